@@ -39,7 +39,7 @@ func testFullDiskAtTheStart(t *testing.T, known bool) {
 	rt, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	s, task := rt.Session(topKey), agent.Task{Text: "x", Key: "a"}
-	require.NoError(t, s.Post(t.Context(), agent.Message{Text: "x"}))
+	require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "x"}))
 	kid, err := agent.Spawn[string](t.Context(), s, task)
 	require.NoError(t, err)
 	require.NoError(t, rt.Shutdown(t.Context()))
@@ -62,7 +62,8 @@ func testFullDiskAtTheStart(t *testing.T, known bool) {
 		waits["Wait"] = func() error { _, err := kid.Wait(t.Context()); return err }
 		waits["Join"] = func() error {
 			list := []*agent.Child[string]{kid}
-			_, err := agent.Join(t.Context(), list, agent.JoinOptions{AtLeast: 1})
+			_, err := agent.Join(t.Context(), rt.Session(topKey), list,
+				agent.JoinOptions{AtLeast: 1})
 			return err
 		}
 	}

@@ -130,10 +130,10 @@ func TestMainTurnsThatFail(t *testing.T) {
 // failed like any other. The person gets the apology, and the message stays in the conversation.
 func TestMainTurnsWhoseGoroutineEnds(t *testing.T) {
 	begin := func(context.Context, *agent.Turn) error { return nil }
-	exit := func(context.Context, agent.ToolCall) (string, error) {
+	exit := textCall(func(context.Context, agent.ToolCall) (string, error) {
 		runtime.Goexit()
 		return "", nil
-	}
+	})
 	for name, bad := range map[string]func(ctx context.Context, tn *agent.Turn) error{
 		"the Runner": func(context.Context, *agent.Turn) error { runtime.Goexit(); return nil },
 		"a tool": func(ctx context.Context, tn *agent.Turn) error {
@@ -198,7 +198,7 @@ func TestToolThatPanics(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Tools: []agent.Tool{{
 			Name: "bad",
-			Call: func(context.Context, agent.ToolCall) (string, error) { panic("hunter2") },
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) { panic("hunter2") }),
 		}},
 	}
 	agenttest.Run(t, cfg, script{"main": {call("bad", `{}`), echo()}}, func(h *harness) {

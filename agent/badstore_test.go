@@ -134,6 +134,10 @@ func (x faultyTranscripts) Archive(
 	return x.f.Transcripts.Archive(ctx, ref, at)
 }
 
+func (x faultyTranscripts) Remove(ctx context.Context, ref session.Ref) error {
+	return x.f.Transcripts.Remove(ctx, ref)
+}
+
 func (x faultyTranscripts) Locate(ref session.Ref) string { return x.f.Transcripts.Locate(ref) }
 
 // A journal that fails once, anywhere, loses nothing: the tree is read again, and a caller that was
@@ -150,7 +154,7 @@ func TestJournalThatFailsOnce(t *testing.T) {
 					func(h *harness) {
 						for {
 							err := h.Main().Post(h.Context(),
-								agent.Message{ID: "1", Text: "How many files?"})
+								agent.Incoming{ID: "1", Text: "How many files?"})
 							if err == nil {
 								break
 							}
@@ -187,7 +191,7 @@ func TestJournalThatIsGone(t *testing.T) {
 		h.Replied("On it.")
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
-		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}),
+		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Incoming{Text: "hello?"}),
 			agent.ErrNotRecorded)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.ErrorIs(t, err, agent.ErrNotRecorded)

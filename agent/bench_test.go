@@ -133,7 +133,7 @@ func BenchmarkManaged(b *testing.B) {
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
 				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))
-				if err := s.Post(b.Context(), agent.Message{Text: "go"}); err != nil {
+				if err := s.Post(b.Context(), agent.Incoming{Text: "go"}); err != nil {
 					b.Fatal(err)
 				}
 				<-consumed
@@ -159,7 +159,7 @@ func BenchmarkBacklog(b *testing.B) {
 			for n := range b.N {
 				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))
 				post := func() {
-					if err := s.Post(b.Context(), agent.Message{Text: "x"}); err != nil {
+					if err := s.Post(b.Context(), agent.Incoming{Text: "x"}); err != nil {
 						b.Fatal(err)
 					}
 				}

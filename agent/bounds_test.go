@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"os"
 	"reflect"
@@ -50,7 +52,15 @@ var boundCases = []boundCase{
 	},
 	{agent.Task{Text: "x"}, feedTask, map[string]string{"": refused}},
 	{spawn.Request{Task: "x"}, feedRequest, map[string]string{"": refused}},
-	{spawn.Incoming{Text: "x"}, feedIncoming, map[string]string{"": refused}},
+	{spawn.Incoming{Text: "x"}, feedIncoming, map[string]string{
+		"": refused, ".From.Name": leftOut,
+	}},
+	{spawn.Incoming{Text: "x"}, feedPost, map[string]string{
+		"": refused, ".From.Name": leftOut,
+	}},
+	{spawn.Saying{ID: "1", Text: "x"}, feedSay, map[string]string{
+		"": refused, ".Text": cut, ".ReplyTo": leftOut,
+	}},
 	{binding.Request{
 		Conversation: session.Route{Channel: "chat", To: "1"}, Target: topKey, By: "me",
 	}, feedBinding, map[string]string{"": refused}},
@@ -62,7 +72,11 @@ var boundCases = []boundCase{
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
 		".ToolCalls[...]":   leftOut,
+		".Parts[].Kind":     leftOut, ".Parts[].MediaType": leftOut, ".Parts[].Name": leftOut,
+		".Parts[].File.Hash": leftOut, ".Parts[].URL": leftOut, ".Parts[].Data": leftOut,
+		".Parts[...]": leftOut,
 	}},
+	{agent.ToolResult{Text: "x"}, feedToolResult, map[string]string{"": leftOut, ".Text": cut}},
 	{session.Message{Role: session.MessageAssistant, Text: "x"}, feedMessage, map[string]string{
 		"":                  refused,
 		".Text":             cut,
@@ -70,9 +84,7 @@ var boundCases = []boundCase{
 		".Raw":              leftOut,
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
-	}},
-	{session.Message{Text: "x"}, feedPost, map[string]string{
-		"": leftOut, ".Text": refused, ".ID": refused,
+		".Whole.Hash":       leftOut,
 	}},
 	{session.ToolCall{
 		ID: "1", Name: "sessions_spawn", Args: []byte(`{"task":"x"}`),
@@ -91,12 +103,15 @@ var boundCases = []boundCase{
 // otherStructs have the structs that no caller, model or tool gives to the library, or that it does
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
-	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
+	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
+		"agent.Tool",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
-		"session.Store",
+		"session.Store session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
+		"agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
+		"agent.ToolValueError session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
@@ -104,10 +119,11 @@ var otherStructs = map[string]string{
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
-		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
+		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
+		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery",
-	"numbers alone": "agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
+	"numbers alone": "agent.HistoryQuery agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of
@@ -148,7 +164,7 @@ func TestEveryInputIsBounded(t *testing.T) {
 				}
 				require.Error(t, err)
 				require.Less(t, len(err.Error()), 1000)
-				require.Regexp(t, `limit is|no tool|not a role`, err.Error())
+				require.Regexp(t, `limit is|no tool|not a role|Parts\[0\]`, err.Error())
 			})
 		}
 	}
@@ -278,6 +294,7 @@ func weighedStore() (*session.Store, *scale) {
 	return &session.Store{
 		Journal:     scaleJournal{store.Journal, weighed},
 		Transcripts: scaleTranscripts{store.Transcripts, weighed},
+		Files:       scaleFiles{store.Files, weighed},
 	}, weighed
 }
 
@@ -298,13 +315,32 @@ type scale struct {
 }
 
 func (s *scale) add(p session.Payload) {
-	data, err := p.AppendJSON(nil)
+	if data, err := p.AppendJSON(nil); err == nil {
+		s.weigh(data)
+	}
+}
+
+func (s *scale) weigh(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		s.bytes += len(data)
-		s.notes += strings.Count(string(data), "cut here: it had")
+	s.bytes += len(data)
+	s.notes += strings.Count(string(data), "cut here: it had")
+}
+
+type scaleFiles struct {
+	session.Files
+	scale *scale
+}
+
+func (f scaleFiles) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (session.File, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return session.File{}, err
 	}
+	f.scale.weigh(data)
+	return f.Files.Put(ctx, ref, bytes.NewReader(data), want)
 }
 
 type scaleJournal struct {

@@ -22,7 +22,7 @@ import (
 )
 
 func TestConfigMistakesAreAllReported(t *testing.T) {
-	ok := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	ok := toolSaying("")
 	for _, c := range []struct {
 		name string
 		cfg  agent.Config
@@ -36,6 +36,26 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			[]string{"Runner.MaxSteps"},
 		},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
+		{"runners of agents", agent.Config{
+			Runner: idleRunner{},
+			Rules:  policy.Rules{Agents: []policy.Agent{{ID: "main"}, {ID: "coder"}}},
+			Runners: agent.Runners{Agents: map[string]agent.Runner{
+				"": idleRunner{}, "CODER": &agent.Loop{}, "coder": agent.RunnerFunc(nil),
+				"corder": idleRunner{}, "main": nil,
+			}},
+		}, []string{
+			`Runners.Agents[""]`, `Runners.Agents["coder"]`, `Runners.Agents["corder"]`,
+			`Runners.Agents["CODER"]`, `Runners.Agents["coder"]`, `Runners.Agents["main"]`,
+		}},
+		{"an agent without a runner", agent.Config{
+			Rules: policy.Rules{Agents: []policy.Agent{{ID: "main"}, {ID: "coder"}}},
+			Runners: agent.Runners{Agents: map[string]agent.Runner{
+				"coder": &agent.Loop{Model: modelFunc(nil), MaxSteps: -1},
+			}},
+		}, []string{`Runners.Agents["coder"].MaxSteps`, "Runner"}},
+		{"any agent without a runner", agent.Config{
+			Runners: agent.Runners{Agents: map[string]agent.Runner{"main": idleRunner{}}},
+		}, []string{"Runner"}},
 		{"half a store", agent.Config{
 			Runner: idleRunner{},
 			Store:  &session.Store{Journal: session.NewMemory().Journal},
@@ -151,9 +171,9 @@ func TestOpenLeavesTheConfigAsItIs(t *testing.T) {
 		Runner: idleRunner{},
 		Tools: []agent.Tool{{
 			Name: "x",
-			Call: func(context.Context, agent.ToolCall) (string, error) {
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 				panic("the caller's own")
-			},
+			}),
 		}},
 		Prompts: agent.Prompts{
 			Workspaces:    map[string]fs.FS{},
@@ -193,8 +213,8 @@ func TestBadCalls(t *testing.T) {
 		}
 
 		for name, err := range map[string]error{
-			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Message{Text: "x"}),
-			"post nothing":      h.Main().Post(ctx, agent.Message{ID: "1", Text: " \n"}),
+			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Incoming{Text: "x"}),
+			"post nothing":      h.Main().Post(ctx, agent.Incoming{ID: "1", Text: " \n"}),
 			"spawn from no key": task(h.Session(session.Key{}), agent.Task{Text: "x"}),
 			"spawn nothing":     task(h.Main(), agent.Task{Text: "  "}),
 		} {
@@ -202,7 +222,7 @@ func TestBadCalls(t *testing.T) {
 		}
 		for name, err := range map[string]error{
 			"post to a sub-agent that is not": h.Session(unknown).Post(ctx,
-				agent.Message{Text: "x"}),
+				agent.Incoming{Text: "x"}),
 			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
 			"cancel a turn of one that is not":   h.Session(unknown).CancelTurn(ctx),
 			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
@@ -233,7 +253,7 @@ func TestBadCalls(t *testing.T) {
 		}
 		ended, cancel := context.WithCancelCause(ctx)
 		cancel(errors.New("enough"))
-		require.ErrorContains(t, h.Main().Post(ended, agent.Message{Text: "x"}), "enough")
+		require.ErrorContains(t, h.Main().Post(ended, agent.Incoming{Text: "x"}), "enough")
 		synctest.Wait()
 		require.Empty(t, h.Runs())
 		require.Empty(t, h.Replies())
@@ -258,7 +278,7 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 		require.NoError(t, rt.Shutdown(t.Context()), "again")
 		require.NoError(t, rt.Run(t.Context()),
 			"too late is no error: a Shutdown may overtake the goroutine that calls Run")
-		require.ErrorIs(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "x"}),
+		require.ErrorIs(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}),
 			spawn.ErrShutdown)
 	})
 }
@@ -275,7 +295,7 @@ func TestCallsThatComeTooLate(t *testing.T) {
 			"Retry":   func(ctx context.Context) error { return rt.Retry(ctx, "x") },
 			"Dismiss": func(ctx context.Context) error { return rt.Dismiss(ctx, "x") },
 			"Post": func(ctx context.Context) error {
-				return s.Post(ctx, agent.Message{Text: "x"})
+				return s.Post(ctx, agent.Incoming{Text: "x"})
 			},
 			"Stop":       s.Stop,
 			"CancelTurn": s.CancelTurn,
@@ -324,7 +344,7 @@ func TestBeforeRun(t *testing.T) {
 				return textResult("x")
 			}))
 		require.NoError(t, err)
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "x"}))
+		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}))
 		c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)

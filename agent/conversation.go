@@ -52,13 +52,13 @@ func (c *conversation) clone() conversation {
 	}
 }
 
-// accept takes a message in. An assistant's message that says and calls nothing is left out:
-// providers refuse it. A result goes to the newest call of that id that has none.
+// accept takes a message in. An assistant's message that says and calls nothing, and has no Parts,
+// is left out: providers refuse it. A result goes to the newest call of that id that has none.
 func (c *conversation) accept(m Message) error {
 	a := accepted{m: m}
 	switch m.Role { //nolint:exhaustive // the others are as they are
 	case session.MessageAssistant:
-		if strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 {
+		if strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 && len(m.Parts) == 0 {
 			return nil
 		}
 		a.m, a.calls = c.number(m)
@@ -78,6 +78,20 @@ func (c *conversation) accept(m Message) error {
 	}
 	c.queue = append(c.queue, a)
 	return nil
+}
+
+// lossOf returns why the provider's form of a message is not in what a conversation has accepted of
+// it, or "".
+func lossOf(m Message, queued []accepted) string {
+	switch {
+	case m.Raw == nil:
+		return ""
+	case len(queued) == 0:
+		return "the message has neither a text nor calls nor parts, and providers refuse it"
+	case queued[0].m.Raw == nil:
+		return "calls have other ids than in it"
+	}
+	return ""
 }
 
 // number numbers the calls of a message. Calls of one message that share an id, or have none, get

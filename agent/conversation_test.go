@@ -120,10 +120,10 @@ func TestTurnCancelledInATool(t *testing.T) {
 	store, notes := newNotebook()
 	hang := agent.Tool{
 		Name: "hang",
-		Call: func(ctx context.Context, _ agent.ToolCall) (string, error) {
+		Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		},
+		}),
 	}
 	s := script{"main": {call("ls", `{}`).And("hang", `{}`).And("ls", `{}`), say("Here I am.")}}
 	cfg := agent.Config{Store: store, Tools: append(toolbox("ls"), hang)}
@@ -349,7 +349,7 @@ func TestDisorderlyTranscript(t *testing.T) {
 			cfg.Store = store
 			s := runUntilEnd(t, cfg).Session(topKey)
 			for range 10 {
-				require.NoError(t, s.Post(t.Context(), agent.Message{Text: "go"}))
+				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "go"}))
 				synctest.Wait()
 			}
 			assert.Equal(t, 10, turns)

@@ -225,7 +225,7 @@ func TestRetriedTurnSpawnsOnce(t *testing.T) {
 				return agent.Result{}, err
 			}
 			mu.Lock()
-			admitted = append(admitted, spawn.RunID(out))
+			admitted = append(admitted, spawn.RunID(out.Text))
 			retried = retried || tn.Retry
 			mu.Unlock()
 			return agent.Result{Text: "On it."}, pause(ctx, time.Minute)

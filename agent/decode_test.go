@@ -127,12 +127,12 @@ func TestArgumentsAreAnObject(t *testing.T) {
 			`{"x":1}`: true, `"str"`: false, `[1]`: false, `null`: false, `1`: false, `true`: false,
 		} {
 			called := false
-			tool := agent.Tool{Name: "any", Call: func(
+			tool := agent.Tool{Name: "any", Call: textCall(func(
 				context.Context, agent.ToolCall,
 			) (string, error) {
 				called = true
 				return "", nil
-			}}
+			})}
 			if schema != "" {
 				tool.Schema = json.RawMessage(schema)
 			}

@@ -80,7 +80,7 @@ func (p *probe) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			out, err := tn.Call(ctx, agent.ToolCall{
 				ID: label, Name: "sessions_spawn", Args: json.RawMessage(args),
 			})
-			p.note("%s: spawn %s %s %v", who, label, out, err)
+			p.note("%s: spawn %s %s %v", who, label, out.Text, err)
 		}
 	}
 	err := pause(ctx, probePause(tn))
@@ -150,13 +150,13 @@ func (p *probe) use(t *testing.T, rt *agent.Runtime) (refused string) {
 			return bad.Error()
 		}
 		require.NoError(t, err)
-		p.note("tool %s", out)
+		p.note("tool %s", out.Text)
 		return ""
 	}
 	if p.tasks == nil {
 		irc := session.Must(session.GroupKey("main", "irc", "#a"))
 		for _, key := range []session.Key{topKey, irc, session.Must(session.MainKey("coder"))} {
-			if err := rt.Session(key).Post(ctx, agent.Message{Text: "go"}); err != nil {
+			if err := rt.Session(key).Post(ctx, agent.Incoming{Text: "go"}); err != nil {
 				require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget})
 				p.note("%v", err)
 			}
@@ -326,6 +326,6 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 func namedTool(name string) agent.Tool {
 	return agent.Tool{
 		Name: name,
-		Call: func(context.Context, agent.ToolCall) (string, error) { return "", nil },
+		Call: toolSaying(""),
 	}
 }

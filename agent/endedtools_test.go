@@ -38,7 +38,7 @@ func callAll(ctx context.Context, tools []agent.Tool, but ...string) map[string]
 				name[:len(tool.Name)+1] == tool.Name+" " {
 				call := agent.ToolCall{ID: name, Name: tool.Name, Args: json.RawMessage(args)}
 				out, err := tool.Call(ctx, call)
-				if err == nil && out == "" {
+				if err == nil && out.Text == "" {
 					err = context.Canceled // neither an answer nor an error
 				}
 				errs[name] = err

@@ -53,7 +53,7 @@ func Example() {
 	go func() { ended <- rt.Run(ctx) }()
 
 	chat := rt.Session(session.Must(session.DirectKey("main", "telegram", "4711")))
-	question := agent.Message{ID: "1", Text: "How many files are there?"}
+	question := agent.Incoming{ID: "1", Text: "How many files are there?"}
 	if err := chat.Post(ctx, question); err != nil {
 		fmt.Println(err)
 		return

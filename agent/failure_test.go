@@ -13,7 +13,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/announce"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // leakyError is what a provider answers that repeats the key it was called with.
@@ -106,7 +105,7 @@ func TestDefaultLogger(t *testing.T) {
 	ended := make(chan error)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { ended <- rt.Run(ctx) }()
-	require.NoError(t, rt.Session(topKey).Post(t.Context(), session.Message{Text: "hello"}))
+	require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"}))
 	require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 	stop()
 	require.NoError(t, <-ended)

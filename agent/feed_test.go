@@ -94,6 +94,35 @@ func feedBinding(t *testing.T, store *session.Store, v reflect.Value) error {
 	return err
 }
 
+// feedSay has a turn of the main session say something before it ends.
+func feedSay(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		s, failed := spawn.Open(t.Context(), spawn.Config{
+			Store: store, Replies: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return nil },
+			Runner: runFunc(func(ctx context.Context, tn *spawn.TurnInput) {
+				err = tn.Say(ctx, v.Interface().(spawn.Saying))
+			}),
+		})
+		require.NoError(t, failed)
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		require.NoError(t, s.Run(ctx))
+	})
+	return err
+}
+
+// runFunc is a function that is a Runner of package spawn, and answers nothing.
+type runFunc func(ctx context.Context, t *spawn.TurnInput)
+
+func (f runFunc) RunTurn(
+	ctx context.Context, t *spawn.TurnInput,
+) (spawn.TurnResult, error) {
+	f(ctx, t)
+	return spawn.TurnResult{}, nil
+}
+
 // feedRunner has a turn of the main session call f, and returns how the turn failed.
 func feedRunner(
 	t *testing.T, store *session.Store,
@@ -129,7 +158,7 @@ func feedPost(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	cfg := configAnswering(asText)
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		err = h.Main().Post(h.Context(), v.Interface().(session.Message))
+		err = h.Main().Post(h.Context(), v.Interface().(agent.Incoming))
 		synctest.Wait()
 	})
 	return err
@@ -265,6 +294,24 @@ func TestTextsOfCallsAreBounded(t *testing.T) {
 	}
 }
 
+// feedToolResult has a tool return a result.
+func feedToolResult(t *testing.T, store *session.Store, v reflect.Value) error {
+	tool := agent.Tool{
+		Name: "tool", Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+			return v.Interface().(agent.ToolResult), nil
+		},
+	}
+	cfg := agent.Config{Store: store, Tools: []agent.Tool{tool}, Runner: answers(
+		&agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "tool"}}},
+		&agent.ModelResponse{Text: "x"},
+	)}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		h.Replied("x")
+	})
+	return nil
+}
+
 // toolOver has a model call a tool that returns something.
 func toolOver(t *testing.T, out string, err error) {
 	store, weighed := weighedStore()
@@ -272,7 +319,9 @@ func toolOver(t *testing.T, out string, err error) {
 		Store: store,
 		Tools: []agent.Tool{{
 			Name: "tool",
-			Call: func(context.Context, agent.ToolCall) (string, error) { return out, err },
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
+				return out, err
+			}),
 		}},
 		Runner: answers(
 			&agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "tool"}}},
@@ -372,6 +421,8 @@ func TestProviderFormCountsWithItsMessage(t *testing.T) {
 	for i := range calls {
 		calls[i] = agent.ToolCall{Name: "x", Args: []byte(strings.Repeat("x", 900_000))}
 	}
-	err := feedRunner(t, session.NewMemory(), answers(&agent.ModelResponse{ToolCalls: calls}).Run)
+	store := session.NewMemory()
+	store.Files = nil
+	err := feedRunner(t, store, answers(&agent.ModelResponse{ToolCalls: calls}).Run)
 	require.ErrorContains(t, err, "the limit is 4000000 (Limits.Line)")
 }

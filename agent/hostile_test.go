@@ -57,7 +57,7 @@ func TestEveryLimitAtItsExtremes(t *testing.T) {
 // checkLimits checks a Runtime with limits of which one has a value.
 func checkLimits(t *testing.T, limits agent.Limits, field string, value, least int) {
 	cfg := agent.Config{Limits: limits, Tools: []agent.Tool{{
-		Name: "t", Call: func(context.Context, agent.ToolCall) (string, error) { return "y", nil },
+		Name: "t", Call: toolSaying("y"),
 	}}}
 	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Run == "" && tn.N == 1 {
@@ -112,11 +112,11 @@ func TestSessionToolsWorkAtTheLeastID(t *testing.T) {
 					ID: id, Name: "sessions_spawn", Args: fmt.Appendf(nil, `{"task":%q}`, task),
 				})
 				require.NoError(t, err)
-				return out
+				return out.Text
 			}, func() int {
 				out, err := tn.Call(ctx, agent.ToolCall{Name: "subagents"})
 				require.NoError(t, err)
-				return strings.Count(out, "runId")
+				return strings.Count(out.Text, "runId")
 			})
 		}
 		return textResult("x")
@@ -188,7 +188,7 @@ var strictLines = map[string]func(t *testing.T, s string) string{
 		return keptOfConfig(t, agent.Config{Rules: rules})
 	},
 	"the name of a tool": func(t *testing.T, s string) string {
-		call := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+		call := toolSaying("")
 		return keptOfConfig(t, agent.Config{Tools: []agent.Tool{{Name: "t" + s, Call: call}}})
 	},
 	"the model of a Result": keptOfResult,

@@ -61,14 +61,14 @@ func TestSessionsAtRestTakeNoMemory(t *testing.T) {
 func TestSessionGoesOnAfterRest(t *testing.T) {
 	answers := script{"main": {say("a"), say("b"), say("c"), say("d")}}
 	agenttest.Run(t, agent.Config{}, answers, func(h *harness) {
-		post := func(m agent.Message) {
+		post := func(m agent.Incoming) {
 			require.NoError(t, h.Main().Post(h.Context(), m))
 			require.NoError(t, h.Main().Idle(h.Context()))
 			time.Sleep(time.Hour)
 		}
 		for range 3 {
-			post(agent.Message{ID: "1", Text: "known"})
-			post(agent.Message{Text: "hello"})
+			post(agent.Incoming{ID: "1", Text: "known"})
+			post(agent.Incoming{Text: "hello"})
 		}
 		h.Replied("a", "b", "c", "d")
 	})
@@ -107,7 +107,7 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 				use := func(i int) {
 					key := session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))
 					text := strings.Repeat("m", test.bytes) + "!"
-					require.NoError(t, rt.Session(key).Post(t.Context(), agent.Message{Text: text}))
+					require.NoError(t, rt.Session(key).Post(t.Context(), agent.Incoming{Text: text}))
 					require.NoError(t, rt.Session(key).Idle(t.Context()))
 				}
 				use(0)
@@ -150,7 +150,7 @@ func BenchmarkIdleChats(b *testing.B) {
 }
 
 func useOnce(t testing.TB, s *agent.Session) {
-	require.NoError(t, s.Post(t.Context(), agent.Message{Text: "hello"}))
+	require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "hello"}))
 	require.NoError(t, s.Idle(t.Context()))
 }
 

@@ -52,6 +52,21 @@ func configWith(f func(ctx context.Context, t *agent.Turn) (agent.Result, error)
 	return agent.Config{Runner: agent.RunnerFunc(f)}
 }
 
+// textCall makes the Call of a tool of a function that returns a text.
+func textCall(
+	f func(ctx context.Context, c agent.ToolCall) (string, error),
+) func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+	return func(ctx context.Context, c agent.ToolCall) (agent.ToolResult, error) {
+		out, err := f(ctx, c)
+		return agent.ToolResult{Text: out}, err
+	}
+}
+
+// toolSaying makes the Call of a tool that always answers the same.
+func toolSaying(s string) func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+	return textCall(func(context.Context, agent.ToolCall) (string, error) { return s, nil })
+}
+
 // textResult is what a Runner returns that has an answer.
 func textResult(s string) (agent.Result, error) { return agent.Result{Text: s}, nil }
 
@@ -98,7 +113,7 @@ func callToolOf(
 	answer, err := findTool(h.T(), tools, name).Call(h.Context(),
 		agent.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)})
 	if err == nil {
-		require.NoError(h.T(), json.Unmarshal([]byte(answer), &out), answer)
+		require.NoError(h.T(), json.Unmarshal([]byte(answer.Text), &out), answer.Text)
 	}
 	return out, err
 }

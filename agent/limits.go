@@ -28,15 +28,22 @@ type LimitError = spawn.LimitError
 //	            task: its Tools; its Spec with
 //	            the schema of the result
 //	Message     the text of Session.Post          1,000,000 bytes  refused: *LimitError
+//	Meta        Meta of a message, keys and       16,384 bytes     refused: *LimitError
+//	            values together
+//	Says        texts that a turn says before     100              refused: *LimitError
+//	            its end, see Turn.Say
 //	ID          ids of messages; of spawns the    4,096 bytes,     refused: *LimitError
 //	            key, agent, model and thinking    at least 36
 //	Reply       what a model or a Runner answers  1,000,000 bytes  cut, with a note at its end; a
 //	                                                               typed result, or its files,
 //	                                                               fails the turn
 //	Line        a message that a Runner records,  four times the   first Raw is left out; without
-//	            with its calls and its Raw        greatest of      it refused: *LimitError, which
-//	                                              Reply, Tool-     fails the turn of a Loop
-//	                                              Result, ToolArgs
+//	            with its calls and its Raw, but   greatest of      it refused: *LimitError, which
+//	            without the bytes of its Parts    Reply, Tool-     fails the turn of a Loop
+//	                                              Result, ToolArgs;
+//	                                              33,554,432 where
+//	                                              the Store has
+//	                                              Files
 //	CallID      the id of a tool call             65,536 bytes,    refused: *LimitError, which
 //	                                              at least 64      fails the turn of a Loop
 //	ToolResult  what a tool returns               1,000,000 bytes  cut, with a note at its end
@@ -44,6 +51,13 @@ type LimitError = spawn.LimitError
 //	                                                               model is told; Record refuses
 //	ToolArgs    the arguments of one tool call    1,000,000 bytes, the call fails: *LimitError
 //	                                              at least 2
+//	Parts       the Parts of one message          64               of a tool's, the first are
+//	                                                               kept, and the model is told;
+//	                                                               Record and Post refuse:
+//	                                                               *LimitError
+//	Part        the bytes of one Part             33,554,432       of a tool's, it is left out,
+//	                                                               and the model is told; Record,
+//	                                                               Post and PutFile: *LimitError
 //
 // A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say. A tool's
 // name has 64 bytes: a model that calls a longer one is told that there is no such tool, and the
@@ -53,31 +67,41 @@ type Limits struct {
 	Task, Label, Extra, Message, ID, Reply int
 	Line, CallID                           int
 	ToolResult, ToolCalls, ToolArgs        int
+	Parts, Part, Meta, Says                int
 }
 
 // orDefault returns l with the defaults of this package in place of zeros. Those of the tree are
-// set by package spawn.
-func (l Limits) orDefault() Limits {
+// set by package spawn. With files a line does not hold a long message, so that the provider's form
+// of one with pictures in it has room.
+func (l Limits) orDefault(files bool) Limits {
 	l.Reply, l.ID = l.spawn().MaxResult(), l.spawn().MaxID()
 	l.ToolResult = cmp.Or(l.ToolResult, 1_000_000)
 	l.ToolCalls = cmp.Or(l.ToolCalls, 64)
 	l.ToolArgs = cmp.Or(l.ToolArgs, 1_000_000)
 	l.CallID = cmp.Or(l.CallID, 65_536)
+	l.Parts = cmp.Or(l.Parts, 64)
+	l.Part = cmp.Or(l.Part, defaultPart)
 	if l.Line == 0 {
 		l.Line = NoLimit
 		greatest := max(l.Reply, l.ToolResult, l.ToolArgs)
 		if min(l.Reply, l.ToolResult, l.ToolArgs) >= 0 && greatest <= math.MaxInt/4 {
 			l.Line = 4 * greatest
 		}
+		if files && l.Line != NoLimit {
+			l.Line = max(l.Line, defaultPart)
+		}
 	}
 	return l
 }
+
+// defaultPart is as much as providers take in one request.
+const defaultPart = 32 << 20
 
 // spawn returns the bounds that the tree checks.
 func (l Limits) spawn() spawn.Limits {
 	return spawn.Limits{
 		Task: l.Task, Label: l.Label, Extra: l.Extra, Message: l.Message, ID: l.ID,
-		Result: l.Reply,
+		Result: l.Reply, Parts: l.Parts, Part: l.Part, Meta: l.Meta, Says: l.Says,
 	}
 }
 
@@ -94,6 +118,10 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 		{"Message", spawn.Limits{Message: l.Message}},
 		{"ID", spawn.Limits{ID: l.ID}},
 		{"Reply", spawn.Limits{Result: l.Reply}},
+		{"Parts", spawn.Limits{Parts: l.Parts}},
+		{"Part", spawn.Limits{Part: l.Part}},
+		{"Meta", spawn.Limits{Meta: l.Meta}},
+		{"Says", spawn.Limits{Says: l.Says}},
 		// These have no other bounds than a Result.
 		{"Line", spawn.Limits{Result: l.Line}},
 		{"CallID", spawn.Limits{Result: l.CallID}},
@@ -107,7 +135,7 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 	}
 	all := l
 	all.Line = NoLimit
-	all = all.orDefault()
+	all = all.orDefault(false)
 	for _, f := range []struct {
 		name         string
 		value, least int
@@ -168,7 +196,14 @@ func (l Limits) checkMessage(m *Message) error {
 	if err := over("ToolCallID", len(m.ToolCallID), l.CallID, "bytes", "CallID"); err != nil {
 		return err
 	}
-	return over("ID", len(m.ID), l.ID, "bytes", "ID")
+	for _, f := range [...]struct{ name, value string }{
+		{"ID", m.ID}, {"From.ID", m.From.ID}, {"From.Name", m.From.Name},
+	} {
+		if err := over(f.name, len(f.value), l.ID, "bytes", "ID"); err != nil {
+			return err
+		}
+	}
+	return l.checkParts(m.Parts)
 }
 
 // boundMessage returns a message that a Runner records as the Limits allow it. Long texts and names
@@ -186,7 +221,7 @@ func (l Limits) boundMessage(m Message) (Message, error) {
 	if s := text.Bound(m.Text, limit); s != m.Text {
 		m.Text, m.Raw = s, nil
 	}
-	m.Model = modelName(m.Model)
+	m.Model, m.Whole = modelName(m.Model), session.File{}
 	calls := m.ToolCalls
 	for i, c := range calls {
 		tooLong := l.checkArgs(c) != nil

@@ -35,7 +35,7 @@ func TestWhatIsOverALimitIsRefused(t *testing.T) {
 			return err
 		}
 	}
-	post := func(m agent.Message) func(h *harness) error {
+	post := func(m agent.Incoming) func(h *harness) error {
 		return func(h *harness) error { return h.Main().Post(h.Context(), m) }
 	}
 	of := func(n int) string { return strings.Repeat("é", n/2) + strings.Repeat("x", n%2) }
@@ -57,10 +57,10 @@ func TestWhatIsOverALimitIsRefused(t *testing.T) {
 			return spawnWith(agent.Task{Model: of(n)})
 		}},
 		{"text", "Limits.Message", megabyte, func(n int) func(h *harness) error {
-			return post(agent.Message{Text: of(n)})
+			return post(agent.Incoming{Text: of(n)})
 		}},
 		{"id", "Limits.ID", 4096, func(n int) func(h *harness) error {
-			return post(agent.Message{Text: "x", ID: of(n)})
+			return post(agent.Incoming{Text: "x", ID: of(n)})
 		}},
 	} {
 		t.Run(c.field, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestLimitsAreSet(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "four"})
 		require.EqualError(t, err, "spawn: task: it has 4 bytes, the limit is 3 (Limits.Task)")
-		long := agent.Message{Text: strings.Repeat("x", 3*megabyte)}
+		long := agent.Incoming{Text: strings.Repeat("x", 3*megabyte)}
 		require.NoError(t, h.Main().Post(h.Context(), long))
 	})
 	cfg.Limits = agent.Limits{
@@ -111,7 +111,7 @@ func TestInvisibleTextIsBlank(t *testing.T) {
 			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: s})
 			_, ok := errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%q: %v", s, err)
-			err = h.Main().Post(h.Context(), agent.Message{Text: s})
+			err = h.Main().Post(h.Context(), agent.Incoming{Text: s})
 			_, ok = errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%q: %v", s, err)
 			_, err = callTool(h, "sessions_spawn", "1", fmt.Sprintf(`{"task":%q}`, "\u200b"))
@@ -193,12 +193,12 @@ func TestWhatAModelMakesIsBounded(t *testing.T) {
 		Store: store,
 		Tools: []agent.Tool{{
 			Name: "huge",
-			Call: func(context.Context, agent.ToolCall) (string, error) {
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 				if ran++; ran == 64 {
 					return huge, nil
 				}
 				return "ok", nil
-			},
+			}),
 		}},
 		Runner: answers(
 			&agent.ModelResponse{Text: huge, ToolCalls: many, Raw: json.RawMessage(`{}`)},
@@ -333,9 +333,9 @@ func TestNotesOfCuts(t *testing.T) {
 			Limits: agent.Limits{Reply: limit, ToolResult: limit, ToolCalls: 1},
 			Tools: []agent.Tool{{
 				Name: "big",
-				Call: func(context.Context, agent.ToolCall) (string, error) {
+				Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 					return strings.Repeat("x", 500), nil
-				},
+				}),
 			}},
 			Runner: answers(
 				&agent.ModelResponse{ToolCalls: []agent.ToolCall{

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -40,6 +41,7 @@ type ModelRequest struct {
 	New      int             // how many of Messages, at the end, this turn has brought so far
 
 	delta func(string)
+	open  func(context.Context, session.File) (io.ReadCloser, error)
 }
 
 // Delta shows text as it comes to those who watch the session.
@@ -49,10 +51,14 @@ func (r *ModelRequest) Delta(text string) {
 	}
 }
 
-// A ModelResponse is what came back: text, calls of tools, or both.
+// A ModelResponse is what came back: text, calls of tools, Parts, or several of them.
 type ModelResponse struct {
 	Text      string
 	ToolCalls []ToolCall
+	// Parts are what the model made beside its text, such as pictures. They are kept in the
+	// transcript; what cannot be kept is left out, as of a ToolResult, and the log says so. A
+	// person gets the text alone.
+	Parts []Part
 	// Usage is that of this call. The Loop spends it and records it with the line; a Cost that is
 	// zero is what Models.Prices give.
 	Usage Usage
@@ -93,11 +99,11 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 		messages = append(messages, more...)
-		before := t.entering("Runner.Model")
+		before := t.entering(t.runner + ".Model")
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
-			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
+			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta, open: t.OpenFile,
 		})
 		t.entering(before)
 		if err != nil {
@@ -114,6 +120,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		asked := len(resp.ToolCalls)
 		said := t.rt.cfg.Limits.answerOf(resp)
 		said.Usage = recordable(used)
+		if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
+			return res, err
+		}
 		lines, err := t.record(ctx, said)
 		if err != nil {
 			return res, err
@@ -123,7 +132,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			res.Text = resp.Text
 		}
 		if len(resp.ToolCalls) == 0 {
-			if res.Text = resp.Text; text.IsBlank(resp.Text) {
+			if res.Text = resp.Text; text.IsBlank(resp.Text) && len(said.Parts) == 0 {
 				t.noteEmpty(ctx)
 			}
 			return res, nil // a budget that this very call exhausted takes nothing back
@@ -184,7 +193,7 @@ func (l *Loop) callTools(
 	for i, c := range calls {
 		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
 		out, err := t.Call(context.WithValue(ctx, placeKey{}, placeOf(step, i, calls)), c)
-		if answer.Text = out; err != nil {
+		if answer.Text, answer.Parts = out.Text, out.Parts; err != nil {
 			answer.Text, answer.Failed = "error: "+err.Error(), true
 		}
 		if i == len(calls)-1 && asked > len(calls) {

@@ -11,6 +11,10 @@ import (
 type (
 	// Message is one line of a conversation.
 	Message = session.Message
+	// Part is something that a message has beside its text, such as a picture.
+	Part = session.Part
+	// PartKind says what a Part is to its receiver.
+	PartKind = session.PartKind
 	// Result is what a turn or a run produced.
 	Result = spawn.Result
 	// Usage is what one model call consumed, or several together.
@@ -32,13 +36,26 @@ type (
 	Delivery = spawn.Delivery
 	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
 	Completion = spawn.Completion
-	// Reply is what a session run by Offshoot says to people: Text, in Route where it goes, and in
-	// ReplyTo and Voice what the model asked for with tags such as [[reply_to_current]].
+	// Reply is what a session run by Offshoot says to people: Text, in Route where it goes, in
+	// ReplyTo and Voice what the model asked for with tags such as [[reply_to_current]], and in
+	// InReplyTo and Meta which messages it answers.
 	Reply = spawn.Reply
 	// InputError is a Field that cannot be accepted, and the Reason.
 	InputError = spawn.InputError
 	// StillRunningError names sessions whose Runner has not returned.
 	StillRunningError = spawn.StillRunningError
+)
+
+// What a Part is.
+const (
+	// PartImage parts are pictures.
+	PartImage = session.PartImage
+	// PartAudio parts are recordings, such as voice messages.
+	PartAudio = session.PartAudio
+	// PartVideo parts are moving pictures.
+	PartVideo = session.PartVideo
+	// PartFile parts are anything else, such as documents.
+	PartFile = session.PartFile
 )
 
 // Where a run stands. The last six have ended; see [spawn.Status.Terminal].
@@ -102,6 +119,8 @@ const (
 	// EventStalled events show that the journal takes nothing, for the reason in Error; with an
 	// empty Error it takes entries again. They are not kept.
 	EventStalled = spawn.EventStalled
+	// EventSaid events show what a turn said to people before its end.
+	EventSaid = spawn.EventSaid
 )
 
 // Errors of other packages that users of this one meet.
@@ -110,11 +129,20 @@ var (
 	ErrBudget = spawn.ErrBudget
 	// ErrNotFound says that a session, run or delivery is not on record.
 	ErrNotFound = spawn.ErrNotFound
+	// ErrArchived says that a sub-agent has ended and was archived. What writes to its session
+	// returns it, with [ErrNotFound]. [Session.History] reads it.
+	ErrArchived = session.ErrArchived
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
 	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its
 	// Tools, and the handles that its Spawn returned.
 	ErrStale = spawn.ErrStale
+	// ErrNoConversation says that a session does not speak to people: it is a sub-agent.
+	ErrNoConversation = spawn.ErrNoConversation
+	// ErrSilent says that no turn has answered a message, and that none will.
+	ErrSilent = spawn.ErrSilent
+	// ErrAnswered says that a message was dealt with before.
+	ErrAnswered = spawn.ErrAnswered
 	// ErrKeyConflict says that a Task.Key is that of another task; see [spawn.KeyConflictError].
 	ErrKeyConflict = spawn.ErrKeyConflict
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.

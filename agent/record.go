@@ -21,6 +21,7 @@ import (
 // it in the transcript is an interrupted turn, and the next one fences it off.
 type turnRecord struct {
 	store session.Transcripts
+	files session.Files // nil: none
 	log   *slog.Logger
 	ref   session.Ref
 	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
@@ -44,7 +45,7 @@ const maxBeginAttempts = 3
 // writes meanwhile is fenced off. Later in the turn a conflict means that this process is the
 // former owner.
 func beginRecord(
-	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+	ctx context.Context, store *session.Store, log *slog.Logger, st *spawn.TurnInput,
 	fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
@@ -55,7 +56,8 @@ func beginRecord(
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
 		if corrupt {
-			mend(ctx, store, log, session.Ref{Key: st.Session.Key, SessionID: st.SessionID}, err)
+			ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
+			mend(ctx, store.Transcripts, log, ref, err)
 		}
 		if !corrupt && !errors.Is(err, session.ErrConflict) {
 			break
@@ -76,18 +78,20 @@ func beginRecord(
 // journal was repaired. Then a fence discards the rest. The first attempt does not read the
 // transcript of a new session.
 func openRecord(
-	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+	ctx context.Context, store *session.Store, log *slog.Logger, st *spawn.TurnInput,
 	first bool,
 ) (*turnRecord, []Message, error) {
 	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
-	r := &turnRecord{store: store, log: log, ref: ref, life: ctx}
+	r := &turnRecord{
+		store: store.Transcripts, files: store.Files, log: log, ref: ref, life: ctx,
+	}
 	if first && st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
 	var lines []session.Line
 	read := func() error {
 		lines = nil
-		for line, err := range store.Read(ctx, r.ref, session.LineQuery{}) {
+		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{}) {
 			if err != nil {
 				return err
 			}
@@ -110,6 +114,11 @@ func openRecord(
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	for i, line := range kept {
+		if kept[i], err = r.whole(ctx, line); err != nil {
+			return nil, nil, err
+		}
 	}
 	history, c := readConversation(kept)
 	r.conversation = c
@@ -188,13 +197,19 @@ func (r *turnRecord) write(
 		return nil, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, spawn.ErrStale)
 	}
 	now := time.Now().UTC()
+	var losses []string
 	take := func(limit int) ([]Message, error) {
+		losses = nil
 		for _, m := range messages {
 			if m.Time.IsZero() {
 				m.Time = now
 			}
+			n := len(r.conversation.queue)
 			if err := r.conversation.accept(m); err != nil {
 				return nil, err
+			}
+			if why := lossOf(m, r.conversation.queue[n:]); why != "" {
+				losses = append(losses, why)
 			}
 		}
 		return r.conversation.takeAll(fill, now, limit), nil
@@ -211,6 +226,9 @@ func (r *turnRecord) write(
 			return nil, err
 		}
 		_, _ = take(n) // which were accepted before
+	}
+	for _, why := range losses {
+		r.logLoss(why)
 	}
 	if r.runnerStarted {
 		r.recorded = append(r.recorded, messages...)
@@ -233,7 +251,10 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 	if len(lines) == 0 {
 		return 0, nil
 	}
-	rest := lines
+	rest, err := r.shorten(ctx, lines)
+	if err != nil {
+		return 0, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
+	}
 	err = r.retry(ctx, func() error {
 		end := r.end
 		err := attempt(func() (err error) {
@@ -273,6 +294,11 @@ func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n i
 		return nil
 	})
 	return n
+}
+
+func (r *turnRecord) logLoss(why string) {
+	r.log.Warn("offshoot: the provider's form of a message was left out",
+		"session", r.ref.Key.String(), "why", why)
 }
 
 func (r *turnRecord) logFailure(err error) {
@@ -336,16 +362,7 @@ func permanent(err error) bool {
 	if _, panicked := errors.AsType[*spawn.PanicError](err); panicked {
 		return false
 	}
-	for _, e := range []error{
-		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
-		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,
-		session.ErrUnsafe, session.ErrSync,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return session.IsPermanent(err)
 }
 
 // startRunner notes that what is added from here on comes from the Runner.

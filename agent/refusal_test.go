@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ func TestRefusalsNameWhatWasAskedFor(t *testing.T) {
 		Agents:    []policy.Agent{{ID: "main"}, {ID: "research"}, {ID: "ops"}},
 		Subagents: policy.Subagents{AllowAgents: []string{"research"}},
 	}
-	read := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	read := toolSaying("")
 	tools := []agent.Tool{{Name: "read", Call: read}}
 	cfg := agent.Config{Rules: rules, Tools: tools}
 	agenttest.Run(t, cfg, script{"main": {echo()}}, func(h *harness) {

@@ -149,11 +149,11 @@ func TestSpawnFromGoIsNotAnnounced(t *testing.T) {
 func TestMessageThatComesAgainChangesNothing(t *testing.T) {
 	agenttest.Run(t, agent.Config{}, script{"main": {echo()}}, func(h *harness) {
 		for range 3 {
-			require.NoError(t, h.Main().Post(h.Context(), agent.Message{ID: "1", Text: "hello"}))
+			require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{ID: "1", Text: "hello"}))
 		}
 		h.Replied("hello")
-		require.NoError(t, h.Main().Post(h.Context(), agent.Message{Text: "bye"}))
-		require.NoError(t, h.Main().Post(h.Context(), agent.Message{Text: "bye"}))
+		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Text: "bye"}))
+		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Text: "bye"}))
 		time.Sleep(time.Second)
 		got := ""
 		for _, d := range h.Replies()[1:] {

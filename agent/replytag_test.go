@@ -40,13 +40,14 @@ func TestReplyTagsAreHonoured(t *testing.T) {
 			})
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				for _, id := range tt.ids { // none of them is read before the last is there
-					m := agent.Message{ID: id, Text: "hi"}
+					m := agent.Incoming{ID: id, Text: "hi"}
 					require.NoError(t, h.Main().Post(h.Context(), m))
 				}
 				replies := h.Replies()
 				last := replies[len(replies)-1].Reply
 				require.Equal(t, agent.Reply{
 					From: topKey, Text: "Hello", ReplyTo: tt.replyTo, Voice: tt.voice,
+					InReplyTo: last.InReplyTo,
 				}, *last)
 			})
 		})
@@ -73,7 +74,7 @@ func TestReplyToCurrentIsTheLastMessageThatWasConsumed(t *testing.T) {
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, id := range []string{"m1", "m2"} {
-			require.NoError(t, h.Main().Post(h.Context(), agent.Message{ID: id, Text: "hi"}))
+			require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{ID: id, Text: "hi"}))
 			synctest.Wait()
 		}
 		time.Sleep(time.Hour)
@@ -99,7 +100,7 @@ func TestReplyTagsSurviveARestart(t *testing.T) {
 		}
 		cfg.Reply = func(context.Context, agent.Delivery) error { return errors.New("offline") }
 		inDir(func(rt *agent.Runtime) {
-			m := agent.Message{ID: "m1", Text: "hi"}
+			m := agent.Incoming{ID: "m1", Text: "hi"}
 			require.NoError(t, rt.Session(topKey).Post(t.Context(), m))
 			synctest.Wait()
 		})
@@ -112,7 +113,7 @@ func TestReplyTagsSurviveARestart(t *testing.T) {
 			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 		})
 		require.Equal(t, []agent.Reply{
-			{From: topKey, Text: "Hello", ReplyTo: "m1", Voice: true},
+			{From: topKey, Text: "Hello", ReplyTo: "m1", Voice: true, InReplyTo: []string{"m1"}},
 		}, got)
 	})
 }

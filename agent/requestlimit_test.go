@@ -161,7 +161,7 @@ func TestSpawnLoopOfACaller(t *testing.T) {
 						ID: fmt.Sprint(id), Name: tool.Name, Args: json.RawMessage(`{"task":"x"}`),
 					})
 					require.NoError(t, err)
-					if strings.Contains(out, `"accepted"`) {
+					if strings.Contains(out.Text, `"accepted"`) {
 						accepted++
 					} else {
 						refused++

@@ -91,10 +91,10 @@ func (w *rightsWorld) config(rules policy.Rules) agent.Config {
 	cfg.Prompts.Input.Sandbox.Dir = "/inside"
 	for _, name := range rightsCatalog[:len(rightsCatalog)-3] {
 		cfg.Tools = append(cfg.Tools, agent.Tool{
-			Name: name, Call: func(ctx context.Context, _ agent.ToolCall) (string, error) {
+			Name: name, Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 				who, ok := agent.CallerOf(ctx)
 				return fmt.Sprint(ok, who.Session.Key, who.Sandboxed), nil
-			},
+			}),
 		})
 	}
 	return cfg
@@ -173,14 +173,14 @@ func (w *rightsWorld) secondLife(rules policy.Rules) {
 	w.check(w.root, "sessions", len(w.order), len(runs))
 	ran := make(chan error, 1)
 	go func() { ran <- rt.Run(ctx) }()
-	require.NoError(w.t, s.Post(ctx, agent.Message{Text: "how are things?"}))
+	require.NoError(w.t, s.Post(ctx, agent.Incoming{Text: "how are things?"}))
 	time.Sleep(time.Hour)
 	require.NoError(w.t, rt.Shutdown(ctx))
 	require.NoError(w.t, <-ran)
 	for _, key := range append(w.order, w.root) {
 		require.Positive(w.t, w.turns[key], "seed %d: no turn of %s", w.seed, key)
 	}
-	in := cfg.Input(w.root)
+	in := inputOf(w.t, cfg, w.root)
 	w.check(w.root, "Config.Input", top.sandboxed, in.Sandbox.Enabled)
 }
 
@@ -212,7 +212,7 @@ func (w *rightsWorld) turn(ctx context.Context, t *agent.Turn) (agent.Result, er
 	for _, tool := range rightsCatalog[:len(rightsCatalog)-3] {
 		out, err := t.Call(ctx, agent.ToolCall{ID: tool, Name: tool})
 		if slices.Contains(now.tools, tool) {
-			w.check(key, "CallerOf", fmt.Sprint(true, key, now.sandboxed), out)
+			w.check(key, "CallerOf", fmt.Sprint(true, key, now.sandboxed), out.Text)
 		} else {
 			w.check(key, "a call of "+tool+" refused", true, err != nil)
 		}
@@ -360,7 +360,7 @@ func TestAgentsThatAreNotListed(t *testing.T) {
 		})
 	}
 	hello := func(ctx context.Context, rt *agent.Runtime) {
-		require.NoError(t, rt.Session(writer).Post(ctx, agent.Message{Text: "hello"}))
+		require.NoError(t, rt.Session(writer).Post(ctx, agent.Incoming{Text: "hello"}))
 	}
 	life(cfg.Rules, hello, "[template]")
 	life(cfg.Rules, hello) // a message that the next life finds
@@ -368,7 +368,7 @@ func TestAgentsThatAreNotListed(t *testing.T) {
 	life(without, func(ctx context.Context, rt *agent.Runtime) {
 		for _, agentID := range []string{"writer", "mian"} {
 			s := rt.Session(session.Must(session.DirectKey(agentID, "chat", "1")))
-			err := s.Post(ctx, agent.Message{Text: "hello"})
+			err := s.Post(ctx, agent.Incoming{Text: "hello"})
 			require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget, Op: "session"})
 			require.ErrorContains(t, err, "Rules.Agents (agents.list)")
 			_, err = agent.Spawn[string](ctx, s, agent.Task{Text: "x"})

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -67,6 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg = cfg.withFullModels()
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
+	cfg.Runners.Agents = maps.Clone(cfg.Runners.Agents)
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 			return nil, err // validate has found nothing wrong
 		}
 	}
-	cfg.Limits = cfg.Limits.orDefault()
+	cfg.Limits = cfg.Limits.orDefault(cfg.Store.Files != nil)
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
@@ -194,13 +194,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
-		reply := *out.Reply
-		// Once more, so that every path to people passes Visible. A Text that an earlier version
-		// recorded may have tags; which message was the current one is not known then.
-		tags := announce.ReadTags(reply.Text)
-		reply.ReplyTo = cmp.Or(reply.ReplyTo, tags.To)
-		reply.Voice = reply.Voice || tags.Voice
-		reply.Text, _ = announce.Visible(reply.Text)
+		reply := visibleReply(*out.Reply)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
 			err = rt.cfg.Reply(ctx, out)
@@ -228,8 +222,10 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	return tools
 }
 
-// promptInput returns the prompt input of a turn.
-func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
+// promptInput returns the prompt input of a turn. The error is that of Prompts.Describe.
+func (rt *Runtime) promptInput(
+	ctx context.Context, t *Turn, extra runExtra,
+) (agentctx.Input, error) {
 	st := t.spawn
 	names := make([]string, len(t.Tools))
 	for i, tool := range t.Tools {
@@ -247,29 +243,24 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		in.Subagent.Schema = string(extra.Schema)
 		in.Task = st.Run.Task
 	}
-	if st.Retry {
-		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText,
-			Source: "agent",
-		})
-	}
 	for _, c := range st.Children {
 		in.Active = append(in.Active, agentctx.ActiveSubagent{
 			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
 		})
 	}
-	return in
+	t.entering(describeField)
+	err := rt.cfg.describe(ctx, st.Session, &in)
+	if st.Retry {
+		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
+			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
+			Text: retryText(st.Said), Source: "agent",
+		})
+	}
+	return in, err
 }
 
 // retrySection is the section that has the retryText.
 const retrySection = "retry"
-
-// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of
-// the model may have other ids this time, so that only the model itself can know what it has
-// started already.
-const retryText = "## Interrupted Turn\n" +
-	"A restart interrupted you while you were answering these messages; nothing of that answer has been sent.\n" +
-	"What your tools did then is done, and sub-agents that you started then count as started: do not start them again."
 
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
@@ -283,6 +274,26 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	}
 }
 
+// loadResults has the results of completions be whole. A model is shown the two ends of a long one.
+// Of one that cannot be loaded now it is shown the beginning.
+func (rt *Runtime) loadResults(ctx context.Context, inputs []spawn.Input) {
+	for _, in := range inputs {
+		if in.Completion == nil {
+			continue
+		}
+		run := &in.Completion.Run
+		if run.Result.Whole.IsZero() && run.Result.WholeJSON.IsZero() {
+			continue
+		}
+		ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
+		err := attempt(func() error { return run.Result.Load(ctx, rt.cfg.Store.Files, ref) })
+		if err != nil {
+			rt.log.Warn("offshoot: a model is told the beginning of a result",
+				"session", run.Key.String(), "error", redact(err).Error())
+		}
+	}
+}
+
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
@@ -291,7 +302,10 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {
-		m := Message{ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time}
+		m := Message{
+			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
+			From: in.Sender, Parts: in.Parts,
+		}
 		switch in.Class {
 		case spawn.InputUser:
 		case spawn.InputTask:

@@ -49,12 +49,13 @@ func TestSandboxIsTold(t *testing.T) {
 				return agent.Result{Text: "ok"}, err
 			})
 			cfg.Tools = []agent.Tool{{
-				Name: "exec", Call: func(ctx context.Context, _ agent.ToolCall) (string, error) {
+				Name: "exec",
+				Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 					who, ok := agent.CallerOf(ctx)
 					require.True(t, ok)
 					note(who.Session.Role.String(), who.Sandboxed)
 					return "", nil
-				},
+				}),
 			}}
 			cfg.Rules.Sandbox.Mode = mode
 			cfg.Prompts.Input.Sandbox = agentctx.Sandbox{Enabled: true, Dir: "/inside"}

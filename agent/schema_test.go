@@ -74,10 +74,10 @@ func TestArgumentsAreChecked(t *testing.T) {
 		Name: "order",
 		Schema: json.RawMessage(`{"type":"object","required":["unit"],` +
 			`"properties":{"unit":{"$ref":"#/$defs/unit"}},"$defs":{"unit":{"enum":["c","f"]}}}`),
-		Call: func(context.Context, agent.ToolCall) (string, error) {
+		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 			called++
 			return "done", nil
-		},
+		}),
 	}
 	for args, want := range map[string]string{
 		``:             `unit is missing: want one of "c", "f"`,
@@ -181,7 +181,7 @@ func TestHostileSchemas(t *testing.T) {
 	} {
 		requireBadSchema(t, agent.Tool{
 			Name: "bad", Schema: json.RawMessage(schema),
-			Call: func(context.Context, agent.ToolCall) (string, error) { return "", nil },
+			Call: toolSaying(""),
 		}, want)
 	}
 }
@@ -283,7 +283,7 @@ func TestTypedTaskIsTold(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(sent[0].String(), string(schema)))
 		require.NotContains(t, sent[1].String(), "JSON")
-		in, err := cfg.ChildInput(h.Main().Key(), agent.Task{Text: "x"})
+		in, err := cfg.ChildInput(t.Context(), h.Main().Key(), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		in.Session, in.Subagent.Schema, in.Now = typed.Key(), string(schema), time.Now()
 		require.Equal(t, agentctx.Assemble(in).String(), sent[0].String())

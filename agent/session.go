@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -53,36 +54,6 @@ func (s *Session) treeBy(ctx context.Context, rootOf rootFunc) (session.Key, err
 	return rootOf(s.rt.sup, ctx, s.key)
 }
 
-// Post puts a message into the inbox and returns when that is durable. A session that is not in a
-// turn starts one; the answer comes to Config.Reply. Of the message ID and Text count. A message
-// whose ID the session has seen in the last seven days is accepted and changes nothing; one without
-// an ID is always new.
-//
-// The error is an *[InputError] for a Text that is blank, an ID that is not UTF-8 or a key that is
-// not that of a session, a *[LimitError] for one that is too long, a [*policy.Refusal] for an agent
-// that is not among those of Config.Rules, [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a
-// sub-agent that is not on record, has ended or is to end, or one that every command can return.
-// After [ErrUnconfirmed] post the message again with the same ID: then it
-// is told once. After [ErrNotRecorded] it may be posted as it is.
-func (s *Session) Post(ctx context.Context, m Message) error {
-	root, err := s.tree(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
-		return err
-	}
-	s.rt.expectRun()
-	msg := spawn.Incoming{ID: m.ID, Text: m.Text}
-	if s.key.Channel() != "" {
-		msg.Route = &session.Route{
-			Channel: s.key.Channel(), Account: s.key.Account(), To: s.key.Peer(),
-			Thread: s.key.ThreadID(),
-		}
-	}
-	return s.rt.sup.Post(ctx, root, s.key, msg)
-}
-
 // Runs returns the sub-agents of this session that have not been archived, oldest first. The error
 // is [ErrNotFound] for a session that is not on record, or one that every call that reads can
 // return.
@@ -98,6 +69,44 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 		return nil, err
 	}
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
+}
+
+// Spawn starts a sub-agent of this session and returns at once. The function [Spawn] takes a
+// Session, too, for results of another type than string. The errors are those of that function.
+func (s *Session) Spawn(ctx context.Context, task Task) (*Child[string], error) {
+	return Spawn[string](ctx, s, task)
+}
+
+// Wait waits for sub-agents of the session's tree: it is [Join] from the session.
+func (s *Session) Wait(
+	ctx context.Context, children []*Child[string], opt JoinOptions,
+) ([]Outcome[string], error) {
+	return Join(ctx, s, children, opt)
+}
+
+// Steer gives a sub-agent below this session a message without restarting it, as [Child.Steer]
+// does. It does from Go what the tool subagents does, so that the pause between two steers of one
+// sub-agent counts for both. The error is [ErrNotFound] for a session that is not below this one,
+// and else one of Child.Steer.
+func (s *Session) Steer(ctx context.Context, key session.Key, text string) error {
+	return s.rt.orArchived(ctx, key, s.steer(ctx, key, text))
+}
+
+func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return err
+	}
+	if s.key != root { // below the root is everything
+		runs, err := s.rt.sup.Runs(ctx, root, s.key, true)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(runs, func(r RunInfo) bool { return r.Key == key }) {
+			return fmt.Errorf("agent: %w: %q below %q", ErrNotFound, key, s.key)
+		}
+	}
+	return s.rt.sup.Steer(ctx, root, s.key, key, spawn.Incoming{Text: text})
 }
 
 // CancelTurn cancels the turn of the session that is under way. It returns when that is durable,
@@ -189,23 +198,23 @@ func (s *Session) Tools() []Tool {
 // asks at each call what is left to it: what was granted to it is in the journal.
 func (s *Session) ownTool(tool Tool) Tool {
 	call := tool.Call
-	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
 		if err := s.rt.cfg.Limits.checkArgs(c); err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		if !s.key.IsSubagent() {
 			return call(ctx, c)
 		}
 		root, err := s.tree(ctx)
 		if err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		info, err := s.rt.sup.Find(ctx, root, s.key)
 		if err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		if !slices.Contains(info.Tools, tool.Name) {
-			return "", &policy.Refusal{
+			return ToolResult{}, &policy.Refusal{
 				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
 				Limit: strings.Join(info.Tools, ", "), Path: "the grant of " + s.key.String(),
 			}

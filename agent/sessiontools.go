@@ -106,7 +106,13 @@ func (h toolHost) tools() []Tool {
 func (toolHost) tool(
 	name string, schema json.RawMessage, call func(context.Context, ToolCall) (string, error),
 ) Tool {
-	return Tool{Name: name, Description: sessionToolSummary(name), Schema: schema, Call: call}
+	return Tool{
+		Name: name, Description: sessionToolSummary(name), Schema: schema,
+		Call: func(ctx context.Context, c ToolCall) (ToolResult, error) {
+			answer, err := call(ctx, c)
+			return ToolResult{Text: answer}, err
+		},
+	}
 }
 
 var spawnSchema = json.RawMessage(`{"type":"object","properties":{` +

@@ -77,10 +77,10 @@ func (x quittingTranscripts) Read(
 // config returns a Config whose functions are those of the quitter.
 func (q *quitter) config() agent.Config {
 	memory := session.NewMemory()
-	call := func(ctx context.Context, _ agent.ToolCall) (string, error) {
+	call := textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 		q.in(ctx, "tool")
 		return "done", nil
-	}
+	})
 	return agent.Config{
 		Store: &session.Store{
 			Journal: memory.Journal, Transcripts: quittingTranscripts{memory.Transcripts, q},
@@ -153,7 +153,7 @@ func testShutdownFrom(t *testing.T, q *quitter, hasCtx bool) {
 		_, _ = agent.Spawn[string](ctx, rt.Session(topKey), agent.Task{
 			Text: "go", Model: "a/b", Announce: true,
 		})
-		_ = rt.Session(topKey).Post(ctx, agent.Message{Text: "hello"})
+		_ = rt.Session(topKey).Post(ctx, agent.Incoming{Text: "hello"})
 	}()
 	err = <-q.errs
 	runErr := <-ran

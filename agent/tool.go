@@ -31,12 +31,13 @@ type Tool struct {
 	// Arguments that do not fit it, or are not an object, give the model a sentence and do not
 	// reach Call.
 	Schema json.RawMessage
-	// Call runs the tool and returns what the model is told. An error is told to the model too. A
-	// panic fails the call: the model is told a plain sentence, and the log has the value and the
-	// stack. Call may be called from several goroutines at once.
-	Call func(ctx context.Context, c ToolCall) (string, error)
+	// Call runs the tool and returns what the model is told. An error is told to the model in its
+	// place. A panic fails the call: the model is told a plain sentence, and the log has the value
+	// and the stack. Call may be called from several goroutines at once.
+	Call func(ctx context.Context, c ToolCall) (ToolResult, error)
 
-	fault  error              // why NewTool could not make it
+	fault  error              // why NewTool could not make a schema
+	answer error              // why what the function of NewTool returns has no JSON form
 	made   string             // the Schema of NewTool, against which Call checks the arguments
 	schema *jsonschema.Schema // compiled; nil: Call checks, or takes every object
 }
@@ -50,29 +51,42 @@ type Tool struct {
 // another type or out of range. A member that is optional may be null. What else cannot be decoded
 // into In, such as a text that its own UnmarshalText refuses, gives the model that error.
 //
+// What the function returns is what the model is told: a string is the text, a [ToolResult] is the
+// result, and any other value is told as JSON. An empty slice or map is that, also if it is nil.
+// What else is nil, or cannot be encoded, gives the model a *[ToolValueError].
+//
 // An In without a schema is a mistake of the program: one that contains itself, has a field that
-// JSON cannot represent, or is not an object. NewTool returns a Tool all the same, which Open
+// JSON cannot represent, or is not an object. So is an Out without a JSON form, and one with a
+// [Part] inside, whose bytes JSON leaves out. NewTool returns a Tool all the same, which Open
 // refuses, and whose Call returns why. So is an f that is nil: the Call of its Tool is nil.
 //
 // A caller that sets another Schema afterwards has Open check it as that of any Tool. Arguments
 // must then fit both.
-func NewTool[In any](
-	name, description string, f func(ctx context.Context, in In) (string, error),
+func NewTool[In, Out any](
+	name, description string, f func(ctx context.Context, in In) (Out, error),
 ) Tool {
 	raw, schema, err := argsSchema(reflect.TypeFor[In]())
-	tool := Tool{Name: name, Description: description, Schema: raw, fault: err, made: string(raw)}
+	tool := Tool{
+		Name: name, Description: description, Schema: raw, fault: err, made: string(raw),
+		answer: answerFault(reflect.TypeFor[Out]()),
+	}
 	if f == nil {
 		return tool
 	}
-	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
-		if err != nil {
-			return "", fmt.Errorf("agent: tool %q: %w", name, err)
+	bad := cmp.Or(err, tool.answer)
+	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
+		if bad != nil {
+			return ToolResult{}, fmt.Errorf("agent: tool %q: %w", name, bad)
 		}
 		in, err := decodeTyped[In](schema, givenArgs(c.Args))
 		if err != nil {
-			return "", decodingError(name, err)
+			return ToolResult{}, decodingError(name, err)
 		}
-		return f(ctx, in)
+		out, err := f(ctx, in)
+		if err != nil {
+			return ToolResult{}, err
+		}
+		return toolResult(name, out)
 	}
 	return tool
 }
@@ -203,20 +217,24 @@ func (t *Turn) ownTool(tool Tool) Tool {
 	caller := &Caller{
 		Session: t.Session, Run: t.Run, Turn: t.N, Sandboxed: t.spawn.Authority.Sandboxed,
 	}
-	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
 		if err := t.err(); err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		if err := tool.checkArgs(c.Args); err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, caller))
 		defer done()
 		out, err := call(ctx, c)
-		return text.Bound(out, t.rt.cfg.Limits.ToolResult), err
+		out.Text = text.Bound(out.Text, t.rt.cfg.Limits.ToolResult)
+		if err != nil {
+			return ToolResult{Text: out.Text}, err
+		}
+		return t.keepToolParts(ctx, tool.Name, out)
 	}
 	return tool
 }
@@ -225,8 +243,8 @@ func (t *Turn) ownTool(tool Tool) Tool {
 // plain sentence, and the value is in the log.
 func (t *Turn) containTool(
 	tool Tool,
-) func(ctx context.Context, c ToolCall) (string, error) {
-	return func(ctx context.Context, c ToolCall) (out string, err error) {
+) func(ctx context.Context, c ToolCall) (ToolResult, error) {
+	return func(ctx context.Context, c ToolCall) (out ToolResult, err error) {
 		field := fmt.Sprintf("Tools[%q].Call", tool.Name)
 		returned := false
 		defer func() {
@@ -240,22 +258,25 @@ func (t *Turn) containTool(
 			}
 			failed := newCallbackError(field, value)
 			t.logToolPanic(tool, failed, failed.Stack)
-			out, err = "", &toolError{tool.Name, failed}
+			out, err = ToolResult{}, &toolError{tool.Name, failed}
 		}()
 		out, err = tool.Call(ctx, c)
 		returned = true
-		t.logBadDecoder(tool, err)
+		t.logBadCodec(tool, err)
 		return out, err
 	}
 }
 
-// logBadDecoder logs the panic of a method of the arguments' type that decodes them.
-func (t *Turn) logBadDecoder(tool Tool, err error) {
-	bad, ok := errors.AsType[*ArgumentError](err)
-	if !ok {
-		return
+// logBadCodec logs the panic of a method by which the arguments' type decodes itself, or that of
+// the answer encodes itself.
+func (t *Turn) logBadCodec(tool Tool, err error) {
+	var inner error
+	if bad, ok := errors.AsType[*ArgumentError](err); ok {
+		inner = bad.Err
+	} else if bad, ok := errors.AsType[*ToolValueError](err); ok {
+		inner = bad.Err
 	}
-	if p, ok := errors.AsType[*spawn.PanicError](bad.Err); ok {
+	if p, ok := errors.AsType[*spawn.PanicError](inner); ok {
 		t.logToolPanic(tool, p, p.Stack)
 	}
 }

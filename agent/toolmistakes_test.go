@@ -21,9 +21,7 @@ func TestOpenChecksToolsAsTheyAre(t *testing.T) {
 		})
 	}
 	plain := func(name string) agent.Tool {
-		return agent.Tool{Name: name, Call: func(context.Context, agent.ToolCall) (string, error) {
-			return "", nil
-		}}
+		return agent.Tool{Name: name, Call: toolSaying("")}
 	}
 	for _, tool := range []func(string) agent.Tool{made, plain} {
 		for _, schema := range []string{`{`, `[]`, `{"type":"objct"}`, `{"type":"string"}`, ``} {
@@ -50,7 +48,7 @@ func TestOpenChecksToolsAsTheyAre(t *testing.T) {
 	overwritten := made("x")
 	overwritten.Schema[0] = '['
 	requireMistake(t, "Config.Tools[0].Schema: ", overwritten)
-	requireMistake(t, "Config.Tools[0].Call: it is missing", agent.NewTool[city]("x", "", nil))
+	requireMistake(t, "Config.Tools[0].Call: it is missing", agent.NewTool[city, string]("x", "", nil))
 	requireNoMistake(t, made("Read"), made("write"))
 }
 

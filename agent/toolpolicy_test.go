@@ -21,11 +21,11 @@ func toolbox(names ...string) (tools []agent.Tool) {
 	for _, name := range names {
 		tools = append(tools, agent.Tool{
 			Name: name,
-			Call: func(_ context.Context, c agent.ToolCall) (string,
+			Call: textCall(func(_ context.Context, c agent.ToolCall) (string,
 				error,
 			) {
 				return "ran " + c.Name, nil
-			},
+			}),
 		})
 	}
 	return tools

@@ -58,7 +58,10 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new.
+	// Messages are the whole conversation, oldest first, ending with what is new. In a group or a
+	// channel the Text of a message of a person begins with a line that says who speaks, if that is
+	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
+	// pictures reads the Parts, and their bytes from the Files of the Store.
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
@@ -83,6 +86,7 @@ type Turn struct {
 	log   *turnRecord
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided bool
+	runner  string // the field of the Config that has the Runner
 
 	over atomic.Bool  // the Runner has returned
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
@@ -174,6 +178,13 @@ func (t *Turn) Delta(text string) {
 // or longer ids than the [Limits] allow. A longer text is cut, with a note, and longer arguments, a
 // Raw with which the message is too long, and a Model that is not a name are left out. It is
 // [spawn.ErrStale] after the turn.
+//
+// The Data of the Parts goes into Store.Files before the line is written. The error is a
+// *[session.PartError] for a Part that is not valid, a *[LimitError] for too many or too large
+// ones, and [session.ErrNoFiles] for Data where the Store has no Files. Nothing is recorded then.
+//
+// Raw comes back byte for byte. It is left out, which is logged, where it would contradict the
+// line: where a text, arguments or the name of a tool were cut, and where calls got other ids.
 func (t *Turn) Record(ctx context.Context, m Message) error {
 	_, err := t.record(ctx, m)
 	return err
@@ -207,10 +218,14 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		return nil, err
 	}
 	if m.Raw != nil && bounded.Raw == nil {
-		t.rt.log.Warn("offshoot: the provider's form of a message was left out",
-			"session", t.Session.Key.String(), "turn", t.N, "bytes", len(m.Raw))
+		t.log.logLoss("the message is over a limit, with it or without")
 	}
-	return t.write(ctx, bounded)
+	ctx, end := t.outlasting(ctx)
+	defer end()
+	if bounded.Parts, err = t.log.storeParts(ctx, bounded.Parts); err != nil {
+		return nil, err
+	}
+	return t.log.write(ctx, false, bounded)
 }
 
 // write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
@@ -258,9 +273,10 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 		return nil, err
 	}
 	t.noteAsked(in)
+	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
-	return messages, err
+	return tellSenders(t.Session.Key, messages), err
 }
 
 // noteAsked notes which message of a person is the last that the turn has consumed.
@@ -285,11 +301,12 @@ func (t *Turn) replyTo(tags announce.ReplyTags) string {
 	return tags.To
 }
 
-// Call calls one of the Tools by its name. A name that is not among them is an error. So is
-// [ErrStale] after the turn. Else the error is that of the tool.
-func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
+// Call calls one of the Tools by its name. The Parts of the result are those that the transcript
+// can keep, with their bytes in the Store: [Turn.OpenFile] reads them. A name that is not among the
+// Tools is an error. So is [ErrStale] after the turn. Else the error is that of the tool.
+func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err := t.rt.checked(ctx); err != nil {
-		return "", err
+		return ToolResult{}, err
 	}
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
@@ -297,9 +314,9 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 		}
 	}
 	if err := t.err(); err != nil {
-		return "", err
+		return ToolResult{}, err
 	}
-	return "", fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
+	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
 }
 
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to
@@ -325,15 +342,30 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	return info, inOurWords(err)
 }
 
+// waitRoot implements Requester.
+func (t *Turn) waitRoot(context.Context) (session.Key, error) { return t.Session.Root, nil }
+
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
-// Wait waits for sub-agents within the turn, as [Join] does. The turn holds no slot of the lane
-// meanwhile. The errors are [ErrStale] and those of Join.
+// Wait waits for sub-agents within the turn: it is [Join] from the turn.
 func (t *Turn) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {
-	return join(ctx, t, children, opt)
+	return Join(ctx, t, children, opt)
+}
+
+// Steer gives a sub-agent below this session a message without restarting it, as [Child.Steer]
+// does. The errors are [ErrStale], [ErrNotFound] for a session that is not below this one, and
+// those of Child.Steer.
+func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	return t.rt.orArchived(ctx, key, t.spawn.Steer(ctx, key, spawn.Incoming{Text: text}))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
@@ -453,22 +485,27 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 		return b.refuse(ctx, t, err)
 	}
 	t.noteAsked(st.Inputs)
+	t.entering("Store.Files")
+	st.InStore(true)
+	rt.loadResults(ctx, st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
-	st.InStore(true)
-	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
+	log, messages, err := beginRecord(ctx, rt.cfg.Store, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
 	st.InStore(false)
 	log.startRunner()
-	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
+	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
+	t.Messages = tellSenders(t.Session.Key, messages)
 	t.Tools = rt.toolsOf(t)
-	in := rt.promptInput(t, extra)
-	t.entering("Prompts.Input")
-	t.Prompt = agentctx.Assemble(in)
-	t.entering("Runner")
-	res, err := b.callRunner(ctx, t)
+	in, err := rt.promptInput(ctx, t, extra)
+	var res Result
+	if err == nil {
+		t.entering("Prompts.Input")
+		t.Prompt = agentctx.Assemble(in)
+		res, err = b.callRunner(ctx, t)
+	}
 	st.InStore(true)
 	t.end()
 	t.entering("Store.Transcripts")
@@ -503,7 +540,13 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	return b.rt.cfg.Runner.Run(ctx, t)
+	runner, field := b.rt.cfg.runner(t.Session.Key)
+	if runner == nil { // the journal may have sessions of an agent that is not configured any more
+		return Result{}, fmt.Errorf("agent: there is neither Config.Runner nor %s", field)
+	}
+	t.runner = field
+	t.entering(field)
+	return runner.Run(ctx, t)
 }
 
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.
@@ -570,7 +613,7 @@ func (b turnRunner) outcome(
 
 // logFailure logs why a turn failed, unless contain has.
 func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
-	if _, logged := errors.AsType[*CallbackError](err); logged {
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Stack != nil {
 		return
 	}
 	level, what := slog.LevelError, "offshoot: a turn failed"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,10 +64,10 @@ func (u *turnUser) open() *agent.Runtime {
 	cfg.Store, cfg.Rules, cfg.Grace = u.store, rulesForDepth(2), 5*time.Second
 	cfg.Tools = []agent.Tool{{
 		Name: "read",
-		Call: func(context.Context, agent.ToolCall) (string, error) {
+		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 			u.calls.Add(1)
 			return "", nil
-		},
+		}),
 	}}
 	rt, err := agent.Open(u.t.Context(), cfg)
 	require.NoError(u.t, err)
@@ -78,7 +79,7 @@ func (u *turnUser) start(top bool) {
 	u.rt, u.ran = u.open(), make(chan error, 1)
 	go func() { u.ran <- u.rt.Run(u.t.Context()) }()
 	if top {
-		require.NoError(u.t, u.main().Post(u.t.Context(), agent.Message{Text: "go"}))
+		require.NoError(u.t, u.main().Post(u.t.Context(), agent.Incoming{Text: "go"}))
 	} else {
 		_, err := agent.Spawn[string](u.t.Context(), u.main(),
 			agent.Task{Text: "work", Timeout: time.Hour})
@@ -170,6 +171,14 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.Record": func(ctx context.Context) error {
 			return tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "late"})
 		},
+		"Turn.PutFile": func(ctx context.Context) error {
+			_, err := tn.PutFile(ctx, strings.NewReader("late"), agent.Part{Kind: agent.PartFile})
+			return err
+		},
+		"Turn.OpenFile": func(ctx context.Context) error {
+			_, err := tn.OpenFile(ctx, session.File{})
+			return err
+		},
 		"Turn.Spawn": func(ctx context.Context) error {
 			_, err := tn.Spawn(ctx, agent.Task{Text: "late"})
 			return err
@@ -191,10 +200,15 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Join": func(ctx context.Context) error {
-			_, err := agent.Join(ctx, children, agent.JoinOptions{StopRest: true})
+			_, err := agent.Join(ctx, tn, children, agent.JoinOptions{StopRest: true})
 			return err
 		},
-		"read": call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
+		"Join from a session": func(ctx context.Context) error {
+			_, err := agent.Join(ctx, u.main(), children, agent.JoinOptions{StopRest: true})
+			return err
+		},
+		"Turn.Steer": func(ctx context.Context) error { return tn.Steer(ctx, c.Key(), "late") },
+		"read":       call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
 		"sessions_yield":  call("sessions_yield", `{}`),
 		"subagents":       call("subagents", `{"action":"list"}`),
 		"subagents info":  call("subagents", `{"action":"info",`+target+`}`),
@@ -207,8 +221,21 @@ func (u *turnUser) acts() map[string]act {
 		"Child.Wait":  func(ctx context.Context) error { _, err := c.Wait(ctx); return err },
 		"Session.Key": nil, "Session.Events": nil, "Session.Tools": nil,
 		"Session.Post": func(ctx context.Context) error {
-			return s.Post(ctx, agent.Message{Text: "late"})
+			return s.Post(ctx, agent.Incoming{Text: "late"})
 		},
+		"Session.Spawn": func(ctx context.Context) error {
+			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
+			return err
+		},
+		"Session.History": func(ctx context.Context) error {
+			_, err := s.History(ctx, agent.HistoryQuery{})
+			return err
+		},
+		"Session.Wait": func(ctx context.Context) error {
+			_, err := s.Wait(ctx, children, agent.JoinOptions{})
+			return err
+		},
+		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
@@ -279,10 +306,10 @@ var turnEnds = map[string]func(u *turnUser, top bool){
 		u.deaf = true
 		u.start(top)
 		other := u.open()
-		require.NoError(u.t, other.Session(topKey).Post(u.t.Context(), agent.Message{Text: "hi"}))
+		require.NoError(u.t, other.Session(topKey).Post(u.t.Context(), agent.Incoming{Text: "hi"}))
 		u.other = other
 		// The former owner learns of it when it asks for something.
-		require.Error(u.t, u.main().Post(u.t.Context(), agent.Message{Text: "hello"}))
+		require.Error(u.t, u.main().Post(u.t.Context(), agent.Incoming{Text: "hello"}))
 		synctest.Wait()
 	},
 }

@@ -116,6 +116,10 @@ func fenced(text string) string {
 	return f + "\n" + strings.TrimRight(text, "\n") + "\n" + f
 }
 
+// Fenced returns a text between fences that no line of it can end, so that a prompt can repeat what
+// others wrote. A line break at the end of the text goes, and what is not UTF-8 is replaced.
+func Fenced(text string) string { return fenced(normalizeText(text)) }
+
 // normalizeText returns s as valid UTF-8 with every line ending in "\n" alone.
 func normalizeText(s string) string {
 	if !utf8.ValidString(s) {

@@ -72,7 +72,7 @@ func (sh *treeShell) spawn(
 	}
 	call := newSpawnCall()
 	call.cmd = tree.Spawn{
-		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
+		Parent: requester, ID: sh.sup.ids.newID(), Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 	}
@@ -128,33 +128,6 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	c.info = RunInfo{
 		ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
 	}
-}
-
-// An Incoming is a message to a session, for [Supervisor.Post] and [Supervisor.Steer].
-type Incoming struct {
-	// ID is the transport's name for the message. A message whose ID the session has seen in the
-	// last seven days is accepted and changes nothing, whatever its Text is: transports hand an
-	// edited message over under its old ID. Empty: the message is always new.
-	ID string
-	// Text is what the session is told, byte for byte.
-	Text string
-	// Route is where a posted message came from, and so where the answer goes. Nil: where the one
-	// before went. Each part has at most [session.MaxKeyLen] bytes of UTF-8. Steer does not read
-	// it.
-	Route *session.Route
-}
-
-// Post puts a message into the inbox of the session to and returns when the message is durable. A
-// message with a known ID is accepted and changes nothing.
-//
-// The error is an *[InputError] for a text that is blank or an ID that is not UTF-8, a
-// *[LimitError] for one that is too long, [ErrNotFound], [ErrEnded] or [ErrStopping] for a run that
-// is not on record, has ended or is to end, or one that every command can return. After
-// [ErrUnconfirmed] post the message again with the same ID. After [ErrNotRecorded] it may be posted
-// as it is.
-func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
-	cmd := &tree.Post{To: to, ID: s.messageID(m), Text: tree.Text(m.Text), Route: m.Route}
-	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
 }
 
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it
@@ -222,9 +195,9 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 //
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
-// [ErrUnconfirmed] if another owner takes the tree, or one that every call that waits can return.
-// With opt.StopRest it may be one of [Supervisor.Stop]. An opt.AtLeast below zero gives an
-// *[InputError].
+// [ErrUnconfirmed] if another owner takes the tree, [ErrUnreadable] if a result that is in a file
+// cannot be loaded, or one that every call that waits can return. With opt.StopRest it may be one
+// of [Supervisor.Stop]. An opt.AtLeast below zero gives an *[InputError].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {

@@ -84,6 +84,12 @@ type Reply struct {
 	ReplyTo string `json:"replyTo,omitempty"`
 	// Voice says that the model asked for a voice message.
 	Voice bool `json:"voice,omitempty"`
+	// InReplyTo are the IDs of the messages of people that the text answers, oldest first: those
+	// that the turn had read when it said this, and those that earlier turns have read without
+	// saying anything in the end. Messages that came without an ID are left out.
+	InReplyTo []string `json:"inReplyTo,omitempty"`
+	// Meta is that of the last of these messages, also of one without an ID.
+	Meta map[string]string `json:"meta,omitempty"`
 	// Failed says that the turn failed. Text is an apology then, or what the Runner returned beside
 	// its error.
 	Failed bool `json:"failed,omitempty"`

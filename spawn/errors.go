@@ -37,8 +37,18 @@ var (
 	// command again.
 	ErrNotRecorded = owner.ErrNotRecorded
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
-	// cannot be read now. The cause is wrapped.
+	// cannot be read now, and by calls that wait if a result that is in a file cannot be loaded.
+	// The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
+	// ErrNoConversation is returned where a session would speak to people, or is asked to, that does
+	// not: a sub-agent, whose answers go to its requester.
+	ErrNoConversation = tree.ErrNoConversation
+	// ErrSilent is returned by [Supervisor.PostAndWait] if the turn over the message has ended
+	// without a word, and no other is to come that answers it.
+	ErrSilent = errors.New("spawn: the session has not answered")
+	// ErrAnswered is returned by [Supervisor.PostAndWait] for a message that the session has
+	// dealt with before. What it has said then has been delivered.
+	ErrAnswered = errors.New("spawn: the message was dealt with before")
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown
@@ -79,11 +89,12 @@ func (lostError) Is(target error) bool { return target == ErrUnconfirmed }
 
 // How a call may be repeated, as the text of an error that is ErrUnconfirmed says.
 const (
-	repeatAsIs      = "the call may be repeated"
-	repeatByKey     = "spawn it again with the same Key"
-	repeatWithNoKey = "it has no Key, so that another spawn may make a second run"
-	repeatByID      = "send it again with the same ID"
-	repeatWithNoID  = "it has no ID, so that the session may be told twice if it is sent again"
+	repeatAsIs       = "the call may be repeated"
+	repeatByKey      = "spawn it again with the same Key"
+	repeatWithNoKey  = "it has no Key, so that another spawn may make a second run"
+	repeatByID       = "send it again with the same ID"
+	repeatWithNoName = "it has no ID, so that people may read it twice if it is said again"
+	repeatWithNoID   = "it has no ID, so that the session may be told twice if it is sent again"
 )
 
 // repeatable adds to an error that is ErrUnconfirmed how the call may be repeated. It leaves other

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
@@ -30,11 +31,13 @@ const (
 	EventRefused                        // a spawn was refused: by a rule, or as invalid; not kept
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
+	EventSaid                           // a turn told people something before its end
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
+	"said",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -67,8 +70,13 @@ type TreeEvent struct {
 	Status  Status      `json:"status,omitzero"` // after the event
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
-	// Text is the task, the message, the result or the delta.
+	// Text is the task, the message, the result, what was said, or the delta.
 	Text string `json:"text,omitempty"`
+	// Sender and Parts are those of a message, in an EventPosted.
+	Sender session.Sender `json:"sender,omitzero"`
+	Parts  []session.Part `json:"parts,omitempty"`
+	// Whole names the whole of a result of which Text is the beginning, as in [Result].
+	Whole session.File `json:"whole,omitzero"`
 	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
 	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
 	// follows.
@@ -84,6 +92,7 @@ type TreeEvent struct {
 var eventKinds = map[tree.Kind]EventKind{
 	tree.Admitted:      EventAdmitted,
 	tree.Posted:        EventPosted,
+	tree.Said:          EventSaid,
 	tree.TurnStarted:   EventTurn,
 	tree.TurnEnded:     EventTurnEnded,
 	tree.StopRequested: EventStopping,
@@ -112,6 +121,11 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Key = deliveryKey(t, f.Ord)
 	case tree.Posted:
 		e.Class = f.Class.String()
+		if m := f.Mail; m != nil {
+			e.Sender, e.Parts = m.Sender, slices.Clone(m.Parts)
+		}
+	case tree.Said:
+		e.Text = string(f.Answer.Reply)
 	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
 	default: // nothing to add yet
@@ -140,6 +154,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
+			e.Whole = f.Answer.Whole
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
@@ -147,7 +162,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), usageOf(r.Usage)
 		if r.Answer != nil {
-			e.Text = string(r.Answer.Text)
+			e.Text, e.Whole = string(r.Answer.Text), r.Answer.Whole
 		}
 	default: // the status says all
 	}

@@ -71,6 +71,23 @@ func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s",
 			c.root, c.Last, live, last, read)
 	}
+	return c.verifyMembers(ctx, j)
+}
+
+// verifyMembers returns an error if the key of a run does not lead to its tree.
+func (c Checkpoint) verifyMembers(ctx context.Context, j session.Journal) error {
+	for _, key := range c.tree.Sessions() {
+		found := false
+		for head, err := range j.Roots(ctx, session.RootQuery{Member: key}) {
+			if err != nil {
+				return err
+			}
+			found = found || head.Root == c.root
+		}
+		if !found {
+			return fmt.Errorf("spawn: the key of %q does not lead to %q", key, c.root)
+		}
+	}
 	return nil
 }
 

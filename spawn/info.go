@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -67,7 +68,10 @@ func reasonOf(r *tree.Run) string {
 }
 
 func resultOf(a *tree.Result) Result {
-	res := Result{Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage)}
+	res := Result{
+		Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage),
+		Whole: a.Whole, WholeJSON: a.WholeJSON,
+	}
 	if a.JSON != "" {
 		res.JSON = json.RawMessage(a.JSON)
 	}
@@ -145,6 +149,12 @@ func inputOf(t *tree.Tree, in tree.Input) Input {
 		Ord: int(in.Ord), Class: InputClass(in.Class), ID: givenID(in.ID), Text: string(in.Text),
 		From: in.From, Time: timeOf(in.At), Route: in.Route,
 	}
+	if m := in.Mail; m != nil {
+		x.Sender, x.Parts, x.Meta = m.Sender, slices.Clone(m.Parts), maps.Clone(m.Meta)
+		if m.Sent != 0 {
+			x.Time = timeOf(m.Sent)
+		}
+	}
 	if in.Class == tree.Completion {
 		if c := t.Run(in.From); c != nil {
 			x.Completion = completionOf(t, c, c.Spec.Parent)
@@ -161,13 +171,7 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
-		out.Reply = &Reply{
-			From: e.Run, Text: string(e.Text), ReplyTo: string(e.ReplyTo), Voice: e.Voice,
-			Failed: e.Failed, Err: string(e.Cause),
-		}
-		if e.Route != nil {
-			out.Reply.Route = *e.Route
-		}
+		out.Reply = replyOf(e)
 		return out
 	}
 	if r := t.Run(e.Run); r != nil {
@@ -176,13 +180,30 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	return out
 }
 
+// replyOf returns what a turn says to people. It shares nothing with the tree.
+func replyOf(e *tree.Entry) *Reply {
+	r := &Reply{
+		From: e.Run, Text: string(e.Text), ReplyTo: string(e.ReplyTo), Voice: e.Voice,
+		Failed: e.Failed, Err: string(e.Cause), Meta: maps.Clone(e.Meta),
+	}
+	for _, id := range e.InReplyTo {
+		if id = givenID(id); id != "" {
+			r.InReplyTo = append(r.InReplyTo, id)
+		}
+	}
+	if e.Route != nil {
+		r.Route = *e.Route
+	}
+	return r
+}
+
 // deliveryKey names the entry of the outbox with an ordinal. The name stays the same over retries
 // and restarts, and no two entries of any tree ever share one. The name of an entry that was added
 // after a repair of the journal has the mark of the repair in it: an entry that the repair has lost
 // may have had the same ordinal.
 func deliveryKey(t *tree.Tree, ord uint32) string {
 	var b [64]byte
-	key := append(append(b[:0], t.Root().Spec.SessionID...), '.')
+	key := append(append(b[:0], t.FirstSession()...), '.')
 	if mark := t.MarkOf(ord); mark != "" {
 		key = append(append(key, mark...), '.')
 	}

@@ -81,6 +81,36 @@ var mutants = []mutant{
 		"t.batches > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"1.2 of a long text the tree keeps the beginning", "result.go",
+		"a.Whole, a.Text = f, tree.Text(strings.Clone(text.Cut(string(a.Text), resultHead)))",
+		"a.Whole, a.Text = f, tree.Text(text.Cut(string(a.Text), len(a.Text)))",
+		".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 a text stays in the tree if it cannot be put", "result.go",
+		"\t\tif f, ok := sh.putLong(rt, string(a.Text)); ok {\n",
+		"\t\tif f, _ := sh.putLong(rt, string(a.Text)); true {\n", ".", "TestPutOfALongResultFails",
+	},
+	{
+		"1.2 who waits gets the whole", "wait.go",
+		"sh.loadResult(ctx, &infos[i]); err", "sh.loadResult(ctx, &RunInfo{Key: infos[i].Key}); err",
+		".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 a delivery has the whole", "sender.go",
+		"\tif out.Completion != nil {\n", "\tif false {\n", ".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 the beginning is not delivered in the place of the whole", "sender.go",
+		"\t\t\treturn fmt.Errorf(\"spawn: delivery %q: %w\", out.Key, err)\n", "", ".",
+		"TestLongResultThatCannotBeLoaded",
+	},
+	{
+		"1.2 files are archived with their run", "treeshell.go",
+		"\t\terr = files.Archive(ctx, ref, at)\n", "\t\t_ = files\n", ".",
+		"TestFilesAreArchivedWithTheirRun",
+	},
+	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
@@ -354,6 +384,26 @@ var mutants = []mutant{
 		"I12 a panic of the journal is contained", "internal/owner/journal.go",
 		"\tdefer func() { recoverValue(recover(), &err) }()\n\tseq, err := o.cfg.Journal.Append",
 		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
+	},
+	{
+		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
+		"\t\tcase tree.Admitted:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
+	},
+	{
+		"R18 a batch that opens a tree names its runs", "internal/owner/journal.go",
+		"case tree.Opened, tree.Snapshot:", "case tree.Snapshot:", ".", "TestRootOfInOldJournals",
+	},
+	{
+		"R18 a snapshot names the runs of the tree", "internal/owner/journal.go",
+		"case tree.Opened, tree.Snapshot:", "case tree.Opened:", ".", "TestRootOfAfterASnapshot",
+	},
+	{
+		"R18 the tree that the journal names is asked whether it has the run", "query.go",
+		"\treturn found && err == nil, err\n", "\treturn err == nil, err\n", ".", "TestRootOfUnknownSessions",
+	},
+	{
+		"R18 a journal that fails is not one that does not know", "query.go",
+		"\t\tif !yield(session.Key{}, failed) {\n\t\t\treturn\n\t\t}\n", "", ".", "TestRootOfWhileTheJournalFails",
 	},
 	{
 		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",

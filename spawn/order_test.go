@@ -129,8 +129,11 @@ func (p *post) complete() {
 func (p *post) reply(channel string) {
 	to := "replies " + channel
 	p.sent[to]++
+	if channel == "" { // the session has that of the message before
+		require.NoError(p.t, p.sup.SetRoute(p.t.Context(), topKey, topKey, session.Route{}))
+	}
 	require.NoError(p.t, p.sup.Post(p.t.Context(), topKey, topKey, spawn.Incoming{
-		Text: fmt.Sprint(p.sent[to]), Route: &session.Route{Channel: channel},
+		Text: fmt.Sprint(p.sent[to]), Route: session.Route{Channel: channel},
 	}))
 	synctest.Wait()
 }

@@ -92,7 +92,12 @@ type Input struct {
 	Text string
 	// From is the session that sent an InputSteer, or whose end an InputCompletion is.
 	From session.Key
+	// Time is when a message was said: its Incoming.At, or when it was posted.
 	Time time.Time
+	// Sender, Parts and Meta are those of the message. The bytes of the Parts are in the Store.
+	Sender session.Sender
+	Parts  []session.Part
+	Meta   map[string]string
 	// Route is where the message came from. Nil: that is not known.
 	Route *session.Route
 	// Completion is set if the Class is InputCompletion.

@@ -89,6 +89,9 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 		turn.Run = infoOf(t, r)
 	}
 	turn.Exhausted, turn.Skills = t.Exhausted(r), r.Skills
+	for _, x := range r.Said {
+		turn.Said = append(turn.Said, string(x.Text))
+	}
 	turn.Inputs = turn.oneInput[:0:1]
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
 		turn.Inputs = append(turn.Inputs, inputOf(t, in))
@@ -190,7 +193,10 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}
-	sh.owner.Send(rt.turn.gen, &done.TurnDone)
+	defer func() { // also if the store ends the goroutine
+		sh.owner.Send(rt.turn.gen, &done.TurnDone)
+	}()
+	sh.spill(rt, &done.answer)
 }
 
 // perFile is how many bytes a file counts beside its texts.

@@ -197,10 +197,6 @@ func (s *Supervisor) allShells() []*treeShell {
 	return list
 }
 
-// isTree reports whether root is the key of a tree's log. A store also has other logs, under
-// reserved roots.
-func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent() }
-
 // logBeside logs in a goroutine of its own, for the owners of trees: the Logger is code of the
 // caller, which may hang, or end its goroutine. If no goroutine can be started any more, it logs in
 // place.
@@ -210,3 +206,7 @@ func (s *Supervisor) logBeside(level slog.Level, text string, args ...any) {
 		log()
 	}
 }
+
+// isTree reports whether root is the key of a tree's log. A store also has other logs, under
+// reserved roots.
+func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent() }

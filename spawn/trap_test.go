@@ -504,6 +504,9 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"KeepSkills": func(_ context.Context, tn *spawn.TurnInput) error {
 		return tn.KeepSkills(spawn.SkillSet{})
 	},
+	"Say": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Say(ctx, spawn.Saying{Text: "x"})
+	},
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 

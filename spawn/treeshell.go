@@ -28,6 +28,8 @@ type treeShell struct {
 	waiters      map[*waiter]struct{}
 	waitersByRun map[session.Key][]*waiter // by the run that they wait for
 	watchers     map[*watcher]struct{}
+	// answerWaiters wait for the replies to messages.
+	answerWaiters map[*answerWaiter]struct{}
 }
 
 func newTreeShell(s *Supervisor, root session.Key) *treeShell {
@@ -38,6 +40,8 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		waiters:      make(map[*waiter]struct{}),
 		waitersByRun: make(map[session.Key][]*waiter),
 		watchers:     make(map[*watcher]struct{}),
+
+		answerWaiters: make(map[*answerWaiter]struct{}),
 	}
 	sh.owner = owner.New(&s.ownerConfig, root, sh)
 	return sh
@@ -118,8 +122,9 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
 
-// archiveTranscript archives a transcript and contains the panics of the store. A store without
-// Transcripts, and a transcript that does not exist, have nothing to archive.
+// archiveTranscript archives a transcript and its files, and contains the panics of the store. A
+// store without Transcripts or Files, and a transcript that does not exist, have nothing to
+// archive. The tree has archiveTranscript called again after an error.
 func (sh *treeShell) archiveTranscript(
 	ctx context.Context, ref session.Ref, at time.Time,
 ) (err error) {
@@ -128,11 +133,14 @@ func (sh *treeShell) archiveTranscript(
 			err = &PanicError{Value: p}
 		}
 	}()
-	transcripts := sh.sup.cfg.Store.Transcripts
-	if transcripts == nil {
-		return nil
+	if transcripts := sh.sup.cfg.Store.Transcripts; transcripts != nil {
+		_, err = transcripts.Archive(ctx, ref, at)
 	}
-	if _, err = transcripts.Archive(ctx, ref, at); errors.Is(err, session.ErrNotFound) {
+	if files := sh.sup.cfg.Store.Files; files != nil &&
+		(err == nil || errors.Is(err, session.ErrNotFound)) {
+		err = files.Archive(ctx, ref, at)
+	}
+	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -142,6 +150,7 @@ func (sh *treeShell) archiveTranscript(
 func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	sh.tellAnswerWaiters(t, facts)
 	for i := range facts {
 		f := &facts[i]
 		if f.Kind == tree.TurnEnded && f.Flags&tree.FlagCut != 0 {
@@ -205,7 +214,8 @@ func (sh *treeShell) Rested() { sh.sup.forget(sh) }
 func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers) > 0
+	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers)+
+		len(sh.answerWaiters) > 0
 }
 
 // Lost implements owner.Executor.
@@ -223,6 +233,9 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 	if conflict {
 		for w := range sh.waiters {
 			w.finish(fmt.Errorf("%w: %q: %w", lostError{}, root, err))
+		}
+		for w := range sh.answerWaiters {
+			w.finish(nil, fmt.Errorf("%w: %w", lostError{}, err))
 		}
 	}
 	sh.mu.Unlock()

@@ -51,6 +51,8 @@ type TurnInput struct {
 	Deadline time.Time
 	// Retry says that a crash interrupted an earlier turn over the same inputs.
 	Retry bool
+	// Said is what interrupted turns over the same inputs have told people, oldest first.
+	Said []string
 	// Children are the newest children of the session that have not ended, oldest first, at most
 	// 50.
 	Children []RunInfo
@@ -80,6 +82,7 @@ type TurnInput struct {
 	yieldTo  []session.Key // the children that Yield named
 	byModel  bool          // a model chose the time of the wait
 	reserved tree.Budget   // for the turn so far
+	says     uint32        // without an ID
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	onExit   TurnResult   // what the turn came to if its goroutine ends before the Runner returns
@@ -158,8 +161,12 @@ func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, er
 }
 
 // Steer sends a message from this session to a run below it that is under way. The errors are
-// [ErrStale] and those of [Supervisor.Steer].
+// [ErrStale], ErrNotFound for a session that is not below this one, and those of
+// [Supervisor.Steer].
 func (t *TurnInput) Steer(ctx context.Context, run session.Key, m Incoming) error {
+	if _, err := t.Find(ctx, run); err != nil {
+		return err
+	}
 	cmd := &tree.Steer{
 		From: t.Session.Key, To: run, ID: t.shell.sup.messageID(m), Text: tree.Text(m.Text),
 	}

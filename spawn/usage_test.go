@@ -522,7 +522,7 @@ func TestSessionsByActivity(t *testing.T) {
 		var want []spawn.SessionInfo
 		during(t, cfg, func(s *spawn.Supervisor) {
 			for _, root := range []session.Key{topKey, bob, chat} {
-				m := spawn.Incoming{Text: "x", Route: &route}
+				m := spawn.Incoming{Text: "x", Route: route}
 				require.NoError(t, s.Post(t.Context(), root, root, m))
 				require.NoError(t, s.Idle(t.Context(), root))
 				time.Sleep(time.Hour)

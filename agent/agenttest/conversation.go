@@ -48,7 +48,7 @@ func checkMessage(m agent.Message, open map[string]bool) error {
 	if len(open) > 0 {
 		return fmt.Errorf("%d tool calls before it have no result", len(open))
 	}
-	if m.Role == session.MessageAssistant && len(m.ToolCalls) == 0 &&
+	if m.Role == session.MessageAssistant && len(m.ToolCalls) == 0 && len(m.Parts) == 0 &&
 		strings.TrimSpace(m.Text) == "" {
 		return errors.New("it says nothing and calls nothing")
 	}

@@ -16,7 +16,7 @@ import (
 func TestExpectations(t *testing.T) {
 	ls := agent.Tool{
 		Name: "ls",
-		Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil },
+		Call: listFiles,
 	}
 	s := agenttest.Script{
 		agenttest.Main: {

@@ -16,6 +16,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
+// listFiles is the Call of a tool.
+func listFiles(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+	return agent.ToolResult{Text: "a.txt"}, nil
+}
+
 func TestEchoSaysWhatIsNew(t *testing.T) {
 	s := agenttest.Script{
 		"main": {
@@ -29,7 +34,7 @@ func TestEchoSaysWhatIsNew(t *testing.T) {
 	}
 	ls := agent.Tool{
 		Name: "ls",
-		Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil },
+		Call: listFiles,
 	}
 	agenttest.Run(t, agent.Config{Tools: []agent.Tool{ls}}, s, func(h *agenttest.Harness) {
 		h.Post("go")

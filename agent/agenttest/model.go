@@ -19,6 +19,7 @@ import (
 type scriptRunner struct {
 	h    *Harness
 	proc *process
+	own  agent.Runner // of the Config, for the agent of the session
 }
 
 // Run implements agent.Runner.
@@ -42,10 +43,10 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 		if err := a.h.noteRequest(a.proc, name, req); err != nil {
 			return res, err
 		}
-		return a.h.cfg.Runner.Run(ctx, t)
+		return a.own.Run(ctx, t)
 	}
 	loop := &agent.Loop{Model: scriptModel{scriptRunner: a, turn: t, name: name, began: new(bool)}}
-	if own, ok := a.h.cfg.Runner.(*agent.Loop); ok {
+	if own, ok := a.own.(*agent.Loop); ok {
 		loop.MaxSteps = own.MaxSteps
 	}
 	return loop.Run(ctx, t)
@@ -96,7 +97,7 @@ func (p scriptModel) Generate(
 		<-p.h.released
 		return nil, errors.New("agenttest: the test is over")
 	}
-	resp := &agent.ModelResponse{Text: step.text, Usage: step.usage}
+	resp := &agent.ModelResponse{Text: step.text, Usage: step.usage, Parts: step.parts}
 	if step.kind == echoing {
 		if resp.Text, err = p.echo(ctx, news); err != nil {
 			return nil, err
@@ -106,7 +107,7 @@ func (p scriptModel) Generate(
 		c.ID = fmt.Sprintf("call_%d_%d", at, i)
 		resp.ToolCalls = append(resp.ToolCalls, c)
 	}
-	if strings.TrimSpace(resp.Text) == "" && len(resp.ToolCalls) == 0 {
+	if strings.TrimSpace(resp.Text) == "" && len(resp.ToolCalls) == 0 && len(resp.Parts) == 0 {
 		if err := p.h.noteFailure(p.proc, key); err != nil { // it is not in the conversation
 			return nil, err
 		}

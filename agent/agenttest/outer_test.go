@@ -16,7 +16,7 @@ import (
 // outerUses are uses of the context of the test outside in the function that Run got.
 var outerUses = map[string]func(ctx context.Context, h *Harness) error{
 	"Post": func(ctx context.Context, h *Harness) error {
-		return h.Main().Post(ctx, agent.Message{Text: "x"})
+		return h.Main().Post(ctx, agent.Incoming{Text: "x"})
 	},
 	"Idle": func(ctx context.Context, h *Harness) error { h.Post("x"); return h.Main().Idle(ctx) },
 	"Stop": func(ctx context.Context, h *Harness) error { return h.Main().Stop(ctx) },
@@ -134,7 +134,7 @@ func TestContextsOfTheBubble(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
-		require.NoError(t, h.Main().Post(ctx, agent.Message{Text: "x"}))
+		require.NoError(t, h.Main().Post(ctx, agent.Incoming{Text: "x"}))
 		require.NoError(t, h.Main().Idle(context.WithoutCancel(ctx)))
 		h.Replied("x")
 	})

@@ -29,6 +29,7 @@ type Script map[string][]Step
 type Step struct {
 	kind  stepKind
 	calls []agent.ToolCall
+	parts []agent.Part
 	text  string
 	err   error
 	value any
@@ -79,6 +80,12 @@ func (s Step) After(d time.Duration) Step { s.after = d; return s }
 // And adds another tool call to the same answer.
 func (s Step) And(tool, args string) Step {
 	s.calls = append(slices.Clip(s.calls), agent.ToolCall{Name: tool, Args: json.RawMessage(args)})
+	return s
+}
+
+// With adds parts to the answer, such as a picture that the model made.
+func (s Step) With(parts ...agent.Part) Step {
+	s.parts = append(slices.Clip(s.parts), parts...)
 	return s
 }
 

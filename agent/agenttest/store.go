@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"time"
@@ -25,7 +26,11 @@ type storeGate struct {
 
 func (proc *process) store(h *Harness) *session.Store {
 	g := storeGate{h, proc}
-	return &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+	s := &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+	if h.store.Files != nil {
+		s.Files = filesGate{g}
+	}
+	return s
 }
 
 type journalGate struct{ storeGate }
@@ -142,8 +147,61 @@ func (g transcriptsGate) Archive(
 	return name, err
 }
 
+// Remove implements session.Transcripts.
+func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
+		return g.h.store.Transcripts.Remove(ctx, ref)
+	})
+}
+
 // Locate implements session.Transcripts.
 func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Transcripts.Locate(ref) }
+
+type filesGate struct{ storeGate }
+
+// Put implements session.Files.
+func (g filesGate) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (file session.File, err error) {
+	err = g.h.write(g.proc, fmt.Sprintf("file of %s", ref.Key), func() error {
+		g.h.noteFiles(ref)
+		file, err = g.h.store.Files.Put(ctx, ref, r, want)
+		return err
+	})
+	return file, err
+}
+
+// Open implements session.Files.
+func (g filesGate) Open(
+	ctx context.Context, ref session.Ref, hash string,
+) (io.ReadCloser, error) {
+	if g.proc.dead.Load() {
+		return nil, errProcessKilled
+	}
+	return g.h.store.Files.Open(ctx, ref, hash)
+}
+
+// List implements session.Files.
+func (g filesGate) List(ctx context.Context, ref session.Ref) iter.Seq2[session.File, error] {
+	if g.proc.dead.Load() {
+		return failedRead[session.File]
+	}
+	return g.h.store.Files.List(ctx, ref)
+}
+
+// Archive implements session.Files.
+func (g filesGate) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
+	return g.h.write(g.proc, fmt.Sprintf("archive of the files of %s", ref.Key), func() error {
+		return g.h.store.Files.Archive(ctx, ref, at)
+	})
+}
+
+// Remove implements session.Files.
+func (g filesGate) Remove(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("removal of the files of %s", ref.Key), func() error {
+		return g.h.store.Files.Remove(ctx, ref)
+	})
+}
 
 // crashPoint is a write at which the process is killed.
 type crashPoint struct {
@@ -239,6 +297,13 @@ func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	if line.Pos > endOf(h.lines[ref]) {
 		h.lines[ref] = append(h.lines[ref], line)
 	}
+}
+
+// noteFiles remembers that bytes were put for a transcript.
+func (h *Harness) noteFiles(ref session.Ref) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.filed[ref] = true
 }
 
 func (h *Harness) lastLine(ref session.Ref) session.Pos {

@@ -71,8 +71,9 @@ func toOffshoot(in []Tool) (out []agent.Tool) {
 	for _, t := range in {
 		out = append(out, agent.Tool{
 			Name: t.Name, Description: t.Doc, Schema: t.Schema,
-			Call: func(ctx context.Context, c agent.ToolCall) (string, error) {
-				return t.Fn(ctx, Call{ID: c.ID, Name: c.Name, Args: c.Args})
+			Call: func(ctx context.Context, c agent.ToolCall) (agent.ToolResult, error) {
+				out, err := t.Fn(ctx, Call{ID: c.ID, Name: c.Name, Args: c.Args})
+				return agent.ToolResult{Text: out}, err
 			},
 		})
 	}
@@ -85,7 +86,8 @@ func fromOffshoot(in []agent.Tool) (out []Tool) {
 		out = append(out, Tool{
 			Name: t.Name, Doc: t.Description, Schema: t.Schema,
 			Fn: func(ctx context.Context, c Call) (string, error) {
-				return t.Call(ctx, agent.ToolCall{ID: c.ID, Name: c.Name, Args: c.Args})
+				out, err := t.Call(ctx, agent.ToolCall{ID: c.ID, Name: c.Name, Args: c.Args})
+				return out.Text, err
 			},
 		})
 	}

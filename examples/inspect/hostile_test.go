@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // hostile wants to end its line, to turn it around, and to be a line of its own.
@@ -38,7 +39,7 @@ func hostileState(t *testing.T, text string) (listings map[string]string) {
 	refuse := func(agent.Delivery) error { return errors.New(text) }
 	bot(t, dir, refuse, func(rt *agent.Runtime) {
 		s := rt.Session(top)
-		m := agent.Message{ID: text, Text: text}
+		m := agent.Incoming{ID: text, Text: text, From: session.Sender{ID: text, Name: text}}
 		require.NoError(t, s.Post(t.Context(), m))
 		for _, task := range []string{text, text + " for ever"} {
 			_, err := agent.Spawn[string](t.Context(), s, agent.Task{

@@ -68,7 +68,7 @@ func post(ctx context.Context, rt *agent.Runtime, chat int64, id, text string) e
 	if err != nil {
 		return err
 	}
-	return rt.Session(key).Post(ctx, agent.Message{ID: id, Text: text})
+	return rt.Session(key).Post(ctx, agent.Incoming{ID: id, Text: text})
 }
 
 // config returns all that the bot is made of.

@@ -34,7 +34,7 @@ func TestBotAnswers(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		key := session.Must(session.DirectKey("main", "telegram", "4711"))
 		for range 2 { // the transport hands it over twice
-			m := agent.Message{ID: "1", Text: "How is the weather in Lisbon?"}
+			m := agent.Incoming{ID: "1", Text: "How is the weather in Lisbon?"}
 			require.NoError(t, h.Session(key).Post(h.Context(), m))
 		}
 		time.Sleep(time.Minute)

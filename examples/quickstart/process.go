@@ -205,14 +205,14 @@ func (w *witness) refusalsFrom(n int) []refusal {
 	return slices.Clone(w.refusals[n:])
 }
 
-type toolFunc = func(ctx context.Context, c agent.ToolCall) (string, error)
+type toolFunc = func(ctx context.Context, c agent.ToolCall) (agent.ToolResult, error)
 
 // recordRefusals returns a tool function that calls the spawn tool and remembers its refusals.
 func (w *witness) recordRefusals(t *agent.Turn, call toolFunc) toolFunc {
-	return func(ctx context.Context, c agent.ToolCall) (string, error) {
+	return func(ctx context.Context, c agent.ToolCall) (agent.ToolResult, error) {
 		out, err := call(ctx, c)
 		r := refusal{at: time.Now(), from: t.Session}
-		if err == nil && json.Unmarshal([]byte(out), &r) == nil && r.Status == "forbidden" {
+		if err == nil && json.Unmarshal([]byte(out.Text), &r) == nil && r.Status == "forbidden" {
 			var args struct{ Label string }
 			_ = json.Unmarshal(c.Args, &args) // the tool has read them
 			r.label = args.Label

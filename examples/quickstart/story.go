@@ -124,14 +124,14 @@ func (s *story) request(ctx context.Context, o options) error {
 	if err := s.chronicle.begin(ctx, s.process); err != nil {
 		return err
 	}
-	if err := s.process.chat.Post(ctx, agent.Message{ID: "request-1", Text: o.task}); err != nil {
+	if err := s.process.chat.Post(ctx, agent.Incoming{ID: "request-1", Text: o.task}); err != nil {
 		return err
 	}
 	if err := s.chronicle.recordUntil(ctx, s.chronicle.isAnswered); err != nil {
 		return err
 	}
 	if s.all {
-		s.checkPrompts()
+		s.checkPrompts(ctx)
 	}
 	return nil
 }

@@ -58,6 +58,7 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - budgets are reserved within their limits;
 //   - what turns have used is the same after archives and snapshots;
+//   - of a result that is in a file the tree keeps less than all;
 //   - a snapshot says what the entries before it say.
 //
 // A journal that begins with a snapshot is believed that far. Give it [Recorder.History] to check

@@ -94,6 +94,23 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 	}
 }
 
+// longResult checks that a result of which a file has the whole keeps no more than a part of it.
+func (a *auditor) longResult(r *run, f *tree.Fact) {
+	if f.Answer == nil {
+		return
+	}
+	whole, wholeJSON := f.Answer.Whole, f.Answer.WholeJSON
+	switch {
+	case !whole.IsZero() && whole.Validate() != nil,
+		!wholeJSON.IsZero() && wholeJSON.Validate() != nil:
+		a.fail(r, "long results", "turn %d names what is not a file", f.N)
+	case !whole.IsZero() && int64(len(f.Answer.Text)) >= whole.Size:
+		a.fail(r, "long results", "turn %d has the text that is in a file", f.N)
+	case !wholeJSON.IsZero() && f.Answer.JSON != "":
+		a.fail(r, "long results", "turn %d has a JSON, which is in a file", f.N)
+	}
+}
+
 func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	crashed, cut := f.Flags&tree.FlagCrashed != 0, f.Flags&tree.FlagCut != 0
 	switch {
@@ -106,6 +123,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
+	a.longResult(r, f)
 	if f.Join != nil {
 		a.join(r, f.Join)
 	}

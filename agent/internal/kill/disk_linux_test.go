@@ -56,7 +56,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	}
 	b.open(t)
 	err := b.rt.Session(session.Must(session.MainKey("new"))).Post(t.Context(),
-		agent.Message{Text: strings.Repeat("no room ", 10_000)})
+		agent.Incoming{Text: strings.Repeat("no room ", 10_000)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorIs(t, err, agent.ErrNotRecorded)
 	free()

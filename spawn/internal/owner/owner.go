@@ -125,6 +125,7 @@ type Owner struct {
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
+	spareMembers []session.Key   // likewise, see membersOf
 	slab         int             // how many entries were allocated last
 	spareText    int             // bytes of texts that spareEntries and the tree keep
 	spareQueue   []*call         // the memory of the batch before, which the queue reuses
@@ -324,7 +325,7 @@ func (o *Owner) release(facts []tree.Fact, effects []tree.Effect) {
 
 // dropSpare drops the memory that is kept for the next batches.
 func (o *Owner) dropSpare() {
-	o.spareEntries, o.batchIDs, o.slab, o.spareText = nil, "", 0, 0
+	o.spareEntries, o.spareMembers, o.batchIDs, o.slab, o.spareText = nil, nil, "", 0, 0
 	if o.tree != nil {
 		o.tree.DropSpare()
 	}

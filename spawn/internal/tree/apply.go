@@ -54,7 +54,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken:
+	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -69,6 +69,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyArchived(r, f)
 	case SetAside:
 		return r.applySetAside(f)
+	case RouteSet:
+		r.Route = f.Route
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
@@ -100,6 +102,7 @@ func (t *Tree) applyOpened(f *Fact) error {
 	}
 	if t.root.Spec.SessionID == "" {
 		t.root.Spec.SessionID, t.root.Spec.Created = f.ID, f.At
+		t.firstSession = f.ID
 	}
 	return nil
 }
@@ -147,6 +150,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	r.NextOrd, r.Active = f.Ord, f.At
 	r.Inbox = append(r.Inbox, Input{
 		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
+		Mail: f.Mail,
 	})
 	r.count(f.Class, 1)
 	if f.Class == Control {
@@ -219,7 +223,7 @@ func (r *Run) applySetAside(f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside up to %d", f.Ord)}
 	}
 	r.consume(f.Ord)
-	r.Aside, r.Retry = f.Ord, false
+	r.Aside, r.Retry, r.Asked, r.Said = f.Ord, false, nil, nil
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
 	}
@@ -279,6 +283,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, "it has taken its skills before"}
 		}
 		r.Skills = f.Skills
+	case Said:
+		return t.applySaid(r, f)
 	case TurnEnded:
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
@@ -289,7 +295,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 // applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing and keeps its
 // charge, because what it used is not known.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
-	open := r.Open
+	open, inbox := r.Open, r.Inbox
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
 	t.turns--
@@ -306,11 +312,15 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 			used = open.Reserve // what a cut turn still consumes is not known
 		}
 		addCharge(r, used.sub(open.Reserve))
+		r.Said = nil
 	} else {
 		t.applyCrash(r, open, f)
 	}
 	r.recount()
 	t.applyAnswer(r, f)
+	if t.speaks(r, f) {
+		t.speak(r, f, r.asking(inbox, f.read(open)))
+	}
 	if f.Join != nil {
 		j := *f.Join
 		r.Join = &j
@@ -318,6 +328,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 			r.Waits++
 		}
 	}
+	t.keepAsked(r, f, inbox, f.read(open))
 	if r.State == Running {
 		if err := r.transition(Waiting); err != nil {
 			return err
@@ -341,6 +352,7 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	if f.Flags&FlagGivenUp != 0 {
 		t.dropInputs(r, f.Ord)
 		r.setConsumed(max(r.Consumed, f.Ord))
+		r.Said = nil
 		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
 			return through <= f.Ord
 		})
@@ -348,7 +360,7 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	}
 }
 
-// applyAnswer folds what a turn returned: its usage, its answer, and a reply for the outbox.
+// applyAnswer folds what a turn returned: its usage and its answer.
 func (t *Tree) applyAnswer(r *Run, f *Fact) {
 	a := f.Answer
 	if f.Num > r.Pos {
@@ -364,22 +376,12 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 			}
 		}
 	}
-	if f.Flags&FlagReply != 0 {
-		e := &Entry{
-			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK,
-			Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
-			Created: f.At, Due: f.At,
-		}
-		if e.Failed {
-			e.Cause = f.Text
-		}
-		t.addEntry(e)
-	}
 }
 
 // answers reports whether a result holds anything to announce.
 func (a *Result) answers() bool {
-	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != ""
+	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" ||
+		!a.WholeJSON.IsZero()
 }
 
 // dropInputs removes the inputs up to an ordinal from the inbox.
@@ -457,6 +459,9 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	if f.Flags&FlagTell != 0 {
 		t.sendCompletion(r.Key(), f)
 	}
+	if p.Asked != nil && !p.owesAnswer() {
+		p.Asked = nil
+	}
 	t.armTimer(r)
 	t.touch(p)
 	return nil
@@ -511,7 +516,7 @@ func (t *Tree) holdCompletion(child session.Key) {
 // what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
-	r.Retry, r.Crashes, r.Waits = false, nil, 0
+	r.Retry, r.Crashes, r.Waits, r.Asked, r.Said = false, nil, 0, nil, nil
 	r.cascaded, r.cancelled = false, false
 	rest := r.Inbox[:0:0]
 	for i := range r.Inbox {

@@ -54,6 +54,7 @@ type wireFact struct {
 	Join   *Join          `json:"join,omitempty"`
 	Route  *session.Route `json:"route,omitempty"`
 	Skills *SkillSet      `json:"skills,omitempty"`
+	Mail   *Mail          `json:"mail,omitempty"`
 	Image  *Image         `json:"image,omitempty"`
 }
 
@@ -103,7 +104,7 @@ func (w *wireFact) fact() *Fact {
 		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
 		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
 		Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route, Skills: w.Skills,
-		Image: w.Image,
+		Mail: w.Mail, Image: w.Image,
 	}
 	if w.Budget != nil {
 		f.Budget = *w.Budget
@@ -119,7 +120,7 @@ func (w *wireFact) fact() *Fact {
 func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
-		f.Kind == Blocked && f.N > 0, f.Skills != nil,
+		f.Kind == Blocked && f.N > 0, f.Skills != nil, f.Mail != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
 		return 2
@@ -133,7 +134,8 @@ func (f *Fact) version() int {
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
 func (a *Result) beyondVersion1() bool {
-	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0)
+	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0 ||
+		!a.Whole.IsZero() || !a.WholeJSON.IsZero())
 }
 
 func (s *Spec) beyondVersion1() bool {
@@ -146,9 +148,10 @@ func (m *Image) beyondVersion1() bool {
 	}
 	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
 	newer := func(e Entry) bool {
-		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice
+		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
+			len(e.InReplyTo) > 0 || len(e.Meta) > 0
 	}
-	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 || m.FirstSession != "" ||
 		slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, newKey) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
@@ -156,7 +159,9 @@ func (m *Image) beyondVersion1() bool {
 
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
-		s.Aside != 0 || s.Skills != nil || s.Ledger != nil || s.Active != 0 ||
+		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
+		s.Ledger != nil || s.Active != 0 ||
+		slices.ContainsFunc(s.Inbox, func(in Input) bool { return in.Mail != nil }) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
 		s.Open.beyondVersion1()
 }
@@ -168,7 +173,7 @@ func (f *Fact) check() error {
 	switch {
 	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil),
 		f.Kind == Snapshot && f.Image == nil,
-		f.Kind == SkillsTaken && f.Skills == nil,
+		f.Kind == SkillsTaken && f.Skills == nil, f.Kind == Said && f.Answer == nil,
 		f.Kind == TurnEnded && f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}

@@ -94,7 +94,7 @@ func (r filler) fact(k Kind) *Fact {
 	if r.IntN(2) == 0 { // most facts have few fields
 		f = &Fact{
 			Kind: k, At: f.At, Run: f.Run, Text: f.Text, N: f.N,
-			Spec: f.Spec, Image: f.Image, Answer: f.Answer, Skills: f.Skills,
+			Spec: f.Spec, Image: f.Image, Answer: f.Answer, Skills: f.Skills, Mail: f.Mail,
 		}
 	}
 	if f.Spec == nil {
@@ -109,7 +109,33 @@ func (r filler) fact(k Kind) *Fact {
 	if f.Skills == nil {
 		f.Skills = &SkillSet{}
 	}
+	dropData(f)
 	return f
+}
+
+// dropData drops the bytes of parts, which have no JSON form: facts never have them.
+func dropData(f *Fact) {
+	drop := func(m *Mail) {
+		for i := range m.partsOf() {
+			m.Parts[i].Data = nil
+		}
+	}
+	drop(f.Mail)
+	if f.Image == nil {
+		return
+	}
+	for _, r := range f.Image.Runs {
+		for _, in := range r.Inbox {
+			drop(in.Mail)
+		}
+	}
+}
+
+func (m *Mail) partsOf() []session.Part {
+	if m == nil {
+		return nil
+	}
+	return m.Parts
 }
 
 // TestCodecRoundTrip writes facts of every kind down and reads them back, and compares what is
@@ -195,7 +221,7 @@ func wireOf(f *Fact) wireFact {
 		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
 		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
 		Spec: f.Spec, Answer: f.Answer, Join: f.Join,
-		Route: f.Route, Skills: f.Skills, Image: f.Image,
+		Route: f.Route, Skills: f.Skills, Mail: f.Mail, Image: f.Image,
 	}
 	if f.Budget != (Budget{}) {
 		w.Budget = &f.Budget
@@ -282,6 +308,7 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"a delivery of nothing":        {Kind: Delivered, Ord: 1},
 		"a snapshot in between":        {Kind: Snapshot, Image: &Image{}},
 		"skills without a turn":        {Kind: SkillsTaken, Run: a, N: 2, Skills: &SkillSet{}},
+		"a sub-agent that speaks":      {Kind: Said, Run: a, N: 1, Ord: 1, Answer: &Result{Reply: "x"}},
 		"a kind that is none":          {Kind: kinds, Run: a},
 	} {
 		folded, err := s.log.fold(top, &s.opt)

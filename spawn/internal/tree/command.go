@@ -25,19 +25,18 @@ type Open struct {
 
 // A Spawn asks for a child of Parent. A Key that is known returns the run that it made.
 type Spawn struct {
-	Parent    session.Key
-	ID        string // of the run, a UUID; also the last segment of the child's key
-	SessionID string
-	Turn      uint32 // of Parent, which must be under way; 0: Parent needs no turn
-	Key       string // the same key of the same Parent gives the same run
-	Task      Text
-	Label     string
-	Request   policy.Request
-	Announce  bool
-	Origin    string  // the request, of a session that the caller runs; empty: as the tree knows it
-	Variant   string  // what else tells requests with the same Key apart; compared, not kept
-	Extra     []byte  // the caller's own, kept and not read
-	Answers   Answers // to the questions of an earlier decision of the command
+	Parent   session.Key
+	ID       string // of the run, a UUID; also its session id and the last segment of its key
+	Turn     uint32 // of Parent, which must be under way; 0: Parent needs no turn
+	Key      string // the same key of the same Parent gives the same run
+	Task     Text
+	Label    string
+	Request  policy.Request
+	Announce bool
+	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
+	Variant  string  // what else tells requests with the same Key apart; compared, not kept
+	Extra    []byte  // the caller's own, kept and not read
+	Answers  Answers // to the questions of an earlier decision of the command
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that
@@ -46,7 +45,31 @@ type Post struct {
 	To    session.Key
 	ID    string
 	Text  Text
-	Route *session.Route
+	Route *session.Route // what it lacks is filled in from that of the message before
+	Mail  *Mail          // what the message has beside its text; may be nil
+}
+
+// Ensure asks for a session that a message with an ID is for, and whether the ID is known. It puts
+// the tree on record if it is not. A run must not have ended.
+type Ensure struct {
+	Run session.Key
+	ID  string
+}
+
+// SetRoute sets where the answers of a top-level session go, until a message says otherwise.
+type SetRoute struct {
+	Run   session.Key
+	Route session.Route // zero: nowhere
+}
+
+// A Say tells people something before turn N of a top-level session has ended. A name that is known
+// is accepted and changes nothing. It is the command of an InTurn.
+type Say struct {
+	Run    session.Key
+	N      uint32
+	ID     string // the name of what is said; empty: see Num
+	Num    uint32 // counts those of the turn without an ID, from 1; 0 with an ID
+	Answer Result // its Reply, ReplyTo and Voice
 }
 
 // A Steer tells a run that is alive something that its turn reads. It does not start a turn of a
@@ -58,8 +81,8 @@ type Steer struct {
 }
 
 // InTurn is the command of a turn that may begin something: turn N of the session Run must be under
-// way, and neither it nor the session may be ending. Cmd may be a Take, or a Steer or Stop of a
-// session below. With a nil Cmd the reply has the session.
+// way, and neither it nor the session may be ending. Cmd may be a Take or a Say, or a Steer or
+// Stop of a session below. With a nil Cmd the reply has the session.
 type InTurn struct {
 	Run session.Key
 	N   uint32
@@ -157,6 +180,9 @@ type Compact struct{}
 func (*Open) command()       {}
 func (*Spawn) command()      {}
 func (*Post) command()       {}
+func (Ensure) command()      {}
+func (SetRoute) command()    {}
+func (*Say) command()        {}
 func (*Steer) command()      {}
 func (InTurn) command()      {}
 func (Granted) command()     {}

@@ -23,6 +23,8 @@ var (
 	ErrStopping = errors.New("spawn: the session is being stopped")
 	ErrStale    = errors.New("spawn: the turn is no longer under way")
 	ErrBudget   = errors.New("spawn: the budget is exhausted")
+
+	ErrNoConversation = errors.New("spawn: the session does not speak to people")
 )
 
 // RuleSteer refuses steers that come too fast.
@@ -68,6 +70,10 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideSpawn(c)
 	case *Post:
 		return t.decidePost(c)
+	case Ensure:
+		return t.decideEnsure(c)
+	case SetRoute:
+		return t.decideSetRoute(c)
 	case *Steer:
 		return t.decideSteer(c)
 	case InTurn:
@@ -170,9 +176,13 @@ func (t *Tree) giveUp(r *Run, f *Fact) {
 	}
 	f.Flags |= FlagGivenUp
 	f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]
-	if t.opt.Replies && t.opt.Apology != "" {
+	if t.opt.Apology == "" {
+		return
+	}
+	f.Answer = &Result{Reply: t.opt.Apology}
+	if t.opt.Replies {
 		f.Flags |= FlagReply
-		f.Answer, f.Route = &Result{Reply: t.opt.Apology}, r.Route
+		f.Route = r.Route
 	}
 }
 
@@ -318,7 +328,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		digest = c.digest()
 	}
 	return &Spec{
-		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
+		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
@@ -347,13 +357,12 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	case r.Cause != NoCause && !r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
 	}
-	if err := t.opt.Limits.checkMessage(c.Text); err != nil {
+	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
 		return Reply{}, err
 	}
-	if err := checkRoute(c.Route); err != nil {
-		return Reply{}, err
-	}
-	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
+	f := posted(t.now, r, User, c.ID, c.Text, session.Key{})
+	f.Route, f.Mail = r.filledRoute(c.Route), c.Mail
+	t.emit(f)
 	for _, ord := range t.busyFor(c.To) {
 		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
 	}
@@ -399,7 +408,7 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
-	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From, nil))
+	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From))
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
@@ -516,6 +525,8 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		return Reply{Run: r}, nil
 	case Take:
 		return t.decideTake(cmd)
+	case *Say:
+		return t.decideSay(r, cmd)
 	case *Steer:
 		target = cmd.To
 	case *Stop:

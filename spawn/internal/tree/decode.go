@@ -104,6 +104,8 @@ func (s *scanner) factPart(f *Fact, name []byte) {
 		f.Route = s.route()
 	case "skills":
 		f.Skills = s.skillSet()
+	case "mail":
+		f.Mail = s.mail()
 	case "image":
 		f.Image = s.image()
 	default:
@@ -249,6 +251,10 @@ func (s *scanner) result() *Result {
 			a.Voice = s.bool()
 		case "byModel":
 			a.ByModel = scanList(s, (*scanner).modelUsage)
+		case "whole":
+			a.Whole = s.kept()
+		case "wholeJSON":
+			a.WholeJSON = s.kept()
 		default:
 			s.fail()
 		}
@@ -263,6 +269,21 @@ func scanList[T any](s *scanner, element func(*scanner) T) (list []T) {
 		list = append(list, element(s))
 	}
 	return list
+}
+
+// kept reads the name of a file that the Store keeps.
+func (s *scanner) kept() (f session.File) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "hash":
+			f.Hash = s.word()
+		case "size":
+			f.Size = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return f
 }
 
 func (s *scanner) file() (f File) {
@@ -388,4 +409,112 @@ func (s *scanner) route() *session.Route {
 		}
 	}
 	return s.shared.routeOf(r)
+}
+
+func (s *scanner) mail() *Mail {
+	m := new(Mail)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "sender":
+			m.Sender = s.sender()
+		case "sent":
+			m.Sent = s.int64()
+		case "parts":
+			m.Parts = scanList(s, (*scanner).part)
+		case "meta":
+			m.Meta = s.texts()
+		default:
+			s.fail()
+		}
+	}
+	return m
+}
+
+func (s *scanner) sender() (x session.Sender) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "id":
+			x.ID = s.string()
+		case "name":
+			x.Name = s.string()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) part() (p session.Part) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "kind":
+			p.Kind = session.PartKind(s.word())
+		case "mediaType":
+			p.MediaType = s.word()
+		case "name":
+			p.Name = s.string()
+		case "file":
+			p.File = s.storedFile()
+		case "url":
+			p.URL = s.string()
+		default:
+			s.fail()
+		}
+	}
+	return p
+}
+
+func (s *scanner) storedFile() (f session.File) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "hash":
+			f.Hash = s.string()
+		case "size":
+			f.Size = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return f
+}
+
+// texts reads an object whose members are strings.
+func (s *scanner) texts() map[string]string {
+	m := make(map[string]string)
+	for name := s.begin(); name != nil; name = s.more() {
+		k := string(name)
+		m[k] = s.string()
+	}
+	return m
+}
+
+func (s *scanner) asked() *Asked {
+	a := new(Asked)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ids":
+			a.IDs = scanList(s, (*scanner).string)
+		case "meta":
+			a.Meta = s.texts()
+		default:
+			s.fail()
+		}
+	}
+	return a
+}
+
+func (s *scanner) saying() (x Saying) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "n":
+			x.Num = s.uint32()
+		case "id":
+			x.ID = s.string()
+		case "text":
+			x.Text = s.text()
+		default:
+			s.fail()
+		}
+	}
+	return x
 }

@@ -25,6 +25,8 @@ func (s *scanner) image() *Image {
 			m.Clocks = scanList(s, (*scanner).clock)
 		case "marks":
 			m.Marks = scanList(s, (*scanner).mark)
+		case "firstSession":
+			m.FirstSession = s.string()
 		case "spawned":
 			m.Spawned = scanList(s, (*scanner).spawned)
 		case "posts":
@@ -209,6 +211,10 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Ledger = s.ledger()
 	case "active":
 		r.Active = s.int64()
+	case "asked":
+		r.Asked = s.asked()
+	case "said":
+		r.Said = scanList(s, (*scanner).saying)
 	default:
 		s.fail()
 	}
@@ -298,6 +304,8 @@ func (s *scanner) input() (in Input) {
 			in.From = s.key()
 		case "route":
 			in.Route = s.route()
+		case "mail":
+			in.Mail = s.mail()
 		default:
 			s.fail()
 		}
@@ -340,6 +348,10 @@ func (s *scanner) entry() (e Entry) {
 			e.ReplyTo = s.text()
 		case "voice":
 			e.Voice = s.bool()
+		case "inReplyTo":
+			e.InReplyTo = scanList(s, (*scanner).string)
+		case "meta":
+			e.Meta = s.texts()
 		case "route":
 			e.Route = s.route()
 		case "created":

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // String returns a fact as one line for people. It tells times relative to At and shortens long
@@ -24,6 +26,7 @@ func (f *Fact) String() string {
 		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 		l.addIf(f.ID != "", "id %s", word(f.ID))
 		l.addIf(!f.From.IsZero(), "from %s", f.From)
+		l.mail(f.Mail)
 	case TurnStarted:
 		l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
 		l.after(f, "out of time")
@@ -75,6 +78,13 @@ func (f *Fact) String() string {
 		l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
 	case SetAside:
 		l.add("inputs of %s up to %d start no turn", f.Run, f.Ord)
+	case Said:
+		l.add("turn %d of %s said %s", f.N, f.Run, quoteShort(f.Answer.Reply))
+		l.addIf(f.ID != "", "as %s", word(f.ID))
+		l.addIf(f.ID == "", "number %d", f.Ord)
+		l.addIf(f.Flags&FlagReply != 0, "to people")
+	case RouteSet:
+		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
@@ -122,6 +132,33 @@ func (l *factLine) budget(what string, b Budget) {
 	}
 }
 
+// mail adds what a message has beside its text.
+func (l *factLine) mail(m *Mail) {
+	if m == nil {
+		return
+	}
+	l.addIf(m.Sender.ID != "", "by %s", word(m.Sender.ID))
+	l.addIf(m.Sender.Name != "", "named %s", word(m.Sender.Name))
+	for _, p := range m.Parts {
+		l.add("with %s %s", word(string(p.Kind)), word(cmp.Or(p.Name, p.File.Hash, p.URL)))
+	}
+	l.addIf(len(m.Meta) > 0, "%s of its program", text.Count(len(m.Meta), "note", "notes"))
+}
+
+// wordsOf returns a route, which may be nil, for a line.
+func wordsOf(r *session.Route) string {
+	if r == nil {
+		return "no conversation"
+	}
+	var parts []string
+	for _, part := range []string{r.Channel, r.Account, r.To, r.Thread} {
+		if part != "" {
+			parts = append(parts, word(part))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 func (l *factLine) admitted(s *Spec) {
 	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
 	fmt.Fprintf(&l.b, " as %v of %s", s.Role, word(s.Agent))
@@ -151,6 +188,10 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
 	l.addIf(f.Flags&FlagReply != 0, "replies")
 	if a := f.Answer; a != nil {
+		l.addIf(!a.Whole.IsZero(), "of %s in a file",
+			text.Count(a.Whole.Size, "byte", "bytes"))
+		l.addIf(!a.WholeJSON.IsZero(), "JSON of %s in a file",
+			text.Count(a.WholeJSON.Size, "byte", "bytes"))
 		l.addIf(a.ReplyTo != "", "to %s", quoteShort(a.ReplyTo))
 		l.addIf(a.Voice, "spoken")
 	}

@@ -53,6 +53,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Skills != nil {
 		b, err = appendValue(b, err, "skills", f.Skills)
 	}
+	if f.Mail != nil {
+		b, err = appendValue(b, err, "mail", f.Mail)
+	}
 	if f.Image != nil {
 		b, err = appendValue(b, err, "image", f.Image)
 	}
@@ -181,6 +184,12 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
+	if !a.Whole.IsZero() {
+		b, err = appendValue(b, err, "whole", a.Whole)
+	}
+	if !a.WholeJSON.IsZero() {
+		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON)
+	}
 	if len(a.ByModel) > 0 {
 		b, err = appendValue(b, err, "byModel", a.ByModel)
 	}

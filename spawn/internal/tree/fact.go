@@ -39,6 +39,8 @@ const (
 	Repaired     // the journal was repaired before the owner took the tree over
 	SkillsTaken  // a session has taken the skills that it keeps
 	SetAside     // what a top-level session has not read no longer starts a turn
+	Said         // the turn under way tells people something
+	RouteSet     // a top-level session got the route that its answers go to
 	kinds
 )
 
@@ -46,7 +48,7 @@ var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
-	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside",
+	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
 }
 
 func (k Kind) String() string {
@@ -77,7 +79,7 @@ const (
 	FlagSkip
 	// FlagCut, on TurnEnded: the turn has not returned in time and is no longer waited for.
 	FlagCut
-	// FlagReply, on TurnEnded: the reply of the answer is delivered to people.
+	// FlagReply, on TurnEnded and Said: the reply of the answer is delivered to people.
 	FlagReply
 	// FlagCrashed, on TurnEnded: the process that ran the turn is gone. The inputs of the turn are
 	// not consumed.
@@ -105,6 +107,7 @@ const (
 //	               Text: the message
 //	               From: the session that steers; zero for User
 //	               Route: where the answer goes; of User only, may be nil
+//	               Mail: what the message has beside its text; of User only, may be nil
 //	TurnStarted    Run: the session
 //	               N: the number of the turn, one more than the last one of the session
 //	               Ord: the last input that the turn consumes
@@ -116,7 +119,8 @@ const (
 //	TurnEnded      Run: the session
 //	               N: the turn that was under way
 //	               State: OK, Failed, Cancelled or Interrupted
-//	               Answer: what the Runner returned; may be nil
+//	               Answer: what the Runner returned; may be nil; a long text or JSON is in a file
+//	               that it names, which was put before
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp
 //	               Ord: the last input that is given up; with FlagGivenUp only
 //	               Num: the position in the transcript; 0 leaves it where it is
@@ -168,6 +172,15 @@ const (
 //	               Skills: what it keeps of them
 //	SetAside       Run: the top-level session, which has no turn under way
 //	               Ord: of the last input that its next turn reads and that does not start one
+//	Said           Run: the top-level session
+//	               N: the turn under way
+//	               ID: the name that the Runner gave to what is said; empty: see Ord
+//	               Ord: which one it is of those without a name, from 1 on; 0 with an ID
+//	               Answer: the Reply, with ReplyTo and Voice
+//	               Flags: FlagReply
+//	               Route: where it goes; with FlagReply only, may be nil
+//	RouteSet       Run: the top-level session
+//	               Route: its route from now on; nil for none
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -188,6 +201,7 @@ type Fact struct {
 	Join   *Join
 	Route  *session.Route
 	Skills *SkillSet
+	Mail   *Mail
 	Budget Budget
 	Image  *Image
 }
@@ -197,7 +211,7 @@ const bulkyImage = 1 << 20
 
 // TextBytes returns how many bytes the texts of a fact take that may be long.
 func (f *Fact) TextBytes() int {
-	n := len(f.Text) + f.Skills.bytes()
+	n := len(f.Text) + f.Skills.bytes() + f.Mail.bytes()
 	if f.Spec != nil {
 		n += len(f.Spec.Task) + len(f.Spec.Extra)
 	}
@@ -220,11 +234,11 @@ func opened(at int64, epoch uint64, writer, sessionID string) Fact {
 func admitted(s *Spec) Fact { return Fact{Kind: Admitted, At: s.Created, Run: s.Key, Spec: s} }
 
 func posted(
-	at int64, to *Run, class Class, id string, text Text, from session.Key, route *session.Route,
+	at int64, to *Run, class Class, id string, text Text, from session.Key,
 ) Fact {
 	return Fact{
 		Kind: Posted, At: at, Run: to.Key(), Class: class, Ord: to.NextOrd + 1,
-		ID: id, Text: text, From: from, Route: route,
+		ID: id, Text: text, From: from,
 	}
 }
 
@@ -299,6 +313,16 @@ func skillsTaken(at int64, r *Run, s *SkillSet) Fact {
 
 func setAside(at int64, r *Run) Fact {
 	return Fact{Kind: SetAside, At: at, Run: r.Key(), Ord: r.NextOrd}
+}
+
+func said(at int64, r *Run, c *Say) Fact {
+	return Fact{
+		Kind: Said, At: at, Run: r.Key(), N: r.Open.N, ID: c.ID, Ord: c.Num, Answer: &c.Answer,
+	}
+}
+
+func routeSet(at int64, r *Run, route *session.Route) Fact {
+	return Fact{Kind: RouteSet, At: at, Run: r.Key(), Route: route}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

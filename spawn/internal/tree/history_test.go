@@ -103,7 +103,7 @@ func (d *driver) step() error {
 	switch what := d.byte(); what % 20 {
 	case 0, 1, 2:
 		parent, how := d.key(), d.byte()
-		c := &Spawn{Parent: parent, ID: d.id(), SessionID: "s", Task: "work", Announce: how&1 == 0}
+		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
 		if how&2 != 0 {
 			c.Key = "k" + strconv.Itoa(int(how>>5))
 		}
@@ -115,7 +115,7 @@ func (d *driver) step() error {
 		}
 		return d.do(c)
 	case 3:
-		return d.do(&Post{To: d.key(), ID: "m" + strconv.Itoa(int(d.byte()%16)), Text: "hello"})
+		return d.post(d.key(), d.byte())
 	case 4:
 		k := d.key()
 		id := "s" + strconv.Itoa(int(d.byte()%16))
@@ -134,6 +134,13 @@ func (d *driver) step() error {
 			Version: strconv.Itoa(int(used)), Skills: []SkillRef{{Name: "pdf"}},
 		}}
 		if err := d.do(keep); err != nil {
+			return err
+		}
+		say := &Say{Run: k, N: d.started[k], Num: uint32(used % 4), Answer: Result{Reply: "well"}}
+		if say.Num == 0 {
+			say.ID = "named"
+		}
+		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: say}); err != nil {
 			return err
 		}
 		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(used) * 4}})
@@ -164,6 +171,21 @@ func (d *driver) step() error {
 		}
 	}
 	return nil
+}
+
+// post posts a message, some with what people send beside words, or sets the route.
+func (d *driver) post(to session.Key, how byte) error {
+	c := &Post{To: to, ID: "m" + strconv.Itoa(int(how%16)), Text: "hello"}
+	if how&16 != 0 {
+		c.Route = &session.Route{Channel: "irc", To: string('a' + rune(how>>6))}
+	}
+	if how&32 != 0 {
+		c.Mail = &Mail{Sender: session.Sender{ID: "ann"}, Meta: map[string]string{"n": c.ID}}
+	}
+	if how == 255 {
+		return d.do(SetRoute{Run: to, Route: session.Route{Channel: "sms", To: "b"}})
+	}
+	return d.do(c)
 }
 
 // grant lets the lane answer, if it was asked.

@@ -16,12 +16,14 @@ type Image struct {
 	NextOut uint32 `json:"nextOut,omitempty"`
 	// Runs has parents before children and siblings oldest first. The top-level session is the
 	// first.
-	Runs    []RunState `json:"runs"`
-	Outbox  []Entry    `json:"outbox,omitempty"`
-	Clocks  []Clock    `json:"clocks,omitempty"` // of the destinations that fail
-	Marks   []Mark     `json:"marks,omitempty"`  // of repairs of the journal
-	Spawned []Spawned  `json:"spawned,omitempty"`
-	Posts   []SeenPost `json:"posts,omitempty"`
+	Runs   []RunState `json:"runs"`
+	Outbox []Entry    `json:"outbox,omitempty"`
+	Clocks []Clock    `json:"clocks,omitempty"` // of the destinations that fail
+	Marks  []Mark     `json:"marks,omitempty"`  // of repairs of the journal
+	// FirstSession is the first session id of the top-level session, if that has another one now.
+	FirstSession string     `json:"firstSession,omitempty"`
+	Spawned      []Spawned  `json:"spawned,omitempty"`
+	Posts        []SeenPost `json:"posts,omitempty"`
 	// Requests has those for which models have spawned runs, by name.
 	Requests []RequestCount `json:"requests,omitempty"`
 }
@@ -51,6 +53,9 @@ func (t *Tree) Image() *Image {
 		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
 		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
 		Marks: slices.Clone(t.outbox.marks),
+	}
+	if t.firstSession != t.root.Spec.SessionID {
+		m.FirstSession = t.firstSession
 	}
 	t.Walk(func(r *Run) {
 		m.Runs = append(m.Runs, r.RunState)
@@ -159,6 +164,7 @@ func (t *Tree) restore(f *Fact) error {
 		reason := "the top-level session is not the first in the image"
 		return &CorruptError{f.Kind, t.root.Key(), reason}
 	}
+	t.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
 	t.runs = make(map[session.Key]*Run, len(m.Runs))
 	var runs slab[Run]
 	for i := range m.Runs {

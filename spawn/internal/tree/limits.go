@@ -3,6 +3,7 @@ package tree
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,6 +35,14 @@ type Limits struct {
 	// together. A longer text is cut, with a note at its end. A longer JSON or list of files is
 	// left out and fails the turn. 0: 1,000,000 bytes.
 	Result int
+	// Parts bounds how many parts a message has. 0: 64.
+	Parts int
+	// Part bounds the bytes of one part of a message. 0: 33,554,432 bytes, which are 32 MiB.
+	Part int
+	// Meta bounds the Meta of a message, its keys and values together. 0: 16,384 bytes.
+	Meta int
+	// Says bounds how often a turn speaks before it ends, over its repetitions. 0: 100 texts.
+	Says int
 }
 
 // The defaults of Limits.
@@ -44,6 +53,10 @@ const (
 	defaultID      = 4_096
 	defaultExtra   = 200_000
 	defaultResult  = 1_000_000
+	defaultParts   = 64
+	defaultPart    = 32 << 20
+	defaultMeta    = 16 << 10
+	defaultSays    = 100
 )
 
 // minID is the least bound of ids: that of the ids that the library makes.
@@ -74,6 +87,10 @@ func (l Limits) Validate() error {
 		{"ID", l.ID, minID},
 		{"Extra", l.Extra, 1},
 		{"Result", l.Result, 1},
+		{"Parts", l.Parts, 1},
+		{"Part", l.Part, 1},
+		{"Meta", l.Meta, 1},
+		{"Says", l.Says, 1},
 	} {
 		if reason := boundFault(f.value, f.least); reason != "" {
 			return &InputError{"Limits." + f.name, reason}
@@ -98,7 +115,7 @@ type LimitError struct {
 	Field string // what is too long, such as "task"
 	Size  int    // how long it is
 	Limit int    // how long it may be
-	Unit  string // of Size and Limit: "bytes", "characters", "tool calls"
+	Unit  string // of Size and Limit: "bytes", "characters", "tool calls", "parts", "texts"
 	Path  string // where the limit is set: "Limits.Task"
 }
 
@@ -193,10 +210,73 @@ func (l Limits) checkID(id string) error {
 	return checkBytes("id", len(id), l.ID, defaultID, "ID")
 }
 
-// checkMessage checks the text of a message to a session.
-func (l Limits) checkMessage(s Text) error {
-	if text.IsBlank(string(s)) {
-		return blankError("text", s)
+// CheckPost checks a message to a session. One with parts may be without words. The caller says
+// which parts are valid: those of the tree have no Data. Beside a *LimitError and an *InputError
+// the error may be a *session.PartError.
+func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
+	if text.IsBlank(string(c.Text)) && (c.Mail == nil || len(c.Mail.Parts) == 0) {
+		return blankError("text", c.Text)
 	}
-	return checkBytes("text", len(s), l.Message, defaultMessage, "Message")
+	if err := checkBytes("text", len(c.Text), l.Message, defaultMessage, "Message"); err != nil {
+		return err
+	}
+	if err := checkRoute(c.Route); err != nil {
+		return err
+	}
+	return l.checkMail(c.Mail, valid)
 }
+
+// checkCount checks a number of things against the bound of a name.
+func checkCount(field string, n, limit, def int, unit, name string) error {
+	if limit = cmp.Or(limit, def); limit < 0 || n <= limit {
+		return nil
+	}
+	return &LimitError{Field: field, Size: n, Limit: limit, Unit: unit, Path: "Limits." + name}
+}
+
+// checkMail checks what a message has beside its text, which may be nil.
+func (l Limits) checkMail(m *Mail, valid func(session.Part) error) error {
+	if m == nil {
+		return nil
+	}
+	if err := checkCount("parts", len(m.Parts), l.Parts, defaultParts, "parts", "Parts"); err != nil {
+		return err
+	}
+	if err := session.ValidateParts(m.Parts, valid); err != nil {
+		return err
+	}
+	for i, p := range m.Parts {
+		size := int(min(max(int64(len(p.Data)), p.File.Size), math.MaxInt))
+		field := fmt.Sprintf("parts[%d]", i)
+		if err := checkBytes(field, size, l.Part, defaultPart, "Part"); err != nil {
+			return err
+		}
+	}
+	size := 0
+	for k, v := range m.Meta {
+		if size += len(k) + len(v); !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return &InputError{"meta", "it is not UTF-8: " + text.Quote(k) + ", " + text.Quote(v)}
+		}
+	}
+	if err := checkBytes("meta", size, l.Meta, defaultMeta, "Meta"); err != nil {
+		return err
+	}
+	return l.checkSender(m.Sender)
+}
+
+// checkSender checks who has said a message.
+func (l Limits) checkSender(s session.Sender) error {
+	if err := checkBytes("from.id", len(s.ID), l.ID, defaultID, "ID"); err != nil {
+		return err
+	}
+	if !utf8.ValidString(s.ID) {
+		return &InputError{"from.id", "it is not UTF-8: " + text.Quote(s.ID)}
+	}
+	if s.Name != "" && !text.IsLine(s.Name, MaxSenderName) {
+		return &InputError{"from.name", "it is not a line of text: " + text.Quote(s.Name)}
+	}
+	return nil
+}
+
+// MaxSenderName is how many bytes the name of a sender has at most.
+const MaxSenderName = 200

@@ -21,17 +21,21 @@ const (
 // or a reply to people. It stays in the outbox until it has been delivered or dismissed. Times are
 // Unix nanoseconds.
 type Entry struct {
-	Ord     uint32         `json:"ord"`
-	Run     session.Key    `json:"run"`             // that ended, or that replies
-	To      session.Key    `json:"to"`              // the requester, or the conversation
-	Reply   bool           `json:"reply,omitempty"` // text for people, not a completion
-	Failed  bool           `json:"failed,omitempty"`
-	Cause   Text           `json:"cause,omitempty"` // with Failed: why, for the program
-	Text    Text           `json:"text,omitempty"`
-	ReplyTo Text           `json:"replyTo,omitempty"` // of a reply, see Result
-	Voice   bool           `json:"voice,omitempty"`   // likewise
-	Route   *session.Route `json:"route,omitempty"`
-	Created int64          `json:"created"`
+	Ord     uint32      `json:"ord"`
+	Run     session.Key `json:"run"`             // that ended, or that replies
+	To      session.Key `json:"to"`              // the requester, or the conversation
+	Reply   bool        `json:"reply,omitempty"` // text for people, not a completion
+	Failed  bool        `json:"failed,omitempty"`
+	Cause   Text        `json:"cause,omitempty"` // with Failed: why, for the program
+	Text    Text        `json:"text,omitempty"`
+	ReplyTo Text        `json:"replyTo,omitempty"` // of a reply, see Result
+	Voice   bool        `json:"voice,omitempty"`   // likewise
+	// InReplyTo are the ids of the messages that a reply answers, see asking, and Meta is that of the
+	// last of them. No fact has them: they follow from the inputs.
+	InReplyTo []string          `json:"inReplyTo,omitempty"`
+	Meta      map[string]string `json:"meta,omitempty"`
+	Route     *session.Route    `json:"route,omitempty"`
+	Created   int64             `json:"created"`
 	// Since is of version 1: when the entry first failed. Restoring takes it into the failure clock
 	// of the destination, so that it is 0 in a tree.
 	Since   int64  `json:"since,omitempty"`

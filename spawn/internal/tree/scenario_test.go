@@ -3,6 +3,7 @@ package tree
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -198,6 +199,8 @@ func (s *scene) options(w words) {
 			s.rules.Subagents.MaxBlocked = w.num(name)
 		case "request":
 			s.rules.Subagents.MaxRunsPerRequest = w.num(name)
+		case "says":
+			s.opt.Limits.Says = w.num(name)
 		case "runs":
 			s.rules.Subagents.MaxTreeRuns = w.num(name)
 		}
@@ -211,17 +214,42 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "open":
 		s.opened++
 		return &Open{
-			Writer: "w" + strconv.Itoa(s.opened), SessionID: "s1",
+			Writer: "w" + strconv.Itoa(s.opened), SessionID: cmp.Or(w.named["session"], "s1"),
 			Repair: w.named["repair"], RepairEpoch: uint64(w.num("epoch")),
 		}, nil
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
 		c := &Post{To: r, ID: w.named["id"], Text: Text(w.named["text"])}
-		if channel := w.named["route"]; channel != "" {
-			c.Route = &session.Route{Channel: channel}
+		c.Route = routeOf(w.named["route"])
+		for name := range strings.SplitSeq(w.named["with"], ",") {
+			if name != "" {
+				mailOf(c).Parts = append(c.Mail.Parts, session.Part{
+					Kind: session.PartImage, Name: name, URL: "https://example.org/" + name,
+				})
+			}
+		}
+		if by, name, _ := strings.Cut(w.named["by"], "/"); by != "" {
+			mailOf(c).Sender = session.Sender{ID: by, Name: name}
+		}
+		if k, v, ok := strings.Cut(w.named["meta"], ":"); ok {
+			mailOf(c).Meta = map[string]string{k: v}
 		}
 		return c, nil
+	case "ensure":
+		return Ensure{Run: r, ID: w.named["id"]}, nil
+	case "set_route":
+		c := SetRoute{Run: r}
+		if route := routeOf(w.named["route"]); route != nil {
+			c.Route = *route
+		}
+		return c, nil
+	case "say":
+		n := s.turn(r, w)
+		return InTurn{Run: r, N: n, Cmd: &Say{
+			Run: r, N: n, ID: w.named["id"], Num: uint32(w.num("number")),
+			Answer: Result{Reply: Text(w.named["text"]), ReplyTo: Text(w.named["to"])},
+		}}, nil
 	case "steer":
 		return &Steer{From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"])}, nil
 	case "grant":
@@ -275,11 +303,29 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	return nil, fmt.Errorf("no command %q", verb)
 }
 
+// routeOf returns the route that a word names: channel/account/to/thread, of which each may be empty
+// and the last ones left out. It returns nil for the empty word.
+func routeOf(word string) *session.Route {
+	if word == "" {
+		return nil
+	}
+	parts := append(strings.Split(word, "/"), "", "", "")
+	return &session.Route{Channel: parts[0], Account: parts[1], To: parts[2], Thread: parts[3]}
+}
+
+// mailOf returns what a message has beside its text, and makes it.
+func mailOf(c *Post) *Mail {
+	if c.Mail == nil {
+		c.Mail = new(Mail)
+	}
+	return c.Mail
+}
+
 func (s *scene) spawn(w words) Command {
 	name := w.at(1)
 	parent := s.names[w.at(0)]
 	c := &Spawn{
-		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
+		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
@@ -314,6 +360,14 @@ func (s *scene) turn(r session.Key, w words) uint32 {
 	return 0
 }
 
+// file returns a file of so many bytes, or the zero File.
+func (w words) file(name string) (f session.File) {
+	if n := w.num(name); n > 0 {
+		f = session.File{Hash: strings.Repeat("a", 64), Size: int64(n)}
+	}
+	return f
+}
+
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
@@ -332,6 +386,7 @@ func (s *scene) done(r session.Key, w words) Command {
 			c.Answer.Usage = c.Answer.Usage.add(u)
 		}
 	}
+	c.Answer.Whole, c.Answer.WholeJSON = w.file("whole"), w.file("json")
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
 		for name := range strings.SplitSeq(w.named["of"], ",") {
@@ -434,6 +489,15 @@ func (s *scene) show() string {
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
 		}
+		if r.Asked != nil {
+			fmt.Fprintf(&b, " owes %s", strings.Join(r.Asked.IDs, " "))
+		}
+		for _, x := range r.Said {
+			fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
+		}
+		if r.IsRoot() && r.Route != nil {
+			b.WriteString(" at " + wordsOf(r.Route))
+		}
 		if r.Charged.Tokens > 0 {
 			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)
 		}
@@ -452,6 +516,15 @@ func (s *scene) show() string {
 		}
 		if mark := s.tree.MarkOf(e.Ord); mark != "" {
 			b.WriteString(" of " + mark)
+		}
+		if len(e.InReplyTo) > 0 {
+			fmt.Fprintf(&b, " answers %s", strings.Join(e.InReplyTo, " "))
+		}
+		for k, v := range e.Meta {
+			fmt.Fprintf(&b, " with %s:%s", k, v)
+		}
+		if e.Reply && e.Route != nil {
+			b.WriteString(" at " + wordsOf(e.Route))
 		}
 		b.WriteByte('\n')
 	})

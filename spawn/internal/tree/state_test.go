@@ -78,3 +78,23 @@ func TestNames(t *testing.T) {
 	}
 	require.Zero(t, kindOf("none"))
 }
+
+// 1.6: what the keys of deliveries begin with is fixed at the first Opened, whatever session id the
+// top-level session has later, and over a snapshot.
+func TestFirstSessionStays(t *testing.T) {
+	s := newScene()
+	s.play([]byte("options replies=true\nopen session=first\n----\n\nopen session=second\n----\n"))
+	require.Equal(t, "first", s.tree.FirstSession())
+	require.Empty(t, s.tree.Image().FirstSession, "it is that of the session")
+
+	s.tree.root.Spec.SessionID = "later" // as a reset will set it
+	image := s.tree.Image()
+	require.Equal(t, "first", image.FirstSession)
+	again := New(top, &s.opt)
+	require.NoError(t, again.Replay(&Fact{Kind: Snapshot, Image: image}))
+	require.Equal(t, "first", again.FirstSession())
+	require.Equal(t, "later", again.root.Spec.SessionID)
+	require.NoError(t, again.Replay(&Fact{Kind: Opened, Num: 9, ID: "third"}))
+	require.Equal(t, "first", again.FirstSession())
+	require.Equal(t, image.FirstSession, again.Image().FirstSession)
+}

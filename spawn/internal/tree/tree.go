@@ -37,18 +37,20 @@ type Options struct {
 type Tree struct {
 	opt *Options
 
-	epoch     uint64
-	root      *Run
-	lastFound *Run                 // by find; may be nil
-	runs      map[session.Key]*Run // every session in the tree, the top-level one too
-	spawned   map[spawnKey]spawnRef
-	posts     map[postKey]int64 // until when the id is recognised, in Unix nanoseconds
-	requests  map[string]requestCount
-	outbox    outbox
-	timers    timers
-	total     uint32 // runs ever admitted
-	live      int    // runs that are not terminal
-	turns     int    // turns under way
+	epoch uint64
+	root  *Run
+	// firstSession is the session id that the top-level session had first, see FirstSession.
+	firstSession string
+	lastFound    *Run                 // by find; may be nil
+	runs         map[session.Key]*Run // every session in the tree, the top-level one too
+	spawned      map[spawnKey]spawnRef
+	posts        map[postKey]int64 // until when the id is recognised, in Unix nanoseconds
+	requests     map[string]requestCount
+	outbox       outbox
+	timers       timers
+	total        uint32 // runs ever admitted
+	live         int    // runs that are not terminal
+	turns        int    // turns under way
 
 	endedInTurn map[*Run][]*Run // children that have ended during the turn under way, see noteEnd
 
@@ -70,6 +72,7 @@ type Tree struct {
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
 	dueQueues    []*queue // destinations that settle looks at
+	spoken       []*Entry // see TakeSpoken
 }
 
 // A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
@@ -144,6 +147,10 @@ func (t *Tree) find(k session.Key) *Run {
 // or more if the journal was repaired.
 func (t *Tree) Epoch() uint64 { return t.epoch }
 
+// FirstSession returns the session id that the top-level session had first. The keys of what leaves
+// the tree begin with it, so that they stay when the session gets another id.
+func (t *Tree) FirstSession() string { return t.firstSession }
+
 // Live returns how many runs are not terminal.
 func (t *Tree) Live() int { return t.live }
 
@@ -155,6 +162,17 @@ func (t *Tree) Total() int { return int(t.total) }
 
 // Walk calls f for every session of the tree, parents first and siblings oldest first.
 func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
+
+// Sessions returns the keys of all runs, parents first.
+func (t *Tree) Sessions() []session.Key {
+	keys := make([]session.Key, 0, len(t.runs)-1)
+	t.Walk(func(r *Run) {
+		if !r.IsRoot() {
+			keys = append(keys, r.Key())
+		}
+	})
+	return keys
+}
 
 // Idle reports whether nothing is under way: no turn, no live run, no input for a turn, and no
 // delivery that is not blocked.
@@ -200,6 +218,9 @@ func (t *Tree) touch(r *Run) {
 // emit of a command its changes stand, even if Decide returns an error. A fact that cannot be
 // applied is a defect of this package: emit panics, and the owner recovers.
 func (t *Tree) emit(f Fact) {
+	if len(t.facts) == 0 {
+		t.spoken = nil
+	}
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
 		panic(fmt.Errorf("%w: deciding %v", err, f.Kind))
@@ -238,7 +259,7 @@ func (t *Tree) Replay(f *Fact) error {
 		q.marked = false
 		t.armQueue(q)
 	}
-	t.touched, t.dueQueues = t.touched[:0], t.dueQueues[:0]
+	t.touched, t.dueQueues, t.spoken = t.touched[:0], t.dueQueues[:0], nil
 	return err
 }
 
@@ -285,7 +306,7 @@ func (t *Tree) DropSpare() {
 	if len(t.facts) == 0 {
 		t.facts, t.factSlab = nil, 0
 	}
-	t.spareEffects = nil
+	t.spareEffects, t.spoken = nil, nil
 }
 
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With

@@ -100,6 +100,9 @@ func setNonZero(v reflect.Value) {
 		v.SetFloat(1)
 	case reflect.Pointer, reflect.Slice:
 		setNonZero(first(v))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("k"), reflect.ValueOf("v"))
 	default:
 		if v.CanUint() {
 			v.SetUint(1)

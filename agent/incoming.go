@@ -1,0 +1,264 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// An Incoming is what a person sends: an ID, a Text, Parts such as pictures, From whom it is, the
+// Route that it came by, Meta of the program's own, and At when it was said. Only a Text or a Part
+// is required. See [spawn.Incoming].
+type Incoming = spawn.Incoming
+
+// Post puts a message into the inbox and returns when that is durable. A session that is not in a
+// turn starts one; the answer comes to Config.Reply. A message whose ID the session has seen in the
+// last seven days is accepted and changes nothing; one without an ID is always new.
+//
+// The Runner finds the message at the end of Turn.Messages, with its From and Parts, and At as its
+// Time. The bytes of its Parts are in the Files of the Config's Store. In a group or a channel the
+// text of [Turn.Messages] begins with a line that says who speaks, if From says so; the transcript
+// has the Text as it was posted.
+//
+// The Route of a message overrides what the key of the session says, and what it lacks is filled in
+// from there, and then from the message before, never from another channel or account. A session
+// whose key names no chat, such as a main session, so answers to where the last message came from.
+// Meta comes back with the reply, see [Reply].
+//
+// The error is an *[InputError] for a Text that is blank without Parts, an ID, From.ID or Meta that
+// is not UTF-8, an At before 1678 or after 2262, or a key that is not that of a session; a
+// *[LimitError] for what is too long or too much; a *[session.PartError] for a part that cannot be
+// kept, or whose File the Store does not have; [session.ErrNoFiles] for a part with bytes if the
+// Store has no Files, or the error of these Files; a [*policy.Refusal] for an agent that is not
+// among those of Config.Rules; [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a sub-agent
+// that is not on record, has ended or is to end; or one that every command can return. After
+// [ErrUnconfirmed] post the message again with the same ID: then it is told once. After
+// [ErrNotRecorded] it may be posted as it is. After any other error it is not recorded.
+func (s *Session) Post(ctx context.Context, m Incoming) error {
+	root, err := s.receive(ctx, &m)
+	if err != nil {
+		return err
+	}
+	return s.rt.orArchived(ctx, s.key, s.rt.sup.Post(ctx, root, s.key, m))
+}
+
+// PostAndWait posts a message, as [Session.Post] does, and returns the first reply that answers it:
+// what a turn says with [Turn.Say], or what it ends with. It works with and without Config.Reply,
+// which gets every reply as well. A turn that failed gives a Reply with Failed, an apology if it
+// has nothing else to say.
+//
+// A message over which a turn says nothing may be answered by a later one that no message starts,
+// such as the turn over the end of a sub-agent. If none is to come the error is [ErrSilent]. It is
+// [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop ends the turn, or does not let it begin.
+//
+// With a known ID PostAndWait waits as well, as long as the message is unread or its turn is under
+// way. If the reply has not been delivered yet, it returns that. Else the error is [ErrAnswered].
+//
+// It waits for Runtime.Run, for a slot, and for a store that fails. Called by a Runner, under the
+// context of its turn and for another session, it gives the slot of the turn back meanwhile.
+//
+// The error is [ErrNoConversation] for a sub-agent, whose answers go to its requester; the cause of
+// ctx if that ends while it waits; [ErrUnconfirmed] if another process takes the tree over; an
+// *[InputError] for the session of the turn that calls it; [ErrShutdown]; or one of Post. The
+// message may have been recorded then, and is answered all the same.
+func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
+	root, err := s.receive(ctx, &m)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply, err := s.rt.sup.PostAndWait(ctx, root, s.key, m)
+	if err != nil {
+		return Reply{}, s.rt.orArchived(ctx, s.key, err)
+	}
+	return visibleReply(reply), nil
+}
+
+// SetRoute sets where the answers of a top-level session go from now on, until a message with a
+// route of its own comes. It is for sessions that the caller runs, which get no messages. What it
+// lacks is filled in from the key of the session. A zero Route sets what the key says, or none. It
+// returns when that is durable, and the route survives a restart.
+//
+// The error is [ErrNoConversation] for a sub-agent that is on record; an *[InputError] or a
+// *[LimitError] for a part of the route that is not UTF-8 or too long, or a key that is not that of
+// a session; a [*policy.Refusal] for an agent that is not among those of Config.Rules; or one that
+// every command can return.
+func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
+	m := Incoming{Route: route}
+	root, err := s.receive(ctx, &m)
+	if err != nil {
+		return err
+	}
+	return s.rt.sup.SetRoute(ctx, root, s.key, m.Route)
+}
+
+// receive prepares what comes in for the session: it fills in the route from the key, and returns
+// the top-level session of the tree.
+func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error) {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return root, s.rt.orArchived(ctx, s.key, err)
+	}
+	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
+		return root, err
+	}
+	s.rt.expectRun()
+	m.Route = m.Route.Clean().Or(s.key.Route())
+	return root, nil
+}
+
+// visibleReply returns a reply with visible text only, once more, so that every path to people
+// passes Visible. A Text that an earlier version recorded may have tags; which message was the
+// current one is not known then.
+func visibleReply(r Reply) Reply {
+	tags := announce.ReadTags(r.Text)
+	if r.ReplyTo == "" {
+		r.ReplyTo = tags.To
+	}
+	r.Voice = r.Voice || tags.Voice
+	r.Text, _ = announce.Visible(r.Text)
+	return r
+}
+
+// Say tells people something before the turn has ended: Config.Reply gets it as it gets the answer
+// of the turn, before that, and [Session.PostAndWait] returns it. It passes the same filter:
+// control tokens and what only a model should read are taken out, and reply tags count. Say returns
+// when the text is durable: it is not lost over a crash.
+//
+// The first text of a turn is named 1, the next one 2, and so on, and a name is said once. A turn
+// that repeats one that a crash interrupted counts from 1 again: what has been said then is not
+// sent again, whatever the text is, and Say returns nil. Such a turn finds in its Prompt what has
+// been said. A Runner that may say other things at its second attempt names them, with
+// [Turn.SayAs].
+//
+// A text is not a line of the transcript. A Runner that wants the model to know in later turns what
+// was said records it, with [Turn.Record].
+//
+// The error is [ErrNoConversation] in the turn of a sub-agent, an *[InputError] for a text of which
+// people would see nothing, a *[LimitError] for more texts in a turn than the [Limits] allow,
+// [ErrStale] after the turn and once it is cancelled, or one that every command can return. After
+// ErrUnconfirmed the text may have been said.
+func (t *Turn) Say(ctx context.Context, text string) error { return t.say(ctx, "", text) }
+
+// SayAs is [Turn.Say] under a name of the Runner's own. The same name is said once until the inputs
+// of the turn are consumed, however often the turn is repeated. After [ErrUnconfirmed] say it again
+// under the same name. An empty id is an *[InputError], as is one that is not UTF-8, and one that
+// is longer than the Limits allow is a *[LimitError].
+func (t *Turn) SayAs(ctx context.Context, id, text string) error {
+	if id == "" {
+		return &InputError{Field: "id", Reason: "it is empty"}
+	}
+	return t.say(ctx, id, text)
+}
+
+func (t *Turn) say(ctx context.Context, id, said string) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	said = text.Bound(said, t.rt.cfg.Limits.Reply)
+	shown, visible := announce.Visible(said)
+	if !visible {
+		return &InputError{Field: "text", Reason: "people would see nothing of it"}
+	}
+	tags := announce.ReadTags(said)
+	return t.spawn.Say(ctx, spawn.Saying{
+		ID: id, Text: shown, ReplyTo: t.replyTo(tags), Voice: tags.Voice,
+	})
+}
+
+// retryText is what a session is told in a turn that repeats an interrupted one, which has said
+// something to people already. The tool calls of the model may have other ids this time, so that
+// only the model itself can know what it has started already.
+func retryText(said []string) string {
+	var b strings.Builder
+	b.WriteString("## Interrupted Turn\n" +
+		"A restart interrupted you while you were answering these messages; ")
+	if len(said) == 0 {
+		b.WriteString("nothing of that answer has been sent.\n")
+	} else {
+		b.WriteString("people have been sent what follows, verbatim, and nothing else of that " +
+			"answer. Do not say it again.\n")
+	}
+	for _, s := range said {
+		b.WriteString(agentctx.Fenced(text.Bound(s, maxRetold)) + "\n")
+	}
+	b.WriteString("What your tools did then is done, and sub-agents that you started then count " +
+		"as started: do not start them again.")
+	return b.String()
+}
+
+// maxRetold is how many bytes of a text that was said the prompt of a repeated turn repeats.
+const maxRetold = 20_000
+
+// tellSenders returns messages as a model of the session is told them: in a chat of several, a
+// message of a person begins with a line that says who speaks. It changes no message and not the
+// slice, and what a message becomes follows from the message alone.
+func tellSenders(key session.Key, messages []Message) []Message {
+	if k := key.Kind(); k != session.KindGroup && k != session.KindChannel {
+		return messages
+	}
+	told := messages
+	for i, m := range messages {
+		line := senderLine(m)
+		if line == "" {
+			continue
+		}
+		if &told[0] == &messages[0] {
+			told = slices.Clone(messages)
+		}
+		told[i].Text = strings.TrimRight(line+m.Text, "\n")
+	}
+	return told
+}
+
+// saidBy begins the line that says who speaks.
+const saidBy = "[message from "
+
+// senderLine returns the line that says who speaks in a message, or "" if that is not known. A text
+// that begins like such a line is said to be of a sender who is not known.
+func senderLine(m Message) string {
+	switch {
+	case m.Role != session.MessageUser || m.Internal:
+		return ""
+	case m.From.IsZero():
+		if strings.HasPrefix(strings.ToLower(text.Line(text.Cut(m.Text, 4*len(saidBy)))), saidBy) {
+			return saidBy + "a sender who is not known]\n"
+		}
+		return ""
+	case m.From.Name == "":
+		return saidBy + "id " + quoted(m.From.ID) + "]\n"
+	case m.From.ID == "":
+		return saidBy + quoted(m.From.Name) + "]\n"
+	}
+	return saidBy + quoted(m.From.Name) + ", id " + quoted(m.From.ID) + "]\n"
+}
+
+// maxSender is how many bytes of a name or an id the line of a sender has.
+const maxSender = 200
+
+// quoted returns a name in quotation marks that anyone may have chosen. It has no character that
+// could end the quotation, the line or its brackets, or begin a tag.
+func quoted(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch r {
+		case '"', '“', '”', '„', '«', '»', '`', '＂':
+			return '\''
+		case '[', '{', '<', '［', '｛', '＜', '【', '〔':
+			return '('
+		case ']', '}', '>', '］', '｝', '＞', '】', '〕':
+			return ')'
+		case '\\':
+			return '/'
+		}
+		return r
+	}, text.Line(text.Cut(name, 4*maxSender)))
+	return `"` + text.Cut(name, maxSender) + `"`
+}

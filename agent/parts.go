@@ -1,0 +1,638 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A ToolResult is what a tool answers the model.
+type ToolResult struct {
+	Text string
+	// Parts are what the tool has beside the text, such as pictures. The bytes of a Part are its
+	// Data, which the library keeps in Store.Files, or stand behind its URL.
+	//
+	// What cannot be kept is left out, and the Text says so: an invalid Part, one beyond
+	// Limits.Parts or Limits.Part, and every Data where the Store has no Files. A MediaType
+	// that the bytes contradict is set right.
+	Parts []Part
+}
+
+// A ToolValueError says that what the function of a [NewTool] returned cannot be told to the model.
+// It is told to the model in its place.
+type ToolValueError struct {
+	Tool   string
+	Reason string
+	Err    error // what encoding it failed with, a *[spawn.PanicError] after a panic; or nil
+}
+
+func (e *ToolValueError) Error() string {
+	return fmt.Sprintf("agent: the answer of tool %s: %s", text.Quote(e.Tool), e.Reason)
+}
+
+// Unwrap returns Err.
+func (e *ToolValueError) Unwrap() error { return e.Err }
+
+// answerFault returns why what the function of a tool returns cannot be told to a model, or nil.
+func answerFault(of reflect.Type) error {
+	if of.Kind() == reflect.String || of == reflect.TypeFor[ToolResult]() {
+		return nil
+	}
+	err := jsonschema.Encodes(of, func(t reflect.Type) error {
+		if t == reflect.TypeFor[Part]() {
+			return errors.New("JSON leaves out the bytes of a Part: return a ToolResult")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("what it returns: %w", err)
+	}
+	return nil
+}
+
+// toolResult returns what the function of a tool returned as the model is told.
+func toolResult(tool string, out any) (ToolResult, error) {
+	if res, ok := out.(ToolResult); ok {
+		return res, nil
+	}
+	v := reflect.ValueOf(out)
+	if v.Kind() == reflect.String && !jsonschema.EncodesItself(v.Type()) {
+		return ToolResult{Text: v.String()}, nil
+	}
+	data, err := encodeAnswer(out)
+	switch panicked, ok := errors.AsType[*spawn.PanicError](err); {
+	case ok:
+		return ToolResult{}, &ToolValueError{tool, "it cannot be encoded", panicked}
+	case err != nil:
+		reason := "it cannot be encoded: " + text.Bound(err.Error(), maxDecoding)
+		return ToolResult{}, &ToolValueError{tool, reason, err}
+	case string(data) == "null":
+		return ToolResult{}, &ToolValueError{Tool: tool, Reason: "it is nil: there is none"}
+	}
+	return ToolResult{Text: string(data)}, nil
+}
+
+// encodeAnswer returns a value as JSON. A slice or map without items is not null. The methods that
+// encode may panic, which is a *[spawn.PanicError].
+func encodeAnswer(v any) (data []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &spawn.PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	_, own := v.(json.Marshaler)
+	if r := reflect.ValueOf(v); !own && r.IsValid() {
+		switch {
+		case r.Kind() == reflect.Slice && r.IsNil():
+			v = reflect.MakeSlice(r.Type(), 0, 0).Interface()
+		case r.Kind() == reflect.Map && r.IsNil():
+			v = reflect.MakeMap(r.Type()).Interface()
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // a model reads it
+	err = e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// exactTypes are the media types whose bytes [http.DetectContentType] knows for certain.
+var exactTypes = []string{
+	"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf",
+}
+
+// unknownType is the media type of bytes that no rule knows.
+const unknownType = "application/octet-stream"
+
+// withRealType returns p as its bytes are, of which head are the first 512 or all: a MediaType that
+// is missing is theirs, and so is one that they contradict. So is the Kind image, audio or video
+// then. What the bytes leave open stays as the sender has it: many formats are texts or archives.
+func withRealType(p Part, head []byte) Part {
+	full := http.DetectContentType(head)
+	found, claimed := bareType(full), bareType(p.MediaType)
+	lie := contradicts(found, claimed)
+	if lie || (claimed == "" || claimed == unknownType) && found != unknownType {
+		p.MediaType = full
+	}
+	kind, known := kindOf(found)
+	said, _ := kindOf(string(p.Kind) + "/")
+	switch {
+	case said == PartFile: // or a kind of a newer version
+	case lie && !known:
+		p.Kind = PartFile
+	case !known || p.Kind == kind || claimed == svgType && !lie:
+	case p.Kind != PartImage && kind != PartImage && kind != PartFile:
+		// sound and film share formats
+	default:
+		p.Kind = kind
+	}
+	return p
+}
+
+const svgType = "image/svg+xml"
+
+// contradicts reports whether bytes of the type found cannot be of the type claimed.
+func contradicts(found, claimed string) bool {
+	if claimed == "" || claimed == unknownType || claimed == found {
+		return false
+	}
+	if slices.Contains(exactTypes, found) || slices.Contains(exactTypes, claimed) ||
+		claimed == "image/jpg" {
+		return true
+	}
+	is, known := kindOf(found)
+	said, _ := kindOf(claimed)
+	switch {
+	case !known || said == PartFile || is == said || claimed == svgType && is == PartFile:
+		return false
+	}
+	return is == PartFile || is == PartImage || said == PartImage
+}
+
+// kindOf returns the kind of bytes of a media type, and false where it may be any.
+func kindOf(mediaType string) (kind PartKind, known bool) {
+	major, _, _ := strings.Cut(mediaType, "/")
+	switch {
+	case mediaType == unknownType || mediaType == "application/ogg":
+		return PartFile, false
+	case major == "image" || major == "audio" || major == "video":
+		return PartKind(major), true
+	}
+	return PartFile, true
+}
+
+// bareType returns a media type without its parameters.
+func bareType(mediaType string) string {
+	bare, _, _ := strings.Cut(mediaType, ";")
+	return strings.ToLower(strings.TrimSpace(bare))
+}
+
+// checkPart returns why a message cannot have a Part that is handed over, or nil.
+func (l Limits) checkPart(p Part) error {
+	if err := p.ValidateNew(); err != nil {
+		return err
+	}
+	return overLimit("Data", len(p.Data), l.Part, "bytes", "Part")
+}
+
+// checkParts refuses parts that a message of a Runner cannot have.
+func (l Limits) checkParts(parts []Part) error {
+	err := overLimit("Message.Parts", len(parts), l.Parts, "parts", "Parts")
+	if err != nil {
+		return err
+	}
+	for i, p := range parts {
+		err := l.checkPart(p)
+		if bad, ok := errors.AsType[*session.PartError](err); ok {
+			bad.Index = i
+		}
+		if over, ok := errors.AsType[*LimitError](err); ok {
+			over.Field = fmt.Sprintf("Message.Parts[%d].Data", i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A partFault is a Part that is left out of a message, and why.
+type partFault struct {
+	index int // of the Part
+	err   error
+}
+
+// String returns what the model is told.
+func (f partFault) String() string {
+	reason := f.err.Error()
+	if bad, ok := errors.AsType[*session.PartError](f.err); ok {
+		reason = bad.Field + ": " + bad.Reason
+	} else if over, ok := errors.AsType[*InputError](f.err); ok {
+		reason = over.Reason
+	} else if errors.Is(f.err, session.ErrNoFiles) {
+		reason = "attachments cannot be kept here"
+	}
+	return fmt.Sprintf("%d (%s)", f.index+1, text.Bound(reason, maxPartFault))
+}
+
+// maxPartFault is how many bytes the model is told of one Part that was left out.
+const maxPartFault = 300
+
+// choose returns the Parts that a message may have by the Limits, with their real types, and why it
+// may not have the others. It stops at Limits.Parts; beyond says how many come after.
+func (l Limits) choose(parts []Part) (kept []indexedPart, faults []partFault, beyond int) {
+	for i, p := range parts {
+		if l.Parts >= 0 && len(kept) == l.Parts {
+			return kept, faults, len(parts) - i
+		}
+		if err := l.checkPart(p); err != nil {
+			faults = append(faults, partFault{i, err})
+			continue
+		}
+		if len(p.Data) > 0 {
+			p = withRealType(p, p.Data)
+		}
+		kept = append(kept, indexedPart{i, p})
+	}
+	return kept, faults, 0
+}
+
+// An indexedPart is a Part with its place among those that a tool returned.
+type indexedPart struct {
+	index int
+	Part
+}
+
+// keepParts puts the bytes of parts that a tool or a model has made into the Store. It returns the
+// Parts for the transcript, and a note for the model of what is left out, which the log has, too.
+// The error is that of ctx.
+func (t *Turn) keepParts(
+	ctx context.Context, from string, parts []Part,
+) (kept []Part, note string, err error) {
+	if len(parts) == 0 {
+		return nil, "", nil
+	}
+	limits := t.rt.cfg.Limits
+	chosen, faults, beyond := limits.choose(parts)
+	for _, p := range chosen {
+		stored, err := t.log.storePart(ctx, p.Part)
+		if err != nil && ctx.Err() != nil {
+			return nil, "", context.Cause(ctx)
+		}
+		if err != nil {
+			faults = append(faults, partFault{p.index, err})
+			continue
+		}
+		kept = append(kept, stored)
+	}
+	left := len(parts) - len(kept)
+	if left == 0 {
+		return kept, "", nil
+	}
+	slices.SortFunc(faults, func(a, b partFault) int { return cmp.Compare(a.index, b.index) })
+	why := text.Listed(faults, partFault.String)
+	if beyond > 0 {
+		why = append(why, fmt.Sprintf("the last %d (at most %d are kept)", beyond, limits.Parts))
+	}
+	said := strings.Join(why, "; ")
+	t.rt.log.Warn("offshoot: parts of a message were left out", "session",
+		t.Session.Key.String(), "turn", t.N, "from", from, "parts", len(parts), "left", left,
+		"why", said)
+	note = fmt.Sprintf("\n[Offshoot] Of %s, %d %s left out: %s.",
+		text.Count(len(parts), "attachment", "attachments"), left, wasOrWere(left), said)
+	return kept, note, nil
+}
+
+func wasOrWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// keepToolParts is keepParts for what a tool has returned.
+func (t *Turn) keepToolParts(
+	ctx context.Context, tool string, out ToolResult,
+) (ToolResult, error) {
+	kept, note, err := t.keepParts(ctx, "tool "+text.Word(tool), out.Parts)
+	if err != nil {
+		return ToolResult{Text: out.Text}, err
+	}
+	out.Parts = kept
+	if note != "" {
+		out.Text = withNote(out.Text, note, t.rt.cfg.Limits.ToolResult)
+	}
+	return out, nil
+}
+
+// storePart puts the Data of a valid Part into the Store.
+func (r *turnRecord) storePart(ctx context.Context, p Part) (Part, error) {
+	if len(p.Data) == 0 {
+		return p, nil
+	}
+	file, err := r.put(ctx, p.Data)
+	if err != nil {
+		return p, err
+	}
+	p.File, p.Data = file, nil
+	return p, nil
+}
+
+// storeParts puts the bytes of valid parts into the Store, and returns them for the transcript.
+func (r *turnRecord) storeParts(ctx context.Context, parts []Part) ([]Part, error) {
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	stored := make([]Part, len(parts))
+	for i, p := range parts {
+		if len(p.Data) > 0 {
+			p = withRealType(p, p.Data)
+		}
+		var err error
+		if stored[i], err = r.storePart(ctx, p); err != nil {
+			return nil, fmt.Errorf("agent: Parts[%d] of a message of %q: %w", i, r.ref.Key, err)
+		}
+	}
+	return stored, nil
+}
+
+// put puts bytes into the files of the transcript. It tries again until the store takes them, as
+// appendLines does.
+func (r *turnRecord) put(ctx context.Context, data []byte) (file session.File, err error) {
+	if r.files == nil {
+		return file, session.ErrNoFiles
+	}
+	err = r.retry(ctx, func() error {
+		return attempt(func() (err error) {
+			file, err = r.files.Put(ctx, r.ref, bytes.NewReader(data), session.File{})
+			return err
+		})
+	})
+	return file, err
+}
+
+// openFile opens a file of the transcript.
+func (r *turnRecord) openFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
+	return openFile(ctx, r.files, r.ref, f, func(open func() error) error {
+		return r.retry(ctx, func() error { return attempt(open) })
+	})
+}
+
+// openFile opens a file of a transcript by calls of call.
+func openFile(
+	ctx context.Context, files session.Files, ref session.Ref, f session.File,
+	call func(open func() error) error,
+) (in io.ReadCloser, err error) {
+	switch {
+	case f.IsZero():
+		err = fmt.Errorf("the part has no file: %w", session.ErrNotFound)
+	case files == nil:
+		err = session.ErrNoFiles
+	default:
+		if err = f.Validate(); err == nil {
+			err = call(func() (err error) {
+				in, err = files.Open(ctx, ref, f.Hash)
+				return err
+			})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("agent: opening a file of %q: %w", ref.Key, err)
+	}
+	return in, nil
+}
+
+// PutFile keeps the bytes of r, for a Part that the caller then records with [Turn.Record]: those
+// that are too large to hold as Data, or that come as a stream. It returns p with its File, and
+// with the MediaType that the bytes have if p has none, or one that they contradict. Bytes that no
+// line names do no harm, and go with the transcript.
+//
+// The error is a *[session.PartError] for a p that is not valid or has bytes already, and for an r
+// without bytes. It is a *[LimitError] for more than Limits.Part, [session.ErrNoFiles] where
+// the Store has none, [ErrStale] after the turn, and else that of r or of the Store.
+func (t *Turn) PutFile(ctx context.Context, r io.Reader, p Part) (Part, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return p, err
+	}
+	if err := t.err(); err != nil {
+		return p, err
+	}
+	if r == nil {
+		return p, &InputError{Field: "r", Reason: "it is missing"}
+	}
+	if len(p.Data) > 0 {
+		return p, &session.PartError{Field: "Data", Reason: "the bytes come from the reader"}
+	}
+	whole := p
+	whole.Data = []byte{0} // r has them
+	if err := whole.ValidateNew(); err != nil {
+		return p, err
+	}
+	if t.log.files == nil {
+		return p, session.ErrNoFiles
+	}
+	ctx, done := t.spawn.Within(ctx)
+	defer done()
+	stored := p
+	err := attempt(func() (err error) {
+		stored, err = t.log.putStream(ctx, r, p, t.rt.cfg.Limits)
+		return err
+	})
+	if err != nil {
+		return p, fmt.Errorf("agent: putting a file of %q: %w", t.Session.Key, err)
+	}
+	return stored, nil
+}
+
+// sniffLen is how many bytes [http.DetectContentType] looks at.
+const sniffLen = 512
+
+// putStream puts the bytes of in, whose first ones tell what they are.
+func (r *turnRecord) putStream(
+	ctx context.Context, in io.Reader, p Part, l Limits,
+) (Part, error) {
+	head := make([]byte, sniffLen)
+	n, err := io.ReadFull(in, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return p, err
+	}
+	if n == 0 {
+		return p, &session.PartError{Field: "File", Reason: "it has no bytes"}
+	}
+	p = withRealType(p, head[:n])
+	all := io.MultiReader(bytes.NewReader(head[:n]), in)
+	p.File, err = r.files.Put(ctx, r.ref, &boundedReader{r: all, limit: l.Part},
+		session.File{})
+	return p, err
+}
+
+// A boundedReader returns a *LimitError once it has read more than a limit, unless that is
+// negative.
+type boundedReader struct {
+	r     io.Reader
+	limit int
+	n     int
+}
+
+// Read implements io.Reader.
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.n += n
+	if over := overLimit("Part", b.n, b.limit, "bytes or more", "Part"); over != nil {
+		return 0, over
+	}
+	return n, err
+}
+
+// OpenFile opens the bytes of a Part of one of the Messages, or of a ToolResult: only files of this
+// session's transcript are found. The caller closes them.
+//
+// A file that is gone is an error that is [session.ErrNotFound]. Bytes that are not what was put
+// are [session.ErrCorrupt], of OpenFile or of a Read before its io.EOF. It is [session.ErrNoFiles]
+// where the Store has none, and [ErrStale] after the turn.
+func (t *Turn) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.err(); err != nil {
+		return nil, err
+	}
+	ctx, done := t.spawn.Within(ctx)
+	defer done()
+	return t.log.openFile(ctx, f)
+}
+
+// OpenFile opens the bytes of a Part of one of the Messages, as [Turn.OpenFile] does. A request
+// that is not of a Loop has no files: the error is [session.ErrNoFiles].
+func (r *ModelRequest) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
+	if r.open == nil {
+		return nil, fmt.Errorf("agent: a ModelRequest without a turn: %w", session.ErrNoFiles)
+	}
+	return r.open(ctx, f)
+}
+
+// maxLine is how long a line is at most, as JSON. A longer message is a file, unless the Store has
+// no Files.
+const maxLine = 256 << 10
+
+// maxHead is how many bytes of its Text the line of such a message has.
+const maxHead = 4 << 10
+
+// lostText stands behind the beginning of a message whose file is gone.
+const lostText = "\n[Offshoot] The rest of this message is lost."
+
+// shorten returns lines as the transcript has them. A message that is too long for a line is put
+// into a file first, and the line has what a reader needs. If the file cannot be kept, the line is
+// the whole message, as without Files. An error is that of ctx.
+func (r *turnRecord) shorten(ctx context.Context, lines []Message) ([]Message, error) {
+	if r.files == nil {
+		return lines, nil
+	}
+	short := slices.Clone(lines)
+	for i, m := range lines {
+		data := longLine(m)
+		if data == nil {
+			continue
+		}
+		file, err := r.put(ctx, data)
+		switch {
+		case err == nil:
+			short[i] = headOf(m, file)
+		case ctx.Err() != nil:
+			return nil, err
+		default:
+			r.log.Warn("offshoot: a long message stays in its line, since its file cannot be kept",
+				"session", r.ref.Key.String(), "bytes", len(data), "error", err.Error())
+		}
+	}
+	return short, nil
+}
+
+// longLine returns the JSON of a message that is too long for a line, else nil.
+func longLine(m Message) []byte {
+	size := len(m.ID) + len(m.Text) + len(m.ToolCallID) + len(m.Raw) + len(m.Parts)*maxLine
+	for _, c := range m.ToolCalls {
+		size += len(c.ID) + len(c.Name) + len(c.Args)
+	}
+	const growth = 6 // a byte of a text is at most \u0000
+	if m.Role == session.MessageNote || size < maxLine/(2*growth) {
+		return nil
+	}
+	data, err := m.AppendJSON(nil)
+	if err != nil || len(data) <= maxLine { // the store says what is wrong
+		return nil
+	}
+	return data
+}
+
+// headOf returns the line of a message that is in a file: what a reader and a provider need to find
+// their way.
+func headOf(m Message, whole session.File) Message {
+	head := Message{
+		ID: m.ID, Role: m.Role, Text: text.Cut(m.Text, maxHead), ToolCallID: m.ToolCallID,
+		Failed: m.Failed, Internal: m.Internal, Time: m.Time, Model: m.Model, Usage: m.Usage,
+		From: m.From, Parts: m.Parts, Whole: whole,
+	}
+	for _, c := range m.ToolCalls {
+		head.ToolCalls = append(head.ToolCalls,
+			ToolCall{ID: c.ID, Name: c.Name, Args: json.RawMessage(noArgs)})
+	}
+	return head
+}
+
+// whole returns a line with its whole message. Where the file of a long one is gone or damaged, it
+// is what the line has, with a note, and that is logged.
+func (r *turnRecord) whole(ctx context.Context, line session.Line) (session.Line, error) {
+	file := line.Message.Whole
+	if file.IsZero() {
+		return line, nil
+	}
+	var m Message
+	err := r.retry(ctx, func() error {
+		return attempt(func() (err error) {
+			m, err = readWhole(ctx, r.files, r.ref, line.Message)
+			return err
+		})
+	})
+	switch {
+	case err == nil:
+		line.Message = m
+		return line, nil
+	case ctx.Err() != nil, !isLoss(err):
+		return line, fmt.Errorf("agent: reading a file of %q: %w", r.ref.Key, err)
+	}
+	r.log.Error("offshoot: the file of a long message is lost", "session", r.ref.Key.String(),
+		"position", uint64(line.Pos), "hash", file.Hash, "bytes", file.Size, "error", err.Error())
+	line.Message.Whole = session.File{}
+	line.Message.Text += lostText
+	return line, nil
+}
+
+// isLoss reports whether an error says that a file is not there, or not what it was.
+func isLoss(err error) bool {
+	for _, e := range []error{
+		session.ErrNotFound, session.ErrCorrupt, session.ErrNoFiles, session.ErrInvalidKey,
+		session.ErrUnsafe, session.ErrFormat,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// readWhole returns the message of which a line has the beginning.
+func readWhole(
+	ctx context.Context, files session.Files, ref session.Ref, head Message,
+) (m Message, err error) {
+	once := func(open func() error) error { return open() }
+	in, err := openFile(ctx, files, ref, head.Whole, once)
+	if err != nil {
+		return m, err
+	}
+	data, err := io.ReadAll(in)
+	if err = errors.Join(err, in.Close()); err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("%w: %w", session.ErrCorrupt, err)
+	}
+	if m.Role != head.Role || !m.Whole.IsZero() {
+		return m, fmt.Errorf("%w: it is not the message of its line", session.ErrCorrupt)
+	}
+	return m, nil
+}

@@ -1,0 +1,271 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Mail is what a message of a person has beside its text. It never changes.
+type Mail struct {
+	Sender session.Sender    `json:"sender,omitzero"`
+	Sent   int64             `json:"sent,omitempty"`  // Unix nanoseconds; 0: when it was posted
+	Parts  []session.Part    `json:"parts,omitempty"` // their bytes are in the store
+	Meta   map[string]string `json:"meta,omitempty"`  // the caller's own, handed back with the reply
+}
+
+// bytes returns how many bytes the texts of m, which may be nil, take.
+func (m *Mail) bytes() (n int) {
+	if m == nil {
+		return 0
+	}
+	for _, p := range m.Parts {
+		n += len(p.MediaType) + len(p.Name) + len(p.URL) + len(p.File.Hash)
+	}
+	for k, v := range m.Meta {
+		n += len(k) + len(v)
+	}
+	return n + len(m.Sender.ID) + len(m.Sender.Name)
+}
+
+// Asked are messages of people.
+type Asked struct {
+	IDs  []string          `json:"ids,omitempty"`
+	Meta map[string]string `json:"meta,omitempty"` // of the last one
+}
+
+// A Saying is something that a turn has told people. It is named by ID, or else by Num, among those
+// of one session since it last consumed inputs.
+type Saying struct {
+	Num  uint32 `json:"n,omitempty"`
+	ID   string `json:"id,omitempty"`
+	Text Text   `json:"text,omitempty"`
+}
+
+// asking returns the messages that a reply answers: those that earlier turns have read and not
+// answered, and those in an inbox up to an ordinal.
+func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
+	if r.Asked != nil {
+		a = *r.Asked
+		a.IDs = slices.Clip(a.IDs)
+	}
+	for i := range inbox {
+		in := &inbox[i]
+		if in.Ord > through {
+			break
+		}
+		if in.Class != User {
+			continue
+		}
+		if a.Meta = nil; in.Mail != nil {
+			a.Meta = in.Mail.Meta
+		}
+		if in.ID != "" {
+			a.IDs = append(a.IDs, in.ID)
+		}
+	}
+	return a
+}
+
+// read returns the last input that a turn has read whose end f is.
+func (f *Fact) read(open *OpenTurn) uint32 {
+	if f.Flags&FlagCrashed != 0 {
+		return f.Ord // 0, unless they are given up
+	}
+	return open.Through
+}
+
+// speaks reports whether a turn of r ends with a reply.
+func (t *Tree) speaks(r *Run, f *Fact) bool {
+	if !r.IsRoot() || f.Answer == nil {
+		return false
+	}
+	return f.Flags&FlagReply != 0 || f.Answer.Reply != "" && f.Flags&FlagCut == 0 &&
+		r.Cause == NoCause && f.State != Cancelled
+}
+
+// speak folds what a turn of r tells people, with FlagReply through the outbox.
+func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
+	a := f.Answer
+	e := &Entry{
+		Run: r.Key(), To: r.Key(), Reply: true, Failed: f.Kind == TurnEnded && f.State != OK,
+		Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
+		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At,
+	}
+	if e.Failed {
+		e.Cause = f.Text
+	}
+	if f.Flags&FlagReply != 0 {
+		t.addEntry(e)
+	} else {
+		e.Route = r.Route
+	}
+	t.spoken = append(t.spoken, e)
+}
+
+// TakeSpoken returns what the turns have told people in the batch that was taken last, in order,
+// also if nothing leaves through the outbox. The caller does not change it.
+func (t *Tree) TakeSpoken() []*Entry {
+	list := t.spoken
+	t.spoken = nil
+	return list
+}
+
+// keepAsked folds which messages wait for an answer after a turn of the top-level session. A turn
+// that says nothing leaves them to the next one, as long as there is something that starts it.
+func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
+	switch {
+	case !r.IsRoot() || f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
+	case t.speaks(r, f) || f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause,
+		!r.owesAnswer():
+		r.Asked = nil
+	default:
+		if a := r.asking(inbox, read); len(a.IDs) > 0 || len(a.Meta) > 0 {
+			r.Asked = &a
+		}
+	}
+}
+
+// owesAnswer reports whether a turn of r is still to come that no message starts: r waits for
+// children, or will be told of the end of one.
+func (r *Run) owesAnswer() bool {
+	if r.Join != nil || r.nComp > 0 {
+		return true
+	}
+	told := false
+	if r.live > 0 {
+		r.Newest(func(c *Run) bool {
+			told = !c.State.Terminal() && c.Spec.Announce
+			return !told
+		})
+	}
+	return told
+}
+
+// Waiting reports whether a message of the top-level session waits for an answer: no turn has read
+// it, one that is under way has, or a later one is still to answer it. Aside says that it starts no
+// turn.
+func (t *Tree) Waiting(id string) (waiting, aside bool) {
+	r := t.root
+	for i := range r.Inbox {
+		if in := &r.Inbox[i]; in.Class == User && in.ID == id {
+			return true, in.Ord <= r.Aside
+		}
+	}
+	return r.Asked != nil && slices.Contains(r.Asked.IDs, id), false
+}
+
+// ReplyTo returns the oldest reply in the outbox that answers a message, or nil.
+func (t *Tree) ReplyTo(id string) *Entry {
+	for _, ord := range t.outbox.ords() {
+		if e := t.outbox.entries[ord]; e.Reply && slices.Contains(e.InReplyTo, id) {
+			return e
+		}
+	}
+	return nil
+}
+
+// filledRoute returns the route of a message, which may be nil, with what it lacks filled in from
+// that of the message before, as long as that is of the same conversation.
+func (r *Run) filledRoute(route *session.Route) *session.Route {
+	if route == nil {
+		return nil
+	}
+	stored := r.Route
+	for i := range r.Inbox {
+		if in := &r.Inbox[i]; in.Class == User && in.Route != nil {
+			stored = in.Route
+		}
+	}
+	if stored == nil {
+		return route
+	}
+	filled := route.Or(*stored)
+	return &filled
+}
+
+func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
+	r := t.find(c.Run)
+	switch {
+	case r == nil:
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.Run)
+	case r.State.Terminal():
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.Run)
+	}
+	known, err := t.postKnown(c.Run, c.ID)
+	return Reply{Run: r, Ref: c.Run, Existing: known}, err
+}
+
+func (t *Tree) decideSetRoute(c SetRoute) (Reply, error) {
+	r := t.find(c.Run)
+	switch {
+	case r == nil:
+		return Reply{}, fmt.Errorf("%w: the route of %q", ErrNotFound, c.Run)
+	case !r.IsRoot():
+		return Reply{}, fmt.Errorf("%w: the route of %q", ErrNoConversation, c.Run)
+	}
+	if err := checkRoute(&c.Route); err != nil {
+		return Reply{}, err
+	}
+	var stored session.Route
+	if r.Route != nil {
+		stored = *r.Route
+	}
+	switch c.Route {
+	case stored:
+	case session.Route{}:
+		t.emit(routeSet(t.now, r, nil))
+	default:
+		t.emit(routeSet(t.now, r, &c.Route))
+	}
+	return Reply{Run: r}, nil
+}
+
+// decideSay tells people something on behalf of the turn under way of r, once under each name.
+func (t *Tree) decideSay(r *Run, c *Say) (Reply, error) {
+	switch {
+	case !r.IsRoot():
+		return Reply{}, fmt.Errorf("%w: %q", ErrNoConversation, c.Run)
+	case !utf8.ValidString(c.ID):
+		return Reply{}, &InputError{"id", "it is not UTF-8: " + text.Quote(c.ID)}
+	case text.IsBlank(string(c.Answer.Reply)):
+		return Reply{}, blankError("text", c.Answer.Reply)
+	}
+	l := &t.opt.Limits
+	if err := l.checkID(c.ID); err != nil {
+		return Reply{}, err
+	}
+	if r.hasSaid(c.ID, c.Num) {
+		return Reply{Run: r, Existing: true}, nil
+	}
+	if err := checkCount("says", len(r.Said)+1, l.Says, defaultSays, "texts", "Says"); err != nil {
+		return Reply{}, err
+	}
+	f := said(t.now, r, c)
+	if t.opt.Replies {
+		f.Flags, f.Route = FlagReply, r.Route
+	}
+	t.emit(f)
+	return Reply{Run: r}, nil
+}
+
+// hasSaid reports whether the turn under way of r, or one that it repeats, has said something under
+// a name.
+func (r *Run) hasSaid(id string, num uint32) bool {
+	return slices.ContainsFunc(r.Said, func(s Saying) bool { return s.ID == id && s.Num == num })
+}
+
+func (t *Tree) applySaid(r *Run, f *Fact) error {
+	switch {
+	case !r.IsRoot():
+		return &CorruptError{f.Kind, f.Run, "a sub-agent does not speak to people"}
+	case r.hasSaid(f.ID, f.Ord):
+		return &CorruptError{f.Kind, f.Run, "it has been said before"}
+	}
+	r.Said = append(slices.Clip(r.Said), Saying{Num: f.Ord, ID: f.ID, Text: f.Answer.Reply})
+	t.speak(r, f, r.asking(r.Inbox, r.Open.Through))
+	return nil
+}

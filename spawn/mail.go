@@ -1,0 +1,457 @@
+package spawn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// An Incoming is a message to a session, for [Supervisor.Post] and [Supervisor.Steer]. It is passed
+// by value. Steer reads its ID and Text alone.
+type Incoming struct {
+	// ID is the transport's name for the message. A message whose ID the session has seen in the
+	// last seven days is accepted and changes nothing, whatever else it has: transports hand an
+	// edited message over under its old ID. Empty: the message is always new.
+	ID string
+	// Text is what the session is told, byte for byte. It may be blank beside Parts.
+	Text string
+	// Parts are what the message has beside its text. The bytes of each are in Data, or behind a
+	// URL, or in a File of the session's transcript.
+	//
+	// Data is put into the Files of the Store, before the message is recorded. A MediaType or Kind
+	// that says image, audio or video of other bytes is replaced by what the bytes are, and logged.
+	Parts []session.Part
+	// From is who says it. Of its Name the first 200 bytes are kept, on one line, without
+	// characters that are not drawn.
+	From session.Sender
+	// Route is where a posted message came from, and so where the answer goes. What it lacks is
+	// filled in from that of the message before, as [session.Route.Or] does. Zero: where the one
+	// before went. Each part has at most [session.MaxKeyLen] bytes of UTF-8.
+	Route session.Route
+	// Meta is the caller's own. It is kept with the message and handed back with the reply.
+	Meta map[string]string
+	// At is when it was said, from 1678 to 2262. Zero: when it is posted.
+	At time.Time
+}
+
+// Post puts a message into the inbox of the session to and returns when the message is durable. A
+// message with a known ID is accepted and changes nothing.
+//
+// The error is an *[InputError] for a text that is blank without Parts, an ID, From.ID or Meta that
+// is not UTF-8 or an At that is out of range, a *[LimitError] for what is too long or too much, a
+// *[session.PartError] for a part that cannot be kept or whose File the store does not have,
+// [session.ErrNoFiles] for one with bytes if the store has no Files, the error of these Files,
+// [ErrNotFound], [ErrEnded] or [ErrStopping] for a run that is not on record, has ended or is to
+// end, or one that every command can return. After [ErrUnconfirmed] post the message again with the
+// same ID. After [ErrNotRecorded] it may be posted as it is. After every other error the message is
+// not recorded. Bytes that were put for it stay with the transcript.
+func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
+	cmd, err := s.postOf(ctx, root, to, &m)
+	if err != nil {
+		return err
+	}
+	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
+}
+
+// SetRoute sets where the answers of a top-level session go, and those to the sub-agents that it
+// spawns from now on, until a message with a route of its own comes. A zero Route sets none. It
+// returns when that is durable.
+//
+// The error is [ErrNoConversation] for a sub-agent, [ErrNotFound] for one that is not on record, a
+// *[LimitError] or *[InputError] for a part of the route that is too long or not UTF-8, or one that
+// every command can return.
+func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r session.Route) error {
+	return repeatable(s.do(ctx, root, tree.SetRoute{Run: to, Route: r.Clean()}, nil), repeatAsIs)
+}
+
+// PostAndWait posts a message to a top-level session, as [Supervisor.Post] does, and returns the
+// first reply that answers it, which is one whose Reply.InReplyTo has its ID: what a turn says with
+// [TurnInput.Say], or what it ends with. Deliver gets the reply, too, if the Config has Replies. A
+// turn that failed gives a Reply with Failed, or with the Apology.
+//
+// A message whose turn says nothing is answered by a later turn that no message starts, such as one
+// over the end of a sub-agent that is told. If none is to come the error is [ErrSilent]. It is
+// [ErrTurnCancelled] or [ErrStopped] if a person ends the turn, or does not let it begin.
+//
+// A message with a known ID is waited for likewise, as long as no turn that read it has ended. A
+// reply to it that is in the outbox is returned. Else the error is [ErrAnswered].
+//
+// Before [Supervisor.Run] has been called PostAndWait waits for that too. Under the context of a
+// Runner it gives the slot of the turn back. A journal that fails is waited for. The error is
+// [ErrNoConversation] for a sub-agent, whose answers go to its requester, an *[InputError] for the
+// session whose own turn calls it, the cause of ctx if that ends while it waits, [ErrUnconfirmed]
+// if another owner takes the tree meanwhile, [ErrShutdown], or one of Post.
+func (s *Supervisor) PostAndWait(
+	ctx context.Context, root, to session.Key, m Incoming,
+) (Reply, error) {
+	if to.IsSubagent() {
+		return Reply{}, fmt.Errorf("%w: %q", ErrNoConversation, to)
+	}
+	if t := turnOf(ctx); t != nil && t.Session.Key == to {
+		return Reply{}, &InputError{
+			Field: "session", Reason: "its own turn would wait for the one after it",
+		}
+	}
+	cmd, err := s.postOf(ctx, root, to, &m)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply, err := withShell(s, root, func(sh *treeShell) (Reply, error) {
+		return sh.postAndWait(ctx, cmd)
+	})
+	return reply, repeatable(err, m.repeat())
+}
+
+// postOf returns the command that posts a message, whose bytes are in the store then.
+func (s *Supervisor) postOf(
+	ctx context.Context, root, to session.Key, m *Incoming,
+) (*tree.Post, error) {
+	mail, err := m.mail()
+	if err != nil {
+		return nil, err
+	}
+	cmd := &tree.Post{To: to, ID: s.messageID(*m), Text: tree.Text(m.Text), Mail: mail}
+	if route := m.Route.Clean(); !route.IsZero() {
+		cmd.Route = &route
+	}
+	inStore := func(p session.Part) bool { return len(p.Data) > 0 || !p.File.IsZero() }
+	if mail != nil && slices.ContainsFunc(mail.Parts, inStore) {
+		err = s.storeParts(ctx, root, cmd)
+	}
+	return cmd, err
+}
+
+// mail returns what the message has beside its text, or nil for nothing. Its parts are a copy and
+// may still have Data.
+func (m *Incoming) mail() (*tree.Mail, error) {
+	mail := &tree.Mail{Parts: slices.Clone(m.Parts), Sender: m.From, Meta: maps.Clone(m.Meta)}
+	mail.Sender.Name = text.Line(text.Cut(text.Line(m.From.Name), tree.MaxSenderName))
+	if !m.At.IsZero() {
+		if mail.Sent = m.At.UnixNano(); mail.Sent == 0 || !time.Unix(0, mail.Sent).Equal(m.At) {
+			return nil, &InputError{
+				Field: "at", Reason: "the year is " + m.At.Format("2006") + ": want 1678 to 2262",
+			}
+		}
+	}
+	if mail.Sent == 0 && mail.Sender.IsZero() && len(mail.Parts) == 0 && len(mail.Meta) == 0 {
+		return nil, nil
+	}
+	return mail, nil
+}
+
+// storeParts puts the bytes of the parts of a message into the store, in their place, and looks
+// whether the store has the files that they name, unless the message is known. The bytes come
+// before the fact that names them; so the session has to be on record already.
+func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree.Post) error {
+	to, known := cmd.To, false
+	ref := session.Ref{Key: to}
+	read := func(_ *tree.Tree, r tree.Reply) {
+		ref.SessionID, known = r.Run.Spec.SessionID, r.Existing
+	}
+	err := s.cfg.Limits.CheckPost(cmd, session.Part.ValidateNew)
+	if ensure := (tree.Ensure{Run: to, ID: cmd.ID}); err == nil {
+		err = repeatable(s.do(ctx, root, ensure, read), repeatAsIs)
+	}
+	files := s.cfg.Store.Files
+	switch {
+	case err != nil || known:
+		return err
+	case files == nil:
+		return fmt.Errorf("spawn: posting to %q: %w", to, session.ErrNoFiles)
+	}
+	for i := range cmd.Mail.Parts {
+		p := &cmd.Mail.Parts[i]
+		var err error
+		switch {
+		case len(p.Data) > 0:
+			s.trustBytes(to, i, p)
+			err = contained(func() (err error) {
+				p.File, err = files.Put(ctx, ref, bytes.NewReader(p.Data), session.File{})
+				return err
+			})
+			p.Data = nil
+		case !p.File.IsZero():
+			err = contained(func() error { return checkFile(ctx, files, ref, i, p.File) })
+		}
+		if err != nil {
+			return fmt.Errorf("spawn: part %d of a message to %q: %w", i, to, err)
+		}
+	}
+	return nil
+}
+
+// contained calls f, whose panics are errors.
+func contained(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// checkFile returns a *session.PartError unless the store has a file as it was put.
+func checkFile(
+	ctx context.Context, files session.Files, ref session.Ref, part int, f session.File,
+) error {
+	bad := func(reason string) error {
+		return &session.PartError{Index: part, Field: "File", Reason: reason}
+	}
+	r, err := files.Open(ctx, ref, f.Hash)
+	if errors.Is(err, session.ErrNotFound) {
+		return bad("the transcript of the session has no such file")
+	}
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.Discard, r)
+	if err = errors.Join(err, r.Close()); err == nil && n != f.Size {
+		return bad(fmt.Sprintf("the size %d is not that of the file, which has %s", f.Size,
+			text.Count(n, "byte", "bytes")))
+	}
+	return err
+}
+
+// trustBytes corrects what a part says of its bytes, and logs that.
+func (s *Supervisor) trustBytes(to session.Key, i int, p *session.Part) {
+	said := *p
+	if correct(p, http.DetectContentType(p.Data)) {
+		s.log.Warn("offshoot: a part of a message is not what it says", "session", to.String(),
+			"part", i, "kind", text.Word(string(said.Kind)), "said", text.Word(said.MediaType),
+			"found", p.MediaType)
+	}
+}
+
+// correct gives a part the media type that was found in its bytes if the part says image, audio or
+// video, and the bytes are clearly something else. It reports whether it has. What is found to be
+// just bytes may be anything. Audio and video share containers.
+func correct(p *session.Part, found string) bool {
+	isMedia := func(s string) bool { return s == "image" || s == "audio" || s == "video" }
+	what := familyOf(found)
+	lies := func(said string) bool {
+		return isMedia(said) && what != "" && what != strings.Replace(said, "audio", "video", 1)
+	}
+	declared, _, _ := strings.Cut(strings.ToLower(p.MediaType), "/")
+	vector := strings.HasPrefix(strings.ToLower(p.MediaType), "image/svg") && what == "text"
+	if vector || !lies(string(p.Kind)) && !lies(declared) {
+		return false
+	}
+	p.MediaType = found
+	switch kind, _, _ := strings.Cut(found, "/"); {
+	case !isMedia(string(p.Kind)):
+	case isMedia(kind):
+		p.Kind = session.PartKind(kind)
+	case what == "video":
+		p.Kind = session.PartVideo
+	default:
+		p.Kind = session.PartFile
+	}
+	return true
+}
+
+// familyOf returns what bytes of a type that was found are: "image", "video" for audio too, "text"
+// or "other". It returns "" for what may be anything.
+func familyOf(found string) string {
+	kind, _, _ := strings.Cut(found, "/")
+	switch {
+	case found == "application/octet-stream":
+		return ""
+	case kind == "image", kind == "text":
+		return kind
+	case kind == "audio", kind == "video", found == "application/ogg":
+		return "video"
+	}
+	return "other"
+}
+
+// An answerWaiter is a caller that waits for the reply to a message. It is told of every batch that
+// is durable, and looks at the tree then. The lock of the shell guards it.
+type answerWaiter struct {
+	run   session.Key
+	id    string
+	ended error // why the turn under way ends, if a person has said so
+	reply Reply
+	err   error
+	ready chan struct{} // closed when reply and err are set; nil then
+}
+
+// finish ends the wait.
+func (w *answerWaiter) finish(e *tree.Entry, err error) {
+	if w.ready == nil {
+		return
+	}
+	if w.err = err; e != nil {
+		w.reply = *replyOf(e)
+	}
+	close(w.ready)
+	w.ready = nil
+}
+
+// postAndWait posts a message and waits for the reply.
+func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, error) {
+	ready := make(chan struct{})
+	w := &answerWaiter{run: cmd.To, id: cmd.ID, ready: ready}
+	defer sh.removeAnswerWaiter(w)
+	err := sh.owner.Await(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		sh.answerWaiters[w] = struct{}{}
+		_, aside := t.Waiting(w.id)
+		if aside && !r.Existing {
+			w.finish(nil, ErrTurnCancelled) // in the batch of the message
+		}
+		w.look(t)
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	defer turnOf(ctx).pause()()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	case <-sh.sup.closed:
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	switch {
+	case w.ready == nil && w.err == nil:
+		return w.reply, nil
+	case w.ready == nil:
+		return Reply{}, fmt.Errorf("%w: message %s to %q", w.err, text.Quote(w.id), w.run)
+	case ctx.Err() != nil:
+		return Reply{}, context.Cause(ctx)
+	}
+	return Reply{}, ErrShutdown
+}
+
+func (sh *treeShell) removeAnswerWaiter(w *answerWaiter) {
+	sh.mu.Lock()
+	delete(sh.answerWaiters, w)
+	sh.mu.Unlock()
+	sh.sup.forget(sh)
+}
+
+// look ends the wait if the message is answered in the outbox, or does not wait for an answer any
+// more: what was said meanwhile is not known.
+func (w *answerWaiter) look(t *tree.Tree) {
+	if e := t.ReplyTo(w.id); e != nil {
+		w.finish(e, nil)
+	}
+	w.endUnless(t, ErrAnswered)
+}
+
+// endUnless ends the wait with err unless the message waits for an answer.
+func (w *answerWaiter) endUnless(t *tree.Tree, err error) {
+	if waiting, _ := t.Waiting(w.id); !waiting {
+		w.finish(nil, err)
+	}
+}
+
+// tellAnswerWaiters has those who wait for replies take a batch into account. The caller holds the
+// lock.
+func (sh *treeShell) tellAnswerWaiters(t *tree.Tree, facts []tree.Fact) {
+	if len(sh.answerWaiters) == 0 {
+		return
+	}
+	spoken := t.TakeSpoken()
+	for w := range sh.answerWaiters {
+		for _, e := range spoken {
+			if e.Run == w.run && slices.Contains(e.InReplyTo, w.id) {
+				w.finish(e, nil)
+				break
+			}
+		}
+		w.tell(t, facts)
+	}
+}
+
+// tell takes the facts of a batch into account, after what was said in it.
+func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
+	opened, aside := false, false
+	for i := range facts {
+		f := &facts[i]
+		switch {
+		case f.Kind == tree.Opened:
+			opened = true
+		case f.Run != w.run:
+		case f.Kind == tree.StopRequested:
+			w.ended = ErrStopped
+		case f.Kind == tree.TurnCancelled && w.ended == nil:
+			w.ended = ErrTurnCancelled
+		case f.Kind == tree.SetAside:
+			aside = true
+		case f.Kind == tree.TurnStarted:
+			w.ended = nil // what ended the turn before, which has not read the message
+		}
+	}
+	switch {
+	case aside && w.ended != nil:
+		w.finish(nil, w.ended)
+	case aside:
+		w.finish(nil, ErrTurnCancelled)
+	case w.ended != nil:
+		w.endUnless(t, w.ended)
+	case opened:
+		w.look(t)
+	default:
+		w.endUnless(t, ErrSilent)
+	}
+}
+
+// A Saying is something that a turn tells people before it has ended.
+type Saying struct {
+	// ID names it within the inputs that the turn consumes. Empty: it is named by its number among
+	// those of the turn without an ID, in the order of the calls.
+	ID string
+	// Text is what people are to read. A long one is cut as a Result.Text is.
+	Text string
+	// ReplyTo and Voice are as in a [TurnResult].
+	ReplyTo string
+	Voice   bool
+}
+
+// Say tells people something before the turn has ended. It returns when that is durable, and
+// Deliver gets it as it gets the reply of the turn, before that. Without Config.Replies it only has
+// its event, and answers [Supervisor.PostAndWait].
+//
+// What is said has a name: the ID, or its number. Under the same name the same session says one
+// thing until the inputs are consumed. So a turn that repeats one that a crash interrupted says it
+// once, as long as it gives the same names: Say returns nil and sends nothing for a name that is
+// known, whatever the Text is. TurnInput.Said is what was said before.
+//
+// The error is [ErrNoConversation] in a sub-agent, an *[InputError] for a Text that is blank or an
+// ID that is not UTF-8, a *[LimitError] for an ID that is too long and for more than Limits.Says
+// texts, [ErrStale], or one that every command can return. After [ErrUnconfirmed] say it again
+// under an ID: by its number the next one counts as another.
+func (t *TurnInput) Say(ctx context.Context, what Saying) error {
+	limits := t.shell.sup.cfg.Limits
+	out := TurnResult{Reply: what.Text, ReplyTo: what.ReplyTo, Voice: what.Voice}
+	_ = boundResult(&out, limits) // it has neither JSON nor files
+	cmd := &tree.Say{Run: t.run.Key(), N: uint32(t.N), ID: what.ID, Answer: answerOf(out)}
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if cmd.ID == "" && !text.IsBlank(what.Text) {
+		t.mu.Lock()
+		t.says++
+		cmd.Num = t.says
+		t.mu.Unlock()
+	}
+	how := repeatAsIs
+	if cmd.ID == "" {
+		how = repeatWithNoName
+	}
+	return repeatable(t.do(ctx, cmd, nil), how)
+}
