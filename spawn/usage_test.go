@@ -285,9 +285,6 @@ func TestUsageIsTheSumOfTheTurns(t *testing.T) {
 					for range 20 {
 						q := p.randomQuery(keys, step, zones)
 						got, err := s.Usage(t.Context(), q)
-						if errors.Is(err, spawn.ErrNotFound) && q.Session.IsSubagent() {
-							continue // its tree was not touched since the restart
-						}
 						require.NoError(t, err)
 						requireReport(t, p.report(q, gone), got, q)
 					}
