@@ -59,7 +59,9 @@ type ModelResponse struct {
 	// transcript; what cannot be kept is left out, as of a ToolResult, and the log says so. A
 	// person gets the text alone.
 	Parts []Part
-	Usage Usage           // of this call; the Loop spends it and records it with the line
+	// Usage is that of this call. The Loop spends it and records it with the line; a Cost that is
+	// zero is what Models.Prices give.
+	Usage Usage
 	Model string          // the one that really ran
 	Raw   json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
 }
