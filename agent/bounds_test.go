@@ -114,7 +114,6 @@ var otherStructs = map[string]string{
 		"spawn.StillRunningError spawn.Supervisor spawn.TreeEvent spawn.TreeView " +
 		"spawn.TurnInput spawn.Unread " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
-		"session.PartError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +

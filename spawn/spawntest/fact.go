@@ -26,7 +26,8 @@ type Fact struct {
 
 	// Of "turn_ended": the end that the turn committed in the transcript, zero for none.
 	Pos session.Pos
-	// Cut says that the owner gave the turn up, and Replied that the answer goes out to people.
+	// Cut says that the owner gave the turn up. Replied says, of "said" too, that what the turn says
+	// goes out to people.
 	Cut, Replied bool
 
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
@@ -80,6 +81,8 @@ func factOf(e session.Entry) (Fact, error) {
 	case tree.TurnEnded:
 		f.Pos = session.Pos(from.Num)
 		f.Cut, f.Replied = has(tree.FlagCut), has(tree.FlagReply)
+	case tree.Said:
+		f.Replied = has(tree.FlagReply)
 	case tree.RunEnded:
 		f.Told, f.Out = has(tree.FlagTell), has(tree.FlagOut)
 	default: // the kind and the session say it all
