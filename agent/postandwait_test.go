@@ -167,22 +167,26 @@ func TestPostAndWaitOutlivesTheTurnBefore(t *testing.T) {
 		"cancel": func(ctx context.Context, s *agent.Session) error { return s.CancelTurn(ctx) },
 		"stop":   func(ctx context.Context, s *agent.Session) error { return s.Stop(ctx) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			agenttest.Run(t, slow(), nil, func(h *harness) {
-				first := await(h.Context(), h.Main(), agent.Incoming{ID: "1", Text: "hi"})
-				require.False(t, first.over())
-				second := await(h.Context(), h.Main(), agent.Incoming{ID: "2", Text: "and?"})
-				require.False(t, second.over())
-				require.NoError(t, end(h.Context(), h.Main()))
-				require.True(t, first.over())
-				require.Error(t, first.err)
-				require.False(t, second.over())
-				h.Pass(time.Hour)
-				require.True(t, second.over())
-				require.NoError(t, second.err)
-				require.Equal(t, []string{"2"}, second.reply.InReplyTo)
+		for says, want := range map[string]error{"hi": nil, "NO_REPLY": agent.ErrSilent} {
+			t.Run(name+"/"+says, func(t *testing.T) {
+				cfg := saying(func(ctx context.Context, _ *agent.Turn) (string, error) {
+					return says, pause(ctx, time.Hour)
+				})
+				agenttest.Run(t, cfg, nil, func(h *harness) {
+					first := await(h.Context(), h.Main(), agent.Incoming{ID: "1", Text: "hi"})
+					require.False(t, first.over())
+					second := await(h.Context(), h.Main(), agent.Incoming{ID: "2", Text: "and?"})
+					require.False(t, second.over())
+					require.NoError(t, end(h.Context(), h.Main()))
+					require.True(t, first.over())
+					require.Error(t, first.err)
+					require.False(t, second.over())
+					h.Pass(time.Hour)
+					require.True(t, second.over())
+					require.ErrorIs(t, second.err, want)
+				})
 			})
-		})
+		}
 	}
 }
 

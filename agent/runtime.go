@@ -238,7 +238,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		in.Subagent.Schema = string(extra.Schema)
 		in.Task = st.Run.Task
 	}
-	if st.Retry {
+	if st.Retry || len(st.Said) > 0 {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
 			Text: retryText(st.Said), Source: "agent",

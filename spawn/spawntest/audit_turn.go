@@ -212,7 +212,7 @@ func (a *auditor) setAside(r *run, f *tree.Fact) {
 		a.fail(r, "ordinals", "inputs up to %d of %d are set aside, after %d", f.Ord, r.next,
 			max(r.consumed, r.aside))
 	}
-	r.aside, r.said = f.Ord, nil
+	r.aside = f.Ord
 }
 
 // consume takes the inputs up to an ordinal as read for good.
@@ -372,7 +372,7 @@ func (a *auditor) recovered(r *run) {
 		a.report.Missed++
 	}
 	r.inbox = rest
-	r.crashes, r.said = 0, nil
+	r.crashes = 0
 	r.cause, r.state = tree.NoCause, tree.Waiting
 }
 
