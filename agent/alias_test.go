@@ -53,7 +53,7 @@ func TestAliasesNameModels(t *testing.T) {
 			task := agent.Task{Text: "work", Label: "o", Strict: true}
 			set(&cfg, &task, name)
 			agents := slices.Clone(cfg.Rules.Agents)
-			in, err := cfg.ChildInput(topKey, task)
+			in, err := cfg.ChildInput(t.Context(), topKey, task)
 			require.NoError(t, err, place)
 			requireSmall(t, in)
 			s := script{"main": {say("ok")}, "o": {say("done")}}
@@ -69,7 +69,7 @@ func TestAliasesNameModels(t *testing.T) {
 				if place == "Models.Model" || place == "Rules.Agents.Model" {
 					h.Offered("main", "read", "sessions_spawn", "subagents", "sessions_yield")
 					require.Equal(t, "acme/small", h.Requests("main")[0].Model)
-					requireSmall(t, cfg.Input(topKey))
+					requireSmall(t, inputOf(t, cfg, topKey))
 				}
 			})
 			require.Equal(t, agents, cfg.Rules.Agents, "the caller's Config stays")

@@ -66,7 +66,8 @@ func testFullDiskAtTheStart(t *testing.T, known bool) {
 		waits["Wait"] = func() error { _, err := kid.Wait(t.Context()); return err }
 		waits["Join"] = func() error {
 			list := []*agent.Child[string]{kid}
-			_, err := agent.Join(t.Context(), list, agent.JoinOptions{AtLeast: 1})
+			_, err := agent.Join(t.Context(), rt.Session(topKey), list,
+				agent.JoinOptions{AtLeast: 1})
 			return err
 		}
 	}

@@ -134,6 +134,10 @@ func (x faultyTranscripts) Archive(
 	return x.f.Transcripts.Archive(ctx, ref, at)
 }
 
+func (x faultyTranscripts) Remove(ctx context.Context, ref session.Ref) error {
+	return x.f.Transcripts.Remove(ctx, ref)
+}
+
 func (x faultyTranscripts) Locate(ref session.Ref) string { return x.f.Transcripts.Locate(ref) }
 
 // A journal that fails once, anywhere, loses nothing: the tree is read again, and a caller that was

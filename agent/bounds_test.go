@@ -96,31 +96,34 @@ var boundCases = []boundCase{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
+		".Models[].Model": leftOut, ".Models[...]": leftOut,
 	}},
 }
 
 // otherStructs have the structs that no caller, model or tool gives to the library, or that it does
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
-	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
-	"a part of others": "session.Route session.Usage spawn.File spawn.Result " +
+	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
+		"agent.Tool",
+	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
 		"session.Store session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
+		"agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
-		"spawn.StillRunningError spawn.Supervisor spawn.TreeEvent spawn.TreeView " +
-		"spawn.TurnInput spawn.Unread " +
+		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
+		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
 		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
-		"session.Record binding.Settings",
-	"numbers alone": "spawn.JoinOptions spawn.Waited binding.Limit",
+		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery",
+	"numbers alone": "agent.HistoryQuery agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

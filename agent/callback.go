@@ -6,14 +6,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A CallbackError is a part of the Config that did not return. A turn that it broke off fails with
-// it.
+// A CallbackError is a part of the Config that did not return, or one that returned an error. A
+// turn that it broke off fails with it.
 type CallbackError struct {
-	// Field is the path of that part, such as "Prompts.Loader", "Now" or "Runner".
+	// Field is the path of that part, such as "Prompts.Loader", "Now", "Runner" or
+	// `Runners.Agents["coder"]`.
 	Field string
-	// Err is a *[spawn.PanicError], or [spawn.ErrExited].
+	// Err is a *[spawn.PanicError], [spawn.ErrExited], or what [Prompts.Describe] returned.
 	Err error
-	// Stack is the stack of the goroutine at that moment.
+	// Stack is the stack of the goroutine at that moment. Nil: the part has returned.
 	Stack []byte
 }
 
@@ -33,6 +34,24 @@ func (e *CallbackError) Error() string {
 		text = e.Err.Error()
 	}
 	return "agent: " + e.Field + ": " + text
+}
+
+// protect calls a function of the Config, which may panic or end its goroutine, and returns its
+// error.
+func protect(field string, f func() error) error {
+	err := error(newCallbackError(field, nil)) // unless f returns
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				err = newCallbackError(field, value)
+			}
+		}()
+		err = f()
+	}()
+	<-done
+	return err
 }
 
 // Unwrap returns Err.

@@ -110,6 +110,13 @@ var callbacks = []struct {
 	{"clock", "Now", func(cfg *agent.Config, call func() error) {
 		cfg.Now = func() time.Time { _ = call(); return time.Now() }
 	}, true, false},
+	{"describe", "Prompts.Describe", func(cfg *agent.Config, call func() error) {
+		cfg.Prompts.Describe = func(
+			context.Context, session.Lineage, *agentctx.Input,
+		) error {
+			return call()
+		}
+	}, false, false},
 	{"count", "Prompts.Input", func(cfg *agent.Config, call func() error) {
 		cfg.Workspace = workspaceFiles
 		cfg.Prompts.Input.Limits.Count = func(s string) int { _ = call(); return len(s) }
@@ -133,6 +140,25 @@ var callbacks = []struct {
 			}
 			return textResult("answer")
 		})
+	}, false, false},
+	{"runner of an agent", `Runners.Agents["Main"]`, func(cfg *agent.Config, call func() error) {
+		cfg.Runners.Agents = map[string]agent.Runner{"Main": agent.RunnerFunc(func(
+			context.Context, *agent.Turn,
+		) (agent.Result, error) {
+			if err := call(); err != nil {
+				return agent.Result{}, err
+			}
+			return textResult("answer")
+		})}
+	}, false, false},
+	{"model of an agent", `Runners.Agents["Main"].Model`, func(
+		cfg *agent.Config, call func() error,
+	) {
+		cfg.Runners.Agents = map[string]agent.Runner{"Main": &agent.Loop{Model: modelFunc(func(
+			context.Context, *agent.ModelRequest,
+		) (*agent.ModelResponse, error) {
+			return &agent.ModelResponse{Text: "answer"}, call()
+		})}}
 	}, false, false},
 	{"model", "Runner.Model", func(cfg *agent.Config, call func() error) {
 		cfg.Runner = &agent.Loop{Model: modelFunc(func(

@@ -61,11 +61,24 @@ func decodeRunExtra(data []byte) (x runExtra, err error) {
 	return x, err
 }
 
-// A Requester is what sub-agents are spawned from: a *[Session], or the *[Turn] of one. What is
-// spawned from a Turn belongs to the turn: no spawn, and no verb of the Child, outlives it.
+// A Requester is what sub-agents are spawned from and waited for: a *[Session], or the *[Turn] of
+// one. What is spawned from a Turn belongs to the turn: no spawn, and no verb of the Child,
+// outlives it.
 type Requester interface {
 	spawnRun(ctx context.Context, q spawn.Request) (RunInfo, error)
+	// waitRoot returns the tree that the requester waits in.
+	waitRoot(ctx context.Context) (session.Key, error)
 	actor() (rt *Runtime, turn *Turn)
+}
+
+// checkRequester returns an *InputError for a nil Requester.
+func checkRequester(from Requester, purpose string) error {
+	if from == nil || reflect.ValueOf(from).IsNil() {
+		return &InputError{
+			Field: "from", Reason: "there is no session or turn to " + purpose + " from",
+		}
+	}
+	return nil
 }
 
 // A Child is a handle on a sub-agent whose result is a T. If it was spawned from a [Turn], its
@@ -102,8 +115,8 @@ type Child[T any] struct {
 // too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping]. Else the
 // error is one that every command can return: after [ErrUnconfirmed] spawn again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
-	if from == nil || reflect.ValueOf(from).IsNil() {
-		return nil, &spawn.InputError{Field: "from", Reason: "there is no session or turn to spawn from"}
+	if err := checkRequester(from, "spawn"); err != nil {
+		return nil, err
 	}
 	schema, err := ResultSchema[T]()
 	if err != nil {
@@ -170,12 +183,12 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return info, err
+		return info, s.rt.orArchived(ctx, s.key, err)
 	}
 	s.rt.expectRun()
 	q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
-	return info, inOurWords(err)
+	return info, s.rt.orArchived(ctx, s.key, inOurWords(err))
 }
 
 // inOurWords names what refused something by the field of our Config or Task.
@@ -201,6 +214,11 @@ func inOurWords(err error) error {
 		failed.Callback = "Models.Valid"
 	}
 	return err
+}
+
+// waitRoot implements Requester.
+func (s *Session) waitRoot(ctx context.Context) (session.Key, error) {
+	return s.treeBy(ctx, (*spawn.Supervisor).WaitRootOf)
 }
 
 // actor implements Requester.
@@ -255,14 +273,11 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
-	m := spawn.Incoming{Text: text}
 	if c.turn == nil {
-		return c.rt.sup.Steer(ctx, c.root, c.root, c.key, m)
+		m := spawn.Incoming{Text: text}
+		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.key, m))
 	}
-	if err := c.turn.err(); err != nil {
-		return err
-	}
-	return c.turn.spawn.Steer(ctx, c.key, m)
+	return c.turn.Steer(ctx, c.key, text)
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive. The errors
@@ -286,7 +301,11 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 // error is the cause of ctx, [ErrNotFound] once the run has been archived, or one that every call
 // that waits can return.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
-	outcomes, err := Join(ctx, []*Child[T]{c}, JoinOptions{})
+	if err := c.check(ctx, "child"); err != nil {
+		var zero T
+		return zero, err
+	}
+	outcomes, err := join(ctx, c.turn, c.root, []*Child[T]{c}, JoinOptions{})
 	if len(outcomes) == 1 && (outcomes[0].Run.Status.Terminal() || err == nil) {
 		return outcomes[0].Value, outcomes[0].Err
 	}
@@ -338,49 +357,69 @@ func (e *JoinError) Error() string {
 	return fmt.Sprintf("agent: %d of %d sub-agents ended well", e.OK, e.Want)
 }
 
-// Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also
-// beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if that
-// is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call that
-// waits can return. Without children it returns at once. The error is an *[InputError], without
-// outcomes, for a child that is nil or of another tree.
+// Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
+// also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
+// that is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call
+// that waits can return. Without children it returns at once. The error is an *[InputError],
+// without outcomes, for a from that is nil and a child that is nil or of another tree.
+//
+// A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
+// then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.
 //
 // A spawn that was refused is not a child, so a program that starts more than the limit of active
 // children collects some before it spawns the others: none is queued. What a Join gives up, after
 // its ctx or JoinOptions.Within, goes on and spends, unless JoinOptions.StopRest is set.
-func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
+func Join[T any](
+	ctx context.Context, from Requester, children []*Child[T], opt JoinOptions,
+) ([]Outcome[T], error) {
+	if err := checkRequester(from, "wait"); err != nil {
+		return nil, err
+	}
 	if opt.AtLeast < 0 {
 		return nil, &InputError{
 			Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", opt.AtLeast),
 		}
 	}
-	return join(ctx, nil, children, opt)
-}
-
-// join is Join for a turn; without one, for the turn that the first of the children belongs to, if
-// one does.
-func join[T any](
-	ctx context.Context, turn *Turn, children []*Child[T], opt JoinOptions,
-) ([]Outcome[T], error) {
-	if turn == nil && len(children) > 0 && children[0] != nil {
-		turn = children[0].turn
-	}
-	if len(children) == 0 {
-		if turn != nil && turn.err() != nil {
-			return nil, turn.err()
-		}
-		if opt.AtLeast > 0 {
-			return nil, &JoinError{Want: opt.AtLeast}
-		}
-		return nil, nil
-	}
-	keys := make([]session.Key, len(children))
+	rt, turn := from.actor()
 	for i, c := range children {
 		field := fmt.Sprintf("children[%d]", i)
 		if err := c.check(ctx, field); err != nil {
 			return nil, err
 		}
-		if c.root != children[0].root {
-			return nil, &InputError{Field: field, Reason: "the sub-agents are of different trees"}
+		if c.rt != rt {
+			return nil, &InputError{Field: field, Reason: "it is of another Runtime"}
+		}
+		if turn == nil {
+			turn = c.turn
+		}
+	}
+	if turn != nil && turn.err() != nil {
+		return nil, turn.err()
+	}
+	if len(children) == 0 {
+		if opt.AtLeast > 0 {
+			return nil, &JoinError{Want: opt.AtLeast}
+		}
+		return nil, nil
+	}
+	root, err := from.waitRoot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return join(ctx, turn, root, children, opt)
+}
+
+// join is Join, for a turn or for none.
+func join[T any](
+	ctx context.Context, turn *Turn, root session.Key, children []*Child[T], opt JoinOptions,
+) ([]Outcome[T], error) {
+	keys := make([]session.Key, len(children))
+	for i, c := range children {
+		if c.root != root {
+			return nil, &InputError{
+				Field: fmt.Sprintf("children[%d]", i), Reason: "it is of another tree than " +
+					root.String(),
+			}
 		}
 		keys[i] = c.key
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -17,11 +18,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Config configures a Runtime. Only Runner is required, and every other field has a useful zero
+// Config configures a Runtime. Only a Runner is required, and every other field has a useful zero
 // value. Open copies a Config and does not change it. A text in it has at most 1,000,000 bytes, and
 // all of them together have 10,000,000.
 type Config struct {
-	// Runner runs one turn of one session.
+	// Runner runs one turn of one session. It may be nil if each agent has one in Runners.
 	Runner Runner
 	// Tools are the caller's own. Policy decides which session gets which.
 	Tools []Tool
@@ -79,6 +80,8 @@ type Config struct {
 	Prompts Prompts
 	// Models say what sessions run with.
 	Models Models
+	// Runners are those of agents that have their own.
+	Runners Runners
 	// Limits bound what people, models and tools give. The zero Limits are the defaults.
 	Limits Limits
 }
@@ -112,7 +115,52 @@ type Prompts struct {
 	// Rules put into one: the Runtime sets its Enabled for each session, and leaves Sandbox out of
 	// the prompts of the others.
 	Input agentctx.Input
+	// Describe says what is special about one session: the group that it serves, its channel with
+	// what that can do, the words about its sandbox, sections of its own. It is called before each
+	// prompt is assembled, also for [Config.Input] and [Config.ChildInput], and changes in, which
+	// has everything that the prompt is made of. Nil: Input holds for every session.
+	//
+	// in is a copy, so that no change reaches the Config or another session. What a session may see
+	// and do is not Describe's to say: Session, Lineage, Spec, Files, Tools, Skills, SkillReports,
+	// Subagent, Active, Now, Task, Env.Model, Env.Thinking and Sandbox.Enabled are set again after
+	// it, whatever it has made of them, and a session that is in no sandbox has no words about one.
+	// So a sub-agent never sees a file that its Spec withholds.
+	//
+	// The lineage of a session that [Config.Input] is asked about is that of a first turn; of a
+	// sub-agent it has Key, Depth and Role alone.
+	//
+	// The prompts of several sessions are described at the same time. Describe runs within the turn
+	// and should return soon after ctx ends, as a Runner should. After an error or a panic, and if
+	// it makes an Input that [agentctx.Input.Validate] refuses or that is too long for a Config,
+	// the turn fails with a *[CallbackError] whose Field is "Prompts.Describe", and a person gets
+	// an apology.
+	Describe func(ctx context.Context, l session.Lineage, in *agentctx.Input) error
 }
+
+// Runners say which [Runner] runs the turns of an agent. The zero value leaves them all to
+// [Config.Runner].
+type Runners struct {
+	// Agents are the Runners of agents, top-level sessions and sub-agents alike, by agent id in any
+	// letter case. The others use Config.Runner, which may be nil if Rules.Agents are configured
+	// and each of them has a Runner here. An error that names a Runner names its field, such as
+	// `Runners.Agents["coder"]`.
+	Agents map[string]Runner
+}
+
+// runner returns the Runner of a session, and its field in the Config. It is nil if neither the
+// agent nor the Config has one.
+func (c *Config) runner(key session.Key) (r Runner, field string) {
+	id := c.Rules.AgentOf(key)
+	if as, ok := keyInAnyCase(c.Runners.Agents, id); ok {
+		return c.Runners.Agents[as], runnerField(as)
+	}
+	if c.Runner == nil {
+		return nil, runnerField(id)
+	}
+	return c.Runner, "Runner"
+}
+
+func runnerField(id string) string { return fmt.Sprintf("Runners.Agents[%q]", id) }
 
 // Models say which language models sessions run with. Names are "provider/model", or an alias of
 // Prompts.Input.Aliases in any letter case. An alias counts wherever a model is named: here, in the
@@ -126,6 +174,11 @@ type Models struct {
 	Model string
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
+	// Prices are what models cost, by name in any letter case. A call that is accounted for without
+	// a Cost has the cost that the price of its model gives, which counts against budgets like any
+	// other. A Cost that the Runner gives stands. A model that is not there has no cost. See
+	// [Turn.Spend].
+	Prices map[string]Price
 	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed
 	// name. It may call the Runtime. One that takes long delays that spawn alone, and one that
 	// panics refuses it with a *spawn.CallbackError.
@@ -187,14 +240,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 		bad(cmp.Or(over.Path, "(all)"), "%v", over)
 		return nil, found.errs // the others would repeat it
 	}
-	if f, isFunc := c.Runner.(RunnerFunc); c.Runner == nil || isFunc && f == nil {
-		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
-	}
-	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {
-		bad("Runner", "the Loop has no Model")
-	} else if ok && l.MaxSteps < 0 {
-		bad("Runner.MaxSteps", "%d is negative", l.MaxSteps)
-	}
+	found.runners(c)
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
 	}
@@ -209,11 +255,13 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	}
 	found.prompts(c)
 	found.aliases(c)
+	found.prices(c)
 	found.rules(&c.Rules)
 	if len(found.errs) > 0 {
 		return nil, found.errs
 	}
 	found.models(c)
+	found.unusedPrices(c)
 	found.promptNames(c)
 	if len(c.Prompts.Skills) == 0 {
 		found.doubts = append(found.doubts, c.skillDoubts(nil, nil)...)
@@ -281,15 +329,24 @@ func (c *Config) workspace(key session.Key, above []session.Key) fs.FS {
 // inAnyCase returns what a map of the Config holds for a name, which may be in any letter case in
 // it.
 func inAnyCase[T any](m map[string]T, name string) (of T, ok bool) {
-	if of, ok = m[name]; ok || name == "" {
-		return of, ok
+	key, ok := keyInAnyCase(m, name)
+	if ok {
+		of = m[key]
 	}
-	for key, of := range m {
+	return of, ok
+}
+
+// keyInAnyCase returns the name as a map of the Config spells it.
+func keyInAnyCase[T any](m map[string]T, name string) (key string, ok bool) {
+	if _, ok = m[name]; ok || name == "" {
+		return name, ok
+	}
+	for key := range m {
 		if strings.EqualFold(key, name) {
-			return of, true
+			return key, true
 		}
 	}
-	return of, false
+	return "", false
 }
 
 // authority returns what a top-level session has, and a sub-agent would have right below a session

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,26 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			[]string{"Runner.MaxSteps"},
 		},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
+		{"runners of agents", agent.Config{
+			Runner: idleRunner{},
+			Rules:  policy.Rules{Agents: []policy.Agent{{ID: "main"}, {ID: "coder"}}},
+			Runners: agent.Runners{Agents: map[string]agent.Runner{
+				"": idleRunner{}, "CODER": &agent.Loop{}, "coder": agent.RunnerFunc(nil),
+				"corder": idleRunner{}, "main": nil,
+			}},
+		}, []string{
+			`Runners.Agents[""]`, `Runners.Agents["coder"]`, `Runners.Agents["corder"]`,
+			`Runners.Agents["CODER"]`, `Runners.Agents["coder"]`, `Runners.Agents["main"]`,
+		}},
+		{"an agent without a runner", agent.Config{
+			Rules: policy.Rules{Agents: []policy.Agent{{ID: "main"}, {ID: "coder"}}},
+			Runners: agent.Runners{Agents: map[string]agent.Runner{
+				"coder": &agent.Loop{Model: modelFunc(nil), MaxSteps: -1},
+			}},
+		}, []string{`Runners.Agents["coder"].MaxSteps`, "Runner"}},
+		{"any agent without a runner", agent.Config{
+			Runners: agent.Runners{Agents: map[string]agent.Runner{"main": idleRunner{}}},
+		}, []string{"Runner"}},
 		{"half a store", agent.Config{
 			Runner: idleRunner{},
 			Store:  &session.Store{Journal: session.NewMemory().Journal},
@@ -94,6 +115,31 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 				},
 			},
 			[]string{"Rules.Subagents.MaxSpawnDepth", "Rules.Subagents.MaxChildren"},
+		},
+		{
+			"prices",
+			agent.Config{
+				Runner: idleRunner{},
+				Prompts: agent.Prompts{
+					Input: agentctx.Input{Aliases: map[string]string{"fast": "p/fast"}},
+				},
+				Models: agent.Models{Prices: map[string]agent.Price{
+					"p/x":    {Input: -1, CacheRead: math.NaN(), CacheWrite: math.Inf(1)},
+					"p/y":    {Output: math.Inf(-1), Input: 3},
+					"p/Z":    {},
+					"p/z":    {Output: 1},
+					"FAST":   {Input: 1},
+					"p/fast": {Input: 1},
+					"":       {},
+					"p/\n":   {},
+				}},
+			},
+			[]string{
+				`Models.Prices[""]`, `Models.Prices["p/\n"]`, `Models.Prices["p/fast"]`,
+				`Models.Prices["p/x"].Input`, `Models.Prices["p/x"].CacheRead`,
+				`Models.Prices["p/x"].CacheWrite`, `Models.Prices["p/y"].Output`,
+				`Models.Prices["p/z"]`,
+			},
 		},
 		{
 			"several",

@@ -70,6 +70,13 @@
 // it counts as read, and people are told that something went wrong. A turn that a
 // [Runtime.Shutdown] interrupts is not an attempt.
 //
+// # What was used
+//
+// A Loop, or [Turn.Spend], accounts for each model call. [Models].Prices gives a call its cost
+// where the caller does not, and budgets count it. [Runtime.Usage] reports tokens and costs of all
+// trees, by session, tree, agent, model and day of any time zone; archives and restarts take
+// nothing away. [Runtime.Sessions] lists the sessions by when they were last active.
+//
 // # Errors
 //
 // Errors are sentinels and types, for errors.Is and errors.AsType. A call that asks for something

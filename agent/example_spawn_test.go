@@ -68,10 +68,10 @@ func ExampleJoin() {
 	rt, shutdown := openCities(ctx)
 	defer shutdown()
 
+	atlas := rt.Session(session.Must(session.NamedKey("main", "atlas")))
 	var children []*agent.Child[City]
 	for _, name := range []string{"Lisbon", "Atlantis"} {
-		c, err := agent.Spawn[City](ctx,
-			rt.Session(session.Must(session.NamedKey("main", "atlas"))),
+		c, err := agent.Spawn[City](ctx, atlas,
 			agent.Task{Text: "Describe " + name, Label: name})
 		if err != nil {
 			fmt.Println(err)
@@ -79,7 +79,7 @@ func ExampleJoin() {
 		}
 		children = append(children, c)
 	}
-	outcomes, err := agent.Join(ctx, children,
+	outcomes, err := agent.Join(ctx, atlas, children,
 		agent.JoinOptions{Within: 100 * time.Millisecond, StopRest: true})
 	fmt.Println(err)
 	for _, o := range outcomes {

@@ -1,6 +1,10 @@
 package agent
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // WaitOverText is what a session is told whose wait is over.
 var WaitOverText = waitOverText
@@ -21,3 +25,6 @@ func SpawnParams() map[string]bool {
 	}
 	return params
 }
+
+// SafePage returns the safe view of lines.
+func SafePage(lines ...session.Line) HistoryPage { return safePage(lines) }

@@ -314,7 +314,8 @@ func checkWithin(t *testing.T, d time.Duration, _ bool) {
 		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		began := time.Now()
-		_, _ = agent.Join(h.Context(), []*agent.Child[string]{child}, agent.JoinOptions{Within: d})
+		_, _ = h.Main().Wait(h.Context(), []*agent.Child[string]{child},
+			agent.JoinOptions{Within: d})
 		require.Equal(t, want, time.Since(began))
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {

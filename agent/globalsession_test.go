@@ -107,11 +107,11 @@ func whatASessionHas(t *testing.T, cfg agent.Config, key session.Key) map[string
 			in.Spec, in.Sandbox.Enabled)
 	}
 	has := map[string]string{
-		"input":    prompt(cfg.Input(key)),
+		"input":    prompt(inputOf(t, cfg, key)),
 		"commands": fmt.Sprint(cfg.Skills(key).Commands()),
 	}
 	for _, id := range []string{"", "other"} {
-		in, err := cfg.ChildInput(key, agent.Task{Text: "x", Agent: id})
+		in, err := cfg.ChildInput(t.Context(), key, agent.Task{Text: "x", Agent: id})
 		has["child "+id] = fmt.Sprint(prompt(in), err)
 	}
 	var mu sync.Mutex
@@ -186,7 +186,7 @@ func TestAgentsThatAreNotListedSeeNoSkills(t *testing.T) {
 			require.Error(t, cfg.Rules.CheckAgent(key))
 			require.Empty(t, cfg.Skills(key).Skills, key)
 			require.Empty(t, cfg.Skills(key).Commands(), key)
-			require.Empty(t, cfg.Input(key).Skills, key)
+			require.Empty(t, inputOf(t, cfg, key).Skills, key)
 		}
 	}
 	require.NotEmpty(t, cfg.Skills(topKey).Skills)

@@ -47,7 +47,7 @@ func (s *Session) Post(ctx context.Context, m Incoming) error {
 	if err != nil {
 		return err
 	}
-	return s.rt.sup.Post(ctx, root, s.key, m)
+	return s.rt.orArchived(ctx, s.key, s.rt.sup.Post(ctx, root, s.key, m))
 }
 
 // PostAndWait posts a message, as [Session.Post] does, and returns the first reply that answers it:
@@ -76,7 +76,7 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 	}
 	reply, err := s.rt.sup.PostAndWait(ctx, root, s.key, m)
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, s.rt.orArchived(ctx, s.key, err)
 	}
 	return visibleReply(reply), nil
 }
@@ -104,7 +104,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error) {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return root, err
+		return root, s.rt.orArchived(ctx, s.key, err)
 	}
 	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
 		return root, err

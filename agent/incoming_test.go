@@ -74,7 +74,9 @@ func TestPostTakesWhatPeopleSend(t *testing.T) {
 			m.Parts[1],
 		},
 	}, got)
-	require.Equal(t, photo, readFile(t, store, ref, file))
+	data, err := session.ReadFile(t.Context(), store.Files, ref, file)
+	require.NoError(t, err)
+	require.Equal(t, photo, data)
 	require.NotEmpty(t, m.Parts[0].Data, "the caller's own is not changed")
 	for line, err := range store.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		require.NoError(t, err)
@@ -89,18 +91,6 @@ func sessionIDOf(t *testing.T, store *session.Store, key session.Key) string {
 	view, err := spawn.View(key, store.Journal.Read(t.Context(), key, 0))
 	require.NoError(t, err)
 	return view.SessionID
-}
-
-func readFile(
-	t testing.TB, store *session.Store, ref session.Ref, f session.File,
-) []byte {
-	t.Helper()
-	r, err := store.Files.Open(t.Context(), ref, f.Hash)
-	require.NoError(t, err)
-	data, err := io.ReadAll(r)
-	require.NoError(t, err)
-	require.NoError(t, r.Close())
-	return data
 }
 
 // A message that cannot be kept as it is is refused by its field, and nothing of it is recorded.

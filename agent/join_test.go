@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -138,7 +139,7 @@ func TestJoin(t *testing.T) {
 			agenttest.Run(t, configTimed(), nil, func(h *harness) {
 				children := startAll(h, c.tasks...)
 				began := time.Now()
-				outcomes, err := agent.Join(h.Context(), children, c.opt)
+				outcomes, err := agent.Join(h.Context(), h.Main(), children, c.opt)
 				require.Equal(t, c.takes, time.Since(began))
 				require.Len(t, outcomes, len(c.tasks))
 				for i, o := range outcomes {
@@ -171,25 +172,25 @@ func TestJoin(t *testing.T) {
 
 func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
 	agenttest.Run(t, configTimed(), nil, func(h *harness) {
-		outcomes, err := agent.Join[string](h.Context(), nil, agent.JoinOptions{})
+		outcomes, err := agent.Join[string](h.Context(), h.Main(), nil, agent.JoinOptions{})
 		require.NoError(t, err)
 		require.Empty(t, outcomes)
 
 		children := startAll(h, "1s", "2s")
 		time.Sleep(time.Minute)
 		began := time.Now()
-		_, err = agent.Join(h.Context(), children, agent.JoinOptions{})
+		_, err = agent.Join(h.Context(), h.Main(), children, agent.JoinOptions{})
 		require.NoError(t, err, "nothing is missed that ended before the wait")
 		require.Zero(t, time.Since(began))
 
 		other, err := agent.Spawn[string](h.Context(),
 			h.Session(session.Must(session.MainKey("other"))), agent.Task{Text: "1s"})
 		require.NoError(t, err)
-		_, err = agent.Join(h.Context(), append(children, other), agent.JoinOptions{})
-		require.ErrorContains(t, err, "different trees")
+		_, err = agent.Join(h.Context(), h.Main(), append(children, other), agent.JoinOptions{})
+		require.ErrorContains(t, err, "another tree than")
 
 		time.Sleep(3 * time.Hour) // archived by now
-		outcomes, err = agent.Join(h.Context(), children, agent.JoinOptions{})
+		outcomes, err = agent.Join(h.Context(), h.Main(), children, agent.JoinOptions{})
 		require.ErrorIs(t, err, agent.ErrNotFound)
 		require.Len(t, outcomes, 2, "one outcome for each, also beside an error")
 		_, err = children[0].Info(h.Context())
@@ -203,7 +204,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute,
 			errors.New("no more patience"))
 		defer cancel()
-		outcomes, err := agent.Join(ctx, children, agent.JoinOptions{StopRest: true})
+		outcomes, err := agent.Join(ctx, h.Main(), children, agent.JoinOptions{StopRest: true})
 		require.ErrorContains(t, err, "no more patience")
 		require.Len(t, outcomes, 1)
 		require.Equal(t, spawn.StatusRunning, outcomes[0].Run.Status,
@@ -235,11 +236,100 @@ func TestWaitOverACrash(t *testing.T) {
 		for i := range first {
 			require.Equal(t, first[i].ID(), again[i].ID())
 		}
-		outcomes, err := agent.Join(h.Context(), again, agent.JoinOptions{})
+		outcomes, err := agent.Join(h.Context(), h.Main(), again, agent.JoinOptions{})
 		require.Equal(t, &agent.JoinError{OK: 1, Want: 2}, err)
 		require.Equal(t, spawn.StatusInterrupted, outcomes[0].Run.Status)
 		require.Equal(t, "after 1s", outcomes[1].Value)
 		synctest.Wait()
+	})
+}
+
+// Spawn, Join and their short forms take a Session or a Turn, and do the same with either: a typed
+// or a plain result, of children that either of them spawned.
+func TestSpawnAndJoinFromASessionOrATurn(t *testing.T) {
+	for name, from := range map[string]func(h *harness, tn *agent.Turn) agent.Requester{
+		"Session": func(h *harness, tn *agent.Turn) agent.Requester {
+			return h.Session(tn.Session.Key)
+		},
+		"Turn": func(_ *harness, tn *agent.Turn) agent.Requester { return tn },
+	} {
+		for _, spawned := range []string{"Session", "Turn"} {
+			t.Run(name+", children of a "+spawned, func(t *testing.T) {
+				var h *harness
+				cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+					if tn.Label == "number" {
+						return textResult(`{"n":7}`)
+					}
+					if tn.Run != "" {
+						return textResult("plain")
+					}
+					requester := agent.Requester(tn)
+					if spawned == "Session" {
+						requester = h.Session(tn.Session.Key)
+					}
+					typed, err := agent.Spawn[struct {
+						N int `json:"n"`
+					}](ctx, requester, agent.Task{Text: "x", Label: "number"})
+					if err != nil {
+						return agent.Result{}, err
+					}
+					plain, err := requester.(interface {
+						Spawn(ctx context.Context, t agent.Task) (*agent.Child[string], error)
+					}).Spawn(ctx, agent.Task{Text: "x"})
+					if err != nil {
+						return agent.Result{}, err
+					}
+					at := from(h, tn)
+					numbers, err := agent.Join(ctx, at, append(typedList(typed), typed),
+						agent.JoinOptions{AtLeast: 1})
+					if err != nil {
+						return agent.Result{}, err
+					}
+					texts, err := at.(interface {
+						Wait(
+							ctx context.Context, c []*agent.Child[string], o agent.JoinOptions,
+						) ([]agent.Outcome[string], error)
+					}).Wait(ctx, []*agent.Child[string]{plain}, agent.JoinOptions{})
+					if err != nil {
+						return agent.Result{}, err
+					}
+					return textResult(fmt.Sprint(numbers[0].Value.N, texts[0].Value))
+				})
+				agenttest.Run(t, cfg, nil, func(run *harness) {
+					h = run
+					h.Post("go")
+					h.Replied("7plain")
+				})
+			})
+		}
+	}
+}
+
+// typedList returns an empty list of children like c.
+func typedList[T any](*agent.Child[T]) []*agent.Child[T] { return nil }
+
+// A Join from what is not there, or of children of another tree or Runtime, is an error.
+func TestJoinFromElsewhere(t *testing.T) {
+	agenttest.Run(t, configAnswering(asText), nil, func(h *harness) {
+		ctx := h.Context()
+		c, err := h.Main().Spawn(ctx, agent.Task{Text: "x"})
+		require.NoError(t, err)
+		children := []*agent.Child[string]{c}
+		rt, err := agent.Open(ctx, configAnswering(asText))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, rt.Shutdown(ctx)) }()
+		for name, from := range map[string]agent.Requester{
+			"from": nil, "from.Session": (*agent.Session)(nil), "from.Turn": (*agent.Turn)(nil),
+			"children[0].tree":    h.Session(session.Must(session.MainKey("other"))),
+			"children[0].Runtime": rt.Session(topKey),
+		} {
+			_, err := agent.Join(ctx, from, children, agent.JoinOptions{})
+			bad, ok := errors.AsType[*agent.InputError](err)
+			require.True(t, ok, "%s: %v", name, err)
+			require.True(t, strings.HasPrefix(name, bad.Field), "%s: %v", name, err)
+		}
+		_, err = h.Session(childKeyOf(t, topKey)).Wait(ctx, children, agent.JoinOptions{})
+		require.ErrorIs(t, err, agent.ErrNotFound)
 	})
 }
 
@@ -251,7 +341,8 @@ func TestJoinOfNothing(t *testing.T) {
 		require.NoError(t, err)
 		var nothing *agent.Child[string]
 		for _, bad := range []*agent.Child[string]{nil, {}} {
-			_, err := agent.Join(ctx, []*agent.Child[string]{good, bad}, agent.JoinOptions{})
+			children := []*agent.Child[string]{good, bad}
+			_, err := agent.Join(ctx, h.Main(), children, agent.JoinOptions{})
 			input, ok := errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, "children[1]", input.Field)
@@ -261,7 +352,7 @@ func TestJoinOfNothing(t *testing.T) {
 			func() error { _, err := nothing.Info(ctx); return err }(),
 			nothing.Steer(ctx, "x"), nothing.Stop(ctx),
 			func() error {
-				_, err := agent.Join(ctx, []*agent.Child[string]{good},
+				_, err := agent.Join(ctx, h.Main(), []*agent.Child[string]{good},
 					agent.JoinOptions{AtLeast: -1})
 				return err
 			}(),
@@ -269,9 +360,9 @@ func TestJoinOfNothing(t *testing.T) {
 			_, ok := errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%v", err)
 		}
-		_, err = agent.Join[string](ctx, nil, agent.JoinOptions{})
+		_, err = agent.Join[string](ctx, h.Main(), nil, agent.JoinOptions{})
 		require.NoError(t, err)
-		_, err = agent.Join[string](ctx, nil, agent.JoinOptions{AtLeast: 1})
+		_, err = agent.Join[string](ctx, h.Main(), nil, agent.JoinOptions{AtLeast: 1})
 		few, ok := errors.AsType[*agent.JoinError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, agent.JoinError{Want: 1}, *few)

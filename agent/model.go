@@ -97,7 +97,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 		messages = append(messages, more...)
-		before := t.entering("Runner.Model")
+		before := t.entering(t.runner + ".Model")
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
@@ -110,12 +110,14 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if resp == nil {
 			return res, errors.New("agent: the model returned neither a response nor an error")
 		}
-		spent := t.Spend(ctx, resp.Usage)
+		used := t.priced(resp.Model, resp.Usage)
+		spent := t.SpendOn(ctx, resp.Model, used)
 		if resp.Model != "" {
 			res.Model = resp.Model
 		}
 		asked := len(resp.ToolCalls)
 		said := t.rt.cfg.Limits.answerOf(resp)
+		said.Usage = recordable(used)
 		if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
 			return res, err
 		}
@@ -153,7 +155,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 func (l Limits) answerOf(resp *ModelResponse) Message {
 	m := Message{
 		Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
-		Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
+		Model: resp.Model, Raw: resp.Raw,
 	}
 	if l.ToolCalls >= 0 && len(m.ToolCalls) > l.ToolCalls {
 		m.ToolCalls, m.Raw = m.ToolCalls[:l.ToolCalls:l.ToolCalls], nil

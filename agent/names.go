@@ -129,6 +129,9 @@ var (
 	ErrBudget = spawn.ErrBudget
 	// ErrNotFound says that a session, run or delivery is not on record.
 	ErrNotFound = spawn.ErrNotFound
+	// ErrArchived says that a sub-agent has ended and was archived. What writes to its session
+	// returns it, with [ErrNotFound]. [Session.History] reads it.
+	ErrArchived = session.ErrArchived
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
 	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its

@@ -288,7 +288,7 @@ func TestModelsThatCannotBe(t *testing.T) {
 			require.NoError(t, err, "%s %q", place, model)
 			if strings.HasPrefix(strings.ToLower(strings.TrimSpace(model)), "acme/") &&
 				!strings.Contains(place, "Subagents") {
-				for _, tool := range cfg.Input(topKey).Tools {
+				for _, tool := range inputOf(t, cfg, topKey).Tools {
 					require.NotEqual(t, "search", tool.Name, "%s %q", place, model)
 				}
 			}
@@ -313,7 +313,7 @@ func TestTopLevelSessionsRunOnTheModelOfTheirAgent(t *testing.T) {
 		},
 		Tools: []agent.Tool{namedTool("read")},
 	}
-	require.Equal(t, "acme/main", cfg.Input(topKey).Env.Model)
+	require.Equal(t, "acme/main", inputOf(t, cfg, topKey).Env.Model)
 	p := &probe{cfg: cfg}
 	seen, refused := p.observe(t)
 	require.Empty(t, refused)
@@ -321,7 +321,7 @@ func TestTopLevelSessionsRunOnTheModelOfTheirAgent(t *testing.T) {
 	require.Contains(t, seen, `agent:coder:main "" turn 1: model acme/coder `)
 	require.Contains(t, seen, `agent:coder:subagent:ID "coder" turn 1: model acme/main `,
 		"a sub-agent inherits what its requester runs on")
-	for _, tool := range cfg.Input(topKey).Tools {
+	for _, tool := range inputOf(t, cfg, topKey).Tools {
 		require.NotEqual(t, "read", tool.Name, "rules by model go by the model that is used")
 	}
 }

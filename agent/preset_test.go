@@ -75,10 +75,10 @@ func TestPresetGoClawArrangesThePrompt(t *testing.T) {
 	cfg := agent.Config{Runner: idleRunner{}, Workspace: os.DirFS(dir)}
 	agent.PresetGoClaw(&cfg)
 
-	main := agentctx.Assemble(cfg.Input(topKey)).String()
+	main := agentctx.Assemble(inputOf(t, cfg, topKey)).String()
 	require.Contains(t, main, "## Safety")
 	require.Contains(t, main, "HEARTBEAT.md", "a core file that is missing is mentioned")
-	in := cfg.Input(presetWorker)
+	in := inputOf(t, cfg, presetWorker)
 	in.Task = "Count the boats."
 	worker := agentctx.Assemble(in).String()
 	require.True(t, strings.HasPrefix(worker, "You are a worker agent"))

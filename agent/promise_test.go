@@ -114,7 +114,7 @@ func promptList(prompts map[string]agentctx.Prompt) (list []agentctx.Prompt) {
 func everything(t *testing.T) agentctx.Input {
 	t.Helper()
 	cfg := workshop()
-	in := cfg.Input(topKey)
+	in := inputOf(t, cfg, topKey)
 	in.Skills = []agentctx.Skill{{Name: "pdf", Path: "skills/pdf/SKILL.md"}}
 	for _, name := range []string{"gateway", "memory_get", "sessions_send", "session_status"} {
 		in.Tools = append(in.Tools, agentctx.Tool{Name: name})
@@ -176,7 +176,8 @@ func TestExactAnswersInsideFinal(t *testing.T) {
 		task := agent.Task{Text: "count", Label: "typed"}
 		c, err := agent.Spawn[number](h.Context(), h.Main(), task)
 		require.NoError(t, err)
-		out, err := agent.Join(h.Context(), []*agent.Child[number]{c}, agent.JoinOptions{})
+		children := []*agent.Child[number]{c}
+		out, err := agent.Join(h.Context(), h.Main(), children, agent.JoinOptions{})
 		require.NoError(t, err)
 		require.Equal(t, 2, out[0].Value.N)
 	})

@@ -120,7 +120,7 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 			require.NoError(t, err)
 			synctest.Wait()
 			for label, k := range map[string]session.Key{"": topKey, "worker": key} {
-				in := cfg.Input(k)
+				in := inputOf(t, cfg, k)
 				in.Now = cfg.Now()
 				if label != "" {
 					// what only the spawn knows

@@ -63,7 +63,7 @@ func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 	t.Helper()
 	cfg := workshop()
 	child := func(from session.Key, tasks ...agent.Task) agentctx.Input {
-		in, err := cfg.ChildInput(from, tasks...)
+		in, err := cfg.ChildInput(t.Context(), from, tasks...)
 		require.NoError(t, err)
 		return in
 	}
@@ -73,13 +73,13 @@ func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 		Key: leaf.Session, Label: workshopTasks[1].Label, State: "running",
 		Task: workshopTasks[1].Text,
 	}}
-	group := cfg.Input(workshopGroup)
+	group := inputOf(t, cfg, workshopGroup)
 	group.Conversation = "The chat of the workshop: Mara, Jonas (apprentice), and you."
 	none := child(topKey, agent.Task{Text: "x", Spec: agentctx.Spec{Mode: agentctx.ModeNone}})
 	prompts := map[string]agentctx.Prompt{}
 	for name, in := range map[string]agentctx.Input{
-		"main": cfg.Input(topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
-		"cron": cfg.Input(workshopCron), "none": none,
+		"main": inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
+		"cron": inputOf(t, cfg, workshopCron), "none": none,
 	} {
 		in.Now = time.Date(2026, 11, 21, 23, 10, 0, 0, time.UTC)
 		prompts[name] = agentctx.Assemble(in)
@@ -106,7 +106,7 @@ func TestPromptsNameNoOtherTool(t *testing.T) {
 	cfg := workshop()
 	for _, without := range append([]string{""}, known...) {
 		for _, key := range []session.Key{topKey, workshopGroup, workshopCron, leafKey(t)} {
-			in := cfg.Input(key)
+			in := inputOf(t, cfg, key)
 			var left []agentctx.Tool
 			has := map[string]bool{}
 			for _, tool := range in.Tools {

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/clone"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/internal/weight"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -20,8 +23,21 @@ import (
 // Of a sub-agent it is that of a first turn right below a top-level session, without what only a
 // spawn knows: its label, and the session and channel of its requester. [Config.ChildInput] has
 // those.
-func (c Config) Input(key session.Key) agentctx.Input {
+//
+// The error is that of [Prompts.Describe], which is called with ctx; without it there is none.
+func (c Config) Input(ctx context.Context, key session.Key) (agentctx.Input, error) {
 	c = c.withFullModels() //nolint:revive // a copy is meant
+	in := c.plainInput(key)
+	l, err := session.Top(key)
+	if err != nil {
+		now := c.authority(key)
+		l = session.Lineage{Key: key, Depth: max(now.Depth, key.Depth()), Role: now.Role}
+	}
+	return c.described(ctx, l, in)
+}
+
+// plainInput is Input without Prompts.Describe, of a Config whose models have their full names.
+func (c *Config) plainInput(key session.Key) agentctx.Input {
 	now := c.authority(key)
 	names := now.Tools
 	if c.Deliver != nil && !key.IsSubagent() {
@@ -62,8 +78,10 @@ func (c Config) Input(key session.Key) agentctx.Input {
 // Subagent.Schema to what [ResultSchema] returns.
 //
 // The error is that of the function [Spawn] for a task that the Rules refuse, or that cannot be
-// accepted.
-func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, err error) {
+// accepted, or that of [Prompts.Describe], which is called with ctx for the last one.
+func (c Config) ChildInput(
+	ctx context.Context, from session.Key, tasks ...Task,
+) (in agentctx.Input, err error) {
 	if len(tasks) == 0 || !from.IsValid() || from.IsSubagent() {
 		return in, &InputError{
 			Field: "from", Reason: "want the key of a top-level session, and at least one task",
@@ -76,6 +94,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 		Key: from, Role: session.RoleMain, Model: model, Thinking: c.Models.Thinking,
 		Delegable: now.Delegable, Known: c.allToolNames(), Sandboxed: now.Sandboxed,
 	}
+	var line session.Lineage
 	var lineage []session.Key // of the sessions above, the nearest first
 	for i, task := range tasks {
 		var grant policy.Grant
@@ -84,7 +103,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 			return in, err
 		}
 		now = c.Rules.Effective(now, policy.Descendant{Key: key, Given: grant.Authority()})
-		line := session.Lineage{
+		line = session.Lineage{
 			Key: key, Root: from, Parent: above.Key, Depth: grant.Depth, Role: now.Role,
 		}
 		lineage = slices.Insert(lineage, 0, above.Key)
@@ -103,7 +122,62 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 			Sandboxed: now.Sandboxed,
 		}
 	}
+	return c.described(ctx, line, in)
+}
+
+// describeField is the path of the function that describes prompts.
+const describeField = "Prompts.Describe"
+
+// described is describe for a preview, which has no turn that contains a panic.
+func (c *Config) described(
+	ctx context.Context, l session.Lineage, in agentctx.Input,
+) (agentctx.Input, error) {
+	err := protect(describeField, func() error { return c.describe(ctx, l, &in) })
+	if err != nil {
+		return agentctx.Input{}, redact(err)
+	}
 	return in, nil
+}
+
+// describe has Prompts.Describe change the input of a prompt. What policy, the journal and the
+// workspace decide stays as it is.
+func (c *Config) describe(ctx context.Context, l session.Lineage, in *agentctx.Input) error {
+	if c.Prompts.Describe == nil {
+		return nil
+	}
+	given := clone.Of(*in)
+	if err := c.Prompts.Describe(ctx, l, &given); err != nil {
+		return &CallbackError{Field: describeField, Err: err}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the turn may have been given up meanwhile
+	}
+	keepDecided(&given, &agentctx.Input{ // what is left is Describe's own
+		Session: in.Session, Sandbox: agentctx.Sandbox{Enabled: true},
+	})
+	if over := weight.Check(given, weight.OfConfig); over != nil {
+		return &CallbackError{Field: describeField, Err: over}
+	}
+	if err := given.Validate(); err != nil {
+		return &CallbackError{Field: describeField, Err: err}
+	}
+	given = clone.Of(given) // Describe may have kept what it put in
+	keepDecided(&given, in)
+	*in = given
+	return nil
+}
+
+// keepDecided sets what Prompts.Describe does not decide to what decided has.
+func keepDecided(in, decided *agentctx.Input) {
+	in.Session, in.Lineage, in.Spec = decided.Session, decided.Lineage, decided.Spec
+	in.Files, in.Tools = decided.Files, decided.Tools
+	in.Skills, in.SkillReports = decided.Skills, decided.SkillReports
+	in.Subagent, in.Active = decided.Subagent, decided.Active
+	in.Now, in.Task = decided.Now, decided.Task
+	in.Env.Model, in.Env.Thinking = decided.Env.Model, decided.Env.Thinking
+	if in.Sandbox.Enabled = decided.Sandbox.Enabled; !in.Sandbox.Enabled {
+		in.Sandbox = agentctx.Sandbox{}
+	}
 }
 
 // admit returns what the nth of the sub-agents of ChildInput is granted, and its key.

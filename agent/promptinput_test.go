@@ -44,6 +44,14 @@ func childConfig() agent.Config {
 	}
 }
 
+// inputOf returns the prompt input that a Config has for a session.
+func inputOf(t *testing.T, cfg agent.Config, key session.Key) agentctx.Input {
+	t.Helper()
+	in, err := cfg.Input(t.Context(), key)
+	require.NoError(t, err)
+	return in
+}
+
 // C9: what a test shows for a sub-agent is byte for byte what the turn of the sub-agent is sent.
 func TestChildInputGivesTheProductionPrompt(t *testing.T) {
 	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
@@ -85,7 +93,7 @@ func TestChildInputGivesTheProductionPrompt(t *testing.T) {
 				h.PostTo(chat, "hello")
 				synctest.Wait()
 				require.NotNil(t, got, last)
-				in, err := cfg.ChildInput(chat, tasks...)
+				in, err := cfg.ChildInput(t.Context(), chat, tasks...)
 				require.NoError(t, err)
 				in.Session, in.Now = got.Session.Key, cfg.Now()
 				in.Subagent.Requester = got.Session.Parent
@@ -101,10 +109,10 @@ func TestChildInputGivesTheProductionPrompt(t *testing.T) {
 func TestInputOfASubagentHasTheModelOfTheRules(t *testing.T) {
 	cfg := childConfig()
 	child := session.Must(session.Must(session.MainKey("main")).Child("main", session.NewID()))
-	require.Equal(t, "acme/small", cfg.Input(child).Env.Model)
-	require.Equal(t, "high", cfg.Input(child).Env.Thinking)
+	require.Equal(t, "acme/small", inputOf(t, cfg, child).Env.Model)
+	require.Equal(t, "high", inputOf(t, cfg, child).Env.Thinking)
 	coder := session.Must(session.Must(session.MainKey("coder")).Child("coder", session.NewID()))
-	require.Equal(t, "acme/code", cfg.Input(coder).Env.Model)
+	require.Equal(t, "acme/code", inputOf(t, cfg, coder).Env.Model)
 }
 
 // C9: the prompt of a session that the caller runs lists no session tool that it does not get.
@@ -113,7 +121,7 @@ func TestInputOfACallerRunSession(t *testing.T) {
 	cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 	agenttest.Run(t, cfg, script{}, func(h *harness) {
 		listed := map[string]bool{}
-		for _, tool := range cfg.Input(topKey).Tools {
+		for _, tool := range inputOf(t, cfg, topKey).Tools {
 			listed[tool.Name] = true
 		}
 		for _, tool := range h.Main().Tools() {
@@ -121,31 +129,34 @@ func TestInputOfACallerRunSession(t *testing.T) {
 			delete(listed, tool.Name)
 		}
 		require.Equal(t, map[string]bool{"read": true, "exec": true, "web_search": true}, listed)
-		require.NotContains(t, agentctx.Assemble(cfg.Input(topKey)).String(), "sessions_yield")
+		require.NotContains(t, agentctx.Assemble(inputOf(t, cfg, topKey)).String(), "sessions_yield")
 	})
 	cfg.Deliver = nil
-	require.Contains(t, agentctx.Assemble(cfg.Input(topKey)).String(), "sessions_yield")
+	require.Contains(t, agentctx.Assemble(inputOf(t, cfg, topKey)).String(), "sessions_yield")
 }
 
 func TestChildInputRefuses(t *testing.T) {
 	cfg := childConfig()
 	child := session.Must(topKey.Child("main", session.NewID()))
 	for name, f := range map[string]func() error{
-		"no task": func() error { _, err := cfg.ChildInput(topKey); return err },
+		"no task": func() error { _, err := cfg.ChildInput(t.Context(), topKey); return err },
 		"no session": func() error {
-			_, err := cfg.ChildInput(session.Key{}, agent.Task{Text: "x"})
+			_, err := cfg.ChildInput(t.Context(), session.Key{}, agent.Task{Text: "x"})
 			return err
 		},
-		"a sub-agent": func() error { _, err := cfg.ChildInput(child, agent.Task{Text: "x"}); return err },
+		"a sub-agent": func() error {
+			_, err := cfg.ChildInput(t.Context(), child, agent.Task{Text: "x"})
+			return err
+		},
 	} {
 		var bad *agent.InputError
 		require.ErrorAs(t, f(), &bad, name)
 	}
-	_, err := cfg.ChildInput(topKey, agent.Task{Text: "x", Agent: "nope"})
+	_, err := cfg.ChildInput(t.Context(), topKey, agent.Task{Text: "x", Agent: "nope"})
 	var refused *policy.Refusal
 	require.ErrorAs(t, err, &refused)
 	four := make([]agent.Task, 4)
-	_, err = cfg.ChildInput(topKey, four...)
+	_, err = cfg.ChildInput(t.Context(), topKey, four...)
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, policy.RuleDepth, refused.Rule)
 }

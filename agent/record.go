@@ -362,16 +362,7 @@ func permanent(err error) bool {
 	if _, panicked := errors.AsType[*spawn.PanicError](err); panicked {
 		return false
 	}
-	for _, e := range []error{
-		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
-		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,
-		session.ErrUnsafe, session.ErrSync, session.ErrNoFiles, session.ErrFileChanged,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return session.IsPermanent(err)
 }
 
 // startRunner notes that what is added from here on comes from the Runner.

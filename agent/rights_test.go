@@ -180,7 +180,7 @@ func (w *rightsWorld) secondLife(rules policy.Rules) {
 	for _, key := range append(w.order, w.root) {
 		require.Positive(w.t, w.turns[key], "seed %d: no turn of %s", w.seed, key)
 	}
-	in := cfg.Input(w.root)
+	in := inputOf(w.t, cfg, w.root)
 	w.check(w.root, "Config.Input", top.sandboxed, in.Sandbox.Enabled)
 }
 

@@ -26,6 +26,7 @@ type Runtime struct {
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
 	skills  *skillShelf
+	prices  priceList
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -65,6 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg = cfg.withFullModels()
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
+	cfg.Runners.Agents = maps.Clone(cfg.Runners.Agents)
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
@@ -78,6 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+		prices: cfg.priceList(),
 	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
@@ -219,8 +222,10 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	return tools
 }
 
-// promptInput returns the prompt input of a turn.
-func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
+// promptInput returns the prompt input of a turn. The error is that of Prompts.Describe.
+func (rt *Runtime) promptInput(
+	ctx context.Context, t *Turn, extra runExtra,
+) (agentctx.Input, error) {
 	st := t.spawn
 	names := make([]string, len(t.Tools))
 	for i, tool := range t.Tools {
@@ -238,18 +243,20 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		in.Subagent.Schema = string(extra.Schema)
 		in.Task = st.Run.Task
 	}
+	for _, c := range st.Children {
+		in.Active = append(in.Active, agentctx.ActiveSubagent{
+			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
+		})
+	}
+	t.entering(describeField)
+	err := rt.cfg.describe(ctx, st.Session, &in)
 	if st.Retry || len(st.Said) > 0 {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
 			Text: retryText(st.Said), Source: "agent",
 		})
 	}
-	for _, c := range st.Children {
-		in.Active = append(in.Active, agentctx.ActiveSubagent{
-			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
-		})
-	}
-	return in
+	return in, err
 }
 
 // retrySection is the section that has the retryText.
@@ -264,6 +271,26 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 		Depth:            st.Session.Depth,
 		MaxDepth:         st.MaxDepth,
 		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
+	}
+}
+
+// loadResults has the results of completions be whole. A model is shown the two ends of a long one.
+// Of one that cannot be loaded now it is shown the beginning.
+func (rt *Runtime) loadResults(ctx context.Context, inputs []spawn.Input) {
+	for _, in := range inputs {
+		if in.Completion == nil {
+			continue
+		}
+		run := &in.Completion.Run
+		if run.Result.Whole.IsZero() && run.Result.WholeJSON.IsZero() {
+			continue
+		}
+		ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
+		err := attempt(func() error { return run.Result.Load(ctx, rt.cfg.Store.Files, ref) })
+		if err != nil {
+			rt.log.Warn("offshoot: a model is told the beginning of a result",
+				"session", run.Key.String(), "error", redact(err).Error())
+		}
 	}
 }
 

@@ -116,15 +116,15 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 			}),
 			Rules: policy.Rules{Subagents: policy.Subagents{MaxChildren: 10}},
 		})
+		survey := rt.Session(session.Must(session.NamedKey("main", "survey")))
 		var children []*agent.Child[finding]
 		for _, task := range []string{"a", "b", "slow"} {
-			c, err := agent.Spawn[finding](t.Context(),
-				rt.Session(session.Must(session.NamedKey("main", "survey"))),
+			c, err := agent.Spawn[finding](t.Context(), survey,
 				agent.Task{Text: task, Key: task})
 			require.NoError(t, err)
 			children = append(children, c)
 		}
-		outcomes, err := agent.Join(t.Context(), children,
+		outcomes, err := agent.Join(t.Context(), survey, children,
 			agent.JoinOptions{AtLeast: 2, Within: time.Minute, StopRest: true})
 		require.NoError(t, err)
 		require.Equal(t, "it works", outcomes[0].Value.Claim)

@@ -283,7 +283,7 @@ func TestTypedTaskIsTold(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(sent[0].String(), string(schema)))
 		require.NotContains(t, sent[1].String(), "JSON")
-		in, err := cfg.ChildInput(h.Main().Key(), agent.Task{Text: "x"})
+		in, err := cfg.ChildInput(t.Context(), h.Main().Key(), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		in.Session, in.Subagent.Schema, in.Now = typed.Key(), string(schema), time.Now()
 		require.Equal(t, agentctx.Assemble(in).String(), sent[0].String())

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -68,6 +69,44 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 		return nil, err
 	}
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
+}
+
+// Spawn starts a sub-agent of this session and returns at once. The function [Spawn] takes a
+// Session, too, for results of another type than string. The errors are those of that function.
+func (s *Session) Spawn(ctx context.Context, task Task) (*Child[string], error) {
+	return Spawn[string](ctx, s, task)
+}
+
+// Wait waits for sub-agents of the session's tree: it is [Join] from the session.
+func (s *Session) Wait(
+	ctx context.Context, children []*Child[string], opt JoinOptions,
+) ([]Outcome[string], error) {
+	return Join(ctx, s, children, opt)
+}
+
+// Steer gives a sub-agent below this session a message without restarting it, as [Child.Steer]
+// does. It does from Go what the tool subagents does, so that the pause between two steers of one
+// sub-agent counts for both. The error is [ErrNotFound] for a session that is not below this one,
+// and else one of Child.Steer.
+func (s *Session) Steer(ctx context.Context, key session.Key, text string) error {
+	return s.rt.orArchived(ctx, key, s.steer(ctx, key, text))
+}
+
+func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return err
+	}
+	if s.key != root { // below the root is everything
+		runs, err := s.rt.sup.Runs(ctx, root, s.key, true)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(runs, func(r RunInfo) bool { return r.Key == key }) {
+			return fmt.Errorf("agent: %w: %q below %q", ErrNotFound, key, s.key)
+		}
+	}
+	return s.rt.sup.Steer(ctx, root, s.key, key, spawn.Incoming{Text: text})
 }
 
 // CancelTurn cancels the turn of the session that is under way. It returns when that is durable,

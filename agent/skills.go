@@ -15,7 +15,8 @@ import (
 // registers the commands of skills before a session has begun: Config.Skills(key).Commands(). The
 // Excluded of the snapshot report on every SKILL.md that was passed over, too.
 func (c Config) Skills(key session.Key) agentctx.SkillSnapshot {
-	return c.skills(key, c.Input(key).Spec)
+	full := c.withFullModels()
+	return full.skills(key, full.plainInput(key).Spec)
 }
 
 // skills is Skills for a session whose spec is known.

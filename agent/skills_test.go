@@ -101,14 +101,14 @@ func TestSkillsThatSessionsSee(t *testing.T) {
 				require.NoError(t, err)
 				synctest.Wait()
 				main := h.Main().Key()
-				require.Equal(t, seen[""], listedSkills(agentctx.Assemble(cfg.Input(main))))
+				require.Equal(t, seen[""], listedSkills(agentctx.Assemble(inputOf(t, cfg, main))))
 				require.Equal(t, seen[""], usableSkills(t, cfg.Skills(main)))
 				h.PostTo(cron, "go")
 				synctest.Wait()
 				if c.top == nil {
 					require.Empty(t, seen[""], "cron is a worker")
 				}
-				seen[""] = listedSkills(agentctx.Assemble(cfg.Input(main)))
+				seen[""] = listedSkills(agentctx.Assemble(inputOf(t, cfg, main)))
 			})
 			require.Equal(t, map[string]string{"": c.want[""], "child": c.want["child"]}, seen)
 		})

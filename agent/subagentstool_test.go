@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -175,6 +176,109 @@ func TestSteer(t *testing.T) {
 		info, err := c.Info(h.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, info.Turns, "a steer never makes a run start over")
+	})
+}
+
+// steerTree is a tree of a session that is steered from: a root with a sub-agent and its sibling,
+// which runs for ever, and a sub-agent of the first.
+type steerTree struct {
+	h              *harness
+	turn           *agent.Turn // of mid
+	mid, sib, leaf *agent.Child[string]
+	steer          map[string]func(key session.Key, text string) error
+}
+
+// inSteerTree calls f with a tree while the turn of mid is under way.
+func inSteerTree(t *testing.T, f func(x *steerTree)) {
+	t.Helper()
+	turns := make(chan *agent.Turn, 1)
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Label == "mid" {
+			turns <- tn
+		}
+		<-ctx.Done()
+		return agent.Result{}, ctx.Err()
+	})
+	cfg.Rules = rulesForDepth(2)
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		x := &steerTree{h: h}
+		spawnFrom := func(from agent.Requester, label string) *agent.Child[string] {
+			c, err := agent.Spawn[string](h.Context(), from, agent.Task{Text: "x", Label: label})
+			require.NoError(t, err)
+			return c
+		}
+		x.mid, x.sib = spawnFrom(h.Main(), "mid"), spawnFrom(h.Main(), "sib")
+		x.turn = <-turns
+		x.leaf = spawnFrom(h.Session(x.mid.Key()), "leaf")
+		synctest.Wait()
+		ctx := h.Context()
+		x.steer = map[string]func(key session.Key, text string) error{
+			"Session.Steer": func(key session.Key, text string) error {
+				return h.Session(x.mid.Key()).Steer(ctx, key, text)
+			},
+			"Turn.Steer": func(key session.Key, text string) error {
+				return x.turn.Steer(ctx, key, text)
+			},
+			"Session.Steer of a Child": func(key session.Key, text string) error {
+				return x.mid.Session().Steer(ctx, key, text)
+			},
+			"subagents": func(key session.Key, text string) error {
+				args, err := json.Marshal(map[string]string{
+					"action": "steer", "target": key.String(), "message": text,
+				})
+				require.NoError(t, err)
+				_, err = x.turn.Call(ctx, agent.ToolCall{ID: "1", Name: "subagents", Args: args})
+				return err
+			},
+		}
+		f(x)
+		require.NoError(t, h.Main().Stop(ctx))
+	})
+}
+
+// Session.Steer and Turn.Steer do from Go what the tool subagents does: with the same limits and
+// the same errors, and only below the session.
+func TestSteerFromGo(t *testing.T) {
+	for _, how := range []string{
+		"Session.Steer", "Turn.Steer", "Session.Steer of a Child", "subagents",
+	} {
+		t.Run(how, func(t *testing.T) {
+			inSteerTree(t, func(x *steerTree) {
+				steer, leaf := x.steer[how], x.leaf.Key()
+				var bad *agent.InputError
+				require.ErrorAs(t, steer(leaf, " \u200b"), &bad)
+				require.ErrorAs(t, steer(leaf, strings.Repeat("ä", 4001)), &bad)
+				require.ErrorContains(t, bad, "4001 characters, the limit is 4000")
+				require.NoError(t, steer(leaf, strings.Repeat("ä", 4000)))
+				for other, again := range x.steer {
+					refusal, ok := errors.AsType[*policy.Refusal](again(leaf, "again"))
+					require.True(t, ok, other)
+					require.Contains(t, refusal.Limit, "one in 2s", other)
+				}
+				for name, key := range map[string]session.Key{
+					"itself": x.mid.Key(), "its sibling": x.sib.Key(), "the root": topKey,
+					"another tree": childKeyOf(t, session.Must(session.MainKey("other"))),
+					"no session":   {},
+				} {
+					err := steer(key, "x")
+					if how == "subagents" {
+						_, ok := errors.AsType[*agent.ArgumentError](err)
+						require.True(t, ok, "%s: %v", name, err)
+						continue
+					}
+					require.ErrorIs(t, err, agent.ErrNotFound, name)
+				}
+				time.Sleep(2 * time.Second)
+				require.NoError(t, x.leaf.Stop(x.h.Context()))
+				require.ErrorIs(t, steer(leaf, "x"), agent.ErrEnded)
+			})
+		})
+	}
+	inSteerTree(t, func(x *steerTree) {
+		require.NoError(t, x.h.Main().Steer(x.h.Context(), x.leaf.Key(), "from the root"))
+		require.ErrorIs(t, x.h.Main().Steer(x.h.Context(), topKey, "x"), agent.ErrNotFound)
+		none := x.h.Session(childKeyOf(t, topKey))
+		require.ErrorIs(t, none.Steer(x.h.Context(), x.leaf.Key(), "x"), agent.ErrNotFound)
 	})
 }
 

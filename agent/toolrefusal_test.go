@@ -39,7 +39,7 @@ func TestRefusalOfAToolSaysWhy(t *testing.T) {
 		cfg := configAnswering(asText)
 		cfg.Rules, cfg.Tools = c.rules, []agent.Tool{namedTool("exec"), namedTool("read")}
 		task := agent.Task{Text: "x", Tools: c.tools}
-		_, preview := cfg.ChildInput(topKey, task)
+		_, preview := cfg.ChildInput(t.Context(), topKey, task)
 		agenttest.Run(t, cfg, nil, func(h *harness) {
 			_, err := agent.Spawn[string](h.Context(), h.Main(), task)
 			for _, err := range []error{err, preview} {

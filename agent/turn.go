@@ -86,6 +86,7 @@ type Turn struct {
 	log   *turnRecord
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided bool
+	runner  string // the field of the Config that has the Runner
 
 	over atomic.Bool  // the Runner has returned
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
@@ -234,17 +235,26 @@ func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error
 	return t.log.write(ctx, false, messages...)
 }
 
-// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
-// allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
-// in RunInfo.Result.Usage and do not. The error is [ErrStale] after the turn.
-func (t *Turn) Spend(ctx context.Context, u Usage) error {
+// Spend accounts for one call of the Model of the turn. An error that is [ErrBudget] says that the
+// budget does not allow another. Input, Output and Cost count against budgets; CacheRead and
+// CacheWrite are summed in RunInfo.Result.Usage and do not. If the Cost is zero it is what
+// [Models.Prices] give. The error is [ErrStale] after the turn.
+//
+// What a turn has spent is its Result.Usage, unless the Runner returns one of its own. That counts
+// as one call of Result.Model, and without a Cost has that of its price.
+func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.SpendOn(ctx, "", u) }
+
+// SpendOn is [Turn.Spend] for a call of another model than that of the turn: its price counts, and
+// [Runtime.Usage] tells it apart. The model may be an alias. Empty: the Model of the turn. A Loop
+// names the [ModelResponse.Model]. The errors are those of Spend.
+func (t *Turn) SpendOn(ctx context.Context, model string, u Usage) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
 	if t.over.Load() {
 		return t.stale()
 	}
-	return t.spawn.Spend(ctx, u)
+	return t.spawn.SpendOn(ctx, t.rt.cfg.modelNamed(model), t.priced(model, u))
 }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
@@ -263,6 +273,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 		return nil, err
 	}
 	t.noteAsked(in)
+	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
 	return tellSenders(t.Session.Key, messages), err
@@ -331,15 +342,30 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	return info, inOurWords(err)
 }
 
+// waitRoot implements Requester.
+func (t *Turn) waitRoot(context.Context) (session.Key, error) { return t.Session.Root, nil }
+
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
-// Wait waits for sub-agents within the turn, as [Join] does. The turn holds no slot of the lane
-// meanwhile. The errors are [ErrStale] and those of Join.
+// Wait waits for sub-agents within the turn: it is [Join] from the turn.
 func (t *Turn) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {
-	return join(ctx, t, children, opt)
+	return Join(ctx, t, children, opt)
+}
+
+// Steer gives a sub-agent below this session a message without restarting it, as [Child.Steer]
+// does. The errors are [ErrStale], [ErrNotFound] for a session that is not below this one, and
+// those of Child.Steer.
+func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	return t.rt.orArchived(ctx, key, t.spawn.Steer(ctx, key, spawn.Incoming{Text: text}))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
@@ -459,9 +485,11 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 		return b.refuse(ctx, t, err)
 	}
 	t.noteAsked(st.Inputs)
+	t.entering("Store.Files")
+	st.InStore(true)
+	rt.loadResults(ctx, st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
-	st.InStore(true)
 	log, messages, err := beginRecord(ctx, rt.cfg.Store, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, t, err)
@@ -471,11 +499,13 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
 	t.Messages = tellSenders(t.Session.Key, messages)
 	t.Tools = rt.toolsOf(t)
-	in := rt.promptInput(t, extra)
-	t.entering("Prompts.Input")
-	t.Prompt = agentctx.Assemble(in)
-	t.entering("Runner")
-	res, err := b.callRunner(ctx, t)
+	in, err := rt.promptInput(ctx, t, extra)
+	var res Result
+	if err == nil {
+		t.entering("Prompts.Input")
+		t.Prompt = agentctx.Assemble(in)
+		res, err = b.callRunner(ctx, t)
+	}
 	st.InStore(true)
 	t.end()
 	t.entering("Store.Transcripts")
@@ -510,7 +540,13 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	return b.rt.cfg.Runner.Run(ctx, t)
+	runner, field := b.rt.cfg.runner(t.Session.Key)
+	if runner == nil { // the journal may have sessions of an agent that is not configured any more
+		return Result{}, fmt.Errorf("agent: there is neither Config.Runner nor %s", field)
+	}
+	t.runner = field
+	t.entering(field)
+	return runner.Run(ctx, t)
 }
 
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.
@@ -533,13 +569,16 @@ func (b turnRunner) result(
 func (b turnRunner) outcome(
 	ctx context.Context, t *Turn, res Result, err error,
 ) (spawn.TurnResult, error) {
+	var models []spawn.ModelUsage
 	if res.Usage.IsZero() {
-		res.Usage = t.spawn.Spent()
+		res.Usage, models = t.spawn.Spent(), t.spawn.SpentBy()
+	} else {
+		res.Usage = t.priced(res.Model, res.Usage)
 	}
 	if bad := b.rt.cfg.Limits.boundResult(&res); bad != nil {
 		err = errors.Join(err, bad)
 	}
-	out := spawn.TurnResult{Result: res}
+	out := spawn.TurnResult{Result: res, Models: models}
 	t.spawn.InStore(true)
 	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
 	// soon.
@@ -574,7 +613,7 @@ func (b turnRunner) outcome(
 
 // logFailure logs why a turn failed, unless contain has.
 func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
-	if _, logged := errors.AsType[*CallbackError](err); logged {
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Stack != nil {
 		return
 	}
 	level, what := slog.LevelError, "offshoot: a turn failed"

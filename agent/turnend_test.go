@@ -190,6 +190,9 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Turn.Spend": func(ctx context.Context) error { return tn.Spend(ctx, agent.Usage{Input: 1}) },
+		"Turn.SpendOn": func(ctx context.Context) error {
+			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})
+		},
 		"Turn.Wait": func(ctx context.Context) error {
 			_, err := tn.Wait(ctx, children, agent.JoinOptions{})
 			return err
@@ -199,10 +202,15 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Join": func(ctx context.Context) error {
-			_, err := agent.Join(ctx, children, agent.JoinOptions{StopRest: true})
+			_, err := agent.Join(ctx, tn, children, agent.JoinOptions{StopRest: true})
 			return err
 		},
-		"read": call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
+		"Join from a session": func(ctx context.Context) error {
+			_, err := agent.Join(ctx, u.main(), children, agent.JoinOptions{StopRest: true})
+			return err
+		},
+		"Turn.Steer": func(ctx context.Context) error { return tn.Steer(ctx, c.Key(), "late") },
+		"read":       call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
 		"sessions_yield":  call("sessions_yield", `{}`),
 		"subagents":       call("subagents", `{"action":"list"}`),
 		"subagents info":  call("subagents", `{"action":"info",`+target+`}`),
@@ -224,6 +232,19 @@ func (u *turnUser) acts() map[string]act {
 		"Session.SetRoute": func(ctx context.Context) error {
 			return s.SetRoute(ctx, session.Route{Channel: "late"})
 		},
+		"Session.Spawn": func(ctx context.Context) error {
+			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
+			return err
+		},
+		"Session.History": func(ctx context.Context) error {
+			_, err := s.History(ctx, agent.HistoryQuery{})
+			return err
+		},
+		"Session.Wait": func(ctx context.Context) error {
+			_, err := s.Wait(ctx, children, agent.JoinOptions{})
+			return err
+		},
+		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,

@@ -162,6 +162,40 @@ func (c *checkup) prompts(cfg *Config) {
 	}
 }
 
+// runners adds the mistakes of the Runners, and what no Runner would run.
+func (c *checkup) runners(cfg *Config) {
+	own := c.agentIDs(cfg, "Runners.Agents", slices.Collect(maps.Keys(cfg.Runners.Agents)))
+	for _, id := range own {
+		c.runner(runnerField(id), cfg.Runners.Agents[id], "it is nil")
+	}
+	if cfg.Runner != nil || len(own) == 0 {
+		c.runner("Runner", cfg.Runner,
+			"it is missing; it is the one thing that a Runtime cannot do without")
+		return
+	}
+	if len(cfg.Rules.Agents) == 0 {
+		c.bad("Runner", "it is missing, and no agents are configured in Rules.Agents "+
+			"(agents.list), so that others than those of Runners.Agents may have sessions")
+	}
+	for _, a := range cfg.Rules.Agents {
+		if _, ok := inAnyCase(cfg.Runners.Agents, strings.TrimSpace(a.ID)); !ok {
+			c.bad("Runner", "it is missing, and agent %q has none in Runners.Agents", a.ID)
+		}
+	}
+}
+
+// runner adds the mistakes of one Runner, and what a missing one means.
+func (c *checkup) runner(path string, r Runner, missing string) {
+	if f, isFunc := r.(RunnerFunc); r == nil || isFunc && f == nil {
+		c.bad(path, "%s", missing)
+	}
+	if l, ok := r.(*Loop); ok && (l == nil || l.Model == nil) {
+		c.bad(path, "the Loop has no Model")
+	} else if ok && l.MaxSteps < 0 {
+		c.bad(path+".MaxSteps", "%d is negative", l.MaxSteps)
+	}
+}
+
 // agentIDs checks the keys of a map by agent ids and returns them sorted. The key "" of
 // SubagentSpecs is for agents that have none. Where agents are configured, another id is a mistake.
 // Where none is, any id may be that of a session.
@@ -311,18 +345,10 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 
 // statFile describes a file of a file system of the caller, which may panic or end its goroutine.
 func statFile(path string, fsys fs.StatFS, name string) (info fs.FileInfo, err error) {
-	err = newCallbackError(path, nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if value := recover(); value != nil {
-				err = newCallbackError(path, value)
-			}
-		}()
+	err = protect(path, func() (err error) {
 		info, err = fsys.Stat(name)
-	}()
-	<-done
+		return err
+	})
 	if err == nil && info == nil {
 		err = fs.ErrInvalid
 	}

@@ -41,8 +41,9 @@
 // stands around all of it. Its nonce was drawn after the child had ended, so the child cannot end
 // the event, begin another one or speak as the runtime.
 //
-// The result of the run itself is never changed or cut: Run.Result.Text of the completion
-// holds what the Runner returned, byte for byte.
+// The result of the run itself is never changed: Run.Result.Text of the completion holds what the
+// Runner returned, byte for byte. A model is shown the two ends of a result of more than 20,000
+// characters, with the SHA-256 of the whole between them.
 //
 // # Silence
 //

@@ -48,8 +48,13 @@ type Event struct {
 	// Status comes from the runtime, never from what the child says.
 	Status spawn.Status `json:"status"`
 	Reason string       `json:"reason,omitempty"` // why it did not end well
-	// Result is the visible text to announce, whole; empty if there is none.
+	// Result is the visible text to announce, whole unless Head is set; empty if there is none.
 	Result string `json:"result,omitempty"`
+	// Whole names all bytes of a result that is in a file of the child's transcript.
+	Whole session.File `json:"whole,omitzero"`
+	// Head says that Result is only the beginning of the bytes that Whole names: the completion was
+	// not loaded, see [spawn.Result.Load].
+	Head bool `json:"head,omitempty"`
 	// Silent says that the child chose to report nothing. A requester that waits for it is still
 	// released.
 	Silent bool            `json:"silent,omitempty"`
@@ -102,23 +107,25 @@ func NewEvent(c *spawn.Completion) Event {
 	if !run.Ended.IsZero() {
 		e.Stats.Runtime = run.Elapsed(run.Ended)
 	}
-	e.Result, e.Silent = selectResult(c)
+	e.selectResult(c)
 	return e
 }
 
-// selectResult returns the text to announce, and whether the child chose to say nothing.
-func selectResult(c *spawn.Completion) (result string, silent bool) {
-	text, d := readReply(c.Run.Result.Text)
+// selectResult sets the text to announce, or that the child chose to say nothing.
+func (e *Event) selectResult(c *spawn.Completion) {
+	r := &c.Run.Result
+	text, d := readReply(r.Text)
 	switch {
 	case d == DecisionSpeak:
-		return text, false
+		e.Result, e.Whole, e.Head = text, r.Whole, r.Whole.Size > int64(len(r.Text))
 	case d == DecisionSilent && c.Run.Status == spawn.StatusOK:
-		return "", true
-	case len(c.Run.Result.JSON) > 0:
-		return string(c.Run.Result.JSON), false
+		e.Silent = true
+	case len(r.JSON) > 0 || !r.WholeJSON.IsZero():
+		e.Result, e.Whole = string(r.JSON), r.WholeJSON
+		e.Head = r.WholeJSON.Size > int64(len(r.JSON))
+	default:
+		e.Result, _ = Visible(c.Fallback)
 	}
-	text, _ = Visible(c.Fallback)
-	return text, false
 }
 
 // Outcome returns the status word: "success", "error", "timeout" or "unknown".

@@ -1,7 +1,10 @@
 package announce_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -225,8 +228,53 @@ func TestEventKeepsEveryByteOfALargeResult(t *testing.T) {
 	if c.Run.Result.Text != big {
 		t.Fatal("the result was changed") // require.Equal would print both
 	}
-	require.Equal(t, 10<<20/16, strings.Count(e.ForModel(), "| 0123456789abcde\n"))
+	require.Equal(t, 16_000/16, strings.Count(e.ForModel(), "| 0123456789abcde\n"))
 	require.Len(t, e.ForPerson(), 10<<20-1)
+}
+
+// A model is shown the two ends of a long result, cut at characters, and a line that names the
+// whole. A result of which the rest could not be loaded has the same line.
+func TestLongResultForModel(t *testing.T) {
+	t.Parallel()
+	sum := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return hex.EncodeToString(sum[:])
+	}
+	fits := strings.Repeat("é", 20_000)
+	long := fits + "!"
+	file := session.File{Hash: sum("whole"), Size: 500_000}
+	fileOfLong := session.File{Hash: sum(long), Size: int64(len(long))}
+	name := func(f session.File) string {
+		return fmt.Sprintf("[cut here: the whole result has %d bytes, SHA-256 %s]", f.Size, f.Hash)
+	}
+	ends := func(f session.File) string {
+		return "| " + long[:24_000] + "\n| " + name(f) + "\n| " + long[len(long)-7_999:] + "\n"
+	}
+	for what, c := range map[string]struct {
+		result spawn.Result
+		want   string
+	}{
+		"fits":      {spawn.Result{Text: fits}, "| " + fits + "\n"},
+		"long":      {spawn.Result{Text: long}, ends(fileOfLong)},
+		"long JSON": {spawn.Result{JSON: []byte(long)}, ends(fileOfLong)},
+		"loaded": {
+			spawn.Result{Text: long, Whole: fileOfLong}, ends(fileOfLong),
+		},
+		"the beginning": {
+			spawn.Result{Text: "so far", Whole: file}, "| so far\n| " + name(file) + "\n",
+		},
+		"a JSON that is not there": {spawn.Result{WholeJSON: file}, "| " + name(file) + "\n"},
+		"a long beginning": {
+			spawn.Result{Text: long, Whole: file}, "| " + long[:24_000] + "\n| " + name(file) + "\n",
+		},
+	} {
+		e := announce.NewEvent(testCompletion(func(of *spawn.Completion) { of.Run.Result = c.result }))
+		text := e.ForModel()
+		if !strings.Contains(text, "to you:\n"+c.want+"Stats: ") {
+			t.Errorf("%s: %.200s", what, text)
+		}
+		require.NoError(t, announcetest.CheckFence(text, e.Nonce))
+	}
 }
 
 func TestEventOfNoCompletion(t *testing.T) {

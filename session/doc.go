@@ -80,4 +80,9 @@
 // A storage adapter implements [Journal] and [Transcripts]. Both append after a position that the
 // writer passes, and return [ErrConflict] for a position that is not the end of the log. So a
 // writer that has lost its log to another one cannot do harm.
+//
+// A Journal also finds the log of a tree by the key of a session in it: a batch names the sessions
+// that it brings, see [Batch], and a [RootQuery] asks for one of them.
+//
+// An archived transcript takes no more lines, and is read by a [LineQuery] that asks for that.
 package session

@@ -35,8 +35,13 @@ var (
 	// expected. Nothing was kept.
 	ErrFileChanged = errors.New("session: the bytes of a file are not those expected")
 
-	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.
+	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived, and
+	// by [Transcripts.Read] unless the [LineQuery] asks for archived lines.
 	ErrArchived = errors.New("session: transcript is archived")
+
+	// ErrNotArchived is returned by [Transcripts.Remove] for a transcript that is in use. Nothing
+	// was removed.
+	ErrNotArchived = errors.New("session: transcript is not archived")
 
 	// ErrClosed is returned by every method of a store that has been closed.
 	ErrClosed = errors.New("session: store is closed")
@@ -66,6 +71,20 @@ var (
 		"session: a write has not reached the disk, the directory must be opened again",
 	)
 )
+
+// IsPermanent reports whether an error of a store stays however often the call is repeated. Any
+// other one may pass, such as that of a disk which is full or out of reach.
+func IsPermanent(err error) bool {
+	for _, e := range []error{
+		ErrConflict, ErrArchived, ErrClosed, ErrReadOnly, ErrInvalidKey, ErrNotFound, ErrCorrupt,
+		ErrFormat, ErrInvalidLine, ErrUnsafe, ErrSync, ErrNoFiles, ErrFileChanged,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
 
 // A KeyError says which text cannot be a key or a part of one, at which byte, and why. errors.Is
 // finds [ErrInvalidKey] in it.

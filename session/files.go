@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -102,6 +103,28 @@ type Files interface {
 	// calls of Put have left. A Put that is under way fails, or keeps its bytes as if it had begun
 	// afterwards. A second call changes nothing.
 	Remove(ctx context.Context, ref Ref) error
+}
+
+// ReadFile returns the bytes of a file of a transcript. It is for files that fit into memory. The
+// error is [ErrNoFiles] for nil Files, one that is [ErrCorrupt] if the bytes are not as many as f
+// has, or one of [Files.Open] and its reader.
+func ReadFile(ctx context.Context, files Files, ref Ref, f File) ([]byte, error) {
+	if files == nil {
+		return nil, ErrNoFiles
+	}
+	r, err := files.Open(ctx, ref, f.Hash)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, f.Size+1))
+	if err = errors.Join(err, r.Close()); err == nil && int64(len(data)) != f.Size {
+		reason := fmt.Sprintf("it does not have the %d bytes that its reference says", f.Size)
+		err = &CorruptError{File: f.Hash, Offset: int64(len(data)), Reason: reason}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // A FileReader reads what [Files.Put] is given, and counts and hashes it. It is for implementations

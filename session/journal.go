@@ -110,16 +110,29 @@ type Batch struct {
 	// Journal may delete the replaced entries, and never yields them again. Sequences go on
 	// growing.
 	Reset bool
+
+	// Members are the sessions that the batch brings into the log, beside that of the root: their
+	// keys lead to the log from then on, see [RootQuery]. A key may be named again. The Members of
+	// a Reset are all that the log still has: the Journal may forget those of the batches before.
+	// It may keep the slice, so the caller must not change the slice after the call.
+	Members []Key
 }
+
+// BatchLimit is the size up to which every Journal takes a batch, whatever is in it. The size is
+// that of the JSON of the payloads, the ID and the texts of the Members together, with 16 bytes
+// more for each payload and for each member.
+const BatchLimit = 64 << 20
 
 // ErrInvalidBatch is returned by [Journal.Append] for a batch that the Journal will never accept: a
 // batch that [Batch.Validate] refuses, that has a payload which cannot be encoded, or that is
-// larger than the Journal allows. A Journal says which limit a batch exceeds in an error type of
-// its own, as [github.com/offshoot-sdk/offshoot/session/dirstore.BatchSizeError] does.
+// larger than the Journal allows, which is no less than [BatchLimit]. A Journal says which limit a
+// batch exceeds in an error type of its own, as
+// [github.com/offshoot-sdk/offshoot/session/dirstore.BatchSizeError] does.
 var ErrInvalidBatch = errors.New("session: invalid batch")
 
-// Validate returns an error that wraps [ErrInvalidBatch] if b does not have entries, or if one of
-// its entries does not have a payload. Every Journal calls it at the start of Append.
+// Validate returns an error that wraps [ErrInvalidBatch] if b does not have entries, if one of its
+// entries does not have a payload, or if one of its members is the zero Key. Every Journal calls it
+// at the start of Append.
 func (b Batch) Validate() error {
 	if len(b.Entries) == 0 {
 		return fmt.Errorf("%w %q: no entries", ErrInvalidBatch, b.ID)
@@ -128,6 +141,12 @@ func (b Batch) Validate() error {
 		if b.Entries[i].Payload == nil {
 			return fmt.Errorf("%w %q: entry %d of %d has no payload",
 				ErrInvalidBatch, b.ID, i, len(b.Entries))
+		}
+	}
+	for i := range b.Members {
+		if b.Members[i].IsZero() {
+			return fmt.Errorf("%w %q: member %d of %d is the zero key",
+				ErrInvalidBatch, b.ID, i, len(b.Members))
 		}
 	}
 	return nil
@@ -140,11 +159,17 @@ type Head struct {
 	Due  time.Time // Due of the last batch; zero: the log waits for nothing
 }
 
-// A RootQuery selects logs. The zero RootQuery selects every log.
+// A RootQuery selects logs. The zero RootQuery selects every log. With several fields it selects
+// the logs that each of them selects.
 type RootQuery struct {
 	// DueBefore selects the logs that have a Due before this time. Zero selects every log, those
 	// without a Due included.
 	DueBefore time.Time
+
+	// Member selects the log that has this session as a member: a batch that the log still has
+	// names the key in its [Batch.Members]. Zero selects every log. It is how a sub-agent's key,
+	// which does not tell its tree, leads to that tree after a restart.
+	Member Key
 }
 
 // A Journal keeps one append-only log for each tree of sessions, under the key of the tree's root.
@@ -166,7 +191,9 @@ type RootQuery struct {
 // Package [github.com/offshoot-sdk/offshoot/session/sessiontest] tests an implementation against
 // these rules, one by one.
 type Journal interface {
-	// Append adds the whole batch to the log of root if the last sequence of the log is after.
+	// Append adds the whole batch to the log of root if the last sequence of the log is after. It
+	// takes any batch up to [BatchLimit], and never splits one: a Journal over an engine with
+	// smaller messages keeps the content elsewhere first, and then appends a message that names it.
 	// Otherwise it adds nothing and returns ErrConflict. A log that does not exist ends at zero, so
 	// the first Append to a root passes zero.
 	//
@@ -192,6 +219,12 @@ type Journal interface {
 	// With a DueBefore, the cost must not depend on the number of logs that are not due, even if
 	// there are millions. Roots may then yield some logs that are not due, but it never leaves out
 	// a log that is.
+	//
+	// With a Member, the cost must not depend on the number of logs that do not have it. Roots may
+	// then yield a log that does not have the member, because the batch that names it was not
+	// added, or because a snapshot without it has replaced that batch: the caller reads the log to
+	// find out. Roots never leaves out a log that has the member, from the moment when Append has
+	// returned.
 	//
 	// A log that cannot be read does not hide the others: Roots yields the readable logs first, and
 	// the error last.

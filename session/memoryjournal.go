@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
@@ -23,21 +25,24 @@ type memoryJournal struct {
 	due    due.Index[Key, Seq]
 	shards [shards]struct {
 		sync.RWMutex
-		logs map[Key]*memoryLog
+		logs    map[Key]*memoryLog
+		members map[Key][]*memoryLog // the logs that have a member; almost always one
 	}
 }
 
 // A memoryLog is one log. See [memoryBatch] for the sequences of its entries.
 type memoryLog struct {
-	mu sync.Mutex // taken before the lock of memoryJournal.due
+	mu sync.Mutex // taken before the locks of memoryJournal.due and of the shards
 	due.Item[Key, Seq]
 	batches batchList
+	members []Key // each once
 }
 
 func newMemoryJournal() *memoryJournal {
 	j := &memoryJournal{seed: maphash.MakeSeed()}
 	for i := range j.shards {
 		j.shards[i].logs = make(map[Key]*memoryLog)
+		j.shards[i].members = make(map[Key][]*memoryLog)
 	}
 	return j
 }
@@ -56,9 +61,12 @@ func (j *memoryJournal) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// shardOf returns the number of the part of the table that has a key.
+func (j *memoryJournal) shardOf(k Key) uint64 { return maphash.String(j.seed, k.s) % shards }
+
 // log returns the log of root. If there is none, it makes one if create is set, else returns nil.
 func (j *memoryJournal) log(root Key, create bool) *memoryLog {
-	shard := &j.shards[maphash.String(j.seed, root.s)%shards]
+	shard := &j.shards[j.shardOf(root)]
 	shard.RLock()
 	l := shard.logs[root]
 	shard.RUnlock()
@@ -145,14 +153,59 @@ func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch
 			root, after, l.Last, ErrConflict)
 	}
 	batch := memoryBatch{first: after + 1, id: b.ID, entries: b.Entries}
+	j.addMembers(l, b.Members)
 	if b.Reset {
 		l.batches = nil
+		j.keepMembers(l, b.Members) // only now: no key is lost on the way
 	}
 	l.batches.add(batch)
 	l.Last += Seq(len(b.Entries))
 	l.Due = b.Due
 	j.due.Schedule(&l.Item)
 	return l.Last, nil
+}
+
+// addMembers makes keys lead to l, whose lock the caller holds.
+func (j *memoryJournal) addMembers(l *memoryLog, members []Key) {
+	for _, k := range members {
+		shard := &j.shards[j.shardOf(k)]
+		shard.Lock()
+		if logs := shard.members[k]; !slices.Contains(logs, l) {
+			shard.members[k] = append(slices.Clip(logs), l)
+			l.members = append(l.members, k)
+		}
+		shard.Unlock()
+	}
+}
+
+// keepMembers makes all other keys than these lead to l no more. The caller holds the lock of l.
+func (j *memoryJournal) keepMembers(l *memoryLog, members []Key) {
+	named := make(map[Key]bool, len(members))
+	for _, k := range members {
+		named[k] = true
+	}
+	l.members = slices.DeleteFunc(l.members, func(k Key) bool {
+		if named[k] {
+			return false
+		}
+		shard := &j.shards[j.shardOf(k)]
+		shard.Lock()
+		defer shard.Unlock()
+		logs := slices.Clone(shard.members[k]) // a reader may have the slice
+		logs = slices.DeleteFunc(logs, func(other *memoryLog) bool { return other == l })
+		if shard.members[k] = logs; len(logs) == 0 {
+			delete(shard.members, k)
+		}
+		return true
+	})
+}
+
+// withMember returns the logs that have a member.
+func (j *memoryJournal) withMember(k Key) []*memoryLog {
+	shard := &j.shards[j.shardOf(k)]
+	shard.RLock()
+	defer shard.RUnlock()
+	return shard.members[k]
 }
 
 func (j *memoryJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error] {
@@ -189,6 +242,10 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 			yield(Head{}, fmt.Errorf("session: roots: %w", err))
 			return
 		}
+		if !q.Member.IsZero() {
+			yieldLogs(ctx, j.withMember(q.Member), q, yield)
+			return
+		}
 		if !q.DueBefore.IsZero() {
 			j.due.Due(q.DueBefore, func(h due.Head[Key, Seq]) bool {
 				return yieldHead(ctx, Head(h), yield)
@@ -196,16 +253,32 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 			return
 		}
 		for i := range j.shards {
-			for _, l := range j.inShard(i) {
-				l.mu.Lock()
-				h := Head(l.Head())
-				l.mu.Unlock()
-				if !yieldHead(ctx, h, yield) {
-					return
-				}
+			if !yieldLogs(ctx, j.inShard(i), q, yield) {
+				return
 			}
 		}
 	}
+}
+
+// yieldLogs yields the heads of those of logs whose Due q selects. It reports whether the loop goes
+// on.
+func yieldLogs(
+	ctx context.Context, logs []*memoryLog, q RootQuery, yield func(Head, error) bool,
+) bool {
+	for _, l := range logs {
+		l.mu.Lock()
+		h := Head(l.Head())
+		l.mu.Unlock()
+		if q.selectsDue(h.Due) && !yieldHead(ctx, h, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// selectsDue reports whether the DueBefore of q selects a log.
+func (q RootQuery) selectsDue(due time.Time) bool {
+	return q.DueBefore.IsZero() || !due.IsZero() && due.Before(q.DueBefore)
 }
 
 // yieldHead yields the error of ctx if there is one, else h. It skips a log to which nothing was

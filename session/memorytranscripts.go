@@ -4,17 +4,20 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // maxTombstones is the number of archived transcripts whose names are remembered, the latest ones.
-// Their lines are not kept.
 const maxTombstones = 1 << 14
 
-// memoryTranscripts is a [Transcripts] in memory. Of an archived transcript it keeps the name
-// alone.
+// maxArchivedBytes is how much the lines of archived transcripts may take. The oldest ones go
+// first. Only their names are kept then.
+const maxArchivedBytes = 64 << 20
+
+// memoryTranscripts is a [Transcripts] in memory.
 type memoryTranscripts struct {
 	closed atomic.Bool
 
@@ -22,8 +25,18 @@ type memoryTranscripts struct {
 	// that has been archived.
 	mu       sync.RWMutex
 	live     map[Ref]*memoryTranscript
-	archived map[Ref]string
+	archived map[Ref]*archivedLines
 	buried   []Ref // keys of archived, the oldest first
+	emptied  int   // of them have no lines any more
+	bytes    int   // of the lines of archived
+}
+
+// An archivedLines is an archived transcript.
+type archivedLines struct {
+	name  string
+	lines []Message
+	bytes int  // of the lines, about
+	gone  bool // the lines are not kept any more
 }
 
 // A memoryTranscript is one transcript that is not archived.
@@ -33,7 +46,9 @@ type memoryTranscript struct {
 }
 
 func newMemoryTranscripts() *memoryTranscripts {
-	return &memoryTranscripts{live: make(map[Ref]*memoryTranscript), archived: make(map[Ref]string)}
+	return &memoryTranscripts{
+		live: make(map[Ref]*memoryTranscript), archived: make(map[Ref]*archivedLines),
+	}
 }
 
 // Close makes every later call fail with [ErrClosed].
@@ -78,9 +93,8 @@ func (t *memoryTranscripts) Append(
 	t.mu.RUnlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if name := t.archived[ref]; name != "" {
-		return 0, fmt.Errorf("session: transcript %q of %q: append: %w as %q",
-			ref.SessionID, ref.Key, ErrArchived, name)
+	if a := t.archived[ref]; a != nil {
+		return 0, archivedError(ref, "append", a)
 	}
 	if live = t.live[ref]; live == nil {
 		live = new(memoryTranscript)
@@ -107,25 +121,47 @@ func conflict(ref Ref, after, end Pos) error {
 		ref.SessionID, ref.Key, after, end, ErrConflict)
 }
 
+func archivedError(ref Ref, doing string, a *archivedLines) error {
+	why := ""
+	if a.gone {
+		why = ", and its lines are not kept any more"
+	}
+	return fmt.Errorf("session: transcript %q of %q: %s: %w as %q%s",
+		ref.SessionID, ref.Key, doing, ErrArchived, a.name, why)
+}
+
+// lines returns the lines of a transcript that a query with or without archived ones may read.
+func (t *memoryTranscripts) lines(ref Ref, archived bool) ([]Message, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	live, buried := t.live[ref], t.archived[ref]
+	switch {
+	case live != nil:
+		live.mu.Lock()
+		defer live.mu.Unlock()
+		return live.lines, nil
+	case buried == nil:
+		return nil, nil
+	case !archived || buried.gone:
+		return nil, archivedError(ref, "read", buried)
+	}
+	return buried.lines, nil
+}
+
 func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, q LineQuery) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		err := t.check(ctx, ref)
 		if err == nil {
 			err = q.Validate()
 		}
+		var lines []Message
+		if err == nil {
+			lines, err = t.lines(ref, q.Archived)
+		}
 		if err != nil {
 			yield(Line{}, err)
 			return
 		}
-		t.mu.RLock()
-		live := t.live[ref]
-		t.mu.RUnlock()
-		if live == nil {
-			return
-		}
-		live.mu.Lock()
-		lines := live.lines
-		live.mu.Unlock()
 		first := min(q.After, Pos(len(lines)))
 		if left := len(lines) - int(first); q.Last > 0 && left > q.Last {
 			first += Pos(left - q.Last)
@@ -151,17 +187,69 @@ func (t *memoryTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.live[ref] == nil {
-		return t.archived[ref], nil
+	live := t.live[ref]
+	if live == nil {
+		if a := t.archived[ref]; a != nil {
+			return a.name, nil
+		}
+		return "", nil
 	}
 	delete(t.live, ref)
 	if len(t.buried) == maxTombstones {
-		delete(t.archived, t.buried[0])
-		t.buried = t.buried[1:]
+		t.forget(0)
 	}
-	t.archived[ref] = ArchiveName(ref.SessionID+".jsonl", at)
-	t.buried = append(t.buried, ref)
-	return t.archived[ref], nil
+	a := &archivedLines{name: ArchiveName(ref.SessionID+".jsonl", at), lines: live.lines}
+	for i := range a.lines {
+		a.bytes += lineBytes(&a.lines[i])
+	}
+	t.archived[ref], t.buried = a, append(t.buried, ref)
+	for t.bytes += a.bytes; t.bytes > maxArchivedBytes; t.emptied++ {
+		t.empty(t.archived[t.buried[t.emptied]])
+	}
+	return a.name, nil
+}
+
+// lineBytes returns about how much a message takes of memory.
+func lineBytes(m *Message) int {
+	const fields = 300
+	n := fields + len(m.ID) + len(m.Text) + len(m.Raw)
+	for _, c := range m.ToolCalls {
+		n += fields + len(c.Args)
+	}
+	return n
+}
+
+// empty drops the lines of an archived transcript. The caller holds the lock.
+func (t *memoryTranscripts) empty(a *archivedLines) {
+	t.bytes -= a.bytes
+	*a = archivedLines{name: a.name, gone: true}
+}
+
+// forget drops the archived transcript with an index in buried. The caller holds the lock.
+func (t *memoryTranscripts) forget(at int) {
+	ref := t.buried[at]
+	t.bytes -= t.archived[ref].bytes
+	delete(t.archived, ref)
+	t.buried = slices.Delete(t.buried, at, at+1)
+	if at < t.emptied {
+		t.emptied--
+	}
+}
+
+func (t *memoryTranscripts) Remove(ctx context.Context, ref Ref) error {
+	if err := t.check(ctx, ref); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live[ref] != nil {
+		return fmt.Errorf("session: transcript %q of %q: remove: %w",
+			ref.SessionID, ref.Key, ErrNotArchived)
+	}
+	if at := slices.Index(t.buried, ref); at >= 0 {
+		t.forget(at)
+	}
+	return nil
 }
 
 func (t *memoryTranscripts) Locate(Ref) string { return "" }
@@ -170,5 +258,5 @@ func (t *memoryTranscripts) Locate(Ref) string { return "" }
 func (t *memoryTranscripts) isArchived(ref Ref) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.archived[ref] != ""
+	return t.archived[ref] != nil
 }

@@ -22,7 +22,9 @@ type Store struct {
 //
 // The Journal keeps payloads as they are given. It encodes each of them once, only to refuse what a
 // Store on a disk would refuse. Appends to different logs
-// do not wait for each other. All methods may be called concurrently.
+// do not wait for each other. The Transcripts keep the latest 16,384 archived transcripts, and of
+// their lines the latest 64 MiB: an older one is [ErrArchived] with LineQuery.Archived too.
+// All methods may be called concurrently.
 func NewMemory() *Store {
 	t := newMemoryTranscripts()
 	return &Store{Journal: newMemoryJournal(), Transcripts: t, Files: newMemoryFiles(t.isArchived)}

@@ -21,7 +21,7 @@ type Ref struct {
 // Validate returns an error that wraps [ErrInvalidKey] if r does not name a session, or if its
 // session id cannot be a file name. A session id has 1 to 128 bytes: letters and digits of ASCII,
 // and after the first byte also - _ and a full stop. Every implementation of Transcripts calls
-// Validate at the start of Append, Read and Archive.
+// Validate at the start of Append, Read, Archive and Remove.
 func (r Ref) Validate() error {
 	if !r.Key.IsValid() {
 		return fmt.Errorf("session: transcript %q: key %q: %w", r.SessionID, r.Key, ErrInvalidKey)
@@ -52,10 +52,15 @@ type Line struct {
 	Message Message
 }
 
-// A LineQuery selects lines of a transcript. The zero LineQuery selects every line.
+// A LineQuery selects lines of a transcript. The zero LineQuery selects every line of a transcript
+// that is not archived.
 type LineQuery struct {
 	After Pos // only lines after this position
 	Last  int // of those, at most this many, counted from the end; 0: all; negative: an error
+
+	// Archived selects the lines of a transcript that has been archived, too. Without it such a
+	// transcript is ErrArchived.
+	Archived bool
 }
 
 // Validate returns an error if q.Last is negative.
@@ -100,8 +105,9 @@ type Transcripts interface {
 	Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (Pos, error)
 
 	// Read yields the lines that q selects, the oldest first. For a transcript that does not exist,
-	// or that has been archived, it yields nothing. An error is yielded once, with the zero Line,
-	// and ends the sequence.
+	// it yields nothing. One that has been archived is the error ErrArchived, unless q.Archived is
+	// set: then Read yields its lines, at the positions that they had. An error is yielded once,
+	// with the zero Line, and ends the sequence.
 	Read(ctx context.Context, ref Ref, q LineQuery) iter.Seq2[Line, error]
 
 	// Archive takes the transcript out of use, and keeps it under another name, which ends as
@@ -109,6 +115,12 @@ type Transcripts interface {
 	// that the first call gave, whatever the time at. For a transcript that does not exist Archive
 	// returns "" without an error.
 	Archive(ctx context.Context, ref Ref, at time.Time) (string, error)
+
+	// Remove removes an archived transcript for good: its lines, and its name. From then on it is a
+	// transcript that does not exist. For a transcript that is not archived Remove changes nothing
+	// and returns ErrNotArchived. For one that does not exist it returns nil, so a call whose
+	// outcome is unknown is repeated.
+	Remove(ctx context.Context, ref Ref) error
 
 	// Locate returns the path at which a person finds the transcript, archived or not. It returns
 	// "" where transcripts do not have a path.

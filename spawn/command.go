@@ -72,7 +72,7 @@ func (sh *treeShell) spawn(
 	}
 	call := newSpawnCall()
 	call.cmd = tree.Spawn{
-		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
+		Parent: requester, ID: sh.sup.ids.newID(), Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 	}
@@ -195,9 +195,9 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 //
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
-// [ErrUnconfirmed] if another owner takes the tree, or one that every call that waits can return.
-// With opt.StopRest it may be one of [Supervisor.Stop]. An opt.AtLeast below zero gives an
-// *[InputError].
+// [ErrUnconfirmed] if another owner takes the tree, [ErrUnreadable] if a result that is in a file
+// cannot be loaded, or one that every call that waits can return. With opt.StopRest it may be one
+// of [Supervisor.Stop]. An opt.AtLeast below zero gives an *[InputError].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {

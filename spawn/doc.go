@@ -122,6 +122,7 @@
 //
 // [Supervisor.Runs], [Supervisor.Outbox] and [Supervisor.Events] are for the process that owns a
 // tree. [View] says the same from the journal alone, in any process and beside the owner.
-// [Describe] puts one entry of the journal into words. [Settle] retries or dismisses a blocked
-// delivery of a store that no Supervisor has open.
+// [Supervisor.Usage] and [Supervisor.Sessions] ask all trees, of which they leave those alone that
+// are at rest. [Describe] puts one entry of the journal into words. [Settle] retries or dismisses a
+// blocked delivery of a store that no Supervisor has open.
 package spawn

@@ -37,7 +37,8 @@ var (
 	// command again.
 	ErrNotRecorded = owner.ErrNotRecorded
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
-	// cannot be read now. The cause is wrapped.
+	// cannot be read now, and by calls that wait if a result that is in a file cannot be loaded.
+	// The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
 	// ErrNoConversation is returned where a session would speak to people, or is asked to, that does
 	// not: a sub-agent, whose answers go to its requester.

@@ -75,6 +75,8 @@ type TreeEvent struct {
 	// Sender and Parts are those of a message, in an EventPosted.
 	Sender session.Sender `json:"sender,omitzero"`
 	Parts  []session.Part `json:"parts,omitempty"`
+	// Whole names the whole of a result of which Text is the beginning, as in [Result].
+	Whole session.File `json:"whole,omitzero"`
 	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
 	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
 	// follows.
@@ -152,6 +154,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
+			e.Whole = f.Answer.Whole
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
@@ -159,7 +162,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), usageOf(r.Usage)
 		if r.Answer != nil {
-			e.Text = string(r.Answer.Text)
+			e.Text, e.Whole = string(r.Answer.Text), r.Answer.Whole
 		}
 	default: // the status says all
 	}

@@ -27,6 +27,9 @@ func (s *Supervisor) SetClock(now func() time.Time) { s.now = now }
 // SlotsUsed returns how many slots of the lane are taken, those of top-level sessions too.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
+// Trees returns how many trees have an owner in this process.
+func (s *Supervisor) Trees() int { return len(s.allShells()) }
+
 // NewID returns an id as the Supervisor makes them.
 func (s *Supervisor) NewID() string { return s.ids.newID() }
 
@@ -67,6 +70,23 @@ func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 	if last != c.Last || !bytes.Equal(live, read) {
 		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s",
 			c.root, c.Last, live, last, read)
+	}
+	return c.verifyMembers(ctx, j)
+}
+
+// verifyMembers returns an error if the key of a run does not lead to its tree.
+func (c Checkpoint) verifyMembers(ctx context.Context, j session.Journal) error {
+	for _, key := range c.tree.Sessions() {
+		found := false
+		for head, err := range j.Roots(ctx, session.RootQuery{Member: key}) {
+			if err != nil {
+				return err
+			}
+			found = found || head.Root == c.root
+		}
+		if !found {
+			return fmt.Errorf("spawn: the key of %q does not lead to %q", key, c.root)
+		}
 	}
 	return nil
 }

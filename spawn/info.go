@@ -68,7 +68,10 @@ func reasonOf(r *tree.Run) string {
 }
 
 func resultOf(a *tree.Result) Result {
-	res := Result{Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage)}
+	res := Result{
+		Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage),
+		Whole: a.Whole, WholeJSON: a.WholeJSON,
+	}
 	if a.JSON != "" {
 		res.JSON = json.RawMessage(a.JSON)
 	}

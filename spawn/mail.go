@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -199,24 +198,16 @@ func contained(f func() error) (err error) {
 	return f()
 }
 
-// checkFile returns a *session.PartError unless the store has a file as it was put.
+// checkFile returns a *session.PartError unless the store has a file, and why it cannot be read
+// whole.
 func checkFile(
 	ctx context.Context, files session.Files, ref session.Ref, part int, f session.File,
 ) error {
-	bad := func(reason string) error {
-		return &session.PartError{Index: part, Field: "File", Reason: reason}
-	}
-	r, err := files.Open(ctx, ref, f.Hash)
+	_, err := session.ReadFile(ctx, files, ref, f)
 	if errors.Is(err, session.ErrNotFound) {
-		return bad("the transcript of the session has no such file")
-	}
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(io.Discard, r)
-	if err = errors.Join(err, r.Close()); err == nil && n != f.Size {
-		return bad(fmt.Sprintf("the size %d is not that of the file, which has %s", f.Size,
-			text.Count(n, "byte", "bytes")))
+		return &session.PartError{
+			Index: part, Field: "File", Reason: "the transcript of the session has no such file",
+		}
 	}
 	return err
 }

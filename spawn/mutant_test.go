@@ -81,6 +81,36 @@ var mutants = []mutant{
 		"t.batches > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"1.2 of a long text the tree keeps the beginning", "result.go",
+		"a.Whole, a.Text = f, tree.Text(strings.Clone(text.Cut(string(a.Text), resultHead)))",
+		"a.Whole, a.Text = f, tree.Text(text.Cut(string(a.Text), len(a.Text)))",
+		".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 a text stays in the tree if it cannot be put", "result.go",
+		"\t\tif f, ok := sh.putLong(rt, string(a.Text)); ok {\n",
+		"\t\tif f, _ := sh.putLong(rt, string(a.Text)); true {\n", ".", "TestPutOfALongResultFails",
+	},
+	{
+		"1.2 who waits gets the whole", "wait.go",
+		"sh.loadResult(ctx, &infos[i]); err", "sh.loadResult(ctx, &RunInfo{Key: infos[i].Key}); err",
+		".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 a delivery has the whole", "sender.go",
+		"\tif out.Completion != nil {\n", "\tif false {\n", ".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 the beginning is not delivered in the place of the whole", "sender.go",
+		"\t\t\treturn fmt.Errorf(\"spawn: delivery %q: %w\", out.Key, err)\n", "", ".",
+		"TestLongResultThatCannotBeLoaded",
+	},
+	{
+		"1.2 files are archived with their run", "treeshell.go",
+		"\t\terr = files.Archive(ctx, ref, at)\n", "\t\t_ = files\n", ".",
+		"TestFilesAreArchivedWithTheirRun",
+	},
+	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
@@ -298,7 +328,7 @@ var mutants = []mutant{
 		"Text: tree.Text(o.Result.Text),", "Text: tree.Text(string([]rune(o.Result.Text))),", ".", "TestHistories$",
 	},
 	{
-		"I7 a text survives the journal byte for byte", "internal/tree/text.go",
+		"I7 a text survives the journal byte for byte", "internal/tree/encode.go",
 		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
@@ -354,6 +384,26 @@ var mutants = []mutant{
 		"I12 a panic of the journal is contained", "internal/owner/journal.go",
 		"\tdefer func() { recoverValue(recover(), &err) }()\n\tseq, err := o.cfg.Journal.Append",
 		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
+	},
+	{
+		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
+		"\t\tcase tree.Admitted:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
+	},
+	{
+		"R18 a batch that opens a tree names its runs", "internal/owner/journal.go",
+		"case tree.Opened, tree.Snapshot:", "case tree.Snapshot:", ".", "TestRootOfInOldJournals",
+	},
+	{
+		"R18 a snapshot names the runs of the tree", "internal/owner/journal.go",
+		"case tree.Opened, tree.Snapshot:", "case tree.Opened:", ".", "TestRootOfAfterASnapshot",
+	},
+	{
+		"R18 the tree that the journal names is asked whether it has the run", "query.go",
+		"\treturn found && err == nil, err\n", "\treturn err == nil, err\n", ".", "TestRootOfUnknownSessions",
+	},
+	{
+		"R18 a journal that fails is not one that does not know", "query.go",
+		"\t\tif !yield(session.Key{}, failed) {\n\t\t\treturn\n\t\t}\n", "", ".", "TestRootOfWhileTheJournalFails",
 	},
 	{
 		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",
@@ -659,6 +709,50 @@ var mutants = []mutant{
 		"1.1 the bytes of a part come before the fact that names them", "mail.go",
 		"\t\terr = s.storeParts(ctx, root, cmd)\n", "\t\tdefer func() { _ = s.storeParts(ctx, root, cmd) }()\n",
 		"../agent", "TestPostTakesWhatPeopleSend",
+	},
+	{
+		"Usage a run that is archived leaves what it has used", "internal/tree/apply.go",
+		"\tr.Parent.inheritUsage(r)\n", "", "./internal/tree", "TestScenarios/usage",
+	},
+	{
+		"Usage what is old is kept by days", "internal/tree/image.go",
+		"\tt.coarsen(f.At)\n", "", "./internal/tree", "TestScenarios/usage",
+	},
+	{
+		"Usage a snapshot of an earlier library counts", "internal/tree/image.go",
+		"\tif r.Ledger == nil {", "\tif false {", "./internal/tree", "TestLedgerOfAnEarlierSnapshot",
+	},
+	{
+		"Usage an image shares no row with the tree", "internal/tree/image.go",
+		"\ts.Ledger = s.Ledger.clone()\n", "", "./internal/tree", "TestFoldOfLedgerKeepsImages",
+	},
+	{
+		"Usage of several models is told apart", "internal/tree/ledger.go",
+		"\tif len(a.ByModel) == 0 {\n", "\tif a.ByModel = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
+	},
+	{
+		"Usage of a top-level session has its model", "result.go",
+		"\t\tresolved = t.shell", "\t\t_ = t.shell", ".", "TestUsageIsTheSumOfTheTurns",
+	},
+	{
+		"Usage days begin at midnight of their zone", "usage.go",
+		"x.Middle.In(sum.q.Zone)", "x.Middle", ".", "TestUsageOfDaysInEveryZone",
+	},
+	{
+		"Usage a look at a tree does not keep it in memory", "internal/owner/owner.go",
+		"\tif !onlyPeeks(batch) {\n", "\tif true {\n", ".", "TestLookingAtATreeDoesNotKeepIt",
+	},
+	{
+		"Usage the end of a turn is activity", "internal/tree/apply.go",
+		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
+	},
+	{
+		"Usage the price is that of the model that ran", "../agent/model.go",
+		"t.priced(resp.Model, resp.Usage)", `t.priced("", resp.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
+	},
+	{
+		"Usage a cost that the caller gives stands", "../agent/usage.go",
+		"if u.Cost > 0 || len(t.rt.prices) == 0 {", "if len(t.rt.prices) == 0 {", "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 }
 

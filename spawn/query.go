@@ -61,10 +61,32 @@ func (s *Supervisor) Find(
 	return infos[0], nil
 }
 
+// Transcript returns where the conversation of a session stands and how far it is committed: what
+// lies beyond the position belongs to a turn under way, or to one that was interrupted. The error
+// is [ErrNotFound] if the tree does not have the session, or one that every call that reads can
+// return.
+func (s *Supervisor) Transcript(
+	ctx context.Context, root, key session.Key,
+) (ref session.Ref, end session.Pos, err error) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
+		if r := t.Run(key); r != nil {
+			ref = session.Ref{Key: key, SessionID: r.Spec.SessionID}
+			end = session.Pos(r.Pos)
+		}
+	})
+	if err == nil && ref.SessionID == "" {
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return ref, end, err
+}
+
 // RootOf returns the top-level session of the tree that a session belongs to. A top-level session
-// is its own root. A sub-agent is looked for in the trees that this Supervisor has touched and that
-// have runs. The error is ErrNotFound if none of them has it, ErrShutdown after a shutdown, and why
-// a tree cannot be read if it may be the one: ErrUnreadable, or the cause of ctx.
+// is its own root. Of a sub-agent the journal names the tree, which is opened if it was not touched
+// yet. The error is ErrNotFound if no tree has it, ErrShutdown after a shutdown, and why the
+// journal or the tree cannot be read if it may be the one: ErrUnreadable, or the cause of ctx.
+//
+// A tree that an earlier version wrote, and that was not opened since, names no sub-agents: its
+// own are not found until it is opened, by a call for its top-level session or because it is due.
 func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, error) {
 	if isTree(key) {
 		return key, nil
@@ -101,13 +123,15 @@ func (s *Supervisor) findRoot(
 	ctx context.Context, key session.Key,
 ) (root session.Key, recovers bool, err error) {
 	failed := context.Cause(ctx)
-	for _, sh := range s.allShells() {
+	for root, err := range s.rootsWith(ctx, key) {
 		found := false
-		read := func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil }
-		switch err := sh.owner.Do(ctx, nil, read); {
-		case err == nil && found:
-			return sh.owner.Root(), false, nil
-		case err != nil && !errors.Is(err, owner.ErrRetired):
+		if err == nil {
+			found, err = s.hasRun(ctx, root, key)
+		}
+		if found {
+			return root, false, nil
+		}
+		if err != nil {
 			recovers = recovers || errors.Is(err, ErrUnreadable) && owner.Recovers(err)
 			failed = err
 		}
@@ -122,6 +146,45 @@ func (s *Supervisor) findRoot(
 	}
 	recovers = recovers && ctx.Err() == nil
 	return session.Key{}, recovers, fmt.Errorf("%w: the tree of %q", failed, key)
+}
+
+// rootsWith yields the trees that may have a run: those that the journal names. If the journal
+// fails, it yields the error and then every tree that was touched, because some are in memory.
+func (s *Supervisor) rootsWith(
+	ctx context.Context, key session.Key,
+) iter.Seq2[session.Key, error] {
+	return func(yield func(session.Key, error) bool) {
+		lookup, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // ends with both
+		var failed error
+		for head, err := range s.journal.Roots(lookup, session.RootQuery{Member: key}) {
+			if failed = err; err != nil {
+				break
+			}
+			if isTree(head.Root) && !yield(head.Root, nil) {
+				return
+			}
+		}
+		if failed == nil || ctx.Err() != nil {
+			return
+		}
+		failed = fmt.Errorf("%w: looking for a session: %w", ErrUnreadable, failed)
+		if !yield(session.Key{}, failed) {
+			return
+		}
+		for _, sh := range s.allShells() {
+			if !yield(sh.owner.Root(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// hasRun reports whether a tree has a run.
+func (s *Supervisor) hasRun(ctx context.Context, root, key session.Key) (found bool, err error) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil })
+	return found && err == nil, err
 }
 
 // Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the

@@ -23,6 +23,10 @@ type Runner interface {
 // A TurnResult is what a turn came to. The zero TurnResult is an empty answer.
 type TurnResult struct {
 	Result Result
+	// Models say which models Result.Usage is of, if they are several: [TurnInput.SpentBy] has
+	// them. Result.Usage is then their sum, whatever it says. Nil: all of it is of Result.Model, or
+	// of the model that policy resolved if that is empty, too.
+	Models []ModelUsage
 	// Fallback is announced where Result.Text is blank.
 	Fallback string
 	// Silent asks that nothing be announced. The answer of an earlier turn of the run stays.

@@ -184,6 +184,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		return
 	}
 	done := &turnDone{answer: answerOf(out)}
+	rt.turn.attribute(&done.answer, out.Models)
 	done.TurnDone = tree.TurnDone{
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
@@ -192,7 +193,10 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}
-	sh.owner.Send(rt.turn.gen, &done.TurnDone)
+	defer func() { // also if the store ends the goroutine
+		sh.owner.Send(rt.turn.gen, &done.TurnDone)
+	}()
+	sh.spill(rt, &done.answer)
 }
 
 // perFile is how many bytes a file counts beside its texts.

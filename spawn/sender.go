@@ -294,5 +294,10 @@ func (sh *treeShell) callDeliver(ctx context.Context, out Delivery) (err error) 
 	if sh.sup.cfg.Deliver == nil {
 		return fmt.Errorf("spawn: delivery %q: Config.Deliver is not set", out.Key)
 	}
+	if out.Completion != nil {
+		if err := sh.loadResult(ctx, &out.Completion.Run); err != nil {
+			return fmt.Errorf("spawn: delivery %q: %w", out.Key, err)
+		}
+	}
 	return sh.sup.cfg.Deliver(ctx, out)
 }

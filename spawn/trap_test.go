@@ -488,6 +488,9 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Spend": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Spend(ctx, session.Usage{Input: 1})
 	},
+	"SpendOn": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.SpendOn(ctx, "p/x", session.Usage{Input: 1})
+	},
 	"Within": func(ctx context.Context, tn *spawn.TurnInput) error {
 		ctx, done := tn.Within(ctx)
 		defer done()
@@ -504,7 +507,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Say": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Say(ctx, spawn.Saying{Text: "x"})
 	},
-	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil, "InStore": nil,
+	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method

@@ -122,8 +122,9 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
 
-// archiveTranscript archives a transcript and contains the panics of the store. A store without
-// Transcripts, and a transcript that does not exist, have nothing to archive.
+// archiveTranscript archives a transcript and its files, and contains the panics of the store. A
+// store without Transcripts or Files, and a transcript that does not exist, have nothing to
+// archive. The tree has archiveTranscript called again after an error.
 func (sh *treeShell) archiveTranscript(
 	ctx context.Context, ref session.Ref, at time.Time,
 ) (err error) {
@@ -132,11 +133,14 @@ func (sh *treeShell) archiveTranscript(
 			err = &PanicError{Value: p}
 		}
 	}()
-	transcripts := sh.sup.cfg.Store.Transcripts
-	if transcripts == nil {
-		return nil
+	if transcripts := sh.sup.cfg.Store.Transcripts; transcripts != nil {
+		_, err = transcripts.Archive(ctx, ref, at)
 	}
-	if _, err = transcripts.Archive(ctx, ref, at); errors.Is(err, session.ErrNotFound) {
+	if files := sh.sup.cfg.Store.Files; files != nil &&
+		(err == nil || errors.Is(err, session.ErrNotFound)) {
+		err = files.Archive(ctx, ref, at)
+	}
+	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -84,7 +84,8 @@ type TurnInput struct {
 	reserved tree.Budget   // for the turn so far
 	says     uint32        // without an ID
 	spent    session.Usage
-	onExit   TurnResult // what the turn came to if its goroutine ends before the Runner returns
+	spentBy  []ModelUsage // the parts of spent
+	onExit   TurnResult   // what the turn came to if its goroutine ends before the Runner returns
 	exitErr  error
 }
 
@@ -160,8 +161,12 @@ func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, er
 }
 
 // Steer sends a message from this session to a run below it that is under way. The errors are
-// [ErrStale] and those of [Supervisor.Steer].
+// [ErrStale], ErrNotFound for a session that is not below this one, and those of
+// [Supervisor.Steer].
 func (t *TurnInput) Steer(ctx context.Context, run session.Key, m Incoming) error {
+	if _, err := t.Find(ctx, run); err != nil {
+		return err
+	}
 	cmd := &tree.Steer{
 		From: t.Session.Key, To: run, ID: t.shell.sup.messageID(m), Text: tree.Text(m.Text),
 	}
@@ -278,11 +283,18 @@ func (t *TurnInput) exited() (TurnResult, error) {
 // not a number, count as zero. A turn that was cancelled may still account for what it has used.
 // The error is [ErrStale] after the turn, see [TurnInput.Over].
 func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
+	return t.SpendOn(ctx, "", u)
+}
+
+// SpendOn is [TurnInput.Spend] for a call of a model that it names. An empty model, and one that is
+// not a name, stand for the one that policy resolved. The errors are those of Spend.
+func (t *TurnInput) SpendOn(ctx context.Context, model string, u session.Usage) error {
 	if err := t.Over(); err != nil {
 		return err
 	}
+	u = usageOf(treeUsage(u).Clean())
 	t.mu.Lock()
-	t.spent = t.spent.Add(usageOf(treeUsage(u).Clean()))
+	t.spent, t.spentBy = t.spent.Add(u), addModel(t.spentBy, model, u)
 	spent := treeUsage(t.spent).Charge()
 	enough := spent.Tokens < t.reserved.Tokens && spent.Micros < t.reserved.Micros
 	t.mu.Unlock()
@@ -301,11 +313,19 @@ func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	})
 }
 
-// Spent returns the sum of what Spend has accounted for in this turn.
+// Spent returns the sum of what Spend and SpendOn have accounted for in this turn.
 func (t *TurnInput) Spent() session.Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.spent
+}
+
+// SpentBy returns the parts of Spent by model, in the order in which the models were first named.
+// Of more than 32 models the others are [OtherModels].
+func (t *TurnInput) SpentBy() []ModelUsage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.spentBy)
 }
 
 // Delta shows text to those who watch the tree, as the model produces it. The text is not recorded.

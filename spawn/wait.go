@@ -65,8 +65,25 @@ func (w *waiter) runEnded(k session.Key, s tree.State) {
 	}
 }
 
-// wait waits for runs of the tree and returns how each of them stands then, in the order of keys.
+// wait waits for runs of the tree and returns how each of them stands then, in the order of keys,
+// with whole results. The error is ErrUnreadable if a result cannot be loaded.
 func (sh *treeShell) wait(
+	ctx context.Context, keys []session.Key, opt JoinOptions,
+) ([]RunInfo, error) {
+	infos, err := sh.waitFor(ctx, keys, opt)
+	if err != nil {
+		return infos, err
+	}
+	for i := range infos {
+		if err := sh.loadResult(ctx, &infos[i]); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+	}
+	return infos, nil
+}
+
+// waitFor waits for runs of the tree and returns how each of them stands then.
+func (sh *treeShell) waitFor(
 	ctx context.Context, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
 	w := &waiter{members: make(map[session.Key]bool, len(keys)), ready: make(chan struct{})}
@@ -202,7 +219,7 @@ func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
 	if len(rest) == 0 {
 		return nil
 	}
-	_, err = sh.wait(ctx, rest, JoinOptions{})
+	_, err = sh.waitFor(ctx, rest, JoinOptions{})
 	return err
 }
 

@@ -2,8 +2,11 @@ package agenttest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -141,6 +144,31 @@ func TestBrokenIsNoticed(t *testing.T) {
 				time.Sleep(time.Hour)
 			},
 			want: "a former owner of agent:main:main could append",
+		},
+		{
+			name: "a file that is lost",
+			cfg: agent.Config{
+				Store: storeWith(func(files session.Files) session.Files { return lostFiles{files} }),
+				Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+					return agent.Result{Text: strings.Repeat("long ", 20_000)}, nil
+				}),
+			},
+			f:    func(h *Harness) { h.Post("go") },
+			want: "file c3cde55157f54fd1",
+		},
+		{
+			name: "files of no session",
+			cfg:  agent.Config{Store: session.NewMemory()},
+			f: func(h *Harness) {
+				ref := session.Ref{Key: h.Main().Key(), SessionID: "another"}
+				_, err := h.current().store(h).Files.Put(
+					h.Context(), ref, strings.NewReader("x"), session.File{},
+				)
+				if err != nil {
+					h.t.Error(err)
+				}
+			},
+			want: "there are files of agent:main:main, session another, which does not exist",
 		},
 		{
 			name: "a goroutine that is left",
@@ -511,4 +539,22 @@ func TestTwoProcessesAtOneStore(t *testing.T) {
 	})
 	require.ErrorIs(t, err, errProcessKilled)
 	require.Empty(t, r.failed)
+}
+
+// storeWith returns a store in memory with other files.
+func storeWith(f func(session.Files) session.Files) *session.Store {
+	s := session.NewMemory()
+	s.Files = f(s.Files)
+	return s
+}
+
+// lostFiles forget what was put.
+type lostFiles struct{ session.Files }
+
+func (lostFiles) Put(
+	_ context.Context, _ session.Ref, r io.Reader, _ session.File,
+) (session.File, error) {
+	data, err := io.ReadAll(r)
+	sum := sha256.Sum256(data)
+	return session.File{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data))}, err
 }

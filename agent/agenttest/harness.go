@@ -89,6 +89,7 @@ type Harness struct {
 	entries       map[session.Key][]session.Entry
 	ended         map[session.Key]bool
 	lines         map[session.Ref][]session.Line
+	filed         map[session.Ref]bool // the transcripts for which bytes were put
 	replies       []agent.Delivery
 	deliveries    []agent.Delivery
 	requests      map[string][]agent.ModelRequest
@@ -151,6 +152,7 @@ func runInBubble(
 		owners:        make(map[session.Key]*process),
 		ended:         make(map[session.Key]bool),
 		lines:         make(map[session.Ref][]session.Line),
+		filed:         make(map[session.Ref]bool),
 		entries:       make(map[session.Key][]session.Entry),
 		requests:      make(map[string][]agent.ModelRequest),
 		watched:       make(map[session.Key]bool),
@@ -159,10 +161,12 @@ func runInBubble(
 	if h.store == nil {
 		h.store = session.NewMemory()
 	}
-	if _, loop := cfg.Runner.(*agent.Loop); s != nil && cfg.Runner != nil && !loop {
-		t.Fatalf("agenttest: there is a script and a Runner of type %T that would not play it; leave one of them nil", cfg.Runner)
+	for _, r := range append(slices.Collect(maps.Values(cfg.Runners.Agents)), cfg.Runner) {
+		if _, loop := r.(*agent.Loop); s != nil && r != nil && !loop {
+			t.Fatalf("agenttest: there is a script and a Runner of type %T that would not play it; leave one of them nil", r)
+		}
 	}
-	if s == nil && cfg.Runner == nil {
+	if s == nil && cfg.Runner == nil && len(cfg.Runners.Agents) == 0 {
 		s = Script{}
 		h.script = s
 	}

@@ -2,6 +2,8 @@ package agenttest
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -218,6 +220,41 @@ func (h *Harness) checkJournals() {
 			func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 		if err := spawntest.Audit(yielded(entries)); err != nil {
 			h.t.Errorf("agenttest: the journal of %s: %v", root, err)
+		}
+	}
+}
+
+// checkFiles fails unless each file that a committed line or a fact names is there with its bytes,
+// and every file belongs to a session.
+func (h *Harness) checkFiles() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sessions := h.sessionsOf()
+	want := make(map[session.Ref][]session.File)
+	for ref := range h.filed {
+		want[ref] = nil
+	}
+	for _, s := range sessions {
+		want[s.ref] = nil
+		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
+			if err == nil {
+				want[s.ref] = append(want[s.ref], spawntest.FilesOf(line.Message)...)
+			}
+		}
+	}
+	for _, f := range h.facts {
+		if s := sessions[f.Run]; s != nil {
+			want[s.ref] = append(want[s.ref], f.Files...)
+		}
+	}
+	for ref, files := range want {
+		if s := sessions[ref.Key]; s == nil || s.ref != ref {
+			h.t.Errorf("agenttest: there are files of %s, session %s, which does not exist",
+				ref.Key, ref.SessionID)
+		}
+		err := spawntest.AuditFiles(context.Background(), h.store.Files, ref, files...)
+		if err != nil && !errors.Is(err, session.ErrClosed) {
+			h.t.Errorf("agenttest: %v", err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 type scriptRunner struct {
 	h    *Harness
 	proc *process
+	own  agent.Runner // of the Config, for the agent of the session
 }
 
 // Run implements agent.Runner.
@@ -42,10 +43,10 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 		if err := a.h.noteRequest(a.proc, name, req); err != nil {
 			return res, err
 		}
-		return a.h.cfg.Runner.Run(ctx, t)
+		return a.own.Run(ctx, t)
 	}
 	loop := &agent.Loop{Model: scriptModel{scriptRunner: a, turn: t, name: name, began: new(bool)}}
-	if own, ok := a.h.cfg.Runner.(*agent.Loop); ok {
+	if own, ok := a.own.(*agent.Loop); ok {
 		loop.MaxSteps = own.MaxSteps
 	}
 	return loop.Run(ctx, t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -25,7 +26,13 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 	proc := &process{done: make(chan error, 1), next: make(chan struct{})}
 	cfg := h.cfg
 	cfg.Store = proc.store(h)
-	cfg.Runner = scriptRunner{h, proc}
+	if cfg.Runner != nil || h.script != nil {
+		cfg.Runner = scriptRunner{h, proc, cfg.Runner}
+	}
+	cfg.Runners.Agents = maps.Clone(cfg.Runners.Agents)
+	for id, own := range cfg.Runners.Agents {
+		cfg.Runners.Agents[id] = scriptRunner{h, proc, own}
+	}
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, tool := range cfg.Tools {
 		if tool.Call != nil {

@@ -26,11 +26,11 @@ type storeGate struct {
 
 func (proc *process) store(h *Harness) *session.Store {
 	g := storeGate{h, proc}
-	store := &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+	s := &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
 	if h.store.Files != nil {
-		store.Files = filesGate{g, h.store.Files}
+		s.Files = filesGate{g}
 	}
-	return store
+	return s
 }
 
 type journalGate struct{ storeGate }
@@ -147,21 +147,25 @@ func (g transcriptsGate) Archive(
 	return name, err
 }
 
+// Remove implements session.Transcripts.
+func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
+		return g.h.store.Transcripts.Remove(ctx, ref)
+	})
+}
+
 // Locate implements session.Transcripts.
 func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Transcripts.Locate(ref) }
 
-// filesGate gates what a process writes; the rest is that of the store.
-type filesGate struct {
-	storeGate
-	session.Files
-}
+type filesGate struct{ storeGate }
 
 // Put implements session.Files.
 func (g filesGate) Put(
 	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
 ) (file session.File, err error) {
 	err = g.h.write(g.proc, fmt.Sprintf("file of %s", ref.Key), func() error {
-		file, err = g.Files.Put(ctx, ref, r, want)
+		g.h.noteFiles(ref)
+		file, err = g.h.store.Files.Put(ctx, ref, r, want)
 		return err
 	})
 	return file, err
@@ -174,53 +178,29 @@ func (g filesGate) Open(
 	if g.proc.dead.Load() {
 		return nil, errProcessKilled
 	}
-	return g.Files.Open(ctx, ref, hash)
+	return g.h.store.Files.Open(ctx, ref, hash)
+}
+
+// List implements session.Files.
+func (g filesGate) List(ctx context.Context, ref session.Ref) iter.Seq2[session.File, error] {
+	if g.proc.dead.Load() {
+		return failedRead[session.File]
+	}
+	return g.h.store.Files.List(ctx, ref)
 }
 
 // Archive implements session.Files.
 func (g filesGate) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
 	return g.h.write(g.proc, fmt.Sprintf("archive of the files of %s", ref.Key), func() error {
-		return g.Files.Archive(ctx, ref, at)
+		return g.h.store.Files.Archive(ctx, ref, at)
 	})
 }
 
-// checkFiles fails for a line that names a file that is not in the store: a writer puts the bytes
-// first.
-func (h *Harness) checkFiles() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for ref, lines := range h.lines {
-		for _, line := range lines {
-			files := []session.File{line.Message.Whole}
-			for _, p := range line.Message.Parts {
-				files = append(files, p.File)
-			}
-			for _, f := range files {
-				if f.IsZero() {
-					continue
-				}
-				if err := h.readFile(ref, f); err != nil {
-					h.t.Errorf("agenttest: line %d of %s names a file: %v", line.Pos, ref.Key, err)
-				}
-			}
-		}
-	}
-}
-
-// readFile reads a file to its end.
-func (h *Harness) readFile(ref session.Ref, f session.File) error {
-	if h.store.Files == nil {
-		return session.ErrNoFiles
-	}
-	in, err := h.store.Files.Open(h.Context(), ref, f.Hash)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(io.Discard, in)
-	if err == nil && n != f.Size {
-		err = fmt.Errorf("%w: it has %d bytes, not %d", session.ErrCorrupt, n, f.Size)
-	}
-	return errors.Join(err, in.Close())
+// Remove implements session.Files.
+func (g filesGate) Remove(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("removal of the files of %s", ref.Key), func() error {
+		return g.h.store.Files.Remove(ctx, ref)
+	})
 }
 
 // crashPoint is a write at which the process is killed.
@@ -317,6 +297,13 @@ func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	if line.Pos > endOf(h.lines[ref]) {
 		h.lines[ref] = append(h.lines[ref], line)
 	}
+}
+
+// noteFiles remembers that bytes were put for a transcript.
+func (h *Harness) noteFiles(ref session.Ref) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.filed[ref] = true
 }
 
 func (h *Harness) lastLine(ref session.Ref) session.Pos {

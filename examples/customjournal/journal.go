@@ -4,10 +4,11 @@
 //	Append   lock, load <dir>/<hash of root>.json, compare the last sequence,
 //	         write a new file beside it, sync, rename
 //	Read     load, yield
-//	Roots    load every file
+//	Roots    load every file, and yield those that have the member or are due
 //
-// It is for one process at a time, and for a few trees, since Roots reads all of them. Its test is
-// three lines: package sessiontest has the rules.
+// It is for one process at a time, and for a few trees, since Roots reads all of them. A journal
+// for many trees keeps an index of members and one of due times. The test is three lines: package
+// sessiontest has the rules.
 package filejournal
 
 import (
@@ -20,6 +21,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +40,8 @@ type Journal struct {
 type file struct {
 	Root    string
 	Last    session.Seq
-	Due     time.Time `json:",omitzero"`
+	Due     time.Time     `json:",omitzero"`
+	Members []session.Key `json:",omitempty"`
 	Entries []session.Entry
 }
 
@@ -62,7 +65,12 @@ func (j *Journal) Append(
 		return 0, session.ErrConflict
 	}
 	if b.Reset {
-		f.Entries = nil
+		f.Entries, f.Members = nil, nil
+	}
+	for _, m := range b.Members {
+		if !slices.Contains(f.Members, m) {
+			f.Members = append(f.Members, m)
+		}
 	}
 	for _, e := range b.Entries {
 		text, err := e.Payload.AppendJSON(nil)
@@ -106,21 +114,30 @@ func (j *Journal) Roots(
 			return
 		}
 		for _, name := range names {
-			h, err := head(name)
-			due := q.DueBefore.IsZero() || !h.Due.IsZero() && h.Due.Before(q.DueBefore)
-			if (err != nil || due) && !yield(h, err) || err != nil {
+			f, err := load(name)
+			if err != nil {
+				yield(session.Head{}, err)
+				return
+			}
+			if !f.selectedBy(q) {
+				continue
+			}
+			h, err := f.head(name)
+			if !yield(h, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// head returns what a file says of its tree.
-func head(name string) (session.Head, error) {
-	f, err := load(name)
-	if err != nil {
-		return session.Head{}, err
-	}
+// selectedBy reports whether q selects the tree.
+func (f *file) selectedBy(q session.RootQuery) bool {
+	due := q.DueBefore.IsZero() || !f.Due.IsZero() && f.Due.Before(q.DueBefore)
+	return due && (q.Member.IsZero() || slices.Contains(f.Members, q.Member))
+}
+
+// head returns what the file with this name says of its tree.
+func (f *file) head(name string) (session.Head, error) {
 	root, err := session.ParseRoot(f.Root)
 	if err != nil {
 		return session.Head{}, fmt.Errorf("filejournal: %s: %w", name, err)

@@ -97,7 +97,7 @@ func run(
 	if err != nil {
 		return explain(err, out, errOut)
 	}
-	text, err := inspect(o, now)
+	text, err := inspect(ctx, o, now)
 	fmt.Fprint(out, harmless(text))
 	if err != nil {
 		printErrors(errOut, err)
@@ -226,7 +226,7 @@ func checkGiven(flags *flag.FlagSet) (err error) {
 }
 
 // inspect returns what was asked for. The error beside it names what is broken in the skills.
-func inspect(o options, now time.Time) (string, error) {
+func inspect(ctx context.Context, o options, now time.Time) (string, error) {
 	sources, closeAll, err := openSkills(o.skills)
 	defer closeAll()
 	if err != nil {
@@ -245,11 +245,18 @@ func inspect(o options, now time.Time) (string, error) {
 	}
 	defer root.Close() //nolint:errcheck // nothing was written
 	cfg.Workspace = root.FS()
-	p := assemble(cfg, o.key, o.mode, now)
+	p, err := assemble(ctx, cfg, o.key, o.mode, now)
+	if err != nil {
+		return "", err
+	}
 	broken := brokenSkills(p.Skills)
 	switch {
 	case o.other.IsValid():
-		return difference(p, assemble(cfg, o.other, o.mode, now), o.report), broken
+		other, err := assemble(ctx, cfg, o.other, o.mode, now)
+		if err != nil {
+			return "", err
+		}
+		return difference(p, other, o.report), broken
 	case o.report:
 		return p.Report(), broken
 	default:
@@ -259,14 +266,17 @@ func inspect(o options, now time.Time) (string, error) {
 
 // assemble does what a Runtime does for a turn of the session.
 func assemble(
-	cfg agent.Config, key session.Key, mode agentctx.Mode, now time.Time,
-) agentctx.Prompt {
-	in := cfg.Input(key)
+	ctx context.Context, cfg agent.Config, key session.Key, mode agentctx.Mode, now time.Time,
+) (p agentctx.Prompt, err error) {
+	in, err := cfg.Input(ctx, key)
+	if err != nil {
+		return p, err
+	}
 	in.Now = now
 	if mode != agentctx.ModeAuto {
 		in.Spec.Mode = mode
 	}
-	return agentctx.Assemble(in)
+	return agentctx.Assemble(in), nil
 }
 
 // difference returns what is different in the second prompt, or in its report.

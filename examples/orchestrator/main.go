@@ -78,7 +78,7 @@ func research(ctx context.Context, out io.Writer, survey *agent.Session, topics 
 		children = append(children, c)
 	}
 	enough := agent.JoinOptions{AtLeast: 7, Within: 2 * time.Minute, StopRest: true}
-	outcomes, err := agent.Join(ctx, children, enough)
+	outcomes, err := agent.Join(ctx, survey, children, enough)
 	for _, o := range outcomes {
 		if o.Err != nil {
 			fmt.Fprintf(out, "%s: %v; so far: %q\n", o.Run.Label, o.Run.Status, o.Run.Result.Text)

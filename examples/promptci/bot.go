@@ -3,10 +3,12 @@
 package promptci
 
 import (
+	"context"
 	"io/fs"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Config returns the configuration that the bot runs with. The tests assemble their prompts from it
@@ -29,10 +31,19 @@ func Config(workspace fs.FS) agent.Config {
 				}},
 				Order: []string{agentctx.SectionSafety, "house-rules"},
 			},
+			Describe: describe,
 			SubagentSpecs: map[string]agentctx.Spec{
 				"": agentctx.InstructionsSpec(), "writer": agentctx.PersonaSpec(),
 			},
 		},
 		Models: agent.Models{Model: "acme/large"},
 	}
+}
+
+// describe says what is special about one session.
+func describe(_ context.Context, l session.Lineage, in *agentctx.Input) error {
+	if l.Key.Kind() == session.KindGroup {
+		in.Conversation = "The staff of the shop talk here. Answer only what is asked of you."
+	}
+	return nil
 }

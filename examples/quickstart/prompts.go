@@ -13,9 +13,15 @@ import (
 
 // prompts shows what a child does not see: the files of the workspace in the main prompt beside
 // those in a sub-agent's, or with -all every section of the two.
-func (s *story) prompts(context.Context, options) error {
-	whole := s.expected(chatKey)
-	part := s.expected(session.Must(chatKey.Child(placesAgent, session.NewID())))
+func (s *story) prompts(ctx context.Context, _ options) error {
+	whole, err := s.expected(ctx, chatKey)
+	if err != nil {
+		return err
+	}
+	part, err := s.expected(ctx, session.Must(chatKey.Child(placesAgent, session.NewID())))
+	if err != nil {
+		return err
+	}
 	if s.all {
 		s.paper.title("1", "What each of them is told: the prompts, section by section")
 		s.paper.table(sectionTable(whole, part))
@@ -67,10 +73,10 @@ func sectionTable(whole, part agentctx.Prompt) *table {
 }
 
 // expected returns the prompt that the Config gives a session, before it has had a turn.
-func (s *story) expected(key session.Key) agentctx.Prompt {
-	in := s.process.cfg.Input(key)
+func (s *story) expected(ctx context.Context, key session.Key) (agentctx.Prompt, error) {
+	in, err := s.process.cfg.Input(ctx, key)
 	in.Now = time.Now()
-	return agentctx.Assemble(in)
+	return agentctx.Assemble(in), err
 }
 
 // sectionsOf returns the ids of the sections of two prompts, in the order of a prompt.
@@ -135,11 +141,12 @@ func remark(inMain, inChild bool) span {
 }
 
 // checkPrompts compares the prompts of the real turns with those of the table.
-func (s *story) checkPrompts() {
+func (s *story) checkPrompts(ctx context.Context) {
 	same, first := 0, ""
 	prompts := s.process.witness.firstPrompts()
 	for key, got := range prompts {
-		if want := s.expected(key); got.StablePrefix() == want.StablePrefix() {
+		want, err := s.expected(ctx, key)
+		if err == nil && got.StablePrefix() == want.StablePrefix() {
 			same++
 		} else if first == "" {
 			first = key.String()

@@ -131,7 +131,7 @@ func (s *story) request(ctx context.Context, o options) error {
 		return err
 	}
 	if s.all {
-		s.checkPrompts()
+		s.checkPrompts(ctx)
 	}
 	return nil
 }

@@ -216,3 +216,72 @@ var ErrStop = errors.New("wal: the replay was stopped")
 
 // isNotExist reports whether err says that a file does not exist.
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// Frames reads single frames of a file that [WriteFile] made, in which the payloads of all frames
+// have one size, except that the last one may be shorter. So a frame is found by its number. Its
+// methods may be called concurrently.
+type Frames struct {
+	file *file
+	size uint32 // of a payload, in bytes
+	last uint32 // of the last payload
+	n    int
+}
+
+// OpenFrames opens a file of payloads of a size. It reads the header alone: that a frame is intact
+// is known when it is read. The error is a [CorruptError] if the file cannot have such frames.
+func OpenFrames(fsys disk.FS, name string, size int) (*Frames, error) {
+	f, err := fsys.OpenFile(name, os.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
+	}
+	x := &Frames{file: &file{f: f, name: name}, size: uint32(size)}
+	if err := x.measure(); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// measure reads the header, and finds out how many frames there are. The seal is the last one and
+// has no payload.
+func (x *Frames) measure() error {
+	length, err := x.file.f.Size()
+	if err != nil {
+		return fmt.Errorf("wal: %w", err)
+	}
+	head := make([]byte, min(length, headLen))
+	if n, err := x.file.f.ReadAt(head, 0); n < len(head) {
+		return fileError("read", x.file.name, err)
+	}
+	if x.file.id, err = fileHead(x.file.name, head); err != nil {
+		return err
+	}
+	frame := Span{Len: x.size}.Size()
+	body := length - headLen - frameLen
+	full, rest := body/frame, body%frame
+	if body < 0 || rest > 0 && rest <= frameLen {
+		return &CorruptError{File: x.file.name, Offset: length, Reason: "the file is not complete"}
+	}
+	x.n, x.last = int(full), x.size
+	if rest > 0 {
+		x.n, x.last = x.n+1, uint32(rest-frameLen)
+	}
+	return nil
+}
+
+// Len returns the number of frames.
+func (x *Frames) Len() int { return x.n }
+
+// Read returns the payload of frame i, from 0. The error is a [CorruptError] if any bit of it has
+// changed.
+func (x *Frames) Read(i int) ([]byte, error) {
+	s := Span{Off: headLen + int64(i)*Span{Len: x.size}.Size(), Len: x.size}
+	if i == x.n-1 {
+		s.Len = x.last
+	}
+	_, payload, err := x.file.read(s)
+	return payload, err
+}
+
+// Close closes the file.
+func (x *Frames) Close() error { return x.file.f.Close() }

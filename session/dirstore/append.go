@@ -47,6 +47,7 @@ func (j *journal) append(
 	}
 	stored := storedBatch{
 		root: root, after: after, due: b.Due, reset: b.Reset, n: len(b.Entries),
+		members: membersIn(payload, b.Members),
 	}
 	records := make([]wal.Record, 0, 1+len(idle.frames))
 	if b.Reset {
@@ -148,12 +149,12 @@ func (j *journal) endAppend(l *treeLog, at []wal.Span, idle idleTree, b storedBa
 	}
 	j.live -= l.liveBytes()
 	for i := range idle.batches {
-		l.add(at[i], idle.batches[i])
+		j.addBatch(l, at[i], &idle.batches[i])
 	}
 	if len(idle.batches) > 0 {
 		l.restored = l.bytes
 	}
-	l.add(at[len(idle.batches)], b)
+	j.addBatch(l, at[len(idle.batches)], &b)
 	l.idleOnly = false
 	j.live += l.liveBytes()
 	j.due.Schedule(&l.Item)

@@ -3,6 +3,7 @@ package dirstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -136,6 +137,84 @@ func freeArchiveName(fsys disk.FS, path string, at time.Time) (string, error) {
 			return "", err
 		}
 	}
+}
+
+// archivedFile opens an archived transcript for reading, or returns nil if there is none. Unless
+// wanted is set, it returns an error for one that there is.
+func (t *transcripts) archivedFile(
+	ctx context.Context, ref session.Ref, wanted bool,
+) (*transcriptFile, error) {
+	name, err := t.findArchived(ref, false)
+	switch {
+	case err != nil || name == "":
+		return nil, err
+	case !wanted:
+		return nil, archivedError(name)
+	}
+	_, dir := t.agentOf(ref)
+	f, ok, err := openTranscript(t.fs, filepath.Join(dir, name), ref, os.O_RDONLY)
+	if err != nil || !ok { // removed just now
+		return nil, err
+	}
+	f.f = duringFile{f.f, ctx}
+	if f.end, _, err = f.findEnd(); errors.Is(err, session.ErrCorrupt) {
+		f.corrupt, err = err, nil
+	}
+	if err != nil {
+		_ = f.f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func archivedError(name string) error { return fmt.Errorf("%w as %q", session.ErrArchived, name) }
+
+// Remove implements [session.Transcripts]. It also removes what was cut off or put aside of the
+// transcript, and the file itself last.
+func (t *transcripts) Remove(ctx context.Context, ref session.Ref) error {
+	if err := ref.Validate(); err != nil {
+		return err
+	}
+	err := t.write(ctx, ref, func(x *transcriptState) error {
+		if x.path != "" {
+			return session.ErrNotArchived
+		}
+		_, dir := t.agentOf(ref)
+		name, err := t.findArchived(ref, false)
+		if err == nil && name != "" {
+			err = t.removeArchived(dir, name)
+		}
+		if err != nil || !fileExists(t.fs, dir) {
+			return err
+		}
+		return t.fs.SyncDir(dir) // also if the Remove before has died before it did this
+	})
+	if err != nil {
+		return t.wrapError(ref, "remove", err)
+	}
+	return nil
+}
+
+// removeArchived removes an archived file and the .torn files of it. Those of its name before the
+// archive are left alone if another transcript has that name now.
+func (t *transcripts) removeArchived(dir, name string) error {
+	base := name[:strings.LastIndex(name, archiveMark)] + transcriptSuffix
+	free := !fileExists(t.fs, filepath.Join(dir, base))
+	entries, err := t.fs.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		mine := strings.HasPrefix(e.Name(), name+tornMark) ||
+			free && strings.HasPrefix(e.Name(), base+tornMark)
+		if !mine || !isTorn(e.Name()) {
+			continue
+		}
+		if err := t.fs.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return t.fs.Remove(filepath.Join(dir, name))
 }
 
 // repairFile cuts off what a crash has left beyond the end of the file. No later call would do it

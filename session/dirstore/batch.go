@@ -12,9 +12,11 @@ import (
 
 // The kinds of frames in a log of trees. The payload of the first two is a batch:
 //
-//	flags | length root | after | [seconds nanoseconds] | length id | entries | (length JSON)...
+//	flags | length root | after | [seconds nanoseconds] | [members (id)...] | length id
+//	      | entries | (length JSON)...
 //
-// The flags take one byte, the length of each JSON four, and all other numbers are varints.
+// The flags take one byte, the length of each JSON four, an id of a member sixteen, and all other
+// numbers are varints.
 const (
 	// frameBatch is a batch that follows the last one of its tree.
 	frameBatch wal.Kind = wal.FirstKind + iota
@@ -23,13 +25,16 @@ const (
 	frameFirst
 	// frameIdleHead begins an idle log. It has the last sequence and the root of the tree.
 	frameIdleHead
+	// frameMembers has entries of the index of members.
+	frameMembers
 )
 
 const (
 	flagReset = 1 << iota
 	flagDue
+	flagMembers
 
-	knownFlags = flagReset | flagDue
+	knownFlags = flagReset | flagDue | flagMembers
 )
 
 // A storedBatch is a batch as the log has it. Its entries are not parsed.
@@ -39,6 +44,7 @@ type storedBatch struct {
 	id      session.BatchID
 	due     time.Time
 	reset   bool
+	members memberList
 	n       int    // number of entries
 	entries []byte // encoded
 }
@@ -69,12 +75,18 @@ func appendBatch(
 	if !batch.Due.IsZero() {
 		flags |= flagDue
 	}
+	if len(batch.Members) > 0 {
+		flags |= flagMembers
+	}
 	b = append(b, flags)
 	b = appendText(b, root.String())
 	b = binary.AppendUvarint(b, uint64(after))
 	if flags&flagDue != 0 {
 		b = binary.AppendVarint(b, batch.Due.Unix())
 		b = binary.AppendUvarint(b, uint64(batch.Due.Nanosecond()))
+	}
+	if flags&flagMembers != 0 {
+		b = appendMembers(b, batch.Members)
 	}
 	b = appendText(b, string(batch.ID))
 	b = binary.AppendUvarint(b, uint64(len(batch.Entries)))
@@ -124,6 +136,9 @@ func parseBatch(b []byte, root func(string) (session.Key, error)) (s storedBatch
 	if s.reset = flags&flagReset != 0; flags&flagDue != 0 {
 		seconds := r.varint()
 		s.due = time.Unix(seconds, int64(r.uvarint())).UTC()
+	}
+	if flags&flagMembers != 0 {
+		s.members = r.members()
 	}
 	s.id = session.BatchID(r.text())
 	s.n = int(min(r.uvarint(), uint64(len(b))))
@@ -185,8 +200,15 @@ func (r *batchDecoder) skip(n int) int {
 	return 1
 }
 
-func (r *batchDecoder) text() []byte {
+func (r *batchDecoder) text() []byte { return r.bytes(r.uvarint()) }
+
+func (r *batchDecoder) members() memberList {
 	n := r.uvarint()
+	return r.bytes(min(n, uint64(len(r.b))+1) * uint64(len(keyID{})))
+}
+
+// bytes takes n bytes.
+func (r *batchDecoder) bytes(n uint64) []byte {
 	if r.failed || n > uint64(len(r.b)) {
 		r.failed = true
 		return nil

@@ -23,7 +23,8 @@ func belowRef(agent, id string) session.Ref {
 }
 
 // deepStore makes a directory with every kind of file on every level: two agents with a transcript
-// and a kept file each, idle logs, and a tree that is due. It returns the paths below the directory.
+// and a kept file each, idle logs, and a tree that is due. It returns the paths below the
+// directory.
 func deepStore(t *testing.T) (dir string, paths []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
@@ -50,6 +51,22 @@ func deepStore(t *testing.T) (dir string, paths []string) {
 	return dir, paths
 }
 
+// findMembers looks for the tree of each member of a deepStore, and returns the first error.
+func findMembers(t *testing.T, s *session.Store) error {
+	for _, text := range []string{"x", "due"} {
+		q := session.RootQuery{Member: memberKey(text)}
+		found := 0
+		for _, err := range s.Journal.Roots(t.Context(), q) {
+			if err != nil {
+				return err
+			}
+			found++
+		}
+		require.Positive(t, found)
+	}
+	return nil
+}
+
 // deepUses are what uses everything in such a directory, each for itself. They return the first
 // error.
 var deepUses = map[string]func(t *testing.T, s *session.Store) error{
@@ -72,7 +89,7 @@ var deepUses = map[string]func(t *testing.T, s *session.Store) error{
 				return err
 			}
 		}
-		return nil
+		return findMembers(t, s)
 	},
 	"lists and writes": func(t *testing.T, s *session.Store) error {
 		for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
@@ -95,6 +112,9 @@ var deepUses = map[string]func(t *testing.T, s *session.Store) error{
 			if err != nil {
 				return err
 			}
+		}
+		if err := findMembers(t, s); err != nil {
+			return err
 		}
 		return dirstore.Compact(s)
 	},

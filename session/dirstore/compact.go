@@ -120,7 +120,7 @@ func moveSpans(frames, copied []batchSpan, from, delta int64) []batchSpan {
 }
 
 // moveIdleTrees writes the trees that are never due to the idle logs, and removes them from the
-// index once they are durable there. The log keeps their frames until it is rewritten. Until then
+// index once they are durable there. Their members are in the index on the disk before. The log keeps their frames until it is rewritten. Until then
 // these frames are right too: replay finds the same batches in them.
 func (j *journal) moveIdleTrees() error {
 	view, err := j.log.View()
@@ -131,6 +131,9 @@ func (j *journal) moveIdleTrees() error {
 	trees := j.snapshot(func(l *treeLog) bool {
 		return !l.idleOnly && l.busy == nil && l.Due.IsZero() && l.Root.IsValid()
 	})
+	if err := j.idle.members.add(j.entriesOf(trees)); err != nil {
+		return err
+	}
 	var errs []error
 	for l, frames := range trees {
 		if j.closed.Load() {
@@ -151,6 +154,7 @@ func (j *journal) moveIdleTrees() error {
 			continue // an append has made the idle log out of date, or is about to
 		}
 		j.due.Remove(&l.Item)
+		j.dropMembers(l)
 		j.live -= l.liveBytes()
 		delete(j.logs, l.Root)
 	}

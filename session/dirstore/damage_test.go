@@ -37,13 +37,15 @@ func newDamageable(t *testing.T) (*disktest.Disk, map[string]string) {
 	names := map[string]string{"transcript": "/sessions/main/x.jsonl", "mark": "/journal/closed.wal"}
 	for name := range diskFiles(t, d, "/journal") {
 		switch {
-		case strings.HasPrefix(path.Base(name), "0"):
+		case strings.HasPrefix(name, "/journal/0"):
 			names["log"] = name
+		case path.Base(path.Dir(name)) == "members":
+			names["members"] = name
 		case path.Dir(name) != "/journal":
 			names["idle"] = name
 		}
 	}
-	require.Len(t, names, 4)
+	require.Len(t, names, 5)
 	return d, names
 }
 
@@ -79,6 +81,9 @@ func TestRepairSaysWhatIsLost(t *testing.T) {
 		"a batch of an idle log": {file: "idle", damage: flip("fact"), kept: []int{3, 0, 3}},
 		"half of an idle log":    {file: "idle", damage: half, kept: []int{3, 1, 3}},
 		"all of an idle log":     {file: "idle", damage: empty, kept: []int{3, 0, 3}, unknown: true},
+		"an entry of the index":  {file: "members", damage: flip("\x00\x00"), kept: []int{3, 3, 3}},
+		"half of the index":      {file: "members", damage: half, kept: []int{3, 3, 3}},
+		"all of the index":       {file: "members", damage: empty, kept: []int{3, 3, 3}},
 		"a first line": {
 			file: "transcript", damage: flip("version"), kept: []int{3, 3, 3},
 			want: dirstore.RepairedFile{Transcript: true},
@@ -127,6 +132,14 @@ func TestRepairSaysWhatIsLost(t *testing.T) {
 			log, err := readLog(t.Context(), s.Journal, treeKey(i))
 			require.NoError(t, err, name)
 			kept = append(kept, len(log.texts))
+			if log.texts != nil {
+				member := memberKey(strings.Repeat("fact", 20))
+				want := session.Head{Root: treeKey(i), Last: log.last()}
+				if i == 0 {
+					want.Due = testTime
+				}
+				wantMember(t, s, member, want, name)
+			}
 		}
 		require.Equal(t, test.kept, append(kept, len(lineTexts(t, s, testRef("x")))), name)
 		told := make(map[session.Key]int)

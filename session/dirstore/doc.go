@@ -35,14 +35,15 @@
 // before it uses a directory or a file. What cannot be mended is refused with an *[UnsafeError]
 // that names the path: a directory or file of another user, and a directory with wider permissions
 // that holds more than a Store. No symbolic link below the path of the directory is followed. The
-// lock, the log, each transcript and each kept file must be a regular file with one name. What is not used stays as
-// it is, such as an archived transcript. [View] and [Verify] change no permissions.
+// lock, the log, each transcript and each kept file must be a regular file, and what is written to
+// must have one name. What is not used stays as it is, such as an archived transcript. [View] and
+// [Verify] change no permissions.
 //
 // What is stored is not masked and not encrypted. The journal, the transcripts and the kept files
-// have every message, tool argument, tool result and task as it was, with the passwords and tokens in it. A
-// model needs them as they were. Package announce masks credentials in what people are shown, as
-// far as its function Redact is called for it. That changes nothing here, so a backup of the
-// directory is as secret as the directory. A secret that must not be stored is not put into a
+// have every message, tool argument, tool result and task as it was, with the passwords and tokens
+// in it. A model needs them as they were. Package announce masks credentials in what people are
+// shown, as far as its function Redact is called for it. That changes nothing here, so a backup of
+// the directory is as secret as the directory. A secret that must not be stored is not put into a
 // message, a task or the result of a tool.
 //
 // # What is promised
@@ -119,6 +120,7 @@
 // read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
-// crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go puts damaged lines aside. verify.go reads everything, salvage.go what is intact of
-// a damaged journal, missing.go what a missing log means, and repair.go repairs a directory.
+// crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
+// puts damaged lines aside. verify.go reads everything, salvage.go what is intact of a damaged
+// journal, missing.go what a missing log means, and repair.go repairs a directory.
 package dirstore

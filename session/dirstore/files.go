@@ -124,8 +124,24 @@ func (f *files) Open(ctx context.Context, ref session.Ref, hash string) (io.Read
 	if err := (session.File{Hash: hash}).Validate(); err != nil {
 		return nil, err
 	}
-	var found *storedFile
-	err := f.hold(ctx, ref, func(*transcriptState) error {
+	found, err := f.find(ctx, ref, hash)
+	if f.t.readOnly && found == nil && err == nil { // the owner may just have archived them
+		found, err = f.find(ctx, ref, hash)
+	}
+	if err == nil && found == nil {
+		err = fmt.Errorf("%w: %s", session.ErrNotFound, hash)
+	}
+	if err != nil {
+		return nil, f.wrapError(ref, "open", err)
+	}
+	return found, nil
+}
+
+// find opens a file for reading. It returns nil if there is none.
+func (f *files) find(
+	ctx context.Context, ref session.Ref, hash string,
+) (found *storedFile, err error) {
+	err = f.hold(ctx, ref, func(*transcriptState) error {
 		dirs, err := f.dirs(ref)
 		for _, dir := range dirs {
 			if found == nil && err == nil {
@@ -134,13 +150,7 @@ func (f *files) Open(ctx context.Context, ref session.Ref, hash string) (io.Read
 		}
 		return err
 	})
-	if err == nil && found == nil {
-		err = fmt.Errorf("%w: %s", session.ErrNotFound, hash)
-	}
-	if err != nil {
-		return nil, f.wrapError(ref, "open", err)
-	}
-	return found, nil
+	return found, err
 }
 
 // List implements [session.Files].

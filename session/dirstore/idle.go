@@ -3,7 +3,6 @@ package dirstore
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 // the same however many there are.
 //
 //	<dir>/idle/3f/3f9a....wal     frameIdleHead, then the batches
+//	<dir>/members/00000007.idx    which sessions are members of which of them
 //
 // If the write-ahead log has batches of a tree, these are newer than the file of the tree. A file
 // is replaced when its tree becomes idle again. It is never removed.
@@ -30,6 +30,7 @@ type idleLogs struct {
 	dir      string
 	unsynced map[string]bool // directories with names that are not durable; for moveIdleTrees alone
 	made     map[string]bool // directories that exist; for moveIdleTrees alone
+	members  memberIndex
 }
 
 const idleSuffix = ".wal"
@@ -38,19 +39,23 @@ func newIdleLogs(fsys disk.FS, dir string) idleLogs {
 	return idleLogs{
 		fs: fsys, dir: filepath.Join(dir, "idle"),
 		unsynced: make(map[string]bool), made: make(map[string]bool),
+		members: newMemberIndex(fsys, dir),
 	}
 }
 
 // during returns the idle logs whose files can be read until ctx is done. They are good for reading
 // alone.
 func (x *idleLogs) during(ctx context.Context) *idleLogs {
-	return &idleLogs{fs: duringFS{x.fs, ctx}, dir: x.dir}
+	fsys := duringFS{x.fs, ctx}
+	return &idleLogs{fs: fsys, dir: x.dir, members: memberIndex{fsys, x.members.dir}}
 }
 
 // path returns the path of the idle log of root.
-func (x *idleLogs) path(root session.Key) string {
-	sum := sha256.Sum256([]byte(root.String()))
-	name := hex.EncodeToString(sum[:16])
+func (x *idleLogs) path(root session.Key) string { return x.pathOf(idOf(root)) }
+
+// pathOf returns the path of the idle log of a root with this id.
+func (x *idleLogs) pathOf(root keyID) string {
+	name := hex.EncodeToString(root[:])
 	return filepath.Join(x.dir, name[:2], name+idleSuffix)
 }
 
@@ -265,6 +270,15 @@ func (x *idleLogs) head(name string) (h session.Head, err error) {
 		err = &session.CorruptError{File: name, Reason: "the log is empty"}
 	}
 	return h, err
+}
+
+// lookUpHead returns the head of the idle log of a root with this id. ok is false if there is none.
+func (x *idleLogs) lookUpHead(root keyID) (h session.Head, ok bool, err error) {
+	ok, err = disk.LookUp(x.fs, x.parentDir(), func() (err error) {
+		h, err = x.head(x.pathOf(root))
+		return err
+	})
+	return h, ok, err
 }
 
 // parseHead parses the first frame of the file name. It returns an error if the name is not that of

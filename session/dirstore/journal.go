@@ -33,6 +33,7 @@ type journal struct {
 
 	mu           sync.Mutex // taken before the mutexes of the log and of due
 	logs         map[session.Key]*treeLog
+	members      map[keyID][]*treeLog   // the trees that have a member; almost always one
 	parsedRoots  map[string]session.Key // by their text, while the log is replayed; nil afterwards
 	live         int64                  // bytes of the log that the next compaction keeps
 	slack        int64                  // bytes that the log may grow beyond twice live
@@ -48,6 +49,7 @@ const defaultSlack = 1 << 20
 type treeLog struct {
 	due.Item[session.Key, session.Seq]
 	frames   []batchSpan   // only appended to or replaced, so a reader may keep the slice
+	members  []keyID       // each once
 	bytes    int64         // of the frames in the log
 	restored int64         // of these, bytes that were copied back from the idle logs
 	busy     chan struct{} // closed when the append under way ends; nil if there is none
@@ -78,6 +80,7 @@ func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 	return &journal{
 		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release,
 		logs:        make(map[session.Key]*treeLog),
+		members:     make(map[keyID][]*treeLog),
 		parsedRoots: make(map[string]session.Key), slack: defaultSlack,
 	}
 }
@@ -100,7 +103,8 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 // viewJournal returns a read-only journal as it is now.
 func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	j := newJournal(fsys, dir, nil)
-	view, _, err := wal.OpenView(fsys, dir, func() { clear(j.logs) }, j.replay)
+	restart := func() { clear(j.logs); clear(j.members) }
+	view, _, err := wal.OpenView(fsys, dir, restart, j.replay)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = missingLog(fsys, filepath.Dir(dir), err)
 	}
@@ -146,11 +150,12 @@ func (j *journal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 			return err
 		}
 		l.Last, l.frames, l.bytes = b.after, nil, 0
+		j.dropMembers(l)
 	}
 	if l.Last != b.after {
 		return fmt.Errorf("a batch of %q after entry %d follows entry %d", b.root, b.after, l.Last)
 	}
-	l.add(at, b)
+	j.addBatch(l, at, &b)
 	j.live += l.liveBytes()
 	return nil
 }
@@ -159,8 +164,9 @@ func (j *journal) newLog(root session.Key) *treeLog {
 	return &treeLog{Item: due.Item[session.Key, session.Seq]{Root: root, Lock: &j.mu}}
 }
 
-// add adds a batch to the end of l.
-func (l *treeLog) add(at wal.Span, b storedBatch) {
+// addBatch adds a batch to the end of l. The caller holds mu, unless it replays the log.
+func (j *journal) addBatch(l *treeLog, at wal.Span, b *storedBatch) {
+	j.addMembers(l, b)
 	if b.reset {
 		l.frames, l.bytes, l.restored = nil, 0, 0
 	}

@@ -2,6 +2,7 @@ package dirstore_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,10 +29,18 @@ import (
 // batchOf returns a batch with one entry for each text.
 func batchOf(due time.Time, reset bool, texts ...string) session.Batch {
 	b := session.Batch{ID: session.BatchID("id " + texts[0]), Due: due, Reset: reset}
+	b.Members = []session.Key{memberKey(texts[0])}
 	for _, text := range texts {
 		b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(fmt.Sprintf("%q", text))})
 	}
 	return b
+}
+
+// memberKey returns the key of the sub-agent that batchOf names for a text.
+func memberKey(text string) session.Key {
+	sum := sha256.Sum256([]byte(text))
+	return session.Must(session.Parse(fmt.Sprintf("agent:main:subagent:%x-%x-4000-8000-%x",
+		sum[:4], sum[4:6], sum[6:12])))
 }
 
 // A journalModel is what a journal must have.
@@ -41,15 +50,21 @@ type modelLog struct {
 	first session.Seq // the sequence before the first text
 	texts []string
 	due   time.Time
+
+	members []session.Key
 }
 
 func (l *modelLog) last() session.Seq { return l.first + session.Seq(len(l.texts)) }
 
 func (l *modelLog) after(b session.Batch) *modelLog {
-	next := &modelLog{first: l.first, texts: slices.Clone(l.texts), due: b.Due}
-	if b.Reset {
-		next.first, next.texts = l.last(), nil
+	next := &modelLog{
+		first: l.first, texts: slices.Clone(l.texts), due: b.Due,
+		members: slices.Clone(l.members),
 	}
+	if b.Reset {
+		next.first, next.texts, next.members = l.last(), nil, nil
+	}
+	next.members = append(next.members, b.Members...)
 	for _, e := range b.Entries {
 		text := string(e.Payload.(session.Raw))
 		next.texts = append(next.texts, text[1:len(text)-1])
@@ -100,9 +115,28 @@ func (m journalModel) verify(t *testing.T, s *session.Store, when string) {
 		require.NoError(t, err, when)
 		require.Equal(t, l.texts, got.texts, "%s: %s", when, root)
 		require.Equal(t, l.first, got.first, "%s: %s", when, root)
+		for _, member := range l.members {
+			wantMember(t, s, member, heads[root], when)
+		}
 	}
 	kept, counted := dirstore.Live(s)
 	require.Equal(t, counted, kept, when)
+}
+
+// wantMember fails unless a member leads to a log.
+func wantMember(
+	t *testing.T, s *session.Store, member session.Key, want session.Head, when string,
+) {
+	t.Helper()
+	found := 0
+	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{Member: member}) {
+		require.NoError(t, err, when)
+		if h.Root == want.Root {
+			require.Equal(t, want, h, when)
+			found++
+		}
+	}
+	require.Equal(t, 1, found, "%s: %s of %s", when, member, want.Root)
 }
 
 // A compaction moves trees that are never due out of the log. They can still be found and read, and

@@ -40,6 +40,10 @@ func findRemains(fsys disk.FS, dir string) string {
 		}
 	}
 	name := firstFile(fsys, dir, journalDir)
+	if name == "" {
+		members := newMemberIndex(fsys, filepath.Join(dir, journalDir)).dir
+		name = firstFile(fsys, dir, filepath.Join(journalDir, filepath.Base(members)))
+	}
 	if name == "" && fileExists(fsys, filepath.Join(dir, lockName)) {
 		name = lockName
 	}

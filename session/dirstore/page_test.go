@@ -22,6 +22,7 @@ var notOfOpening = map[string]string{
 	"session.ErrInvalidLine":    "of an append",
 	"session.ErrInvalidBatch":   "of an append",
 	"session.ErrArchived":       "of an append",
+	"session.ErrNotArchived":    "of a call",
 	"session.ErrInvalidPart":    "of an append",
 	"session.PartError":         "of an append",
 	"session.ErrNoFiles":        "of a call",

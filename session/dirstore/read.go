@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sort"
@@ -110,7 +111,9 @@ func (j *journal) Roots(
 	return func(yield func(session.Head, error) bool) {
 		yieldHead := func(h session.Head) bool { return yield(h, nil) }
 		err := j.check(ctx)
-		if err == nil && q.DueBefore.IsZero() {
+		if err == nil && !q.Member.IsZero() {
+			err = j.withMember(ctx, q, yieldHead)
+		} else if err == nil && q.DueBefore.IsZero() {
 			err = j.all(ctx, yieldHead)
 		} else if err == nil {
 			err = j.dueBefore(ctx, q.DueBefore, yieldHead)
@@ -162,4 +165,52 @@ func (j *journal) all(ctx context.Context, yield func(session.Head) bool) error 
 		}
 	}
 	return nil
+}
+
+// withMember yields the trees that have the member of q and that its DueBefore selects: those of
+// the index in memory, then the idle ones.
+func (j *journal) withMember(
+	ctx context.Context, q session.RootQuery, yield func(session.Head) bool,
+) error {
+	member := idOf(q.Member)
+	j.mu.Lock()
+	var heads []session.Head
+	for _, l := range j.members[member] {
+		heads = append(heads, session.Head(l.Head()))
+	}
+	j.mu.Unlock()
+	yielded := make(map[keyID]bool)
+	for _, h := range heads {
+		yielded[idOf(h.Root)] = true
+		if dueBefore(h.Due, q) && !yield(h) {
+			return nil
+		}
+	}
+	idle := j.idle.during(ctx)
+	roots, failed := idle.members.find(member)
+	for _, root := range roots {
+		if yielded[root] {
+			continue
+		}
+		if err := j.check(ctx); err != nil {
+			return err
+		}
+		h, ok, err := idle.lookUpHead(root)
+		failed = errors.Join(failed, err)
+		if h = j.newest(h); ok && dueBefore(h.Due, q) && !yield(h) {
+			return nil
+		}
+	}
+	return failed
+}
+
+// newest returns the head of a tree as the index has it, or h if the tree is in the idle logs
+// alone.
+func (j *journal) newest(h session.Head) session.Head {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if l := j.logs[h.Root]; l != nil && !l.idleOnly {
+		return session.Head(l.Head())
+	}
+	return h
 }

@@ -45,6 +45,8 @@ type RepairedFile struct {
 //	                 the idle log of a tree if it has more of the tree. A log that is missing, or
 //	                 is not the one that was closed, leaves the idle trees.
 //	an idle tree     likewise. Its batches move to the log.
+//	the members      of idle trees are looked for again, and their index is written anew. So they
+//	                 are after each repair of the journal.
 //	a transcript     keeps its intact lines at their positions, with notes in the place of the
 //	                 others; see [session.Mender]. A damaged first line is replaced by one for the
 //	                 session that fits the name of the file. A file is put aside as a whole if the
@@ -128,41 +130,55 @@ type damagedFile struct {
 	err  error
 }
 
-// findDamage returns the damaged files of a directory by what they are.
-func (r *repairer) findDamage(
-	ctx context.Context,
-) (logs, idle, transcripts, files []damagedFile, err error) {
+// A findings has the damaged files of a directory by what they are.
+type findings struct{ logs, idle, members, transcripts, files []damagedFile }
+
+// findDamage returns the damaged files of a directory.
+func (r *repairer) findDamage(ctx context.Context) (found findings, err error) {
 	journals := filepath.Join(r.dir, journalDir)
+	members := newMemberIndex(r.fs, journals).dir
 	v := verifier{fs: r.fs, dir: r.dir, yield: func(f File, err error) bool {
 		d := damagedFile{f.Path, logError(err)}
 		switch {
 		case err == nil:
 		case isFilesDir(filepath.Base(filepath.Dir(f.Path))):
-			files = append(files, d)
+			found.files = append(found.files, d)
 		case strings.HasPrefix(f.Path, filepath.Join(r.dir, sessionsDir)):
-			transcripts = append(transcripts, d)
+			found.transcripts = append(found.transcripts, d)
+		case f.Path == members:
+			if len(found.members) == 0 { // one of them is enough
+				found.members = append(found.members, d)
+			}
+		case filepath.Dir(f.Path) == members:
+			found.members = append(found.members, d)
 		case filepath.Dir(f.Path) == journals || f.Path == journals:
-			logs = append(logs, d)
+			found.logs = append(found.logs, d)
 		default:
-			idle = append(idle, d)
+			found.idle = append(found.idle, d)
 		}
 		return true
 	}}
 	err = v.all(ctx)
-	return logs, idle, transcripts, files, err
+	return found, err
 }
 
 // all repairs the journal, then the transcripts and the kept files.
 func (r *repairer) all(ctx context.Context) error {
-	logs, idle, transcripts, files, err := r.findDamage(ctx)
+	found, err := r.findDamage(ctx)
 	if err != nil {
 		return err
 	}
-	idle, left := onlyCorrupt(idle)
-	transcripts, leftToo := onlyCorrupt(transcripts)
-	files, leftFiles := onlyCorrupt(files)
-	if err := r.journal(ctx, logs, idle); err != nil {
+	idle, left := onlyCorrupt(found.idle)
+	members, leftAlso := onlyCorrupt(found.members)
+	transcripts, leftToo := onlyCorrupt(found.transcripts)
+	files, leftFiles := onlyCorrupt(found.files)
+	if err := r.journal(ctx, found.logs, idle); err != nil {
 		return err
+	}
+	if len(found.logs)+len(idle)+len(members) > 0 {
+		if err := r.members(ctx, members); err != nil {
+			return err
+		}
 	}
 	for _, d := range transcripts {
 		if err := ctx.Err(); err != nil {
@@ -177,7 +193,39 @@ func (r *repairer) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(left, leftToo, leftFiles)
+	return errors.Join(left, leftAlso, leftToo, leftFiles)
+}
+
+// members puts damaged files of the index of members aside, and writes the members of all idle
+// trees to a new one.
+func (r *repairer) members(ctx context.Context, damaged []damagedFile) error {
+	idle := newIdleLogs(r.fs, filepath.Join(r.dir, journalDir))
+	for _, d := range damaged {
+		if d.path == idle.members.dir {
+			r.note(d.path, 0, d.err)
+			continue
+		}
+		if err := r.putAside(d); err != nil {
+			return err
+		}
+	}
+	var entries []memberEntry
+	for name, err := range idle.files() {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		h, err := idle.head(name)
+		if err != nil {
+			continue // it was reported, and a newer version may know its members
+		}
+		if t, err := idle.read(h.Root); err == nil {
+			entries = append(entries, t.members(h.Root)...)
+		}
+	}
+	return idle.members.add(entries)
 }
 
 // onlyCorrupt returns the files that are corrupt. The error is about the others, which a newer

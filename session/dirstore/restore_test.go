@@ -52,7 +52,8 @@ func (c *closedStore) verifyRepaired(
 	journal := false
 	for _, f := range done.Files {
 		unnamed = unnamed || f.Bytes > 0
-		journal = journal || strings.HasPrefix(f.Path, "journal")
+		journal = journal || strings.HasPrefix(f.Path, "journal") &&
+			!strings.HasPrefix(f.Path, "journal/members")
 	}
 	mark, err := session.LastRepair(t.Context(), s.Journal)
 	require.NoError(t, err, what)
@@ -61,6 +62,10 @@ func (c *closedStore) verifyRepaired(
 		got, err := readLog(t.Context(), s.Journal, root)
 		require.NoError(t, err, "%s: %s", what, root)
 		if slices.Equal(got.texts, want.texts) {
+			for _, member := range want.members {
+				head := session.Head{Root: root, Last: want.last(), Due: want.due}
+				wantMember(t, s, member, head, what)
+			}
 			continue
 		}
 		_, named := lost[root]

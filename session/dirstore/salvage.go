@@ -323,12 +323,16 @@ func (j *intactJournal) Roots(
 ) iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
 		for root, t := range j.trees {
-			if len(t.batches) > 0 && dueBefore(t.due, q) &&
+			if len(t.batches) > 0 && dueBefore(t.due, q) && t.hasMember(q.Member) &&
 				!yield(session.Head{Root: root, Last: t.last, Due: t.due}, ctx.Err()) {
 				return
 			}
 		}
 		if !q.DueBefore.IsZero() {
+			return
+		}
+		if !q.Member.IsZero() {
+			j.idleWithMember(ctx, q.Member, yield)
 			return
 		}
 		for h, err := range j.idle.during(ctx).heads() {
@@ -339,6 +343,38 @@ func (j *intactJournal) Roots(
 				return
 			}
 		}
+	}
+}
+
+// hasMember reports whether a tree has a member. Every tree has the zero one.
+func (t *idleTree) hasMember(member session.Key) bool {
+	id := idOf(member)
+	for i := range t.batches {
+		if t.batches[i].members.has(id) {
+			return true
+		}
+	}
+	return member.IsZero()
+}
+
+// idleWithMember yields the heads of the idle trees that have a member, and the errors last.
+func (j *intactJournal) idleWithMember(
+	ctx context.Context, member session.Key, yield func(session.Head, error) bool,
+) {
+	idle := j.idle.during(ctx)
+	roots, failed := idle.members.find(idOf(member))
+	for _, root := range roots {
+		h, ok, err := idle.lookUpHead(root)
+		failed = errors.Join(failed, err)
+		if t := j.trees[h.Root]; !ok || t != nil && len(t.batches) > 0 {
+			continue
+		}
+		if !yield(h, ctx.Err()) {
+			return
+		}
+	}
+	if failed != nil {
+		yield(session.Head{}, logError(failed))
 	}
 }
 

@@ -123,7 +123,7 @@ func TestViewReadsBesideOwnerAndChangesNothing(t *testing.T) {
 		assert.NotZero(t, f.Bytes)
 		parts += f.Parts
 	}
-	assert.Equal(t, 7, parts, "six batches and a line")
+	assert.Equal(t, 10, parts, "six batches, their three members that are idle, and a line")
 	require.NoError(t, s.Close())
 }
 

@@ -61,10 +61,12 @@ func (x *transcriptState) last() session.Pos {
 // An agentFiles is what the store knows about the directory of one agent.
 type agentFiles struct {
 	mu       sync.Mutex
-	made     bool              // the directory exists durably
-	cleaned  bool              // of what was begun by a process before
-	archived map[string]bool   // the names, before .deleted., of what was archived; nil: not read yet
-	files    map[string]string // archived directories of files, by filesDirName; nil: not read yet
+	made     bool            // the directory exists durably
+	cleaned  bool            // of what was begun by a process before
+	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
+
+	// files are the names of the archived directories of files, by filesDirName; nil: not read yet
+	files map[string]string
 }
 
 func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *transcripts {
@@ -319,6 +321,9 @@ func (t *transcripts) read(
 	err := t.exclusive(ctx, ref, func(x *transcriptState) (err error) {
 		if x.path != "" {
 			f, err = t.file(ctx, ref, x, os.O_RDONLY)
+		}
+		if f == nil && err == nil {
+			f, err = t.archivedFile(ctx, ref, q.Archived)
 		}
 		return err
 	})

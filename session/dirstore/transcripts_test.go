@@ -2,6 +2,7 @@ package dirstore_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,21 @@ func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
 		texts = append(texts, line.Message.Text)
 	}
 	return texts
+}
+
+// archivedTexts returns the texts of a transcript, and whether it is archived.
+func archivedTexts(t *testing.T, s *session.Store, ref session.Ref) (texts []string, archived bool) {
+	t.Helper()
+	texts = []string{}
+	for _, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
+		archived = archived || errors.Is(err, session.ErrArchived)
+	}
+	q := session.LineQuery{Archived: true}
+	for line, err := range s.Transcripts.Read(t.Context(), ref, q) {
+		require.NoError(t, err)
+		texts = append(texts, line.Message.Text)
+	}
+	return texts, archived
 }
 
 // userMessages returns a message with each text.
@@ -221,6 +237,8 @@ type transcriptRun struct {
 	ref       session.Ref // the transcript of the call under way
 	maybe     []string    // the texts that it appends
 	archiving bool        // it archives the transcript
+	removing  bool        // it removes the transcript
+	removed   bool        // the archived transcript was removed
 }
 
 func newTranscriptRun() *transcriptRun {
@@ -240,6 +258,11 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 			k := session.Must(session.NamedKey("main", fmt.Sprint("s", i%2)))
 			ref := session.Ref{Key: k, SessionID: fmt.Sprint("id", i%2)}
 			if r.archived[ref] {
+				r.ref, r.removing = ref, true
+				if err := s.Transcripts.Remove(t.Context(), ref); err != nil {
+					return err
+				}
+				r.removing, r.removed = false, true
 				continue
 			}
 			q := session.LineQuery{Last: 1}
@@ -281,10 +304,18 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 		r.texts[r.ref] = []string{}
 	}
 	for ref, texts := range r.texts {
-		got := lineTexts(t, s, ref)
-		gone := r.archived[ref] || r.archiving && ref == r.ref && len(got) == 0
-		if gone {
-			require.Empty(t, got, when)
+		got, archived := archivedTexts(t, s, ref)
+		if r.archived[ref] {
+			removed := r.removed || r.removing && len(got) == 0
+			require.Equal(t, !removed, archived, when)
+			if removed {
+				require.Empty(t, got, when)
+				continue
+			}
+		}
+		if archived {
+			require.True(t, r.archived[ref] || r.archiving && ref == r.ref, when)
+			require.Equal(t, texts, got, when)
 			name, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 			require.NoError(t, err, when)
 			require.NotEmpty(t, name, when)

@@ -199,7 +199,7 @@ func (t *transcripts) create(
 	case err != nil:
 		return 0, err
 	case name != "":
-		return 0, fmt.Errorf("%w as %q", session.ErrArchived, name)
+		return 0, archivedError(name)
 	case after != 0:
 		return 0, conflictError(after, 0)
 	case len(lines) == 0:

@@ -108,15 +108,19 @@ func (v verifier) files(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	if err := v.log(ctx, logs); err != nil {
+	inLog, err := v.log(ctx, logs)
+	if err != nil {
 		return err
 	}
 	idle := newIdleLogs(v.fs, logs)
+	if err := v.members(ctx, &idle.members); err != nil {
+		return err
+	}
 	for name, err := range idle.files() {
 		if err != nil {
 			err = v.report(ctx, File{Path: name}, err)
 		} else {
-			err = v.idleLog(ctx, &idle, name)
+			err = v.idleLog(ctx, &idle, name, inLog)
 		}
 		if err != nil {
 			return err
@@ -125,8 +129,37 @@ func (v verifier) files(ctx context.Context) error {
 	return v.transcripts(ctx, filepath.Join(v.dir, sessionsDir))
 }
 
-// log verifies the write-ahead log. It yields the mark of its end only if that is damaged.
-func (v verifier) log(ctx context.Context, dir string) error {
+// members verifies the index of members. A file that disappears meanwhile was merged with others,
+// which are verified then.
+func (v verifier) members(ctx context.Context, x *memberIndex) error {
+	seen := make(map[uint64]bool)
+	for gone := true; gone; {
+		gone = false
+		numbers, _, err := x.files()
+		if err != nil {
+			return v.report(ctx, File{Path: x.dir}, err)
+		}
+		for _, n := range numbers {
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+			all, r, err := x.read(x.path(n))
+			if gone = gone || errors.Is(err, fs.ErrNotExist); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			d := File{Path: x.path(n), Bytes: r.Bytes, Parts: len(all)}
+			if err := v.report(ctx, d, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// log verifies the write-ahead log, and returns the trees that it has. It yields the mark of its
+// end only if that is damaged.
+func (v verifier) log(ctx context.Context, dir string) (trees map[session.Key]*treeLog, err error) {
 	var j *journal
 	view, r, err := wal.OpenView(v.fs, dir, func() { j = newJournal(v.fs, dir, nil) },
 		func(at wal.Span, kind wal.Kind, payload []byte) error {
@@ -146,20 +179,25 @@ func (v verifier) log(ctx context.Context, dir string) error {
 	}
 	err = v.report(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if name, err := wal.VerifyMark(v.fs, dir); err != nil {
-		return v.report(ctx, File{Path: name}, err)
+		return j.logs, v.report(ctx, File{Path: name}, err)
 	}
-	return nil
+	return j.logs, nil
 }
 
-// idleLog verifies one idle log.
-func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) error {
+// idleLog verifies one idle log, and that the index has its members, unless the tree is in the
+// write-ahead log: the file is out of date then.
+func (v verifier) idleLog(
+	ctx context.Context, idle *idleLogs, name string, inLog map[session.Key]*treeLog,
+) error {
 	var t idleTree
+	var root session.Key
 	r, err := idle.replay(name, func(kind wal.Kind, payload []byte) (storedBatch, error) {
 		b, err := parseIdleBatch(kind, payload)
 		if err == nil {
+			root = b.root
 			err = t.add(kind, nil, b)
 		}
 		if err == nil {
@@ -167,7 +205,14 @@ func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) erro
 		}
 		return b, err
 	})
-	return v.report(ctx, File{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
+	d := File{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}
+	if err := v.report(ctx, d, err); err != nil || root.IsZero() || inLog[root] != nil {
+		return err
+	}
+	if err := idle.members.lacks(t.members(root)); err != nil {
+		return v.report(ctx, File{Path: idle.members.dir}, err)
+	}
+	return nil
 }
 
 // verifyBatch returns an error if a batch or one of its entries is not intact.

@@ -62,7 +62,7 @@ func TestVerifyPassesOverOtherFiles(t *testing.T) {
 			os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte("x"), 0o600))
 	}
 	files, bad := verifyDir(t, dir)
-	assert.Len(t, files, 4)
+	assert.Len(t, files, 5)
 	assert.Empty(t, bad)
 
 	below := filepath.Join("sessions", "main", "directory.jsonl")
@@ -70,7 +70,7 @@ func TestVerifyPassesOverOtherFiles(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "journal", "00000002.wal")))
 	require.NoError(t, os.WriteFile(idle[0], []byte("rot"), 0o600))
 	files, bad = verifyDir(t, dir)
-	assert.Len(t, files, 5)
+	assert.Len(t, files, 6)
 	assert.Len(t, bad, 3)
 	require.Error(t, bad[below])
 	require.Error(t, bad["journal"])
@@ -142,7 +142,7 @@ func TestIdleLogMustMatchItsNameAndHead(t *testing.T) {
 			return nil
 		}))
 		files, bad := verifyDir(t, dir)
-		assert.Len(t, files, 4, what)
+		assert.Len(t, files, 5, what)
 		require.Len(t, bad, 1, what)
 		for path, err := range bad {
 			assert.Equal(t, idle[0], filepath.Join(dir, path), what)

@@ -30,7 +30,6 @@ func checkArchive(p *transcriptProbe) {
 			refA.SessionID, want,
 		)
 	}
-	wantTexts(p, s, refA, session.LineQuery{})
 	wantTexts(p, s, refB, session.LineQuery{}, "y/0")
 }
 
@@ -50,10 +49,90 @@ func checkArchiveDurable(p *transcriptProbe) {
 	writeLines(p, s, refA, 0, messages("x", 1)...)
 	first := archiveRef(p, s, refA, kitNoon)
 	s = p.reopen()
-	wantTexts(p, s, refA, session.LineQuery{})
 	if again := archiveRef(p, s, refA, kitNoon.Add(time.Hour)); again != first {
 		p.fail("archived as %q, and again as %q after it was opened again", first, again)
 	}
+}
+
+func checkReadArchived(p *transcriptProbe) {
+	s := p.open()
+	last := writeLines(p, s, refA, 0, messages("x", 2)...)
+	archiveRef(p, s, refA, kitNoon)
+	for range 2 {
+		for _, q := range []session.LineQuery{{}, {After: last}, {Last: 1}} {
+			n := 0
+			for line, err := range s.Read(p.ctx, refA, q) {
+				p.wantIs(fmt.Sprintf("read %+v of an archived transcript", q), err, session.ErrArchived)
+				if line.Pos != 0 || line.Message.Text != "" {
+					p.fail("read of an archived transcript yielded the line %q", line.Message.Text)
+				}
+				n++
+			}
+			if n != 1 {
+				p.fail("read of an archived transcript yielded %d times, want an error once", n)
+			}
+		}
+		s = p.reopen()
+	}
+}
+
+func checkArchivedLines(p *transcriptProbe) {
+	s := p.open()
+	first := writeLines(p, s, refA, 0, messages("x", 2)...)
+	last := writeLines(p, s, refA, first, messages("y", 3)...)
+	before := linesOf(p, s, refA, session.LineQuery{})
+	writeLines(p, s, refB, 0, messages("z", 1)...)
+	all := session.LineQuery{Archived: true}
+	wantTexts(p, s, refA, all, "x/0", "x/1", "y/0", "y/1", "y/2")
+	archiveRef(p, s, refA, kitNoon)
+	for range 2 {
+		after := linesOf(p, s, refA, all)
+		for i, line := range after {
+			if len(after) != len(before) || line.Pos != before[i].Pos {
+				p.fail("the archived transcript has %d lines, the one before had %d; line %d is at %d",
+					len(after), len(before), i, line.Pos)
+			}
+		}
+		wantTexts(p, s, refA, all, "x/0", "x/1", "y/0", "y/1", "y/2")
+		wantTexts(p, s, refA, session.LineQuery{Archived: true, After: first}, factTexts("y", 3)...)
+		wantTexts(p, s, refA, session.LineQuery{Archived: true, Last: 2}, "y/1", "y/2")
+		wantTexts(p, s, refA, session.LineQuery{Archived: true, After: last})
+		wantTexts(p, s, refB, all, "z/0")
+		wantTexts(p, s, session.Ref{Key: refA.Key, SessionID: refB.SessionID}, all)
+		s = p.reopen()
+	}
+}
+
+func checkRemove(p *transcriptProbe) {
+	s := p.open()
+	other := session.Ref{Key: refA.Key, SessionID: refB.SessionID}
+	for _, ref := range []session.Ref{refA, refB, other} {
+		writeLines(p, s, ref, 0, messages("of "+ref.SessionID, 2)...)
+	}
+	archiveRef(p, s, refA, kitNoon)
+	archiveRef(p, s, other, kitNoon)
+	for range 2 {
+		p.must("remove an archived transcript", s.Remove(p.ctx, refA))
+		wantTexts(p, s, refA, session.LineQuery{})
+		wantTexts(p, s, refA, session.LineQuery{Archived: true})
+		all := session.LineQuery{Archived: true}
+		wantTexts(p, s, other, all, factTexts("of "+other.SessionID, 2)...)
+		wantTexts(p, s, refB, session.LineQuery{}, factTexts("of "+refB.SessionID, 2)...)
+		s = p.reopen()
+	}
+	writeLines(p, s, refA, 0, messages("new", 1)...)
+	wantTexts(p, s, refA, session.LineQuery{}, "new/0")
+}
+
+func checkRemoveLive(p *transcriptProbe) {
+	s := p.open()
+	p.must("remove what does not exist", s.Remove(p.ctx, refA))
+	last := writeLines(p, s, refA, 0, messages("x", 2)...)
+	p.wantIs("remove a transcript that is in use", s.Remove(p.ctx, refA), session.ErrNotArchived)
+	s = p.reopen()
+	p.wantIs("remove a transcript that is in use", s.Remove(p.ctx, refA), session.ErrNotArchived)
+	writeLines(p, s, refA, last, messages("y", 1)...)
+	wantTexts(p, s, refA, session.LineQuery{}, "x/0", "x/1", "y/0")
 }
 
 func checkArchived(p *transcriptProbe) {
@@ -172,6 +251,8 @@ func checkInvalidRef(p *transcriptProbe) {
 		p.wantIs(fmt.Sprintf("append to %+v", ref), err, session.ErrInvalidKey)
 		_, err = s.Archive(p.ctx, ref, kitNoon)
 		p.wantIs(fmt.Sprintf("archive %+v", ref), err, session.ErrInvalidKey)
+		err = s.Remove(p.ctx, ref)
+		p.wantIs(fmt.Sprintf("remove %+v", ref), err, session.ErrInvalidKey)
 		failed := false
 		for _, err := range s.Read(p.ctx, ref, session.LineQuery{}) {
 			p.wantIs(fmt.Sprintf("read %+v", ref), err, session.ErrInvalidKey)
@@ -200,6 +281,7 @@ func checkLinesContext(p *transcriptProbe) {
 	p.wantIs("append with a ctx that is done", err, context.Canceled)
 	_, err = s.Archive(ctx, refA, kitNoon)
 	p.wantIs("archive with a ctx that is done", err, context.Canceled)
+	p.wantIs("remove with a ctx that is done", s.Remove(ctx, refA), context.Canceled)
 	wantTexts(p, s, refA, session.LineQuery{}, factTexts("x", 2)...)
 	n := 0
 	for _, err := range s.Read(ctx, refA, session.LineQuery{}) {
@@ -224,6 +306,7 @@ func checkLinesClosed(p *transcriptProbe) {
 	p.wantIs("append after close", err, session.ErrClosed)
 	_, err = s.Archive(p.ctx, refA, kitNoon)
 	p.wantIs("archive after close", err, session.ErrClosed)
+	p.wantIs("remove after close", s.Remove(p.ctx, refA), session.ErrClosed)
 	for _, err := range s.Read(p.ctx, refA, session.LineQuery{}) {
 		p.wantIs("read after close", err, session.ErrClosed)
 	}

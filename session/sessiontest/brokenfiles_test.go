@@ -94,10 +94,10 @@ var brokenFiles = map[string]func(s *brokenFileStore){
 	"same at once": func(s *brokenFileStore) { s.put = oneOfEach(s) },
 	"at once":      func(s *brokenFileStore) { s.put = oneFileAtATime(s) },
 	"size": func(s *brokenFileStore) {
-		s.put = takesWant(s, func(f session.File) session.File { return session.File{Hash: f.Hash} })
+		s.put = takesWant(s, func(f session.File) session.File { f.Size = 0; return f })
 	},
 	"hash": func(s *brokenFileStore) {
-		s.put = takesWant(s, func(f session.File) session.File { return session.File{Size: f.Size} })
+		s.put = takesWant(s, func(f session.File) session.File { f.Hash = ""; return f })
 	},
 	"reader error":    func(s *brokenFileStore) { s.put = keepsOnError(s) },
 	"cut off":         func(s *brokenFileStore) { s.put = takesCutOff(s) },

@@ -113,6 +113,13 @@ var brokenJournals = map[string]func(h *brokenJournal){
 	"due again":            mendsHalf,
 	"due durable":          func(h *brokenJournal) { h.heads(forgetsDue(h)) },
 	"never due":            func(h *brokenJournal) { h.roots = yieldsAll(h) },
+	"member":               func(h *brokenJournal) { h.append = namesFirst(h) },
+	"member reset":         func(h *brokenJournal) { h.append = dropsMembersOfResets(h) },
+	"member durable":       func(h *brokenJournal) { h.roots = forgetsMembers(h) },
+	"other members":        func(h *brokenJournal) { h.roots = looksThroughAll(h) },
+	"large batch":          func(h *brokenJournal) { h.append = takesNoPacket(h) },
+	"large snapshot":       func(h *brokenJournal) { h.append = splitsSnapshot(h) },
+	"too large":            func(h *brokenJournal) { h.append = addsUpToLimit(h) },
 	"early stop":           func(h *brokenJournal) { h.read = goesOn(h) },
 	"invalid":              func(h *brokenJournal) { h.append = takesEmpty(h) },
 	"unencodable":          func(h *brokenJournal) { h.append = returnsRawError(h) },
@@ -126,6 +133,7 @@ type closableJournal struct{ *brokenJournal }
 func (closableJournal) Close() error { return nil }
 
 func TestBrokenJournals(t *testing.T) {
+	batchBytes = 1 << 20
 	fresh := func() handleMaker[*brokenJournal] {
 		inner := session.NewMemory().Journal
 		return func(nth int) *brokenJournal { return &brokenJournal{inner: inner, nth: nth} }
@@ -165,7 +173,7 @@ func failsOnUnknown(h *brokenJournal) readFunc {
 }
 
 func swapsFirst(_ session.Key, _ session.Seq, all entryList) entryList {
-	if len(all) >= 20 {
+	if len(all) >= 20 && len(all) < 100 {
 		all[0], all[1] = all[1], all[0]
 	}
 	return all
@@ -513,8 +521,8 @@ func forgetsDue(h *brokenJournal) func(session.RootQuery, []session.Head) []sess
 }
 
 func yieldsAll(h *brokenJournal) rootsFunc {
-	return func(ctx context.Context, _ session.RootQuery) iter.Seq2[session.Head, error] {
-		return h.inner.Roots(ctx, session.RootQuery{})
+	return func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+		return h.inner.Roots(ctx, session.RootQuery{Member: q.Member})
 	}
 }
 
@@ -542,5 +550,108 @@ func ignoresContext(h *brokenJournal) {
 		ctx context.Context, root session.Key, after session.Seq,
 	) iter.Seq2[session.Entry, error] {
 		return h.inner.Read(context.WithoutCancel(ctx), root, after)
+	}
+}
+
+// namesFirst knows the first member of each batch.
+func namesFirst(h *brokenJournal) appendFunc {
+	return changesBatch(h, func(b session.Batch) session.Batch {
+		if !b.Reset && len(b.Entries) == 1 && !b.Due.IsZero() && len(b.Members) > 2 {
+			b.Members = b.Members[1:2]
+		}
+		return b
+	})
+}
+
+func dropsMembersOfResets(h *brokenJournal) appendFunc {
+	return changesBatch(h, func(b session.Batch) session.Batch {
+		if b.ID == "snapshot" {
+			b.Members = nil
+		}
+		return b
+	})
+}
+
+// changesBatch appends what f makes of a valid batch.
+func changesBatch(h *brokenJournal, f func(session.Batch) session.Batch) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
+		if b.Validate() == nil {
+			b = f(b)
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func forgetsMembers(h *brokenJournal) rootsFunc {
+	return func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+		if h.nth > 0 && !q.Member.IsZero() {
+			return func(func(session.Head, error) bool) {}
+		}
+		return h.inner.Roots(ctx, q)
+	}
+}
+
+func looksThroughAll(h *brokenJournal) rootsFunc {
+	return func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+		q.Member = session.Key{}
+		return h.inner.Roots(ctx, q)
+	}
+}
+
+// bulkSize returns the size of the entries of bulk in a batch.
+func bulkSize(b session.Batch) (size int) {
+	for _, e := range b.Entries {
+		if n, ok := e.Payload.(bulk); ok {
+			size += int(n)
+		}
+	}
+	return size
+}
+
+// takesNoPacket refuses one large entry, as an engine with small messages would.
+func takesNoPacket(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
+		if len(b.Entries) == 1 && bulkSize(b) > batchBytes/2 {
+			return 0, session.ErrInvalidBatch
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+// splitsSnapshot keeps the last part of a large snapshot.
+func splitsSnapshot(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
+		if !b.Reset || bulkSize(b) == 0 || bulkSize(b) > batchBytes {
+			return h.inner.Append(ctx, root, after, b)
+		}
+		first, rest := b, b
+		first.Entries, rest.Entries = b.Entries[:1], b.Entries[1:]
+		after, err := h.inner.Append(ctx, root, after, first)
+		if err != nil {
+			return 0, err
+		}
+		return h.inner.Append(ctx, root, after, rest)
+	}
+}
+
+// addsUpToLimit adds the entries of a batch that is too large up to the limit.
+func addsUpToLimit(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
+		if bulkSize(b) <= batchBytes {
+			return h.inner.Append(ctx, root, after, b)
+		}
+		b.Entries = b.Entries[:1]
+		if _, err := h.inner.Append(ctx, root, after, b); err != nil {
+			return 0, err
+		}
+		return 0, session.ErrInvalidBatch
 	}
 }

@@ -24,6 +24,7 @@ type brokenTranscript struct {
 	append  appendLinesFunc
 	read    readLinesFunc
 	archive archiveFunc
+	remove  removeFunc
 	locate  func(ref session.Ref) string
 }
 
@@ -52,6 +53,13 @@ func (s *brokenTranscript) Archive(
 		return s.archive(ctx, ref, at)
 	}
 	return s.inner.Archive(ctx, ref, at)
+}
+
+func (s *brokenTranscript) Remove(ctx context.Context, ref session.Ref) error {
+	if s.remove != nil {
+		return s.remove(ctx, ref)
+	}
+	return s.inner.Remove(ctx, ref)
 }
 
 func (s *brokenTranscript) Locate(ref session.Ref) string {
@@ -107,6 +115,10 @@ var brokenTranscripts = map[string]func(s *brokenTranscript){
 	"archive durable": func(s *brokenTranscript) { s.archive = forgetsName(s) },
 	"archived":        func(s *brokenTranscript) { s.append = swallowsLate(s) },
 	"archive nothing": func(s *brokenTranscript) { s.archive = missesNothing(s) },
+	"read archived":   func(s *brokenTranscript) { s.read = passesOverArchived(s) },
+	"archived lines":  func(s *brokenTranscript) { s.read = yieldsWholeArchive(s) },
+	"remove":          func(s *brokenTranscript) { s.remove = removesNothing(s) },
+	"remove live":     func(s *brokenTranscript) { s.remove = archivesFirst(s) },
 	"locate": func(s *brokenTranscript) {
 		s.locate = func(r session.Ref) string { return "/dir/" + r.SessionID + ".jsonl" }
 	},
@@ -143,6 +155,7 @@ type (
 		context.Context, session.Ref, session.LineQuery,
 	) iter.Seq2[session.Line, error]
 	archiveFunc = func(context.Context, session.Ref, time.Time) (string, error)
+	removeFunc  = func(context.Context, session.Ref) error
 )
 
 func refusesUnknown(s *brokenTranscript) readLinesFunc {
@@ -182,7 +195,10 @@ func takesFirst(s *brokenTranscript) readLinesFunc {
 	) iter.Seq2[session.Line, error] {
 		return func(yield func(session.Line, error) bool) {
 			n := 0
-			all := session.LineQuery{After: q.After, Last: min(q.Last, 0)}
+			all := session.LineQuery{After: q.After, Last: min(q.Last, 0), Archived: q.Archived}
+			if q.Archived {
+				all.Last = q.Last
+			}
 			for line, err := range s.inner.Read(ctx, ref, all) {
 				if n++; q.Last > 0 && n > q.Last || !yield(line, err) {
 					return
@@ -420,5 +436,57 @@ func leavesOutInvalid(s *brokenTranscript) appendLinesFunc {
 func archivesAnyway(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		return s.inner.Archive(context.WithoutCancel(ctx), ref, at)
+	}
+}
+
+// passesOverArchived yields nothing of an archived transcript.
+func passesOverArchived(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		return func(yield func(session.Line, error) bool) {
+			for line, err := range s.inner.Read(ctx, ref, q) {
+				if errors.Is(err, session.ErrArchived) || !yield(line, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// yieldsWholeArchive yields all lines of an archived transcript.
+func yieldsWholeArchive(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		if q.Archived {
+			q = session.LineQuery{Archived: true}
+		}
+		return s.inner.Read(ctx, ref, q)
+	}
+}
+
+// removesNothing leaves an archived transcript where it is.
+func removesNothing(s *brokenTranscript) removeFunc {
+	return func(ctx context.Context, ref session.Ref) error {
+		for _, err := range s.inner.Read(ctx, ref, session.LineQuery{}) {
+			if errors.Is(err, session.ErrArchived) {
+				return nil
+			}
+		}
+		return s.inner.Remove(ctx, ref)
+	}
+}
+
+// archivesFirst removes a transcript that is in use.
+func archivesFirst(s *brokenTranscript) removeFunc {
+	return func(ctx context.Context, ref session.Ref) error {
+		if ref.Validate() != nil {
+			return s.inner.Remove(ctx, ref)
+		}
+		if _, err := s.inner.Archive(ctx, ref, kitNoon); err != nil {
+			return err
+		}
+		return s.inner.Remove(ctx, ref)
 	}
 }

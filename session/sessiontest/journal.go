@@ -124,13 +124,48 @@ var journalRules = []journalRule{
 		checkNeverDue,
 	},
 	{
+		"member",
+		"Once Append has returned, Roots with a Member finds the log, whichever of its batches names the member.",
+		checkMember,
+	},
+	{
+		"member reset",
+		"A reset drops no member that it names, and members come after it as before.",
+		checkMemberReset,
+	},
+	{
+		"member durable",
+		"A log is found by its members when the journal is opened again.",
+		checkMemberDurable,
+	},
+	{
+		"other members",
+		"Roots with a Member does not go through logs that do not have it.",
+		checkOtherMembers,
+	},
+	{
+		"large batch",
+		"A batch up to session.BatchLimit is taken, of one large entry as of many small ones.",
+		checkLargeBatch,
+	},
+	{
+		"large snapshot",
+		"A snapshot up to session.BatchLimit is taken whole, and replaces what was before it.",
+		checkLargeSnapshot,
+	},
+	{
+		"too large",
+		"A batch above session.BatchLimit is taken whole, or refused with ErrInvalidBatch, and then nothing has changed.",
+		checkTooLarge,
+	},
+	{
 		"early stop",
 		"A loop over Read or Roots may append, and may end early, and then holds nothing up.",
 		checkEarlyStop,
 	},
 	{
 		"invalid",
-		"Append refuses a batch without entries or payload with ErrInvalidBatch and the zero root with ErrInvalidKey, and adds nothing.",
+		"Append refuses a batch without entries or payload, or with the zero key as a member, with ErrInvalidBatch and the zero root with ErrInvalidKey, and adds nothing.",
 		checkInvalid,
 	},
 	{

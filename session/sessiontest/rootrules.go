@@ -202,8 +202,9 @@ func checkNeverDue(p *journalProbe) {
 
 func checkEarlyStop(p *journalProbe) {
 	j := p.open()
-	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 3), kitNoon))
-	appendBatch(p, j, rootB, 0, dueAt(factBatch("x", 3), kitNoon))
+	first := withMembers(dueAt(factBatch("x", 3), kitNoon), 1)
+	last := appendBatch(p, j, rootA, 0, first)
+	appendBatch(p, j, rootB, 0, first)
 	loops := []func(yield func() bool){
 		func(yield func() bool) {
 			j.Read(p.ctx, rootA, 0)(func(session.Entry, error) bool { return yield() })
@@ -213,6 +214,11 @@ func checkEarlyStop(p *journalProbe) {
 		},
 		func(yield func() bool) {
 			j.Roots(p.ctx, session.RootQuery{DueBefore: kitNoon.Add(1)})(
+				func(session.Head, error) bool { return yield() },
+			)
+		},
+		func(yield func() bool) {
+			j.Roots(p.ctx, session.RootQuery{Member: childKey(1)})(
 				func(session.Head, error) bool { return yield() },
 			)
 		},
@@ -246,6 +252,10 @@ func checkInvalid(p *journalProbe) {
 	b.Entries[2].Payload = nil
 	_, err = j.Append(p.ctx, rootA, last, b)
 	p.wantIs("append of an entry without a payload", err, session.ErrInvalidBatch)
+	b = factBatch("nameless", 1)
+	b.Members = []session.Key{childKey(1), {}}
+	_, err = j.Append(p.ctx, rootA, last, b)
+	p.wantIs("append of a batch that has the zero key as a member", err, session.ErrInvalidBatch)
 	_, err = j.Append(p.ctx, session.Key{}, 0, factBatch("x", 1))
 	p.wantIs("append to the zero root", err, session.ErrInvalidKey)
 	wantFacts(p, j, rootA, 0, factTexts("x", 1)...)
@@ -267,9 +277,15 @@ func checkUnencodable(p *journalProbe) {
 	}
 }
 
+// rootQueries returns queries of every kind, each of which selects a log that is due at kitNoon and
+// has childKey(1) as a member.
+func rootQueries() []session.RootQuery {
+	return []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}, {Member: childKey(1)}}
+}
+
 func checkContext(p *journalProbe) {
 	j := p.open()
-	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 2), kitNoon))
+	last := appendBatch(p, j, rootA, 0, withMembers(dueAt(factBatch("x", 2), kitNoon), 1))
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
 	_, err := j.Append(ctx, rootA, last, factBatch("late", 1))
@@ -282,7 +298,7 @@ func checkContext(p *journalProbe) {
 		}
 		errs = append(errs, err)
 	}
-	for _, q := range []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}} {
+	for _, q := range rootQueries() {
 		for h, err := range j.Roots(ctx, q) {
 			if err == nil {
 				p.fail("roots with a ctx that is done yielded %q", h.Root)
@@ -290,11 +306,9 @@ func checkContext(p *journalProbe) {
 			errs = append(errs, err)
 		}
 	}
-	if len(errs) != 3 {
-		p.fail(
-			"read and two calls of roots with a ctx that is done yielded %d errors, want one each",
-			len(errs),
-		)
+	if want := 1 + len(rootQueries()); len(errs) != want {
+		p.fail("read and roots with a ctx that is done: %d calls yielded %d errors, want one each",
+			want, len(errs))
 	}
 	for _, err := range errs {
 		p.wantIs("read or roots with a ctx that is done", err, context.Canceled)
@@ -307,7 +321,7 @@ func checkClosed(p *journalProbe) {
 	if !ok {
 		return
 	}
-	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 1), kitNoon))
+	last := appendBatch(p, j, rootA, 0, withMembers(dueAt(factBatch("x", 1), kitNoon), 1))
 	p.must("close", c.Close())
 	p.opened = nil
 	_, err := j.Append(p.ctx, rootA, last, factBatch("late", 1))
@@ -315,7 +329,7 @@ func checkClosed(p *journalProbe) {
 	for _, err := range j.Read(p.ctx, rootA, 0) {
 		p.wantIs("read after close", err, session.ErrClosed)
 	}
-	for _, q := range []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}} {
+	for _, q := range rootQueries() {
 		for _, err := range j.Roots(p.ctx, q) {
 			p.wantIs("roots after close", err, session.ErrClosed)
 		}

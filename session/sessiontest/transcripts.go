@@ -124,6 +124,26 @@ var transcriptRules = []transcriptRule{
 		checkArchiveNothing,
 	},
 	{
+		"read archived",
+		"Read of an archived transcript yields ErrArchived and nothing else, also when it is opened again.",
+		checkReadArchived,
+	},
+	{
+		"archived lines",
+		"A LineQuery with Archived selects the lines of an archived transcript at their positions, and those of any other as without it.",
+		checkArchivedLines,
+	},
+	{
+		"remove",
+		"Remove takes an archived transcript away for good: it is one that does not exist, also when it is opened again.",
+		checkRemove,
+	},
+	{
+		"remove live",
+		"Remove returns ErrNotArchived for a transcript that is in use, nil for one that does not exist, and changes nothing.",
+		checkRemoveLive,
+	},
+	{
 		"locate",
 		"Locate says the same place until the transcript is archived, and then one that ends with the new name, or never a place.",
 		checkLocate,

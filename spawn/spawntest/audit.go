@@ -60,6 +60,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a reply says that it answers the messages that its turn has consumed;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits;
+//   - what turns have used is the same after archives and snapshots;
+//   - of a result that is in a file the tree keeps less than all;
 //   - a snapshot says what the entries before it say.
 //
 // A journal that begins with a snapshot is believed that far. Give it [Recorder.History] to check
@@ -164,6 +166,8 @@ type run struct {
 	aside    uint32        // inputs up to it start no turn
 	said     []tree.Saying // since inputs were last consumed, without their texts
 	charged  tree.Budget
+	used     session.Usage // by its turns
+	gone     session.Usage // by runs below it that were archived
 	archived int64
 	where    place // of its completion
 }

@@ -46,6 +46,14 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		if got, want := describeState(s), r.describe(); got != want {
 			a.fail(r, "snapshot", "%s; the facts say %s", got, want)
 		}
+		used, gone := ledgerOf(s)
+		if s.Ledger == nil && s.Active == 0 { // of an earlier library
+			r.used, r.gone = used, gone
+		}
+		if !sameUsage(used, r.used) || !sameUsage(gone, r.gone) {
+			a.fail(r, "snapshot", "it has used %+v, and archived runs %+v; the facts say %+v, %+v",
+				used, gone, r.used, r.gone)
+		}
 	}
 	if there != len(a.runs) {
 		a.fail(nil, "snapshot", "%d sessions; the facts say %d", there, len(a.runs))
@@ -135,6 +143,27 @@ func (r *run) describe() string {
 	return describeState(&s)
 }
 
+// ledgerOf returns what the ledger of a session says that it has used, and that runs below it had
+// used which were archived. A session of an earlier library has the sum of its turns alone.
+func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
+	switch {
+	case s.Ledger != nil:
+	case s.Active == 0:
+		return usageOf(s.Usage), gone
+	default:
+		return used, gone
+	}
+	r := tree.Run{RunState: *s}
+	r.Expenses(func(x tree.Expense, below bool) {
+		if below {
+			gone = gone.Add(usageOf(x.Usage))
+		} else {
+			used = used.Add(usageOf(x.Usage))
+		}
+	})
+	return used, gone
+}
+
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
@@ -161,6 +190,7 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, x := range s.Said {
 			r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
 		}
+		r.used, r.gone = ledgerOf(s)
 		if s.Open != nil {
 			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}
 			a.open[r] = a.epoch

@@ -225,6 +225,9 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 			return slices.Insert(list, end+1,
 				tree.Fact{Kind: tree.Deferred, Ord: 1}, tree.Fact{Kind: tree.Unsent, Ord: 1})
 		}},
+		{"usage of models that does not add up", "usage", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) {
+			f.Answer = &tree.Result{ByModel: []tree.ModelUsage{{Usage: tree.Usage{Input: 1}}}}
+		})},
 		{"a message out of order", "ordinals", func(list factList) factList {
 			posted := tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User}
 			return append(list, posted)
@@ -264,6 +267,12 @@ func TestAuditOfSnapshots(t *testing.T) {
 			"epoch": func(m *tree.Image) { m.Epoch++ },
 			"turns": func(m *tree.Image) { m.Runs[0].Turns++ },
 			"state": func(m *tree.Image) { m.Runs[0].State = tree.Queued },
+			"usage": func(m *tree.Image) {
+				row := tree.UsageRow{Usage: tree.Usage{Input: 1}}
+				m.Runs[0].Ledger = &tree.Ledger{Below: []tree.UsageSeries{
+					{Quarters: []tree.UsageRow{row}},
+				}}
+			},
 			"outbox": func(m *tree.Image) {
 				m.Outbox = append(m.Outbox, tree.Entry{Ord: 5, Reply: true})
 			},

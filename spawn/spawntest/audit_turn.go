@@ -1,9 +1,11 @@
 package spawntest
 
 import (
+	"math"
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -94,6 +96,23 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 	}
 }
 
+// longResult checks that a result of which a file has the whole keeps no more than a part of it.
+func (a *auditor) longResult(r *run, f *tree.Fact) {
+	if f.Answer == nil {
+		return
+	}
+	whole, wholeJSON := f.Answer.Whole, f.Answer.WholeJSON
+	switch {
+	case !whole.IsZero() && whole.Validate() != nil,
+		!wholeJSON.IsZero() && wholeJSON.Validate() != nil:
+		a.fail(r, "long results", "turn %d names what is not a file", f.N)
+	case !whole.IsZero() && int64(len(f.Answer.Text)) >= whole.Size:
+		a.fail(r, "long results", "turn %d has the text that is in a file", f.N)
+	case !wholeJSON.IsZero() && f.Answer.JSON != "":
+		a.fail(r, "long results", "turn %d has a JSON, which is in a file", f.N)
+	}
+}
+
 func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	crashed, cut := f.Flags&tree.FlagCrashed != 0, f.Flags&tree.FlagCut != 0
 	switch {
@@ -106,6 +125,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
+	a.longResult(r, f)
 	if f.Join != nil {
 		a.join(r, f.Join)
 	}
@@ -137,6 +157,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.out++
 		a.outbox[a.out] = &parcel{answers: answers}
 	}
+	a.used(r, f)
 	r.silent = r.silent || f.Flags&tree.FlagSilent != 0
 	r.turn = nil
 	delete(a.open, r)
@@ -173,6 +194,40 @@ func (a *auditor) said(r *run, f *tree.Fact) {
 		a.out++
 		a.outbox[a.out] = &parcel{answers: r.messages(r.turn.through)}
 	}
+}
+
+// used adds what a turn has used. What it has used of each model adds up to that.
+func (a *auditor) used(r *run, f *tree.Fact) {
+	if f.Answer == nil {
+		return
+	}
+	u := usageOf(f.Answer.Usage)
+	r.used = r.used.Add(u)
+	if models := f.Answer.ByModel; len(models) > 0 {
+		var sum session.Usage
+		for _, m := range models {
+			sum = sum.Add(usageOf(m.Usage))
+		}
+		if !sameUsage(sum, u) {
+			a.fail(r, "usage", "turn %d used %+v, and of its models %+v", f.N, u, sum)
+		}
+	}
+}
+
+func usageOf(u tree.Usage) session.Usage {
+	return session.Usage{
+		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Cost: u.Cost,
+	}
+}
+
+// sameUsage reports whether two sums are the same. Costs depend a little on the order in which they
+// are added.
+func sameUsage(x, y session.Usage) bool {
+	tolerance := 1e-9 * max(1, math.Abs(x.Cost), math.Abs(y.Cost))
+	near := math.Abs(x.Cost-y.Cost) <= tolerance
+	x.Cost, y.Cost = 0, 0
+	return near && x == y
 }
 
 // join checks that a session that begins to wait waits for as many children as are alive: of those
@@ -387,6 +442,7 @@ func (a *auditor) archived(r *run, f *tree.Fact) {
 		a.fail(r, "archive", "it is archived while its completion is %s", placeNames[r.where])
 	}
 	r.archived = f.At
+	r.parent.gone = r.parent.gone.Add(r.gone).Add(r.used)
 	delete(a.runs, r.spec.Key)
 	delete(r.parent.children, r.spec.Key)
 }

@@ -1,6 +1,10 @@
 package spawntest
 
 import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -29,6 +33,9 @@ type Fact struct {
 	// Cut says that the owner gave the turn up. Replied says, of "said" too, that what the turn says
 	// goes out to people.
 	Cut, Replied bool
+	// Files are in the transcript of the session. They have what is long of the result of the turn,
+	// and of "posted" the parts of the message.
+	Files []session.File
 
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
 	// delivery.
@@ -63,6 +70,67 @@ func Ends(entries iter.Seq2[session.Entry, error]) iter.Seq2[Fact, error] {
 	}
 }
 
+// FilesOf returns the files that a line of a transcript names.
+func FilesOf(m session.Message) []session.File {
+	all := named(m.Whole)
+	for _, p := range m.Parts {
+		all = append(all, named(p.File)...)
+	}
+	return all
+}
+
+// named returns the files that are not zero.
+func named(files ...session.File) (all []session.File) {
+	for _, f := range files {
+		if !f.IsZero() {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// AuditFiles returns an error that is [session.ErrCorrupt] unless the files of a transcript are
+// what lines and facts say: each of want is there, and whatever is there is whole. There may be
+// more, of a line that was never committed. Another error is one of files.
+func AuditFiles(
+	ctx context.Context, files session.Files, ref session.Ref, want ...session.File,
+) error {
+	missing := make(map[session.File]bool)
+	for _, f := range want {
+		missing[f] = true
+	}
+	if files == nil && len(want) > 0 {
+		return fileFault(ref, want[0], session.ErrNoFiles)
+	}
+	if files == nil {
+		return nil
+	}
+	for f, err := range files.List(ctx, ref) {
+		if err != nil {
+			return err
+		}
+		data, err := session.ReadFile(ctx, files, ref, f)
+		if err == nil && fmt.Sprintf("%x", sha256.Sum256(data)) != f.Hash {
+			err = errOtherBytes
+		}
+		if err != nil {
+			return fileFault(ref, f, err)
+		}
+		delete(missing, f)
+	}
+	for f := range missing {
+		return fileFault(ref, f, session.ErrNotFound)
+	}
+	return nil
+}
+
+var errOtherBytes = errors.New("spawntest: the bytes do not have that hash")
+
+func fileFault(ref session.Ref, f session.File, err error) error {
+	return fmt.Errorf("spawntest: %w: file %s of %d bytes of %q, session %s: %w",
+		session.ErrCorrupt, f.Hash, f.Size, ref.Key, ref.SessionID, err)
+}
+
 // factOf returns what an entry records.
 func factOf(e session.Entry) (Fact, error) {
 	from, err := tree.FactOf(e.Payload)
@@ -76,11 +144,18 @@ func factOf(e session.Entry) (Fact, error) {
 		f.SessionID = from.ID
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
+	case tree.Posted:
+		if m := from.Mail; m != nil {
+			f.Files = FilesOf(session.Message{Parts: m.Parts})
+		}
 	case tree.StopRequested:
 		f.Stopped = from.Cause == tree.Stopped
 	case tree.TurnEnded:
 		f.Pos = session.Pos(from.Num)
 		f.Cut, f.Replied = has(tree.FlagCut), has(tree.FlagReply)
+		if a := from.Answer; a != nil {
+			f.Files = named(a.Whole, a.WholeJSON)
+		}
 	case tree.Said:
 		f.Replied = has(tree.FlagReply)
 	case tree.RunEnded:

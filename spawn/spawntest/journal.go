@@ -3,11 +3,13 @@ package spawntest
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -209,11 +211,23 @@ func (j *CrashJournal) Appends() int {
 // Append implements [session.Journal].
 func (j *CrashJournal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
-) (session.Seq, error) {
+) (seq session.Seq, err error) {
+	err = j.write(ctx, b, func() error {
+		seq, err = j.inner.Append(ctx, root, after, b)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return seq, nil
+}
+
+// write calls f, which writes b or a file, unless a fault keeps it from that.
+func (j *CrashJournal) write(ctx context.Context, b session.Batch, f func() error) error {
 	j.mu.Lock()
 	if j.dead {
 		j.mu.Unlock()
-		return 0, errDead
+		return errDead
 	}
 	j.appends++
 	fault := j.fault(b)
@@ -224,9 +238,9 @@ func (j *CrashJournal) Append(
 
 	switch fault {
 	case FaultDieBefore:
-		return 0, errDead
+		return errDead
 	case FaultFailBefore:
-		return 0, errFault
+		return errFault
 	case FaultPanicBefore:
 		panic(errFault)
 	case FaultExitBefore:
@@ -236,26 +250,85 @@ func (j *CrashJournal) Append(
 		case <-ctx.Done():
 		case <-j.released:
 		}
-		return 0, errFault
+		return errFault
 	default: // the others come after the append
 	}
-	seq, err := j.inner.Append(ctx, root, after, b)
-	if err != nil {
-		return seq, err
+	if err := f(); err != nil {
+		return err
 	}
 	switch fault {
 	case FaultDieAfter:
 		j.Die()
-		return 0, errDead
+		return errDead
 	case FaultLoseAck:
-		return 0, errFault
+		return errFault
 	case FaultPanicAfter:
 		panic(errFault)
 	case FaultExitAfter:
 		runtime.Goexit()
 	default: // the others came before it
 	}
-	return seq, nil
+	return nil
+}
+
+// Files returns files that pass every call on to f and die with j. A Put, an Archive and a Remove
+// count as appends, and have the faults of [CrashJournal.At].
+func (j *CrashJournal) Files(f session.Files) session.Files { return crashFiles{f, j} }
+
+type crashFiles struct {
+	session.Files
+	j *CrashJournal
+}
+
+// Put implements [session.Files].
+func (f crashFiles) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (file session.File, err error) {
+	err = f.j.write(ctx, session.Batch{}, func() error {
+		file, err = f.Files.Put(ctx, ref, r, want)
+		return err
+	})
+	if err != nil {
+		return session.File{}, err
+	}
+	return file, nil
+}
+
+// Open implements [session.Files].
+func (f crashFiles) Open(
+	ctx context.Context, ref session.Ref, hash string,
+) (io.ReadCloser, error) {
+	if f.dead() {
+		return nil, errDead
+	}
+	return f.Files.Open(ctx, ref, hash)
+}
+
+// List implements [session.Files].
+func (f crashFiles) List(ctx context.Context, ref session.Ref) iter.Seq2[session.File, error] {
+	if f.dead() {
+		return func(yield func(session.File, error) bool) { yield(session.File{}, errDead) }
+	}
+	return f.Files.List(ctx, ref)
+}
+
+// Archive implements [session.Files].
+func (f crashFiles) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
+	return f.j.write(ctx, session.Batch{}, func() error { return f.Files.Archive(ctx, ref, at) })
+}
+
+// Remove implements [session.Files].
+func (f crashFiles) Remove(ctx context.Context, ref session.Ref) error {
+	return f.j.write(ctx, session.Batch{}, func() error { return f.Files.Remove(ctx, ref) })
+}
+
+func (f crashFiles) dead() bool {
+	select {
+	case <-f.j.died:
+		return true
+	default:
+		return false
+	}
 }
 
 // Read implements [session.Journal].

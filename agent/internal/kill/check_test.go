@@ -16,6 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
+	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
@@ -45,10 +46,54 @@ func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest
 		if root.IsValid() { // other roots do not name trees
 			reports[root], err = spawntest.Inspect(s.Journal.Read(t.Context(), root, 0))
 			require.NoError(t, err, "%s: %s", when, root)
+			w.checkFiles(t, s, root, when)
 		}
 	}
+	w.checkOrphans(t, when)
 	require.NoError(t, s.Close())
 	return reports
+}
+
+// checkFiles fails unless each file that a run of a tree names is there with its bytes.
+func (w *witness) checkFiles(t *testing.T, s *session.Store, root session.Key, when string) {
+	t.Helper()
+	view, err := spawn.View(root, s.Journal.Read(t.Context(), root, 0))
+	require.NoError(t, err, "%s: %s", when, root)
+	for i := range view.Runs {
+		run := &view.Runs[i]
+		if run.Result.Whole.IsZero() {
+			continue
+		}
+		ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
+		require.NoError(t, spawntest.AuditFiles(t.Context(), s.Files, ref, run.Result.Whole), when)
+		require.NoError(t, run.Result.Load(t.Context(), s.Files, ref), when)
+		w.sum.long++
+	}
+}
+
+// checkOrphans fails unless each directory of files belongs to a transcript, archived or not.
+func (w *witness) checkOrphans(t *testing.T, when string) {
+	t.Helper()
+	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
+	agents, err := fsys.ReadDir(dir)
+	require.NoError(t, err, when)
+	for _, a := range agents {
+		before, err := fsys.ReadDir(filepath.Join(dir, a.Name())) // the bot may be alive
+		require.NoError(t, err, when)
+		after, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
+		require.NoError(t, err, when)
+		has := make(map[string]bool)
+		for _, e := range append(before, after...) {
+			if id, _, ok := strings.Cut(e.Name(), ".jsonl"); ok {
+				has[id] = true
+			}
+		}
+		for _, e := range before {
+			if id, _, ok := strings.Cut(e.Name(), "~"); ok && e.IsDir() {
+				require.True(t, has[id], "%s: %s belongs to no transcript", when, e.Name())
+			}
+		}
+	}
 }
 
 // checkEnd looks at what has become of everything once all of it has come to an end. arrived are

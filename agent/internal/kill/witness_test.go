@@ -36,6 +36,7 @@ type witness struct {
 // totals are for people.
 type totals struct {
 	appends, stops, interrupted, owed, arrived, trees int
+	long                                              int // results that were found in a file
 
 	hits, inLog int // kills in a compaction; of these, those in the log itself
 	thefts      int // removals of the lock of a living owner

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -105,6 +106,7 @@ func (l *workload) config(store *session.Store) agent.Config {
 		Store: &session.Store{
 			Journal:     reportingJournal{store.Journal, l.tell},
 			Transcripts: store.Transcripts,
+			Files:       store.Files,
 		},
 		Grace: 200 * time.Millisecond,
 	}
@@ -240,7 +242,7 @@ func (l *workload) await(ctx context.Context, s *agent.Session, children []*agen
 		}
 		return
 	}
-	if _, err := agent.Join(ctx, children, agent.JoinOptions{Within: patience}); err != nil {
+	if _, err := agent.Join(ctx, s, children, agent.JoinOptions{Within: patience}); err != nil {
 		l.failed("join", err)
 	}
 }
@@ -275,8 +277,16 @@ func (l *workload) run(ctx context.Context, t *agent.Turn) (agent.Result, error)
 	case <-ctx.Done():
 		return agent.Result{Text: "cut"}, ctx.Err()
 	case <-time.After(2 * time.Millisecond):
-		return agent.Result{Text: "the answer of " + t.Label}, nil
+		return agent.Result{Text: "the answer of " + t.Label + l.padding(t.Label)}, nil
 	}
+}
+
+// padding makes the answers of some sub-agents so long that they are kept in a file.
+func (l *workload) padding(label string) string {
+	if l.modest || crc32.ChecksumIEEE([]byte(label))%6 != 0 {
+		return ""
+	}
+	return strings.Repeat(" long", 15_000)
 }
 
 // top is a turn of a top-level session that Offshoot runs. It starts what people ask for, and

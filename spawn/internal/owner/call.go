@@ -19,6 +19,7 @@ type call struct {
 	timer       bool          // the timer sent it, not a caller
 	await       bool          // sent by Await: the caller waits out a stall
 	leave       bool          // sent by Leave: nothing to do without a tree in memory
+	peek        bool          // sent by Peek: the same, and the tree is not in use for it
 	unloadAfter time.Duration // unload the tree if it has been idle for so long; 0: no such request
 	state       uint32        //nolint:modernize // see the states below; calls are copied
 	decided     bool          // the tree knows of the slot, so that discarding the tree frees it
@@ -60,6 +61,19 @@ func (o *Owner) Await(
 		return err
 	}
 	return o.submit(ctx, call{cmd: cmd, read: read, await: true})
+}
+
+// Peek reads the tree if it is in memory, and reports whether it is. It does not open the tree and
+// does not keep it in memory. The errors are those of a Do that only reads, and [ErrRetired].
+func (o *Owner) Peek(ctx context.Context, read func(*tree.Tree)) (there bool, err error) {
+	if err := o.ended(ctx, nil); err != nil {
+		return false, err
+	}
+	err = o.submit(ctx, call{peek: true, read: func(t *tree.Tree, _ tree.Reply) {
+		there = true
+		read(t)
+	}})
+	return there, err
 }
 
 // ended returns the error of a call whose ctx has ended before it, or nil.

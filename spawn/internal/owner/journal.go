@@ -83,7 +83,38 @@ func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 		Entries: o.entriesOf(facts),
 		Due:     o.tree.Due(),
 		Reset:   facts[0].Kind == tree.Snapshot,
+		Members: o.membersOf(facts),
 	}
+}
+
+// membersOf returns the sessions that a batch brings into the log. Those are the runs that it
+// admits. A batch that opens the tree names all of them, so that a log of an earlier version, which
+// named none, is found from then on. So does a snapshot, which replaces the batches before.
+func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
+	n := 0
+	for i := range facts {
+		switch facts[i].Kind {
+		case tree.Opened, tree.Snapshot:
+			return o.tree.Sessions()
+		case tree.Admitted:
+			n++
+		default: // it brings no session
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if len(o.spareMembers) < n {
+		o.spareMembers = make([]session.Key, max(firstSlab, n))
+	}
+	members := o.spareMembers[:0:n]
+	o.spareMembers = o.spareMembers[n:]
+	for i := range facts {
+		if facts[i].Kind == tree.Admitted {
+			members = append(members, facts[i].Run)
+		}
+	}
+	return members
 }
 
 // append appends a batch to the journal. It does nothing for a batch without entries.

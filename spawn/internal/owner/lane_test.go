@@ -33,7 +33,7 @@ func laneTrees(t testing.TB, children int) map[string]*tree.Run {
 		require.NoError(t, err)
 		for i := range children {
 			child := fmt.Sprint(name, i+1)
-			cmd := &tree.Spawn{Parent: root, ID: child, SessionID: "s", Task: "x"}
+			cmd := &tree.Spawn{Parent: root, ID: child, Task: "x"}
 			reply, err := tr.Decide(cmd, 1)
 			require.NoError(t, err)
 			runs[child] = reply.Run

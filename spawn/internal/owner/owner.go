@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,6 +125,7 @@ type Owner struct {
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
+	spareMembers []session.Key   // likewise, see membersOf
 	slab         int             // how many entries were allocated last
 	spareText    int             // bytes of texts that spareEntries and the tree keep
 	spareQueue   []*call         // the memory of the batch before, which the queue reuses
@@ -225,7 +227,9 @@ func (o *Owner) step(batch []*call) {
 		return
 	}
 	batch = o.unpark(batch)
-	o.lastUsed = time.Now() // by the monotonic clock, unlike now
+	if !onlyPeeks(batch) {
+		o.lastUsed = time.Now() // by the monotonic clock, unlike now
+	}
 	now := o.cfg.now()
 	if !o.open(ctx, batch, now) {
 		return
@@ -247,6 +251,11 @@ func (o *Owner) step(batch []*call) {
 	if o.compact(ctx, now) {
 		o.schedule()
 	}
+}
+
+// onlyPeeks reports whether a batch has no call but those of Peek.
+func onlyPeeks(batch []*call) bool {
+	return !slices.ContainsFunc(batch, func(c *call) bool { return !c.peek })
 }
 
 // commit appends the facts of a batch, then performs its effects and answers its calls. It returns
@@ -316,7 +325,7 @@ func (o *Owner) release(facts []tree.Fact, effects []tree.Effect) {
 
 // dropSpare drops the memory that is kept for the next batches.
 func (o *Owner) dropSpare() {
-	o.spareEntries, o.batchIDs, o.slab, o.spareText = nil, "", 0, 0
+	o.spareEntries, o.spareMembers, o.batchIDs, o.slab, o.spareText = nil, nil, "", 0, 0
 	if o.tree != nil {
 		o.tree.DropSpare()
 	}
@@ -354,7 +363,7 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
 		case c.timer && o.lostToOther && len(o.parked) == 0, c.unloadAfter > 0 && len(batch) > 1,
-			c.leave && o.tree == nil:
+			(c.leave || c.peek) && o.tree == nil:
 			o.finish(c)
 		default:
 			rest = append(rest, c)

@@ -134,7 +134,7 @@ func (j *journal) Append(
 }
 
 func spawnCmd(name string) *tree.Spawn {
-	return &tree.Spawn{Parent: top, ID: name, SessionID: "s", Key: name, Task: tree.Text(name)}
+	return &tree.Spawn{Parent: top, ID: name, Key: name, Task: tree.Text(name)}
 }
 
 // postCmd posts message i to the top-level session.

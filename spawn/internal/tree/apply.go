@@ -131,6 +131,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	parent.addChild(r)
 	parent.live++
 	parent.Spawned++
+	parent.Active = f.At
 	t.runs[s.Key] = r
 	t.live++
 	t.total++
@@ -146,7 +147,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	if f.Ord != r.NextOrd+1 {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
 	}
-	r.NextOrd = f.Ord
+	r.NextOrd, r.Active = f.Ord, f.At
 	r.Inbox = append(r.Inbox, Input{
 		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
 		Mail: f.Mail,
@@ -173,7 +174,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		return err
 	}
 	first := r.Consumed + 1
-	r.Turns = f.N
+	r.Turns, r.Active = f.N, f.At
 	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
@@ -295,7 +296,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 // charge, because what it used is not known.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open, inbox := r.Open, r.Inbox
-	r.Open, r.Grace = nil, 0
+	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
 	t.turns--
 	r.Retry = false
@@ -366,7 +367,7 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 		r.Pos = f.Num
 	}
 	if a != nil {
-		r.Usage = r.Usage.add(a.Usage)
+		r.recordUsage(a, f.At)
 		silent := f.Flags&FlagSilent != 0
 		// A later turn that stays silent does not withdraw an earlier answer, unless it says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
@@ -379,7 +380,8 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 
 // answers reports whether a result holds anything to announce.
 func (a *Result) answers() bool {
-	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != ""
+	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" ||
+		!a.WholeJSON.IsZero()
 }
 
 // dropInputs removes the inputs up to an ordinal from the inbox.
@@ -538,6 +540,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 		t.archiving--
 	}
 	r.Parent.removeChild(r)
+	r.Parent.inheritUsage(r)
 	t.leaveRequest(r)
 	delete(t.runs, r.Key())
 	delete(t.archiveRetries, r)

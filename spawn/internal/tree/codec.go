@@ -133,7 +133,10 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
-func (a *Result) beyondVersion1() bool { return a != nil && (a.ReplyTo != "" || a.Voice) }
+func (a *Result) beyondVersion1() bool {
+	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0 ||
+		!a.Whole.IsZero() || !a.WholeJSON.IsZero())
+}
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
@@ -157,6 +160,7 @@ func (m *Image) beyondVersion1() bool {
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
+		s.Ledger != nil || s.Active != 0 ||
 		slices.ContainsFunc(s.Inbox, func(in Input) bool { return in.Mail != nil }) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
 		s.Open.beyondVersion1()

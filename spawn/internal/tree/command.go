@@ -25,19 +25,18 @@ type Open struct {
 
 // A Spawn asks for a child of Parent. A Key that is known returns the run that it made.
 type Spawn struct {
-	Parent    session.Key
-	ID        string // of the run, a UUID; also the last segment of the child's key
-	SessionID string
-	Turn      uint32 // of Parent, which must be under way; 0: Parent needs no turn
-	Key       string // the same key of the same Parent gives the same run
-	Task      Text
-	Label     string
-	Request   policy.Request
-	Announce  bool
-	Origin    string  // the request, of a session that the caller runs; empty: as the tree knows it
-	Variant   string  // what else tells requests with the same Key apart; compared, not kept
-	Extra     []byte  // the caller's own, kept and not read
-	Answers   Answers // to the questions of an earlier decision of the command
+	Parent   session.Key
+	ID       string // of the run, a UUID; also its session id and the last segment of its key
+	Turn     uint32 // of Parent, which must be under way; 0: Parent needs no turn
+	Key      string // the same key of the same Parent gives the same run
+	Task     Text
+	Label    string
+	Request  policy.Request
+	Announce bool
+	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
+	Variant  string  // what else tells requests with the same Key apart; compared, not kept
+	Extra    []byte  // the caller's own, kept and not read
+	Answers  Answers // to the questions of an earlier decision of the command
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that

@@ -328,7 +328,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		digest = c.digest()
 	}
 	return &Spec{
-		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
+		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,

@@ -249,6 +249,12 @@ func (s *scanner) result() *Result {
 			a.ReplyTo = s.text()
 		case "voice":
 			a.Voice = s.bool()
+		case "byModel":
+			a.ByModel = scanList(s, (*scanner).modelUsage)
+		case "whole":
+			a.Whole = s.kept()
+		case "wholeJSON":
+			a.WholeJSON = s.kept()
 		default:
 			s.fail()
 		}
@@ -263,6 +269,21 @@ func scanList[T any](s *scanner, element func(*scanner) T) (list []T) {
 		list = append(list, element(s))
 	}
 	return list
+}
+
+// kept reads the name of a file that the Store keeps.
+func (s *scanner) kept() (f session.File) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "hash":
+			f.Hash = s.word()
+		case "size":
+			f.Size = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return f
 }
 
 func (s *scanner) file() (f File) {
@@ -283,22 +304,38 @@ func (s *scanner) file() (f File) {
 
 func (s *scanner) usage() (u Usage) {
 	for name := s.begin(); name != nil; name = s.more() {
-		switch string(name) {
-		case "input":
-			u.Input = s.int64()
-		case "output":
-			u.Output = s.int64()
-		case "cacheRead":
-			u.CacheRead = s.int64()
-		case "cacheWrite":
-			u.CacheWrite = s.int64()
-		case "cost":
-			u.Cost = s.float()
-		default:
-			s.fail()
-		}
+		s.usagePart(&u, name)
 	}
 	return u
+}
+
+// usagePart reads a member of a usage, which may stand beside others.
+func (s *scanner) usagePart(u *Usage, name []byte) {
+	switch string(name) {
+	case "input":
+		u.Input = s.int64()
+	case "output":
+		u.Output = s.int64()
+	case "cacheRead":
+		u.CacheRead = s.int64()
+	case "cacheWrite":
+		u.CacheWrite = s.int64()
+	case "cost":
+		u.Cost = s.float()
+	default:
+		s.fail()
+	}
+}
+
+func (s *scanner) modelUsage() (m ModelUsage) {
+	for name := s.begin(); name != nil; name = s.more() {
+		if string(name) == "model" {
+			m.Model = s.text()
+			continue
+		}
+		s.usagePart(&m.Usage, name)
+	}
+	return m
 }
 
 func (s *scanner) join() *Join {

@@ -207,6 +207,10 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Waits = s.uint32()
 	case "skills":
 		r.Skills = s.skillSet()
+	case "ledger":
+		r.Ledger = s.ledger()
+	case "active":
+		r.Active = s.int64()
 	case "asked":
 		r.Asked = s.asked()
 	case "said":
@@ -214,6 +218,50 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 	default:
 		s.fail()
 	}
+}
+
+func (s *scanner) ledger() *Ledger {
+	l := new(Ledger)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "own":
+			l.Own = scanList(s, (*scanner).usageSeries)
+		case "below":
+			l.Below = scanList(s, (*scanner).usageSeries)
+		default:
+			s.fail()
+		}
+	}
+	return l
+}
+
+func (s *scanner) usageSeries() (x UsageSeries) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "agent":
+			x.Agent = s.word()
+		case "model":
+			x.Model = s.sharedText()
+		case "days":
+			x.Days = scanList(s, (*scanner).usageRow)
+		case "quarters":
+			x.Quarters = scanList(s, (*scanner).usageRow)
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) usageRow() (x UsageRow) {
+	for name := s.begin(); name != nil; name = s.more() {
+		if string(name) == "n" {
+			x.N = s.uint32()
+			continue
+		}
+		s.usagePart(&x.Usage, name)
+	}
+	return x
 }
 
 func (s *scanner) openTurn() *OpenTurn {

@@ -188,6 +188,10 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
 	l.addIf(f.Flags&FlagReply != 0, "replies")
 	if a := f.Answer; a != nil {
+		l.addIf(!a.Whole.IsZero(), "of %s in a file",
+			text.Count(a.Whole.Size, "byte", "bytes"))
+		l.addIf(!a.WholeJSON.IsZero(), "JSON of %s in a file",
+			text.Count(a.WholeJSON.Size, "byte", "bytes"))
 		l.addIf(a.ReplyTo != "", "to %s", quoteShort(a.ReplyTo))
 		l.addIf(a.Voice, "spoken")
 	}

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -63,21 +65,14 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 // CheckJSON returns nil if AppendJSON succeeds: only a role without a name and a cost that is not a
 // finite number cannot be encoded.
 func (f *Fact) CheckJSON() error {
-	err := f.Spec.checkJSON()
-	if f.Answer != nil && err == nil {
-		err = f.Answer.Usage.checkJSON()
-	}
+	err := cmp.Or(f.Spec.checkJSON(), f.Answer.checkJSON())
 	if f.Image == nil || err != nil {
 		return err
 	}
 	for i := range f.Image.Runs {
 		r := &f.Image.Runs[i]
-		if err = r.Spec.checkJSON(); err == nil {
-			err = r.Usage.checkJSON()
-		}
-		if r.Answer != nil && err == nil {
-			err = r.Answer.Usage.checkJSON()
-		}
+		err = cmp.Or(r.Spec.checkJSON(), r.Usage.checkJSON(), r.Answer.checkJSON(),
+			r.Ledger.checkJSON())
 		if err != nil {
 			return err
 		}
@@ -90,6 +85,33 @@ func (s *Spec) checkJSON() error {
 		return nil
 	}
 	_, err := s.Role.MarshalText()
+	return err
+}
+
+func (a *Result) checkJSON() error {
+	if a == nil {
+		return nil
+	}
+	err := a.Usage.checkJSON()
+	for i := range a.ByModel {
+		err = cmp.Or(err, a.ByModel[i].checkJSON())
+	}
+	return err
+}
+
+func (l *Ledger) checkJSON() (err error) {
+	if l == nil {
+		return nil
+	}
+	for _, list := range [...][]UsageSeries{l.Own, l.Below} {
+		for i := range list {
+			for _, rows := range [...][]UsageRow{list[i].Days, list[i].Quarters} {
+				for j := range rows {
+					err = cmp.Or(err, rows[j].checkJSON())
+				}
+			}
+		}
+	}
 	return err
 }
 
@@ -162,6 +184,15 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
+	if !a.Whole.IsZero() {
+		b, err = appendValue(b, err, "whole", a.Whole)
+	}
+	if !a.WholeJSON.IsZero() {
+		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON)
+	}
+	if len(a.ByModel) > 0 {
+		b, err = appendValue(b, err, "byModel", a.ByModel)
+	}
 	return closeObject(b, start), err
 }
 
@@ -293,4 +324,31 @@ func needsNoEscape(s string) bool {
 		}
 	}
 	return true
+}
+
+// Text is a string that survives JSON byte for byte. A Text that is UTF-8 is written as a string,
+// any other as an object with its base64 encoding.
+type Text string
+
+// MarshalJSON implements json.Marshaler. It does not fail.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(map[string]string{"base64": base64.StdEncoding.EncodeToString([]byte(t))})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '{' {
+		var w struct {
+			Base64 []byte `json:"base64"`
+		}
+		if err := json.Unmarshal(data, &w); err != nil {
+			return err
+		}
+		*t = Text(w.Base64)
+		return nil
+	}
+	return json.Unmarshal(data, (*string)(t))
 }

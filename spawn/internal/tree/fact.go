@@ -119,7 +119,8 @@ const (
 //	TurnEnded      Run: the session
 //	               N: the turn that was under way
 //	               State: OK, Failed, Cancelled or Interrupted
-//	               Answer: what the Runner returned; may be nil
+//	               Answer: what the Runner returned; may be nil; a long text or JSON is in a file
+//	               that it names, which was put before
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp
 //	               Ord: the last input that is given up; with FlagGivenUp only
 //	               Num: the position in the transcript; 0 leaves it where it is

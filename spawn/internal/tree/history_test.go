@@ -38,6 +38,7 @@ type driver struct {
 	arrived  map[Destination]uint32 // the last one that arrived in order
 	before   map[uint32]*Entry      // the outbox before the command
 	archived map[session.Key]bool   // asked for
+	used     int64                  // by the turns that have ended
 }
 
 func newDriver(data []byte) *driver {
@@ -102,7 +103,7 @@ func (d *driver) step() error {
 	switch what := d.byte(); what % 20 {
 	case 0, 1, 2:
 		parent, how := d.key(), d.byte()
-		c := &Spawn{Parent: parent, ID: d.id(), SessionID: "s", Task: "work", Announce: how&1 == 0}
+		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
 		if how&2 != 0 {
 			c.Key = "k" + strconv.Itoa(int(how>>5))
 		}
@@ -203,6 +204,14 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 		return nil
 	}
 	answer := &Result{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}
+	switch say % 4 {
+	case 1:
+		answer.Model = Text("p/" + strconv.Itoa(int(how%3)))
+	case 2:
+		answer.ByModel = []ModelUsage{
+			{"p/1", Usage{Input: int64(say / 2)}}, {"", Usage{Input: int64(say - say/2)}},
+		}
+	}
 	c := &TurnDone{Run: k, N: n, Answer: answer, Rand: uint64(how)}
 	switch how % 8 {
 	case 0:
@@ -357,6 +366,9 @@ func (d *driver) do(c Command) error {
 		if err := d.inOrder(&facts[i]); err != nil {
 			return fmt.Errorf("after %T: %w", c, err)
 		}
+		if a := facts[i].Answer; a != nil {
+			d.used += a.Usage.Input
+		}
 	}
 	for _, e := range effects {
 		fmt.Fprintf(&d.trace, " -> %v %d\n", e.Kind, e.Ord)
@@ -465,6 +477,21 @@ func (d *driver) check() (err error) {
 			fail(r, "it has nothing left to do and does not end")
 		}
 	})
+	var used int64
+	t.Walk(func(r *Run) {
+		own := Usage{}
+		r.Expenses(func(x Expense, gone bool) {
+			if used += x.Usage.Input; !gone {
+				own = own.add(x.Usage)
+			}
+		})
+		if own != r.Usage {
+			fail(r, "its ledger has %v, its turns used %v", own, r.Usage)
+		}
+	})
+	if err == nil && used != d.used {
+		err = fmt.Errorf("the ledger has %d, the turns used %d", used, d.used)
+	}
 	t.Outbox(func(e *Entry) {
 		next := e.Blocked == 0 && e.queue.pending[0] == e
 		if err == nil && next && !d.inFlight(e.Ord) && t.NextWake() == 0 {

@@ -119,17 +119,20 @@ func (s *RunState) own() {
 		spec := *s.Spec
 		s.Spec = &spec
 	}
+	s.Ledger = s.Ledger.clone()
 }
 
 // applySnapshot folds a Snapshot. While a journal is read, the fact has an image, which becomes the
 // state of the tree. When the tree itself decides a Snapshot, the fact has none yet: the tree
-// forgets the keys and ids that have expired and fills the image in.
+// forgets the keys and ids that have expired, makes days of usage that is old, and fills the image
+// in.
 func (t *Tree) applySnapshot(f *Fact) error {
 	t.sinceSnapshot = 0
 	if f.Image != nil {
 		return t.restore(f)
 	}
 	t.forgetExpired(f.At)
+	t.coarsen(f.At)
 	f.Image = t.Image()
 	return nil
 }
@@ -236,6 +239,13 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	}
 	r.RunState = *s
 	r.own()
+	if r.Ledger == nil { // an earlier library kept the sum alone
+		model := Text(r.Spec.Model)
+		if r.Answer != nil {
+			model = cmp.Or(r.Answer.Model, model)
+		}
+		r.enterUsage(model, cmp.Or(r.Ended, r.Started, r.Spec.Created), r.Usage)
+	}
 	known := len(t.runs)
 	if t.runs[r.Spec.Key] = r; top {
 		t.root = r

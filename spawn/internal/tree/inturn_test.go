@@ -25,10 +25,10 @@ func TestTurnThatEnds(t *testing.T) {
 		return err
 	}
 	require.NoError(t, do(&Open{Writer: "w", SessionID: "s"}))
-	require.NoError(t, do(&Spawn{Parent: root, ID: "a", SessionID: "a", Task: "x"}))
-	require.NoError(t, do(&Spawn{Parent: root, ID: "b", SessionID: "b", Task: "x"}))
+	require.NoError(t, do(&Spawn{Parent: root, ID: "a", Task: "x"}))
+	require.NoError(t, do(&Spawn{Parent: root, ID: "b", Task: "x"}))
 	a, b := session.Must(root.Child("main", "a")), session.Must(root.Child("main", "b"))
-	require.NoError(t, do(&Spawn{Parent: a, ID: "c", SessionID: "c", Task: "x"}))
+	require.NoError(t, do(&Spawn{Parent: a, ID: "c", Task: "x"}))
 	c := session.Must(a.Child("main", "c"))
 	require.NoError(t, do(Granted{Run: a}))
 	inTurn := func(n uint32, cmd Command) error { return do(InTurn{Run: a, N: n, Cmd: cmd}) }

@@ -9,6 +9,8 @@ import (
 )
 
 // A Spec is what a run was admitted with. It never changes, except that of the top-level session.
+// The SessionID of a run is its ID, so that its key tells where its transcript is. Earlier versions
+// gave it one of its own.
 type Spec struct {
 	ID        string         `json:"id"`
 	SessionID string         `json:"sessionId"`
@@ -97,7 +99,9 @@ type File struct {
 	MediaType Text `json:"mediaType,omitempty"`
 }
 
-// A Result is what a turn returned.
+// A Result is what a turn returned. What is too long is in the files of the session's transcript:
+// then Whole names all of the text, and Text is its beginning; WholeJSON names the JSON, and JSON
+// is empty.
 type Result struct {
 	Text     Text   `json:"text,omitempty"`
 	JSON     Text   `json:"json,omitempty"` // kept byte for byte, unlike a json.RawMessage
@@ -108,6 +112,11 @@ type Result struct {
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 	ReplyTo  Text   `json:"replyTo,omitempty"`  // the message that the Reply answers
 	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
+	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
+	ByModel []ModelUsage `json:"byModel,omitempty"`
+
+	Whole     session.File `json:"whole,omitzero"`
+	WholeJSON session.File `json:"wholeJSON,omitzero"`
 }
 
 // An Input is something that a session was told and that a turn will consume.
@@ -175,6 +184,8 @@ type RunState struct {
 	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
 	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
 	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
+	Ledger      *Ledger        `json:"ledger,omitempty"`   // nil: nothing was used
+	Active      int64          `json:"active,omitempty"`   // see LastActive; 0: not known
 	Asked       *Asked         `json:"asked,omitempty"`    // see keepAsked
 	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
 }
@@ -292,6 +303,14 @@ func (r *Run) Below(a *Run) bool {
 		}
 	}
 	return false
+}
+
+// Descend calls f for everything below r, parents first and siblings oldest first.
+func (r *Run) Descend(f func(*Run)) {
+	r.Children(func(c *Run) bool {
+		c.walk(false, f)
+		return true
+	})
 }
 
 func (r *Run) addChild(c *Run) {

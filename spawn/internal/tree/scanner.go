@@ -166,6 +166,14 @@ func (s *scanner) text() Text {
 	return t
 }
 
+// sharedText reads a text of which there may be many that are equal.
+func (s *scanner) sharedText() Text {
+	if s.pos < len(s.data) && s.data[s.pos] == '{' {
+		return s.text()
+	}
+	return Text(s.word())
+}
+
 func (s *scanner) base64() []byte {
 	encoded := s.bytes()
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(encoded)))

@@ -168,6 +168,9 @@ func (s *scene) run(text string) string {
 		s.tree = folded
 		return ""
 	case "show":
+		if w.has("usage") {
+			return s.showUsage()
+		}
 		return s.show()
 	}
 	cmd, err := s.command(verb, w)
@@ -322,7 +325,7 @@ func (s *scene) spawn(w words) Command {
 	name := w.at(1)
 	parent := s.names[w.at(0)]
 	c := &Spawn{
-		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
+		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
@@ -357,6 +360,14 @@ func (s *scene) turn(r session.Key, w words) uint32 {
 	return 0
 }
 
+// file returns a file of so many bytes, or the zero File.
+func (w words) file(name string) (f session.File) {
+	if n := w.num(name); n > 0 {
+		f = session.File{Hash: strings.Repeat("a", 64), Size: int64(n)}
+	}
+	return f
+}
+
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
@@ -364,9 +375,18 @@ func (s *scene) done(r session.Key, w words) Command {
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
 			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
-			Usage: Usage{Input: int64(w.num("used"))},
+			Model: Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
 		},
 	}
+	for part := range strings.SplitSeq(w.named["models"], ",") {
+		if model, used, ok := strings.Cut(part, ":"); ok {
+			n, _ := strconv.ParseInt(used, 10, 64)
+			u := Usage{Input: n}
+			c.Answer.ByModel = append(c.Answer.ByModel, ModelUsage{Text(model), u})
+			c.Answer.Usage = c.Answer.Usage.add(u)
+		}
+	}
+	c.Answer.Whole, c.Answer.WholeJSON = w.file("whole"), w.file("json")
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
 		for name := range strings.SplitSeq(w.named["of"], ",") {
@@ -428,6 +448,24 @@ func (s *scene) do(c Command) string {
 	} else if err := s.log.check(s.tree); err != nil {
 		fmt.Fprintf(&b, "VIOLATION: %v\n", err)
 	}
+	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// showUsage prints what every session has used, and when it was last active.
+func (s *scene) showUsage() string {
+	var b strings.Builder
+	s.tree.Walk(func(r *Run) {
+		at := time.Unix(0, r.LastActive()).UTC()
+		fmt.Fprintf(&b, "%s active %s\n", r.Key(), at.Format("2006-01-02 15:04"))
+		r.Expenses(func(x Expense, gone bool) {
+			who, start := "it", x.Middle.Add(-x.Length/2)
+			if gone {
+				who = "gone below it"
+			}
+			fmt.Fprintf(&b, "  %s as %s with %q from %s for %v: %d\n", who, x.Agent, x.Model,
+				start.Format("2006-01-02 15:04"), x.Length, x.Usage.Input)
+		})
+	})
 	return strings.NewReplacer(s.replace...).Replace(b.String())
 }
 

@@ -163,6 +163,17 @@ func (t *Tree) Total() int { return int(t.total) }
 // Walk calls f for every session of the tree, parents first and siblings oldest first.
 func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
 
+// Sessions returns the keys of all runs, parents first.
+func (t *Tree) Sessions() []session.Key {
+	keys := make([]session.Key, 0, len(t.runs)-1)
+	t.Walk(func(r *Run) {
+		if !r.IsRoot() {
+			keys = append(keys, r.Key())
+		}
+	})
+	return keys
+}
+
 // Idle reports whether nothing is under way: no turn, no live run, no input for a turn, and no
 // delivery that is not blocked.
 func (t *Tree) Idle() bool {

@@ -1,0 +1,338 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Bounds of what a [Session.History] returns. Those of one text and of a page are the field's.
+const (
+	historyLast     = 200    // lines, unless HistoryQuery.Last says otherwise
+	maxHistoryLast  = 1000   // lines
+	maxHistoryText  = 4000   // characters of a text
+	maxHistoryBytes = 81_920 // of a page, as JSON
+	maxHistoryItems = 50     // tool calls, and parts, of a message
+)
+
+const (
+	cutHistoryText  = "\n…(truncated)…"
+	omittedHistory  = "[Offshoot] The message is too large to be shown."
+	toldOfSubagents = "[Offshoot] What a sub-agent came to was told to the session."
+)
+
+// A HistoryQuery selects lines of a conversation. The zero HistoryQuery selects the newest 200.
+type HistoryQuery struct {
+	// Last is how many lines there are at most, counted from the end. Zero is 200, and more than
+	// 1,000 is 1,000.
+	Last int
+	// Before selects the lines before a position: [HistoryPage.Earlier] of the page behind them.
+	// Zero selects up to the end.
+	Before session.Pos
+	// Raw returns the messages as the transcript has them, with whatever the model and its tools
+	// said: thoughts, secrets, the provider's form, at any length. It is for programs that go on
+	// with a conversation, not for readers.
+	Raw bool
+}
+
+// A HistoryPage is a part of a conversation.
+type HistoryPage struct {
+	// Lines are the oldest first.
+	Lines []HistoryLine `json:"lines"`
+	// Earlier is the Before of a query for the lines before these. Zero: there are none.
+	Earlier session.Pos `json:"earlier,omitzero"`
+	// Archived says that the session has been archived: nothing follows.
+	Archived bool `json:"archived,omitzero"`
+}
+
+// A HistoryLine is one message of a conversation, as readers may see it unless the query was Raw.
+type HistoryLine struct {
+	Pos      session.Pos `json:"pos"`
+	Message  Message     `json:"message"`
+	Cut      bool        `json:"cut,omitzero"`      // something is left out because it is long
+	Redacted bool        `json:"redacted,omitzero"` // a credential was masked
+}
+
+// History returns what a session and its people, or its requester, have said, for readers: in a
+// terminal, on a page, as a tool of another session's model. It is the committed conversation: the
+// lines of the turn that is under way come with its end, and what an interrupted turn left is not
+// part of it. A session that has been archived has its history, too. Of a session that the caller
+// runs there is what Offshoot has recorded, so that Lines may be empty.
+//
+// Unless the query is Raw, what the assistant said is what people may see of it, see
+// [announce.Visible], and a line of which nothing is left is not there. Credentials are masked
+// everywhere, see [announce.Redact]. A completion is a remark without the result, which the
+// assistant's next line tells. A text has at most 4,000 characters, arguments of a tool call that
+// are longer are left out, and a page has at most 81,920 bytes as JSON: then it has fewer lines,
+// and Earlier leads to the others. The provider's form of a message, what it consumed, and members
+// that this version does not know are left out. Parts are named, with their [session.File].
+//
+// History changes nothing. The error is an *[InputError] for a negative Last or a key that is not
+// that of a session, [ErrNotFound] for a session that is not on record, that of the Transcripts, or
+// one that every call that reads can return.
+func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage, err error) {
+	if q.Last < 0 {
+		return page, &InputError{
+			Field: "HistoryQuery.Last", Reason: fmt.Sprintf("%d is negative", q.Last),
+		}
+	}
+	if q.Last == 0 {
+		q.Last = historyLast
+	}
+	q.Last = min(q.Last, maxHistoryLast)
+	h, err := s.findTranscript(ctx)
+	gone := err // it has left its tree, unless it was never there
+	if err != nil && !h.archivable(err) {
+		return page, err
+	}
+	lines, more, err := h.committed(ctx, q)
+	if errors.Is(err, ErrArchived) && !h.archived {
+		h.archived = true
+		lines, more, err = h.committed(ctx, q)
+	}
+	switch {
+	case err != nil:
+		return page, fmt.Errorf("agent: reading the transcript of %q: %w", s.key, err)
+	case gone != nil && !h.archived:
+		return page, gone
+	case q.Raw:
+		page = rawPage(lines)
+	default:
+		page = safePage(lines)
+	}
+	if page.Archived = h.archived; page.Earlier == 0 && more {
+		page.Earlier = lines[0].Pos
+	}
+	return page, nil
+}
+
+// A historyReader reads the transcript of one session.
+type historyReader struct {
+	store    *session.Store
+	ref      session.Ref
+	end      session.Pos // how far it is committed
+	archived bool
+}
+
+// findTranscript returns the transcript of the session. Beside an error that is ErrNotFound it is
+// the one of a sub-agent that has left its tree, whose session has the id of its run: of that, all
+// is committed that no fence discards.
+func (s *Session) findTranscript(ctx context.Context) (h historyReader, err error) {
+	root, err := s.tree(ctx)
+	if err == nil {
+		h.ref, h.end, err = s.rt.sup.Transcript(ctx, root, s.key)
+	}
+	if err != nil {
+		return s.rt.left(s.key), err
+	}
+	h.store = s.rt.cfg.Store
+	return h, nil
+}
+
+// left returns the reader of a transcript that has left its tree.
+func (rt *Runtime) left(key session.Key) historyReader {
+	return historyReader{
+		store: rt.cfg.Store, ref: session.Ref{Key: key, SessionID: key.ID()}, end: math.MaxUint64,
+	}
+}
+
+// archivable reports whether a session that is not found, as err says, may have been archived.
+func (h historyReader) archivable(err error) bool {
+	return errors.Is(err, ErrNotFound) && h.ref.Key.IsSubagent() && h.ref.Validate() == nil
+}
+
+// orArchived adds [ErrArchived] to an error that is ErrNotFound, if the session has been archived.
+func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) error {
+	h := rt.left(key)
+	if !h.archivable(err) {
+		return err
+	}
+	if _, rerr := h.read(ctx, 1); !errors.Is(rerr, ErrArchived) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrArchived, err)
+}
+
+// read returns the last n lines.
+func (h historyReader) read(ctx context.Context, n int) (lines []session.Line, err error) {
+	err = attempt(func() error {
+		for line, err := range h.store.Transcripts.Read(ctx, h.ref, session.LineQuery{Last: n}) {
+			if err != nil {
+				return err
+			}
+			lines = append(lines, line)
+		}
+		return nil
+	})
+	return lines, err
+}
+
+// committed returns the lines that a query selects, and whether there are others before them. What
+// a fence discards stands before it, so the end of a transcript has the end of the conversation.
+func (h historyReader) committed(
+	ctx context.Context, q HistoryQuery,
+) (kept []session.Line, more bool, err error) {
+	for n := 2 * q.Last; ; n *= 4 {
+		lines, err := h.read(ctx, n)
+		if err != nil {
+			return nil, false, err
+		}
+		kept = committed(lines, h.end)
+		if q.Before > 0 {
+			kept = slices.DeleteFunc(kept, func(l session.Line) bool { return l.Pos >= q.Before })
+		}
+		if len(kept) > q.Last || len(lines) < n {
+			break
+		}
+	}
+	if more = len(kept) > q.Last; more {
+		kept = kept[len(kept)-q.Last:]
+	}
+	return kept, more, nil
+}
+
+// rawPage returns lines as they are.
+func rawPage(lines []session.Line) (page HistoryPage) {
+	page.Lines = make([]HistoryLine, len(lines))
+	for i, line := range lines {
+		page.Lines[i] = HistoryLine{Pos: line.Pos, Message: line.Message}
+	}
+	return page
+}
+
+// safePage returns the safe view of lines, the one that readers get wherever they look. If the
+// oldest are left out because the page is full, Earlier leads to them.
+func safePage(lines []session.Line) (page HistoryPage) {
+	page.Lines = []HistoryLine{}
+	size := len(`{"lines":[],"earlier":18446744073709551615,"archived":true}`)
+	for _, line := range slices.Backward(lines) {
+		safe, shown := safeLine(line)
+		if !shown {
+			continue
+		}
+		n := safe.size()
+		if n > maxHistoryBytes {
+			safe.Message = Message{
+				ID: safe.Message.ID, Role: safe.Message.Role, Time: safe.Message.Time,
+				ToolCallID: safe.Message.ToolCallID, Text: omittedHistory,
+			}
+			safe.Cut, n = true, safe.size()
+		}
+		if size += n; size > maxHistoryBytes {
+			page.Earlier = page.Lines[len(page.Lines)-1].Pos
+			break
+		}
+		page.Lines = append(page.Lines, safe)
+	}
+	slices.Reverse(page.Lines)
+	return page
+}
+
+// size returns how many bytes the line has as JSON, with what stands around the message.
+func (l *HistoryLine) size() int {
+	const around = len(`{"pos":18446744073709551615,"message":,"cut":true,"redacted":true},`)
+	data, err := l.Message.AppendJSON(nil)
+	if err != nil {
+		return maxHistoryBytes + 1 // it cannot be shown
+	}
+	return len(data) + around
+}
+
+// safeLine returns the safe view of a line, and false if a reader would see nothing of it.
+func safeLine(line session.Line) (l HistoryLine, shown bool) {
+	l.Pos = line.Pos
+	m := line.Message
+	said := m.Text
+	switch {
+	case m.Role == session.MessageAssistant:
+		if said, shown = announce.Visible(said); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
+			return l, false
+		}
+	case m.Internal:
+		if said = announce.Sanitize(said); said == "" {
+			said = toldOfSubagents
+		}
+	}
+	l.Message = Message{
+		Role: m.Role, Failed: m.Failed, Internal: m.Internal, Time: m.Time, Model: m.Model,
+		ID: l.name(m.ID), ToolCallID: l.name(m.ToolCallID), Text: l.text(said),
+		From: session.Sender{ID: l.name(m.From.ID), Name: l.name(m.From.Name)},
+	}
+	for i, call := range m.ToolCalls {
+		if l.Cut = l.Cut || i == maxHistoryItems; i == maxHistoryItems {
+			break
+		}
+		l.Message.ToolCalls = append(l.Message.ToolCalls, ToolCall{
+			ID: l.name(call.ID), Name: l.name(call.Name), Args: l.args(call.Args),
+		})
+	}
+	for i, part := range m.Parts {
+		if l.Cut = l.Cut || i == maxHistoryItems; i == maxHistoryItems {
+			break
+		}
+		l.Message.Parts = append(l.Message.Parts, session.Part{
+			Kind: part.Kind, MediaType: l.name(part.MediaType), Name: l.name(part.Name),
+			File: part.File, URL: l.text(part.URL),
+		})
+	}
+	return l, true
+}
+
+// redact masks the credentials in a text.
+func (l *HistoryLine) redact(s string) string {
+	masked := announce.Redact(s)
+	l.Redacted = l.Redacted || masked != s
+	return masked
+}
+
+// text returns what a reader sees of a text. What is masked is masked before the text is cut, so
+// that a cut leaves no part of a credential.
+func (l *HistoryLine) text(s string) string {
+	s = l.redact(s)
+	if utf8.RuneCountInString(s) <= maxHistoryText {
+		return s
+	}
+	l.Cut = true
+	n := 0
+	for i := range s {
+		if n == maxHistoryText {
+			return s[:i] + cutHistoryText
+		}
+		n++
+	}
+	return s
+}
+
+// name is text for what is short unless it is meant to harm.
+func (l *HistoryLine) name(s string) string {
+	s = l.redact(s)
+	short := text.Cut(s, text.MaxName)
+	l.Cut = l.Cut || short != s
+	return short
+}
+
+// args returns what a reader sees of the arguments of a tool call: JSON if they were.
+func (l *HistoryLine) args(given json.RawMessage) json.RawMessage {
+	if utf8.RuneCount(given) > maxHistoryText {
+		l.Cut = true
+		return json.RawMessage(noArgs)
+	}
+	masked := l.redact(strings.ToValidUTF8(string(given), "\ufffd"))
+	if json.Valid(given) && !json.Valid([]byte(masked)) {
+		quoted, err := json.Marshal(masked)
+		if err != nil {
+			return json.RawMessage(noArgs)
+		}
+		return quoted
+	}
+	return json.RawMessage(masked)
+}

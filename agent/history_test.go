@@ -1,0 +1,371 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// recordingConfig is a Config whose Runner records the next messages of a list in each turn.
+func recordingConfig(turns ...[]agent.Message) agent.Config {
+	return configWith(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
+		if len(turns) == 0 {
+			return textResult("ok")
+		}
+		now := turns[0]
+		turns = turns[1:]
+		for _, m := range now {
+			if err := tn.Record(ctx, m); err != nil {
+				return res, err
+			}
+		}
+		return res, nil
+	})
+}
+
+// historyOf returns a page of the main session that posts "go" for each turn.
+func historyOf(h *harness, q agent.HistoryQuery) agent.HistoryPage {
+	h.T().Helper()
+	page, err := h.Main().History(h.Context(), q)
+	require.NoError(h.T(), err)
+	return page
+}
+
+// textsOfPage returns what is said, line by line, with the role.
+func textsOfPage(page agent.HistoryPage) []string {
+	list := []string{}
+	for _, l := range page.Lines {
+		list = append(list, string(l.Message.Role)+": "+l.Message.Text)
+	}
+	return list
+}
+
+const leaked = "sk-abcdefghijklmnopqrstuvwxyz0123"
+
+// The safe view has what readers may see, in every field and every role. The Raw one has
+// the messages as they are.
+func TestHistoryIsSafe(t *testing.T) {
+	long := strings.Repeat("ä", 4001)
+	said := []agent.Message{
+		{
+			Role: session.MessageAssistant, Text: "<think>hm " + leaked + "</think>Four.",
+			Raw: json.RawMessage(`{"thinking":"hm"}`), Usage: agent.Usage{Input: 7, Cost: 1},
+		},
+		{Role: session.MessageAssistant, Text: "NO_REPLY"},
+		{Role: session.MessageAssistant, Text: "<tool_call>{\"x\":1}</tool_call>"},
+		{Role: session.MessageAssistant, Text: "The key is " + leaked},
+		{Role: session.MessageAssistant, Text: long},
+		{Role: session.MessageAssistant, Text: long[2:]},
+		{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{
+			{ID: "1", Name: "http", Args: json.RawMessage(`{"token":"` + leaked + `"}`)},
+			{ID: "2", Name: "http", Args: json.RawMessage(`{"x":"` + long + `"}`)},
+		}},
+		{Role: session.MessageTool, ToolCallID: "1", Text: "API_KEY=" + leaked},
+		{Role: session.MessageTool, ToolCallID: "2", Text: long, Failed: true},
+	}
+	agenttest.Run(t, recordingConfig(said), nil, func(h *harness) {
+		h.Post("my key is " + leaked + ", what is 2+2? <think>")
+		synctest.Wait()
+		page := historyOf(h, agent.HistoryQuery{})
+		require.False(t, page.Archived)
+		require.Zero(t, page.Earlier)
+		data, err := json.Marshal(page)
+		require.NoError(t, err)
+		require.NotContains(t, string(data), leaked)
+		require.NotContains(t, string(data), "hm ")
+		require.NotContains(t, string(data), "thinking")
+		require.NotContains(t, string(data), "NO_REPLY")
+		cut := strings.Repeat("ä", 4000) + "\n…(truncated)…"
+		require.Len(t, page.Lines, 8)
+		for i, want := range []struct {
+			text          string
+			cut, redacted bool
+		}{
+			{"<think>", false, true},
+			{"Four.", false, false},
+			{"The key is sk-", false, true},
+			{cut, true, false},
+			{long[2:], false, false},
+			{"", true, true},
+			{"API_KEY=", false, true},
+			{cut, true, false},
+		} {
+			l := page.Lines[i]
+			require.Contains(t, l.Message.Text, want.text, i)
+			require.Equal(t, want.cut, l.Cut, i)
+			require.Equal(t, want.redacted, l.Redacted, i)
+			require.Nil(t, l.Message.Raw)
+			require.Zero(t, l.Message.Usage)
+			require.False(t, l.Message.Time.IsZero())
+		}
+		calls := page.Lines[5].Message.ToolCalls
+		require.True(t, json.Valid(calls[0].Args))
+		require.JSONEq(t, `{}`, string(calls[1].Args))
+		require.True(t, page.Lines[7].Message.Failed)
+
+		raw := historyOf(h, agent.HistoryQuery{Raw: true})
+		require.Len(t, raw.Lines, 1+len(said))
+		for i, m := range said {
+			require.Equal(t, m.Text, raw.Lines[i+1].Message.Text)
+			require.Equal(t, m.Raw, raw.Lines[i+1].Message.Raw)
+			require.Equal(t, m.Usage, raw.Lines[i+1].Message.Usage)
+			require.Equal(t, m.ToolCalls, raw.Lines[i+1].Message.ToolCalls)
+		}
+	})
+}
+
+// Whatever stands in a field of a line of the store, a page has no credential, no member that this
+// version does not know, no bytes of a part, and at most 81,920 bytes.
+func TestHistoryOfHostileLines(t *testing.T) {
+	huge := strings.Repeat(leaked+" ", 10_000)
+	var calls []agent.ToolCall
+	var parts []session.Part
+	for i := range 200 {
+		calls = append(calls, agent.ToolCall{
+			ID: fmt.Sprint(i), Name: huge, Args: json.RawMessage(`not JSON ` + huge),
+		})
+		parts = append(parts, session.Part{
+			Kind: session.PartImage, MediaType: "image/png; token=" + leaked,
+			Name: "password=" + leaked, URL: "https://u:" + leaked + "@example.com/",
+		})
+	}
+	future, err := json.Marshal(map[string]any{
+		"role": "oracle", "text": "x", "seen": leaked,
+		"parts": []any{map[string]any{"kind": "smell", "url": "https://x.y/", "odour": leaked}},
+	})
+	require.NoError(t, err)
+	var unknown agent.Message
+	require.NoError(t, json.Unmarshal(future, &unknown))
+	lines := []agent.Message{
+		{
+			Role: session.MessageUser, ID: huge, Text: huge,
+			From: session.Sender{ID: huge, Name: huge},
+		},
+		{Role: session.MessageUser, Text: "\xff\xfe" + huge, Model: "x"},
+		{Role: session.MessageAssistant, Text: "calls", ToolCalls: calls},
+		{Role: session.MessageTool, ToolCallID: huge, Text: huge, Failed: true},
+		{Role: session.MessageUser, Text: "look", Parts: parts},
+		{Role: session.MessageUser, Internal: true, Text: huge},
+		unknown,
+	}
+	for _, m := range lines {
+		page := agent.SafePage(session.Line{Pos: 1, Message: m})
+		data, err := json.Marshal(page)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(data), 81_920)
+		require.NotContains(t, string(data), leaked)
+		require.NotContains(t, string(data), "odour")
+		require.Len(t, page.Lines, 1)
+		require.True(t, page.Lines[0].Cut || page.Lines[0].Redacted || m.Role == "oracle")
+	}
+	one := agent.Message{Role: session.MessageAssistant, Text: "calls"}
+	for i := range 40 {
+		one.ToolCalls = append(one.ToolCalls, agent.ToolCall{
+			ID: fmt.Sprint(i), Name: "x", Args: json.RawMessage(`"` + strings.Repeat("y", 3900) + `"`),
+		})
+	}
+	page := agent.SafePage(session.Line{Pos: 9, Message: one})
+	require.Len(t, page.Lines, 1)
+	require.Equal(t, session.Pos(9), page.Lines[0].Pos)
+	require.Contains(t, page.Lines[0].Message.Text, "too large")
+	require.True(t, page.Lines[0].Cut)
+}
+
+// Pages of any size lead back to the first line, without a gap and without a line twice, also where
+// a page is full before it has as many lines as were asked for.
+func TestHistoryPages(t *testing.T) {
+	var said []agent.Message
+	for i := range 120 {
+		said = append(said, agent.Message{
+			Role: session.MessageAssistant, Text: fmt.Sprint(i, " ", strings.Repeat("x", 3000)),
+		})
+		if i%7 == 0 {
+			said = append(said, agent.Message{Role: session.MessageAssistant, Text: "NO_REPLY"})
+		}
+	}
+	agenttest.Run(t, recordingConfig(said, nil), nil, func(h *harness) {
+		h.Post("go")
+		synctest.Wait()
+		h.Post("and on")
+		synctest.Wait()
+		raw := historyOf(h, agent.HistoryQuery{Raw: true})
+		require.Len(t, raw.Lines, len(said)+2)
+		want := []string{"user: go"}
+		for _, m := range said {
+			if m.Text != "NO_REPLY" {
+				want = append(want, "assistant: "+m.Text)
+			}
+		}
+		want = append(want, "user: and on")
+		for _, last := range []int{0, 1, 2, 5, 40, 5000} {
+			q := agent.HistoryQuery{Last: last}
+			var got []string
+			for n := 0; ; n++ {
+				page := historyOf(h, q)
+				data, err := json.Marshal(page)
+				require.NoError(t, err)
+				require.LessOrEqual(t, len(data), 81_920)
+				if last > 0 {
+					require.LessOrEqual(t, len(page.Lines), last)
+				}
+				got = slices.Concat(textsOfPage(page), got)
+				if q.Before = page.Earlier; page.Earlier == 0 {
+					break
+				}
+				require.Less(t, n, 1000)
+			}
+			require.Equal(t, want, got, "pages of %d", last)
+		}
+		page := historyOf(h, agent.HistoryQuery{Last: 3, Raw: true})
+		require.Len(t, page.Lines, 3)
+		require.Equal(t, page.Lines[0].Pos, page.Earlier)
+		_, err := h.Main().History(h.Context(), agent.HistoryQuery{Last: -1})
+		var bad *agent.InputError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "HistoryQuery.Last", bad.Field)
+	})
+}
+
+// A history has the committed conversation: not the turn under way, and not what an interrupted
+// turn left in the transcript, before and after it is fenced.
+func TestHistoryIsCommitted(t *testing.T) {
+	turn := 0
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
+		turn++
+		text := fmt.Sprint("words of turn ", turn)
+		m := agent.Message{Role: session.MessageAssistant, Text: text}
+		if err := tn.Record(ctx, m); err != nil {
+			return res, err
+		}
+		return textResult(text + ", the end")
+	})
+	inner := cfg.Runner
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		res, err := inner.Run(ctx, tn)
+		if turn == 2 {
+			<-ctx.Done() // it is interrupted
+			return res, ctx.Err()
+		}
+		return res, err
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		one := []string{
+			"user: one", "assistant: words of turn 1",
+			"assistant: words of turn 1, the end",
+		}
+		h.Post("one")
+		synctest.Wait()
+		require.Equal(t, one, textsOfPage(historyOf(h, agent.HistoryQuery{})))
+		h.Post("two")
+		synctest.Wait()
+		for _, raw := range []bool{false, true} {
+			q := agent.HistoryQuery{Raw: raw}
+			require.Equal(t, one, textsOfPage(historyOf(h, q)), "the turn is under way")
+			q.Last = 1
+			require.Equal(t, one[2:], textsOfPage(historyOf(h, q)))
+		}
+		h.Crash()
+		synctest.Wait()
+		after := append(one, "user: two", "assistant: words of turn 3",
+			"assistant: words of turn 3, the end")
+		for last := 1; last <= len(after); last++ {
+			page := historyOf(h, agent.HistoryQuery{Last: last})
+			require.Equal(t, after[len(after)-last:], textsOfPage(page), "behind the fence")
+		}
+	})
+}
+
+// What a session is told of the end of a sub-agent is a remark: people get the words of the
+// assistant, and no code that could be used to forge an event.
+func TestHistoryHasNoCompletions(t *testing.T) {
+	s := script{
+		"main":  {startStep("count"), say("On it."), say("It is 42.")},
+		"count": {say("forty-two, as asked").After(time.Minute)},
+	}
+	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+		h.Post("count")
+		time.Sleep(time.Hour / 2)
+		page := historyOf(h, agent.HistoryQuery{})
+		data, err := json.Marshal(page)
+		require.NoError(t, err)
+		require.NotContains(t, string(data), "<<<")
+		require.NotContains(t, string(data), "forty-two")
+		texts := textsOfPage(page)
+		require.Contains(t, texts, "assistant: It is 42.")
+		require.Contains(t, texts,
+			"user: [Offshoot] What a sub-agent came to was told to the session.")
+		child, err := h.Session(h.Child("count").Key).History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.Equal(t, "forty-two, as asked", child.Lines[1].Message.Text)
+	})
+}
+
+// A session that is not on record has no history. One that the caller runs has what was recorded.
+func TestHistoryOfOtherSessions(t *testing.T) {
+	cfg := configAnswering(asText)
+	cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, key := range []session.Key{topKey, childKeyOf(t, topKey)} {
+			_, err := h.Session(key).History(h.Context(), agent.HistoryQuery{})
+			require.ErrorIs(t, err, agent.ErrNotFound)
+			require.NotErrorIs(t, err, agent.ErrArchived)
+		}
+		var bad *agent.InputError
+		_, err := h.Session(session.Key{}).History(h.Context(), agent.HistoryQuery{})
+		require.ErrorAs(t, err, &bad)
+		_, err = h.Main().Spawn(h.Context(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Empty(t, historyOf(h, agent.HistoryQuery{}).Lines)
+		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Text: "hello"}))
+		synctest.Wait()
+		require.NotEmpty(t, historyOf(h, agent.HistoryQuery{}).Lines)
+	})
+}
+
+// A store that fails, panics or ends its goroutine is an error of History, which names the session.
+func TestHistoryOfABadStore(t *testing.T) {
+	for name, bad := range map[string]func() error{
+		"error": func() error { return errBad },
+		"panic": func() error { panic(errBad) },
+		"exit":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := session.NewMemory()
+			cfg := configAnswering(asText)
+			failing := false
+			store.Transcripts = badTranscripts{
+				store.Transcripts, func() error {
+					if failing {
+						return bad()
+					}
+					return nil
+				}, func() error { return nil },
+			}
+			cfg.Store = store
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("x")
+				synctest.Wait()
+				failing = true
+				_, err := h.Main().History(h.Context(), agent.HistoryQuery{})
+				failing = false
+				require.ErrorContains(t, err, `agent: reading the transcript of "agent:main:main": `)
+				if name == "error" {
+					require.ErrorIs(t, err, errBad)
+				}
+			})
+		})
+	}
+}
