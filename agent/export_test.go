@@ -26,5 +26,9 @@ func SpawnParams() map[string]bool {
 	return params
 }
 
-// SafePage returns the safe view of lines.
-func SafePage(lines ...session.Line) HistoryPage { return safePage(lines) }
+// SafePage returns the safe view of a line.
+func SafePage(line session.Line) HistoryPage {
+	var v historyView
+	v.add(line)
+	return v.page()
+}

@@ -156,8 +156,7 @@ func contradicts(found, claimed string) bool {
 	}
 	is, known := kindOf(found)
 	said, _ := kindOf(claimed)
-	switch {
-	case !known || said == PartFile || is == said || claimed == svgType && is == PartFile:
+	if !known || said == PartFile || is == said || claimed == svgType && is == PartFile {
 		return false
 	}
 	return is == PartFile || is == PartImage || said == PartImage

@@ -348,7 +348,8 @@ func (t *Turn) waitRoot(context.Context) (session.Key, error) { return t.Session
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
-// Wait waits for sub-agents within the turn: it is [Join] from the turn.
+// Wait waits for sub-agents within the turn: it is [Join] from the turn. The errors are those of
+// Join.
 func (t *Turn) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {
