@@ -296,8 +296,8 @@ func readsOf(t *testing.T, limits agent.Limits, use func(t *testing.T, rt *agent
 	return int(counter.reads.Load())
 }
 
-// turnsOf has sessions have turns, one after the other, for so many rounds.
-func turnsOf(t *testing.T, rt *agent.Runtime, rounds int, names ...string) {
+// takeTurns has sessions have turns, one after the other, for so many rounds.
+func takeTurns(t *testing.T, rt *agent.Runtime, rounds int, names ...string) {
 	t.Helper()
 	for range rounds {
 		for _, name := range names {
@@ -317,39 +317,39 @@ func TestTurnsDoNotReadTheirTranscript(t *testing.T) {
 		want   int
 	}{
 		"one session": {
-			use:  func(t *testing.T, rt *agent.Runtime) { turnsOf(t, rt, 20, "a") },
+			use:  func(t *testing.T, rt *agent.Runtime) { takeTurns(t, rt, 20, "a") },
 			want: 1,
 		},
 		"several sessions": {
-			use:  func(t *testing.T, rt *agent.Runtime) { turnsOf(t, rt, 20, "a", "b", "c") },
+			use:  func(t *testing.T, rt *agent.Runtime) { takeTurns(t, rt, 20, "a", "b", "c") },
 			want: 3,
 		},
 		"nothing is kept": {
 			limits: agent.Limits{Hot: 1},
-			use:    func(t *testing.T, rt *agent.Runtime) { turnsOf(t, rt, 20, "a") },
+			use:    func(t *testing.T, rt *agent.Runtime) { takeTurns(t, rt, 20, "a") },
 			want:   20,
 		},
 		"room for one of two": { // the one that was used last
 			limits: agent.Limits{HotTotal: 20_000},
 			use: func(t *testing.T, rt *agent.Runtime) {
-				turnsOf(t, rt, 1, "a", "b") // reads both
-				turnsOf(t, rt, 1, "b")
-				turnsOf(t, rt, 1, "a") // reads
+				takeTurns(t, rt, 1, "a", "b") // reads both
+				takeTurns(t, rt, 1, "b")
+				takeTurns(t, rt, 1, "a") // reads
 			},
 			want: 3,
 		},
 		"without a bound": {
 			limits: agent.Limits{Hot: agent.NoLimit, HotTotal: agent.NoLimit},
-			use:    func(t *testing.T, rt *agent.Runtime) { turnsOf(t, rt, 100, "a", "b") },
+			use:    func(t *testing.T, rt *agent.Runtime) { takeTurns(t, rt, 100, "a", "b") },
 			want:   2,
 		},
 		"after a rest": {
 			use: func(t *testing.T, rt *agent.Runtime) {
-				turnsOf(t, rt, 5, "a")
+				takeTurns(t, rt, 5, "a")
 				time.Sleep(9 * time.Minute)
-				turnsOf(t, rt, 5, "a")
+				takeTurns(t, rt, 5, "a")
 				time.Sleep(12 * time.Minute)
-				turnsOf(t, rt, 5, "a")
+				takeTurns(t, rt, 5, "a")
 			},
 			want: 2,
 		},
@@ -363,7 +363,7 @@ func TestTurnsDoNotReadTheirTranscript(t *testing.T) {
 // A session whose conversation grows over the bound reads it at each turn from then on.
 func TestLongHistoryIsNotKept(t *testing.T) {
 	reads := readsOf(t, agent.Limits{Hot: 100_000}, func(t *testing.T, rt *agent.Runtime) {
-		turnsOf(t, rt, 40, "a")
+		takeTurns(t, rt, 40, "a")
 	})
 	require.Greater(t, reads, 40-100_000/7_000, "its answers alone have no room")
 	require.Less(t, reads, 40-100_000/14_000, "it is kept while there is room")
@@ -402,7 +402,7 @@ func TestHotHistoryOfAnOldTranscript(t *testing.T) {
 			require.NoError(t, err)
 			ran := make(chan error, 1)
 			go func() { ran <- before.Run(t.Context()) }()
-			turnsOf(t, before, 3, "a")
+			takeTurns(t, before, 3, "a")
 			require.NoError(t, before.Shutdown(t.Context()))
 			require.NoError(t, <-ran)
 			committed := 0
@@ -422,7 +422,7 @@ func TestHotHistoryOfAnOldTranscript(t *testing.T) {
 			rt := runUntilEnd(t, cfg)
 			for range 6 {
 				committed = len(notes.all(t, session.Must(session.DirectKey("main", "irc", "a"))))
-				turnsOf(t, rt, 1, "a")
+				takeTurns(t, rt, 1, "a")
 			}
 		})
 	}

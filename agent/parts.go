@@ -144,21 +144,6 @@ func withRealType(p Part, head []byte) Part {
 	return p
 }
 
-// withRealTypes returns the parts of a message of people with their real types. What is not a Part
-// is refused later.
-func withRealTypes(parts []Part) []Part {
-	if len(parts) == 0 {
-		return parts
-	}
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		if len(p.Data) > 0 && p.ValidateNew() == nil {
-			parts[i] = withRealType(p, p.Data)
-		}
-	}
-	return parts
-}
-
 const svgType = "image/svg+xml"
 
 // contradicts reports whether bytes of the type found cannot be of the type claimed.

@@ -253,7 +253,7 @@ func (rt *Runtime) promptInput(
 	}
 	t.entering(describeField)
 	err := rt.cfg.describe(ctx, st.Session, &in)
-	if st.Retry {
+	if st.Retry || len(st.Said) > 0 {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
 			Text: retryText(st.Said), Source: "agent",

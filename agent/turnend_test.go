@@ -225,6 +225,13 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Post": func(ctx context.Context) error {
 			return s.Post(ctx, agent.Incoming{Text: "late"})
 		},
+		"Session.PostAndWait": func(ctx context.Context) error {
+			_, err := s.PostAndWait(ctx, agent.Incoming{Text: "late"})
+			return err
+		},
+		"Session.SetRoute": func(ctx context.Context) error {
+			return s.SetRoute(ctx, session.Route{Channel: "late"})
+		},
 		"Session.Spawn": func(ctx context.Context) error {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
 			return err
