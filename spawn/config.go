@@ -145,7 +145,7 @@ func (c *Config) validate() error {
 const noAnnounceTurn = "an announcement in a turn of its own is not available yet"
 
 // Limits bound what callers and models give to a tree. A field that is zero is its default, and one
-// that is [NoLimit] means without a bound of its own: more than 8 MiB of texts in one call are
+// that is [NoLimit] means without a bound of its own: more than 10 MiB of texts in one call are
 // refused all the same, because a journal need not take more. What is over a bound is refused with
 // a *[LimitError]; of the text of a result the rest is cut.
 type Limits = tree.Limits

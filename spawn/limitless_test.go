@@ -38,7 +38,7 @@ func (j narrowJournal) Append(
 // what is too long is a *LimitError, or a turn that fails, and nothing else of the tree suffers.
 func TestNoLimitCannotBreakTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		far := strings.Repeat("\x01", 9<<20) // JSON takes six times as much
+		far := strings.Repeat("\x01", 11<<20) // JSON takes six times as much
 		none := spawn.NoLimit
 		cfg := spawn.Config{
 			Store: &session.Store{Journal: narrowJournal{session.NewMemory().Journal}},

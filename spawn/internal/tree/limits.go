@@ -131,7 +131,7 @@ func (e *LimitError) Unwrap() error { return &InputError{e.Field, e.reason()} }
 // MaxCommand is the most bytes of texts of one command, whatever the Limits say, and of the
 // commands that are recorded together. JSON takes at most six bytes for one of a text. So a batch
 // of them is less than every journal takes, see [session.BatchLimit].
-const MaxCommand = 8 << 20
+const MaxCommand = 10 << 20
 
 // TextOf returns how many bytes the texts of a command take.
 func TextOf(c Command) int {
