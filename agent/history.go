@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -100,18 +99,19 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 		h.archived = true
 		lines, more, err = h.committed(ctx, q)
 	}
+	view := historyView{raw: q.Raw}
+	for _, line := range slices.Backward(lines) {
+		if line, err = h.whole(ctx, line); err != nil || !view.add(line) {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		return page, fmt.Errorf("agent: reading the transcript of %q: %w", s.key, err)
 	case gone != nil && !h.archived:
 		return page, gone
-	case q.Raw:
-		if page, err = h.rawPage(ctx, s.rt.log, lines); err != nil {
-			return page, err
-		}
-	default:
-		page = safePage(lines)
 	}
+	page = view.page()
 	if page.Archived = h.archived; page.Earlier == 0 && more {
 		page.Earlier = lines[0].Pos
 	}
@@ -168,7 +168,8 @@ func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) e
 // read returns the last n lines.
 func (h historyReader) read(ctx context.Context, n int) (lines []session.Line, err error) {
 	err = attempt(func() error {
-		for line, err := range h.store.Transcripts.Read(ctx, h.ref, session.LineQuery{Last: n}) {
+		q := session.LineQuery{Last: n, Archived: h.archived}
+		for line, err := range h.store.Transcripts.Read(ctx, h.ref, q) {
 			if err != nil {
 				return err
 			}
@@ -203,46 +204,74 @@ func (h historyReader) committed(
 	return kept, more, nil
 }
 
-// rawPage returns lines as they are, with the whole of those that are too long for a line.
-func (h historyReader) rawPage(
-	ctx context.Context, log *slog.Logger, lines []session.Line,
-) (page HistoryPage, err error) {
-	page.Lines = make([]HistoryLine, len(lines))
-	for i, line := range lines {
-		line, err = wholeLine(ctx, h.store.Files, h.ref, log, line, attempt)
-		if err != nil {
-			return HistoryPage{}, err
-		}
-		page.Lines[i] = HistoryLine{Pos: line.Pos, Message: line.Message}
+// whole returns a line with its whole message. Where the file of a long one is gone or damaged, it
+// is what the line has, with a note.
+func (h historyReader) whole(ctx context.Context, line session.Line) (session.Line, error) {
+	if line.Message.Whole.IsZero() {
+		return line, nil
 	}
-	return page, nil
+	var m Message
+	err := attempt(func() (err error) {
+		m, err = readWhole(ctx, h.store.Files, h.ref, line.Message)
+		return err
+	})
+	switch {
+	case err == nil:
+		line.Message = m
+	case ctx.Err() != nil, !isLoss(err):
+		return line, err
+	default:
+		line.Message.Whole = session.File{}
+		line.Message.Text += lostText
+	}
+	return line, nil
 }
 
-// safePage returns the safe view of lines, the one that readers get wherever they look. If the
-// oldest are left out because the page is full, Earlier leads to them.
-func safePage(lines []session.Line) (page HistoryPage) {
-	page.Lines = []HistoryLine{}
-	size := len(`{"lines":[],"earlier":18446744073709551615,"archived":true}`)
-	for _, line := range slices.Backward(lines) {
-		safe, shown := safeLine(line)
-		if !shown {
-			continue
-		}
-		n := safe.size()
-		if n > maxHistoryBytes {
-			safe.Message = Message{
-				ID: safe.Message.ID, Role: safe.Message.Role, Time: safe.Message.Time,
-				ToolCallID: safe.Message.ToolCallID, Text: omittedHistory,
-			}
-			safe.Cut, n = true, safe.size()
-		}
-		if size += n; size > maxHistoryBytes {
-			page.Earlier = page.Lines[len(page.Lines)-1].Pos
-			break
-		}
-		page.Lines = append(page.Lines, safe)
+// A historyView makes the page that readers get of lines, wherever they look. It takes the newest
+// line first.
+type historyView struct {
+	raw   bool
+	size  int
+	lines []HistoryLine
+	full  bool
+}
+
+// add takes the line before those that the view has. It returns false if the page is full: then the
+// line is not in it.
+func (v *historyView) add(line session.Line) bool {
+	if v.raw {
+		v.lines = append(v.lines, HistoryLine{Pos: line.Pos, Message: line.Message})
+		return true
 	}
+	safe, shown := safeLine(line)
+	if !shown {
+		return true
+	}
+	const around = len(`{"lines":[],"earlier":18446744073709551615,"archived":true}`)
+	n := safe.size()
+	if n > maxHistoryBytes-around {
+		safe.Message = Message{
+			ID: safe.Message.ID, Role: safe.Message.Role, Time: safe.Message.Time,
+			ToolCallID: safe.Message.ToolCallID, Text: omittedHistory,
+		}
+		safe.Cut, n = true, safe.size()
+	}
+	if v.full = v.size+n > maxHistoryBytes-around; v.full {
+		return false
+	}
+	v.size += n
+	v.lines = append(v.lines, safe)
+	return true
+}
+
+// page returns the page. If the oldest lines are left out because it is full, Earlier leads to
+// them.
+func (v *historyView) page() (page HistoryPage) {
+	page.Lines = append([]HistoryLine{}, v.lines...)
 	slices.Reverse(page.Lines)
+	if v.full {
+		page.Earlier = page.Lines[0].Pos
+	}
 	return page
 }
 

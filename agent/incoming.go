@@ -37,9 +37,10 @@ type Incoming = spawn.Incoming
 // kept, or whose File the Store does not have; [session.ErrNoFiles] for a part with bytes if the
 // Store has no Files, or the error of these Files; a [*policy.Refusal] for an agent that is not
 // among those of Config.Rules; [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a sub-agent
-// that is not on record, has ended or is to end; or one that every command can return. After
-// [ErrUnconfirmed] post the message again with the same ID: then it is told once. After
-// [ErrNotRecorded] it may be posted as it is. After any other error it is not recorded.
+// that is not on record, has ended or is to end; [ErrArchived], which is ErrNotFound too, for one
+// that was archived; or one that every command can return. After [ErrUnconfirmed] post the message
+// again with the same ID: then it is told once. After [ErrNotRecorded] it may be posted as it is.
+// After any other error it is not recorded.
 func (s *Session) Post(ctx context.Context, m Incoming) error {
 	root, err := s.receive(ctx, &m)
 	if err != nil {
