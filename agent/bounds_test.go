@@ -98,7 +98,6 @@ var boundCases = []boundCase{
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
 		".Models[].Model": leftOut, ".Models[...]": leftOut,
-		".Result.Whole.Hash": leftOut, ".Result.WholeJSON.Hash": leftOut,
 	}},
 }
 

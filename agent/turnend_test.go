@@ -236,13 +236,6 @@ func (u *turnUser) acts() map[string]act {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
 			return err
 		},
-		"Session.PostAndWait": func(ctx context.Context) error {
-			_, err := s.PostAndWait(ctx, agent.Incoming{Text: "late"})
-			return err
-		},
-		"Session.SetRoute": func(ctx context.Context) error {
-			return s.SetRoute(ctx, session.Route{Channel: "chat", To: "1"})
-		},
 		"Session.OpenFile": func(ctx context.Context) error {
 			_, err := s.OpenFile(ctx, session.File{})
 			return err
