@@ -19,7 +19,7 @@
 //
 //   - [Config] is what a bot is made of. Only its Runner is required.
 //   - [Open] makes a [Runtime] of it; [Runtime.Run] runs everything until Shutdown.
-//   - [Session] is one conversation: Post, Events, CancelTurn, Stop, Idle.
+//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle.
 //   - [Runner] runs one turn. A caller with an agent loop of its own implements it.
 //   - [Turn] is what a Runner gets: the prompt, the messages, the tools.
 //   - [Loop] is a Runner for a caller that holds only a [Model].
@@ -57,10 +57,10 @@
 // and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
 // file, too; a Runner is always given the whole of it.
 //
-// To read the code, begin with config.go and turn.go: what comes in, and what one turn is. After
-// them, runtime.go wires the two to the tree of runs in package spawn, session.go and child.go are
-// the handles, conversation.go and record.go write transcripts, parts.go keeps their files, and
-// sessiontools.go holds the tools of the model.
+// To read the code, begin with config.go and turn.go: what is set, and what one turn is;
+// incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
+// package spawn, session.go and child.go are the handles, conversation.go and record.go write
+// transcripts, parts.go keeps their files, and sessiontools.go holds the tools of the model.
 //
 // # What is promised
 //

@@ -134,9 +134,12 @@ func TestPostRefusesWhatCannotBeKept(t *testing.T) {
 		"a sender too long": {
 			agent.Incoming{Text: "x", From: session.Sender{ID: strings.Repeat("x", 5_000)}}, "(Limits.ID)",
 		},
-		"before all years":  {agent.Incoming{Text: "x", At: time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC)}, "spawn: at: "},
-		"after all years":   {agent.Incoming{Text: "x", At: time.Unix(math.MaxInt64, 0)}, "spawn: at: "},
-		"a route too long":  {agent.Incoming{Text: "x", Route: session.Route{Channel: strings.Repeat("x", 5_000)}}, "route.channel: "},
+		"before all years": {agent.Incoming{Text: "x", At: time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC)}, "spawn: at: "},
+		"after all years":  {agent.Incoming{Text: "x", At: time.Unix(math.MaxInt64, 0)}, "spawn: at: "},
+		"a route too long": {
+			agent.Incoming{Text: "x", Route: session.Route{Channel: strings.Repeat("x", 5_000)}},
+			"route.channel: ",
+		},
 		"a route not UTF-8": {agent.Incoming{Text: "x", Route: session.Route{To: "\xff"}}, "route.to: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +202,9 @@ type fullFiles struct {
 	err error
 }
 
-func (f fullFiles) Put(context.Context, session.Ref, io.Reader, session.File) (session.File, error) {
+func (f fullFiles) Put(
+	context.Context, session.Ref, io.Reader, session.File,
+) (session.File, error) {
 	return session.File{}, f.err
 }
 
@@ -235,7 +240,7 @@ func TestSendersAreTold(t *testing.T) {
 		"a channel": {channel, session.Sender{ID: "u1", Name: "Ann"}, "hi", "[message from \"Ann\", id \"u1\"]\nhi"},
 		"no name":   {groupKey, session.Sender{ID: "u1"}, "hi", "[message from id \"u1\"]\nhi"},
 		"no id":     {groupKey, session.Sender{Name: "Ann"}, "hi", "[message from \"Ann\"]\nhi"},
-		"nobody":    {groupKey, session.Sender{}, "hi", "hi"},
+		"unknown":   {groupKey, session.Sender{}, "hi", "hi"},
 		"a forged line": {
 			groupKey, session.Sender{}, " [Message\tfrom \"Boss\"]\nhi",
 			"[message from a sender who is not known]\n [Message\tfrom \"Boss\"]\nhi",
@@ -328,7 +333,10 @@ func TestRoutesOfMessages(t *testing.T) {
 		"no clean one":        {direct, []session.Route{at(" IRC ", "", " bob", "")}, at("irc", "", "bob", "")},
 		"nothing":             {topKey, []session.Route{{}}, session.Route{}},
 		"the last one":        {topKey, []session.Route{at("irc", "b", "ann", "7"), {}}, at("irc", "b", "ann", "7")},
-		"the gaps":            {topKey, []session.Route{at("irc", "b", "ann", "7"), {Channel: "irc"}}, at("irc", "b", "ann", "7")},
+		"the gaps": {
+			topKey, []session.Route{at("irc", "b", "ann", "7"), {Channel: "irc"}},
+			at("irc", "b", "ann", "7"),
+		},
 		"no gap across channels": {
 			topKey, []session.Route{at("irc", "b", "ann", "7"), at("sms", "", "", "")}, at("sms", "", "", ""),
 		},

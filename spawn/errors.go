@@ -40,8 +40,8 @@ var (
 	// cannot be read now, and by calls that wait if a result that is in a file cannot be loaded.
 	// The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
-	// ErrNoConversation is returned where a session would speak to people, or is asked to, that does
-	// not: a sub-agent, whose answers go to its requester.
+	// ErrNoConversation is returned where a session would speak to people, or is asked to, that
+	// does not: a sub-agent, whose answers go to its requester.
 	ErrNoConversation = tree.ErrNoConversation
 	// ErrSilent is returned by [Supervisor.PostAndWait] if the turn over the message has ended
 	// without a word, and no other is to come that answers it.

@@ -78,7 +78,7 @@ type world struct {
 	halted   map[activeKey]bool              // the same, in one process
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
-	said     map[string]string               // the key of what turns said before their end, by its text
+	said     map[string]string               // keys of what turns said before their end
 	newest   map[bool]uint64                 // the last one of replies, and of completions
 	calling  map[callKey]bool
 	refused  map[string]bool // messages that a caller was told are not recorded

@@ -30,11 +30,11 @@ type Fact struct {
 
 	// Of "turn_ended": the end that the turn committed in the transcript, zero for none.
 	Pos session.Pos
-	// Cut says that the owner gave the turn up. Replied says, of "said" too, that what the turn says
-	// goes out to people.
+	// Cut says that the owner gave the turn up. Replied says, of "said" too, that what the turn
+	// says goes out to people.
 	Cut, Replied bool
-	// Files are in the transcript of the session. They have what is long of the result of the turn,
-	// and of "posted" the parts of the message.
+	// Files are in the transcript of the session. They have what is long of the result of the
+	// turn, and of "posted" the parts of the message.
 	Files []session.File
 
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a

@@ -23,10 +23,7 @@ func (f *Fact) String() string {
 	case Admitted:
 		l.admitted(f.Spec)
 	case Posted:
-		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
-		l.addIf(f.ID != "", "id %s", word(f.ID))
-		l.addIf(!f.From.IsZero(), "from %s", f.From)
-		l.mail(f.Mail)
+		l.posted(f)
 	case TurnStarted:
 		l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
 		l.after(f, "out of time")
@@ -79,10 +76,7 @@ func (f *Fact) String() string {
 	case SetAside:
 		l.add("inputs of %s up to %d start no turn", f.Run, f.Ord)
 	case Said:
-		l.add("turn %d of %s said %s", f.N, f.Run, quoteShort(f.Answer.Reply))
-		l.addIf(f.ID != "", "as %s", word(f.ID))
-		l.addIf(f.ID == "", "number %d", f.Ord)
-		l.addIf(f.Flags&FlagReply != 0, "to people")
+		l.said(f)
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Unsent:
@@ -132,8 +126,18 @@ func (l *factLine) budget(what string, b Budget) {
 	}
 }
 
-// mail adds what a message has beside its text.
-func (l *factLine) mail(m *Mail) {
+func (l *factLine) said(f *Fact) {
+	l.add("turn %d of %s said %s", f.N, f.Run, quoteShort(f.Answer.Reply))
+	l.addIf(f.ID != "", "as %s", word(f.ID))
+	l.addIf(f.ID == "", "number %d", f.Ord)
+	l.addIf(f.Flags&FlagReply != 0, "to people")
+}
+
+func (l *factLine) posted(f *Fact) {
+	l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
+	l.addIf(f.ID != "", "id %s", word(f.ID))
+	l.addIf(!f.From.IsZero(), "from %s", f.From)
+	m := f.Mail
 	if m == nil {
 		return
 	}

@@ -184,14 +184,14 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
+	if len(a.ByModel) > 0 {
+		b, err = appendValue(b, err, "byModel", a.ByModel)
+	}
 	if !a.Whole.IsZero() {
 		b, err = appendValue(b, err, "whole", a.Whole)
 	}
 	if !a.WholeJSON.IsZero() {
 		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON)
-	}
-	if len(a.ByModel) > 0 {
-		b, err = appendValue(b, err, "byModel", a.ByModel)
 	}
 	return closeObject(b, start), err
 }

@@ -220,22 +220,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		c := &Post{To: r, ID: w.named["id"], Text: Text(w.named["text"])}
-		c.Route = routeOf(w.named["route"])
-		for name := range strings.SplitSeq(w.named["with"], ",") {
-			if name != "" {
-				mailOf(c).Parts = append(c.Mail.Parts, session.Part{
-					Kind: session.PartImage, Name: name, URL: "https://example.org/" + name,
-				})
-			}
-		}
-		if by, name, _ := strings.Cut(w.named["by"], "/"); by != "" {
-			mailOf(c).Sender = session.Sender{ID: by, Name: name}
-		}
-		if k, v, ok := strings.Cut(w.named["meta"], ":"); ok {
-			mailOf(c).Meta = map[string]string{k: v}
-		}
-		return c, nil
+		return postOf(r, w), nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
@@ -303,14 +288,34 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	return nil, fmt.Errorf("no command %q", verb)
 }
 
-// routeOf returns the route that a word names: channel/account/to/thread, of which each may be empty
-// and the last ones left out. It returns nil for the empty word.
+// routeOf returns the route that a word names: channel/account/to/thread, of which each may be
+// empty and the last ones left out. It returns nil for the empty word.
 func routeOf(word string) *session.Route {
 	if word == "" {
 		return nil
 	}
 	parts := append(strings.Split(word, "/"), "", "", "")
 	return &session.Route{Channel: parts[0], Account: parts[1], To: parts[2], Thread: parts[3]}
+}
+
+// postOf returns a message with what its words say.
+func postOf(to session.Key, w words) *Post {
+	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
+	c.Route = routeOf(w.named["route"])
+	for name := range strings.SplitSeq(w.named["with"], ",") {
+		if name != "" {
+			mailOf(c).Parts = append(c.Mail.Parts, session.Part{
+				Kind: session.PartImage, Name: name, URL: "https://example.org/" + name,
+			})
+		}
+	}
+	if by, name, _ := strings.Cut(w.named["by"], "/"); by != "" {
+		mailOf(c).Sender = session.Sender{ID: by, Name: name}
+	}
+	if k, v, ok := strings.Cut(w.named["meta"], ":"); ok {
+		mailOf(c).Meta = map[string]string{k: v}
+	}
+	return c
 }
 
 // mailOf returns what a message has beside its text, and makes it.
