@@ -368,7 +368,7 @@ func TestEveryFaultAroundALongResult(t *testing.T) {
 		spawntest.FaultDieBefore, spawntest.FaultDieAfter, spawntest.FaultFailBefore,
 		spawntest.FaultLoseAck, spawntest.FaultPanicAfter, spawntest.FaultExitBefore,
 	} {
-		for n, reached := 1, true; reached; n++ {
+		for n, reached := 1, true; reached && !t.Failed(); n++ {
 			t.Run(fmt.Sprint(fault, " ", n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { reached = testLongResultFault(t, n, fault) })
 			})
