@@ -57,6 +57,10 @@ func testFullDiskAtTheStart(t *testing.T, known bool) {
 	waits := map[string]func() error{
 		"Idle":                func() error { return rt.Session(topKey).Idle(t.Context()) },
 		"Idle of a sub-agent": func() error { return rt.Session(kid.Key()).Idle(t.Context()) },
+		"PostAndWait": func() error {
+			_, err := rt.Session(topKey).PostAndWait(t.Context(), agent.Incoming{Text: "y"})
+			return err
+		},
 	}
 	if known {
 		waits["Wait"] = func() error { _, err := kid.Wait(t.Context()); return err }

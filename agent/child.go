@@ -112,8 +112,9 @@ type Child[T any] struct {
 // A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
 // panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
 // field that cannot be accepted gives an *[InputError], which is a *[LimitError] for one that is
-// too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping]. Else the
-// error is one that every command can return: after [ErrUnconfirmed] spawn again with the same Key.
+// too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping], or
+// [ErrArchived] if it was archived. Else the error is one that every command can return: after
+// [ErrUnconfirmed] spawn again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	if err := checkRequester(from, "spawn"); err != nil {
 		return nil, err
@@ -268,7 +269,8 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 //
 // The error is an *[InputError] for a text that is blank or too long, a *[policy.Refusal] for a
 // steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended or is to
-// end, [ErrNotFound] once it has been archived, or one that every command can return.
+// end, [ErrArchived], which is [ErrNotFound] too, once it has been archived, or one that every
+// command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err

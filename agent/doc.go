@@ -52,10 +52,15 @@
 // [PresetGoClaw] and [PresetClawdbot] make a Config behave as another bot does; the zero Config
 // behaves as OpenClaw. Bots are tested with the package agenttest, in virtual time.
 //
+// A message has Parts beside its text, such as pictures. Their bytes are files of the Store, which
+// a tool hands over in a [ToolResult] and a Runner with [Turn.PutFile], and which [Turn.OpenFile]
+// and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
+// file, too; a Runner is always given the whole of it.
+//
 // To read the code, begin with config.go and turn.go: what comes in, and what one turn is. After
 // them, runtime.go wires the two to the tree of runs in package spawn, session.go and child.go are
-// the handles, conversation.go and record.go write transcripts, and sessiontools.go holds the tools
-// of the model.
+// the handles, conversation.go and record.go write transcripts, parts.go keeps their files, and
+// sessiontools.go holds the tools of the model.
 //
 // # What is promised
 //

@@ -99,16 +99,20 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 		h.archived = true
 		lines, more, err = h.committed(ctx, q)
 	}
+	view := historyView{raw: q.Raw}
+	for _, line := range slices.Backward(lines) {
+		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, attempt)
+		if err != nil || !view.add(line) {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		return page, fmt.Errorf("agent: reading the transcript of %q: %w", s.key, err)
 	case gone != nil && !h.archived:
 		return page, gone
-	case q.Raw:
-		page = rawPage(lines)
-	default:
-		page = safePage(lines)
 	}
+	page = view.page()
 	if page.Archived = h.archived; page.Earlier == 0 && more {
 		page.Earlier = lines[0].Pos
 	}
@@ -165,7 +169,8 @@ func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) e
 // read returns the last n lines.
 func (h historyReader) read(ctx context.Context, n int) (lines []session.Line, err error) {
 	err = attempt(func() error {
-		for line, err := range h.store.Transcripts.Read(ctx, h.ref, session.LineQuery{Last: n}) {
+		q := session.LineQuery{Last: n, Archived: h.archived}
+		for line, err := range h.store.Transcripts.Read(ctx, h.ref, q) {
 			if err != nil {
 				return err
 			}
@@ -200,40 +205,51 @@ func (h historyReader) committed(
 	return kept, more, nil
 }
 
-// rawPage returns lines as they are.
-func rawPage(lines []session.Line) (page HistoryPage) {
-	page.Lines = make([]HistoryLine, len(lines))
-	for i, line := range lines {
-		page.Lines[i] = HistoryLine{Pos: line.Pos, Message: line.Message}
-	}
-	return page
+// A historyView makes the page that readers get of lines, wherever they look. It takes the newest
+// line first.
+type historyView struct {
+	raw   bool
+	size  int
+	lines []HistoryLine
+	full  bool
 }
 
-// safePage returns the safe view of lines, the one that readers get wherever they look. If the
-// oldest are left out because the page is full, Earlier leads to them.
-func safePage(lines []session.Line) (page HistoryPage) {
-	page.Lines = []HistoryLine{}
-	size := len(`{"lines":[],"earlier":18446744073709551615,"archived":true}`)
-	for _, line := range slices.Backward(lines) {
-		safe, shown := safeLine(line)
-		if !shown {
-			continue
-		}
-		n := safe.size()
-		if n > maxHistoryBytes {
-			safe.Message = Message{
-				ID: safe.Message.ID, Role: safe.Message.Role, Time: safe.Message.Time,
-				ToolCallID: safe.Message.ToolCallID, Text: omittedHistory,
-			}
-			safe.Cut, n = true, safe.size()
-		}
-		if size += n; size > maxHistoryBytes {
-			page.Earlier = page.Lines[len(page.Lines)-1].Pos
-			break
-		}
-		page.Lines = append(page.Lines, safe)
+// add takes the line before those that the view has. It returns false if the page is full: then the
+// line is not in it.
+func (v *historyView) add(line session.Line) bool {
+	if v.raw {
+		v.lines = append(v.lines, HistoryLine{Pos: line.Pos, Message: line.Message})
+		return true
 	}
+	safe, shown := safeLine(line)
+	if !shown {
+		return true
+	}
+	const around = len(`{"lines":[],"earlier":18446744073709551615,"archived":true}`)
+	n := safe.size()
+	if n > maxHistoryBytes-around {
+		safe.Message = Message{
+			ID: safe.Message.ID, Role: safe.Message.Role, Time: safe.Message.Time,
+			ToolCallID: safe.Message.ToolCallID, Text: omittedHistory,
+		}
+		safe.Cut, n = true, safe.size()
+	}
+	if v.full = v.size+n > maxHistoryBytes-around; v.full {
+		return false
+	}
+	v.size += n
+	v.lines = append(v.lines, safe)
+	return true
+}
+
+// page returns the page. If the oldest lines are left out because it is full, Earlier leads to
+// them.
+func (v *historyView) page() (page HistoryPage) {
+	page.Lines = append([]HistoryLine{}, v.lines...)
 	slices.Reverse(page.Lines)
+	if v.full {
+		page.Earlier = page.Lines[0].Pos
+	}
 	return page
 }
 

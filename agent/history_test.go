@@ -312,6 +312,41 @@ func TestHistoryHasNoCompletions(t *testing.T) {
 	})
 }
 
+// A message that is too long for a line, and so a file, is read whole: raw, and where it is cut for
+// readers. Where the file is gone there is the beginning, with a note.
+func TestHistoryOfLongMessages(t *testing.T) {
+	text := strings.Repeat("ä", 2035) + " " + leaked + " " + strings.Repeat("x", 600_000)
+	store, notes := newNotebook()
+	store.Files = session.NewMemory().Files
+	cfg := recordingConfig([]agent.Message{{Role: session.MessageAssistant, Text: text}})
+	cfg.Store = store
+	synctest.Test(t, func(t *testing.T) {
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			main := rt.Session(topKey)
+			read := func(raw bool) agent.HistoryLine {
+				page, err := main.History(t.Context(), agent.HistoryQuery{Raw: raw})
+				require.NoError(t, err)
+				require.Len(t, page.Lines, 2)
+				return page.Lines[1]
+			}
+			require.NoError(t, main.Post(t.Context(), agent.Incoming{Text: "go"}))
+			synctest.Wait()
+			require.Equal(t, text, read(true).Message.Text)
+			require.Zero(t, read(true).Message.Whole)
+			safe := read(false)
+			require.True(t, safe.Cut)
+			require.True(t, safe.Redacted)
+			require.NotContains(t, safe.Message.Text, "sk-abcdefg")
+			require.NoError(t, store.Files.Remove(t.Context(), notes.refs[topKey]))
+			for _, raw := range []bool{false, true} {
+				lost := read(raw).Message.Text
+				require.Contains(t, lost, "The rest of this message is lost.")
+				require.Less(t, len(lost), 5000)
+			}
+		})
+	})
+}
+
 // A session that is not on record has no history. One that the caller runs has what was recorded.
 func TestHistoryOfOtherSessions(t *testing.T) {
 	cfg := configAnswering(asText)
@@ -333,6 +368,70 @@ func TestHistoryOfOtherSessions(t *testing.T) {
 		synctest.Wait()
 		require.NotEmpty(t, historyOf(h, agent.HistoryQuery{}).Lines)
 	})
+}
+
+// endedRun returns a sub-agent that has ended and was archived, and the words of its history.
+func endedRun(t *testing.T, h *harness) (c *agent.Child[string], words []string) {
+	t.Helper()
+	c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "work", Label: "ended"})
+	require.NoError(t, err)
+	_, err = c.Wait(h.Context())
+	require.NoError(t, err)
+	page, err := c.Session().History(h.Context(), agent.HistoryQuery{})
+	require.NoError(t, err)
+	require.False(t, page.Archived)
+	time.Sleep(3 * time.Hour)
+	_, err = c.Info(h.Context())
+	require.ErrorIs(t, err, agent.ErrNotFound)
+	return c, textsOfPage(page)
+}
+
+// R19: the history of an archived session is read, by its key, and after a restart. What writes to
+// it says that it is archived, and stays ErrNotFound for callers of before.
+func TestHistoryOfAnArchivedSession(t *testing.T) {
+	answer := func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("done") }
+	agenttest.Run(t, configWith(answer), nil, func(h *harness) {
+		c, words := endedRun(t, h)
+		require.Len(t, words, 2)
+		require.ErrorIs(t, c.Steer(h.Context(), "x"), agent.ErrArchived)
+		checkArchived(t, h, c.Key(), words)
+		h.Crash()
+		synctest.Wait()
+		checkArchived(t, h, c.Key(), words)
+	})
+}
+
+// checkArchived checks what an archived session answers, and one that never was.
+func checkArchived(t *testing.T, h *harness, key session.Key, words []string) {
+	t.Helper()
+	ctx, s := h.Context(), h.Session(key)
+	for _, raw := range []bool{false, true} {
+		page, err := s.History(ctx, agent.HistoryQuery{Raw: raw})
+		require.NoError(t, err)
+		require.True(t, page.Archived)
+		require.Equal(t, words, textsOfPage(page))
+		page, err = s.History(ctx, agent.HistoryQuery{Raw: raw, Last: 1})
+		require.NoError(t, err)
+		require.Equal(t, words[1:], textsOfPage(page))
+		page, err = s.History(ctx, agent.HistoryQuery{Raw: raw, Before: page.Earlier})
+		require.NoError(t, err)
+		require.Equal(t, words[:1], textsOfPage(page))
+	}
+	for name, write := range map[string]func(s *agent.Session) error{
+		"Post": func(s *agent.Session) error { return s.Post(ctx, agent.Incoming{Text: "x"}) },
+		"Spawn": func(s *agent.Session) error {
+			_, err := s.Spawn(ctx, agent.Task{Text: "x"})
+			return err
+		},
+		"Steer": func(s *agent.Session) error { return h.Main().Steer(ctx, s.Key(), "x") },
+	} {
+		err := write(s)
+		require.ErrorIs(t, err, agent.ErrArchived, name)
+		require.ErrorIs(t, err, agent.ErrNotFound, name)
+		err = write(h.Session(childKeyOf(t, topKey)))
+		require.ErrorIs(t, err, agent.ErrNotFound, name)
+		require.NotErrorIs(t, err, agent.ErrArchived, name)
+	}
 }
 
 // A store that fails, panics or ends its goroutine is an error of History, which names the session.

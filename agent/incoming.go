@@ -22,7 +22,9 @@ type Incoming = spawn.Incoming
 // last seven days is accepted and changes nothing; one without an ID is always new.
 //
 // The Runner finds the message at the end of Turn.Messages, with its From and Parts, and At as its
-// Time. The bytes of its Parts are in the Files of the Config's Store. In a group or a channel the
+// Time. The bytes of its Parts are in the Files of the Config's Store; see [Turn.OpenFile]. A part
+// whose bytes are not what its MediaType or Kind says has those of the bytes, and that is logged.
+// In a group or a channel the
 // text of [Turn.Messages] begins with a line that says who speaks, if From says so; the transcript
 // has the Text as it was posted.
 //
@@ -37,9 +39,10 @@ type Incoming = spawn.Incoming
 // kept, or whose File the Store does not have; [session.ErrNoFiles] for a part with bytes if the
 // Store has no Files, or the error of these Files; a [*policy.Refusal] for an agent that is not
 // among those of Config.Rules; [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a sub-agent
-// that is not on record, has ended or is to end; or one that every command can return. After
-// [ErrUnconfirmed] post the message again with the same ID: then it is told once. After
-// [ErrNotRecorded] it may be posted as it is. After any other error it is not recorded.
+// that is not on record, has ended or is to end; [ErrArchived], which is ErrNotFound too, for one
+// that was archived; or one that every command can return. After [ErrUnconfirmed] post the message
+// again with the same ID: then it is told once. After [ErrNotRecorded] it may be posted as it is.
+// After any other error it is not recorded.
 func (s *Session) Post(ctx context.Context, m Incoming) error {
 	root, err := s.receive(ctx, &m)
 	if err != nil {
@@ -97,8 +100,8 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 	return s.rt.sup.SetRoute(ctx, root, s.key, m.Route)
 }
 
-// receive prepares what comes in for the session: it fills in the route from the key, and returns
-// the top-level session of the tree.
+// receive prepares what comes in for the session: it fills in the route from the key, and corrects
+// what the parts say of their bytes. It returns the top-level session of the tree.
 func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error) {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -109,7 +112,26 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 	}
 	s.rt.expectRun()
 	m.Route = m.Route.Clean().Or(s.key.Route())
+	m.Parts = s.realParts(m.Parts)
 	return root, nil
+}
+
+// realParts returns parts that say what their bytes are, and logs what was not true.
+func (s *Session) realParts(parts []Part) []Part {
+	kept := slices.Clone(parts)
+	for i, p := range parts {
+		if len(p.Data) == 0 || p.ValidateNew() != nil {
+			continue // what is not valid is refused as it was given
+		}
+		r := &kept[i]
+		*r = withRealType(p, p.Data)
+		if r.Kind != p.Kind || r.MediaType != p.MediaType && p.MediaType != "" {
+			s.rt.log.Warn("offshoot: a part of a message is not what it says",
+				"session", s.key.String(), "part", i, "kind", text.Word(string(p.Kind)),
+				"said", text.Word(p.MediaType), "found", r.MediaType)
+		}
+	}
+	return kept
 }
 
 // visibleReply returns a reply with visible text only, once more, so that every path to people

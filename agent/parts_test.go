@@ -116,8 +116,8 @@ func answerOf[Out any](out Out) agent.Tool {
 	return agent.NewTool("t", "", func(context.Context, struct{}) (Out, error) { return out, nil })
 }
 
-// C8: what the function of a NewTool returns is told to the model: a text as it is, and any other
-// value as JSON.
+// Issue 12: what the function of a NewTool returns is told to the model: a text as it is, and any
+// other value as JSON.
 func TestAnswersOfNewTool(t *testing.T) {
 	for want, tool := range map[string]agent.Tool{
 		"plain <b>":                answerOf("plain <b>"),
@@ -153,8 +153,8 @@ func TestAnswersOfNewTool(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// C8: what has no JSON form is a mistake that Open reports, and so is a Part whose bytes JSON would
-// leave out.
+// Issue 12: what has no JSON form is a mistake that Open reports, and so is a Part whose bytes
+// JSON would leave out.
 func TestAnswersThatHaveNoJSON(t *testing.T) {
 	type withPart struct{ P []agent.ToolResult }
 	for want, tool := range map[string]agent.Tool{
@@ -229,8 +229,8 @@ func lookWith(
 	return seen, buf.String()
 }
 
-// C8: the parts of a tool's answer are in the conversation, their bytes in files of the session,
-// and a model can read them.
+// Issue 12: the parts of a tool's answer are in the conversation, their bytes in files of the
+// session, and a model can read them.
 func TestPartsOfATool(t *testing.T) {
 	inStores(t, func(t *testing.T, open func() *session.Store) {
 		long := picture("b.png", 100_000)
@@ -262,8 +262,36 @@ func TestPartsOfATool(t *testing.T) {
 	})
 }
 
-// C8: wherever the process dies, the next turn has the parts and the whole of long messages. The
-// harness checks that no line names bytes that are not there.
+// Issue 12: what people send has its real type, too, and a bot opens the files of a session that is
+// not in a turn.
+func TestFilesOfASession(t *testing.T) {
+	p := picture("a.png", 9)
+	p.MediaType = "image/jpeg"
+	long := strings.Repeat("long", 75_000)
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		return agent.Result{}, tn.Record(ctx, agent.Message{Role: session.MessageUser, Text: long})
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{p}}))
+		synctest.Wait()
+		page, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
+		require.NoError(t, err)
+		sent := page.Lines[0].Message.Parts[0]
+		require.Equal(t, "image/png", sent.MediaType)
+		data, err := readAll(h.Main().OpenFile(h.Context(), sent.File))
+		require.NoError(t, err)
+		require.Equal(t, string(p.Data), data)
+		require.Equal(t, long, page.Lines[1].Message.Text, "the whole, not the line")
+		_, err = h.Main().OpenFile(h.Context(), session.File{Hash: strings.Repeat("0", 64)})
+		require.ErrorIs(t, err, session.ErrNotFound)
+		unknown := session.Must(topKey.Child("main", session.NewID()))
+		_, err = h.Session(unknown).OpenFile(h.Context(), sent.File)
+		require.ErrorIs(t, err, session.ErrNotFound)
+	})
+}
+
+// Issue 12: wherever the process dies, the next turn has the parts and the whole of long messages.
+// The harness checks that no line names bytes that are not there.
 func TestPartsSurviveEveryCrash(t *testing.T) {
 	text := strings.Repeat("long", 75_000)
 	cfg := agent.Config{Store: session.NewMemory(), Tools: []agent.Tool{
@@ -308,21 +336,29 @@ func TestPartsThatAreLeftOut(t *testing.T) {
 		note   string
 	}{
 		"no files": {
-			withoutFiles(), agent.Limits{}, bad(func(p *agent.Part) {
+			withoutFiles(),
+			agent.Limits{},
+			bad(func(p *agent.Part) {
 				p.Data, p.URL = nil, "https://example.com/a.png"
 			}), 1,
 			"Of 3 attachments, 2 were left out: 1 (attachments cannot be kept here); 3 (",
 		},
 		"without bytes": {
-			nil, agent.Limits{}, bad(func(p *agent.Part) { p.Data = nil }), 2,
+			nil,
+			agent.Limits{},
+			bad(func(p *agent.Part) { p.Data = nil }), 2,
 			"Of 3 attachments, 1 was left out: 2 (File: it has neither bytes nor a URL).",
 		},
 		"a path": {
-			nil, agent.Limits{}, bad(func(p *agent.Part) { p.Name = "../../etc/passwd" }), 2,
+			nil,
+			agent.Limits{},
+			bad(func(p *agent.Part) { p.Name = "../../etc/passwd" }), 2,
 			`1 was left out: 2 (Name: "../../etc/passwd" is not the name of a file`,
 		},
 		"bytes and a URL": {
-			nil, agent.Limits{}, bad(func(p *agent.Part) { p.URL = "https://example.com" }), 2,
+			nil,
+			agent.Limits{},
+			bad(func(p *agent.Part) { p.URL = "https://example.com" }), 2,
 			"2 (URL: it has bytes, too)",
 		},
 		"a kind of several lines": {
@@ -332,11 +368,15 @@ func TestPartsThatAreLeftOut(t *testing.T) {
 			nil, agent.Limits{}, bad(func(p *agent.Part) { p.MediaType = "png" }), 2, "2 (MediaType: ",
 		},
 		"too large": {
-			nil, agent.Limits{Part: 100}, bad(func(p *agent.Part) { *p = picture("", 101) }), 2,
+			nil,
+			agent.Limits{Part: 100},
+			bad(func(p *agent.Part) { *p = picture("", 101) }), 2,
 			"2 (it has 101 bytes, the limit is 100 (Limits.Part))",
 		},
 		"10,000 parts": {
-			nil, agent.Limits{}, many, 64,
+			nil,
+			agent.Limits{},
+			many, 64,
 			"Of 10000 attachments, 9936 were left out: the last 9936 (at most 64 are kept).",
 		},
 		"10,000 bad parts": {
@@ -388,8 +428,10 @@ func TestRealTypesOfParts(t *testing.T) {
 		{image, "image/svg+xml", `<?xml version="1.0"?><svg/>`, image, "image/svg+xml"},
 		{image, "image/svg+xml", "<svg/>", image, "image/svg+xml"},
 		{image, "image/svg+xml", pngBytes, image, "image/png"},
-		{file, "application/vnd.oasis.opendocument.text", zipBytes, file,
-			"application/vnd.oasis.opendocument.text"},
+		{
+			file, "application/vnd.oasis.opendocument.text", zipBytes, file,
+			"application/vnd.oasis.opendocument.text",
+		},
 		{file, "application/json", `{"a":1}`, file, "application/json"},
 		{file, "text/markdown", "# title", file, "text/markdown"},
 		{file, "text/plain", "BMW is a car", file, "text/plain"},
@@ -409,8 +451,8 @@ func TestRealTypesOfParts(t *testing.T) {
 	}
 }
 
-// C8: a Runner records parts in every role, with bytes, a file or a URL. What is not one is a typed
-// error, and nothing is recorded.
+// Issue 12: a Runner records parts in every role, with bytes, a file or a URL. What is not one is
+// a typed error, and nothing is recorded.
 func TestRecordOfParts(t *testing.T) {
 	link := agent.Part{Kind: agent.PartFile, URL: "https://example.com/a.pdf"}
 	record := func(t *testing.T, store *session.Store, parts ...agent.Part) (lines int, err error) {
@@ -439,7 +481,9 @@ func TestRecordOfParts(t *testing.T) {
 				{Role: session.MessageTool, ToolCallID: "1"},
 				{Role: session.MessageAssistant},
 			} {
-				m.Parts = []agent.Part{picture("a.png", 9), kept, link}
+				liar := picture("a.png", 9)
+				liar.MediaType = "image/jpeg"
+				m.Parts = []agent.Part{liar, kept, link}
 				err = errors.Join(err, tn.Record(ctx, m))
 			}
 			require.NoError(t, err)
@@ -451,6 +495,7 @@ func TestRecordOfParts(t *testing.T) {
 		cfg = configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			for _, m := range tn.Messages[1:5] {
 				require.Len(t, m.Parts, 3, m.Role)
+				require.Equal(t, "image/png", m.Parts[0].MediaType)
 				data, err := readAll(tn.OpenFile(ctx, m.Parts[1].File))
 				require.NoError(t, err)
 				require.Equal(t, pdfBytes, data)

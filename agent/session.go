@@ -77,7 +77,8 @@ func (s *Session) Spawn(ctx context.Context, task Task) (*Child[string], error) 
 	return Spawn[string](ctx, s, task)
 }
 
-// Wait waits for sub-agents of the session's tree: it is [Join] from the session.
+// Wait waits for sub-agents of the session's tree: it is [Join] from the session. The errors are
+// those of Join.
 func (s *Session) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {

@@ -171,6 +171,8 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.Record": func(ctx context.Context) error {
 			return tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "late"})
 		},
+		"Turn.Say":   func(ctx context.Context) error { return tn.Say(ctx, "late") },
+		"Turn.SayAs": func(ctx context.Context) error { return tn.SayAs(ctx, "id", "late") },
 		"Turn.PutFile": func(ctx context.Context) error {
 			_, err := tn.PutFile(ctx, strings.NewReader("late"), agent.Part{Kind: agent.PartFile})
 			return err
@@ -223,8 +225,19 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Post": func(ctx context.Context) error {
 			return s.Post(ctx, agent.Incoming{Text: "late"})
 		},
+		"Session.PostAndWait": func(ctx context.Context) error {
+			_, err := s.PostAndWait(ctx, agent.Incoming{Text: "late"})
+			return err
+		},
+		"Session.SetRoute": func(ctx context.Context) error {
+			return s.SetRoute(ctx, session.Route{Channel: "late"})
+		},
 		"Session.Spawn": func(ctx context.Context) error {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
+			return err
+		},
+		"Session.OpenFile": func(ctx context.Context) error {
+			_, err := s.OpenFile(ctx, session.File{})
 			return err
 		},
 		"Session.History": func(ctx context.Context) error {

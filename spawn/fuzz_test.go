@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,6 +78,7 @@ type world struct {
 	halted   map[activeKey]bool              // the same, in one process
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
+	said     map[string]string               // the key of what turns said before their end, by its text
 	newest   map[bool]uint64                 // the last one of replies, and of completions
 	calling  map[callKey]bool
 	refused  map[string]bool // messages that a caller was told are not recorded
@@ -112,10 +114,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		stopped:  map[session.Key]int{},
 		halted:   map[activeKey]bool{},
 		returned: map[string]string{},
-		accepted: map[string]int{},
-		newest:   map[bool]uint64{},
-		refused:  map[string]bool{},
-		calling:  map[callKey]bool{},
+		accepted: map[string]int{}, said: map[string]string{},
+		newest:  map[bool]uint64{},
+		refused: map[string]bool{},
+		calling: map[callKey]bool{},
 	}
 	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
 	w.limit = 1 + w.rand.IntN(4)
@@ -352,7 +354,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 		)
 	case 3, 4:
 		id := strconv.Itoa(r.IntN(20))
-		w.known(l.sup.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "hello " + id}))
+		w.known(l.sup.Post(ctx, topKey, topKey, helloOf(id)))
 	case 5:
 		more := fmt.Sprintf("more %d", w.checks.Add(1))
 		err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
@@ -379,12 +381,34 @@ func (w *world) act(l *life, r *rand.Rand) {
 		)
 		cancel()
 		w.known(err)
+		w.postAndWait(ctx, l, strconv.Itoa(r.IntN(20)), time.Duration(r.IntN(60))*time.Second)
 	case 11:
 		for _, out := range w.outbox(ctx, l) {
 			if !out.Blocked.IsZero() {
 				w.known(l.sup.Retry(ctx, out.Key))
 			}
 		}
+	}
+}
+
+// helloOf returns a message to the top-level session.
+func helloOf(id string) spawn.Incoming {
+	return spawn.Incoming{
+		ID: id, Text: "hello " + id, From: session.Sender{ID: "ann"},
+		Meta: map[string]string{"id": id},
+	}
+}
+
+// postAndWait posts a message and waits for the reply, which must answer it.
+func (w *world) postAndWait(ctx context.Context, l *life, id string, within time.Duration) {
+	short, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	reply, err := l.sup.PostAndWait(short, topKey, topKey, helloOf(id))
+	if !errors.Is(err, spawn.ErrSilent) && !errors.Is(err, spawn.ErrAnswered) {
+		w.known(err)
+	}
+	if err == nil && !slices.Contains(reply.InReplyTo, id) {
+		w.fail("%q, which answers %q, was the reply to %q", reply.Text, reply.InReplyTo, id)
 	}
 }
 
@@ -585,6 +609,12 @@ func (w *world) work(
 ) error {
 	key := t.Session.Key
 	roll := func(n int, what string) int { return w.roll(n, what, key, t.N) }
+	if t.Session.Depth == 0 && len(t.Inputs) > 0 {
+		for n := range roll(3, "say") {
+			text := fmt.Sprintf("said %d over the inputs from %d on", n, t.First)
+			w.known(t.Say(ctx, spawn.Saying{Text: text}))
+		}
+	}
 	pause := func() { time.Sleep(time.Duration(roll(3000, "pause")) * time.Millisecond) }
 	pause()
 	if roll(3, "spend") == 0 {
@@ -793,8 +823,14 @@ func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error 
 	return nil
 }
 
-// take notes that the receiver has taken a delivery.
+// take notes that the receiver has taken a delivery. What was said under one name has one key.
 func (w *world) take(out spawn.Delivery) {
+	if r := out.Reply; r != nil && strings.HasPrefix(r.Text, "said ") {
+		if key := w.said[r.Text]; key != "" && key != out.Key {
+			w.fail("%q left twice, as %s and %s", r.Text, key, out.Key)
+		}
+		w.said[r.Text] = out.Key
+	}
 	w.accepted[out.Key]++
 	w.newest[out.Reply != nil] = max(w.newest[out.Reply != nil], w.ordOf(out))
 }

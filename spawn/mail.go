@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -30,8 +27,8 @@ type Incoming struct {
 	// Parts are what the message has beside its text. The bytes of each are in Data, or behind a
 	// URL, or in a File of the session's transcript.
 	//
-	// Data is put into the Files of the Store, before the message is recorded. A MediaType or Kind
-	// that says image, audio or video of other bytes is replaced by what the bytes are, and logged.
+	// Data is put into the Files of the Store, before the message is recorded. What the Kind and
+	// MediaType say of it is not looked at: package agent does.
 	Parts []session.Part
 	// From is who says it. Of its Name the first 200 bytes are kept, on one line, without
 	// characters that are not drawn.
@@ -176,7 +173,6 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 		var err error
 		switch {
 		case len(p.Data) > 0:
-			s.trustBytes(to, i, p)
 			err = contained(func() (err error) {
 				p.File, err = files.Put(ctx, ref, bytes.NewReader(p.Data), session.File{})
 				return err
@@ -202,78 +198,18 @@ func contained(f func() error) (err error) {
 	return f()
 }
 
-// checkFile returns a *session.PartError unless the store has a file as it was put.
+// checkFile returns a *session.PartError unless the store has a file, and why it cannot be read
+// whole.
 func checkFile(
 	ctx context.Context, files session.Files, ref session.Ref, part int, f session.File,
 ) error {
-	bad := func(reason string) error {
-		return &session.PartError{Index: part, Field: "File", Reason: reason}
-	}
-	r, err := files.Open(ctx, ref, f.Hash)
+	_, err := session.ReadFile(ctx, files, ref, f)
 	if errors.Is(err, session.ErrNotFound) {
-		return bad("the transcript of the session has no such file")
-	}
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(io.Discard, r)
-	if err = errors.Join(err, r.Close()); err == nil && n != f.Size {
-		return bad(fmt.Sprintf("the size %d is not that of the file, which has %s", f.Size,
-			text.Count(n, "byte", "bytes")))
+		return &session.PartError{
+			Index: part, Field: "File", Reason: "the transcript of the session has no such file",
+		}
 	}
 	return err
-}
-
-// trustBytes corrects what a part says of its bytes, and logs that.
-func (s *Supervisor) trustBytes(to session.Key, i int, p *session.Part) {
-	said := *p
-	if correct(p, http.DetectContentType(p.Data)) {
-		s.log.Warn("offshoot: a part of a message is not what it says", "session", to.String(),
-			"part", i, "kind", text.Word(string(said.Kind)), "said", text.Word(said.MediaType),
-			"found", p.MediaType)
-	}
-}
-
-// correct gives a part the media type that was found in its bytes if the part says image, audio or
-// video, and the bytes are clearly something else. It reports whether it has. What is found to be
-// just bytes may be anything. Audio and video share containers.
-func correct(p *session.Part, found string) bool {
-	isMedia := func(s string) bool { return s == "image" || s == "audio" || s == "video" }
-	what := familyOf(found)
-	lies := func(said string) bool {
-		return isMedia(said) && what != "" && what != strings.Replace(said, "audio", "video", 1)
-	}
-	declared, _, _ := strings.Cut(strings.ToLower(p.MediaType), "/")
-	vector := strings.HasPrefix(strings.ToLower(p.MediaType), "image/svg") && what == "text"
-	if vector || !lies(string(p.Kind)) && !lies(declared) {
-		return false
-	}
-	p.MediaType = found
-	switch kind, _, _ := strings.Cut(found, "/"); {
-	case !isMedia(string(p.Kind)):
-	case isMedia(kind):
-		p.Kind = session.PartKind(kind)
-	case what == "video":
-		p.Kind = session.PartVideo
-	default:
-		p.Kind = session.PartFile
-	}
-	return true
-}
-
-// familyOf returns what bytes of a type that was found are: "image", "video" for audio too, "text"
-// or "other". It returns "" for what may be anything.
-func familyOf(found string) string {
-	kind, _, _ := strings.Cut(found, "/")
-	switch {
-	case found == "application/octet-stream":
-		return ""
-	case kind == "image", kind == "text":
-		return kind
-	case kind == "audio", kind == "video", found == "application/ogg":
-		return "video"
-	}
-	return "other"
 }
 
 // An answerWaiter is a caller that waits for the reply to a message. It is told of every batch that

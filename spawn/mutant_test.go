@@ -386,6 +386,14 @@ var mutants = []mutant{
 		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
 	},
 	{
+		"1.3 a command has no more texts than a journal takes", "internal/tree/limits.go",
+		"\tif n <= MaxCommand {\n", "\tif true {\n", ".", "TestNoLimitCannotBreakTheJournal",
+	},
+	{
+		"1.3 commands that a journal does not take together are recorded apart", "internal/owner/call.go",
+		"i == 0 || size <= tree.MaxCommand {", "true {", ".", "TestNoLimitCannotBreakTheJournal",
+	},
+	{
 		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
 		"\t\tcase tree.Admitted:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
 	},
@@ -643,6 +651,72 @@ var mutants = []mutant{
 		"I19 marks survive a snapshot", "internal/tree/image.go",
 		"t.outbox.marks = slices.Clone(m.Marks)", "t.outbox.marks = nil", "./internal/tree",
 		"TestScenarios/repaired",
+	},
+	{
+		"1.5 a text is said once under a name", "internal/tree/mail.go",
+		"if r.hasSaid(c.ID, c.Num) {", "if false {", "./internal/tree", "TestScenarios/say_crash",
+	},
+	{
+		"1.5 names are free again when the inputs are consumed", "internal/tree/apply.go",
+		"\t\tr.Said = nil\n\t} else {", "\t} else {", "./internal/tree", "TestScenarios/say$",
+	},
+	{
+		"1.5 what was said survives a snapshot", "internal/tree/decodeimage.go",
+		"r.Said = scanList(s, (*scanner).saying)", "_ = scanList(s, (*scanner).saying)",
+		"./internal/tree", "TestScenarios/say_crash",
+	},
+	{
+		"1.5 a sub-agent does not speak to people", "internal/tree/mail.go",
+		"\tcase !r.IsRoot():\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"\tcase false:\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"./internal/tree", "TestScenarios/say_who",
+	},
+	{
+		"a reply names all messages that its turn has read", "internal/tree/mail.go",
+		"a.IDs = append(a.IDs, in.ID)", "a.IDs = []string{in.ID}", "./internal/tree", "TestScenarios/mail",
+	},
+	{
+		"a reply has the Meta of the last message alone", "internal/tree/mail.go",
+		"if a.Meta = nil; in.Mail != nil {", "if in.Mail != nil {", "./internal/tree", "TestScenarios/say$",
+	},
+	{
+		"1.4 a message without an answer is left to the next turn", "internal/tree/mail.go",
+		"r.Asked = &a", "_ = &a", "./internal/tree", "TestScenarios/asked",
+	},
+	{
+		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
+		"if p.Asked != nil && !p.owesAnswer() {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
+	},
+	{
+		"the gaps of a route are filled in", "internal/tree/mail.go",
+		"filled := route.Or(*stored)", "filled := *route", "./internal/tree", "TestScenarios/route_gaps",
+	},
+	{
+		"1.6 keys begin with the first session id", "internal/tree/image.go",
+		"cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)", "m.Runs[0].Spec.SessionID",
+		"./internal/tree", "TestFirstSessionStays",
+	},
+	{
+		"1.4 a wait ends when a person does not let the turn begin", "mail.go",
+		"\t\t\taside = true\n", "", "../agent", "TestPostAndWaitEnds",
+	},
+	{
+		"1.4 a wait does not end with the turn before", "mail.go",
+		"\t\t\tw.ended = nil //", "\t\t\t//", "../agent", "TestPostAndWaitOutlivesTheTurnBefore",
+	},
+	{
+		"1.4 a reply in the outbox is found", "mail.go",
+		"if e := t.ReplyTo(w.id); e != nil {", "if e := t.ReplyTo(w.id); e != nil && false {",
+		"../agent", "TestPostAndWaitFindsTheReplyInTheOutbox",
+	},
+	{
+		"1.4 silence ends a wait", "mail.go",
+		"w.endUnless(t, ErrSilent)", "_ = ErrSilent", "../agent", "TestPostAndWait$",
+	},
+	{
+		"1.1 the bytes of a part come before the fact that names them", "mail.go",
+		"\t\terr = s.storeParts(ctx, root, cmd)\n", "\t\tdefer func() { _ = s.storeParts(ctx, root, cmd) }()\n",
+		"../agent", "TestPostTakesWhatPeopleSend",
 	},
 	{
 		"Usage a run that is archived leaves what it has used", "internal/tree/apply.go",

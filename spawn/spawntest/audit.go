@@ -56,6 +56,9 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
+//   - what a turn says before its end has a name of its own, until its inputs are consumed;
+//   - a reply says that it answers the messages that its turn has consumed;
+//   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits;
 //   - what turns have used is the same after archives and snapshots;
 //   - of a result that is in a file the tree keeps less than all;
@@ -124,14 +127,15 @@ type auditor struct {
 	first  *violation
 	report Report
 
-	root   *run
-	runs   map[session.Key]*run // in the tree
-	keys   map[spawnKey]*run
-	outbox map[uint32]*parcel
-	out    uint32
-	mark   string // of the last repair
-	total  uint32
-	epoch  uint64
+	root         *run
+	runs         map[session.Key]*run // in the tree
+	keys         map[spawnKey]*run
+	outbox       map[uint32]*parcel
+	out          uint32
+	mark         string // of the last repair
+	firstSession string // the first session id
+	total        uint32
+	epoch        uint64
 
 	requests map[string]uint32 // runs that models spawned
 	open     map[*run]uint64   // turns under way, and the epoch they began in
@@ -159,7 +163,8 @@ type run struct {
 	turn     *turn
 	crashes  int // of turns in a row, shutdowns not counted
 	skills   *tree.SkillSet
-	aside    uint32 // inputs up to it start no turn
+	aside    uint32        // inputs up to it start no turn
+	said     []tree.Saying // since inputs were last consumed, without their texts
 	charged  tree.Budget
 	used     session.Usage // by its turns
 	gone     session.Usage // by runs below it that were archived
@@ -170,8 +175,10 @@ type run struct {
 type input struct {
 	ord     uint32
 	class   tree.Class
+	id      string      // of a message
 	from    *run        // of a completion
 	steerer session.Key // of a steer
+	mail    bool        // it has more than its text
 }
 
 type turn struct {
@@ -187,6 +194,8 @@ type parcel struct {
 	busy    bool
 	sent    bool // an attempt may have arrived
 	unsent  bool // the owner before has noted that none has
+
+	answers []string // messages that a reply answers, beside those of earlier turns
 }
 
 // place is where the completion of a run is.
@@ -289,7 +298,7 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
 	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown,
-		tree.SkillsTaken:
+		tree.SkillsTaken, tree.Said:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)
@@ -299,6 +308,10 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.recovered(r)
 	case tree.SetAside:
 		a.setAside(r, f)
+	case tree.RouteSet:
+		if r.parent != nil {
+			a.fail(r, "routes", "the route of a sub-agent is set")
+		}
 	case tree.Archived:
 		a.archived(r, f)
 	case tree.Late:
@@ -331,6 +344,7 @@ func (a *auditor) opened(f *tree.Fact) {
 		p.sent, p.unsent = p.sent || !p.unsent, false
 	}
 	if a.root == nil {
+		a.firstSession = f.ID
 		a.root = &run{
 			spec:     &tree.Spec{Grant: &tree.Grant{}},
 			state:    tree.Waiting,
@@ -449,5 +463,7 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 		a.fail(r, "inputs", "a post of class %v", f.Class)
 	}
 	r.next = f.Ord
-	r.inbox = append(r.inbox, input{ord: f.Ord, class: f.Class, steerer: f.From})
+	r.inbox = append(r.inbox, input{
+		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
+	})
 }

@@ -1,7 +1,9 @@
 package spawntest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -25,6 +27,9 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	}
 	if got := lastMark(m); got != a.mark {
 		a.fail(nil, "snapshot", "the last repair is %q; the facts say %q", got, a.mark)
+	}
+	if got := cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID); got != a.firstSession {
+		a.fail(nil, "snapshot", "the first session id is %q; the facts say %q", got, a.firstSession)
 	}
 	there := 0
 	for i := range m.Runs {
@@ -65,6 +70,10 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
 			p.unsent != e.Unsent || (p.child == nil) != e.Reply {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
+		} else if n := len(e.InReplyTo) - len(p.answers); n < 0 ||
+			!slices.Equal(e.InReplyTo[n:], p.answers) {
+			a.fail(nil, "replies", "entry %d answers %q; its turn has read %q", e.Ord, e.InReplyTo,
+				p.answers)
 		}
 	}
 	if len(ords) != len(a.outbox) {
@@ -95,7 +104,10 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " open=%d/%d", s.Open.N, s.Open.Through)
 	}
 	for _, in := range s.Inbox {
-		fmt.Fprintf(&b, " %d:%v:%s", in.Ord, in.Class, in.From)
+		fmt.Fprintf(&b, " %d:%v:%s:%q:%v", in.Ord, in.Class, in.From, in.ID, in.Mail != nil)
+	}
+	for _, x := range s.Said {
+		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
 	}
 	if s.Skills != nil {
 		fmt.Fprintf(&b, " skills=%v", *s.Skills)
@@ -113,12 +125,16 @@ func (r *run) describe() string {
 		Charged:  r.charged,
 		Skills:   r.skills,
 		Aside:    r.aside,
+		Said:     r.said,
 	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
 	}
 	for _, in := range r.inbox {
-		x := tree.Input{Ord: in.ord, Class: in.class, From: in.steerer}
+		x := tree.Input{Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer}
+		if in.mail {
+			x.Mail = new(tree.Mail)
+		}
 		if in.from != nil {
 			x.From = in.from.spec.Key
 		}
@@ -151,6 +167,9 @@ func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
+	if len(m.Runs) > 0 {
+		a.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
+	}
 	for i := range m.Runs {
 		s := &m.Runs[i]
 		r := &run{
@@ -167,6 +186,9 @@ func (a *auditor) begin(m *tree.Image) {
 			crashes:  len(s.Crashes),
 			skills:   s.Skills,
 			aside:    s.Aside,
+		}
+		for _, x := range s.Said {
+			r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
 		}
 		r.used, r.gone = ledgerOf(s)
 		if s.Open != nil {
@@ -189,7 +211,9 @@ func (a *auditor) begin(m *tree.Image) {
 	for i := range m.Runs {
 		r := a.runs[m.Runs[i].Spec.Key]
 		for _, in := range m.Runs[i].Inbox {
-			x := input{ord: in.Ord, class: in.Class, steerer: in.From}
+			x := input{
+				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
+			}
 			if in.Class == tree.Completion {
 				x.from, x.steerer = a.runs[in.From], session.Key{}
 				a.move(x.from, nowhere, inInbox)
@@ -200,6 +224,7 @@ func (a *auditor) begin(m *tree.Image) {
 	for _, e := range m.Outbox {
 		p := &parcel{
 			blocked: e.Blocked > 0, busy: e.Busy, sent: e.Tries > 0, unsent: e.Unsent,
+			answers: e.InReplyTo,
 		}
 		if !e.Reply {
 			p.child = a.runs[e.Run]

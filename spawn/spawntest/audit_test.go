@@ -306,3 +306,59 @@ func TestAuditPassesErrorsOn(t *testing.T) {
 		yield(session.Entry{Payload: session.Raw(`{"v":9}`)}, nil)
 	}), &version)
 }
+
+// What a turn says before its end, and which messages replies answer, is audited as well.
+func TestAuditOfWhatIsSaid(t *testing.T) {
+	live := tree.New(topKey, &tree.Options{Rules: &policy.Rules{}, Replies: true})
+	say := func(num uint32, id string) tree.Command {
+		return tree.InTurn{Run: topKey, N: 1, Cmd: &tree.Say{
+			Run: topKey, N: 1, Num: num, ID: id, Answer: tree.Result{Reply: "x"},
+		}}
+	}
+	decide := func(commands ...tree.Command) {
+		for _, c := range commands {
+			_, err := live.Decide(c, 1)
+			require.NoError(t, err)
+		}
+	}
+	decide(
+		&tree.Open{SessionID: "s"}, &tree.Post{To: topKey, ID: "1", Text: "x"},
+		&tree.Post{To: topKey, ID: "2", Text: "x"}, tree.Granted{Run: topKey},
+		say(1, ""), say(0, "x"), tree.Compact{},
+		&tree.TurnDone{Run: topKey, N: 1, Answer: &tree.Result{Reply: "x"}}, tree.Compact{},
+	)
+	facts, _ := live.Take()
+	require.NoError(t, spawntest.Audit(entriesOf(facts)))
+	changeImage := func(n int, f func(m *tree.Image)) func(factList) factList {
+		return changeFact(tree.Snapshot, n, func(x *tree.Fact) {
+			m := *x.Image
+			m.Runs, m.Outbox = slices.Clone(m.Runs), slices.Clone(m.Outbox)
+			f(&m)
+			x.Image = &m
+		})
+	}
+	for _, c := range []struct {
+		name, rule string
+		falsify    func(factList) factList
+	}{
+		{"said twice", "said once", repeatFact(tree.Said, 1)},
+		{"said twice under an ID", "said once", repeatFact(tree.Said, 2)},
+		{"said without a name", "said once", changeFact(tree.Said, 1, func(f *tree.Fact) { f.Ord = 0 })},
+		{"said after the turn", "one turn at a time", func(list factList) factList {
+			return append(list, list[nthOf(list, tree.Said, 1)])
+		}},
+		{"what was said is forgotten", "snapshot", changeImage(1, func(m *tree.Image) { m.Runs[0].Said = nil })},
+		{"what was said is kept", "snapshot", changeImage(2, func(m *tree.Image) {
+			m.Runs[0].Said = []tree.Saying{{Num: 1}}
+		})},
+		{"a reply to what was not read", "replies", changeImage(2, func(m *tree.Image) {
+			m.Outbox[0].InReplyTo = []string{"1"}
+		})},
+		{"another first session", "snapshot", changeImage(2, func(m *tree.Image) { m.FirstSession = "t" })},
+	} {
+		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
+		var v *spawntest.Violation
+		require.ErrorAs(t, err, &v, c.name)
+		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
+	}
+}

@@ -90,6 +90,8 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 			a.fail(r, "skills", "turn %d takes skills, and it has some", f.N)
 		}
 		r.skills = f.Skills
+	case tree.Said:
+		a.said(r, f)
 	default: // a cancelled turn changes nothing that is audited
 	}
 }
@@ -130,11 +132,16 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if crashed && !r.turn.shutdown {
 		r.crashes++
 	}
+	read := r.turn.through
+	if crashed {
+		read = f.Ord
+	}
+	answers := r.messages(read)
 	if f.Flags&tree.FlagGivenUp != 0 {
 		a.givenUp(r, f)
 	}
 	if !crashed {
-		r.crashes = 0
+		r.crashes, r.said = 0, nil
 		a.consume(r, r.turn.through)
 		if !cut {
 			a.charge(r, r.turn.reserve, -1)
@@ -148,7 +155,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	}
 	if f.Flags&tree.FlagReply != 0 {
 		a.out++
-		a.outbox[a.out] = &parcel{}
+		a.outbox[a.out] = &parcel{answers: answers}
 	}
 	a.used(r, f)
 	r.silent = r.silent || f.Flags&tree.FlagSilent != 0
@@ -156,6 +163,36 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	delete(a.open, r)
 	if r.state == tree.Running {
 		r.state = tree.Waiting
+	}
+}
+
+// messages returns the ids of the messages in the inbox up to an ordinal.
+func (r *run) messages(through uint32) (ids []string) {
+	for _, in := range r.inbox {
+		if in.ord <= through && in.class == tree.User && in.id != "" {
+			ids = append(ids, in.id)
+		}
+	}
+	return ids
+}
+
+// said takes what a turn says before its end.
+func (a *auditor) said(r *run, f *tree.Fact) {
+	name := tree.Saying{Num: f.Ord, ID: f.ID}
+	switch {
+	case r.parent != nil:
+		a.fail(r, "replies", "a sub-agent speaks to people")
+	case r.cause != tree.NoCause:
+		a.fail(r, "first cause", "turn %d speaks although it is to end", f.N)
+	case (f.ID == "") != (f.Ord > 0):
+		a.fail(r, "said once", "turn %d speaks under the name %q and the number %d", f.N, f.ID, f.Ord)
+	case slices.Contains(r.said, name):
+		a.fail(r, "said once", "turn %d speaks under %q, %d again", f.N, f.ID, f.Ord)
+	}
+	r.said = append(r.said, name)
+	if f.Flags&tree.FlagReply != 0 {
+		a.out++
+		a.outbox[a.out] = &parcel{answers: r.messages(r.turn.through)}
 	}
 }
 
@@ -218,6 +255,7 @@ func (a *auditor) givenUp(r *run, f *tree.Fact) {
 		a.fail(r, "attempts", "turn %d gives up inputs up to %d, from %d", f.N, f.Ord, r.consumed)
 	}
 	a.consume(r, f.Ord)
+	r.said = nil
 }
 
 // setAside takes the inputs up to an ordinal as such that start no turn. They stay unread.

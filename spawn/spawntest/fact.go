@@ -30,9 +30,11 @@ type Fact struct {
 
 	// Of "turn_ended": the end that the turn committed in the transcript, zero for none.
 	Pos session.Pos
-	// Cut says that the owner gave the turn up, and Replied that the answer goes out to people.
+	// Cut says that the owner gave the turn up. Replied says, of "said" too, that what the turn says
+	// goes out to people.
 	Cut, Replied bool
-	// Files have what is long of the result of the turn, in the transcript of the session.
+	// Files are in the transcript of the session. They have what is long of the result of the turn,
+	// and of "posted" the parts of the message.
 	Files []session.File
 
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
@@ -142,6 +144,10 @@ func factOf(e session.Entry) (Fact, error) {
 		f.SessionID = from.ID
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
+	case tree.Posted:
+		if m := from.Mail; m != nil {
+			f.Files = FilesOf(session.Message{Parts: m.Parts})
+		}
 	case tree.StopRequested:
 		f.Stopped = from.Cause == tree.Stopped
 	case tree.TurnEnded:
@@ -150,6 +156,8 @@ func factOf(e session.Entry) (Fact, error) {
 		if a := from.Answer; a != nil {
 			f.Files = named(a.Whole, a.WholeJSON)
 		}
+	case tree.Said:
+		f.Replied = has(tree.FlagReply)
 	case tree.RunEnded:
 		f.Told, f.Out = has(tree.FlagTell), has(tree.FlagOut)
 	default: // the kind and the session say it all

@@ -223,7 +223,7 @@ func (r *Run) applySetAside(f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside up to %d", f.Ord)}
 	}
 	r.consume(f.Ord)
-	r.Aside, r.Retry, r.Asked, r.Said = f.Ord, false, nil, nil
+	r.Aside, r.Retry, r.Asked = f.Ord, false, nil
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
 	}
@@ -516,7 +516,7 @@ func (t *Tree) holdCompletion(child session.Key) {
 // what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
-	r.Retry, r.Crashes, r.Waits, r.Asked, r.Said = false, nil, 0, nil, nil
+	r.Retry, r.Crashes, r.Waits, r.Asked = false, nil, 0, nil
 	r.cascaded, r.cancelled = false, false
 	rest := r.Inbox[:0:0]
 	for i := range r.Inbox {
