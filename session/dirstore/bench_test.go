@@ -208,7 +208,7 @@ func BenchmarkPut(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer s.Close() //nolint:errcheck // the figures are there
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()

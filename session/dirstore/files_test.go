@@ -349,7 +349,9 @@ func (r *fileRun) put(t *testing.T, s *session.Store, ref session.Ref, b []byte)
 		r.kept[ref] = make(map[string]bool)
 	}
 	hash := hashOf(b)
-	r.kept[ref][hash] = r.kept[ref][hash]
+	if _, tried := r.kept[ref][hash]; !tried {
+		r.kept[ref][hash] = false
+	}
 	_, err := s.Files.Put(t.Context(), ref, bytes.NewReader(b), session.File{})
 	if err == nil {
 		r.kept[ref][hash] = true
@@ -368,8 +370,12 @@ func (r *fileRun) run(t *testing.T, d *disktest.Disk) error {
 		ref session.Ref
 		b   []byte
 	}{
-		{a, testBytes("one", 700)}, {a, testBytes("two", 70_000)}, {b, testBytes("one", 700)},
-		{a, testBytes("one", 700)}, {a, nil}, {b, testBytes("three", 2000)},
+		{a, testBytes("one", 700)},
+		{a, testBytes("two", 70_000)},
+		{b, testBytes("one", 700)},
+		{a, testBytes("one", 700)},
+		{a, nil},
+		{b, testBytes("three", 2000)},
 	} {
 		errs = append(errs, r.put(t, s, x.ref, x.b))
 	}

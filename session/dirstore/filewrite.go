@@ -177,7 +177,7 @@ func (i *incomingFile) fill(ctx context.Context, in io.Reader) error {
 	at, n := int64(0), 0 // b[:n] is not written yet
 	for done := false; !done; {
 		got, err := in.Read(b[n:])
-		if done = err == io.EOF; err != nil && !done { //nolint:errorlint // as in FileReader
+		if done = err == io.EOF; err != nil && !done { // as in FileReader
 			i.readErr = err
 			return err
 		}
@@ -267,7 +267,7 @@ func (s *storedFile) Read(b []byte) (int, error) {
 	}
 	if s.err = io.EOF; hex.EncodeToString(s.sum.Sum(nil)) != filepath.Base(s.path) {
 		const reason = "the bytes do not have the hash that is the name of the file"
-		n, s.err = 0, &session.CorruptError{File: s.path, Reason: reason}
+		s.err = &session.CorruptError{File: s.path, Reason: reason}
 		return 0, s.err
 	}
 	if n > 0 {
