@@ -178,3 +178,96 @@ func BenchmarkBacklog(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkConversation is a turn of a Runner that does nothing, from Post to its end, in
+// conversations of so many messages. The ratio is that of the longest to the shortest one: a turn
+// takes the same time in both. The last figure is 2,000 turns of one chat, one after the other.
+func BenchmarkConversation(b *testing.B) {
+	sizes := []int{10, 100, 1_000, 10_000}
+	for _, where := range []string{"memory", "disk"} {
+		open := func(b *testing.B) (post func(name string, messages int)) {
+			b.Helper()
+			var first sync.Mutex // held while a new chat is posted to, so that one turn reads all
+			cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.N == 1 {
+					first.Lock()
+					defer first.Unlock()
+				}
+				return textResult("NO_REPLY")
+			})
+			if where == "disk" {
+				store, err := dirstore.Open(b.TempDir())
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { _ = store.Close() })
+				cfg.Store = store
+			}
+			rt := runForBench(b, cfg)
+			return func(name string, messages int) {
+				s := rt.Session(session.Must(session.NamedKey("main", name)))
+				if messages > 1 {
+					first.Lock()
+				}
+				postForBench(b, s, messages)
+				if messages > 1 {
+					first.Unlock()
+				}
+				if err := s.Idle(b.Context()); err != nil {
+					b.Error(err)
+				}
+			}
+		}
+		b.Run(where, func(b *testing.B) {
+			post := open(b)
+			took, turns := make([]time.Duration, len(sizes)), 0
+			for b.Loop() {
+				for i, size := range sizes {
+					renewAfter := 1 + size/4 // a turn adds two messages
+					name := fmt.Sprint("bench-", size, "-", turns/renewAfter)
+					if turns%renewAfter == 0 {
+						post(name, size)
+					}
+					start := time.Now()
+					post(name, 1)
+					took[i] += time.Since(start)
+				}
+				turns++
+			}
+			for i, size := range sizes {
+				perTurn := float64(took[i].Nanoseconds()) / float64(b.N)
+				b.ReportMetric(perTurn, fmt.Sprintf("ns/turn-at-%d", size))
+			}
+			b.ReportMetric(float64(took[len(sizes)-1])/float64(took[0]), "ratio")
+		})
+		b.Run(where+"/turns=2000", func(b *testing.B) {
+			post := open(b)
+			for n := 0; b.Loop(); n++ {
+				for range 2_000 {
+					post(fmt.Sprint("bench-", n), 1)
+				}
+			}
+		})
+	}
+}
+
+// postForBench posts so many messages to a session.
+func postForBench(b *testing.B, s *agent.Session, messages int) {
+	b.Helper()
+	var wg sync.WaitGroup
+	todo := make(chan struct{}, messages)
+	for range messages {
+		todo <- struct{}{}
+	}
+	close(todo)
+	for range min(messages, 64) {
+		wg.Go(func() {
+			for range todo {
+				if err := s.Post(b.Context(), agent.Incoming{Text: "a line of a chat"}); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

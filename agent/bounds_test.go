@@ -91,6 +91,7 @@ var boundCases = []boundCase{
 	}, feedCall, map[string]string{"": refused, ".ID": leftOut}},
 	{agent.Result{Text: "x"}, feedResult, map[string]string{
 		"": refused, ".Text": cut, ".Model": leftOut,
+		".Whole.Hash": leftOut, ".WholeJSON.Hash": leftOut,
 	}},
 	{spawn.TurnResult{}, feedTurnResult, map[string]string{
 		"":             refused,

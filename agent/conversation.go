@@ -52,6 +52,10 @@ func (c *conversation) clone() conversation {
 	}
 }
 
+// isClosed reports whether each call has its result and no message waits. What follows is put into
+// order as it would be in an empty conversation.
+func (c *conversation) isClosed() bool { return len(c.waiting)+len(c.open)+len(c.queue) == 0 }
+
 // accept takes a message in. An assistant's message that says and calls nothing, and has no Parts,
 // is left out: providers refuse it. A result goes to the newest call of that id that has none.
 func (c *conversation) accept(m Message) error {
@@ -187,16 +191,19 @@ func (c *conversation) fillOne(now time.Time) Message {
 // readConversation returns the conversation of a transcript as a provider accepts it, and the state
 // at its end: only the last message may have calls without results. What an earlier version or
 // another program has written in another order is put into order. Results of no call are left out.
-func readConversation(lines []session.Line) (view []Message, c conversation) {
+// It reports whether the lines are closed, see isClosed: what is written behind them is then read
+// as it was written.
+func readConversation(lines []session.Line) (view []Message, c conversation, closed bool) {
 	view = make([]Message, 0, len(lines))
 	for _, line := range lines {
 		if err := c.accept(line.Message); err == nil {
 			view = append(view, c.takeAll(false, line.Message.Time, len(lines))...)
 		}
 	}
+	closed = c.isClosed()
 	for len(c.queue) > 0 {
 		view = append(view, c.fillOne(c.queue[0].m.Time))
 		view = append(view, c.takeAll(false, time.Time{}, len(lines))...)
 	}
-	return view, c
+	return view, c, closed
 }

@@ -2,6 +2,9 @@ package agent
 
 import (
 	"maps"
+	"math"
+	"slices"
+	"testing"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -31,4 +34,54 @@ func SafePage(line session.Line) HistoryPage {
 	var v historyView
 	v.add(line)
 	return v.page()
+}
+
+// A Hot is what a Runtime keeps of conversations.
+type Hot struct{ c hotHistories }
+
+// NewHot returns a Hot with these bounds.
+func NewHot(most, together int) *Hot {
+	return &Hot{hotHistories{most: most, mostTogether: together}}
+}
+
+// Take takes the history of a session. It returns its size, and what gives it back with a message
+// more and reports whether that is kept.
+func (h *Hot) Take(root session.Key, ref session.Ref) (size int, give func(Message) bool) {
+	had, lease := h.c.take(root, ref)
+	return had.size(), func(m Message) bool {
+		own := had
+		own.messages = slices.Clip(own.messages)
+		own.add(m)
+		before := lease.kept
+		h.c.give(lease, own)
+		return before == nil && lease.kept != nil
+	}
+}
+
+// Drop drops a tree.
+func (h *Hot) Drop(root session.Key) { h.c.drop(root, session.Key{}) }
+
+// Check returns how many bytes are kept, and fails if they were not counted.
+func (h *Hot) Check(t testing.TB) (bytes int) {
+	t.Helper()
+	kept := 0
+	for _, sessions := range h.c.byTree {
+		for _, s := range sessions {
+			if s.kept != nil {
+				kept++
+				bytes += s.history.size()
+			}
+		}
+	}
+	if bytes != h.c.bytes || kept != h.c.lastUsed.Len() {
+		t.Errorf("%d bytes of %d are counted as %d of %d", bytes, kept, h.c.bytes,
+			h.c.lastUsed.Len())
+	}
+	return bytes
+}
+
+// ReadConversation returns the conversation that a turn would be given that reads these lines.
+func ReadConversation(key session.Key, lines []session.Line) []Message {
+	view, _, _ := readConversation(committed(lines, math.MaxUint64))
+	return tellSenders(key, view)
 }

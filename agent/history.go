@@ -101,7 +101,8 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 	}
 	view := historyView{raw: q.Raw}
 	for _, line := range slices.Backward(lines) {
-		if line, err = h.whole(ctx, line); err != nil || !view.add(line) {
+		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, attempt)
+		if err != nil || !view.add(line) {
 			break
 		}
 	}
@@ -202,29 +203,6 @@ func (h historyReader) committed(
 		kept = kept[len(kept)-q.Last:]
 	}
 	return kept, more, nil
-}
-
-// whole returns a line with its whole message. Where the file of a long one is gone or damaged, it
-// is what the line has, with a note.
-func (h historyReader) whole(ctx context.Context, line session.Line) (session.Line, error) {
-	if line.Message.Whole.IsZero() {
-		return line, nil
-	}
-	var m Message
-	err := attempt(func() (err error) {
-		m, err = readWhole(ctx, h.store.Files, h.ref, line.Message)
-		return err
-	})
-	switch {
-	case err == nil:
-		line.Message = m
-	case ctx.Err() != nil, !isLoss(err):
-		return line, err
-	default:
-		line.Message.Whole = session.File{}
-		line.Message.Text += lostText
-	}
-	return line, nil
 }
 
 // A historyView makes the page that readers get of lines, wherever they look. It takes the newest

@@ -74,17 +74,20 @@ func TestSessionGoesOnAfterRest(t *testing.T) {
 	})
 }
 
-// R8: a chat that was answered does not keep what was said, also before its tree is unloaded. The
-// store is in a directory and keeps no text in memory.
+// R8: a chat that was answered keeps of what was said what Limits.HotTotal has room for, and
+// nothing when its tree is unloaded. The store is in a directory and keeps no text in memory.
 func TestAnsweredSessionsKeepNoText(t *testing.T) {
 	for name, test := range map[string]struct {
 		chats, bytes int
+		hot          int
 		reply        string
 		rest         time.Duration
 		most         int64 // bytes of a chat
 	}{
-		"long messages": {chats: 50, bytes: 999_999, most: 100_000},
-		// The tree has its last answer, as long as it is in memory.
+		"long messages": {chats: 50, bytes: 999_999, rest: 12 * time.Minute, most: 100_000},
+		// As 1,000 chats of a megabyte would have under 300 MB, within 256 MiB.
+		"long messages while awake": {chats: 50, bytes: 999_999, hot: 12_800_000, most: 300_000},
+		// A tree in memory has its last answer, too.
 		"long answers": {
 			chats: 50, reply: strings.Repeat("r", 999_999), rest: 12 * time.Minute, most: 100_000,
 		},
@@ -98,7 +101,7 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
 					return textResult(strings.Clone(test.reply))
 				})
-				cfg.Store = store
+				cfg.Store, cfg.Limits.HotTotal = store, test.hot
 				cfg.Reply = func(context.Context, agent.Delivery) error { return nil }
 				rt, err := agent.Open(t.Context(), cfg)
 				require.NoError(t, err)
@@ -107,7 +110,8 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 				use := func(i int) {
 					key := session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))
 					text := strings.Repeat("m", test.bytes) + "!"
-					require.NoError(t, rt.Session(key).Post(t.Context(), agent.Incoming{Text: text}))
+					in := agent.Incoming{Text: text}
+					require.NoError(t, rt.Session(key).Post(t.Context(), in))
 					require.NoError(t, rt.Session(key).Idle(t.Context()))
 				}
 				use(0)
@@ -126,6 +130,43 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R8: a sub-agent that has ended keeps nothing of its conversation.
+func TestEndedSubagentsKeepNoText(t *testing.T) {
+	const runs, bytes = 40, 500_000
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := dirstore.Open(dir)
+		require.NoError(t, err)
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			err := tn.Record(ctx, agent.Message{
+				Role: session.MessageAssistant, Text: strings.Repeat("x", bytes),
+			})
+			return agent.Result{Text: "done"}, err
+		})
+		cfg.Store = store
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(context.Background()) }()
+		use := func() {
+			c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "x"})
+			require.NoError(t, err)
+			_, err = c.Wait(t.Context())
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		use()
+		empty := heapBytes()
+		for range runs {
+			use()
+		}
+		assert.Less(t, heapBytes()-empty, int64(runs*bytes/10))
+		require.NoError(t, rt.Shutdown(context.Background()))
+		require.NoError(t, <-done)
+		require.NoError(t, store.Close())
+	})
 }
 
 // BenchmarkIdleChats reports what a chat takes that was used once: of the Runtime a minute and 24

@@ -120,8 +120,8 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 func (s *Session) realParts(parts []Part) []Part {
 	kept := slices.Clone(parts)
 	for i, p := range parts {
-		if len(p.Data) == 0 {
-			continue
+		if len(p.Data) == 0 || p.ValidateNew() != nil {
+			continue // what is not valid is refused as it was given
 		}
 		r := &kept[i]
 		*r = withRealType(p, p.Data)

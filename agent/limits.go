@@ -19,8 +19,8 @@ const NoLimit = spawn.NoLimit
 // A LimitError is something that is over one of the [Limits]. It is an *[InputError] too.
 type LimitError = spawn.LimitError
 
-// Limits bound what people, models and tools give to a Runtime. A field that is zero is its
-// default, and one that is [NoLimit] means without a bound.
+// Limits bound what people, models and tools give to a Runtime, and what it keeps in memory. A
+// field that is zero is its default, and one that is [NoLimit] means without a bound.
 //
 //	Task        the task of a sub-agent           200,000 bytes    refused: *LimitError
 //	Label       the label of a sub-agent          200 runes        refused: *LimitError
@@ -58,6 +58,13 @@ type LimitError = spawn.LimitError
 //	Part        the bytes of one Part             33,554,432       of a tool's, it is left out,
 //	                                                               and the model is told; Record,
 //	                                                               Post and PutFile: *LimitError
+//	Hot         what a session keeps of its       16 MiB           not kept: each turn reads all
+//	            conversation between its turns                     of its transcript
+//	HotTotal    all of these together             256 MiB          what was not used for the
+//	                                                               longest is not kept
+//
+// A conversation takes the memory of its texts, arguments and Raw, and about 500 bytes a message.
+// It is kept until its session has ended or its tree has had nothing to do for ten minutes.
 //
 // A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say. A tool's
 // name has 64 bytes: a model that calls a longer one is told that there is no such tool, and the
@@ -67,6 +74,7 @@ type Limits struct {
 	Task, Label, Extra, Message, ID, Reply int
 	Line, CallID                           int
 	ToolResult, ToolCalls, ToolArgs        int
+	Hot, HotTotal                          int
 	Parts, Part, Meta, Says                int
 }
 
@@ -79,6 +87,8 @@ func (l Limits) orDefault(files bool) Limits {
 	l.ToolCalls = cmp.Or(l.ToolCalls, 64)
 	l.ToolArgs = cmp.Or(l.ToolArgs, 1_000_000)
 	l.CallID = cmp.Or(l.CallID, 65_536)
+	l.Hot = cmp.Or(l.Hot, 16<<20)
+	l.HotTotal = cmp.Or(l.HotTotal, 256<<20)
 	l.Parts = cmp.Or(l.Parts, 64)
 	l.Part = cmp.Or(l.Part, defaultPart)
 	if l.Line == 0 {
@@ -128,6 +138,8 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 		{"ToolResult", spawn.Limits{Result: l.ToolResult}},
 		{"ToolCalls", spawn.Limits{Result: l.ToolCalls}},
 		{"ToolArgs", spawn.Limits{Result: l.ToolArgs}},
+		{"Hot", spawn.Limits{Result: l.Hot}},
+		{"HotTotal", spawn.Limits{Result: l.HotTotal}},
 	} {
 		if in, ok := errors.AsType[*InputError](f.limits.Validate()); ok {
 			bad("Limits."+f.name, "%s", in.Reason)

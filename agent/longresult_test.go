@@ -103,7 +103,8 @@ func TestChildOfALongAnswer(t *testing.T) {
 		got, err := child.Wait(h.Context())
 		require.NoError(h.T(), err)
 		require.Equal(h.T(), longAnswer, got)
-		all, err := agent.Join(h.Context(), h.Main(), []*agent.Child[string]{child}, agent.JoinOptions{})
+		children := []*agent.Child[string]{child}
+		all, err := agent.Join(h.Context(), h.Main(), children, agent.JoinOptions{})
 		require.NoError(h.T(), err)
 		require.Equal(h.T(), longAnswer, all[0].Value)
 		runs, err := h.Main().Runs(h.Context())

@@ -130,8 +130,21 @@ func TestTranscriptLostLines(t *testing.T) {
 }
 
 // A transcript that is cut while its session lives costs no turn: the next one goes on from what
-// there is. So does the next one if a line has rotted.
+// there is. A line that has rotted is noticed when the transcript is read: by the next turn if
+// nothing of the session is kept in memory, and else when the tree has rested.
 func TestTranscriptChangedInUse(t *testing.T) {
+	t.Run("nothing is kept", func(t *testing.T) {
+		testTranscriptChanged(t, agent.Limits{Hot: 1}, []int{1, 2, 3, 5, 7})
+	})
+	t.Run("the conversation is kept", func(t *testing.T) {
+		testTranscriptChanged(t, agent.Limits{}, []int{1, 2, 4, 6, 7})
+	})
+}
+
+// testTranscriptChanged has a session with five turns, which are given so many messages. Its
+// transcript is cut before the second one, and a line of it is spoiled before the third one.
+func testTranscriptChanged(t *testing.T, limits agent.Limits, want []int) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		store, err := dirstore.Open(dir)
@@ -144,6 +157,7 @@ func TestTranscriptChangedInUse(t *testing.T) {
 			return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 		})
 		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Limits = limits
 		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
 			replies <- d.Reply.Text
 			return nil
@@ -170,9 +184,12 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		require.NoError(t, os.WriteFile(path,
 			bytes.Replace(whole, []byte("one"), []byte("o\x00e"), 1), 0o600))
 		assert.Equal(t, "answer to three", ask("three"))
-		assert.Contains(t, log.String(), "put aside")
+		assert.Equal(t, limits.Hot == 1, strings.Contains(log.String(), "put aside"))
 		assert.Equal(t, "answer to four", ask("four"))
-		assert.Equal(t, []int{1, 2, 3, 5}, saw)
+		time.Sleep(20 * time.Minute)
+		assert.Equal(t, "answer to five", ask("five"))
+		assert.Contains(t, log.String(), "put aside")
+		assert.Equal(t, want, saw)
 	})
 }
 

@@ -59,7 +59,9 @@ type ModelResponse struct {
 	// transcript; what cannot be kept is left out, as of a ToolResult, and the log says so. A
 	// person gets the text alone.
 	Parts []Part
-	Usage Usage           // of this call; the Loop spends it and records it with the line
+	// Usage is that of this call. The Loop spends it and records it with the line; a Cost that is
+	// zero is what Models.Prices give.
+	Usage Usage
 	Model string          // the one that really ran
 	Raw   json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
 }
@@ -90,13 +92,11 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			Field: "Loop.MaxSteps", Reason: fmt.Sprintf("%d is negative", steps),
 		}
 	}
-	messages := t.Messages
 	for step := range steps {
-		more, err := t.Inbox(ctx)
-		if err != nil {
+		if _, err := t.Inbox(ctx); err != nil {
 			return res, err
 		}
-		messages = append(messages, more...)
+		messages := t.log.since(t.Messages)
 		before := t.entering(t.runner + ".Model")
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
@@ -125,7 +125,6 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if err != nil {
 			return res, err
 		}
-		messages = append(messages, lines...)
 		if resp.Text != "" {
 			res.Text = resp.Text
 		}
@@ -142,8 +141,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if n := len(lines); n > 0 { // the ids are those of the transcript
 			calls = withIDs(calls, lines[n-1].ToolCalls)
 		}
-		messages, err = l.callTools(ctx, t, messages, step, calls, asked)
-		if err != nil || t.hasYielded() {
+		if err = l.callTools(ctx, t, step, calls, asked); err != nil || t.hasYielded() {
 			return res, err
 		}
 	}
@@ -181,12 +179,11 @@ func recordable(u Usage) Usage {
 	return u
 }
 
-// callTools calls the tools one after the other and returns the conversation with their answers.
-// The model asked for so many calls.
+// callTools calls the tools one after the other and records their answers. The model asked for so
+// many calls.
 func (l *Loop) callTools(
-	ctx context.Context, t *Turn, messages []Message, step int, calls []ToolCall,
-	asked int,
-) ([]Message, error) {
+	ctx context.Context, t *Turn, step int, calls []ToolCall, asked int,
+) error {
 	limits := t.rt.cfg.Limits
 	for i, c := range calls {
 		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
@@ -201,15 +198,13 @@ func (l *Loop) callTools(
 			answer.Text = withNote(answer.Text, note, limits.ToolResult)
 		}
 		if ctx.Err() != nil {
-			return messages, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		lines, err := t.record(ctx, answer)
-		if err != nil {
-			return messages, err
+		if _, err := t.record(ctx, answer); err != nil {
+			return err
 		}
-		messages = append(messages, lines...)
 	}
-	return messages, nil
+	return nil
 }
 
 // withNote returns the answer of a tool with a note at its end, within a limit.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"runtime/debug"
@@ -495,6 +496,25 @@ func (t *Turn) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, err
 	return t.log.openFile(ctx, f)
 }
 
+// OpenFile opens the bytes of a Part of what was said in the session, such as one of its
+// [Session.History]. They are found as long as the transcript is kept, also after it was archived.
+// The caller closes them, and may read on when ctx is done.
+//
+// A file that is gone is an error that is [session.ErrNotFound], and bytes that are not what was
+// put are [session.ErrCorrupt], of OpenFile or of a Read before its io.EOF. It is
+// [session.ErrNoFiles] where the Store has none, [ErrNotFound] for a session that is not on record,
+// or one that every call that reads can return.
+func (s *Session) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
+	if err := s.rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	h, err := s.findTranscript(ctx)
+	if err != nil && !h.archivable(err) {
+		return nil, err
+	}
+	return openFile(ctx, s.rt.cfg.Store.Files, h.ref, f, attempt)
+}
+
 // OpenFile opens the bytes of a Part of one of the Messages, as [Turn.OpenFile] does. A request
 // that is not of a Loop has no files: the error is [session.ErrNoFiles].
 func (r *ModelRequest) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
@@ -573,28 +593,37 @@ func headOf(m Message, whole session.File) Message {
 	return head
 }
 
-// whole returns a line with its whole message. Where the file of a long one is gone or damaged, it
-// is what the line has, with a note, and that is logged.
+// whole returns a line with its whole message, see wholeLine. It tries again until the store can be
+// read.
 func (r *turnRecord) whole(ctx context.Context, line session.Line) (session.Line, error) {
+	return wholeLine(ctx, r.files, r.ref, r.log, line, func(read func() error) error {
+		return r.retry(ctx, func() error { return attempt(read) })
+	})
+}
+
+// wholeLine returns a line with its whole message, which it reads by calls of call. Where the file
+// of a long one is gone or damaged, it is what the line has, with a note, and that is logged.
+func wholeLine(
+	ctx context.Context, files session.Files, ref session.Ref, log *slog.Logger,
+	line session.Line, call func(read func() error) error,
+) (session.Line, error) {
 	file := line.Message.Whole
 	if file.IsZero() {
 		return line, nil
 	}
 	var m Message
-	err := r.retry(ctx, func() error {
-		return attempt(func() (err error) {
-			m, err = readWhole(ctx, r.files, r.ref, line.Message)
-			return err
-		})
+	err := call(func() (err error) {
+		m, err = readWhole(ctx, files, ref, line.Message)
+		return err
 	})
 	switch {
 	case err == nil:
 		line.Message = m
 		return line, nil
 	case ctx.Err() != nil, !isLoss(err):
-		return line, fmt.Errorf("agent: reading a file of %q: %w", r.ref.Key, err)
+		return line, fmt.Errorf("agent: reading a file of %q: %w", ref.Key, err)
 	}
-	r.log.Error("offshoot: the file of a long message is lost", "session", r.ref.Key.String(),
+	log.Error("offshoot: the file of a long message is lost", "session", ref.Key.String(),
 		"position", uint64(line.Pos), "hash", file.Hash, "bytes", file.Size, "error", err.Error())
 	line.Message.Whole = session.File{}
 	line.Message.Text += lostText
@@ -618,13 +647,8 @@ func isLoss(err error) bool {
 func readWhole(
 	ctx context.Context, files session.Files, ref session.Ref, head Message,
 ) (m Message, err error) {
-	once := func(open func() error) error { return open() }
-	in, err := openFile(ctx, files, ref, head.Whole, once)
+	data, err := session.ReadFile(ctx, files, ref, head.Whole)
 	if err != nil {
-		return m, err
-	}
-	data, err := io.ReadAll(in)
-	if err = errors.Join(err, in.Close()); err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil {

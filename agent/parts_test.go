@@ -262,6 +262,34 @@ func TestPartsOfATool(t *testing.T) {
 	})
 }
 
+// Issue 12: what people send has its real type, too, and a bot opens the files of a session that is
+// not in a turn.
+func TestFilesOfASession(t *testing.T) {
+	p := picture("a.png", 9)
+	p.MediaType = "image/jpeg"
+	long := strings.Repeat("long", 75_000)
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		return agent.Result{}, tn.Record(ctx, agent.Message{Role: session.MessageUser, Text: long})
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{p}}))
+		synctest.Wait()
+		page, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
+		require.NoError(t, err)
+		sent := page.Lines[0].Message.Parts[0]
+		require.Equal(t, "image/png", sent.MediaType)
+		data, err := readAll(h.Main().OpenFile(h.Context(), sent.File))
+		require.NoError(t, err)
+		require.Equal(t, string(p.Data), data)
+		require.Equal(t, long, page.Lines[1].Message.Text, "the whole, not the line")
+		_, err = h.Main().OpenFile(h.Context(), session.File{Hash: strings.Repeat("0", 64)})
+		require.ErrorIs(t, err, session.ErrNotFound)
+		unknown := session.Must(topKey.Child("main", session.NewID()))
+		_, err = h.Session(unknown).OpenFile(h.Context(), sent.File)
+		require.ErrorIs(t, err, session.ErrNotFound)
+	})
+}
+
 // Issue 12: wherever the process dies, the next turn has the parts and the whole of long messages.
 // The harness checks that no line names bytes that are not there.
 func TestPartsSurviveEveryCrash(t *testing.T) {
@@ -453,7 +481,9 @@ func TestRecordOfParts(t *testing.T) {
 				{Role: session.MessageTool, ToolCallID: "1"},
 				{Role: session.MessageAssistant},
 			} {
-				m.Parts = []agent.Part{picture("a.png", 9), kept, link}
+				liar := picture("a.png", 9)
+				liar.MediaType = "image/jpeg"
+				m.Parts = []agent.Part{liar, kept, link}
 				err = errors.Join(err, tn.Record(ctx, m))
 			}
 			require.NoError(t, err)
@@ -465,6 +495,7 @@ func TestRecordOfParts(t *testing.T) {
 		cfg = configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			for _, m := range tn.Messages[1:5] {
 				require.Len(t, m.Parts, 3, m.Role)
+				require.Equal(t, "image/png", m.Parts[0].MediaType)
 				data, err := readAll(tn.OpenFile(ctx, m.Parts[1].File))
 				require.NoError(t, err)
 				require.Equal(t, pdfBytes, data)

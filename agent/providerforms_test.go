@@ -355,4 +355,10 @@ func TestProviderFormsThatAreLeftOut(t *testing.T) {
 			require.Empty(t, m.Raw, name)
 		}
 	}
+	full := assistantForm("x", string(longRaw(32<<20-1))) // the default of Limits.Line with files
+	run := &recorder{messages: []agent.Message{full}}
+	agenttest.Run(t, agent.Config{Runner: run}, nil, func(h *harness) {
+		postEach(h, "record", "and?")
+	})
+	require.Len(t, run.given[1].Raw, len(full.Raw))
 }

@@ -26,8 +26,11 @@ type turnRecord struct {
 	ref   session.Ref
 	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
 
+	hot           *hotHistories
 	mu            sync.Mutex
-	end           session.Pos
+	lease         *hotSession // of the history; nil if that is not what a read would give
+	history       history     // up to the end
+	given         []Message   // the part of history that the Runner has
 	conversation  conversation
 	recorded      []Message // by the Runner
 	runnerStarted bool
@@ -35,8 +38,8 @@ type turnRecord struct {
 }
 
 // maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
-// owner has written in between.
-const maxBeginAttempts = 3
+// owner has written in between, and when the history that was kept is not that of the transcript.
+const maxBeginAttempts = 4
 
 // beginRecord writes what is new into the transcript and returns its record and the conversation,
 // which ends with what is new. Tool calls that the turn before left without a result get a failed
@@ -44,29 +47,84 @@ const maxBeginAttempts = 3
 // until it learns that it is one: the journal has given the turn to this owner, so what the other
 // writes meanwhile is fenced off. Later in the turn a conflict means that this process is the
 // former owner.
+//
+// The first attempt uses the history that the turn before has left in hot, if that ends where the
+// journal says. What is new is appended there, which fails if the transcript ends elsewhere. The
+// other attempts read the transcript.
 func beginRecord(
-	ctx context.Context, store *session.Store, log *slog.Logger, st *spawn.TurnInput,
-	fresh []Message,
+	ctx context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
+	st *spawn.TurnInput, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
-		var written []Message
-		if r, messages, err = openRecord(ctx, store, log, st, n == 0); err == nil {
-			written, err = r.write(ctx, true, fresh...)
-			messages = append(messages, written...)
+		r = &turnRecord{
+			store: store.Transcripts, files: store.Files, log: log, life: ctx, hot: hot,
+			ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
+		}
+		var kept history
+		kept, r.lease = hot.take(st.Session.Root, r.ref)
+		switch {
+		case n == 0 && st.Run.ID != "" && st.N == 1: // a new session
+		case kept.end > 0 && kept.end == st.Pos:
+			r.history = kept
+		default:
+			err = r.read(ctx, st.Pos)
+		}
+		if err == nil {
+			err = r.begin(ctx, fresh)
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
 		if corrupt {
-			ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
-			mend(ctx, store.Transcripts, log, ref, err)
+			mend(ctx, r.store, log, r.ref, err)
 		}
 		if !corrupt && !errors.Is(err, session.ErrConflict) {
 			break
 		}
 	}
-	return r, messages, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.given, nil
 }
 
-// openRecord returns the record of a turn and the conversation so far.
+// begin writes what is new. With nothing to write it looks whether the transcript ends where the
+// history does.
+func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
+	written, err := r.write(ctx, true, fresh...)
+	if err == nil && len(written) == 0 {
+		err = r.retry(ctx, func() error {
+			return attempt(func() error {
+				_, err := r.store.Append(ctx, r.ref, r.history.end)
+				return err
+			})
+		})
+	}
+	r.given = r.messages()
+	return err
+}
+
+// addHistory adds what was written or read to the history, as the Runner is told it.
+func (r *turnRecord) addHistory(messages []Message) {
+	r.history.add(tellSenders(r.ref.Key, messages)...)
+}
+
+// messages returns the conversation so far. The receiver must not change it.
+func (r *turnRecord) messages() []Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clip(r.history.messages)
+}
+
+// since returns messages and, behind them, what was written since the turn began. If they are what
+// the turn was given, they are not copied. The receiver must not change them.
+func (r *turnRecord) since(messages []Message) []Message {
+	all := r.messages()
+	if n := len(r.given); n == len(messages) && (n == 0 || &messages[0] == &r.given[0]) {
+		return all
+	}
+	return append(slices.Clip(messages), all[len(r.given):]...)
+}
+
+// read reads the conversation of which the journal has committed so much.
 //
 // The journal may say that more was committed than the transcript holds. Then an editor or a disk
 // has lost lines. The session goes on from what there is, up to the last place at which no tool
@@ -75,54 +133,46 @@ func beginRecord(
 // leaves, would count as committed.
 //
 // The transcript may also hold more than the journal knows, after an interrupted turn or after the
-// journal was repaired. Then a fence discards the rest. The first attempt does not read the
-// transcript of a new session.
-func openRecord(
-	ctx context.Context, store *session.Store, log *slog.Logger, st *spawn.TurnInput,
-	first bool,
-) (*turnRecord, []Message, error) {
-	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
-	r := &turnRecord{
-		store: store.Transcripts, files: store.Files, log: log, ref: ref, life: ctx,
-	}
-	if first && st.Run.ID != "" && st.N == 1 {
-		return r, nil, nil // a new session
-	}
+// journal was repaired. Then a fence discards the rest.
+func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 	var lines []session.Line
 	read := func() error {
-		lines = nil
+		lines, r.history.end = nil, 0
 		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{}) {
 			if err != nil {
 				return err
 			}
 			lines = append(lines, line)
-			r.end = line.Pos
+			r.history.end = line.Pos
 		}
 		return nil
 	}
 	err := r.retry(ctx, func() error { return attempt(read) })
 	if err != nil {
-		return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+		return fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
 	}
-	kept := committed(lines, st.Pos)
+	kept := committed(lines, to)
 	switch {
-	case r.end < st.Pos:
+	case r.history.end < to:
 		kept = dropOpenCalls(kept)
-		err = r.fillGap(ctx, kept, st.Pos)
-	case r.end > st.Pos:
-		err = r.append(ctx, session.Fence(st.Pos, time.Now()))
+		err = r.fillGap(ctx, kept, to)
+	case r.history.end > to:
+		err = r.append(ctx, session.Fence(to, time.Now()))
 	}
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	for i, line := range kept {
 		if kept[i], err = r.whole(ctx, line); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
-	history, c := readConversation(kept)
-	r.conversation = c
-	return r, history, nil
+	view, c, closed := readConversation(kept)
+	r.addHistory(view)
+	if r.conversation = c; !closed {
+		r.lease = nil
+	}
+	return nil
 }
 
 // committed returns the conversation up to a position. What a note beyond it discards was lost, see
@@ -165,13 +215,13 @@ const maxGapNote = 1 << 20
 
 // fillGap appends notes behind the lines that are kept until the transcript reaches a position.
 func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to session.Pos) error {
-	found, after := r.end, session.Pos(0)
+	found, after := r.history.end, session.Pos(0)
 	if n := len(kept); n > 0 {
 		after = kept[n-1].Pos
 	}
-	for r.end < to {
+	for r.history.end < to {
 		note := session.LostLines(after, time.Now())
-		note.Text += strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
+		note.Text += strings.Repeat(" ", int(min(to-r.history.end, maxGapNote)))
 		if err := r.append(ctx, note); err != nil {
 			return err
 		}
@@ -197,13 +247,17 @@ func (r *turnRecord) write(
 		return nil, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, spawn.ErrStale)
 	}
 	now := time.Now().UTC()
+	stored := make([]Message, len(messages))
+	for i, m := range messages {
+		if m.Time.IsZero() {
+			m.Time = now
+		}
+		stored[i] = asStored(m)
+	}
 	var losses []string
 	take := func(limit int) ([]Message, error) {
 		losses = nil
-		for _, m := range messages {
-			if m.Time.IsZero() {
-				m.Time = now
-			}
+		for _, m := range stored {
 			n := len(r.conversation.queue)
 			if err := r.conversation.accept(m); err != nil {
 				return nil, err
@@ -214,15 +268,16 @@ func (r *turnRecord) write(
 		}
 		return r.conversation.takeAll(fill, now, limit), nil
 	}
-	before, first := r.conversation.clone(), r.end
+	before, first := r.conversation.clone(), r.history.end
 	if lines, err = take(math.MaxInt); err != nil {
 		r.conversation = before
 		return nil, err
 	}
 	n, err := r.appendLines(ctx, lines)
+	r.addHistory(lines[:n])
 	if err != nil {
 		r.conversation = before
-		if r.end == first {
+		if r.history.end == first {
 			return nil, err
 		}
 		_, _ = take(n) // which were accepted before
@@ -256,9 +311,9 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 		return 0, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
 	}
 	err = r.retry(ctx, func() error {
-		end := r.end
+		end := r.history.end
 		err := attempt(func() (err error) {
-			end, err = r.store.Append(ctx, r.ref, r.end, rest...)
+			end, err = r.store.Append(ctx, r.ref, r.history.end, rest...)
 			return err
 		})
 		if err != nil && !permanent(err) {
@@ -268,7 +323,7 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 			}
 		}
 		if err == nil {
-			r.end, rest = end, nil
+			r.history.end, rest = end, nil
 		}
 		return err
 	})
@@ -283,13 +338,13 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 // append conflict.
 func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n int) {
 	_ = attempt(func() error { // the next append tells what this does not
-		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.end}) {
+		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.history.end}) {
 			m := line.Message
 			if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||
 				m.Role != messages[n].Role || m.ID != messages[n].ID {
 				break
 			}
-			n, r.end = n+1, line.Pos
+			n, r.history.end = n+1, line.Pos
 		}
 		return nil
 	})
@@ -389,12 +444,16 @@ func (r *turnRecord) finish(ctx context.Context, res Result) error {
 }
 
 // close ends the record and returns the end of the transcript. What a Runner records after its turn
-// is refused.
+// is refused. The history is left to the next turn, unless a read would have to put into order what
+// follows it.
 func (r *turnRecord) close() session.Pos {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.closed && r.lease != nil && r.conversation.isClosed() {
+		r.hot.give(r.lease, r.history)
+	}
 	r.closed = true
-	return r.end
+	return r.history.end
 }
 
 // runnerMessages returns what the Runner recorded, without the answers of the session tools: those

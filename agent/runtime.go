@@ -26,6 +26,7 @@ type Runtime struct {
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
 	skills  *skillShelf
+	hot     hotHistories
 	prices  priceList
 }
 
@@ -80,6 +81,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+		hot:    hotHistories{most: cfg.Limits.Hot, mostTogether: cfg.Limits.HotTotal},
 		prices: cfg.priceList(),
 	}
 	sup, err := spawn.Open(ctx, spawn.Config{
@@ -90,6 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
+		Rested:  rt.hot.drop,
 	})
 	if err != nil {
 		return nil, err

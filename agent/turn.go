@@ -62,6 +62,9 @@ type Turn struct {
 	// channel the Text of a message of a person begins with a line that says who speaks, if that is
 	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
 	// pictures reads the Parts, and their bytes from the Files of the Store.
+	//
+	// A Runner may set the field, for example to the last messages, and may append to it. It must
+	// not change the messages themselves, nor their slices: later turns are given the same.
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
@@ -491,14 +494,14 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	rt.loadResults(ctx, st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
-	log, messages, err := beginRecord(ctx, rt.cfg.Store, rt.log, st, fresh)
+	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
-	t.Messages = tellSenders(t.Session.Key, messages)
+	t.Messages = messages
 	t.Tools = rt.toolsOf(t)
 	in, err := rt.promptInput(ctx, t, extra)
 	var res Result

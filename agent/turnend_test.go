@@ -172,7 +172,7 @@ func (u *turnUser) acts() map[string]act {
 			return tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "late"})
 		},
 		"Turn.Say":   func(ctx context.Context) error { return tn.Say(ctx, "late") },
-		"Turn.SayAs": func(ctx context.Context) error { return tn.SayAs(ctx, "x", "late") },
+		"Turn.SayAs": func(ctx context.Context) error { return tn.SayAs(ctx, "id", "late") },
 		"Turn.PutFile": func(ctx context.Context) error {
 			_, err := tn.PutFile(ctx, strings.NewReader("late"), agent.Part{Kind: agent.PartFile})
 			return err
@@ -234,6 +234,10 @@ func (u *turnUser) acts() map[string]act {
 		},
 		"Session.Spawn": func(ctx context.Context) error {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
+			return err
+		},
+		"Session.OpenFile": func(ctx context.Context) error {
+			_, err := s.OpenFile(ctx, session.File{})
 			return err
 		},
 		"Session.History": func(ctx context.Context) error {

@@ -86,7 +86,9 @@ func (p Price) cost(u Usage) float64 {
 		tokens int64
 		price  float64
 	}{
-		{u.Input, p.Input}, {u.Output, p.Output}, {u.CacheRead, p.CacheRead},
+		{u.Input, p.Input},
+		{u.Output, p.Output},
+		{u.CacheRead, p.CacheRead},
 		{u.CacheWrite, p.CacheWrite},
 	} {
 		if part.tokens > 0 {
@@ -153,7 +155,9 @@ func (c *checkup) prices(cfg *Config) {
 			field string
 			value float64
 		}{
-			{"Input", p.Input}, {"Output", p.Output}, {"CacheRead", p.CacheRead},
+			{"Input", p.Input},
+			{"Output", p.Output},
+			{"CacheRead", p.CacheRead},
 			{"CacheWrite", p.CacheWrite},
 		} {
 			if !(f.value >= 0) || math.IsInf(f.value, 0) {

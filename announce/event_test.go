@@ -268,7 +268,7 @@ func TestLongResultForModel(t *testing.T) {
 			spawn.Result{Text: long, Whole: file}, "| " + long[:24_000] + "\n| " + name(file) + "\n",
 		},
 	} {
-		e := announce.NewEvent(testCompletion(func(of *spawn.Completion) { of.Run.Result = c.result }))
+		e := testEvent(func(of *spawn.Completion) { of.Run.Result = c.result })
 		text := e.ForModel()
 		if !strings.Contains(text, "to you:\n"+c.want+"Stats: ") {
 			t.Errorf("%s: %.200s", what, text)

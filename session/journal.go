@@ -125,7 +125,7 @@ const BatchLimit = 64 << 20
 
 // ErrInvalidBatch is returned by [Journal.Append] for a batch that the Journal will never accept: a
 // batch that [Batch.Validate] refuses, that has a payload which cannot be encoded, or that is
-// larger than the Journal allows, which is no less than [BatchLimit]. A Journal says which limit a
+// larger than the Journal allows, which is at least [BatchLimit]. A Journal says which limit a
 // batch exceeds in an error type of its own, as
 // [github.com/offshoot-sdk/offshoot/session/dirstore.BatchSizeError] does.
 var ErrInvalidBatch = errors.New("session: invalid batch")

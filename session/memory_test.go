@@ -35,6 +35,37 @@ func TestMemoryClosed(t *testing.T) {
 	for _, err := range store.Transcripts.Read(ctx, ref, session.LineQuery{}) {
 		assert.ErrorIs(t, err, session.ErrClosed)
 	}
+	_, err = store.Files.Put(ctx, ref, strings.NewReader("x"), session.File{})
+	assert.ErrorIs(t, err, session.ErrClosed)
+	_, err = store.Files.Open(ctx, ref, strings.Repeat("a", 64))
+	assert.ErrorIs(t, err, session.ErrClosed)
+	assert.ErrorIs(t, store.Files.Archive(ctx, ref, testNoon), session.ErrClosed)
+	assert.ErrorIs(t, store.Files.Remove(ctx, ref), session.ErrClosed)
+	for _, err := range store.Files.List(ctx, ref) {
+		assert.ErrorIs(t, err, session.ErrClosed)
+	}
+}
+
+// A Put for a transcript of which only the lines are archived so far is refused.
+func TestMemoryPutForArchivedTranscript(t *testing.T) {
+	ctx, store := t.Context(), session.NewMemory()
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: uuid1}
+	_, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Text: "x"})
+	require.NoError(t, err)
+	f, err := store.Files.Put(ctx, ref, strings.NewReader("before"), session.File{})
+	require.NoError(t, err)
+	_, err = store.Transcripts.Archive(ctx, ref, testNoon)
+	require.NoError(t, err)
+	_, err = store.Files.Put(ctx, ref, strings.NewReader("late"), session.File{})
+	require.ErrorIs(t, err, session.ErrArchived)
+	data, err := session.ReadFile(ctx, store.Files, ref, f)
+	require.NoError(t, err)
+	assert.Equal(t, "before", string(data))
+	f.Size++
+	_, err = session.ReadFile(ctx, store.Files, ref, f)
+	require.ErrorIs(t, err, session.ErrCorrupt)
+	_, err = session.ReadFile(ctx, nil, ref, f)
+	require.ErrorIs(t, err, session.ErrNoFiles)
 }
 
 type journalCloser struct {

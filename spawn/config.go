@@ -69,6 +69,13 @@ type Config struct {
 	// Grace is how long a turn that was cancelled may take to return before the Supervisor gives it
 	// up. Zero means DefaultGrace; a negative Grace is an error.
 	Grace time.Duration
+	// Rested is told when a session will have no turn for some time, so that what was kept for its
+	// next turn can go: when its run has ended, and, with the zero Key as the session, for a whole
+	// tree that was unloaded after ten minutes without work, or that was lost. A turn that was
+	// given up may still be under way. Rested may be told of the same more than once. The tree
+	// waits for it, so that it must return at once and not call the Supervisor. A panic is logged.
+	// Nil: nothing is told.
+	Rested func(root, of session.Key)
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
 	// Logger gets the failures that are not returned to a caller. Credentials in their texts are
@@ -138,8 +145,9 @@ func (c *Config) validate() error {
 const noAnnounceTurn = "an announcement in a turn of its own is not available yet"
 
 // Limits bound what callers and models give to a tree. A field that is zero is its default, and one
-// that is [NoLimit] means without a bound. What is over a bound is refused with a *[LimitError]; of
-// the text of a result the rest is cut.
+// that is [NoLimit] means without a bound of its own: more than 10 MiB of texts in one call are
+// refused all the same, because a journal need not take more. What is over a bound is refused with
+// a *[LimitError]; of the text of a result the rest is cut.
 type Limits = tree.Limits
 
 // NoLimit switches a bound of [Limits] off.

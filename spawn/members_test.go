@@ -243,7 +243,8 @@ func TestRootOfAfterASnapshot(t *testing.T) {
 			synctest.Wait()
 		}
 		for key, found := range map[session.Key]int{child: 1, topKey: 0} {
-			for head, err := range store.Journal.Roots(t.Context(), session.RootQuery{Member: key}) {
+			q := session.RootQuery{Member: key}
+			for head, err := range store.Journal.Roots(t.Context(), q) {
 				require.NoError(t, err)
 				require.Equal(t, topKey, head.Root)
 				found--

@@ -386,6 +386,14 @@ var mutants = []mutant{
 		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
 	},
 	{
+		"1.3 a command has no more texts than a journal takes", "internal/tree/limits.go",
+		"\tif n <= MaxCommand {\n", "\tif true {\n", ".", "TestNoLimitCannotBreakTheJournal",
+	},
+	{
+		"1.3 commands that a journal does not take together are recorded apart", "internal/owner/call.go",
+		"i == 0 || size <= tree.MaxCommand {", "true {", ".", "TestNoLimitCannotBreakTheJournal",
+	},
+	{
 		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
 		"\t\tcase tree.Admitted:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
 	},

@@ -28,7 +28,8 @@ type Result struct {
 	// JSON is a typed result, where one was asked for. It is nil if WholeJSON is set and it was not
 	// loaded.
 	JSON json.RawMessage `json:"json,omitempty"`
-	// Whole names all bytes of a Text that is in a file; zero: the text is not in a file.
+	// Whole names all bytes of a Text that is in a file; zero: the text is not in a file. The
+	// library sets it, and WholeJSON; what a Runner returns there is not kept.
 	Whole session.File `json:"whole,omitzero"`
 	// WholeJSON names all bytes of a JSON that is in a file; zero: it is not in a file.
 	WholeJSON session.File `json:"wholeJSON,omitzero"`

@@ -1,12 +1,15 @@
 package spawn_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -599,6 +602,52 @@ func TestCauseOfATurnWhoseTreeIsLost(t *testing.T) {
 		require.ErrorIs(t, cause, spawn.ErrUnconfirmed)
 		require.ErrorContains(t, cause, "the tree was lost")
 		require.NotContains(t, cause.Error(), "send it again")
+	})
+}
+
+// Decision 1.8: Rested is told of a run that has ended, of a tree that has had nothing to do for
+// ten minutes, and of one that was lost. A panic of it is logged and changes nothing.
+func TestRested(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var log bytes.Buffer
+		var told []string
+		store := session.NewMemory()
+		cfg := spawn.Config{
+			Store: store, Runner: &spawntest.Runner{},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Rested: func(root, of session.Key) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, strings.TrimSpace(root.String()+" "+of.String()))
+				panic("oh no")
+			},
+		}
+		takeTold := func() (list []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			list, told = told, nil
+			return list
+		}
+		first := openSupervisor(t, cfg)
+		key := mustSpawn(t, first, spawn.Request{Task: "x"})
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{topKey.String() + " " + key.String()}, takeTold())
+		time.Sleep(7 * time.Minute)
+		require.Empty(t, takeTold())
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, []string{topKey.String()}, slices.Compact(takeTold()))
+		mustSpawn(t, first, spawn.Request{Task: "y"})
+		synctest.Wait()
+		takeTold()
+		second := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+		mustSpawn(t, second, spawn.Request{Task: "z"})
+		synctest.Wait()
+		_ = first.CancelTurn(t.Context(), topKey, topKey) // it notices at its next append
+		_, _ = first.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "lost"})
+		synctest.Wait()
+		require.Contains(t, takeTold(), topKey.String())
+		require.Contains(t, log.String(), "Config.Rested panicked")
 	})
 }
 

@@ -148,6 +148,11 @@ func (sh *treeShell) archiveTranscript(
 
 // Publish implements owner.Executor.
 func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
+	for i := range facts {
+		if facts[i].Kind == tree.RunEnded {
+			sh.tellRested(facts[i].Run)
+		}
+	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.tellAnswerWaiters(t, facts)
@@ -207,7 +212,24 @@ func (sh *treeShell) Stalled(err error) {
 }
 
 // Rested implements owner.Executor.
-func (sh *treeShell) Rested() { sh.sup.forget(sh) }
+func (sh *treeShell) Rested() {
+	sh.tellRested(session.Key{})
+	sh.sup.forget(sh)
+}
+
+// tellRested calls Config.Rested for a session, or for the whole tree with the zero Key.
+func (sh *treeShell) tellRested(of session.Key) {
+	if sh.sup.cfg.Rested == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			sh.sup.logBeside(slog.LevelError, "offshoot: Config.Rested panicked",
+				"root", sh.owner.Root().String(), "panic", fmt.Sprint(p))
+		}
+	}()
+	sh.sup.cfg.Rested(sh.owner.Root(), of)
+}
 
 // inUse reports whether a turn or a delivery of the tree is under way, or a caller waits or
 // watches.
@@ -239,6 +261,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		}
 	}
 	sh.mu.Unlock()
+	sh.tellRested(session.Key{})
 	sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
 		"root", root.String(), "conflict", conflict, "error", err.Error())
 	sh.notifyWatchers(TreeEvent{

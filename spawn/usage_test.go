@@ -263,7 +263,7 @@ func zonesOf(t *testing.T, names ...string) (zones []*time.Location) {
 // has counted itself, for every query: with any zone within two months, and by days of UTC after
 // years.
 func TestUsageIsTheSumOfTheTurns(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		long := seed%2 == 1
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestUsageIsTheSumOfTheTurns(t *testing.T) {
 				}
 				step, pause, zones := 15*time.Minute, 3*time.Hour, []*time.Location{nil}
 				if long {
-					step, pause = 24*time.Hour, 40*time.Hour
+					step, pause = 24*time.Hour, 20*time.Hour
 				} else {
 					zones = append(zones, zonesOf(t, "Asia/Kathmandu", "America/Sao_Paulo",
 						"Pacific/Kiritimati", "Etc/GMT+12")...)
@@ -285,9 +285,6 @@ func TestUsageIsTheSumOfTheTurns(t *testing.T) {
 					for range 20 {
 						q := p.randomQuery(keys, step, zones)
 						got, err := s.Usage(t.Context(), q)
-						if errors.Is(err, spawn.ErrNotFound) && q.Session.IsSubagent() {
-							continue // its tree was not touched since the restart
-						}
 						require.NoError(t, err)
 						requireReport(t, p.report(q, gone), got, q)
 					}
@@ -329,11 +326,11 @@ func TestUsageOfDaysInEveryZone(t *testing.T) {
 	zones := zonesOf(t, "UTC", "America/New_York", "Europe/Berlin", "America/Sao_Paulo",
 		"Asia/Kathmandu", "Asia/Kolkata", "Pacific/Chatham", "Pacific/Kiritimati", "Pacific/Apia",
 		"Australia/Lord_Howe", "America/St_Johns", "Pacific/Marquesas", "Etc/GMT+12")
-	for _, begin := range []time.Duration{30, 80, 280} { // days; clocks change after each
+	for _, begin := range []int{30, 80, 280} { // days; clocks change after each
 		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Duration(begin) * 24 * time.Hour)
 			p := &spender{rand: rand.New(rand.NewPCG(1, uint64(begin)))}
 			during(t, spenderConfig(session.NewMemory(), p), func(s *spawn.Supervisor) {
-				time.Sleep(begin * 24 * time.Hour)
 				start := time.Now()
 				for i := 0; time.Since(start) < 40*24*time.Hour; i++ {
 					m := spawn.Incoming{ID: fmt.Sprint(i), Text: "go"}

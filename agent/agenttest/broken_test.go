@@ -148,7 +148,7 @@ func TestBrokenIsNoticed(t *testing.T) {
 		{
 			name: "a file that is lost",
 			cfg: agent.Config{
-				Store: storeWith(func(files session.Files) session.Files { return lostFiles{files} }),
+				Store: storeWith(func(f session.Files) session.Files { return lostFiles{f} }),
 				Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
 					return agent.Result{Text: strings.Repeat("long ", 20_000)}, nil
 				}),
@@ -457,6 +457,50 @@ func TestChecksOfTurns(t *testing.T) {
 	require.Contains(t, r.failed[1], "although its run has ended")
 	proc.dead.Store(true)
 	require.ErrorIs(t, h.noteTurnBegin(proc, turn), errProcessKilled)
+}
+
+// Decision 1.8: the messages of a turn are those of the next one, too.
+func TestRunnerThatChangesItsMessagesIsNoticed(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(turn *agent.Turn)
+		want   string
+	}{
+		"a text": {
+			func(turn *agent.Turn) { turn.Messages[0].Text = "cut" }, "changed the messages",
+		},
+		"an argument": {func(turn *agent.Turn) {
+			turn.Messages[1].ToolCalls[0].Args[2] = 'x'
+		}, "changed the messages"},
+		"its own list": {func(turn *agent.Turn) {
+			turn.Messages = append(turn.Messages[1:], agent.Message{Text: "more"})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(ctx context.Context, turn *agent.Turn) (agent.Result, error) {
+				if turn.N == 2 {
+					test.change(turn)
+					return agent.Result{Text: "done"}, nil
+				}
+				return agent.Result{}, turn.Record(ctx, agent.Message{
+					Role: session.MessageAssistant,
+					ToolCalls: []agent.ToolCall{
+						{ID: "1", Name: "ls", Args: []byte(`{"a":1}`)},
+					},
+				})
+			}
+			got := failures(t, agent.Config{Runner: agent.RunnerFunc(run)}, nil, nil,
+				func(h *Harness) {
+					h.Post("a")
+					h.Pass(time.Minute)
+					h.Post("b")
+					h.Pass(time.Minute)
+				})
+			if test.want == "" {
+				require.Empty(t, got)
+			}
+			require.Contains(t, got, test.want)
+		})
+	}
 }
 
 // R14: a goroutine that a killed process left behind may have seen the process alive. Whatever it

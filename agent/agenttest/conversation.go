@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,6 +60,26 @@ func checkMessage(m agent.Message, open map[string]bool) error {
 		open[c.ID] = true
 	}
 	return nil
+}
+
+// sumOf returns a checksum of messages.
+func sumOf(messages []agent.Message) (sum [sha256.Size]byte) {
+	hash := sha256.New()
+	var line []byte
+	for _, m := range messages {
+		line, _ = m.AppendJSON(line[:0]) // they come from a transcript
+		_, _ = hash.Write(line)
+	}
+	hash.Sum(sum[:0])
+	return sum
+}
+
+// checkMessages fails if a Runner has changed the messages that it was given, which had a sum.
+func (h *Harness) checkMessages(t *agent.Turn, given []agent.Message, sum [sha256.Size]byte) {
+	if sumOf(given) != sum {
+		h.t.Errorf("agenttest: turn %d of %s changed the messages that it was given, which belong "+
+			"to the turns after it, too: copy them first", t.N, t.Session.Key)
+	}
 }
 
 // checkConversations fails unless what each turn committed is a conversation.

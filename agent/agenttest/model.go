@@ -29,6 +29,7 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 		return res, err
 	}
 	defer a.h.noteTurnEnd(a.proc, t)
+	defer a.h.checkMessages(t, t.Messages, sumOf(t.Messages))
 	if err := CheckConversation(t.Messages); err != nil {
 		a.h.t.Errorf("agenttest: what turn %d of %s was given: %v", t.N, t.Session.Key, err)
 	}

@@ -120,8 +120,9 @@ func moveSpans(frames, copied []batchSpan, from, delta int64) []batchSpan {
 }
 
 // moveIdleTrees writes the trees that are never due to the idle logs, and removes them from the
-// index once they are durable there. Their members are in the index on the disk before. The log keeps their frames until it is rewritten. Until then
-// these frames are right too: replay finds the same batches in them.
+// index once they are durable there. Their members are in the index on the disk before. The log
+// keeps their frames until it is rewritten. Until then these frames are right too: replay finds the
+// same batches in them.
 func (j *journal) moveIdleTrees() error {
 	view, err := j.log.View()
 	if err != nil {

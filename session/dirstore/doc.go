@@ -14,6 +14,7 @@
 //	<dir>/journal/00000001.wal                   one write-ahead log for all trees
 //	<dir>/journal/closed.wal                     how long that log was when it was closed
 //	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
+//	<dir>/journal/members/00000007.idx           leads from a session to its idle tree
 //	<dir>/sessions/<agent>/<session id>.jsonl    a transcript, to tail and grep
 //	        ....jsonl.deleted.<timestamp>        an archived transcript
 //	        <session id>~<hash>.files/<sha256>   a kept file of the transcript
@@ -25,8 +26,10 @@
 // id, because two sessions may have one session id. A file gets its name when it is whole and on
 // the disk.
 //
-// The log is compacted as it grows. Idle trees move out of it then and are read on demand. The
-// next process that writes beside a file *.tmp removes it.
+// The log is compacted as it grows. Idle trees move out of it then and are read on demand. So do
+// the keys of their sub-agents, into sorted files that merge: however many idle trees there are, a
+// key is found with a few reads, and opening reads none of them. The next process that writes
+// beside a file *.tmp removes it.
 //
 // # Who may read it
 //
@@ -122,5 +125,6 @@
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
 // crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
 // puts damaged lines aside. verify.go reads everything, salvage.go what is intact of a damaged
-// journal, missing.go what a missing log means, and repair.go repairs a directory.
+// journal, members.go finds trees by their sessions, missing.go what a missing log means, and
+// repair.go repairs a directory.
 package dirstore

@@ -1,6 +1,7 @@
 package dirstore_test
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A sync fails, and its process dies before it cuts the lines off. Reads show lines that the disk
@@ -58,4 +60,28 @@ func TestFirstAppendRewritesTailOfFailedSync(t *testing.T) {
 	assert.Equal(t, []disktest.OpKind{disktest.OpWrite, disktest.OpSync}, kinds)
 	d.Hook(nil)
 	assert.Equal(t, append(want, "after", "and on"), lineTexts(t, openOn(t, afterCrash(d)), ref))
+}
+
+// R17: a transcript that is long costs neither an append nor a reader of its last lines.
+func TestAppendAndReadAfterDoNotScan(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := testRef("x")
+	long := slices.Repeat([]string{strings.Repeat("x", 1000)}, 4000)
+	end := appendTexts(t, s, ref, 0, long...)
+	read := 0
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpRead {
+			read += op.Size
+		}
+		return nil
+	})
+	appendTexts(t, s, ref, end, "new")
+	var texts []string
+	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{After: end}) {
+		require.NoError(t, err)
+		texts = append(texts, line.Message.Text)
+	}
+	require.Equal(t, []string{"new"}, texts)
+	require.Less(t, read, 100_000, "of 4,000,000 bytes")
 }

@@ -32,7 +32,9 @@ func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
 }
 
 // archivedTexts returns the texts of a transcript, and whether it is archived.
-func archivedTexts(t *testing.T, s *session.Store, ref session.Ref) (texts []string, archived bool) {
+func archivedTexts(
+	t *testing.T, s *session.Store, ref session.Ref,
+) (texts []string, archived bool) {
 	t.Helper()
 	texts = []string{}
 	for _, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -254,6 +255,22 @@ func (o *Owner) nextBatch() []*call {
 	o.draining = len(batch) > 0
 	if o.draining {
 		o.queue = o.spareQueue[:0]
+	}
+	return batch
+}
+
+// firstOf returns as many of the first calls of a batch as one append takes, see
+// [tree.MaxCommand]. It puts the others back into the queue, before those that have come since.
+func (o *Owner) firstOf(batch []*call) []*call {
+	size := 0
+	for i, c := range batch {
+		if size += tree.TextOf(c.cmd); i == 0 || size <= tree.MaxCommand {
+			continue
+		}
+		o.mu.Lock()
+		o.queue = append(slices.Clone(batch[i:]), o.queue...)
+		o.mu.Unlock()
+		return batch[:i]
 	}
 	return batch
 }

@@ -226,7 +226,7 @@ func (o *Owner) step(batch []*call) {
 		o.finish(batch[0])
 		return
 	}
-	batch = o.unpark(batch)
+	batch = o.firstOf(o.unpark(batch))
 	if !onlyPeeks(batch) {
 		o.lastUsed = time.Now() // by the monotonic clock, unlike now
 	}

@@ -57,6 +57,10 @@ func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	} else {
 		t.setNow(now)
 	}
+	c, err := checkCommand(c)
+	if err != nil {
+		return Reply{}, err
+	}
 	reply, err := t.decide(c)
 	t.settle()
 	return reply, err

@@ -252,9 +252,9 @@ func (s *scanner) result() *Result {
 		case "byModel":
 			a.ByModel = scanList(s, (*scanner).modelUsage)
 		case "whole":
-			a.Whole = s.kept()
+			a.Whole = s.storedFile()
 		case "wholeJSON":
-			a.WholeJSON = s.kept()
+			a.WholeJSON = s.storedFile()
 		default:
 			s.fail()
 		}
@@ -269,21 +269,6 @@ func scanList[T any](s *scanner, element func(*scanner) T) (list []T) {
 		list = append(list, element(s))
 	}
 	return list
-}
-
-// kept reads the name of a file that the Store keeps.
-func (s *scanner) kept() (f session.File) {
-	for name := s.begin(); name != nil; name = s.more() {
-		switch string(name) {
-		case "hash":
-			f.Hash = s.word()
-		case "size":
-			f.Size = s.int64()
-		default:
-			s.fail()
-		}
-	}
-	return f
 }
 
 func (s *scanner) file() (f File) {

@@ -209,18 +209,25 @@ type Fact struct {
 // bulkyImage is what a snapshot counts as, whose size is not known before it is encoded.
 const bulkyImage = 1 << 20
 
+// bytes returns how many bytes the texts of a, which may be nil, take.
+func (a *Result) bytes() int {
+	if a == nil {
+		return 0
+	}
+	n := len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback)
+	for i := range a.Files {
+		n += len(a.Files[i].Name) + len(a.Files[i].Path) + len(a.Files[i].MediaType)
+	}
+	return n
+}
+
 // TextBytes returns how many bytes the texts of a fact take that may be long.
 func (f *Fact) TextBytes() int {
 	n := len(f.Text) + f.Skills.bytes() + f.Mail.bytes()
 	if f.Spec != nil {
 		n += len(f.Spec.Task) + len(f.Spec.Extra)
 	}
-	if a := f.Answer; a != nil {
-		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback)
-		for i := range a.Files {
-			n += len(a.Files[i].Path)
-		}
-	}
+	n += f.Answer.bytes()
 	if f.Image != nil {
 		n += bulkyImage
 	}

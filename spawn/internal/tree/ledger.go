@@ -41,9 +41,9 @@ type ModelUsage struct {
 }
 
 const (
-	quarterOfHour  = 15 * time.Minute
+	quarter        = 15 * time.Minute
 	day            = 24 * time.Hour
-	quartersPerDay = uint32(day / quarterOfHour)
+	quartersPerDay = uint32(day / quarter)
 
 	// fineUsage is how long quarters of an hour are kept apart: two months, which people look at
 	// in their own time zone. Zones begin their days at quarters of an hour. Older usage is kept by
@@ -79,7 +79,7 @@ func (r *Run) enterUsage(model Text, at int64, u Usage) {
 	}
 	l := r.ownLedger()
 	s := seriesOf(&l.Own, "", model)
-	s.Quarters = addRow(s.Quarters, UsageRow{nth(at, quarterOfHour), u})
+	s.Quarters = addRow(s.Quarters, UsageRow{nth(at, quarter), u})
 }
 
 // ownLedger returns the ledger of r, and makes it at the first call.
@@ -222,7 +222,7 @@ func (r *Run) Expenses(f func(x Expense, gone bool)) {
 				}
 			}
 			rows(s.Days, day)
-			rows(s.Quarters, quarterOfHour)
+			rows(s.Quarters, quarter)
 		}
 	}
 	each(r.Ledger.Own, false)

@@ -39,7 +39,7 @@ func TestLedgerHasABoundForModels(t *testing.T) {
 // made days, and whatever times the facts have.
 func TestLedgerIsBoundedByTime(t *testing.T) {
 	tr := New(top, &Options{})
-	const years, perDay = 3, 200
+	const years, perDay = 2, 100
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var used int64
 	for n := range years * 365 * perDay {
@@ -124,7 +124,7 @@ func TestFoldOfLedgerKeepsImages(t *testing.T) {
 	tr := New(top, &Options{})
 	r := rand.New(rand.NewPCG(1, 2))
 	step := func() {
-		at := int64(r.IntN(5)) * int64(quarterOfHour)
+		at := int64(r.IntN(5)) * int64(quarter)
 		tr.root.recordUsage(&Result{Usage: Usage{Input: 1}}, at)
 	}
 	step()

@@ -128,6 +128,63 @@ func (e *LimitError) reason() string {
 // Unwrap returns the same as an *InputError.
 func (e *LimitError) Unwrap() error { return &InputError{e.Field, e.reason()} }
 
+// MaxCommand is the most bytes of texts of one command, whatever the Limits say, and of the
+// commands that are recorded together. JSON takes at most six bytes for one of a text. So a batch
+// of them is less than every journal takes, see [session.BatchLimit].
+const MaxCommand = 10 << 20
+
+// TextOf returns how many bytes the texts of a command take.
+func TextOf(c Command) int {
+	switch c := c.(type) {
+	case *Spawn:
+		q := &c.Request
+		n := len(c.Task) + len(c.Label) + len(c.Key) + len(c.Origin) + len(c.Extra) +
+			len(q.Agent) + len(q.Model) + len(q.Thinking)
+		for _, name := range q.Tools {
+			n += perName + len(name)
+		}
+		return n
+	case *Post:
+		return len(c.Text) + len(c.ID) + c.Mail.bytes()
+	case *Steer:
+		return len(c.Text) + len(c.ID)
+	case *Say:
+		return len(c.ID) + c.Answer.bytes()
+	case *TurnDone:
+		return len(c.Failed) + len(c.Note) + c.Answer.bytes()
+	case KeepSkills:
+		return c.Skills.bytes()
+	case InTurn:
+		return TextOf(c.Cmd)
+	default: // the texts of the others are short
+		return 0
+	}
+}
+
+// checkCommand returns the command that is decided for c: c, unless it has more texts than a
+// command may. A turn that returns so much is one that fails. The error is a *LimitError for any
+// other command.
+func checkCommand(c Command) (Command, error) {
+	n := TextOf(c)
+	if n <= MaxCommand {
+		return c, nil
+	}
+	over := &LimitError{
+		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes", Path: "session.BatchLimit",
+	}
+	d, ok := c.(*TurnDone)
+	if !ok {
+		return nil, over
+	}
+	failed := *d
+	over.Field = "result"
+	failed.Failed, failed.Note = over.Error(), ""
+	if d.Answer != nil {
+		failed.Answer = &Result{Model: d.Answer.Model, Usage: d.Answer.Usage}
+	}
+	return &failed, nil
+}
+
 // checkBytes checks the length of a field against the bound of that name, which limit and def are.
 func checkBytes(field string, size, limit, def int, name string) error {
 	limit = cmp.Or(limit, def)

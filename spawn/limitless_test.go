@@ -1,0 +1,88 @@
+package spawn_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// narrowJournal takes batches up to the limit that every journal has, and no larger ones.
+type narrowJournal struct{ session.Journal }
+
+func (j narrowJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	size := len(b.ID)
+	for _, e := range b.Entries {
+		text, err := e.Payload.AppendJSON(nil)
+		if err != nil {
+			return 0, err
+		}
+		size += len(text) + 16
+	}
+	if size > session.BatchLimit && !b.Reset {
+		return 0, fmt.Errorf("%w: %d bytes", session.ErrInvalidBatch, size)
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// 1.3: without limits no caller and no Runner can bring a tree to a batch that its journal refuses:
+// what is too long is a *LimitError, or a turn that fails, and nothing else of the tree suffers.
+func TestNoLimitCannotBreakTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := strings.Repeat("\x01", 11<<20) // JSON takes six times as much
+		none := spawn.NoLimit
+		cfg := spawn.Config{
+			Store: &session.Store{Journal: narrowJournal{session.NewMemory().Journal}},
+			Limits: spawn.Limits{
+				Task: none, Label: none, Message: none, ID: none, Extra: none, Result: none,
+			},
+		}
+		cfg.Runner = runnerFunc(
+			func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+				if tn.Session.Key == topKey {
+					return spawn.TurnResult{}, nil
+				}
+				return sayText(far)
+			},
+		)
+		s := openSupervisor(t, cfg)
+		ctx := t.Context()
+		var limit *spawn.LimitError
+		for name, err := range map[string]error{
+			"text":  s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x" + far}),
+			"id":    s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x", ID: far}),
+			"task":  errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x" + far})),
+			"key":   errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Key: far})),
+			"extra": errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Extra: []byte(far)})),
+		} {
+			require.ErrorAs(t, err, &limit, name)
+			require.Equal(t, "session.BatchLimit", limit.Path, name)
+		}
+		run := mustSpawn(t, s, spawn.Request{Task: "say too much"})
+		infos, err := s.Wait(ctx, topKey, []session.Key{run}, spawn.JoinOptions{})
+		require.NoError(t, err)
+		require.NotEqual(t, spawn.StatusRunning, infos[0].Status)
+
+		var posts sync.WaitGroup
+		errs := make(chan error, 40)
+		for range cap(errs) { // more than one batch takes
+			posts.Go(func() {
+				errs <- s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x" + far[:2<<20]})
+			})
+		}
+		posts.Wait()
+		for range cap(errs) {
+			require.NoError(t, <-errs)
+		}
+		require.NoError(t, s.Idle(ctx, topKey))
+	})
+}
