@@ -97,6 +97,7 @@ var boundCases = []boundCase{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
+		".Result.Whole.Hash": leftOut, ".Result.WholeJSON.Hash": leftOut,
 		".Models[].Model": leftOut, ".Models[...]": leftOut,
 	}},
 }
