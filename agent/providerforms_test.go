@@ -18,14 +18,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The bodies here are made up. Their forms are those of two providers, as read on 2026-11-22:
+// The bodies here are made up, in the forms of two providers. What is tested is that their bytes
+// come back, not that a provider would take them.
 //
-//   - Anthropic, "Create a Message" and "Building with extended thinking"
-//     (platform.claude.com/docs/en/api/messages/create): blocks text, image, thinking with its
-//     signature, redacted_thinking, tool_use, and tool_result with several blocks.
-//   - OpenAI, "Create a model response" and "Create chat completion" of the API reference, OpenAPI
-//     document 2.3.0: items message, reasoning with encrypted_content, function_call and
-//     function_call_output; messages with content parts, and with tool_calls.
+//   - Anthropic, Messages (platform.claude.com/docs/en/api/messages): blocks text, image, thinking
+//     with its signature, redacted_thinking, tool_use, and tool_result with several blocks.
+//   - OpenAI, Responses and Chat Completions (platform.openai.com/docs/api-reference): items message,
+//     reasoning with encrypted_content, function_call and function_call_output; messages with
+//     content parts, and with tool_calls.
 
 // somePicture returns the bytes of a picture in base64, as providers take it.
 func somePicture(size int) string {
