@@ -23,9 +23,9 @@ import (
 //
 //   - Anthropic, Messages (platform.claude.com/docs/en/api/messages): blocks text, image, thinking
 //     with its signature, redacted_thinking, tool_use, and tool_result with several blocks.
-//   - OpenAI, Responses and Chat Completions (platform.openai.com/docs/api-reference): items message,
-//     reasoning with encrypted_content, function_call and function_call_output; messages with
-//     content parts, and with tool_calls.
+//   - OpenAI, Responses and Chat Completions (platform.openai.com/docs/api-reference): items
+//     message, reasoning with encrypted_content, function_call and function_call_output; messages
+//     with content parts, and with tool_calls.
 
 // somePicture returns the bytes of a picture in base64, as providers take it.
 func somePicture(size int) string {
