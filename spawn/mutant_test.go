@@ -714,11 +714,6 @@ var mutants = []mutant{
 		"w.endUnless(t, ErrSilent)", "_ = ErrSilent", "../agent", "TestPostAndWait$",
 	},
 	{
-		"1.1 the bytes of a part come before the fact that names them", "mail.go",
-		"\t\terr = s.storeParts(ctx, root, cmd)\n", "\t\tdefer func() { _ = s.storeParts(ctx, root, cmd) }()\n",
-		"../agent", "TestPostTakesWhatPeopleSend",
-	},
-	{
 		"Usage a run that is archived leaves what it has used", "internal/tree/apply.go",
 		"\tr.Parent.inheritUsage(r)\n", "", "./internal/tree", "TestScenarios/usage",
 	},

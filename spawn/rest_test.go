@@ -81,3 +81,33 @@ func TestOwnerOfRunsDoesNotRetire(t *testing.T) {
 		require.ErrorIs(t, err, spawn.ErrNotFound)
 	})
 }
+
+// What waited for a reply leaves nothing behind, however the wait has ended.
+func TestPostAndWaitLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSupervisor(t, spawn.Config{
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					time.Sleep(time.Minute)
+					return spawn.TurnResult{Reply: tn.Inputs[0].Text}, nil
+				},
+			),
+		})
+		for i := range 100 {
+			root := session.Must(session.NamedKey("main", fmt.Sprint("chat-", i)))
+			within := time.Hour
+			if i%2 == 0 {
+				within = time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			reply, err := s.PostAndWait(ctx, root, root, spawn.Incoming{Text: "hello"})
+			cancel()
+			require.Equal(t, i%2 == 0, err != nil, "%v", err)
+			require.Equal(t, err == nil, reply.Text == "hello")
+		}
+		time.Sleep(time.Hour)
+		s.Rest()
+		synctest.Wait()
+		require.Zero(t, s.Trees())
+	})
+}
