@@ -579,11 +579,14 @@ func TestMessagesOfATurnAreItsOwn(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		postEach(h, "a", "b", "c", "d")
 		require.Equal(t, [][]string{
-			{"a"}, {"a", "", "ran ls"},
-			{"answer 1", "b"}, {"answer 1", "b", "", "ran ls"},
+			{"a"},
+			{"a", "", "ran ls"},
+			{"answer 1", "b"},
+			{"answer 1", "b", "", "ran ls"},
 			{"a", "", "ran ls", "answer 1", "b", "", "ran ls", "answer 2", "c"},
 			{"a", "", "ran ls", "answer 1", "b", "", "ran ls", "answer 2", "c", "", "ran ls"},
-			{"answer 3", "d"}, {"answer 3", "d", "", "ran ls"},
+			{"answer 3", "d"},
+			{"answer 3", "d", "", "ran ls"},
 		}, saw)
 		all := jsonOf(t, agent.ReadConversation(topKey, notes.all(t, topKey)))
 		for _, messages := range kept {

@@ -176,7 +176,8 @@ func TestRootOfWhileTheJournalFails(t *testing.T) {
 			_, err = s.WaitRootOf(soon, unknown)
 			cancel()
 			waited := errors.Is(err, context.DeadlineExceeded)
-			require.Equal(t, fails == errDisk, waited, "what a person must repair is not waited for")
+			passes := errors.Is(fails, errDisk)
+			require.Equal(t, passes, waited, "what a person must repair is not waited for")
 		}
 		j.fails.Store(&errDisk)
 		go func() {

@@ -335,7 +335,7 @@ func TestUsageOfDaysInEveryZone(t *testing.T) {
 				for i := 0; time.Since(start) < 40*24*time.Hour; i++ {
 					m := spawn.Incoming{ID: fmt.Sprint(i), Text: "go"}
 					require.NoError(t, s.Post(t.Context(), topKey, topKey, m))
-					time.Sleep(19*time.Minute + time.Duration(p.intn(int(2*time.Hour))))
+					time.Sleep(19*time.Minute + time.Duration(p.intn(7200))*time.Second)
 				}
 				require.NoError(t, s.Idle(t.Context(), topKey))
 				for _, zone := range zones {
