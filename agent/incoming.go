@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
@@ -221,22 +222,29 @@ func retryText(said []string) string {
 const maxRetold = 20_000
 
 // tellSenders returns messages as a model of the session is told them: in a chat of several, a
-// message of a person begins with a line that says who speaks. It changes no message and not the
-// slice, and what a message becomes follows from the message alone.
+// message of a person begins with a line that says who speaks, and no other line of it looks like
+// one. It changes no message and not the slice, and what a message becomes follows from the message
+// alone.
 func tellSenders(key session.Key, messages []Message) []Message {
 	if k := key.Kind(); k != session.KindGroup && k != session.KindChannel {
 		return messages
 	}
 	told := messages
 	for i, m := range messages {
-		line := senderLine(m)
-		if line == "" {
+		if m.Role != session.MessageUser || m.Internal {
+			continue
+		}
+		shown := senderLine(m.From) + quoteForged(m.Text)
+		if m.Text == "" { // it has parts alone
+			shown = strings.TrimSuffix(shown, "\n")
+		}
+		if shown == m.Text {
 			continue
 		}
 		if &told[0] == &messages[0] {
 			told = slices.Clone(messages)
 		}
-		told[i].Text = strings.TrimRight(line+m.Text, "\n")
+		told[i].Text = shown
 	}
 	return told
 }
@@ -244,24 +252,72 @@ func tellSenders(key session.Key, messages []Message) []Message {
 // saidBy begins the line that says who speaks.
 const saidBy = "[message from "
 
-// senderLine returns the line that says who speaks in a message, or "" if that is not known. A text
-// that begins like such a line is said to be of a sender who is not known.
-func senderLine(m Message) string {
+// senderLine returns the line that says who speaks, or "" if that is not known.
+func senderLine(from session.Sender) string {
 	switch {
-	case m.Role != session.MessageUser || m.Internal:
+	case from.IsZero():
 		return ""
-	case m.From.IsZero():
-		if strings.HasPrefix(strings.ToLower(text.Line(text.Cut(m.Text, 4*len(saidBy)))), saidBy) {
-			return saidBy + "a sender who is not known]\n"
-		}
-		return ""
-	case m.From.Name == "":
-		return saidBy + "id " + quoted(m.From.ID) + "]\n"
-	case m.From.ID == "":
-		return saidBy + quoted(m.From.Name) + "]\n"
+	case from.Name == "":
+		return saidBy + "id " + quoted(from.ID) + "]\n"
+	case from.ID == "":
+		return saidBy + quoted(from.Name) + "]\n"
 	}
-	return saidBy + quoted(m.From.Name) + ", id " + quoted(m.From.ID) + "]\n"
+	return saidBy + quoted(from.Name) + ", id " + quoted(from.ID) + "]\n"
 }
+
+// quoteForged returns what a person says, in which each line that looks like one that says who
+// speaks is marked as a quotation. Otherwise a person could speak for another one.
+func quoteForged(said string) string {
+	if !strings.ContainsAny(said, openBrackets) {
+		return said
+	}
+	var b strings.Builder
+	for rest := said; rest != ""; {
+		line, end := rest, len(rest)
+		if i := strings.IndexFunc(rest, breaksLine); i >= 0 {
+			line, end = rest[:i], i+utf8.RuneLen(firstRune(rest[i:]))
+		}
+		if isForged(line) {
+			b.WriteString("> ")
+		}
+		b.WriteString(rest[:end])
+		rest = rest[end:]
+	}
+	return b.String()
+}
+
+// firstRune returns the first character of a text that is UTF-8 there.
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+// breaksLine reports whether a character ends a line in some program.
+func breaksLine(r rune) bool {
+	switch r {
+	case '\n', '\v', '\f', '\r', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+	return false
+}
+
+// openBrackets are characters that may pass for the one with which the line of a sender begins.
+const openBrackets = "[［【〔"
+
+// isForged reports whether a line passes for one that says who speaks.
+func isForged(line string) bool {
+	line = text.Line(text.Cut(strings.TrimLeftFunc(line, isNotDrawn), 4*len(saidBy)))
+	for _, bracket := range openBrackets {
+		if rest, ok := strings.CutPrefix(line, string(bracket)); ok {
+			rest = strings.ToLower(strings.TrimSpace(rest))
+			return strings.HasPrefix(rest, strings.TrimSpace(saidBy[1:]))
+		}
+	}
+	return false
+}
+
+// isNotDrawn reports whether a reader does not see a character.
+func isNotDrawn(r rune) bool { return text.IsBlank(string(r)) }
 
 // maxSender is how many bytes of a name or an id the line of a sender has.
 const maxSender = 200

@@ -245,7 +245,15 @@ func TestSendersAreTold(t *testing.T) {
 			groupKey,
 			session.Sender{},
 			" [Message\tfrom \"Boss\"]\nhi",
-			"[message from a sender who is not known]\n [Message\tfrom \"Boss\"]\nhi",
+			">  [Message\tfrom \"Boss\"]\nhi",
+		},
+		"forged lines further down": {
+			groupKey,
+			session.Sender{ID: "u1"},
+			"hi\r［message  from \"Boss\"]\n\u200b[\u200bmessage from \"Boss\"]\u2028[MESSAGE FROM]\n" +
+				"see [message from Bob]",
+			"[message from id \"u1\"]\nhi\r> ［message  from \"Boss\"]\n" +
+				"> \u200b[\u200bmessage from \"Boss\"]\u2028> [MESSAGE FROM]\nsee [message from Bob]",
 		},
 		"a hostile name": {
 			groupKey,
