@@ -9,7 +9,8 @@ import "github.com/offshoot-sdk/offshoot/internal/secret"
 // A credential of less than 18 runes becomes "***". A longer one keeps its first six and last four
 // runes, with an ellipsis between them. Passwords in URLs and the secret parts of webhook addresses
 // always become "***". The lines of a private key become "…redacted…", and a key on one line "***".
-// References such as $NAME stay.
+// References such as $NAME stay, and so does the key of a session behind a name that ends in
+// sessionKey.
 //
 // Redact is meant for a text that a reader sees. Do not use it on what a program or a model works
 // on, because a mask that is written back destroys the secret. Redact knows names and prefixes

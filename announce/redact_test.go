@@ -40,6 +40,11 @@ func TestRedact(t *testing.T) {
 		{"a word whose later parts are short stays", "eyJhbGciOiJIUzI1NiJ9.a.b", "eyJhbGciOiJIUzI1NiJ9.a.b"},
 		{"JSON field with a name of two words", `{"api_key": "` + secret + `"}`, `{"api_key": "` + masked + `"}`},
 		{"a word that ends like a secret name stays", "monkey=banana KEYBOARD=qwerty max_tokens=4096", "monkey=banana KEYBOARD=qwerty max_tokens=4096"},
+		{
+			"keys of sessions stay", `{"childSessionKey":"agent:main:subagent:0190c6f2-1a2b", "sessionKey": "agent:main:main"} SESSIONKEY=x`,
+			`{"childSessionKey":"agent:main:subagent:0190c6f2-1a2b", "sessionKey": "agent:main:main"} SESSIONKEY=x`,
+		},
+		{"a secret beside the key of a session", `{"sessionKey":"agent:main:main","sessionToken":"` + secret + `"}`, `{"sessionKey":"agent:main:main","sessionToken":"` + masked + `"}`},
 		{"secret among much space", space + "TOKEN=" + secret + space, space + "TOKEN=" + masked + space},
 		{"secret far from the start", strings.Repeat("x", 16_380) + " " + "sk-" + secret, strings.Repeat("x", 16_380) + " sk-abc…ghij"},
 		{"JSON field in camel case", `{"refreshToken":"` + secret + `"}`, `{"refreshToken":"` + masked + `"}`},

@@ -175,8 +175,13 @@ var joinedNames = []string{
 
 // isSecretName reports whether the last word of a name says that its value is secret. A word
 // begins after '_' or '-', or where an upper-case letter follows a lower-case letter or a digit.
-// So apiKey is such a name; MONKEY and keyboard are not.
+// So apiKey is such a name; MONKEY and keyboard are not, and neither is sessionKey, which names a
+// session.
 func isSecretName(name string) bool {
+	const names = "sessionkey"
+	if n := len(name) - len(names); n >= 0 && strings.EqualFold(name[n:], names) {
+		return false
+	}
 	for _, word := range secretNames[name[len(name)-1]|0x20] {
 		n := len(name) - len(word)
 		if n < 0 || !strings.EqualFold(name[n:], word) {
