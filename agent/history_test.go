@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -467,4 +468,109 @@ func TestHistoryOfABadStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The history of a run that was interrupted is the same before it is archived and after: what the
+// interrupted turn left is in neither, whatever kept the run from being archived at once.
+func TestHistoryOfAnInterruptedRun(t *testing.T) {
+	for _, fault := range []string{"none", "archive", "read", "append", "crash", "ack", "corrupt"} {
+		t.Run(fault, func(t *testing.T) { checkInterrupted(t, fault) })
+	}
+}
+
+// An archivingStore fails a call of one kind some times, from when a run is to be archived.
+type archivingStore struct {
+	session.Transcripts
+	fault         string
+	archiving     bool
+	left, appends int
+}
+
+func (s *archivingStore) fail(call string) error {
+	if !s.archiving || s.fault != call || s.left == 0 {
+		return nil
+	}
+	s.left--
+	if s.fault == "corrupt" {
+		return session.ErrCorrupt
+	}
+	return errBad
+}
+
+func (s *archivingStore) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
+	if err := s.fail("archive"); err != nil {
+		return "", err
+	}
+	name, err := s.Transcripts.Archive(ctx, ref, at)
+	return name, cmp.Or(err, s.fail("ack"))
+}
+
+// wrap returns the store as Transcripts.
+func (s *archivingStore) wrap() session.Transcripts {
+	read := func() error { return cmp.Or(s.fail("read"), s.fail("corrupt")) }
+	return badTranscripts{s, read, func() error {
+		if s.archiving {
+			s.appends++
+		}
+		return s.fail("append")
+	}}
+}
+
+// checkInterrupted archives a run that was stopped in its turn, while a call of the store fails.
+func checkInterrupted(t *testing.T, fault string) {
+	store := session.NewMemory()
+	failing := &archivingStore{Transcripts: store.Transcripts, fault: fault, left: 2}
+	if fault == "crash" { // behind the fence
+		failing.fault, failing.left = "archive", 1
+	}
+	store.Transcripts = failing.wrap()
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
+		m := agent.Message{Role: session.MessageAssistant, Text: "half a thought"}
+		if err := tn.Record(ctx, m); err != nil {
+			return res, err
+		}
+		<-ctx.Done()
+		return res, ctx.Err()
+	})
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "work"})
+		require.NoError(t, err)
+		synctest.Wait()
+		h.Crash()
+		require.NoError(t, h.Main().Stop(h.Context()))
+		synctest.Wait()
+		read := func() agent.HistoryPage {
+			q := agent.HistoryQuery{Raw: true}
+			page, err := h.Session(c.Key()).History(h.Context(), q)
+			require.NoError(t, err)
+			return page
+		}
+		before := read()
+		require.False(t, before.Archived)
+		failing.archiving = true
+		time.Sleep(time.Hour + time.Second)
+		if fault == "crash" {
+			require.Zero(t, failing.left)
+			h.Crash()
+		}
+		time.Sleep(time.Hour)
+		if fault == "corrupt" { // then it is archived as it is
+			require.Equal(t, 1, failing.left)
+			require.Zero(t, failing.appends)
+			require.Empty(t, h.Runs())
+			return
+		}
+		after := read()
+		require.True(t, after.Archived)
+		require.Equal(t, before.Lines, after.Lines)
+		require.Empty(t, after.Lines)
+		if fault == "append" {
+			require.Equal(t, 3, failing.appends)
+			return
+		}
+		require.Equal(t, 1, failing.appends, "there is one fence")
+	})
 }

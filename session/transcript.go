@@ -80,7 +80,8 @@ func (q LineQuery) Validate() error {
 //
 // The journal records which position the last complete turn has reached. Lines beyond that position
 // belong to a turn that is still running or that was interrupted. In the second case the next
-// writer appends a [Fence], and [Committed] then leaves those lines out.
+// writer appends a [Fence], and [Committed] then leaves those lines out. So does the owner of the
+// session before it archives the transcript.
 //
 // All methods may be called concurrently. A method returns early with the error of ctx once ctx is
 // done. If the Transcripts can be closed, every method that returns an error returns [ErrClosed]

@@ -111,6 +111,21 @@ var mutants = []mutant{
 		"TestFilesAreArchivedWithTheirRun",
 	},
 	{
+		"R19 what an interrupted turn left is fenced off before the archive", "treeshell.go",
+		"err == nil && last.Pos > end && !isFence", "err == nil && last.Pos > end+1000 && !isFence",
+		"../agent", "TestHistoryOfAnInterruptedRun",
+	},
+	{
+		"R19 there is one fence, however often the archive fails", "treeshell.go",
+		"last.Pos > end && !isFence {", "last.Pos > end && (!isFence || true) {",
+		"../agent", "TestHistoryOfAnInterruptedRun",
+	},
+	{
+		"R19 what is damaged is archived as it is", "treeshell.go",
+		"session.ErrCorrupt, session.ErrFormat,\n", "session.ErrFormat,\n",
+		"../agent", "TestHistoryOfAnInterruptedRun",
+	},
+	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},

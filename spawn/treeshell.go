@@ -106,7 +106,7 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 // Archive implements owner.Executor.
 func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	key, at := r.Key(), timeOf(r.Ended)
-	ref := session.Ref{Key: key, SessionID: r.Spec.SessionID}
+	ref, end := session.Ref{Key: key, SessionID: r.Spec.SessionID}, session.Pos(r.Pos)
 	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
 		err := errStoreExited // unless the store returns
 		defer func() {
@@ -116,17 +116,17 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 					"session", key.String(), "error", err.Error())
 			}
 		}()
-		err = sh.archiveTranscript(ctx, ref, at)
+		err = sh.archiveTranscript(ctx, ref, end, at)
 	}))
 }
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
 
-// archiveTranscript archives a transcript and its files, and contains the panics of the store. A
-// store without Transcripts or Files, and a transcript that does not exist, have nothing to
-// archive. The tree has archiveTranscript called again after an error.
+// archiveTranscript archives a transcript, which is committed up to end, and its files, and contains
+// the panics of the store. A store without Transcripts or Files, and a transcript that does not
+// exist, have nothing to archive. The tree has archiveTranscript called again after an error.
 func (sh *treeShell) archiveTranscript(
-	ctx context.Context, ref session.Ref, at time.Time,
+	ctx context.Context, ref session.Ref, end session.Pos, at time.Time,
 ) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -134,7 +134,9 @@ func (sh *treeShell) archiveTranscript(
 		}
 	}()
 	if transcripts := sh.sup.cfg.Store.Transcripts; transcripts != nil {
-		_, err = transcripts.Archive(ctx, ref, at)
+		if err = fenceOff(ctx, transcripts, ref, end, at); err == nil {
+			_, err = transcripts.Archive(ctx, ref, at)
+		}
 	}
 	if files := sh.sup.cfg.Store.Files; files != nil &&
 		(err == nil || errors.Is(err, session.ErrNotFound)) {
@@ -142,6 +144,30 @@ func (sh *treeShell) archiveTranscript(
 	}
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
+	}
+	return err
+}
+
+// fenceOff has a transcript end with a fence if it has lines behind end. Where a transcript is
+// committed is known as long as its run is in the tree, and the fence says it from then on. It is
+// no error if the transcript is archived, damaged or of a newer version: then it stays as it is.
+func fenceOff(
+	ctx context.Context, ts session.Transcripts, ref session.Ref, end session.Pos, at time.Time,
+) (err error) {
+	var last session.Line
+	for line, rerr := range ts.Read(ctx, ref, session.LineQuery{After: end, Last: 1}) {
+		last, err = line, rerr
+	}
+	isFence := last.Message.Role == session.MessageNote && last.Message.Discard <= end
+	if err == nil && last.Pos > end && !isFence {
+		_, err = ts.Append(ctx, ref, last.Pos, session.Fence(end, at))
+	}
+	for _, stays := range []error{
+		session.ErrArchived, session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
+	} {
+		if errors.Is(err, stays) {
+			return nil
+		}
 	}
 	return err
 }
