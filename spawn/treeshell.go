@@ -122,7 +122,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
 
-// archiveTranscript archives a transcript, which is committed up to end, and its files, and contains
+// archiveTranscript archives a transcript, which is committed up to end, and its files. It contains
 // the panics of the store. A store without Transcripts or Files, and a transcript that does not
 // exist, have nothing to archive. The tree has archiveTranscript called again after an error.
 func (sh *treeShell) archiveTranscript(
@@ -149,8 +149,8 @@ func (sh *treeShell) archiveTranscript(
 }
 
 // fenceOff has a transcript end with a fence if it has lines behind end. Where a transcript is
-// committed is known as long as its run is in the tree, and the fence says it from then on. It is
-// no error if the transcript is archived, damaged or of a newer version: then it stays as it is.
+// committed is known as long as its run is in the tree, and the fence says it from then on. A
+// transcript that is archived, damaged or of a newer version stays as it is, without an error.
 func fenceOff(
 	ctx context.Context, ts session.Transcripts, ref session.Ref, end session.Pos, at time.Time,
 ) (err error) {
