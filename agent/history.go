@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -70,7 +70,9 @@ type HistoryLine struct {
 //
 // Unless the query is Raw, what the assistant said is what people may see of it, see
 // [announce.Visible], and a line of which nothing is left is not there. Credentials are masked
-// everywhere, see [announce.Redact]. A completion is a remark without the result, which the
+// everywhere, see [announce.Redact]: in the arguments of a tool call also where JSON escapes them.
+// What steers a terminal or the direction of a text is left out: escape sequences, controls but for
+// the line feed and the tab, and marks of bidirectional text. A completion is a remark without the result, which the
 // assistant's next line tells. A text has at most 4,000 characters, arguments of a tool call that
 // are longer are left out, and a page has at most 81,920 bytes as JSON: then it has fewer lines,
 // and Earlier leads to the others. The provider's form of a message, what it consumed, and members
@@ -267,7 +269,7 @@ func (l *HistoryLine) size() int {
 func safeLine(line session.Line) (l HistoryLine, shown bool) {
 	l.Pos = line.Pos
 	m := line.Message
-	said := m.Text
+	said := text.WithoutControls(m.Text) // a control in a tag or a marker must not hide it
 	switch {
 	case m.Role == session.MessageAssistant:
 		if said, shown = announce.Visible(said); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
@@ -279,7 +281,8 @@ func safeLine(line session.Line) (l HistoryLine, shown bool) {
 		}
 	}
 	l.Message = Message{
-		Role: m.Role, Failed: m.Failed, Internal: m.Internal, Time: m.Time, Model: m.Model,
+		Role: session.MessageRole(l.name(string(m.Role))), Model: l.name(m.Model),
+		Failed: m.Failed, Internal: m.Internal, Time: m.Time,
 		ID: l.name(m.ID), ToolCallID: l.name(m.ToolCallID), Text: l.text(said),
 		From: session.Sender{ID: l.name(m.From.ID), Name: l.name(m.From.Name)},
 	}
@@ -296,15 +299,16 @@ func safeLine(line session.Line) (l HistoryLine, shown bool) {
 			break
 		}
 		l.Message.Parts = append(l.Message.Parts, session.Part{
-			Kind: part.Kind, MediaType: l.name(part.MediaType), Name: l.name(part.Name),
-			File: part.File, URL: l.text(part.URL),
+			Kind: session.PartKind(l.name(string(part.Kind))), MediaType: l.name(part.MediaType),
+			Name: l.name(part.Name), File: part.File, URL: l.text(part.URL),
 		})
 	}
 	return l, true
 }
 
-// redact masks the credentials in a text.
+// redact masks the credentials in a text, as it is without what a terminal would not show of it.
 func (l *HistoryLine) redact(s string) string {
+	s = text.WithoutControls(s)
 	masked := announce.Redact(s)
 	l.Redacted = l.Redacted || masked != s
 	return masked
@@ -342,13 +346,7 @@ func (l *HistoryLine) args(given json.RawMessage) json.RawMessage {
 		l.Cut = true
 		return json.RawMessage(noArgs)
 	}
-	masked := l.redact(strings.ToValidUTF8(string(given), "\ufffd"))
-	if json.Valid(given) && !json.Valid([]byte(masked)) {
-		quoted, err := json.Marshal(masked)
-		if err != nil {
-			return json.RawMessage(noArgs)
-		}
-		return quoted
-	}
+	masked, redacted := secret.MaskJSON(string(given), text.WithoutControls)
+	l.Redacted = l.Redacted || redacted
 	return json.RawMessage(masked)
 }
