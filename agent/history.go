@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -22,6 +23,8 @@ const (
 	maxHistoryText  = 4000   // characters of a text
 	maxHistoryBytes = 81_920 // of a page, as JSON
 	maxHistoryItems = 50     // tool calls, and parts, of a message
+
+	maxHistoryRead = 4 << 20 // bytes of the messages of which a page is made
 )
 
 const (
@@ -46,7 +49,7 @@ type HistoryQuery struct {
 
 // A HistoryPage is a part of a conversation.
 type HistoryPage struct {
-	// Lines are the oldest first.
+	// Lines are the oldest first. There may be none although Earlier leads on.
 	Lines []HistoryLine `json:"lines"`
 	// Earlier is the Before of a query for the lines before these. Zero: there are none.
 	Earlier session.Pos `json:"earlier,omitzero"`
@@ -72,11 +75,12 @@ type HistoryLine struct {
 // [announce.Visible], and a line of which nothing is left is not there. Credentials are masked
 // everywhere, see [announce.Redact]: in the arguments of a tool call also where JSON escapes them.
 // What steers a terminal or the direction of a text is left out: escape sequences, controls but for
-// the line feed and the tab, and marks of bidirectional text. A completion is a remark without the result, which the
-// assistant's next line tells. A text has at most 4,000 characters, arguments of a tool call that
-// are longer are left out, and a page has at most 81,920 bytes as JSON: then it has fewer lines,
-// and Earlier leads to the others. The provider's form of a message, what it consumed, and members
-// that this version does not know are left out. Parts are named, with their [session.File].
+// the line feed and the tab, and marks of bidirectional text. A completion is a remark without the
+// result, which the assistant's next line tells. A text has at most 4,000 characters, arguments of
+// a tool call that are longer are left out, and a page has at most 81,920 bytes as JSON and is made
+// of at most 4 MiB of messages, or of one message: then it has fewer lines or none, and Earlier
+// leads to the others. The provider's form of a message, what it consumed, and members that this
+// version does not know are left out. Parts are named, with their [session.File].
 //
 // History changes nothing. The error is an *[InputError] for a negative Last or a key that is not
 // that of a session, [ErrNotFound] for a session that is not on record, that of the Transcripts, or
@@ -103,10 +107,14 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 	}
 	view := historyView{raw: q.Raw}
 	for _, line := range slices.Backward(lines) {
+		if !view.mayRead(line.Message) {
+			break
+		}
 		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, attempt)
 		if err != nil || !view.add(line) {
 			break
 		}
+		view.oldest = line.Pos
 	}
 	switch {
 	case err != nil:
@@ -210,10 +218,34 @@ func (h historyReader) committed(
 // A historyView makes the page that readers get of lines, wherever they look. It takes the newest
 // line first.
 type historyView struct {
-	raw   bool
-	size  int
-	lines []HistoryLine
-	full  bool
+	raw    bool
+	size   int // of the lines, as JSON
+	weight int // of the messages that were read, see weightOf
+	lines  []HistoryLine
+	oldest session.Pos // of the lines that were taken, also those of which nothing is shown
+	full   bool
+}
+
+// mayRead reports whether the page may read the message of the line before those that the view has.
+// If not, the page is full. It always may read one, so that the next page goes on.
+func (v *historyView) mayRead(m Message) bool {
+	n := weightOf(m)
+	v.full = !v.raw && v.oldest > 0 && n > maxHistoryRead-v.weight
+	v.weight = sat.Add(v.weight, n)
+	return !v.full
+}
+
+// weightOf returns how many bytes the view of a message, of which the line may have the beginning,
+// looks at.
+func weightOf(m Message) int {
+	n := len(m.Text) + len(m.ID) + len(m.ToolCallID) + len(m.From.ID) + len(m.From.Name)
+	for _, call := range m.ToolCalls {
+		n += len(call.ID) + len(call.Name) + len(call.Args)
+	}
+	for _, part := range m.Parts {
+		n += len(part.MediaType) + len(part.Name) + len(part.URL)
+	}
+	return max(n, int(min(m.Whole.Size, math.MaxInt32)))
 }
 
 // add takes the line before those that the view has. It returns false if the page is full: then the
@@ -245,12 +277,12 @@ func (v *historyView) add(line session.Line) bool {
 }
 
 // page returns the page. If the oldest lines are left out because it is full, Earlier leads to
-// them.
+// them, also if the page shows nothing of those that it took.
 func (v *historyView) page() (page HistoryPage) {
 	page.Lines = append([]HistoryLine{}, v.lines...)
 	slices.Reverse(page.Lines)
 	if v.full {
-		page.Earlier = page.Lines[0].Pos
+		page.Earlier = v.oldest
 	}
 	return page
 }

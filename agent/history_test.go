@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -717,4 +718,62 @@ func TestHistoryHasNoControls(t *testing.T) {
 			require.Equal(t, want, l.Message.Text)
 		}
 	}
+}
+
+// An openedFiles counts the files that are opened.
+type openedFiles struct {
+	session.Files
+	opened *int
+}
+
+func (f openedFiles) Open(
+	ctx context.Context, ref session.Ref, file string,
+) (io.ReadCloser, error) {
+	*f.opened++
+	return f.Files.Open(ctx, ref, file)
+}
+
+// A page is made of a bounded amount of messages, whatever is shown of them. Pages that show
+// nothing lead on, back to the first line, without a gap.
+func TestHistoryReadsABoundedAmount(t *testing.T) {
+	thought := "<think>" + strings.Repeat("x", 1<<20) + "</think>"
+	said := make([]agent.Message, 14)
+	want := []string{"user: go"}
+	for i := range said {
+		said[i] = agent.Message{Role: session.MessageAssistant, Text: thought}
+		if i == 6 {
+			said[i].Text = "Four." + thought
+			want = append(want, "assistant: Four.")
+		}
+	}
+	said[3].Text += strings.Repeat("<think>y</think>", 300_000) // more than a page may read
+	opened := 0
+	cfg := recordingConfig(said)
+	cfg.Limits.Reply = 8 << 20
+	cfg.Store = session.NewMemory()
+	cfg.Store.Files = openedFiles{cfg.Store.Files, &opened}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		synctest.Wait()
+		var got []string
+		pages, empty := 0, 0
+		for q := (agent.HistoryQuery{}); ; pages++ {
+			opened = 0
+			page := historyOf(h, q)
+			require.LessOrEqual(t, opened, 3)
+			got = slices.Concat(textsOfPage(page), got)
+			if len(page.Lines) == 0 {
+				empty++
+			}
+			if page.Earlier == 0 {
+				break
+			}
+			require.True(t, q.Before == 0 || page.Earlier < q.Before)
+			q.Before = page.Earlier
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, 5, pages, "before the last one")
+		require.Positive(t, empty)
+		require.Len(t, historyOf(h, agent.HistoryQuery{Raw: true}).Lines, 1+len(said))
+	})
 }

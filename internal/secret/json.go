@@ -66,7 +66,8 @@ func (m *jsonMasker) value(token json.Token, isSecret bool) {
 			m.elements()
 		}
 		m.next()
-		m.out = append(m.out, byte(v)+2) // the codes of ']' and '}' are those of '[' and '{' and two
+		const closing = ']' - '[' // and '}' - '{'
+		m.out = append(m.out, byte(v)+closing)
 	case string:
 		m.text(v, isSecret)
 	case json.Number:
