@@ -60,8 +60,9 @@ func (s *Session) Post(ctx context.Context, m Incoming) error {
 // text, and Reply.Interim is set.
 //
 // A message over which a turn says nothing may be answered by a later one that no message starts,
-// such as the turn over the end of a sub-agent. If none is to come the error is [ErrSilent]. It is
-// [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop ends the turn, or does not let it begin.
+// such as the turn over the end of a sub-agent. If none is to come, and nothing was said before
+// either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop
+// ends the turn, or does not let it begin.
 //
 // With a known ID PostAndWait waits as well, as long as the message is unread or its turn is under
 // way. If the reply has not been delivered yet, it returns that. Else the error is [ErrAnswered].

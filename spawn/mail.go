@@ -82,8 +82,8 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 //
 // A message whose turn ends with nothing to say is answered by a later turn that no message starts,
 // such as one over the end of a sub-agent that is told. If none is to come, and nothing was said
-// before either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if a person ends
-// the turn, or does not let it begin.
+// before either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if a person
+// ends the turn, or does not let it begin.
 //
 // A message with a known ID is waited for likewise, as long as no turn that read it has ended. A
 // reply to it that is in the outbox is returned. Else the error is [ErrAnswered].
@@ -191,8 +191,8 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 	return nil
 }
 
-// contained calls f in a goroutine of its own, so that a store that panics or ends its goroutine has
-// failed and nothing else.
+// contained calls f in a goroutine of its own, so that a store that panics or ends its goroutine
+// has failed and nothing else.
 func contained(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -51,9 +51,9 @@ type UsageQuery struct {
 	// Agent and Model select by name, in any letter case. Empty: all.
 	Agent, Model string
 	// Since and Until select what turns used that ended from one time on and before another. Zero:
-	// without a bound. Times are kept by quarters of an hour: one that Since or Until lies in counts
-	// as a whole, so that what was used just now is there. What is older than 62 days is kept by
-	// days of UTC: one counts if its middle lies within the bounds.
+	// without a bound. Times are kept by quarters of an hour: one that Since or Until lies in
+	// counts as a whole, so that what was used just now is there. What is older than 62 days is
+	// kept by days of UTC: one counts if its middle lies within the bounds.
 	Since, Until time.Time
 	// Zone is where days begin at midnight. A day of UTC that is kept as a whole counts as the day
 	// of the Zone that its middle lies in. Nil: UTC.

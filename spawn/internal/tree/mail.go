@@ -158,8 +158,8 @@ func (t *Tree) Waiting(id string) (waiting, aside bool) {
 	return r.Asked != nil && slices.Contains(r.Asked.IDs, id), false
 }
 
-// ReplyTo returns the oldest reply in the outbox with which a turn that answers a message has ended,
-// and the last one that was said before that. Each may be nil.
+// ReplyTo returns the oldest reply in the outbox with which a turn that answers a message has
+// ended, and the last one that was said before that. Each may be nil.
 func (t *Tree) ReplyTo(id string) (final, interim *Entry) {
 	for _, ord := range t.outbox.ords() {
 		switch e := t.outbox.entries[ord]; {
