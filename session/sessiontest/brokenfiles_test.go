@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -414,11 +415,11 @@ func needsFiles(s *brokenFileStore) {
 
 // forgetsArchived lists nothing of a transcript with one file until something is put.
 func forgetsArchived(s *brokenFileStore) {
-	began := false
-	s.put = notePuts(s, func() { began = true })
+	var began atomic.Bool
+	s.put = notePuts(s, func() { began.Store(true) })
 	s.list = func(ctx context.Context, ref session.Ref) iter.Seq2[session.File, error] {
 		return changeSeq(s.Files.List(ctx, ref), func(all []session.File) []session.File {
-			if s.nth > 0 && !began && len(all) == 1 {
+			if s.nth > 0 && !began.Load() && len(all) == 1 {
 				return nil
 			}
 			return all

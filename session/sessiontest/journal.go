@@ -17,7 +17,8 @@ import (
 type OpenFunc = func() (session.Journal, error)
 
 // TestJournal runs every rule of [session.Journal] in a subtest, which quotes the rule if it fails.
-// It calls fresh once for each rule. fresh returns an OpenFunc for a store without logs.
+// It calls fresh once for each rule. fresh returns an OpenFunc for a store without logs. In a build
+// with the race detector the largest batches have an eighth of session.BatchLimit.
 func TestJournal(t *testing.T, fresh func(t *testing.T) OpenFunc) {
 	t.Helper()
 	runRules(t, journalRules, fresh)

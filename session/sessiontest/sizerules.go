@@ -9,7 +9,7 @@ import (
 )
 
 // batchBytes is how large the batches of these rules are. The tests of the rules make it smaller.
-var batchBytes = session.BatchLimit
+var batchBytes = session.BatchLimit / underRace
 
 // bulk is a JSON string of so many bytes, quotes included.
 type bulk int
