@@ -143,7 +143,7 @@ func (m *jsonMasker) text(given string, isSecret bool) {
 	m.write(safe)
 }
 
-// mask writes a mask in the place of a value that is no string.
+// mask writes a mask in the place of a value other than a string.
 func (m *jsonMasker) mask(mask string) {
 	m.changed, m.masked = true, true
 	m.write(mask)
