@@ -12,7 +12,7 @@ import (
 // Every control and every mark of direction is left out, and nothing else is.
 func TestWithoutControls(t *testing.T) {
 	t.Parallel()
-	for r := rune(0); r < 0x3000; r++ {
+	for r := range rune(0x3000) {
 		marks := r == 0x61c || r == 0x200e || r == 0x200f ||
 			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 		want := "a" + string(r) + "é"
