@@ -47,8 +47,8 @@ const (
 // Validate returns an error that wraps [ErrInvalidPart] and names the field, if p is not what a
 // transcript keeps: if it has both a File and a URL or neither of them, if it has Data, a MediaType
 // that is not one, a Name that has a path or a drive or is not a line of text, a File whose hash is
-// not a SHA-256 in lower-case hexadecimal, or a URL that is not an absolute http or https address, or
-// has user info or spaces.
+// not a SHA-256 in lower-case hexadecimal, or a URL that is not an absolute http or https address
+// or has user info or spaces.
 func (p Part) Validate() error {
 	if len(p.Data) > 0 {
 		return p.invalid("Data", "the bytes are not in the Store")
