@@ -48,9 +48,9 @@ type Incoming struct {
 // message with a known ID is accepted and changes nothing.
 //
 // The error is an *[InputError] for a text that is blank without Parts, an ID, From.ID or Meta that
-// is not UTF-8, a From.ID that could pass for another or an At that is out of range, a *[LimitError]
-// for what is too long or too much, a *[session.PartError] for a part that cannot be kept or whose
-// File the store does not have,
+// is not UTF-8, a From.ID that could pass for another or an At that is out of range, a
+// *[LimitError] for what is too long or too much, a *[session.PartError] for a part that cannot be
+// kept or whose File the store does not have,
 // [session.ErrNoFiles] for one with bytes if the store has no Files, the error of these Files,
 // [ErrNotFound], [ErrEnded] or [ErrStopping] for a run that is not on record, has ended or is to
 // end, or one that every command can return. After [ErrUnconfirmed] post the message again with the
