@@ -55,7 +55,10 @@ type Config struct {
 	Deliver func(ctx context.Context, d Delivery) error
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never empty. The same promises hold for what a session says to one Route:
-	// one channel, account, recipient and thread. Nil: what they say is in the transcript only.
+	// one channel, account, recipient and thread. Those of a session whose key names no chat, such
+	// as a main session, have the zero Route until a message had one: a transport that cannot send
+	// them returns nil, since an error is tried again. Nil: what they say is in the transcript
+	// only.
 	Reply func(ctx context.Context, d Delivery) error
 	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
 	// attempt has failed. If the receiver does not return all the same, it is not called for the

@@ -30,7 +30,8 @@ type Incoming = spawn.Incoming
 // has the Text as it was posted.
 //
 // The Route of a message overrides what the key of the session says, and what it lacks is filled in
-// from there, and then from the message before, never from another channel or account. A session
+// from there, and then from the message before, never from another channel or account. A message
+// without a Route is answered where the one before was, the first one where the key says. A session
 // whose key names no chat, such as a main session, so answers to where the last message came from.
 // Meta comes back with the reply, see [Reply].
 //
@@ -53,14 +54,16 @@ func (s *Session) Post(ctx context.Context, m Incoming) error {
 	return s.rt.orArchived(ctx, s.key, s.rt.sup.Post(ctx, root, s.key, m))
 }
 
-// PostAndWait posts a message, as [Session.Post] does, and returns the first reply that answers it:
-// what a turn says with [Turn.Say], or what it ends with. It works with and without Config.Reply,
-// which gets every reply as well. A turn that failed gives a Reply with Failed, an apology if it
-// has nothing else to say.
+// PostAndWait posts a message, as [Session.Post] does, and returns the reply with which a turn ends
+// that answers it. It works with and without Config.Reply, which gets every reply as well. A turn
+// that failed gives a Reply with Failed, an apology if it has nothing else to say. What a turn says
+// before its end, with [Turn.Say], is returned only if nothing follows: then it is the last such
+// text, and Reply.Interim is set.
 //
 // A message over which a turn says nothing may be answered by a later one that no message starts,
-// such as the turn over the end of a sub-agent. If none is to come the error is [ErrSilent]. It is
-// [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop ends the turn, or does not let it begin.
+// such as the turn over the end of a sub-agent. If none is to come, and nothing was said before
+// either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop
+// ends the turn, or does not let it begin.
 //
 // With a known ID PostAndWait waits as well, as long as the message is unread or its turn is under
 // way. If the reply has not been delivered yet, it returns that. Else the error is [ErrAnswered].
@@ -99,6 +102,9 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 	if err != nil {
 		return err
 	}
+	if m.Route.IsZero() {
+		m.Route = s.key.Route()
+	}
 	return s.rt.sup.SetRoute(ctx, root, s.key, m.Route)
 }
 
@@ -113,7 +119,9 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 		return root, err
 	}
 	s.rt.expectRun()
-	m.Route = m.Route.Clean().Or(s.key.Route())
+	if m.Route = m.Route.Clean(); !m.Route.IsZero() { // zero: where the answers went before
+		m.Route = m.Route.Or(s.key.Route())
+	}
 	m.Parts = s.realParts(m.Parts)
 	return root, nil
 }
@@ -150,9 +158,9 @@ func visibleReply(r Reply) Reply {
 }
 
 // Say tells people something before the turn has ended: Config.Reply gets it as it gets the answer
-// of the turn, before that, and [Session.PostAndWait] returns it. It passes the same filter:
-// control tokens and what only a model should read are taken out, and reply tags count. Say returns
-// when the text is durable: it is not lost over a crash.
+// of the turn, before that, and with Reply.Interim set. It passes the same filter: control tokens
+// and what only a model should read are taken out, and reply tags count. Say returns when the text
+// is durable: it is not lost over a crash.
 //
 // The first text of a turn is named 1, the next one 2, and so on, and a name is said once. A turn
 // that repeats one that a crash interrupted counts from 1 again: what has been said then is not
@@ -227,12 +235,12 @@ const maxRetold = 20_000
 // one. It changes no message and not the slice, and what a message becomes follows from the message
 // alone.
 func tellSenders(key session.Key, messages []Message) []Message {
-	if k := key.Kind(); k != session.KindGroup && k != session.KindChannel {
+	if !isSeveral(key) {
 		return messages
 	}
 	told := messages
 	for i, m := range messages {
-		if m.Role != session.MessageUser || m.Internal {
+		if !isPersons(m) {
 			continue
 		}
 		shown := senderLine(m.From) + quoteForged(m.Text)
@@ -250,8 +258,21 @@ func tellSenders(key session.Key, messages []Message) []Message {
 	return told
 }
 
-// saidBy begins the line that says who speaks.
-const saidBy = "[message from "
+// isSeveral reports whether a session is a chat of several people.
+func isSeveral(key session.Key) bool {
+	k := key.Kind()
+	return k == session.KindGroup || k == session.KindChannel
+}
+
+// isPersons reports whether a person says a message.
+func isPersons(m Message) bool { return m.Role == session.MessageUser && !m.Internal }
+
+const (
+	// saidBy begins the line that says who speaks.
+	saidBy = "[message from "
+	// unknownSender is the line for one who is not known, between others that are.
+	unknownSender = saidBy + "a sender who is not known]\n"
+)
 
 // senderLine returns the line that says who speaks, or "" if that is not known.
 func senderLine(from session.Sender) string {

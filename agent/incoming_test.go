@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -375,6 +376,10 @@ func TestRoutesOfMessages(t *testing.T) {
 			[]session.Route{at("irc", "b", "ann", "7"), {Channel: "irc"}},
 			at("irc", "b", "ann", "7"),
 		},
+		"no route in a group": {
+			groupKey, []session.Route{{Thread: "7"}, {}}, at("telegram", "", "family", "7"),
+		},
+		"no route at first": {groupKey, []session.Route{{}, {}}, at("telegram", "", "family", "")},
 		"no gap across channels": {
 			topKey, []session.Route{at("irc", "b", "ann", "7"), at("sms", "", "", "")}, at("sms", "", "", ""),
 		},
@@ -610,7 +615,7 @@ func TestSayOfASubagent(t *testing.T) {
 	})
 }
 
-// 1.4: PostAndWait ends with the first reply that answers the message, or says why there is none.
+// 1.4: PostAndWait ends with what answers the message in the end, or says why there is nothing.
 func TestPostAndWait(t *testing.T) {
 	fail := errors.New("broken")
 	cancelTurn := func(ctx context.Context, s *agent.Session) error { return s.CancelTurn(ctx) }
@@ -622,11 +627,34 @@ func TestPostAndWait(t *testing.T) {
 		err   error
 	}{
 		"an answer": {run: func(context.Context, *agent.Turn) (string, error) { return "hi", nil }, want: "hi"},
-		"what it says first": {
+		"what it ends with": {
 			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
 				return "later", tn.Say(ctx, "first")
 			},
-			want: "first",
+			want: "later",
+		},
+		"what it says last": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "NO_REPLY", errors.Join(tn.Say(ctx, "first"), tn.Say(ctx, "interim"))
+			},
+			want: "interim",
+		},
+		"what it says before it is stopped": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "late", errors.Join(tn.Say(ctx, "first"), pause(ctx, time.Hour))
+			},
+			after: stop,
+			err:   agent.ErrStopped,
+		},
+		"what a later turn ends with": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				if tn.Run != "" || tn.N > 1 {
+					return "done", pause(ctx, time.Minute)
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Announce: true})
+				return "NO_REPLY", errors.Join(err, tn.Say(ctx, "first"))
+			},
+			want: "done",
 		},
 		"silence": {
 			run: func(context.Context, *agent.Turn) (string, error) { return "NO_REPLY", nil },
@@ -717,6 +745,7 @@ func waitOnce(
 			require.Equal(t, m.Meta, reply.Meta)
 			require.Equal(t, id != "", len(reply.InReplyTo) == 1)
 			require.Equal(t, strings.HasPrefix(want, "Sorry") || want == "half", reply.Failed)
+			require.Equal(t, want == "interim", reply.Interim)
 		}
 		if id != "" {
 			time.Sleep(2 * time.Hour)
@@ -730,5 +759,82 @@ func waitOnce(
 	}
 	synctest.Test(t, func(t *testing.T) {
 		runFor(t, cfg, func(rt *agent.Runtime) { check(t.Context(), rt.Session(topKey)) })
+	})
+}
+
+// A message without a sender does not pass for the words of the one before it.
+func TestInputTellsUnknownSendersApart(t *testing.T) {
+	var told []string
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		told = append(told, tn.Input())
+		return agent.Result{Text: "ok"}, pause(ctx, time.Minute)
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, key := range []session.Key{groupKey, topKey} {
+			told = nil
+			h.PostIncoming(key, agent.Incoming{Text: "begin"})
+			synctest.Wait()
+			h.PostIncoming(key, agent.Incoming{Text: "one", From: session.Sender{ID: "a"}})
+			h.PostIncoming(key, agent.Incoming{Text: "two"})
+			h.Pass(time.Hour)
+			require.Equal(t, "begin", told[0])
+			want := "one\n\ntwo"
+			if key == groupKey {
+				want = "[message from id \"a\"]\none\n\n[message from a sender who is not known]\ntwo"
+			}
+			require.Equal(t, want, told[1])
+		}
+	})
+}
+
+// What a sub-agent is told before its first turn comes after its task, as its prompt says.
+func TestTaskIsTheFirstMessage(t *testing.T) {
+	var first []string
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run == "" {
+			return agent.Result{Text: "ok"}, nil
+		}
+		for _, m := range tn.Messages {
+			first = append(first, m.Text[max(0, len(m.Text)-6):])
+		}
+		return agent.Result{Text: "done"}, nil
+	})
+	cfg.Store = session.NewMemory()
+	synctest.Test(t, func(t *testing.T) {
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		child, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "a task"})
+		require.NoError(t, err)
+		require.NoError(t, child.Steer(t.Context(), "a steer!"))
+		require.NoError(t, child.Session().Post(t.Context(), agent.Incoming{Text: "a post"}))
+		require.NoError(t, rt.Shutdown(t.Context()))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
+		})
+	})
+	require.Equal(t, []string{"a task", "a post", "steer!"}, first)
+}
+
+// exitingFiles are Files whose Put ends its goroutine.
+type exitingFiles struct{ session.Files }
+
+func (exitingFiles) Put(
+	context.Context, session.Ref, io.Reader, session.File,
+) (session.File, error) {
+	runtime.Goexit()
+	return session.File{}, nil
+}
+
+// Files that end their goroutine have failed, and do not take that of the caller with them.
+func TestPostToFilesThatExit(t *testing.T) {
+	memory := session.NewMemory()
+	cfg := agent.Config{Store: &session.Store{
+		Journal: memory.Journal, Transcripts: memory.Transcripts, Files: exitingFiles{memory.Files},
+	}}
+	turnsOf(t, cfg, func(h *harness) {
+		m := agent.Incoming{Parts: []session.Part{{Kind: session.PartImage, Data: photo}}}
+		require.ErrorContains(t, h.Main().Post(h.Context(), m), "ended its goroutine")
 	})
 }

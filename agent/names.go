@@ -130,7 +130,8 @@ var (
 	// ErrNotFound says that a session, run or delivery is not on record.
 	ErrNotFound = spawn.ErrNotFound
 	// ErrArchived says that a sub-agent has ended and was archived. What writes to its session
-	// returns it, with [ErrNotFound]. [Session.History] reads it.
+	// returns it, with [ErrNotFound]. [Session.History] reads it. One that has left no transcript,
+	// because it crashed before its first turn had written anything, is ErrNotFound alone.
 	ErrArchived = session.ErrArchived
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded

@@ -297,6 +297,16 @@ func (rt *Runtime) loadResults(ctx context.Context, inputs []spawn.Input) {
 	}
 }
 
+// taskFirst returns the inputs of a turn with the task before what has come since: the prompt says
+// that it is the first message, and what else a sub-agent is told adds to it.
+func taskFirst(inputs []spawn.Input) []spawn.Input {
+	i := slices.IndexFunc(inputs, func(in spawn.Input) bool { return in.Class == spawn.InputTask })
+	if i <= 0 {
+		return inputs
+	}
+	return slices.Concat(inputs[i:i+1], inputs[:i], inputs[i+1:])
+}
+
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
@@ -304,7 +314,7 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 		return []Message{{Role: session.MessageUser, Text: over, Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
-	for _, in := range inputs {
+	for _, in := range taskFirst(inputs) {
 		m := Message{
 			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
 			From: in.Sender, Parts: in.Parts,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -153,8 +154,13 @@ func (t *Turn) end() {
 // Input returns the text of what is new in this turn, for engines that keep the conversation
 // themselves.
 func (t *Turn) Input() string {
+	fresh := t.Messages[len(t.Messages)-t.New:]
+	known := slices.ContainsFunc(fresh, func(m Message) bool { return !m.From.IsZero() })
 	texts := make([]string, 0, t.New)
-	for _, m := range t.Messages[len(t.Messages)-t.New:] {
+	for _, m := range fresh {
+		if known && isSeveral(t.Session.Key) && isPersons(m) && m.From.IsZero() {
+			m.Text = unknownSender + m.Text // it does not pass for the words of the one before
+		}
 		texts = append(texts, m.Text)
 	}
 	return strings.Join(texts, "\n\n")

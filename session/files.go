@@ -147,6 +147,9 @@ func NewFileReader(ctx context.Context, r io.Reader, want File) (*FileReader, er
 	if err := known.Validate(); err != nil {
 		return nil, err
 	}
+	if r == nil {
+		return nil, errors.New("session: file: there is no reader")
+	}
 	return &FileReader{ctx: ctx, r: r, want: want, sum: sha256.New()}, nil
 }
 
@@ -157,6 +160,9 @@ func (f *FileReader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := f.r.Read(b)
+	if n < 0 || n > len(b) {
+		return 0, fmt.Errorf("session: file: its reader says %d of %d bytes", n, len(b))
+	}
 	f.sum.Write(b[:n])
 	f.size += int64(n)
 	if f.want.Size > 0 && f.size > f.want.Size {

@@ -88,6 +88,9 @@ type Reply struct {
 	ReplyTo string `json:"replyTo,omitempty"`
 	// Voice says that the model asked for a voice message.
 	Voice bool `json:"voice,omitempty"`
+	// Interim says that the turn said this before its end, with [TurnInput.Say], and that another
+	// reply to the same messages may follow.
+	Interim bool `json:"interim,omitempty"`
 	// InReplyTo are the IDs of the messages of people that the text answers, oldest first: those
 	// that the turn had read when it said this, and those that earlier turns have read without
 	// saying anything in the end. Messages that came without an ID are left out.

@@ -36,7 +36,8 @@ type Incoming struct {
 	From session.Sender
 	// Route is where a posted message came from, and so where the answer goes. What it lacks is
 	// filled in from that of the message before, as [session.Route.Or] does. Zero: where the one
-	// before went. Each part has at most [session.MaxKeyLen] bytes of UTF-8.
+	// before went, or where the key of the session says. Each part has at most
+	// [session.MaxKeyLen] bytes of UTF-8.
 	Route session.Route
 	// Meta is the caller's own. It is kept with the message and handed back with the reply.
 	Meta map[string]string
@@ -76,13 +77,15 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 }
 
 // PostAndWait posts a message to a top-level session, as [Supervisor.Post] does, and returns the
-// first reply that answers it, which is one whose Reply.InReplyTo has its ID: what a turn says with
-// [TurnInput.Say], or what it ends with. Deliver gets the reply, too, if the Config has Replies. A
-// turn that failed gives a Reply with Failed, or with the Apology.
+// reply with which a turn ends that answers it: one whose Reply.InReplyTo has its ID. Deliver gets
+// the reply, too, if the Config has Replies. A turn that failed gives a Reply with Failed, or with
+// the Apology. What a turn says before its end, with [TurnInput.Say], is returned only if nothing
+// follows: then it is the last such text, and Reply.Interim is set.
 //
-// A message whose turn says nothing is answered by a later turn that no message starts, such as one
-// over the end of a sub-agent that is told. If none is to come the error is [ErrSilent]. It is
-// [ErrTurnCancelled] or [ErrStopped] if a person ends the turn, or does not let it begin.
+// A message whose turn ends with nothing to say is answered by a later turn that no message starts,
+// such as one over the end of a sub-agent that is told. If none is to come, and nothing was said
+// before either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if a person
+// ends the turn, or does not let it begin.
 //
 // A message with a known ID is waited for likewise, as long as no turn that read it has ended. A
 // reply to it that is in the outbox is returned. Else the error is [ErrAnswered].
@@ -190,14 +193,21 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 	return nil
 }
 
-// contained calls f, whose panics are errors.
-func contained(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
+// contained calls f in a goroutine of its own, so that a store that panics or ends its goroutine
+// has failed and nothing else.
+func contained(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errStoreExited // unless f returns
+		defer func() {
+			if p := recover(); p != nil {
+				err = &PanicError{Value: p, Stack: debug.Stack()}
+			}
+			done <- err
+		}()
+		err = f()
 	}()
-	return f()
+	return <-done
 }
 
 // checkFile returns a *session.PartError unless the store has a file, and why it cannot be read
@@ -219,7 +229,8 @@ func checkFile(
 type answerWaiter struct {
 	run   session.Key
 	id    string
-	ended error // why the turn under way ends, if a person has said so
+	ended error       // why the turn under way ends, if a person has said so
+	said  *tree.Entry // what was said last before the end of a turn; may be nil
 	reply Reply
 	err   error
 	ready chan struct{} // closed when reply and err are set; nil then
@@ -284,15 +295,24 @@ func (sh *treeShell) removeAnswerWaiter(w *answerWaiter) {
 // look ends the wait if the message is answered in the outbox, or does not wait for an answer any
 // more: what was said meanwhile is not known.
 func (w *answerWaiter) look(t *tree.Tree) {
-	if e := t.ReplyTo(w.id); e != nil {
-		w.finish(e, nil)
+	final, interim := t.ReplyTo(w.id)
+	if final != nil {
+		w.finish(final, nil)
+	}
+	if interim != nil {
+		w.said = interim
 	}
 	w.endUnless(t, ErrAnswered)
 }
 
 // endUnless ends the wait with err unless the message waits for an answer.
 func (w *answerWaiter) endUnless(t *tree.Tree, err error) {
-	if waiting, _ := t.Waiting(w.id); !waiting {
+	waiting, _ := t.Waiting(w.id)
+	switch {
+	case waiting:
+	case w.said != nil && w.ended == nil:
+		w.finish(w.said, nil)
+	default:
 		w.finish(nil, err)
 	}
 }
@@ -306,9 +326,12 @@ func (sh *treeShell) tellAnswerWaiters(t *tree.Tree, facts []tree.Fact) {
 	spoken := t.TakeSpoken()
 	for w := range sh.answerWaiters {
 		for _, e := range spoken {
-			if e.Run == w.run && slices.Contains(e.InReplyTo, w.id) {
+			switch {
+			case e.Run != w.run || !slices.Contains(e.InReplyTo, w.id):
+			case e.Interim:
+				w.said = e
+			default:
 				w.finish(e, nil)
-				break
 			}
 		}
 		w.tell(t, facts)

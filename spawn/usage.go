@@ -51,8 +51,9 @@ type UsageQuery struct {
 	// Agent and Model select by name, in any letter case. Empty: all.
 	Agent, Model string
 	// Since and Until select what turns used that ended from one time on and before another. Zero:
-	// without a bound. Times are kept by quarters of an hour, and by days of UTC for what is older
-	// than 62 days: one counts if its middle lies within the bounds.
+	// without a bound. Times are kept by quarters of an hour: one that Since or Until lies in
+	// counts as a whole, so that what was used just now is there. What is older than 62 days is
+	// kept by days of UTC: one counts if its middle lies within the bounds.
 	Since, Until time.Time
 	// Zone is where days begin at midnight. A day of UTC that is kept as a whole counts as the day
 	// of the Zone that its middle lies in. Nil: UTC.
@@ -189,10 +190,17 @@ func (sum *usageSum) addSession(t *tree.Tree, r *tree.Run, archived bool) {
 // selects reports whether the query selects an expense.
 func (sum *usageSum) selects(x tree.Expense) bool {
 	q := &sum.q
+	since, until := q.Since, q.Until
+	if x.Length < 24*time.Hour { // outward, to where pieces of that length begin
+		since = since.Truncate(x.Length)
+		if begin := until.Truncate(x.Length); !begin.Equal(until) {
+			until = begin.Add(x.Length)
+		}
+	}
 	return (q.Agent == "" || strings.EqualFold(q.Agent, x.Agent)) &&
 		(q.Model == "" || strings.EqualFold(q.Model, x.Model)) &&
-		(q.Since.IsZero() || !x.Middle.Before(q.Since)) &&
-		(q.Until.IsZero() || x.Middle.Before(q.Until))
+		(q.Since.IsZero() || !x.Middle.Before(since)) &&
+		(q.Until.IsZero() || x.Middle.Before(until))
 }
 
 // report returns the rows in their order, and their sum.

@@ -592,3 +592,43 @@ func TestSessionsByActivity(t *testing.T) {
 		require.NoError(t, second.Shutdown(t.Context()))
 	})
 }
+
+// What was used just now is there up to now and from a moment ago, whenever now is.
+func TestUsageUpToNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := spawn.Config{Runner: runnerFunc(func(
+			ctx context.Context, tn *spawn.TurnInput,
+		) (spawn.TurnResult, error) {
+			err := tn.Spend(ctx, session.Usage{Input: 1})
+			return spawn.TurnResult{Result: spawn.Result{Usage: tn.Spent()}}, err
+		}), Store: session.NewMemory()}
+		during(t, cfg, func(s *spawn.Supervisor) {
+			for i := range 40 {
+				time.Sleep(7*time.Minute + 13*time.Second)
+				before := time.Now()
+				require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+				require.NoError(t, s.Idle(t.Context(), topKey))
+				time.Sleep(time.Second)
+				for _, c := range []struct {
+					q     spawn.UsageQuery
+					least int
+				}{
+					{spawn.UsageQuery{Until: time.Now()}, i + 1},
+					{spawn.UsageQuery{Since: before}, 1},
+					{spawn.UsageQuery{Since: before, Until: time.Now()}, 1},
+				} {
+					got, err := s.Usage(t.Context(), c.q)
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, got.Total.Input, int64(c.least), "%v", c.q)
+					if c.q.Since.IsZero() {
+						require.Equal(t, int64(c.least), got.Total.Input)
+					}
+				}
+				future := spawn.UsageQuery{Since: time.Now().Add(15 * time.Minute)}
+				got, err := s.Usage(t.Context(), future)
+				require.NoError(t, err)
+				require.Zero(t, got.Total)
+			}
+		})
+	})
+}

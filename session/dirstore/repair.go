@@ -64,9 +64,9 @@ type RepairedFile struct {
 //
 // The error is a *[LockedError] if a Store has the directory open, fs.ErrNotExist if there is
 // nothing of a Store in the directory, [session.ErrFormat] if a newer version has written the log
-// or another file, the error of ctx, or one of the system. A file of a newer version other than the
-// log keeps no other file from being repaired. The Repaired beside an error says what was done
-// until then.
+// or another file, an *[UnsafeError] for a file that must not be used, the error of ctx, or one of
+// the system. A file of a newer version other than the log keeps no other file from being repaired,
+// nor does an unsafe one the log. The Repaired beside an error says what was done until then.
 func Repair(ctx context.Context, dir string) (Repaired, error) {
 	fsys, abs, err := resolveDir(dir)
 	if err != nil {

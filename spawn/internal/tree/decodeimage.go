@@ -348,6 +348,8 @@ func (s *scanner) entry() (e Entry) {
 			e.ReplyTo = s.text()
 		case "voice":
 			e.Voice = s.bool()
+		case "interim":
+			e.Interim = s.bool()
 		case "inReplyTo":
 			e.InReplyTo = scanList(s, (*scanner).string)
 		case "meta":

@@ -93,7 +93,7 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 	e := &Entry{
 		Run: r.Key(), To: r.Key(), Reply: true, Failed: f.Kind == TurnEnded && f.State != OK,
 		Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
-		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At,
+		Interim: f.Kind == Said, InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At,
 	}
 	if e.Failed {
 		e.Cause = f.Text
@@ -158,29 +158,35 @@ func (t *Tree) Waiting(id string) (waiting, aside bool) {
 	return r.Asked != nil && slices.Contains(r.Asked.IDs, id), false
 }
 
-// ReplyTo returns the oldest reply in the outbox that answers a message, or nil.
-func (t *Tree) ReplyTo(id string) *Entry {
+// ReplyTo returns the oldest reply in the outbox with which a turn that answers a message has
+// ended, and the last one that was said before that. Each may be nil.
+func (t *Tree) ReplyTo(id string) (final, interim *Entry) {
 	for _, ord := range t.outbox.ords() {
-		if e := t.outbox.entries[ord]; e.Reply && slices.Contains(e.InReplyTo, id) {
-			return e
+		switch e := t.outbox.entries[ord]; {
+		case !e.Reply || !slices.Contains(e.InReplyTo, id):
+		case !e.Interim:
+			return e, interim
+		default:
+			interim = e
 		}
 	}
-	return nil
+	return nil, interim
 }
 
 // filledRoute returns the route of a message, which may be nil, with what it lacks filled in from
-// that of the message before, as long as that is of the same conversation.
+// that of the message before, as long as that is of the same conversation. Without either it is
+// what the key says, or nil.
 func (r *Run) filledRoute(route *session.Route) *session.Route {
-	if route == nil {
-		return nil
-	}
 	stored := r.Route
 	for i := range r.Inbox {
 		if in := &r.Inbox[i]; in.Class == User && in.Route != nil {
 			stored = in.Route
 		}
 	}
-	if stored == nil {
+	switch own := r.Key().Route(); {
+	case route == nil && stored == nil && !own.IsZero():
+		return &own
+	case route == nil || stored == nil:
 		return route
 	}
 	filled := route.Or(*stored)
