@@ -430,13 +430,13 @@ func (r *sizedReader) Read(p []byte) (n int, err error) {
 	if end && err == nil {
 		more, err = io.ReadFull(r.ReadCloser, make([]byte, 1))
 	}
-	if more > 0 || err == io.EOF && !end { //nolint:errorlint // one that wraps io.EOF is not the end
+	if more > 0 || err == io.EOF && !end {
 		err = &session.CorruptError{
 			File: r.file.Hash, Offset: r.file.Size - r.left,
 			Reason: fmt.Sprintf("it does not have the %d bytes that its reference says", r.file.Size),
 		}
 	}
-	if r.err = err; err != nil && err != io.EOF { //nolint:errorlint // as above
+	if r.err = err; err != nil && err != io.EOF {
 		n = 0
 	}
 	return n, err
