@@ -36,7 +36,8 @@ type Incoming = spawn.Incoming
 // Meta comes back with the reply, see [Reply].
 //
 // The error is an *[InputError] for a Text that is blank without Parts, an ID, From.ID or Meta that
-// is not UTF-8, an At before 1678 or after 2262, or a key that is not that of a session; a
+// is not UTF-8, a From.ID that could pass for another, since it has characters that are not drawn
+// or spaces at an end, an At before 1678 or after 2262, or a key that is not that of a session; a
 // *[LimitError] for what is too long or too much; a *[session.PartError] for a part that cannot be
 // kept, or whose File the Store does not have; [session.ErrNoFiles] for a part with bytes if the
 // Store has no Files, or the error of these Files; a [*policy.Refusal] for an agent that is not

@@ -50,7 +50,7 @@ func TestEveryCrashAroundALongResult(t *testing.T) {
 		}
 		require.Contains(h.T(), text, "| begin xxx")
 		require.Contains(h.T(), text, "xxx end\n")
-		require.Contains(h.T(), text, "[cut here: the whole result has 100010 bytes, SHA-256 ")
+		require.Contains(h.T(), text, "\n[cut here: the whole result has 100010 bytes, SHA-256 ")
 		require.Less(h.T(), len(text), 18_000)
 	})
 }
@@ -83,7 +83,7 @@ func TestModelIsToldTheBeginningOfALostResult(t *testing.T) {
 		text, _ := told.Load().(string)
 		require.Contains(h.T(), text, "| begin xxx")
 		require.NotContains(h.T(), text, "xxx end\n")
-		require.Contains(h.T(), text, "[cut here: the whole result has 100010 bytes, SHA-256 ")
+		require.Contains(h.T(), text, "\n[cut here: the whole result has 100010 bytes, SHA-256 ")
 		files.readable.Store(true) // for the audit of the harness
 	})
 }

@@ -28,8 +28,8 @@ type ToolResult struct {
 	// Data, which the library keeps in Store.Files, or stand behind its URL.
 	//
 	// What cannot be kept is left out, and the Text says so: an invalid Part, one beyond
-	// Limits.Parts or Limits.Part, and every Data where the Store has no Files. A MediaType
-	// that the bytes contradict is set right.
+	// Limits.Parts or Limits.Part, a File that the session does not have, and every Data or File
+	// where the Store has no Files. A MediaType that the bytes contradict is set right.
 	Parts []Part
 }
 
@@ -319,9 +319,13 @@ func (t *Turn) keepToolParts(
 	return out, nil
 }
 
-// storePart puts the Data of a valid Part into the Store.
+// storePart puts the Data of a valid Part into the Store. A File has to be there: one that is not
+// would fail each later turn of a Runner that opens every Part.
 func (r *turnRecord) storePart(ctx context.Context, p Part) (Part, error) {
-	if len(p.Data) == 0 {
+	switch {
+	case !p.File.IsZero():
+		return p, r.checkFile(ctx, p.File)
+	case len(p.Data) == 0:
 		return p, nil
 	}
 	file, err := r.put(ctx, p.Data)
@@ -343,7 +347,11 @@ func (r *turnRecord) storeParts(ctx context.Context, parts []Part) ([]Part, erro
 			p = withRealType(p, p.Data)
 		}
 		var err error
-		if stored[i], err = r.storePart(ctx, p); err != nil {
+		stored[i], err = r.storePart(ctx, p)
+		if bad, ok := errors.AsType[*session.PartError](err); ok {
+			bad.Index = i
+		}
+		if err != nil {
 			return nil, fmt.Errorf("agent: Parts[%d] of a message of %q: %w", i, r.ref.Key, err)
 		}
 	}
@@ -362,6 +370,9 @@ func (r *turnRecord) put(ctx context.Context, data []byte) (file session.File, e
 			return err
 		})
 	})
+	if err == nil {
+		r.sound.Store(file, true)
+	}
 	return file, err
 }
 
@@ -393,7 +404,89 @@ func openFile(
 	if err != nil {
 		return nil, fmt.Errorf("agent: opening a file of %q: %w", ref.Key, err)
 	}
-	return in, nil
+	return &sizedReader{ReadCloser: in, file: f, left: f.Size}, nil
+}
+
+// A sizedReader reads a file that has as many bytes as its name says. One with fewer or more of
+// them is an error that is [session.ErrCorrupt], of the Read that would return the last of them. It
+// reads at most one byte more than the file has.
+type sizedReader struct {
+	io.ReadCloser
+	file session.File
+	left int64 // until the file has to end
+	err  error // of every Read from now on
+}
+
+// Read implements io.Reader.
+func (r *sizedReader) Read(p []byte) (n int, err error) {
+	if r.err != nil || len(p) == 0 {
+		return 0, r.err
+	}
+	if r.left > 0 {
+		n, err = r.ReadCloser.Read(p[:min(int64(len(p)), r.left)])
+		r.left -= int64(n)
+	}
+	end, more := r.left == 0, 0
+	if end && err == nil {
+		more, err = io.ReadFull(r.ReadCloser, make([]byte, 1))
+	}
+	if more > 0 || err == io.EOF && !end {
+		err = &session.CorruptError{
+			File: r.file.Hash, Offset: r.file.Size - r.left,
+			Reason: fmt.Sprintf("it does not have the %d bytes that its reference says", r.file.Size),
+		}
+	}
+	if r.err = err; err != nil && err != io.EOF {
+		n = 0
+	}
+	return n, err
+}
+
+// checkFile returns a *[session.PartError] unless the transcript has a file with its bytes, and why
+// that cannot be found out. It tries again until the store can be read. What the turn has put or
+// found is not read again.
+func (r *turnRecord) checkFile(ctx context.Context, f session.File) error {
+	if r.files == nil {
+		return session.ErrNoFiles
+	}
+	if _, sound := r.sound.Load(f); sound {
+		return nil
+	}
+	err := r.retry(ctx, func() error {
+		return attempt(func() error { return readThrough(ctx, r.files, r.ref, f) })
+	})
+	switch {
+	case err == nil:
+		r.sound.Store(f, true)
+	case errors.Is(err, session.ErrNotFound):
+		return &session.PartError{
+			Field: "File", Reason: "the transcript of the session has no such file",
+		}
+	case errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFileChanged):
+		return &session.PartError{
+			Field: "File", Reason: "its bytes are not those that the transcript of the session has",
+		}
+	}
+	return err
+}
+
+// readThrough returns why the bytes of a file cannot be read, or are not what its name says. It
+// does not hold them.
+func readThrough(
+	ctx context.Context, files session.Files, ref session.Ref, f session.File,
+) error {
+	in, err := openFile(ctx, files, ref, f, func(open func() error) error { return open() })
+	if err != nil {
+		return err
+	}
+	all, err := session.NewFileReader(ctx, in, f)
+	if err == nil {
+		_, err = io.Copy(io.Discard, all)
+	}
+	if err == nil {
+		_, err = all.File()
+	}
+	return errors.Join(err, in.Close())
 }
 
 // PutFile keeps the bytes of r, for a Part that the caller then records with [Turn.Record]: those
@@ -457,6 +550,9 @@ func (r *turnRecord) putStream(
 	all := io.MultiReader(bytes.NewReader(head[:n]), in)
 	p.File, err = r.files.Put(ctx, r.ref, &boundedReader{r: all, limit: l.Part},
 		session.File{})
+	if err == nil {
+		r.sound.Store(p.File, true)
+	}
 	return p, err
 }
 
@@ -481,9 +577,10 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 // OpenFile opens the bytes of a Part of one of the Messages, or of a ToolResult: only files of this
 // session's transcript are found. The caller closes them.
 //
-// A file that is gone is an error that is [session.ErrNotFound]. Bytes that are not what was put
-// are [session.ErrCorrupt], of OpenFile or of a Read before its io.EOF. It is [session.ErrNoFiles]
-// where the Store has none, and [ErrStale] after the turn.
+// A file that is gone is an error that is [session.ErrNotFound]. Bytes that are not what was put,
+// or not as many as f has, are [session.ErrCorrupt], of OpenFile or of a Read before its io.EOF. No
+// Read returns more than f has. The error is [session.ErrNoFiles] where the Store has none, and
+// [ErrStale] after the turn.
 func (t *Turn) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
 	if err := t.rt.checked(ctx); err != nil {
 		return nil, err
@@ -501,9 +598,10 @@ func (t *Turn) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, err
 // The caller closes them, and may read on when ctx is done.
 //
 // A file that is gone is an error that is [session.ErrNotFound], and bytes that are not what was
-// put are [session.ErrCorrupt], of OpenFile or of a Read before its io.EOF. It is
-// [session.ErrNoFiles] where the Store has none, [ErrNotFound] for a session that is not on record,
-// or one that every call that reads can return.
+// put, or not as many as f has, are [session.ErrCorrupt], of OpenFile or of a Read before its
+// io.EOF. No Read returns more than f has. The error is [session.ErrNoFiles] where the Store has
+// none, [ErrNotFound] for a session that is not on record, or one that every call that reads can
+// return.
 func (s *Session) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, error) {
 	if err := s.rt.checked(ctx); err != nil {
 		return nil, err

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -675,4 +678,162 @@ func TestOpenFileOfATurn(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrNoFiles)
 	_, err = new(agent.ModelRequest).OpenFile(t.Context(), other)
 	require.ErrorIs(t, err, session.ErrNoFiles)
+}
+
+// filesThatAreNot returns names that no file of a session with the file kept has.
+func filesThatAreNot(kept session.File) map[string]session.File {
+	return map[string]session.File{
+		"any hash":  {Hash: strings.Repeat("0af9", 16), Size: 5},
+		"less":      {Hash: kept.Hash, Size: kept.Size - 1},
+		"more":      {Hash: kept.Hash, Size: kept.Size + 1},
+		"no size":   {Hash: kept.Hash},
+		"very much": {Hash: kept.Hash, Size: math.MaxInt64},
+	}
+}
+
+// Bad input: a Part whose File the session does not have, or not with that size, is refused
+// wherever one is handed over: a Runner would fail at it in each later turn.
+func TestFilesThatTheSessionDoesNotHave(t *testing.T) {
+	inStores(t, func(t *testing.T, open func() *session.Store) {
+		var names map[string]session.File
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			in := strings.NewReader(pdfBytes)
+			kept, err := tn.PutFile(ctx, in, agent.Part{Kind: agent.PartFile})
+			require.NoError(t, err)
+			names = filesThatAreNot(kept.File)
+			for name, f := range names {
+				err := tn.Record(ctx, agent.Message{
+					Role: session.MessageUser, Text: "bad",
+					Parts: []agent.Part{kept, {Kind: agent.PartFile, File: f}},
+				})
+				bad, ok := errors.AsType[*session.PartError](err)
+				require.True(t, ok, "%s: %v", name, err)
+				require.Equal(t, []any{1, "File"}, []any{bad.Index, bad.Field}, name)
+			}
+			return agent.Result{}, tn.Record(ctx, agent.Message{
+				Role: session.MessageUser, Parts: []agent.Part{kept},
+			})
+		})
+		cfg.Store = open()
+		runTurns(t, cfg, "record")
+
+		parts := []agent.Part{picture("a.png", 9)}
+		for _, f := range names {
+			parts = append(parts, agent.Part{Kind: agent.PartFile, File: f})
+		}
+		seen := &modelParts{}
+		runTurns(t, agent.Config{
+			Store: open(), Tools: []agent.Tool{partsTool(parts...)},
+			Runner: &agent.Loop{Model: seen},
+		}, "look")
+		require.Equal(t, []error{nil}, seen.errs)
+		require.Contains(t, seen.seen.Text, "Of 6 attachments, 5 were left out: 2 (File: ")
+		require.Contains(t, seen.seen.Text, "(File: the transcript of the session has no such file)")
+		runTurns(t, agent.Config{Store: open(), Runner: &agent.Loop{Model: modelFunc(func(
+			context.Context, *agent.ModelRequest,
+		) (*agent.ModelResponse, error) {
+			return &agent.ModelResponse{Text: "made", Parts: parts}, nil
+		})}}, "make")
+
+		read := 0
+		cfg = configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			for _, m := range tn.Messages {
+				require.NotEqual(t, "bad", m.Text)
+				for _, p := range m.Parts {
+					_, err := readAll(tn.OpenFile(ctx, p.File))
+					require.NoError(t, err)
+					read++
+				}
+			}
+			return agent.Result{}, nil
+		})
+		cfg.Store = open()
+		runTurns(t, cfg, "read")
+		require.Equal(t, 3, read)
+	})
+	link := agent.Part{Kind: agent.PartFile, File: session.File{Hash: strings.Repeat("0af9", 16)}}
+	err := feedRunner(t, withoutFiles(), func(
+		ctx context.Context, tn *agent.Turn,
+	) (agent.Result, error) {
+		m := agent.Message{Role: session.MessageUser, Parts: []agent.Part{link}}
+		return agent.Result{}, tn.Record(ctx, m)
+	})
+	require.ErrorIs(t, err, session.ErrNoFiles)
+}
+
+// Bad input: a file that is not as long as its name says is an error, however it is read. One that
+// has grown is not read to its end.
+func TestFilesOfAnotherSize(t *testing.T) {
+	inDirectory(t, func(t *testing.T, dir string, open func() *session.Store) {
+		content := strings.Repeat("x", 10_000)
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			in := strings.NewReader(content)
+			kept, err := tn.PutFile(ctx, in, agent.Part{Kind: agent.PartFile})
+			require.NoError(t, err)
+			data, err := readAll(tn.OpenFile(ctx, kept.File))
+			require.NoError(t, err)
+			require.Equal(t, content, data)
+			for name, f := range filesThatAreNot(kept.File) {
+				if name != "any hash" {
+					requireCorrupt(t, f, func() (io.ReadCloser, error) {
+						return tn.OpenFile(ctx, f)
+					})
+				}
+			}
+			for _, size := range []int64{1 << 40, 10_001, 9_999, 0} {
+				require.NoError(t, os.Truncate(fileNamed(t, dir, kept.File.Hash), size))
+				requireCorrupt(t, kept.File, func() (io.ReadCloser, error) {
+					return tn.OpenFile(ctx, kept.File)
+				})
+			}
+			return agent.Result{}, nil
+		})
+		cfg.Store = open()
+		runTurns(t, cfg, "go")
+	})
+}
+
+// requireCorrupt fails unless each way to read a file ends with session.ErrCorrupt, without its
+// last byte.
+func requireCorrupt(t *testing.T, f session.File, open func() (io.ReadCloser, error)) {
+	t.Helper()
+	for name, read := range map[string]func(io.Reader) (int64, error){
+		"to the end": func(in io.Reader) (int64, error) {
+			return io.Copy(io.Discard, io.LimitReader(in, 1<<20))
+		},
+		"a byte at a time": func(in io.Reader) (int64, error) {
+			return io.Copy(io.Discard, io.LimitReader(iotest.OneByteReader(in), 1<<20))
+		},
+		"its size": func(in io.Reader) (int64, error) {
+			n, err := io.ReadFull(in, make([]byte, min(f.Size, 1<<20)))
+			if f.Size == 0 {
+				_, err = in.Read(make([]byte, 1))
+			}
+			return int64(n), err
+		},
+	} {
+		in, err := open()
+		var n int64
+		if err == nil {
+			n, err = read(in)
+			_, again := in.Read(make([]byte, 1))
+			require.Equal(t, err, again, "the error stays")
+			require.NoError(t, in.Close())
+		}
+		require.ErrorIs(t, err, session.ErrCorrupt, "%s of %+v", name, f)
+		require.Less(t, n, max(f.Size, 1), name)
+	}
+}
+
+// fileNamed returns the path of a file below a directory.
+func fileNamed(t *testing.T, dir, name string) (found string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(e.Name(), name) {
+			found = path
+		}
+		return err
+	}))
+	require.NotEmpty(t, found)
+	return found
 }

@@ -26,6 +26,8 @@ type turnRecord struct {
 	ref   session.Ref
 	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
 
+	sound sync.Map // of session.File: those that this turn has put or read
+
 	hot           *hotHistories
 	mu            sync.Mutex
 	lease         *hotSession // of the history; nil if that is not what a read would give

@@ -189,8 +189,9 @@ func (t *Turn) Delta(text string) {
 // [spawn.ErrStale] after the turn.
 //
 // The Data of the Parts goes into Store.Files before the line is written. The error is a
-// *[session.PartError] for a Part that is not valid, a *[LimitError] for too many or too large
-// ones, and [session.ErrNoFiles] for Data where the Store has no Files. Nothing is recorded then.
+// *[session.PartError] for a Part that is not valid, or whose File the session does not have with
+// all its bytes, a *[LimitError] for too many or too large ones, and [session.ErrNoFiles] for Data
+// or a File where the Store has no Files. Nothing is recorded then.
 //
 // Raw comes back byte for byte. It is left out, which is logged, where it would contradict the
 // line: where a text, arguments or the name of a tool were cut, and where calls got other ids.

@@ -37,7 +37,8 @@
 //	interrupted   unknown   unknown
 //
 // A child's text is data from a party that the requester does not trust. [Event.ForModel] puts
-// every line of the result behind a bar, and every other field of the child on one line. A fence
+// every line of the result and every file behind a bar, and every other field of the child on one
+// line. What stands without a bar is the runtime's, such as the line in a long result. A fence
 // stands around all of it. Its nonce was drawn after the child had ended, so the child cannot end
 // the event, begin another one or speak as the runtime.
 //

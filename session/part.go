@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
@@ -28,7 +29,7 @@ type Part struct {
 	MediaType string // as its sender calls it, such as "image/png"; it need not be true
 	Name      string // the name of the file, for people; never a path
 	File      File   // the bytes in the [Files] of the session's transcript; zero: see URL
-	URL       string // an absolute http or https address of the bytes; empty: see File
+	URL       string // an absolute http or https address, without user info; empty: see File
 
 	// Data are the bytes on their way into the Store, whose File is then set in place of Data. A
 	// Part of a transcript never has Data.
@@ -45,8 +46,9 @@ const (
 
 // Validate returns an error that wraps [ErrInvalidPart] and names the field, if p is not what a
 // transcript keeps: if it has both a File and a URL or neither of them, if it has Data, a MediaType
-// that is not one, a Name that has a path or is not a line of text, a File whose hash is not a
-// SHA-256 in lower-case hexadecimal, or a URL that is not an absolute http or https address.
+// that is not one, a Name that has a path or a drive or is not a line of text, a File whose hash is
+// not a SHA-256 in lower-case hexadecimal, or a URL that is not an absolute http or https address
+// or has user info or spaces.
 func (p Part) Validate() error {
 	if len(p.Data) > 0 {
 		return p.invalid("Data", "the bytes are not in the Store")
@@ -84,7 +86,8 @@ func (p Part) validate(fileless bool) error {
 	case !fileless && p.URL != "":
 		return p.invalid("URL", "it has bytes, too")
 	case p.URL != "" && !isPartURL(p.URL):
-		return p.invalid("URL", "it is not an absolute http or https address")
+		return p.invalid("URL", "it is not an absolute http or https address "+
+			"without user info and spaces")
 	case !p.File.IsZero():
 		if reason := p.File.fault(); reason != "" {
 			return p.invalid("File", reason)
@@ -121,19 +124,26 @@ func isMediaType(s string) bool {
 
 // isPartName reports whether s is the name of a file without a path.
 func isPartName(s string) bool {
-	return s != "." && s != ".." && !strings.ContainsAny(s, `/\`) && !strings.ContainsRune(s, 0) &&
+	return s != "." && s != ".." && !strings.ContainsAny(s, "/\\\x00") && !hasDrive(s) &&
 		text.IsLine(s, maxPartName)
+}
+
+// hasDrive reports whether a name begins with a drive of Windows, which makes it a path there.
+func hasDrive(s string) bool {
+	return len(s) > 1 && s[1] == ':' && ('a' <= s[0]|0x20 && s[0]|0x20 <= 'z')
 }
 
 // maxPartURL is how long a URL is at most, in bytes.
 const maxPartURL = 8192
 
+// isPartURL reports whether s is an address that a model may be shown. Credentials would reach it.
 func isPartURL(s string) bool {
-	if !text.IsLine(s, maxPartURL) {
+	if !text.IsLine(s, maxPartURL) || strings.ContainsFunc(s, unicode.IsSpace) {
 		return false
 	}
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+		u.User == nil
 }
 
 // A PartError says which field of a Part is not what a transcript keeps. It is [ErrInvalidPart] and

@@ -32,6 +32,8 @@ func TestPartsThatAreRefused(t *testing.T) {
 			func(p *session.Part) { p.Name = "../a.png" },
 			func(p *session.Part) { p.Name = `C:\a.png` },
 			func(p *session.Part) { p.Name = ".." },
+			func(p *session.Part) { p.Name = "C:evil" },
+			func(p *session.Part) { p.Name = "z:" },
 			func(p *session.Part) { p.Name = "a\x00b" },
 			func(p *session.Part) { p.Name = "a\u202eb" },
 			func(p *session.Part) { p.Name = strings.Repeat("x", 256) },
@@ -50,6 +52,11 @@ func TestPartsThatAreRefused(t *testing.T) {
 			func(p *session.Part) {
 				p.File, p.URL = session.File{}, "https://example.com/"+strings.Repeat("x", 8192)
 			},
+			func(p *session.Part) { p.File, p.URL = session.File{}, "http://u:p@host/x" },
+			func(p *session.Part) { p.File, p.URL = session.File{}, "https://u@host/x" },
+			func(p *session.Part) { p.File, p.URL = session.File{}, "https://@host/x" },
+			func(p *session.Part) { p.File, p.URL = session.File{}, "https://host/a b" },
+			func(p *session.Part) { p.File, p.URL = session.File{}, "https://host/?q=a b" },
 		},
 		"Data": {func(p *session.Part) { p.Data = []byte("x") }},
 	} {
@@ -72,6 +79,15 @@ func TestPartsThatAreRefused(t *testing.T) {
 	require.NoError(t, fresh.ValidateNew())
 	fresh.URL = "https://example.com"
 	require.ErrorIs(t, fresh.ValidateNew(), session.ErrInvalidPart)
+
+	for _, fine := range []session.Part{
+		{Kind: session.PartFile, Name: "1: a.png", File: someFile},
+		{Kind: session.PartFile, Name: "re: C:evil", File: someFile},
+		{Kind: session.PartFile, Name: "ü:x", File: someFile},
+		{Kind: session.PartFile, URL: "https://host/@user/a%20b?mail=a@b"},
+	} {
+		require.NoError(t, fine.Validate())
+	}
 }
 
 func jsonError(m session.Message) error {

@@ -30,7 +30,8 @@ type Incoming struct {
 	// Data is put into the Files of the Store, before the message is recorded. What the Kind and
 	// MediaType say of it is not looked at: package agent does.
 	Parts []session.Part
-	// From is who says it. Of its Name the first 200 bytes are kept, on one line, without
+	// From is who says it. Its ID has only characters that are drawn, and no space at an end: else
+	// it would pass for another. Of its Name the first 200 bytes are kept, on one line, without
 	// characters that are not drawn.
 	From session.Sender
 	// Route is where a posted message came from, and so where the answer goes. What it lacks is
@@ -48,8 +49,9 @@ type Incoming struct {
 // message with a known ID is accepted and changes nothing.
 //
 // The error is an *[InputError] for a text that is blank without Parts, an ID, From.ID or Meta that
-// is not UTF-8 or an At that is out of range, a *[LimitError] for what is too long or too much, a
-// *[session.PartError] for a part that cannot be kept or whose File the store does not have,
+// is not UTF-8, a From.ID that could pass for another or an At that is out of range, a
+// *[LimitError] for what is too long or too much, a *[session.PartError] for a part that cannot be
+// kept or whose File the store does not have,
 // [session.ErrNoFiles] for one with bytes if the store has no Files, the error of these Files,
 // [ErrNotFound], [ErrEnded] or [ErrStopping] for a run that is not on record, has ended or is to
 // end, or one that every command can return. After [ErrUnconfirmed] post the message again with the

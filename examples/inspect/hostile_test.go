@@ -39,7 +39,8 @@ func hostileState(t *testing.T, text string) (listings map[string]string) {
 	refuse := func(agent.Delivery) error { return errors.New(text) }
 	bot(t, dir, refuse, func(rt *agent.Runtime) {
 		s := rt.Session(top)
-		m := agent.Incoming{ID: text, Text: text, From: session.Sender{ID: text, Name: text}}
+		from := session.Sender{ID: "7", Name: text} // Post refuses an ID that breaks a line
+		m := agent.Incoming{ID: text, Text: text, From: from}
 		require.NoError(t, s.Post(t.Context(), m))
 		for _, task := range []string{text, text + " for ever"} {
 			_, err := agent.Spawn[string](t.Context(), s, agent.Task{
