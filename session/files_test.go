@@ -26,7 +26,7 @@ func TestPutOfABrokenReader(t *testing.T) {
 		_, err := files.Put(t.Context(), ref, r, session.File{})
 		require.Error(t, err, name)
 	}
-	for f := range files.List(t.Context(), ref) {
-		t.Errorf("%v is kept", f)
+	for f, err := range files.List(t.Context(), ref) {
+		t.Errorf("%v is kept, %v", f, err)
 	}
 }

@@ -721,7 +721,7 @@ var mutants = []mutant{
 	},
 	{
 		"1.4 a reply in the outbox is found", "mail.go",
-		"if e := t.ReplyTo(w.id); e != nil {", "if e := t.ReplyTo(w.id); e != nil && false {",
+		"if final != nil {", "if final != nil && false {",
 		"../agent", "TestPostAndWaitFindsTheReplyInTheOutbox",
 	},
 	{
