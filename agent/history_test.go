@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -483,15 +484,14 @@ func TestHistoryOfAnInterruptedRun(t *testing.T) {
 type archivingStore struct {
 	session.Transcripts
 	fault         string
-	archiving     bool
-	left, appends int
+	archiving     atomic.Bool
+	left, appends atomic.Int32
 }
 
 func (s *archivingStore) fail(call string) error {
-	if !s.archiving || s.fault != call || s.left == 0 {
+	if !s.archiving.Load() || s.fault != call || s.left.Add(-1) < 0 {
 		return nil
 	}
-	s.left--
 	if s.fault == "corrupt" {
 		return session.ErrCorrupt
 	}
@@ -512,8 +512,8 @@ func (s *archivingStore) Archive(
 func (s *archivingStore) wrap() session.Transcripts {
 	read := func() error { return cmp.Or(s.fail("read"), s.fail("corrupt")) }
 	return badTranscripts{s, read, func() error {
-		if s.archiving {
-			s.appends++
+		if s.archiving.Load() {
+			s.appends.Add(1)
 		}
 		return s.fail("append")
 	}}
@@ -522,9 +522,11 @@ func (s *archivingStore) wrap() session.Transcripts {
 // checkInterrupted archives a run that was stopped in its turn, while a call of the store fails.
 func checkInterrupted(t *testing.T, fault string) {
 	store := session.NewMemory()
-	failing := &archivingStore{Transcripts: store.Transcripts, fault: fault, left: 2}
+	failing := &archivingStore{Transcripts: store.Transcripts, fault: fault}
+	failing.left.Store(2)
 	if fault == "crash" { // behind the fence
-		failing.fault, failing.left = "archive", 1
+		failing.fault = "archive"
+		failing.left.Store(1)
 	}
 	store.Transcripts = failing.wrap()
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
@@ -551,16 +553,16 @@ func checkInterrupted(t *testing.T, fault string) {
 		}
 		before := read()
 		require.False(t, before.Archived)
-		failing.archiving = true
+		failing.archiving.Store(true)
 		time.Sleep(time.Hour + time.Second)
 		if fault == "crash" {
-			require.Zero(t, failing.left)
+			require.LessOrEqual(t, failing.left.Load(), int32(0))
 			h.Crash()
 		}
 		time.Sleep(time.Hour)
 		if fault == "corrupt" { // then it is archived as it is
-			require.Equal(t, 1, failing.left)
-			require.Zero(t, failing.appends)
+			require.Equal(t, int32(1), failing.left.Load())
+			require.Zero(t, failing.appends.Load())
 			require.Empty(t, h.Runs())
 			return
 		}
@@ -569,10 +571,10 @@ func checkInterrupted(t *testing.T, fault string) {
 		require.Equal(t, before.Lines, after.Lines)
 		require.Empty(t, after.Lines)
 		if fault == "append" {
-			require.Equal(t, 3, failing.appends)
+			require.Equal(t, int32(3), failing.appends.Load())
 			return
 		}
-		require.Equal(t, 1, failing.appends, "there is one fence")
+		require.Equal(t, int32(1), failing.appends.Load(), "there is one fence")
 	})
 }
 

@@ -433,7 +433,7 @@ func (r *sizedReader) Read(p []byte) (n int, err error) {
 	if more > 0 || err == io.EOF && !end {
 		err = &session.CorruptError{
 			File: r.file.Hash, Offset: r.file.Size - r.left,
-			Reason: fmt.Sprintf("it does not have the %d bytes that its reference says", r.file.Size),
+			Reason: fmt.Sprintf("its size is not that of its reference, which is %d", r.file.Size),
 		}
 	}
 	if r.err = err; err != nil && err != io.EOF {

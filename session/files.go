@@ -118,7 +118,7 @@ func ReadFile(ctx context.Context, files Files, ref Ref, f File) ([]byte, error)
 	}
 	data, err := io.ReadAll(io.LimitReader(r, f.Size+1))
 	if err = errors.Join(err, r.Close()); err == nil && int64(len(data)) != f.Size {
-		reason := fmt.Sprintf("it does not have the %d bytes that its reference says", f.Size)
+		reason := fmt.Sprintf("its size is not that of its reference, which is %d", f.Size)
 		err = &CorruptError{File: f.Hash, Offset: int64(len(data)), Reason: reason}
 	}
 	if err != nil {
