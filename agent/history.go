@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -294,7 +295,10 @@ func (l *HistoryLine) size() int {
 	if err != nil {
 		return maxHistoryBytes + 1 // it cannot be shown
 	}
-	return len(data) + around
+	const escaped = len(`\u003c`) - len("<") // what package json makes of these
+	marks := bytes.Count(data, []byte("<")) + bytes.Count(data, []byte(">")) +
+		bytes.Count(data, []byte("&"))
+	return len(data) + escaped*marks + around
 }
 
 // safeLine returns the safe view of a line, and false if a reader would see nothing of it.

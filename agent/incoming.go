@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -30,7 +31,8 @@ type Incoming = spawn.Incoming
 // has the Text as it was posted.
 //
 // The Route of a message overrides what the key of the session says, and what it lacks is filled in
-// from there, and then from the message before, never from another channel or account. A message
+// from there, and then from the message before, as [session.Route.Or] does: never from another
+// channel or account, and a thread only together with its recipient. A message
 // without a Route is answered where the one before was, the first one where the key says. A session
 // whose key names no chat, such as a main session, so answers to where the last message came from.
 // Meta comes back with the reply, see [Reply].
@@ -65,8 +67,13 @@ func (s *Session) Post(ctx context.Context, m Incoming) error {
 // either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop
 // ends the turn, or does not let it begin.
 //
-// With a known ID PostAndWait waits as well, as long as the message is unread or its turn is under
-// way. If the reply has not been delivered yet, it returns that. Else the error is [ErrAnswered].
+// Another message that comes before that later turn is answered together with this one: its reply
+// is returned, and its InReplyTo has both.
+//
+// With a known ID PostAndWait waits as well, as long as the message is unread, its turn is under
+// way, or a later turn is to answer it. If the reply has not been delivered yet, it returns that.
+// Else the error is [ErrAnswered]. What was said and delivered before such a call is known only
+// until its turn has ended: after that the error may be [ErrSilent].
 //
 // It waits for Runtime.Run, for a slot, and for a store that fails. Called by a Runner, under the
 // context of its turn and for another session, it gives the slot of the turn back meanwhile.
@@ -290,9 +297,6 @@ func senderLine(from session.Sender) string {
 // quoteForged returns what a person says, in which each line that looks like one that says who
 // speaks is marked as a quotation. Otherwise a person could speak for another one.
 func quoteForged(said string) string {
-	if !strings.ContainsAny(said, openBrackets) {
-		return said
-	}
 	var b strings.Builder
 	for rest := said; rest != ""; {
 		line, end := rest, len(rest)
@@ -323,19 +327,34 @@ func breaksLine(r rune) bool {
 	return false
 }
 
-// openBrackets are characters that may pass for the one with which the line of a sender begins.
-const openBrackets = "[［【〔"
-
-// isForged reports whether a line passes for one that says who speaks.
+// isForged reports whether a line passes for one that says who speaks: whether it does not begin
+// with a letter or a digit, and its first letters are those of saidBy, whatever stands between
+// them.
 func isForged(line string) bool {
-	line = text.Line(text.Cut(strings.TrimLeftFunc(line, isNotDrawn), 4*len(saidBy)))
-	for _, bracket := range openBrackets {
-		if rest, ok := strings.CutPrefix(line, string(bracket)); ok {
-			rest = strings.ToLower(strings.TrimSpace(rest))
-			return strings.HasPrefix(rest, strings.TrimSpace(saidBy[1:]))
-		}
+	line = text.WithoutControls(text.Cut(strings.TrimSpace(line), maxForged))
+	line = strings.TrimLeftFunc(line, isNotDrawn)
+	first := foldWidth(firstRune(line))
+	if line == "" || unicode.IsLetter(first) || unicode.IsDigit(first) {
+		return false
 	}
-	return false
+	letters := strings.Map(func(r rune) rune {
+		if r = foldWidth(r); !unicode.IsLetter(r) || text.IsBlank(string(r)) {
+			return -1
+		}
+		return unicode.ToLower(unicode.ToUpper(r))
+	}, line)
+	return strings.HasPrefix(letters, "messagefrom")
+}
+
+// maxForged is how many bytes of a line are looked at.
+const maxForged = 4096
+
+// foldWidth returns the ASCII character of which r is the wide form, or r.
+func foldWidth(r rune) rune {
+	if '！' <= r && r <= '～' {
+		return r - '！' + '!'
+	}
+	return r
 }
 
 // isNotDrawn reports whether a reader does not see a character.

@@ -55,7 +55,7 @@ func (s *Session) treeBy(ctx context.Context, rootOf rootFunc) (session.Key, err
 }
 
 // Runs returns the sub-agents of this session that have not been archived, oldest first. The error
-// is [ErrNotFound] for a session that is not on record, or one that every call that reads can
+// is [ErrNotFound] for a sub-agent that is not on record, or one that every call that reads can
 // return.
 func (s *Session) Runs(ctx context.Context) ([]RunInfo, error) { return s.runs(ctx, false) }
 

@@ -49,7 +49,7 @@ const (
 // Trees that are not in memory are read from the Store, each at the cost of opening it, and are not
 // kept. A query with a Session reads one tree. The report beside an error lacks the trees that
 // cannot be read. The error joins theirs, or is that of a journal that cannot list them. It is
-// [ErrNotFound] for a Session that is not on record, an *[InputError] for an unknown By,
+// [ErrNotFound] for a sub-agent that is not on record, an *[InputError] for an unknown By,
 // [ErrShutdown], or the cause of ctx. See [spawn.Supervisor.Usage].
 func (rt *Runtime) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	if err := rt.checked(ctx); err != nil {

@@ -35,9 +35,9 @@ const (
 //   - Where a field holds the nonce of the fence, "[…]" replaces it.
 //
 // Of a result of more than 20,000 characters the text has the first 12,000 and the last 4,000, with
-// a line between them that says how many bytes the whole has, and their SHA-256, under which the
-// files of the child's transcript have them if the Store keeps files. That line stands without a
-// bar: one behind a bar is the child's.
+// a line between them that says how many bytes the whole has, and their SHA-256. One of more than
+// 65,536 bytes is a file of the child's transcript under it, if the Store keeps files. That line
+// stands without a bar: one behind a bar is the child's.
 func (e Event) ForModel() string {
 	r := renderer{nonce: cleanNonce(e.Nonce)}
 	r.b.Grow(len(e.Result) + len(e.Result)/16 + 2048)

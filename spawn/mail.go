@@ -87,8 +87,13 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 // before either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if a person
 // ends the turn, or does not let it begin.
 //
-// A message with a known ID is waited for likewise, as long as no turn that read it has ended. A
-// reply to it that is in the outbox is returned. Else the error is [ErrAnswered].
+// A message with a known ID is waited for likewise, as long as it is unread, its turn is under way,
+// or a later turn is to answer it. A reply to it that is in the outbox is returned. Else the error
+// is [ErrAnswered]. What was said and delivered before such a call is known only until its turn has
+// ended.
+//
+// A message that comes before that later turn is read with those that are not answered yet: its
+// reply answers all of them.
 //
 // Before [Supervisor.Run] has been called PostAndWait waits for that too. Under the context of a
 // Runner it gives the slot of the turn back. A journal that fails is waited for. The error is
@@ -216,9 +221,14 @@ func checkFile(
 	ctx context.Context, files session.Files, ref session.Ref, part int, f session.File,
 ) error {
 	_, err := session.ReadFile(ctx, files, ref, f)
-	if errors.Is(err, session.ErrNotFound) {
+	switch {
+	case errors.Is(err, session.ErrNotFound):
 		return &session.PartError{
 			Index: part, Field: "File", Reason: "the transcript of the session has no such file",
+		}
+	case errors.Is(err, session.ErrCorrupt):
+		return &session.PartError{
+			Index: part, Field: "File", Reason: "the file has not these bytes: " + err.Error(),
 		}
 	}
 	return err
@@ -299,8 +309,8 @@ func (w *answerWaiter) look(t *tree.Tree) {
 	if final != nil {
 		w.finish(final, nil)
 	}
-	if interim != nil {
-		w.said = interim
+	if w.said = interim; interim == nil {
+		w.said = t.LastSaid(w.id)
 	}
 	w.endUnless(t, ErrAnswered)
 }

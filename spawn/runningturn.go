@@ -76,7 +76,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	}
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
-	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
+	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry || len(r.Crashes) > 0
 	if sh.sup.cfg.Rules.Sandbox.Decide != nil {
 		turn.lineage = t.Lineage(r)
 	} else {

@@ -52,7 +52,8 @@ type UsageQuery struct {
 	Agent, Model string
 	// Since and Until select what turns used that ended from one time on and before another. Zero:
 	// without a bound. Times are kept by quarters of an hour: one that Since or Until lies in
-	// counts as a whole, so that what was used just now is there. What is older than 62 days is
+	// counts as a whole, so that what was used just now is there; an Until at the very beginning of
+	// one excludes it. What is older than 62 days is
 	// kept by days of UTC: one counts if its middle lies within the bounds.
 	Since, Until time.Time
 	// Zone is where days begin at midnight. A day of UTC that is kept as a whole counts as the day
@@ -99,7 +100,7 @@ type UsageRow struct {
 // tree, another one all trees, one after the other.
 //
 // The report beside an error lacks the trees that cannot be read. The error joins those of the
-// trees, and is that of the journal if that cannot list them. It is [ErrNotFound] for a Session
+// trees, and is that of the journal if that cannot list them. It is [ErrNotFound] for a run
 // that is not on record, an *[InputError] for an unknown By, [ErrShutdown], or the cause of ctx.
 func (s *Supervisor) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	sum, err := newUsageSum(q, s.cfg.Rules.AgentOf)

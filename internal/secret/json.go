@@ -98,16 +98,24 @@ func (m *jsonMasker) members() {
 
 // elements writes what stands between the brackets of an array.
 func (m *jsonMasker) elements() {
-	isSecret := false
+	isSecret, inKey := false, false
 	for first := true; m.dec.More(); first = false {
 		if !first {
 			m.out = append(m.out, ',')
 		}
 		token := m.next()
-		m.value(token, isSecret)
-		flag, _ := token.(string)
-		isSecret = isSecretFlag(m.clean(flag))
+		m.value(token, isSecret || inKey)
+		text, _ := token.(string)
+		isSecret = isSecretFlag(m.clean(text))
+		inKey = (inKey || beginsPrivateKey(text)) && !strings.Contains(text, "-----END ")
 	}
+}
+
+// beginsPrivateKey reports whether a line begins a private key, whose other lines follow in an
+// array.
+func beginsPrivateKey(line string) bool {
+	_, after, ok := strings.Cut(line, "-----BEGIN ")
+	return ok && strings.Contains(after, "PRIVATE KEY-----")
 }
 
 // skip passes over the rest of an object or array whose first token was read.

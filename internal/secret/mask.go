@@ -93,10 +93,7 @@ func (r *redactor) visitWord() {
 // value.
 func (r *redactor) maskAssignment(start, end int) {
 	s := r.src
-	at := end
-	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
-		at++ // the quote that ends a quoted name
-	}
+	at := skipQuote(s, end) // that ends a quoted name
 	if n := skipSpaces(s, at); n < len(s) && (s[n] == '=' || s[n] == ':') {
 		at = skipSpaces(s, n+1)
 		if s[n] == '=' {
@@ -127,9 +124,19 @@ func (r *redactor) maskValue(at int) {
 	if at >= len(s) {
 		return
 	}
+	if r.maskComposite(at) {
+		return
+	}
 	var end int
-	if s[at] == '"' || s[at] == '\'' {
-		at++
+	if open := skipQuote(s, at); open > at+1 { // escaped, as in JSON within a text
+		closing := s[at:open]
+		at, end = open, bareEnd(s, open)
+		line, _, _ := strings.Cut(s[at:min(len(s), at+maxComposite)], "\n")
+		if n := strings.Index(line, closing); n >= 0 {
+			end = at + n
+		}
+	} else if open > at {
+		at = open
 		end = quotedEnd(s, at, s[at-1])
 	} else {
 		end = bareEnd(s, at)
@@ -140,6 +147,57 @@ func (r *redactor) maskValue(at int) {
 	if end > at && !isReference(s[at:end]) {
 		r.maskSpan(at, end)
 	}
+}
+
+// skipQuote returns the position behind the quote at s[at], which may have backslashes before it,
+// or at if there is none.
+func skipQuote(s string, at int) int {
+	n := at
+	for n < len(s) && s[n] == '\\' {
+		n++
+	}
+	if n < len(s) && (s[n] == '"' || s[n] == '\'') {
+		return n + 1
+	}
+	return at
+}
+
+// maxComposite is how far the end of a list, an object or an escaped text is looked for, in bytes.
+const maxComposite = 4096
+
+// maskComposite masks the list or object that is the value at src[at], and reports whether one is.
+// What is empty, or refers to a secret, stays.
+func (r *redactor) maskComposite(at int) bool {
+	s := r.src
+	if at >= len(s) || s[at] != '[' && s[at] != '{' || strings.HasPrefix(s[at:], "{{") {
+		return false // or what a template fills in
+	}
+	end, depth, quote := at, 0, byte(0)
+	for last := min(len(s), at+maxComposite); end < last; end++ {
+		switch c := s[end]; {
+		case quote != 0 && c == '\\':
+			end++
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '"':
+			quote = c
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	end = min(end+1, len(s))
+	inside := strings.Trim(s[at:end], "[]{} \t\r\n")
+	if inside == "" || isReference(s[at:end]) || isMask(strings.Trim(inside, `"`)) {
+		return inside == ""
+	}
+	r.replace(at, end, `"***"`)
+	return true
 }
 
 // isScheme reports whether s is an authorization scheme, which stands before the credential itself:
@@ -183,20 +241,21 @@ func bareEnd(s string, at int) int {
 // scheme, such as in "Cookie: sid=abc", it masks the whole value.
 func (r *redactor) maskHeader(end int) {
 	s := r.src
-	if end < len(s) && s[end] == '"' {
-		end++
-	}
-	at := skipSpaces(s, end)
+	at := skipSpaces(s, skipQuote(s, end))
 	if at >= len(s) || s[at] != ':' && s[at] != '=' {
 		return
 	}
 	at = skipSpaces(s, at+1)
-	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
-		at++
+	if r.maskComposite(at) {
+		return
 	}
+	at = skipQuote(s, at)
 	stop := at
 	for stop < len(s) && strings.IndexByte("\r\n\"'", s[stop]) < 0 {
 		stop++
+	}
+	for stop > at && s[stop-1] == '\\' { // of an escaped quote
+		stop--
 	}
 	if scheme := wordEnd(s, at); scheme < stop && s[scheme] == ' ' {
 		at = skipSpaces(s, scheme)

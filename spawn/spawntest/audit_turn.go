@@ -255,7 +255,9 @@ func (a *auditor) givenUp(r *run, f *tree.Fact) {
 		a.fail(r, "attempts", "turn %d gives up inputs up to %d, from %d", f.N, f.Ord, r.consumed)
 	}
 	a.consume(r, f.Ord)
-	r.said = nil
+	if f.Ord >= r.turn.through {
+		r.said = nil
+	}
 }
 
 // setAside takes the inputs up to an ordinal as such that start no turn. They stay unread.

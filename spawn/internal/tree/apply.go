@@ -352,11 +352,12 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	if f.Flags&FlagGivenUp != 0 {
 		t.dropInputs(r, f.Ord)
 		r.setConsumed(max(r.Consumed, f.Ord))
-		r.Said = nil
 		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
 			return through <= f.Ord
 		})
-		r.Retry = open.Through > f.Ord
+		if r.Retry = open.Through > f.Ord; !r.Retry {
+			r.Said = nil // what was said over the inputs that are left is not said again
+		}
 	}
 }
 

@@ -119,8 +119,8 @@ func (t *Tree) TakeSpoken() []*Entry {
 func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
 	switch {
 	case !r.IsRoot() || f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
-	case t.speaks(r, f) || f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause,
-		!r.owesAnswer():
+	case t.speaks(r, f) || f.Flags&FlagCut != 0 || f.State == Cancelled || r.TurnCancelled,
+		r.Cause != NoCause || !r.owesAnswer():
 		r.Asked = nil
 	default:
 		if a := r.asking(inbox, read); len(a.IDs) > 0 || len(a.Meta) > 0 {
@@ -171,6 +171,27 @@ func (t *Tree) ReplyTo(id string) (final, interim *Entry) {
 		}
 	}
 	return nil, interim
+}
+
+// LastSaid returns what was said last over a message of the top-level session that no turn has
+// consumed, or nil. It may have been delivered.
+func (t *Tree) LastSaid(id string) *Entry {
+	r := t.root
+	if len(r.Said) == 0 {
+		return nil
+	}
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Class != User || in.ID != id || r.Open != nil && in.Ord > r.Open.Through {
+			continue
+		}
+		asked := r.asking(r.Inbox, in.Ord)
+		return &Entry{
+			Run: r.Key(), To: r.Key(), Reply: true, Interim: true, Route: r.Route,
+			Text: r.Said[len(r.Said)-1].Text, InReplyTo: asked.IDs, Meta: asked.Meta,
+		}
+	}
+	return nil
 }
 
 // filledRoute returns the route of a message, which may be nil, with what it lacks filled in from
