@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -297,42 +298,49 @@ func (rt *Runtime) loadResults(ctx context.Context, inputs []spawn.Input) {
 	}
 }
 
-// taskFirst returns the inputs of a turn with the task before what has come since: the prompt says
-// that it is the first message, and what else a sub-agent is told adds to it.
-func taskFirst(inputs []spawn.Input) []spawn.Input {
-	i := slices.IndexFunc(inputs, func(in spawn.Input) bool { return in.Class == spawn.InputTask })
-	if i <= 0 {
-		return inputs
-	}
-	return slices.Concat(inputs[i:i+1], inputs[:i], inputs[i+1:])
+// runWithin is how soon after the first work Run is called, before its absence is logged.
+const runWithin = 5 * time.Second
+
+// A runWatch logs once that a Runtime has work and that Run has not been called: nothing else says
+// so, and Idle and Wait would wait for ever. The zero runWatch is ready for use.
+//
+// The goroutine that logs is the only one of the library without an owner that waits for it: a
+// Logger that hangs would otherwise hold Run.
+type runWatch struct {
+	mu    sync.Mutex
+	over  bool // Run or Shutdown was called
+	timer *time.Timer
 }
 
-// messagesOf returns inputs as messages of the conversation.
-func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
-	if len(inputs) == 0 && st.N > 1 {
-		over := waitOverText(st.Waited, st.Active)
-		return []Message{{Role: session.MessageUser, Text: over, Internal: true}}
+// expectRun notes that the Runtime has work.
+func (rt *Runtime) expectRun() {
+	w := &rt.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || w.timer != nil {
+		return
 	}
-	messages := make([]Message, 0, len(inputs))
-	for _, in := range taskFirst(inputs) {
-		m := Message{
-			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
-			From: in.Sender, Parts: in.Parts,
+	w.timer = time.AfterFunc(runWithin, func() {
+		if w.isOver() {
+			return
 		}
-		switch in.Class {
-		case spawn.InputUser:
-		case spawn.InputTask:
-			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
-		case spawn.InputSteer:
-			m.Internal = true
-		case spawn.InputCompletion:
-			m.Internal = true
-			if in.Completion != nil {
-				m.ID = string(in.Completion.Run.ID)
-				m.Text = announce.NewEvent(in.Completion).ForModel()
-			}
-		}
-		messages = append(messages, m)
+		rt.log.Warn("offshoot: there is work, and Runtime.Run has "+
+			"not been called: turns and deliveries start with it, and Idle and Wait wait for it",
+			"after", runWithin.String())
+	})
+}
+
+func (w *runWatch) isOver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
+}
+
+// end notes that Run or Shutdown was called.
+func (w *runWatch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over = true; w.timer != nil {
+		w.timer.Stop()
 	}
-	return messages
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
@@ -290,4 +291,94 @@ func (t *Turn) logToolPanic(tool Tool, err error, stack []byte) {
 func (t Tool) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	return line
+}
+
+// A ToolResult is what a tool answers the model.
+type ToolResult struct {
+	Text string
+	// Parts are what the tool has beside the text, such as pictures. The bytes of a Part are its
+	// Data, which the library keeps in Store.Files, or stand behind its URL.
+	//
+	// What cannot be kept is left out, and the Text says so: an invalid Part, one beyond
+	// Limits.Parts or Limits.Part, a File that the session does not have, and every Data or File
+	// where the Store has no Files. A MediaType that the bytes contradict is set right.
+	Parts []Part
+}
+
+// A ToolValueError says that what the function of a [NewTool] returned cannot be told to the model.
+// It is told to the model in its place.
+type ToolValueError struct {
+	Tool   string
+	Reason string
+	Err    error // what encoding it failed with, a *[spawn.PanicError] after a panic; or nil
+}
+
+func (e *ToolValueError) Error() string {
+	return fmt.Sprintf("agent: the answer of tool %s: %s", text.Quote(e.Tool), e.Reason)
+}
+
+// Unwrap returns Err.
+func (e *ToolValueError) Unwrap() error { return e.Err }
+
+// answerFault returns why what the function of a tool returns cannot be told to a model, or nil.
+func answerFault(of reflect.Type) error {
+	if of.Kind() == reflect.String || of == reflect.TypeFor[ToolResult]() {
+		return nil
+	}
+	err := jsonschema.Encodes(of, func(t reflect.Type) error {
+		if t == reflect.TypeFor[Part]() {
+			return errors.New("JSON leaves out the bytes of a Part: return a ToolResult")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("what it returns: %w", err)
+	}
+	return nil
+}
+
+// toolResult returns what the function of a tool returned as the model is told.
+func toolResult(tool string, out any) (ToolResult, error) {
+	if res, ok := out.(ToolResult); ok {
+		return res, nil
+	}
+	v := reflect.ValueOf(out)
+	if v.Kind() == reflect.String && !jsonschema.EncodesItself(v.Type()) {
+		return ToolResult{Text: v.String()}, nil
+	}
+	data, err := encodeAnswer(out)
+	switch panicked, ok := errors.AsType[*spawn.PanicError](err); {
+	case ok:
+		return ToolResult{}, &ToolValueError{tool, "it cannot be encoded", panicked}
+	case err != nil:
+		reason := "it cannot be encoded: " + text.Bound(err.Error(), maxDecoding)
+		return ToolResult{}, &ToolValueError{tool, reason, err}
+	case string(data) == "null":
+		return ToolResult{}, &ToolValueError{Tool: tool, Reason: "it is nil: there is none"}
+	}
+	return ToolResult{Text: string(data)}, nil
+}
+
+// encodeAnswer returns a value as JSON. A slice or map without items is not null. The methods that
+// encode may panic, which is a *[spawn.PanicError].
+func encodeAnswer(v any) (data []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &spawn.PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	_, own := v.(json.Marshaler)
+	if r := reflect.ValueOf(v); !own && r.IsValid() {
+		switch {
+		case r.Kind() == reflect.Slice && r.IsNil():
+			v = reflect.MakeSlice(r.Type(), 0, 0).Interface()
+		case r.Kind() == reflect.Map && r.IsNil():
+			v = reflect.MakeMap(r.Type()).Interface()
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // a model reads it
+	err = e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
 }

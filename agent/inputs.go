@@ -1,10 +1,54 @@
 package agent
 
 import (
+	"slices"
 	"strconv"
 
+	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
+
+// taskFirst returns the inputs of a turn with the task before what has come since: the prompt says
+// that it is the first message, and what else a sub-agent is told adds to it.
+func taskFirst(inputs []spawn.Input) []spawn.Input {
+	i := slices.IndexFunc(inputs, func(in spawn.Input) bool { return in.Class == spawn.InputTask })
+	if i <= 0 {
+		return inputs
+	}
+	return slices.Concat(inputs[i:i+1], inputs[:i], inputs[i+1:])
+}
+
+// messagesOf returns inputs as messages of the conversation.
+func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
+	if len(inputs) == 0 && st.N > 1 {
+		over := waitOverText(st.Waited, st.Active)
+		return []Message{{Role: session.MessageUser, Text: over, Internal: true}}
+	}
+	messages := make([]Message, 0, len(inputs))
+	for _, in := range taskFirst(inputs) {
+		m := Message{
+			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
+			From: in.Sender, Parts: in.Parts,
+		}
+		switch in.Class {
+		case spawn.InputUser:
+		case spawn.InputTask:
+			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
+		case spawn.InputSteer:
+			m.Internal = true
+		case spawn.InputCompletion:
+			m.Internal = true
+			if in.Completion != nil {
+				m.ID = string(in.Completion.Run.ID)
+				m.Text = announce.NewEvent(in.Completion).ForModel()
+			}
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
 
 // waitOverText is what a session is told whose wait is over without anything new to report: why it
 // is over, and how many of its sub-agents are still active.

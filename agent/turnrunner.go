@@ -1,0 +1,291 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// turnRunner runs turns of the spawn package on the caller's Runner.
+type turnRunner struct{ rt *Runtime }
+
+// RunTurn implements spawn.Runner. Whatever of the caller's it calls may panic or end the
+// goroutine: then the turn fails, what was recorded is kept, and a person is answered.
+func (b turnRunner) RunTurn(
+	ctx context.Context, st *spawn.TurnInput,
+) (out spawn.TurnResult, err error) {
+	t := &Turn{
+		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
+		New:   len(st.Inputs),
+		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking,
+		rt: b.rt, spawn: st,
+		Sandboxed: st.Authority.Sandboxed,
+	}
+	if st.Run.ID != "" {
+		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
+	}
+	returned := false
+	defer t.end() // also if the Runner ends its goroutine
+	defer func() {
+		if !returned && !t.decided {
+			out, err = b.contain(ctx, t, recover())
+		}
+	}()
+	out, err = b.runTurn(ctx, t)
+	returned = true
+	return out, err
+}
+
+// decide says what a turn has come to, before the Logger is told, which may end the goroutine.
+func (t *Turn) decide(out spawn.TurnResult, err error) {
+	t.decided = true
+	t.spawn.ExitWith(out, err)
+}
+
+// contain returns what a turn came to in which a part of the Config panicked with a value, or ended
+// the goroutine if that is nil.
+func (b turnRunner) contain(
+	ctx context.Context, t *Turn, value any,
+) (out spawn.TurnResult, err error) {
+	failed := newCallbackError(t.current(), value)
+	shown := redact(failed)
+	// Last: a Logger may end the goroutine.
+	defer b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
+		"turn", t.N, "in", failed.Field, "error", shown.Error(), "stack", string(failed.Stack))
+	out = apology(ctx, t.spawn)
+	t.spawn.ExitWith(out, shown) // should what follows end the goroutine, too
+	if t.log == nil {
+		return out, shown
+	}
+	out, err = b.result(ctx, t, Result{}, shown)
+	t.spawn.ExitWith(out, err)
+	return out, err
+}
+
+// runTurn prepares a turn and runs it.
+func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, error) {
+	rt, st := b.rt, t.spawn
+	extra, err := decodeRunExtra(st.Extra)
+	if err != nil {
+		return b.refuse(ctx, t, err)
+	}
+	t.noteAsked(st.Inputs)
+	t.entering("Store.Files")
+	st.InStore(true)
+	rt.loadResults(ctx, st.Inputs)
+	fresh := rt.messagesOf(st, st.Inputs)
+	t.entering("Store.Transcripts")
+	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)
+	if err != nil {
+		return b.refuse(ctx, t, err)
+	}
+	st.InStore(false)
+	log.startRunner()
+	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
+	t.Messages = messages
+	t.Tools = rt.toolsOf(t)
+	in, err := rt.promptInput(ctx, t, extra)
+	var res Result
+	if err == nil {
+		t.entering("Prompts.Input")
+		t.Prompt = agentctx.Assemble(in)
+		res, err = b.callRunner(ctx, t)
+	}
+	st.InStore(true)
+	t.end()
+	t.entering("Store.Transcripts")
+	return b.result(ctx, t, res, err)
+}
+
+// refuse logs why a turn could not begin and returns what it came to.
+func (b turnRunner) refuse(
+	ctx context.Context, t *Turn, err error,
+) (spawn.TurnResult, error) {
+	err = redact(err)
+	out := apology(ctx, t.spawn)
+	t.decide(out, err)
+	b.rt.log.Error("offshoot: a turn could not begin", "session", t.Session.Key.String(),
+		"turn", t.N, "error", err.Error())
+	return out, err
+}
+
+// apology returns what a turn comes to that failed without a result.
+func apology(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult) {
+	if st.Run.ID == "" && ctx.Err() == nil {
+		out.Reply = apologyText
+	}
+	return out
+}
+
+// callRunner calls the Runner, unless the turn may not call a model.
+func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
+	if t.spawn.Exhausted != "" {
+		return Result{}, fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
+	}
+	if err := t.Prompt.Err(); err != nil {
+		return Result{}, err
+	}
+	runner, field := b.rt.cfg.runner(t.Session.Key)
+	if runner == nil { // the journal may have sessions of an agent that is not configured any more
+		return Result{}, fmt.Errorf("agent: there is neither Config.Runner nor %s", field)
+	}
+	t.runner = field
+	t.entering(field)
+	return runner.Run(ctx, t)
+}
+
+// apologyText is what a person is told of a turn that failed; why is in the log and in the events.
+const apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
+
+// result says what a turn came to, as outcome does, and then logs why it failed.
+func (b turnRunner) result(
+	ctx context.Context, t *Turn, res Result, err error,
+) (spawn.TurnResult, error) {
+	out, err := b.outcome(ctx, t, res, err)
+	if err != nil {
+		t.decide(out, err)
+		b.logFailure(ctx, t, err)
+	}
+	return out, err
+}
+
+// outcome says what a turn came to: what is announced of it, what people are told, and how far the
+// transcript goes.
+func (b turnRunner) outcome(
+	ctx context.Context, t *Turn, res Result, err error,
+) (spawn.TurnResult, error) {
+	var models []spawn.ModelUsage
+	if res.Usage.IsZero() {
+		res.Usage, models = t.spawn.Spent(), t.spawn.SpentBy()
+	} else {
+		res.Usage = t.priced(res.Model, res.Usage)
+	}
+	if bad := b.rt.cfg.Limits.boundResult(&res); bad != nil {
+		err = errors.Join(err, bad)
+	}
+	out := spawn.TurnResult{Result: res, Models: models}
+	t.spawn.InStore(true)
+	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
+	// soon.
+	saved, end := t.outlasting(context.WithoutCancel(ctx))
+	if werr := t.log.finish(saved, res); werr != nil && err == nil {
+		err = werr
+	}
+	end()
+	out.Pos, err = t.log.close(), redact(err)
+	if text.IsBlank(res.Text) {
+		out.Note = t.emptyAnswer()
+	}
+	decision := announce.Decide(res.Text)
+	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
+		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
+	}
+	if decision == announce.DecisionSilent && err == nil {
+		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
+	}
+	if t.Run != "" {
+		return out, err
+	}
+	switch text, visible := announce.Visible(res.Text); {
+	case visible:
+		tags := announce.ReadTags(res.Text)
+		out.Reply, out.ReplyTo, out.Voice = text, t.replyTo(tags), tags.Voice
+	case err != nil && ctx.Err() == nil:
+		out.Reply = apologyText
+	}
+	return out, err
+}
+
+// logFailure logs why a turn failed, unless contain has.
+func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Stack != nil {
+		return
+	}
+	level, what := slog.LevelError, "offshoot: a turn failed"
+	switch statusOf(ctx, err) {
+	case spawn.StatusCancelled: // or the program ends
+		level, what = slog.LevelDebug, "offshoot: a turn was cancelled"
+	case spawn.StatusTimedOut:
+		level, what = slog.LevelDebug, "offshoot: a turn timed out"
+	default:
+	}
+	b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
+		"error", err.Error())
+}
+
+// A redactedError is an error whose text is masked and bounded: what providers of models answer may
+// repeat a key, or megabytes. The error itself is what errors.Is and errors.As see.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact returns err with a text that may stand in the journal, in events and in logs.
+func redact(err error) error {
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	shown := secret.Text(said)
+	if shown == said {
+		return err
+	}
+	return &redactedError{shown, err}
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+// Unwrap returns the error as it was.
+func (e *redactedError) Unwrap() error { return e.err }
+
+// outlasting returns a context, for writing the transcript, that ends with ctx and some time after
+// the turn was cancelled, well within the grace period. If the turn is over then, and what it does
+// not accounted for any more, the context ends at once. The caller calls end, which waits for what
+// outlasting has started.
+func (t *Turn) outlasting(ctx context.Context) (later context.Context, end func()) {
+	later, cancel := context.WithCancel(ctx)
+	waited := make(chan struct{})
+	stop := context.AfterFunc(t.log.life, func() {
+		defer close(waited)
+		if t.spawn.Over() != nil {
+			cancel()
+			return
+		}
+		timer := time.NewTimer(min(time.Second, cmp.Or(t.rt.cfg.Grace, spawn.DefaultGrace)/4))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-later.Done():
+		}
+	})
+	return later, func() {
+		cancel()
+		if !stop() {
+			<-waited
+		}
+	}
+}
+
+// statusOf returns how a turn ended as far as it can be told from inside.
+func statusOf(ctx context.Context, err error) spawn.Status {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, spawn.ErrTimedOut):
+		return spawn.StatusTimedOut
+	case cause != nil:
+		return spawn.StatusCancelled
+	case err != nil:
+		return spawn.StatusFailed
+	}
+	return spawn.StatusOK
+}
