@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -374,18 +374,9 @@ var errStoreExited = errors.New("agent: the store ended its goroutine")
 // attempt calls f in a goroutine of its own, so that a store that panics or ends its goroutine has
 // failed and nothing else.
 func attempt(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errStoreExited // unless f returns
-		defer func() {
-			if p := recover(); p != nil {
-				err = &spawn.PanicError{Value: p, Stack: debug.Stack()}
-			}
-			done <- err
-		}()
-		err = f()
-	}()
-	return <-done
+	return contain.Call(f, errStoreExited, func(value any, stack []byte) error {
+		return &spawn.PanicError{Value: value, Stack: stack}
+	})
 }
 
 // retry calls f until it succeeds, returns a permanent error, or ctx ends. What f asks of a store,

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -201,18 +201,9 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 // contained calls f in a goroutine of its own, so that a store that panics or ends its goroutine
 // has failed and nothing else.
 func contained(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errStoreExited // unless f returns
-		defer func() {
-			if p := recover(); p != nil {
-				err = &PanicError{Value: p, Stack: debug.Stack()}
-			}
-			done <- err
-		}()
-		err = f()
-	}()
-	return <-done
+	return contain.Call(f, errStoreExited, func(value any, stack []byte) error {
+		return &PanicError{Value: value, Stack: stack}
+	})
 }
 
 // checkFile returns a *session.PartError unless the store has a file, and why it cannot be read

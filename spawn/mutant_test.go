@@ -331,7 +331,7 @@ var mutants = []mutant{
 		"../agent", "TestOrderOfRecords",
 	},
 	{
-		"R12 a person is answered whatever breaks a turn off", "../agent/turn.go",
+		"R12 a person is answered whatever breaks a turn off", "../agent/turnrunner.go",
 		"\tcase err != nil && ctx.Err() == nil:\n\t\tout.Reply = apologyText\n", "", "../agent", "TestCallbacksThatMisbehave",
 	},
 	{

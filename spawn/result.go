@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -141,15 +141,10 @@ func (r *Result) Load(ctx context.Context, files session.Files, ref session.Ref)
 	return nil
 }
 
-// loadResult has the Result of a run be whole, and contains the panics of the store.
-func (sh *treeShell) loadResult(ctx context.Context, run *RunInfo) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
+// loadResult has the Result of a run be whole, whatever the store does.
+func (sh *treeShell) loadResult(ctx context.Context, run *RunInfo) error {
 	ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
-	return run.Result.Load(ctx, sh.sup.cfg.Store.Files, ref)
+	return contained(func() error { return run.Result.Load(ctx, sh.sup.cfg.Store.Files, ref) })
 }
 
 const (
@@ -197,7 +192,8 @@ func (sh *treeShell) putLong(rt *runningTurn, whole string) (session.File, bool)
 		if err == nil {
 			return f, true
 		}
-		last := session.IsPermanent(err) || rt.ctx.Err() != nil || ctx.Err() != nil
+		last := session.IsPermanent(err) || errors.Is(err, errStoreExited) ||
+			rt.ctx.Err() != nil || ctx.Err() != nil
 		if last || pause == firstPutPause {
 			log.Warn("offshoot: a long result cannot be kept in a file", "error", errorText(err))
 		}
@@ -212,15 +208,14 @@ func (sh *treeShell) putLong(rt *runningTurn, whole string) (session.File, bool)
 	}
 }
 
-// putOnce calls Put and contains its panics.
+// putOnce calls Put, and contains what the store does.
 func (sh *treeShell) putOnce(
 	ctx context.Context, rt *runningTurn, whole string,
 ) (f session.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
 	ref := session.Ref{Key: rt.key, SessionID: rt.turn.SessionID}
-	return sh.sup.cfg.Store.Files.Put(ctx, ref, strings.NewReader(whole), session.File{})
+	err = contained(func() (err error) {
+		f, err = sh.sup.cfg.Store.Files.Put(ctx, ref, strings.NewReader(whole), session.File{})
+		return err
+	})
+	return f, err
 }

@@ -108,31 +108,23 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	key, at := r.Key(), timeOf(r.Ended)
 	ref, end := session.Ref{Key: key, SessionID: r.Spec.SessionID}, session.Pos(r.Pos)
 	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
-		err := errStoreExited // unless the store returns
-		defer func() {
-			sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
-			if err != nil {
-				sh.sup.log.Warn("offshoot: archiving a transcript failed",
-					"session", key.String(), "error", err.Error())
-			}
-		}()
-		err = sh.archiveTranscript(ctx, ref, end, at)
+		err := contained(func() error { return sh.archiveTranscript(ctx, ref, end, at) })
+		sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
+		if err != nil {
+			sh.sup.log.Warn("offshoot: archiving a transcript failed",
+				"session", key.String(), "error", err.Error())
+		}
 	}))
 }
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
 
-// archiveTranscript archives a transcript, which is committed up to end, and its files. It contains
-// the panics of the store. A store without Transcripts or Files, and a transcript that does not
-// exist, have nothing to archive. The tree has archiveTranscript called again after an error.
+// archiveTranscript archives a transcript, which is committed up to end, and its files. A store
+// without Transcripts or Files, and a transcript that does not exist, have nothing to archive. The
+// tree has archiveTranscript called again after an error.
 func (sh *treeShell) archiveTranscript(
 	ctx context.Context, ref session.Ref, end session.Pos, at time.Time,
 ) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p}
-		}
-	}()
 	if transcripts := sh.sup.cfg.Store.Transcripts; transcripts != nil {
 		if err = fenceOff(ctx, transcripts, ref, end, at); err == nil {
 			_, err = transcripts.Archive(ctx, ref, at)
