@@ -170,7 +170,7 @@ var mutants = []mutant{
 		"spawnRef{s.Run, s.ID, s.Digest, s.Until}", `spawnRef{s.Run, s.ID, "", s.Until}`, "./internal/tree", "TestScenarios/spawn_key_other",
 	},
 	{
-		"S3 the calls of each response are other calls", "../agent/model.go",
+		"S3 the calls of each response are other calls", "../agent/loop.go",
 		"\tcase step > 0:\n", "\tcase false:\n", "../agent", "TestToolCallIDsOfEachResponse",
 	},
 	{
@@ -765,7 +765,7 @@ var mutants = []mutant{
 		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
 	},
 	{
-		"Usage the price is that of the model that ran", "../agent/model.go",
+		"Usage the price is that of the model that ran", "../agent/loop.go",
 		"t.priced(resp.Model, resp.Usage)", `t.priced("", resp.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 	{
