@@ -42,7 +42,7 @@ var house = arch.House{
 		},
 	},
 	MaxColumns: 100,
-	MaxFiles:   30,
+	MaxFiles:   32,
 	MaxRepeat:  12,
 	Prefixes:   map[string]string{"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn"},
 	Exempt: map[string][]string{

@@ -40,59 +40,57 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		}
 	}
 	for step := range steps {
-		if _, err := t.Inbox(ctx); err != nil {
-			return res, err
-		}
-		messages := t.log.since(t.Messages)
-		before := t.entering(t.runner + ".Model")
-		resp, err := l.Model.Generate(ctx, &ModelRequest{
-			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
-			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
-			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta, open: t.OpenFile,
-		})
-		t.entering(before)
-		if err != nil {
-			return res, err
-		}
-		if resp == nil {
-			return res, errors.New("agent: the model returned neither a response nor an error")
-		}
-		used := t.priced(resp.Model, resp.Usage)
-		spent := t.SpendOn(ctx, resp.Model, used)
-		if resp.Model != "" {
-			res.Model = resp.Model
-		}
-		asked := len(resp.ToolCalls)
-		said := t.rt.cfg.Limits.answerOf(resp)
-		said.Usage = recordable(used)
-		if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
-			return res, err
-		}
-		lines, err := t.record(ctx, said)
-		if err != nil {
-			return res, err
-		}
-		if resp.Text != "" {
-			res.Text = resp.Text
-		}
-		if len(resp.ToolCalls) == 0 {
-			if res.Text = resp.Text; text.IsBlank(resp.Text) && len(said.Parts) == 0 {
-				t.noteEmpty(ctx)
-			}
-			return res, nil // a budget that this very call exhausted takes nothing back
-		}
-		if spent != nil {
-			return res, spent
-		}
-		calls := said.ToolCalls
-		if n := len(lines); n > 0 { // the ids are those of the transcript
-			calls = withIDs(calls, lines[n-1].ToolCalls)
-		}
-		if err = l.callTools(ctx, t, step, calls, asked); err != nil || t.hasYielded() {
+		done, err := l.step(ctx, t, step, &res)
+		if err != nil || done {
 			return res, err
 		}
 	}
 	return res, fmt.Errorf("%w after %s", ErrSteps, text.Count(steps, "step", "steps"))
+}
+
+// step makes one call of the model and the calls of tools that it asks for, and folds what was said
+// into res. It reports whether the turn is done.
+func (l *Loop) step(ctx context.Context, t *Turn, step int, res *Result) (done bool, err error) {
+	if _, err := t.Inbox(ctx); err != nil {
+		return false, err
+	}
+	resp, err := l.callModel(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	used := t.priced(resp.Model, resp.Usage)
+	spent := t.SpendOn(ctx, resp.Model, used)
+	if resp.Model != "" {
+		res.Model = resp.Model
+	}
+	asked := len(resp.ToolCalls)
+	said := t.rt.cfg.Limits.answerOf(resp)
+	said.Usage = recordable(used)
+	if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
+		return false, err
+	}
+	lines, err := t.record(ctx, said)
+	if err != nil {
+		return false, err
+	}
+	if resp.Text != "" {
+		res.Text = resp.Text
+	}
+	if len(resp.ToolCalls) == 0 {
+		if res.Text = resp.Text; text.IsBlank(resp.Text) && len(said.Parts) == 0 {
+			t.noteEmpty(ctx)
+		}
+		return true, nil // a budget that this very call exhausted takes nothing back
+	}
+	if spent != nil {
+		return false, spent
+	}
+	calls := said.ToolCalls
+	if n := len(lines); n > 0 { // the ids are those of the transcript
+		calls = withIDs(calls, lines[n-1].ToolCalls)
+	}
+	err = l.callTools(ctx, t, step, calls, asked)
+	return t.hasYielded(), err
 }
 
 // answerOf returns the message that an answer of a model is. Of its tool calls it has the first as
