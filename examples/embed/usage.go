@@ -14,7 +14,7 @@ Embed is a bot in the terminal: type a line, and the agent answers. Ctrl-C ends 
 
 // init answers -h and refuses arguments, so that main shows what a bot has and nothing else. The
 // arguments of a test are not the bot's.
-func init() {
+func init() { //nolint:gochecknoinits // main shows what a bot has and nothing else
 	args := os.Args[1:]
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
