@@ -124,7 +124,8 @@ var otherStructs = map[string]string{
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
 		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
-		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery",
+		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
+		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
 }
 

@@ -4,7 +4,7 @@ import "strings"
 
 // A Stream is [Visible] and [Redact] for a text that comes in pieces, such as the deltas of a
 // model. What its methods return, one after another, is Redact of what Visible returns for the
-// whole text. The pieces may be cut anywhere, also inside a rune. Nothing is shown of a silent text.
+// whole text. The pieces may be cut anywhere, also inside a rune. Of a silent text nothing shows.
 //
 // The zero Stream is ready. A Stream is not safe for concurrent use, and it must not be copied
 // after the first Write.
