@@ -82,24 +82,10 @@ func readReply(reply string) (string, Decision) { return readTagged(reply, nil) 
 
 // readTagged is readReply. It adds the reply tags of the reply to tags, unless that is nil.
 func readTagged(reply string, tags *ReplyTags) (string, Decision) {
-	text := sanitizeTagged(reply, tags)
-	if text == "" {
-		return "", DecisionDefer
-	}
-	if isTokens(trimDecoration(text)) {
-		return "", DecisionSilent
-	}
-	for range maxRounds {
-		rest, found := cutTokens(text)
-		if !found {
-			return text, DecisionSpeak
-		}
-		text = sanitizeTagged(rest, tags) // without the tokens, what was text before may be a tag
-		if left := trimDecoration(text); left == "" || isTokens(left) {
-			break
-		}
-	}
-	return "", DecisionSilent
+	var t tail
+	shown := t.write(stripAll(reply, tags))
+	rest, d := t.close()
+	return shown + rest, d
 }
 
 // cutTokens removes the silent tokens at the end of a text. found is false if there was none.
@@ -165,8 +151,9 @@ func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0
 
 // trimDecoration removes what models put around a token from both ends: space, quotes, emphasis and
 // punctuation.
-func trimDecoration(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool {
-		return isShapeless(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
-	})
+func trimDecoration(s string) string { return strings.TrimFunc(s, isDecoration) }
+
+// isDecoration reports whether models put r around a token.
+func isDecoration(r rune) bool {
+	return isShapeless(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
 }
