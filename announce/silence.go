@@ -83,8 +83,12 @@ func readReply(reply string) (string, Decision) { return readTagged(reply, nil) 
 // readTagged is readReply. It adds the reply tags of the reply to tags, unless that is nil.
 func readTagged(reply string, tags *ReplyTags) (string, Decision) {
 	var t tail
-	shown := t.write(stripAll(reply, tags))
+	text := stripAll(reply, tags)
+	shown := t.write(text)
 	rest, d := t.close()
+	if whole := len(shown) + len(rest); whole <= len(text) && text[:whole] == shown+rest {
+		return text[:whole], d
+	}
 	return shown + rest, d
 }
 

@@ -19,89 +19,99 @@ type tail struct {
 
 // write takes the next piece of the text and returns what is shown of it.
 func (t *tail) write(piece string) string {
-	if t.word != "" {
-		piece, t.word = t.word+piece, ""
-	}
+	piece, t.word = t.word+piece, ""
 	var out []byte
-	from := 0 // piece[from:i] is shown
-	for i := 0; i < len(piece); {
-		n := textLen(piece[i:])
-		if n > 0 {
-			if len(t.run) > 0 {
-				out, from = append(append(out, piece[from:i]...), t.run...), i
-				t.run, t.full = t.run[:0], false
+	from, run, i := 0, 0, 0 // piece[from:run] is shown, and piece[run:i] belongs to the run
+	for i < len(piece) {
+		n, isText := 1, false
+		switch shapeOf[piece[i]] {
+		case shapeMark:
+		case shapeText:
+			for isText = true; i+n < len(piece) && shapeOf[piece[i+n]] == shapeText; {
+				n++
 			}
-			t.begun = true
-			i += n
-			continue
+		default:
+			n, isText = unitLen(piece[i:])
 		}
-		n, whole := runLen(piece[i:])
-		if out = append(out, piece[from:i]...); !whole {
-			t.word, from = piece[i:], len(piece)
+		if n == 0 {
+			t.word = piece[i:]
 			break
 		}
-		t.add(piece[i : i+n])
+		if isText {
+			if !t.begun || len(t.run) > 0 || i-run > ahead.Max {
+				out = append(out, piece[from:run]...)
+				t.hold(piece[run:i])
+				out = append(out, t.run...)
+				t.run, t.full, from = t.run[:0], false, i
+			}
+			t.begun = true
+			run = i + n
+		}
 		i += n
-		from = i
 	}
+	t.hold(piece[run:i])
 	if out == nil {
-		return piece[from:]
+		return piece[from:run]
 	}
-	return string(append(out, piece[from:]...))
+	return string(append(out, piece[from:run]...))
 }
 
-// add adds a space, a mark or a token to the run. Space at the beginning of the text is not shown.
-func (t *tail) add(unit string) {
+// hold adds space, marks and tokens to the run. Space at the beginning of the text is not shown.
+func (t *tail) hold(more string) {
 	if !t.begun && len(t.run) == 0 {
-		unit = trim(unit)
+		more = strings.TrimLeftFunc(more, isOuterSpace)
 	}
-	if t.full = t.full || len(t.run)+len(unit) > ahead.Max; !t.full {
-		t.run = append(t.run, unit...)
+	for more != "" && !t.full {
+		n := len(more)
+		if len(t.run)+n > ahead.Max {
+			n, _ = unitLen(more)
+		}
+		if t.full = len(t.run)+n > ahead.Max; !t.full {
+			t.run, more = append(t.run, more[:n]...), more[n:]
+		}
 	}
 }
 
-// textLen returns how many bytes at the beginning of a text cannot belong to a run.
-func textLen(s string) int {
-	n := 0
-	for n < len(s) && isPlain[s[n]] {
-		n++
-	}
-	if n > 0 || s == "" {
-		return n
-	}
-	if token, whole := tokenLen(s); !whole || token > 0 {
-		return 0
-	}
-	r, size := utf8.DecodeRuneInString(s)
-	if !utf8.FullRuneInString(s) || isDecoration(r) {
-		return 0
-	}
-	return size
-}
+// A shape says what a byte may begin.
+type shape uint8
 
-// runLen returns how many bytes the space, mark or token has with which a text begins. whole is
-// false if the text ends before.
-func runLen(s string) (n int, whole bool) {
-	if n, whole = tokenLen(s); n > 0 || !whole {
-		return n, whole
-	}
-	_, n = utf8.DecodeRuneInString(s)
-	return n, utf8.FullRuneInString(s)
-}
+const (
+	shapeOther shape = iota
+	shapeText        // an ASCII character that cannot belong to a run
+	shapeMark        // an ASCII character that is a space or a mark
+)
 
-// isPlain is true for the ASCII characters that are neither a space nor a mark, and with which no
-// token begins.
-var isPlain = func() (set [256]bool) {
+var shapeOf = func() (shapes [256]shape) {
 	for c := range utf8.RuneSelf {
-		r := rune(c)
-		set[c] = !isDecoration(r) && !strings.ContainsRune("NnHhA", r)
+		switch r := rune(c); {
+		case isDecoration(r):
+			shapes[c] = shapeMark
+		case !strings.ContainsRune("NnHhA", r): // no token begins with it
+			shapes[c] = shapeText
+		}
 	}
-	return set
+	return shapes
 }()
+
+// unitLen returns the length of the rune or token with which a text begins, and whether that cannot
+// belong to a run. The length is 0 if the text ends before that is known.
+func unitLen(s string) (n int, isText bool) {
+	if n, whole := tokenLen(s); n > 0 || !whole {
+		return n, false
+	}
+	if !utf8.FullRuneInString(s) {
+		return 0, false
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	return n, !isDecoration(r)
+}
 
 // tokenLen returns the length of the silent token with which a text begins, or 0. whole is false if
 // the text is the beginning of a token.
 func tokenLen(s string) (n int, whole bool) {
+	if strings.IndexByte("NnHhA", s[0]) < 0 {
+		return 0, true
+	}
 	for _, token := range [...]string{NoReply, HeartbeatOK, AnnounceSkip} {
 		n := min(len(s), len(token))
 		if s[:n] == token[:n] || token != AnnounceSkip && strings.EqualFold(s[:n], token[:n]) {

@@ -17,6 +17,7 @@ type View struct {
 	open bool // more of the text may follow, and S has not Max bytes
 
 	awaits bool // see Await
+	full   bool // S has Max bytes
 }
 
 // Waits reports whether what was read depends on what has not come yet.
@@ -24,6 +25,9 @@ func (v *View) Waits() bool { return v.open && (v.Ends() || v.awaits) }
 
 // Ends reports whether the end of S was met.
 func (v *View) Ends() bool { return v.seen > len(v.S) }
+
+// Full reports whether S has Max bytes, so that the text may go on behind it in any case.
+func (v *View) Full() bool { return v.full }
 
 // Await notes that it depends on what has not come yet when to decide, but not what.
 func (v *View) Await() { v.awaits = true }
@@ -183,7 +187,8 @@ func (c *Cursor) Begin(piece string, final bool) bool {
 // View returns a View from At on.
 func (c *Cursor) View() View {
 	end := min(len(c.Buf), c.At+Max)
-	return View{S: c.Buf[:end], seen: c.At, open: !c.Final && end-c.At < Max}
+	return View{S: c.Buf[:end], seen: c.At, open: !c.Final && end-c.At < Max,
+		full: end-c.At == Max}
 }
 
 // Keep keeps what lies before a position.
@@ -255,6 +260,9 @@ func (c *Cursor) Finish(hold int) (kept string, moved int) {
 	c.Buf = ""
 	return kept, moved
 }
+
+// Held returns how many bytes the Cursor keeps between two pieces.
+func (c *Cursor) Held() int { return cap(c.held) + cap(c.out) }
 
 // remember notes the last bytes of what was kept.
 func (c *Cursor) remember(kept string) {

@@ -31,6 +31,9 @@ func (m *Masker) Write(piece string) string { return m.pass(piece, false) }
 // Close ends the text and returns the rest of it.
 func (m *Masker) Close() string { return m.pass("", true) }
 
+// Held returns how many bytes the Masker keeps between two pieces.
+func (m *Masker) Held() int { return m.cursor.Held() }
+
 // behind is how many bytes before a word are looked at, at most: "/api/".
 const behind = 8
 
@@ -283,9 +286,16 @@ func compositeEnd(v *ahead.View, at int) int {
 func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
 
 // quotedEnd returns where the quoted value ends that starts at a position, behind its opening quote.
-// It ends before the closing quote, or where a bare value would end if its line has no such quote.
+// It ends before the closing quote, or where a bare value would end if its line has no such quote. A
+// line that is too long for that question is of the value.
 func (r *reader) quotedEnd(at int, quote byte) int {
-	for i := at; !r.Ended(i) && r.S[i] != '\n'; i++ {
+	for i := at; ; i++ {
+		if r.Ended(i) && r.Full() {
+			return len(r.S)
+		}
+		if r.Ended(i) || r.S[i] == '\n' {
+			break
+		}
 		switch r.S[i] {
 		case quote:
 			return i
