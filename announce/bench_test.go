@@ -34,8 +34,8 @@ func BenchmarkRedact(b *testing.B) {
 	benchEachText(b, func(text string) { announce.Redact(text) })
 }
 
-// BenchmarkStream measures a Stream that takes deltas of 5 bytes, with Visible and Redact of the same
-// text beside it. The ratio is how many times as long the Stream takes.
+// BenchmarkStream measures a Stream that takes deltas of 5 bytes, with Visible and Redact of the
+// same text beside it. The ratio is how many times as long the Stream takes.
 func BenchmarkStream(b *testing.B) {
 	const deltas, size = 10_000, 5
 	text := repeatTo(benchProse, deltas*size)[:deltas*size]

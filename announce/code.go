@@ -149,8 +149,8 @@ func lineEnd(s string, at int) int {
 	return len(s)
 }
 
-// endsLine reports whether only space stands behind a position on its line. A silent token counts as
-// the end of the line, because it is not shown there.
+// endsLine reports whether only space stands behind a position on its line. A silent token counts
+// as the end of the line, because it is not shown there.
 func endsLine(v *ahead.View, at int) bool {
 	for {
 		r, size := v.Rune(at)

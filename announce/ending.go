@@ -82,9 +82,9 @@ func find(l *lexer, chars string) byte {
 }
 
 // passBlock passes a block of which nothing stays. It ends after the closing tag that matches;
-// nested blocks are counted. If no closing tag is near, it ends after the last one, because then one
-// of the openings was only a mention. A block without any closing tag extends to the end of the
-// text.
+// nested blocks are counted. If no closing tag is near, it ends after the last one, because then
+// one of the openings was only a mention. A block without any closing tag extends to the end of
+// the text.
 func (e *ending) passBlock(l *lexer) bool {
 	if e.closed {
 		ahead, known := l.closingAhead(e.kind)

@@ -7,7 +7,56 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
-// MAP
+// This comment is the map of what Sanitize does. It makes passes over the text, each of which
+// takes what the one before it keeps. A pass takes its text in pieces of any size (package ahead),
+// so that [Stream] makes the same passes. In the tables, "goes" means that the pass removes
+// something, and "stays" that it keeps it.
+//
+// The first pass is an echo (echo.go). It removes the runtime's own texts that a model has copied:
+//
+//	events         An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without
+//	               its end marker, an event whose opening marker starts or ends a line goes up to
+//	               the end of the text. Of any other marker, only the marker goes.
+//	stats lines    A line that starts with "Stats: runtime" and names a session goes.
+//
+// The second pass is the lexer. It stops at each of < [ ` ~ and asks in this order:
+//
+//	` ~  code              Code, fenced or inline, stays as it is (code.go).
+//	<    controlTokenEnd   A control token, <|...|>, goes (control.go).
+//	     parseTag          An unknown name, or a tag without its '>', is text (tag.go). So is a
+//	                       payload, such as <parameter>: it goes only as a part of a call.
+//	       toolTag         A tool call or result goes with its arguments (toolcall.go). An opening
+//	                       tag without arguments is a mention: it stays, and so does its closing
+//	                       tag.
+//	       invokeTag       An <invoke> block goes if the text has MiniMax's tag, else it is text.
+//	                       <final>, MiniMax's tag and every other closing tag go alone.
+//	       passBlock       A thought or a memory block goes up to the closing tag that matches,
+//	                       else up to the last one, else up to the end of the text (ending.go).
+//	[    parseReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
+//	     call              [Tool Call: ...] goes with the arguments that follow.
+//	     result            [Tool Result ...] goes with the text up to the next call or result. One
+//	                       that is inside a line and has no call id is a mention: it goes alone.
+//	     history           [Historical context: ...] goes, with its line if the line ends in ].
+//
+// The first match wins, and the lexer does not look again at what a match covers. What matches
+// nothing is text. What is removed does not count on its line: a tag behind a thought may start a
+// line.
+//
+// A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
+// last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
+// text loses each '<' and '['. A first round that removes nothing is the last one.
+//
+// The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
+// behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing
+// tag that no other one follows in 16 KB, even if it is nested. Some questions have a smaller
+// bound: maxMarker, maxControl, maxAttribute, maxReplyTag, maxInline, maxCall, maxQuote,
+// maxMention. What is being removed has no bound: an ending needs no memory. Stream and Visible
+// obey this rule alike.
+//
+// Therefore a pass takes time linear in the text: a question reads at most ahead.Max bytes, and
+// those that would often read as much remember for the next one what they did not find (unfenced,
+// unclosed, searched). TestHostileInputsAreLinear has an input for each case.
+// TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back, and removes scaffolding. What starts first
 // wins: a tag inside a thought is part of the thought.

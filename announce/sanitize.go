@@ -14,9 +14,11 @@ import (
 // and never closed are hidden up to the end of the text. A sentence about the tags of a tool call,
 // such as <parameter>, stays.
 //
-// Sanitize does not fail, and it takes time linear in the text. Sanitize(Sanitize(s)) equals
-// Sanitize(s): a removal may put two halves of a tag together, and Sanitize removes that tag as
-// well.
+// A tag, and what tells a call from a mention, is looked for in the next 16 KB alone: what is not
+// complete there is text. Sanitize does not fail, and it takes time linear in the text.
+// Sanitize(Sanitize(s)) equals Sanitize(s): a removal may put two halves of a tag together, and
+// Sanitize removes that tag as well. A text in which this is done over and over is hostile, and
+// loses the brackets from there on.
 //
 // Sanitize returns "" if a reader would see nothing of what is left, see [IsBlank]. It keeps silent
 // tokens; [Visible] reads them.

@@ -6,6 +6,14 @@ import "github.com/offshoot-sdk/offshoot/internal/secret"
 // model. What its methods return, one after another, is Redact of what Visible returns for the
 // whole text. The pieces may be cut anywhere, also inside a rune. Of a silent text nothing shows.
 //
+// A Stream holds back what may still turn out to be a tag, a silent token or a secret: of prose at
+// most 256 characters, and of any text as much as Visible and Redact look ahead, which is 16 KB
+// for each of its passes. It takes less than 800 KB of memory, however long the text is, and time
+// linear in the text.
+//
+// A Stream does not say whether the text was silent or had reply tags: at the end of the text, ask
+// [Decide] and [ReadTags].
+//
 // The zero Stream is ready. A Stream is not safe for concurrent use, and it must not be copied
 // after the first Write.
 type Stream struct {

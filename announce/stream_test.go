@@ -81,7 +81,8 @@ func TestStreamHoldsLittleOfProse(t *testing.T) {
 var longHostile = map[string][2]string{
 	"thought": {"a <think>", "x "}, "nested": {"<think><think></think>", "y "}, "space": {"a", " "},
 	"tokens": {"a", " NO_REPLY"}, "only tokens": {"", "NO_REPLY "}, "marks": {"a\n", "*"}, "word": {"a ", "b"},
-	"token": {"sk-", "c"}, "value": {"KEY=\"", "d "}, "header": {"cookie: ", "e "}, "key": {
+	"token": {"sk-", "c"}, "value": {"KEY=\"", "d "}, "header": {"cookie: ", "e "},
+	"key": {
 		"-----BEGIN PRIVATE KEY-----\n", "MII\n",
 	}, "key on a line": {"-----BEGIN PRIVATE KEY-----", "f"}, "tag": {"<think a", " b"}, "blank": {"<", " "},
 	"call": {"<tool_call>{\"", "g"}, "arguments": {"[Tool Call: x]\nArguments: {", "[h"}, "fence": {"```\n", "i\n"},
@@ -91,8 +92,8 @@ var longHostile = map[string][2]string{
 	"attack": {"<th<|a<|b|>c|><think></think>ink>", "<|a<|b|>c|>"}, "invisible": {"", "\u200b"}, "bearer": {"bearer ", "p"},
 }
 
-// D5: the memory of a Stream is bounded, however long a text is and whatever it holds. What is shown
-// is the same in pieces of every size, also beyond the bound.
+// D5: the memory of a Stream is bounded, however long a text is and whatever it holds. What is
+// shown is the same in pieces of every size, also beyond the bound.
 func TestStreamIsBounded(t *testing.T) {
 	t.Parallel()
 	const most, size = 800 << 10, 1 << 20
@@ -127,7 +128,7 @@ func TestVisibleLooksAheadOnlySoFar(t *testing.T) {
 		{"a <tool_call><function>" + far + "</function></tool_call>", "a <tool_call><function>" + far + "</function></tool_call>"},
 		{"[[reply_to:" + far + "]] a", "[[reply_to:" + far + "]] a"},
 		{"x sk-" + strings.Repeat("a", 20_000) + " y", "x sk-aaa…aaaa y"},
-		{"KEY=\"" + far + "\" y", "KEY=\"x x x …x x \" y"},
+		{"KEY=\"" + far + "\" y", "KEY=\"x x x … x x\" y"},
 	} {
 		text, _ := announce.Visible(tt.text)
 		require.Equal(t, tt.want, announce.Redact(text), "%.40q", tt.text)
@@ -141,5 +142,5 @@ func ExampleStream() {
 		fmt.Printf("%q ", s.Write(delta))
 	}
 	fmt.Printf("%q\n", s.Close())
-	// Output: "" "Hel" "lo!" "" ""
+	// Output: "" "" "Hello, Ann! Your " "" "" "token=***"
 }

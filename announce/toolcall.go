@@ -122,8 +122,8 @@ func startsPayload(t tag) bool {
 	}
 }
 
-// closesSoon reports whether a block of kind k whose opening tag ends at a position is closed within
-// maxCall bytes. Of several openings before one closing tag, the last one has it.
+// closesSoon reports whether a block of kind k whose opening tag ends at a position is closed
+// within maxCall bytes. Of several openings before one closing tag, the last one has it.
 func (l *lexer) closesSoon(v *ahead.View, at int, k tagKind) bool {
 	near := v.Within(at, maxCall)
 	defer func() {

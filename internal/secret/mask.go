@@ -285,9 +285,9 @@ func compositeEnd(v *ahead.View, at int) int {
 // "token: Bearer abc".
 func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
 
-// quotedEnd returns where the quoted value ends that starts at a position, behind its opening quote.
-// It ends before the closing quote, or where a bare value would end if its line has no such quote. A
-// line that is too long for that question is of the value.
+// quotedEnd returns where the quoted value ends that starts at a position, behind its opening
+// quote. It ends before the closing quote, or where a bare value would end if its line has no such
+// quote. A line that is too long for that question is of the value.
 func (r *reader) quotedEnd(at int, quote byte) int {
 	for i := at; ; i++ {
 		if r.Ended(i) && r.Full() {
@@ -318,9 +318,9 @@ func (r *reader) bareEnd(at int) int {
 	return at
 }
 
-// maskHeader masks the credentials of the HTTP header whose name ends at a position. After a scheme,
-// such as in "Authorization: Bearer abc", it masks what follows the scheme. Without a scheme, such
-// as in "Cookie: sid=abc", it masks the whole value.
+// maskHeader masks the credentials of the HTTP header whose name ends at a position. After a
+// scheme, such as in "Authorization: Bearer abc", it masks what follows the scheme. Without a
+// scheme, such as in "Cookie: sid=abc", it masks the whole value.
 func (r *reader) maskHeader(end int) {
 	at := r.Skip(r.skipQuote(end), " \t")
 	if c := r.Byte(at); c != ':' && c != '=' {

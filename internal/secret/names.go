@@ -50,8 +50,8 @@ var secretPrefixes = [256][]secretPrefix{
 	'y': {{"ya29", 0}}, // has several parts, see dottedEnd
 }
 
-// tokenEnd returns where the token of a well-known service ends that begins with the word from start
-// to end. It returns 0 if the word does not begin such a token.
+// tokenEnd returns where the token of a well-known service ends that begins with the word from
+// start to end. It returns 0 if the word does not begin such a token.
 func (r *reader) tokenEnd(start, end int) int {
 	word := r.S[start:end]
 	for _, p := range secretPrefixes[word[0]] {
