@@ -26,7 +26,8 @@ func Held(s *Stream) int {
 	p := &s.passes
 	held := cap(s.tail.run) + len(s.tail.word) + s.masker.Held()
 	for _, c := range []*ahead.Cursor{
-		&p.echoes[0].Cursor, &p.first.Cursor, &p.echoes[1].Cursor, &p.second.Cursor, &p.echoes[2].Cursor,
+		&p.echoes[0].Cursor, &p.first.Cursor,
+		&p.echoes[1].Cursor, &p.second.Cursor, &p.echoes[2].Cursor,
 	} {
 		held += c.Held()
 	}

@@ -78,10 +78,8 @@ func dropOpeners(text string) string {
 	if strings.IndexByte(text, '<') < 0 && strings.IndexByte(text, '[') < 0 {
 		return text
 	}
-	return strings.Map(func(r rune) rune {
-		if r == '<' || r == '[' {
-			return -1
-		}
-		return r
-	}, text)
+	return withoutOpeners.Replace(text)
 }
+
+// withoutOpeners leaves bytes that are not UTF-8 as they are.
+var withoutOpeners = strings.NewReplacer("<", "", "[", "")
