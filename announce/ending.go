@@ -51,15 +51,16 @@ func (e *ending) pass(l *lexer) bool {
 		return e.passLine(l)
 	case endFence:
 		return e.passFence(l)
-	}
-	v := l.View()
-	if e.how == endSpaces {
+	case endSpaces:
+		v := l.View()
 		l.Skip(v.Skip(l.At, " \t"))
 		if l.At < len(v.S) {
 			e.end()
 		}
 		return true
+	case endBreak, endText:
 	}
+	v := l.View()
 	end := v.Break(l.At)
 	if v.Waits() {
 		return false

@@ -192,34 +192,47 @@ func (l *lexer) keep(to int) {
 }
 
 // settled returns the position up to which the text stays, whatever follows, when the step at At
-// waits. A run of backticks stays, and so does what follows it and cannot be removed.
+// waits. A run of backticks stays, and so does what follows it and cannot be removed, nor be
+// completed by what is removed behind it.
 func (l *lexer) settled() int {
 	if c := l.Buf[l.At]; c == '<' || c == '[' {
 		return l.At
 	}
+	var open []opener
 	for at := l.At; ; at++ {
 		i := strings.IndexAny(l.Buf[at:], "<[")
-		if i < 0 {
-			return len(l.Buf)
+		if i >= 0 {
+			at += i
+			if seen, stays := l.stays(at); stays {
+				open = append(open, opener{at, seen})
+				continue
+			}
+		} else {
+			at = len(l.Buf)
 		}
-		at += i
-		if l.mayCut(at) {
-			return at
+		for _, o := range open {
+			if l.on && o.seen > at {
+				return o.at
+			}
 		}
+		return at
 	}
 }
 
-// mayCut reports whether something may start at a position that is removed in some place.
-func (l *lexer) mayCut(at int) bool {
+// stays reports whether nothing that is removed can start at a position, and up to where it has
+// looked for that.
+func (l *lexer) stays(at int) (seen int, ok bool) {
 	v := l.View()
 	if at >= len(v.S) {
-		return true
+		return at, false
 	}
 	if v.S[at] == '<' {
-		return controlTokenEnd(&v, at) > 0 || parseTag(&v, at).kind != noTag || v.Ends()
+		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag
+	} else {
+		_, isDouble := doubled(&v, at, '[')
+		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5])
 	}
-	_, doubled := doubled(&v, at, '[')
-	return doubled || v.HasFold(at, callMarker[:5]) || v.HasFold(at, historyMarker[:5]) || v.Ends()
+	return v.Seen(), ok && !v.Ends()
 }
 
 // angle decides what starts at the current '<'.

@@ -187,8 +187,8 @@ func (c *Cursor) Begin(piece string, final bool) bool {
 // View returns a View from At on.
 func (c *Cursor) View() View {
 	end := min(len(c.Buf), c.At+Max)
-	return View{S: c.Buf[:end], seen: c.At, open: !c.Final && end-c.At < Max,
-		full: end-c.At == Max}
+	full := end-c.At == Max
+	return View{S: c.Buf[:end], seen: c.At, open: !c.Final && !full, full: full}
 }
 
 // Keep keeps what lies before a position.

@@ -202,7 +202,8 @@ func (r *reader) maskValue(at int) {
 	if r.Ended(at) || r.maskComposite(at) {
 		return
 	}
-	end, until := 0, bareUntil
+	var end int
+	until := bareUntil
 	if open := r.skipQuote(at); open > at+1 { // escaped, as in JSON within a text
 		closing := r.S[at:open]
 		line := r.Within(at, maxComposite)
