@@ -168,7 +168,7 @@ func TestDurationsWithoutAUnitAreTold(t *testing.T) {
 		}
 	}
 	walk("Config", nil, reflect.TypeFor[agent.Config]())
-	require.Equal(t, 5, fields, "those in a list or map need a case of their own")
+	require.Equal(t, 6, fields, "those in a list or map need a case of their own")
 }
 
 // checkTimeout checks a timeout of a run that takes an hour.
