@@ -83,9 +83,6 @@ func (q *EventQuery) selects(e *TreeEvent) bool {
 	return len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)
 }
 
-// wantsDeltas reports whether the query selects any EventDelta.
-func (q *EventQuery) wantsDeltas() bool { return q.Deltas || slices.Contains(q.Kinds, EventDelta) }
-
 // showsState reports whether an EventSnapshot or EventGap is for the watcher: not if its tree is
 // one of many and has nothing that the query selects.
 func (w *watcher) showsState(e *TreeEvent) bool {
@@ -337,7 +334,8 @@ func (w *watcher) take() (e TreeEvent, ok bool) {
 	return TreeEvent{}, false
 }
 
-// loop yields what the watcher sees until ctx ends, the loop breaks, or the Supervisor is shut down.
+// loop yields what the watcher sees until ctx ends, the loop breaks, or the Supervisor is shut
+// down.
 func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
 	for {
 		taken := 0
