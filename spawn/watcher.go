@@ -138,13 +138,6 @@ func (w *watcher) beginRound(t *tree.Tree, at owner.Place) {
 	case f == nil:
 		f = w.addFeed(root)
 	case f.whole:
-		known := f.at.seq
-		if f.linked {
-			known = f.linkedTo.seq
-		}
-		if !f.unread && !f.reading && known < at.Seq { // as by another owner
-			w.markUnread(f)
-		}
 		return
 	}
 	w.addSnapshot(f, t, at)
@@ -181,11 +174,11 @@ func (w *watcher) offer(root session.Key, after session.Seq, end Cursor, events 
 	switch {
 	case f.unread || !f.whole && !f.reading:
 		return // what is shown or read includes the batch
+	case f.linked && f.linkedTo.seq != after, !f.linked && !f.reading && f.at.seq < after:
+		w.markUnread(f) // another owner has appended meanwhile
+		return
 	case !f.linked:
 		f.linked, f.linkedFrom = true, after
-	case f.linkedTo.seq != after:
-		w.markUnread(f)
-		return
 	}
 	f.linkedTo = end
 	for _, e := range events {

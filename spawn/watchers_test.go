@@ -623,3 +623,74 @@ func TestStateIsBounded(t *testing.T) {
 		close(release)
 	})
 }
+
+// The event of a run that leaves the tree says which run it was, live and replayed.
+func TestRunThatHasLeftIsDescribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSupervisor(t, echoConfig(session.NewMemory()))
+		q := spawn.EventQuery{Root: topKey, Kinds: []spawn.EventKind{spawn.EventArchived}}
+		live, end := collect(t, s, q)
+		defer end()
+		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x", Label: "lab"})
+		require.NoError(t, err)
+		time.Sleep(3 * time.Hour)
+		q.After = []spawn.Cursor{spawn.Beginning(topKey)}
+		replayed, end := collect(t, s, q)
+		defer end()
+		require.Len(t, replayed(), 1)
+		require.Equal(t, live()[1:], replayed())
+		e := replayed()[0]
+		require.Equal(t, []any{info.ID, topKey, 1, "lab", "main", spawn.StatusOK},
+			[]any{e.Run, e.Parent, e.Depth, e.Label, e.Agent, e.Status})
+	})
+}
+
+// BenchmarkDeltas shows text to ten watchers, of which one does not read.
+func BenchmarkDeltas(b *testing.B) {
+	done := make(chan struct{})
+	cfg := echoConfig(session.NewMemory())
+	cfg.Runner = runnerFunc(func(_ context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+		for b.Loop() {
+			t.Delta("a word ")
+		}
+		close(done)
+		return sayText("x")
+	})
+	s, err := spawn.Open(b.Context(), cfg)
+	require.NoError(b, err)
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(context.WithoutCancel(b.Context())) }()
+	var watching sync.WaitGroup
+	for i := range 10 {
+		events := s.Events(b.Context(), spawn.EventQuery{Root: topKey, Deltas: true})
+		if i == 0 {
+			continue
+		}
+		watching.Go(func() {
+			for _, err := range events {
+				assert.NoError(b, err)
+			}
+		})
+	}
+	b.ReportAllocs()
+	require.NoError(b, s.Post(b.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+	<-done
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deltas/s")
+	require.NoError(b, s.Shutdown(b.Context()))
+	require.NoError(b, <-ran)
+	watching.Wait()
+}
+
+// FuzzCursor reads texts of cursors: what is taken is canonical.
+func FuzzCursor(f *testing.F) {
+	f.Add("17-0a1b2c3d-4@agent:main:main")
+	f.Add("0-00000000@global")
+	f.Fuzz(func(t *testing.T, text string) {
+		var c spawn.Cursor
+		if c.UnmarshalText([]byte(text)) == nil {
+			require.Equal(t, text, c.String())
+		} else {
+			require.True(t, c.IsZero())
+		}
+	})
+}
