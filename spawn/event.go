@@ -57,7 +57,8 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 }
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
-// EventRefused, EventLost and EventStalled show what is durable.
+// EventRefused, EventLost and EventStalled show what is durable, and say the same whenever they are
+// read. An EventSnapshot or EventGap stands for all that is durable up to its Cursor.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
