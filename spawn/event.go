@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,12 +33,14 @@ const (
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
 	EventSaid                           // a turn told people something before its end
+	EventSnapshot                       // the tree as it is where a stream begins; not kept
+	EventGap                            // the same, in place of events that are gone; not kept
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said",
+	"said", "snapshot", "gap",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -54,20 +57,27 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 }
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
-// EventRefused, EventLost and EventStalled show what is durable.
+// EventRefused, EventLost and EventStalled show what is durable, and say the same whenever they are
+// read. An EventSnapshot or EventGap stands for all that is durable up to its Cursor.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
+	// Cursor is the place of the event in the history of the tree. That of an event that is not
+	// kept is the place of the last event before it that is; zero if the stream has had none.
+	Cursor Cursor `json:"cursor,omitzero"`
 	// Session is the session that the event is about. An event of a delivery is about the top-level
 	// session.
 	Session session.Key `json:"session"`
 	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
 	Parent  session.Key `json:"parent,omitzero"`
 	Agent   string      `json:"agent,omitempty"`
-	Label   string      `json:"label,omitempty"`
-	Depth   int         `json:"depth"`
-	Turn    int         `json:"turn,omitempty"`
-	Status  Status      `json:"status,omitzero"` // after the event
+	// Model is the model that answered last, if that is known, and else the one that the session is
+	// to use. Empty if the configuration leaves it to the Runner.
+	Model  string `json:"model,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Depth  int    `json:"depth"`
+	Turn   int    `json:"turn,omitempty"`
+	Status Status `json:"status,omitzero"` // after the event
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, or the delta.
@@ -87,6 +97,9 @@ type TreeEvent struct {
 	To session.Key `json:"to,omitzero"`
 	// Key is the Key of the Delivery that the event is about.
 	Key string `json:"key,omitempty"`
+	// State is the tree at the Cursor, in an EventSnapshot and an EventGap; nil in all others. The
+	// receiver must not change it.
+	State *TreeState `json:"state,omitempty"`
 }
 
 var eventKinds = map[tree.Kind]EventKind{
@@ -130,19 +143,24 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Error, e.Text = string(f.Text), ""
 	default: // nothing to add yet
 	}
-	if r := t.Run(e.Session); r != nil {
-		e.describeRun(r, f)
+	if r := t.Described(e.Session); r != nil {
+		e.describe(t, r)
+		e.describeFact(r, f)
 	}
 	return e, true
 }
 
-// describeRun adds what the run of the session says, after the fact f.
-func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
+// describe adds what a session says in every event.
+func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run) {
 	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
-	e.Status = Status(r.State)
+	e.Status, e.Model = Status(r.State), t.Model(r)
 	if !r.IsRoot() {
 		e.Run = RunID(r.Spec.ID)
 	}
+}
+
+// describeFact adds what the session says after the fact f.
+func (e *TreeEvent) describeFact(r *tree.Run, f *tree.Fact) {
 	switch f.Kind {
 	case tree.Admitted:
 		e.Text, e.Status = string(r.Spec.Task), StatusQueued
@@ -154,7 +172,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
-			e.Whole = f.Answer.Whole
+			e.Whole, e.Model = f.Answer.Whole, cmp.Or(string(f.Answer.Model), e.Model)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
