@@ -170,21 +170,15 @@ func (r *turnRecord) isGiven(messages []Message) bool {
 // The transcript may also hold more than the journal knows, after an interrupted turn or after the
 // journal was repaired. Then a fence discards the rest.
 func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
-	var lines []session.Line
-	read := func() error {
-		lines, r.history.end = nil, 0
-		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{}) {
-			if err != nil {
-				return err
-			}
-			lines = append(lines, line)
-			r.history.end = line.Pos
-		}
-		return nil
+	lines, err := r.lastLines(ctx, shortRead)
+	if err == nil && !isEnough(lines, to) {
+		lines, err = r.lastLines(ctx, 0)
 	}
-	err := r.retry(ctx, func() error { return attempt(read) })
 	if err != nil {
-		return fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+		return err
+	}
+	if r.history.end = 0; len(lines) > 0 {
+		r.history.end = lines[len(lines)-1].Pos
 	}
 	kept := viewOf(lines, to)
 	switch {
@@ -215,6 +209,41 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 		r.lease = nil
 	}
 	return nil
+}
+
+// shortRead is how many lines at the end of a transcript are read first: a conversation that was
+// compacted seldom has more since then.
+const shortRead = 1024
+
+// isEnough reports whether lines, which are the last ones of a transcript, have all that a model is
+// shown of it up to a position.
+func isEnough(lines []session.Line, to session.Pos) bool {
+	if len(lines) < shortRead {
+		return true
+	}
+	kept := viewOf(lines, to)
+	return lines[len(lines)-1].Pos >= to && len(kept) > 0 && kept[0].Message.IsCompaction() &&
+		lines[0].Pos <= kept[0].Message.Compacted.Through
+}
+
+// lastLines returns the last n lines of the transcript, or all of them if n is 0.
+func (r *turnRecord) lastLines(ctx context.Context, n int) (lines []session.Line, err error) {
+	err = r.retry(ctx, func() error {
+		return attempt(func() error {
+			lines = nil
+			for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{Last: n}) {
+				if err != nil {
+					return err
+				}
+				lines = append(lines, line)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+	}
+	return lines, nil
 }
 
 // committed returns the conversation up to a position. What a note beyond it discards was lost, see

@@ -489,23 +489,11 @@ var errOrder = errors.New("agent: the lines of the transcript are in another ord
 // have a line each. The caller holds the lock.
 func (r *turnRecord) positionBefore(
 	ctx context.Context, tail []Message,
-) (before session.Pos, err error) {
+) (session.Pos, error) {
 	for n := 2*len(tail) + 16; ; n *= 4 {
-		var lines []session.Line
-		err = r.retry(ctx, func() error {
-			return attempt(func() error {
-				lines = nil
-				for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{Last: n}) {
-					if err != nil {
-						return err
-					}
-					lines = append(lines, line)
-				}
-				return nil
-			})
-		})
+		lines, err := r.lastLines(ctx, n)
 		if err != nil {
-			return 0, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+			return 0, err
 		}
 		said := committed(lines, r.history.end)
 		at := len(said) - len(tail)

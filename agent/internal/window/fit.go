@@ -19,9 +19,12 @@ func Limit(tokens int) int { return tokens - (tokens+4)/5 }
 const leastShare = 64
 
 // Capped returns the tokens of messages of which each counts at most a quarter of room.
-func Capped(sizes []int, room int) (all int) {
+func Capped(sizes []int, room int) int { return capped(sizes, room/4) }
+
+// capped returns the tokens of messages of which each counts at most so many.
+func capped(sizes []int, most int) (all int) {
 	for _, n := range sizes {
-		all = sat.Add(all, min(n, room/4))
+		all = sat.Add(all, min(n, most))
 	}
 	return all
 }
@@ -45,8 +48,12 @@ func (c Counter) Fit(
 			head = append(head, leftOut(start-pinned))
 		}
 		shown := append(head, messages[start:]...)
+		now, _ := c.Messages(shown)
 		for share := room / 2; share > 0; share /= 2 {
-			if fit, ok := c.cutAll(shown, share, room); ok {
+			if capped(now, share) > room {
+				continue
+			}
+			if fit, ok := c.cutAll(shown, now, share, room); ok {
 				return fit, len(messages) - start, true
 			}
 		}
@@ -87,12 +94,12 @@ func leftOut(n int) session.Message {
 
 // cutAll returns messages of which each takes at most share tokens, if they take room together.
 func (c Counter) cutAll(
-	messages []session.Message, share, room int,
+	messages []session.Message, sizes []int, share, room int,
 ) (fit []session.Message, ok bool) {
 	fit = make([]session.Message, len(messages))
 	all := 0
 	for i, m := range messages {
-		size := c.Message(&m)
+		size := sizes[i]
 		if size > share {
 			m = c.cut(m, share)
 			size = c.Message(&m)
