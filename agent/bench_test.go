@@ -208,7 +208,9 @@ func BenchmarkConversation(b *testing.B) {
 				cfg.Store = store
 			}
 			if strings.Contains(where, "window") {
-				cfg.Models.Window = func(string) agent.Window { return agent.Window{Tokens: 16_000} }
+				cfg.Models.Window = func(string) agent.Window {
+					return agent.Window{Tokens: 16_000}
+				}
 			}
 			if strings.Contains(where, "cold") {
 				cfg.Limits.Hot = 1

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -368,4 +371,99 @@ func TestSummaryIsPaidByTheBudget(t *testing.T) {
 		require.Positive(t, used)
 		require.Zero(t, used%price)
 	})
+}
+
+// countedReads counts the lines that are read.
+type countedReads struct {
+	session.Transcripts
+	lines *atomic.Int64
+}
+
+func (s countedReads) Read(
+	ctx context.Context, ref session.Ref, q session.LineQuery,
+) iter.Seq2[session.Line, error] {
+	return func(yield func(session.Line, error) bool) {
+		for line, err := range s.Transcripts.Read(ctx, ref, q) {
+			s.lines.Add(1)
+			if !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
+// A turn of a chat of ten thousand messages that was compacted has little of it in memory, and the
+// first one after a restart reads only its end. What it is shown is the same.
+func TestLongChatCostsLittle(t *testing.T) {
+	store := session.NewMemory()
+	var lines atomic.Int64
+	store.Transcripts = countedReads{store.Transcripts, &lines}
+	var seen []agent.Message
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		seen = tn.Messages
+		for n := range 200 {
+			err := tn.Record(ctx, agent.Message{
+				Role: session.MessageUser, Text: fmt.Sprint("note ", n, " of turn ", tn.N),
+			})
+			if err != nil {
+				return agent.Result{}, err
+			}
+		}
+		return textResult("done")
+	})
+	cfg.Store = store
+	cfg.Models.Window = func(string) agent.Window { return agent.Window{Tokens: 12_000} }
+	synctest.Test(t, func(t *testing.T) {
+		for restart := range 3 {
+			rt, err := agent.Open(t.Context(), cfg)
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() { done <- rt.Run(context.WithoutCancel(t.Context())) }()
+			lines.Store(0)
+			chat := rt.Session(topKey)
+			turns := 50
+			if restart > 0 {
+				turns = 1
+			}
+			for range turns {
+				require.NoError(t, chat.Post(t.Context(), agent.Incoming{Text: "go on"}))
+				require.NoError(t, chat.Idle(t.Context()))
+			}
+			if restart > 0 {
+				require.LessOrEqual(t, lines.Load(), int64(1_200))
+				require.Less(t, len(seen), 1_000)
+				require.Regexp(t, `began with \d+ messages more`, seen[0].Text)
+			}
+			require.NoError(t, rt.Shutdown(context.WithoutCancel(t.Context())))
+			require.NoError(t, <-done)
+		}
+	})
+}
+
+// A transcript without a compaction is what it was: the whole of it is given to a turn.
+func TestTranscriptWithoutACompaction(t *testing.T) {
+	for name, of := range map[string]func(string) agent.Window{
+		"no function": nil, "the zero Window": func(string) agent.Window { return agent.Window{} },
+		"room for all": func(string) agent.Window { return agent.Window{Tokens: 1 << 30} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen []agent.Message
+			cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+				seen = tn.Messages
+				require.Equal(t, 1, tn.New)
+				return textResult("answer")
+			})
+			cfg.Models.Window = of
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				for n := range 30 {
+					h.Post("question")
+					h.Pass(time.Second)
+					require.Len(t, seen, 2*n+1)
+					if n == 15 {
+						h.Crash()
+					}
+				}
+			})
+		})
+	}
 }

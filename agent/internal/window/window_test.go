@@ -136,7 +136,8 @@ func randomChat(rng *rand.Rand, n int) (messages []session.Message) {
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	counters := []window.Counter{
-		nil, func(s string) int { return len(s) / 2 }, func(s string) int { return len(s)%7 + len(s)/3 },
+		nil, func(s string) int { return len(s) / 2 },
+		func(s string) int { return len(s)%7 + len(s)/3 },
 		func(s string) int { return utf8.RuneCountInString(s) + 20 },
 	}
 	fitted := 0
@@ -169,8 +170,9 @@ func TestFit(t *testing.T) {
 				require.Nil(t, m.Raw)
 			}
 			for j, call := range m.ToolCalls {
-				require.Equal(t, was.ToolCalls[j].ID, call.ID)
-				require.True(t, json.Valid(call.Args) || string(call.Args) == string(was.ToolCalls[j].Args))
+				before := was.ToolCalls[j]
+				require.Equal(t, before.ID, call.ID)
+				require.True(t, json.Valid(call.Args) || string(call.Args) == string(before.Args))
 			}
 		}
 		if missing := len(messages) - len(fit); missing > 0 {
