@@ -52,7 +52,7 @@ func TestCompactionIsSeenByLaterTurns(t *testing.T) {
 			}
 		}
 		require.Len(t, asked, 1)
-		require.Equal(t, 10, len(asked[0].Messages))
+		require.Len(t, asked[0].Messages, 10)
 		at8, after, at9, at10 := seen[7], seen[8], seen[9], seen[10]
 		require.Len(t, at8, 15)
 		require.Equal(t, at8[10:], after[1:])
@@ -170,7 +170,7 @@ func TestSummaryIsData(t *testing.T) {
 		}}
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		for n := 0; n < 200; n++ {
+		for n := range 200 {
 			h.Post(fmt.Sprint(n, strings.Repeat(" word", 50)))
 			h.Pass(time.Second)
 		}
@@ -253,7 +253,8 @@ func TestCompactionOverEveryCrash(t *testing.T) {
 	cfg := agent.Config{Runner: &agent.Loop{Model: chat}, Tools: []agent.Tool{
 		agent.NewTool("look", "Looks.", func(context.Context, struct {
 			Say string `json:"say"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return strings.Repeat("word ", 300), nil
 		}),
 	}}
@@ -354,7 +355,7 @@ func TestSummaryIsPaidByTheBudget(t *testing.T) {
 		}))}
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		for n := 0; n < 100; n++ {
+		for n := range 100 {
 			h.Post(fmt.Sprint(n, strings.Repeat(" word", 50)))
 			h.Pass(time.Second)
 		}
