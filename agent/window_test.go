@@ -468,3 +468,41 @@ func TestTranscriptWithoutACompaction(t *testing.T) {
 		})
 	}
 }
+
+// A summariser that fails is not asked again in each step of a turn.
+func TestFailedSummaryIsNotAskedForAgain(t *testing.T) {
+	calls, shortest := 0, 1_000
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		for n := range 300 {
+			err := tn.Record(ctx, agent.Message{
+				Role: session.MessageUser, Text: fmt.Sprint(n, strings.Repeat(" word", 40)),
+			})
+			if err != nil {
+				return agent.Result{}, err
+			}
+			view, err := tn.View(ctx)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			if n > 200 {
+				shortest = min(shortest, len(view))
+			}
+		}
+		return textResult("done")
+	})
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.Models.Window = func(string) agent.Window {
+		return agent.Window{Tokens: 6_000, Compact: func(
+			context.Context, agent.CompactRequest,
+		) (string, error) {
+			calls++
+			return "", errTest
+		}}
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("hello")
+		h.Pass(time.Second)
+		require.Equal(t, 1, calls)
+		require.LessOrEqual(t, shortest, 22, "the oldest are left out again and again")
+	})
+}
