@@ -764,8 +764,12 @@ func TestReplayMeetsLiveEvents(t *testing.T) {
 						require.Equal(t, all, seen())
 						return
 					}
-					require.Equal(t, kinds("snapshot of 1", 2), lines(seen()))
-					require.Equal(t, all[len(all)-8:], seen()[1:])
+					n := 2
+					if journal.before.Load() != nil || journal.after.Load() != nil {
+						n = 1 // the tree was in memory, and did not have to be read
+					}
+					require.Equal(t, kinds("snapshot of 1", n), lines(seen()))
+					require.Equal(t, all[len(all)-4*n:], seen()[1:])
 				})
 			})
 		}
