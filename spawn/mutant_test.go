@@ -352,11 +352,11 @@ var mutants = []mutant{
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
-		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
+		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.Sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
 	{
 		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",
-		"beyond := c.Used.sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
+		"beyond := c.Used.Sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
 	},
 	{
 		"I9 no turn reserves more than there is", "internal/tree/budget.go",
