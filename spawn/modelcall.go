@@ -1,12 +1,108 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
+
+// MaxPause is the longest pause of a provider: ten minutes.
+const MaxPause = owner.MaxPause
+
+// Limited says that the provider of a model takes no calls for so long, as an answer with the HTTP
+// status 429 says: it pauses. The provider is what stands before the first slash of the model, in
+// any letter case. All models without a slash have one provider together. An empty model is that of
+// the turn.
+//
+// Until the pause ends, [TurnInput.AwaitProvider] waits in every turn of every tree, and no turn
+// starts of a session whose model is of the provider. Other sessions do not wait for those. A pause
+// longer than [MaxPause] counts as that, and one of zero or less as none. Of several pauses the one
+// that ends last stands. Pauses are not recorded: a restart forgets them. Times that the tree counts
+// go on in a pause, such as that of a run.
+//
+// The error is [ErrStale] after the turn.
+func (t *TurnInput) Limited(model string, pause time.Duration) error {
+	if err := t.Over(); err != nil {
+		return err
+	}
+	now := time.Now()
+	until := now.Add(min(pause, MaxPause))
+	t.shell.sup.lane.Pause(providerOf(cmp.Or(model, t.model())), now, until)
+	return nil
+}
+
+// AwaitProvider waits while the provider of a model pauses, see [TurnInput.Limited]. Meanwhile the
+// turn gives its slot of the lane back. Those that wait go on at random moments within a tenth of
+// the length of the pause after it, and within ten seconds. A turn goes on when it has a slot again.
+// An empty model is that of the turn.
+//
+// The error is [ErrStale] once the turn is cancelled or over, or the cause of ctx.
+func (t *TurnInput) AwaitProvider(ctx context.Context, model string) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	provider := providerOf(cmp.Or(model, t.model()))
+	var waited time.Time
+	for {
+		now := time.Now()
+		at, until := t.shell.sup.lane.CallAt(provider, now, waited, rand.Float64())
+		if at.IsZero() {
+			return nil
+		}
+		if err := t.pauseFor(ctx, at.Sub(now)); err != nil {
+			return err
+		}
+		if err := t.Err(); err != nil {
+			return err // it was cancelled while it waited for its slot
+		}
+		waited = until
+	}
+}
+
+// pauseFor waits so long without a slot.
+func (t *TurnInput) pauseFor(ctx context.Context, d time.Duration) error {
+	ctx, end := t.Within(ctx)
+	defer end()
+	defer t.pause()()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// model returns the model that policy resolved for the session of the turn.
+func (t *TurnInput) model() string { return t.shell.sup.modelOf(t.run) }
+
+// modelOf returns the model that policy resolved for a session. It reads what never changes.
+func (s *Supervisor) modelOf(r *tree.Run) string {
+	if r.IsRoot() {
+		return s.cfg.Rules.SessionModel(r.Key(), s.cfg.Model)
+	}
+	return r.Spec.Model
+}
+
+// providerOf returns the provider of the model of a session, for the lane.
+func (s *Supervisor) providerOf(r *tree.Run) string { return providerOf(s.modelOf(r)) }
+
+// providerOf returns what stands before the first slash of a model, in lower case, or "".
+func providerOf(model string) string {
+	provider, _, ok := strings.Cut(model, "/")
+	if !ok {
+		return ""
+	}
+	return strings.ToLower(provider)
+}
 
 // Reserve lets a model call begin that is expected to use u. If a budget limits the run, the amount
 // is reserved until the Runner calls done, which it does after it has told Spend what the call has

@@ -471,7 +471,7 @@ var mutants = []mutant{
 	},
 	{
 		"the lane has a limit", "internal/owner/lane.go",
-		"for l.state != laneNew && h.used < h.limit &&", "for l.state != laneNew && h.used <= h.limit &&", "./internal/owner", "TestLane",
+		"for l.state != laneNew && h.used < h.limit {", "for l.state != laneNew && h.used <= h.limit {", "./internal/owner", "TestLane",
 	},
 	{
 		"R13 the turns of top-level sessions have a limit", "supervisor.go",
