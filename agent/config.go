@@ -75,6 +75,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration
+	// Drain is how long turns under way may go on, and what they say be delivered, when the ctx of
+	// [Runtime.Run] has ended: Run then shuts the Runtime down as [Runtime.Shutdown] does with that
+	// time. Zero: they are cancelled at once.
+	Drain time.Duration
 	// Now is the clock of the prompts' date. Nil: time.Now. If it returns the zero time, prompts
 	// have no date.
 	Now func() time.Time
@@ -186,6 +190,10 @@ type Models struct {
 	// name. It may call the Runtime. One that takes long delays that spawn alone, and one that
 	// panics refuses it with a *spawn.CallbackError.
 	Valid func(name string) bool
+	// Window says how much of a conversation a model is shown, by its full name; an empty name is
+	// that of the Runner's own default. It is asked at the beginning of each turn, for many
+	// sessions at once. Nil, and for a model with the zero [Window]: the whole conversation.
+	Window func(model string) Window
 }
 
 // validate reports names that cannot stand in a line of a prompt, and a model that cannot be one.
@@ -256,6 +264,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
+	if c.Drain < 0 {
+		bad("Drain", "%v is negative", c.Drain)
+	}
 	found.prompts(c)
 	found.aliases(c)
 	found.prices(c)
@@ -272,7 +283,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	for _, f := range []struct {
 		path string
 		d    time.Duration
-	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}} {
+	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}, {"Drain", c.Drain}} {
 		if fault := text.UnitFault(f.d); fault != "" {
 			found.doubt(f.path, "%s", fault)
 		}
