@@ -27,9 +27,9 @@ const MaxPause = owner.MaxPause
 // that ends last stands. Pauses are not recorded: a restart forgets them. Times that the tree counts
 // go on in a pause, such as that of a run.
 //
-// The error is [ErrStale] after the turn.
+// The error is [ErrStale] once the turn is cancelled or over.
 func (t *TurnInput) Limited(model string, pause time.Duration) error {
-	if err := t.Over(); err != nil {
+	if err := t.Err(); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -104,6 +104,22 @@ func providerOf(model string) string {
 	return strings.ToLower(provider)
 }
 
+// Budgeted reports whether a budget limits what the turn may use, so that Reserve has an effect.
+func (t *TurnInput) Budgeted() bool { return t.limited }
+
+// Retract tells those who watch that the deltas of the model call under way do not count: the call
+// has failed, and is made again. They get an EventDelta without a Text whose Error says why. After
+// the turn Retract tells nothing.
+func (t *TurnInput) Retract(why error) {
+	if t.Over() != nil {
+		return
+	}
+	t.shell.notifyWatchers(TreeEvent{
+		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
+		Depth: t.Session.Depth, Turn: t.N, Error: errorText(why),
+	})
+}
+
 // Reserve lets a model call begin that is expected to use u. If a budget limits the run, the amount
 // is reserved until the Runner calls done, which it does after it has told Spend what the call has
 // used, or when the call has failed. Reserve does not write to the journal.
@@ -116,7 +132,7 @@ func providerOf(model string) string {
 //
 // Calls of done after the first have no effect. The end of the turn, and of its process, ends what
 // is reserved. Amounts below zero, and a cost that is not a number, count as zero. The error is
-// [ErrStale] after the turn, or the cause of ctx. done is never nil.
+// [ErrStale] once the turn is cancelled or over, or the cause of ctx. done is never nil.
 func (t *TurnInput) Reserve(ctx context.Context, u session.Usage) (done func(), err error) {
 	if err := t.Err(); err != nil {
 		return func() {}, err

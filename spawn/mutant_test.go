@@ -548,7 +548,7 @@ var mutants = []mutant{
 	},
 	{
 		"the lane goes round", "internal/owner/lanequeue.go",
-		"\tif q.tickets.first != nil {\n\t\tl.next = q.next\n", "\tif q.tickets.first != nil {\n", "./internal/owner", "TestLaneIsFair",
+		"\t\tl.next = q.next\n\t\tif q.tickets", "\t\tif q.tickets", "./internal/owner", "TestLaneIsFair",
 	},
 	{
 		"a steer starts no turn of what has finished", "internal/tree/settle.go",
