@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -92,3 +93,9 @@ func Compact(ctx context.Context, t *Turn) error { return t.compact(ctx) }
 
 // View returns the conversation of a turn as it is now.
 func View(t *Turn) []Message { return t.log.since(t.Messages) }
+
+// RetryPause returns the pause of a Loop after so many tries.
+func RetryPause(tries int, random float64) time.Duration { return retryPause(tries, random) }
+
+// Estimate returns what a Loop expects a call to use.
+func Estimate(req *ModelRequest) Usage { return estimate(req) }

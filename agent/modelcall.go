@@ -84,8 +84,8 @@ const maxRetries = 100
 // The pause before a call is made again is from half of firstRetry to firstRetry after the first
 // try. It doubles with each try, and is never longer than longestRetry.
 const (
-	firstRetry = time.Second
-	longestRetry   = 30 * time.Second
+	firstRetry   = time.Second
+	longestRetry = 30 * time.Second
 )
 
 // retryPause returns the pause after so many tries, from 1 on. The number random is from 0 and below
