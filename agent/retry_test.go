@@ -286,6 +286,17 @@ func TestLimitedProviderPauses(t *testing.T) {
 				all = append(all, c)
 				synctest.Wait()
 			}
+			time.Sleep(50 * time.Second)
+			var states []agent.Status
+			for _, c := range all {
+				info, err := c.Info(t.Context())
+				require.NoError(t, err)
+				states = append(states, info.Status)
+			}
+			queued, ok := agent.StatusQueued, agent.StatusOK
+			require.Equal(t, []agent.Status{
+				agent.StatusRunning, queued, queued, ok, ok, queued, ok,
+			}, states)
 			_, err := agent.Join(t.Context(), rt.Session(topKey), all, agent.JoinOptions{})
 			require.NoError(t, err)
 		})
@@ -354,6 +365,8 @@ func TestRunnersOfTheirOwnPause(t *testing.T) {
 		start := time.Now()
 		var mu sync.Mutex
 		var called []time.Duration
+		var late sync.WaitGroup
+		var lateErr error
 		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			if err := tn.Limited("p/x", agent.RateLimited{After: 10 * time.Second}); err != nil {
 				return agent.Result{}, err
@@ -380,6 +393,10 @@ func TestRunnersOfTheirOwnPause(t *testing.T) {
 				return agent.Result{}, err
 			}
 			_, err := tn.BeginCall(short, "", agent.Usage{})
+			late.Go(func() { // it is given a context that does not end with the turn
+				_, lateErr = tn.BeginCall(context.WithoutCancel(ctx), "", agent.Usage{})
+			})
+			time.Sleep(time.Second)
 			return agent.Result{Text: fmt.Sprint(err)}, nil
 		})
 		runFor(t, cfg, func(rt *agent.Runtime) {
@@ -388,6 +405,9 @@ func TestRunnersOfTheirOwnPause(t *testing.T) {
 			text, err := c.Wait(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, context.DeadlineExceeded.Error(), text)
+			late.Wait()
+			require.ErrorIs(t, lateErr, agent.ErrStale)
+			require.Less(t, time.Since(start), 20*time.Second)
 		})
 		require.ElementsMatch(t, []time.Duration{0, 0, 10 * time.Second}, called)
 	})

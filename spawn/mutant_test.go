@@ -547,6 +547,77 @@ var mutants = []mutant{
 		"if recoverValue(recover(), &err); err != nil {", "if recoverValue(nil, &err); err != nil {", ".", "TestStoresThatMisbehave",
 	},
 	{
+		"I9 calls at the same time do not count on the same rest", "internal/tree/budget.go",
+		"case f.others > 0 && sat.Add(f.need, f.others) > f.left:", "case false:",
+		"./internal/tree", "TestCalls",
+	},
+	{
+		"I9 a call that is alone does not begin when nothing is left", "internal/tree/budget.go",
+		"case sat.Add(f.left, f.unspent) <= 0:", "case false:", "./internal/tree", "TestCalls",
+	},
+	{
+		"I9 what a turn has reserved is its own", "internal/tree/budget.go",
+		"case sat.Add(f.left, f.unspent) <= 0:", "case f.left <= 0:", "./internal/tree", "TestCalls",
+	},
+	{
+		"I9 a turn that ends holds nothing", "internal/tree/apply.go",
+		"\tdelete(t.holds, r)\n", "", "./internal/tree", "TestCalls",
+	},
+	{
+		"I9 a call that is over holds nothing", "modelcall.go",
+		"\t\tt.holds = t.expected != tree.Budget{}\n", "\t\treturn\n",
+		"../agent", "TestReservationsEndWithTheirCalls",
+	},
+	{
+		"I9 a Loop reserves before each call", "../agent/modelcall.go",
+		"\treturn t.spawn.Reserve(ctx, t.priced(model, expected()))\n",
+		"\t_ = expected\n\treturn end, nil\n", "../agent", "TestTurnsAtTheSameTimeShareABudget",
+	},
+	{
+		"a 429 pauses its provider alone", "internal/owner/lanepause.go",
+		"p != nil && !p.over {", "p != nil || len(l.pauses) > 0 {", "./internal/owner", "TestPaused",
+	},
+	{
+		"no turn starts whose provider pauses", "supervisor.go",
+		"\ts.lane.Provider = s.providerOf\n", "", "../agent", "TestLimitedProviderPauses",
+	},
+	{
+		"the longest pause of a provider stands", "internal/owner/lanepause.go",
+		"if until.After(p.until) {", "if true {", "./internal/owner", "TestPause",
+	},
+	{
+		"a pause has a bound", "internal/owner/lanepause.go",
+		"until.After(most) {", "until.After(most) && false {", "./internal/owner", "TestPause",
+	},
+	{
+		"a turn holds no slot while its provider pauses", "modelcall.go",
+		"\tdefer t.pause()()\n", "", "../agent", "TestLimitedProviderPauses",
+	},
+	{
+		"the end of a turn ends its pause", "modelcall.go",
+		"\tctx, end := t.Within(ctx)\n\tdefer end()\n\tdefer t", "\tdefer t",
+		"../agent", "TestRunnersOfTheirOwnPause",
+	},
+	{
+		"tickets keep their order over a pause", "internal/owner/lanepause.go",
+		"for i := len(p.parked) - 1; i >= 0; i-- {", "for i := range p.parked {",
+		"./internal/owner", "TestPaused",
+	},
+	{
+		"a paused requester does not hold back the next", "internal/owner/lanequeue.go",
+		"\t\tif t != nil {\n\t\t\treturn t\n\t\t}\n\t}\n\treturn nil\n}\n\n// remove",
+		"\t\treturn t\n\t}\n\treturn nil\n}\n\n// remove", "./internal/owner", "TestPaus",
+	},
+	{
+		"only marked errors are tried again", "../agent/modelcall.go",
+		"if n >= tries || !IsRetryable(err) || ", "if n >= tries || ",
+		"../agent", "TestModelCallsAreMadeAgain",
+	},
+	{
+		"tries have an end", "../agent/modelcall.go",
+		"if n >= tries || ", "if n > tries || ", "../agent", "TestModelCallsAreMadeAgain",
+	},
+	{
 		"the lane goes round", "internal/owner/lanequeue.go",
 		"\t\tl.next = q.next\n\t\tif q.tickets", "\t\tif q.tickets", "./internal/owner", "TestLaneIsFair",
 	},
