@@ -88,8 +88,8 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// retryPause returns the pause after so many tries, from 1 on. The number random is from 0 and below
-// 1.
+// retryPause returns the pause after so many tries, from 1 on. The number random is from 0 and
+// below 1.
 func retryPause(tries int, random float64) time.Duration {
 	longest := longestRetry
 	if tries < 6 { // the shift of a later one may be out of range
@@ -210,10 +210,10 @@ func (t *Turn) sleep(ctx context.Context, d time.Duration) error {
 // alias. A Loop calls Limited for a Model that returns a [RateLimited], and a Runner that calls
 // models itself may.
 //
-// Until the pause ends [Turn.BeginCall] waits in each turn that is to call the provider, and no turn
-// starts of a session whose model is of it. Other sessions go on. The pause takes ten minutes at
-// most; an After of zero or less is none. Of several pauses the one that ends last stands. Pauses
-// are not recorded: a restart forgets them. The timeout of a run goes on in a pause.
+// Until the pause ends [Turn.BeginCall] waits in each turn that is to call the provider, and no
+// turn starts of a session whose model is of it. Other sessions go on. The pause takes ten minutes
+// at most; an After of zero or less is none. Of several pauses the one that ends last stands.
+// Pauses are not recorded: a restart forgets them. The timeout of a run goes on in a pause.
 //
 // The error is [ErrStale] once the turn is cancelled or over.
 func (t *Turn) Limited(model string, e RateLimited) error {
@@ -231,10 +231,10 @@ func (t *Turn) Limited(model string, e RateLimited) error {
 // of the length of the pause after it, and within ten seconds, and not all at once.
 //
 // Then, if a budget limits the run, what the call is expected to use is reserved until the Runner
-// calls end: after it has told Spend what the call has used, or when the call has failed. Nothing is
-// written for it. If the amount is not left of a budget, beside what the other calls under way are
-// expected to use, the call begins only if there is no such other call. Otherwise, and if the budget
-// is exhausted, the error is [ErrBudget]: the Runner should return what it has.
+// calls end: after it has told Spend what the call has used, or when the call has failed. Nothing
+// is written for it. If the amount is not left of a budget, beside what the other calls under way
+// are expected to use, the call begins only if there is no such other call. Otherwise, and if the
+// budget is exhausted, the error is [ErrBudget]: the Runner should return what it has.
 //
 // end is never nil, and has no effect after its first call. The error is ErrStale once the turn is
 // cancelled or over, or the cause of ctx.

@@ -203,8 +203,8 @@ func TestReservationsEndWithTheirCalls(t *testing.T) {
 	})
 }
 
-// What is reserved for a call does not outlive it: after a crash at any point the rest of the budget
-// can be used, and so it can after a call that has failed.
+// What is reserved for a call does not outlive it: after a crash at any point the rest of the
+// budget can be used, and so it can after a call that has failed.
 func TestReservationsOverEveryCrash(t *testing.T) {
 	var mu sync.Mutex
 	failed := false

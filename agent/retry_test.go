@@ -261,15 +261,18 @@ func twoProviders(slots int) policy.Rules {
 			MaxConcurrent: slots, MaxChildren: 20, AllowAgents: []string{"*"},
 		},
 		Agents: []policy.Agent{
-			{ID: "main"}, {ID: "x", Model: "X/one"}, {ID: "y", Model: "y/one"},
-			{ID: "z", Model: "x/two"}, {ID: "w", Model: "plain"},
+			{ID: "main"},
+			{ID: "x", Model: "X/one"},
+			{ID: "y", Model: "y/one"},
+			{ID: "z", Model: "x/two"},
+			{ID: "w", Model: "plain"},
 		},
 	}
 }
 
 // A 429 pauses the turns of its provider and no others. A turn under way gives its slot back while
-// it waits, no turn of the provider starts, and those behind them in the queue go on. When the pause
-// ends they call one by one, and spread.
+// it waits, no turn of the provider starts, and those behind them in the queue go on. When the
+// pause ends they call one by one, and spread.
 func TestLimitedProviderPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProvider(map[string][]error{"X/one": {agent.RateLimited{After: 100 * time.Second}}})

@@ -86,9 +86,9 @@ type TreeEvent struct {
 	// Whole names the whole of a result of which Text is the beginning, as in [Result].
 	Whole session.File `json:"whole,omitzero"`
 	// Error is why: of an EventDelta without Text why the deltas of the model call so far do not
-	// count, see [TurnInput.Retract]; of an EventTurnEnded why a turn of a top-level session failed, or why one that
-	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
-	// follows.
+	// count, see [TurnInput.Retract]; of an EventTurnEnded why a turn of a top-level session
+	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
+	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`

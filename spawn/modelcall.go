@@ -24,8 +24,8 @@ const MaxPause = owner.MaxPause
 // Until the pause ends, [TurnInput.AwaitProvider] waits in every turn of every tree, and no turn
 // starts of a session whose model is of the provider. Other sessions do not wait for those. A pause
 // longer than [MaxPause] counts as that, and one of zero or less as none. Of several pauses the one
-// that ends last stands. Pauses are not recorded: a restart forgets them. Times that the tree counts
-// go on in a pause, such as that of a run.
+// that ends last stands. Pauses are not recorded: a restart forgets them. Times that the tree
+// counts go on in a pause, such as that of a run.
 //
 // The error is [ErrStale] once the turn is cancelled or over.
 func (t *TurnInput) Limited(model string, pause time.Duration) error {
@@ -40,8 +40,8 @@ func (t *TurnInput) Limited(model string, pause time.Duration) error {
 
 // AwaitProvider waits while the provider of a model pauses, see [TurnInput.Limited]. Meanwhile the
 // turn gives its slot of the lane back. Those that wait go on at random moments within a tenth of
-// the length of the pause after it, and within ten seconds. A turn goes on when it has a slot again.
-// An empty model is that of the turn.
+// the length of the pause after it, and within ten seconds. A turn goes on when it has a slot
+// again. An empty model is that of the turn.
 //
 // The error is [ErrStale] once the turn is cancelled or over, or the cause of ctx.
 func (t *TurnInput) AwaitProvider(ctx context.Context, model string) error {
@@ -125,10 +125,10 @@ func (t *TurnInput) Retract(why error) {
 // used, or when the call has failed. Reserve does not write to the journal.
 //
 // A call begins if what it is expected to use is left of every budget, beside what the other calls
-// under way are expected to use. If not, it begins as the only one that uses up the rest, as long as
-// there is a rest. So the turns of a tree that call at the same time exceed a budget by one call,
-// and by what they use beyond what they expected. A call that may not begin is refused with an
-// error that is ErrBudget: the Runner should return what it has.
+// under way are expected to use. If not, it begins as the only one that uses up the rest, as long
+// as there is a rest. So the turns of a tree that call at the same time exceed a budget by one
+// call, and by what they use beyond what they expected. A call that may not begin is refused with
+// an error that is ErrBudget: the Runner should return what it has.
 //
 // Calls of done after the first have no effect. The end of the turn, and of its process, ends what
 // is reserved. Amounts below zero, and a cost that is not a number, count as zero. The error is

@@ -600,7 +600,7 @@ var mutants = []mutant{
 	},
 	{
 		"tickets keep their order over a pause", "internal/owner/lanepause.go",
-		"for i := len(p.parked) - 1; i >= 0; i-- {", "for i := range p.parked {",
+		"range slices.Backward(p.parked) {", "range slices.All(p.parked) {",
 		"./internal/owner", "TestPaused",
 	},
 	{
@@ -821,7 +821,7 @@ var mutants = []mutant{
 	},
 	{
 		"Usage of a top-level session has its model", "result.go",
-		"\t\tresolved = t.shell", "\t\t_ = t.shell", ".", "TestUsageIsTheSumOfTheTurns",
+		"\t\tresolved = t.model()", "\t\t_ = t.model()", ".", "TestUsageIsTheSumOfTheTurns",
 	},
 	{
 		"Usage days begin at midnight of their zone", "usage.go",
@@ -836,8 +836,8 @@ var mutants = []mutant{
 		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
 	},
 	{
-		"Usage the price is that of the model that ran", "../agent/loop.go",
-		"t.priced(resp.Model, resp.Usage)", `t.priced("", resp.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
+		"Usage the price is that of the model that ran", "../agent/modelcall.go",
+		"t.priced(a.Model, a.Usage)", `t.priced("", a.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 	{
 		"Usage a cost that the caller gives stands", "../agent/usage.go",

@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -144,8 +145,7 @@ func (l *Lane) endPauses() {
 	for provider, p := range l.pauses {
 		if !p.over && !now.Before(p.until) {
 			p.over = true
-			for i := len(p.parked) - 1; i >= 0; i-- {
-				t := p.parked[i]
+			for _, t := range slices.Backward(p.parked) {
 				l.of(t.run).queue.pushFront(t)
 			}
 			p.parked = nil

@@ -67,7 +67,9 @@ func (c *callers) begin(x *caller, honest bool) {
 	if x.refused || len(x.calls) > 0 && !c.many {
 		return
 	}
-	use := Budget{Tokens: c.rand.Int64N(c.most.Tokens + 1), Micros: c.rand.Int64N(c.most.Micros + 1)}
+	use := Budget{
+		Tokens: c.rand.Int64N(c.most.Tokens + 1), Micros: c.rand.Int64N(c.most.Micros + 1),
+	}
 	expect := use
 	if !honest {
 		expect = Budget{Tokens: use.Tokens / 2, Micros: use.Micros / 3}
