@@ -125,11 +125,14 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 	if err != nil {
 		return a, err
 	}
-	messages := t.log.since(t.Messages)
+	messages, fresh, err := t.view(ctx)
+	if err != nil {
+		return a, err
+	}
 	req := ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 		Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
-		New: len(messages) - len(t.Messages) + t.New, open: t.OpenFile,
+		New: fresh, open: t.OpenFile,
 	}
 	for n := 1; ; n++ {
 		var shown bool

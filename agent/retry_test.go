@@ -83,8 +83,8 @@ func repeat(err error, n int) (errs []error) {
 
 // The pause before a further try doubles from a second to thirty, and half of it is random.
 func TestRetryPauses(t *testing.T) {
-	for tries, longest := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		longest *= time.Second
+	for tries, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
+		longest := time.Duration(seconds) * time.Second
 		require.Equal(t, longest/2, agent.RetryPause(tries+1, 0))
 		require.Equal(t, longest*3/4, agent.RetryPause(tries+1, 0.5))
 		require.LessOrEqual(t, agent.RetryPause(tries+1, 0.999), longest)

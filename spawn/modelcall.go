@@ -34,7 +34,7 @@ func (t *TurnInput) Limited(model string, pause time.Duration) error {
 	}
 	now := time.Now()
 	until := now.Add(min(pause, MaxPause))
-	t.shell.sup.lane.Pause(providerOf(cmp.Or(model, t.model())), now, until)
+	t.shell.sup.lane.Pause(providerOf(cmp.Or(model, t.shell.sup.modelOf(t.run))), now, until)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (t *TurnInput) AwaitProvider(ctx context.Context, model string) error {
 	if err := t.Err(); err != nil {
 		return err
 	}
-	provider := providerOf(cmp.Or(model, t.model()))
+	provider := providerOf(cmp.Or(model, t.shell.sup.modelOf(t.run)))
 	var waited time.Time
 	for {
 		now := time.Now()
@@ -81,9 +81,6 @@ func (t *TurnInput) pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// model returns the model that policy resolved for the session of the turn.
-func (t *TurnInput) model() string { return t.shell.sup.modelOf(t.run) }
-
 // modelOf returns the model that policy resolved for a session. It reads what never changes.
 func (s *Supervisor) modelOf(r *tree.Run) string {
 	if r.IsRoot() {
@@ -114,10 +111,9 @@ func (t *TurnInput) Retract(why error) {
 	if t.Over() != nil {
 		return
 	}
-	t.shell.notifyWatchers(TreeEvent{
-		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Depth: t.Session.Depth, Turn: t.N, Error: errorText(why),
-	})
+	e := t.event(EventDelta)
+	e.Error = errorText(why)
+	t.shell.notifyWatchers(e)
 }
 
 // Reserve lets a model call begin that is expected to use u. If a budget limits the run, the amount
