@@ -57,6 +57,11 @@
 // and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
 // file, too; a Runner is always given the whole of it.
 //
+// Calls of one answer run in parallel if their tools are Concurrent. A Tool has a Timeout if it
+// says so, and an Effect, which decides whether a call is made again. A [StreamModel] shows its
+// answer as it comes. An answer with nothing in it is asked for once more, and then the turn fails
+// with [ErrEmptyAnswer].
+//
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write

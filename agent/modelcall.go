@@ -71,14 +71,11 @@ func IsRetryable(err error) bool {
 func (l *Loop) callModel(ctx context.Context, t *Turn) (*ModelResponse, error) {
 	messages := t.log.since(t.Messages)
 	before := t.entering(t.runner + ".Model")
-	resp, err := l.Model.Generate(ctx, &ModelRequest{
+	resp, err := l.generate(ctx, t, &ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 		Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
 		New: len(messages) - len(t.Messages) + t.New, delta: t.Delta, open: t.OpenFile,
 	})
 	t.entering(before)
-	if err == nil && resp == nil {
-		err = errors.New("agent: the model returned neither a response nor an error")
-	}
 	return resp, err
 }
