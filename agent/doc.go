@@ -57,6 +57,11 @@
 // and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
 // file, too; a Runner is always given the whole of it.
 //
+// Calls of one answer run in parallel if their tools are Concurrent. A Tool has a Timeout if it
+// says so, and an Effect, which decides whether a call is made again. A [StreamModel] shows its
+// answer as it comes. An answer with nothing in it is asked for once more, and then the turn fails
+// with [ErrEmptyAnswer].
+//
 // A model is given the whole conversation. With [Models].Window it is given what its context has
 // room for, behind a summary of the rest that [Summarize] or a function of the caller's writes; see
 // [Window].

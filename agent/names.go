@@ -57,7 +57,7 @@ type (
 	Reply = spawn.Reply
 	// InputError is a Field that cannot be accepted, and the Reason.
 	InputError = spawn.InputError
-	// StillRunningError names sessions whose Runner has not returned.
+	// StillRunningError names sessions whose Runner, or a tool after its timeout, has not returned.
 	StillRunningError = spawn.StillRunningError
 )
 

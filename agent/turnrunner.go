@@ -13,7 +13,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
-	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -190,9 +189,6 @@ func (b turnRunner) outcome(
 	}
 	end()
 	out.Pos, err = t.log.close(), redact(err)
-	if text.IsBlank(res.Text) {
-		out.Note = t.emptyAnswer()
-	}
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())

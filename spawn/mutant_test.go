@@ -305,7 +305,11 @@ var mutants = []mutant{
 	},
 	{
 		"I4 Stop says what still runs", "wait.go",
-		"\tcase all:\n", "\tcase true:\n", ".", "TestStop",
+		"\tcase all && len(left) == 0:\n", "\tcase all || len(left) >= 0:\n", ".", "TestStop",
+	},
+	{
+		"I4 Stop says what a turn has left behind", "wait.go",
+		"\tleft = sh.addLeft(left, key)\n", "", "../agent", "TestCallsLeftBehindAreNamed",
 	},
 	{
 		"I4 what is being stopped admits nothing", "internal/tree/decide.go",

@@ -23,6 +23,7 @@ type treeShell struct {
 	mu           sync.Mutex
 	turns        map[turnID]*runningTurn      // a turn leaves when it has returned and has no slot
 	newestTurn   map[session.Key]*runningTurn // of each session whose Runner has not returned
+	left         map[*leftCall]struct{}       // calls that have not returned; may be nil
 	senders      map[tree.Destination]*sender // those with deliveries
 	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
@@ -252,8 +253,8 @@ func (sh *treeShell) tellRested(of session.Key) {
 func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers)+
-		len(sh.idlers)+len(sh.answerWaiters) > 0
+	return len(sh.turns)+len(sh.newestTurn)+len(sh.left)+len(sh.senders)+len(sh.waiters)+
+		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters) > 0
 }
 
 // Lost implements owner.Executor.
@@ -298,9 +299,10 @@ func (sh *treeShell) shutDownTurns() {
 	}
 }
 
-// addStillRunning adds the turns and deliveries that have not returned to e, except turns that wait
-// for a store.
+// addStillRunning adds the turns, the calls that turns left behind, and the deliveries that have
+// not returned to e, except turns that wait for a store.
 func (sh *treeShell) addStillRunning(e *StillRunningError) {
+	defer func() { e.Sessions = sh.addLeft(e.Sessions, session.Key{}) }()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, rt := range sh.turns {

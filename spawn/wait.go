@@ -274,9 +274,9 @@ func (sh *treeShell) stop(
 }
 
 // stillRunning returns a *StillRunningError that names the cancelled turns of a session, and of
-// everything below it, that do not return within their grace period, or nil if all return. The
-// turns that the tree has waited for have had their grace period. Those of a tree that was lost may
-// still have some of it.
+// everything below it, that do not return within their grace period, and the sessions that have
+// left a call behind; nil if there are none. The turns that the tree has waited for have had their
+// grace period. Those of a tree that was lost may still have some of it.
 func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	var left []session.Key
 	all := true
@@ -288,10 +288,11 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 			left = append(left, rt.key)
 		}
 	}
+	left = sh.addLeft(left, key)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case all:
+	case all && len(left) == 0:
 		return nil
 	}
 	slices.SortFunc(left, func(a, b session.Key) int {
