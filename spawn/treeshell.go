@@ -30,6 +30,7 @@ type treeShell struct {
 	watchers     map[*watcher]struct{}
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
+	wishes        map[string]chan<- error // of callers that wait for a reset or a compaction
 }
 
 func newTreeShell(s *Supervisor, root session.Key) *treeShell {
@@ -42,6 +43,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		watchers:     make(map[*watcher]struct{}),
 
 		answerWaiters: make(map[*answerWaiter]struct{}),
+		wishes:        make(map[string]chan<- error),
 	}
 	sh.owner = owner.New(&s.ownerConfig, root, sh)
 	return sh
@@ -107,9 +109,15 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	key, at := r.Key(), timeOf(r.Ended)
 	ref, end := session.Ref{Key: key, SessionID: r.Spec.SessionID}, session.Pos(r.Pos)
+	done := tree.ArchiveDone{Run: key}
+	if len(r.Former) > 0 {
+		x := r.Former[0]
+		ref.SessionID, end, at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
+	}
 	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
 		err := contained(func() error { return sh.archiveTranscript(ctx, ref, end, at) })
-		sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
+		done.Failed = err != nil
+		sh.owner.Send(gen, done)
 		if err != nil {
 			sh.sup.log.Warn("offshoot: archiving a transcript failed",
 				"session", key.String(), "error", err.Error())
@@ -167,7 +175,7 @@ func fenceOff(
 // Publish implements owner.Executor.
 func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 	for i := range facts {
-		if facts[i].Kind == tree.RunEnded {
+		if k := facts[i].Kind; k == tree.RunEnded || k == tree.Reset {
 			sh.tellRested(facts[i].Run)
 		}
 	}
@@ -255,7 +263,7 @@ func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers)+
-		len(sh.answerWaiters) > 0
+		len(sh.answerWaiters)+len(sh.wishes) > 0
 }
 
 // Lost implements owner.Executor.
@@ -270,6 +278,9 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		rt.cancel(lostError{})
 	}
 	sh.dropDeliveries()
+	for _, wish := range sh.wishes { // they are lost with the tree
+		answerWish(wish, fmt.Errorf("%w: %w", lostError{}, err))
+	}
 	if conflict {
 		for w := range sh.waiters {
 			w.finish(fmt.Errorf("%w: %q: %w", lostError{}, root, err))

@@ -273,6 +273,8 @@ func (a *auditor) reset(r *run, f *tree.Fact) {
 		a.fail(r, "reset", "a sub-agent is reset")
 	case r.turn != nil || r.cause != tree.NoCause:
 		a.fail(r, "reset", "it has a turn under way, or is to end: %v", r.cause)
+	case string(f.Text) != r.session:
+		a.fail(r, "reset", "it leaves %q and has %q", f.Text, r.session)
 	case f.ID == "" || r.past[f.ID]:
 		a.fail(r, "reset", "it has had the session id %q", f.ID)
 	}

@@ -81,7 +81,7 @@ func (f *Fact) String() string {
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Reset:
-		l.add("%s goes on in a new conversation, %s", f.Run, word(f.ID))
+		l.add("%s goes on in a new conversation, %s after %s", f.Run, word(f.ID), word(f.Text))
 	case PutAway:
 		l.add("%s put its conversation %s away", f.Run, word(f.ID))
 	case Unsent:

@@ -192,6 +192,7 @@ const (
 //	               Route: its route from now on; nil for none
 //	Reset          Run: the top-level session, which has no turn under way and no child alive
 //	               ID: its session id from now on
+//	               Text: its session id until now, whose transcript is to be archived
 //	PutAway        Run: the top-level session
 //	               ID: the session id before a reset, whose transcript is archived
 type Fact struct {
@@ -346,7 +347,7 @@ func routeSet(at int64, r *Run, route *session.Route) Fact {
 }
 
 func reset(at int64, r *Run, sessionID string) Fact {
-	return Fact{Kind: Reset, At: at, Run: r.Key(), ID: sessionID}
+	return Fact{Kind: Reset, At: at, Run: r.Key(), ID: sessionID, Text: Text(r.Spec.SessionID)}
 }
 
 func putAway(at int64, r *Run, sessionID string) Fact {

@@ -107,6 +107,8 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, "a sub-agent has one conversation"}
 	case r.Open != nil || r.live > 0 || r.Cause != NoCause:
 		return &CorruptError{f.Kind, f.Run, "it has a turn or a child that is alive, or is to end"}
+	case string(f.Text) != old:
+		return &CorruptError{f.Kind, f.Run, "it does not have the session id " + text.Quote(string(f.Text))}
 	case f.ID == "" || f.ID == old || slices.ContainsFunc(r.Former, known):
 		return &CorruptError{f.Kind, f.Run, "it has had the session id " + text.Quote(f.ID)}
 	default:
