@@ -32,6 +32,8 @@ const (
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
 	EventSaid                           // a turn told people something before its end
+	EventSnapshot                       // the tree as it is where a stream begins; not kept
+	EventGap                            // the same, in place of events that are gone; not kept
 	EventCompacted                      // a turn has compacted the conversation, and has ended
 	EventReset                          // a session goes on in a new conversation
 )
@@ -39,7 +41,7 @@ const (
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said", "compacted", "reset",
+	"said", "snapshot", "gap", "compacted", "reset",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -60,16 +62,22 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
+	// Cursor is the place of the event in the history of the tree. That of an event that is not
+	// kept is the place of the last event before it that is; zero if the stream has had none.
+	Cursor Cursor `json:"cursor,omitzero"`
 	// Session is the session that the event is about. An event of a delivery is about the top-level
 	// session.
 	Session session.Key `json:"session"`
 	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
 	Parent  session.Key `json:"parent,omitzero"`
 	Agent   string      `json:"agent,omitempty"`
-	Label   string      `json:"label,omitempty"`
-	Depth   int         `json:"depth"`
-	Turn    int         `json:"turn,omitempty"`
-	Status  Status      `json:"status,omitzero"` // after the event
+	// Model is the model that answered last, if that is known, and else the one that the session is
+	// to use. Empty if the configuration leaves it to the Runner.
+	Model  string `json:"model,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Depth  int    `json:"depth"`
+	Turn   int    `json:"turn,omitempty"`
+	Status Status `json:"status,omitzero"` // after the event
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, or the delta.
@@ -93,6 +101,9 @@ type TreeEvent struct {
 	To session.Key `json:"to,omitzero"`
 	// Key is the Key of the Delivery that the event is about.
 	Key string `json:"key,omitempty"`
+	// State is the tree at the Cursor, in an EventSnapshot and an EventGap; nil in all others. The
+	// receiver must not change it.
+	State *TreeState `json:"state,omitempty"`
 }
 
 var eventKinds = map[tree.Kind]EventKind{
