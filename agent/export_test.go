@@ -92,3 +92,6 @@ func Compact(ctx context.Context, t *Turn) error { return t.compact(ctx) }
 
 // View returns the conversation of a turn as it is now.
 func View(t *Turn) []Message { return t.log.since(t.Messages) }
+
+// SessionIDOf returns the session id of a turn.
+func SessionIDOf(t *Turn) string { return t.spawn.SessionID }

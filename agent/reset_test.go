@@ -1,0 +1,199 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// repeating is a bot that says what it was told, with the bytes of pictures, and how many messages
+// it sees before that. A turn takes a second.
+func repeating() agent.Config {
+	return saying(func(ctx context.Context, tn *agent.Turn) (string, error) {
+		before := len(tn.Messages) - tn.New
+		var said []string
+		for _, m := range tn.Messages[before:] {
+			said = append(said, m.Text)
+			for _, p := range m.Parts {
+				in, err := tn.OpenFile(ctx, p.File)
+				if err != nil {
+					return "", err
+				}
+				data, err := io.ReadAll(in)
+				if err = errors.Join(err, in.Close()); err != nil {
+					return "", err
+				}
+				said = append(said, string(data[len(pngBytes):]))
+			}
+		}
+		return fmt.Sprintf("%s after %d", strings.Join(said, " "), before), pause(ctx, time.Second)
+	})
+}
+
+// 1.11: a session is reset during a turn, while a message with a picture waits. Wherever the process
+// dies, the turn ends in the old conversation, what waits is answered in the new one with its
+// picture, and the old one is archived with its files.
+func TestResetOverEveryCrash(t *testing.T) {
+	cfg := repeating()
+	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+		h.PostIncoming(topKey, agent.Incoming{Text: "one", Parts: []agent.Part{picture("a", 9)}})
+		h.Pass(time.Minute)
+		h.Post("two")
+		h.Pass(time.Second / 2)
+		h.PostIncoming(topKey, agent.Incoming{Text: "three", Parts: []agent.Part{picture("b", 10)}})
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+			return rt.Session(topKey).Reset(h.Context())
+		}))
+		h.Pass(time.Minute)
+		h.Post("four")
+		h.Pass(time.Minute)
+		var told []string
+		for _, d := range h.Replies() {
+			text, _, _ := strings.Cut(d.Reply.Text, " after")
+			told = append(told, text)
+		}
+		require.Equal(h.T(), "one x two three xx four", strings.Join(told, " "))
+		page, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
+		require.NoError(h.T(), err)
+		texts := strings.Join(textsOfPage(page), "; ")
+		require.NotContains(h.T(), texts, "one")
+		require.Contains(h.T(), texts, "four after ")
+	})
+}
+
+
+// windowed gives a bot a window by which two messages stay beside a summary, and notes what its
+// summaries are of.
+func windowed(cfg agent.Config, compact func(agent.CompactRequest) (string, error)) agent.Config {
+	cfg.Models.Window = func(string) agent.Window {
+		return agent.Window{
+			Tokens: 1_000_000, Keep: 2,
+			Compact: func(_ context.Context, req agent.CompactRequest) (string, error) {
+				return compact(req)
+			},
+		}
+	}
+	return cfg
+}
+
+// 1.11: a conversation is compacted while a message waits. Wherever the process dies, the message is
+// answered once, by a turn that sees the summary, and the compaction is not an attempt at it.
+func TestCompactOverEveryCrash(t *testing.T) {
+	cfg := windowed(repeating(), func(req agent.CompactRequest) (string, error) {
+		return fmt.Sprintf("%d were said", len(req.Messages)), nil
+	})
+	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+		for _, text := range []string{"one", "two", "three"} {
+			h.Post(text)
+			h.Pass(10 * time.Second)
+		}
+		h.Post("four")
+		h.Pass(time.Second / 2)
+		err := h.Do(func(rt *agent.Runtime) error { return rt.Session(topKey).Compact(h.Context()) })
+		if !errors.Is(err, agent.ErrNothing) { // the process that asked may not have learned of it
+			require.NoError(h.T(), err)
+		}
+		h.Post("five")
+		h.Pass(10 * time.Second)
+		var told []string
+		for _, d := range h.Replies() {
+			told = append(told, d.Reply.Text)
+		}
+		require.Len(h.T(), told, 5, "%q", told)
+		require.Equal(h.T(), "five after 3", told[4], "the summary, and two messages")
+	})
+}
+
+// A reset waits for the turn under way and for a stop. What was posted meanwhile is answered in the
+// new conversation. The session keeps its route and its usage; skills are taken anew; no key of a
+// delivery, and no number of a turn, comes again.
+func TestReset(t *testing.T) {
+	inStores(t, func(t *testing.T, open func() *session.Store) {
+		sources := skillFiles()
+		var turns []string
+		var ref session.Ref
+		cfg := saying(func(ctx context.Context, tn *agent.Turn) (string, error) {
+			if ref.SessionID == "" {
+				ref = session.Ref{Key: topKey, SessionID: agent.SessionIDOf(tn)}
+			}
+			turns = append(turns, fmt.Sprint(tn.N, " ", listedSkills(tn.Prompt)))
+			err := tn.Say(ctx, "well")
+			tn.Spend(ctx, agent.Usage{Input: 7}) //nolint:errcheck // there is no budget
+			return fmt.Sprint("answer to ", tn.Input()), errors.Join(err, pause(ctx, time.Second))
+		})
+		cfg.Prompts.Skills = []agentctx.SkillSource{{FS: sources, Path: "skills"}}
+		cfg.Tools = toolbox("read")
+		var replies []agent.Delivery
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			replies = append(replies, d)
+			return nil
+		}
+		cfg.Store = open()
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(context.WithoutCancel(t.Context())) }()
+		s, ctx := rt.Session(topKey), t.Context()
+		var events []agent.TreeEvent
+		go func() {
+			for e := range s.Events(ctx) {
+				events = append(events, e)
+			}
+		}()
+		to := session.Route{Channel: "irc", To: "ann"}
+		require.NoError(t, s.Post(ctx, agent.Incoming{ID: "m1", Text: "one", Route: to}))
+		require.NoError(t, s.Idle(ctx))
+		require.NoError(t, s.Post(ctx, agent.Incoming{ID: "m0", Text: "again"}))
+		time.Sleep(time.Second / 2)
+		sources["delta/SKILL.md"] = skillFile("delta", "one", "")
+		reset := make(chan error)
+		go func() { reset <- s.Reset(ctx) }()
+		synctest.Wait()
+		require.NoError(t, s.Post(ctx, agent.Incoming{ID: "m2", Text: "two"}))
+		require.NoError(t, <-reset)
+		require.NoError(t, s.Idle(ctx))
+		synctest.Wait()
+
+		page, err := s.History(ctx, agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"user: two", "assistant: answer to two"}, textsOfPage(page))
+		require.Equal(t, []string{"1 alpha beta", "2 alpha beta", "3 alpha beta delta"}, turns)
+		var old []string
+		for line, err := range cfg.Store.Transcripts.Read(ctx, ref, session.LineQuery{Archived: true}) {
+			require.NoError(t, err)
+			old = append(old, line.Message.Text)
+		}
+		require.Equal(t, []string{"one", "answer to one", "again", "answer to again"}, old)
+		keys := make(map[string]bool)
+		for _, d := range replies {
+			keys[d.Key] = true
+			require.Equal(t, to, d.Reply.Route)
+			require.True(t, strings.HasPrefix(d.Key, ref.SessionID), d.Key)
+		}
+		require.Len(t, keys, 6)
+		usage, err := rt.Usage(ctx, agent.UsageQuery{})
+		require.NoError(t, err)
+		require.EqualValues(t, 21, usage.Total.Input)
+		var former []string
+		for _, e := range events {
+			if e.Kind == agent.EventReset {
+				former = append(former, e.Former)
+			}
+		}
+		require.Equal(t, []string{ref.SessionID}, former)
+		require.NoError(t, rt.Shutdown(ctx))
+		require.NoError(t, <-done)
+	})
+}
