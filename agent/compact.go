@@ -41,8 +41,8 @@ func (s *Session) Reset(ctx context.Context) error {
 // Compact has a top-level session replace the older messages of its conversation by a summary, as a
 // person asks for with /compact: in a turn that does nothing else, by the [Window] of its model. It
 // returns when the end of that turn is durable. A turn that is under way comes to its end first.
-// What has not been read is answered afterwards. Every turn compacts by itself when the conversation
-// is about to be too long for the window. Of a sub-agent that is the only way.
+// What has not been read is answered afterwards. Every turn compacts by itself when the
+// conversation is about to be too long for the window. Of a sub-agent that is the only way.
 //
 // The turn has a number and counts against budgets and limits of turns at once like every turn. The
 // Runner is not called, and people are told nothing. A turn that a crash cuts off has compacted
@@ -76,15 +76,10 @@ func noWindow(why string) error {
 
 // wishOf returns the tree of a session that is to be reset or compacted.
 func (s *Session) wishOf(ctx context.Context) (root session.Key, err error) {
-	switch {
-	case s.key.IsSubagent():
-		return root, fmt.Errorf("agent: %w: %q", ErrNotTopLevel, s.key)
-	case s.turn != nil && s.turn.Session.Key == s.key:
-		return root, &InputError{
-			Field: "session", Reason: "its own turn would wait for its own end",
-		}
+	if root, err = s.tree(ctx); err == nil && s.key.IsSubagent() {
+		err = fmt.Errorf("agent: %w: %q", ErrNotTopLevel, s.key)
 	}
-	return s.tree(ctx)
+	return root, err
 }
 
 // compactTurn runs a turn that compacts the conversation.
@@ -151,8 +146,8 @@ func (r *turnRecord) bring(ctx context.Context, former []string, messages []Mess
 	return nil
 }
 
-// bringFile copies a file that the transcript does not have. One that no conversation has is left to
-// those who open it.
+// bringFile copies a file that the transcript does not have. One that no conversation has is left
+// to those who open it.
 func (r *turnRecord) bringFile(ctx context.Context, former []string, f session.File) error {
 	for i := len(former); i >= 0; i-- {
 		from := r.ref

@@ -181,8 +181,8 @@ var (
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
 	// the end of a Runtime returns it.
 	ErrShutdown = spawn.ErrShutdown
-	// ErrNotTopLevel is returned for a sub-agent by what only a top-level session has: Session.Reset
-	// and Session.Compact.
+	// ErrNotTopLevel is returned for a sub-agent by what only a top-level session has:
+	// Session.Reset and Session.Compact.
 	ErrNotTopLevel = spawn.ErrNotTopLevel
 	// ErrNothing is returned by Session.Compact for a conversation of which nothing can be left to
 	// a summary.

@@ -42,9 +42,9 @@ func repeating() agent.Config {
 	})
 }
 
-// 1.11: a session is reset during a turn, while a message with a picture waits. Wherever the process
-// dies, the turn ends in the old conversation, what waits is answered in the new one with its
-// picture, and the old one is archived with its files.
+// 1.11: a session is reset during a turn, while a message with a picture waits. Wherever the
+// process dies, the turn ends in the old conversation, what waits is answered in the new one with
+// its picture, and the old one is archived with its files.
 func TestResetOverEveryCrash(t *testing.T) {
 	cfg := repeating()
 	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
@@ -73,7 +73,6 @@ func TestResetOverEveryCrash(t *testing.T) {
 	})
 }
 
-
 // windowed gives a bot a window by which two messages stay beside a summary, and notes what its
 // summaries are of.
 func windowed(cfg agent.Config, compact func(agent.CompactRequest) (string, error)) agent.Config {
@@ -88,8 +87,8 @@ func windowed(cfg agent.Config, compact func(agent.CompactRequest) (string, erro
 	return cfg
 }
 
-// 1.11: a conversation is compacted while a message waits. Wherever the process dies, the message is
-// answered once, by a turn that sees the summary, and the compaction is not an attempt at it.
+// 1.11: a conversation is compacted while a message waits. Wherever the process dies, the message
+// is answered once, by a turn that sees the summary, and the compaction is not an attempt at it.
 func TestCompactOverEveryCrash(t *testing.T) {
 	cfg := windowed(repeating(), func(req agent.CompactRequest) (string, error) {
 		return fmt.Sprintf("%d were said", len(req.Messages)), nil
@@ -101,7 +100,9 @@ func TestCompactOverEveryCrash(t *testing.T) {
 		}
 		h.Post("four")
 		h.Pass(time.Second / 2)
-		err := h.Do(func(rt *agent.Runtime) error { return rt.Session(topKey).Compact(h.Context()) })
+		err := h.Do(func(rt *agent.Runtime) error {
+			return rt.Session(topKey).Compact(h.Context())
+		})
 		if !errors.Is(err, agent.ErrNothing) { // the process that asked may not have learned of it
 			require.NoError(h.T(), err)
 		}
@@ -171,7 +172,8 @@ func TestReset(t *testing.T) {
 		require.Equal(t, []string{"user: two", "assistant: answer to two"}, textsOfPage(page))
 		require.Equal(t, []string{"1 alpha beta", "2 alpha beta", "3 alpha beta delta"}, turns)
 		var old []string
-		for line, err := range cfg.Store.Transcripts.Read(ctx, ref, session.LineQuery{Archived: true}) {
+		all := session.LineQuery{Archived: true}
+		for line, err := range cfg.Store.Transcripts.Read(ctx, ref, all) {
 			require.NoError(t, err)
 			old = append(old, line.Message.Text)
 		}
@@ -195,5 +197,179 @@ func TestReset(t *testing.T) {
 		require.Equal(t, []string{ref.SessionID}, former)
 		require.NoError(t, rt.Shutdown(ctx))
 		require.NoError(t, <-done)
+	})
+}
+
+// Each reason for which a session is neither reset nor compacted has an error of its own.
+func TestResetAndCompactErrors(t *testing.T) {
+	type call = func(context.Context, *agent.Session) error
+	reset, compact := (*agent.Session).Reset, (*agent.Session).Compact
+	flip := func(f func(*agent.Session, context.Context) error) call {
+		return func(ctx context.Context, s *agent.Session) error { return f(s, ctx) }
+	}
+	both := map[string]call{"Reset": flip(reset), "Compact": flip(compact)}
+	for name, f := range both {
+		t.Run(name, func(t *testing.T) {
+			var own error
+			var main *agent.Session
+			cfg := windowed(saying(func(ctx context.Context, tn *agent.Turn) (string, error) {
+				if tn.Input() == "own" {
+					own = errors.Join(f(ctx, main), f(context.WithoutCancel(ctx), main))
+				}
+				return "ok", pause(ctx, time.Minute)
+			}), func(agent.CompactRequest) (string, error) { return "x", nil })
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				ctx := h.Context()
+				main = h.Main()
+				h.Post("own")
+				h.Pass(2 * time.Minute)
+				var bad *agent.InputError
+				require.ErrorAs(t, own, &bad)
+				require.Len(t, own.(interface{ Unwrap() []error }).Unwrap(), 2)
+				child, err := main.Spawn(ctx, agent.Task{Text: "x"})
+				require.NoError(t, err)
+				require.ErrorIs(t, f(ctx, h.Session(child.Key())), agent.ErrNotTopLevel)
+				h.Pass(10 * time.Minute)
+				h.Post("hello")
+				h.Pass(time.Second)
+				brief, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				err = f(brief, main)
+				require.ErrorIs(t, err, agent.ErrUnconfirmed)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				h.Pass(10 * time.Minute)
+				page, err := main.History(ctx, agent.HistoryQuery{Raw: true})
+				require.NoError(t, err)
+				require.NotEmpty(t, page.Lines, "the wish was taken back")
+				h.Post("hello")
+				h.Pass(time.Second)
+				over := make(chan error)
+				rt := h.Runtime()
+				go func() { over <- f(ctx, rt.Session(topKey)) }()
+				h.Pass(time.Second)
+				require.NoError(t, rt.Shutdown(ctx))
+				if err := <-over; name == "Compact" || err != nil {
+					require.ErrorIs(t, err, agent.ErrShutdown)
+				}
+				require.ErrorIs(t, f(ctx, rt.Session(topKey)), agent.ErrShutdown)
+				h.Crash()
+			})
+		})
+	}
+}
+
+// A reset is refused while a sub-agent lives, also one that the turn under way spawns.
+func TestResetWithChildren(t *testing.T) {
+	cfg := saying(func(ctx context.Context, tn *agent.Turn) (string, error) {
+		if tn.Run == "" && tn.Input() == "spawn" {
+			for range 2 {
+				if _, err := agent.Spawn[string](ctx, tn, agent.Task{Text: "x"}); err != nil {
+					return "", err
+				}
+			}
+		}
+		return "ok", pause(ctx, time.Minute)
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("spawn")
+		h.Pass(30 * time.Second)
+		for range 2 {
+			var alive *agent.ChildrenError
+			require.ErrorAs(t, h.Main().Reset(h.Context()), &alive)
+			require.Equal(t, agent.ChildrenError{Session: topKey, Live: 2}, *alive)
+			require.Equal(t, `spawn: resetting "agent:main:main": 2 sub-agents have not ended: `+
+				"stop them, or wait for them", alive.Error())
+		}
+		stopped := make(chan error)
+		go func() { stopped <- h.Main().Stop(h.Context()) }()
+		h.Pass(0)
+		require.NoError(t, h.Main().Reset(h.Context()), "it waits for the stop")
+		require.NoError(t, <-stopped)
+	})
+}
+
+// A compaction needs a window and something to compact, and is a turn that people can cancel and
+// that a budget may forbid.
+func TestCompactRefused(t *testing.T) {
+	answering := func() agent.Config {
+		return saying(func(context.Context, *agent.Turn) (string, error) { return "ok", nil })
+	}
+	none := func(agent.CompactRequest) (string, error) { return "x", nil }
+	agenttest.Run(t, answering(), nil, func(h *harness) {
+		var bad *agent.InputError
+		require.ErrorAs(t, h.Main().Compact(h.Context()), &bad)
+		require.Equal(t, "Models.Window", bad.Field)
+	})
+	zero := answering()
+	zero.Models.Window = func(string) agent.Window { return agent.Window{} }
+	agenttest.Run(t, zero, nil, func(h *harness) {
+		h.Post("one")
+		h.Pass(time.Second)
+		var bad *agent.InputError
+		require.ErrorAs(t, h.Main().Compact(h.Context()), &bad)
+		require.Equal(t, "Models.Window", bad.Field)
+	})
+	agenttest.Run(t, windowed(answering(), none), nil, func(h *harness) {
+		require.ErrorIs(t, h.Main().Compact(h.Context()), agent.ErrNothing, "it is new")
+		h.Post("one")
+		h.Pass(time.Second)
+		require.ErrorIs(t, h.Main().Compact(h.Context()), agent.ErrNothing, "all of it stays")
+		h.Replied("ok")
+	})
+	few := windowed(answering(), none)
+	few.Rules.Budget.Turns = 2
+	agenttest.Run(t, few, nil, func(h *harness) {
+		h.Post("one")
+		h.Pass(time.Second)
+		h.Post("two")
+		h.Pass(time.Second)
+		require.ErrorIs(t, h.Main().Compact(h.Context()), agent.ErrBudget)
+	})
+	hangs := answering()
+	hangs.Models.Window = func(string) agent.Window {
+		return agent.Window{Keep: 2, Compact: func(
+			ctx context.Context, _ agent.CompactRequest,
+		) (string, error) {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}}
+	}
+	for name, end := range map[string]func(*agent.Session, context.Context) error{
+		"CancelTurn": (*agent.Session).CancelTurn, "Stop": (*agent.Session).Stop,
+	} {
+		agenttest.Run(t, hangs, nil, func(h *harness) {
+			for range 3 {
+				h.Post("hello")
+				h.Pass(time.Second)
+			}
+			over := make(chan error)
+			go func() { over <- h.Main().Compact(h.Context()) }()
+			h.Pass(time.Second)
+			require.NoError(t, end(h.Main(), h.Context()), name)
+			require.ErrorIs(t, <-over, agent.ErrTurnCancelled, name)
+			h.Post("hello")
+			h.Pass(time.Second)
+			h.Replied("ok", "ok", "ok", "ok")
+		})
+	}
+}
+
+// People see how many messages a compaction has left to a summary, and its turn like any other one.
+// What it has used counts.
+func TestCompactIsSeen(t *testing.T) {
+	cfg := windowed(repeating(), func(agent.CompactRequest) (string, error) { return "x", nil })
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for range 3 {
+			h.Post("hello")
+			h.Pass(10 * time.Second)
+		}
+		h.Watch(topKey)
+		require.NoError(t, h.Main().Compact(h.Context()))
+		h.Pass(time.Second)
+		var seen []string
+		for _, e := range h.Events() {
+			seen = append(seen, fmt.Sprint(e.Kind, " ", e.Turn, " ", e.Messages))
+		}
+		require.Equal(t, []string{"turn 4 0", "compacted 4 4"}, seen)
 	})
 }

@@ -251,6 +251,8 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
+		"Session.Reset":      s.Reset,
+		"Session.Compact":    s.Compact,
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
 	}
 }

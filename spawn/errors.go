@@ -139,7 +139,8 @@ type LimitError = tree.LimitError
 // the window of the key. It names the run that has the key, and is [ErrKeyConflict].
 type KeyConflictError = tree.KeyConflictError
 
-// A ChildrenError refuses a [Supervisor.Reset] of a session that has sub-agents which have not ended.
+// A ChildrenError refuses a [Supervisor.Reset] of a session that has sub-agents which have not
+// ended.
 type ChildrenError = tree.ChildrenError
 
 // A PanicError is a panic in a Runner, in Deliver or in a store that was contained. Value is what

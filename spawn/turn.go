@@ -34,8 +34,8 @@ type TurnInput struct {
 	// decided for a top-level session, too.
 	Authority policy.Authority
 	// Compact says that the turn compacts the conversation, as [Supervisor.Compact] has asked for,
-	// and does nothing else: it has no Inputs, and nothing that it returns reaches people. Its Runner
-	// returns a TurnResult with Compacted.
+	// and does nothing else: it has no Inputs, and nothing that it returns reaches people. Its
+	// Runner returns a TurnResult with Compacted.
 	Compact bool
 	// Former are the session ids from before resets whose files may be those of Inputs, oldest
 	// first: bytes of a message that came before a reset and is read after it. The Runner copies

@@ -342,22 +342,22 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 	return false
 }
 
-// Reset has a top-level session go on in a new conversation, under a new session id. It returns when
-// that is durable. Reset waits for the turn under way, and for the end of a Stop. One reset is the
-// answer to all who wait for one.
+// Reset has a top-level session go on in a new conversation, under a new session id. It returns
+// when that is durable. Reset waits for the turn under way, and for the end of a Stop. One reset is
+// the answer to all who wait for one.
 //
 // What was posted and not read stays in the inbox and is answered in the new conversation, with the
 // bytes of its parts. So are the ends of sub-agents that no turn has read. The session takes skills
-// anew. Its route, its usage and its budget stay, and turns and inputs are counted on. The transcript
-// before the reset is archived with its files at once, whatever Config.ArchiveAfter says, or as soon
-// as what was posted before has been answered. That goes on after a crash. The archive is read with
-// the session id from before and [session.LineQuery.Archived]. A crash while Reset waits resets
-// nothing.
+// anew. Its route, its usage and its budget stay, and turns and inputs are counted on. The
+// transcript before the reset is archived with its files at once, whatever Config.ArchiveAfter
+// says, or as soon as what was posted before has been answered. That goes on after a crash. The
+// archive is read with the session id from before and [session.LineQuery.Archived]. A crash while
+// Reset waits resets nothing.
 //
 // The error is a *[ChildrenError] while a child has not ended, also one that the turn under way
 // spawns, [ErrNotTopLevel] for a sub-agent, an *[InputError] for the session whose own turn calls
-// it, [ErrUnconfirmed] beside the cause of ctx if that ends while it waits, or if another owner takes
-// the tree meanwhile, [ErrShutdown], or one that every command can return.
+// it, [ErrUnconfirmed] beside the cause of ctx if that ends while it waits, or if another owner
+// takes the tree meanwhile, [ErrShutdown], or one that every command can return.
 func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
 	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
 		return tree.Restart{Run: key, SessionID: id, Withdraw: withdraw}

@@ -246,8 +246,8 @@ func (h *Harness) checkRead(
 	}
 }
 
-// checkFormer fails unless the conversations before resets are archived, with all of their lines. It
-// is called when everything has come to its end.
+// checkFormer fails unless the conversations before resets are archived, with all of their lines.
+// It is called when everything has come to its end.
 func (h *Harness) checkFormer() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

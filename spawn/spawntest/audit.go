@@ -58,8 +58,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - what a turn says before its end has a name of its own, until its inputs are consumed;
 //   - a turn that compacts the conversation consumes nothing and says nothing;
-//   - a conversation is reset between turns, while no child lives, to a session id that it never had;
-//     nothing else moves its committed end back;
+//   - a conversation is reset between turns, while no child lives, to a session id that it never
+//     had, and nothing else moves its committed end back;
 //   - each conversation before a reset is put away once, oldest first;
 //   - a reply says that it answers the messages that its turn has consumed;
 //   - the keys of deliveries begin with the first session id;

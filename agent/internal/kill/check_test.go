@@ -162,7 +162,7 @@ func (w *witness) checkConversations(t *testing.T, arrived map[string][]string) 
 			continue
 		}
 		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref,
-			session.LineQuery{})) {
+			session.LineQuery{Archived: true})) {
 			require.NoError(t, err)
 			if line.Message.Role == session.MessageUser {
 				read[line.Message.ID]++
@@ -179,8 +179,7 @@ func (w *witness) checkConversations(t *testing.T, arrived map[string][]string) 
 	require.NoError(t, s.Close())
 }
 
-// transcripts returns those that are not archived. Whose one is a file says of itself in its first
-// line.
+// transcripts returns all, archived or not. Whose one is a file says of itself in its first line.
 func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
@@ -190,7 +189,7 @@ func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
 		files, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
 		require.NoError(t, err)
 		for _, f := range files {
-			if filepath.Ext(f.Name()) == ".jsonl" {
+			if strings.HasSuffix(f.Name(), ".jsonl") || strings.Contains(f.Name(), ".jsonl.deleted.") {
 				refs = append(refs, ownerOf(t, fsys, filepath.Join(dir, a.Name(), f.Name())))
 			}
 		}

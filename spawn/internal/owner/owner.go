@@ -47,8 +47,8 @@ type Executor interface {
 	// Recall drops the entries for a destination that were handed over. The Executor must have
 	// called the receiver for none of them since it sent a tree.Settle with an error.
 	Recall(to tree.Destination)
-	// Archive archives the transcript of a run, or that of the top-level session before a reset: the
-	// first of its RunState.Former.
+	// Archive archives the transcript of a run, or that of the top-level session before a reset:
+	// the first of its RunState.Former.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
 	// Answer tells the caller whose wish has an ID what it has come to; nil: it has happened.
 	Answer(id string, err error)

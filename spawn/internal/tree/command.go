@@ -64,8 +64,8 @@ type SetRoute struct {
 	Route session.Route // zero: nowhere
 }
 
-// Restart has a top-level session go on in a new conversation, once no turn is under way. Its answer
-// is an EffectAnswer with SessionID.
+// Restart has a top-level session go on in a new conversation, once no turn is under way. Its
+// answer is an EffectAnswer with SessionID.
 type Restart struct {
 	Run       session.Key
 	SessionID string // from then on; a new one

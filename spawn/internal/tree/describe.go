@@ -25,10 +25,7 @@ func (f *Fact) String() string {
 	case Posted:
 		l.posted(f)
 	case TurnStarted:
-		l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
-		l.addIf(f.Flags&FlagCompact != 0, "to compact")
-		l.after(f, "out of time")
-		l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
+		l.turnStarted(f)
 	case Taken:
 		l.add("turn %d of %s took inputs up to %d", f.N, f.Run, f.Ord)
 	case TurnEnded:
@@ -181,6 +178,13 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Sandboxed, "in a sandbox")
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
+}
+
+func (l *factLine) turnStarted(f *Fact) {
+	l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
+	l.addIf(f.Flags&FlagCompact != 0, "to compact")
+	l.after(f, "out of time")
+	l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
 }
 
 func (l *factLine) turnEnded(f *Fact) {

@@ -90,8 +90,8 @@ const (
 	// FlagGivenUp, on TurnEnded with FlagCrashed: the turn has crashed so often over the inputs up
 	// to Ord that they are consumed. It is of version 2.
 	FlagGivenUp
-	// FlagCompact, on TurnStarted and TurnEnded: the turn compacts the conversation and does nothing
-	// else. It is of version 2.
+	// FlagCompact, on TurnStarted and TurnEnded: the turn compacts the conversation and does
+	// nothing else. It is of version 2.
 	FlagCompact
 )
 

@@ -162,7 +162,12 @@ func (d *driver) step() error {
 	case 18:
 		return d.crash(d.byte())
 	}
-	switch d.byte() % 8 {
+	return d.rare(d.byte())
+}
+
+// rare does what happens now and then.
+func (d *driver) rare(what byte) error {
+	switch what % 8 {
 	case 0, 1:
 		return d.do(Compact{})
 	case 2:

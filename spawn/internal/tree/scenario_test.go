@@ -307,7 +307,8 @@ func postOf(to session.Key, w words) *Post {
 	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
 	c.Route = routeOf(w.named["route"])
 	if w.has("file") {
-		mailOf(c).Parts = []session.Part{{Kind: session.PartFile, File: session.File{Hash: strings.Repeat("a", 64), Size: 1}}}
+		file := session.File{Hash: strings.Repeat("a", 64), Size: 1}
+		mailOf(c).Parts = []session.Part{{Kind: session.PartFile, File: file}}
 		c.SessionID = w.named["in"]
 	}
 	for name := range strings.SplitSeq(w.named["with"], ",") {

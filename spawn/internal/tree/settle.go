@@ -59,7 +59,9 @@ func (r *Run) wantsTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
 		return false
-	case r.Retry, len(r.wishes.compact) > 0:
+	case r.Retry:
+		return true
+	case len(r.wishes.compact) > 0:
 		return true
 	case r.Join != nil:
 		return r.nUser > 0 || r.nControl > 0 || r.Join.Ready(now)
