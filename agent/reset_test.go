@@ -373,3 +373,42 @@ func TestCompactIsSeen(t *testing.T) {
 		require.Equal(t, []string{"turn 4 0", "compacted 4 4"}, seen)
 	})
 }
+
+// What a turn that was given up has left behind what was committed does not count in the archive of
+// its conversation.
+func TestResetAfterATurnWasGivenUp(t *testing.T) {
+	store := session.NewMemory()
+	var id string
+	cfg := saying(func(ctx context.Context, tn *agent.Turn) (string, error) {
+		id = agent.SessionIDOf(tn)
+		if tn.Input() != "two" {
+			return "ok", nil
+		}
+		err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "hm"})
+		time.Sleep(time.Minute) // it does not hear of the end of ctx
+		return "late", err
+	})
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("one")
+		h.Pass(time.Second)
+		h.Post("two")
+		h.Pass(time.Second)
+		require.NoError(t, h.Main().CancelTurn(h.Context()))
+		require.NoError(t, h.Main().Reset(h.Context()), "it waits until the turn is given up")
+		h.Pass(2 * time.Minute)
+		var old, all []string
+		ref := session.Ref{Key: topKey, SessionID: id}
+		lines := store.Transcripts.Read(h.Context(), ref, session.LineQuery{Archived: true})
+		for line, err := range lines {
+			require.NoError(t, err)
+			all = append(all, line.Message.Text)
+		}
+		for line, err := range session.Committed(lines) {
+			require.NoError(t, err)
+			old = append(old, line.Message.Text)
+		}
+		require.Equal(t, []string{"one", "ok"}, old)
+		require.Contains(t, all, "hm")
+	})
+}
