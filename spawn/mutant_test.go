@@ -772,7 +772,7 @@ var mutants = []mutant{
 	{
 		"1.11 a reset begins at position 0", "internal/tree/reset.go",
 		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil", "r.Answer, r.Silent, r.Skills, r.Active = nil",
-		"../agent", "TestReset$",
+		"./internal/tree", "TestScenarios/reset$",
 	},
 	{
 		"1.11 a reset takes skills anew", "internal/tree/reset.go",
