@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -58,7 +59,8 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 }
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
-// EventRefused, EventLost and EventStalled show what is durable.
+// EventRefused, EventLost and EventStalled show what is durable, and say the same whenever they are
+// read. An EventSnapshot or EventGap stands for all that is durable up to its Cursor.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
@@ -153,19 +155,24 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		}
 	default: // nothing to add yet
 	}
-	if r := t.Run(e.Session); r != nil {
-		e.describeRun(r, f)
+	if r := t.Described(e.Session); r != nil {
+		e.describe(t, r)
+		e.describeFact(r, f)
 	}
 	return e, true
 }
 
-// describeRun adds what the run of the session says, after the fact f.
-func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
+// describe adds what a session says in every event.
+func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run) {
 	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
-	e.Status = Status(r.State)
+	e.Status, e.Model = Status(r.State), t.Model(r)
 	if !r.IsRoot() {
 		e.Run = RunID(r.Spec.ID)
 	}
+}
+
+// describeFact adds what the session says after the fact f.
+func (e *TreeEvent) describeFact(r *tree.Run, f *tree.Fact) {
 	switch f.Kind {
 	case tree.Admitted:
 		e.Text, e.Status = string(r.Spec.Task), StatusQueued
@@ -177,7 +184,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
-			e.Whole = f.Answer.Whole
+			e.Whole, e.Model = f.Answer.Whole, cmp.Or(string(f.Answer.Model), e.Model)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {

@@ -26,8 +26,9 @@ type treeShell struct {
 	senders      map[tree.Destination]*sender // those with deliveries
 	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
-	waitersByRun map[session.Key][]*waiter // by the run that they wait for
-	watchers     map[*watcher]struct{}
+	waitersByRun map[session.Key][]*waiter  // by the run that they wait for
+	watchers     map[*watcher]struct{}      // of this tree; those of all trees are the Supervisor's
+	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
 	wishes        map[string]chan<- error // of callers that wait for a reset or a compaction
@@ -41,6 +42,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		waiters:      make(map[*waiter]struct{}),
 		waitersByRun: make(map[session.Key][]*waiter),
 		watchers:     make(map[*watcher]struct{}),
+		idlers:       make(map[chan struct{}]struct{}),
 
 		answerWaiters: make(map[*answerWaiter]struct{}),
 		wishes:        make(map[string]chan<- error),
@@ -174,7 +176,9 @@ func fenceOff(
 }
 
 // Publish implements owner.Executor.
-func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
+func (sh *treeShell) Publish(
+	t *tree.Tree, after session.Seq, at owner.Place, facts []tree.Fact,
+) {
 	for i := range facts {
 		if k := facts[i].Kind; k == tree.RunEnded || k == tree.Reset {
 			sh.tellRested(facts[i].Run)
@@ -191,15 +195,9 @@ func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 			}
 		}
 		sh.tellWaiters(t, f)
-		if len(sh.watchers) == 0 {
-			continue
-		}
-		if e, ok := eventOf(t, f); ok {
-			for w := range sh.watchers {
-				w.add(e)
-			}
-		}
 	}
+	sh.wakeIdlers()
+	sh.showBatch(t, after, at, facts)
 }
 
 // tellWaiters has the waiters take a fact into account. The caller holds the lock.
@@ -264,7 +262,7 @@ func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers)+
-		len(sh.answerWaiters)+len(sh.wishes) > 0
+		len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes) > 0
 }
 
 // Lost implements owner.Executor.

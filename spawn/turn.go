@@ -83,7 +83,8 @@ type TurnInput struct {
 	slot    slot
 	fence   fence
 
-	limited bool // whether a budget limits the run
+	limited bool   // whether a budget limits the run
+	model   string // of the events of the turn
 
 	mu       sync.Mutex
 	yield    *JoinOptions  // what Yield asked for
@@ -342,9 +343,17 @@ func (t *TurnInput) Delta(shown string) {
 	if t.Over() != nil {
 		return
 	}
-	t.shell.notifyWatchers(TreeEvent{
-		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Depth: t.Session.Depth, Turn: t.N,
-		Text: text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult()),
-	})
+	e := t.event(EventDelta)
+	e.Text = text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult())
+	t.shell.notifyWatchers(e)
+}
+
+// event returns an event of the turn that is not kept.
+func (t *TurnInput) event(kind EventKind) TreeEvent {
+	s := t.run.Spec
+	return TreeEvent{
+		Kind: kind, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
+		Parent: t.Session.Parent, Agent: s.Agent, Model: t.model, Label: s.Label,
+		Depth: t.Session.Depth, Turn: t.N, Status: StatusRunning,
+	}
 }
