@@ -149,8 +149,10 @@ func TestReset(t *testing.T) {
 		s, ctx := rt.Session(topKey), t.Context()
 		var events []agent.TreeEvent
 		go func() {
-			for e := range s.Events(ctx) {
-				events = append(events, e)
+			for e, err := range s.Events(ctx) {
+				if err == nil {
+					events = append(events, e)
+				}
 			}
 		}()
 		to := session.Route{Channel: "irc", To: "ann"}
@@ -410,5 +412,36 @@ func TestResetAfterATurnWasGivenUp(t *testing.T) {
 		}
 		require.Equal(t, []string{"one", "ok"}, old)
 		require.Contains(t, all, "hm")
+	})
+}
+
+// A compaction that does not begin any more keeps no caller of Idle waiting.
+func TestIdleAfterACompactionThatDidNotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := windowed(saying(func(context.Context, *agent.Turn) (string, error) {
+			return "ok", nil
+		}), func(agent.CompactRequest) (string, error) { return "x", nil })
+		cfg.Store = session.NewMemory()
+		runTurns(t, cfg, "one", "two")
+		rt, err := agent.Open(t.Context(), cfg) // its Run is not called
+		require.NoError(t, err)
+		s := rt.Session(topKey)
+		for name, end := range map[string]func(left context.CancelFunc){
+			"cancelled": func(context.CancelFunc) { require.NoError(t, s.CancelTurn(t.Context())) },
+			"withdrawn": func(left context.CancelFunc) { left() },
+		} {
+			ctx, left := context.WithCancel(t.Context())
+			over, idle := make(chan error), make(chan error)
+			go func() { over <- s.Compact(ctx) }()
+			synctest.Wait()
+			go func() { idle <- s.Idle(t.Context()) }()
+			synctest.Wait()
+			require.Empty(t, idle, name)
+			end(left)
+			require.Error(t, <-over, name)
+			require.NoError(t, <-idle, name)
+			left()
+		}
+		require.NoError(t, rt.Shutdown(t.Context()))
 	})
 }

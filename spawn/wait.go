@@ -433,6 +433,7 @@ func (sh *treeShell) Answer(id string, err error) {
 	if wish := sh.wishes[id]; wish != nil {
 		answerWish(wish, err)
 	}
+	sh.wakeIdlers()
 }
 
 // answerWish tells a caller what its wish has come to, unless it knows.

@@ -375,7 +375,8 @@ func TestAuditOfConversations(t *testing.T) {
 	}
 	turn := func(n uint32, pos uint64) []tree.Command {
 		return []tree.Command{
-			&tree.Post{To: topKey, Text: "x"}, tree.Granted{Run: topKey},
+			&tree.Post{To: topKey, Text: "x"},
+			tree.Granted{Run: topKey},
 			&tree.TurnDone{Run: topKey, N: n, Answer: &tree.Result{Text: "x"}, Pos: pos},
 		}
 	}
@@ -413,30 +414,48 @@ func TestAuditOfConversations(t *testing.T) {
 	}{
 		{"a compaction that reads", "compaction", before(tree.TurnEnded, 2,
 			tree.Fact{Kind: tree.Taken, Run: topKey, N: 2, Ord: 1})},
-		{"a compaction that ends as a turn", "compaction",
-			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Flags = 0 })},
-		{"a turn that ends as a compaction", "compaction",
-			changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags = tree.FlagCompact })},
-		{"a compaction that speaks", "compaction",
-			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Flags |= tree.FlagReply })},
-		{"a position goes back", "position",
-			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Num = 4 })},
+		{
+			"a compaction that ends as a turn", "compaction",
+			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Flags = 0 }),
+		},
+		{
+			"a turn that ends as a compaction", "compaction",
+			changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags = tree.FlagCompact }),
+		},
+		{
+			"a compaction that speaks", "compaction",
+			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Flags |= tree.FlagReply }),
+		},
+		{
+			"a position goes back", "position",
+			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Num = 4 }),
+		},
 		{"a reset during a turn", "reset", before(tree.TurnEnded, 1,
 			tree.Fact{Kind: tree.Reset, Run: topKey, ID: "u", Text: "s"})},
-		{"a reset while a child lives", "reset",
-			before(tree.Reset, 1, tree.Fact{Kind: tree.Admitted, Run: child, Spec: spec})},
-		{"a reset of another session id", "reset",
-			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.Text = "x" })},
-		{"a session id that it had", "reset",
-			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.ID = "s" })},
+		{
+			"a reset while a child lives", "reset",
+			before(tree.Reset, 1, tree.Fact{Kind: tree.Admitted, Run: child, Spec: spec}),
+		},
+		{
+			"a reset of another session id", "reset",
+			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.Text = "x" }),
+		},
+		{
+			"a session id that it had", "reset",
+			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.ID = "s" }),
+		},
 		{"put away twice", "put away", repeatFact(tree.PutAway, 1)},
 		{"put away before the reset", "put away", before(tree.Reset, 1,
 			tree.Fact{Kind: tree.PutAway, Run: topKey, ID: "s"})},
 		{"never put away", "snapshot", removeFact(tree.PutAway, 1)},
-		{"what is to be put away is forgotten", "snapshot",
-			changeFact(tree.Snapshot, 1, change(func(s *tree.RunState) { s.Former = nil }))},
-		{"a snapshot goes back", "snapshot",
-			changeFact(tree.Snapshot, 2, change(func(s *tree.RunState) { s.Pos = 1 }))},
+		{
+			"what is to be put away is forgotten", "snapshot",
+			changeFact(tree.Snapshot, 1, change(func(s *tree.RunState) { s.Former = nil })),
+		},
+		{
+			"a snapshot goes back", "snapshot",
+			changeFact(tree.Snapshot, 2, change(func(s *tree.RunState) { s.Pos = 1 })),
+		},
 	} {
 		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
 		var v *spawntest.Violation

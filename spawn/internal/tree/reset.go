@@ -185,7 +185,10 @@ func (t *Tree) decideCondense(c Condense) (Reply, error) {
 	case err != nil:
 		return Reply{}, err
 	case c.Withdraw:
-		r.wishes.compact = withdraw(r.wishes.compact, c.ID)
+		if slices.Contains(r.wishes.compact, c.ID) {
+			r.wishes.compact = withdraw(r.wishes.compact, c.ID)
+			t.answerAll(&[]string{c.ID}, ErrTurnCancelled) // the session may be idle now
+		}
 		return Reply{Run: r}, nil
 	case r.Open == nil:
 		err = t.compactForbidden(r)
