@@ -86,13 +86,16 @@ func (s *Session) wishOf(ctx context.Context) (root session.Key, err error) {
 func (b turnRunner) compactTurn(ctx context.Context, t *Turn) (out spawn.TurnResult, err error) {
 	t.entering("Models.Window")
 	before := t.log.compactions()
-	switch of := b.rt.cfg.Models.Window; {
+	switch {
 	case t.spawn.Exhausted != "":
 		err = fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
-	case of == nil: // another process has taken the turn, with another Config
+	case b.rt.cfg.Models.Window == nil: // another process has taken the turn, with another Config
 		err = noWindow("it is not set")
 	default:
-		if w := of(t.Model); w.Tokens == 0 && w.Compact == nil {
+		if err = t.openWindow(); err != nil {
+			break
+		}
+		if t.window.Tokens == 0 && t.window.Compact == nil {
 			err = noWindow(fmt.Sprintf("it gives the zero Window for the model %q", t.Model))
 		} else {
 			err = t.compact(ctx)
