@@ -146,8 +146,7 @@ func TestReset(t *testing.T) {
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- rt.Run(context.WithoutCancel(t.Context())) }()
-		s, ctx := rt.Session(topKey), t.Context()
-		var events []agent.TreeEvent
+		s, ctx, events := rt.Session(topKey), t.Context(), []agent.TreeEvent(nil)
 		go func() {
 			for e, err := range s.Events(ctx) {
 				if err == nil {
