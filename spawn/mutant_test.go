@@ -400,8 +400,16 @@ var mutants = []mutant{
 		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
-		"I8 an event that a model repeats does not reach a person", "../announce/lexer.go",
-		"case isOpen && ends[endMarker(marker)] >= end:", "case isOpen && ends[endMarker(marker)] > len(text):", "../announce", "TestEchoesDoNotReachPeople",
+		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
+		"isEvent := isOpen && (endsLine", "isEvent := !isOpen && (endsLine", "../announce", "TestEchoesDoNotReachPeople",
+	},
+	{
+		"D5 a stream holds what may still be a tag or a secret", "../internal/ahead/ahead.go",
+		"open: !c.Final && !full,", "open: false,", "../announce", "TestStreamOfEveryFormCutEverywhere",
+	},
+	{
+		"D5 a stream shows what the whole shows if an attack nests tags", "../announce/lexer.go",
+		"if l.on && o.seen > at {", "if false {", "../announce", "FuzzStream",
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
