@@ -19,7 +19,8 @@
 //
 //   - [Config] is what a bot is made of. Only its Runner is required.
 //   - [Open] makes a [Runtime] of it; [Runtime.Run] runs everything until Shutdown.
-//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle.
+//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle. Reset
+//     begins it anew, and Compact has it made shorter.
 //   - [Runner] runs one turn. A caller with an agent loop of its own implements it.
 //   - [Turn] is what a Runner gets: the prompt, the messages, the tools.
 //   - [Loop] is a Runner for a caller that holds only a [Model].

@@ -81,6 +81,9 @@ func beginRecord(
 			err = r.read(ctx, st.Pos)
 		}
 		if err == nil {
+			err = r.bring(ctx, st.Former, fresh)
+		}
+		if err == nil {
 			err = r.begin(ctx, fresh)
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)

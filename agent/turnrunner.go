@@ -83,7 +83,10 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Files")
 	st.InStore(true)
 	rt.loadResults(ctx, st.Inputs)
-	fresh := rt.messagesOf(st, st.Inputs)
+	var fresh []Message
+	if !st.Compact {
+		fresh = rt.messagesOf(st, st.Inputs)
+	}
 	t.entering("Store.Transcripts")
 	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)
 	if err != nil {
@@ -93,6 +96,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	log.startRunner()
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
+	if st.Compact {
+		return b.compactTurn(ctx, t)
+	}
 	t.Tools = rt.toolsOf(t)
 	var in agentctx.Input
 	if err = t.openWindow(); err == nil {
