@@ -34,6 +34,14 @@ type Loop struct {
 	// other; 0: [DefaultParallel]. Whatever it is, results stand in the transcript in the order of
 	// the calls, each as soon as all before it are there.
 	Parallel int
+	// Retries is how often a call is made again that has failed with an error that is
+	// [IsRetryable], 100 at most. 0: [DefaultRetries]; negative: never. Before a further try the
+	// Loop waits up to a second, and twice as long with each, up to 30 seconds; after a
+	// [RateLimited] as long as that says, see [Turn.Limited]. The end of the turn ends the wait.
+	// After the last try the turn fails with the error. What a failed try has streamed stays with
+	// those who watch: an EventDelta with an Error tells them that it does not count. The
+	// transcript has nothing of it.
+	Retries int
 }
 
 // DefaultParallel is how many calls of Concurrent tools a Loop makes at once, unless it says
@@ -102,13 +110,12 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	used := t.priced(resp.Model, resp.Usage)
-	spent := t.SpendOn(ctx, resp.Model, used)
+	used, spent := resp.used, resp.spent
 	if resp.Model != "" {
 		t.res.Model = resp.Model
 	}
 	asked := len(resp.ToolCalls)
-	said := t.rt.cfg.Limits.answerOf(resp)
+	said := t.rt.cfg.Limits.answerOf(resp.ModelResponse)
 	said.Usage = recordable(used)
 	if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
 		return false, err
