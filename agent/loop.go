@@ -165,7 +165,7 @@ func (t *loopTurn) gotNothing(ctx context.Context, spent error) error {
 		return spent
 	}
 	t.again = true
-	_, err := t.write(ctx, Message{
+	err := t.write(ctx, Message{
 		Role: session.MessageUser, Internal: true, Synthetic: true, Text: t.askAgainText(),
 	})
 	return err
@@ -218,14 +218,15 @@ func (l *Loop) callTools(ctx context.Context, t *loopTurn, calls []ToolCall, ask
 		turn: t.Turn, step: t.place, calls: calls, asked: asked,
 		lock: make(chan struct{}, 1), ended: make([]*Message, len(calls)),
 	}
-	for from, to := 0, 0; from < len(calls); from = to {
-		to = from + 1
+	for from := 0; from < len(calls); {
+		to := from + 1
 		for t.isConcurrent(calls[from]) && to < len(calls) && t.isConcurrent(calls[to]) {
 			to++
 		}
 		if err := c.run(ctx, from, to, cmp.Or(l.Parallel, DefaultParallel)); err != nil {
 			return err
 		}
+		from = to
 	}
 	return nil
 }
@@ -334,7 +335,7 @@ func (c *toolCalls) keep(ctx context.Context) {
 		if done := c.ended[i]; done != nil && !done.Failed {
 			_, err = c.turn.record(ctx, *done)
 		} else if err = c.turn.enter(); err == nil {
-			_, err = c.turn.write(ctx, noResult(c.calls[i].ID, time.Time{}))
+			err = c.turn.write(ctx, noResult(c.calls[i].ID, time.Time{}))
 			c.turn.gate.RUnlock()
 		}
 		if err != nil {

@@ -70,13 +70,21 @@ func TestLinesSayWhoseTheyAre(t *testing.T) {
 			got = append(got, whose{begin, m.Ord, m.Synthetic, m.IsRunners()})
 		}
 		require.Equal(t, []whose{
-			{"one", 1, false, false}, {"long ", 2, false, false}, {"mine", 0, false, true},
-			{"calls", 0, false, true}, {"x", 0, false, true}, {"no re", 0, true, false},
+			{"one", 1, false, false},
+			{"long ", 2, false, false},
+			{"mine", 0, false, true},
+			{"calls", 0, false, true},
+			{"x", 0, false, true},
+			{"no re", 0, true, false},
 			{"first", 0, false, true},
-			{"<<<co", 3, false, false}, {"again", 0, false, true},
-			{"three", 4, false, false}, {"third", 0, false, true},
-			{"[Offs", 0, true, false}, {"again", 0, false, true},
-			{"four", 5, false, false}, {"again", 0, false, true},
+			{"<<<co", 3, false, false},
+			{"again", 0, false, true},
+			{"three", 4, false, false},
+			{"third", 0, false, true},
+			{"[Offs", 0, true, false},
+			{"again", 0, false, true},
+			{"four", 5, false, false},
+			{"again", 0, false, true},
 		}, got)
 		page, err := h.Main().History(h.Context(), agent.HistoryQuery{})
 		require.NoError(t, err)

@@ -70,6 +70,7 @@ type Tool struct {
 // crash, may have had its effect.
 type Effect uint8
 
+// The effects of tools.
 const (
 	EffectUnknown    Effect = iota // not known: as EffectEffectful
 	EffectReadOnly                 // it changes nothing

@@ -249,10 +249,11 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 }
 
 // write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
-func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error) {
+func (t *Turn) write(ctx context.Context, messages ...Message) error {
 	ctx, end := t.outlasting(ctx)
 	defer end()
-	return t.log.write(ctx, false, messages...)
+	_, err := t.log.write(ctx, false, messages...)
+	return err
 }
 
 // Spend accounts for one call of the Model of the turn. An error that is [ErrBudget] says that the
@@ -295,7 +296,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	t.noteAsked(in)
 	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
-	_, err = t.write(ctx, messages...)
+	err = t.write(ctx, messages...)
 	return tellSenders(t.Session.Key, messages), err
 }
 

@@ -87,9 +87,9 @@ type WindowError struct {
 }
 
 func (e *WindowError) Error() string {
-	return fmt.Sprintf("%v: the prompt and the tools take %d tokens, and of the %d that "+
+	return fmt.Sprintf("%v: the prompt and the tools take %s, and of the %d that "+
 		"Models.Window gives for model %q a call may send %d with the conversation", ErrWindow,
-		e.Tokens, e.Window, e.Model, window.Limit(e.Window))
+		text.Count(e.Tokens, "token", "tokens"), e.Window, e.Model, window.Limit(e.Window))
 }
 
 // Is reports whether target is [ErrWindow].
@@ -419,7 +419,8 @@ func checkSummary(
 	}
 	_, before := c.Messages(messages)
 	if n := c.Text(said); n >= before {
-		return "", fmt.Errorf("agent: Window.Compact returned %d tokens for messages of %d", n, before)
+		return "", fmt.Errorf("agent: Window.Compact returned %s for messages of %d",
+			text.Count(n, "token", "tokens"), before)
 	}
 	if room > 0 {
 		said = c.CutText(said, room/4)

@@ -521,7 +521,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		done()
 		return err
 	},
-	"Budgeted": nil, "Retract": nil,
+	"Budgeted": nil, "Retract": nil, "Leave": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 
