@@ -106,18 +106,19 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
-		"agent.Tool",
+		"agent.Tool agent.Summarizer agent.Window",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
-		"session.Store session.File session.Part session.Sender",
+		"session.Store session.File session.Part session.Sender agent.ModelChunk",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
-		"agent.HistoryLine agent.HistoryPage " +
+		"agent.CompactRequest agent.WindowError agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
-		"agent.ToolValueError session.PartError " +
+		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
+		"spawn.SessionState spawn.TreeState " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
@@ -125,8 +126,10 @@ var otherStructs = map[string]string{
 		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
+		"spawn.Cursor spawn.EventQuery " +
 		"agent.RateLimited", // its text is bounded where it is shown
-	"numbers alone": "agent.HistoryQuery agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
+	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
+		"spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

@@ -117,6 +117,14 @@ var callbacks = []struct {
 			return call()
 		}
 	}, false, false},
+	{"window", "Models.Window", func(cfg *agent.Config, call func() error) {
+		cfg.Models.Window = func(string) agent.Window { _ = call(); return agent.Window{} }
+	}, true, false},
+	{"count of the window", "Models.Window", func(cfg *agent.Config, call func() error) {
+		cfg.Models.Window = func(string) agent.Window {
+			return agent.Window{Tokens: 1 << 20, Count: func(string) int { _ = call(); return 1 }}
+		}
+	}, true, false},
 	{"count", "Prompts.Input", func(cfg *agent.Config, call func() error) {
 		cfg.Workspace = workspaceFiles
 		cfg.Prompts.Input.Limits.Count = func(s string) int { _ = call(); return len(s) }
@@ -207,8 +215,7 @@ func TestCallbacksThatMisbehave(t *testing.T) {
 				switch {
 				case how == "hang":
 					want, reason = "", "" // the turn is cancelled, and nothing is said of it
-				case how == "error" && c.heals, how != "exit" && c.contains,
-					how == "exit" && c.field == "Store.Transcripts": // it is tried again
+				case how == "error" && c.heals, c.contains:
 					want, reason = answer, ""
 				case how == "error":
 					reason = "bad"
@@ -237,7 +244,10 @@ func misbehaveInATurn(t *testing.T, cfg agent.Config, hangs bool, want, reason s
 		ctx, cancel := context.WithCancel(h.Context())
 		defer cancel()
 		go func() {
-			for e := range h.Main().Events(ctx) {
+			for e, err := range h.Main().Events(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
 				if e.Kind == agent.EventTurnEnded {
 					failed = append(failed, e.Error)
 				}

@@ -248,8 +248,8 @@ func TestBadCalls(t *testing.T) {
 			require.NotEmpty(t, refusal.Limit, name)
 		}
 		require.Error(t, task(h.Main(), agent.Task{Text: "x", Spec: agentctx.Spec{Mode: 99}}))
-		for range h.Session(unknown).Events(ctx) {
-			t.Error("an event of nobody")
+		for _, err := range h.Session(unknown).Events(ctx) {
+			require.ErrorIs(t, err, agent.ErrNotFound)
 		}
 		ended, cancel := context.WithCancelCause(ctx)
 		cancel(errors.New("enough"))

@@ -19,7 +19,8 @@
 //
 //   - [Config] is what a bot is made of. Only its Runner is required.
 //   - [Open] makes a [Runtime] of it; [Runtime.Run] runs everything until Shutdown.
-//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle.
+//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle. Reset
+//     begins it anew, and Compact has it made shorter.
 //   - [Runner] runs one turn. A caller with an agent loop of its own implements it.
 //   - [Turn] is what a Runner gets: the prompt, the messages, the tools.
 //   - [Loop] is a Runner for a caller that holds only a [Model].
@@ -57,10 +58,20 @@
 // and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
 // file, too; a Runner is always given the whole of it.
 //
+// Calls of one answer run in parallel if their tools are Concurrent. A Tool has a Timeout if it
+// says so, and an Effect, which decides whether a call is made again. A [StreamModel] shows its
+// answer as it comes. An answer with nothing in it is asked for once more, and then the turn fails
+// with [ErrEmptyAnswer].
+//
+// A model is given the whole conversation. With [Models].Window it is given what its context has
+// room for, behind a summary of the rest that [Summarize] or a function of the caller's writes; see
+// [Window].
+//
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write
-// transcripts, parts.go keeps their files, and sessiontools.go holds the tools of the model.
+// transcripts, window.go compacts what a model is shown of them, parts.go keeps their files, and
+// sessiontools.go holds the tools of the model.
 //
 // # What is promised
 //
@@ -81,6 +92,20 @@
 // where the caller does not, and budgets count it. [Runtime.Usage] reports tokens and costs of all
 // trees, by session, tree, agent, model and day of any time zone; archives and restarts take
 // nothing away. [Runtime.Sessions] lists the sessions by when they were last active.
+//
+// # Models that fail
+//
+// A [Model] says which of its errors are worth another try: [Retryable] marks one, and a
+// [RateLimited] is one, for which the provider may say when it takes calls again. A Loop makes the
+// call again after a pause, five times in total unless [Loop].Retries says otherwise.
+//
+// A RateLimited pauses the provider, which is what stands before the first slash of the model. Its
+// turns wait without a slot, those that would start wait in the queue, and all others go on. A
+// Runner that calls models itself does the same with [Turn.BeginCall] and [Turn.Limited].
+//
+// Before each call a Loop reserves what it is expected to use, where a budget limits the run. So
+// turns at the same time do not all count on the same rest: together they exceed a budget by one
+// call, or by one of each turn under way if calls use more than was expected.
 //
 // # Errors
 //

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"context"
 	"maps"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -85,3 +87,21 @@ func ReadConversation(key session.Key, lines []session.Line) []Message {
 	view, _, _ := readConversation(committed(lines, math.MaxUint64))
 	return tellSenders(key, view)
 }
+
+// Compact compacts the conversation of a turn.
+func Compact(ctx context.Context, t *Turn) error { return t.compact(ctx) }
+
+// View returns the conversation of a turn as it is now.
+func View(t *Turn) []Message {
+	messages, _ := t.log.since(t.Messages)
+	return messages
+}
+
+// RetryPause returns the pause of a Loop after so many tries.
+func RetryPause(tries int, random float64) time.Duration { return retryPause(tries, random) }
+
+// Estimate returns what a Loop expects a call to use.
+func Estimate(req *ModelRequest) Usage { return estimate(req) }
+
+// SessionIDOf returns the session id of a turn.
+func SessionIDOf(t *Turn) string { return t.spawn.SessionID }

@@ -24,13 +24,13 @@ func taskFirst(inputs []spawn.Input) []spawn.Input {
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
 		over := waitOverText(st.Waited, st.Active)
-		return []Message{{Role: session.MessageUser, Text: over, Internal: true}}
+		return []Message{{Role: session.MessageUser, Text: over, Internal: true, Synthetic: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range taskFirst(inputs) {
 		m := Message{
 			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
-			From: in.Sender, Parts: in.Parts,
+			From: in.Sender, Parts: in.Parts, Ord: in.Ord,
 		}
 		switch in.Class {
 		case spawn.InputUser:

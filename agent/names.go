@@ -34,6 +34,14 @@ type (
 	Status = spawn.Status
 	// TreeEvent is one thing that happened in a tree.
 	TreeEvent = spawn.TreeEvent
+	// EventQuery selects the events of a stream.
+	EventQuery = spawn.EventQuery
+	// Cursor is a place in the history of a tree, behind which a stream of events goes on.
+	Cursor = spawn.Cursor
+	// TreeState is what a tree was like at one moment.
+	TreeState = spawn.TreeState
+	// SessionState is what is known of a session in a TreeState.
+	SessionState = spawn.SessionState
 	// EventKind says what a TreeEvent shows.
 	EventKind = spawn.EventKind
 	// JoinOptions say when a wait for sub-agents is over.
@@ -49,7 +57,9 @@ type (
 	Reply = spawn.Reply
 	// InputError is a Field that cannot be accepted, and the Reason.
 	InputError = spawn.InputError
-	// StillRunningError names sessions whose Runner has not returned.
+	// ChildrenError refuses a Session.Reset of a session with sub-agents that have not ended.
+	ChildrenError = spawn.ChildrenError
+	// StillRunningError names sessions whose Runner, or a tool after its timeout, has not returned.
 	StillRunningError = spawn.StillRunningError
 )
 
@@ -128,6 +138,14 @@ const (
 	EventStalled = spawn.EventStalled
 	// EventSaid events show what a turn said to people before its end.
 	EventSaid = spawn.EventSaid
+	// EventSnapshot events show what a tree is like where a stream of events begins.
+	EventSnapshot = spawn.EventSnapshot
+	// EventGap events show what a tree is like after events that are not on record any more.
+	EventGap = spawn.EventGap
+	// EventCompacted events show that a turn has compacted a conversation, and has ended.
+	EventCompacted = spawn.EventCompacted
+	// EventReset events show that a session goes on in a new conversation.
+	EventReset = spawn.EventReset
 )
 
 // Errors of other packages that users of this one meet.
@@ -163,6 +181,12 @@ var (
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
 	// the end of a Runtime returns it.
 	ErrShutdown = spawn.ErrShutdown
+	// ErrNotTopLevel is returned for a sub-agent by what only a top-level session has:
+	// Session.Reset and Session.Compact.
+	ErrNotTopLevel = spawn.ErrNotTopLevel
+	// ErrNothing is returned by Session.Compact for a conversation of which nothing can be left to
+	// a summary.
+	ErrNothing = spawn.ErrNothing
 	// ErrUnconfirmed says that it is not certain that a command is durable; see
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
@@ -33,10 +35,17 @@ type turnRecord struct {
 	lease         *hotSession // of the history; nil if that is not what a read would give
 	history       history     // up to the end
 	given         []Message   // the part of history that the Runner has
+	told          int         // how many messages of history that is, as compactions left it
+	first         int         // the index in history of the first message that is new in the turn
+	compacted     []Message   // written since the turn began, and not in history any more
 	conversation  conversation
 	recorded      []Message // by the Runner
 	runnerStarted bool
 	closed        bool // the turn is over
+
+	// open are the calls that wait for their results. It is apart from mu, which is held while a
+	// store takes its time: a call need not wait for the result of another.
+	open atomic.Pointer[openCalls]
 }
 
 // maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
@@ -72,6 +81,9 @@ func beginRecord(
 			err = r.read(ctx, st.Pos)
 		}
 		if err == nil {
+			err = r.bring(ctx, st.Former, fresh)
+		}
+		if err == nil {
 			err = r.begin(ctx, fresh)
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
@@ -92,6 +104,7 @@ func beginRecord(
 // history does.
 func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
 	written, err := r.write(ctx, true, fresh...)
+	r.first = len(r.history.messages) - len(fresh)
 	if err == nil && len(written) == 0 {
 		err = r.retry(ctx, func() error {
 			return attempt(func() error {
@@ -101,6 +114,7 @@ func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
 		})
 	}
 	r.given = r.messages()
+	r.told = len(r.given)
 	return err
 }
 
@@ -116,14 +130,41 @@ func (r *turnRecord) messages() []Message {
 	return slices.Clip(r.history.messages)
 }
 
+// A sinceInfo says what the messages are that [turnRecord.since] returns.
+type sinceInfo struct {
+	whole     bool // they are the conversation, and not messages of the Runner's own
+	compacted bool // the first one tells of a compaction
+	first     int  // the index of the first one that is new in the turn, if whole
+	measured  int  // see history, if whole
+}
+
 // since returns messages and, behind them, what was written since the turn began. If they are what
-// the turn was given, they are not copied. The receiver must not change them.
-func (r *turnRecord) since(messages []Message) []Message {
-	all := r.messages()
-	if n := len(r.given); n == len(messages) && (n == 0 || &messages[0] == &r.given[0]) {
-		return all
+// the turn was given, it returns the whole conversation, and does not copy it. The receiver must
+// not change them.
+func (r *turnRecord) since(messages []Message) ([]Message, sinceInfo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isGiven(messages) {
+		return slices.Concat(messages, r.compacted, r.history.messages[r.told:]), sinceInfo{}
 	}
-	return append(slices.Clip(messages), all[len(r.given):]...)
+	return slices.Clip(r.history.messages), sinceInfo{
+		whole: true, compacted: r.history.note.IsCompaction(), first: r.first,
+		measured: r.history.measured,
+	}
+}
+
+// give notes that the Runner has these messages of the conversation.
+func (r *turnRecord) give(messages []Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.given = messages
+}
+
+// isGiven reports whether messages are what the turn was given. Only the beginning of a turn
+// changes that.
+func (r *turnRecord) isGiven(messages []Message) bool {
+	n := len(r.given)
+	return n == len(messages) && (n == 0 || &messages[0] == &r.given[0])
 }
 
 // read reads the conversation of which the journal has committed so much.
@@ -137,27 +178,24 @@ func (r *turnRecord) since(messages []Message) []Message {
 // The transcript may also hold more than the journal knows, after an interrupted turn or after the
 // journal was repaired. Then a fence discards the rest.
 func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
-	var lines []session.Line
-	read := func() error {
-		lines, r.history.end = nil, 0
-		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{}) {
-			if err != nil {
-				return err
-			}
-			lines = append(lines, line)
-			r.history.end = line.Pos
-		}
-		return nil
+	lines, err := r.lastLines(ctx, shortRead)
+	if err == nil && !isEnough(lines, to) {
+		lines, err = r.lastLines(ctx, 0)
 	}
-	err := r.retry(ctx, func() error { return attempt(read) })
 	if err != nil {
-		return fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+		return err
 	}
-	kept := committed(lines, to)
+	if r.history.end = 0; len(lines) > 0 {
+		r.history.end = lines[len(lines)-1].Pos
+	}
+	kept := viewOf(lines, to)
 	switch {
 	case r.history.end < to:
-		kept = dropOpenCalls(kept)
-		err = r.fillGap(ctx, kept, to)
+		said := dropOpenCalls(committed(lines, to))
+		err = r.fillGap(ctx, said, to)
+		if kept = nil; len(said) > 0 {
+			kept = viewOf(lines, said[len(said)-1].Pos)
+		}
 	case r.history.end > to:
 		err = r.append(ctx, session.Fence(to, time.Now()))
 	}
@@ -169,6 +207,10 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 			return err
 		}
 	}
+	if len(kept) > 0 && kept[0].Message.IsCompaction() {
+		r.history.compact(kept[0].Message)
+		kept = kept[1:]
+	}
 	view, c, closed := readConversation(kept)
 	r.addHistory(view)
 	if r.conversation = c; !closed {
@@ -177,17 +219,67 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 	return nil
 }
 
+// shortRead is how many lines at the end of a transcript are read first: a conversation that was
+// compacted seldom has more since then.
+const shortRead = 1024
+
+// isEnough reports whether lines, which are the last ones of a transcript, have all that a model is
+// shown of it up to a position.
+func isEnough(lines []session.Line, to session.Pos) bool {
+	if len(lines) < shortRead {
+		return true
+	}
+	kept := viewOf(lines, to)
+	return lines[len(lines)-1].Pos >= to && len(kept) > 0 && kept[0].Message.IsCompaction() &&
+		lines[0].Pos <= kept[0].Message.Compacted.Through
+}
+
+// lastLines returns the last n lines of the transcript, or all of them if n is 0.
+func (r *turnRecord) lastLines(ctx context.Context, n int) (lines []session.Line, err error) {
+	err = r.retry(ctx, func() error {
+		return attempt(func() error {
+			lines = nil
+			for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{Last: n}) {
+				if err != nil {
+					return err
+				}
+				lines = append(lines, line)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+	}
+	return lines, nil
+}
+
 // committed returns the conversation up to a position. What a note beyond it discards was lost, see
 // fillGap, or lies beyond it, too.
-func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
-	upToEnd := func(yield func(session.Line, error) bool) {
+func committed(lines []session.Line, end session.Pos) []session.Line {
+	return collect(session.Committed(upTo(lines, end)))
+}
+
+// viewOf returns what a model is shown of a conversation up to a position: see [session.View].
+func viewOf(lines []session.Line, end session.Pos) []session.Line {
+	return collect(session.View(upTo(lines, end)))
+}
+
+// upTo yields the lines up to a position, and the notes behind it that may discard some of them.
+func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] {
+	return func(yield func(session.Line, error) bool) {
 		for _, line := range lines {
-			if (line.Pos <= end || line.Message.Role == session.MessageNote) && !yield(line, nil) {
+			note := line.Message.Role == session.MessageNote && !line.Message.IsCompaction()
+			if (line.Pos <= end || note) && !yield(line, nil) {
 				return
 			}
 		}
 	}
-	for line := range session.Committed(upToEnd) { //nolint:errcheck // they have been read
+}
+
+// collect returns lines that have been read before, so that there is no error among them.
+func collect(lines iter.Seq2[session.Line, error]) (kept []session.Line) {
+	for line := range lines { //nolint:errcheck // they have been read
 		kept = append(kept, line)
 	}
 	return kept
@@ -284,6 +376,7 @@ func (r *turnRecord) write(
 		}
 		_, _ = take(n) // which were accepted before
 	}
+	r.noteOpen(lines[:n])
 	for _, why := range losses {
 		r.logLoss(why)
 	}
@@ -291,6 +384,53 @@ func (r *turnRecord) write(
 		r.recorded = append(r.recorded, messages...)
 	}
 	return lines[:n], err
+}
+
+// openCalls are the calls of one line.
+type openCalls struct {
+	line  session.Pos
+	all   []openCall
+	still []openCall // those of all that wait for their results
+}
+
+// noteOpen notes which calls are open after lines were appended. The position of a line is known
+// that is the last one of what was appended. The caller holds the lock.
+func (r *turnRecord) noteOpen(lines []Message) {
+	var now openCalls
+	if before := r.open.Load(); before != nil {
+		now = *before
+	}
+	for i, m := range lines {
+		if len(m.ToolCalls) > 0 {
+			now = openCalls{}
+		}
+		if len(m.ToolCalls) > 0 && i == len(lines)-1 {
+			now = openCalls{line: r.history.end, all: slices.Clone(r.conversation.open)}
+		}
+	}
+	now.still = slices.Clone(r.conversation.open)
+	r.open.Store(&now)
+}
+
+// callID returns the CallID of the call of an id that waits for its result, or the zero CallID.
+func (r *turnRecord) callID(id string) CallID {
+	open := r.open.Load()
+	if open == nil {
+		return CallID{}
+	}
+	find := func(is func(c openCall) bool) int {
+		return slices.IndexFunc(open.all, func(c openCall) bool {
+			return is(c) && slices.Contains(open.still, c)
+		})
+	}
+	i := find(func(c openCall) bool { return c.id == id })
+	if i < 0 {
+		i = find(func(c openCall) bool { return c.called == id })
+	}
+	if i < 0 {
+		return CallID{}
+	}
+	return CallID{SessionID: r.ref.SessionID, Line: open.line, Index: i}
 }
 
 // append appends lines to the transcript.

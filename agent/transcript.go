@@ -23,6 +23,11 @@ type history struct {
 	// Runner stays as it is. Only the record that has the history writes there.
 	messages []Message
 	bytes    int // of what the messages hold, their array not included
+	// note is the compaction that the first of the messages tells of. Zero: there is none.
+	note Message
+	// measured is how many messages there were right after it: the usage of those before says
+	// nothing of what a model is shown now.
+	measured int
 }
 
 // add appends messages behind those that there are.

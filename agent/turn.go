@@ -55,7 +55,8 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new. In a group or a
+	// Messages are the whole conversation, oldest first, ending with what is new. With a [Window]
+	// they are as much of it as that has room for, behind a summary of the others. In a group or a
 	// channel the Text of a message of a person begins with a line that says who speaks, if that is
 	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
 	// pictures reads the Parts, and their bytes from the Files of the Store.
@@ -63,7 +64,8 @@ type Turn struct {
 	// A Runner may set the field, for example to the last messages, and may append to it. It must
 	// not change the messages themselves, nor their slices: later turns are given the same.
 	Messages []Message
-	// New is how many of the Messages, at the end, are new in this turn.
+	// New is how many of the Messages, at the end, are new in this turn. What is new and was left
+	// out for lack of room does not count.
 	New int
 	// Tools are what policy leaves this session today, sorted as the Config has them, ready to
 	// call. They end with the turn: the next turn has its own.
@@ -93,9 +95,13 @@ type Turn struct {
 
 	mu      sync.Mutex
 	yielded bool
-	empty   bool   // the last answer of the model had neither text nor tool calls
+	said    bool   // people were told something before the end of the turn
 	within  string // the field of the Config that the turn is in
 	asked   string // the ID of the last message of a person that the turn consumed, or ""
+
+	window    turnWindow
+	overspent error     // of what a summary has spent; guarded by mu
+	input     []Message // what is new, as it was before a window cut it
 }
 
 // entering notes which field of the Config the turn is in from here on, for a panic there.
@@ -150,7 +156,11 @@ func (t *Turn) end() {
 // Input returns the text of what is new in this turn, for engines that keep the conversation
 // themselves.
 func (t *Turn) Input() string {
-	return inputText(t.Session.Key, t.Messages[len(t.Messages)-t.New:])
+	fresh := t.input
+	if t.log == nil || !t.log.isGiven(t.Messages) {
+		fresh = t.Messages[len(t.Messages)-t.New:]
+	}
+	return inputText(t.Session.Key, fresh)
 }
 
 // inputText returns the texts of messages that are new in a session.
@@ -239,10 +249,11 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 }
 
 // write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
-func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error) {
+func (t *Turn) write(ctx context.Context, messages ...Message) error {
 	ctx, end := t.outlasting(ctx)
 	defer end()
-	return t.log.write(ctx, false, messages...)
+	_, err := t.log.write(ctx, false, messages...)
+	return err
 }
 
 // Spend accounts for one call of the Model of the turn. An error that is [ErrBudget] says that the
@@ -285,7 +296,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	t.noteAsked(in)
 	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
-	_, err = t.write(ctx, messages...)
+	err = t.write(ctx, messages...)
 	return tellSenders(t.Session.Key, messages), err
 }
 
@@ -411,23 +422,4 @@ func (t *Turn) hasYielded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.yielded
-}
-
-// noteEmpty notes that the model answered with nothing, and logs it.
-func (t *Turn) noteEmpty(ctx context.Context) {
-	t.mu.Lock()
-	t.empty = true
-	t.mu.Unlock()
-	t.rt.log.WarnContext(ctx, "offshoot: the model returned an empty response",
-		"session", t.Session.Key.String(), "turn", t.N, "model", t.Model)
-}
-
-// emptyAnswer says that the model answered with nothing; empty: it did not.
-func (t *Turn) emptyAnswer() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.empty {
-		return ""
-	}
-	return "agent: the model returned an empty response, without text and tool calls"
 }

@@ -193,6 +193,18 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.SpendOn": func(ctx context.Context) error {
 			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})
 		},
+		"Turn.View": func(ctx context.Context) error {
+			_, err := tn.View(ctx)
+			return err
+		},
+		"Turn.BeginCall": func(ctx context.Context) error {
+			end, err := tn.BeginCall(ctx, "p/x", agent.Usage{Input: 1})
+			end()
+			return err
+		},
+		"Turn.Limited": func(context.Context) error {
+			return tn.Limited("p/x", agent.RateLimited{After: time.Second})
+		},
 		"Turn.Wait": func(ctx context.Context) error {
 			_, err := tn.Wait(ctx, children, agent.JoinOptions{})
 			return err
@@ -251,6 +263,8 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
+		"Session.Reset":      s.Reset,
+		"Session.Compact":    s.Compact,
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
 	}
 }
@@ -265,8 +279,8 @@ func (u *turnUser) allLate() {
 	}
 	u.turn.Delta("late")
 	u.turn.Yield(agent.JoinOptions{})
-	for range u.child.Session().Events(u.t.Context()) {
-		u.t.Error("an event of a turn that is over")
+	for _, err := range u.child.Session().Events(u.t.Context()) {
+		require.ErrorIs(u.t, err, agent.ErrStale, "an event of a turn that is over")
 	}
 	synctest.Wait()
 	require.Equal(u.t, before, u.state())

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -27,17 +28,21 @@ const (
 	EventBlocked                        // a delivery waits for Retry or Dismiss
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up returned something after all
-	EventDelta                          // text as it comes; not kept
+	EventDelta                          // text as it comes, or see Error; not kept
 	EventRefused                        // a spawn was refused: by a rule, or as invalid; not kept
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
 	EventSaid                           // a turn told people something before its end
+	EventSnapshot                       // the tree as it is where a stream begins; not kept
+	EventGap                            // the same, in place of events that are gone; not kept
+	EventCompacted                      // a turn has compacted the conversation, and has ended
+	EventReset                          // a session goes on in a new conversation
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said",
+	"said", "snapshot", "gap", "compacted", "reset",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -54,20 +59,27 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 }
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
-// EventRefused, EventLost and EventStalled show what is durable.
+// EventRefused, EventLost and EventStalled show what is durable, and say the same whenever they are
+// read. An EventSnapshot or EventGap stands for all that is durable up to its Cursor.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
+	// Cursor is the place of the event in the history of the tree. That of an event that is not
+	// kept is the place of the last event before it that is; zero if the stream has had none.
+	Cursor Cursor `json:"cursor,omitzero"`
 	// Session is the session that the event is about. An event of a delivery is about the top-level
 	// session.
 	Session session.Key `json:"session"`
 	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
 	Parent  session.Key `json:"parent,omitzero"`
 	Agent   string      `json:"agent,omitempty"`
-	Label   string      `json:"label,omitempty"`
-	Depth   int         `json:"depth"`
-	Turn    int         `json:"turn,omitempty"`
-	Status  Status      `json:"status,omitzero"` // after the event
+	// Model is the model that answered last, if that is known, and else the one that the session is
+	// to use. Empty if the configuration leaves it to the Runner.
+	Model  string `json:"model,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Depth  int    `json:"depth"`
+	Turn   int    `json:"turn,omitempty"`
+	Status Status `json:"status,omitzero"` // after the event
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, or the delta.
@@ -77,16 +89,24 @@ type TreeEvent struct {
 	Parts  []session.Part `json:"parts,omitempty"`
 	// Whole names the whole of a result of which Text is the beginning, as in [Result].
 	Whole session.File `json:"whole,omitzero"`
-	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
-	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
-	// follows.
+	// Error is why: of an EventDelta without Text why the deltas of the model call so far do not
+	// count, see [TurnInput.Retract]; of an EventTurnEnded why a turn of a top-level session
+	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
+	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
+	// Messages is how many messages an EventCompacted has left to a summary.
+	Messages int `json:"messages,omitempty"`
+	// Former is the session id before an EventReset, which names the archived transcript.
+	Former string `json:"former,omitempty"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`
 	// To is the session that is told, in an EventEnded; zero if none is.
 	To session.Key `json:"to,omitzero"`
 	// Key is the Key of the Delivery that the event is about.
 	Key string `json:"key,omitempty"`
+	// State is the tree at the Cursor, in an EventSnapshot and an EventGap; nil in all others. The
+	// receiver must not change it.
+	State *TreeState `json:"state,omitempty"`
 }
 
 var eventKinds = map[tree.Kind]EventKind{
@@ -103,6 +123,7 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.Delivered:     EventDelivered,
 	tree.Deferred:      EventDeferred,
 	tree.Blocked:       EventBlocked,
+	tree.Reset:         EventReset,
 }
 
 // eventOf returns the event that shows a fact. Not every fact has one.
@@ -126,23 +147,33 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		}
 	case tree.Said:
 		e.Text = string(f.Answer.Reply)
+	case tree.Reset:
+		e.Former, e.Text = string(f.Text), ""
 	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
+		if f.Flags&tree.FlagCompact != 0 && f.Ord > 0 {
+			e.Kind, e.Messages = EventCompacted, int(f.Ord)
+		}
 	default: // nothing to add yet
 	}
-	if r := t.Run(e.Session); r != nil {
-		e.describeRun(r, f)
+	if r := t.Described(e.Session); r != nil {
+		e.describe(t, r)
+		e.describeFact(r, f)
 	}
 	return e, true
 }
 
-// describeRun adds what the run of the session says, after the fact f.
-func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
+// describe adds what a session says in every event.
+func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run) {
 	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
-	e.Status = Status(r.State)
+	e.Status, e.Model = Status(r.State), t.Model(r)
 	if !r.IsRoot() {
 		e.Run = RunID(r.Spec.ID)
 	}
+}
+
+// describeFact adds what the session says after the fact f.
+func (e *TreeEvent) describeFact(r *tree.Run, f *tree.Fact) {
 	switch f.Kind {
 	case tree.Admitted:
 		e.Text, e.Status = string(r.Spec.Task), StatusQueued
@@ -154,7 +185,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
-			e.Whole = f.Answer.Whole
+			e.Whole, e.Model = f.Answer.Whole, cmp.Or(string(f.Answer.Model), e.Model)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {

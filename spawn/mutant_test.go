@@ -23,6 +23,55 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
+		"1.12 what the journal has shown is not shown again", "watcher.go",
+		"case e.Cursor.after(f.at) || f.at.IsZero():", "case true:", ".",
+		"TestReplayMeetsLiveEvents",
+	},
+	{
+		"1.12 what another owner has recorded is read", "watcher.go",
+		"case f.linked && f.linkedTo.seq != after,", "case", ".", "TestEventsOfAnotherOwner",
+	},
+	{
+		"1.12 the place of another journal is a gap", "replay.go",
+		"end.seq != r.from.seq || end.batch != r.from.batch:", "end.seq != r.from.seq:",
+		".", "TestEventsBehindACursor",
+	},
+	{
+		"1.12 what a snapshot has replaced is a gap", "replay.go",
+		"\t\t\treturn r.goOn(EventGap, end)\n", "\t\t\tr.found = true\n",
+		".", "TestEventsBehindACursor",
+	},
+	{
+		"1.12 the events of a batch are shown behind a cursor within it", "replay.go",
+		"if e.Cursor.after(r.from) && r.query", "if e.Cursor.seq > r.from.seq && r.query",
+		".", "TestEventsOfHistories",
+	},
+	{
+		"1.12 a stream begins with the tree", "watcher.go",
+		"\tw.addSnapshot(f, t, at)\n}", "\tf.whole = true\n}", ".", "TestEventsBeginWithTheTree",
+	},
+	{
+		"1.12 a watcher holds a bounded number of events", "watcher.go",
+		"len(w.queue)-w.head >= bounds.events ||", "", ".", "TestWatcherThatDoesNotRead",
+	},
+	{
+		"1.12 deltas go first", "watcher.go",
+		"if full() && isDurable(e.Kind) {", "if false {", ".", "TestDeltasAreDroppedFirst",
+	},
+	{
+		"1.12 filters come before the queue", "watcher.go",
+		"if w.query.selects(e) && !w.push(f, e) {", "if !w.push(f, e) {", ".",
+		"TestEventsAreFiltered",
+	},
+	{
+		"1.12 a watcher of all trees forgets some", "watcher.go",
+		"\t\tw.forgetFeeds()\n", "", ".", "TestEventsOfAllTrees",
+	},
+	{
+		"1.12 a run that has left is described", "internal/tree/apply.go",
+		"\tt.left = append(t.left, r)\n", "", ".", "TestRunThatHasLeftIsDescribed",
+	},
+	{
 		"I1 what an interrupted turn was to read is not read", "internal/tree/apply.go",
 		"if f.Flags&FlagCrashed == 0 {", "if true {", "./internal/tree", "TestScenarios/crash_top",
 	},
@@ -256,7 +305,11 @@ var mutants = []mutant{
 	},
 	{
 		"I4 Stop says what still runs", "wait.go",
-		"\tcase all:\n", "\tcase true:\n", ".", "TestStop",
+		"\tcase all && len(left) == 0:\n", "\tcase all || len(left) >= 0:\n", ".", "TestStop",
+	},
+	{
+		"I4 Stop says what a turn has left behind", "wait.go",
+		"\tleft = sh.addLeft(left, key)\n", "", "../agent", "TestCallsLeftBehindAreNamed",
 	},
 	{
 		"I4 what is being stopped admits nothing", "internal/tree/decide.go",
@@ -347,16 +400,24 @@ var mutants = []mutant{
 		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
-		"I8 an event that a model repeats does not reach a person", "../announce/lexer.go",
-		"case isOpen && ends[endMarker(marker)] >= end:", "case isOpen && ends[endMarker(marker)] > len(text):", "../announce", "TestEchoesDoNotReachPeople",
+		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
+		"isEvent := isOpen && (endsLine", "isEvent := !isOpen && (endsLine", "../announce", "TestEchoesDoNotReachPeople",
+	},
+	{
+		"D5 a stream holds what may still be a tag or a secret", "../internal/ahead/ahead.go",
+		"open: !c.Final && !full,", "open: false,", "../announce", "TestStreamOfEveryFormCutEverywhere",
+	},
+	{
+		"D5 a stream shows what the whole shows if an attack nests tags", "../announce/lexer.go",
+		"if l.on && o.seen > at {", "if false {", "../announce", "FuzzStream",
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
-		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
+		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.Sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
 	{
 		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",
-		"beyond := c.Used.sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
+		"beyond := c.Used.Sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
 	},
 	{
 		"I9 no turn reserves more than there is", "internal/tree/budget.go",
@@ -471,7 +532,7 @@ var mutants = []mutant{
 	},
 	{
 		"the lane has a limit", "internal/owner/lane.go",
-		"for l.state != laneNew && h.used < h.limit &&", "for l.state != laneNew && h.used <= h.limit &&", "./internal/owner", "TestLane",
+		"for l.state != laneNew && h.used < h.limit {", "for l.state != laneNew && h.used <= h.limit {", "./internal/owner", "TestLane",
 	},
 	{
 		"R13 the turns of top-level sessions have a limit", "supervisor.go",
@@ -547,8 +608,79 @@ var mutants = []mutant{
 		"if recoverValue(recover(), &err); err != nil {", "if recoverValue(nil, &err); err != nil {", ".", "TestStoresThatMisbehave",
 	},
 	{
+		"I9 calls at the same time do not count on the same rest", "internal/tree/budget.go",
+		"case f.others > 0 && sat.Add(f.need, f.others) > f.left:", "case false:",
+		"./internal/tree", "TestCalls",
+	},
+	{
+		"I9 a call that is alone does not begin when nothing is left", "internal/tree/budget.go",
+		"case sat.Add(f.left, f.unspent) <= 0:", "case false:", "./internal/tree", "TestCalls",
+	},
+	{
+		"I9 what a turn has reserved is its own", "internal/tree/budget.go",
+		"case sat.Add(f.left, f.unspent) <= 0:", "case f.left <= 0:", "./internal/tree", "TestCalls",
+	},
+	{
+		"I9 a turn that ends holds nothing", "internal/tree/apply.go",
+		"\tdelete(t.holds, r)\n", "", "./internal/tree", "TestCalls",
+	},
+	{
+		"I9 a call that is over holds nothing", "modelcall.go",
+		"\t\tt.holds = t.expected != tree.Budget{}\n", "\t\treturn\n",
+		"../agent", "TestReservationsEndWithTheirCalls",
+	},
+	{
+		"I9 a Loop reserves before each call", "../agent/modelcall.go",
+		"\treturn t.spawn.Reserve(ctx, t.priced(model, expected()))\n",
+		"\t_ = expected\n\treturn end, nil\n", "../agent", "TestTurnsAtTheSameTimeShareABudget",
+	},
+	{
+		"a 429 pauses its provider alone", "internal/owner/lanepause.go",
+		"p != nil && !p.over {", "p != nil || len(l.pauses) > 0 {", "./internal/owner", "TestPaused",
+	},
+	{
+		"no turn starts whose provider pauses", "supervisor.go",
+		"\ts.lane.Provider = s.providerOf\n", "", "../agent", "TestLimitedProviderPauses",
+	},
+	{
+		"the longest pause of a provider stands", "internal/owner/lanepause.go",
+		"if until.After(p.until) {", "if true {", "./internal/owner", "TestPause",
+	},
+	{
+		"a pause has a bound", "internal/owner/lanepause.go",
+		"until.After(most) {", "until.After(most) && false {", "./internal/owner", "TestPause",
+	},
+	{
+		"a turn holds no slot while its provider pauses", "modelcall.go",
+		"\tdefer t.pause()()\n", "", "../agent", "TestLimitedProviderPauses",
+	},
+	{
+		"the end of a turn ends its pause", "modelcall.go",
+		"\tctx, end := t.Within(ctx)\n\tdefer end()\n\tdefer t", "\tdefer t",
+		"../agent", "TestRunnersOfTheirOwnPause",
+	},
+	{
+		"tickets keep their order over a pause", "internal/owner/lanepause.go",
+		"range slices.Backward(p.parked) {", "range slices.All(p.parked) {",
+		"./internal/owner", "TestPaused",
+	},
+	{
+		"a paused requester does not hold back the next", "internal/owner/lanequeue.go",
+		"\t\tif t != nil {\n\t\t\treturn t\n\t\t}\n\t}\n\treturn nil\n}\n\n// remove",
+		"\t\treturn t\n\t}\n\treturn nil\n}\n\n// remove", "./internal/owner", "TestPaus",
+	},
+	{
+		"only marked errors are tried again", "../agent/modelcall.go",
+		"if n >= tries || !IsRetryable(err) || ", "if n >= tries || ",
+		"../agent", "TestModelCallsAreMadeAgain",
+	},
+	{
+		"tries have an end", "../agent/modelcall.go",
+		"if n >= tries || ", "if n > tries || ", "../agent", "TestModelCallsAreMadeAgain",
+	},
+	{
 		"the lane goes round", "internal/owner/lanequeue.go",
-		"\tif q.tickets.first != nil {\n\t\tl.next = q.next\n", "\tif q.tickets.first != nil {\n", "./internal/owner", "TestLaneIsFair",
+		"\t\tl.next = q.next\n\t\tif q.tickets", "\t\tif q.tickets", "./internal/owner", "TestLaneIsFair",
 	},
 	{
 		"a steer starts no turn of what has finished", "internal/tree/settle.go",
@@ -757,6 +889,88 @@ var mutants = []mutant{
 		"x.Middle.In(sum.q.Zone)", "x.Middle", ".", "TestUsageOfDaysInEveryZone",
 	},
 	{
+		"1.11 a reset waits for the turn under way", "internal/tree/settle.go",
+		"\tcase r.Open != nil:\n\tcase t.settleRestart(r):\n", "\tcase t.settleRestart(r):\n\tcase r.Open != nil:\n",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"1.11 a reset is refused while a child lives", "internal/tree/reset.go",
+		"\tcase r.live > 0 && r.Cause == NoCause:\n", "\tcase false:\n", "./internal/tree", "TestScenarios/reset_refused",
+	},
+	{
+		"1.11 the turn that a reset waits for may spawn", "internal/tree/reset.go",
+		"\tcase r.live > 0:\n", "\tcase r.live > 1:\n", "./internal/tree", "TestScenarios/reset_refused",
+	},
+	{
+		"1.11 a reset begins at position 0", "internal/tree/reset.go",
+		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil", "r.Answer, r.Silent, r.Skills, r.Active = nil",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"1.11 a reset takes skills anew", "internal/tree/reset.go",
+		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At",
+		"r.Pos, r.Answer, r.Silent, r.Active = 0, nil, false, f.At", "../agent", "TestReset$",
+	},
+	{
+		"2.4 what a reset has left is archived after a crash", "internal/tree/reset.go",
+		"r.Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})",
+		"r.Former = append(r.Former, Former{old, r.Pos, r.NextOrd, f.At})[:min(int(t.epoch)-1, len(r.Former)+1)]",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"2.4 an old session is put away once", "internal/tree/reset.go",
+		"\tif r.Former = r.Former[1:]; len(r.Former) == 0 {\n\t\tr.Former = nil\n\t}\n", "",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"2.4 an archive of an old session that failed is tried again", "internal/tree/reset.go",
+		"\t\tt.retryArchive(r)\n", "\t\tr.archiving = false\n", "./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"2.4 files of what is still to be read are not archived", "internal/tree/reset.go",
+		"return in.Ord <= r.Former[0].Ord && in.Mail.hasFiles()", "return false", "./internal/tree", "TestScenarios/reset_crash",
+	},
+	{
+		"2.4 what a turn that was given up left before a reset is fenced off", "treeshell.go",
+		"x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID", "x.ID, session.Pos(x.Pos)+1000, timeOf(x.At), x.ID",
+		"../agent", "TestResetAfterATurnWasGivenUp",
+	},
+	{
+		"1.11 a picture goes with its message into the new conversation", "../agent/record.go",
+		"err = r.bring(ctx, st.Former, fresh)", "err = r.bring(ctx, nil, fresh)", "../agent", "TestResetOverEveryCrash",
+	},
+	{
+		"1.11 bytes that were put before a reset are put again", "internal/tree/decide.go",
+		"case c.SessionID != \"\" && c.SessionID != r.Spec.SessionID:", "case false:", "./internal/tree", "TestScenarios/reset_crash",
+	},
+	{
+		"1.11 a compaction does not end a wait", "internal/tree/apply.go",
+		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
+	},
+	{
+		"1.11 a compaction consumes nothing", "internal/tree/reset.go",
+		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r))",
+		"./internal/tree", "TestScenarios/compaction$",
+	},
+	{
+		"1.11 a compaction comes before what is unread", "internal/tree/decide.go",
+		"\tif t.startCompaction(r) {\n", "\tif r.nUser == 0 && t.startCompaction(r) {\n", "./internal/tree", "TestScenarios/compaction$",
+	},
+	{
+		"1.11 a compaction that crashed is not an attempt", "internal/tree/decide.go",
+		"\t\tif r.Open.Compact {\n\t\t\tf.Flags |= FlagCompact\n\t\t} else if how", "\t\tif r.Open.Compact = false; how",
+		"./internal/tree", "TestScenarios/compaction_crash",
+	},
+	{
+		"1.11 a compaction says nothing to people", "internal/tree/reset.go",
+		"&Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}", "a", "./internal/tree", "TestScenarios/compaction$",
+	},
+	{
+		"1.11 a compaction is cancelled before it begins", "internal/tree/decide.go",
+		"\tif r.Open == nil {\n\t\tt.answerAll(&r.wishes.compact, ErrTurnCancelled)\n\t}\n", "",
+		"./internal/tree", "TestScenarios/compaction$",
+	},
+	{
 		"Usage a look at a tree does not keep it in memory", "internal/owner/owner.go",
 		"\tif !onlyPeeks(batch) {\n", "\tif true {\n", ".", "TestLookingAtATreeDoesNotKeepIt",
 	},
@@ -765,8 +979,8 @@ var mutants = []mutant{
 		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
 	},
 	{
-		"Usage the price is that of the model that ran", "../agent/loop.go",
-		"t.priced(resp.Model, resp.Usage)", `t.priced("", resp.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
+		"Usage the price is that of the model that ran", "../agent/modelcall.go",
+		"t.priced(a.Model, a.Usage)", `t.priced("", a.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 	{
 		"Usage a cost that the caller gives stands", "../agent/usage.go",

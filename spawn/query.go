@@ -187,13 +187,6 @@ func (s *Supervisor) hasRun(ctx context.Context, root, key session.Key) (found b
 	return found && err == nil, err
 }
 
-// Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the
-// Supervisor has been shut down.
-func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[TreeEvent] {
-	sh, w := s.watch(root)
-	return sh.events(ctx, w)
-}
-
 // Outbox returns what has left a tree and has not arrived, oldest first. A delivery whose Blocked
 // is not zero waits for [Supervisor.Retry] or [Supervisor.Dismiss]. The error is one that every
 // call that reads can return.
@@ -211,8 +204,9 @@ func (s *Supervisor) Outbox(
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
 // for that too. The error is one that every call that waits can return.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
-	sh, w := s.watch(root)
-	defer sh.unwatch(w)
+	wake := make(chan struct{}, 1)
+	sh := s.keepShell(root, func(sh *treeShell) { sh.idlers[wake] = struct{}{} })
+	defer sh.endIdle(wake)
 	for {
 		idle := false
 		read := func(t *tree.Tree, _ tree.Reply) { idle = t.Idle() }
@@ -220,12 +214,19 @@ func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
 			return err
 		}
 		select {
-		case <-w.wake:
-			w.takePending()
+		case <-wake:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.closed:
 			return ErrShutdown
 		}
 	}
+}
+
+// endIdle ends a call of Idle.
+func (sh *treeShell) endIdle(wake chan struct{}) {
+	sh.mu.Lock()
+	delete(sh.idlers, wake)
+	sh.mu.Unlock()
+	sh.sup.forget(sh)
 }

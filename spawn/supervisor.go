@@ -57,6 +57,9 @@ type Supervisor struct {
 
 	state atomic.Int32 // stateIdle to stateStopping
 
+	watchers    atomic.Pointer[[]*watcher] // of all trees; written under mu
+	watchBounds watchBounds
+
 	mu      sync.Mutex
 	shells  map[session.Key]*treeShell // by top-level session
 	callers int                        // calls of Shutdown that wait for its end
@@ -91,8 +94,9 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
 		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
-		shells: make(map[session.Key]*treeShell),
+		shells: make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
+	s.lane.Provider = s.providerOf
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)

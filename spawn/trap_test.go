@@ -510,6 +510,18 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Say": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Say(ctx, spawn.Saying{Text: "x"})
 	},
+	"Limited": func(_ context.Context, tn *spawn.TurnInput) error {
+		return tn.Limited("p/x", time.Second)
+	},
+	"AwaitProvider": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.AwaitProvider(ctx, "p/x")
+	},
+	"Reserve": func(ctx context.Context, tn *spawn.TurnInput) error {
+		done, err := tn.Reserve(ctx, session.Usage{Input: 1})
+		done()
+		return err
+	},
+	"Budgeted": nil, "Retract": nil, "Leave": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 

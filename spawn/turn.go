@@ -33,6 +33,14 @@ type TurnInput struct {
 	// the present rules: what it was granted, within what is left to every session above it. It is
 	// decided for a top-level session, too.
 	Authority policy.Authority
+	// Compact says that the turn compacts the conversation, as [Supervisor.Compact] has asked for,
+	// and does nothing else: it has no Inputs, and nothing that it returns reaches people. Its
+	// Runner returns a TurnResult with Compacted.
+	Compact bool
+	// Former are the session ids from before resets whose files may be those of Inputs, oldest
+	// first: bytes of a message that came before a reset and is read after it. The Runner copies
+	// them, because the files are archived when the turn has ended.
+	Former []string
 	// N counts the turns of the session from 1.
 	N int
 	// Waited is what became of the wait that the turn ends. Nil: it ends none, or it repeats one
@@ -75,7 +83,8 @@ type TurnInput struct {
 	slot    slot
 	fence   fence
 
-	limited bool // whether a budget limits the run
+	limited bool   // whether a budget limits the run
+	model   string // of the events of the turn
 
 	mu       sync.Mutex
 	yield    *JoinOptions  // what Yield asked for
@@ -83,6 +92,8 @@ type TurnInput struct {
 	byModel  bool          // a model chose the time of the wait
 	reserved tree.Budget   // for the turn so far
 	says     uint32        // without an ID
+	expected tree.Budget   // of the model calls under way
+	holds    bool          // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	onExit   TurnResult   // what the turn came to if its goroutine ends before the Runner returns
@@ -334,9 +345,17 @@ func (t *TurnInput) Delta(shown string) {
 	if t.Over() != nil {
 		return
 	}
-	t.shell.notifyWatchers(TreeEvent{
-		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Depth: t.Session.Depth, Turn: t.N,
-		Text: text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult()),
-	})
+	e := t.event(EventDelta)
+	e.Text = text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult())
+	t.shell.notifyWatchers(e)
+}
+
+// event returns an event of the turn that is not kept.
+func (t *TurnInput) event(kind EventKind) TreeEvent {
+	s := t.run.Spec
+	return TreeEvent{
+		Kind: kind, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
+		Parent: t.Session.Parent, Agent: s.Agent, Model: t.model, Label: s.Label,
+		Depth: t.Session.Depth, Turn: t.N, Status: StatusRunning,
+	}
 }

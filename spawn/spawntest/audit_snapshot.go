@@ -101,7 +101,7 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " aside=%d", s.Aside)
 	}
 	if s.Open != nil {
-		fmt.Fprintf(&b, " open=%d/%d", s.Open.N, s.Open.Through)
+		fmt.Fprintf(&b, " open=%d/%d %v", s.Open.N, s.Open.Through, s.Open.Compact)
 	}
 	for _, in := range s.Inbox {
 		fmt.Fprintf(&b, " %d:%v:%s:%q:%v", in.Ord, in.Class, in.From, in.ID, in.Mail != nil)
@@ -111,6 +111,12 @@ func describeState(s *tree.RunState) string {
 	}
 	if s.Skills != nil {
 		fmt.Fprintf(&b, " skills=%v", *s.Skills)
+	}
+	if s.Spec.Parent.IsZero() {
+		fmt.Fprintf(&b, " %s to %d", s.Spec.SessionID, s.Pos)
+	}
+	for _, x := range s.Former {
+		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
 	return b.String()
 }
@@ -126,9 +132,14 @@ func (r *run) describe() string {
 		Skills:   r.skills,
 		Aside:    r.aside,
 		Said:     r.said,
+		Pos:      r.pos,
+		Spec:     &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
+	}
+	for _, id := range r.former {
+		s.Former = append(s.Former, tree.Former{ID: id})
 	}
 	if r.turn != nil {
-		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
+		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
 	}
 	for _, in := range r.inbox {
 		x := tree.Input{Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer}
@@ -164,6 +175,37 @@ func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
 	return used, gone
 }
 
+// runOf returns a session as a snapshot has it, without those around it.
+func runOf(s *tree.RunState) *run {
+	r := &run{
+		spec:     s.Spec,
+		children: make(map[session.Key]*run),
+		state:    s.State,
+		cause:    s.Cause,
+		quiet:    s.Quiet,
+		silent:   s.Silent,
+		turns:    s.Turns,
+		next:     s.NextOrd,
+		consumed: s.Consumed,
+		charged:  s.Charged,
+		crashes:  len(s.Crashes),
+		skills:   s.Skills,
+		aside:    s.Aside,
+		pos:      s.Pos,
+		session:  s.Spec.SessionID,
+		past:     map[string]bool{s.Spec.SessionID: true},
+	}
+	for _, x := range s.Former {
+		r.former = append(r.former, x.ID)
+		r.past[x.ID] = true
+	}
+	for _, x := range s.Said {
+		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
+	}
+	r.used, r.gone = ledgerOf(s)
+	return r
+}
+
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
@@ -172,27 +214,11 @@ func (a *auditor) begin(m *tree.Image) {
 	}
 	for i := range m.Runs {
 		s := &m.Runs[i]
-		r := &run{
-			spec:     s.Spec,
-			children: make(map[session.Key]*run),
-			state:    s.State,
-			cause:    s.Cause,
-			quiet:    s.Quiet,
-			silent:   s.Silent,
-			turns:    s.Turns,
-			next:     s.NextOrd,
-			consumed: s.Consumed,
-			charged:  s.Charged,
-			crashes:  len(s.Crashes),
-			skills:   s.Skills,
-			aside:    s.Aside,
-		}
-		for _, x := range s.Said {
-			r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
-		}
-		r.used, r.gone = ledgerOf(s)
+		r := runOf(s)
 		if s.Open != nil {
-			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}
+			r.turn = &turn{
+				s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown, s.Open.Compact,
+			}
 			a.open[r] = a.epoch
 		}
 		if i == 0 {

@@ -47,10 +47,17 @@ type Executor interface {
 	// Recall drops the entries for a destination that were handed over. The Executor must have
 	// called the receiver for none of them since it sent a tree.Settle with an error.
 	Recall(to tree.Destination)
-	// Archive archives the transcript of a run.
+	// Archive archives the transcript of a run, or that of the top-level session before a reset:
+	// the first of its RunState.Former.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
-	// Publish shows durable facts to those who watch.
-	Publish(t *tree.Tree, facts []tree.Fact)
+	// Answer tells the caller whose wish has an ID what it has come to; nil: it has happened.
+	Answer(id string, err error)
+	// Round shows the tree at the beginning of a round, before anything is decided: it is what the
+	// journal has up to the place at, which is the zero Place for a tree that is not on record.
+	Round(t *tree.Tree, at Place)
+	// Publish shows durable facts to those who watch: the batch that follows the entry after, ends
+	// at the place at, and is the last that the tree has folded.
+	Publish(t *tree.Tree, after session.Seq, at Place, facts []tree.Fact)
 	// Lost cancels every turn and drops every delivery, because the tree was discarded with err.
 	// With conflict another owner has the tree now.
 	Lost(err error, conflict bool)
@@ -122,6 +129,9 @@ type Owner struct {
 	tree *tree.Tree  // nil: not in memory
 	gen  uint64      // incarnation of the tree in memory; calls of an older one are stale
 	last session.Seq // of the journal
+
+	lastBatch session.BatchID // the batch that ends at last
+	previous  session.Seq     // what last was before that batch
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
@@ -227,6 +237,9 @@ func (o *Owner) step(batch []*call) {
 		return
 	}
 	batch = o.firstOf(o.unpark(batch))
+	if o.tree != nil {
+		o.exec.Round(o.tree, Place{o.last, o.lastBatch})
+	}
 	if !onlyPeeks(batch) {
 		o.lastUsed = time.Now() // by the monotonic clock, unlike now
 	}
@@ -399,8 +412,9 @@ func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 	if err != nil {
 		return err
 	}
-	o.tree, o.last, o.noAppendYet = t, last, true
-	if last == 0 && !hasCallerCommand(batch) {
+	o.tree, o.last, o.lastBatch, o.noAppendYet = t, last.Seq, last.Batch, true
+	o.exec.Round(t, last)
+	if o.last == 0 && !hasCallerCommand(batch) {
 		return nil
 	}
 	mark, err := o.cfg.repairMark(ctx)
@@ -510,11 +524,13 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			o.exec.Recall(*e.To)
 		case tree.EffectArchive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
+		case tree.EffectAnswer:
+			o.exec.Answer(e.ID, e.Err)
 		case tree.EffectAskSlot: // decideAll has asked before the append
 		}
 	}
 	if len(facts) > 0 {
-		o.exec.Publish(o.tree, facts)
+		o.exec.Publish(o.tree, o.previous, Place{o.last, o.lastBatch}, facts)
 	}
 }
 

@@ -71,6 +71,10 @@ func (t *Tree) Apply(f *Fact) error {
 		return r.applySetAside(f)
 	case RouteSet:
 		r.Route = f.Route
+	case Reset:
+		return t.applyReset(r, f)
+	case PutAway:
+		return t.applyPutAway(r, f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
@@ -170,17 +174,27 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
 		return &CorruptError{f.Kind, f.Run, reason}
 	}
+	compact := f.Flags&FlagCompact != 0
+	if compact && (!r.IsRoot() || f.Ord != r.Consumed) {
+		return &CorruptError{f.Kind, f.Run, "it compacts and reads inputs, or is a sub-agent"}
+	}
 	if err := r.transition(Running); err != nil {
 		return err
 	}
 	first := r.Consumed + 1
 	r.Turns, r.Active = f.N, f.At
-	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
+	r.open = OpenTurn{
+		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At, Compact: compact,
+	}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
 	r.startedIn = t.batches
 	t.turns++
 	addCharge(r, f.Budget)
+	if compact {
+		t.armTimer(r)
+		return nil
+	}
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
 	if f.Ord > r.Consumed {
@@ -258,7 +272,7 @@ func (r *Run) setConsumed(through uint32) {
 func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	switch f.Kind {
 	case Taken:
-		if f.Ord < r.Open.Through || f.Ord > r.NextOrd {
+		if f.Ord < r.Open.Through || f.Ord > r.NextOrd || r.Open.Compact {
 			reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
@@ -274,7 +288,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		}
 		t.armTimer(r)
 	case Reserved:
-		r.Open.Reserve = r.Open.Reserve.add(f.Budget)
+		r.Open.Reserve = r.Open.Reserve.Add(f.Budget)
 		addCharge(r, f.Budget)
 	case ShuttingDown:
 		r.Open.Shutdown = true
@@ -286,32 +300,31 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Said:
 		return t.applySaid(r, f)
 	case TurnEnded:
+		switch compact := f.Flags&FlagCompact != 0; {
+		case compact != r.Open.Compact:
+			return &CorruptError{f.Kind, f.Run, "another sort of turn is under way"}
+		case compact:
+			return t.applyCompacted(r, f)
+		}
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
 	}
 	return nil
 }
 
-// applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing and keeps its
-// charge, because what it used is not known.
+// applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open, inbox := r.Open, r.Inbox
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
+	delete(t.holds, r)
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
 		r.Crashes, r.woke = nil, nil
 		t.dropInputs(r, open.Through)
 		r.setConsumed(open.Through)
-		used := Budget{Turns: 1}
-		if f.Answer != nil {
-			used = used.add(f.Answer.Usage.Charge())
-		}
-		if f.Flags&FlagCut != 0 {
-			used = open.Reserve // what a cut turn still consumes is not known
-		}
-		addCharge(r, used.sub(open.Reserve))
+		r.chargeEnd(open, f)
 		r.Said = nil
 	} else {
 		t.applyCrash(r, open, f)
@@ -546,6 +559,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	delete(t.runs, r.Key())
 	delete(t.archiveRetries, r)
 	r.gone = true
+	t.left = append(t.left, r)
 	if t.lastFound == r {
 		t.lastFound = nil
 	}

@@ -229,6 +229,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			c.Route = *route
 		}
 		return c, nil
+	case "reset":
+		return Restart{Run: r, SessionID: w.named["to"], Withdraw: w.has("withdraw")}, nil
+	case "condense":
+		return Condense{Run: r, ID: w.named["as"], Withdraw: w.has("withdraw")}, nil
 	case "say":
 		n := s.turn(r, w)
 		return InTurn{Run: r, N: n, Cmd: &Say{
@@ -269,7 +273,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
 	case "putaway":
-		return ArchiveDone{Run: r, Failed: w.has("failed")}, nil
+		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
 	case "shutdown":
@@ -302,6 +306,11 @@ func routeOf(word string) *session.Route {
 func postOf(to session.Key, w words) *Post {
 	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
 	c.Route = routeOf(w.named["route"])
+	if w.has("file") {
+		file := session.File{Hash: strings.Repeat("a", 64), Size: 1}
+		mailOf(c).Parts = []session.Part{{Kind: session.PartFile, File: file}}
+		c.SessionID = w.named["in"]
+	}
 	for name := range strings.SplitSeq(w.named["with"], ",") {
 		if name != "" {
 			mailOf(c).Parts = append(c.Mail.Parts, session.Part{
@@ -377,6 +386,7 @@ func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
 		Silent: w.has("silent"), Skip: w.has("skip"),
+		Pos: uint64(w.num("pos")), Compacted: uint32(w.num("compacted")),
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
 			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
@@ -441,6 +451,8 @@ func (s *scene) do(c Command) string {
 				name = "replies"
 			}
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
+		case e.ID != "":
+			name = fmt.Sprint(e.ID, ": ", e.Err)
 		}
 		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
 		if e.Ord > 0 {
@@ -499,6 +511,12 @@ func (s *scene) show() string {
 		}
 		for _, x := range r.Said {
 			fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
+		}
+		if r.Pos > 0 {
+			fmt.Fprintf(&b, " to position %d", r.Pos)
+		}
+		for _, x := range r.Former {
+			fmt.Fprintf(&b, " puts %s away at %d", x.ID, x.Pos)
 		}
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
