@@ -109,6 +109,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Said {
 		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
 	}
+	if s.Milestones != 0 {
+		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
+	}
 	if s.Skills != nil {
 		fmt.Fprintf(&b, " skills=%v", *s.Skills)
 	}
@@ -126,6 +129,8 @@ func (r *run) describe() string {
 		Skills:   r.skills,
 		Aside:    r.aside,
 		Said:     r.said,
+
+		Milestones: r.reported,
 	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
@@ -186,6 +191,7 @@ func (a *auditor) begin(m *tree.Image) {
 			crashes:  len(s.Crashes),
 			skills:   s.Skills,
 			aside:    s.Aside,
+			reported: s.Milestones,
 		}
 		for _, x := range s.Said {
 			r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})

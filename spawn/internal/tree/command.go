@@ -33,10 +33,12 @@ type Spawn struct {
 	Label    string
 	Request  policy.Request
 	Announce bool
-	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
-	Variant  string  // what else tells requests with the same Key apart; compared, not kept
-	Extra    []byte  // the caller's own, kept and not read
-	Answers  Answers // to the questions of an earlier decision of the command
+	// Milestones says that the requester finds the milestones of the run in its inbox.
+	Milestones bool
+	Origin     string  // the request, of a session that the caller runs; empty: as the tree knows it
+	Variant    string  // what else tells requests with the same Key apart; compared, not kept
+	Extra      []byte  // the caller's own, kept and not read
+	Answers    Answers // to the questions of an earlier decision of the command
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that
@@ -81,8 +83,8 @@ type Steer struct {
 }
 
 // InTurn is the command of a turn that may begin something: turn N of the session Run must be under
-// way, and neither it nor the session may be ending. Cmd may be a Take or a Say, or a Steer or
-// Stop of a session below. With a nil Cmd the reply has the session.
+// way, and neither it nor the session may be ending. Cmd may be a Take, a Say or a Report, or a
+// Steer or Stop of a session below. With a nil Cmd the reply has the session.
 type InTurn struct {
 	Run session.Key
 	N   uint32
@@ -183,6 +185,7 @@ func (*Post) command()       {}
 func (Ensure) command()      {}
 func (SetRoute) command()    {}
 func (*Say) command()        {}
+func (*Report) command()     {}
 func (*Steer) command()      {}
 func (InTurn) command()      {}
 func (Granted) command()     {}

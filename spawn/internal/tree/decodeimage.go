@@ -215,6 +215,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Asked = s.asked()
 	case "said":
 		r.Said = scanList(s, (*scanner).saying)
+	case "milestones":
+		r.Milestones = s.uint32()
 	default:
 		s.fail()
 	}
@@ -306,6 +308,8 @@ func (s *scanner) input() (in Input) {
 			in.Route = s.route()
 		case "mail":
 			in.Mail = s.mail()
+		case "percent":
+			in.Percent = s.uint8()
 		default:
 			s.fail()
 		}

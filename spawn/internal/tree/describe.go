@@ -77,6 +77,10 @@ func (f *Fact) String() string {
 		l.add("inputs of %s up to %d start no turn", f.Run, f.Ord)
 	case Said:
 		l.said(f)
+	case Reported:
+		l.add("milestone %d of %s in turn %d: %s", f.Ord, f.Run, f.N, quoteShort(f.Text))
+		l.addIf(f.Num > 0, "%d percent", f.Num)
+		l.addIf(f.Flags&FlagTell != 0, "its requester finds it")
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Unsent:
@@ -176,6 +180,7 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Sandboxed, "in a sandbox")
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
+	l.addIf(s.Milestones, "milestones")
 }
 
 func (l *factLine) turnEnded(f *Fact) {

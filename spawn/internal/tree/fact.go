@@ -41,6 +41,7 @@ const (
 	SetAside     // what a top-level session has not read no longer starts a turn
 	Said         // the turn under way tells people something
 	RouteSet     // a top-level session got the route that its answers go to
+	Reported     // the turn under way has reached a milestone
 	kinds
 )
 
@@ -49,6 +50,7 @@ var kindNames = [kinds]string{
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
+	"reported",
 }
 
 func (k Kind) String() string {
@@ -69,7 +71,7 @@ const (
 	// FlagQuiet, on StopRequested: the run is stopped because its requester ends, which is
 	// therefore not told.
 	FlagQuiet Flags = 1 << iota
-	// FlagTell, on RunEnded: the requester is told.
+	// FlagTell, on RunEnded and Reported: the requester is told.
 	FlagTell
 	// FlagOut, on RunEnded: the requester is run by the caller and told through the outbox.
 	FlagOut
@@ -181,6 +183,13 @@ const (
 //	               Route: where it goes; with FlagReply only, may be nil
 //	RouteSet       Run: the top-level session
 //	               Route: its route from now on; nil for none
+//	Reported       Run: the session
+//	               N: the turn under way
+//	               Ord: which milestone of the run it is, from 1 on; of a top-level session, of
+//	               the turn
+//	               Text: what has been reached
+//	               Num: how many percent are done; 0: not known
+//	               Flags: FlagTell
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -330,6 +339,13 @@ func said(at int64, r *Run, c *Say) Fact {
 
 func routeSet(at int64, r *Run, route *session.Route) Fact {
 	return Fact{Kind: RouteSet, At: at, Run: r.Key(), Route: route}
+}
+
+func reported(at int64, r *Run, c *Report) Fact {
+	return Fact{
+		Kind: Reported, At: at, Run: r.Key(), N: r.Open.N, Ord: r.Milestones + 1, Text: c.Text,
+		Num: uint64(c.Percent),
+	}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }
