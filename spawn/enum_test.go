@@ -19,7 +19,7 @@ func TestEnumsAreTextBothWays(t *testing.T) {
 	textBothWays(t, "UsageBy", "Model", spawn.UsageByModel)
 	for class, word := range map[spawn.InputClass]string{ // the words of the journal
 		spawn.InputUser: "user", spawn.InputSteer: "control", spawn.InputTask: "task",
-		spawn.InputCompletion: "completion",
+		spawn.InputCompletion: "completion", spawn.InputMilestone: "milestone",
 	} {
 		require.Equal(t, word, class.String())
 	}

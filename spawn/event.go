@@ -32,12 +32,16 @@ const (
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
 	EventSaid                           // a turn told people something before its end
+	EventTool                           // a tool is called; not kept
+	EventToolEnded                      // the call of a tool is over; not kept
+	EventProgress                       // how far a turn has come; not kept
+	EventMilestone                      // a turn has reached a milestone
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said",
+	"said", "tool", "tool_ended", "progress", "milestone",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -68,6 +72,8 @@ type TreeEvent struct {
 	Depth   int         `json:"depth"`
 	Turn    int         `json:"turn,omitempty"`
 	Status  Status      `json:"status,omitzero"` // after the event
+	// Percent is of the work that is done, in an EventProgress or EventMilestone. 0: not known.
+	Percent int `json:"percent,omitempty"`
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, or the delta.
@@ -93,6 +99,7 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.Admitted:      EventAdmitted,
 	tree.Posted:        EventPosted,
 	tree.Said:          EventSaid,
+	tree.Reported:      EventMilestone,
 	tree.TurnStarted:   EventTurn,
 	tree.TurnEnded:     EventTurnEnded,
 	tree.StopRequested: EventStopping,
@@ -124,6 +131,8 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		if m := f.Mail; m != nil {
 			e.Sender, e.Parts = m.Sender, slices.Clone(m.Parts)
 		}
+	case tree.Reported:
+		e.Percent = int(f.Num)
 	case tree.Said:
 		e.Text = string(f.Answer.Reply)
 	case tree.StopRequested, tree.TurnEnded:

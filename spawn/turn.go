@@ -41,9 +41,9 @@ type TurnInput struct {
 	// First is the ordinal of the first input. A turn that repeats one that a crash interrupted has
 	// the same First.
 	First int
-	// Inputs are what the turn consumes: messages and steers first, then the task, then
-	// completions. Inputs is empty if the turn ends a wait and no child has anything new to report;
-	// Waited says why it is over.
+	// Inputs are what the turn consumes: messages and steers first, then the task, then milestones
+	// of children, then completions. There are none but milestones if the turn ends a wait and no
+	// child has ended since; Waited says why it is over.
 	Inputs []Input
 	// Pos is the committed end of the transcript before this turn.
 	Pos session.Pos
@@ -76,6 +76,8 @@ type TurnInput struct {
 	fence   fence
 
 	limited bool // whether a budget limits the run
+
+	progress pacer
 
 	mu       sync.Mutex
 	yield    *JoinOptions  // what Yield asked for
