@@ -75,6 +75,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration
+	// Drain is how long turns under way may go on, and what they say be delivered, when the ctx of
+	// [Runtime.Run] has ended: Run then shuts the Runtime down as [Runtime.Shutdown] does with that
+	// time. Zero: they are cancelled at once.
+	Drain time.Duration
 	// Now is the clock of the prompts' date. Nil: time.Now. If it returns the zero time, prompts
 	// have no date.
 	Now func() time.Time
@@ -256,6 +260,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
+	if c.Drain < 0 {
+		bad("Drain", "%v is negative", c.Drain)
+	}
 	found.prompts(c)
 	found.aliases(c)
 	found.prices(c)
@@ -272,7 +279,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	for _, f := range []struct {
 		path string
 		d    time.Duration
-	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}} {
+	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}, {"Drain", c.Drain}} {
 		if fault := text.UnitFault(f.d); fault != "" {
 			found.doubt(f.path, "%s", fault)
 		}

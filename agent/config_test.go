@@ -87,8 +87,8 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 		},
 		{
 			"a negative limit of a delivery",
-			agent.Config{Runner: idleRunner{}, DeliverTimeout: -1},
-			[]string{"DeliverTimeout"},
+			agent.Config{Runner: idleRunner{}, DeliverTimeout: -1, Drain: -1},
+			[]string{"DeliverTimeout", "Drain"},
 		},
 		{
 			"a spec",
@@ -248,8 +248,8 @@ func TestBadCalls(t *testing.T) {
 			require.NotEmpty(t, refusal.Limit, name)
 		}
 		require.Error(t, task(h.Main(), agent.Task{Text: "x", Spec: agentctx.Spec{Mode: 99}}))
-		for range h.Session(unknown).Events(ctx) {
-			t.Error("an event of nobody")
+		for _, err := range h.Session(unknown).Events(ctx) {
+			require.ErrorIs(t, err, agent.ErrNotFound)
 		}
 		ended, cancel := context.WithCancelCause(ctx)
 		cancel(errors.New("enough"))
@@ -390,5 +390,68 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, []session.Key{deaf}, still.Sessions)
 		time.Sleep(2 * time.Hour)
+	})
+}
+
+// When the context of Run ends, turns under way have the Drain to finish, and what they say is
+// delivered. Those that take longer are cancelled.
+func TestRunDrains(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration // a turn, also once it is cancelled
+		deaf  bool          // the turn does not return when it is cancelled
+		ends  time.Duration // Run, after its context has ended
+		reply bool
+	}{
+		{takes: 2 * time.Second, ends: 2 * time.Second, reply: true},
+		{takes: time.Minute, ends: 5 * time.Second},
+		{takes: time.Minute, deaf: true, ends: 15 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+				if c.deaf {
+					time.Sleep(c.takes)
+				} else if err := pause(ctx, c.takes); err != nil {
+					return agent.Result{}, err
+				}
+				return textResult("done")
+			})
+			cfg.Drain = 5 * time.Second
+			var replies atomic.Int64
+			cfg.Reply = func(context.Context, agent.Delivery) error { replies.Add(1); return nil }
+			rt, err := agent.Open(t.Context(), cfg)
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- rt.Run(ctx) }()
+			require.NoError(t, rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"}))
+			synctest.Wait()
+			require.ErrorIs(t, rt.Run(ctx), spawn.ErrRunning)
+			began := time.Now()
+			cancel()
+			err = <-done
+			_, still := errors.AsType[*agent.StillRunningError](err)
+			require.Equal(t, c.deaf, still, "%v", err)
+			require.Equal(t, c.ends, time.Since(began))
+			require.Equal(t, c.reply, replies.Load() == 1)
+			time.Sleep(2 * time.Hour)
+		})
+	}
+}
+
+// A context that has ended before Run drains nothing.
+func TestRunDrainsNothingAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return textResult("done")
+		})
+		cfg.Drain = time.Hour
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		require.NoError(t, rt.Run(ctx))
+		require.Zero(t, time.Since(began))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,7 @@ var durationCases = map[string]durationCase{
 	"policy.Subagents.ArchiveAfter": checkArchive,
 	"agent.Config.Grace":            checkGrace,
 	"spawn.Config.Grace":            checkGrace,
+	"agent.Config.Drain":            checkDrain,
 	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.JoinOptions.Within":      checkWithin,
@@ -166,7 +168,7 @@ func TestDurationsWithoutAUnitAreTold(t *testing.T) {
 		}
 	}
 	walk("Config", nil, reflect.TypeFor[agent.Config]())
-	require.Equal(t, 5, fields, "those in a list or map need a case of their own")
+	require.Equal(t, 6, fields, "those in a list or map need a case of their own")
 }
 
 // checkTimeout checks a timeout of a run that takes an hour.
@@ -256,6 +258,36 @@ func checkGrace(t *testing.T, d time.Duration, forEver bool) {
 			require.ErrorAs(t, err, &still)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// checkDrain checks a turn that takes a minute beyond the end of the context of Run.
+func checkDrain(t *testing.T, d time.Duration, forEver bool) {
+	cfg := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+		return agent.Result{}, pause(ctx, time.Minute)
+	})
+	cfg.Drain = d
+	if d < 0 {
+		_, err := agent.Open(t.Context(), cfg)
+		require.Error(t, err)
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(ctx) }()
+		require.NoError(t, rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"}))
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		require.NoError(t, <-done)
+		if forEver {
+			require.Equal(t, time.Minute, time.Since(began))
+		} else {
+			require.Less(t, time.Since(began), time.Second)
+		}
 	})
 }
 

@@ -469,7 +469,7 @@ func TestRepliesSayWhatTheyAnswer(t *testing.T) {
 			})
 		}
 		require.Equal(t, []agent.Reply{{
-			From: topKey, Text: "Hello", InReplyTo: []string{"1", "2", "3"},
+			From: topKey, Text: "Hello", Turn: 1, InReplyTo: []string{"1", "2", "3"},
 			Meta: map[string]string{"of": "#"},
 		}}, got)
 	})

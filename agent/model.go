@@ -19,6 +19,14 @@ type Model interface {
 	Generate(ctx context.Context, req *ModelRequest) (*ModelResponse, error)
 }
 
+// ModelFunc is a function that is a Model.
+type ModelFunc func(ctx context.Context, req *ModelRequest) (*ModelResponse, error)
+
+// Generate implements Model: it calls f.
+func (f ModelFunc) Generate(ctx context.Context, req *ModelRequest) (*ModelResponse, error) {
+	return f(ctx, req)
+}
+
 // A ModelRequest is one call.
 type ModelRequest struct {
 	Model    string // "provider/model"; empty: the model's own default
@@ -36,6 +44,11 @@ type ModelRequest struct {
 
 	delta func(string)
 	open  func(context.Context, session.File) (io.ReadCloser, error)
+}
+
+// Input returns the text of what the turn has brought so far, as [Turn.Input] does.
+func (r *ModelRequest) Input() string {
+	return inputText(r.Session.Key, r.Messages[max(len(r.Messages)-r.New, 0):])
 }
 
 // Delta shows text as it comes to those who watch the session.

@@ -34,6 +34,14 @@ type (
 	Status = spawn.Status
 	// TreeEvent is one thing that happened in a tree.
 	TreeEvent = spawn.TreeEvent
+	// EventQuery selects the events of a stream.
+	EventQuery = spawn.EventQuery
+	// Cursor is a place in the history of a tree, behind which a stream of events goes on.
+	Cursor = spawn.Cursor
+	// TreeState is what a tree was like at one moment.
+	TreeState = spawn.TreeState
+	// SessionState is what is known of a session in a TreeState.
+	SessionState = spawn.SessionState
 	// EventKind says what a TreeEvent shows.
 	EventKind = spawn.EventKind
 	// JoinOptions say when a wait for sub-agents is over.
@@ -128,6 +136,10 @@ const (
 	EventStalled = spawn.EventStalled
 	// EventSaid events show what a turn said to people before its end.
 	EventSaid = spawn.EventSaid
+	// EventSnapshot events show what a tree is like where a stream of events begins.
+	EventSnapshot = spawn.EventSnapshot
+	// EventGap events show what a tree is like after events that are not on record any more.
+	EventGap = spawn.EventGap
 )
 
 // Errors of other packages that users of this one meet.

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,7 +120,7 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 		})
 		require.Len(t, got, 1, "a reply without visible text is not handed over")
-		require.Equal(t, &agent.Reply{From: topKey, Text: "Hello"}, got[0].Reply)
+		require.Equal(t, &agent.Reply{From: topKey, Text: "Hello", Turn: 1}, got[0].Reply)
 		require.Equal(t, topKey, got[0].To)
 		require.Nil(t, got[0].Completion)
 	})
@@ -177,5 +178,32 @@ func TestMessagesDuringATurn(t *testing.T) {
 		h.Post("c")
 		time.Sleep(time.Hour)
 		h.Replied("answer to a", "answer to b\n\nc")
+	})
+}
+
+// A reply names the turn that says it, whose deltas a transport may have shown, also over every
+// crash and a snapshot.
+func TestReplyNamesItsTurn(t *testing.T) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if err := tn.Say(ctx, "first"); err != nil {
+			return agent.Result{}, err
+		}
+		return textResult("then")
+	})
+	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+		for range 2 {
+			h.Post("go")
+			time.Sleep(time.Hour)
+		}
+		turns := make(map[string][]int)
+		for _, r := range h.Replies() {
+			turns[r.Reply.Text] = append(turns[r.Reply.Text], r.Reply.Turn)
+		}
+		require.Len(h.T(), turns["then"], 2)
+		for text, said := range turns {
+			require.True(h.T(), slices.IsSorted(said), "%s: %v", text, said)
+			require.Positive(h.T(), said[0], text)
+			require.Less(h.T(), said[0], said[1], text)
+		}
 	})
 }

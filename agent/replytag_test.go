@@ -47,7 +47,7 @@ func TestReplyTagsAreHonoured(t *testing.T) {
 				last := replies[len(replies)-1].Reply
 				require.Equal(t, agent.Reply{
 					From: topKey, Text: "Hello", ReplyTo: tt.replyTo, Voice: tt.voice,
-					InReplyTo: last.InReplyTo,
+					InReplyTo: last.InReplyTo, Turn: last.Turn,
 				}, *last)
 			})
 		})
@@ -113,7 +113,10 @@ func TestReplyTagsSurviveARestart(t *testing.T) {
 			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 		})
 		require.Equal(t, []agent.Reply{
-			{From: topKey, Text: "Hello", ReplyTo: "m1", Voice: true, InReplyTo: []string{"m1"}},
+			{
+				From: topKey, Text: "Hello", ReplyTo: "m1", Voice: true, Turn: 1,
+				InReplyTo: []string{"m1"},
+			},
 		}, got)
 	})
 }

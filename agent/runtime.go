@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -103,10 +104,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 }
 
 // Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process
-// left, starts turns, delivers. When ctx ends, turns are cancelled and given the grace period; Run
-// returns nil if all have returned by then, and else a *StillRunningError that names what has not.
-// After a Shutdown it returns nil, also if that came first, or the StillRunningError if no call of
-// Shutdown is left to return it. A second Run returns [spawn.ErrRunning].
+// left, starts turns, delivers. When ctx ends, turns under way may finish for [Config.Drain], are
+// cancelled then and given the grace period; Run returns nil if all have returned by then, and else
+// a *StillRunningError that names what has not. After a Shutdown it returns nil, also if that came
+// first, or the StillRunningError if no call of Shutdown is left to return it. A second Run returns
+// [spawn.ErrRunning].
 //
 // A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that
 // takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
@@ -116,7 +118,21 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	rt.watch.end()
-	return rt.sup.Run(ctx)
+	if rt.cfg.Drain == 0 || ctx.Err() != nil { // nothing has begun yet
+		return rt.sup.Run(ctx)
+	}
+	whole := context.WithoutCancel(ctx)
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		soon, cancel := context.WithTimeout(whole, rt.cfg.Drain)
+		defer cancel()
+		drained <- rt.sup.Shutdown(soon)
+	})
+	err := rt.sup.Run(whole)
+	if !stop() {
+		err = cmp.Or(err, <-drained)
+	}
+	return err
 }
 
 // Shutdown lets the turns under way finish, and has what they came to recorded and handed to Reply

@@ -160,15 +160,16 @@ func (s *Session) Idle(ctx context.Context) error {
 	return s.rt.sup.Idle(ctx, root)
 }
 
-// Events yields what happens in the session's tree from the call on, until ctx ends, the loop
-// breaks or the Runtime is shut down. A loop that is slow misses deltas, never events. There are
-// none for a sub-agent that is not on record.
-func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
+// Events yields what happens in the session's tree from the call on, deltas too, until ctx ends,
+// the loop breaks or the Runtime is shut down. A loop that is slow misses deltas, never events that
+// are kept. The first event shows the tree as it is, see [spawn.Supervisor.Events], which also says
+// what an error is. It is [ErrNotFound] for a sub-agent that is not on record.
+func (s *Session) Events(ctx context.Context) iter.Seq2[TreeEvent, error] {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return func(func(TreeEvent) bool) {}
+		return func(yield func(TreeEvent, error) bool) { yield(TreeEvent{}, err) }
 	}
-	return s.rt.sup.Events(ctx, root)
+	return s.rt.sup.Events(ctx, spawn.EventQuery{Root: root, Deltas: spawn.DeltasShown})
 }
 
 // Tools returns the session tools that policy gives this session, such as sessions_spawn, for

@@ -150,11 +150,15 @@ func (t *Turn) end() {
 // Input returns the text of what is new in this turn, for engines that keep the conversation
 // themselves.
 func (t *Turn) Input() string {
-	fresh := t.Messages[len(t.Messages)-t.New:]
+	return inputText(t.Session.Key, t.Messages[len(t.Messages)-t.New:])
+}
+
+// inputText returns the texts of messages that are new in a session.
+func inputText(key session.Key, fresh []Message) string {
 	known := slices.ContainsFunc(fresh, func(m Message) bool { return !m.From.IsZero() })
-	texts := make([]string, 0, t.New)
+	texts := make([]string, 0, len(fresh))
 	for _, m := range fresh {
-		if known && isSeveral(t.Session.Key) && isPersons(m) && m.From.IsZero() {
+		if known && isSeveral(key) && isPersons(m) && m.From.IsZero() {
 			m.Text = unknownSender + m.Text // it does not pass for the words of the one before
 		}
 		texts = append(texts, m.Text)

@@ -91,6 +91,9 @@ type Reply struct {
 	// Interim says that the turn said this before its end, with [TurnInput.Say], and that another
 	// reply to the same messages may follow.
 	Interim bool `json:"interim,omitempty"`
+	// Turn is the number of the turn of From that says it. A transport that has shown the deltas of
+	// that turn finishes what it has shown. Zero in replies that an earlier version recorded.
+	Turn int `json:"turn,omitempty"`
 	// InReplyTo are the IDs of the messages of people that the text answers, oldest first: those
 	// that the turn had read when it said this, and those that earlier turns have read without
 	// saying anything in the end. Messages that came without an ID are left out.

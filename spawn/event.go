@@ -32,6 +32,8 @@ const (
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
 	EventSaid                           // a turn told people something before its end
+	EventSnapshot                       // the tree as it is where a stream begins; not kept
+	EventGap                            // the same, in place of events that are gone; not kept
 	EventTool                           // a tool is called; not kept
 	EventToolEnded                      // the call of a tool is over; not kept
 	EventProgress                       // how far a turn has come; not kept
@@ -41,7 +43,7 @@ const (
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said", "tool", "tool_ended", "progress", "milestone",
+	"said", "snapshot", "gap", "tool", "tool_ended", "progress", "milestone",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -58,25 +60,39 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 }
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
-// EventRefused, EventLost and EventStalled show what is durable.
+// EventRefused, EventLost, EventStalled, EventTool, EventToolEnded and EventProgress show what is
+// durable.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
+	// Cursor is the place of the event in the history of the tree. That of an event that is not
+	// kept is the place of the last event before it that is; zero if the stream has had none.
+	Cursor Cursor `json:"cursor,omitzero"`
 	// Session is the session that the event is about. An event of a delivery is about the top-level
 	// session.
 	Session session.Key `json:"session"`
 	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
 	Parent  session.Key `json:"parent,omitzero"`
 	Agent   string      `json:"agent,omitempty"`
-	Label   string      `json:"label,omitempty"`
-	Depth   int         `json:"depth"`
-	Turn    int         `json:"turn,omitempty"`
-	Status  Status      `json:"status,omitzero"` // after the event
+	// Model is the model that answered last, if that is known, and else the one that the session is
+	// to use. Empty if the configuration leaves it to the Runner.
+	Model  string `json:"model,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Depth  int    `json:"depth"`
+	Turn   int    `json:"turn,omitempty"`
+	Status Status `json:"status,omitzero"` // after the event
 	// Percent is of the work that is done, in an EventProgress or EventMilestone. 0: not known.
 	Percent int `json:"percent,omitempty"`
+	// Answer says which answer of a model of the turn an EventDelta is of, from 1 on, and Void that
+	// the texts of that answer count for nothing: the model is asked again.
+	Answer int  `json:"answer,omitempty"`
+	Void   bool `json:"void,omitempty"`
+	// Tool is the call of a tool, in an EventTool and an EventToolEnded; nil in all others.
+	Tool *ToolEvent `json:"tool,omitempty"`
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
-	// Text is the task, the message, the result, what was said, or the delta.
+	// Text is the task, the message, the result, what was said, the delta, the arguments of a tool,
+	// the beginning of its answer, or how far the work has come.
 	Text string `json:"text,omitempty"`
 	// Sender and Parts are those of a message, in an EventPosted.
 	Sender session.Sender `json:"sender,omitzero"`
@@ -93,6 +109,12 @@ type TreeEvent struct {
 	To session.Key `json:"to,omitzero"`
 	// Key is the Key of the Delivery that the event is about.
 	Key string `json:"key,omitempty"`
+	// State is the tree at the Cursor, in an EventSnapshot and an EventGap; nil in all others. The
+	// receiver must not change it.
+	State *TreeState `json:"state,omitempty"`
+
+	raw   string // of a delta, see inForm
+	since uint64 // of a delta, see inForm
 }
 
 var eventKinds = map[tree.Kind]EventKind{

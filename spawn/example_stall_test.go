@@ -23,7 +23,7 @@ func Example_failingStore() {
 		panic(err)
 	}
 	main := session.Must(session.MainKey("main"))
-	events := s.Events(ctx, main)
+	events := s.Events(ctx, spawn.EventQuery{Root: main})
 	go s.Run(ctx)
 	defer s.Shutdown(ctx)
 

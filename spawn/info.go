@@ -186,7 +186,8 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 func replyOf(e *tree.Entry) *Reply {
 	r := &Reply{
 		From: e.Run, Text: string(e.Text), ReplyTo: string(e.ReplyTo), Voice: e.Voice,
-		Failed: e.Failed, Err: string(e.Cause), Interim: e.Interim, Meta: maps.Clone(e.Meta),
+		Failed: e.Failed, Err: string(e.Cause), Interim: e.Interim, Turn: int(e.Turn),
+		Meta: maps.Clone(e.Meta),
 	}
 	for _, id := range e.InReplyTo {
 		if id = givenID(id); id != "" {

@@ -116,7 +116,7 @@ func TestLongTextIsInAFile(t *testing.T) {
 		shown := make(chan spawn.TreeEvent, 10)
 		go func() {
 			defer close(shown)
-			for e := range s.Events(ctx, topKey) {
+			for e := range s.Events(ctx, spawn.EventQuery{Root: topKey}) {
 				if e.Kind == spawn.EventTurnEnded || e.Kind == spawn.EventEnded {
 					shown <- e
 				}

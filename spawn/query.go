@@ -187,11 +187,23 @@ func (s *Supervisor) hasRun(ctx context.Context, root, key session.Key) (found b
 	return found && err == nil, err
 }
 
-// Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the
-// Supervisor has been shut down.
-func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[TreeEvent] {
-	sh, w := s.watch(root)
-	return sh.events(ctx, w)
+// Events yields the events of a tree from the call on. Of the query only Root counts yet.
+func (s *Supervisor) Events(
+	ctx context.Context, q EventQuery,
+) iter.Seq2[TreeEvent, error] {
+	if !isTree(q.Root) {
+		reason := fmt.Sprintf("%q is not a top-level session", q.Root)
+		err := &InputError{Field: "EventQuery.Root", Reason: reason}
+		return func(yield func(TreeEvent, error) bool) { yield(TreeEvent{}, err) }
+	}
+	sh, w := s.watch(q.Root, q.Deltas)
+	return func(yield func(TreeEvent, error) bool) {
+		for e := range sh.events(ctx, w) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Outbox returns what has left a tree and has not arrived, oldest first. A delivery whose Blocked
@@ -211,7 +223,7 @@ func (s *Supervisor) Outbox(
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
 // for that too. The error is one that every call that waits can return.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
-	sh, w := s.watch(root)
+	sh, w := s.watch(root, DeltasNone)
 	defer sh.unwatch(w)
 	for {
 		idle := false

@@ -510,6 +510,10 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Say": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Say(ctx, spawn.Saying{Text: "x"})
 	},
+	"Report": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Report(ctx, spawn.Progress{Text: "x", Milestone: true})
+	},
+	"BeginAnswer": nil, "ShowDelta": nil, "ShowTool": nil, "Watched": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 

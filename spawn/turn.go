@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
-	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -78,6 +77,7 @@ type TurnInput struct {
 	limited bool // whether a budget limits the run
 
 	progress pacer
+	answer   shownAnswer
 
 	mu       sync.Mutex
 	yield    *JoinOptions  // what Yield asked for
@@ -328,17 +328,4 @@ func (t *TurnInput) SpentBy() []ModelUsage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.spentBy)
-}
-
-// Delta shows text to those who watch the tree, as the model produces it. The text is not recorded.
-// After the turn Delta shows nothing. A text is cut as that of a result is.
-func (t *TurnInput) Delta(shown string) {
-	if t.Over() != nil {
-		return
-	}
-	t.shell.notifyWatchers(TreeEvent{
-		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Depth: t.Session.Depth, Turn: t.N,
-		Text: text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult()),
-	})
 }

@@ -14,6 +14,9 @@ const maxPendingEvents = 4096
 
 // watcher collects the events of a tree for one loop over Events, or for one call of Idle.
 type watcher struct {
+	form   DeltaForm // of the deltas that it wants
+	joined uint64    // its number among those of the Supervisor
+
 	mu      sync.Mutex
 	pending []TreeEvent
 	wake    chan struct{} // has room for one: there may be pending events
@@ -21,6 +24,10 @@ type watcher struct {
 
 // add appends an event and wakes the reader. It does not block.
 func (w *watcher) add(e TreeEvent) {
+	e, ok := e.inForm(w.form, w.joined)
+	if !ok {
+		return
+	}
 	w.mu.Lock()
 	if e.Kind != EventDelta || len(w.pending) < maxPendingEvents {
 		w.pending = append(w.pending, e)
@@ -50,6 +57,23 @@ func (sh *treeShell) notifyWatchers(e TreeEvent) {
 	}
 }
 
+// watched reports whether the tree has a watcher.
+func (sh *treeShell) watched() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return len(sh.watchers) > 0
+}
+
+// watchesDeltas reports in which forms watchers of the tree want deltas.
+func (sh *treeShell) watchesDeltas() (shown, raw bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for w := range sh.watchers {
+		shown, raw = shown || w.form == DeltasShown, raw || w.form == DeltasRaw
+	}
+	return shown, raw
+}
+
 // events yields what a watcher sees until ctx ends or the loop breaks.
 func (sh *treeShell) events(ctx context.Context, w *watcher) iter.Seq[TreeEvent] {
 	stop := context.AfterFunc(ctx, func() { sh.unwatch(w) })
@@ -74,8 +98,8 @@ func (sh *treeShell) events(ctx context.Context, w *watcher) iter.Seq[TreeEvent]
 }
 
 // watch returns a new watcher of a tree and the shell of the tree, which stays until unwatch.
-func (s *Supervisor) watch(root session.Key) (*treeShell, *watcher) {
-	w := &watcher{wake: make(chan struct{}, 1)}
+func (s *Supervisor) watch(root session.Key, form DeltaForm) (*treeShell, *watcher) {
+	w := &watcher{form: form, joined: s.joined.Add(1), wake: make(chan struct{}, 1)}
 	for {
 		sh := s.shellOf(root)
 		sh.mu.Lock()

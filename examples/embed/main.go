@@ -1,19 +1,14 @@
-// Embed is a bot in the terminal. A line that is typed goes to the agent, and its reply is printed.
-// To make a bot of your own, put your model client behind Generate and your transport in the place
-// of the terminal.
+// Embed is a bot in the terminal. To make it yours, change generate, weather and the terminal.
 package main
 
 import (
 	"bufio"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"os/signal"
-	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -21,36 +16,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// model is where your model client goes. This one has no model to call.
-type model struct{}
-
-func (model) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-	var said []string
-	for _, m := range req.Messages[len(req.Messages)-req.New:] {
-		said = append(said, m.Text)
-	}
-	text := fmt.Sprintf("You said %q. I have %d tools.", strings.Join(said, " "), len(req.Tools))
+// generate is where your model client goes. This one has no model to call.
+func generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+	text := fmt.Sprintf("You said %q. I have %d tools.", req.Input(), len(req.Tools))
 	return &agent.ModelResponse{Text: text}, nil
 }
 
-// place is what the model passes to the tool weather.
-type place struct {
-	City string `json:"city" doc:"the city, in English"`
+func weather(_ context.Context, in struct{ City string }) (string, error) {
+	return "Sunny in " + in.City + ".", nil
 }
 
-func weather(_ context.Context, in place) (string, error) { return "Sunny in " + in.City + ".", nil }
-
-const usage = `usage: embed
-
-Embed is a bot in the terminal: type a line, and the agent answers. Ctrl-C ends it.
-`
-
 func main() {
-	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
-	if flag.Parse(); flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "embed: unexpected argument %q\n%s", flag.Arg(0), usage)
-		os.Exit(2)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
 	if err := run(ctx, os.Stdin, os.Stdout); err != nil {
@@ -60,22 +36,22 @@ func main() {
 
 func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	rt, err := agent.Open(ctx, agent.Config{
-		Runner:    &agent.Loop{Model: model{}},
+		Runner:    &agent.Loop{Model: agent.ModelFunc(generate)},
 		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
 		Reply: func(_ context.Context, d agent.Delivery) error {
 			_, err := fmt.Fprintln(out, d.Reply.Text)
 			return err
 		},
+		Drain: 5 * time.Second, // for turns under way at the end
 	})
 	if err != nil {
 		return err
 	}
 	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
-	running := make(chan error, 1)
-	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
-	typed := make(chan error, 1)
+	ctx, end := context.WithCancel(ctx)
 	go func() {
+		defer end()
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, 1<<20) // room for a message of 1,000,000 bytes
 		for lines.Scan() {
@@ -83,14 +59,10 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 				log.Print(err)
 			}
 		}
-		typed <- lines.Err() // a line that is too long, or an input that cannot be read
+		_ = chat.Idle(ctx) // until the last answer is out
+		if lines.Err() != nil {
+			log.Print(lines.Err())
+		}
 	}()
-	select {
-	case err = <-typed: // the end of the input
-		err = errors.Join(err, chat.Idle(ctx))
-	case <-ctx.Done(): // Ctrl-C
-	}
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel() // until then turns under way may finish
-	return errors.Join(err, rt.Shutdown(soon), <-running)
+	return rt.Run(ctx)
 }

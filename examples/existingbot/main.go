@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors" // added
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"os/signal"
-	"time" // added
 )
 
 const usage = `usage: existingbot
@@ -40,15 +38,5 @@ func run(ctx context.Context, bot *Bot) error {
 			log.Print(err)
 		}
 	})
-	running := make(chan error, 1)                                     // added
-	go func() { running <- bot.sub.Run(context.WithoutCancel(ctx)) }() // added
-	select {                                                           // changed
-	case err := <-running: // the store takes nothing any more
-		return err
-	case <-ctx.Done():
-	}
-	// added: sub-agents under way may finish
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // added
-	defer cancel()                                                                 // added
-	return errors.Join(bot.sub.Shutdown(soon), <-running)                          // changed
+	return bot.sub.Run(ctx) // changed
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -18,6 +19,7 @@ func addSubagents(ctx context.Context, b *Bot) (err error) {
 		Deliver:   b.deliver,
 		Tools:     toOffshoot(b.tools),
 		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
+		Drain:     5 * time.Second,      // sub-agents under way may finish
 	})
 	return err
 }

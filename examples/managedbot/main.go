@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -49,16 +48,7 @@ func run(ctx context.Context, telegram Telegram, llm LLM) error {
 			log.Print(err)
 		}
 	})
-	running := make(chan error, 1)
-	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
-	select {
-	case err := <-running: // the store takes nothing any more
-		return err
-	case <-ctx.Done():
-	}
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(rt.Shutdown(soon), <-running)
+	return rt.Run(ctx)
 }
 
 // post gives a message of the transport to the session of its chat. The id keeps a message that
@@ -85,6 +75,7 @@ func config(telegram Telegram, llm LLM) agent.Config {
 			}
 			return telegram.Send(ctx, chat, d.Reply.Text)
 		},
+		Drain: 5 * time.Second,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"sync"
 	"time"
@@ -108,7 +109,7 @@ func (c *durableBot) config(o options, w workspace, store *session.Store) agent.
 }
 
 // watch prints what happens to the sub-agents.
-func (c *durableBot) watch(events func(func(agent.TreeEvent) bool)) {
+func (c *durableBot) watch(events iter.Seq2[agent.TreeEvent, error]) {
 	for e := range events {
 		if e.Run != "" && (e.Kind == agent.EventAdmitted || e.Kind == agent.EventEnded) {
 			c.print("  %-12s %s", e.Status, stripControls(e.Label))

@@ -149,7 +149,7 @@ func (m *Image) beyondVersion1() bool {
 	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
 	newer := func(e Entry) bool {
 		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
-			e.Interim || len(e.InReplyTo) > 0 || len(e.Meta) > 0
+			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0
 	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 || m.FirstSession != "" ||
 		slices.ContainsFunc(m.Outbox, newer) ||

@@ -354,6 +354,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Voice = s.bool()
 		case "interim":
 			e.Interim = s.bool()
+		case "turn":
+			e.Turn = s.uint32()
 		case "inReplyTo":
 			e.InReplyTo = scanList(s, (*scanner).string)
 		case "meta":

@@ -93,7 +93,8 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 	e := &Entry{
 		Run: r.Key(), To: r.Key(), Reply: true, Failed: f.Kind == TurnEnded && f.State != OK,
 		Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
-		Interim: f.Kind == Said, InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At,
+		Interim: f.Kind == Said, Turn: f.N,
+		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At,
 	}
 	if e.Failed {
 		e.Cause = f.Text
@@ -187,7 +188,7 @@ func (t *Tree) LastSaid(id string) *Entry {
 		}
 		asked := r.asking(r.Inbox, in.Ord)
 		return &Entry{
-			Run: r.Key(), To: r.Key(), Reply: true, Interim: true, Route: r.Route,
+			Run: r.Key(), To: r.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
 			Text: r.Said[len(r.Said)-1].Text, InReplyTo: asked.IDs, Meta: asked.Meta,
 		}
 	}

@@ -31,6 +31,7 @@ type Entry struct {
 	ReplyTo Text        `json:"replyTo,omitempty"` // of a reply, see Result
 	Voice   bool        `json:"voice,omitempty"`   // likewise
 	Interim bool        `json:"interim,omitempty"` // of a reply: said before its turn has ended
+	Turn    uint32      `json:"turn,omitempty"`    // of a reply: that said it; 0: an earlier version
 	// InReplyTo are the ids of the messages that a reply answers, see asking, and Meta is that of
 	// the last of them. No fact has them: they follow from the inputs.
 	InReplyTo []string          `json:"inReplyTo,omitempty"`

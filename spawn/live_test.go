@@ -79,9 +79,10 @@ func TestProgressIsShownAtAPace(t *testing.T) {
 			},
 		)})
 		var shown []spawn.TreeEvent
-		events := s.Events(t.Context(), topKey)
+		events := s.Events(t.Context(), spawn.EventQuery{Root: topKey})
 		go func() {
-			for e := range events {
+			for e, err := range events {
+				require.NoError(t, err)
 				shown = append(shown, e)
 			}
 		}()
