@@ -106,11 +106,11 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
-		"agent.Tool",
+		"agent.Tool agent.Window",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
 		"session.Store session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
-		"agent.HistoryLine agent.HistoryPage " +
+		"agent.CompactRequest agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError session.PartError " +
@@ -128,7 +128,8 @@ var otherStructs = map[string]string{
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.EventQuery " +
 		"agent.RateLimited", // its text is bounded where it is shown
-	"numbers alone": "agent.HistoryQuery agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
+	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
+		"spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

@@ -190,6 +190,10 @@ type Models struct {
 	// name. It may call the Runtime. One that takes long delays that spawn alone, and one that
 	// panics refuses it with a *spawn.CallbackError.
 	Valid func(name string) bool
+	// Window says how much of a conversation a model is shown, by its full name; an empty name is
+	// that of the Runner's own default. It is asked at the beginning of each turn, for many
+	// sessions at once. Nil, and for a model with the zero [Window]: the whole conversation.
+	Window func(model string) Window
 }
 
 // validate reports names that cannot stand in a line of a prompt, and a model that cannot be one.

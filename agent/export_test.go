@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"maps"
 	"math"
 	"slices"
@@ -85,3 +86,9 @@ func ReadConversation(key session.Key, lines []session.Line) []Message {
 	view, _, _ := readConversation(committed(lines, math.MaxUint64))
 	return tellSenders(key, view)
 }
+
+// Compact compacts the conversation of a turn.
+func Compact(ctx context.Context, t *Turn) error { return t.compact(ctx) }
+
+// View returns the conversation of a turn as it is now.
+func View(t *Turn) []Message { return t.log.since(t.Messages) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"slices"
@@ -33,6 +34,8 @@ type turnRecord struct {
 	lease         *hotSession // of the history; nil if that is not what a read would give
 	history       history     // up to the end
 	given         []Message   // the part of history that the Runner has
+	told          int         // how many messages of history that is, as compactions left it
+	compacted     []Message   // written since the turn began, and not in history any more
 	conversation  conversation
 	recorded      []Message // by the Runner
 	runnerStarted bool
@@ -101,6 +104,7 @@ func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
 		})
 	}
 	r.given = r.messages()
+	r.told = len(r.given)
 	return err
 }
 
@@ -117,13 +121,21 @@ func (r *turnRecord) messages() []Message {
 }
 
 // since returns messages and, behind them, what was written since the turn began. If they are what
-// the turn was given, they are not copied. The receiver must not change them.
+// the turn was given, it returns the whole conversation, and does not copy it. The receiver must
+// not change them.
 func (r *turnRecord) since(messages []Message) []Message {
-	all := r.messages()
-	if n := len(r.given); n == len(messages) && (n == 0 || &messages[0] == &r.given[0]) {
-		return all
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isGiven(messages) {
+		return slices.Clip(r.history.messages)
 	}
-	return append(slices.Clip(messages), all[len(r.given):]...)
+	return slices.Concat(messages, r.compacted, r.history.messages[r.told:])
+}
+
+// isGiven reports whether messages are what the turn was given.
+func (r *turnRecord) isGiven(messages []Message) bool {
+	n := len(r.given)
+	return n == len(messages) && (n == 0 || &messages[0] == &r.given[0])
 }
 
 // read reads the conversation of which the journal has committed so much.
@@ -153,11 +165,14 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 	if err != nil {
 		return fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
 	}
-	kept := committed(lines, to)
+	kept := viewOf(lines, to)
 	switch {
 	case r.history.end < to:
-		kept = dropOpenCalls(kept)
-		err = r.fillGap(ctx, kept, to)
+		said := dropOpenCalls(committed(lines, to))
+		err = r.fillGap(ctx, said, to)
+		if kept = nil; len(said) > 0 {
+			kept = viewOf(lines, said[len(said)-1].Pos)
+		}
 	case r.history.end > to:
 		err = r.append(ctx, session.Fence(to, time.Now()))
 	}
@@ -169,6 +184,10 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 			return err
 		}
 	}
+	if len(kept) > 0 && kept[0].Message.IsCompaction() {
+		r.history.compact(kept[0].Message)
+		kept = kept[1:]
+	}
 	view, c, closed := readConversation(kept)
 	r.addHistory(view)
 	if r.conversation = c; !closed {
@@ -179,15 +198,30 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 
 // committed returns the conversation up to a position. What a note beyond it discards was lost, see
 // fillGap, or lies beyond it, too.
-func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
-	upToEnd := func(yield func(session.Line, error) bool) {
+func committed(lines []session.Line, end session.Pos) []session.Line {
+	return collect(session.Committed(upTo(lines, end)))
+}
+
+// viewOf returns what a model is shown of a conversation up to a position: see [session.View].
+func viewOf(lines []session.Line, end session.Pos) []session.Line {
+	return collect(session.View(upTo(lines, end)))
+}
+
+// upTo yields the lines up to a position, and the notes behind it that may discard some of them.
+func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] {
+	return func(yield func(session.Line, error) bool) {
 		for _, line := range lines {
-			if (line.Pos <= end || line.Message.Role == session.MessageNote) && !yield(line, nil) {
+			note := line.Message.Role == session.MessageNote && !line.Message.IsCompaction()
+			if (line.Pos <= end || note) && !yield(line, nil) {
 				return
 			}
 		}
 	}
-	for line := range session.Committed(upToEnd) { //nolint:errcheck // they have been read
+}
+
+// collect returns lines that have been read before, so that there is no error among them.
+func collect(lines iter.Seq2[session.Line, error]) (kept []session.Line) {
+	for line := range lines { //nolint:errcheck // they have been read
 		kept = append(kept, line)
 	}
 	return kept

@@ -23,6 +23,11 @@ type history struct {
 	// Runner stays as it is. Only the record that has the history writes there.
 	messages []Message
 	bytes    int // of what the messages hold, their array not included
+	// note is the compaction that the first of the messages tells of. Zero: there is none.
+	note Message
+	// fresh is how many messages there were right after it: how many tokens a model call had is
+	// known by those behind them.
+	fresh int
 }
 
 // add appends messages behind those that there are.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
@@ -41,6 +42,7 @@ type Message struct {
 	From       Sender          // the person who said it, in a chat of several
 	Parts      []Part          // what it has beside its text
 	Discard    Pos             // of a MessageNote: see [Fence]
+	Compacted  Compacted       // of a MessageNote: see [Compaction]
 
 	// Whole names the message itself, as AppendJSON wrote it, where it was too long for a line. The
 	// line then has what is short of it, and the beginning of its Text. Zero: the line is whole.
@@ -95,3 +97,36 @@ func (u Usage) IsZero() bool { return u == Usage{} }
 func Fence(after Pos, at time.Time) Message {
 	return Message{Role: MessageNote, Discard: after, Time: at}
 }
+
+// A Compacted says of a note of [Compaction] which lines it stands for. The zero Compacted is that
+// of every other message.
+type Compacted struct {
+	// Through is the position of the last line that the note stands for.
+	Through Pos
+	// Messages is how many messages are left out, those included that an earlier compaction has
+	// left out.
+	Messages int
+	// Omitted is how many of the Messages the summary does not tell of.
+	Omitted int
+
+	unknown string // as in Message
+}
+
+// IsZero reports whether c is the zero Compacted.
+func (c Compacted) IsZero() bool { return c == Compacted{} }
+
+// Compaction returns a note that stands for the lines of a conversation up to a position: what a
+// model is shown begins with the summary, see [View]. The lines themselves stay, and [Committed]
+// yields them. Without a summary it says only how many messages are left out. The id is a new one,
+// see [NewID]: it is in the lines that fence the summary for a model.
+//
+// A version that does not know compactions reads it as a [Fence] that discards nothing.
+func Compaction(id, summary string, of Compacted, at time.Time) Message {
+	return Message{
+		ID: id, Role: MessageNote, Text: summary, Compacted: of, Time: at,
+		Discard: math.MaxUint64,
+	}
+}
+
+// IsCompaction reports whether m is a note of [Compaction].
+func (m Message) IsCompaction() bool { return m.Role == MessageNote && !m.Compacted.IsZero() }

@@ -33,11 +33,12 @@ type wireMessage struct {
 	Parts      []Part          `json:"parts"`
 	Whole      File            `json:"whole"`
 	Discard    Pos             `json:"discard"`
+	Compacted  Compacted       `json:"compaction"`
 }
 
 var messageMembers = []string{
 	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage",
-	"raw", "raw64", "from", "parts", "whole", "discard",
+	"raw", "raw64", "from", "parts", "whole", "discard", "compaction",
 }
 
 // MarshalJSON encodes m on one line. See [Message.AppendJSON] for its errors.
@@ -113,6 +114,10 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 		o.member("discard")
 		o.b = strconv.AppendUint(o.b, uint64(m.Discard), 10)
 	}
+	if !m.Compacted.IsZero() {
+		o.member("compaction")
+		o.b = m.Compacted.append(o.b)
+	}
 	return o.end(m.unknown), nil
 }
 
@@ -127,7 +132,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID,
 		Failed: w.Failed, Internal: w.Internal, Time: w.Time, Model: w.Model, Usage: w.Usage,
 		Raw: either(w.Raw, w.Raw64), From: w.From, Parts: w.Parts, Whole: w.Whole,
-		Discard: w.Discard, unknown: unknown,
+		Discard: w.Discard, Compacted: w.Compacted, unknown: unknown,
 	}
 	return nil
 }
@@ -207,6 +212,38 @@ func (u *Usage) UnmarshalJSON(data []byte) error {
 		Input: w.Input, Output: w.Output, CacheRead: w.CacheRead, CacheWrite: w.CacheWrite,
 		Cost: w.Cost, unknown: unknown,
 	}
+	return nil
+}
+
+// A wireCompacted is the form of a Compacted for encoding/json to decode into.
+type wireCompacted struct {
+	Through  Pos `json:"through"`
+	Messages int `json:"messages"`
+	Omitted  int `json:"omitted"`
+}
+
+var compactedMembers = []string{"through", "messages", "omitted"}
+
+// MarshalJSON encodes c on one line.
+func (c Compacted) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
+
+func (c Compacted) append(b []byte) []byte {
+	o := object{b: append(b, '{')}
+	o.member("through")
+	o.b = strconv.AppendUint(o.b, uint64(c.Through), 10)
+	o.number("messages", int64(c.Messages))
+	o.number("omitted", int64(c.Omitted))
+	return o.end(c.unknown)
+}
+
+// UnmarshalJSON sets c to the value in data.
+func (c *Compacted) UnmarshalJSON(data []byte) error {
+	var w wireCompacted
+	unknown, err := readObject(data, &w, compactedMembers)
+	if err != nil {
+		return fmt.Errorf("session: compaction: %w", err)
+	}
+	*c = Compacted{Through: w.Through, Messages: w.Messages, Omitted: w.Omitted, unknown: unknown}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -128,25 +129,39 @@ type Transcripts interface {
 	Locate(ref Ref) string
 }
 
-// Committed yields the lines that belong to the conversation: it leaves out every fence, and the
+// Committed yields the lines that belong to the conversation: it leaves out every note, and the
 // lines that a [Fence] discards. A later fence may discard any line, so Committed reads all of
 // lines before it yields the first one. If lines ends with an error, Committed yields what remains
 // of the lines before it, and then the error.
+//
+// What a [Compaction] stands for is part of the conversation; see [View].
 func Committed(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		var kept []Line
-		var failed error
-		for line, err := range lines {
-			if err != nil {
-				failed = err
+		kept, failed := unfenced(lines)
+		for _, line := range kept {
+			if !line.Message.IsCompaction() && !yield(line, nil) {
+				return
+			}
+		}
+		if failed != nil {
+			yield(Line{}, failed)
+		}
+	}
+}
+
+// View yields what a model is shown of a conversation. Unless a [Compaction] belongs to it, that is
+// what [Committed] yields. Else it is the note of the last one, and behind it the lines that it
+// does not stand for, in their order. The lines up to its Through need not be among lines.
+func View(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		kept, failed := unfenced(lines)
+		for _, note := range slices.Backward(kept) {
+			if note.Message.IsCompaction() {
+				kept = slices.DeleteFunc(kept, func(l Line) bool {
+					return l.Pos <= note.Message.Compacted.Through || l.Message.IsCompaction()
+				})
+				kept = slices.Insert(kept, 0, note)
 				break
-			}
-			if line.Message.Role != MessageNote {
-				kept = append(kept, line)
-				continue
-			}
-			for len(kept) > 0 && kept[len(kept)-1].Pos > line.Message.Discard {
-				kept = kept[:len(kept)-1]
 			}
 		}
 		for _, line := range kept {
@@ -158,4 +173,22 @@ func Committed(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 			yield(Line{}, failed)
 		}
 	}
+}
+
+// unfenced returns the lines that no fence discards, with the compactions and without the other
+// notes, and the error with which lines ends.
+func unfenced(lines iter.Seq2[Line, error]) (kept []Line, failed error) {
+	for line, err := range lines {
+		switch {
+		case err != nil:
+			return kept, err
+		case line.Message.Role != MessageNote || line.Message.IsCompaction():
+			kept = append(kept, line)
+			continue
+		}
+		for len(kept) > 0 && kept[len(kept)-1].Pos > line.Message.Discard {
+			kept = kept[:len(kept)-1]
+		}
+	}
+	return kept, nil
 }
