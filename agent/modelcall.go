@@ -71,6 +71,7 @@ func IsRetryable(err error) bool {
 func (l *Loop) callModel(ctx context.Context, t *Turn) (*ModelResponse, error) {
 	messages := t.log.since(t.Messages)
 	before := t.entering(t.runner + ".Model")
+	t.deltas.void(t.spawn)
 	resp, err := l.Model.Generate(ctx, &ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 		Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,

@@ -237,6 +237,7 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		}
 		return t.keepToolParts(ctx, tool.Name, out)
 	}
+	tool.Call = t.showCall(tool)
 	return tool
 }
 

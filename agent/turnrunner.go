@@ -84,7 +84,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Files")
 	st.InStore(true)
 	rt.loadResults(ctx, st.Inputs)
-	fresh := rt.messagesOf(st, st.Inputs)
+	fresh := rt.firstMessages(st)
 	t.entering("Store.Transcripts")
 	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)
 	if err != nil {

@@ -148,7 +148,7 @@ type DeltaForm uint8
 const (
 	DeltasNone  DeltaForm = iota // there are no EventDelta
 	DeltasShown                  // as people may see it
-	DeltasRaw                    // as the model writes it: thoughts, silent tokens and credentials, too
+	DeltasRaw                    // as the model writes it, also thoughts and credentials
 )
 
 var deltaForms = [...]string{"none", "shown", "raw"}

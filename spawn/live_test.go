@@ -111,7 +111,7 @@ func TestProgressIsShownAtAPace(t *testing.T) {
 
 // A requester that asked for milestones reads the newest of each child once: with the turn that
 // something else starts, or with Take.
-func TestMilestonesWakeNobody(t *testing.T) {
+func TestMilestonesStartNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read []string
 		turns := 0
@@ -152,7 +152,7 @@ func TestMilestonesWakeNobody(t *testing.T) {
 		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
 		time.Sleep(150 * time.Second)
 		synctest.Wait()
-		require.Equal(t, 1, turns, "a milestone wakes nobody")
+		require.Equal(t, 1, turns, "a milestone starts no turn")
 		require.NoError(t, s.Idle(t.Context(), topKey))
 		require.Equal(t, []string{
 			"turn user  go 0", "take milestone true part 1 20",

@@ -695,7 +695,7 @@ var mutants = []mutant{
 		"\t\tread = to.Open.Through\n", "", "./internal/tree", "TestScenarios/milestone_crash",
 	},
 	{
-		"1.13 a milestone wakes nobody", "internal/tree/run.go",
+		"1.13 a milestone starts no turn", "internal/tree/run.go",
 		"\tdefault: // a milestone starts no turn\n", "\tdefault:\n\t\tr.nComp += by\n",
 		"./internal/tree", "TestScenarios/milestone",
 	},

@@ -169,6 +169,31 @@ func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
 	return used, gone
 }
 
+// runOf returns what an image says of a session.
+func runOf(s *tree.RunState) *run {
+	r := &run{
+		spec:     s.Spec,
+		children: make(map[session.Key]*run),
+		state:    s.State,
+		cause:    s.Cause,
+		quiet:    s.Quiet,
+		silent:   s.Silent,
+		turns:    s.Turns,
+		next:     s.NextOrd,
+		consumed: s.Consumed,
+		charged:  s.Charged,
+		crashes:  len(s.Crashes),
+		skills:   s.Skills,
+		aside:    s.Aside,
+		reported: s.Milestones,
+	}
+	for _, x := range s.Said {
+		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
+	}
+	r.used, r.gone = ledgerOf(s)
+	return r
+}
+
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
@@ -177,26 +202,7 @@ func (a *auditor) begin(m *tree.Image) {
 	}
 	for i := range m.Runs {
 		s := &m.Runs[i]
-		r := &run{
-			spec:     s.Spec,
-			children: make(map[session.Key]*run),
-			state:    s.State,
-			cause:    s.Cause,
-			quiet:    s.Quiet,
-			silent:   s.Silent,
-			turns:    s.Turns,
-			next:     s.NextOrd,
-			consumed: s.Consumed,
-			charged:  s.Charged,
-			crashes:  len(s.Crashes),
-			skills:   s.Skills,
-			aside:    s.Aside,
-			reported: s.Milestones,
-		}
-		for _, x := range s.Said {
-			r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
-		}
-		r.used, r.gone = ledgerOf(s)
+		r := runOf(s)
 		if s.Open != nil {
 			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}
 			a.open[r] = a.epoch

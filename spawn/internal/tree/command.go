@@ -33,12 +33,12 @@ type Spawn struct {
 	Label    string
 	Request  policy.Request
 	Announce bool
-	// Milestones says that the requester finds the milestones of the run in its inbox.
-	Milestones bool
-	Origin     string  // the request, of a session that the caller runs; empty: as the tree knows it
-	Variant    string  // what else tells requests with the same Key apart; compared, not kept
-	Extra      []byte  // the caller's own, kept and not read
-	Answers    Answers // to the questions of an earlier decision of the command
+	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
+	Variant  string  // what else tells requests with the same Key apart; compared, not kept
+	Extra    []byte  // the caller's own, kept and not read
+	Answers  Answers // to the questions of an earlier decision of the command
+
+	Milestones bool // the requester finds those of the run in its inbox
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that

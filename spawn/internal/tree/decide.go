@@ -335,7 +335,8 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
-		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route, Created: t.now,
+		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route,
+		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,

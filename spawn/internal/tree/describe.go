@@ -78,9 +78,7 @@ func (f *Fact) String() string {
 	case Said:
 		l.said(f)
 	case Reported:
-		l.add("milestone %d of %s in turn %d: %s", f.Ord, f.Run, f.N, quoteShort(f.Text))
-		l.addIf(f.Num > 0, "%d percent", f.Num)
-		l.addIf(f.Flags&FlagTell != 0, "its requester finds it")
+		l.reported(f)
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Unsent:
@@ -135,6 +133,12 @@ func (l *factLine) said(f *Fact) {
 	l.addIf(f.ID != "", "as %s", word(f.ID))
 	l.addIf(f.ID == "", "number %d", f.Ord)
 	l.addIf(f.Flags&FlagReply != 0, "to people")
+}
+
+func (l *factLine) reported(f *Fact) {
+	l.add("milestone %d of %s in turn %d: %s", f.Ord, f.Run, f.N, quoteShort(f.Text))
+	l.addIf(f.Num > 0, "%d percent", f.Num)
+	l.addIf(f.Flags&FlagTell != 0, "its requester finds it")
 }
 
 func (l *factLine) posted(f *Fact) {
