@@ -177,8 +177,8 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 type Progress = spawn.Progress
 
 // Report says how far the turn has come, for those who watch and, if it is a Milestone, for the
-// requester. See [spawn.TurnInput.Report] for the bounds, the pace and the errors. The Text is kept
-// and shown as people may see it, see [Runtime.Events].
+// requester. See [spawn.TurnInput.Report] for the bounds and the pace; the errors are those of it.
+// The Text is kept and shown as people may see it, see [Runtime.Events].
 //
 // A milestone of a sub-agent whose Task asks for Milestones is told to the model of its requester:
 // the newest of each sub-agent, once, with the next turn or [Turn.Inbox]. It starts no turn.

@@ -83,12 +83,16 @@ func (sh *treeShell) spawn(
 	}
 	if err = repeatable(sh.submitSpawn(ctx, call, by), q.repeat()); err != nil {
 		// The owner may still use call, so that its memory is not used again.
-		sh.notifyWatchers(TreeEvent{
+		e := TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
-			Agent: text.Bound(q.Policy.Agent, secret.MaxText),
-			Label: text.Line(text.Cut(q.Label, secret.MaxText)),
-			Text:  text.Bound(q.Task, secret.MaxText), Error: errorText(err),
-		})
+		}
+		if by != nil {
+			e = by.event(EventRefused)
+		}
+		e.Agent = text.Bound(q.Policy.Agent, secret.MaxText)
+		e.Label = text.Line(text.Cut(q.Label, secret.MaxText))
+		e.Text, e.Error = text.Bound(q.Task, secret.MaxText), errorText(err)
+		sh.notifyWatchers(e)
 		return RunInfo{}, err
 	}
 	info = call.info

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -113,8 +114,8 @@ type TreeEvent struct {
 	// receiver must not change it.
 	State *TreeState `json:"state,omitempty"`
 
-	raw   string // of a delta, see inForm
-	since uint64 // of a delta, see inForm
+	raw   string // of a delta; Text is what is shown of it until a watcher takes it
+	since uint64 // of a delta: see shownAnswer
 }
 
 var eventKinds = map[tree.Kind]EventKind{
@@ -161,19 +162,24 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Error, e.Text = string(f.Text), ""
 	default: // nothing to add yet
 	}
-	if r := t.Run(e.Session); r != nil {
-		e.describeRun(r, f)
+	if r := t.Described(e.Session); r != nil {
+		e.describe(t, r)
+		e.describeFact(r, f)
 	}
 	return e, true
 }
 
-// describeRun adds what the run of the session says, after the fact f.
-func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
+// describe adds what a session says in every event.
+func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run) {
 	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
-	e.Status = Status(r.State)
+	e.Status, e.Model = Status(r.State), t.Model(r)
 	if !r.IsRoot() {
 		e.Run = RunID(r.Spec.ID)
 	}
+}
+
+// describeFact adds what the session says after the fact f.
+func (e *TreeEvent) describeFact(r *tree.Run, f *tree.Fact) {
 	switch f.Kind {
 	case tree.Admitted:
 		e.Text, e.Status = string(r.Spec.Task), StatusQueued
@@ -185,7 +191,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
-			e.Whole = f.Answer.Whole
+			e.Whole, e.Model = f.Answer.Whole, cmp.Or(string(f.Answer.Model), e.Model)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {

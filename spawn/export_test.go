@@ -24,6 +24,56 @@ func LiftLimits(s *Supervisor) {
 // of the Supervisor.
 func (s *Supervisor) SetClock(now func() time.Time) { s.now = now }
 
+// BoundWatchers has watchers take no more than so many events, bytes of events, and trees. It must
+// be called before anything is asked of the Supervisor.
+func (s *Supervisor) BoundWatchers(events, bytes, trees int) {
+	s.watchBounds = watchBounds{events, bytes, trees}
+}
+
+// Held returns what the watchers of a tree and those of all trees have in their queues, and how
+// many trees they know.
+func (s *Supervisor) Held(root session.Key) (events, bytes, trees int) {
+	sh := s.shellOf(root)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.eachWatcher(func(w *watcher) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		events, bytes, trees = events+len(w.queue)-w.head, bytes+w.bytes, trees+len(w.feeds)
+	})
+	return events, bytes, trees
+}
+
+// Watchers returns how many watchers there are.
+func (s *Supervisor) Watchers() int {
+	n := len(s.allWatchers())
+	for _, sh := range s.allShells() {
+		sh.mu.Lock()
+		n += len(sh.watchers)
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// HistoryOf returns the events that the entries of a journal tell, from its beginning on.
+func (s *Supervisor) HistoryOf(
+	root session.Key, entries iter.Seq2[session.Entry, error],
+) (list []TreeEvent, err error) {
+	r := replay{
+		viewer: viewer{root: root, options: s.ownerConfig.Options}, query: &EventQuery{},
+		from: Cursor{root: root, index: wholeBatch}, now: s.now,
+		show: func(e *TreeEvent) bool { list = append(list, *e); return true },
+	}
+	_, _, err = r.run(entries)
+	return list, err
+}
+
+// Behind reports whether c is behind a place of the same tree.
+func (c Cursor) Behind(at Cursor) bool { return c.after(at) }
+
+// Beginning returns the Cursor before everything that happens in a tree.
+func Beginning(root session.Key) Cursor { return endOf(root, owner.Place{}) }
+
 // SlotsUsed returns how many slots of the lane are taken, those of top-level sessions too.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
@@ -56,7 +106,7 @@ func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
 func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 	upTo := &journalUpTo{Journal: j, last: c.Last}
 	folded, last, err := owner.Load(ctx, upTo, c.root, c.opt)
-	if err != nil || last == 0 && upTo.beyond {
+	if err != nil || last.Seq == 0 && upTo.beyond {
 		return err
 	}
 	live, err := json.Marshal(c.tree.Image())
@@ -67,9 +117,9 @@ func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 	if err != nil {
 		return err
 	}
-	if last != c.Last || !bytes.Equal(live, read) {
+	if last.Seq != c.Last || !bytes.Equal(live, read) {
 		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s",
-			c.root, c.Last, live, last, read)
+			c.root, c.Last, live, last.Seq, read)
 	}
 	return c.verifyMembers(ctx, j)
 }

@@ -91,12 +91,13 @@ func (t *TurnInput) Report(ctx context.Context, p Progress) error {
 	}, nil), repeatAsIs)
 }
 
-// event returns an event of the turn that no fact records.
+// event returns an event of the turn that is not kept.
 func (t *TurnInput) event(kind EventKind) TreeEvent {
+	s := t.run.Spec
 	return TreeEvent{
 		Kind: kind, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Parent: t.Session.Parent, Depth: t.Session.Depth, Agent: t.Session.Key.Agent(),
-		Model: t.Run.Model.Resolved, Label: t.Run.Label, Turn: t.N, Status: StatusRunning,
+		Parent: t.Session.Parent, Agent: s.Agent, Model: t.model, Label: s.Label,
+		Depth: t.Session.Depth, Turn: t.N, Status: StatusRunning,
 	}
 }
 
@@ -104,7 +105,7 @@ func (t *TurnInput) event(kind EventKind) TreeEvent {
 func (t *TurnInput) showProgress(p Progress) {
 	e := t.event(EventProgress)
 	e.Text, e.Percent = p.Text, p.Percent
-	t.shell.notifyWatchers(e)
+	t.shell.showLive(e)
 }
 
 // A ToolEvent is what an EventTool and an EventToolEnded say of the call of a tool.
@@ -134,7 +135,7 @@ func (t *TurnInput) ShowTool(e ToolEvent, text string) {
 	}
 	shown := t.event(kind)
 	shown.Tool, shown.Text = &e, text
-	t.shell.notifyWatchers(shown)
+	t.shell.showLive(shown)
 }
 
 // Watched reports whether there is a watcher of the tree, for a caller to which it costs something
@@ -180,7 +181,7 @@ type Delta struct {
 type shownAnswer struct {
 	mu    sync.Mutex
 	n     int    // it is the n-th of the turn; 0: there was none yet
-	since uint64 // the watchers up to this number were there when it began
+	since uint64 // a watcher whose number is not larger was there when it began
 }
 
 // BeginAnswer says that the deltas that follow are of another answer of a model. It returns in
@@ -215,21 +216,19 @@ func (t *TurnInput) ShowDelta(d Delta) {
 	e := t.event(EventDelta)
 	e.Answer, e.Void, e.since = n, d.Void, since
 	e.Text, e.raw = text.Bound(d.Shown, limit), text.Bound(d.Raw, limit)
-	t.shell.notifyWatchers(e)
+	t.shell.showLive(e)
 }
 
-// inForm returns a delta in the form that a watcher wants, which is the joined-th of its
-// Supervisor. It returns false if the watcher does not get it. Other events are as they are.
-func (e TreeEvent) inForm(form DeltaForm, joined uint64) (TreeEvent, bool) {
-	if e.Kind != EventDelta {
-		return e, true
+// in returns the text of a delta in a form.
+func (e *TreeEvent) in(form DeltaForm) string {
+	switch form {
+	case DeltasShown:
+		return e.Text
+	case DeltasRaw:
+		return e.raw
+	default:
+		return ""
 	}
-	ok := form != DeltasNone && joined <= e.since
-	if form == DeltasRaw {
-		e.Text = e.raw
-	}
-	e.raw, e.since = "", 0
-	return e, ok && (e.Text != "" || e.Void)
 }
 
 // A pacer shows the progress of one turn at a pace that people can follow. The zero pacer is ready.

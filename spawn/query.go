@@ -187,25 +187,6 @@ func (s *Supervisor) hasRun(ctx context.Context, root, key session.Key) (found b
 	return found && err == nil, err
 }
 
-// Events yields the events of a tree from the call on. Of the query only Root counts yet.
-func (s *Supervisor) Events(
-	ctx context.Context, q EventQuery,
-) iter.Seq2[TreeEvent, error] {
-	if !isTree(q.Root) {
-		reason := fmt.Sprintf("%q is not a top-level session", q.Root)
-		err := &InputError{Field: "EventQuery.Root", Reason: reason}
-		return func(yield func(TreeEvent, error) bool) { yield(TreeEvent{}, err) }
-	}
-	sh, w := s.watch(q.Root, q.Deltas)
-	return func(yield func(TreeEvent, error) bool) {
-		for e := range sh.events(ctx, w) {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
 // Outbox returns what has left a tree and has not arrived, oldest first. A delivery whose Blocked
 // is not zero waits for [Supervisor.Retry] or [Supervisor.Dismiss]. The error is one that every
 // call that reads can return.
@@ -223,8 +204,9 @@ func (s *Supervisor) Outbox(
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
 // for that too. The error is one that every call that waits can return.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
-	sh, w := s.watch(root, DeltasNone)
-	defer sh.unwatch(w)
+	wake := make(chan struct{}, 1)
+	sh := s.keepShell(root, func(sh *treeShell) { sh.idlers[wake] = struct{}{} })
+	defer sh.endIdle(wake)
 	for {
 		idle := false
 		read := func(t *tree.Tree, _ tree.Reply) { idle = t.Idle() }
@@ -232,12 +214,19 @@ func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
 			return err
 		}
 		select {
-		case <-w.wake:
-			w.takePending()
+		case <-wake:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.closed:
 			return ErrShutdown
 		}
 	}
+}
+
+// endIdle ends a call of Idle.
+func (sh *treeShell) endIdle(wake chan struct{}) {
+	sh.mu.Lock()
+	delete(sh.idlers, wake)
+	sh.mu.Unlock()
+	sh.sup.forget(sh)
 }

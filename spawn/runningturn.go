@@ -84,7 +84,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	}
 	turn.shell, turn.run, turn.gen = sh, r, gen
 	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
-	turn.limited, turn.reserved = t.Limited(r), r.Open.Reserve
+	turn.limited, turn.reserved, turn.model = t.Limited(r), r.Open.Reserve, t.Model(r)
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
 	}

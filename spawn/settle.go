@@ -218,7 +218,9 @@ func (noEffects) Free(*tree.Run, uint32) bool             { return false }
 func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
 func (noEffects) Recall(tree.Destination)                 {}
 func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
-func (noEffects) Publish(*tree.Tree, []tree.Fact)         {}
+func (noEffects) Round(*tree.Tree, owner.Place)           {}
 func (noEffects) Lost(error, bool)                        {}
 func (noEffects) Stalled(error)                           {}
 func (noEffects) Rested()                                 {}
+
+func (noEffects) Publish(*tree.Tree, session.Seq, owner.Place, []tree.Fact) {}

@@ -51,7 +51,7 @@ type Supervisor struct {
 	// it. Both are written before closed is closed.
 	stopError, untold error
 
-	joined  atomic.Uint64 // counts those who have come to watch
+	joined  atomic.Uint64 // see feed
 	workers workers
 	ids     *idSource
 	now     func() time.Time // the wall clock, which may be set back and forward
@@ -61,6 +61,9 @@ type Supervisor struct {
 	lastSweep time.Time // by the wall clock; only the goroutine that sweeps touches it
 
 	state atomic.Int32 // stateIdle to stateStopping
+
+	watchers    atomic.Pointer[[]*watcher] // of all trees; written under mu
+	watchBounds watchBounds
 
 	mu      sync.Mutex
 	shells  map[session.Key]*treeShell // by top-level session
@@ -96,7 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
 		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
-		shells: make(map[session.Key]*treeShell),
+		shells: make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)

@@ -26,8 +26,9 @@ type treeShell struct {
 	senders      map[tree.Destination]*sender // those with deliveries
 	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
-	waitersByRun map[session.Key][]*waiter // by the run that they wait for
-	watchers     map[*watcher]struct{}
+	waitersByRun map[session.Key][]*waiter  // by the run that they wait for
+	watchers     map[*watcher]struct{}      // of this tree; those of all trees are the Supervisor's
+	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
 }
@@ -40,6 +41,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		waiters:      make(map[*waiter]struct{}),
 		waitersByRun: make(map[session.Key][]*waiter),
 		watchers:     make(map[*watcher]struct{}),
+		idlers:       make(map[chan struct{}]struct{}),
 
 		answerWaiters: make(map[*answerWaiter]struct{}),
 	}
@@ -166,7 +168,9 @@ func fenceOff(
 }
 
 // Publish implements owner.Executor.
-func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
+func (sh *treeShell) Publish(
+	t *tree.Tree, after session.Seq, at owner.Place, facts []tree.Fact,
+) {
 	for i := range facts {
 		if facts[i].Kind == tree.RunEnded {
 			sh.tellRested(facts[i].Run)
@@ -183,15 +187,9 @@ func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 			}
 		}
 		sh.tellWaiters(t, f)
-		if len(sh.watchers) == 0 {
-			continue
-		}
-		if e, ok := eventOf(t, f); ok {
-			for w := range sh.watchers {
-				w.add(e)
-			}
-		}
 	}
+	sh.wakeIdlers()
+	sh.showBatch(t, after, at, facts)
 }
 
 // tellWaiters has the waiters take a fact into account. The caller holds the lock.
@@ -256,7 +254,7 @@ func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers)+
-		len(sh.answerWaiters) > 0
+		len(sh.idlers)+len(sh.answerWaiters) > 0
 }
 
 // Lost implements owner.Executor.

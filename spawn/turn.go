@@ -74,7 +74,8 @@ type TurnInput struct {
 	slot    slot
 	fence   fence
 
-	limited bool // whether a budget limits the run
+	limited bool   // whether a budget limits the run
+	model   string // of the events of the turn
 
 	progress pacer
 	answer   shownAnswer

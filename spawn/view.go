@@ -110,6 +110,7 @@ func View(root session.Key, entries iter.Seq2[session.Entry, error]) (TreeView, 
 // viewer folds a journal into a tree without an owner.
 type viewer struct {
 	root     session.Key
+	options  *tree.Options // nil: none, because folding reads none
 	tree     *tree.Tree
 	last     session.Seq
 	lastTime int64 // of the last fact
@@ -123,44 +124,53 @@ func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 		if err != nil {
 			return fmt.Errorf("spawn: reading the journal of %q: %w", v.root, err)
 		}
-		if err := v.fold(e); err != nil {
+		if _, err := v.fold(e, true); err != nil {
 			return &JournalError{Root: v.root, Seq: e.Seq, Err: err}
 		}
 	}
 	return nil
 }
 
-// resetTree makes the empty tree that the first fact is folded into. Its configuration is empty
-// too, because folding reads none.
-func (v *viewer) resetTree() { v.tree = tree.New(v.root, &tree.Options{}) }
+// resetTree makes the empty tree that the first fact is folded into.
+func (v *viewer) resetTree() {
+	opt := v.options
+	if opt == nil {
+		opt = &tree.Options{}
+	}
+	v.tree = tree.New(v.root, opt)
+}
 
-// fold takes the next entry. It contains panics, because a spoiled journal of another process must
-// not end this one.
-func (v *viewer) fold(e session.Entry) (err error) {
+// fold takes the next entry, of which first says whether it begins a batch, and returns its fact.
+// It contains panics, because a spoiled journal of another process must not end this one.
+func (v *viewer) fold(e session.Entry, first bool) (f *tree.Fact, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
-	f, err := tree.FactOf(e.Payload)
+	f, err = tree.FactOf(e.Payload)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case e.Seq <= v.last:
-		return fmt.Errorf("it comes after entry %d", v.last)
+		return nil, fmt.Errorf("it comes after entry %d", v.last)
 	case f.Kind == tree.Snapshot:
 		if v.last > 0 { // an owner wrote it during the read: it replaces those before it
 			v.resetTree()
 		}
 	case v.last == 0 && (f.Kind != tree.Opened || f.Num != 1):
-		return fmt.Errorf("it is the first one and no beginning, but %v", f.Kind)
+		return nil, fmt.Errorf("it is the first one and no beginning, but %v", f.Kind)
 	}
-	if err := v.tree.Replay(f); err != nil {
-		return err
+	replay := v.tree.Replay
+	if !first {
+		replay = v.tree.ReplayNext
+	}
+	if err := replay(f); err != nil {
+		return nil, err
 	}
 	v.last, v.lastTime = e.Seq, f.At
-	return nil
+	return f, nil
 }
 
 // view describes the tree as it stands.

@@ -118,7 +118,8 @@ func (h *Harness) SetNow(now time.Time) {
 }
 
 // Watch collects the events of the tree of a top-level session from here on, over crashes: those
-// that [agent.Session.Events] yields. Events returns them.
+// that [agent.Session.Events] yields, without the state of the tree that each process begins with.
+// Events returns them.
 func (h *Harness) Watch(key session.Key) {
 	h.t.Helper()
 	h.inUse()
@@ -134,7 +135,13 @@ func (h *Harness) Watch(key session.Key) {
 func (h *Harness) watch(ctx context.Context, proc *process, key session.Key) {
 	events := proc.rt.Session(key).Events(ctx)
 	go func() {
-		for e := range events {
+		for e, err := range events {
+			if err != nil {
+				return
+			}
+			if e.Kind == agent.EventSnapshot {
+				continue
+			}
 			if h.note(proc, func() { h.events = append(h.events, e) }) != nil {
 				return
 			}

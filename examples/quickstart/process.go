@@ -44,7 +44,13 @@ func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
 	events := p.chat.Events(ctx) // from here on
 	go func() {
 		defer close(p.events)
-		for e := range events {
+		for e, err := range events {
+			if err != nil {
+				return
+			}
+			if e.Kind == agent.EventSnapshot {
+				continue
+			}
 			select {
 			case p.events <- e:
 			case <-ctx.Done():

@@ -13,27 +13,32 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// Load reads the journal of a tree and folds it. It returns the tree and the sequence number of the
-// last entry, which is 0 if the journal has none. It returns a *[JournalError] for an entry that
-// cannot follow those before it.
+// A Place is where a batch ends in the journal of a tree. The zero Place is before the first.
+type Place struct {
+	Seq   session.Seq
+	Batch session.BatchID
+}
+
+// Load reads the journal of a tree and folds it. It returns the tree and where the last batch ends.
+// It returns a *[JournalError] for an entry that cannot follow those before it.
 func Load(
 	ctx context.Context, j session.Journal, root session.Key, opt *tree.Options,
-) (*tree.Tree, session.Seq, error) {
+) (*tree.Tree, Place, error) {
 	t := tree.New(root, opt)
-	var last session.Seq
+	var last Place
 	d := tree.Decoder{Apart: apart, Parts: min(runtime.GOMAXPROCS(0), maxParts)}
 	for e, err := range j.Read(ctx, root, 0) {
 		if err != nil {
-			return nil, 0, fmt.Errorf("reading the journal of %q: %w", root, err)
+			return nil, Place{}, fmt.Errorf("reading the journal of %q: %w", root, err)
 		}
 		f, err := d.Fact(e.Payload)
 		if err == nil {
 			err = t.Replay(f)
 		}
 		if err != nil {
-			return nil, 0, &JournalError{Root: root, Seq: e.Seq, Err: err}
+			return nil, Place{}, &JournalError{Root: root, Seq: e.Seq, Err: err}
 		}
-		last = e.Seq
+		last = Place{e.Seq, e.Batch}
 	}
 	return t, last, nil
 }
@@ -148,7 +153,7 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if err != nil {
 		return err
 	}
-	o.last, o.backoff, o.noAppendYet = seq, 0, false
+	o.recorded(Place{seq, b.ID})
 	if o.cfg.Check != nil {
 		o.cfg.Check(o.root, o.tree, seq)
 	}
@@ -213,8 +218,14 @@ func (o *Owner) lookForBatch(
 	if unread != nil || found == 0 {
 		return failed
 	}
-	o.last, o.backoff, o.noAppendYet = found, 0, false
+	o.recorded(Place{found, id})
 	return nil
+}
+
+// recorded notes that the journal has the batch that ends at a place.
+func (o *Owner) recorded(at Place) {
+	o.previous, o.last, o.lastBatch = o.last, at.Seq, at.Batch
+	o.backoff, o.noAppendYet = 0, false
 }
 
 // findBatch looks for a batch behind the last entry that the owner knows. It returns the sequence

@@ -49,8 +49,12 @@ type Executor interface {
 	Recall(to tree.Destination)
 	// Archive archives the transcript of a run.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
-	// Publish shows durable facts to those who watch.
-	Publish(t *tree.Tree, facts []tree.Fact)
+	// Round shows the tree at the beginning of a round, before anything is decided: it is what the
+	// journal has up to the place at, which is the zero Place for a tree that is not on record.
+	Round(t *tree.Tree, at Place)
+	// Publish shows durable facts to those who watch: the batch that follows the entry after, ends
+	// at the place at, and is the last that the tree has folded.
+	Publish(t *tree.Tree, after session.Seq, at Place, facts []tree.Fact)
 	// Lost cancels every turn and drops every delivery, because the tree was discarded with err.
 	// With conflict another owner has the tree now.
 	Lost(err error, conflict bool)
@@ -122,6 +126,9 @@ type Owner struct {
 	tree *tree.Tree  // nil: not in memory
 	gen  uint64      // incarnation of the tree in memory; calls of an older one are stale
 	last session.Seq // of the journal
+
+	lastBatch session.BatchID // the batch that ends at last
+	previous  session.Seq     // what last was before that batch
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
@@ -227,6 +234,9 @@ func (o *Owner) step(batch []*call) {
 		return
 	}
 	batch = o.firstOf(o.unpark(batch))
+	if o.tree != nil {
+		o.exec.Round(o.tree, Place{o.last, o.lastBatch})
+	}
 	if !onlyPeeks(batch) {
 		o.lastUsed = time.Now() // by the monotonic clock, unlike now
 	}
@@ -399,8 +409,9 @@ func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 	if err != nil {
 		return err
 	}
-	o.tree, o.last, o.noAppendYet = t, last, true
-	if last == 0 && !hasCallerCommand(batch) {
+	o.tree, o.last, o.lastBatch, o.noAppendYet = t, last.Seq, last.Batch, true
+	o.exec.Round(t, last)
+	if o.last == 0 && !hasCallerCommand(batch) {
 		return nil
 	}
 	mark, err := o.cfg.repairMark(ctx)
@@ -514,7 +525,7 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 		}
 	}
 	if len(facts) > 0 {
-		o.exec.Publish(o.tree, facts)
+		o.exec.Publish(o.tree, o.previous, Place{o.last, o.lastBatch}, facts)
 	}
 }
 

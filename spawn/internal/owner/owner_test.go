@@ -55,10 +55,13 @@ func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Ta
 func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
 func (w *world) Recall(tree.Destination)                     { w.note("recall") }
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
-func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
-func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
-func (w *world) Stalled(err error)                           { w.note("stalled %v", err != nil) }
-func (w *world) Rested()                                     {}
+func (w *world) Round(*tree.Tree, Place)                     {}
+func (w *world) Publish(_ *tree.Tree, _ session.Seq, _ Place, facts []tree.Fact) {
+	w.note("publish %d", len(facts))
+}
+func (w *world) Lost(_ error, conflict bool) { w.note("lost %v", conflict) }
+func (w *world) Stalled(err error)           { w.note("stalled %v", err != nil) }
+func (w *world) Rested()                     {}
 
 // Free leaves it to the owner to give the slot back.
 func (w *world) Free(*tree.Run, uint32) bool { return false }
@@ -503,7 +506,7 @@ func TestCompact(t *testing.T) {
 			}
 			folded, seq, err := Load(t.Context(), store.Journal, root, p.cfg.Options)
 			require.NoError(t, err)
-			require.Equal(t, last, seq)
+			require.Equal(t, last, seq.Seq)
 			require.Equal(t, live.Image(), folded.Image())
 			verified++
 		}

@@ -165,7 +165,7 @@ func TestCompactionThatStalls(t *testing.T) {
 				}
 				folded, seq, err := Load(t.Context(), store.Journal, root, p.cfg.Options)
 				require.NoError(t, err)
-				require.Equal(t, last, seq)
+				require.Equal(t, last, seq.Seq)
 				require.Equal(t, live.Image(), folded.Image())
 			}
 			o := p.owner()

@@ -86,6 +86,15 @@ func (o *Owner) TickThen(after func()) {
 	}
 }
 
+// PeekThen has a round of the tree begin if the tree is in memory, see Executor.Round, and decides
+// nothing. It does not wait. The function after is called when that is done, or will not be; it
+// must not block. PeekThen may be called concurrently.
+func (o *Owner) PeekThen(after func()) {
+	if o.enqueue(&call{peek: true, after: after}) != nil {
+		after()
+	}
+}
+
 // Unload releases the memory of the tree if it is idle and has had no command for at least the
 // duration idle. It does not wait. The next command opens the tree again, and so does the
 // supervisor when the tree is due. An idle tree that has had a command more lately stays, and the

@@ -555,6 +555,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	delete(t.runs, r.Key())
 	delete(t.archiveRetries, r)
 	r.gone = true
+	t.left = append(t.left, r)
 	if t.lastFound == r {
 		t.lastFound = nil
 	}

@@ -312,17 +312,29 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
 		Blocked: t.outbox.blocked, Budget: t.remaining(),
-		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
+		Thinking:  r.Spec.Thinking,
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 		Known: t.opt.Tools,
 	}
 	if r.IsRoot() {
-		c.Model, c.Thinking = rules.SessionModel(r.Key(), t.opt.Model), t.opt.Thinking
+		c.Thinking = t.opt.Thinking
 	}
-	if r.Answer != nil && r.Answer.Model != "" {
-		c.Model = string(r.Answer.Model)
-	}
+	c.Model = t.modelUnder(rules, r)
 	return c
+}
+
+// Model returns the model that answered last in a session, if that is known, else the one that the
+// session is to use. "" leaves it to the Runner.
+func (t *Tree) Model(r *Run) string { return t.modelUnder(t.opt.Rules, r) }
+
+func (t *Tree) modelUnder(rules *policy.Rules, r *Run) string {
+	switch {
+	case r.Answer != nil && r.Answer.Model != "":
+		return string(r.Answer.Model)
+	case r.IsRoot() && rules != nil:
+		return rules.SessionModel(r.Key(), t.opt.Model)
+	}
+	return r.Spec.Model
 }
 
 // newSpec returns the Spec of a child that policy has granted.

@@ -73,6 +73,7 @@ type Tree struct {
 	touched      []*Run
 	dueQueues    []*queue // destinations that settle looks at
 	spoken       []*Entry // see TakeSpoken
+	left         []*Run   // those that the batch has archived, see Described
 }
 
 // A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
@@ -126,6 +127,23 @@ func (t *Tree) Root() *Run { return t.root }
 
 // Run returns a session of the tree, or nil.
 func (t *Tree) Run(k session.Key) *Run { return t.find(k) }
+
+// Described returns a session that a fact of the last batch is about: one of the tree, or one that
+// the batch has archived. It returns nil if there is none.
+func (t *Tree) Described(k session.Key) *Run {
+	if r := t.find(k); r != nil {
+		return r
+	}
+	for _, r := range t.left {
+		if r.Key() == k {
+			return r
+		}
+	}
+	return nil
+}
+
+// LastFact returns the time of the last fact, in Unix nanoseconds; 0 of an empty tree.
+func (t *Tree) LastFact() int64 { return t.lastFact }
 
 // find returns a session of the tree, or nil. Consecutive facts are mostly about one run, so it
 // remembers the run that it found last and saves a look-up in the map.
@@ -219,7 +237,7 @@ func (t *Tree) touch(r *Run) {
 // applied is a defect of this package: emit panics, and the owner recovers.
 func (t *Tree) emit(f Fact) {
 	if len(t.facts) == 0 {
-		t.spoken = nil
+		t.spoken, t.left = nil, nil
 	}
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
@@ -248,6 +266,12 @@ func (t *Tree) nextNonce() uint64 {
 
 // Replay folds a fact that was read from the journal, and decides nothing.
 func (t *Tree) Replay(f *Fact) error {
+	t.left = nil
+	return t.ReplayNext(f)
+}
+
+// ReplayNext is Replay of a fact that is not the first of its batch.
+func (t *Tree) ReplayNext(f *Fact) error {
 	err := t.checkBegin(f)
 	if err == nil {
 		err = t.Apply(f)
@@ -306,7 +330,7 @@ func (t *Tree) DropSpare() {
 	if len(t.facts) == 0 {
 		t.facts, t.factSlab = nil, 0
 	}
-	t.spareEffects, t.spoken = nil, nil
+	t.spareEffects, t.spoken, t.left = nil, nil, nil
 }
 
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With
