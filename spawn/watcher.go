@@ -461,7 +461,10 @@ func (s *Supervisor) watch(q EventQuery) *watcher {
 		f.unread = true
 		w.unread = append(w.unread, f)
 	}
-	w.shell = s.keepShell(q.Root, func(sh *treeShell) { sh.watchers[w] = struct{}{} })
+	s.keepShell(q.Root, func(sh *treeShell) {
+		w.shell = sh
+		sh.watchers[w] = struct{}{}
+	})
 	return w
 }
 
