@@ -237,7 +237,10 @@ func misbehaveInATurn(t *testing.T, cfg agent.Config, hangs bool, want, reason s
 		ctx, cancel := context.WithCancel(h.Context())
 		defer cancel()
 		go func() {
-			for e := range h.Main().Events(ctx) {
+			for e, err := range h.Main().Events(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
 				if e.Kind == agent.EventTurnEnded {
 					failed = append(failed, e.Error)
 				}

@@ -22,7 +22,10 @@ func watchEvents(h *harness) func() []agent.TreeEvent {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for e := range events {
+		for e, err := range events {
+			if err != nil {
+				h.T().Error(err)
+			}
 			list = append(list, e)
 		}
 	}()
@@ -86,7 +89,10 @@ func TestEventsEndWithTheirContextAndTheRuntime(t *testing.T) {
 			events := h.Main().Events(ctx)
 			go func() {
 				n := 0
-				for range events {
+				for _, err := range events {
+					if err != nil {
+						t.Error(err)
+					}
 					if n++; n == most {
 						break
 					}

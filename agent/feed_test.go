@@ -362,7 +362,10 @@ func deltaOver(t *testing.T, big string) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		shown := make(chan string, 1)
 		go func() {
-			for e := range h.Main().Events(h.Context()) {
+			for e, err := range h.Main().Events(h.Context()) {
+				if err != nil {
+					t.Error(err)
+				}
 				if e.Kind == agent.EventDelta {
 					shown <- e.Text
 					return

@@ -40,8 +40,8 @@ func TestSessionsAtRestTakeNoMemory(t *testing.T) {
 		"watched": func(t testing.TB, s *agent.Session) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			for range s.Events(ctx) {
-				t.Error("an event")
+			for _, err := range s.Events(ctx) {
+				t.Error("an event", err)
 			}
 		},
 		"stopped": func(t testing.TB, s *agent.Session) {

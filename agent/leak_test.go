@@ -102,7 +102,10 @@ func requireNoLeak(t *testing.T, set func(cfg *agent.Config), inner string) {
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
-			for e := range h.Main().Events(ctx) {
+			for e, err := range h.Main().Events(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
 				shown = append(shown, eventText(e))
 			}
 		}()

@@ -161,7 +161,8 @@ func TestNoEventIsRaw(t *testing.T) {
 		for i, list := range lists {
 			deltas := ""
 			for _, e := range list {
-				if kinds[e.Kind] = true; e.Kind == agent.EventDelta && e.Session == topKey && e.Turn == 1 {
+				kinds[e.Kind] = true
+				if e.Kind == agent.EventDelta && e.Session == topKey && e.Turn == 1 {
 					deltas += e.Text
 				}
 				if i == 1 && e.Kind == agent.EventDelta {
@@ -296,7 +297,7 @@ func TestDeltasBeginWithAnAnswer(t *testing.T) {
 	})
 }
 
-// Calls of tools are seen as they begin and end, each under its id, whoever makes them: with their
+// Calls of tools are seen as they begin and end, each under its id, also parallel ones: with their
 // arguments, how they ended, how long they took, and the beginning of the answer.
 func TestToolEvents(t *testing.T) {
 	slow := func(d time.Duration, err error) agent.Tool {

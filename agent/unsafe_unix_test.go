@@ -167,7 +167,10 @@ func unsafeTranscript(t *testing.T, at string, plant plant) {
 		events := c.rt.Session(chat).Events(watch)
 		var watching sync.WaitGroup
 		watching.Go(func() {
-			for e := range events {
+			for e, err := range events {
+				if err != nil {
+					t.Error(err)
+				}
 				if e.Error != "" {
 					failed = append(failed, e)
 				}

@@ -120,9 +120,12 @@
 //
 // # Watching a tree
 //
-// [Supervisor.Runs], [Supervisor.Outbox] and [Supervisor.Events] are for the process that owns a
-// tree. [View] says the same from the journal alone, in any process and beside the owner.
-// [Supervisor.Usage] and [Supervisor.Sessions] ask all trees, of which they leave those alone that
-// are at rest. [Describe] puts one entry of the journal into words. [Settle] retries or dismisses a
-// blocked delivery of a store that no Supervisor has open.
+// [Supervisor.Events] shows what happens, in one tree or in all, from the call on or behind a
+// [Cursor] that a program has kept. A loop that is slow costs the trees nothing.
+//
+// [Supervisor.Runs] and [Supervisor.Outbox] are for the process that owns a tree. [View] says the
+// same from the journal alone, in any process and beside the owner. [Supervisor.Usage] and
+// [Supervisor.Sessions] ask all trees, of which they leave those alone that are at rest. [Describe]
+// puts one entry of the journal into words. [Settle] retries or dismisses a blocked delivery of a
+// store that no Supervisor has open.
 package spawn

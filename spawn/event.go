@@ -62,7 +62,8 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
 // EventRefused, EventLost, EventStalled, EventTool, EventToolEnded and EventProgress show what is
-// durable.
+// durable, and say the same whenever they are read. An EventSnapshot or EventGap stands for all
+// that is durable up to its Cursor.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`

@@ -109,8 +109,8 @@ func (f *follower) check(history []spawn.TreeEvent) {
 	}
 }
 
-// Random histories, those of TestHistories. Whoever watches them over crashes, sees every event
-// once and in order, as it is read from the journal afterwards; and so does who goes on behind any
+// Random histories, those of TestHistories. A watcher that goes on over crashes sees every event
+// once and in order, as it is read from the journal afterwards. So does one that goes on behind any
 // of the cursors.
 func TestEventsOfHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))

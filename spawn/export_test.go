@@ -64,7 +64,7 @@ func (s *Supervisor) HistoryOf(
 		from: Cursor{root: root, index: wholeBatch}, now: s.now,
 		show: func(e *TreeEvent) bool { list = append(list, *e); return true },
 	}
-	_, _, err = r.run(entries)
+	_, err = r.run(entries)
 	return list, err
 }
 

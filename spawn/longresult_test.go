@@ -116,7 +116,10 @@ func TestLongTextIsInAFile(t *testing.T) {
 		shown := make(chan spawn.TreeEvent, 10)
 		go func() {
 			defer close(shown)
-			for e := range s.Events(ctx, spawn.EventQuery{Root: topKey}) {
+			for e, err := range s.Events(ctx, spawn.EventQuery{Root: topKey}) {
+				if err != nil {
+					t.Error(err)
+				}
 				if e.Kind == spawn.EventTurnEnded || e.Kind == spawn.EventEnded {
 					shown <- e
 				}

@@ -23,6 +23,59 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
+		"1.12 what the journal has shown is not shown again", "watcher.go",
+		"case e.Cursor.after(f.at) || f.at.IsZero():", "case true:", ".", "TestEventsOfHistories",
+	},
+	{
+		"1.12 what another owner has recorded is read", "watcher.go",
+		"case f.linked && f.linkedTo.seq != after,", "case", ".", "TestEventsOfAnotherOwner",
+	},
+	{
+		"1.12 the place of another journal is a gap", "replay.go",
+		"end.seq != r.from.seq || end.batch != r.from.batch:", "end.seq != r.from.seq:",
+		".", "TestEventsBehindACursor",
+	},
+	{
+		"1.12 what a snapshot has replaced is a gap", "replay.go",
+		"\t\t\treturn r.goOn(EventGap, end)\n", "\t\t\tr.found = true\n",
+		".", "TestEventsBehindACursor",
+	},
+	{
+		"1.12 the events of a batch are shown behind a cursor within it", "replay.go",
+		"if e.Cursor.after(r.from) && r.query", "if e.Cursor.seq > r.from.seq && r.query",
+		".", "TestEventsOfHistories",
+	},
+	{
+		"1.12 a stream begins with the tree", "watcher.go",
+		"\tw.addSnapshot(f, t, at)\n}", "\tf.whole = true\n}", ".", "TestEventsBeginWithTheTree",
+	},
+	{
+		"1.12 a watcher holds a bounded number of events", "watcher.go",
+		"len(w.queue)-w.head >= bounds.events ||", "", ".", "TestWatcherThatDoesNotRead",
+	},
+	{
+		"1.12 deltas go first", "watcher.go",
+		"if full() && isDurable(e.Kind) {", "if false {", ".", "TestDeltasAreDroppedFirst",
+	},
+	{
+		"1.12 filters come before the queue", "watcher.go",
+		"if w.query.selects(e) && !w.push(f, e) {", "if !w.push(f, e) {", ".",
+		"TestEventsAreFiltered",
+	},
+	{
+		"1.12 what is recorded in a shutdown is shown", "watcher.go",
+		"for e, ok := w.take(); ok && yield(e, nil); e, ok = w.take() {\n\t\t\t}", "", ".",
+		"TestEventsEnd",
+	},
+	{
+		"1.12 a watcher of all trees forgets some", "watcher.go",
+		"\t\tw.forgetFeeds()\n", "", ".", "TestEventsOfAllTrees",
+	},
+	{
+		"1.12 a run that has left is described", "internal/tree/apply.go",
+		"\tt.left = append(t.left, r)\n", "", ".", "TestRunThatHasLeftIsDescribed",
+	},
+	{
 		"I1 what an interrupted turn was to read is not read", "internal/tree/apply.go",
 		"if f.Flags&FlagCrashed == 0 {", "if true {", "./internal/tree", "TestScenarios/crash_top",
 	},

@@ -123,8 +123,8 @@ type replay struct {
 	now   func() time.Time
 	// fresh asks for an EventSnapshot at the place, or where the journal begins behind it.
 	fresh bool
-	// show is called with each event behind the place, and with what stands for those that are gone.
-	// It returns false if it wants no more.
+	// show is called with each event behind the place, and with what stands for those that are
+	// gone. It returns false if it wants no more.
 	show func(*TreeEvent) bool
 
 	found bool // the place is behind
@@ -132,32 +132,34 @@ type replay struct {
 	at    owner.Place // of the facts, whose batch has not ended
 }
 
-// run reads the journal to its end and returns the place there.
-func (r *replay) run(entries iter.Seq2[session.Entry, error]) (end Cursor, more bool, err error) {
+// run reads the journal to its end and returns the place there, or the zero Cursor if show wants no
+// more.
+func (r *replay) run(entries iter.Seq2[session.Entry, error]) (end Cursor, err error) {
 	r.resetTree()
 	for e, err := range entries {
 		if err != nil {
-			return end, false, fmt.Errorf("%w: events of %q: %w", ErrUnreadable, r.root, err)
+			return Cursor{}, fmt.Errorf("%w: events of %q: %w", ErrUnreadable, r.root, err)
 		}
 		if len(r.facts) > 0 && (e.Batch != r.at.Batch || e.Batch == "") && !r.endBatch() {
-			return end, false, nil
+			return Cursor{}, nil
 		}
 		if r.last == 0 && !r.beginWith(e) {
-			return end, false, nil
+			return Cursor{}, nil
 		}
 		f, err := r.fold(e, len(r.facts) == 0)
 		if err != nil {
 			err = &JournalError{Root: r.root, Seq: e.Seq, Err: err}
-			return end, false, fmt.Errorf("%w: events of %q: %w", ErrUnreadable, r.root, err)
+			return Cursor{}, fmt.Errorf("%w: events of %q: %w", ErrUnreadable, r.root, err)
 		}
 		r.facts, r.at = append(r.facts, *f), owner.Place{Seq: e.Seq, Batch: e.Batch}
 	}
 	if len(r.facts) > 0 && !r.endBatch() {
-		return end, false, nil
+		return Cursor{}, nil
 	}
-	end = endOf(r.root, r.at)
-	more = r.found || r.from.IsZero() || r.goOn(EventGap, end)
-	return end, more, nil
+	if end = endOf(r.root, r.at); r.found || r.from.IsZero() || r.goOn(EventGap, end) {
+		return end, nil
+	}
+	return Cursor{}, nil
 }
 
 // beginWith takes a place before the first entry as found if the journal begins there.
@@ -238,7 +240,7 @@ func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error
 	defer context.AfterFunc(w.sup.closedCtx, cancel)() //nolint:contextcheck // ends with both
 	end, err := r.from, error(nil)
 	if !w.unchanged(reading, r) {
-		end, _, err = r.run(w.sup.journal.Read(reading, f.root, 0))
+		end, err = r.run(w.sup.journal.Read(reading, f.root, 0))
 	}
 	switch {
 	case over || w.over(ctx):

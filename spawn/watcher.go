@@ -151,13 +151,6 @@ func (w *watcher) beginRound(t *tree.Tree, at owner.Place) {
 	case f == nil:
 		f = w.addFeed(root)
 	case f.whole:
-		known := f.at.seq
-		if f.linked {
-			known = f.linkedTo.seq
-		}
-		if !f.unread && !f.reading && known < at.Seq { // as by another owner
-			w.markUnread(f)
-		}
 		return
 	}
 	w.addSnapshot(f, t, at)
@@ -194,11 +187,11 @@ func (w *watcher) offer(root session.Key, after session.Seq, end Cursor, events 
 	switch {
 	case f.unread || !f.whole && !f.reading:
 		return // what is shown or read includes the batch
+	case f.linked && f.linkedTo.seq != after, !f.linked && !f.reading && f.at.seq < after:
+		w.markUnread(f) // another owner has appended meanwhile
+		return
 	case !f.linked:
 		f.linked, f.linkedFrom = true, after
-	case f.linkedTo.seq != after:
-		w.markUnread(f)
-		return
 	}
 	f.linkedTo = end
 	for _, e := range events {
@@ -367,7 +360,8 @@ func (w *watcher) take() (e TreeEvent, ok bool) {
 	return TreeEvent{}, false
 }
 
-// loop yields what the watcher sees until ctx ends, the loop breaks, or the Supervisor is shut down.
+// loop yields what the watcher sees until ctx ends, the loop breaks, or the Supervisor is shut
+// down.
 func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
 	for {
 		taken := 0

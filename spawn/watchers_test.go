@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -223,7 +224,7 @@ func TestWatcherThatDoesNotRead(t *testing.T) {
 				go func() {
 					defer close(hung)
 					for e, err := range s.Events(ctx, q) {
-						require.NoError(t, err)
+						assert.NoError(t, err)
 						if len(late) == 0 {
 							<-goOn
 						}
@@ -247,7 +248,7 @@ func TestWatcherThatDoesNotRead(t *testing.T) {
 				defer stop()
 				go func() {
 					for e, err := range never {
-						require.NoError(t, err)
+						assert.NoError(t, err)
 						if kept(e.Kind) {
 							unread = append(unread, e)
 						}
@@ -270,15 +271,17 @@ func TestWatcherThatDoesNotRead(t *testing.T) {
 // Deltas go first: a queue that deltas have filled keeps what is recorded.
 func TestDeltasAreDroppedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := echoConfig(&session.Store{
-			Journal: readsOnce{session.NewMemory().Journal}, Transcripts: session.NewMemory().Transcripts,
-		})
-		cfg.Runner = runnerFunc(func(_ context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
-			for range 1000 {
-				t.Delta("x")
-			}
-			return spawn.TurnResult{Reply: "x"}, nil
-		})
+		store := session.NewMemory()
+		store.Journal = readsOnce{store.Journal}
+		cfg := echoConfig(store)
+		cfg.Runner = runnerFunc(
+			func(_ context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+				for range 1000 {
+					t.Delta("x")
+				}
+				return spawn.TurnResult{Reply: "x"}, nil
+			},
+		)
 		s := openSupervisor(t, cfg)
 		s.BoundWatchers(20, 1<<20, 100)
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
@@ -302,8 +305,8 @@ func (j readsOnce) Read(
 	ctx context.Context, root session.Key, after session.Seq,
 ) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		for range j.Journal.Read(ctx, root, after) {
-			yield(session.Entry{}, errors.New("it was read again"))
+		for _, err := range j.Journal.Read(ctx, root, after) {
+			yield(session.Entry{}, errors.Join(errors.New("it was read again"), err))
 			return
 		}
 	}
@@ -317,22 +320,19 @@ func TestEventsAreFiltered(t *testing.T) {
 		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x", Announce: true})
 		require.NoError(t, err)
 		synctest.Wait()
+		run := []string{"admitted", "turn", "turn_ended", "ended"}
+		ended := []spawn.EventKind{spawn.EventEnded}
+		some := []spawn.EventKind{spawn.EventTurn, spawn.EventSaid}
 		for name, c := range map[string]struct {
 			q    spawn.EventQuery
 			want []string
 		}{
-			"a session": {
-				spawn.EventQuery{Root: topKey, Session: info.Key},
-				[]string{"admitted", "turn", "turn_ended", "ended"},
-			},
-			"a session of a tree that is not named": {
-				spawn.EventQuery{Session: info.Key}, []string{"admitted", "turn", "turn_ended", "ended"},
-			},
-			"a run":  {spawn.EventQuery{Run: info.ID}, []string{"admitted", "turn", "turn_ended", "ended"}},
-			"a kind": {spawn.EventQuery{Kinds: []spawn.EventKind{spawn.EventEnded}}, []string{"ended"}},
+			"a session":                     {spawn.EventQuery{Root: topKey, Session: info.Key}, run},
+			"a session of a tree not named": {spawn.EventQuery{Session: info.Key}, run},
+			"a run":                         {spawn.EventQuery{Run: info.ID}, run},
+			"a kind":                        {spawn.EventQuery{Kinds: ended}, []string{"ended"}},
 			"kinds of a run": {
-				spawn.EventQuery{Run: info.ID, Kinds: []spawn.EventKind{spawn.EventTurn, spawn.EventSaid}},
-				[]string{"turn"},
+				spawn.EventQuery{Run: info.ID, Kinds: some}, []string{"turn"},
 			},
 		} {
 			c.q.After = []spawn.Cursor{spawn.Beginning(topKey)}
@@ -391,7 +391,7 @@ func TestEventsEnd(t *testing.T) {
 				events := s.Events(c, q)
 				ended.Go(func() {
 					for e, err := range events {
-						require.NoError(t, err)
+						assert.NoError(t, err)
 						last = append(last, e)
 					}
 				})
@@ -402,14 +402,15 @@ func TestEventsEnd(t *testing.T) {
 					ended.Wait()
 				}
 			}
-			for range broken {
+			for _, err := range broken {
+				require.NoError(t, err)
 				break
 			}
-			for range broken {
-				t.Error("a second loop")
+			for _, err := range broken {
+				t.Error("a second loop", err)
 			}
-			for range unread {
-				t.Error("its ctx has ended")
+			for _, err := range unread {
+				t.Error("its ctx has ended", err)
 			}
 			synctest.Wait()
 			require.Equal(t, 1, s.Watchers(), name)
@@ -620,5 +621,76 @@ func TestStateIsBounded(t *testing.T) {
 		require.Equal(t, stay.Key, st.Sessions[1].Session, "it lives, and is the oldest")
 		end()
 		close(release)
+	})
+}
+
+// The event of a run that leaves the tree says which run it was, live and replayed.
+func TestRunThatHasLeftIsDescribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSupervisor(t, echoConfig(session.NewMemory()))
+		q := spawn.EventQuery{Root: topKey, Kinds: []spawn.EventKind{spawn.EventArchived}}
+		live, end := collect(t, s, q)
+		defer end()
+		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x", Label: "lab"})
+		require.NoError(t, err)
+		time.Sleep(3 * time.Hour)
+		q.After = []spawn.Cursor{spawn.Beginning(topKey)}
+		replayed, end := collect(t, s, q)
+		defer end()
+		require.Len(t, replayed(), 1)
+		require.Equal(t, live()[1:], replayed())
+		e := replayed()[0]
+		require.Equal(t, []any{info.ID, topKey, 1, "lab", "main", spawn.StatusOK},
+			[]any{e.Run, e.Parent, e.Depth, e.Label, e.Agent, e.Status})
+	})
+}
+
+// BenchmarkDeltas shows text to ten watchers, of which one does not read.
+func BenchmarkDeltas(b *testing.B) {
+	done := make(chan struct{})
+	cfg := echoConfig(session.NewMemory())
+	cfg.Runner = runnerFunc(func(_ context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+		for b.Loop() {
+			t.Delta("a word ")
+		}
+		close(done)
+		return sayText("x")
+	})
+	s, err := spawn.Open(b.Context(), cfg)
+	require.NoError(b, err)
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(context.WithoutCancel(b.Context())) }()
+	var watching sync.WaitGroup
+	for i := range 10 {
+		events := s.Events(b.Context(), spawn.EventQuery{Root: topKey, Deltas: spawn.DeltasShown})
+		if i == 0 {
+			continue
+		}
+		watching.Go(func() {
+			for _, err := range events {
+				assert.NoError(b, err)
+			}
+		})
+	}
+	b.ReportAllocs()
+	require.NoError(b, s.Post(b.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+	<-done
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deltas/s")
+	require.NoError(b, s.Shutdown(b.Context()))
+	require.NoError(b, <-ran)
+	watching.Wait()
+}
+
+// FuzzCursor reads texts of cursors: what is taken is canonical.
+func FuzzCursor(f *testing.F) {
+	f.Add("17-0a1b2c3d-4@agent:main:main")
+	f.Add("0-00000000@global")
+	f.Fuzz(func(t *testing.T, text string) {
+		var c spawn.Cursor
+		if c.UnmarshalText([]byte(text)) == nil {
+			require.Equal(t, text, c.String())
+		} else {
+			require.True(t, c.IsZero())
+		}
 	})
 }

@@ -21,7 +21,10 @@ var outerUses = map[string]func(ctx context.Context, h *Harness) error{
 	"Idle": func(ctx context.Context, h *Harness) error { h.Post("x"); return h.Main().Idle(ctx) },
 	"Stop": func(ctx context.Context, h *Harness) error { return h.Main().Stop(ctx) },
 	"Events": func(ctx context.Context, h *Harness) error {
-		for range h.Main().Events(ctx) {
+		for _, err := range h.Main().Events(ctx) {
+			if err != nil {
+				return err
+			}
 		}
 		return nil
 	},

@@ -110,7 +110,10 @@ func (c *durableBot) config(o options, w workspace, store *session.Store) agent.
 
 // watch prints what happens to the sub-agents.
 func (c *durableBot) watch(events iter.Seq2[agent.TreeEvent, error]) {
-	for e := range events {
+	for e, err := range events {
+		if err != nil {
+			c.print("  the sub-agents cannot be watched: %v", err)
+		}
 		if e.Run != "" && (e.Kind == agent.EventAdmitted || e.Kind == agent.EventEnded) {
 			c.print("  %-12s %s", e.Status, stripControls(e.Label))
 		}
