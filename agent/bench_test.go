@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -181,10 +182,13 @@ func BenchmarkBacklog(b *testing.B) {
 
 // BenchmarkConversation is a turn of a Runner that does nothing, from Post to its end, in
 // conversations of so many messages. The ratio is that of the longest to the shortest one: a turn
-// takes the same time in both. The last figure is 2,000 turns of one chat, one after the other.
+// takes the same time in both. A cold one keeps nothing between its turns, as after a restart. The
+// last figure is 2,000 turns of one chat, one after the other.
 func BenchmarkConversation(b *testing.B) {
 	sizes := []int{10, 100, 1_000, 10_000}
-	for _, where := range []string{"memory", "disk"} {
+	for _, where := range []string{
+		"memory", "disk", "disk/cold", "memory/window", "disk/window", "disk/window/cold",
+	} {
 		open := func(b *testing.B) (post func(name string, messages int)) {
 			b.Helper()
 			var first sync.Mutex // held while a new chat is posted to, so that one turn reads all
@@ -195,13 +199,21 @@ func BenchmarkConversation(b *testing.B) {
 				}
 				return textResult("NO_REPLY")
 			})
-			if where == "disk" {
+			if strings.HasPrefix(where, "disk") {
 				store, err := dirstore.Open(b.TempDir())
 				if err != nil {
 					b.Fatal(err)
 				}
 				b.Cleanup(func() { _ = store.Close() })
 				cfg.Store = store
+			}
+			if strings.Contains(where, "window") {
+				cfg.Models.Window = func(string) agent.Window {
+					return agent.Window{Tokens: 16_000}
+				}
+			}
+			if strings.Contains(where, "cold") {
+				cfg.Limits.Hot = 1
 			}
 			rt := runForBench(b, cfg)
 			return func(name string, messages int) {

@@ -57,10 +57,15 @@
 // and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
 // file, too; a Runner is always given the whole of it.
 //
+// A model is given the whole conversation. With [Models].Window it is given what its context has
+// room for, behind a summary of the rest that [Summarize] or a function of the caller's writes; see
+// [Window].
+//
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write
-// transcripts, parts.go keeps their files, and sessiontools.go holds the tools of the model.
+// transcripts, window.go compacts what a model is shown of them, parts.go keeps their files, and
+// sessiontools.go holds the tools of the model.
 //
 // # What is promised
 //

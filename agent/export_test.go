@@ -91,4 +91,7 @@ func ReadConversation(key session.Key, lines []session.Line) []Message {
 func Compact(ctx context.Context, t *Turn) error { return t.compact(ctx) }
 
 // View returns the conversation of a turn as it is now.
-func View(t *Turn) []Message { return t.log.since(t.Messages) }
+func View(t *Turn) []Message {
+	messages, _ := t.log.since(t.Messages)
+	return messages
+}

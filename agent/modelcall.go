@@ -69,13 +69,16 @@ func IsRetryable(err error) bool {
 
 // callModel makes one call of the model with what the conversation has now.
 func (l *Loop) callModel(ctx context.Context, t *Turn) (*ModelResponse, error) {
-	messages := t.log.since(t.Messages)
+	messages, fresh, err := t.view(ctx)
+	if err != nil {
+		return nil, err
+	}
 	before := t.entering(t.runner + ".Model")
 	t.deltas.void(t.spawn)
 	resp, err := l.Model.Generate(ctx, &ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 		Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
-		New: len(messages) - len(t.Messages) + t.New, delta: t.Delta, open: t.OpenFile,
+		New: fresh, delta: t.Delta, open: t.OpenFile,
 	})
 	t.entering(before)
 	if err == nil && resp == nil {

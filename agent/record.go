@@ -35,6 +35,7 @@ type turnRecord struct {
 	history       history     // up to the end
 	given         []Message   // the part of history that the Runner has
 	told          int         // how many messages of history that is, as compactions left it
+	first         int         // the index in history of the first message that is new in the turn
 	compacted     []Message   // written since the turn began, and not in history any more
 	conversation  conversation
 	recorded      []Message // by the Runner
@@ -95,6 +96,7 @@ func beginRecord(
 // history does.
 func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
 	written, err := r.write(ctx, true, fresh...)
+	r.first = len(r.history.messages) - len(fresh)
 	if err == nil && len(written) == 0 {
 		err = r.retry(ctx, func() error {
 			return attempt(func() error {
@@ -120,19 +122,38 @@ func (r *turnRecord) messages() []Message {
 	return slices.Clip(r.history.messages)
 }
 
+// A sinceInfo says what the messages are that [turnRecord.since] returns.
+type sinceInfo struct {
+	whole     bool // they are the conversation, and not messages of the Runner's own
+	compacted bool // the first one tells of a compaction
+	first     int  // the index of the first one that is new in the turn, if whole
+	measured  int  // see history, if whole
+}
+
 // since returns messages and, behind them, what was written since the turn began. If they are what
 // the turn was given, it returns the whole conversation, and does not copy it. The receiver must
 // not change them.
-func (r *turnRecord) since(messages []Message) []Message {
+func (r *turnRecord) since(messages []Message) ([]Message, sinceInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.isGiven(messages) {
-		return slices.Clip(r.history.messages)
+	if !r.isGiven(messages) {
+		return slices.Concat(messages, r.compacted, r.history.messages[r.told:]), sinceInfo{}
 	}
-	return slices.Concat(messages, r.compacted, r.history.messages[r.told:])
+	return slices.Clip(r.history.messages), sinceInfo{
+		whole: true, compacted: r.history.note.IsCompaction(), first: r.first,
+		measured: r.history.measured,
+	}
 }
 
-// isGiven reports whether messages are what the turn was given.
+// give notes that the Runner has these messages of the conversation.
+func (r *turnRecord) give(messages []Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.given = messages
+}
+
+// isGiven reports whether messages are what the turn was given. Only the beginning of a turn
+// changes that.
 func (r *turnRecord) isGiven(messages []Message) bool {
 	n := len(r.given)
 	return n == len(messages) && (n == 0 || &messages[0] == &r.given[0])
@@ -149,21 +170,15 @@ func (r *turnRecord) isGiven(messages []Message) bool {
 // The transcript may also hold more than the journal knows, after an interrupted turn or after the
 // journal was repaired. Then a fence discards the rest.
 func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
-	var lines []session.Line
-	read := func() error {
-		lines, r.history.end = nil, 0
-		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{}) {
-			if err != nil {
-				return err
-			}
-			lines = append(lines, line)
-			r.history.end = line.Pos
-		}
-		return nil
+	lines, err := r.lastLines(ctx, shortRead)
+	if err == nil && !isEnough(lines, to) {
+		lines, err = r.lastLines(ctx, 0)
 	}
-	err := r.retry(ctx, func() error { return attempt(read) })
 	if err != nil {
-		return fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+		return err
+	}
+	if r.history.end = 0; len(lines) > 0 {
+		r.history.end = lines[len(lines)-1].Pos
 	}
 	kept := viewOf(lines, to)
 	switch {
@@ -194,6 +209,41 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 		r.lease = nil
 	}
 	return nil
+}
+
+// shortRead is how many lines at the end of a transcript are read first: a conversation that was
+// compacted seldom has more since then.
+const shortRead = 1024
+
+// isEnough reports whether lines, which are the last ones of a transcript, have all that a model is
+// shown of it up to a position.
+func isEnough(lines []session.Line, to session.Pos) bool {
+	if len(lines) < shortRead {
+		return true
+	}
+	kept := viewOf(lines, to)
+	return lines[len(lines)-1].Pos >= to && len(kept) > 0 && kept[0].Message.IsCompaction() &&
+		lines[0].Pos <= kept[0].Message.Compacted.Through
+}
+
+// lastLines returns the last n lines of the transcript, or all of them if n is 0.
+func (r *turnRecord) lastLines(ctx context.Context, n int) (lines []session.Line, err error) {
+	err = r.retry(ctx, func() error {
+		return attempt(func() error {
+			lines = nil
+			for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{Last: n}) {
+				if err != nil {
+					return err
+				}
+				lines = append(lines, line)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+	}
+	return lines, nil
 }
 
 // committed returns the conversation up to a position. What a note beyond it discards was lost, see

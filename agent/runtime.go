@@ -29,7 +29,9 @@ type Runtime struct {
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
 	skills  *skillShelf
 	hot     hotHistories
-	prices  priceList
+	// summaries are the calls of Window.Compact that are under way.
+	summaries summaries
+	prices    priceList
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is

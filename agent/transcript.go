@@ -25,9 +25,9 @@ type history struct {
 	bytes    int // of what the messages hold, their array not included
 	// note is the compaction that the first of the messages tells of. Zero: there is none.
 	note Message
-	// fresh is how many messages there were right after it: how many tokens a model call had is
-	// known by those behind them.
-	fresh int
+	// measured is how many messages there were right after it: the usage of those before says
+	// nothing of what a model is shown now.
+	measured int
 }
 
 // add appends messages behind those that there are.

@@ -55,7 +55,8 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new. In a group or a
+	// Messages are the whole conversation, oldest first, ending with what is new. With a [Window]
+	// they are as much of it as that has room for, behind a summary of the others. In a group or a
 	// channel the Text of a message of a person begins with a line that says who speaks, if that is
 	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
 	// pictures reads the Parts, and their bytes from the Files of the Store.
@@ -63,7 +64,8 @@ type Turn struct {
 	// A Runner may set the field, for example to the last messages, and may append to it. It must
 	// not change the messages themselves, nor their slices: later turns are given the same.
 	Messages []Message
-	// New is how many of the Messages, at the end, are new in this turn.
+	// New is how many of the Messages, at the end, are new in this turn. What is new and was left
+	// out for lack of room does not count.
 	New int
 	// Tools are what policy leaves this session today, sorted as the Config has them, ready to
 	// call. They end with the turn: the next turn has its own.
@@ -98,6 +100,10 @@ type Turn struct {
 	empty   bool   // the last answer of the model had neither text nor tool calls
 	within  string // the field of the Config that the turn is in
 	asked   string // the ID of the last message of a person that the turn consumed, or ""
+
+	window    turnWindow
+	overspent error     // of what a summary has spent; guarded by mu
+	input     []Message // what is new, as it was before a window cut it
 }
 
 // entering notes which field of the Config the turn is in from here on, for a panic there.
@@ -153,7 +159,11 @@ func (t *Turn) end() {
 // Input returns the text of what is new in this turn, for engines that keep the conversation
 // themselves.
 func (t *Turn) Input() string {
-	return inputText(t.Session.Key, t.Messages[len(t.Messages)-t.New:])
+	fresh := t.input
+	if t.log == nil || !t.log.isGiven(t.Messages) {
+		fresh = t.Messages[len(t.Messages)-t.New:]
+	}
+	return inputText(t.Session.Key, fresh)
 }
 
 // inputText returns the texts of messages that are new in a session.

@@ -93,9 +93,12 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
-	t.Messages = messages
+	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
 	t.Tools = rt.toolsOf(t)
-	in, err := rt.promptInput(ctx, t, extra)
+	var in agentctx.Input
+	if err = t.openWindow(); err == nil {
+		in, err = rt.promptInput(ctx, t, extra)
+	}
 	var res Result
 	if err == nil {
 		t.entering("Prompts.Input")
@@ -141,6 +144,9 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 		return Result{}, fmt.Errorf("agent: there is neither Config.Runner nor %s", field)
 	}
 	t.runner = field
+	if err := t.beginView(ctx); err != nil {
+		return Result{}, err
+	}
 	t.entering(field)
 	return runner.Run(ctx, t)
 }
