@@ -40,7 +40,7 @@ func ExampleRuntime_Events() {
 				return
 			}
 			if e.Kind != agent.EventSnapshot {
-				fmt.Printf("%v: %s\n", e.Kind, e.Text)
+				fmt.Printf("%v %q\n", e.Kind, e.Text)
 			}
 			if at = []agent.Cursor{e.Cursor}; e.Kind == agent.EventTurnEnded {
 				break
@@ -49,14 +49,14 @@ func ExampleRuntime_Events() {
 		fmt.Println(rt.Shutdown(ctx), <-ended)
 	}
 	// Output:
-	// posted: How many files are there?
-	// turn:
-	// milestone: counted them
-	// turn_ended: 42
+	// posted "How many files are there?"
+	// turn ""
+	// milestone "counted them"
+	// turn_ended "42"
 	// <nil> <nil>
-	// posted: And now?
-	// turn:
-	// milestone: counted them
-	// turn_ended: 42
+	// posted "And now?"
+	// turn ""
+	// milestone "counted them"
+	// turn_ended "42"
 	// <nil> <nil>
 }

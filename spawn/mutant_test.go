@@ -774,6 +774,41 @@ var mutants = []mutant{
 		"TestDecoderKnowsEveryMember",
 	},
 	{
+		"D5 no text of an event is raw", "../agent/event.go",
+		"\t\te.Text = shownText(e.Text)\n", "", "../agent", "TestNoEventIsRaw",
+	},
+	{
+		"D5 no error of an event is raw", "../agent/event.go",
+		"e.Error = shownText(e.Error); e.Error == \"\"", "e.Error == \"\"", "../agent", "TestNoEventIsRaw",
+	},
+	{
+		"D5 what a tool answers is not raw", "../agent/event.go",
+		"return StatusOK, shownHead(shownText(text.Bound(out.Text, most)))",
+		"return StatusOK, shownHead(text.Bound(out.Text, most))", "../agent", "TestNoEventIsRaw",
+	},
+	{
+		"1.13 an answer ends when a tool is called", "../agent/event.go",
+		"\t\tt.deltas.end(t.spawn)\n", "", "../agent", "TestDeltasOfAnAnswer",
+	},
+	{
+		"1.13 an answer ends with the turn", "../agent/turn.go",
+		"\tt.deltas.end(t.spawn)\n\tt.gate.Lock()\n", "\tt.gate.Lock()\n", "../agent", "TestDeltasOfAnAnswer",
+	},
+	{
+		"1.13 an answer is void when the model is asked again", "../agent/modelcall.go",
+		"\tt.deltas.void(t.spawn)\n", "", "../agent", "TestDeltasBeginWithAnAnswer",
+	},
+	{
+		"1.13 a watcher sees an answer from its beginning", "watcher.go",
+		"case e.Kind == EventDelta && f.joined > e.since:", "case false:", "../agent",
+		"TestDeltasBeginWithAnAnswer",
+	},
+	{
+		"1.13 raw deltas must be asked for", "live.go",
+		"\tcase DeltasShown:\n\t\treturn e.Text\n", "\tcase DeltasShown:\n\t\treturn e.raw\n", "../agent",
+		"TestNoEventIsRaw",
+	},
+	{
 		"1.13 progress is shown at a pace", "live.go",
 		"case wait <= 0 && c.timer == nil:", "case true:", ".", "TestProgressIsShownAtAPace",
 	},
