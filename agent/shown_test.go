@@ -272,6 +272,7 @@ func TestDeltasBeginWithAnAnswer(t *testing.T) {
 	})}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		raw := watch(h, agent.EventQuery{Root: topKey, Deltas: agent.DeltasRaw})
+		early := watch(h, agent.EventQuery{Root: topKey, Deltas: agent.DeltasShown})
 		synctest.Wait()
 		h.Post("x")
 		time.Sleep(time.Second)
@@ -290,6 +291,7 @@ func TestDeltasBeginWithAnAnswer(t *testing.T) {
 			"1 false": paragraph + "The rest of it.", "2 false": paragraph, "2 true": "",
 			"3 false": "The third answer.",
 		}, read(raw()))
+		require.Equal(t, paragraph+"The rest of it.", read(early())["1 false"])
 		got := read(late())
 		delete(got, "2 false") // how much of it was held back
 		delete(got, "2 true")
