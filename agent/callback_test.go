@@ -117,6 +117,14 @@ var callbacks = []struct {
 			return call()
 		}
 	}, false, false},
+	{"window", "Models.Window", func(cfg *agent.Config, call func() error) {
+		cfg.Models.Window = func(string) agent.Window { _ = call(); return agent.Window{} }
+	}, true, false},
+	{"count of the window", "Models.Window", func(cfg *agent.Config, call func() error) {
+		cfg.Models.Window = func(string) agent.Window {
+			return agent.Window{Tokens: 1 << 20, Count: func(string) int { _ = call(); return 1 }}
+		}
+	}, true, false},
 	{"count", "Prompts.Input", func(cfg *agent.Config, call func() error) {
 		cfg.Workspace = workspaceFiles
 		cfg.Prompts.Input.Limits.Count = func(s string) int { _ = call(); return len(s) }

@@ -91,6 +91,20 @@
 // trees, by session, tree, agent, model and day of any time zone; archives and restarts take
 // nothing away. [Runtime.Sessions] lists the sessions by when they were last active.
 //
+// # Models that fail
+//
+// A [Model] says which of its errors are worth another try: [Retryable] marks one, and a
+// [RateLimited] is one, for which the provider may say when it takes calls again. A Loop makes the
+// call again after a pause, five times in total unless [Loop].Retries says otherwise.
+//
+// A RateLimited pauses the provider, which is what stands before the first slash of the model. Its
+// turns wait without a slot, those that would start wait in the queue, and all others go on. A
+// Runner that calls models itself does the same with [Turn.BeginCall] and [Turn.Limited].
+//
+// Before each call a Loop reserves what it is expected to use, where a budget limits the run. So
+// turns at the same time do not all count on the same rest: together they exceed a budget by one
+// call, or by one of each turn under way if calls use more than was expected.
+//
 // # Errors
 //
 // Errors are sentinels and types, for errors.Is and errors.AsType. A call that asks for something

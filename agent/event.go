@@ -259,12 +259,12 @@ func (d *deltas) end(st *spawn.TurnInput) {
 	d.under = false
 }
 
-// void says that the answer that is under way, if there is one, counts for nothing.
-func (d *deltas) void(st *spawn.TurnInput) {
+// void says that the answer that is under way, if there is one, counts for nothing, and why.
+func (d *deltas) void(st *spawn.TurnInput, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.under && d.came {
-		st.ShowDelta(spawn.Delta{Void: true})
+		st.ShowDelta(spawn.Delta{Void: true, Err: why})
 	}
 	d.under = false
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -95,3 +96,9 @@ func View(t *Turn) []Message {
 	messages, _ := t.log.since(t.Messages)
 	return messages
 }
+
+// RetryPause returns the pause of a Loop after so many tries.
+func RetryPause(tries int, random float64) time.Duration { return retryPause(tries, random) }
+
+// Estimate returns what a Loop expects a call to use.
+func Estimate(req *ModelRequest) Usage { return estimate(req) }

@@ -23,6 +23,14 @@ const DefaultSteps = 50
 type Loop struct {
 	Model    Model
 	MaxSteps int // model calls in one turn, from 1; 0: DefaultSteps
+	// Retries is how often a call is made again that has failed with an error that is
+	// [IsRetryable], 100 at most. 0: [DefaultRetries]; negative: never. Before a further try the
+	// Loop waits up to a second, and twice as long with each, up to 30 seconds; after a
+	// [RateLimited] as long as that says, see [Turn.Limited]. The end of the turn ends the wait.
+	// After the last try the turn fails with the error. What a failed try has streamed stays with
+	// those who watch: an EventDelta with an Error tells them that it does not count. The
+	// transcript has nothing of it.
+	Retries int
 }
 
 // ErrSteps is returned by a Loop whose model has not come to an end after the steps it may take.
@@ -58,13 +66,12 @@ func (l *Loop) step(ctx context.Context, t *Turn, step int, res *Result) (done b
 	if err != nil {
 		return false, err
 	}
-	used := t.priced(resp.Model, resp.Usage)
-	spent := t.SpendOn(ctx, resp.Model, used)
+	used, spent := resp.used, resp.spent
 	if resp.Model != "" {
 		res.Model = resp.Model
 	}
 	asked := len(resp.ToolCalls)
-	said := t.rt.cfg.Limits.answerOf(resp)
+	said := t.rt.cfg.Limits.answerOf(resp.ModelResponse)
 	said.Usage = recordable(used)
 	if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
 		return false, err

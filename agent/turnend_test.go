@@ -196,6 +196,14 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.SpendOn": func(ctx context.Context) error {
 			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})
 		},
+		"Turn.BeginCall": func(ctx context.Context) error {
+			end, err := tn.BeginCall(ctx, "p/x", agent.Usage{Input: 1})
+			end()
+			return err
+		},
+		"Turn.Limited": func(context.Context) error {
+			return tn.Limited("p/x", agent.RateLimited{After: time.Second})
+		},
 		"Turn.Wait": func(ctx context.Context) error {
 			_, err := tn.Wait(ctx, children, agent.JoinOptions{})
 			return err

@@ -119,20 +119,36 @@ type turnWindow struct {
 	scale float64
 }
 
+// windowField is the field of the Config that an error of a Window names.
+const windowField = "Models.Window"
+
+// callWindow calls what calls functions of the Window, in a goroutine of its own, and logs how one
+// of them has broken it off.
+func (t *Turn) callWindow(f func() error) error {
+	err := protect(windowField, f)
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Stack != nil {
+		t.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
+			"turn", t.N, "in", failed.Field, "error", redact(err).Error(),
+			"stack", string(failed.Stack))
+	}
+	return err
+}
+
 // openWindow asks the Config for the window of the turn.
 func (t *Turn) openWindow() error {
 	of := t.rt.cfg.Models.Window
 	if of == nil {
 		return nil
 	}
-	const field = "Models.Window"
-	err := protect(field, func() error {
+	err := t.callWindow(func() error {
 		t.window.Window = of(t.Model)
 		return nil
 	})
 	for name, n := range map[string]int{"Tokens": t.window.Tokens, "Keep": t.window.Keep} {
 		if err == nil && n < 0 {
-			err = &CallbackError{Field: field, Err: fmt.Errorf("%s is %d, which is negative", name, n)}
+			err = &CallbackError{
+				Field: windowField, Err: fmt.Errorf("%s is %d, which is negative", name, n),
+			}
 		}
 	}
 	return err
@@ -167,7 +183,7 @@ func (t *Turn) view(ctx context.Context) (messages []Message, fresh int, err err
 		messages, _ = t.log.since(given)
 		return messages, len(messages) - len(given) + t.New, nil
 	}
-	err = protect("Models.Window", func() (err error) { // its Count is the caller's
+	err = t.callWindow(func() (err error) { // its Count is the caller's
 		messages, fresh, err = t.viewWithin(ctx, given)
 		return err
 	})
@@ -192,7 +208,7 @@ func (t *Turn) viewWithin(
 		w.learn(messages)
 	}
 	room := window.Room(limit, fixed, w.scale)
-	if s.whole && w.isOver(messages, s, fixed, room) {
+	if s.whole && w.isOver(messages, s, room) {
 		if err := t.replace(ctx, room, true); err != nil {
 			return nil, 0, err
 		}
@@ -256,7 +272,7 @@ func (w *turnWindow) learn(messages []Message) {
 
 // isOver reports whether a conversation is to be compacted: it takes more than the room, or with
 // what is fixed more than the limit by what the last call has used.
-func (w *turnWindow) isOver(messages []Message, s sinceInfo, fixed, room int) bool {
+func (w *turnWindow) isOver(messages []Message, s sinceInfo, room int) bool {
 	sizes, _ := w.counter().Messages(messages)
 	if window.Capped(sizes, room) > room {
 		return true
@@ -269,7 +285,7 @@ func (w *turnWindow) isOver(messages []Message, s sinceInfo, fixed, room int) bo
 // window it keeps as much as one with the default Keep does.
 func (t *Turn) compact(ctx context.Context) error {
 	w := &t.window
-	return protect("Models.Window", func() error {
+	return t.callWindow(func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		room := 0
@@ -366,7 +382,7 @@ func (t *Turn) summarize(ctx context.Context, messages []Message, room int) (str
 		var a answer
 		defer t.rt.summaries.end(ref)
 		defer func() { done <- a }()
-		a.err = protect("Models.Window", func() (err error) {
+		a.err = protect(windowField, func() (err error) {
 			a.text, err = w.Compact(ctx, req)
 			return err
 		})

@@ -52,7 +52,7 @@ func TestCompactionIsSeenByLaterTurns(t *testing.T) {
 			}
 		}
 		require.Len(t, asked, 1)
-		require.Equal(t, 10, len(asked[0].Messages))
+		require.Len(t, asked[0].Messages, 10)
 		at8, after, at9, at10 := seen[7], seen[8], seen[9], seen[10]
 		require.Len(t, at8, 15)
 		require.Equal(t, at8[10:], after[1:])
@@ -170,7 +170,7 @@ func TestSummaryIsData(t *testing.T) {
 		}}
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		for n := 0; n < 200; n++ {
+		for n := range 200 {
 			h.Post(fmt.Sprint(n, strings.Repeat(" word", 50)))
 			h.Pass(time.Second)
 		}
@@ -253,7 +253,8 @@ func TestCompactionOverEveryCrash(t *testing.T) {
 	cfg := agent.Config{Runner: &agent.Loop{Model: chat}, Tools: []agent.Tool{
 		agent.NewTool("look", "Looks.", func(context.Context, struct {
 			Say string `json:"say"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return strings.Repeat("word ", 300), nil
 		}),
 	}}
@@ -354,7 +355,7 @@ func TestSummaryIsPaidByTheBudget(t *testing.T) {
 		}))}
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		for n := 0; n < 100; n++ {
+		for n := range 100 {
 			h.Post(fmt.Sprint(n, strings.Repeat(" word", 50)))
 			h.Pass(time.Second)
 		}
@@ -466,4 +467,42 @@ func TestTranscriptWithoutACompaction(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A summariser that fails is not asked again in each step of a turn.
+func TestFailedSummaryIsNotAskedForAgain(t *testing.T) {
+	calls, shortest := 0, 1_000
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		for n := range 300 {
+			err := tn.Record(ctx, agent.Message{
+				Role: session.MessageUser, Text: fmt.Sprint(n, strings.Repeat(" word", 40)),
+			})
+			if err != nil {
+				return agent.Result{}, err
+			}
+			view, err := tn.View(ctx)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			if n > 200 {
+				shortest = min(shortest, len(view))
+			}
+		}
+		return textResult("done")
+	})
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.Models.Window = func(string) agent.Window {
+		return agent.Window{Tokens: 6_000, Compact: func(
+			context.Context, agent.CompactRequest,
+		) (string, error) {
+			calls++
+			return "", errTest
+		}}
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("hello")
+		h.Pass(time.Second)
+		require.Equal(t, 1, calls)
+		require.LessOrEqual(t, shortest, 22, "the oldest are left out again and again")
+	})
 }

@@ -28,10 +28,8 @@ type windowedChat struct {
 	rng     *rand.Rand
 	perRune int // thousandths of a token
 	window  agent.Window
-	steps   int // calls of tools that it makes in a turn
 
 	said    []string // the keys of all messages, in order
-	asked   []string // those of the calls that the tools have not answered
 	left    int      // steps of the turn
 	calls   int
 	most    int // messages in a call
@@ -159,7 +157,8 @@ func (c *windowedChat) check(messages []agent.Message) {
 // look is a tool that returns a text and, now and then, pictures.
 func (c *windowedChat) look(context.Context, struct {
 	Say string `json:"say"`
-}) (agent.ToolResult, error) {
+},
+) (agent.ToolResult, error) {
 	res := agent.ToolResult{Text: c.text("seen")}
 	if c.rng.IntN(5) == 0 {
 		for range 1 + c.rng.IntN(3) {

@@ -3,6 +3,7 @@ package announce_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -31,6 +32,28 @@ func BenchmarkVisible(b *testing.B) {
 
 func BenchmarkRedact(b *testing.B) {
 	benchEachText(b, func(text string) { announce.Redact(text) })
+}
+
+// BenchmarkStream measures a Stream that takes deltas of 5 bytes, with Visible and Redact of the
+// same text beside it. The ratio is how many times as long the Stream takes.
+func BenchmarkStream(b *testing.B) {
+	const deltas, size = 10_000, 5
+	text := repeatTo(benchProse, deltas*size)[:deltas*size]
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		streamed(text, size)
+	}
+	perStream := b.Elapsed() / time.Duration(b.N)
+	began := time.Now()
+	const times = 100
+	for range times {
+		whole, _ := announce.Visible(text)
+		announce.Redact(whole)
+	}
+	whole := time.Since(began) / times
+	b.ReportMetric(float64(len(text))/1e6/whole.Seconds(), "whole-MB/s")
+	b.ReportMetric(float64(perStream)/float64(whole), "ratio")
 }
 
 // benchEachText measures f on each of benchInputs.

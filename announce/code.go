@@ -3,139 +3,143 @@ package announce
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
-// maxFence is the length, in characters, from which on all fences count as equally long. It
-// bounds how often fenceEnd searches the text.
-const maxFence = 64
+const (
+	// maxFence is the length, in characters, from which on all fences count as equally long. It
+	// bounds how often closingFence searches the text.
+	maxFence = 64
+	// maxInline is the number of bytes within which inline code ends, and a fence tells what it
+	// holds.
+	maxInline = 1024
+)
 
-// codeEnd returns where the code ends that starts with the run of backticks or tildes at src[at].
-// If no code starts there, it returns the end of that run.
-//
-// Fenced code starts with three or more of these characters at the start of a line. It ends with
+// A fence is what opens fenced code: so many backticks or tildes, at most maxFence.
+type fence struct {
+	char   byte
+	length int
+}
+
+// Fenced code starts with three or more backticks or tildes at the start of a line. It ends with
 // the line that closes the fence, or with the text. Inside a hidden block, which a thought is, a
-// fence that is never closed is not code. Otherwise a thought that breaks off in an example would
+// fence that is not closed is not code. Otherwise a thought that breaks off in an example would
 // swallow the answer.
 //
 // Inline code is between two runs of backticks of the same length on one line. The first run must
 // not follow a letter or a digit, so backticks that stand for apostrophes protect nothing.
-func (l *lexer) codeEnd(at int, hidden bool) int {
-	run := runEnd(l.src, at)
-	if run-at >= 3 && startsLine(l.src, at) {
-		if end, ok := l.fenceEnd(at, run, hidden); ok {
-			return end
+
+// fenceAt returns the fence that opens at a position, which starts a line, and the end of its run.
+// The fence is zero if none opens.
+func fenceAt(v *ahead.View, at int) (f fence, end int) {
+	end = runEnd(v, at)
+	if end-at < 3 {
+		return fence{}, end
+	}
+	f = fence{v.S[at], min(end-at, maxFence)}
+	if f.char == '`' {
+		line := v.Within(end, maxInline)
+		i := line.Any(end, "`\n")
+		v.Join(line)
+		if line.Byte(i) == '`' {
+			return fence{}, end // the line holds inline code
 		}
 	}
-	if l.src[at] == '`' {
-		if end, ok := l.inlineEnd(at, run); ok {
-			return end
-		}
-	}
-	return run
+	return f, end
 }
 
-// fenceEnd returns the end of the last line of the fenced code whose opening fence is
-// src[at:run]. ok is false if no fenced code starts there.
-func (l *lexer) fenceEnd(at, run int, hidden bool) (end int, ok bool) {
-	c, length := l.src[at], min(run-at, maxFence)
-	line := lineEnd(l.src, run)
-	if c == '`' && strings.IndexByte(l.src[run:line], '`') >= 0 {
-		return 0, false // the line holds inline code
-	}
-	shortest := &l.unfenced[0]
-	if c == '~' {
-		shortest = &l.unfenced[1]
-	}
-	if *shortest == 0 || length < *shortest {
-		for line < len(l.src) {
-			start := line + 1
-			line = lineEnd(l.src, start)
-			if closesFence(l.src[start:line], c, length) {
-				return line, true
-			}
-		}
-		*shortest = length
-	}
-	return len(l.src), !hidden
-}
-
-// closesFence reports whether a line holds nothing but a run of at least length characters c, with
-// blanks around it.
-func closesFence(line string, c byte, length int) bool {
-	line = strings.TrimLeft(line, " \t")
-	if line == "" || line[0] != c {
-		return false
-	}
-	run := runEnd(line, 0)
-	return run >= length && strings.TrimRight(line[run:], " \t\r") == ""
-}
-
-// inlineEnd returns where the inline code ends that starts with the backticks src[at:run]. ok is
-// false if no inline code starts there.
-func (l *lexer) inlineEnd(at, run int) (end int, ok bool) {
-	s, ticks := l.src, run-at
-	if r, _ := utf8.DecodeLastRuneInString(s[:at]); at > 0 && isWord(r) {
+// closes reports whether the line at a position holds nothing but what closes a fence, with blanks
+// around it, and returns where it ends.
+func (f fence) closes(v *ahead.View, at int) (end int, ok bool) {
+	at = v.Skip(at, " \t")
+	if v.Byte(at) != f.char {
 		return 0, false
 	}
-	if l.ticks.covers(at) && l.ticks.last[ticks] <= at {
+	end = runEnd(v, at)
+	if end-at < f.length {
 		return 0, false
 	}
-	i := run
-	for i < len(s) {
-		// The search stops at the next backtick. A search for the end of the line would be
-		// repeated for each piece of code on the line.
-		next := strings.IndexAny(s[i:], "`\n")
-		if next < 0 || s[i+next] == '\n' {
-			break
-		}
-		i += next
-		end = runEnd(s, i)
-		if end-i == ticks {
-			return end, true
-		}
-		i = end
-	}
-	l.ticks.learn(s, at, lineEnd(s, i))
-	return 0, false
+	end = v.Skip(end, " \t\r")
+	return end, v.Ended(end) || v.S[end] == '\n'
 }
 
-// tickRuns remembers the runs of backticks in src[from:to], which is the rest of one line. The
-// lexer fills it after a search for a closing run has failed, so that it does not search a line
-// in vain twice. The zero tickRuns covers nothing.
-type tickRuns struct {
-	from, to int
-	last     map[int]int // by length of a run: where the last run of that length starts
-}
-
-// covers reports whether t knows the runs from a position on.
-func (t *tickRuns) covers(at int) bool { return t.last != nil && at >= t.from && at < t.to }
-
-// learn remembers the runs of backticks in s[from:to], unless t covers from.
-func (t *tickRuns) learn(s string, from, to int) {
-	if t.covers(from) {
-		return
+// inlineEnd returns where the inline code ends that starts with a run of backticks, or 0 if none
+// starts there.
+func inlineEnd(v *ahead.View, at, run int) int {
+	if r, _ := utf8.DecodeLastRuneInString(v.S[:at]); v.S[at] != '`' || at > 0 && isWord(r) {
+		return 0
 	}
-	t.from, t.to, t.last = from, to, make(map[int]int)
-	for i := from; i < to; {
-		next := strings.IndexByte(s[i:to], '`')
-		if next < 0 {
-			break
+	line := v.Within(run, maxInline)
+	defer func() { v.Join(line) }()
+	for i := run; ; {
+		i = line.Any(i, "`\n")
+		if line.Byte(i) != '`' {
+			return 0
 		}
-		i += next
-		end := runEnd(s, i)
-		t.last[end-i] = i
+		end := runEnd(&line, i)
+		if end-i == run-at {
+			return end
+		}
 		i = end
 	}
 }
 
-// runEnd returns where the run of equal bytes ends that starts at s[at].
-func runEnd(s string, at int) int {
+// runEnd returns where the run of equal bytes ends that starts at a position.
+func runEnd(v *ahead.View, at int) int {
 	end := at + 1
-	for end < len(s) && s[end] == s[at] {
+	for !v.Ended(end) && v.S[end] == v.S[at] {
 		end++
 	}
 	return end
 }
+
+// hiddenCodeEnd returns where the code ends that starts with a run of backticks or tildes inside a
+// hidden block, or the end of that run. starts says that the run starts a line.
+func (l *lexer) hiddenCodeEnd(v *ahead.View, at int, starts bool) int {
+	run := runEnd(v, at)
+	if starts {
+		if f, end := fenceAt(v, at); f.length > 0 {
+			if end, ok := l.closingFence(v, f, end); ok {
+				return end
+			}
+		}
+	}
+	if end := inlineEnd(v, at, run); end > 0 {
+		return end
+	}
+	return run
+}
+
+// closingFence returns the end of the line that closes a fence, which is searched from a position
+// on. It remembers for which fences none is ahead, so that it does not search in vain twice.
+func (l *lexer) closingFence(v *ahead.View, f fence, at int) (end int, ok bool) {
+	known := &l.unfenced[0]
+	if f.char == '~' {
+		known = &l.unfenced[1]
+	}
+	line := v.Any(at, "\n")
+	if known.length > 0 && f.length >= known.length && line < known.upTo {
+		line = min(known.upTo, len(v.S)) // the line break that was searched last
+	}
+	for last := line; ; line = v.Any(line+1, "\n") {
+		if line >= len(v.S) {
+			v.Read(len(v.S) + 1)
+			if !v.Waits() {
+				*known = unfenced{f.length, last}
+			}
+			return 0, false
+		}
+		last = line
+		if end, ok = f.closes(v, line+1); ok {
+			return end, true
+		}
+	}
+}
+
+// unfenced says for which fences no closing line starts behind the line breaks before a position:
+// those of a length and longer ones.
+type unfenced struct{ length, upTo int }
 
 // lineEnd returns the position of the first line feed from s[at] on, or the length of the text.
 func lineEnd(s string, at int) int {
@@ -145,18 +149,36 @@ func lineEnd(s string, at int) int {
 	return len(s)
 }
 
-// startsLine reports whether only spaces and tabs stand before s[at] on its line.
-func startsLine(s string, at int) bool {
-	for at > 0 && (s[at-1] == ' ' || s[at-1] == '\t') {
-		at--
+// endsLine reports whether only space stands behind a position on its line. A silent token counts
+// as the end of the line, because it is not shown there.
+func endsLine(v *ahead.View, at int) bool {
+	for {
+		r, size := v.Rune(at)
+		if size == 0 || r == '\n' {
+			return true
+		}
+		if !isBlankRune(r) {
+			return tokenAhead(v, at)
+		}
+		at += size
 	}
-	return at == 0 || s[at-1] == '\n'
 }
 
-// endsLine reports whether only spaces and tabs stand behind s[at] on its line.
-func endsLine(s string, at int) bool {
-	for at < len(s) && (s[at] == ' ' || s[at] == '\t' || s[at] == '\r') {
-		at++
+// tokenAhead reports whether a silent token follows the space and marks at a position.
+func tokenAhead(v *ahead.View, at int) bool {
+	for {
+		if token := tokenAt(v, at); token {
+			return true
+		}
+		r, size := v.Rune(at)
+		if size == 0 || !isDecoration(r) {
+			return false
+		}
+		at += size
 	}
-	return at == len(s) || s[at] == '\n'
+}
+
+// tokenAt reports whether a silent token stands at a position.
+func tokenAt(v *ahead.View, at int) bool {
+	return v.HasFold(at, "no_reply") || v.HasFold(at, "heartbeat_ok") || v.Has(at, AnnounceSkip)
 }

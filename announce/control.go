@@ -3,6 +3,8 @@ package announce
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
 const (
@@ -10,38 +12,21 @@ const (
 	maxControl = 256 // bytes between the pipes of a control token
 )
 
-// controlRunEnd returns where the run of control tokens ends that starts at s[at], or 0 if none
-// starts there. A control token is what chat templates put between <| and |>. Its pipes are ASCII
-// or full-width.
-func controlRunEnd(s string, at int) int {
-	end := 0
-	for {
-		next := controlTokenEnd(s, at)
-		if next == 0 {
-			return end
-		}
-		at, end = next, next
-	}
-}
-
-// controlTokenEnd returns the position after the one control token at s[at], or 0 if none starts
-// there. A backtick or a lone pipe before the end makes it text.
-func controlTokenEnd(s string, at int) int {
-	if at >= len(s) || s[at] != '<' {
-		return 0
-	}
-	start := at + 1 + pipeLen(s[at+1:])
+// controlTokenEnd returns the position after the one control token at a position, which has a '<',
+// or 0 if none starts there. A control token is what chat templates put between <| and |>. Its
+// pipes are ASCII or full-width. A backtick or a lone pipe before the end makes it text.
+func controlTokenEnd(v *ahead.View, at int) int {
+	start := at + 1 + pipeLen(v, at+1)
 	if start == at+1 {
 		return 0
 	}
-	limit := min(len(s), start+maxControl)
-	for at = start; at < limit; at++ {
-		switch s[at] {
+	for at = start; at < start+maxControl && !v.Ended(at); at++ {
+		switch v.S[at] {
 		case '`': // what follows is code about a token
 			return 0
 		case '|', widePipe[0]:
-			if n := pipeLen(s[at:]); n > 0 {
-				if strings.HasPrefix(s[at+n:], ">") {
+			if n := pipeLen(v, at); n > 0 {
+				if v.Byte(at+n) == '>' {
 					return at + n + 1
 				}
 				return 0
@@ -51,24 +36,40 @@ func controlTokenEnd(s string, at int) int {
 	return 0
 }
 
-// pipeLen returns the length in bytes of the pipe that s starts with, or 0.
-func pipeLen(s string) int {
+// pipeLen returns the length in bytes of the pipe at a position, or 0.
+func pipeLen(v *ahead.View, at int) int {
 	switch {
-	case strings.HasPrefix(s, "|"):
+	case v.Byte(at) == '|':
 		return 1
-	case strings.HasPrefix(s, widePipe):
+	case v.Has(at, widePipe):
 		return len(widePipe)
 	}
 	return 0
 }
 
-// cutControl removes src[at:end], a run of control tokens. It puts a space there if the run
-// separated two words.
-func (l *lexer) cutControl(end int) {
-	before, _ := utf8.DecodeLastRuneInString(l.keptTail())
-	after, _ := utf8.DecodeRuneInString(l.src[end:])
-	l.cut(end)
-	if isWord(before) && isWord(after) {
-		l.out = append(l.out, ' ')
+// lastRune returns the last rune of what is kept. It is not a word's if nothing is kept.
+func (l *lexer) lastRune() rune {
+	r, _ := utf8.DecodeLastRuneInString(l.Tail())
+	return r
+}
+
+// joinWords puts a space where control tokens were removed if they separated two words. It returns
+// false if that is not known yet.
+func (l *lexer) joinWords() bool {
+	v := l.View()
+	r, _ := v.Rune(l.At)
+	if v.Waits() {
+		return false
 	}
+	if isWord(r) {
+		l.Write(" ")
+	}
+	l.gap = false
+	return true
+}
+
+// startsWith reports whether what is kept before At ends with a line break, or is nothing.
+func (l *lexer) startsKept() bool {
+	kept := l.Tail()
+	return kept == "" || strings.HasSuffix(kept, "\n")
 }

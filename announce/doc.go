@@ -12,9 +12,10 @@
 //	what a model says --Visible--> text for a person, or silence
 //	                  +-Decide---> DecisionSpeak, DecisionSilent or DecisionDefer
 //	                  +-ReadTags-> the message that it replies to, and whether it is to be spoken
+//	what it says so far --Stream-> what people may see of it now
 //
-// The package has pure functions and plain values. It has no clock, no goroutine and no state.
-// Equal input gives equal text, and all functions are safe for concurrent use.
+// The package has pure functions and plain values; a [Stream] alone has a state. It has no clock
+// and no goroutine. Equal input gives equal text, and all functions are safe for concurrent use.
 //
 // Most programs need [NewEvent], [Event.ForModel], [Event.ForPerson], [Visible] and [ErrBusy].
 //
@@ -57,7 +58,8 @@
 //
 // [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls
 // and results, control tokens, copies of events. [Redact] masks credentials. Both take time
-// linear in the text, on every input.
+// linear in the text, on every input. A [Stream] does the same to a text that comes in pieces, and
+// shows each part of it as soon as what follows cannot change it.
 //
 // # Delivery
 //

@@ -3,6 +3,8 @@ package announce
 import (
 	"maps"
 	"slices"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
 // TagNames returns the names of all tags that the sanitizer knows.
@@ -18,3 +20,20 @@ var (
 	IsTokens       = isTokens
 	TrimDecoration = trimDecoration
 )
+
+// Held returns how many bytes a Stream holds at most: those that it has taken, and room for more.
+func Held(s *Stream) int {
+	p := &s.passes
+	held := cap(s.tail.run) + len(s.tail.word) + s.masker.Held()
+	for _, c := range []*ahead.Cursor{
+		&p.echoes[0].Cursor, &p.first.Cursor,
+		&p.echoes[1].Cursor, &p.second.Cursor, &p.echoes[2].Cursor,
+	} {
+		held += c.Held()
+	}
+	const opener = 16 // bytes
+	for _, g := range []*guard{&p.second.guard, &p.echoes[2].guard} {
+		held += cap(g.open) * opener
+	}
+	return held
+}

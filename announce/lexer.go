@@ -1,179 +1,274 @@
 package announce
 
-import "strings"
+import (
+	"strings"
+	"unicode"
 
-// This comment is the map of the lexer. One round of Sanitize makes two passes over the text. In
-// the tables, "goes" means that the pass removes something, and "stays" that it keeps it.
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
+)
+
+// This comment is the map of what Sanitize does. It makes passes over the text, each of which
+// takes what the one before it keeps. A pass takes its text in pieces of any size (package ahead),
+// so that [Stream] makes the same passes. In the tables, "goes" means that the pass removes
+// something, and "stays" that it keeps it.
 //
-// The first pass is stripEchoes. It removes the runtime's own texts that a model has copied:
+// The first pass is an echo (echo.go). It removes the runtime's own texts that a model has copied:
 //
-//	stripEvents    An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without
-//	               its end marker, an event that starts a line goes up to the end of the text. Of
-//	               any other marker, only the marker goes.
-//	stripStats     A line that starts with "Stats: runtime" and names a session goes.
+//	events         An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without
+//	               its end marker, an event whose opening marker starts or ends a line goes up to
+//	               the end of the text. Of any other marker, only the marker goes.
+//	stats lines    A line that starts with "Stats: runtime" and names a session goes.
 //
-// The second pass is stripScaffolding. Its lexer stops at each of < [ ` ~ and asks in this order:
+// The second pass is the lexer. It stops at each of < [ ` ~ and asks in this order:
 //
-//	` ~  codeEnd           Code, fenced or inline, stays as it is (code.go).
-//	<    controlRunEnd     A run of control tokens, <|...|>, goes (control.go).
+//	` ~  code              Code, fenced or inline, stays as it is (code.go).
+//	<    controlTokenEnd   A control token, <|...|>, goes (control.go).
 //	     parseTag          An unknown name, or a tag without its '>', is text (tag.go). So is a
 //	                       payload, such as <parameter>: it goes only as a part of a call.
-//	       visitToolTag    A tool call or result goes with its arguments (toolcall.go). An opening
+//	       toolTag         A tool call or result goes with its arguments (toolcall.go). An opening
 //	                       tag without arguments is a mention: it stays, and so does its closing
 //	                       tag.
-//	       visitInvokeTag  An <invoke> block goes if the text has MiniMax's tag, else it is text.
-//	       cut             <final>, MiniMax's tag and every other closing tag go alone.
-//	       blockEnd        A thought or a memory block goes up to the closing tag that matches,
-//	                       else up to the last one, else up to the end of the text.
-//	[    visitReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
-//	     visitCall         [Tool Call: ...] goes with the arguments that follow.
-//	     visitResult       [Tool Result ...] goes with the text up to the next call or result. One
+//	       invokeTag       An <invoke> block goes if the text has MiniMax's tag, else it is text.
+//	                       <final>, MiniMax's tag and every other closing tag go alone.
+//	       passBlock       A thought or a memory block goes up to the closing tag that matches,
+//	                       else up to the last one, else up to the end of the text (ending.go).
+//	[    parseReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
+//	     call              [Tool Call: ...] goes with the arguments that follow.
+//	     result            [Tool Result ...] goes with the text up to the next call or result. One
 //	                       that is inside a line and has no call id is a mention: it goes alone.
-//	     visitHistory      [Historical context: ...] goes, with its line if the line ends in ].
+//	     history           [Historical context: ...] goes, with its line if the line ends in ].
 //
 // The first match wins, and the lexer does not look again at what a match covers. What matches
-// nothing is text.
+// nothing is text. What is removed does not count on its line: a tag behind a thought may start a
+// line.
 //
-// A pass takes time linear in the text. It moves forward only, and each look ahead has a bound:
+// A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
+// last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
+// text loses each '<' and '['. A first round that removes nothing is the last one.
 //
-//   - A search that ends in a cut or in code is not repeated, because the pass goes on behind it.
-//   - A search that finds no end cuts to the end of the text, which ends the pass. blockEnd may
-//     fall back to the last closing tag instead. No closing tag of that kind is ahead then, so the
-//     next opening tag of that kind cuts to the end of the text.
-//   - An opening fence or backtick without its end cuts nothing. lexer.unfenced remembers for which
-//     fences no closing line is ahead, and lexer.ticks which backticks the line has.
-//   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
-//     maxAttribute, maxReplyTag), or it stops at the next word or '<'. The next one of this kind
-//     starts there or further on, so only a constant number of them read the same byte.
-//   - A call that is written in tags without attributes asks matchCalls where it ends. matchCalls
-//     reads the text once for each kind of tag.
-//   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.
-//     lastEnds reads the text once.
-//   - lexer.minimax is computed once, and lexer.openInvokes ends the search for </invoke>.
+// The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
+// behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing
+// tag that no other one follows in 16 KB, even if it is nested. Some questions have a smaller
+// bound: maxMarker, maxControl, maxAttribute, maxReplyTag, maxInline, maxCall, maxQuote,
+// maxMention. What is being removed has no bound: an ending needs no memory. Stream and Visible
+// obey this rule alike.
 //
-// Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case.
+// Therefore a pass takes time linear in the text: a question reads at most ahead.Max bytes, and
+// those that would often read as much remember for the next one what they did not find (unfenced,
+// unclosed, searched). TestHostileInputsAreLinear has an input for each case.
 // TestRepeatedTokensAreLinear has the pairs of all tokens.
 
-// A lexer walks a text once, from the front to the back. What starts first wins: a tag inside a
-// thought is part of the thought.
+// A lexer walks a text once, from the front to the back, and removes scaffolding. What starts first
+// wins: a tag inside a thought is part of the thought.
 type lexer struct {
-	src  string
-	at   int    // the byte that the lexer looks at
-	from int    // src[from:at] is kept and not copied to out yet
-	out  []byte // the kept part of src[:from]
+	ahead.Cursor
+	guard
+
+	ending ending // what is being passed; zero: text
+	tags   *ReplyTags
+
+	within bool // something other than a blank is kept on the current line
+	gap    bool // control tokens behind a word were removed right before At
+	cuts   bool // something was removed
 
 	// mentions counts, by kind of tag, the openings that stayed in the text because they are
 	// prose and whose closing tag was not met yet.
 	mentions [toolKinds]int
-	// unfenced is, for backticks and for tildes, the length of the shortest fence for which no
-	// closing line is ahead. It is 0 if no such fence is known.
-	unfenced [2]int
-	ticks    tickRuns   // the backticks of the current line
-	minimax  answer     // does the text have the word that makes <invoke> a tool call?
-	tags     *ReplyTags // takes the reply tags that were removed; nil: they are not asked for
-	// openInvokes says that no </invoke> is ahead.
-	openInvokes bool
-	// callEnds is what matchCalls returned for each kind of tag, or nil.
-	callEnds [toolKinds]map[int]int
+	unfenced [2]unfenced // for backticks and for tildes, see closingFence
+	// minimax says that the word for MiniMax's tag, which makes <invoke> a tool call, starts at
+	// searched. If it is false, none starts before searched.
+	minimax  bool
+	searched int
+
+	unclosed [noTag]int // by kind: no closing tag starts before this position, see closesSoon
 }
 
-// run makes the pass and returns the text that stays. It returns src itself if nothing goes.
-func (l *lexer) run() string {
-	for l.at < len(l.src) {
-		i := strings.IndexAny(l.src[l.at:], "<[`~")
-		if i < 0 {
-			break
-		}
-		l.at += i
-		switch l.src[l.at] {
-		case '<':
-			l.visitAngle()
-		case '[':
-			l.visitBracket()
-		default:
-			l.at = l.codeEnd(l.at, false)
-		}
-	}
-	if l.out == nil && l.from == 0 {
-		return l.src
-	}
-	return string(append(l.out, l.src[l.from:]...))
+// An action is what the lexer does at a place where something may start.
+type action struct {
+	end  int    // where it goes on
+	cut  bool   // what lies before end is removed
+	then ending // what is passed from end on
+
+	gap     bool // the removed text was a control token
+	mention int8 // 1: a tag of a tool call stays; -1: the closing tag of one stays
+	kind    tagKind
+	tags    ReplyTags
 }
 
-// visitAngle decides what starts at the current '<', and removes it or moves behind it.
-func (l *lexer) visitAngle() {
-	if end := controlRunEnd(l.src, l.at); end > 0 {
-		l.cutControl(end)
+// pass takes the next piece of the text and returns what stays of it.
+func (l *lexer) pass(piece string, final bool) string {
+	if !l.Begin(piece, final) {
+		return ""
+	}
+	l.search()
+	for l.At < len(l.Buf) && l.step() {
+	}
+	kept, moved := l.Finish(l.hold(&l.Cursor, l.At))
+	l.shift(moved)
+	return kept
+}
+
+// shift moves what is remembered of positions down.
+func (l *lexer) shift(n int) {
+	l.guard.shift(n)
+	for i := range l.unfenced {
+		l.unfenced[i].upTo -= n
+	}
+	for i := range l.unclosed {
+		l.unclosed[i] -= n
+	}
+	l.searched -= n
+}
+
+// step passes some of the text. It returns false if it needs more of the text.
+func (l *lexer) step() bool {
+	if l.ending.how != 0 {
+		return l.ending.pass(l)
+	}
+	if l.gap && l.Buf[l.At] != '<' && !l.joinWords() {
+		return false
+	}
+	i := strings.IndexAny(l.Buf[l.At:], "<[`~")
+	if i < 0 {
+		l.keep(len(l.Buf))
+		return true
+	}
+	l.keep(l.At + i)
+	v := l.View()
+	var do action
+	switch v.S[l.At] {
+	case '<':
+		do = l.angle(&v)
+	case '[':
+		do = l.bracket(&v)
+	default:
+		do = l.code(&v)
+	}
+	if v.Waits() {
+		l.Keep(min(l.settled(), l.hold(&l.Cursor, len(l.Buf))))
+		return false
+	}
+	if l.gap && !do.gap && !l.joinWords() {
+		return false
+	}
+	l.act(do, v.Seen())
+	return true
+}
+
+// act does what was decided with a look at the text before seen.
+func (l *lexer) act(do action, seen int) {
+	switch do.mention {
+	case 1:
+		l.mentions[do.kind]++
+	case -1:
+		l.mentions[do.kind]--
+	}
+	if !do.cut {
+		if c := l.Buf[l.At]; c == '<' || c == '[' {
+			l.waits(l.At, seen)
+		}
+		l.keep(do.end)
+		l.ending = do.then
 		return
 	}
-	t := parseTag(l.src, l.at)
+	if do.gap {
+		l.gap = l.gap || isWord(l.lastRune())
+	}
+	l.tags.add(do.tags)
+	l.cut(&l.Cursor)
+	l.cuts = true
+	l.Skip(do.end)
+	l.ending = do.then
+}
+
+// keep moves to a position. What lies before it stays.
+func (l *lexer) keep(to int) {
+	text := l.Buf[l.At:to]
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text, l.within = text[i+1:], false
+	}
+	l.within = l.within || strings.Trim(text, " \t") != ""
+	l.At = to
+}
+
+// settled returns the position up to which the text stays, whatever follows, when the step at At
+// waits. A run of backticks stays, and so does what follows it and cannot be removed, nor be
+// completed by what is removed behind it.
+func (l *lexer) settled() int {
+	if c := l.Buf[l.At]; c == '<' || c == '[' {
+		return l.At
+	}
+	var open []opener
+	for at := l.At; ; at++ {
+		i := strings.IndexAny(l.Buf[at:], "<[")
+		if i >= 0 {
+			at += i
+			if seen, stays := l.stays(at); stays {
+				open = append(open, opener{at, seen})
+				continue
+			}
+		} else {
+			at = len(l.Buf)
+		}
+		for _, o := range open {
+			if l.on && o.seen > at {
+				return o.at
+			}
+		}
+		return at
+	}
+}
+
+// stays reports whether nothing that is removed can start at a position, and up to where it has
+// looked for that.
+func (l *lexer) stays(at int) (seen int, ok bool) {
+	v := l.View()
+	if at >= len(v.S) {
+		return at, false
+	}
+	if v.S[at] == '<' {
+		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag
+	} else {
+		_, isDouble := doubled(&v, at, '[')
+		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5])
+	}
+	return v.Seen(), ok && !v.Ends()
+}
+
+// angle decides what starts at the current '<'.
+func (l *lexer) angle(v *ahead.View) action {
+	if end := controlTokenEnd(v, l.At); end > 0 {
+		return action{end: end, cut: true, gap: true}
+	}
+	t := parseTag(v, l.At)
+	text := action{end: l.At + 1}
 	switch {
 	case t.kind == noTag, t.kind == payloadTag:
-		l.at++
+		return text
 	case t.kind < toolKinds:
-		l.visitToolTag(t)
+		return l.toolTag(v, t)
 	case !t.complete:
-		l.at++
+		return text
 	case t.kind == invokeTag:
-		l.visitInvokeTag(t)
-	case t.kind == finalTag, t.kind == minimaxTag, t.closing:
-		l.cut(t.end)
-	default: // a thought or a memory block
-		end, _ := l.blockEnd(t.end, t.kind)
-		l.cut(end)
+		return l.invokeTag(v, t)
+	case t.kind == minimaxTag, t.kind == finalTag, t.closing:
+		return action{end: t.end, cut: true}
 	}
+	return action{end: t.end, cut: true, then: block(t.kind)}
 }
 
-// cut removes src[at:end] and moves to end.
-func (l *lexer) cut(end int) {
-	l.out = append(l.out, l.src[l.from:l.at]...)
-	l.at, l.from = end, end
-}
-
-// keptTail returns the last bytes, at most four, of what is kept before the current position. Four
-// bytes hold any rune.
-func (l *lexer) keptTail() string {
-	if l.at > l.from {
-		return l.src[max(l.from, l.at-4):l.at]
+// code decides about the current run of backticks or tildes.
+func (l *lexer) code(v *ahead.View) action {
+	if !l.within {
+		if f, end := fenceAt(v, l.At); f.length > 0 {
+			return action{end: end, then: ending{how: endFence, fence: f, begun: true}}
+		}
 	}
-	return string(l.out[max(0, len(l.out)-4):])
-}
-
-// blockEnd returns where the block of kind k ends whose opening tag ends at src[at]. closed is
-// false if no closing tag of that kind is ahead.
-//
-// A block ends after the closing tag that matches; nested blocks are counted. If no tag matches,
-// the block ends after its last closing tag, because then one of the openings was only a mention.
-// A block without any closing tag extends to the end of the text.
-func (l *lexer) blockEnd(at int, k tagKind) (end int, closed bool) {
-	depth, last := 1, len(l.src)
-	for at < len(l.src) {
-		i := strings.IndexAny(l.src[at:], "<`~")
-		if i < 0 {
-			break
-		}
-		at += i
-		if l.src[at] != '<' {
-			at = l.codeEnd(at, true)
-			continue
-		}
-		t := parseTag(l.src, at)
-		switch {
-		case t.kind != k || !t.complete:
-			at++
-			continue
-		case t.closing:
-			depth--
-			last, closed = t.end, true
-		case !t.empty:
-			depth++
-		}
-		if depth == 0 {
-			return t.end, true
-		}
-		at = t.end
+	run := runEnd(v, l.At)
+	if end := inlineEnd(v, l.At, run); end > 0 {
+		return action{end: end}
 	}
-	return last, closed
+	return action{end: run}
 }
 
 // A marker in brackets is what a tool call looks like after it was turned into text for a model of
@@ -187,320 +282,106 @@ const (
 	maxMarker = 1024 // bytes of a marker, with the bracket that ends it
 )
 
-// visitBracket decides what starts at the current '[', and removes it or moves behind it.
-func (l *lexer) visitBracket() {
-	rest := l.src[l.at:]
+// bracket decides what starts at the current '['.
+func (l *lexer) bracket(v *ahead.View) action {
+	if t := parseReplyTag(v, l.At); t.end > 0 {
+		do := action{end: t.end, cut: true, tags: t.tags}
+		if before := l.lastRune(); l.Tail() == "" || unicode.IsSpace(before) {
+			do.then = ending{how: endSpaces, alone: l.startsKept()}
+		}
+		return do
+	}
 	switch {
-	case l.visitReplyTag():
-	case hasPrefixFold(rest, callMarker):
-		l.visitCall()
-	case isResultMarker(rest):
-		l.visitResult()
-	case hasPrefixFold(rest, historyMarker):
-		l.visitHistory()
-	default:
-		l.at++
+	case v.HasFold(l.At, callMarker):
+		return l.call(v)
+	case isResultMarker(v, l.At):
+		return l.result(v)
+	case v.HasFold(l.At, historyMarker):
+		return l.history(v)
 	}
+	return action{end: l.At + 1}
 }
 
-// bracketEnd returns the position after the ']' that ends the current marker. It returns l.at if
-// the next maxMarker bytes do not have one.
-func (l *lexer) bracketEnd() int {
-	rest := l.src[l.at:min(len(l.src), l.at+maxMarker)]
-	return l.at + strings.IndexByte(rest, ']') + 1
+// bracketEnd returns the position after the ']' that ends the current marker. It returns 0 if the
+// next maxMarker bytes do not have one.
+func (l *lexer) bracketEnd(v *ahead.View) int {
+	marker := v.Within(l.At, maxMarker)
+	end := marker.Any(l.At, "]")
+	v.Join(marker)
+	if end == len(marker.S) {
+		return 0
+	}
+	return end + 1
 }
 
-// visitCall removes a [Tool Call: ...] marker, one line break after it, and the arguments that may
-// follow. The line break after the arguments goes too if the call had its lines to itself. A marker
-// without its bracket is text.
-func (l *lexer) visitCall() {
-	end := l.bracketEnd()
-	if end == l.at {
-		l.at++
-		return
+// call removes a [Tool Call: ...] marker, one line break after it, and the arguments that may
+// follow. The line break after the arguments goes too if the call had its lines to itself. A
+// marker without its bracket is text.
+func (l *lexer) call(v *ahead.View) action {
+	end := l.bracketEnd(v)
+	if end == 0 {
+		return action{end: l.At + 1}
 	}
-	end = skipSpaces(l.src, end)
-	end = skipSpaces(l.src, skipLineBreak(l.src, end))
+	end = v.Skip(v.Break(v.Skip(end, " \t")), " \t")
 	const word = "arguments"
-	if hasPrefixFold(l.src[end:], word) {
-		end = argumentsEnd(l.src, end+len(word))
-		if kept := l.keptTail(); kept == "" || kept[len(kept)-1] == '\n' {
-			end = skipLineBreak(l.src, end)
-		}
+	if !v.HasFold(end, word) {
+		return action{end: end, cut: true}
 	}
-	l.cut(end)
-}
-
-// argumentsEnd returns where the arguments end that follow the word "arguments", which ends at
-// s[at]. Arguments are a JSON object, array or string, or else the rest of the line. JSON that is
-// never complete extends to the end of the text, because half a call must not show.
-func argumentsEnd(s string, at int) int {
-	if strings.HasPrefix(s[at:], ":") {
-		at++
-	}
-	at = skipSpaces(s, at)
-	if at == len(s) {
-		return at
-	}
-	switch s[at] {
-	case '"':
-		return stringEnd(s, at)
-	case '{', '[':
-		return jsonEnd(s, at)
-	}
-	end := lineEnd(s, at)
-	if end > at && s[end-1] == '\r' {
-		end--
-	}
-	return end
-}
-
-// jsonEnd returns the position after the JSON object or array that starts at s[at], or the end of
-// the text if it is not complete.
-func jsonEnd(s string, at int) int {
-	for depth := 0; at < len(s); {
-		i := strings.IndexAny(s[at:], `"{}[]`)
-		if i < 0 {
-			break
-		}
-		at += i
-		switch s[at] {
-		case '"':
-			at = stringEnd(s, at)
-			continue
-		case '{', '[':
-			depth++
-		default:
-			depth--
-		}
-		at++
-		if depth == 0 {
-			return at
-		}
-	}
-	return len(s)
-}
-
-// isResultMarker reports whether s starts with the first words of a [Tool Result ...] marker. The
-// bracket that ends the marker may be missing.
-func isResultMarker(s string) bool {
-	return hasPrefixFold(s, resultMarker) && len(s) > len(resultMarker) &&
-		strings.IndexByte(" :]", s[len(resultMarker)]) >= 0
-}
-
-// visitResult removes a [Tool Result ...] marker and the result. A result does not say where it
-// ends, so it extends to the next call or result, or to the end of the text. A marker that shares
-// its line with other text and carries no call id is a mention: only the marker goes.
-func (l *lexer) visitResult() {
-	end := l.bracketEnd()
-	if end == l.at {
-		l.at++
-		return
-	}
-	alone := startsLine(l.src, l.at) && endsLine(l.src, end)
-	if !alone && !hasPrefixFold(l.src[l.at:], resultMarker+" for id") {
-		l.cut(end)
-		return
-	}
-	for end < len(l.src) {
-		i := strings.IndexByte(l.src[end:], '[')
-		if i < 0 {
-			end = len(l.src)
-			break
-		}
-		end += i
-		if rest := l.src[end:]; hasPrefixFold(rest, callMarker) || isResultMarker(rest) {
-			break
-		}
+	if end += len(word); v.Byte(end) == ':' {
 		end++
 	}
-	l.cut(end)
+	end = v.Skip(end, " \t")
+	then := ending{how: endLine, alone: l.startsKept()}
+	switch v.Byte(end) {
+	case '"':
+		then.how, then.quoted = endString, true
+		end++
+	case '{', '[':
+		then.how = endJSON
+	}
+	return action{end: end, cut: true, then: then}
 }
 
-// visitHistory removes a [Historical context: ...] marker, which is a note about an earlier call. A
-// note that has the line to itself ends with the line, because the arguments that it quotes may
-// hold brackets.
-func (l *lexer) visitHistory() {
-	end := l.bracketEnd()
-	if end == l.at {
-		l.at++
-		return
+// isResultMarker reports whether the first words of a [Tool Result ...] marker stand at a position.
+// The bracket that ends the marker may be missing.
+func isResultMarker(v *ahead.View, at int) bool {
+	return v.HasFold(at, resultMarker) &&
+		strings.IndexByte(" :]", v.Byte(at+len(resultMarker))) >= 0
+}
+
+// result removes a [Tool Result ...] marker and the result. A result does not say where it ends, so
+// it extends to the next call or result, or to the end of the text. A marker that shares its line
+// with other text and carries no call id is a mention: only the marker goes.
+func (l *lexer) result(v *ahead.View) action {
+	end := l.bracketEnd(v)
+	if end == 0 {
+		return action{end: l.At + 1}
 	}
-	// Only the first note of a line looks for the end of the line. So a line of many notes takes
-	// linear time.
-	if startsLine(l.src, l.at) {
-		whole := strings.TrimRight(l.src[l.at:lineEnd(l.src, l.at)], " \t\r")
-		if strings.HasSuffix(whole, "]") {
-			end = max(end, l.at+len(whole))
+	do := action{end: end, cut: true}
+	if !l.within && endsLine(v, end) || v.HasFold(l.At, resultMarker+" for id") {
+		do.then.how = endResult
+	}
+	return do
+}
+
+// history removes a [Historical context: ...] marker, which is a note about an earlier call. A note
+// that has the line to itself ends with the line, because the arguments that it quotes may hold
+// brackets. That line has at most maxMarker bytes.
+func (l *lexer) history(v *ahead.View) action {
+	end := l.bracketEnd(v)
+	if end == 0 {
+		return action{end: l.At + 1}
+	}
+	if !l.within {
+		line := v.Within(end, maxMarker)
+		whole := line.Any(end, "\n")
+		v.Join(line)
+		if whole == len(line.S) || v.S[whole] == '\n' {
+			note := strings.TrimRight(v.S[l.At:whole], " \t\r")
+			if strings.HasSuffix(note, "]") {
+				end = max(end, l.At+len(note))
+			}
 		}
 	}
-	l.cut(skipLineBreak(l.src, end))
+	return action{end: v.Break(end), cut: true}
 }
-
-// skipSpaces returns the position of the first byte from s[at] on that is not a space or a tab.
-func skipSpaces(s string, at int) int {
-	for at < len(s) && (s[at] == ' ' || s[at] == '\t') {
-		at++
-	}
-	return at
-}
-
-// skipLineBreak returns the position after the line break at s[at], or at if none is there.
-func skipLineBreak(s string, at int) int {
-	if strings.HasPrefix(s[at:], "\r\n") {
-		return at + 2
-	}
-	if strings.HasPrefix(s[at:], "\n") {
-		return at + 1
-	}
-	return at
-}
-
-// The runtime's own texts start with these words. Event.ForModel writes them, and stripEchoes
-// recognises an echo by them.
-const (
-	fenceOpen  = "<<<completion "
-	fenceClose = "<<<end of completion "
-	fenceEnd   = ">>>"
-
-	statsStart = "Stats: runtime "
-	statsMark  = " • sessionKey "
-
-	maxNonce = 64 // bytes
-)
-
-// cleanNonce returns the letters, digits, '-' and '_' of a nonce, at most maxNonce of them. None of
-// these can end a line or a fence.
-func cleanNonce(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r == '-' || r < 0x80 && isWord(r) {
-			return r
-		}
-		return -1
-	}, s)
-	return s[:min(len(s), maxNonce)]
-}
-
-// stripEchoes removes the runtime's own events and stats lines from a text into which a model has
-// copied them. A person must not see them, not even indented, quoted or as code.
-func stripEchoes(text string) string {
-	if strings.Contains(text, fenceOpen) || strings.Contains(text, fenceClose) {
-		text = stripEvents(text)
-	}
-	if strings.Contains(text, statsMark) {
-		text = stripStats(text)
-	}
-	return text
-}
-
-// stripEvents removes events. An event extends from an opening marker to the end marker with the
-// same nonce. If the text does not have that end marker, an event whose opening marker starts a
-// line extends to the end of the text. Of any other marker, only the marker goes.
-func stripEvents(text string) string {
-	var out strings.Builder
-	ends := lastEnds(text)
-	for from := 0; from < len(text); {
-		i := strings.Index(text[from:], "<<<")
-		if i < 0 {
-			out.WriteString(text[from:])
-			break
-		}
-		at := from + i
-		marker, isOpen := markerAt(text[at:])
-		if marker == "" {
-			out.WriteString(text[from : at+1])
-			from = at + 1
-			continue
-		}
-		end := at + len(marker)
-		line := from + 1 + strings.LastIndexByte(text[from:at], '\n')
-		startsLine := line == 0 || text[line-1] == '\n'
-		switch {
-		case isOpen && startsLine && unquote(text[line:at]) == "":
-			out.WriteString(text[from:line])
-			from = eventEnd(text, end, marker)
-		case isOpen && ends[endMarker(marker)] >= end:
-			out.WriteString(text[from:at])
-			from = eventEnd(text, end, marker)
-		default:
-			out.WriteString(text[from:at])
-			from = end
-		}
-	}
-	return out.String()
-}
-
-// lastEnds returns the position of the last occurrence of each end marker. With it, stripEvents
-// knows whether an end marker is ahead without another search of the text.
-func lastEnds(text string) map[string]int {
-	ends := make(map[string]int)
-	for at := 0; ; at++ {
-		i := strings.Index(text[at:], fenceClose)
-		if i < 0 {
-			return ends
-		}
-		at += i
-		if marker, isOpen := markerAt(text[at:]); !isOpen && marker != "" {
-			ends[marker] = at
-		}
-	}
-}
-
-// markerAt returns the marker that a text starts with, or "". The marker includes its nonce and the
-// >>> that ends it if both are there.
-func markerAt(text string) (marker string, isOpen bool) {
-	for _, start := range [...]string{fenceOpen, fenceClose} {
-		if !strings.HasPrefix(text, start) {
-			continue
-		}
-		line := text[:min(len(text), len(start)+maxNonce+len(fenceEnd))]
-		line = line[:lineEnd(line, 0)]
-		if i := strings.Index(line, fenceEnd); i >= 0 {
-			return line[:i+len(fenceEnd)], start == fenceOpen
-		}
-		return start, start == fenceOpen
-	}
-	return "", false
-}
-
-// eventEnd returns where the event ends whose opening marker ends at text[at]. The event takes
-// the rest of its last line along if that holds only what unquote removes.
-func eventEnd(text string, at int, marker string) int {
-	end := endMarker(marker)
-	i := strings.Index(text[at:], end)
-	if i < 0 {
-		return len(text)
-	}
-	at += i + len(end)
-	// The rest of the line is not looked for: many events may stand on one line.
-	rest := strings.TrimLeft(text[at:], quoteMarks)
-	switch {
-	case rest == "":
-		return len(text)
-	case rest[0] == '\n':
-		return len(text) - len(rest) + 1
-	}
-	return at
-}
-
-// endMarker returns the marker that ends the event which an opening marker begins.
-func endMarker(opening string) string {
-	return fenceClose + strings.TrimPrefix(opening, fenceOpen)
-}
-
-// stripStats removes the stats lines of events, also when they are quoted.
-func stripStats(text string) string {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(unquote(line), statsStart) || !strings.Contains(line, statsMark) {
-			out.WriteString(line)
-		}
-	}
-	return out.String()
-}
-
-// quoteMarks are what a model puts around a line when it quotes it.
-const quoteMarks = "> |`*\t\r"
-
-// unquote removes the quoteMarks and line breaks from both ends of a line.
-func unquote(line string) string { return strings.Trim(line, quoteMarks+"\n") }

@@ -103,6 +103,7 @@ var linearWork = map[string]func(text string){
 		announce.ReadTags(text)
 	},
 	"Redact": func(text string) { announce.Redact(text) },
+	"Stream": func(text string) { streamed(text, 1000) },
 	"ForModel": func(text string) {
 		e := announce.NewEvent(testCompletion())
 		e.Task, e.Reason, e.Result = text, text, text

@@ -16,6 +16,10 @@ import "github.com/offshoot-sdk/offshoot/internal/secret"
 // on, because a mask that is written back destroys the secret. Redact knows names and prefixes
 // only: it cannot find a secret that looks like any other word.
 //
+// What tells that a value is secret is looked for in the next 16 KB. A value that is longer is
+// masked as if it ended there, and the rest of it is removed, up to the next white space or quote,
+// the end of the header or the last line of the key.
+//
 // Redact takes time linear in the text. It leaves its own masks alone: Redact(Redact(s)) equals
 // Redact(s).
 func Redact(text string) string { return secret.Mask(text) }

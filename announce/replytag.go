@@ -3,7 +3,8 @@ package announce
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
 // ReplyTags are what a model asks for with tags in double brackets. The zero ReplyTags ask for
@@ -47,23 +48,28 @@ type replyTagAt struct {
 	end  int // the position after its brackets; 0: no tag starts there
 }
 
-// parseReplyTag reads the tag in double brackets at s[at], which is a '['. One that is malformed is
-// a tag, too, and asks for nothing. It takes time linear in the tag, which ends before another one
-// begins.
-func parseReplyTag(s string, at int) (t replyTagAt) {
-	at, ok := doubled(s, at, '[')
+// maxReplyTag is the number of bytes within which a tag in double brackets is closed.
+const maxReplyTag = 8192
+
+// parseReplyTag reads the tag in double brackets at a position, which has a '['. One that is
+// malformed is a tag, too, and asks for nothing. It takes time linear in the tag, which ends before
+// another one begins.
+func parseReplyTag(v *ahead.View, at int) (t replyTagAt) {
+	near := v.Within(at, maxReplyTag)
+	defer func() { v.Join(near) }()
+	at, ok := doubled(&near, at, '[')
 	if !ok {
 		return t
 	}
-	name, i := replyTagName(s, skipBlank(s, at))
+	name, i := replyTagName(&near, skipBlank(&near, at))
 	isTo := strings.EqualFold(name, replyTag)
 	if !isTo && !strings.EqualFold(name, currentTag) && !strings.EqualFold(name, voiceTag) {
 		return t
 	}
-	if r, _ := utf8.DecodeRuneInString(s[i:]); isWord(r) || r == '-' {
+	if r, _ := near.Rune(i); isWord(r) || r == '-' {
 		return t // it is the beginning of another name
 	}
-	inner, end := replyTagInside(s, i)
+	inner, end := replyTagInside(&near, i)
 	if t.end = end; end == 0 {
 		return t
 	}
@@ -78,26 +84,28 @@ func parseReplyTag(s string, at int) (t replyTagAt) {
 	return t
 }
 
-// doubled returns the position after the bracket at s[at] and a second one like it, and false if
-// that does not follow.
-func doubled(s string, at int, bracket byte) (after int, ok bool) {
-	at = skipBlank(s, at+1)
-	if at >= len(s) || s[at] != bracket {
+// doubled returns the position after the bracket at a position and a second one like it, and false
+// if that does not follow.
+func doubled(v *ahead.View, at int, bracket byte) (after int, ok bool) {
+	at = skipBlank(v, at+1)
+	if v.Byte(at) != bracket {
 		return at, false
 	}
 	return at + 1, true
 }
 
-// replyTagName returns the letters and underscores at s[at], without invisible characters between
-// them, and where they end.
-func replyTagName(s string, at int) (name string, end int) {
+// replyTagName returns the letters and underscores at a position, without invisible characters
+// between them, and where they end.
+func replyTagName(v *ahead.View, at int) (name string, end int) {
 	var letters [len(currentTag) + 1]byte // no name is longer
 	n := 0
-	for end = at; end < len(s) && n < len(letters); {
-		r, size := utf8.DecodeRuneInString(s[end:])
+	for end = at; n < len(letters); {
+		r, size := v.Rune(end)
 		switch {
+		case size == 0:
+			return string(letters[:n]), end
 		case r == '_' || r|0x20 >= 'a' && r|0x20 <= 'z':
-			letters[n] = s[end]
+			letters[n] = v.S[end]
 			n++
 		case !isInvisible(r):
 			return string(letters[:n]), end
@@ -107,25 +115,25 @@ func replyTagName(s string, at int) (name string, end int) {
 	return string(letters[:n]), end
 }
 
-// replyTagInside returns what stands between s[at] and the brackets that close a tag, and the
+// replyTagInside returns what stands between a position and the brackets that close a tag, and the
 // position after them. The position is 0 if the tag is not closed: a paragraph ends before, or
 // another pair of brackets opens.
-func replyTagInside(s string, at int) (inner string, end int) {
+func replyTagInside(v *ahead.View, at int) (inner string, end int) {
 	said := false // what stands inside is not blank
-	for i := at; i < len(s); {
-		switch c := s[i]; {
+	for i := at; !v.Ended(i); {
+		switch c := v.S[i]; {
 		case c == '[' || c == ']':
-			next, ok := doubled(s, i, c)
+			next, ok := doubled(v, i, c)
 			if ok && c == ']' {
-				return s[at:i], next
+				return v.S[at:i], next
 			}
 			if ok {
 				return "", 0
 			}
 			i, said = next, true
 		case c == '\n':
-			next := skipBlank(s, i)
-			if said && strings.Count(s[i:next], "\n") > 1 && !strings.HasPrefix(s[next:], "]") {
+			next := skipBlank(v, i)
+			if said && strings.Count(v.S[i:next], "\n") > 1 && v.Byte(next) != ']' {
 				return "", 0
 			}
 			i = next
@@ -155,26 +163,6 @@ func replyTagID(id string) string {
 		return ""
 	}
 	return id
-}
-
-// visitReplyTag removes a tag in double brackets, with the space behind it if none is needed. It
-// returns false if no tag starts here.
-func (l *lexer) visitReplyTag() bool {
-	t := parseReplyTag(l.src, l.at)
-	if t.end == 0 {
-		return false
-	}
-	l.tags.add(t.tags)
-	end := t.end
-	before, _ := utf8.DecodeLastRuneInString(l.keptTail())
-	if l.keptTail() == "" || unicode.IsSpace(before) {
-		end = skipSpaces(l.src, end)
-		if l.keptTail() == "" || before == '\n' {
-			end = skipLineBreak(l.src, end)
-		}
-	}
-	l.cut(end)
-	return true
 }
 
 // add adds the tags that come next in a text.

@@ -14,9 +14,11 @@ import (
 // and never closed are hidden up to the end of the text. A sentence about the tags of a tool call,
 // such as <parameter>, stays.
 //
-// Sanitize does not fail, and it takes time linear in the text. Sanitize(Sanitize(s)) equals
-// Sanitize(s): a removal may put two halves of a tag together, and Sanitize removes that tag as
-// well.
+// A tag, and what tells a call from a mention, is looked for in the next 16 KB alone: what is not
+// complete there is text. Sanitize does not fail, and it takes time linear in the text.
+// Sanitize(Sanitize(s)) equals Sanitize(s): a removal may put two halves of a tag together, and
+// Sanitize removes that tag as well. A text in which this is done over and over is hostile, and
+// loses the brackets from there on.
 //
 // Sanitize returns "" if a reader would see nothing of what is left, see [IsBlank]. It keeps silent
 // tokens; [Visible] reads them.
@@ -24,47 +26,58 @@ func Sanitize(text string) string { return sanitizeTagged(text, nil) }
 
 // sanitizeTagged is Sanitize. It adds the reply tags that it removes to tags, unless that is nil.
 func sanitizeTagged(text string, tags *ReplyTags) string {
-	text = stripAll(text, tags)
+	text = trim(stripAll(text, tags))
 	if IsBlank(text) {
 		return ""
 	}
 	return text
 }
 
-// stripAll removes scaffolding and echoes until nothing of them is left, and outer white space.
+// stripAll removes echoes and scaffolding. What the first two rounds put together is hostile, and
+// the guards of the last passes make it harmless. A pass that removes nothing would do so again, so
+// that what follows it is left out.
 func stripAll(text string, tags *ReplyTags) string {
-	text = trim(text)
-	for range maxRounds {
-		next := trim(stripScaffolding(stripEchoes(text), tags))
-		if next == text {
+	var p passes
+	if p.first.tags, p.second.tags = tags, tags; strings.IndexByte(text, '<') < 0 {
+		if strings.IndexByte(text, '[') < 0 && !strings.Contains(text, statsMark) {
 			return text
 		}
-		text = next
 	}
-	// Tags that are nested this deep in halves of tags are an attack. Without '<' and '[', the next
-	// removal cannot put a tag together.
-	return trim(stripEchoes(strings.Map(dropOpener, text)))
+	p.begin()
+	text = p.first.pass(p.echoes[0].pass(text, true), true)
+	if !p.echoes[0].cuts && !p.first.cuts {
+		return text
+	}
+	return p.last(text, true)
 }
 
-// maxRounds is the number of rounds after which a text counts as hostile if each round still found
-// something to remove. The first round settles an honest text, and the second one confirms that.
-const maxRounds = 5
-
-// dropOpener is a mapping for strings.Map that drops the characters with which scaffolding starts.
-func dropOpener(r rune) rune {
-	if r == '<' || r == '[' {
-		return -1
-	}
-	return r
+// passes are the passes that Sanitize makes.
+type passes struct {
+	echoes        [3]echo
+	first, second lexer
+	begun         bool
 }
 
-// stripScaffolding makes one pass of the lexer over src.
-func stripScaffolding(src string, tags *ReplyTags) string {
-	if strings.IndexByte(src, '<') < 0 && strings.IndexByte(src, '[') < 0 {
-		return src
+// behind is how many bytes before a place the lexer looks at: a rune, or the word for MiniMax.
+const behind = len(minimaxWord)
+
+// begin makes the passes ready.
+func (p *passes) begin() {
+	if !p.begun {
+		p.first.Behind, p.second.Behind = behind, behind
+		p.begun, p.second.on, p.echoes[2].on = true, true, true
 	}
-	l := lexer{src: src, tags: tags}
-	return l.run()
+}
+
+// last makes the passes behind the first round.
+func (p *passes) last(piece string, final bool) string {
+	return p.echoes[2].pass(p.second.pass(p.echoes[1].pass(piece, final), final), final)
+}
+
+// all makes all passes.
+func (p *passes) all(piece string, final bool) string {
+	p.begin()
+	return p.last(p.first.pass(p.echoes[0].pass(piece, final), final), final)
 }
 
 // trim removes outer white space and byte order marks.

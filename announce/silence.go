@@ -71,6 +71,9 @@ func Skips(reply string) bool {
 //     punctuation around them are ignored.
 //   - A token at the end of a text, after a space or a '*', is removed.
 //   - A token inside a sentence or a word is text.
+//
+// Of a run of space, marks and tokens, the first 16 KB count; the rest of it is not shown. [Stream]
+// is for a reply that comes in pieces.
 func Visible(reply string) (text string, ok bool) {
 	text, d := readReply(reply)
 	return text, d == DecisionSpeak
@@ -82,24 +85,14 @@ func readReply(reply string) (string, Decision) { return readTagged(reply, nil) 
 
 // readTagged is readReply. It adds the reply tags of the reply to tags, unless that is nil.
 func readTagged(reply string, tags *ReplyTags) (string, Decision) {
-	text := sanitizeTagged(reply, tags)
-	if text == "" {
-		return "", DecisionDefer
+	var t tail
+	text := stripAll(reply, tags)
+	shown := t.write(text)
+	rest, d := t.close()
+	if whole := len(shown) + len(rest); whole <= len(text) && text[:whole] == shown+rest {
+		return text[:whole], d
 	}
-	if isTokens(trimDecoration(text)) {
-		return "", DecisionSilent
-	}
-	for range maxRounds {
-		rest, found := cutTokens(text)
-		if !found {
-			return text, DecisionSpeak
-		}
-		text = sanitizeTagged(rest, tags) // without the tokens, what was text before may be a tag
-		if left := trimDecoration(text); left == "" || isTokens(left) {
-			break
-		}
-	}
-	return "", DecisionSilent
+	return shown + rest, d
 }
 
 // cutTokens removes the silent tokens at the end of a text. found is false if there was none.
@@ -165,8 +158,9 @@ func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0
 
 // trimDecoration removes what models put around a token from both ends: space, quotes, emphasis and
 // punctuation.
-func trimDecoration(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool {
-		return isShapeless(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
-	})
+func trimDecoration(s string) string { return strings.TrimFunc(s, isDecoration) }
+
+// isDecoration reports whether models put r around a token.
+func isDecoration(r rune) bool {
+	return isShapeless(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
 }

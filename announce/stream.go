@@ -1,25 +1,35 @@
 package announce
 
-import "strings"
+import "github.com/offshoot-sdk/offshoot/internal/secret"
 
 // A Stream is [Visible] and [Redact] for a text that comes in pieces, such as the deltas of a
 // model. What its methods return, one after another, is Redact of what Visible returns for the
 // whole text. The pieces may be cut anywhere, also inside a rune. Of a silent text nothing shows.
 //
+// A Stream holds back what may still turn out to be a tag, a silent token or a secret: of prose at
+// most 256 characters, and of any text as much as Visible and Redact look ahead, which is 16 KB
+// for each of its passes. It takes less than 800 KB of memory, however long the text is, and time
+// linear in the text.
+//
+// A Stream does not say whether the text was silent or had reply tags: at the end of the text, ask
+// [Decide] and [ReadTags].
+//
 // The zero Stream is ready. A Stream is not safe for concurrent use, and it must not be copied
 // after the first Write.
 type Stream struct {
-	text   strings.Builder
+	passes passes
+	tail   tail
+	masker secret.Masker
 	closed bool
 }
 
 // Write takes the next piece of the text and returns what may be shown now, which is "" while that
 // is not known. After Close it takes nothing and returns "".
 func (s *Stream) Write(chunk string) string {
-	if !s.closed {
-		s.text.WriteString(chunk)
+	if s.closed || chunk == "" {
+		return ""
 	}
-	return ""
+	return s.masker.Write(s.tail.write(s.passes.all(chunk, false)))
 }
 
 // Close ends the text and returns the rest of what is shown. A second Close returns "".
@@ -27,8 +37,9 @@ func (s *Stream) Close() string {
 	if s.closed {
 		return ""
 	}
-	s.closed = true
-	text, _ := Visible(s.text.String())
-	s.text = strings.Builder{}
-	return Redact(text)
+	shown := s.tail.write(s.passes.all("", true))
+	rest, _ := s.tail.close()
+	shown = s.masker.Write(shown+rest) + s.masker.Close()
+	*s = Stream{closed: true}
+	return shown
 }

@@ -2,8 +2,9 @@ package announce
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
 // A tagKind says which tag this is, of those that models write and people must not see. The tags of
@@ -68,41 +69,41 @@ const (
 	maxAttribute = 256 // bytes of a quoted value that may hold '<' or '>', with its closing quote
 )
 
-// parseTag reads the tag at s[at], which is a '<'. Its kind is noTag if the name is not a known
-// one. Letter case, space and invisible characters do not hide a tag.
-func parseTag(s string, at int) tag {
+// parseTag reads the tag at a position, which has a '<'. Its kind is noTag if the name is not a
+// known one. Letter case, space and invisible characters do not hide a tag.
+func parseTag(v *ahead.View, at int) tag {
 	t := tag{kind: noTag, end: at + 1}
-	i := skipBlank(s, at+1)
-	if i < len(s) && s[i] == '/' {
+	i := skipBlank(v, at+1)
+	if v.Byte(i) == '/' {
 		t.closing = true
-		i = skipBlank(s, i+1)
+		i = skipBlank(v, i+1)
 	}
-	kind, i := tagName(s, i)
-	if kind == noTag || kind < toolKinds && !endsToolName(s, i) {
+	kind, i := tagName(v, i)
+	if kind == noTag || kind < toolKinds && !endsToolName(v, i) {
 		return t
 	}
 	t.kind, t.nameEnd = kind, i
-	t.end, t.complete = attributesEnd(s, i, kind < toolKinds)
-	t.empty = t.complete && s[t.end-2] == '/'
+	t.end, t.complete = attributesEnd(v, i, kind < toolKinds)
+	t.empty = t.complete && v.S[t.end-2] == '/'
 	return t
 }
 
-// tagName reads the name at s[at]. It returns the kind of tag and where the name ends. Letters of
-// any case, digits, '_', the ':' of a known namespace and the '-' of relevant-memories belong to
-// a name. Invisible characters are skipped, and any other character ends the name. A name with a
-// letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
-func tagName(s string, at int) (tagKind, int) {
+// tagName reads the name at a position. It returns the kind of tag and where the name ends.
+// Letters of any case, digits, '_', the ':' of a known namespace and the '-' of relevant-memories
+// belong to a name. Invisible characters are skipped, and any other character ends the name. A
+// name with a letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
+func tagName(v *ahead.View, at int) (tagKind, int) {
 	var name [maxTagName]byte
 	n := 0
-	for at < len(s) {
-		c := s[at]
+	for !v.Ended(at) {
+		c := v.S[at]
 		switch {
 		case c >= 'A' && c <= 'Z':
 			c += 'a' - 'A'
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_':
 		case c == ':' && isNamespace(string(name[:n])), c == '-' && string(name[:n]) == "relevant":
 		case c >= utf8.RuneSelf:
-			r, size := utf8.DecodeRuneInString(s[at:])
+			r, size := v.Rune(at)
 			if isInvisible(r) {
 				at += size
 				continue
@@ -135,13 +136,12 @@ func lookupTag(name []byte) tagKind {
 	return noTag
 }
 
-// attributesEnd returns the position after the '>' that ends the tag whose name ends at s[at].
-// The tag breaks off, and is not complete, at another '<' and at the end of the text. If
-// arguments is true, it breaks off at a '{' or '[' too, because the arguments of a tool call
-// begin there.
-func attributesEnd(s string, at int, arguments bool) (end int, complete bool) {
-	for ; at < len(s); at++ {
-		switch c := s[at]; c {
+// attributesEnd returns the position after the '>' that ends the tag whose name ends at a position.
+// The tag breaks off, and is not complete, at another '<' and at the end of the text. If arguments
+// is true, it breaks off at a '{' or '[' too, because the arguments of a tool call begin there.
+func attributesEnd(v *ahead.View, at int, arguments bool) (end int, complete bool) {
+	for at = v.Any(at, "<>{[\"'"); !v.Ended(at); at = v.Any(at+1, "<>{[\"'") {
+		switch c := v.S[at]; c {
 		case '>':
 			return at + 1, true
 		case '<':
@@ -150,25 +150,33 @@ func attributesEnd(s string, at int, arguments bool) (end int, complete bool) {
 			if arguments {
 				return at, false
 			}
-		case '"', '\'':
-			value := s[at+1 : min(len(s), at+1+maxAttribute)]
-			if i := strings.IndexByte(value, c); i >= 0 && strings.IndexByte(value[:i], '\n') < 0 {
-				at += 1 + i
-			}
+		default:
+			at = quoteEnd(v, at, c)
 		}
 	}
 	return at, false
 }
 
-// skipBlank returns the position of the first rune from s[at] on that is neither space nor
-// invisible.
-func skipBlank(s string, at int) int {
-	for at < len(s) {
-		r, size := utf8.DecodeRuneInString(s[at:])
-		if !unicode.IsSpace(r) && !isInvisible(r) {
-			break
+// quoteEnd returns where the quoted value ends that starts at a position with this quote, or that
+// position if the value is longer than maxAttribute or its line.
+func quoteEnd(v *ahead.View, at int, quote byte) int {
+	value := v.Within(at+1, maxAttribute)
+	defer func() { v.Join(value) }()
+	for i := at + 1; !value.Ended(i) && value.S[i] != '\n'; i++ {
+		if value.S[i] == quote {
+			return i
+		}
+	}
+	return at
+}
+
+// skipBlank returns the position of the first rune from at on that is neither space nor invisible.
+func skipBlank(v *ahead.View, at int) int {
+	for {
+		r, size := v.Rune(at)
+		if size == 0 || !isBlankRune(r) {
+			return at
 		}
 		at += size
 	}
-	return at
 }

@@ -3,112 +3,113 @@ package announce
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
-// endsToolName reports whether the name of a tool tag may end before s[at]: <tool_call-example>
-// is not <tool_call>.
-func endsToolName(s string, at int) bool {
-	if at == len(s) {
-		return true
-	}
-	r, _ := utf8.DecodeRuneInString(s[at:])
-	return r == '/' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
+// endsToolName reports whether the name of a tool tag may end before a position:
+// <tool_call-example> is not <tool_call>.
+func endsToolName(v *ahead.View, at int) bool {
+	r, size := v.Rune(at)
+	return size == 0 || r == '/' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
 }
 
-// visitToolTag decides about a tag of a tool call or result. An opening tag starts a call only if
+// toolTag decides about a tag of a tool call or result. An opening tag starts a call only if
 // arguments follow. Otherwise the model writes about the tag: this mention stays in the text, and
 // so does the closing tag that belongs to it.
-func (l *lexer) visitToolTag(t tag) {
+func (l *lexer) toolTag(v *ahead.View, t tag) action {
 	switch {
 	case t.closing && !t.complete:
-		l.at++
+		return action{end: l.At + 1}
 	case t.closing && l.mentions[t.kind] > 0:
-		l.mentions[t.kind]--
-		l.at = t.end
+		return action{end: t.end, mention: -1, kind: t.kind}
 	case t.closing, t.empty:
-		l.cut(t.end)
-	default:
-		if end, ok := l.callEnd(t); ok {
-			l.cut(end)
-		} else if t.complete {
-			l.mentions[t.kind]++
-			l.at = t.end
-		} else {
-			l.at++
-		}
+		return action{end: t.end, cut: true}
 	}
+	do := l.callAt(v, t)
+	switch {
+	case do.cut:
+		return do
+	case t.complete:
+		return action{end: t.end, mention: 1, kind: t.kind}
+	}
+	return action{end: l.At + 1}
 }
 
-// callEnd returns where the call or result ends that the opening tag t starts. ok is false if no
-// arguments follow, so that the tag is a mention.
+// callAt returns what removes the call or result that the opening tag t starts. It removes nothing
+// if no arguments follow, so that the tag is a mention.
 //
 // Tags without attributes after one another may also be a sentence about tags. They are arguments
-// only if the call is closed or looks like one that breaks off, see looksLikeCall.
-func (l *lexer) callEnd(t tag) (end int, ok bool) {
-	s, at := l.src, skipBlank(l.src, t.end)
-	if startsJSON(s, at) {
-		return jsonCallEnd(s, at, t.kind), true
+// only if the call is closed soon or looks like one that breaks off, see looksLikeCall.
+func (l *lexer) callAt(v *ahead.View, t tag) action {
+	at := skipBlank(v, t.end)
+	call := action{end: at, cut: true, then: ending{kind: t.kind, depth: 1}}
+	if v.Byte(at) == '[' { // a call that breaks off before a silent token
+		if end := skipBlank(v, at+1); tokenAhead(v, end) {
+			return action{end: end, cut: true}
+		}
 	}
-	if at == len(s) || s[at] != '<' || !t.complete {
-		return 0, false
+	if startsJSON(v, at) {
+		call.then.how = endJSONCall
+		return call
 	}
-	next := parseTag(s, at)
+	if v.Byte(at) != '<' || !t.complete {
+		return action{}
+	}
+	next := parseTag(v, at)
 	if t.kind == antmlInvokeTag && next.kind == t.kind && next.closing {
-		return next.end, next.complete // a call without arguments
+		return action{end: next.end, cut: next.complete} // a call without arguments
 	}
-	if !startsPayload(next) {
-		return 0, false
+	if !startsPayload(next) || !l.looksLikeCall(v, t.end, at) && !l.closesSoon(v, t.end, t.kind) {
+		return action{}
 	}
-	if l.looksLikeCall(at) {
-		return xmlCallEnd(s, at, t.kind), true
-	}
-	if l.callEnds[t.kind] == nil {
-		l.callEnds[t.kind] = matchCalls(s, t.kind)
-	}
-	end, ok = l.callEnds[t.kind][l.at]
-	return end, ok
+	call.then.how = endXMLCall
+	return call
 }
 
-// startsJSON reports whether JSON starts at s[at]. A '[' that begins a link, a note or a box of a
-// list is not JSON.
-func startsJSON(s string, at int) bool {
-	if at == len(s) || s[at] != '{' && s[at] != '[' {
-		return false
-	}
-	if s[at] == '{' || strings.HasPrefix(s[at:], "[]") {
+// startsJSON reports whether JSON starts at a position. A '[' that begins a link, a note or a box
+// of a list is not JSON.
+func startsJSON(v *ahead.View, at int) bool {
+	switch v.Byte(at) {
+	case '{':
 		return true
+	case '[':
+		if v.Byte(at+1) == ']' {
+			return true
+		}
+		at = skipBlank(v, at+1)
+		return v.Ended(at) || strings.IndexByte("{[\"", v.S[at]) >= 0
 	}
-	at = skipBlank(s, at+1)
-	return at == len(s) || strings.IndexByte("{[\"", s[at]) >= 0
+	return false
 }
 
-// maxCallTags is the number of tags in a row that looksLikeCall reads.
-const maxCallTags = 4
+const (
+	maxCallTags = 4    // the number of tags in a row that looksLikeCall reads
+	maxCall     = 4096 // bytes within which a call in bare tags is closed
+)
 
-// looksLikeCall reports whether the tags from src[firstAt] on, which follow the opening tag at the
-// current position, are arguments even if the call is never closed: one of them has attributes or
-// holds JSON, the text breaks off within one, or both tags have a line to themselves.
-func (l *lexer) looksLikeCall(firstAt int) bool {
-	s := l.src
-	t := parseTag(s, firstAt)
+// looksLikeCall reports whether the tags from first on, which follow the opening tag that ends at
+// end, are arguments even if the call is not closed: one of them has attributes or holds JSON, the
+// text breaks off within one, or both tags have a line to themselves.
+func (l *lexer) looksLikeCall(v *ahead.View, end, first int) bool {
+	t := parseTag(v, first)
 	firstEnd := t.end
 	for range maxCallTags {
 		if !t.complete {
-			return t.end == len(s)
+			return v.Ended(t.end)
 		}
-		at := skipBlank(s, t.end)
-		if t.hasAttributes(s) || startsJSON(s, at) {
+		at := skipBlank(v, t.end)
+		if t.hasAttributes(v.S) || startsJSON(v, at) {
 			return true
 		}
-		if at == len(s) || s[at] != '<' {
+		if v.Byte(at) != '<' {
 			break
 		}
-		if t = parseTag(s, at); !startsPayload(t) {
+		if t = parseTag(v, at); !startsPayload(t) {
 			break
 		}
 	}
-	return startsLine(s, l.at) && startsLine(s, firstAt) && endsLine(s, firstEnd)
+	return !l.within && strings.IndexByte(v.S[end:first], '\n') >= 0 && endsLine(v, firstEnd)
 }
 
 // startsPayload reports whether t opens the arguments of a call that are written in tags.
@@ -121,79 +122,48 @@ func startsPayload(t tag) bool {
 	}
 }
 
-// jsonCallEnd returns where a call or result of kind k ends whose JSON starts at s[at]. It ends
-// after its closing tag, which does not count inside a JSON string, or else with the text.
-func jsonCallEnd(s string, at int, k tagKind) int {
-	for at < len(s) {
-		i := strings.IndexAny(s[at:], `"<`)
-		if i < 0 {
+// closesSoon reports whether a block of kind k whose opening tag ends at a position is closed
+// within maxCall bytes. Of several openings before one closing tag, the last one has it.
+func (l *lexer) closesSoon(v *ahead.View, at int, k tagKind) bool {
+	near := v.Within(at, maxCall)
+	defer func() {
+		if near.Waits() {
+			v.Await() // a removal cannot put a closing tag together: see guard
+		}
+	}()
+	closing, last := false, at
+	for i := max(at, l.unclosed[k]); ; i++ {
+		if i = near.Any(i, "<"); i >= len(near.S) {
 			break
 		}
-		at += i
-		if s[at] == '"' {
-			at = stringEnd(s, at)
-			continue
+		last = i
+		if t := parseTag(&near, i); t.complete && t.closing && closesBlock(t.kind, k) {
+			closing = true
+			break
 		}
-		if t := parseTag(s, at); t.closing && t.complete && closesBlock(t.kind, k) {
-			return t.end
-		}
-		at++
 	}
-	return len(s)
-}
-
-// xmlCallEnd returns where a call or result of kind k ends whose arguments are tags and start at
-// s[at]. In contrast to JSON, quotes mean nothing there, and calls nest.
-func xmlCallEnd(s string, at int, k tagKind) int {
-	for depth := 1; at < len(s); {
-		i := strings.IndexByte(s[at:], '<')
-		if i < 0 {
-			break
+	if !closing {
+		l.unclosed[k] = max(l.unclosed[k], last)
+		return false
+	}
+	for i, depth := at, 1; depth > 0; {
+		if i = near.Any(i, "<"); i >= len(near.S) {
+			return false
 		}
-		at += i
-		t := parseTag(s, at)
-		switch {
-		case !t.complete || !closesBlock(t.kind, k):
-			at++
+		t := parseTag(&near, i)
+		if !t.complete || !closesBlock(t.kind, k) {
+			i++
 			continue
+		}
+		i = t.end
+		switch {
 		case t.closing:
 			depth--
 		case !t.empty:
 			depth++
 		}
-		if depth == 0 {
-			return t.end
-		}
-		at = t.end
 	}
-	return len(s)
-}
-
-// matchCalls returns where each call or result of kind k ends that has its closing tag, by the
-// position of its opening tag. Of several openings before one closing tag, the last one has it.
-func matchCalls(s string, k tagKind) map[int]int {
-	ends := make(map[int]int)
-	var open []int
-	for at := 0; at < len(s); {
-		i := strings.IndexByte(s[at:], '<')
-		if i < 0 {
-			break
-		}
-		at += i
-		t := parseTag(s, at)
-		switch {
-		case !t.complete || !closesBlock(t.kind, k):
-			at++
-			continue
-		case !t.closing && !t.empty:
-			open = append(open, at)
-		case t.closing && len(open) > 0:
-			ends[open[len(open)-1]] = t.end
-			open = open[:len(open)-1]
-		}
-		at = t.end
-	}
-	return ends
+	return true
 }
 
 // closesBlock reports whether a closing tag of one kind ends a block of another kind. Besides its
@@ -202,90 +172,51 @@ func closesBlock(closing, block tagKind) bool {
 	return closing == block || block == toolResultTag && closing == toolCallTag
 }
 
-// stringEnd returns the position after the JSON string that starts with the quote at s[at], or
-// the end of the text if the string is not closed.
-func stringEnd(s string, at int) int {
-	for at++; at < len(s); at++ {
-		i := strings.IndexAny(s[at:], `"\`)
-		if i < 0 {
-			break
-		}
-		at += i
-		if s[at] == '"' {
-			return at + 1
-		}
-		at++ // the loop goes on behind the escaped byte
-	}
-	return len(s)
-}
+const minimaxWord = "minimax:tool_call"
 
-// An answer is what the lexer knows about a question on the whole text. It asks when it first
-// needs the answer, and only once.
-type answer uint8
-
-const (
-	answerUnknown answer = iota
-	answerNo
-	answerYes
-)
-
-// visitInvokeTag removes an <invoke> block if the text has the tag of MiniMax somewhere. In any
-// other text, <invoke> is prose, and so is one without attributes that is never closed.
-func (l *lexer) visitInvokeTag(t tag) {
-	if l.minimax == answerUnknown {
-		l.minimax = answerNo
-		if containsFold(l.src, "minimax:tool_call") {
-			l.minimax = answerYes
-		}
-	}
-	isBare := !t.hasAttributes(l.src)
+// invokeTag removes an <invoke> block if the text has the tag of MiniMax before it or soon after.
+// In any other text, <invoke> is prose, and so is one without attributes that is not closed soon.
+func (l *lexer) invokeTag(v *ahead.View, t tag) action {
+	isBare := !t.hasAttributes(v.S)
 	switch {
-	case l.minimax == answerNo:
-		l.at++
+	case !l.minimaxAhead(v):
+		return action{end: l.At + 1}
 	case t.closing, t.empty:
-		l.cut(t.end)
-	case isBare && l.openInvokes:
-		l.at++
-	default:
-		end, closed := l.blockEnd(t.end, invokeTag)
-		if l.openInvokes = !closed; isBare && !closed {
-			l.at++
-			return
-		}
-		l.cut(end)
+		return action{end: t.end, cut: true}
+	case isBare && !l.closesSoon(v, t.end, invokeTag):
+		return action{end: l.At + 1}
 	}
+	return action{end: t.end, cut: true, then: block(invokeTag)}
 }
 
-// containsFold reports whether s contains word in any letter case. The word must be lower-case
-// ASCII with a ':' in it.
-func containsFold(s, word string) bool {
-	colon := strings.IndexByte(word, ':')
-	for at := 0; ; at++ {
-		i := strings.IndexByte(s[at:], ':')
-		if i < 0 {
-			return false
-		}
-		at += i
-		if at >= colon && hasPrefixFold(s[at-colon:], word) {
+// minimaxAhead reports whether the word for MiniMax's tag stands before or ahead.
+func (l *lexer) minimaxAhead(v *ahead.View) bool {
+	if l.minimax {
+		if end := l.searched + len(minimaxWord); end <= len(v.S) {
 			return true
 		}
 	}
+	v.Await()
+	return false
 }
 
-// hasPrefixFold reports whether s starts with prefix in any letter case. The prefix must be
-// lower-case ASCII.
-func hasPrefixFold(s, prefix string) bool {
-	if len(s) < len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		c := s[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
+// search looks for the first word for MiniMax's tag in what has come.
+func (l *lexer) search() {
+	const colon = len("minimax")
+	for !l.minimax {
+		i := strings.IndexByte(l.Buf[min(l.searched+colon, len(l.Buf)):], ':')
+		if i < 0 {
+			l.searched = max(l.searched, len(l.Buf)-colon)
+			return
 		}
-		if c != prefix[i] {
-			return false
+		l.searched += i
+		v := ahead.View{S: l.Buf}
+		l.minimax = v.HasFold(l.searched, minimaxWord)
+		if !l.minimax {
+			if v.Ends() {
+				return
+			}
+			l.searched++
 		}
 	}
-	return true
 }

@@ -102,7 +102,8 @@ func TestView(t *testing.T) {
 			lines := numbered(c.lines...)
 			require.Equal(t, c.said, strings.Join(readsOf(t, session.Committed(lines)), " "))
 			require.Equal(t, c.see, strings.Join(readsOf(t, session.View(lines)), " "))
-			for range session.View(lines) { // a reader may leave
+			for _, err := range session.View(lines) { // a reader may leave
+				require.NoError(t, err)
 				break
 			}
 		})

@@ -28,7 +28,7 @@ const (
 	EventBlocked                        // a delivery waits for Retry or Dismiss
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up returned something after all
-	EventDelta                          // text as it comes; not kept
+	EventDelta                          // text as it comes, or see Error; not kept
 	EventRefused                        // a spawn was refused: by a rule, or as invalid; not kept
 	EventLost                           // this process lost the tree, see Error; not kept
 	EventStalled                        // the journal fails; no Error: it works again; not kept
@@ -101,9 +101,10 @@ type TreeEvent struct {
 	Parts  []session.Part `json:"parts,omitempty"`
 	// Whole names the whole of a result of which Text is the beginning, as in [Result].
 	Whole session.File `json:"whole,omitzero"`
-	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
-	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
-	// follows.
+	// Error is why: of an EventDelta with Void why the model is asked again, if it is for an error;
+	// of an EventTurnEnded why a turn of a top-level session
+	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
+	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`

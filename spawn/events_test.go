@@ -221,13 +221,16 @@ func (w *world) readFromEach(sup *spawn.Supervisor, history []spawn.TreeEvent) {
 	}
 }
 
+// watching marks the ctx of a watcher that collect has made.
+type watching struct{}
+
 // collect returns the events that a loop has seen when nothing more happens.
 func collect(
 	t *testing.T, s *spawn.Supervisor, q spawn.EventQuery,
 ) (seen func() []spawn.TreeEvent, end func()) {
 	var mu sync.Mutex
 	var list []spawn.TreeEvent
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, leave := context.WithCancel(context.WithValue(t.Context(), watching{}, true))
 	done := make(chan struct{})
 	events := s.Events(ctx, q)
 	go func() {

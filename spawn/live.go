@@ -175,6 +175,7 @@ type Delta struct {
 	// Void says that what has come of the answer so far counts for nothing, because the model is
 	// asked again. All who watch it get that, without a text.
 	Void bool
+	Err  error // why it is void; may be nil
 }
 
 // shownAnswer is the answer of a model of which deltas are shown.
@@ -215,6 +216,9 @@ func (t *TurnInput) ShowDelta(d Delta) {
 	limit := t.shell.sup.cfg.Limits.MaxResult()
 	e := t.event(EventDelta)
 	e.Answer, e.Void, e.since = n, d.Void, since
+	if d.Err != nil {
+		e.Error = errorText(d.Err)
+	}
 	e.Text, e.raw = text.Bound(d.Shown, limit), text.Bound(d.Raw, limit)
 	t.shell.showLive(e)
 }

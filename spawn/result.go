@@ -91,7 +91,7 @@ func (t *TurnInput) attribute(a *tree.Result, models []ModelUsage) {
 	onRecord := t.Run.Model.Resolved // empty for a top-level session
 	resolved := onRecord
 	if top {
-		resolved = t.shell.sup.cfg.Rules.SessionModel(t.Session.Key, t.shell.sup.cfg.Model)
+		resolved = t.shell.sup.modelOf(t.run)
 	}
 	var list []ModelUsage
 	var sum session.Usage

@@ -101,6 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
 		shells: make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
+	s.lane.Provider = s.providerOf
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)

@@ -514,7 +514,19 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		return tn.Report(ctx, spawn.Progress{Text: "x", Milestone: true})
 	},
 	"BeginAnswer": nil, "ShowDelta": nil, "ShowTool": nil, "Watched": nil,
-	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
+	"Limited": func(_ context.Context, tn *spawn.TurnInput) error {
+		return tn.Limited("p/x", time.Second)
+	},
+	"AwaitProvider": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.AwaitProvider(ctx, "p/x")
+	},
+	"Reserve": func(ctx context.Context, tn *spawn.TurnInput) error {
+		done, err := tn.Reserve(ctx, session.Usage{Input: 1})
+		done()
+		return err
+	},
+	"Budgeted": nil,
+	"Yield":    nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method

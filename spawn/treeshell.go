@@ -152,8 +152,7 @@ func fenceOff(
 	for line, rerr := range ts.Read(ctx, ref, session.LineQuery{After: end, Last: 1}) {
 		last, err = line, rerr
 	}
-	isFence := last.Message.Role == session.MessageNote && !last.Message.IsCompaction() &&
-		last.Message.Discard <= end
+	isFence := last.Message.Role == session.MessageNote && last.Message.Discard <= end
 	if err == nil && last.Pos > end && !isFence {
 		_, err = ts.Append(ctx, ref, last.Pos, session.Fence(end, at))
 	}

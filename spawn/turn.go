@@ -86,6 +86,8 @@ type TurnInput struct {
 	byModel  bool          // a model chose the time of the wait
 	reserved tree.Budget   // for the turn so far
 	says     uint32        // without an ID
+	expected tree.Budget   // of the model calls under way
+	holds    bool          // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	onExit   TurnResult   // what the turn came to if its goroutine ends before the Runner returns

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -693,4 +694,84 @@ func FuzzCursor(f *testing.F) {
 			require.True(t, c.IsZero())
 		}
 	})
+}
+
+// hookedRead is a Journal that calls a function, once, before a watcher reads a log or after that.
+type hookedRead struct {
+	session.Journal
+	before, after atomic.Pointer[func()]
+}
+
+func (j *hookedRead) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		watches := ctx.Value(watching{}) != nil
+		if f := j.before.Load(); watches && f != nil && j.before.CompareAndSwap(f, nil) {
+			(*f)()
+		}
+		for e, err := range j.Journal.Read(ctx, root, after) {
+			if !yield(e, err) {
+				return
+			}
+		}
+		if f := j.after.Load(); watches && f != nil && j.after.CompareAndSwap(f, nil) {
+			(*f)()
+		}
+	}
+}
+
+// What is recorded while a watcher reads the journal is shown once: if the journal has it already,
+// and if it comes right after the last entry that was read.
+func TestReplayMeetsLiveEvents(t *testing.T) {
+	for name, q := range map[string]spawn.EventQuery{
+		"behind a cursor": {Root: topKey, After: []spawn.Cursor{spawn.Beginning(topKey)}},
+		"of all trees":    {After: []spawn.Cursor{spawn.Beginning(topKey)}},
+		"from the state":  {Root: topKey},
+	} {
+		for _, when := range []string{"before", "after"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := session.NewMemory()
+					journal := &hookedRead{Journal: store.Journal}
+					first, err := spawn.Open(t.Context(), echoConfig(store))
+					require.NoError(t, err)
+					ran := make(chan error, 1)
+					go func() { ran <- first.Run(context.WithoutCancel(t.Context())) }()
+					tell(t, first, topKey, 2)
+					require.NoError(t, first.Shutdown(t.Context()))
+					require.NoError(t, <-ran)
+					s := openSupervisor(t, echoConfig(&session.Store{
+						Journal: journal, Transcripts: store.Transcripts,
+					}))
+					act := func() {
+						in := spawn.Incoming{Text: "meanwhile"}
+						assert.NoError(t, s.Post(t.Context(), topKey, topKey, in))
+						assert.NoError(t, s.Idle(t.Context(), topKey))
+					}
+					if when == "before" {
+						journal.before.Store(&act)
+					} else {
+						journal.after.Store(&act)
+					}
+					seen, end := collect(t, s, q)
+					defer end()
+					seen()
+					tell(t, s, topKey, 1)
+					all, err := s.HistoryOf(topKey, store.Journal.Read(t.Context(), topKey, 0))
+					require.NoError(t, err)
+					if q.After != nil {
+						require.Equal(t, all, seen())
+						return
+					}
+					n := 2
+					if journal.before.Load() != nil || journal.after.Load() != nil {
+						n = 1 // the tree was in memory, and did not have to be read
+					}
+					require.Equal(t, kinds("snapshot of 1", n), lines(seen()))
+					require.Equal(t, all[len(all)-4*n:], seen()[1:])
+				})
+			})
+		}
+	}
 }

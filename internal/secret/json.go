@@ -190,5 +190,5 @@ func isSecretMember(name string) bool {
 // argument.
 func isSecretFlag(arg string) bool {
 	name := strings.TrimLeft(arg, "-")
-	return name != arg && name != "" && wordEnd(name, 0) == len(name) && isSecretName(name)
+	return name != arg && name != "" && isName(name) && isSecretName(name)
 }

@@ -3,28 +3,51 @@ package secret
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
 // Mask masks the credentials in a text, as the documentation of announce.Redact says.
 func Mask(text string) string {
-	r := redactor{src: text}
-	for r.at < len(text) {
-		c := text[r.at]
-		switch {
-		case isNameByte[c]:
-			r.visitWord()
-		case c == '-' && strings.HasPrefix(text[r.at:], "-----BEGIN "):
-			r.maskPrivateKey()
-		case c == ':' && strings.HasPrefix(text[r.at:], "://"):
-			r.maskUserinfo()
-		default:
-			r.at++
-		}
+	var m Masker
+	return m.pass(text, true)
+}
+
+// A Masker is Mask for a text that comes in pieces. What its methods return, one after another, is
+// Mask of the whole text. The zero Masker is ready.
+//
+// A Masker looks ahead ahead.Max bytes. A credential that is longer is masked as if it ended there,
+// and the rest of it is removed, up to where a value without quotes, a header or a quoted value
+// ends.
+type Masker struct {
+	cursor ahead.Cursor
+	until  string // the rest of a credential is being removed, up to one of these characters
+	pem    string // the last line of the private key that is being removed
+}
+
+// Write takes the next piece of the text and returns what may be shown now.
+func (m *Masker) Write(piece string) string { return m.pass(piece, false) }
+
+// Close ends the text and returns the rest of it.
+func (m *Masker) Close() string { return m.pass("", true) }
+
+// Held returns how many bytes the Masker keeps between two pieces.
+func (m *Masker) Held() int { return m.cursor.Held() }
+
+// behind is how many bytes before a word are looked at, at most: "/api/".
+const behind = 8
+
+// pass takes the next piece of the text and returns what may be shown now.
+func (m *Masker) pass(piece string, final bool) string {
+	c := &m.cursor
+	c.Behind = behind
+	if !c.Begin(piece, final) {
+		return ""
 	}
-	if r.out == nil {
-		return text
+	for c.At < len(c.Buf) && m.step() {
 	}
-	return string(append(r.out, text[r.from:]...))
+	kept, _ := c.Finish(c.At)
+	return kept
 }
 
 // isNameByte is true for the bytes of names and tokens: ASCII letters, digits and '_'.
@@ -36,49 +59,102 @@ var isNameByte = func() (set [256]bool) {
 	return set
 }()
 
-// A redactor walks a text once, word by word.
-type redactor struct {
-	src  string
-	at   int    // the byte that the redactor looks at
-	from int    // src[from:at] is kept and not copied to out yet
-	out  []byte // the kept and masked part of src[:from]
-}
-
-// replace puts mask in place of src[start:end] and moves to end.
-func (r *redactor) replace(start, end int, mask string) {
-	if r.src[start:end] != mask {
-		r.out = append(append(r.out, r.src[r.from:start]...), mask...)
-		r.from = end
+// step passes some of the text. It returns false if it needs more of the text.
+func (m *Masker) step() bool {
+	c := &m.cursor
+	switch {
+	case m.until != "":
+		i := strings.IndexAny(c.Buf[c.At:], m.until)
+		if i < 0 {
+			c.Skip(len(c.Buf))
+			return false
+		}
+		m.until = ""
+		c.Skip(c.At + i)
+		return true
+	case m.pem != "":
+		return m.passKey()
 	}
-	r.at = end
+	for !isNameByte[c.Buf[c.At]] && c.Buf[c.At] != '-' && c.Buf[c.At] != ':' {
+		if c.At++; c.At == len(c.Buf) {
+			return true
+		}
+	}
+	r := reader{View: c.View(), at: c.At, next: c.At + 1}
+	switch r.S[r.at] {
+	case '-':
+		r.maskPrivateKey()
+	case ':':
+		r.maskUserinfo()
+	default:
+		r.visitWord()
+	}
+	if r.Waits() {
+		return false
+	}
+	if r.mask != "" {
+		c.Keep(r.start)
+		c.Write(r.mask)
+		c.Skip(r.next)
+		m.until, m.pem = r.until, r.pem
+	}
+	c.At = r.next
+	return true
 }
 
-// maskSpan puts the mask of src[start:end] in its place and moves to end.
-func (r *redactor) maskSpan(start, end int) { r.replace(start, end, maskOf(r.src[start:end])) }
+// A reader decides about one place in a text.
+type reader struct {
+	ahead.View
+
+	at   int // the place
+	next int // where the Masker goes on
+
+	start int    // where the mask begins that stands for the text up to next
+	mask  string // what is written there; "": nothing is masked
+	until string // for Masker.until
+	pem   string // for Masker.pem
+}
+
+// What ends a value: one without quotes, and one of a header.
+const (
+	bareUntil   = " \t\r\n\"'\\"
+	headerUntil = "\r\n\"'"
+)
+
+// replace puts mask in place of the text from start to end and goes on at end.
+func (r *reader) replace(start, end int, mask, until string) {
+	r.start, r.next, r.mask = start, end, mask
+	if end == len(r.S) {
+		r.until = until
+	}
+}
+
+// maskSpan puts the mask of the text from start to end in its place and goes on at end.
+func (r *reader) maskSpan(start, end int, until string) {
+	r.replace(start, end, maskOf(r.S[start:end]), until)
+}
 
 // visitWord decides about the word that starts at the current byte and moves behind it, or behind
 // the credential that follows it. A word is letters, digits, '_' and '-'.
-func (r *redactor) visitWord() {
-	start, end := r.at, r.at
-	for end < len(r.src) && (isNameByte[r.src[end]] || r.src[end] == '-') {
-		end++
-	}
-	word := r.src[start:end]
-	if n := tokenEnd(r.src, start, end); n > 0 {
-		r.maskSpan(start, n)
+func (r *reader) visitWord() {
+	start, end := r.at, r.wordEnd(r.at)
+	word := r.S[start:end]
+	if n := r.tokenEnd(start, end); n > 0 {
+		r.maskSpan(start, n, bareUntil)
 		return
 	}
-	if from := botToken(word); from >= 0 && end < len(r.src) && r.src[end] == ':' {
-		if n := wordEnd(r.src, end+1); n-end > 20 {
-			r.maskSpan(start+from, n)
+	if from := botToken(word); from >= 0 && r.Byte(end) == ':' {
+		if n := r.wordEnd(end + 1); n-end > 20 {
+			r.maskSpan(start+from, n, bareUntil)
 			return
 		}
 	}
-	r.at = end
+	r.next = end
 	switch {
 	case strings.EqualFold(word, "bearer"):
-		if value := skipSpaces(r.src, end); value > end && bearerEnd(r.src, value)-value >= 18 {
-			r.maskSpan(value, bearerEnd(r.src, value))
+		value := r.Skip(end, " \t")
+		if n := r.bearerEnd(value); value > end && n-value >= 18 {
+			r.maskSpan(value, n, bareUntil)
 		}
 	case isHeader(word):
 		r.maskHeader(end)
@@ -91,17 +167,17 @@ func (r *redactor) visitWord() {
 
 // maskAssignment masks the value that follows a secret name: NAME=value, "name": "value", --name
 // value.
-func (r *redactor) maskAssignment(start, end int) {
-	s := r.src
-	at := skipQuote(s, end) // that ends a quoted name
-	if n := skipSpaces(s, at); n < len(s) && (s[n] == '=' || s[n] == ':') {
-		at = skipSpaces(s, n+1)
-		if s[n] == '=' {
-			at = valueStart(s, at)
-		}
-	} else if n > at && start >= 2 && s[start-2:start] == "--" {
+func (r *reader) maskAssignment(start, end int) {
+	at := r.skipQuote(end) // that ends a quoted name
+	n := r.Skip(at, " \t")
+	switch c := r.Byte(n); {
+	case c == '=':
+		at = r.valueStart(r.Skip(n+1, " \t"))
+	case c == ':':
+		at = r.Skip(n+1, " \t")
+	case n > at && strings.HasSuffix(r.S[:start], "--"):
 		at = n
-	} else {
+	default:
 		return
 	}
 	r.maskValue(at)
@@ -109,54 +185,54 @@ func (r *redactor) maskAssignment(start, end int) {
 
 // valueStart returns where the value of an assignment starts, given the position after its '='. The
 // value may stand on the next line, unless that line is an assignment itself.
-func valueStart(s string, at int) int {
-	next := skipSpaces(s, skipLineBreak(s, at))
-	if n := wordEnd(s, next); next == at || n < len(s) && (s[n] == '=' || s[n] == ':') {
+func (r *reader) valueStart(at int) int {
+	next := r.Skip(r.Break(at), " \t")
+	if next == at {
+		return at
+	}
+	if c := r.Byte(r.wordEnd(next)); c == '=' || c == ':' {
 		return at
 	}
 	return next
 }
 
-// maskValue masks the value that starts at src[at]. A value is in quotes or ends where bareEnd
+// maskValue masks the value that starts at a position. A value is in quotes or ends where bareEnd
 // says.
-func (r *redactor) maskValue(at int) {
-	s := r.src
-	if at >= len(s) {
-		return
-	}
-	if r.maskComposite(at) {
+func (r *reader) maskValue(at int) {
+	if r.Ended(at) || r.maskComposite(at) {
 		return
 	}
 	var end int
-	if open := skipQuote(s, at); open > at+1 { // escaped, as in JSON within a text
-		closing := s[at:open]
-		at, end = open, bareEnd(s, open)
-		line, _, _ := strings.Cut(s[at:min(len(s), at+maxComposite)], "\n")
-		if n := strings.Index(line, closing); n >= 0 {
+	until := bareUntil
+	if open := r.skipQuote(at); open > at+1 { // escaped, as in JSON within a text
+		closing := r.S[at:open]
+		line := r.Within(at, maxComposite)
+		n := strings.Index(line.S[open:line.Any(open, "\n")], closing)
+		if at = open; n >= 0 {
 			end = at + n
+		} else {
+			end = r.bareEnd(open)
+			r.Join(line)
 		}
 	} else if open > at {
-		at = open
-		end = quotedEnd(s, at, s[at-1])
+		at, until = open, r.S[open-1:open]+"\n"
+		end = r.quotedEnd(at, r.S[at-1])
 	} else {
-		end = bareEnd(s, at)
-		if next := skipSpaces(s, end); next > end && isScheme(s[at:end]) {
-			at, end = next, bareEnd(s, next)
+		end = r.bareEnd(at)
+		if next := r.Skip(end, " \t"); next > end && isScheme(r.S[at:end]) {
+			at, end = next, r.bareEnd(next)
 		}
 	}
-	if end > at && !isReference(s[at:end]) {
-		r.maskSpan(at, end)
+	if end > at && !isReference(r.S[at:end]) {
+		r.maskSpan(at, end, until)
 	}
 }
 
-// skipQuote returns the position behind the quote at s[at], which may have backslashes before it,
-// or at if there is none.
-func skipQuote(s string, at int) int {
-	n := at
-	for n < len(s) && s[n] == '\\' {
-		n++
-	}
-	if n < len(s) && (s[n] == '"' || s[n] == '\'') {
+// skipQuote returns the position behind the quote at a position, which may have backslashes before
+// it, or that position if there is none.
+func (r *reader) skipQuote(at int) int {
+	n := r.Skip(at, "\\")
+	if c := r.Byte(n); c == '"' || c == '\'' {
 		return n + 1
 	}
 	return at
@@ -167,16 +243,28 @@ const maxComposite = 4096
 
 // maskComposite masks the list or object that is the value at src[at], and reports whether one is.
 // What is empty, or refers to a secret, stays.
-func (r *redactor) maskComposite(at int) bool {
-	s := r.src
-	if at >= len(s) || s[at] != '[' && s[at] != '{' || strings.HasPrefix(s[at:], "{{") {
+func (r *reader) maskComposite(at int) bool {
+	if c := r.Byte(at); c != '[' && c != '{' || c == '{' && r.Byte(at+1) == '{' {
 		return false // or what a template fills in
 	}
-	end, depth, quote := at, 0, byte(0)
-	for last := min(len(s), at+maxComposite); end < last; end++ {
-		switch c := s[end]; {
+	v := r.Within(at, maxComposite)
+	end := compositeEnd(&v, at)
+	r.Join(v)
+	inside := strings.Trim(r.S[at:end], "[]{} \t\r\n")
+	if inside == "" || isReference(r.S[at:end]) || isMask(strings.Trim(inside, `"`)) {
+		return inside == ""
+	}
+	r.replace(at, end, `"***"`, "")
+	return true
+}
+
+// compositeEnd returns where the list or object ends that starts at a position.
+func compositeEnd(v *ahead.View, at int) int {
+	depth, quote := 0, byte(0)
+	for ; !v.Ended(at); at++ {
+		switch c := v.S[at]; {
 		case quote != 0 && c == '\\':
-			end++
+			at++
 		case quote != 0 && c == quote:
 			quote = 0
 		case quote != 0:
@@ -188,100 +276,95 @@ func (r *redactor) maskComposite(at int) bool {
 			depth--
 		}
 		if depth == 0 {
-			break
+			return at + 1
 		}
 	}
-	end = min(end+1, len(s))
-	inside := strings.Trim(s[at:end], "[]{} \t\r\n")
-	if inside == "" || isReference(s[at:end]) || isMask(strings.Trim(inside, `"`)) {
-		return inside == ""
-	}
-	r.replace(at, end, `"***"`)
-	return true
+	return len(v.S)
 }
 
 // isScheme reports whether s is an authorization scheme, which stands before the credential itself:
 // "token: Bearer abc".
 func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
 
-// quotedEnd returns where the quoted value ends that starts at s[at], behind its opening quote.
-// It ends before the closing quote, or where a bare value would end if its line has no such
-// quote.
-func quotedEnd(s string, at int, quote byte) int {
-	for i := at; i < len(s) && s[i] != '\n'; i++ {
-		switch s[i] {
+// quotedEnd returns where the quoted value ends that starts at a position, behind its opening
+// quote. It ends before the closing quote, or where a bare value would end if its line has no such
+// quote. A line that is too long for that question is of the value.
+func (r *reader) quotedEnd(at int, quote byte) int {
+	for i := at; ; i++ {
+		if r.Ended(i) && r.Full() {
+			return len(r.S)
+		}
+		if r.Ended(i) || r.S[i] == '\n' {
+			break
+		}
+		switch r.S[i] {
 		case quote:
 			return i
 		case '\\':
 			i++
 		}
 	}
-	return bareEnd(s, at)
+	return r.bareEnd(at)
 }
 
-// bareEnd returns where the value without quotes ends that starts at s[at]: at white space, a
+// bareEnd returns where the value without quotes ends that starts at a position: at white space, a
 // quote, a backslash, or the next parameter of a URL's query.
-func bareEnd(s string, at int) int {
-	for at < len(s) {
-		switch s[at] {
-		case ' ', '\t', '\r', '\n', '"', '\'', '\\':
+func (r *reader) bareEnd(at int) int {
+	for at = r.Any(at, bareUntil+"&"); !r.Ended(at) && r.S[at] == '&'; {
+		if n := r.wordEnd(at + 1); n > at+1 && r.Byte(n) == '=' {
 			return at
-		case '&':
-			if n := wordEnd(s, at+1); n > at+1 && n < len(s) && s[n] == '=' {
-				return at
-			}
 		}
-		at++
+		at = r.Any(at+1, bareUntil+"&")
 	}
 	return at
 }
 
-// maskHeader masks the credentials of the HTTP header whose name ends at src[end]. After a
+// maskHeader masks the credentials of the HTTP header whose name ends at a position. After a
 // scheme, such as in "Authorization: Bearer abc", it masks what follows the scheme. Without a
 // scheme, such as in "Cookie: sid=abc", it masks the whole value.
-func (r *redactor) maskHeader(end int) {
-	s := r.src
-	at := skipSpaces(s, skipQuote(s, end))
-	if at >= len(s) || s[at] != ':' && s[at] != '=' {
+func (r *reader) maskHeader(end int) {
+	at := r.Skip(r.skipQuote(end), " \t")
+	if c := r.Byte(at); c != ':' && c != '=' {
 		return
 	}
-	at = skipSpaces(s, at+1)
+	at = r.Skip(at+1, " \t")
 	if r.maskComposite(at) {
 		return
 	}
-	at = skipQuote(s, at)
-	stop := at
-	for stop < len(s) && strings.IndexByte("\r\n\"'", s[stop]) < 0 {
-		stop++
-	}
-	for stop > at && s[stop-1] == '\\' { // of an escaped quote
+	at = r.skipQuote(at)
+	stop := r.Any(at, headerUntil)
+	cut := stop == len(r.S)
+	for stop > at && r.S[stop-1] == '\\' { // of an escaped quote
 		stop--
 	}
-	if scheme := wordEnd(s, at); scheme < stop && s[scheme] == ' ' {
-		at = skipSpaces(s, scheme)
-		stop = at + len(strings.TrimRight(s[at:stop], " \t"))
+	if scheme := r.wordEnd(at); scheme < stop && r.S[scheme] == ' ' {
+		at = r.Skip(scheme, " \t")
+		stop = max(at, at+len(strings.TrimRight(r.S[min(at, stop):stop], " \t")))
 	}
 	if stop > at {
-		r.maskSpan(at, stop)
+		r.maskSpan(at, stop, "")
+		if cut {
+			r.next, r.until = len(r.S), headerUntil
+		}
 	}
 }
 
-// maskUserinfo masks the password in scheme://user:password@host, given that the redactor is at
-// "://".
-func (r *redactor) maskUserinfo() {
-	s := r.src
-	start := r.at + len("://")
-	r.at = start
+// maskUserinfo masks the password in scheme://user:password@host, given that the place has a ':'.
+func (r *reader) maskUserinfo() {
+	if !r.Has(r.at, "://") {
+		return
+	}
+	r.next = r.at + len("://")
 	colon := 0
-	for i := start; i < len(s); i++ {
-		switch s[i] {
+	for i := r.next; !r.Ended(i); i++ {
+		switch r.S[i] {
 		case ':':
 			if colon == 0 {
 				colon = i
 			}
 		case '@':
-			if colon > 0 && i > colon+1 && !isReference(s[colon+1:i]) {
-				r.replace(colon+1, i, "***")
+			if colon > 0 && i > colon+1 && !isReference(r.S[colon+1:i]) {
+				r.replace(colon+1, i, "***", "")
 			}
 			return
 		case '/', '?', '#', ' ', '\t', '\r', '\n', '"', '\'', '<', '>':
@@ -291,17 +374,15 @@ func (r *redactor) maskUserinfo() {
 }
 
 // maskWebhook masks the secret in the address of a webhook, which is the end of its path: behind
-// /services/ for Slack, and behind the id of the webhook for Discord. src[start:end] is the word
-// "hooks" or "webhooks" in that address.
-func (r *redactor) maskWebhook(start, end int) {
-	s := r.src
+// /services/ for Slack, and behind the id of the webhook for Discord. The text from start to end is
+// the word "hooks" or "webhooks" in that address.
+func (r *reader) maskWebhook(start, end int) {
 	const slack = ".slack.com/services/"
 	switch {
-	case strings.HasPrefix(s[end:], slack):
+	case r.Has(end, slack):
 		end += len(slack)
-	case strings.HasPrefix(s[end:], "/") && strings.HasSuffix(s[:start], "/api/"): // Discord
-		end = wordEnd(s, end+1)
-		if !strings.HasPrefix(s[end:], "/") {
+	case r.Byte(end) == '/' && strings.HasSuffix(r.S[:start], "/api/"): // Discord
+		if end = r.wordEnd(end + 1); r.Byte(end) != '/' {
 			return
 		}
 		end++
@@ -309,39 +390,56 @@ func (r *redactor) maskWebhook(start, end int) {
 		return
 	}
 	stop := end
-	for stop < len(s) && (isNameByte[s[stop]] || s[stop] == '-' || s[stop] == '/') {
+	for !r.Ended(stop) && (isNameByte[r.S[stop]] || r.S[stop] == '-' || r.S[stop] == '/') {
 		stop++
 	}
 	if stop > end {
-		r.replace(end, stop, "***")
+		r.replace(end, stop, "***", bareUntil)
 	}
 }
 
-// maskPrivateKey masks what lies between the first and the last line of a PEM block with a
-// private key, given that the redactor is at its "-----BEGIN ". A block that never ends extends
-// to the end of the text, and a block on one line is masked as a whole.
-func (r *redactor) maskPrivateKey() {
-	s := r.src
-	start := r.at
-	const dashes, longest = "-----", 80
-	head := s[start:min(len(s), start+longest)]
-	r.at = start + len(dashes)
-	i := strings.Index(head[len(dashes):], "PRIVATE KEY"+dashes)
-	if i < 0 {
+// maskPrivateKey masks what lies between the first and the last line of a PEM block with a private
+// key, given that the place has a '-'. A block that never ends extends to the end of the text, and
+// a block on one line of at most ahead.Max bytes is masked as a whole.
+func (r *reader) maskPrivateKey() {
+	const dashes, longest, name = "-----", 80, "PRIVATE KEY-----"
+	if !r.Has(r.at, dashes+"BEGIN ") {
 		return
 	}
-	head = head[:len(dashes)+i+len("PRIVATE KEY"+dashes)]
-	tail := dashes + "END " + strings.TrimPrefix(head, dashes+"BEGIN ")
-	rest := s[start+len(head):]
-	end := strings.Index(rest, tail)
-	switch {
-	case end < 0:
-		r.replace(start+len(head), len(s), "\n…redacted…")
-	case strings.IndexByte(rest[:end], '\n') < 0:
-		r.replace(start, start+len(head)+end+len(tail), "***")
-	default:
-		r.replace(start+len(head), start+len(head)+end, "\n…redacted…\n")
+	r.next = r.at + len(dashes)
+	head := r.Within(r.at, longest)
+	i := strings.Index(head.S[r.next:], name)
+	if i < 0 {
+		head.Read(len(head.S) + 1)
+		r.Join(head)
+		return
 	}
+	start := r.next + i + len(name)
+	tail := dashes + "END " + r.S[r.at+len(dashes+"BEGIN "):start]
+	line := r.Any(start, "\n")
+	if end := strings.Index(r.S[start:line], tail); end >= 0 {
+		*r = reader{at: r.at} // what follows changes nothing
+		r.start, r.next, r.mask = r.at, start+end+len(tail), "***"
+		return
+	}
+	r.start, r.next, r.mask, r.pem = start, start, "\n…redacted…", tail
+}
+
+// passKey removes a private key up to its last line.
+func (m *Masker) passKey() bool {
+	c := &m.cursor
+	if i := strings.Index(c.Buf[c.At:], m.pem); i >= 0 {
+		c.Skip(c.At + i)
+		c.Write("\n")
+		m.pem = ""
+		return true
+	}
+	if c.Final {
+		c.Skip(len(c.Buf))
+	} else {
+		c.Skip(max(c.At, len(c.Buf)-len(m.pem)+1))
+	}
+	return false
 }
 
 const (
@@ -376,18 +474,4 @@ func isMask(s string) bool {
 	head, tail, ok := strings.Cut(s, "…")
 	return s == "***" ||
 		ok && utf8.RuneCountInString(head) <= maskHead && utf8.RuneCountInString(tail) == maskTail
-}
-
-// skipSpaces returns the position of the first byte from s[at] on that is not a space or a tab.
-func skipSpaces(s string, at int) int {
-	return len(s) - len(strings.TrimLeft(s[at:], " \t"))
-}
-
-// skipLineBreak returns the position after the line break at s[at], or at if none is there.
-func skipLineBreak(s string, at int) int {
-	rest := strings.TrimPrefix(strings.TrimPrefix(s[at:], "\r"), "\n")
-	if n := len(s) - len(rest); n > at && s[n-1] == '\n' {
-		return n
-	}
-	return at
 }

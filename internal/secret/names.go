@@ -50,17 +50,17 @@ var secretPrefixes = [256][]secretPrefix{
 	'y': {{"ya29", 0}}, // has several parts, see dottedEnd
 }
 
-// tokenEnd returns where the token of a well-known service ends that begins with the word
-// s[start:end]. It returns 0 if the word does not begin such a token.
-func tokenEnd(s string, start, end int) int {
-	word := s[start:end]
+// tokenEnd returns where the token of a well-known service ends that begins with the word from
+// start to end. It returns 0 if the word does not begin such a token.
+func (r *reader) tokenEnd(start, end int) int {
+	word := r.S[start:end]
 	for _, p := range secretPrefixes[word[0]] {
 		if !strings.HasPrefix(word, p.prefix) || len(word)-len(p.prefix) < p.least {
 			continue
 		}
 		switch p.prefix {
 		case "eyJ", "SG", "ya29":
-			return dottedEnd(s, end)
+			return r.dottedEnd(end)
 		case "AKIA", "ASIA":
 			if len(word) != 20 || strings.ToUpper(word) != word {
 				continue
@@ -72,12 +72,12 @@ func tokenEnd(s string, start, end int) int {
 }
 
 // dottedEnd returns where a token ends that consists of parts with dots between them and whose
-// first part ends at s[end]. The parts after the first have at least eight bytes each, and at
+// first part ends at a position. The parts after the first have at least eight bytes each, and at
 // most four of them count. It returns 0 if not even one follows.
-func dottedEnd(s string, end int) int {
+func (r *reader) dottedEnd(end int) int {
 	parts := 0
-	for ; parts < 4 && end < len(s) && s[end] == '.'; parts++ {
-		next := wordEnd(s, end+1)
+	for ; parts < 4 && r.Byte(end) == '.'; parts++ {
+		next := r.wordEnd(end + 1)
 		if next-end-1 < 8 {
 			break
 		}
@@ -107,17 +107,30 @@ func botToken(word string) int {
 	return from
 }
 
-// wordEnd returns where the word ends that starts at s[at]; see redactor.visitWord.
-func wordEnd(s string, at int) int {
-	for at < len(s) && (isNameByte[s[at]] || s[at] == '-') {
+// wordEnd returns where the word ends that starts at a position; see visitWord.
+func (r *reader) wordEnd(at int) int {
+	for !r.Ended(at) && isWordByte(r.S[at]) {
 		at++
 	}
 	return at
 }
 
-// bearerEnd returns where the bearer token ends that starts at s[at].
-func bearerEnd(s string, at int) int {
-	for at < len(s) && (isNameByte[s[at]] || strings.IndexByte("-.~+/=", s[at]) >= 0) {
+// isWordByte reports whether c belongs to a word.
+func isWordByte(c byte) bool { return isNameByte[c] || c == '-' }
+
+// isName reports whether a text is one word.
+func isName(s string) bool {
+	for i := range len(s) {
+		if !isWordByte(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// bearerEnd returns where the bearer token ends that starts at a position.
+func (r *reader) bearerEnd(at int) int {
+	for !r.Ended(at) && (isNameByte[r.S[at]] || strings.IndexByte("-.~+/=", r.S[at]) >= 0) {
 		at++
 	}
 	return at
@@ -138,7 +151,7 @@ func isReference(s string) bool {
 	if name == "" || len(name) > 64 || name != strings.ToUpper(name) {
 		return false
 	}
-	return wordEnd(name, 0) == len(name) && strings.IndexByte(name, '-') < 0
+	return isName(name) && strings.IndexByte(name, '-') < 0
 }
 
 // isHeader reports whether a word is the name of an HTTP header that carries credentials, in any

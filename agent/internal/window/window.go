@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
@@ -75,8 +76,7 @@ type Plan struct {
 // takes. The part begins with a message of the user's role if at least half of it stays then.
 func (p Plan) Start(messages []session.Message, sizes []int) int {
 	start, tokens := len(messages), 0
-	for i := len(messages) - 1; i >= 0; i-- {
-		size := sizes[i]
+	for i, size := range slices.Backward(sizes) {
 		if p.Room > 0 {
 			size = min(size, p.Room/4)
 		}

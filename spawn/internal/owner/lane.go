@@ -2,6 +2,7 @@ package owner
 
 import (
 	"sync"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -14,14 +15,23 @@ import (
 // one turn at most, get slots in the order of their class, and within a class in the order in which
 // they came: turns under way that go on after a wait, then turns that answer people, then others.
 //
+// A provider of models may pause, see [Lane.Pause]. Then the tickets of its sessions are put aside
+// until the pause ends, and those behind them are served.
+//
 // A lane is a queue of tickets and not a semaphore, so that a session that waits for a slot costs
 // no goroutine. It keeps nothing that must survive: an owner that opens a tree asks again. The
 // methods of a Lane may be called concurrently. The zero value is not usable; see [NewLane].
 type Lane struct {
+	// Provider returns the provider of the model that turns of a session call first. It is pure,
+	// must not call the Lane, and is set before the Lane is used. Nil: all have the provider "".
+	Provider func(r *tree.Run) string
+
 	mu        sync.Mutex
 	state     laneState
 	subagents half
 	sessions  half
+	pauses    map[string]*pause // by provider
+	timer     *time.Timer       // of the next end of a pause; nil: there was none
 }
 
 // laneState says what a lane grants.
@@ -42,8 +52,10 @@ type half struct {
 // A ticketQueue says which ticket is next. The lock of the lane guards it.
 type ticketQueue interface {
 	push(r *tree.Run, t *ticket)
-	pop() *ticket // nil: there is none
-	empty() bool
+	// pushFront puts a ticket for a turn that would start before those of its queue.
+	pushFront(t *ticket)
+	// pop takes the next ticket that is usable, and those before it that are not. Nil: none is.
+	pop(usable func(*ticket) bool) *ticket
 	dropStarts() // removes the tickets for turns that would start
 }
 
@@ -86,8 +98,9 @@ func (l *Lane) of(r *tree.Run) *half {
 	return &l.subagents
 }
 
-// free reports whether a slot can be taken at once.
-func (h *half) free() bool { return h.used < h.limit && h.queue.empty() }
+// free reports whether a slot can be taken at once. Tickets that wait beside a free slot are not
+// usable, because every change of the lane serves those that are.
+func (h *half) free() bool { return h.used < h.limit }
 
 // ask asks for a slot on behalf of a session of an owner. It returns true if the session has the
 // slot now. Otherwise the lane calls the owner's granted method when the session has it. A
@@ -99,7 +112,7 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	switch {
 	case l.state == laneClosed:
 		return false
-	case l.state == laneOpen && h.free():
+	case l.state == laneOpen && h.free() && l.pauseOf(r) == nil:
 		h.used++
 		return true
 	}
@@ -166,6 +179,7 @@ func (l *Lane) Close() {
 	l.state = laneClosed
 	l.subagents.queue.dropStarts()
 	l.sessions.queue.dropStarts()
+	l.setTimer(time.Time{})
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
 	for _, t := range granted {
@@ -181,15 +195,17 @@ func (l *Lane) Used() int {
 }
 
 // serve takes the tickets that can be granted now from the queue of a half, marks them, and appends
-// them to granted. It skips abandoned tickets. The caller holds the lock and grants the tickets
+// them to granted. It drops abandoned tickets. The caller holds the lock and grants the tickets
 // after it.
 func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
-	for l.state != laneNew && h.used < h.limit && !h.queue.empty() {
-		if t := h.queue.pop(); !t.abandoned {
-			h.used++
-			t.granted = true
-			granted = append(granted, t)
+	for l.state != laneNew && h.used < h.limit {
+		t := h.queue.pop(l.usable)
+		if t == nil {
+			break
 		}
+		h.used++
+		t.granted = true
+		granted = append(granted, t)
 	}
 	return granted
 }

@@ -27,6 +27,23 @@ func (f *fifo) push(t *ticket) {
 	f.last = t
 }
 
+func (f *fifo) pushFront(t *ticket) {
+	if t.next = f.first; f.last == nil {
+		f.last = t
+	}
+	f.first = t
+}
+
+// take takes tickets until one is usable, which it returns, or none is left.
+func (f *fifo) take(usable func(*ticket) bool) *ticket {
+	for f.first != nil {
+		if t := f.pop(); usable(t) {
+			return t
+		}
+	}
+	return nil
+}
+
 // pop takes the first ticket, of which there must be one.
 func (f *fifo) pop() *ticket {
 	t := f.first
@@ -46,45 +63,55 @@ func (f *fifo) dropStarts() {
 
 // push implements ticketQueue: it appends a ticket to the queue of the requester of r. A requester
 // without tickets so far is served last of the present round.
-func (l *ring) push(r *tree.Run, t *ticket) {
-	q := l.queues[r.Parent]
-	if q == nil {
-		q = &queue{requester: r.Parent}
-		l.queues[r.Parent] = q
-		if l.next == nil {
-			q.prev, q.next = q, q
-			l.next = q
-		} else {
-			q.prev, q.next = l.next.prev, l.next
-			q.prev.next, q.next.prev = q, q
-		}
+func (l *ring) push(r *tree.Run, t *ticket) { l.queueOf(r.Parent).tickets.push(t) }
+
+// pushFront implements ticketQueue.
+func (l *ring) pushFront(t *ticket) { l.queueOf(t.run.Parent).tickets.pushFront(t) }
+
+// queueOf returns the queue of a requester, which is new in the ring if it had no tickets.
+func (l *ring) queueOf(requester *tree.Run) *queue {
+	q := l.queues[requester]
+	if q != nil {
+		return q
 	}
-	q.tickets.push(t)
+	q = &queue{requester: requester}
+	l.queues[requester] = q
+	if l.next == nil {
+		q.prev, q.next = q, q
+		l.next = q
+	} else {
+		q.prev, q.next = l.next.prev, l.next
+		q.prev.next, q.next.prev = q, q
+	}
+	return q
 }
 
-// pop implements ticketQueue: it takes the first ticket of the requester that is next and moves the
-// ring on by one requester.
-func (l *ring) pop() *ticket {
-	q := l.next
-	if q == nil {
-		return nil
-	}
-	t := q.tickets.pop()
-	if q.tickets.first != nil {
+// pop implements ticketQueue: it takes the first usable ticket of the requester that is next and
+// moves the ring on by one requester.
+func (l *ring) pop(usable func(*ticket) bool) *ticket {
+	for l.next != nil {
+		q := l.next
+		t := q.tickets.take(usable)
 		l.next = q.next
-		return t
+		if q.tickets.first == nil {
+			l.remove(q)
+		}
+		if t != nil {
+			return t
+		}
 	}
+	return nil
+}
+
+// remove takes a queue without tickets out of the ring.
+func (l *ring) remove(q *queue) {
 	delete(l.queues, q.requester)
 	if q.next == q {
 		l.next = nil
-	} else {
-		q.prev.next, q.next.prev = q.next, q.prev
-		l.next = q.next
+		return
 	}
-	return t
+	q.prev.next, q.next.prev = q.next, q.prev
 }
-
-func (l *ring) empty() bool { return l.next == nil }
 
 func (l *ring) dropStarts() {
 	for _, q := range l.queues {
@@ -133,28 +160,22 @@ func (c *classes) push(_ *tree.Run, t *ticket) {
 	c.tickets[t.class].push(t)
 }
 
-// pop implements ticketQueue.
-func (c *classes) pop() *ticket {
+// pushFront implements ticketQueue.
+func (c *classes) pushFront(t *ticket) { c.tickets[t.class].pushFront(t) }
+
+// pop implements ticketQueue. A ticket that is kept for the end of a pause stays that of its owner.
+func (c *classes) pop(usable func(*ticket) bool) *ticket {
 	for i := range c.tickets {
-		if c.tickets[i].first == nil {
+		t := c.tickets[i].take(usable)
+		if t == nil {
 			continue
 		}
-		t := c.tickets[i].pop()
 		if c.waiting[t.owner] == t {
 			delete(c.waiting, t.owner)
 		}
 		return t
 	}
 	return nil
-}
-
-func (c *classes) empty() bool {
-	for i := range c.tickets {
-		if c.tickets[i].first != nil {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *classes) dropStarts() {

@@ -277,7 +277,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		}
 		t.armTimer(r)
 	case Reserved:
-		r.Open.Reserve = r.Open.Reserve.add(f.Budget)
+		r.Open.Reserve = r.Open.Reserve.Add(f.Budget)
 		addCharge(r, f.Budget)
 	case ShuttingDown:
 		r.Open.Shutdown = true
@@ -303,6 +303,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open, inbox := r.Open, r.Inbox
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
+	delete(t.holds, r)
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
@@ -311,12 +312,12 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		r.setConsumed(open.Through)
 		used := Budget{Turns: 1}
 		if f.Answer != nil {
-			used = used.add(f.Answer.Usage.Charge())
+			used = used.Add(f.Answer.Usage.Charge())
 		}
 		if f.Flags&FlagCut != 0 {
 			used = open.Reserve // what a cut turn still consumes is not known
 		}
-		addCharge(r, used.sub(open.Reserve))
+		addCharge(r, used.Sub(open.Reserve))
 		r.Said = nil
 	} else {
 		t.applyCrash(r, open, f)

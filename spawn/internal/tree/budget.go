@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"fmt"
+
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/policy"
 )
@@ -17,13 +19,15 @@ type Budget struct {
 // Limited reports whether b, as a limit, limits anything.
 func (b Budget) Limited() bool { return b != Budget{} }
 
-func (b Budget) add(c Budget) Budget {
+// Add returns the sum of b and c.
+func (b Budget) Add(c Budget) Budget {
 	return Budget{
 		sat.Add(b.Tokens, c.Tokens), sat.Add(b.Micros, c.Micros), sat.Add(b.Turns, c.Turns),
 	}
 }
 
-func (b Budget) sub(c Budget) Budget {
+// Sub returns b without c.
+func (b Budget) Sub(c Budget) Budget {
 	return Budget{
 		sat.Sub(b.Tokens, c.Tokens), sat.Sub(b.Micros, c.Micros), sat.Sub(b.Turns, c.Turns),
 	}
@@ -191,6 +195,78 @@ func (t *Tree) reserve(r *Run) Budget {
 // addCharge adds an amount to what r and everything above it has been charged.
 func addCharge(r *Run, by Budget) {
 	for x := r; x != nil; x = x.Parent {
-		x.Charged = x.Charged.add(by)
+		x.Charged = x.Charged.Add(by)
 	}
+}
+
+// A hold is what the model calls under way in a turn are expected to use, beside what the turn has
+// used. It is not a fact: a call does not outlive its process, and what a crashed turn pays is what
+// it had reserved.
+type hold struct{ used, expect Budget }
+
+// beyond returns by how much a turn of r, if it uses what h says, exceeds what it has reserved.
+func (h hold) beyond(r *Run) Budget {
+	return h.used.Add(h.expect).Sub(r.Open.Reserve).positive()
+}
+
+// decideHold lets a model call begin, or notes that one is over. A call begins if what it is
+// expected to use is left, beside what the calls under way are expected to use. If it is not, the
+// call begins as the only one, as long as the budget is not exhausted. So a budget is exceeded by
+// one call, and by what the calls use beyond what was expected of them.
+func (t *Tree) decideHold(c Hold) (Reply, error) {
+	r, err := t.runInTurn(c.Run, c.N)
+	if err != nil {
+		return Reply{}, err
+	}
+	if c.Begins {
+		if what := t.noRoomFor(r, c); what != "" {
+			return Reply{Run: r}, fmt.Errorf("%w: %s", ErrBudget, what)
+		}
+	}
+	if c.Expect == (Budget{}) {
+		delete(t.holds, r)
+		return Reply{Run: r}, nil
+	}
+	if t.holds == nil {
+		t.holds = make(map[*Run]hold)
+	}
+	t.holds[r] = hold{c.Used, c.Expect}
+	return Reply{Run: r}, nil
+}
+
+// noRoomFor names the budget that has no room for the call that c begins in the turn of r, or
+// returns "".
+func (t *Tree) noRoomFor(r *Run, c Hold) string {
+	before := hold{c.Used, c.Before}.beyond(r)
+	need := hold{c.Used, c.Expect}.beyond(r).Sub(before)
+	if need == (Budget{}) {
+		return "" // the turn has reserved as much
+	}
+	unspent := r.Open.Reserve.Sub(c.Used) // which is charged; negative: used, and not charged yet
+	for x := r; x != nil; x = x.Parent {
+		others := before
+		for y, h := range t.holds {
+			if y != r && y.Below(x) {
+				others = others.Add(h.beyond(y))
+			}
+		}
+		limit := t.limit(x)
+		left := limit.Sub(x.Charged)
+		for _, f := range [...]struct {
+			name                               string
+			limit, left, unspent, need, others int64
+		}{
+			{"tokens", limit.Tokens, left.Tokens, unspent.Tokens, need.Tokens, others.Tokens},
+			{"cost", limit.Micros, left.Micros, unspent.Micros, need.Micros, others.Micros},
+		} {
+			switch {
+			case f.limit == 0 || f.need == 0:
+			case sat.Add(f.left, f.unspent) <= 0:
+				return x.budgetOf(f.name)
+			case f.others > 0 && sat.Add(f.need, f.others) > f.left:
+				return x.budgetOf(f.name) + ", which the model calls under way may use"
+			}
+		}
+	}
+	return ""
 }

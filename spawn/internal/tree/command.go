@@ -123,6 +123,17 @@ type Reserve struct {
 	Used Budget
 }
 
+// Hold says what the model calls under way in turn N of a run, which has used Used so far, are
+// expected to use together: Expect. With Begins another call is to begin, and all of them but that
+// one are expected to use Before. Then the command is refused if a budget does not have room for
+// it, and the calls before count on.
+type Hold struct {
+	Run                  session.Key
+	N                    uint32
+	Used, Expect, Before Budget
+	Begins               bool
+}
+
 // KeepSkills says which skills turn N of a session has taken, if that has not taken any before.
 type KeepSkills struct {
 	Run    session.Key
@@ -192,6 +203,7 @@ func (Granted) command()     {}
 func (*TurnDone) command()   {}
 func (Take) command()        {}
 func (Reserve) command()     {}
+func (Hold) command()        {}
 func (CancelTurn) command()  {}
 func (KeepSkills) command()  {}
 func (*Stop) command()       {}

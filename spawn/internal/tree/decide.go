@@ -90,6 +90,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideTake(c)
 	case Reserve:
 		return t.decideReserve(c)
+	case Hold:
+		return t.decideHold(c)
 	case KeepSkills:
 		return t.decideKeepSkills(c)
 	case CancelTurn:
@@ -578,7 +580,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 		return Reply{}, err
 	}
 	// What was used beyond the reservation has been used: it is charged, allowed or not.
-	beyond := c.Used.sub(r.Open.Reserve).positive()
+	beyond := c.Used.Sub(r.Open.Reserve).positive()
 	beyond.Turns = 0
 	if beyond != (Budget{}) {
 		t.emit(reserved(t.now, r, beyond))
@@ -589,7 +591,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	more := t.reserve(r)
 	more.Turns = 0
 	t.emit(reserved(t.now, r, more))
-	return Reply{Run: r, Grant: beyond.add(more)}, nil
+	return Reply{Run: r, Grant: beyond.Add(more)}, nil
 }
 
 func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {

@@ -54,6 +54,8 @@ type Tree struct {
 
 	endedInTurn map[*Run][]*Run // children that have ended during the turn under way, see noteEnd
 
+	holds map[*Run]hold // of the turns with model calls under way, see decideHold
+
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
 

@@ -1,0 +1,218 @@
+package announce
+
+import (
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
+)
+
+// The runtime's own texts start with these words. Event.ForModel writes them, and stripEchoes
+// recognises an echo by them.
+const (
+	fenceOpen  = "<<<completion "
+	fenceClose = "<<<end of completion "
+	fenceEnd   = ">>>"
+
+	statsStart = "Stats: runtime "
+	statsMark  = " • sessionKey "
+
+	maxNonce = 64 // bytes
+)
+
+// cleanNonce returns the letters, digits, '-' and '_' of a nonce, at most maxNonce of them. None of
+// these can end a line or a fence.
+func cleanNonce(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '-' || r < 0x80 && isWord(r) {
+			return r
+		}
+		return -1
+	}, s)
+	return s[:min(len(s), maxNonce)]
+}
+
+const (
+	// maxQuote is the number of quoteMarks with which a line may begin that is an echo.
+	maxQuote = 128
+	// maxMention is the number of bytes within which an event ends that begins and goes on inside
+	// a line.
+	maxMention = 1024
+)
+
+// An echo removes the runtime's own events and stats lines from a text into which a model has
+// copied them. A person must not see them, not even indented, quoted or as code.
+//
+// An event extends from an opening marker to the end marker with the same nonce, or else to the end
+// of the text, if its opening marker starts or ends a line. If that stands inside a line, the end
+// marker must follow within maxMention bytes. Of any other marker, only the marker goes.
+type echo struct {
+	ahead.Cursor
+	guard
+
+	begun bool   // the beginning of the current line was looked at
+	until string // the end marker of the event that is being removed
+	after bool   // an event ended right before At
+	line  bool   // the rest of the line is being removed
+	cuts  bool   // something was removed
+}
+
+// pass takes the next piece of the text and returns what stays of it.
+func (e *echo) pass(piece string, final bool) string {
+	if e.drops {
+		piece = dropOpeners(piece)
+	}
+	if !e.Begin(piece, final) {
+		return ""
+	}
+	for e.At < len(e.Buf) && e.step() {
+	}
+	kept, moved := e.Finish(e.hold(&e.Cursor, e.At))
+	e.shift(moved)
+	return kept
+}
+
+// step passes some of the text. It returns false if it needs more of the text.
+func (e *echo) step() bool {
+	v := e.View()
+	switch {
+	case e.until != "":
+		return e.passEvent()
+	case e.after:
+		end := v.Skip(e.At, quoteMarks)
+		if v.Waits() {
+			return false
+		}
+		if e.after = false; v.Ended(end) || v.S[end] == '\n' {
+			e.Skip(min(end+1, len(v.S)))
+			e.begun = false
+		}
+		return true
+	case e.line:
+		i := v.Any(e.At, "\n")
+		e.line = i == len(v.S)
+		e.Skip(min(i+1, len(v.S)))
+		return true
+	case !e.begun:
+		return e.beginLine(&v)
+	}
+	i := strings.IndexAny(e.Buf[e.At:], "<\n")
+	if i < 0 {
+		e.At = len(e.Buf)
+		return true
+	}
+	e.At += i
+	if e.Buf[e.At] == '\n' {
+		e.At, e.begun = e.At+1, false
+		return true
+	}
+	v = e.View()
+	marker, isOpen := markerAt(&v, e.At)
+	end := e.At + len(marker)
+	isEvent := isOpen && (endsLine(&v, end) || endsSoon(&v, end, endMarker(marker)))
+	if v.Waits() {
+		return false
+	}
+	if marker == "" {
+		e.waits(e.At, v.Seen())
+		e.At++
+		return true
+	}
+	e.remove(end)
+	if isEvent {
+		e.until = endMarker(marker)
+	}
+	return true
+}
+
+// beginLine looks at the beginning of a line, which may be an event or a stats line.
+func (e *echo) beginLine(v *ahead.View) bool {
+	marks := v.Within(e.At, maxQuote)
+	at := marks.Skip(e.At, quoteMarks)
+	v.Join(marks)
+	marker, isOpen := markerAt(v, at)
+	isStats := marker == "" && v.Has(at, statsStart)
+	if isStats {
+		line := v.Any(at, "\n")
+		isStats = strings.Contains(v.S[at:line], statsMark)
+		if isStats {
+			v = &ahead.View{} // what follows on the line changes nothing
+		}
+	}
+	if v.Waits() {
+		return false
+	}
+	e.begun = true
+	switch {
+	case isOpen:
+		e.remove(at + len(marker))
+		e.until = endMarker(marker)
+	case isStats:
+		e.remove(at)
+		e.line, e.begun = true, false
+	}
+	return true
+}
+
+// remove removes the text from At to a position.
+func (e *echo) remove(end int) {
+	if e.cut(&e.Cursor) {
+		e.Buf = e.Buf[:end] + dropOpeners(e.Buf[end:])
+	}
+	e.cuts = true
+	e.Skip(end)
+}
+
+// passEvent removes an event up to its end marker.
+func (e *echo) passEvent() bool {
+	if i := strings.Index(e.Buf[e.At:], e.until); i >= 0 {
+		e.Skip(e.At + i + len(e.until))
+		e.until, e.after, e.begun = "", true, false
+		return true
+	}
+	if e.Final {
+		e.Skip(len(e.Buf))
+	} else {
+		e.Skip(max(e.At, len(e.Buf)-len(e.until)+1))
+	}
+	return false
+}
+
+// endsSoon reports whether an end marker follows within maxMention bytes.
+func endsSoon(v *ahead.View, at int, marker string) bool {
+	near := v.Within(at, maxMention)
+	i := strings.Index(near.S[min(at, len(near.S)):], marker)
+	if i < 0 {
+		near.Read(len(near.S) + 1)
+	} else {
+		near.Read(at + i + len(marker))
+	}
+	v.Join(near)
+	return i >= 0
+}
+
+// markerAt returns the marker at a position, or "". The marker includes its nonce and the >>> that
+// ends it if both are there.
+func markerAt(v *ahead.View, at int) (marker string, isOpen bool) {
+	for _, start := range [...]string{fenceOpen, fenceClose} {
+		if !v.Has(at, start) {
+			continue
+		}
+		line := v.Within(at, len(start)+maxNonce+len(fenceEnd))
+		end := line.Any(at, "\n")
+		i := strings.Index(line.S[at:end], fenceEnd)
+		if i >= 0 {
+			return v.S[at : at+i+len(fenceEnd)], start == fenceOpen
+		}
+		v.Join(line)
+		return start, start == fenceOpen
+	}
+	return "", false
+}
+
+// endMarker returns the marker that ends the event which an opening marker begins.
+func endMarker(opening string) string {
+	return fenceClose + strings.TrimPrefix(opening, fenceOpen)
+}
+
+// quoteMarks are what a model puts around a line when it quotes it.
+const quoteMarks = "> |`*\t\r"

@@ -1,0 +1,163 @@
+package announce_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+)
+
+// checkStream fails unless a Stream shows of a text what is shown of the whole, in whichever pieces
+// it comes.
+func checkStream(t *testing.T, text string, sizes ...int) {
+	t.Helper()
+	whole, _ := announce.Visible(text)
+	want := announce.Redact(whole)
+	for _, n := range sizes {
+		if got := streamed(text, n); got != want {
+			t.Fatalf("%q by %d bytes\nshows %q,\nwhole %q", text, n, got, want)
+		}
+	}
+}
+
+// checkRandom is checkStream with pieces of random sizes.
+func checkRandom(t *testing.T, text string, seed uint64) {
+	t.Helper()
+	whole, _ := announce.Visible(text)
+	random := rand.New(rand.NewPCG(seed, 1))
+	var s announce.Stream
+	var out strings.Builder
+	for rest := text; rest != ""; {
+		n := min(len(rest), random.IntN(1+random.IntN(40)))
+		out.WriteString(s.Write(rest[:n]))
+		rest = rest[n:]
+	}
+	if got, want := out.String()+s.Close(), announce.Redact(whole); got != want {
+		t.Fatalf("%q, seed %d\nshows %q,\nwhole %q", text, seed, got, want)
+	}
+}
+
+// streamTexts have every form that the recognisers of Visible and of Redact know.
+var streamTexts = []string{
+	// Thoughts and memory.
+	"Hello <think>x</think> world!", "<think>a<think>b</think>c</think>d", "a</think>b",
+	"<think>use <think> here</think>Answer", "<think>\n```go\nx :=\n</think>\nAnswer",
+	"<think>\n```\n</think>\n```\nx</think>y", "<think>`</think>`</think>y",
+	"<\u200bthi\u00adnk>x</th\u2060ink>y", "<think a=\"<b>\" b='>'>x</think>y", "a<final>ok</final>",
+	"A<relevant-memories k=1>x</relevant-memories>B", "x <thinké> <think", "<mm:think>x</mm:think>y",
+	// Calls.
+	`a <function_calls>{"name":"</function_calls>\""}</function_calls> Done.`, "Use <tool_call> here.",
+	"prefix\n<tool_call\n{\"name\":\"find\"}", `ok <tool_calls>[{"name":"x"}`, "a <tool_call/> b",
+	"a <tool_call> b </tool_call> c </tool_call>d", "<tool_result>{}</tool_call>z",
+	"a<tool_call><tool_call><function=x></tool_call>y</tool_call>b",
+	"a <tool_call><function>x</function></tool_call>b", "<tool_call>\n<function>\nx",
+	"A<invoke name=\"x\">y</invoke></minimax:tool_call>B", "A<invoke>y</invoke>B",
+	"minimax:tool_call <invoke>docs</invoke> x", "<minimax:tool_call><invoke> `</invoke>` x",
+	// Brackets.
+	"[Tool Call: x (ID: 1)]\r\nArguments: {\"a\":\"}\\\"\"}\r\nBye", "D [Tool Call: x]\nArguments: [] E",
+	"[Tool Call: x]\nArguments: \"a\\\"b\"\nBye", "[Tool Call: x]\narguments text\r\nBye",
+	"[Tool Call: x]\nArguments: {\"a\":1\nrest", "a\n[Historical context: x {\"a\":[1]} b]\nc",
+	"a [Historical context: x] b", "[Tool Result for ID 1]\nA [b]\n[Tool Call: x]\nrest",
+	"pre\n[Tool Result: s]\nout", "The [Tool Result] section.", "[link](x) [1] [[wiki]] [ [x] ]",
+	"[[reply_to_current]] Hello", "[ [ Reply_To : 5 ] ]\nHello", "a [[audio_as_voice]]  b",
+	"[[reply_to:5 a\n\nb]] Hello", "[[reply_to:[[audio_as_voice]]5]] Hello",
+	// Control tokens, code, echoes.
+	"<|a|>Here<|b|>", "First<|user|><｜x｜>second <|", "<|a<|b|>c|>x", "<th<think>a</think>ink>secret",
+	"```\n<think>a</think>\n```\n<think>h</think>v", "~~~~x\n~~~\n<|x|>\n~~~~\n<|y|>z", "I`ll <|x|> don`t",
+	"Start `unclosed <think>h</think> end", "`<think>` ``a`<|x|>`` b", "- a\n    ```\n    <|x|>\n    ```",
+	"Sure:\n> <<<completion n1>>>\n> k\n> <<<end of completion n1>>>\nDone.", "x <<<completion n>>> y",
+	"x <<<completion n>>>z<<<end of completion n>>> y", "Said: <<<completion n>>>\nx",
+	"a\n<<<end of completion n1>>>\nb", "a\n> Stats: runtime 1s • tokens n/a • sessionKey k\nBye",
+	"<<<comp<<<completion x>>>letion y>>> z", "<<<completion ", "Stats: runtime 1s\nStats",
+	// Silence.
+	"NO_REPLY", " **NO_REPLY** ", "Done. NO_REPLY", "Report\n\n**no_reply**\n", "a NO_REPLY HEARTBEAT_OK",
+	"NO_REPLY but more", "x\nANNOUNCE_SKIP.", "ANNOUNCE_SKI", "NO_NO_REPLY", "<tool_call>[ NO_REPLY",
+	"`NO_REPLY`", "...", "\u200b ", " \ufeff\t hello \n", "x\u00a0\u200b",
+	// Secrets.
+	"OPENAI_API_KEY=sk-1234567890abcdef x", `{"token":"abcdef1234567890ghij", "a":1}`, "TOKEN=short z",
+	"curl --token abcdef1234567890ghij https://x", "Authorization: Bearer abcdef1234567890ghij\nx",
+	"bearer abcdef1234567890ghij.x", "sk-abc sk-abcdefgh AKIAIOSFODNN7EXAMPLE.",
+	"x bot123456789:abcdefghijklmnopqrstUVWX/getMe", "t eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklmnop!",
+	"x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- y",
+	"-----BEGIN PRIVATE KEY-----abc-----END PRIVATE KEY----- y", "-----BEGIN PRIVATE KEY-----\nabc",
+	"-----BEGIN PUBLIC KEY-----\nabc", "postgres://u:p4ss@h/db", "https://host:80/a?b=c@d",
+	`{"token":"a\"abcdef1234567890ghij"}`, "TOKEN=$MY_TOKEN KEY=${KEY_2} KEY=$x", "API_KEY=\nPORT=8080",
+	"API_KEY=\nabcdef1234567890ghij", "https://x/?key=abcdef1234567890ghij&page=2", "token: Bearer abcdefg h",
+	"Set-Cookie: sid=abcdef1234567890; Path=/\nnext", "https://hooks.slack.com/services/T0/B0/abc x",
+	"https://discord.com/api/webhooks/123/abc x", `{"password":["a]b\"]", "c"]} d`, "password: [] {{x}}",
+	`curl -d "{\"password\":\"hunter2\"}" x`, "TOKEN=\"never closed\nx", "KEY='a b' c", "ghp_0123456789abcdefghij",
+	"prose with k\u00e4se \u4f60\u597d \U0001F469\u200d\U0001F680 1 < 2 and [a](b) `c` <b>d</b>", "a\xff\xc3", "\xe2\x82",
+}
+
+// D5: every form is recognised wherever the text is cut once or twice, and byte by byte, whatever
+// stands before and behind it.
+func TestStreamOfEveryFormCutEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, form := range streamTexts {
+		for _, text := range []string{
+			form, "Prose.\n" + form + "\nMore prose.", "a " + form + " NO_REPLY", form + form, "x" + form,
+		} {
+			whole, _ := announce.Visible(text)
+			want := announce.Redact(whole)
+			for i := range len(text) + 1 {
+				var s announce.Stream
+				got := s.Write(text[:i]) + s.Write("") + s.Write(text[i:]) + s.Close()
+				require.Equal(t, want, got, "%q cut at %d", text, i)
+				var three announce.Stream
+				j := min(i+1, len(text))
+				got = three.Write(text[:i]) + three.Write(text[i:j]) + three.Write(text[j:])
+				require.Equal(t, want, got+three.Close(), "%q cut at %d and %d", text, i, j)
+			}
+			checkStream(t, text, 1, 2, 3, 5)
+		}
+	}
+}
+
+// randomText returns a text of tokens.
+func randomText(random *rand.Rand) string {
+	var b strings.Builder
+	for range 1 + random.IntN(12) {
+		switch random.IntN(3) {
+		case 0:
+			b.WriteString(visibleTokens[random.IntN(len(visibleTokens))])
+		case 1:
+			b.WriteString(redactTokens[random.IntN(len(redactTokens))])
+		default:
+			form := streamTexts[random.IntN(len(streamTexts))]
+			from := random.IntN(len(form))
+			b.WriteString(form[from : from+random.IntN(len(form)-from+1)])
+		}
+	}
+	return b.String()
+}
+
+// D5: random texts of tokens, in random pieces. What is visible is visible as it is.
+func TestStreamOfRandomTokens(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		text := randomText(random)
+		checkStream(t, text, 1, 3)
+		checkRandom(t, text, random.Uint64())
+		shown, ok := announce.Visible(text)
+		again, stillOK := announce.Visible(shown)
+		require.Equal(t, shown, again, "%q", text)
+		require.Equal(t, ok, stillOK, "%q", text)
+	}
+}
+
+// FuzzStream checks that a Stream shows what is shown of the whole, byte by byte and in random
+// pieces.
+func FuzzStream(f *testing.F) {
+	for i, text := range slices.Concat(streamTexts, visibleTokens, redactTokens) {
+		f.Add(text, uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		checkStream(t, text, 1, 2, 3)
+		checkRandom(t, text, seed)
+	})
+}

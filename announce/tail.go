@@ -1,0 +1,148 @@
+package announce
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
+)
+
+// A tail reads a text without scaffolding for silent tokens. It holds what they may consist of and
+// stand among: the last run of space, marks and tokens. Of such a run, the first ahead.Max bytes
+// count. The zero tail is ready.
+type tail struct {
+	begun bool   // something that is neither space, nor a mark, nor a token was shown
+	run   []byte // held
+	full  bool   // the run is longer than ahead.Max
+	word  string // held: the beginning of a token or of a rune
+}
+
+// write takes the next piece of the text and returns what is shown of it.
+func (t *tail) write(piece string) string {
+	piece, t.word = t.word+piece, ""
+	var out []byte
+	from, run, i := 0, 0, 0 // piece[from:run] is shown, and piece[run:i] belongs to the run
+	for i < len(piece) {
+		n, isText := 1, false
+		switch shapeOf[piece[i]] {
+		case shapeMark:
+		case shapeText:
+			for isText = true; i+n < len(piece) && shapeOf[piece[i+n]] == shapeText; {
+				n++
+			}
+		default:
+			n, isText = unitLen(piece[i:])
+		}
+		if n == 0 {
+			t.word = piece[i:]
+			break
+		}
+		if isText {
+			if !t.begun || len(t.run) > 0 || i-run > ahead.Max {
+				out = append(out, piece[from:run]...)
+				t.hold(piece[run:i])
+				out = append(out, t.run...)
+				t.run, t.full, from = t.run[:0], false, i
+			}
+			t.begun = true
+			run = i + n
+		}
+		i += n
+	}
+	t.hold(piece[run:i])
+	if out == nil {
+		return piece[from:run]
+	}
+	return string(append(out, piece[from:run]...))
+}
+
+// hold adds space, marks and tokens to the run. Space at the beginning of the text is not shown.
+func (t *tail) hold(more string) {
+	if !t.begun && len(t.run) == 0 {
+		more = strings.TrimLeftFunc(more, isOuterSpace)
+	}
+	for more != "" && !t.full {
+		n := len(more)
+		if len(t.run)+n > ahead.Max {
+			n, _ = unitLen(more)
+		}
+		if t.full = len(t.run)+n > ahead.Max; !t.full {
+			t.run, more = append(t.run, more[:n]...), more[n:]
+		}
+	}
+}
+
+// A shape says what a byte may begin.
+type shape uint8
+
+const (
+	shapeOther shape = iota
+	shapeText        // an ASCII character that cannot belong to a run
+	shapeMark        // an ASCII character that is a space or a mark
+)
+
+var shapeOf = func() (shapes [256]shape) {
+	for c := range utf8.RuneSelf {
+		switch r := rune(c); {
+		case isDecoration(r):
+			shapes[c] = shapeMark
+		case !strings.ContainsRune("NnHhA", r): // no token begins with it
+			shapes[c] = shapeText
+		}
+	}
+	return shapes
+}()
+
+// unitLen returns the length of the rune or token with which a text begins, and whether that cannot
+// belong to a run. The length is 0 if the text ends before that is known.
+func unitLen(s string) (n int, isText bool) {
+	if n, whole := tokenLen(s); n > 0 || !whole {
+		return n, false
+	}
+	if !utf8.FullRuneInString(s) {
+		return 0, false
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	return n, !isDecoration(r)
+}
+
+// tokenLen returns the length of the silent token with which a text begins, or 0. whole is false if
+// the text is the beginning of a token.
+func tokenLen(s string) (n int, whole bool) {
+	if strings.IndexByte("NnHhA", s[0]) < 0 {
+		return 0, true
+	}
+	for _, token := range [...]string{NoReply, HeartbeatOK, AnnounceSkip} {
+		n := min(len(s), len(token))
+		if s[:n] == token[:n] || token != AnnounceSkip && strings.EqualFold(s[:n], token[:n]) {
+			if n < len(token) {
+				return 0, false
+			}
+			return n, true
+		}
+	}
+	return 0, true
+}
+
+// close ends the text. It returns the rest of what is shown, and what the model decided.
+func (t *tail) close() (string, Decision) {
+	rest := strings.TrimRightFunc(string(t.run)+t.word, isOuterSpace)
+	if !t.begun {
+		if IsBlank(rest) {
+			return "", DecisionDefer
+		}
+		if isTokens(trimDecoration(rest)) {
+			return "", DecisionSilent
+		}
+	}
+	before := ""
+	if t.begun {
+		before = "x" // stands for what was shown
+	}
+	text, found := cutTokens(before + rest)
+	rest = strings.TrimRightFunc(text[len(before):], isOuterSpace)
+	if left := trimDecoration(rest); found && !t.begun && (left == "" || isTokens(left)) {
+		return "", DecisionSilent
+	}
+	return rest, DecisionSpeak
+}
