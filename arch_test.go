@@ -24,6 +24,7 @@ var house = arch.House{
 		{Dir: "announce", Ours: []string{"spawn", "session"}},
 		{
 			Dir: "agent", Ours: []string{"announce", "spawn", "context", "policy", "session"},
+			Third:    []string{"golang.org/x/sync/errgroup"},
 			TestOurs: []string{"session/binding", "session/dirstore"},
 		},
 	},

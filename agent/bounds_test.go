@@ -109,12 +109,12 @@ var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
 		"agent.Tool agent.Summarizer agent.Window",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
-		"session.Store session.File session.Part session.Sender",
+		"session.Store session.File session.Part session.Sender agent.ModelChunk",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
-		"agent.CompactRequest agent.HistoryLine agent.HistoryPage " +
+		"agent.CompactRequest agent.WindowError agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
-		"agent.ToolValueError agent.WindowError session.PartError " +
+		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +

@@ -183,8 +183,14 @@ func (c *conversation) fillOne(now time.Time) Message {
 	o := c.open[0]
 	c.open = c.open[1:]
 	c.waiting = slices.DeleteFunc(c.waiting, func(w openCall) bool { return w.n == o.n })
+	return noResult(o.id, now)
+}
+
+// noResult returns the result of a call that has none.
+func noResult(id string, at time.Time) Message {
 	return Message{
-		Role: session.MessageTool, ToolCallID: o.id, Text: noResultText, Failed: true, Time: now,
+		Role: session.MessageTool, ToolCallID: id, Text: noResultText, Failed: true, Time: at,
+		Synthetic: true,
 	}
 }
 

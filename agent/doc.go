@@ -19,7 +19,8 @@
 //
 //   - [Config] is what a bot is made of. Only its Runner is required.
 //   - [Open] makes a [Runtime] of it; [Runtime.Run] runs everything until Shutdown.
-//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle.
+//   - [Session] is one conversation: Post, PostAndWait, Events, CancelTurn, Stop, Idle. Reset
+//     begins it anew, and Compact has it made shorter.
 //   - [Runner] runs one turn. A caller with an agent loop of its own implements it.
 //   - [Turn] is what a Runner gets: the prompt, the messages, the tools.
 //   - [Loop] is a Runner for a caller that holds only a [Model].
@@ -56,6 +57,11 @@
 // a tool hands over in a [ToolResult] and a Runner with [Turn.PutFile], and which [Turn.OpenFile]
 // and [ModelRequest.OpenFile] read. A message that is too long for a line of the transcript is a
 // file, too; a Runner is always given the whole of it.
+//
+// Calls of one answer run in parallel if their tools are Concurrent. A Tool has a Timeout if it
+// says so, and an Effect, which decides whether a call is made again. A [StreamModel] shows its
+// answer as it comes. An answer with nothing in it is asked for once more, and then the turn fails
+// with [ErrEmptyAnswer].
 //
 // A model is given the whole conversation. With [Models].Window it is given what its context has
 // room for, behind a summary of the rest that [Summarize] or a function of the caller's writes; see

@@ -102,3 +102,6 @@ func RetryPause(tries int, random float64) time.Duration { return retryPause(tri
 
 // Estimate returns what a Loop expects a call to use.
 func Estimate(req *ModelRequest) Usage { return estimate(req) }
+
+// SessionIDOf returns the session id of a turn.
+func SessionIDOf(t *Turn) string { return t.spawn.SessionID }

@@ -52,6 +52,7 @@ var durationCases = map[string]durationCase{
 	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.JoinOptions.Within":      checkWithin,
+	"agent.Tool.Timeout":            checkToolTimeout,
 	"binding.Request.Idle": func(t *testing.T, d time.Duration, forEver bool) {
 		checkBinding(t, binding.Request{Idle: d}, d, forEver)
 	},
@@ -169,6 +170,40 @@ func TestDurationsWithoutAUnitAreTold(t *testing.T) {
 	}
 	walk("Config", nil, reflect.TypeFor[agent.Config]())
 	require.Equal(t, 6, fields, "those in a list or map need a case of their own")
+	for d, told := range map[time.Duration]bool{300: true, time.Millisecond: false, 0: false} {
+		var log bytes.Buffer
+		_, err := agent.Open(t.Context(), agent.Config{
+			Runner: idleRunner{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Tools: []agent.Tool{{Name: "x", Call: toolSaying("x"), Timeout: d}},
+		})
+		require.NoError(t, err)
+		require.Equal(t, told, strings.Contains(log.String(), "field=Config.Tools[0].Timeout "))
+	}
+}
+
+// checkToolTimeout checks a tool that takes an hour.
+func checkToolTimeout(t *testing.T, d time.Duration, forEver bool) {
+	cfg := agent.Config{Tools: []agent.Tool{{
+		Name: "slow", Timeout: d,
+		Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
+			return "done", pause(ctx, time.Hour)
+		}),
+	}}}
+	if d < 0 {
+		cfg.Runner = idleRunner{}
+		_, err := agent.Open(t.Context(), cfg)
+		require.ErrorContains(t, err, "Tools[0].Timeout")
+		return
+	}
+	agenttest.Run(t, cfg, script{"main": {call("slow", `{}`), echo()}}, func(h *harness) {
+		h.Post("go")
+		time.Sleep(2 * time.Hour)
+		want := "done"
+		if d != 0 && !forEver {
+			want = `error: agent: the tool "slow" has not answered within 1ns, which is its timeout`
+		}
+		h.Replied(want)
+	})
 }
 
 // checkTimeout checks a timeout of a run that takes an hour.

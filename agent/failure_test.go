@@ -112,18 +112,20 @@ func TestDefaultLogger(t *testing.T) {
 	require.Contains(t, log.String(), "the model is away")
 }
 
-// A6: a model that answers with nothing leaves a line in the log, and the event of the turn says
-// so.
+// A6: a model that answers with nothing, twice, leaves lines in the log, and the event of the turn
+// says so. A person is not left without an answer.
 func TestEmptyResponseIsTold(t *testing.T) {
 	const why = "the model returned an empty response"
 	for name, answer := range map[string]string{"nothing": "", "blank": " \n\u200b"} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			s := script{"main": {say(answer)}}
+			s := script{"main": {say(answer), say(answer)}}
 			agenttest.Run(t, loggingTo(&log), s, func(h *harness) {
 				seen := watchEvents(h)
 				h.Post("hello")
-				require.Empty(t, h.Replies())
+				require.Len(t, h.Replies(), 1)
+				require.True(t, h.Replies()[0].Reply.Failed)
+				require.Contains(t, h.Replies()[0].Reply.Text, "Sorry")
 				require.Contains(t, lastTurnError(seen()), why)
 			})
 			require.Contains(t, log.String(), why)

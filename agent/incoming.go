@@ -208,9 +208,22 @@ func (t *Turn) say(ctx context.Context, id, said string) error {
 		return &InputError{Field: "text", Reason: "people would see nothing of it"}
 	}
 	tags := announce.ReadTags(said)
-	return t.spawn.Say(ctx, spawn.Saying{
+	err := t.spawn.Say(ctx, spawn.Saying{
 		ID: id, Text: shown, ReplyTo: t.replyTo(tags), Voice: tags.Voice,
 	})
+	if err == nil {
+		t.mu.Lock()
+		t.said = true
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// hasSaid reports whether people were told something in this turn.
+func (t *Turn) hasSaid() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.said
 }
 
 // retryText is what a session is told in a turn that repeats an interrupted one, which has said

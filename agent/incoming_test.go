@@ -69,7 +69,7 @@ func TestPostTakesWhatPeopleSend(t *testing.T) {
 	file := got.Parts[0].File
 	require.Equal(t, agent.Message{
 		ID: "1", Role: session.MessageUser, Text: "look", Time: at.UTC(),
-		From: session.Sender{ID: "u1", Name: "Ann"},
+		From: session.Sender{ID: "u1", Name: "Ann"}, Ord: 1,
 		Parts: []session.Part{
 			{Kind: session.PartImage, MediaType: "image/png", Name: "cat.png", File: file},
 			m.Parts[1],

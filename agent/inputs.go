@@ -26,7 +26,7 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 	for _, in := range taskFirst(inputs) {
 		m := Message{
 			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
-			From: in.Sender, Parts: in.Parts,
+			From: in.Sender, Parts: in.Parts, Ord: in.Ord,
 		}
 		switch in.Class {
 		case spawn.InputUser:
@@ -59,7 +59,9 @@ func (rt *Runtime) firstMessages(st *spawn.TurnInput) []Message {
 		return messages
 	}
 	over := waitOverText(st.Waited, st.Active)
-	return append(messages, Message{Role: session.MessageUser, Text: over, Internal: true})
+	return append(messages, Message{
+		Role: session.MessageUser, Text: over, Internal: true, Synthetic: true,
+	})
 }
 
 // waitOverText is what a session is told whose wait is over without anything new to report: why it

@@ -72,7 +72,7 @@ func headOf(m Message, whole session.File) Message {
 	head := Message{
 		ID: m.ID, Role: m.Role, Text: text.Cut(m.Text, maxHead), ToolCallID: m.ToolCallID,
 		Failed: m.Failed, Internal: m.Internal, Time: m.Time, Model: m.Model, Usage: m.Usage,
-		From: m.From, Parts: m.Parts, Whole: whole,
+		From: m.From, Parts: m.Parts, Whole: whole, Ord: m.Ord, Synthetic: m.Synthetic,
 	}
 	for _, c := range m.ToolCalls {
 		head.ToolCalls = append(head.ToolCalls,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
+	"strings"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -71,4 +73,82 @@ type ModelResponse struct {
 	Usage Usage
 	Model string          // the one that really ran
 	Raw   json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
+}
+
+// A StreamModel is a Model that can show its answer as it comes. A Loop whose Model has Stream
+// calls it, and not Generate.
+type StreamModel interface {
+	Model
+	// Stream makes the call and yields the answer piece by piece. The Loop shows the Text of each
+	// chunk to those who watch the session, as [ModelRequest.Delta] does; Stream itself need not.
+	// The last chunk has the Response, behind which the Loop takes nothing. A Response without a
+	// Text gets the Texts of the chunks, up to the Limits.
+	//
+	// An error that is yielded is that of the call, with what was shown so far left as it is. A
+	// stream that ends before a Response is [ErrNoResponse]. When ctx ends the stream should end
+	// soon. It is called for one pass, in the goroutine of the Loop, and may not yield after yield
+	// has returned false.
+	Stream(ctx context.Context, req *ModelRequest) iter.Seq2[ModelChunk, error]
+}
+
+// A ModelChunk is a piece of the answer of a [StreamModel].
+type ModelChunk struct {
+	Text     string         // what has come since the chunk before
+	Response *ModelResponse // the whole answer, with its Usage; nil: there is more to come
+}
+
+// generate calls the model, and shows its answer as it comes if the model can do that.
+func (l *Loop) generate(
+	ctx context.Context, t *Turn, req *ModelRequest,
+) (resp *ModelResponse, err error) {
+	streaming, ok := l.Model.(StreamModel)
+	if ok {
+		resp, err = readStream(ctx, req, streaming.Stream(ctx, req), t.rt.cfg.Limits.Reply)
+	} else {
+		resp, err = l.Model.Generate(ctx, req)
+	}
+	if err == nil && resp == nil {
+		err = ErrNoResponse
+	}
+	return resp, err
+}
+
+// readStream reads a stream until it has a response or an error, or ctx ends, and shows its text on
+// the way. It keeps little more of the text than limit bytes; negative: all of it. A stream that
+// goes on although it was told to end is not listened to.
+func readStream(
+	ctx context.Context, req *ModelRequest, stream iter.Seq2[ModelChunk, error], limit int,
+) (resp *ModelResponse, err error) {
+	if stream == nil {
+		return nil, nil //nolint:nilnil // it is what such a stream is
+	}
+	var said strings.Builder
+	over := false
+	stream(func(chunk ModelChunk, failed error) bool {
+		if over {
+			return false
+		}
+		if err = failed; err == nil && ctx.Err() != nil && chunk.Response == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			over = true
+			return false
+		}
+		if chunk.Text != "" {
+			req.Delta(chunk.Text)
+			if limit < 0 || said.Len() <= limit {
+				said.WriteString(chunk.Text)
+			}
+		}
+		resp, over = chunk.Response, chunk.Response != nil
+		return !over
+	})
+	over = true // a yield that the stream has kept is not listened to either
+	if resp != nil && resp.Text == "" && said.Len() > 0 {
+		whole := *resp
+		whole.Text = said.String()
+		resp = &whole
+	}
+	return resp, err
 }

@@ -174,11 +174,8 @@ func (l *Loop) tryModel(
 	defer end()
 	req.delta = t.Delta
 	before := t.entering(t.runner + ".Model")
-	a.ModelResponse, err = l.Model.Generate(ctx, &req)
+	a.ModelResponse, err = l.generate(ctx, t, &req)
 	t.entering(before)
-	if err == nil && a.ModelResponse == nil {
-		err = errors.New("agent: the model returned neither a response nor an error")
-	}
 	if err == nil {
 		a.used = t.priced(a.Model, a.Usage)
 		a.spent = t.SpendOn(ctx, a.Model, a.used)

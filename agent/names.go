@@ -61,7 +61,9 @@ type (
 	Reply = spawn.Reply
 	// InputError is a Field that cannot be accepted, and the Reason.
 	InputError = spawn.InputError
-	// StillRunningError names sessions whose Runner has not returned.
+	// ChildrenError refuses a Session.Reset of a session with sub-agents that have not ended.
+	ChildrenError = spawn.ChildrenError
+	// StillRunningError names sessions whose Runner, or a tool after its timeout, has not returned.
 	StillRunningError = spawn.StillRunningError
 )
 
@@ -144,6 +146,10 @@ const (
 	EventSnapshot = spawn.EventSnapshot
 	// EventGap events show what a tree is like after events that are not on record any more.
 	EventGap = spawn.EventGap
+	// EventCompacted events show that a turn has compacted a conversation, and has ended.
+	EventCompacted = spawn.EventCompacted
+	// EventReset events show that a session goes on in a new conversation.
+	EventReset = spawn.EventReset
 	// EventTool events show that a tool of a turn is called. They are not kept.
 	EventTool = spawn.EventTool
 	// EventToolEnded events show that a call of a tool is over. They are not kept. One that is
@@ -198,6 +204,12 @@ var (
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
 	// the end of a Runtime returns it.
 	ErrShutdown = spawn.ErrShutdown
+	// ErrNotTopLevel is returned for a sub-agent by what only a top-level session has:
+	// Session.Reset and Session.Compact.
+	ErrNotTopLevel = spawn.ErrNotTopLevel
+	// ErrNothing is returned by Session.Compact for a conversation of which nothing can be left to
+	// a summary.
+	ErrNothing = spawn.ErrNothing
 	// ErrUnconfirmed says that it is not certain that a command is durable; see
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed

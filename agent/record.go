@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
@@ -41,6 +42,10 @@ type turnRecord struct {
 	recorded      []Message // by the Runner
 	runnerStarted bool
 	closed        bool // the turn is over
+
+	// open are the calls that wait for their results. It is apart from mu, which is held while a
+	// store takes its time: a call need not wait for the result of another.
+	open atomic.Pointer[openCalls]
 }
 
 // maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
@@ -74,6 +79,9 @@ func beginRecord(
 			r.history = kept
 		default:
 			err = r.read(ctx, st.Pos)
+		}
+		if err == nil {
+			err = r.bring(ctx, st.Former, fresh)
 		}
 		if err == nil {
 			err = r.begin(ctx, fresh)
@@ -368,6 +376,7 @@ func (r *turnRecord) write(
 		}
 		_, _ = take(n) // which were accepted before
 	}
+	r.noteOpen(lines[:n])
 	for _, why := range losses {
 		r.logLoss(why)
 	}
@@ -375,6 +384,53 @@ func (r *turnRecord) write(
 		r.recorded = append(r.recorded, messages...)
 	}
 	return lines[:n], err
+}
+
+// openCalls are the calls of one line.
+type openCalls struct {
+	line  session.Pos
+	all   []openCall
+	still []openCall // those of all that wait for their results
+}
+
+// noteOpen notes which calls are open after lines were appended. The position of a line is known
+// that is the last one of what was appended. The caller holds the lock.
+func (r *turnRecord) noteOpen(lines []Message) {
+	var now openCalls
+	if before := r.open.Load(); before != nil {
+		now = *before
+	}
+	for i, m := range lines {
+		if len(m.ToolCalls) > 0 {
+			now = openCalls{}
+		}
+		if len(m.ToolCalls) > 0 && i == len(lines)-1 {
+			now = openCalls{line: r.history.end, all: slices.Clone(r.conversation.open)}
+		}
+	}
+	now.still = slices.Clone(r.conversation.open)
+	r.open.Store(&now)
+}
+
+// callID returns the CallID of the call of an id that waits for its result, or the zero CallID.
+func (r *turnRecord) callID(id string) CallID {
+	open := r.open.Load()
+	if open == nil {
+		return CallID{}
+	}
+	find := func(is func(c openCall) bool) int {
+		return slices.IndexFunc(open.all, func(c openCall) bool {
+			return is(c) && slices.Contains(open.still, c)
+		})
+	}
+	i := find(func(c openCall) bool { return c.id == id })
+	if i < 0 {
+		i = find(func(c openCall) bool { return c.called == id })
+	}
+	if i < 0 {
+		return CallID{}
+	}
+	return CallID{SessionID: r.ref.SessionID, Line: open.line, Index: i}
 }
 
 // append appends lines to the transcript.

@@ -10,8 +10,11 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -34,14 +37,63 @@ type Tool struct {
 	Schema json.RawMessage
 	// Call runs the tool and returns what the model is told. An error is told to the model in its
 	// place. A panic fails the call: the model is told a plain sentence, and the log has the value
-	// and the stack. Call may be called from several goroutines at once.
+	// and the stack. So does the end of its goroutine, as by t.FailNow. Call may be called from
+	// several goroutines at once.
 	Call func(ctx context.Context, c ToolCall) (ToolResult, error)
+	// Concurrent says that calls of the tool may run beside other calls of the same answer that
+	// are of Concurrent tools, too; see [Loop.Parallel]. Each call of another tool runs alone, in
+	// its place among the calls.
+	Concurrent bool
+	// Timeout is how long a call may take. Then its context ends, and the model is told so, with
+	// the duration. A call that returns a result nevertheless, within a second, counts as it is.
+	// One that has not returned by then has failed: the turn goes on without it, and what it still
+	// returns is dropped. Such a call is named in a [StillRunningError] of Stop and Shutdown until
+	// it returns. 0: a call may take as long as the turn. Each try has the whole time; see Effect.
+	Timeout time.Duration
+	// Effect says what a call changes outside of the conversation. A call of an EffectReadOnly or
+	// EffectIdempotent tool whose error [IsRetryable] is tried again, up to two times, after a
+	// pause of half a second, then of a second, or as long as a [RateLimited] says, up to a minute.
+	// A call that its Timeout has ended is not, nor is any call of another tool.
+	Effect Effect
 
 	fault  error              // why NewTool could not make a schema
 	answer error              // why what the function of NewTool returns has no JSON form
 	made   string             // the Schema of NewTool, against which Call checks the arguments
 	schema *jsonschema.Schema // compiled; nil: Call checks, or takes every object
 }
+
+// An Effect is what a call of a tool changes outside of the conversation. The zero Effect says that
+// this is not known.
+//
+// Whatever the Effect is, the line of the call is durable in the transcript before the tool is
+// called, and the line of its result follows when it has ended. A call without a result, after a
+// crash, may have had its effect.
+type Effect uint8
+
+const (
+	EffectUnknown    Effect = iota // not known: as EffectEffectful
+	EffectReadOnly                 // it changes nothing
+	EffectIdempotent               // a call that is repeated changes nothing more
+	EffectEffectful                // a call that is repeated changes something again
+)
+
+var effectNames = [...]string{"unknown", "read_only", "idempotent", "effectful"}
+
+// String returns the name of the effect, such as "read_only".
+func (e Effect) String() string { return enum.String(effectNames[:], "Effect", e) }
+
+// MarshalText returns the name. A value that is not an Effect is an error.
+func (e Effect) MarshalText() ([]byte, error) {
+	return enum.Marshal(effectNames[:], "agent", "effect", e)
+}
+
+// UnmarshalText sets e to the Effect of that name, in any letter case of ASCII.
+func (e *Effect) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(effectNames[:], "agent", "effect", text, e)
+}
+
+// isRepeatable reports whether a call may be made twice.
+func (e Effect) isRepeatable() bool { return e == EffectReadOnly || e == EffectIdempotent }
 
 // NewTool makes a Tool of a function. The schema of the arguments is that of In: a struct whose
 // fields have json tags, and doc tags as descriptions; fields with omitempty or omitzero, and
@@ -171,8 +223,8 @@ func (t *Tool) checkArgs(args json.RawMessage) error {
 	return nil
 }
 
-// toolError is a call of a tool that panicked. Its text is for the model, so that what the panic
-// was about is not in it.
+// toolError is a call of a tool that panicked, or ended its goroutine. Its text is for the model,
+// so that what the panic was about is not in it.
 type toolError struct {
 	name string
 	err  *CallbackError
@@ -185,6 +237,33 @@ func (e *toolError) Error() string {
 // Unwrap returns the *CallbackError.
 func (e *toolError) Unwrap() error { return e.err }
 
+// A ToolTimeoutError is a call of a tool that has taken longer than its [Tool].Timeout. It is told
+// to the model, and is [context.DeadlineExceeded].
+type ToolTimeoutError struct {
+	Tool    string
+	Timeout time.Duration
+	// Running says that the call had not returned a second after its context has ended.
+	Running bool
+	Err     error // what the call returned; nil if it is Running
+}
+
+func (e *ToolTimeoutError) Error() string {
+	s := fmt.Sprintf("agent: the tool %q has not answered within %v, which is its timeout", e.Tool,
+		e.Timeout)
+	if e.Running {
+		s += ", and it may still be at work"
+	}
+	return s
+}
+
+// Unwrap returns context.DeadlineExceeded and Err.
+func (e *ToolTimeoutError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{context.DeadlineExceeded}
+	}
+	return []error{context.DeadlineExceeded, e.Err}
+}
+
 // A Caller is the session for which a tool is called, and its turn.
 type Caller struct {
 	// Session is where the session stands in its tree.
@@ -195,6 +274,30 @@ type Caller struct {
 	Turn int
 	// Sandboxed says that the tool must work in the sandbox of the session; see [Turn.Sandboxed].
 	Sandboxed bool
+	// Call names the call. It is zero if the Runner has not recorded a message with a call of that
+	// id before, or the call has its result.
+	Call CallID
+}
+
+// A CallID names one call of a tool in a session, for ever: where its line stands, and where in it.
+// All tries of one call have the same. What a turn that repeats an interrupted one calls has
+// another line, and so another CallID, since the model has asked anew.
+type CallID struct {
+	SessionID string      // of the transcript; a session that is reset gets another one
+	Line      session.Pos // of the line of the assistant, which is durable
+	Index     int         // of the call in that line, from 0
+}
+
+// IsZero reports whether the id names no call.
+func (id CallID) IsZero() bool { return id == CallID{} }
+
+// String returns the id as one word, such as "<session id>/1234.0", which is a key for what must
+// happen once a call; empty: it names no call.
+func (id CallID) String() string {
+	if id.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s/%d.%d", id.SessionID, id.Line, id.Index)
 }
 
 // callerKey is the key under which the context of a tool's call holds its Caller.
@@ -214,8 +317,8 @@ func CallerOf(ctx context.Context) (Caller, bool) {
 // ownTool returns the tool for a turn: it is told who calls, obeys the Limits, and ends with the
 // turn.
 func (t *Turn) ownTool(tool Tool) Tool {
-	call := t.containTool(tool)
-	caller := &Caller{
+	given := tool
+	caller := Caller{
 		Session: t.Session, Run: t.Run, Turn: t.N, Sandboxed: t.spawn.Authority.Sandboxed,
 	}
 	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
@@ -225,53 +328,132 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
 			return ToolResult{}, err
 		}
-		if err := tool.checkArgs(c.Args); err != nil {
+		if err := given.checkArgs(c.Args); err != nil {
 			return ToolResult{}, err
 		}
-		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, caller))
+		who := caller
+		who.Call = t.log.callID(c.ID)
+		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
 		defer done()
-		out, err := call(ctx, c)
+		out, err := t.tryTool(ctx, &given, c)
 		out.Text = text.Bound(out.Text, t.rt.cfg.Limits.ToolResult)
 		if err != nil {
 			return ToolResult{Text: out.Text}, err
 		}
-		return t.keepToolParts(ctx, tool.Name, out)
+		return t.keepToolParts(ctx, given.Name, out)
 	}
 	tool.Call = t.showCall(tool)
 	return tool
 }
 
-// containTool returns the Call of a tool with its panics turned into errors: the model is told a
-// plain sentence, and the value is in the log.
-func (t *Turn) containTool(
-	tool Tool,
-) func(ctx context.Context, c ToolCall) (ToolResult, error) {
-	return func(ctx context.Context, c ToolCall) (out ToolResult, err error) {
-		field := fmt.Sprintf("Tools[%q].Call", tool.Name)
-		returned := false
-		defer func() {
-			if returned {
-				return
-			}
-			value := recover()
-			if value == nil { // the goroutine ends, and the turn with it if it is the Runner's
-				t.entering(field)
-				return
-			}
-			failed := newCallbackError(field, value)
-			t.logToolPanic(tool, failed, failed.Stack)
-			out, err = ToolResult{}, &toolError{tool.Name, failed}
-		}()
-		out, err = tool.Call(ctx, c)
-		returned = true
-		t.logBadCodec(tool, err)
-		return out, err
+// How often a call of a tool is tried, and how long the pauses between are.
+const (
+	maxToolTries   = 3
+	firstToolPause = 500 * time.Millisecond
+	maxToolPause   = time.Minute
+)
+
+// tryTool calls a tool, and again where its Effect and its error allow that.
+func (t *Turn) tryTool(ctx context.Context, tool *Tool, c ToolCall) (ToolResult, error) {
+	for n := 1; ; n++ {
+		out, err := t.callTool(ctx, tool, c)
+		pause, again := toolPause(tool.Effect, err, n)
+		if !again || !sleepFor(ctx, pause) {
+			return out, err
+		}
 	}
+}
+
+// toolPause says whether a call is tried again that has failed n times, and after which pause.
+func toolPause(effect Effect, err error, n int) (pause time.Duration, again bool) {
+	if _, late := errors.AsType[*ToolTimeoutError](err); late || n >= maxToolTries ||
+		!effect.isRepeatable() || !IsRetryable(err) {
+		return 0, false
+	}
+	pause = firstToolPause << (n - 1)
+	if limited, ok := errors.AsType[RateLimited](err); ok {
+		pause = max(pause, limited.After)
+	}
+	return pause, pause <= maxToolPause
+}
+
+// sleepFor waits, and reports whether ctx has not ended meanwhile.
+func sleepFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// toolGrace is how long a call may take to return after its Timeout.
+const toolGrace = time.Second
+
+// callTool calls a tool once, in a goroutine of its own, and waits for it. A call that does not
+// return some time after its Timeout is left to the tree, unless the turn ends, too: then the
+// Runner has not returned either.
+func (t *Turn) callTool(ctx context.Context, tool *Tool, c ToolCall) (ToolResult, error) {
+	limited, late := ctx, (<-chan time.Time)(nil)
+	if tool.Timeout > 0 {
+		var end context.CancelFunc
+		limited, end = context.WithTimeout(ctx, tool.Timeout)
+		defer end()
+		timer := time.NewTimer(sat.Add(tool.Timeout, toolGrace))
+		defer timer.Stop()
+		late = timer.C
+	}
+	run := &toolRun{done: make(chan struct{})}
+	go t.runTool(limited, tool, c, run)
+	failed := &ToolTimeoutError{Tool: tool.Name, Timeout: tool.Timeout}
+	select {
+	case <-run.done:
+	case <-late:
+		if ctx.Err() == nil && t.spawn.Leave(run.done) {
+			failed.Running = true
+			t.rt.log.Warn("offshoot: a tool has not returned in time", "session",
+				t.Session.Key.String(), "turn", t.N, "tool", tool.Name, "timeout", tool.Timeout)
+			return ToolResult{}, failed
+		}
+		<-run.done
+	}
+	if run.err != nil && limited.Err() != nil && ctx.Err() == nil {
+		failed.Err = run.err
+		return run.out, failed
+	}
+	return run.out, run.err
+}
+
+// toolRun is what a call of a tool has come to, once done is closed.
+type toolRun struct {
+	out  ToolResult
+	err  error
+	done chan struct{}
+}
+
+// runTool calls a tool. A panic, or the end of the goroutine, is an error: the model is told a
+// plain sentence, and the value is in the log.
+func (t *Turn) runTool(ctx context.Context, tool *Tool, c ToolCall, run *toolRun) {
+	defer close(run.done)
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		failed := newCallbackError(fmt.Sprintf("Tools[%q].Call", tool.Name), recover())
+		run.err = &toolError{tool.Name, failed}
+		t.logToolPanic(tool.Name, failed, failed.Stack) // last: a Logger may end the goroutine
+	}()
+	run.out, run.err = tool.Call(ctx, c)
+	returned = true
+	t.logBadCodec(tool, run.err)
 }
 
 // logBadCodec logs the panic of a method by which the arguments' type decodes itself, or that of
 // the answer encodes itself.
-func (t *Turn) logBadCodec(tool Tool, err error) {
+func (t *Turn) logBadCodec(tool *Tool, err error) {
 	var inner error
 	if bad, ok := errors.AsType[*ArgumentError](err); ok {
 		inner = bad.Err
@@ -279,13 +461,13 @@ func (t *Turn) logBadCodec(tool Tool, err error) {
 		inner = bad.Err
 	}
 	if p, ok := errors.AsType[*spawn.PanicError](inner); ok {
-		t.logToolPanic(tool, p, p.Stack)
+		t.logToolPanic(tool.Name, p, p.Stack)
 	}
 }
 
-func (t *Turn) logToolPanic(tool Tool, err error, stack []byte) {
+func (t *Turn) logToolPanic(tool string, err error, stack []byte) {
 	t.rt.log.Error("offshoot: a tool panicked", "session", t.Session.Key.String(),
-		"turn", t.N, "tool", tool.Name, "error", err.Error(), "stack", string(stack))
+		"turn", t.N, "tool", tool, "error", err.Error(), "stack", string(stack))
 }
 
 // firstLine returns the first line of a description.

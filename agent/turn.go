@@ -97,7 +97,7 @@ type Turn struct {
 
 	mu      sync.Mutex
 	yielded bool
-	empty   bool   // the last answer of the model had neither text nor tool calls
+	said    bool   // people were told something before the end of the turn
 	within  string // the field of the Config that the turn is in
 	asked   string // the ID of the last message of a person that the turn consumed, or ""
 
@@ -430,23 +430,4 @@ func (t *Turn) hasYielded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.yielded
-}
-
-// noteEmpty notes that the model answered with nothing, and logs it.
-func (t *Turn) noteEmpty(ctx context.Context) {
-	t.mu.Lock()
-	t.empty = true
-	t.mu.Unlock()
-	t.rt.log.WarnContext(ctx, "offshoot: the model returned an empty response",
-		"session", t.Session.Key.String(), "turn", t.N, "model", t.Model)
-}
-
-// emptyAnswer says that the model answered with nothing; empty: it did not.
-func (t *Turn) emptyAnswer() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.empty {
-		return ""
-	}
-	return "agent: the model returned an empty response, without text and tool calls"
 }

@@ -196,6 +196,10 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.SpendOn": func(ctx context.Context) error {
 			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})
 		},
+		"Turn.View": func(ctx context.Context) error {
+			_, err := tn.View(ctx)
+			return err
+		},
 		"Turn.BeginCall": func(ctx context.Context) error {
 			end, err := tn.BeginCall(ctx, "p/x", agent.Usage{Input: 1})
 			end()
@@ -262,6 +266,8 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
+		"Session.Reset":      s.Reset,
+		"Session.Compact":    s.Compact,
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
-	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -84,7 +83,10 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Files")
 	st.InStore(true)
 	rt.loadResults(ctx, st.Inputs)
-	fresh := rt.firstMessages(st)
+	var fresh []Message
+	if !st.Compact {
+		fresh = rt.firstMessages(st)
+	}
 	t.entering("Store.Transcripts")
 	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)
 	if err != nil {
@@ -94,6 +96,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	log.startRunner()
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
+	if st.Compact {
+		return b.compactTurn(ctx, t)
+	}
 	t.Tools = rt.toolsOf(t)
 	var in agentctx.Input
 	if err = t.openWindow(); err == nil {
@@ -190,9 +195,6 @@ func (b turnRunner) outcome(
 	}
 	end()
 	out.Pos, err = t.log.close(), redact(err)
-	if text.IsBlank(res.Text) {
-		out.Note = t.emptyAnswer()
-	}
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())

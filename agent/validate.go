@@ -381,6 +381,14 @@ func (c *checkup) tools(tools []Tool) {
 		if t.Call == nil {
 			c.bad(path+".Call", "it is missing")
 		}
+		if t.Timeout < 0 {
+			c.bad(path+".Timeout", "%v is negative; 0: a call may take as long as the turn", t.Timeout)
+		} else if fault := text.UnitFault(t.Timeout); fault != "" {
+			c.doubt(path+".Timeout", "%s", fault)
+		}
+		if _, err := t.Effect.MarshalText(); err != nil {
+			c.bad(path+".Effect", "it is %v, want one of %q", t.Effect, effectNames)
+		}
 		if t.answer != nil {
 			c.bad(path+".Call", "tool %s: %v", text.Quote(t.Name), t.answer)
 		}

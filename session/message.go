@@ -44,11 +44,25 @@ type Message struct {
 	Discard    Pos             // of a MessageNote: see [Fence]
 	Compacted  Compacted       // of a MessageNote: see [Compaction]
 
+	// Ord is the ordinal of the input that the message is made of. It counts from 1 in the session,
+	// also over transcripts. 0: it is not made of one, or an earlier version wrote it.
+	Ord int
+	// Synthetic says that Offshoot wrote the line of its own accord: that a wait is over, that an
+	// answer was empty, or the result of a call that has none.
+	Synthetic bool
+
 	// Whole names the message itself, as AppendJSON wrote it, where it was too long for a line. The
 	// line then has what is short of it, and the beginning of its Text. Zero: the line is whole.
 	Whole File
 
 	unknown string // the members that a newer version wrote, as JSON without the braces
+}
+
+// IsRunners reports whether the Runner of a turn wrote the message, and neither the session for
+// what it was sent, nor Offshoot. Of lines that an earlier version wrote, only those of the
+// assistant are known to be the Runner's.
+func (m Message) IsRunners() bool {
+	return m.Ord == 0 && !m.Synthetic && m.Role != MessageNote
 }
 
 // A ToolCall is the request of a model to call a tool.

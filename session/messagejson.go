@@ -32,13 +32,16 @@ type wireMessage struct {
 	From       Sender          `json:"from"`
 	Parts      []Part          `json:"parts"`
 	Whole      File            `json:"whole"`
+	Ord        int             `json:"ord"`
+	Synthetic  bool            `json:"synthetic"`
 	Discard    Pos             `json:"discard"`
 	Compacted  Compacted       `json:"compaction"`
 }
 
 var messageMembers = []string{
 	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage",
-	"raw", "raw64", "from", "parts", "whole", "discard", "compaction",
+	"raw", "raw64", "from", "parts", "whole", "ord", "synthetic", "discard",
+	"compaction",
 }
 
 // MarshalJSON encodes m on one line. See [Message.AppendJSON] for its errors.
@@ -110,6 +113,8 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 		return b, invalidLine(err)
 	}
 	o.file("whole", m.Whole)
+	o.number("ord", int64(m.Ord))
+	o.flag("synthetic", m.Synthetic)
 	if m.Role == MessageNote || m.Discard != 0 {
 		o.member("discard")
 		o.b = strconv.AppendUint(o.b, uint64(m.Discard), 10)
@@ -132,7 +137,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID,
 		Failed: w.Failed, Internal: w.Internal, Time: w.Time, Model: w.Model, Usage: w.Usage,
 		Raw: either(w.Raw, w.Raw64), From: w.From, Parts: w.Parts, Whole: w.Whole,
-		Discard: w.Discard, Compacted: w.Compacted, unknown: unknown,
+		Ord: w.Ord, Synthetic: w.Synthetic, Discard: w.Discard, Compacted: w.Compacted,
+		unknown: unknown,
 	}
 	return nil
 }

@@ -57,6 +57,9 @@
 // after the last of them, so that a run that has ended has no live run below it. The text of its
 // turn is kept. A turn that is cancelled and does not return is given up after a grace period.
 //
+// A top-level session has no end. [Supervisor.Reset] gives it a new conversation between two turns,
+// and [Supervisor.Compact] a turn that compacts the present one and reads nothing.
+//
 //	stateDiagram-v2
 //	    [*] --> queued
 //	    queued --> running

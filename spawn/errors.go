@@ -43,6 +43,11 @@ var (
 	// ErrNoConversation is returned where a session would speak to people, or is asked to, that
 	// does not: a sub-agent, whose answers go to its requester.
 	ErrNoConversation = tree.ErrNoConversation
+	// ErrNotTopLevel is returned by [Supervisor.Reset] and [Supervisor.Compact] for a sub-agent.
+	ErrNotTopLevel = tree.ErrNotTopLevel
+	// ErrNothing is returned by [Supervisor.Compact] for a conversation of which nothing can be
+	// left to a summary.
+	ErrNothing = tree.ErrNothing
 	// ErrSilent is returned by [Supervisor.PostAndWait] if the turn over the message has ended
 	// without a word, and no other is to come that answers it.
 	ErrSilent = errors.New("spawn: the session has not answered")
@@ -73,7 +78,7 @@ var (
 	// ErrTimedOut is the cause when the run of the turn has no time left.
 	ErrTimedOut = errors.New("spawn: timed out")
 	// ErrTurnCancelled is the cause when [Supervisor.CancelTurn] ended the turn.
-	ErrTurnCancelled = errors.New("spawn: the turn was cancelled")
+	ErrTurnCancelled = tree.ErrTurnCancelled
 )
 
 // lostError is the cause of the context of a turn whose tree is lost. It is [ErrUnconfirmed], whose
@@ -134,6 +139,10 @@ type LimitError = tree.LimitError
 // the window of the key. It names the run that has the key, and is [ErrKeyConflict].
 type KeyConflictError = tree.KeyConflictError
 
+// A ChildrenError refuses a [Supervisor.Reset] of a session that has sub-agents which have not
+// ended.
+type ChildrenError = tree.ChildrenError
+
 // A PanicError is a panic in a Runner, in Deliver or in a store that was contained. Value is what
 // was passed to panic, Stack the stack of the goroutine at that moment.
 type PanicError = owner.PanicError
@@ -149,7 +158,7 @@ type JournalError = owner.JournalError
 // time, or a function of the Config that a spawn asks. A journal may have returned right
 // afterwards, because its ctx ended: what it did is unknown.
 type StillRunningError struct {
-	Sessions   []session.Key // whose Runner has not returned
+	Sessions   []session.Key // whose Runner has not returned, or a call that a turn has left behind
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
 }
 

@@ -35,6 +35,8 @@ const (
 	EventSaid                           // a turn told people something before its end
 	EventSnapshot                       // the tree as it is where a stream begins; not kept
 	EventGap                            // the same, in place of events that are gone; not kept
+	EventCompacted                      // a turn has compacted the conversation, and has ended
+	EventReset                          // a session goes on in a new conversation
 	EventTool                           // a tool is called; not kept
 	EventToolEnded                      // the call of a tool is over; not kept
 	EventProgress                       // how far a turn has come; not kept
@@ -44,7 +46,7 @@ const (
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said", "snapshot", "gap", "tool", "tool_ended", "progress", "milestone",
+	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -106,6 +108,10 @@ type TreeEvent struct {
 	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
 	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
+	// Messages is how many messages an EventCompacted has left to a summary.
+	Messages int `json:"messages,omitempty"`
+	// Former is the session id before an EventReset, which names the archived transcript.
+	Former string `json:"former,omitempty"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`
 	// To is the session that is told, in an EventEnded; zero if none is.
@@ -135,6 +141,7 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.Delivered:     EventDelivered,
 	tree.Deferred:      EventDeferred,
 	tree.Blocked:       EventBlocked,
+	tree.Reset:         EventReset,
 }
 
 // eventOf returns the event that shows a fact. Not every fact has one.
@@ -160,8 +167,13 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Percent = int(f.Num)
 	case tree.Said:
 		e.Text = string(f.Answer.Reply)
+	case tree.Reset:
+		e.Former, e.Text = string(f.Text), ""
 	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
+		if f.Flags&tree.FlagCompact != 0 && f.Ord > 0 {
+			e.Kind, e.Messages = EventCompacted, int(f.Ord)
+		}
 	default: // nothing to add yet
 	}
 	if r := t.Described(e.Session); r != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -48,6 +50,58 @@ func (t *TurnInput) Over() error {
 		return t.stale(context.Cause(t.fence.life))
 	}
 	return nil
+}
+
+// A leftCall is a call of code of the caller that a turn has left behind.
+type leftCall struct {
+	key   session.Key   // of the session
+	above []session.Key // the sessions above it
+	done  <-chan struct{}
+}
+
+// Leave says that code of the caller, such as a tool, has not returned although its context has
+// ended, and that the turn goes on without it. Until done is closed, Stop and Shutdown name the
+// session in a [StillRunningError], and Shutdown waits for it as for a Runner that was cancelled.
+// Leave returns false, and does nothing, once the Supervisor has been shut down: then the caller
+// waits for done itself.
+func (t *TurnInput) Leave(done <-chan struct{}) bool {
+	sh, m := t.shell, new(mark)
+	call := &leftCall{t.Session.Key, t.Above, done}
+	sh.mu.Lock()
+	if sh.left == nil {
+		sh.left = make(map[*leftCall]struct{})
+	}
+	sh.left[call] = struct{}{}
+	sh.mu.Unlock()
+	forget := func() {
+		sh.mu.Lock()
+		delete(sh.left, call)
+		sh.mu.Unlock()
+	}
+	if !sh.sup.workers.startLast(taskFunc(func() {
+		defer sh.sup.workers.markOver(m)
+		<-done
+		forget()
+	})) {
+		forget()
+		return false
+	}
+	sh.sup.workers.markHangs(m)
+	return true
+}
+
+// addLeft adds the sessions to list that have left a call behind, of a session and of everything
+// below it, or of all if key is zero.
+func (sh *treeShell) addLeft(list []session.Key, key session.Key) []session.Key {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for call := range sh.left {
+		below := key.IsZero() || call.key == key || slices.Contains(call.above, key)
+		if below && !slices.Contains(list, call.key) {
+			list = append(list, call.key)
+		}
+	}
+	return list
 }
 
 // stale returns an error that is ErrStale and why.

@@ -335,7 +335,7 @@ func (w *world) validModel(l *life, model string) bool {
 func (w *world) act(l *life, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
 	defer cancel()
-	what, began := r.IntN(12), time.Now()
+	what, began := r.IntN(13), time.Now()
 	defer func() { // also while the journal fails, a caller outside gets its answer
 		// It may meet two stalls, one and a half seconds each.
 		if took := time.Since(began); what < 8 && took > 4*time.Second {
@@ -388,7 +388,34 @@ func (w *world) act(l *life, r *rand.Rand) {
 				w.known(l.sup.Retry(ctx, out.Key))
 			}
 		}
+	case 12:
+		w.wish(ctx, l, r)
 	}
+}
+
+// wish resets the top-level session, or has it compact its conversation.
+func (w *world) wish(ctx context.Context, l *life, r *rand.Rand) {
+	short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(120))*time.Second)
+	defer cancel()
+	if r.IntN(2) == 0 {
+		err := l.sup.Reset(short, topKey, topKey)
+		if _, busy := errors.AsType[*spawn.ChildrenError](err); !busy {
+			w.known(err)
+		}
+		return
+	}
+	err := l.sup.Compact(short, topKey, topKey)
+	if !errors.Is(err, spawn.ErrNothing) && !errors.Is(err, errBroken) && !isBroken(err) {
+		w.known(err)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// isBroken reports whether a Runner of the world has panicked, or ended its goroutine.
+func isBroken(err error) bool {
+	_, panicked := errors.AsType[*spawn.PanicError](err)
+	return panicked || errors.Is(err, spawn.ErrExited)
 }
 
 // helloOf returns a message to the top-level session.
@@ -561,10 +588,17 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 	out := spawn.TurnResult{
 		Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)},
 		Reply:  "reply",
+		Pos:    t.Pos + 1, Compacted: w.roll(3, "compacted", key, t.N),
+	}
+	if t.Compact && len(t.Inputs) > 0 {
+		w.fail("turn %d of %s compacts and reads", t.N, key)
 	}
 	defer func() { // a Runner that panics or ends its goroutine has returned nothing
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if t.Compact { // which says nothing
+			returned = ""
+		}
 		w.returned[fmt.Sprintf("turn %d of %s", t.N, key)] = returned
 	}()
 	if err := w.work(l, ctx, t, &out); err != nil {
@@ -638,7 +672,7 @@ func (w *world) work(
 	}
 	switch roll(16, "what") {
 	case 0:
-		return errors.New("broken")
+		return errBroken
 	case 1:
 		panic("broken")
 	case 2:

@@ -58,11 +58,15 @@ type Incoming struct {
 // same ID. After [ErrNotRecorded] it may be posted as it is. After every other error the message is
 // not recorded. Bytes that were put for it stay with the transcript.
 func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
-	cmd, err := s.postOf(ctx, root, to, &m)
-	if err != nil {
-		return err
+	for {
+		cmd, err := s.postOf(ctx, root, to, &m)
+		if err == nil {
+			err = s.do(ctx, root, cmd, nil)
+		}
+		if !errors.Is(err, tree.ErrMoved) {
+			return repeatable(err, m.repeat())
+		} // the bytes are put again, where the conversation is now
 	}
-	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
 }
 
 // SetRoute sets where the answers of a top-level session go, and those to the sub-agents that it
@@ -111,14 +115,18 @@ func (s *Supervisor) PostAndWait(
 			Field: "session", Reason: "its own turn would wait for the one after it",
 		}
 	}
-	cmd, err := s.postOf(ctx, root, to, &m)
-	if err != nil {
-		return Reply{}, err
+	for {
+		cmd, err := s.postOf(ctx, root, to, &m)
+		if err != nil {
+			return Reply{}, err
+		}
+		reply, err := withShell(s, root, func(sh *treeShell) (Reply, error) {
+			return sh.postAndWait(ctx, cmd)
+		})
+		if !errors.Is(err, tree.ErrMoved) {
+			return reply, repeatable(err, m.repeat())
+		}
 	}
-	reply, err := withShell(s, root, func(sh *treeShell) (Reply, error) {
-		return sh.postAndWait(ctx, cmd)
-	})
-	return reply, repeatable(err, m.repeat())
 }
 
 // postOf returns the command that posts a message, whose bytes are in the store then.
@@ -172,6 +180,7 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 		err = repeatable(s.do(ctx, root, ensure, read), repeatAsIs)
 	}
 	files := s.cfg.Store.Files
+	cmd.SessionID = ref.SessionID
 	switch {
 	case err != nil || known:
 		return err

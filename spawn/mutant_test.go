@@ -305,7 +305,11 @@ var mutants = []mutant{
 	},
 	{
 		"I4 Stop says what still runs", "wait.go",
-		"\tcase all:\n", "\tcase true:\n", ".", "TestStop",
+		"\tcase all && len(left) == 0:\n", "\tcase all || len(left) >= 0:\n", ".", "TestStop",
+	},
+	{
+		"I4 Stop says what a turn has left behind", "wait.go",
+		"\tleft = sh.addLeft(left, key)\n", "", "../agent", "TestCallsLeftBehindAreNamed",
 	},
 	{
 		"I4 what is being stopped admits nothing", "internal/tree/decide.go",
@@ -960,6 +964,88 @@ var mutants = []mutant{
 	{
 		"Usage days begin at midnight of their zone", "usage.go",
 		"x.Middle.In(sum.q.Zone)", "x.Middle", ".", "TestUsageOfDaysInEveryZone",
+	},
+	{
+		"1.11 a reset waits for the turn under way", "internal/tree/settle.go",
+		"\tcase r.Open != nil:\n\tcase t.settleRestart(r):\n", "\tcase t.settleRestart(r):\n\tcase r.Open != nil:\n",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"1.11 a reset is refused while a child lives", "internal/tree/reset.go",
+		"\tcase r.live > 0 && r.Cause == NoCause:\n", "\tcase false:\n", "./internal/tree", "TestScenarios/reset_refused",
+	},
+	{
+		"1.11 the turn that a reset waits for may spawn", "internal/tree/reset.go",
+		"\tcase r.live > 0:\n", "\tcase r.live > 1:\n", "./internal/tree", "TestScenarios/reset_refused",
+	},
+	{
+		"1.11 a reset begins at position 0", "internal/tree/reset.go",
+		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil", "r.Answer, r.Silent, r.Skills, r.Active = nil",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"1.11 a reset takes skills anew", "internal/tree/reset.go",
+		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At",
+		"r.Pos, r.Answer, r.Silent, r.Active = 0, nil, false, f.At", "../agent", "TestReset$",
+	},
+	{
+		"2.4 what a reset has left is archived after a crash", "internal/tree/reset.go",
+		"r.Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})",
+		"r.Former = append(r.Former, Former{old, r.Pos, r.NextOrd, f.At})[:min(int(t.epoch)-1, len(r.Former)+1)]",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"2.4 an old session is put away once", "internal/tree/reset.go",
+		"\tif r.Former = r.Former[1:]; len(r.Former) == 0 {\n\t\tr.Former = nil\n\t}\n", "",
+		"./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"2.4 an archive of an old session that failed is tried again", "internal/tree/reset.go",
+		"\t\tt.retryArchive(r)\n", "\t\tr.archiving = false\n", "./internal/tree", "TestScenarios/reset$",
+	},
+	{
+		"2.4 files of what is still to be read are not archived", "internal/tree/reset.go",
+		"return in.Ord <= r.Former[0].Ord && in.Mail.hasFiles()", "return false", "./internal/tree", "TestScenarios/reset_crash",
+	},
+	{
+		"2.4 what a turn that was given up left before a reset is fenced off", "treeshell.go",
+		"x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID", "x.ID, session.Pos(x.Pos)+1000, timeOf(x.At), x.ID",
+		"../agent", "TestResetAfterATurnWasGivenUp",
+	},
+	{
+		"1.11 a picture goes with its message into the new conversation", "../agent/record.go",
+		"err = r.bring(ctx, st.Former, fresh)", "err = r.bring(ctx, nil, fresh)", "../agent", "TestResetOverEveryCrash",
+	},
+	{
+		"1.11 bytes that were put before a reset are put again", "internal/tree/decide.go",
+		"case c.SessionID != \"\" && c.SessionID != r.Spec.SessionID:", "case false:", "./internal/tree", "TestScenarios/reset_crash",
+	},
+	{
+		"1.11 a compaction does not end a wait", "internal/tree/apply.go",
+		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
+	},
+	{
+		"1.11 a compaction consumes nothing", "internal/tree/reset.go",
+		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r))",
+		"./internal/tree", "TestScenarios/compaction$",
+	},
+	{
+		"1.11 a compaction comes before what is unread", "internal/tree/decide.go",
+		"\tif t.startCompaction(r) {\n", "\tif r.nUser == 0 && t.startCompaction(r) {\n", "./internal/tree", "TestScenarios/compaction$",
+	},
+	{
+		"1.11 a compaction that crashed is not an attempt", "internal/tree/decide.go",
+		"\t\tif r.Open.Compact {\n\t\t\tf.Flags |= FlagCompact\n\t\t} else if how", "\t\tif r.Open.Compact = false; how",
+		"./internal/tree", "TestScenarios/compaction_crash",
+	},
+	{
+		"1.11 a compaction says nothing to people", "internal/tree/reset.go",
+		"&Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}", "a", "./internal/tree", "TestScenarios/compaction$",
+	},
+	{
+		"1.11 a compaction is cancelled before it begins", "internal/tree/decide.go",
+		"\tif r.Open == nil {\n\t\tt.answerAll(&r.wishes.compact, ErrTurnCancelled)\n\t}\n", "",
+		"./internal/tree", "TestScenarios/compaction$",
 	},
 	{
 		"Usage a look at a tree does not keep it in memory", "internal/owner/owner.go",

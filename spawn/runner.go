@@ -45,6 +45,9 @@ type TurnResult struct {
 	Voice bool
 	// Pos is the committed end of the session's transcript.
 	Pos session.Pos
+	// Compacted is how many messages a turn with [TurnInput.Compact] has left to a summary. Zero:
+	// it had nothing to compact. Of another turn it is not kept.
+	Compacted int
 }
 
 // An InputClass says what sort of input an Input is. The zero InputClass is not one that an input

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -76,7 +77,12 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	}
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
-	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry || len(r.Crashes) > 0
+	turn.Compact = r.Open.Compact
+	turn.Retry = !turn.Compact && (r.Retry || len(r.Crashes) > 0)
+	for _, x := range r.Former {
+		turn.Former = append(turn.Former, x.ID)
+	}
+	turn.Deadline = timeOf(r.Deadline)
 	if sh.sup.cfg.Rules.Sandbox.Decide != nil {
 		turn.lineage = t.Lineage(r)
 	} else {
@@ -190,7 +196,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
-	done.Note = secret.Text(out.Note)
+	done.Note, done.Compacted, done.Err = secret.Text(out.Note), compacted(out.Compacted), err
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}
@@ -248,6 +254,9 @@ func errorText(err error) string {
 	}
 	return fmt.Sprintf("%T", err)
 }
+
+// compacted returns how many messages were compacted as the tree counts them.
+func compacted(n int) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }
 
 // turnDone is a command and its answer in one piece of memory.
 type turnDone struct {

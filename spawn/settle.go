@@ -218,6 +218,7 @@ func (noEffects) Free(*tree.Run, uint32) bool             { return false }
 func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
 func (noEffects) Recall(tree.Destination)                 {}
 func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
+func (noEffects) Answer(string, error)                    {}
 func (noEffects) Round(*tree.Tree, owner.Place)           {}
 func (noEffects) Lost(error, bool)                        {}
 func (noEffects) Stalled(error)                           {}

@@ -23,6 +23,7 @@ type treeShell struct {
 	mu           sync.Mutex
 	turns        map[turnID]*runningTurn      // a turn leaves when it has returned and has no slot
 	newestTurn   map[session.Key]*runningTurn // of each session whose Runner has not returned
+	left         map[*leftCall]struct{}       // calls that have not returned; may be nil
 	senders      map[tree.Destination]*sender // those with deliveries
 	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
@@ -31,6 +32,7 @@ type treeShell struct {
 	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
+	wishes        map[string]chan<- error // of callers that wait for a reset or a compaction
 }
 
 func newTreeShell(s *Supervisor, root session.Key) *treeShell {
@@ -44,6 +46,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		idlers:       make(map[chan struct{}]struct{}),
 
 		answerWaiters: make(map[*answerWaiter]struct{}),
+		wishes:        make(map[string]chan<- error),
 	}
 	sh.owner = owner.New(&s.ownerConfig, root, sh)
 	return sh
@@ -109,9 +112,15 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	key, at := r.Key(), timeOf(r.Ended)
 	ref, end := session.Ref{Key: key, SessionID: r.Spec.SessionID}, session.Pos(r.Pos)
+	done := tree.ArchiveDone{Run: key}
+	if len(r.Former) > 0 {
+		x := r.Former[0]
+		ref.SessionID, end, at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
+	}
 	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
 		err := contained(func() error { return sh.archiveTranscript(ctx, ref, end, at) })
-		sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
+		done.Failed = err != nil
+		sh.owner.Send(gen, done)
 		if err != nil {
 			sh.sup.log.Warn("offshoot: archiving a transcript failed",
 				"session", key.String(), "error", err.Error())
@@ -171,7 +180,7 @@ func (sh *treeShell) Publish(
 	t *tree.Tree, after session.Seq, at owner.Place, facts []tree.Fact,
 ) {
 	for i := range facts {
-		if facts[i].Kind == tree.RunEnded {
+		if k := facts[i].Kind; k == tree.RunEnded || k == tree.Reset {
 			sh.tellRested(facts[i].Run)
 		}
 	}
@@ -252,8 +261,8 @@ func (sh *treeShell) tellRested(of session.Key) {
 func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers)+
-		len(sh.idlers)+len(sh.answerWaiters) > 0
+	return len(sh.turns)+len(sh.newestTurn)+len(sh.left)+len(sh.senders)+len(sh.waiters)+
+		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes) > 0
 }
 
 // Lost implements owner.Executor.
@@ -268,6 +277,9 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		rt.cancel(lostError{})
 	}
 	sh.dropDeliveries()
+	for _, wish := range sh.wishes { // they are lost with the tree
+		answerWish(wish, fmt.Errorf("%w: %w", lostError{}, err))
+	}
 	if conflict {
 		for w := range sh.waiters {
 			w.finish(fmt.Errorf("%w: %q: %w", lostError{}, root, err))
@@ -298,9 +310,10 @@ func (sh *treeShell) shutDownTurns() {
 	}
 }
 
-// addStillRunning adds the turns and deliveries that have not returned to e, except turns that wait
-// for a store.
+// addStillRunning adds the turns, the calls that turns left behind, and the deliveries that have
+// not returned to e, except turns that wait for a store.
 func (sh *treeShell) addStillRunning(e *StillRunningError) {
+	defer func() { e.Sessions = sh.addLeft(e.Sessions, session.Key{}) }()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, rt := range sh.turns {

@@ -32,6 +32,14 @@ type TurnInput struct {
 	// the present rules: what it was granted, within what is left to every session above it. It is
 	// decided for a top-level session, too.
 	Authority policy.Authority
+	// Compact says that the turn compacts the conversation, as [Supervisor.Compact] has asked for,
+	// and does nothing else: it has no Inputs, and nothing that it returns reaches people. Its
+	// Runner returns a TurnResult with Compacted.
+	Compact bool
+	// Former are the session ids from before resets whose files may be those of Inputs, oldest
+	// first: bytes of a message that came before a reset and is read after it. The Runner copies
+	// them, because the files are archived when the turn has ended.
+	Former []string
 	// N counts the turns of the session from 1.
 	N int
 	// Waited is what became of the wait that the turn ends. Nil: it ends none, or it repeats one

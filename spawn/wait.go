@@ -274,9 +274,9 @@ func (sh *treeShell) stop(
 }
 
 // stillRunning returns a *StillRunningError that names the cancelled turns of a session, and of
-// everything below it, that do not return within their grace period, or nil if all return. The
-// turns that the tree has waited for have had their grace period. Those of a tree that was lost may
-// still have some of it.
+// everything below it, that do not return within their grace period, and the sessions that have
+// left a call behind; nil if there are none. The turns that the tree has waited for have had their
+// grace period. Those of a tree that was lost may still have some of it.
 func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	var left []session.Key
 	all := true
@@ -288,10 +288,11 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 			left = append(left, rt.key)
 		}
 	}
+	left = sh.addLeft(left, key)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case all:
+	case all && len(left) == 0:
 		return nil
 	}
 	slices.SortFunc(left, func(a, b session.Key) int {
@@ -340,4 +341,106 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// Reset has a top-level session go on in a new conversation, under a new session id. It returns
+// when that is durable. Reset waits for the turn under way, and for the end of a Stop. One reset is
+// the answer to all who wait for one.
+//
+// What was posted and not read stays in the inbox and is answered in the new conversation, with the
+// bytes of its parts. So are the ends of sub-agents that no turn has read. The session takes skills
+// anew. Its route, its usage and its budget stay, and turns and inputs are counted on. The
+// transcript before the reset is archived with its files at once, whatever Config.ArchiveAfter
+// says, or as soon as what was posted before has been answered. That goes on after a crash. The
+// archive is read with the session id from before and [session.LineQuery.Archived]. A crash while
+// Reset waits resets nothing.
+//
+// The error is a *[ChildrenError] while a child has not ended, also one that the turn under way
+// spawns, [ErrNotTopLevel] for a sub-agent, an *[InputError] for the session whose own turn calls
+// it, [ErrUnconfirmed] beside the cause of ctx if that ends while it waits, or if another owner
+// takes the tree meanwhile, [ErrShutdown], or one that every command can return.
+func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
+	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
+		return tree.Restart{Run: key, SessionID: id, Withdraw: withdraw}
+	})
+}
+
+// Compact has a top-level session run a turn that compacts its conversation and does nothing else:
+// one with [TurnInput.Compact]. It returns when the end of that turn is durable. The turn comes as
+// soon as no other is under way and there is a slot, before the one over what is unread. It has a
+// number like every turn, its usage counts, and it consumes no inputs. After a crash it is not
+// repeated. One such turn is the answer to all who have waited for it to begin.
+//
+// The error is [ErrNothing] if nothing was compacted, [ErrBudget] if a budget does not allow the
+// turn, [ErrTurnCancelled] if a person cancels or stops it, also before it begins, the error of the
+// Runner if it fails, [ErrNotTopLevel] for a sub-agent, or one of [Supervisor.Reset] but for the
+// *ChildrenError. A turn that has begun goes on when ctx ends.
+func (s *Supervisor) Compact(ctx context.Context, root, key session.Key) error {
+	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
+		return tree.Condense{Run: key, ID: id, Withdraw: withdraw}
+	})
+}
+
+// wish sends a command, as cmd returns it with the id of the wish, and waits for its answer.
+func (s *Supervisor) wish(
+	ctx context.Context, root, key session.Key, cmd func(id string, withdraw bool) tree.Command,
+) error {
+	if t := turnOf(ctx); t != nil && t.Session.Key == key {
+		return &InputError{Field: "session", Reason: "its own turn would wait for its own end"}
+	}
+	if key.IsSubagent() {
+		return fmt.Errorf("%w: %q", ErrNotTopLevel, key)
+	}
+	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
+		return struct{}{}, sh.wish(ctx, cmd)
+	})
+	return repeatable(err, repeatAsIs)
+}
+
+func (sh *treeShell) wish(
+	ctx context.Context, cmd func(id string, withdraw bool) tree.Command,
+) error {
+	id, answer := sh.sup.ids.newID(), make(chan error, 1)
+	sh.mu.Lock()
+	sh.wishes[id] = answer
+	sh.mu.Unlock()
+	defer sh.removeWish(id)
+	if err := sh.owner.Do(ctx, cmd(id, false), nil); err != nil {
+		return err
+	}
+	defer turnOf(ctx).pause()()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		sh.owner.Send(0, cmd(id, true))
+		return fmt.Errorf("%w: %q: %w", ErrUnconfirmed, sh.owner.Root(), context.Cause(ctx))
+	case <-sh.sup.closed:
+		return ErrShutdown
+	}
+}
+
+func (sh *treeShell) removeWish(id string) {
+	sh.mu.Lock()
+	delete(sh.wishes, id)
+	sh.mu.Unlock()
+	sh.sup.forget(sh)
+}
+
+// Answer implements owner.Executor.
+func (sh *treeShell) Answer(id string, err error) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if wish := sh.wishes[id]; wish != nil {
+		answerWish(wish, err)
+	}
+	sh.wakeIdlers()
+}
+
+// answerWish tells a caller what its wish has come to, unless it knows.
+func answerWish(wish chan<- error, err error) {
+	select {
+	case wish <- err:
+	default:
+	}
 }

@@ -378,6 +378,9 @@ func TestChecksOfTheJournal(t *testing.T) {
 	}
 	with := func(f ...fact) []fact { return append(good[:4:4], f...) }
 	childCommits := at(5, spawntest.Fact{Kind: "turn_ended", Run: child, Pos: 9})
+	rootReset := at(5, spawntest.Fact{Kind: "reset", Run: root, SessionID: "n", Former: "r"})
+	newRef := session.Ref{Key: root, SessionID: "n"}
+	readLater := at(6, spawntest.Fact{Kind: "turn_ended", Run: root, Pos: 5, Replied: true})
 	rootStopped := at(6, spawntest.Fact{Kind: "stop_requested", Run: root, Stopped: true})
 	lines := func(ref session.Ref, l ...session.Line) map[session.Ref][]session.Line {
 		return map[session.Ref][]session.Line{ref: l}
@@ -401,6 +404,9 @@ func TestChecksOfTheJournal(t *testing.T) {
 			"replies of turns: 1, arrived: 0",
 		},
 		{"stopped", with(rootStopped), nil, 1, ""},
+		{"read before a reset", with(rootReset), lines(rootRef, told), 1, ""},
+		{"read after a reset", append(good[:3:3], rootReset, readLater), lines(newRef, told), 1, ""},
+		{"lost by a reset", append(good[:3:3], rootReset, readLater), lines(rootRef, told), 1, "was lost"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}
@@ -417,6 +423,44 @@ func TestChecksOfTheJournal(t *testing.T) {
 			require.Contains(t, strings.Join(r.failed, "\n"), c.want)
 		})
 	}
+}
+
+// A conversation before a reset must be archived with all of its lines, and gets no more.
+func TestChecksOfFormerConversations(t *testing.T) {
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "r"}
+	said := session.Message{Role: session.MessageUser, Text: "hello", Time: time.Now()}
+	for _, c := range []struct {
+		archived bool
+		lines    int // that were noted, of one that there is
+		want     string
+	}{
+		{true, 1, ""}, {false, 1, "is not archived"}, {true, 2, "had 2 lines and has 1"},
+	} {
+		store := session.NewMemory()
+		_, err := store.Transcripts.Append(t.Context(), ref, 0, said)
+		require.NoError(t, err)
+		if c.archived {
+			_, err := store.Transcripts.Archive(t.Context(), ref, time.Now())
+			require.NoError(t, err)
+		}
+		r := &recorder{TB: t}
+		h := &Harness{
+			t: r, store: store, left: map[session.Ref]bool{ref: true},
+			lines: map[session.Ref][]session.Line{ref: make([]session.Line, c.lines)},
+		}
+		h.checkFormer()
+		require.Contains(t, strings.Join(r.failed, "; "), c.want)
+		require.Equal(t, c.want == "", len(r.failed) == 0)
+	}
+	r := &recorder{TB: t}
+	h := &Harness{
+		t: r, left: map[session.Ref]bool{ref: true}, lines: make(map[session.Ref][]session.Line),
+	}
+	h.noteLine(ref, session.Line{Pos: 1, Message: session.Fence(0, time.Now())})
+	require.Empty(t, r.failed)
+	h.noteLine(ref, session.Line{Pos: 2, Message: said})
+	require.Len(t, r.failed, 1)
+	require.Contains(t, r.failed[0], "after its reset")
 }
 
 func TestChecksOfTheAuditor(t *testing.T) {

@@ -86,13 +86,14 @@ func (h *Harness) checkMessages(t *agent.Turn, given []agent.Message, sum [sha25
 func (h *Harness) checkConversations() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	sessions := h.sessionsOf()
+	h.sortFacts()
+	refs := make(tracker)
 	for _, f := range h.facts {
-		if f.Kind != "turn_ended" || f.Pos == 0 || sessions[f.Run] == nil {
+		if refs.note(f); f.Kind != "turn_ended" || f.Pos == 0 {
 			continue
 		}
 		var messages []agent.Message
-		lines := upTo(h.lines[sessions[f.Run].ref], f.Pos)
+		lines := upTo(h.lines[refs[f.Run]], f.Pos)
 		for line := range session.Committed(lines) { //nolint:errcheck // they have been read
 			messages = append(messages, line.Message)
 		}

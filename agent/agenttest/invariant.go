@@ -63,10 +63,43 @@ type sessionFacts struct {
 	ref       session.Ref
 	id        string // of the run
 	parent    session.Key
-	committed session.Pos // end of the conversation
+	committed session.Pos    // end of the conversation
+	past      []conversation // before resets
 	// stopped, or with a turn that was given up: what it has not read ends with it
 	mayLoseInputs bool
 	ends          int
+}
+
+// A conversation is a transcript and how far it is committed.
+type conversation struct {
+	ref session.Ref
+	end session.Pos
+}
+
+// conversations returns the present one and those before resets.
+func (s *sessionFacts) conversations() []conversation {
+	return append(slices.Clip(s.past), conversation{s.ref, s.committed})
+}
+
+// A tracker says which transcript a session has. It is told the facts in their order.
+type tracker map[session.Key]session.Ref
+
+func (t tracker) note(f fact) {
+	switch f.Kind {
+	case "opened":
+		if _, known := t[f.root]; !known {
+			t[f.root] = session.Ref{Key: f.root, SessionID: f.SessionID}
+		}
+	case "admitted", "reset":
+		t[f.Run] = session.Ref{Key: f.Run, SessionID: f.SessionID}
+	}
+}
+
+// sortFacts puts the facts into the order of their trees' journals. The caller holds the lock.
+func (h *Harness) sortFacts() {
+	slices.SortStableFunc(h.facts, func(a, b fact) int {
+		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.Seq, b.Seq))
+	})
 }
 
 // checkCompletions fails if a completion or reply was lost or came twice. It is called when
@@ -74,9 +107,6 @@ type sessionFacts struct {
 func (h *Harness) checkCompletions() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	slices.SortStableFunc(h.facts, func(a, b fact) int {
-		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.Seq, b.Seq))
-	})
 	sessions := h.sessionsOf()
 	read := h.whoRead(sessions)
 	delivered := make(map[string]bool)
@@ -126,6 +156,7 @@ func (s *sessionFacts) runID() string {
 }
 
 func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
+	h.sortFacts()
 	sessions := make(map[session.Key]*sessionFacts)
 	for _, f := range h.facts {
 		if f.Kind == "admitted" {
@@ -149,6 +180,9 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 			s.mayLoseInputs = s.mayLoseInputs || f.Stopped
 		case "run_ended":
 			s.ends++
+		case "reset":
+			s.past = s.conversations()
+			s.ref.SessionID, s.committed = f.SessionID, 0
 		}
 	}
 	return sessions
@@ -158,10 +192,12 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 func (h *Harness) whoRead(sessions map[session.Key]*sessionFacts) map[string][]session.Key {
 	read := make(map[string][]session.Key)
 	for key, s := range sessions {
-		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
-			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser &&
-				m.ID != "" {
-				read[m.ID] = append(read[m.ID], key)
+		for _, c := range s.conversations() {
+			for line, err := range session.Committed(upTo(h.lines[c.ref], c.end)) {
+				if m := line.Message; err == nil && m.Internal &&
+					m.Role == session.MessageUser && m.ID != "" {
+					read[m.ID] = append(read[m.ID], key)
+				}
 			}
 		}
 	}
@@ -210,6 +246,31 @@ func (h *Harness) checkRead(
 	}
 }
 
+// checkFormer fails unless the conversations before resets are archived, with all of their lines.
+// It is called when everything has come to its end.
+func (h *Harness) checkFormer() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for ref := range h.left {
+		read := func(q session.LineQuery) (n int, err error) {
+			for _, rerr := range h.store.Transcripts.Read(h.t.Context(), ref, q) {
+				n, err = n+1, rerr
+			}
+			return n, err
+		}
+		lines := len(h.lines[ref])
+		if _, err := read(session.LineQuery{}); lines > 0 && !errors.Is(err, session.ErrArchived) {
+			h.t.Errorf("agenttest: session %s of %s is not archived after its reset: %v",
+				ref.SessionID, ref.Key, err)
+			continue
+		}
+		if n, err := read(session.LineQuery{Archived: true}); n != lines || err != nil {
+			h.t.Errorf("agenttest: session %s of %s had %d lines and has %d in its archive: %v",
+				ref.SessionID, ref.Key, lines, n, err)
+		}
+	}
+}
+
 // checkJournals audits every journal with code that does not fold it.
 func (h *Harness) checkJournals() {
 	h.mu.Lock()
@@ -238,13 +299,15 @@ func (h *Harness) checkFiles() {
 			want[ref] = append(want[ref], spawntest.FilesOf(line.Message)...)
 		}
 	}
+	refs := make(tracker)
 	for _, f := range h.facts {
-		if s := sessions[f.Run]; s != nil {
-			want[s.ref] = append(want[s.ref], f.Files...)
+		if refs.note(f); len(f.Files) > 0 {
+			want[refs[f.Run]] = append(want[refs[f.Run]], f.Files...)
 		}
 	}
 	for ref, files := range want {
-		if s := sessions[ref.Key]; s == nil || s.ref != ref {
+		is := func(c conversation) bool { return c.ref == ref }
+		if s := sessions[ref.Key]; s == nil || !slices.ContainsFunc(s.conversations(), is) {
 			h.t.Errorf("agenttest: there are files of %s, session %s, which does not exist",
 				ref.Key, ref.SessionID)
 		}

@@ -48,7 +48,7 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 	}
 	loop := &agent.Loop{Model: scriptModel{scriptRunner: a, turn: t, name: name, began: new(bool)}}
 	if own, ok := a.own.(*agent.Loop); ok {
-		loop.MaxSteps = own.MaxSteps
+		loop.MaxSteps, loop.Parallel = own.MaxSteps, own.Parallel
 	}
 	return loop.Run(ctx, t)
 }

@@ -264,6 +264,9 @@ func (h *Harness) noteFacts(proc *process, root session.Key, last session.Seq, b
 			continue
 		}
 		h.facts = append(h.facts, fact{root, f})
+		if f.Kind == "reset" {
+			h.left[session.Ref{Key: root, SessionID: f.Former}] = true
+		}
 	}
 	for f, err := range spawntest.Ends(yielded(entries)) {
 		if err == nil {
@@ -295,6 +298,10 @@ func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if line.Pos > endOf(h.lines[ref]) {
+		if h.left[ref] && line.Message.Role != session.MessageNote {
+			h.t.Errorf("agenttest: %s was written to session %s after its reset: %q", ref.Key,
+				ref.SessionID, line.Message.Text)
+		}
 		h.lines[ref] = append(h.lines[ref], line)
 	}
 }

@@ -57,6 +57,10 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - what a turn says before its end has a name of its own, until its inputs are consumed;
+//   - a turn that compacts the conversation consumes nothing and says nothing;
+//   - a conversation is reset between turns, while no child lives, to a session id that it never
+//     had, and nothing else moves its committed end back;
+//   - each conversation before a reset is put away once, oldest first;
 //   - a reply says that it answers the messages that its turn has consumed;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits;
@@ -171,6 +175,13 @@ type run struct {
 	gone     session.Usage // by runs below it that were archived
 	archived int64
 	where    place // of its completion
+
+	// Of the top-level session.
+
+	pos     uint64          // committed end of the conversation
+	session string          // the session id
+	past    map[string]bool // all session ids that it has had
+	former  []string        // those that are still to be archived
 }
 
 type input struct {
@@ -186,6 +197,7 @@ type turn struct {
 	n, through uint32
 	reserve    tree.Budget
 	shutdown   bool
+	compact    bool
 }
 
 // parcel is an entry of the outbox.
@@ -307,6 +319,10 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.runEnded(r, f)
 	case tree.Recovered:
 		a.recovered(r)
+	case tree.Reset:
+		a.reset(r, f)
+	case tree.PutAway:
+		a.putAway(r, f)
 	case tree.SetAside:
 		a.setAside(r, f)
 	case tree.RouteSet:
@@ -350,6 +366,8 @@ func (a *auditor) opened(f *tree.Fact) {
 			spec:     &tree.Spec{Grant: &tree.Grant{}},
 			state:    tree.Waiting,
 			children: make(map[session.Key]*run),
+			session:  f.ID,
+			past:     map[string]bool{f.ID: true},
 		}
 	}
 }

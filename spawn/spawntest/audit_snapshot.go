@@ -101,7 +101,7 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " aside=%d", s.Aside)
 	}
 	if s.Open != nil {
-		fmt.Fprintf(&b, " open=%d/%d", s.Open.N, s.Open.Through)
+		fmt.Fprintf(&b, " open=%d/%d %v", s.Open.N, s.Open.Through, s.Open.Compact)
 	}
 	for _, in := range s.Inbox {
 		fmt.Fprintf(&b, " %d:%v:%s:%q:%v", in.Ord, in.Class, in.From, in.ID, in.Mail != nil)
@@ -115,25 +115,35 @@ func describeState(s *tree.RunState) string {
 	if s.Skills != nil {
 		fmt.Fprintf(&b, " skills=%v", *s.Skills)
 	}
+	if s.Spec.Parent.IsZero() {
+		fmt.Fprintf(&b, " %s to %d", s.Spec.SessionID, s.Pos)
+	}
+	for _, x := range s.Former {
+		fmt.Fprintf(&b, " former=%s", x.ID)
+	}
 	return b.String()
 }
 
 func (r *run) describe() string {
 	s := tree.RunState{
-		State:    r.state,
-		Cause:    r.cause,
-		Turns:    r.turns,
-		NextOrd:  r.next,
-		Consumed: r.consumed,
-		Charged:  r.charged,
-		Skills:   r.skills,
-		Aside:    r.aside,
-		Said:     r.said,
-
+		State:      r.state,
+		Cause:      r.cause,
+		Turns:      r.turns,
+		NextOrd:    r.next,
+		Consumed:   r.consumed,
+		Charged:    r.charged,
+		Skills:     r.skills,
+		Aside:      r.aside,
+		Said:       r.said,
+		Pos:        r.pos,
 		Milestones: r.reported,
+		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
+	}
+	for _, id := range r.former {
+		s.Former = append(s.Former, tree.Former{ID: id})
 	}
 	if r.turn != nil {
-		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
+		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
 	}
 	for _, in := range r.inbox {
 		x := tree.Input{Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer}
@@ -169,7 +179,7 @@ func ledgerOf(s *tree.RunState) (used, gone session.Usage) {
 	return used, gone
 }
 
-// runOf returns what an image says of a session.
+// runOf returns a session as a snapshot has it, without those around it.
 func runOf(s *tree.RunState) *run {
 	r := &run{
 		spec:     s.Spec,
@@ -186,6 +196,13 @@ func runOf(s *tree.RunState) *run {
 		skills:   s.Skills,
 		aside:    s.Aside,
 		reported: s.Milestones,
+		pos:      s.Pos,
+		session:  s.Spec.SessionID,
+		past:     map[string]bool{s.Spec.SessionID: true},
+	}
+	for _, x := range s.Former {
+		r.former = append(r.former, x.ID)
+		r.past[x.ID] = true
 	}
 	for _, x := range s.Said {
 		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
@@ -204,7 +221,9 @@ func (a *auditor) begin(m *tree.Image) {
 		s := &m.Runs[i]
 		r := runOf(s)
 		if s.Open != nil {
-			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}
+			r.turn = &turn{
+				s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown, s.Open.Compact,
+			}
 			a.open[r] = a.epoch
 		}
 		if i == 0 {

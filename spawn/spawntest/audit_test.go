@@ -363,6 +363,107 @@ func TestAuditOfWhatIsSaid(t *testing.T) {
 	}
 }
 
+// Resets and compactions are audited.
+func TestAuditOfConversations(t *testing.T) {
+	opt := &tree.Options{Rules: &policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2}}}
+	live := tree.New(topKey, opt)
+	decide := func(commands ...tree.Command) {
+		for _, c := range commands {
+			_, err := live.Decide(c, 1)
+			require.NoError(t, err)
+		}
+	}
+	turn := func(n uint32, pos uint64) []tree.Command {
+		return []tree.Command{
+			&tree.Post{To: topKey, Text: "x"},
+			tree.Granted{Run: topKey},
+			&tree.TurnDone{Run: topKey, N: n, Answer: &tree.Result{Text: "x"}, Pos: pos},
+		}
+	}
+	decide(&tree.Open{SessionID: "s"})
+	decide(turn(1, 5)...)
+	decide(tree.Condense{Run: topKey, ID: "c"}, tree.Granted{Run: topKey},
+		&tree.TurnDone{Run: topKey, N: 2, Compacted: 3, Pos: 6})
+	decide(tree.Restart{Run: topKey, SessionID: "t"}, tree.Compact{},
+		tree.ArchiveDone{Run: topKey, Session: "s"})
+	decide(turn(3, 2)...)
+	decide(tree.Compact{})
+	facts, _ := live.Take()
+	require.NoError(t, spawntest.Audit(entriesOf(facts)))
+	change := func(f func(m *tree.RunState)) func(x *tree.Fact) {
+		return func(x *tree.Fact) {
+			m := *x.Image
+			m.Runs = slices.Clone(m.Runs)
+			f(&m.Runs[0])
+			x.Image = &m
+		}
+	}
+	child := session.Must(topKey.Child("main", "a"))
+	spec := &tree.Spec{
+		ID: "a", SessionID: "a", Key: child, Parent: topKey, Task: "x", Created: 1,
+		Grant: &tree.Grant{Depth: 1},
+	}
+	before := func(k tree.Kind, n int, what tree.Fact) func(factList) factList {
+		return func(list factList) factList {
+			return slices.Insert(list, nthOf(list, k, n), what)
+		}
+	}
+	for _, c := range []struct {
+		name, rule string
+		falsify    func(factList) factList
+	}{
+		{"a compaction that reads", "compaction", before(tree.TurnEnded, 2,
+			tree.Fact{Kind: tree.Taken, Run: topKey, N: 2, Ord: 1})},
+		{
+			"a compaction that ends as a turn", "compaction",
+			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Flags = 0 }),
+		},
+		{
+			"a turn that ends as a compaction", "compaction",
+			changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags = tree.FlagCompact }),
+		},
+		{
+			"a compaction that speaks", "compaction",
+			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Flags |= tree.FlagReply }),
+		},
+		{
+			"a position goes back", "position",
+			changeFact(tree.TurnEnded, 2, func(f *tree.Fact) { f.Num = 4 }),
+		},
+		{"a reset during a turn", "reset", before(tree.TurnEnded, 1,
+			tree.Fact{Kind: tree.Reset, Run: topKey, ID: "u", Text: "s"})},
+		{
+			"a reset while a child lives", "reset",
+			before(tree.Reset, 1, tree.Fact{Kind: tree.Admitted, Run: child, Spec: spec}),
+		},
+		{
+			"a reset of another session id", "reset",
+			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.Text = "x" }),
+		},
+		{
+			"a session id that it had", "reset",
+			changeFact(tree.Reset, 1, func(f *tree.Fact) { f.ID = "s" }),
+		},
+		{"put away twice", "put away", repeatFact(tree.PutAway, 1)},
+		{"put away before the reset", "put away", before(tree.Reset, 1,
+			tree.Fact{Kind: tree.PutAway, Run: topKey, ID: "s"})},
+		{"never put away", "snapshot", removeFact(tree.PutAway, 1)},
+		{
+			"what is to be put away is forgotten", "snapshot",
+			changeFact(tree.Snapshot, 1, change(func(s *tree.RunState) { s.Former = nil })),
+		},
+		{
+			"a snapshot goes back", "snapshot",
+			changeFact(tree.Snapshot, 2, change(func(s *tree.RunState) { s.Pos = 1 })),
+		},
+	} {
+		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
+		var v *spawntest.Violation
+		require.ErrorAs(t, err, &v, c.name)
+		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
+	}
+}
+
 // So are the milestones of runs, and what their requesters find of them.
 func TestAuditOfMilestones(t *testing.T) {
 	live := tree.New(topKey, &tree.Options{Rules: &policy.Rules{}})

@@ -42,7 +42,11 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	if r.parent == nil {
 		r.reported = 0
 	}
-	r.turn = &turn{n: f.N, through: f.Ord}
+	compact := f.Flags&tree.FlagCompact != 0
+	if compact && (r.parent != nil || f.Ord != r.consumed) {
+		a.fail(r, "compaction", "turn %d is of a sub-agent, or consumes inputs up to %d", f.N, f.Ord)
+	}
+	r.turn = &turn{n: f.N, through: f.Ord, compact: compact}
 	a.open[r] = a.epoch
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
@@ -71,6 +75,9 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		a.fail(r, "one turn at a time", "%v of turn %d, which is not under way", f.Kind, f.N)
 		return
 	}
+	if r.turn.compact && (f.Kind == tree.Taken || f.Kind == tree.Said) {
+		a.fail(r, "compaction", "turn %d reads or speaks: %v", f.N, f.Kind)
+	}
 	switch f.Kind {
 	case tree.Taken:
 		if f.Ord <= r.turn.through || f.Ord > r.next {
@@ -85,6 +92,7 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.turn.reserve.Tokens = sat.Add(r.turn.reserve.Tokens, f.Budget.Tokens)
 		r.turn.reserve.Micros = sat.Add(r.turn.reserve.Micros, f.Budget.Micros)
 	case tree.TurnEnded:
+		a.position(r, f)
 		a.turnEnded(r, f)
 	case tree.ShuttingDown:
 		r.turn.shutdown = true
@@ -134,7 +142,11 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if f.Join != nil {
 		a.join(r, f.Join)
 	}
-	if crashed && !r.turn.shutdown {
+	if r.turn.compact != (f.Flags&tree.FlagCompact != 0) ||
+		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join != nil) {
+		a.fail(r, "compaction", "turn %d ends as another sort of turn", f.N)
+	}
+	if crashed && !r.turn.shutdown && !r.turn.compact {
 		r.crashes++
 	}
 	read := r.turn.through
@@ -146,8 +158,10 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.givenUp(r, f)
 	}
 	if !crashed {
-		r.crashes, r.said = 0, nil
-		a.consume(r, r.turn.through)
+		if !r.turn.compact {
+			r.crashes, r.said = 0, nil
+			a.consume(r, r.turn.through)
+		}
 		if !cut {
 			a.charge(r, r.turn.reserve, -1)
 			used := tree.Budget{Turns: 1}
@@ -280,6 +294,48 @@ func (a *auditor) join(r *run, j *tree.Join) {
 	if alive != j.Left {
 		a.fail(r, "joins", "it waits for %d children, of which %d are alive", j.Left, alive)
 	}
+}
+
+// position takes the committed end of the conversation that a turn leaves.
+func (a *auditor) position(r *run, f *tree.Fact) {
+	if f.Num > 0 && f.Num < r.pos {
+		a.fail(r, "position", "turn %d commits up to %d, after %d", f.N, f.Num, r.pos)
+	}
+	r.pos = max(r.pos, f.Num)
+}
+
+// reset begins a conversation under a session id that the session never had.
+func (a *auditor) reset(r *run, f *tree.Fact) {
+	switch {
+	case r.parent != nil:
+		a.fail(r, "reset", "a sub-agent is reset")
+	case r.turn != nil || r.cause != tree.NoCause:
+		a.fail(r, "reset", "it has a turn under way, or is to end: %v", r.cause)
+	case string(f.Text) != r.session:
+		a.fail(r, "reset", "it leaves %q and has %q", f.Text, r.session)
+	case f.ID == "" || r.past[f.ID]:
+		a.fail(r, "reset", "it has had the session id %q", f.ID)
+	}
+	for _, c := range r.children {
+		if !c.state.Terminal() {
+			a.fail(r, "reset", "%q is %v", c.spec.Key, c.state)
+		}
+	}
+	if r.past == nil {
+		r.past = make(map[string]bool)
+	}
+	r.former = append(r.former, r.session)
+	r.session, r.pos, r.skills = f.ID, 0, nil
+	r.past[f.ID] = true
+}
+
+// putAway takes the oldest conversation before a reset as archived.
+func (a *auditor) putAway(r *run, f *tree.Fact) {
+	if len(r.former) == 0 || r.former[0] != f.ID {
+		a.fail(r, "put away", "%q, which is not what waits for it: %q", f.ID, r.former)
+		return
+	}
+	r.former = r.former[1:]
 }
 
 // givenUp takes inputs as consumed over which a turn has crashed three times.

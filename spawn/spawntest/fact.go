@@ -22,8 +22,11 @@ type Fact struct {
 	ID     string
 	Parent session.Key
 	// SessionID names the transcript: of "admitted" that of the run, of "opened" that of the
-	// top-level session.
+	// top-level session if it has none yet, of "reset" that from then on, and of "put_away" one
+	// from before a reset.
 	SessionID string
+	// Former is the session id before a "reset".
+	Former string
 
 	// Of "stop_requested": a caller asked for it.
 	Stopped bool
@@ -140,8 +143,10 @@ func factOf(e session.Entry) (Fact, error) {
 	has := func(flag tree.Flags) bool { return from.Flags&flag != 0 }
 	f := Fact{Seq: e.Seq, Kind: from.Kind.String(), Run: from.Run}
 	switch from.Kind {
-	case tree.Opened:
+	case tree.Opened, tree.PutAway:
 		f.SessionID = from.ID
+	case tree.Reset:
+		f.SessionID, f.Former = from.ID, string(from.Text)
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
 	case tree.Posted:

@@ -157,12 +157,12 @@ func (w *witness) checkConversations(t *testing.T, arrived map[string][]string) 
 	s, err := dirstore.View(w.dir)
 	require.NoError(t, err)
 	read := make(map[string]int)
-	for _, ref := range w.transcripts(t) {
+	for _, ref := range w.transcripts(t, true) {
 		if ref.Key.IsSubagent() {
 			continue
 		}
 		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref,
-			session.LineQuery{})) {
+			session.LineQuery{Archived: true})) {
 			require.NoError(t, err)
 			if line.Message.Role == session.MessageUser {
 				read[line.Message.ID]++
@@ -179,9 +179,9 @@ func (w *witness) checkConversations(t *testing.T, arrived map[string][]string) 
 	require.NoError(t, s.Close())
 }
 
-// transcripts returns those that are not archived. Whose one is a file says of itself in its first
-// line.
-func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
+// transcripts returns those that are not archived, or all of them. Whose one is a file says of
+// itself in its first line.
+func (w *witness) transcripts(t *testing.T, archived bool) (refs []session.Ref) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
 	agents, err := fsys.ReadDir(dir)
@@ -190,7 +190,8 @@ func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
 		files, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
 		require.NoError(t, err)
 		for _, f := range files {
-			if filepath.Ext(f.Name()) == ".jsonl" {
+			if filepath.Ext(f.Name()) == ".jsonl" ||
+				archived && strings.Contains(f.Name(), ".jsonl.deleted.") {
 				refs = append(refs, ownerOf(t, fsys, filepath.Join(dir, a.Name(), f.Name())))
 			}
 		}

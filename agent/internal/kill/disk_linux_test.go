@@ -238,7 +238,7 @@ func (b *inProcessBot) progress(t *testing.T, what string, n int) {
 // none.
 func (b *inProcessBot) readable(t *testing.T) {
 	t.Helper()
-	for _, ref := range b.transcripts(t) {
+	for _, ref := range b.transcripts(t, false) {
 		var end session.Pos
 		for line, err := range b.store.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 			require.NoError(t, err)

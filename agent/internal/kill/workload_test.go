@@ -181,7 +181,18 @@ func (l *workload) round(ctx context.Context, s *agent.Session, n int) {
 		return
 	}
 	l.await(ctx, s, children)
+	if n%3 == 2 {
+		l.reset(ctx, s)
+	}
 	sleep(ctx, time.Duration(rand.IntN(maxRest))*time.Millisecond)
+}
+
+// reset begins a new conversation, unless the bot is not done with the old one.
+func (l *workload) reset(ctx context.Context, s *agent.Session) {
+	err := s.Reset(ctx)
+	if _, busy := errors.AsType[*agent.ChildrenError](err); err != nil && !busy {
+		l.failed("reset", err)
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {

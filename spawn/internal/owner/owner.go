@@ -47,8 +47,11 @@ type Executor interface {
 	// Recall drops the entries for a destination that were handed over. The Executor must have
 	// called the receiver for none of them since it sent a tree.Settle with an error.
 	Recall(to tree.Destination)
-	// Archive archives the transcript of a run.
+	// Archive archives the transcript of a run, or that of the top-level session before a reset:
+	// the first of its RunState.Former.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
+	// Answer tells the caller whose wish has an ID what it has come to; nil: it has happened.
+	Answer(id string, err error)
 	// Round shows the tree at the beginning of a round, before anything is decided: it is what the
 	// journal has up to the place at, which is the zero Place for a tree that is not on record.
 	Round(t *tree.Tree, at Place)
@@ -521,6 +524,8 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			o.exec.Recall(*e.To)
 		case tree.EffectArchive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
+		case tree.EffectAnswer:
+			o.exec.Answer(e.ID, e.Err)
 		case tree.EffectAskSlot: // decideAll has asked before the append
 		}
 	}

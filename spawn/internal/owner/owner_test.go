@@ -55,6 +55,7 @@ func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Ta
 func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
 func (w *world) Recall(tree.Destination)                     { w.note("recall") }
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
+func (w *world) Answer(id string, err error)                 { w.note("answer %s %v", id, err) }
 func (w *world) Round(*tree.Tree, Place)                     {}
 func (w *world) Publish(_ *tree.Tree, _ session.Seq, _ Place, facts []tree.Fact) {
 	w.note("publish %d", len(facts))

@@ -71,6 +71,10 @@ func (t *Tree) Apply(f *Fact) error {
 		return r.applySetAside(f)
 	case RouteSet:
 		r.Route = f.Route
+	case Reset:
+		return t.applyReset(r, f)
+	case PutAway:
+		return t.applyPutAway(r, f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
@@ -170,17 +174,27 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
 		return &CorruptError{f.Kind, f.Run, reason}
 	}
+	compact := f.Flags&FlagCompact != 0
+	if compact && (!r.IsRoot() || f.Ord != r.Consumed) {
+		return &CorruptError{f.Kind, f.Run, "it compacts and reads inputs, or is a sub-agent"}
+	}
 	if err := r.transition(Running); err != nil {
 		return err
 	}
 	first := r.Consumed + 1
 	r.Turns, r.Active = f.N, f.At
-	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
+	r.open = OpenTurn{
+		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At, Compact: compact,
+	}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
 	r.startedIn = t.batches
 	t.turns++
 	addCharge(r, f.Budget)
+	if compact {
+		t.armTimer(r)
+		return nil
+	}
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
 	if f.Ord > r.Consumed {
@@ -261,7 +275,7 @@ func (r *Run) setConsumed(through uint32) {
 func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	switch f.Kind {
 	case Taken:
-		if f.Ord < r.Open.Through || f.Ord > r.NextOrd {
+		if f.Ord < r.Open.Through || f.Ord > r.NextOrd || r.Open.Compact {
 			reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
@@ -291,14 +305,19 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Reported:
 		return t.applyReported(r, f)
 	case TurnEnded:
+		switch compact := f.Flags&FlagCompact != 0; {
+		case compact != r.Open.Compact:
+			return &CorruptError{f.Kind, f.Run, "another sort of turn is under way"}
+		case compact:
+			return t.applyCompacted(r, f)
+		}
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
 	}
 	return nil
 }
 
-// applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing and keeps its
-// charge, because what it used is not known.
+// applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open, inbox := r.Open, r.Inbox
 	r.Open, r.Grace, r.Active = nil, 0, f.At
@@ -310,14 +329,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		r.Crashes, r.woke = nil, nil
 		t.dropInputs(r, open.Through)
 		r.setConsumed(open.Through)
-		used := Budget{Turns: 1}
-		if f.Answer != nil {
-			used = used.Add(f.Answer.Usage.Charge())
-		}
-		if f.Flags&FlagCut != 0 {
-			used = open.Reserve // what a cut turn still consumes is not known
-		}
-		addCharge(r, used.Sub(open.Reserve))
+		r.chargeEnd(open, f)
 		r.Said = nil
 	} else {
 		t.applyCrash(r, open, f)

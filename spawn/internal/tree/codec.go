@@ -160,6 +160,7 @@ func (m *Image) beyondVersion1() bool {
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
+		len(s.Former) > 0 ||
 		s.Ledger != nil || s.Active != 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
@@ -170,7 +171,7 @@ func (in Input) beyondVersion1() bool {
 	return in.Mail != nil || in.Class == Milestone || in.Percent != 0
 }
 
-func (o *OpenTurn) beyondVersion1() bool { return o != nil && o.Shutdown }
+func (o *OpenTurn) beyondVersion1() bool { return o != nil && (o.Shutdown || o.Compact) }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.
 func (f *Fact) check() error {

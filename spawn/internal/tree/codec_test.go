@@ -309,6 +309,11 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"a snapshot in between":        {Kind: Snapshot, Image: &Image{}},
 		"skills without a turn":        {Kind: SkillsTaken, Run: a, N: 2, Skills: &SkillSet{}},
 		"a sub-agent that speaks":      {Kind: Said, Run: a, N: 1, Ord: 1, Answer: &Result{Reply: "x"}},
+		"a reset of a sub-agent":       {Kind: Reset, Run: a, ID: "x", Text: "a"},
+		"a reset beside a child":       {Kind: Reset, Run: top, ID: "x", Text: "s1"},
+		"nothing to put away":          {Kind: PutAway, Run: top, ID: "s1"},
+		"a sub-agent that compacts":    {Kind: TurnStarted, Run: a, N: 2, Ord: 1, Flags: FlagCompact},
+		"a compaction that was none":   {Kind: TurnEnded, Run: a, N: 1, Flags: FlagCompact},
 		"a milestone out of order":     {Kind: Reported, Run: a, N: 1, Ord: 2},
 		"a milestone after the turn":   {Kind: Reported, Run: a, N: 2, Ord: 1},
 		"a kind that is none":          {Kind: kinds, Run: a},
@@ -319,6 +324,29 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		var corrupt *CorruptError
 		var illegal *TransitionError
 		require.True(t, errors.As(err, &corrupt) || errors.As(err, &illegal), "%s: %v", name, err)
+	}
+}
+
+// A reset that cannot have happened is refused.
+func TestApplyRefusesResets(t *testing.T) {
+	s := newScene()
+	for _, c := range []string{
+		"open", "post top text=x", "grant top", "done top", "reset top to=s2",
+	} {
+		s.run(c)
+	}
+	for name, f := range map[string]Fact{
+		"from another conversation":   {Kind: Reset, Run: top, ID: "s3", Text: "s1"},
+		"to the same conversation":    {Kind: Reset, Run: top, ID: "s2", Text: "s2"},
+		"to an earlier one":           {Kind: Reset, Run: top, ID: "s1", Text: "s2"},
+		"to none":                     {Kind: Reset, Run: top, Text: "s2"},
+		"the present one is archived": {Kind: PutAway, Run: top, ID: "s2"},
+		"a compaction that reads":     {Kind: TurnStarted, Run: top, N: 2, Ord: 2, Flags: FlagCompact},
+	} {
+		folded, err := s.log.fold(top, &s.opt)
+		require.NoError(t, err)
+		var corrupt *CorruptError
+		require.ErrorAs(t, folded.Replay(&f), &corrupt, name)
 	}
 }
 

@@ -49,6 +49,8 @@ type Post struct {
 	Text  Text
 	Route *session.Route // what it lacks is filled in from that of the message before
 	Mail  *Mail          // what the message has beside its text; may be nil
+	// SessionID is that of the transcript that has the bytes of Mail. Empty: it has none there.
+	SessionID string
 }
 
 // Ensure asks for a session that a message with an ID is for, and whether the ID is known. It puts
@@ -62,6 +64,22 @@ type Ensure struct {
 type SetRoute struct {
 	Run   session.Key
 	Route session.Route // zero: nowhere
+}
+
+// Restart has a top-level session go on in a new conversation, once no turn is under way. Its
+// answer is an EffectAnswer with SessionID.
+type Restart struct {
+	Run       session.Key
+	SessionID string // from then on; a new one
+	Withdraw  bool   // the caller no longer waits: nothing is to happen, if it has not yet
+}
+
+// Condense has a top-level session compact its conversation in a turn of its own. Its answer is an
+// EffectAnswer with ID.
+type Condense struct {
+	Run      session.Key
+	ID       string // of the wish; a new one
+	Withdraw bool   // the caller no longer waits: nothing is to happen, if it has not begun
 }
 
 // A Say tells people something before turn N of a top-level session has ended. A name that is known
@@ -108,6 +126,10 @@ type TurnDone struct {
 	Yield  *Join          // what the session waits for; nil: nothing
 	Route  *session.Route // of the input that the turn answers
 	Rand   uint64
+	// Compacted is how many messages the summary of a turn that compacts stands for. Err is why it
+	// failed, for those who have asked for it.
+	Compacted uint32
+	Err       error
 }
 
 // Take consumes the inputs that have arrived since turn N of a run began.
@@ -173,8 +195,9 @@ type Dismiss struct{ Ord uint32 }
 
 // ArchiveDone says that the transcript of a run has been archived, or that this failed.
 type ArchiveDone struct {
-	Run    session.Key
-	Failed bool
+	Run     session.Key
+	Session string // the session id before a reset; empty: the run itself is archived
+	Failed  bool
 }
 
 // Tick says that time has passed.
@@ -195,6 +218,8 @@ func (*Spawn) command()      {}
 func (*Post) command()       {}
 func (Ensure) command()      {}
 func (SetRoute) command()    {}
+func (Restart) command()     {}
+func (Condense) command()    {}
 func (*Say) command()        {}
 func (*Report) command()     {}
 func (*Steer) command()      {}
@@ -244,10 +269,12 @@ const (
 	EffectDeliver                          // deliver the entry Ord of the outbox, then send Settle
 	EffectArchive                          // archive the run's transcript, then send ArchiveDone
 	EffectRecall                           // drop the entries for the destination To
+	EffectAnswer                           // tell the caller of the wish ID that it came to Err
 )
 
 var effectNames = [...]string{
 	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive", "recall",
+	"answer",
 }
 
 func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }
@@ -255,7 +282,9 @@ func (k EffectKind) String() string { return enum.String(effectNames[:], "Effect
 // An Effect is something that the owner does once the facts that it follows from are durable.
 type Effect struct {
 	Kind EffectKind
-	Run  *Run   // nil for EffectDeliver and EffectRecall
+	Run  *Run   // nil for EffectDeliver, EffectRecall and EffectAnswer
 	Ord  uint32 // of a turn or of an entry of the outbox, see EffectKind
 	To   *Destination
+	ID   string // of a wish
+	Err  error
 }

@@ -25,6 +25,10 @@ var (
 	ErrBudget   = errors.New("spawn: the budget is exhausted")
 
 	ErrNoConversation = errors.New("spawn: the session does not speak to people")
+	ErrNotTopLevel    = errors.New("spawn: it is not a top-level session")
+	ErrNothing        = errors.New("spawn: the conversation has nothing to compact")
+	ErrTurnCancelled  = errors.New("spawn: the turn was cancelled")
+	ErrMoved          = errors.New("spawn: the session has been reset meanwhile")
 )
 
 // RuleSteer refuses steers that come too fast.
@@ -78,6 +82,10 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideEnsure(c)
 	case SetRoute:
 		return t.decideSetRoute(c)
+	case Restart:
+		return t.decideRestart(c)
+	case Condense:
+		return t.decideCondense(c)
 	case *Steer:
 		return t.decideSteer(c)
 	case InTurn:
@@ -150,7 +158,9 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			how = FlagCut // it was to end, so it is not repeated
 		}
 		f := turnEnded(t.now, r, Interrupted, nil, how, 0, nil)
-		if how == FlagCrashed {
+		if r.Open.Compact {
+			f.Flags |= FlagCompact
+		} else if how == FlagCrashed {
 			t.giveUp(r, &f)
 		}
 		t.emit(f)
@@ -375,6 +385,8 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.To)
 	case r.Cause != NoCause && !r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
+	case c.SessionID != "" && c.SessionID != r.Spec.SessionID:
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrMoved, c.To)
 	}
 	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
 		return Reply{}, err
@@ -440,6 +452,9 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	}
 	r.asked = false
 	t.touch(r)
+	if t.startCompaction(r) {
+		return Reply{Run: r}, nil
+	}
 	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
 		t.armTimer(r)
 		t.addEffect(EffectFreeSlot, r, 0)
@@ -468,6 +483,10 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 			t.emit(late(t.now, r, c.N, c.Answer.Text))
 		}
 		return Reply{}, fmt.Errorf("%w: turn %d of %q", ErrStale, c.N, c.Run)
+	}
+	if r.Open.Compact {
+		t.endCompaction(r, c)
+		return Reply{Run: r}, nil
 	}
 	var flags Flags
 	state := OK
@@ -545,6 +564,9 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	case Take:
 		return t.decideTake(cmd)
 	case *Say:
+		if r.Open.Compact {
+			return Reply{}, fmt.Errorf("%w: turn %d of %q compacts", ErrStale, c.N, c.Run)
+		}
 		return t.decideSay(r, cmd)
 	case *Report:
 		return t.decideReport(r, cmd)
@@ -563,7 +585,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 
 func (t *Tree) decideTake(c Take) (Reply, error) {
 	r, err := t.runInTurn(c.Run, c.N)
-	if err != nil || r.NextOrd == r.Open.Through {
+	if err != nil || r.NextOrd == r.Open.Through || r.Open.Compact {
 		return Reply{}, err
 	}
 	var in []Input
@@ -613,6 +635,9 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 // called. What the turn was to read is set aside: it is not lost, and the next turn reads it. The
 // session keeps its place in the lane, for a turn that it may want until then.
 func (t *Tree) cancelWaiting(r *Run) {
+	if r.Open == nil {
+		t.answerAll(&r.wishes.compact, ErrTurnCancelled)
+	}
 	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
 		t.emit(setAside(t.now, r))
 	}
@@ -627,6 +652,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
 	t.cancelWaiting(r)
+	t.answerAll(&r.wishes.compact, ErrTurnCancelled)
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
 		r.Open == nil && r.live == 0 && !r.hasCompletion() && !r.Retry {
 		return Reply{Run: r}, nil
@@ -691,17 +717,24 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 func (t *Tree) decideArchiveDone(c ArchiveDone) {
 	r := t.find(c.Run)
 	switch {
+	case c.Session != "":
+		t.decidePutAway(c)
 	case r == nil || !r.State.Terminal() || r.firstChild != nil:
 	case !c.Failed:
 		t.emit(archived(t.now, r))
 	case r.archiving:
-		r.archiving = false
-		t.archiving--
-		pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
-		if t.archiveRetries == nil {
-			t.archiveRetries = make(map[*Run]archiveRetry)
-		}
-		t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
-		t.armTimer(r)
+		t.retryArchive(r)
 	}
+}
+
+// retryArchive has what could not be archived archived again after a pause.
+func (t *Tree) retryArchive(r *Run) {
+	r.archiving = false
+	t.archiving--
+	pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
+	if t.archiveRetries == nil {
+		t.archiveRetries = make(map[*Run]archiveRetry)
+	}
+	t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
+	t.armTimer(r)
 }

@@ -215,6 +215,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Asked = s.asked()
 	case "said":
 		r.Said = scanList(s, (*scanner).saying)
+	case "former":
+		r.Former = scanList(s, (*scanner).former)
 	case "milestones":
 		r.Milestones = s.uint32()
 	default:
@@ -266,6 +268,24 @@ func (s *scanner) usageRow() (x UsageRow) {
 	return x
 }
 
+func (s *scanner) former() (x Former) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "id":
+			x.ID = s.string()
+		case "pos":
+			x.Pos = s.uint64()
+		case "ord":
+			x.Ord = s.uint32()
+		case "at":
+			x.At = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
 func (s *scanner) openTurn() *OpenTurn {
 	o := new(OpenTurn)
 	for name := s.begin(); name != nil; name = s.more() {
@@ -282,6 +302,8 @@ func (s *scanner) openTurn() *OpenTurn {
 			o.Started = s.int64()
 		case "shutdown":
 			o.Shutdown = s.bool()
+		case "compact":
+			o.Compact = s.bool()
 		default:
 			s.fail()
 		}

@@ -25,9 +25,7 @@ func (f *Fact) String() string {
 	case Posted:
 		l.posted(f)
 	case TurnStarted:
-		l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
-		l.after(f, "out of time")
-		l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
+		l.turnStarted(f)
 	case Taken:
 		l.add("turn %d of %s took inputs up to %d", f.N, f.Run, f.Ord)
 	case TurnEnded:
@@ -70,9 +68,7 @@ func (f *Fact) String() string {
 			l.add("%s in the outbox", text.Count(len(m.Outbox), "entry", "entries"))
 		}
 	case SkillsTaken:
-		l.add("turn %d of %s took %s", f.N, f.Run,
-			text.Count(len(f.Skills.Skills), "skill", "skills"))
-		l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
+		l.skillsTaken(f)
 	case SetAside:
 		l.add("inputs of %s up to %d start no turn", f.Run, f.Ord)
 	case Said:
@@ -81,6 +77,10 @@ func (f *Fact) String() string {
 		l.reported(f)
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
+	case Reset:
+		l.add("%s goes on in a new conversation, %s after %s", f.Run, word(f.ID), word(f.Text))
+	case PutAway:
+		l.add("%s put its conversation %s away", f.Run, word(f.ID))
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
@@ -135,6 +135,12 @@ func (l *factLine) said(f *Fact) {
 	l.addIf(f.Flags&FlagReply != 0, "to people")
 }
 
+func (l *factLine) skillsTaken(f *Fact) {
+	l.add("turn %d of %s took %s", f.N, f.Run,
+		text.Count(len(f.Skills.Skills), "skill", "skills"))
+	l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
+}
+
 func (l *factLine) reported(f *Fact) {
 	l.add("milestone %d of %s in turn %d: %s", f.Ord, f.Run, f.N, quoteShort(f.Text))
 	l.addIf(f.Num > 0, "%d percent", f.Num)
@@ -187,8 +193,20 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Milestones, "milestones")
 }
 
+func (l *factLine) turnStarted(f *Fact) {
+	l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
+	l.addIf(f.Flags&FlagCompact != 0, "to compact")
+	l.after(f, "out of time")
+	l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
+}
+
 func (l *factLine) turnEnded(f *Fact) {
 	l.add("turn %d of %s ended %v", f.N, f.Run, f.State)
+	if f.Flags&FlagCompact != 0 && f.Ord == 0 {
+		l.add("nothing was compacted")
+	} else if f.Flags&FlagCompact != 0 {
+		l.add("%s compacted", text.Count(int(f.Ord), "message", "messages"))
+	}
 	l.addIf(f.Flags&FlagCut != 0, "given up")
 	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
 	l.addIf(f.Flags&FlagGivenUp != 0, "inputs up to %d are given up", f.Ord)

@@ -41,6 +41,8 @@ const (
 	SetAside     // what a top-level session has not read no longer starts a turn
 	Said         // the turn under way tells people something
 	RouteSet     // a top-level session got the route that its answers go to
+	Reset        // a top-level session goes on in a new conversation
+	PutAway      // the conversation before a reset has been archived
 	Reported     // the turn under way has reached a milestone
 	kinds
 )
@@ -50,7 +52,7 @@ var kindNames = [kinds]string{
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
-	"reported",
+	"reset", "put_away", "reported",
 }
 
 func (k Kind) String() string {
@@ -89,6 +91,9 @@ const (
 	// FlagGivenUp, on TurnEnded with FlagCrashed: the turn has crashed so often over the inputs up
 	// to Ord that they are consumed. It is of version 2.
 	FlagGivenUp
+	// FlagCompact, on TurnStarted and TurnEnded: the turn compacts the conversation and does
+	// nothing else. It is of version 2.
+	FlagCompact
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -115,6 +120,7 @@ const (
 //	               Ord: the last input that the turn consumes
 //	               Until: when the run is out of time; of its first turn only, 0 for never
 //	               Budget: what the turn reserves
+//	               Flags: FlagCompact; then Ord is the last input that was consumed before
 //	Taken          Run: the session
 //	               N: the turn under way
 //	               Ord: the last input that the turn consumes now
@@ -123,8 +129,10 @@ const (
 //	               State: OK, Failed, Cancelled or Interrupted
 //	               Answer: what the Runner returned; may be nil; a long text or JSON is in a file
 //	               that it names, which was put before
-//	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp
-//	               Ord: the last input that is given up; with FlagGivenUp only
+//	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp,
+//	               FlagCompact
+//	               Ord: the last input that is given up, with FlagGivenUp; or how many messages
+//	               the summary stands for, with FlagCompact; else 0
 //	               Num: the position in the transcript; 0 leaves it where it is
 //	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
@@ -183,6 +191,11 @@ const (
 //	               Route: where it goes; with FlagReply only, may be nil
 //	RouteSet       Run: the top-level session
 //	               Route: its route from now on; nil for none
+//	Reset          Run: the top-level session, which has no turn under way and no child alive
+//	               ID: its session id from now on
+//	               Text: its session id until now, whose transcript is to be archived
+//	PutAway        Run: the top-level session
+//	               ID: the session id before a reset, whose transcript is archived
 //	Reported       Run: the session
 //	               N: the turn under way
 //	               Ord: which milestone of the run it is, from 1 on; of a top-level session, of
@@ -339,6 +352,14 @@ func said(at int64, r *Run, c *Say) Fact {
 
 func routeSet(at int64, r *Run, route *session.Route) Fact {
 	return Fact{Kind: RouteSet, At: at, Run: r.Key(), Route: route}
+}
+
+func reset(at int64, r *Run, sessionID string) Fact {
+	return Fact{Kind: Reset, At: at, Run: r.Key(), ID: sessionID, Text: Text(r.Spec.SessionID)}
+}
+
+func putAway(at int64, r *Run, sessionID string) Fact {
+	return Fact{Kind: PutAway, At: at, Run: r.Key(), ID: sessionID}
 }
 
 func reported(at int64, r *Run, c *Report) Fact {

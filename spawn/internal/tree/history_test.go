@@ -167,8 +167,23 @@ func (d *driver) step() error {
 	case 18:
 		return d.crash(d.byte())
 	}
-	if d.byte()%4 == 0 {
+	return d.rare(d.byte())
+}
+
+// rare does what happens now and then.
+func (d *driver) rare(what byte) error {
+	switch what % 8 {
+	case 0, 1:
 		return d.do(Compact{})
+	case 2:
+		return d.do(Restart{Run: d.key(), SessionID: d.id()})
+	case 3:
+		return d.do(Condense{Run: d.key(), ID: d.id()})
+	case 4:
+		if f := d.tree.root.Former; len(f) > 0 && d.archived[top] {
+			delete(d.archived, top)
+			return d.do(ArchiveDone{Run: top, Session: f[0].ID, Failed: d.byte()%2 == 0})
+		}
 	}
 	for _, k := range d.keys {
 		if d.archived[k] && d.tree.Run(k) != nil {
@@ -217,7 +232,10 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 			{"p/1", Usage{Input: int64(say / 2)}}, {"", Usage{Input: int64(say - say/2)}},
 		}
 	}
-	c := &TurnDone{Run: k, N: n, Answer: answer, Rand: uint64(how)}
+	c := &TurnDone{Run: k, N: n, Answer: answer, Rand: uint64(how), Compacted: uint32(say % 8)}
+	if r := d.tree.Run(k); r != nil {
+		c.Pos = r.Pos + uint64(how%4)
+	}
 	switch how % 8 {
 	case 0:
 		c.Failed = "broken"
@@ -503,6 +521,9 @@ func (d *driver) check() (err error) {
 			err = fmt.Errorf("entry %d comes next and has no timer", e.Ord)
 		}
 	})
+	if err == nil && t.root.mayPutAway() && t.NextWake() == 0 {
+		err = fmt.Errorf("%v is to be archived and has no timer", t.root.Former)
+	}
 	if err == nil && t.Due().IsZero() && (t.live > 0 || t.outbox.pending > 0) {
 		const format = "no owner is wanted although %d runs live and %d entries wait"
 		err = fmt.Errorf(format, t.live, t.outbox.pending)
@@ -559,7 +580,11 @@ func (d *driver) work() (busy bool, err error) {
 			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Result{Text: "end"}})
 		case d.archived[k] && r != nil:
 			delete(d.archived, k)
-			busy, err = true, d.do(ArchiveDone{Run: k})
+			done := ArchiveDone{Run: k}
+			if k == top && len(r.Former) > 0 {
+				done.Session = r.Former[0].ID
+			}
+			busy, err = true, d.do(done)
 		}
 		if err != nil {
 			return true, err

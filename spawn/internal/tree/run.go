@@ -145,6 +145,8 @@ type OpenTurn struct {
 	// Shutdown says that the owner has begun to shut down: if the turn does not come back, that is
 	// not a crash.
 	Shutdown bool `json:"shutdown,omitempty"`
+	// Compact says that it compacts the conversation and consumes nothing.
+	Compact bool `json:"compact,omitempty"`
 }
 
 // RunState is the folded state of one session: of a run, or of the top-level session. Only Apply
@@ -192,6 +194,8 @@ type RunState struct {
 	Active      int64          `json:"active,omitempty"`   // see LastActive; 0: not known
 	Asked       *Asked         `json:"asked,omitempty"`    // see keepAsked
 	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
+	// Former has the conversations before resets that are still to be archived, oldest first.
+	Former []Former `json:"former,omitempty"`
 	// Milestones counts those of the run, or of the last turn of the top-level session.
 	Milestones uint32 `json:"milestones,omitempty"`
 }
@@ -261,6 +265,7 @@ type Run struct {
 	cascaded       bool // the children were stopped
 	archiving      bool // the Executor is archiving the run
 	gone           bool // the run has left the tree
+	wishes         wishes
 
 	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
 

@@ -229,6 +229,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			c.Route = *route
 		}
 		return c, nil
+	case "reset":
+		return Restart{Run: r, SessionID: w.named["to"], Withdraw: w.has("withdraw")}, nil
+	case "condense":
+		return Condense{Run: r, ID: w.named["as"], Withdraw: w.has("withdraw")}, nil
 	case "say":
 		n := s.turn(r, w)
 		return InTurn{Run: r, N: n, Cmd: &Say{
@@ -274,7 +278,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
 	case "putaway":
-		return ArchiveDone{Run: r, Failed: w.has("failed")}, nil
+		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
 	case "shutdown":
@@ -307,6 +311,11 @@ func routeOf(word string) *session.Route {
 func postOf(to session.Key, w words) *Post {
 	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
 	c.Route = routeOf(w.named["route"])
+	if w.has("file") {
+		file := session.File{Hash: strings.Repeat("a", 64), Size: 1}
+		mailOf(c).Parts = []session.Part{{Kind: session.PartFile, File: file}}
+		c.SessionID = w.named["in"]
+	}
 	for name := range strings.SplitSeq(w.named["with"], ",") {
 		if name != "" {
 			mailOf(c).Parts = append(c.Mail.Parts, session.Part{
@@ -383,6 +392,7 @@ func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
 		Silent: w.has("silent"), Skip: w.has("skip"),
+		Pos: uint64(w.num("pos")), Compacted: uint32(w.num("compacted")),
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
 			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
@@ -447,6 +457,8 @@ func (s *scene) do(c Command) string {
 				name = "replies"
 			}
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
+		case e.ID != "":
+			name = fmt.Sprint(e.ID, ": ", e.Err)
 		}
 		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
 		if e.Ord > 0 {
@@ -506,14 +518,13 @@ func (s *scene) show() string {
 		for _, x := range r.Said {
 			fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
 		}
-		if r.Milestones > 0 {
-			fmt.Fprintf(&b, " milestones %d", r.Milestones)
+		if r.Pos > 0 {
+			fmt.Fprintf(&b, " to position %d", r.Pos)
 		}
-		for _, in := range r.Inbox {
-			if in.Class == Milestone {
-				fmt.Fprintf(&b, " input %d of %s %s", in.Ord, in.From, quoteShort(in.Text))
-			}
+		for _, x := range r.Former {
+			fmt.Fprintf(&b, " puts %s away at %d", x.ID, x.Pos)
 		}
+		b.WriteString(milestonesOf(r))
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
 		}
@@ -556,4 +567,18 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// milestonesOf says how many milestones a session has reported, and which it has not read.
+func milestonesOf(r *Run) string {
+	var b strings.Builder
+	if r.Milestones > 0 {
+		fmt.Fprintf(&b, " milestones %d", r.Milestones)
+	}
+	for _, in := range r.Inbox {
+		if in.Class == Milestone {
+			fmt.Fprintf(&b, " input %d of %s %s", in.Ord, in.From, quoteShort(in.Text))
+		}
+	}
+	return b.String()
 }

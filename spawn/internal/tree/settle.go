@@ -39,10 +39,12 @@ func (t *Tree) settleRun(r *Run) {
 	case r.Cause == NoCause && r.Deadline > 0 && r.Deadline <= t.now:
 		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.graceEnd(), 0))
 	}
+	t.settleFormer(r)
 	switch {
 	case r.Cause != NoCause:
 		t.settleStopping(r)
 	case r.Open != nil:
+	case t.settleRestart(r):
 	case r.wantsTurn(t.now):
 		t.askSlot(r)
 	case r.Join == nil && r.live == 0 && r.Turns > 0 && !r.IsRoot():
@@ -58,6 +60,8 @@ func (r *Run) wantsTurn(now int64) bool {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
 		return false
 	case r.Retry:
+		return true
+	case len(r.wishes.compact) > 0:
 		return true
 	case r.Join != nil:
 		return r.nUser > 0 || r.nControl > 0 || r.Join.Ready(now)
@@ -82,7 +86,12 @@ func (t *Tree) askSlot(r *Run) {
 
 // cutTurn ends a turn that has not come back in its grace period, and gives its slot back.
 func (t *Tree) cutTurn(r *Run) {
-	t.endTurn(r, turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil))
+	f := turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil)
+	if r.Open.Compact {
+		f.Flags |= FlagCompact
+	}
+	t.endTurn(r, f)
+	t.answerAll(&r.wishes.compacting, ErrTurnCancelled)
 }
 
 // settleStopping takes a run that has a cause to end one step further, from the bottom up: it stops

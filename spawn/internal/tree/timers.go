@@ -117,6 +117,9 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 	if r.Open != nil {
 		atMost(r.Grace)
 	}
+	if r.mayPutAway() {
+		atMost(max(t.archiveRetries[r].at, 1))
+	}
 	return at
 }
 
