@@ -160,6 +160,9 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 		}
 		began := time.Now()
 		e := spawn.ToolEvent{Call: shownText(text.Cut(c.ID, text.MaxName)), Name: tool.Name}
+		if tool.Effect != EffectUnknown {
+			e.Effect = tool.Effect.String()
+		}
 		t.spawn.ShowTool(e, shownArgs(c.Args))
 		err = spawn.ErrExited // unless call returns
 		defer func() {

@@ -313,8 +313,10 @@ func TestToolEvents(t *testing.T) {
 			return agent.ToolResult{Text: strings.Repeat("é", 3000)}, err
 		}}
 	}
+	reading := slow(time.Second, nil)
+	reading.Effect = agent.EffectReadOnly
 	cfg := agent.Config{Tools: []agent.Tool{
-		slow(time.Second, nil), slow(2*time.Second, errors.New("broken")),
+		reading, slow(2*time.Second, errors.New("broken")),
 		slow(3*time.Second, context.DeadlineExceeded),
 	}}
 	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
@@ -340,7 +342,7 @@ func TestToolEvents(t *testing.T) {
 			switch e.Kind {
 			case agent.EventTool:
 				require.JSONEq(t, `{"n":1}`, e.Text)
-				began = append(began, e.Tool.Call+" "+e.Tool.Name)
+				began = append(began, e.Tool.Call+" "+e.Tool.Name+e.Tool.Effect)
 			case agent.EventToolEnded:
 				line := fmt.Sprint(e.Tool.Call, " ", e.Tool.Outcome, " ", e.Tool.Took)
 				if ended = append(ended, line); e.Tool.Outcome == agent.StatusOK {
@@ -350,7 +352,7 @@ func TestToolEvents(t *testing.T) {
 			}
 		}
 		slices.Sort(began)
-		require.Equal(t, []string{"c0 t1s", "c1 t2s", "c2 t3s"}, began)
+		require.Equal(t, []string{"c0 t1sread_only", "c1 t2s", "c2 t3s"}, began)
 		require.Equal(t, []string{"c0 ok 1s", "c1 failed 2s", "c2 timed_out 3s"}, ended)
 	})
 }
