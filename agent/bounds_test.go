@@ -61,6 +61,7 @@ var boundCases = []boundCase{
 	{spawn.Saying{ID: "1", Text: "x"}, feedSay, map[string]string{
 		"": refused, ".Text": cut, ".ReplyTo": leftOut,
 	}},
+	{spawn.Progress{Text: "x", Milestone: true}, feedProgress, map[string]string{".Text": leftOut}},
 	{binding.Request{
 		Conversation: session.Route{Channel: "chat", To: "1"}, Target: topKey, By: "me",
 	}, feedBinding, map[string]string{"": refused}},
@@ -126,7 +127,7 @@ var otherStructs = map[string]string{
 		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
-		"spawn.Cursor spawn.EventQuery " +
+		"spawn.Cursor spawn.EventQuery spawn.Delta spawn.ToolEvent " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
 		"spawn.Waited binding.Limit",

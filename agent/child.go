@@ -40,6 +40,9 @@ type Task struct {
 	Strict bool
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
+	// Milestones also has the session find what the sub-agent reports as a milestone, see
+	// [Turn.Report].
+	Milestones bool
 
 	byModel bool   // a model asks
 	origin  string // see spawn.Request.Origin
@@ -158,7 +161,8 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		return q, &InputError{Field: "Task.Spec.History", Reason: noFork}
 	}
 	q = spawn.Request{
-		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce, Origin: t.origin,
+		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
+		Milestones: t.Milestones, Origin: t.origin,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,

@@ -67,6 +67,10 @@
 // room for, behind a summary of the rest that [Summarize] or a function of the caller's writes; see
 // [Window].
 //
+// [Runtime.Events] shows what happens as it happens, in one chat or in all, and goes on behind a
+// [Cursor] after a restart: turns, calls of tools, deltas, how far the work has come, which a
+// Runner says with [Turn.Report], and results, each as people may see it.
+//
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write

@@ -83,6 +83,10 @@ func (p *probe) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			p.note("%s: spawn %s %s %v", who, label, out.Text, err)
 		}
 	}
+	if sub {
+		half := agent.Progress{Text: "half", Percent: 50, Milestone: true}
+		p.note("%s: reports %v", who, tn.Report(ctx, half))
+	}
 	err := pause(ctx, probePause(tn))
 	p.note("%s: ends %v", who, err)
 	return agent.Result{Text: "done " + tn.Label}, err
@@ -264,6 +268,10 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			refused: "model",
 		},
 		"Announce": {set: set(func(x *agent.Task) { x.Announce = true })},
+		"Milestones": {
+			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
+			set:  set(func(x *agent.Task) { x.Milestones = true }),
+		},
 	}, observe)
 	skilled := set(func(x *agent.Task) { x.Spec.Skills = []string{"sail"} })
 	check(t, exported[agentctx.Spec](), map[string]effect[job]{

@@ -42,6 +42,7 @@ func TestEvents(t *testing.T) {
 		h.Post("How many files?")
 		time.Sleep(time.Hour)
 		var got []string
+		deltas := ""
 		for _, e := range seen() {
 			line := fmt.Sprint(e.Depth, " ", e.Kind)
 			switch e.Kind {
@@ -51,7 +52,9 @@ func TestEvents(t *testing.T) {
 				line += " " + e.Label + " " + e.Status.String()
 			default:
 			}
-			got = append(got, line)
+			if got = append(got, line); e.Kind == spawn.EventDelta && e.Depth == 0 {
+				deltas += e.Text
+			}
 			require.False(t, e.Time.IsZero())
 			require.True(t, e.Session.IsValid())
 			data, err := json.Marshal(e)
@@ -61,11 +64,12 @@ func TestEvents(t *testing.T) {
 		for _, want := range []string{
 			"0 posted", "0 turn", "1 admitted count queued", "1 turn", "1 delta 42",
 			"1 turn_ended 42", "1 ended count ok",
-			"0 delta On it.", "0 turn_ended On it.", "0 delta It is 42.", "0 turn_ended It is 42.",
+			"0 turn_ended On it.", "0 turn_ended It is 42.",
 			"0 delivered",
 		} {
 			require.Contains(t, got, want)
 		}
+		require.Equal(t, "On it.It is 42.", deltas, "in pieces")
 		require.Less(t, indexOf(got, "1 admitted count queued"), indexOf(got, "1 turn"))
 		require.Less(t, indexOf(got, "1 turn_ended 42"), indexOf(got, "1 ended count ok"))
 		require.Less(t, indexOf(got, "1 ended count ok"), indexOf(got, "0 turn_ended It is 42."))

@@ -96,12 +96,28 @@ func feedBinding(t *testing.T, store *session.Store, v reflect.Value) error {
 
 // feedSay has a turn of the main session say something before it ends.
 func feedSay(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	return feedTurn(t, store, func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Say(ctx, v.Interface().(spawn.Saying))
+	})
+}
+
+// feedProgress has a turn of the main session report.
+func feedProgress(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	return feedTurn(t, store, func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Report(ctx, v.Interface().(spawn.Progress))
+	})
+}
+
+// feedTurn has a turn of the main session call f, and returns its error.
+func feedTurn(
+	t *testing.T, store *session.Store, f func(context.Context, *spawn.TurnInput) error,
+) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		s, failed := spawn.Open(t.Context(), spawn.Config{
 			Store: store, Replies: true,
 			Deliver: func(context.Context, spawn.Delivery) error { return nil },
 			Runner: runFunc(func(ctx context.Context, tn *spawn.TurnInput) {
-				err = tn.Say(ctx, v.Interface().(spawn.Saying))
+				err = f(ctx, tn)
 			}),
 		})
 		require.NoError(t, failed)

@@ -22,11 +22,7 @@ func taskFirst(inputs []spawn.Input) []spawn.Input {
 
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
-	if len(inputs) == 0 && st.N > 1 {
-		over := waitOverText(st.Waited, st.Active)
-		return []Message{{Role: session.MessageUser, Text: over, Internal: true, Synthetic: true}}
-	}
-	messages := make([]Message, 0, len(inputs))
+	messages := make([]Message, 0, len(inputs)+1)
 	for _, in := range taskFirst(inputs) {
 		m := Message{
 			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
@@ -44,10 +40,28 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 				m.ID = string(in.Completion.Run.ID)
 				m.Text = announce.NewEvent(in.Completion).ForModel()
 			}
+		case spawn.InputMilestone:
+			m.Internal, m.Text = true, milestoneText(in)
 		}
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a
+// wait is told of that.
+func (rt *Runtime) firstMessages(st *spawn.TurnInput) []Message {
+	messages := rt.messagesOf(st, st.Inputs)
+	woken := slices.ContainsFunc(st.Inputs, func(in spawn.Input) bool {
+		return in.Class != spawn.InputMilestone
+	})
+	if woken || st.N == 1 {
+		return messages
+	}
+	over := waitOverText(st.Waited, st.Active)
+	return append(messages, Message{
+		Role: session.MessageUser, Text: over, Internal: true, Synthetic: true,
+	})
 }
 
 // waitOverText is what a session is told whose wait is over without anything new to report: why it

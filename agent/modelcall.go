@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/window"
@@ -129,14 +128,14 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 	if err != nil {
 		return a, err
 	}
+	t.deltas.void(t.spawn, nil)
 	req := ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 		Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
 		New: fresh, open: t.OpenFile,
 	}
 	for n := 1; ; n++ {
-		var shown bool
-		if a, shown, err = l.tryModel(ctx, t, req); err == nil {
+		if a, err = l.tryModel(ctx, t, req); err == nil {
 			return a, nil
 		}
 		pause := retryPause(n, rand.Float64())
@@ -153,9 +152,7 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 		t.rt.log.WarnContext(ctx, "offshoot: a call of the model is made again",
 			"session", t.Session.Key.String(), "turn", t.N, "model", t.Model, "tries", n,
 			"error", redact(err).Error())
-		if shown {
-			t.spawn.Retract(redact(err))
-		}
+		t.deltas.void(t.spawn, redact(err))
 		if isLimited {
 			continue // it waits for the provider
 		}
@@ -166,20 +163,16 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 }
 
 // tryModel makes one call of the model when the provider and the budget allow it, and accounts for
-// it. It reports whether the call has shown text to those who watch.
+// it.
 func (l *Loop) tryModel(
 	ctx context.Context, t *Turn, req ModelRequest,
-) (a modelAnswer, shown bool, err error) {
+) (a modelAnswer, err error) {
 	end, err := t.beginCall(ctx, req.Model, func() Usage { return estimate(&req) })
 	if err != nil {
-		return a, false, err
+		return a, err
 	}
 	defer end()
-	var some atomic.Bool
-	req.delta = func(text string) {
-		some.Store(true)
-		t.Delta(text)
-	}
+	req.delta = t.Delta
 	before := t.entering(t.runner + ".Model")
 	a.ModelResponse, err = l.generate(ctx, t, &req)
 	t.entering(before)
@@ -187,7 +180,7 @@ func (l *Loop) tryModel(
 		a.used = t.priced(a.Model, a.Usage)
 		a.spent = t.SpendOn(ctx, a.Model, a.used)
 	}
-	return a, some.Load(), err
+	return a, err
 }
 
 // sleep waits so long, or until ctx or the turn ends.

@@ -42,6 +42,10 @@ type (
 	TreeState = spawn.TreeState
 	// SessionState is what is known of a session in a TreeState.
 	SessionState = spawn.SessionState
+	// ToolEvent is the call of a tool, as events show it.
+	ToolEvent = spawn.ToolEvent
+	// DeltaForm says in which form a watcher gets what models write.
+	DeltaForm = spawn.DeltaForm
 	// EventKind says what a TreeEvent shows.
 	EventKind = spawn.EventKind
 	// JoinOptions say when a wait for sub-agents is over.
@@ -146,6 +150,25 @@ const (
 	EventCompacted = spawn.EventCompacted
 	// EventReset events show that a session goes on in a new conversation.
 	EventReset = spawn.EventReset
+	// EventTool events show that a tool of a turn is called. They are not kept.
+	EventTool = spawn.EventTool
+	// EventToolEnded events show that a call of a tool is over. They are not kept. One that is
+	// under way when its turn ends has none.
+	EventToolEnded = spawn.EventToolEnded
+	// EventProgress events show how far a turn has come. They are not kept.
+	EventProgress = spawn.EventProgress
+	// EventMilestone events show that a turn has reached a milestone.
+	EventMilestone = spawn.EventMilestone
+)
+
+// The forms of the deltas of an EventQuery.
+const (
+	// DeltasNone leaves EventDelta out.
+	DeltasNone = spawn.DeltasNone
+	// DeltasShown has what people may see of what a model writes.
+	DeltasShown = spawn.DeltasShown
+	// DeltasRaw has what a model writes, also its thoughts, silent tokens and credentials.
+	DeltasRaw = spawn.DeltasRaw
 )
 
 // Errors of other packages that users of this one meet.

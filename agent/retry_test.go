@@ -185,7 +185,8 @@ func TestFailedTriesAreRetracted(t *testing.T) {
 		leaky := agent.Retryable(errors.New(leakyError))
 		p := newProvider(map[string][]error{"": {leaky, leaky}})
 		p.stream, loop.Model = "answ", p
-		seen := watchEvents(h)
+		seen := watch(h, agent.EventQuery{Root: topKey, Deltas: agent.DeltasRaw})
+		synctest.Wait()
 		h.Post("hello")
 		h.Pass(time.Minute)
 		var deltas []string

@@ -169,7 +169,7 @@ func (s *Session) Events(ctx context.Context) iter.Seq2[TreeEvent, error] {
 	if err != nil {
 		return func(yield func(TreeEvent, error) bool) { yield(TreeEvent{}, err) }
 	}
-	return s.rt.sup.Events(ctx, spawn.EventQuery{Root: root, Deltas: true})
+	return s.rt.Events(ctx, EventQuery{Root: root, Deltas: DeltasShown})
 }
 
 // Tools returns the session tools that policy gives this session, such as sessions_spawn, for

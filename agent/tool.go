@@ -343,6 +343,7 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		}
 		return t.keepToolParts(ctx, given.Name, out)
 	}
+	tool.Call = t.showCall(tool)
 	return tool
 }
 

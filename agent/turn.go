@@ -93,6 +93,8 @@ type Turn struct {
 	over atomic.Bool  // the Runner has returned
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
 
+	deltas deltas
+
 	mu      sync.Mutex
 	yielded bool
 	said    bool   // people were told something before the end of the turn
@@ -148,6 +150,7 @@ func (t *Turn) enter() error {
 
 // end waits for the calls that write the transcript, and refuses those that follow.
 func (t *Turn) end() {
+	t.deltas.end(t.spawn)
 	t.gate.Lock()
 	t.over.Store(true)
 	t.gate.Unlock()
@@ -176,10 +179,13 @@ func inputText(key session.Key, fresh []Message) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// Delta shows text as it comes to those who watch the session; see [Session.Events].
+// Delta shows text to those who watch the session, as the model writes it; see [Runtime.Events]. An
+// answer of a model begins with the first text after the one before, and it ends when it is
+// recorded, when a tool is called, and when the turn ends: the last of its text is shown then, if
+// it had to be held back.
 func (t *Turn) Delta(text string) {
 	if !t.over.Load() {
-		t.spawn.Delta(text)
+		t.deltas.write(t.spawn, text)
 	}
 }
 
@@ -239,6 +245,9 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 	}
 	if m.Raw != nil && bounded.Raw == nil {
 		t.log.logLoss("the message is over a limit, with it or without")
+	}
+	if m.Role == session.MessageAssistant {
+		t.deltas.end(t.spawn)
 	}
 	ctx, end := t.outlasting(ctx)
 	defer end()

@@ -189,6 +189,9 @@ func (u *turnUser) acts() map[string]act {
 			_, err := agent.Spawn[int](ctx, tn, agent.Task{Text: "late"})
 			return err
 		},
+		"Turn.Report": func(ctx context.Context) error {
+			return tn.Report(ctx, agent.Progress{Text: "late", Milestone: true})
+		},
 		"Turn.Spend": func(ctx context.Context) error { return tn.Spend(ctx, agent.Usage{Input: 1}) },
 		"Turn.SpendOn": func(ctx context.Context) error {
 			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})

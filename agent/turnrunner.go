@@ -85,7 +85,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	rt.loadResults(ctx, st.Inputs)
 	var fresh []Message
 	if !st.Compact {
-		fresh = rt.messagesOf(st, st.Inputs)
+		fresh = rt.firstMessages(st)
 	}
 	t.entering("Store.Transcripts")
 	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)

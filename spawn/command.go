@@ -28,9 +28,9 @@ type Request struct {
 	// gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
-	// Announce or Variant, or another Policy. Extra is not compared. With Policy.ByModel it is
-	// another Key than without: a program's keys and those made of the ids that models give to
-	// their calls never meet.
+	// Announce, Milestones or Variant, or another Policy. Extra is not compared. With
+	// Policy.ByModel it is another Key than without: a program's keys and those made of the ids
+	// that models give to their calls never meet.
 	Key string
 	// Origin names what a session that the caller runs is answering, for the limit of runs that
 	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.
@@ -42,6 +42,8 @@ type Request struct {
 	Policy policy.Request
 	// Announce says that the requester is told of the end of the run.
 	Announce bool
+	// Milestones says that the requester finds the milestones of the run, see [TurnInput.Report].
+	Milestones bool
 	// Extra is kept with the run and given to each of its turns.
 	Extra json.RawMessage
 }
@@ -74,7 +76,7 @@ func (sh *treeShell) spawn(
 	call.cmd = tree.Spawn{
 		Parent: requester, ID: sh.sup.ids.newID(), Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
-		Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
+		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)

@@ -100,8 +100,8 @@ type EventQuery struct {
 	// After has the cursors behind which the stream begins, at most one of each tree. A tree that
 	// it does not name begins with an EventSnapshot.
 	After []Cursor
-	// Deltas asks for EventDelta, too, whatever Kinds says.
-	Deltas bool
+	// Deltas asks for EventDelta, too, whatever Kinds says, and in which form. Zero: for none.
+	Deltas DeltaForm
 }
 
 // A TreeState is what a tree was like at one moment. It is for drawing the tree: that of an

@@ -16,10 +16,11 @@ func TestEnumsAreTextBothWays(t *testing.T) {
 	textBothWays(t, "Status", "TIMED_OUT", spawn.StatusTimedOut)
 	textBothWays(t, "EventKind", "Turn_Ended", spawn.EventTurnEnded)
 	textBothWays(t, "InputClass", "Completion", spawn.InputCompletion)
+	textBothWays(t, "DeltaForm", "Raw", spawn.DeltasRaw)
 	textBothWays(t, "UsageBy", "Model", spawn.UsageByModel)
 	for class, word := range map[spawn.InputClass]string{ // the words of the journal
 		spawn.InputUser: "user", spawn.InputSteer: "control", spawn.InputTask: "task",
-		spawn.InputCompletion: "completion",
+		spawn.InputCompletion: "completion", spawn.InputMilestone: "milestone",
 	} {
 		require.Equal(t, word, class.String())
 	}

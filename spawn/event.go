@@ -37,12 +37,16 @@ const (
 	EventGap                            // the same, in place of events that are gone; not kept
 	EventCompacted                      // a turn has compacted the conversation, and has ended
 	EventReset                          // a session goes on in a new conversation
+	EventTool                           // a tool is called; not kept
+	EventToolEnded                      // the call of a tool is over; not kept
+	EventProgress                       // how far a turn has come; not kept
+	EventMilestone                      // a turn has reached a milestone
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
-	"said", "snapshot", "gap", "compacted", "reset",
+	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -59,8 +63,9 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 }
 
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
-// EventRefused, EventLost and EventStalled show what is durable, and say the same whenever they are
-// read. An EventSnapshot or EventGap stands for all that is durable up to its Cursor.
+// EventRefused, EventLost, EventStalled, EventTool, EventToolEnded and EventProgress show what is
+// durable, and say the same whenever they are read. An EventSnapshot or EventGap stands for all
+// that is durable up to its Cursor.
 type TreeEvent struct {
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
@@ -80,17 +85,26 @@ type TreeEvent struct {
 	Depth  int    `json:"depth"`
 	Turn   int    `json:"turn,omitempty"`
 	Status Status `json:"status,omitzero"` // after the event
+	// Percent is of the work that is done, in an EventProgress or EventMilestone. 0: not known.
+	Percent int `json:"percent,omitempty"`
+	// Answer says which answer of a model of the turn an EventDelta is of, from 1 on, and Void that
+	// the texts of that answer count for nothing: the model is asked again.
+	Answer int  `json:"answer,omitempty"`
+	Void   bool `json:"void,omitempty"`
+	// Tool is the call of a tool, in an EventTool and an EventToolEnded; nil in all others.
+	Tool *ToolEvent `json:"tool,omitempty"`
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
-	// Text is the task, the message, the result, what was said, or the delta.
+	// Text is the task, the message, the result, what was said, the delta, the arguments of a tool,
+	// the beginning of its answer, or how far the work has come.
 	Text string `json:"text,omitempty"`
 	// Sender and Parts are those of a message, in an EventPosted.
 	Sender session.Sender `json:"sender,omitzero"`
 	Parts  []session.Part `json:"parts,omitempty"`
 	// Whole names the whole of a result of which Text is the beginning, as in [Result].
 	Whole session.File `json:"whole,omitzero"`
-	// Error is why: of an EventDelta without Text why the deltas of the model call so far do not
-	// count, see [TurnInput.Retract]; of an EventTurnEnded why a turn of a top-level session
+	// Error is why: of an EventDelta with Void why the model is asked again, if it is for an error;
+	// of an EventTurnEnded why a turn of a top-level session
 	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
 	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
@@ -107,12 +121,16 @@ type TreeEvent struct {
 	// State is the tree at the Cursor, in an EventSnapshot and an EventGap; nil in all others. The
 	// receiver must not change it.
 	State *TreeState `json:"state,omitempty"`
+
+	raw   string // of a delta; Text is what is shown of it until a watcher takes it
+	since uint64 // of a delta: see shownAnswer
 }
 
 var eventKinds = map[tree.Kind]EventKind{
 	tree.Admitted:      EventAdmitted,
 	tree.Posted:        EventPosted,
 	tree.Said:          EventSaid,
+	tree.Reported:      EventMilestone,
 	tree.TurnStarted:   EventTurn,
 	tree.TurnEnded:     EventTurnEnded,
 	tree.StopRequested: EventStopping,
@@ -145,6 +163,8 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		if m := f.Mail; m != nil {
 			e.Sender, e.Parts = m.Sender, slices.Clone(m.Parts)
 		}
+	case tree.Reported:
+		e.Percent = int(f.Num)
 	case tree.Said:
 		e.Text = string(f.Answer.Reply)
 	case tree.Reset:

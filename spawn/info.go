@@ -147,7 +147,7 @@ func siblingsOf(r *tree.Run) int {
 func inputOf(t *tree.Tree, in tree.Input) Input {
 	x := Input{
 		Ord: int(in.Ord), Class: InputClass(in.Class), ID: givenID(in.ID), Text: string(in.Text),
-		From: in.From, Time: timeOf(in.At), Route: in.Route,
+		From: in.From, Time: timeOf(in.At), Route: in.Route, Percent: int(in.Percent),
 	}
 	if m := in.Mail; m != nil {
 		x.Sender, x.Parts, x.Meta = m.Sender, slices.Clone(m.Parts), maps.Clone(m.Meta)
@@ -155,10 +155,12 @@ func inputOf(t *tree.Tree, in tree.Input) Input {
 			x.Time = timeOf(m.Sent)
 		}
 	}
-	if in.Class == tree.Completion {
-		if c := t.Run(in.From); c != nil {
-			x.Completion = completionOf(t, c, c.Spec.Parent)
-		}
+	switch c := t.Run(in.From); {
+	case c == nil:
+	case in.Class == tree.Completion:
+		x.Completion = completionOf(t, c, c.Spec.Parent)
+	case in.Class == tree.Milestone:
+		x.Label = c.Spec.Label
 	}
 	return x
 }

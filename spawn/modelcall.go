@@ -104,18 +104,6 @@ func providerOf(model string) string {
 // Budgeted reports whether a budget limits what the turn may use, so that Reserve has an effect.
 func (t *TurnInput) Budgeted() bool { return t.limited }
 
-// Retract tells those who watch that the deltas of the model call under way do not count: the call
-// has failed, and is made again. They get an EventDelta without a Text whose Error says why. After
-// the turn Retract tells nothing.
-func (t *TurnInput) Retract(why error) {
-	if t.Over() != nil {
-		return
-	}
-	e := t.event(EventDelta)
-	e.Error = errorText(why)
-	t.shell.notifyWatchers(e)
-}
-
 // Reserve lets a model call begin that is expected to use u. If a budget limits the run, the amount
 // is reserved until the Runner calls done, which it does after it has told Spend what the call has
 // used, or when the call has failed. Reserve does not write to the journal.

@@ -819,6 +819,83 @@ var mutants = []mutant{
 		"./internal/tree", "TestScenarios/say_who",
 	},
 	{
+		"1.13 a milestone takes the place of the one before", "internal/tree/milestone.go",
+		"\tt.dropMilestone(to, f.Run)\n", "", "./internal/tree", "TestScenarios/milestone$",
+	},
+	{
+		"1.13 what a turn reads is not taken from it", "internal/tree/milestone.go",
+		"\t\tread = to.Open.Through\n", "", "./internal/tree", "TestScenarios/milestone_crash",
+	},
+	{
+		"1.13 a milestone starts no turn", "internal/tree/run.go",
+		"\tdefault: // a milestone starts no turn\n", "\tdefault:\n\t\tr.nComp += by\n",
+		"./internal/tree", "TestScenarios/milestone",
+	},
+	{
+		"1.13 a requester that the caller runs finds no milestone", "internal/tree/milestone.go",
+		" && !(p.IsRoot() && t.opt.CallerRun)", "", "./internal/tree", "TestScenarios/milestone_end",
+	},
+	{
+		"1.13 only who asked finds milestones", "internal/tree/milestone.go",
+		"p != nil && r.Spec.Milestones", "p != nil", "./internal/tree", "TestScenarios/milestone$",
+	},
+	{
+		"1.13 a milestone that is not read leaves with its run", "internal/tree/apply.go",
+		"\tt.dropMilestone(r.Parent, r.Key())\n", "", "./internal/tree", "TestScenarios/milestone_end",
+	},
+	{
+		"1.13 a run reports 100 milestones", "internal/tree/milestone.go",
+		"case r.Milestones >= MaxMilestones:", "case false:", ".", "TestReportRefuses",
+	},
+	{
+		"1.13 milestones survive a snapshot", "internal/tree/decodeimage.go",
+		"\t\tr.Milestones = s.uint32()\n", "\t\t_ = s.uint32()\n", "./internal/tree",
+		"TestDecoderKnowsEveryMember",
+	},
+	{
+		"D5 no text of an event is raw", "../agent/event.go",
+		"\t\te.Text = shownText(e.Text)\n", "", "../agent", "TestNoEventIsRaw",
+	},
+	{
+		"D5 no error of an event is raw", "../agent/event.go",
+		"e.Error = shownText(e.Error); e.Error == \"\"", "e.Error == \"\"", "../agent", "TestNoEventIsRaw",
+	},
+	{
+		"D5 what a tool answers is not raw", "../agent/event.go",
+		"return StatusOK, shownHead(shownText(text.Bound(out.Text, most)))",
+		"return StatusOK, shownHead(text.Bound(out.Text, most))", "../agent", "TestNoEventIsRaw",
+	},
+	{
+		"1.13 an answer ends when a tool is called", "../agent/event.go",
+		"\t\tt.deltas.end(t.spawn)\n", "", "../agent", "TestDeltasOfAnAnswer",
+	},
+	{
+		"1.13 an answer ends with the turn", "../agent/turn.go",
+		"\tt.deltas.end(t.spawn)\n\tt.gate.Lock()\n", "\tt.gate.Lock()\n", "../agent", "TestDeltasOfAnAnswer",
+	},
+	{
+		"1.13 an answer is void when the model is asked again", "../agent/modelcall.go",
+		"\tt.deltas.void(t.spawn, nil)\n", "", "../agent", "TestDeltasBeginWithAnAnswer",
+	},
+	{
+		"1.13 a watcher sees an answer from its beginning", "watcher.go",
+		"case e.Kind == EventDelta && f.joined > e.since:", "case false:", "../agent",
+		"TestDeltasBeginWithAnAnswer",
+	},
+	{
+		"1.13 raw deltas must be asked for", "live.go",
+		"\tcase DeltasShown:\n\t\treturn e.Text\n", "\tcase DeltasShown:\n\t\treturn e.raw\n", "../agent",
+		"TestNoEventIsRaw",
+	},
+	{
+		"1.13 progress is shown at a pace", "live.go",
+		"case wait <= 0 && c.timer == nil:", "case true:", ".", "TestProgressIsShownAtAPace",
+	},
+	{
+		"1.13 the last progress is shown before the end", "runningturn.go",
+		"\trt.turn.progress.end(&rt.turn)\n", "", ".", "TestProgressIsShownAtAPace",
+	},
+	{
 		"a reply names all messages that its turn has read", "internal/tree/mail.go",
 		"a.IDs = append(a.IDs, in.ID)", "a.IDs = []string{in.ID}", "./internal/tree", "TestScenarios/mail",
 	},

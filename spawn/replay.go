@@ -320,7 +320,7 @@ func (w *watcher) endReading(f *feed, end Cursor) bool {
 	defer w.mu.Unlock()
 	f.reading = false
 	shown := f.whole && f.at.IsZero() // by its owner
-	f.whole = true
+	f.whole, f.joined = true, w.sup.joined.Add(1)
 	if shown {
 		return false
 	}

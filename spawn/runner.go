@@ -54,15 +54,18 @@ type TurnResult struct {
 // has.
 type InputClass uint8
 
-// The classes of inputs, in the order of presentation.
+// The classes of inputs, in the order of presentation but for the last.
 const (
 	InputUser       InputClass = iota + 1 // a message of a person, or of the caller
 	InputSteer                            // a message of another session to a run under way
 	InputTask                             // what a run was asked to do
 	InputCompletion                       // the end of a child
+	// InputMilestone is what a child has reached. It starts no turn. It comes before completions.
+	InputMilestone
 )
 
-// String returns the name of the class: "user", "control" for InputSteer, "task" or "completion".
+// String returns the name of the class: "user", "control" for InputSteer, "task", "completion" or
+// "milestone".
 func (c InputClass) String() string { return enum.String(tree.ClassNames[:], "InputClass", c) }
 
 // MarshalText returns the name. A value that is not an InputClass is an error.
@@ -93,7 +96,8 @@ type Input struct {
 	// ID is the ID of the message, if the caller gave it one.
 	ID   string
 	Text string
-	// From is the session that sent an InputSteer, or whose end an InputCompletion is.
+	// From is the session that sent an InputSteer, whose end an InputCompletion is, or that has
+	// reached an InputMilestone.
 	From session.Key
 	// Time is when a message was said: its Incoming.At, or when it was posted.
 	Time time.Time
@@ -103,6 +107,10 @@ type Input struct {
 	Meta   map[string]string
 	// Route is where the message came from. Nil: that is not known.
 	Route *session.Route
+	// Label and Percent are those of an InputMilestone: what the requester called the run, and how
+	// much of its work is done, of which 0 says that it is not known.
+	Label   string
+	Percent int
 	// Completion is set if the Class is InputCompletion.
 	Completion *Completion
 }

@@ -174,6 +174,7 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
+	rt.turn.progress.end(&rt.turn)
 	rt.turn.fence.passed.Store(true)
 	if bad := boundResult(&out, sh.sup.cfg.Limits); bad != nil {
 		err = errors.Join(err, bad)

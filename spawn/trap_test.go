@@ -510,6 +510,10 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Say": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Say(ctx, spawn.Saying{Text: "x"})
 	},
+	"Report": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Report(ctx, spawn.Progress{Text: "x", Milestone: true})
+	},
+	"BeginAnswer": nil, "ShowDelta": nil, "ShowTool": nil, "Watched": nil,
 	"Limited": func(_ context.Context, tn *spawn.TurnInput) error {
 		return tn.Limited("p/x", time.Second)
 	},
@@ -521,7 +525,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		done()
 		return err
 	},
-	"Budgeted": nil, "Retract": nil, "Leave": nil,
+	"Budgeted": nil, "Leave": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 }
 

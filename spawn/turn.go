@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
-	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -49,9 +48,9 @@ type TurnInput struct {
 	// First is the ordinal of the first input. A turn that repeats one that a crash interrupted has
 	// the same First.
 	First int
-	// Inputs are what the turn consumes: messages and steers first, then the task, then
-	// completions. Inputs is empty if the turn ends a wait and no child has anything new to report;
-	// Waited says why it is over.
+	// Inputs are what the turn consumes: messages and steers first, then the task, then milestones
+	// of children, then completions. There are none but milestones if the turn ends a wait and no
+	// child has ended since; Waited says why it is over.
 	Inputs []Input
 	// Pos is the committed end of the transcript before this turn.
 	Pos session.Pos
@@ -85,6 +84,9 @@ type TurnInput struct {
 
 	limited bool   // whether a budget limits the run
 	model   string // of the events of the turn
+
+	progress pacer
+	answer   shownAnswer
 
 	mu       sync.Mutex
 	yield    *JoinOptions  // what Yield asked for
@@ -337,25 +339,4 @@ func (t *TurnInput) SpentBy() []ModelUsage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.spentBy)
-}
-
-// Delta shows text to those who watch the tree, as the model produces it. The text is not recorded.
-// After the turn Delta shows nothing. A text is cut as that of a result is.
-func (t *TurnInput) Delta(shown string) {
-	if t.Over() != nil {
-		return
-	}
-	e := t.event(EventDelta)
-	e.Text = text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult())
-	t.shell.notifyWatchers(e)
-}
-
-// event returns an event of the turn that is not kept.
-func (t *TurnInput) event(kind EventKind) TreeEvent {
-	s := t.run.Spec
-	return TreeEvent{
-		Kind: kind, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Parent: t.Session.Parent, Agent: s.Agent, Model: t.model, Label: s.Label,
-		Depth: t.Session.Depth, Turn: t.N, Status: StatusRunning,
-	}
 }

@@ -50,6 +50,7 @@ type Unread struct {
 	Messages    int         `json:"messages,omitempty"`    // InputUser
 	Steers      int         `json:"steers,omitempty"`      // InputSteer
 	Completions int         `json:"completions,omitempty"` // InputCompletion
+	Milestones  int         `json:"milestones,omitempty"`  // InputMilestone
 }
 
 // An OutboxEntry is a delivery in a tree's outbox, with what the journal says of its next attempt.
@@ -237,6 +238,8 @@ func unreadOf(r *tree.Run) Unread {
 			u.Steers++
 		case tree.Completion:
 			u.Completions++
+		case tree.Milestone:
+			u.Milestones++
 		default: // the task is in the RunInfo
 		}
 	})

@@ -61,6 +61,10 @@ type feed struct {
 	linkedFrom session.Seq
 	linkedTo   Cursor
 
+	// joined says since when no delta of the tree was missed, as Supervisor.joined counts. The feed
+	// gets no other deltas of an answer that began before.
+	joined uint64
+
 	round   uint32 // what is in the queue with another number was dropped
 	pending int    // events in the queue
 }
@@ -78,9 +82,18 @@ func (q *EventQuery) selects(e *TreeEvent) bool {
 		return false
 	}
 	if e.Kind == EventDelta {
-		return q.Deltas || slices.Contains(q.Kinds, EventDelta)
+		form := q.deltas()
+		return form != DeltasNone && (e.Void || e.in(form) != "")
 	}
 	return len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)
+}
+
+// deltas returns in which form the query selects deltas.
+func (q *EventQuery) deltas() DeltaForm {
+	if q.Deltas == DeltasNone && slices.Contains(q.Kinds, EventDelta) {
+		return DeltasShown
+	}
+	return q.Deltas
 }
 
 // showsState reports whether an EventSnapshot or EventGap is for the watcher: not if its tree is
@@ -146,7 +159,7 @@ func (w *watcher) beginRound(t *tree.Tree, at owner.Place) {
 // addSnapshot begins a feed with the state of its tree. The lock is held.
 func (w *watcher) addSnapshot(f *feed, t *tree.Tree, at owner.Place) {
 	e := stateEvent(EventSnapshot, t, endOf(f.root, at), &w.query, w.sup.now)
-	f.whole, f.unread, f.start = true, false, e.Cursor
+	f.whole, f.unread, f.start, f.joined = true, false, e.Cursor, w.sup.joined.Add(1)
 	f.round, f.pending = f.round+1, 0
 	f.linked, f.linkedFrom, f.linkedTo = true, at.Seq, e.Cursor
 	if w.showsState(e) {
@@ -214,6 +227,8 @@ func (w *watcher) show(root session.Key, e *TreeEvent) {
 	case aboutJournal:
 	case f == nil || !f.whole || f.unread:
 		return
+	case e.Kind == EventDelta && f.joined > e.since:
+		return
 	}
 	w.push(f, e)
 }
@@ -242,6 +257,8 @@ func (w *watcher) push(f *feed, e *TreeEvent) bool {
 		w.dropQueue()
 		w.markUnread(f)
 		return false
+	default:
+		w.drop(f, e)
 	}
 	w.notify()
 	return true
@@ -250,10 +267,19 @@ func (w *watcher) push(f *feed, e *TreeEvent) bool {
 // isDurable reports whether the events of a kind can be read from the journal. A state can.
 func isDurable(k EventKind) bool {
 	switch k {
-	case EventDelta, EventRefused, EventLost, EventStalled:
+	case EventDelta, EventRefused, EventLost, EventStalled, EventTool, EventToolEnded,
+		EventProgress:
 		return false
 	default:
 		return true
+	}
+}
+
+// drop notes that a feed has missed an event. The rest of an answer of which it has missed a delta
+// is not for it. The lock is held.
+func (w *watcher) drop(f *feed, e *TreeEvent) {
+	if e.Kind == EventDelta {
+		f.joined = w.sup.joined.Add(1)
 	}
 }
 
@@ -268,6 +294,7 @@ func (w *watcher) dropDeltas() {
 		w.bytes -= q.event.size()
 		if q.round == q.feed.round {
 			q.feed.pending--
+			w.drop(q.feed, q.event)
 		}
 	}
 	clear(w.queue[len(kept):])
@@ -277,7 +304,10 @@ func (w *watcher) dropDeltas() {
 // dropQueue empties the queue. What was in it is to be read from the journal. The lock is held.
 func (w *watcher) dropQueue() {
 	for _, q := range w.queue[w.head:] {
-		if q.round == q.feed.round && isDurable(q.event.Kind) {
+		if q.round != q.feed.round {
+			continue
+		}
+		if w.drop(q.feed, q.event); isDurable(q.event.Kind) {
 			w.markUnread(q.feed)
 		}
 	}
@@ -313,6 +343,9 @@ func (w *watcher) take() (e TreeEvent, ok bool) {
 		f := q.feed
 		f.pending--
 		e = *q.event
+		if e.Kind == EventDelta {
+			e.Text, e.raw, e.since = e.in(w.query.deltas()), "", 0
+		}
 		switch {
 		case !isDurable(e.Kind):
 			e.Cursor, ok = f.at, true
@@ -515,10 +548,38 @@ func (sh *treeShell) showBatch(
 // notifyWatchers gives an event that no fact records to all watchers of the tree.
 func (sh *treeShell) notifyWatchers(e TreeEvent) {
 	sh.mu.Lock()
-	defer sh.mu.Unlock()
 	sh.wakeIdlers()
+	sh.mu.Unlock()
+	sh.showLive(e)
+}
+
+// showLive gives an event that no fact records to the watchers of the tree. It is not for Idle.
+func (sh *treeShell) showLive(e TreeEvent) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	root := sh.owner.Root()
 	sh.eachWatcher(func(w *watcher) { w.show(root, &e) })
+}
+
+// watched reports whether a watcher sees events of the tree.
+func (sh *treeShell) watched() bool {
+	if len(sh.sup.allWatchers()) > 0 {
+		return true
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return len(sh.watchers) > 0
+}
+
+// watchesDeltas reports in which forms watchers of the tree want deltas.
+func (sh *treeShell) watchesDeltas() (shown, raw bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.eachWatcher(func(w *watcher) {
+		form := w.query.deltas()
+		shown, raw = shown || form == DeltasShown, raw || form == DeltasRaw
+	})
+	return shown, raw
 }
 
 // wakeIdlers has the calls of Idle look again. The lock is held.
@@ -533,7 +594,7 @@ func (sh *treeShell) wakeIdlers() {
 
 // size returns about how many bytes an event takes.
 func (e *TreeEvent) size() int {
-	n := 512 + len(e.Text) + len(e.Error) + len(e.Label)
+	n := 512 + len(e.Text) + len(e.raw) + len(e.Error) + len(e.Label)
 	for i := range e.Parts {
 		n += 128 + len(e.Parts[i].Name) + len(e.Parts[i].URL) + len(e.Parts[i].Data)
 	}

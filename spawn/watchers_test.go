@@ -209,7 +209,7 @@ func TestEventsOfAllTrees(t *testing.T) {
 // and the other watchers nothing. When they read, they have everything.
 func TestWatcherThatDoesNotRead(t *testing.T) {
 	for name, q := range map[string]spawn.EventQuery{
-		"one tree": {Root: topKey, Deltas: true}, "all trees": {Deltas: true},
+		"one tree": {Root: topKey, Deltas: spawn.DeltasShown}, "all trees": {Deltas: spawn.DeltasShown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestDeltasAreDroppedFirst(t *testing.T) {
 		s.BoundWatchers(20, 1<<20, 100)
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
-		events := s.Events(ctx, spawn.EventQuery{Root: topKey, Deltas: true})
+		events := s.Events(ctx, spawn.EventQuery{Root: topKey, Deltas: spawn.DeltasShown})
 		tell(t, s, topKey, 1)
 		var got []spawn.TreeEvent
 		for e, err := range events {
@@ -663,7 +663,7 @@ func BenchmarkDeltas(b *testing.B) {
 	go func() { ran <- s.Run(context.WithoutCancel(b.Context())) }()
 	var watching sync.WaitGroup
 	for i := range 10 {
-		events := s.Events(b.Context(), spawn.EventQuery{Root: topKey, Deltas: true})
+		events := s.Events(b.Context(), spawn.EventQuery{Root: topKey, Deltas: spawn.DeltasShown})
 		if i == 0 {
 			continue
 		}

@@ -129,10 +129,10 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 
 // totals are the figures of all trees together.
 type totals struct {
-	trees, runs, archived    int
-	states                   [spawn.StatusIncomplete + 1]int
-	pending, blocked         int
-	messages, steers, unread int
+	trees, runs, archived          int
+	states                         [spawn.StatusIncomplete + 1]int
+	pending, blocked               int
+	messages, steers, unread, news int
 }
 
 func (t *totals) add(v spawn.TreeView) {
@@ -146,6 +146,7 @@ func (t *totals) add(v spawn.TreeView) {
 		t.messages += u.Messages
 		t.steers += u.Steers
 		t.unread += u.Completions
+		t.news += u.Milestones
 	}
 	for _, e := range v.Outbox {
 		if e.Blocked.IsZero() {
@@ -171,7 +172,9 @@ func (t *totals) String() string {
 	if t.archived > 0 {
 		fmt.Fprintf(&b, " and %s", count(t.archived, "archived run"))
 	}
-	all := spawn.Unread{Messages: t.messages, Steers: t.steers, Completions: t.unread}
+	all := spawn.Unread{
+		Messages: t.messages, Steers: t.steers, Completions: t.unread, Milestones: t.news,
+	}
 	fmt.Fprintf(&b, ", unread: %s, deliveries: %d pending, %d blocked\n",
 		unreadText(all), t.pending, t.blocked)
 	if t.blocked > 0 {
@@ -187,7 +190,8 @@ func unreadText(u spawn.Unread) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{u.Messages, "message"}, {u.Steers, "steer"}, {u.Completions, "completion"}} {
+	}{{u.Messages, "message"}, {u.Steers, "steer"}, {u.Completions, "completion"},
+		{u.Milestones, "milestone"}} {
 		if p.n > 0 {
 			parts = append(parts, count(p.n, p.what))
 		}

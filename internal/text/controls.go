@@ -78,3 +78,38 @@ func skipBytes(s string, at int, from, to byte) int {
 	}
 	return at
 }
+
+// DropControls returns s without the characters that steer a terminal or the direction of a text,
+// one by one: what stands behind the character that begins an escape sequence stays. So the pieces
+// of a text, each cut between characters, give the same as the whole. Bytes that are not UTF-8
+// stay. It takes time linear in s.
+func DropControls(s string) string {
+	at := strings.IndexFunc(s, steers)
+	if at < 0 {
+		return s
+	}
+	b := make([]byte, at, len(s))
+	copy(b, s)
+	for i := at; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError || !steers(r) {
+			b = append(b, s[i:i+n]...)
+		}
+		i += n
+	}
+	return string(b)
+}
+
+// CutRune returns s without the beginning of a character at its end whose rest may be still to
+// come, and that beginning.
+func CutRune(s string) (whole, tail string) {
+	for i := len(s) - 1; i >= 0 && i >= len(s)-utf8.UTFMax+1; i-- {
+		if utf8.RuneStart(s[i]) {
+			if !utf8.FullRuneInString(s[i:]) {
+				return s[:i], s[i:]
+			}
+			break
+		}
+	}
+	return s, ""
+}

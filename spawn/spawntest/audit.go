@@ -169,6 +169,7 @@ type run struct {
 	skills   *tree.SkillSet
 	aside    uint32        // inputs up to it start no turn
 	said     []tree.Saying // since inputs were last consumed, without their texts
+	reported uint32        // milestones of the run, or of the last turn of the top-level session
 	charged  tree.Budget
 	used     session.Usage // by its turns
 	gone     session.Usage // by runs below it that were archived
@@ -188,7 +189,7 @@ type input struct {
 	class   tree.Class
 	id      string      // of a message
 	from    *run        // of a completion
-	steerer session.Key // of a steer
+	steerer session.Key // of a steer, or the child of a milestone
 	mail    bool        // it has more than its text
 }
 
@@ -310,7 +311,7 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
 	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown,
-		tree.SkillsTaken, tree.Said:
+		tree.SkillsTaken, tree.Said, tree.Reported:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)

@@ -109,6 +109,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Said {
 		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
 	}
+	if s.Milestones != 0 {
+		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
+	}
 	if s.Skills != nil {
 		fmt.Fprintf(&b, " skills=%v", *s.Skills)
 	}
@@ -123,17 +126,18 @@ func describeState(s *tree.RunState) string {
 
 func (r *run) describe() string {
 	s := tree.RunState{
-		State:    r.state,
-		Cause:    r.cause,
-		Turns:    r.turns,
-		NextOrd:  r.next,
-		Consumed: r.consumed,
-		Charged:  r.charged,
-		Skills:   r.skills,
-		Aside:    r.aside,
-		Said:     r.said,
-		Pos:      r.pos,
-		Spec:     &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
+		State:      r.state,
+		Cause:      r.cause,
+		Turns:      r.turns,
+		NextOrd:    r.next,
+		Consumed:   r.consumed,
+		Charged:    r.charged,
+		Skills:     r.skills,
+		Aside:      r.aside,
+		Said:       r.said,
+		Pos:        r.pos,
+		Milestones: r.reported,
+		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
@@ -191,6 +195,7 @@ func runOf(s *tree.RunState) *run {
 		crashes:  len(s.Crashes),
 		skills:   s.Skills,
 		aside:    s.Aside,
+		reported: s.Milestones,
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},

@@ -463,3 +463,56 @@ func TestAuditOfConversations(t *testing.T) {
 		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
 	}
 }
+
+// So are the milestones of runs, and what their requesters find of them.
+func TestAuditOfMilestones(t *testing.T) {
+	live := tree.New(topKey, &tree.Options{Rules: &policy.Rules{}})
+	child := session.Must(topKey.Child("main", "a"))
+	report := func(run session.Key) tree.Command {
+		return tree.InTurn{Run: run, N: 1, Cmd: &tree.Report{Run: run, N: 1, Text: "x"}}
+	}
+	for _, c := range []tree.Command{
+		&tree.Open{SessionID: "s"},
+		&tree.Spawn{Parent: topKey, ID: "a", Task: "x", Milestones: true},
+		tree.Granted{Run: child}, report(child), report(child), tree.Compact{},
+		&tree.Post{To: topKey, ID: "1", Text: "x"}, tree.Granted{Run: topKey},
+		report(topKey), report(child), tree.Compact{},
+	} {
+		_, err := live.Decide(c, 1)
+		require.NoError(t, err)
+	}
+	facts, _ := live.Take()
+	require.NoError(t, spawntest.Audit(entriesOf(facts)))
+	change := func(n int, f func(*tree.Fact)) func(factList) factList {
+		return changeFact(tree.Reported, n, f)
+	}
+	for _, c := range []struct {
+		name, rule string
+		falsify    func(factList) factList
+	}{
+		{"a milestone twice", "milestones", repeatFact(tree.Reported, 1)},
+		{"a milestone is left out", "milestones", change(2, func(f *tree.Fact) { f.Ord++ })},
+		{"its requester is not told", "snapshot", change(1, func(f *tree.Fact) { f.Flags = 0 })},
+		{"a top-level session tells", "milestones", change(3, func(f *tree.Fact) {
+			f.Flags = tree.FlagTell
+		})},
+		{"a milestone after the turn", "one turn at a time", change(1, func(f *tree.Fact) { f.N = 2 })},
+		{"a milestone is forgotten", "snapshot", changeFact(tree.Snapshot, 1, func(f *tree.Fact) {
+			m := *f.Image
+			m.Runs = slices.Clone(m.Runs)
+			m.Runs[0].Inbox = nil
+			f.Image = &m
+		})},
+		{"the count is forgotten", "snapshot", changeFact(tree.Snapshot, 2, func(f *tree.Fact) {
+			m := *f.Image
+			m.Runs = slices.Clone(m.Runs)
+			m.Runs[1].Milestones = 0
+			f.Image = &m
+		})},
+	} {
+		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
+		var v *spawntest.Violation
+		require.ErrorAs(t, err, &v, c.name)
+		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
+	}
+}

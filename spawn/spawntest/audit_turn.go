@@ -39,6 +39,9 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	}
 	r.turns = f.N
 	r.state = tree.Running
+	if r.parent == nil {
+		r.reported = 0
+	}
 	compact := f.Flags&tree.FlagCompact != 0
 	if compact && (r.parent != nil || f.Ord != r.consumed) {
 		a.fail(r, "compaction", "turn %d is of a sub-agent, or consumes inputs up to %d", f.N, f.Ord)
@@ -100,6 +103,8 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.skills = f.Skills
 	case tree.Said:
 		a.said(r, f)
+	case tree.Reported:
+		a.reported(r, f)
 	default: // a cancelled turn changes nothing that is audited
 	}
 }
@@ -208,6 +213,39 @@ func (a *auditor) said(r *run, f *tree.Fact) {
 		a.out++
 		a.outbox[a.out] = &parcel{answers: r.messages(r.turn.through)}
 	}
+}
+
+// reported takes a milestone of a turn. It is in the inbox of the requester, if that asked for it
+// and its turns read an inbox, in the place of the one before that no turn has begun to read.
+func (a *auditor) reported(r *run, f *tree.Fact) {
+	told := f.Flags&tree.FlagTell != 0
+	switch {
+	case r.cause != tree.NoCause:
+		a.fail(r, "first cause", "turn %d reports although it is to end", f.N)
+	case f.Ord != r.reported+1 || f.Ord > tree.MaxMilestones:
+		a.fail(r, "milestones", "milestone %d after %d", f.Ord, r.reported)
+	case told && (r.parent == nil || !r.spec.Milestones):
+		a.fail(r, "milestones", "its requester is told and should not be")
+	case !told && r.spec.Milestones && r.parent != a.root:
+		a.fail(r, "milestones", "its requester is not told")
+	}
+	if r.reported = f.Ord; told && r.parent != nil {
+		p := r.parent
+		p.dropMilestone(r.spec.Key)
+		p.next++
+		p.inbox = append(p.inbox, input{ord: p.next, class: tree.Milestone, steerer: r.spec.Key})
+	}
+}
+
+// dropMilestone removes the milestone of a child that no turn has begun to read.
+func (r *run) dropMilestone(child session.Key) {
+	read := r.consumed
+	if r.turn != nil {
+		read = r.turn.through
+	}
+	r.inbox = slices.DeleteFunc(r.inbox, func(in input) bool {
+		return in.class == tree.Milestone && in.steerer == child && in.ord > read
+	})
 }
 
 // used adds what a turn has used. What it has used of each model adds up to that.
@@ -477,7 +515,10 @@ func (a *auditor) recovered(r *run) {
 	}
 	var rest []input
 	for _, in := range r.inbox {
-		if in.class != tree.Completion {
+		switch {
+		case in.class == tree.Milestone && in.ord > r.consumed:
+			continue
+		case in.class != tree.Completion:
 			rest = append(rest, in)
 			continue
 		}
@@ -499,6 +540,7 @@ func (a *auditor) archived(r *run, f *tree.Fact) {
 	case r.where == inInbox || r.where == inOutbox:
 		a.fail(r, "archive", "it is archived while its completion is %s", placeNames[r.where])
 	}
+	r.parent.dropMilestone(r.spec.Key)
 	r.archived = f.At
 	r.parent.gone = r.parent.gone.Add(r.gone).Add(r.used)
 	delete(a.runs, r.spec.Key)

@@ -54,7 +54,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said:
+	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said, Reported:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -200,6 +200,9 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	if f.Ord > r.Consumed {
 		r.Waits = 0
 	}
+	if r.IsRoot() {
+		r.Milestones = 0
+	}
 	r.consume(f.Ord)
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.woke, r.Join = r.Join, nil
@@ -299,6 +302,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		r.Skills = f.Skills
 	case Said:
 		return t.applySaid(r, f)
+	case Reported:
+		return t.applyReported(r, f)
 	case TurnEnded:
 		switch compact := f.Flags&FlagCompact != 0; {
 		case compact != r.Open.Compact:
@@ -526,8 +531,8 @@ func (t *Tree) holdCompletion(child session.Key) {
 	}
 }
 
-// applyRecovered makes a stopped top-level session usable again. Its unread completions end with
-// what was stopped; unread messages of people stay.
+// applyRecovered makes a stopped top-level session usable again. Its unread completions and
+// milestones end with what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
 	r.Retry, r.Crashes, r.Waits, r.Asked = false, nil, 0, nil
@@ -537,6 +542,9 @@ func (t *Tree) applyRecovered(r *Run) {
 		in := &r.Inbox[i]
 		if in.Class == Completion && in.Ord > r.Consumed {
 			t.releaseCompletion(in)
+			continue
+		}
+		if in.Class == Milestone && in.Ord > r.Consumed {
 			continue
 		}
 		rest = append(rest, *in)
@@ -553,6 +561,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 		r.archiving = false
 		t.archiving--
 	}
+	t.dropMilestone(r.Parent, r.Key())
 	r.Parent.removeChild(r)
 	r.Parent.inheritUsage(r)
 	t.leaveRequest(r)

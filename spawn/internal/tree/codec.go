@@ -139,7 +139,7 @@ func (a *Result) beyondVersion1() bool {
 }
 
 func (s *Spec) beyondVersion1() bool {
-	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
+	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones)
 }
 
 func (m *Image) beyondVersion1() bool {
@@ -162,9 +162,13 @@ func (s RunState) beyondVersion1() bool {
 		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
 		len(s.Former) > 0 ||
 		s.Ledger != nil || s.Active != 0 ||
-		slices.ContainsFunc(s.Inbox, func(in Input) bool { return in.Mail != nil }) ||
+		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
 		s.Open.beyondVersion1()
+}
+
+func (in Input) beyondVersion1() bool {
+	return in.Mail != nil || in.Class == Milestone || in.Percent != 0
 }
 
 func (o *OpenTurn) beyondVersion1() bool { return o != nil && (o.Shutdown || o.Compact) }

@@ -255,7 +255,7 @@ func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, data := range []string{
 		`{"v":1,"kind":"admitted"}`, `{"v":1,"kind":"snapshot"}`, `{"v":1,"kind":"turn_ended","flags":64}`,
 		`{"v":1,"kind":"run_ended","state":11}`, `{"v":1,"kind":"stop_requested","cause":6}`,
-		`{"v":1,"kind":"posted","class":5}`, `{"v":2,"kind":"skills_taken"}`,
+		`{"v":1,"kind":"posted","class":6}`, `{"v":2,"kind":"skills_taken"}`,
 	} {
 		_, err := DecodeFact([]byte(data))
 		var corrupt *CorruptError
@@ -314,6 +314,8 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"nothing to put away":          {Kind: PutAway, Run: top, ID: "s1"},
 		"a sub-agent that compacts":    {Kind: TurnStarted, Run: a, N: 2, Ord: 1, Flags: FlagCompact},
 		"a compaction that was none":   {Kind: TurnEnded, Run: a, N: 1, Flags: FlagCompact},
+		"a milestone out of order":     {Kind: Reported, Run: a, N: 1, Ord: 2},
+		"a milestone after the turn":   {Kind: Reported, Run: a, N: 2, Ord: 1},
 		"a kind that is none":          {Kind: kinds, Run: a},
 	} {
 		folded, err := s.log.fold(top, &s.opt)

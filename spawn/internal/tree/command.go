@@ -37,6 +37,8 @@ type Spawn struct {
 	Variant  string  // what else tells requests with the same Key apart; compared, not kept
 	Extra    []byte  // the caller's own, kept and not read
 	Answers  Answers // to the questions of an earlier decision of the command
+
+	Milestones bool // the requester finds those of the run in its inbox
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that
@@ -99,8 +101,8 @@ type Steer struct {
 }
 
 // InTurn is the command of a turn that may begin something: turn N of the session Run must be under
-// way, and neither it nor the session may be ending. Cmd may be a Take or a Say, or a Steer or
-// Stop of a session below. With a nil Cmd the reply has the session.
+// way, and neither it nor the session may be ending. Cmd may be a Take, a Say or a Report, or a
+// Steer or Stop of a session below. With a nil Cmd the reply has the session.
 type InTurn struct {
 	Run session.Key
 	N   uint32
@@ -219,6 +221,7 @@ func (SetRoute) command()    {}
 func (Restart) command()     {}
 func (Condense) command()    {}
 func (*Say) command()        {}
+func (*Report) command()     {}
 func (*Steer) command()      {}
 func (InTurn) command()      {}
 func (Granted) command()     {}

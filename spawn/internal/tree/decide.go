@@ -359,7 +359,8 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
-		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
+		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route,
+		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
@@ -567,6 +568,8 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 			return Reply{}, fmt.Errorf("%w: turn %d of %q compacts", ErrStale, c.N, c.Run)
 		}
 		return t.decideSay(r, cmd)
+	case *Report:
+		return t.decideReport(r, cmd)
 	case *Steer:
 		target = cmd.To
 	case *Stop:

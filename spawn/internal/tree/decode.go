@@ -161,6 +161,8 @@ func (s *scanner) spec() *Spec {
 			spec.Label = s.string()
 		case "announce":
 			spec.Announce = s.bool()
+		case "milestones":
+			spec.Milestones = s.bool()
 		case "extra":
 			spec.Extra = s.base64()
 		case "route":

@@ -217,6 +217,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Said = scanList(s, (*scanner).saying)
 	case "former":
 		r.Former = scanList(s, (*scanner).former)
+	case "milestones":
+		r.Milestones = s.uint32()
 	default:
 		s.fail()
 	}
@@ -328,6 +330,8 @@ func (s *scanner) input() (in Input) {
 			in.Route = s.route()
 		case "mail":
 			in.Mail = s.mail()
+		case "percent":
+			in.Percent = s.uint8()
 		default:
 			s.fail()
 		}

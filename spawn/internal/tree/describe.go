@@ -68,13 +68,13 @@ func (f *Fact) String() string {
 			l.add("%s in the outbox", text.Count(len(m.Outbox), "entry", "entries"))
 		}
 	case SkillsTaken:
-		l.add("turn %d of %s took %s", f.N, f.Run,
-			text.Count(len(f.Skills.Skills), "skill", "skills"))
-		l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
+		l.skillsTaken(f)
 	case SetAside:
 		l.add("inputs of %s up to %d start no turn", f.Run, f.Ord)
 	case Said:
 		l.said(f)
+	case Reported:
+		l.reported(f)
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Reset:
@@ -135,6 +135,18 @@ func (l *factLine) said(f *Fact) {
 	l.addIf(f.Flags&FlagReply != 0, "to people")
 }
 
+func (l *factLine) skillsTaken(f *Fact) {
+	l.add("turn %d of %s took %s", f.N, f.Run,
+		text.Count(len(f.Skills.Skills), "skill", "skills"))
+	l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
+}
+
+func (l *factLine) reported(f *Fact) {
+	l.add("milestone %d of %s in turn %d: %s", f.Ord, f.Run, f.N, quoteShort(f.Text))
+	l.addIf(f.Num > 0, "%d percent", f.Num)
+	l.addIf(f.Flags&FlagTell != 0, "its requester finds it")
+}
+
 func (l *factLine) posted(f *Fact) {
 	l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 	l.addIf(f.ID != "", "id %s", word(f.ID))
@@ -178,6 +190,7 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Sandboxed, "in a sandbox")
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
+	l.addIf(s.Milestones, "milestones")
 }
 
 func (l *factLine) turnStarted(f *Fact) {

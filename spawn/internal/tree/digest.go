@@ -38,6 +38,9 @@ func (c *Spawn) digest() string {
 	fmt.Fprintf(h, "%x,%x,%x,%d,%d;", q.Agent, q.Model, q.Thinking, q.Timeout, uint8(q.Announce))
 	fmt.Fprintf(h, "%d,%x,%d;", q.Budget.Tokens, q.Budget.Cost, q.Budget.Turns)
 	fmt.Fprintf(h, "%t,%x,%t,%t;", q.Tools == nil, q.Tools, q.RequireSandbox, q.Strict)
+	if c.Milestones {
+		fmt.Fprint(h, "milestones;")
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

@@ -135,6 +135,7 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = s.Task.appendJSON(appendName(b, "task"))
 	b = appendWord(b, "label", s.Label)
 	b = appendTrue(b, "announce", s.Announce)
+	b = appendTrue(b, "milestones", s.Milestones)
 	if len(s.Extra) > 0 {
 		b, err = appendValue(b, err, "extra", s.Extra)
 	}

@@ -43,6 +43,7 @@ const (
 	RouteSet     // a top-level session got the route that its answers go to
 	Reset        // a top-level session goes on in a new conversation
 	PutAway      // the conversation before a reset has been archived
+	Reported     // the turn under way has reached a milestone
 	kinds
 )
 
@@ -51,7 +52,7 @@ var kindNames = [kinds]string{
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
-	"reset", "put_away",
+	"reset", "put_away", "reported",
 }
 
 func (k Kind) String() string {
@@ -72,7 +73,7 @@ const (
 	// FlagQuiet, on StopRequested: the run is stopped because its requester ends, which is
 	// therefore not told.
 	FlagQuiet Flags = 1 << iota
-	// FlagTell, on RunEnded: the requester is told.
+	// FlagTell, on RunEnded and Reported: the requester is told.
 	FlagTell
 	// FlagOut, on RunEnded: the requester is run by the caller and told through the outbox.
 	FlagOut
@@ -195,6 +196,13 @@ const (
 //	               Text: its session id until now, whose transcript is to be archived
 //	PutAway        Run: the top-level session
 //	               ID: the session id before a reset, whose transcript is archived
+//	Reported       Run: the session
+//	               N: the turn under way
+//	               Ord: which milestone of the run it is, from 1 on; of a top-level session, of
+//	               the turn
+//	               Text: what has been reached
+//	               Num: how many percent are done; 0: not known
+//	               Flags: FlagTell
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -352,6 +360,13 @@ func reset(at int64, r *Run, sessionID string) Fact {
 
 func putAway(at int64, r *Run, sessionID string) Fact {
 	return Fact{Kind: PutAway, At: at, Run: r.Key(), ID: sessionID}
+}
+
+func reported(at int64, r *Run, c *Report) Fact {
+	return Fact{
+		Kind: Reported, At: at, Run: r.Key(), N: r.Open.N, Ord: r.Milestones + 1, Text: c.Text,
+		Num: uint64(c.Percent),
+	}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

@@ -104,6 +104,7 @@ func (d *driver) step() error {
 	case 0, 1, 2:
 		parent, how := d.key(), d.byte()
 		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
+		c.Milestones = how&16 != 0
 		if how&2 != 0 {
 			c.Key = "k" + strconv.Itoa(int(how>>5))
 		}
@@ -141,6 +142,10 @@ func (d *driver) step() error {
 			say.ID = "named"
 		}
 		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: say}); err != nil {
+			return err
+		}
+		report := &Report{Run: k, N: d.started[k], Text: "half", Percent: used % 101}
+		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: report}); err != nil {
 			return err
 		}
 		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(used) * 4}})

@@ -150,6 +150,8 @@ func TextOf(c Command) int {
 		return len(c.Text) + len(c.ID)
 	case *Say:
 		return len(c.ID) + c.Answer.bytes()
+	case *Report:
+		return len(c.Text)
 	case *TurnDone:
 		return len(c.Failed) + len(c.Note) + c.Answer.bytes()
 	case KeepSkills:

@@ -12,20 +12,22 @@ import (
 // The SessionID of a run is its ID, so that its key tells where its transcript is. Earlier versions
 // gave it one of its own.
 type Spec struct {
-	ID        string         `json:"id"`
-	SessionID string         `json:"sessionId"`
-	Key       session.Key    `json:"key"`
-	Parent    session.Key    `json:"parent"`
-	SpawnKey  string         `json:"spawnKey,omitempty"`
-	Digest    string         `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
-	Request   string         `json:"request,omitempty"` // see requestOf; empty: the run is its own
-	ByModel   bool           `json:"byModel,omitempty"` // it counts against the limit of its request
-	Task      Text           `json:"task"`
-	Label     string         `json:"label,omitempty"`
-	Announce  bool           `json:"announce,omitempty"`
-	Extra     []byte         `json:"extra,omitempty"` // the caller's own, kept and not read
-	Route     *session.Route `json:"route,omitempty"` // of what the requester was answering
-	Created   int64          `json:"created"`         // Unix nanoseconds
+	ID        string      `json:"id"`
+	SessionID string      `json:"sessionId"`
+	Key       session.Key `json:"key"`
+	Parent    session.Key `json:"parent"`
+	SpawnKey  string      `json:"spawnKey,omitempty"`
+	Digest    string      `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
+	Request   string      `json:"request,omitempty"` // see requestOf; empty: the run is its own
+	ByModel   bool        `json:"byModel,omitempty"` // it counts against the limit of its request
+	Task      Text        `json:"task"`
+	Label     string      `json:"label,omitempty"`
+	Announce  bool        `json:"announce,omitempty"`
+	// Milestones says that the requester finds the milestones of the run in its inbox.
+	Milestones bool           `json:"milestones,omitempty"`
+	Extra      []byte         `json:"extra,omitempty"` // the caller's own, kept and not read
+	Route      *session.Route `json:"route,omitempty"` // of what the requester was answering
+	Created    int64          `json:"created"`         // Unix nanoseconds
 	*Grant
 }
 
@@ -126,9 +128,11 @@ type Input struct {
 	At    int64          `json:"at"`
 	ID    string         `json:"id,omitempty"`
 	Text  Text           `json:"text,omitempty"`
-	From  session.Key    `json:"from,omitzero"` // the child that ended, or the session that steers
+	From  session.Key    `json:"from,omitzero"` // the child, or the session that steers
 	Route *session.Route `json:"route,omitempty"`
 	Mail  *Mail          `json:"mail,omitempty"` // what a message has beside its text; may be nil
+	// Percent is of the work that a child has done at a milestone; 0: not known.
+	Percent uint8 `json:"percent,omitempty"`
 }
 
 // An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
@@ -192,6 +196,8 @@ type RunState struct {
 	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
 	// Former has the conversations before resets that are still to be archived, oldest first.
 	Former []Former `json:"former,omitempty"`
+	// Milestones counts those of the run, or of the last turn of the top-level session.
+	Milestones uint32 `json:"milestones,omitempty"`
 }
 
 // Steered records when a session last steered another.
@@ -361,10 +367,10 @@ func (r *Run) walk(deepest bool, f func(*Run)) {
 // taskUnread reports whether the task, which is input 1 of a run, has not been consumed.
 func (r *Run) taskUnread() bool { return r.Parent != nil && r.Consumed == 0 }
 
-// Unread calls f for the inputs after one ordinal and up to another, ordered by class and then by
-// ordinal. The task of a run is its input 1.
+// Unread calls f for the inputs after one ordinal and up to another, ordered as presented has their
+// classes, and then by ordinal. The task of a run is its input 1.
 func (r *Run) Unread(after, through uint32, f func(Input)) {
-	for class := User; class < classes; class++ {
+	for _, class := range presented {
 		if class == Task && r.Parent != nil && after == 0 && through >= 1 {
 			s := r.Spec
 			f(Input{Ord: 1, Class: Task, At: s.Created, ID: s.ID, Text: s.Task, From: s.Parent})
@@ -407,5 +413,6 @@ func (r *Run) count(c Class, by int) {
 		r.nComp += by
 	case Control:
 		r.nControl += by
+	default: // a milestone starts no turn
 	}
 }

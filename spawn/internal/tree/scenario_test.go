@@ -239,6 +239,11 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			Run: r, N: n, ID: w.named["id"], Num: uint32(w.num("number")),
 			Answer: Result{Reply: Text(w.named["text"]), ReplyTo: Text(w.named["to"])},
 		}}, nil
+	case "report":
+		n := s.turn(r, w)
+		return InTurn{Run: r, N: n, Cmd: &Report{
+			Run: r, N: n, Text: Text(w.named["text"]), Percent: uint8(w.num("percent")),
+		}}, nil
 	case "steer":
 		return &Steer{From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"])}, nil
 	case "grant":
@@ -341,6 +346,7 @@ func (s *scene) spawn(w words) Command {
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Milestones: w.has("milestones"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
 			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
@@ -518,6 +524,7 @@ func (s *scene) show() string {
 		for _, x := range r.Former {
 			fmt.Fprintf(&b, " puts %s away at %d", x.ID, x.Pos)
 		}
+		b.WriteString(milestonesOf(r))
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
 		}
@@ -560,4 +567,18 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// milestonesOf says how many milestones a session has reported, and which it has not read.
+func milestonesOf(r *Run) string {
+	var b strings.Builder
+	if r.Milestones > 0 {
+		fmt.Fprintf(&b, " milestones %d", r.Milestones)
+	}
+	for _, in := range r.Inbox {
+		if in.Class == Milestone {
+			fmt.Fprintf(&b, " input %d of %s %s", in.Ord, in.From, quoteShort(in.Text))
+		}
+	}
+	return b.String()
 }

@@ -133,7 +133,7 @@ func (c Cause) endState() State {
 	return OK
 }
 
-// A Class says what kind of input an input is. A turn is presented its inputs in this order.
+// A Class says what kind of input an input is.
 type Class uint8
 
 const (
@@ -141,10 +141,14 @@ const (
 	Control                     // a steer of a run that is alive
 	Task                        // what a run was asked to do
 	Completion                  // the end of a child
+	Milestone                   // what a child has reached; it starts no turn
 	classes
 )
 
 // ClassNames are the names of the classes, indexed by class. They must not be changed.
-var ClassNames = [classes]string{"none", "user", "control", "task", "completion"}
+var ClassNames = [classes]string{"none", "user", "control", "task", "completion", "milestone"}
+
+// presented has the classes in the order in which a turn gets its inputs.
+var presented = [...]Class{User, Control, Task, Milestone, Completion}
 
 func (c Class) String() string { return enum.String(ClassNames[:], "Class", c) }

@@ -1,0 +1,273 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// Events yields what happens, in one tree or in all of them, for those who watch: a terminal, a
+// page, a log. The query selects the events and says where the stream begins: behind the cursors of
+// EventQuery.After, which a program may have kept over a restart, or with an [EventSnapshot] of
+// each tree. See [spawn.Supervisor.Events] for when it ends, and with which error.
+//
+// Every text of an event is one that people may see: what a model said is what [announce.Visible]
+// leaves of it, credentials are masked as [announce.Redact] does, and what steers a terminal or the
+// direction of a text is left out. So an EventTurnEnded whose model chose silence has no Text. What
+// was recorded stays as it is, see [Session.History]. Only an EventDelta is otherwise, for a query
+// that asks for [DeltasRaw].
+//
+// The deltas of one answer in the form [DeltasShown], joined, are what people may see of that
+// answer. A watcher gets all of them, unless it is slow, or none: a watcher that comes while an
+// answer is under way gets those of the next one. TreeEvent.Answer tells the answers of a turn
+// apart. One with Void says that the texts of its Answer count for nothing, because the model is
+// asked again.
+func (rt *Runtime) Events(ctx context.Context, q EventQuery) iter.Seq2[TreeEvent, error] {
+	if err := rt.checked(ctx); err != nil {
+		return func(yield func(TreeEvent, error) bool) { yield(TreeEvent{}, err) }
+	}
+	events := rt.sup.Events(ctx, q)
+	return func(yield func(TreeEvent, error) bool) {
+		var view eventView
+		for e, err := range events {
+			if !yield(view.show(e), err) {
+				return
+			}
+		}
+	}
+}
+
+// eventView makes of the events of a stream what people may see of them. It remembers names, which
+// the events of a stream share.
+type eventView struct{ agent, model, label shownName }
+
+// shownName is a name, and what people may see of it.
+type shownName struct{ given, shown string }
+
+func (n *shownName) show(name string) string {
+	if n.given != name {
+		n.given, n.shown = name, shownText(name)
+	}
+	return n.shown
+}
+
+// show returns the event as people may see it. What tools are called with and answer is made so
+// where they are called, and deltas as they come.
+func (v *eventView) show(e TreeEvent) TreeEvent {
+	e.Agent, e.Model, e.Label = v.agent.show(e.Agent), v.model.show(e.Model), v.label.show(e.Label)
+	switch e.Kind {
+	case EventDelta, EventTool, EventToolEnded:
+	default:
+		e.Text = shownText(e.Text)
+	}
+	if e.Error != "" {
+		if e.Error = shownText(e.Error); e.Error == "" {
+			e.Error = errorNotShown
+		}
+	}
+	if !e.Sender.IsZero() {
+		e.Sender = session.Sender{ID: shownText(e.Sender.ID), Name: shownText(e.Sender.Name)}
+	}
+	if len(e.Parts) > 0 {
+		e.Parts = slices.Clone(e.Parts)
+		for i := range e.Parts {
+			p := &e.Parts[i]
+			p.Name, p.MediaType, p.URL = shownText(p.Name), shownText(p.MediaType), shownText(p.URL)
+		}
+	}
+	if e.State != nil {
+		state := *e.State
+		state.Sessions = slices.Clone(state.Sessions)
+		for i := range state.Sessions {
+			s := &state.Sessions[i]
+			s.Agent, s.Model, s.Label = shownText(s.Agent), shownText(s.Model), shownText(s.Label)
+		}
+		e.State = &state
+	}
+	return e
+}
+
+// errorNotShown stands for an error of whose text nothing may be seen.
+const errorNotShown = "the text of the error is not shown"
+
+// shownText returns what people may see of a text of a model, a tool or a person.
+func shownText(s string) string {
+	if s == "" {
+		return ""
+	}
+	s, _ = announce.Visible(text.WithoutControls(s)) // a control in a tag must not hide it
+	return announce.Redact(text.WithoutControls(s))
+}
+
+// maxShownTool is how many characters of what a tool is called with, and of what it answers, an
+// event shows.
+const maxShownTool = 1000
+
+// shownHead returns the beginning of a text that people may see.
+func shownHead(s string) string {
+	n := 0
+	for i := range s {
+		if n++; n > maxShownTool {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// shownArgs returns what people may see of the arguments of a tool: of what is long the beginning,
+// which is not JSON.
+func shownArgs(args json.RawMessage) string {
+	const most = 64 * maxShownTool // what is longer costs too much to look at
+	if len(args) > most {
+		return "…"
+	}
+	masked, _ := secret.MaskJSON(string(args), shownText)
+	return shownHead(masked)
+}
+
+// shownOutcome says how a call of a tool ended, and what people may see of its answer.
+func shownOutcome(ctx context.Context, out ToolResult, err error) (spawn.Status, string) {
+	const most = 16 * maxShownTool
+	switch {
+	case err == nil:
+		return StatusOK, shownHead(shownText(text.Bound(out.Text, most)))
+	case ctx.Err() != nil:
+		return StatusCancelled, shownHead(shownText(text.Bound(err.Error(), most)))
+	case errors.Is(err, context.DeadlineExceeded):
+		return StatusTimedOut, shownHead(shownText(text.Bound(err.Error(), most)))
+	}
+	return StatusFailed, shownHead(shownText(text.Bound(err.Error(), most)))
+}
+
+// showCall returns the Call of a tool that those who watch see begin and end.
+func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolResult, error) {
+	call := tool.Call
+	return func(ctx context.Context, c ToolCall) (out ToolResult, err error) {
+		t.deltas.end(t.spawn)
+		if !t.spawn.Watched() {
+			return call(ctx, c)
+		}
+		began := time.Now()
+		e := spawn.ToolEvent{Call: shownText(text.Cut(c.ID, text.MaxName)), Name: tool.Name}
+		if tool.Effect != EffectUnknown {
+			e.Effect = tool.Effect.String()
+		}
+		t.spawn.ShowTool(e, shownArgs(c.Args))
+		err = spawn.ErrExited // unless call returns
+		defer func() {
+			head := ""
+			e.Outcome, head = shownOutcome(ctx, out, err)
+			e.Took = time.Since(began)
+			t.spawn.ShowTool(e, head)
+		}()
+		out, err = call(ctx, c)
+		return out, err
+	}
+}
+
+// A Progress is how far a turn has come; see [Turn.Report].
+type Progress = spawn.Progress
+
+// Report says how far the turn has come, for those who watch and, if it is a Milestone, for the
+// requester. See [spawn.TurnInput.Report] for the bounds and the pace; the errors are those of it.
+// The Text is kept and shown as people may see it, see [Runtime.Events].
+//
+// A milestone of a sub-agent whose Task asks for Milestones is told to the model of its requester:
+// the newest of each sub-agent, once, with the next turn or [Turn.Inbox]. It starts no turn.
+// A session whose turns the caller runs has the events alone.
+func (t *Turn) Report(ctx context.Context, p Progress) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	const most = 16 * spawn.MaxProgress
+	p.Text = shownText(text.Cut(p.Text, most))
+	return t.spawn.Report(ctx, p)
+}
+
+// milestoneText is what a session is told of a milestone of a sub-agent.
+func milestoneText(in spawn.Input) string {
+	who := in.Label
+	if who == "" {
+		who = in.From.ID()
+	}
+	done := ""
+	if in.Percent > 0 {
+		done = ", " + strconv.Itoa(in.Percent) + " % of its work"
+	}
+	return "[Offshoot] The sub-agent " + text.Quote(who) + " has reached a milestone" + done +
+		". It says: " + strconv.Quote(text.Line(shownText(in.Text)))
+}
+
+// deltas are the answers of models of a turn, as they come. The zero deltas is ready.
+type deltas struct {
+	mu         sync.Mutex
+	under      bool            // an answer is under way
+	shown, raw bool            // in which forms it is watched
+	came       bool            // watchers have got something of it
+	stream     announce.Stream // of the form DeltasShown
+	tail       string          // the beginning of a character whose rest is still to come
+}
+
+// write shows a piece of an answer.
+func (d *deltas) write(st *spawn.TurnInput, piece string) {
+	if piece == "" {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.under {
+		d.under, d.came, d.tail = true, false, ""
+		d.shown, d.raw = st.BeginAnswer()
+		d.stream = announce.Stream{}
+	}
+	var show spawn.Delta
+	if d.raw {
+		show.Raw = piece
+	}
+	if d.shown {
+		whole, tail := text.CutRune(d.tail + piece)
+		d.tail = tail
+		show.Shown = d.stream.Write(text.DropControls(whole))
+	}
+	if show != (spawn.Delta{}) {
+		d.came = true
+		st.ShowDelta(show)
+	}
+}
+
+// end shows the rest of the answer that is under way, if there is one.
+func (d *deltas) end(st *spawn.TurnInput) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.under && d.shown {
+		rest := d.stream.Write(d.tail)
+		if rest += d.stream.Close(); rest != "" {
+			st.ShowDelta(spawn.Delta{Shown: rest})
+		}
+	}
+	d.under = false
+}
+
+// void says that the answer that is under way, if there is one, counts for nothing, and why.
+func (d *deltas) void(st *spawn.TurnInput, why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.under && d.came {
+		st.ShowDelta(spawn.Delta{Void: true, Err: why})
+	}
+	d.under = false
+}
