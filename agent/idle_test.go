@@ -84,14 +84,14 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 		rest         time.Duration
 		most         int64 // bytes of a chat
 	}{
-		"long messages": {chats: 50, bytes: 999_999, rest: 12 * time.Minute, most: 100_000},
+		"long messages": {chats: 20, bytes: 999_999, rest: 12 * time.Minute, most: 100_000},
 		// As 1,000 chats of a megabyte would have under 300 MB, within 256 MiB.
-		"long messages while awake": {chats: 50, bytes: 999_999, hot: 12_800_000, most: 300_000},
+		"long messages while awake": {chats: 20, bytes: 999_999, hot: 5_120_000, most: 300_000},
 		// A tree in memory has its last answer, too.
 		"long answers": {
-			chats: 50, reply: strings.Repeat("r", 999_999), rest: 12 * time.Minute, most: 100_000,
+			chats: 20, reply: strings.Repeat("r", 999_999), rest: 12 * time.Minute, most: 100_000,
 		},
-		"short messages": {chats: 1_000, bytes: 2, most: 12_000},
+		"short messages": {chats: 500, bytes: 2, most: 12_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,14 @@ type program struct {
 
 // programs has a row for every example that has a main.
 var programs = []program{
+	{
+		folder: "chat", says: []string{"-state", "/image", "/compact", "/reset", "Ctrl-C"},
+		typed: "hello\n", ready: "That makes", codes: []int{0},
+	},
+	{
+		folder: "chat", args: []string{"-state", "STATE"},
+		typed: "hello\n", ready: "That makes", codes: []int{0},
+	},
 	{
 		folder: "embed", says: []string{"terminal", "Ctrl-C"},
 		typed: "hello\n", ready: "You said", codes: []int{0},
@@ -226,5 +235,33 @@ func TestUnknownArguments(t *testing.T) {
 			assert.Empty(t, out, "%s %q", p.folder, args)
 			assert.Regexp(t, `surplus|unexpected argument "-"`, errs, "%s %q", p.folder, args)
 		}
+	}
+}
+
+// A chat that is killed in the middle of an answer gives it when it is run again, and then it has
+// nothing left to say.
+func TestChatGoesOnAfterKill(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there a process ends in another way")
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	cmd := command(t, "chat", "-state", state)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = io.WriteString(in, strings.Repeat("word ", 100)+"\n")
+	require.NoError(t, err)
+	_, err = out.Read(make([]byte, 1)) // the answer has begun, and takes three seconds
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	for _, want := range []string{"That makes 1 messages.", ""} {
+		cmd := command(t, "chat", "-state", state) // its input is empty
+		shown, err := cmd.Output()
+		require.NoError(t, err)
+		require.Contains(t, string(shown), want)
+		require.Equal(t, want == "", len(shown) == 0)
 	}
 }

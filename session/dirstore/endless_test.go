@@ -154,6 +154,7 @@ func firstDamage(ctx context.Context, dir string) error {
 // Damage that is longer than any append may leave is found without reading through it, with little
 // memory, and says where it is.
 func TestEndlessTranscriptIsDamage(t *testing.T) {
+	skipUnderRace(t)
 	for name, test := range endless {
 		dir, path, last := newEndless(t, test.damage, hugeGap)
 		check := func(what string, read func() error) {
@@ -184,6 +185,7 @@ func TestEndlessTranscriptIsDamage(t *testing.T) {
 
 // Every call that reads a transcript ends soon after its context.
 func TestEndlessTranscriptEndsWithContext(t *testing.T) {
+	skipUnderRace(t)
 	for name, test := range endless {
 		looks := 30
 		dir, _, last := newEndless(t, test.damage, hugeGap)
@@ -226,6 +228,7 @@ func TestEndlessTranscriptEndsWithContext(t *testing.T) {
 // Mend puts what is too long aside with little memory. Afterwards the transcript is intact, has the
 // lines around the damage and takes more.
 func TestMendEndlessTranscript(t *testing.T) {
+	skipUnderRace(t)
 	const gap = 2*maxLine + 1000
 	for name, test := range endless {
 		dir, path, _ := newEndless(t, test.damage, gap)
@@ -268,6 +271,7 @@ func TestMendEndlessTranscript(t *testing.T) {
 // A message that no line has room for is refused, and nothing of its append is written. Many that
 // have room are written, however long they are together.
 func TestAppendOfLongLines(t *testing.T) {
+	skipUnderRace(t)
 	s := openDir(t, t.TempDir())
 	ref := testRef("x")
 	last := appendTexts(t, s, ref, 0, "one")
@@ -325,5 +329,13 @@ func TestEndlessIdleLogEndsWithContext(t *testing.T) {
 		require.ErrorIs(t, read(ctx), context.Canceled, what)
 		require.Less(t, ctx.after, 10, what)
 		require.NoError(t, s.Close())
+	}
+}
+
+// skipUnderRace skips a test over lines of the greatest size, which has one goroutine.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("it takes a minute under the race detector; the step large of .ci/run has it")
 	}
 }

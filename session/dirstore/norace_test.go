@@ -1,0 +1,5 @@
+//go:build !race
+
+package dirstore_test
+
+const underRace = false
