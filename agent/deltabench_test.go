@@ -17,8 +17,10 @@ func BenchmarkDelta(b *testing.B) {
 		form     agent.DeltaForm
 		watchers int
 	}{
-		{"none", agent.DeltasNone, 0}, {"events", agent.DeltasNone, 1},
-		{"raw", agent.DeltasRaw, 1}, {"shown", agent.DeltasShown, 1},
+		{"none", agent.DeltasNone, 0},
+		{"events", agent.DeltasNone, 1},
+		{"raw", agent.DeltasRaw, 1},
+		{"shown", agent.DeltasShown, 1},
 		{"shown to 10", agent.DeltasShown, 10},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -38,7 +40,7 @@ func BenchmarkDelta(b *testing.B) {
 				events := rt.Events(ctx, agent.EventQuery{Root: topKey, Deltas: c.form})
 				go func() {
 					defer func() { ended <- struct{}{} }()
-					for range events {
+					for range events { //nolint:errcheck // it ends with ctx
 						select {
 						case begun <- struct{}{}:
 						default:

@@ -166,9 +166,8 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 		t.spawn.ShowTool(e, shownArgs(c.Args))
 		err = spawn.ErrExited // unless call returns
 		defer func() {
-			head := ""
-			e.Outcome, head = shownOutcome(ctx, out, err)
-			e.Took = time.Since(began)
+			outcome, head := shownOutcome(ctx, out, err)
+			e.Outcome, e.Took = outcome, time.Since(began)
 			t.spawn.ShowTool(e, head)
 		}()
 		out, err = call(ctx, c)

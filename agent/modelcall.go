@@ -138,14 +138,7 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 		if a, err = l.tryModel(ctx, t, req); err == nil {
 			return a, nil
 		}
-		pause := retryPause(n, rand.Float64())
-		limited, isLimited := errors.AsType[RateLimited](err)
-		if isLimited {
-			if limited.After <= 0 {
-				limited.After = pause
-			}
-			_ = t.Limited(req.Model, limited)
-		}
+		pause, limited := t.pauseFor(req.Model, n, err)
 		if n >= tries || !IsRetryable(err) || ctx.Err() != nil || t.err() != nil {
 			return a, err
 		}
@@ -153,13 +146,35 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 			"session", t.Session.Key.String(), "turn", t.N, "model", t.Model, "tries", n,
 			"error", redact(err).Error())
 		t.deltas.void(t.spawn, redact(err))
-		if isLimited {
+		if limited {
 			continue // it waits for the provider
 		}
 		if err := t.sleep(ctx, pause); err != nil {
 			return a, err
 		}
 	}
+}
+
+// pauseFor returns the pause after so many tries of a call that failed. After a RateLimited it is
+// the provider that pauses.
+func (t *Turn) pauseFor(model string, tries int, err error) (pause time.Duration, limited bool) {
+	pause = retryPause(tries, rand.Float64())
+	e, limited := errors.AsType[RateLimited](err)
+	if limited {
+		e.After = cmp.Or(max(e.After, 0), pause)
+		_ = t.Limited(model, e)
+	}
+	return pause, limited
+}
+
+// pauseAfter waits for the pause after so many tries of a call that failed, unless the provider
+// pauses: then the next try waits.
+func (t *Turn) pauseAfter(ctx context.Context, model string, tries int, err error) error {
+	pause, limited := t.pauseFor(model, tries, err)
+	if limited {
+		return nil
+	}
+	return t.sleep(ctx, pause)
 }
 
 // tryModel makes one call of the model when the provider and the budget allow it, and accounts for

@@ -189,6 +189,15 @@ func (t *Turn) Delta(text string) {
 	}
 }
 
+// Retract takes back what [Turn.Delta] has shown of the answer that is under way: those who watch
+// are told that it counts for nothing, and why, with the Void of an EventDelta. A Runner that calls
+// its model again after an error calls it; a [Loop] does so. The transcript has nothing of it.
+func (t *Turn) Retract(why error) {
+	if !t.over.Load() {
+		t.deltas.void(t.spawn, redact(why))
+	}
+}
+
 // Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's
 // answer. A Runner that records nothing leaves only what it returns.
 //

@@ -158,7 +158,7 @@ func (u *turnUser) acts() map[string]act {
 	}
 	target := fmt.Sprintf(`"target":%q`, c.ID())
 	return map[string]act{
-		"Turn.Input": nil, "Turn.Delta": nil, "Turn.Yield": nil,
+		"Turn.Input": nil, "Turn.Delta": nil, "Turn.Retract": nil, "Turn.Yield": nil,
 		"Turn.Call": func(ctx context.Context) error {
 			_, err := tn.Call(ctx, agent.ToolCall{Name: "read"})
 			return err

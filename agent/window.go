@@ -61,6 +61,7 @@ type CompactRequest struct {
 
 	count window.Counter
 	spend func(ctx context.Context, model string, u Usage) error
+	turn  *Turn // for the calls of a Summarizer; nil: none
 }
 
 // Count returns the tokens of a text, as the Window counts them.
@@ -362,7 +363,7 @@ func (t *Turn) summarize(ctx context.Context, messages []Message, room int) (str
 	defer cancel()
 	req := CompactRequest{
 		Messages: messages, Model: t.Model, Session: t.Session, Summary: room / 4,
-		Tokens: window.Limit(w.Tokens), count: w.counter(),
+		Tokens: window.Limit(w.Tokens), count: w.counter(), turn: t,
 		spend: func(ctx context.Context, model string, u Usage) error {
 			err := t.SpendOn(ctx, model, u)
 			t.mu.Lock()
@@ -373,39 +374,52 @@ func (t *Turn) summarize(ctx context.Context, messages []Message, room int) (str
 			return err
 		},
 	}
+	said, err := t.callCompact(ctx, ref, req)
+	t.mu.Lock()
+	w.spent = t.overspent
+	t.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	return checkSummary(w.counter(), said, messages, room)
+}
+
+// callCompact calls Window.Compact. A call that does not return after its time goes on without the
+// turn: Stop and Shutdown name the session until it has. A turn that was cancelled waits for it.
+func (t *Turn) callCompact(
+	ctx context.Context, ref session.Ref, req CompactRequest,
+) (said string, err error) {
 	type answer struct {
 		text string
 		err  error
 	}
-	done := make(chan answer, 1)
+	answers, done := make(chan answer, 1), make(chan struct{})
 	go func() {
-		var a answer
+		defer close(done)
 		defer t.rt.summaries.end(ref)
-		defer func() { done <- a }()
+		var a answer
 		a.err = protect(windowField, func() (err error) {
-			a.text, err = w.Compact(ctx, req)
+			a.text, err = t.window.Compact(ctx, req)
 			return err
 		})
+		answers <- a
 	}()
-	var a answer
 	select {
-	case a = <-done:
+	case <-done:
 	case <-ctx.Done():
 		timer := time.NewTimer(returnWithin)
 		defer timer.Stop()
 		select {
-		case a = <-done:
+		case <-done:
 		case <-timer.C:
-			a.err = errHangs
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) && t.spawn.Leave(done) {
+				return "", errHangs
+			}
+			<-done
 		}
 	}
-	t.mu.Lock()
-	w.spent = t.overspent
-	t.mu.Unlock()
-	if a.err != nil {
-		return "", a.err
-	}
-	return checkSummary(w.counter(), a.text, messages, room)
+	a := <-answers
+	return a.text, a.err
 }
 
 // checkSummary returns a summary as the transcript keeps it: without what a model says to itself,
@@ -604,15 +618,43 @@ func (s *Summarizer) Compact(ctx context.Context, req CompactRequest) (string, e
 		return "", fmt.Errorf("%w: it has no room for a summary of %s", ErrWindow,
 			text.Count(len(req.Messages), "message", "messages"))
 	}
-	resp, err := s.Model.Generate(ctx, &ModelRequest{
+	return s.generate(ctx, &req, ModelRequest{
 		Model: cmp.Or(s.Name, req.Model), Thinking: s.Thinking, Prompt: prompt,
 		Messages: []Message{m}, Session: req.Session, New: 1,
 	})
+}
+
+// generate calls the Model as a Loop does: when its provider and the budget allow it, and again
+// after an error that is worth it, for as long as ctx allows.
+func (s *Summarizer) generate(
+	ctx context.Context, req *CompactRequest, call ModelRequest,
+) (said string, err error) {
+	for n := 1; ; n++ {
+		said, err = s.try(ctx, req, call)
+		if err == nil || req.turn == nil || n > DefaultRetries || !IsRetryable(err) ||
+			req.turn.pauseAfter(ctx, call.Model, n, err) != nil {
+			return said, err
+		}
+	}
+}
+
+// try makes one call of the Model.
+func (s *Summarizer) try(
+	ctx context.Context, req *CompactRequest, call ModelRequest,
+) (said string, err error) {
+	if req.turn != nil {
+		end, err := req.turn.beginCall(ctx, call.Model, func() Usage { return estimate(&call) })
+		if err != nil {
+			return "", err
+		}
+		defer end()
+	}
+	resp, err := s.Model.Generate(ctx, &call)
 	if err != nil {
 		return "", err
 	}
 	if resp == nil {
-		return "", errors.New("agent: the model returned neither a response nor an error")
+		return "", ErrNoResponse
 	}
 	// A budget that this call exhausts ends the turn; the summary is paid for.
 	_ = req.Spend(ctx, cmp.Or(resp.Model, s.Name), resp.Usage)

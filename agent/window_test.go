@@ -151,6 +151,69 @@ func TestSummariserThatMisbehaves(t *testing.T) {
 
 var errTest = errors.New("test")
 
+// A summariser that does not return is named by Stop and Shutdown until it has returned.
+func TestSummariserThatHangsIsNamed(t *testing.T) {
+	var seen [][]agent.Message
+	cfg := longTurns(&seen)
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	var held chan struct{}
+	cfg.Models.Window = func(string) agent.Window {
+		return agent.Window{Tokens: 2_000, Compact: func(
+			context.Context, agent.CompactRequest,
+		) (string, error) {
+			<-held
+			return "", errTest
+		}}
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		held = make(chan struct{})
+		for n := range 40 {
+			h.Post(fmt.Sprint(n, strings.Repeat(" word", 50)))
+			h.Pass(121 * time.Second)
+		}
+		require.Len(t, h.Replies(), 40)
+		still, ok := errors.AsType[*agent.StillRunningError](h.Main().Stop(h.Context()))
+		require.True(t, ok)
+		require.Equal(t, []session.Key{topKey}, still.Sessions)
+		close(held)
+		h.Pass(time.Second)
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+// A call for a summary waits and is made again as those of a Loop are.
+func TestSummaryIsAskedForAgain(t *testing.T) {
+	for name, failed := range map[string]error{
+		"retryable":    agent.Retryable(errTest),
+		"rate limited": agent.RateLimited{After: 10 * time.Second, Err: errTest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen [][]agent.Message
+			cfg := longTurns(&seen)
+			calls := 0
+			model := agent.ModelFunc(func(
+				context.Context, *agent.ModelRequest,
+			) (*agent.ModelResponse, error) {
+				if calls++; calls%3 != 0 {
+					return nil, failed
+				}
+				return &agent.ModelResponse{Text: "They met."}, nil
+			})
+			cfg.Models.Window = func(string) agent.Window {
+				return agent.Window{Tokens: 6_000, Compact: agent.Summarize(model)}
+			}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				for n := range 100 {
+					h.Post(fmt.Sprint(n, strings.Repeat(" word", 50)))
+					h.Pass(time.Minute)
+				}
+				require.Contains(t, seen[len(seen)-1][0].Text, "| They met.")
+				require.Zero(t, calls%3, "each of them is asked for until it is there")
+			})
+		})
+	}
+}
+
 // What a summary says is data: it cannot end its fence, nor look like an event or a thought.
 func TestSummaryIsData(t *testing.T) {
 	var seen [][]agent.Message

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -30,8 +31,10 @@ func TestReportRefuses(t *testing.T) {
 					require.Equal(t, field, bad.Field)
 				}
 				for _, p := range []spawn.Progress{
-					{Text: "x", Percent: 101, Milestone: true}, {Milestone: true, Percent: 3},
-					{Text: " \u200b\n", Milestone: true}, {Text: "\x1b"},
+					{Text: "x", Percent: 101, Milestone: true},
+					{Milestone: true, Percent: 3},
+					{Text: " \u200b\n", Milestone: true},
+					{Text: "\x1b"},
 				} {
 					var bad *spawn.InputError
 					require.ErrorAs(t, report(p), &bad)
@@ -82,7 +85,7 @@ func TestProgressIsShownAtAPace(t *testing.T) {
 		events := s.Events(t.Context(), spawn.EventQuery{Root: topKey})
 		go func() {
 			for e, err := range events {
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				shown = append(shown, e)
 			}
 		}()

@@ -190,8 +190,12 @@ func unreadText(u spawn.Unread) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{u.Messages, "message"}, {u.Steers, "steer"}, {u.Completions, "completion"},
-		{u.Milestones, "milestone"}} {
+	}{
+		{u.Messages, "message"},
+		{u.Steers, "steer"},
+		{u.Completions, "completion"},
+		{u.Milestones, "milestone"},
+	} {
 		if p.n > 0 {
 			parts = append(parts, count(p.n, p.what))
 		}

@@ -474,9 +474,13 @@ func TestAuditOfMilestones(t *testing.T) {
 	for _, c := range []tree.Command{
 		&tree.Open{SessionID: "s"},
 		&tree.Spawn{Parent: topKey, ID: "a", Task: "x", Milestones: true},
-		tree.Granted{Run: child}, report(child), report(child), tree.Compact{},
-		&tree.Post{To: topKey, ID: "1", Text: "x"}, tree.Granted{Run: topKey},
-		report(topKey), report(child), tree.Compact{},
+		tree.Granted{Run: child},
+		report(child), report(child),
+		tree.Compact{},
+		&tree.Post{To: topKey, ID: "1", Text: "x"},
+		tree.Granted{Run: topKey},
+		report(topKey), report(child),
+		tree.Compact{},
 	} {
 		_, err := live.Decide(c, 1)
 		require.NoError(t, err)
