@@ -197,6 +197,17 @@ func (t *Turn) Report(ctx context.Context, p Progress) error {
 	return t.spawn.Report(ctx, p)
 }
 
+// Report is [Turn.Report] of the turn that has called a tool, with the context that the tool got.
+// The error is an *[InputError] for a context that is not of a call through [Turn.Tools], or one of
+// Turn.Report.
+func Report(ctx context.Context, p Progress) error {
+	c, ok := ctx.Value(callerKey{}).(*toolCall)
+	if !ok {
+		return &InputError{Field: "ctx", Reason: "it is not that of a call of a tool"}
+	}
+	return c.turn.Report(ctx, p)
+}
+
 // milestoneText is what a session is told of a milestone of a sub-agent.
 func milestoneText(in spawn.Input) string {
 	who := in.Label

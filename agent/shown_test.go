@@ -405,3 +405,39 @@ func TestMilestonesOverEveryCrash(t *testing.T) {
 		}
 	})
 }
+
+// A tool reports for the turn that has called it.
+func TestToolsReport(t *testing.T) {
+	cfg := agent.Config{Tools: []agent.Tool{agent.NewTool("dig", "Digs.",
+		func(ctx context.Context, _ struct{}) (string, error) {
+			return "dug", agent.Report(ctx, agent.Progress{Text: "half way", Milestone: true})
+		})}}
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		out, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: "dig"})
+		return agent.Result{Text: out.Text}, err
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		seen := watch(h, agent.EventQuery{Root: topKey, Kinds: []agent.EventKind{
+			agent.EventMilestone, agent.EventTurnEnded,
+		}})
+		synctest.Wait()
+		h.Post("go")
+		synctest.Wait()
+		h.Replied("dug")
+		var got []string
+		for _, e := range seen() {
+			if e.Kind == agent.EventMilestone {
+				got = append(got, e.Text)
+			}
+			if e.Kind == agent.EventTurnEnded {
+				page, err := h.Main().History(h.Context(), agent.HistoryQuery{})
+				require.NoError(t, err)
+				require.Equal(t, page.Lines[len(page.Lines)-1].Pos, e.Pos)
+			}
+		}
+		require.Equal(t, []string{"half way"}, got)
+		input, ok := errors.AsType[*agent.InputError](agent.Report(h.Context(), agent.Progress{}))
+		require.True(t, ok)
+		require.Equal(t, "ctx", input.Field)
+	})
+}
