@@ -35,7 +35,7 @@ const (
 	EventSaid                           // a turn told people something before its end
 	EventSnapshot                       // the tree as it is where a stream begins; not kept
 	EventGap                            // the same, in place of events that are gone; not kept
-	EventCompacted                      // a turn that compacts has ended; in place of EventTurnEnded
+	EventCompacted                      // a turn that compacts has ended; no EventTurnEnded
 	EventReset                          // a session goes on in a new conversation
 	EventTool                           // a tool is called; not kept
 	EventToolEnded                      // the call of a tool is over; not kept

@@ -227,10 +227,13 @@ func TestFitShortensIDs(t *testing.T) {
 		long := strings.Repeat("i", 60_000)
 		chat := []session.Message{
 			{Role: session.MessageUser, Text: "go"},
-			{Role: session.MessageAssistant, Raw: json.RawMessage(`{}`), ToolCalls: []session.ToolCall{
-				{ID: long, Name: "look", Args: json.RawMessage(`{}`)},
-				{ID: long + "2", Name: "look", Args: json.RawMessage(`{}`)},
-			}},
+			{
+				Role: session.MessageAssistant, Raw: json.RawMessage(`{}`),
+				ToolCalls: []session.ToolCall{
+					{ID: long, Name: "look", Args: json.RawMessage(`{}`)},
+					{ID: long + "2", Name: "look", Args: json.RawMessage(`{}`)},
+				},
+			},
 			{Role: session.MessageTool, ToolCallID: long, Text: "one"},
 			{Role: session.MessageTool, ToolCallID: long + "2", Text: "two"},
 		}
