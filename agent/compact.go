@@ -18,8 +18,9 @@ import (
 // its skills anew. Its route, its usage and its budget stay.
 //
 // The transcript of the old conversation is archived with its files at once, whatever
-// Rules.Subagents.ArchiveAfter says, or as soon as what was posted before the reset has been answered. It is
-// read with its session id, which EventReset has as Former, and [session.LineQuery.Archived].
+// Rules.Subagents.ArchiveAfter says, or as soon as what was posted before the reset has been
+// answered. It is read with its session id, which EventReset has as Former, and
+// [session.LineQuery.Archived].
 //
 // A crash while Reset waits leaves the session as it is, and one after it has returned does not
 // undo it.

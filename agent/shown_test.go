@@ -199,6 +199,7 @@ func TestDeltasOfAnAnswer(t *testing.T) {
 	answers := []string{
 		"Hello, *world*. See <think>no</think>what I do.", "NO_REPLY", "<think>only</think>",
 		"token: ghp_abcdefghijklmnopqrstuvwxyz0123456789 äöü 😀.", "plain", hostileText,
+		"<th\x1b[31mink>hid\x1b[31mden</think>pass\x1b[31mword\x1b[31m=hunter2hunter2", "\x1b[31mNO_REPLY",
 	}
 	for _, size := range []int{1, 2, 3, 7, 1000} {
 		cfg := agent.Config{Tools: []agent.Tool{namedTool("read")}}
@@ -237,7 +238,7 @@ func TestDeltasOfAnAnswer(t *testing.T) {
 				}
 			}
 			for i, text := range answers {
-				want, _ := announce.Visible(strings.NewReplacer("\x1b", "", "\u202e", "").Replace(text))
+				want, _ := announce.Visible(strings.NewReplacer("\x1b[31m", "", "\u202e", "").Replace(text))
 				require.Equal(t, announce.Redact(want), got[i], "%d bytes at a time: %q", size, text)
 			}
 			list := seen()
@@ -402,5 +403,41 @@ func TestMilestonesOverEveryCrash(t *testing.T) {
 				require.Equal(h.T(), 1, told)
 			}
 		}
+	})
+}
+
+// A tool reports for the turn that has called it.
+func TestToolsReport(t *testing.T) {
+	cfg := agent.Config{Tools: []agent.Tool{agent.NewTool("dig", "Digs.",
+		func(ctx context.Context, _ struct{}) (string, error) {
+			return "dug", agent.Report(ctx, agent.Progress{Text: "half way", Milestone: true})
+		})}}
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		out, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: "dig"})
+		return agent.Result{Text: out.Text}, err
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		seen := watch(h, agent.EventQuery{Root: topKey, Kinds: []agent.EventKind{
+			agent.EventMilestone, agent.EventTurnEnded,
+		}})
+		synctest.Wait()
+		h.Post("go")
+		synctest.Wait()
+		h.Replied("dug")
+		var got []string
+		for _, e := range seen() {
+			if e.Kind == agent.EventMilestone {
+				got = append(got, e.Text)
+			}
+			if e.Kind == agent.EventTurnEnded {
+				page, err := h.Main().History(h.Context(), agent.HistoryQuery{})
+				require.NoError(t, err)
+				require.Equal(t, page.Lines[len(page.Lines)-1].Pos, e.Pos)
+			}
+		}
+		require.Equal(t, []string{"half way"}, got)
+		input, ok := errors.AsType[*agent.InputError](agent.Report(h.Context(), agent.Progress{}))
+		require.True(t, ok)
+		require.Equal(t, "ctx", input.Field)
 	})
 }

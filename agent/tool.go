@@ -52,8 +52,9 @@ type Tool struct {
 	Timeout time.Duration
 	// Effect says what a call changes outside of the conversation. A call of an EffectReadOnly or
 	// EffectIdempotent tool whose error [IsRetryable] is tried again, up to two times, after a
-	// pause of half a second, then of a second, or as long as a [RateLimited] says, up to a minute.
-	// A call that its Timeout has ended is not, nor is any call of another tool.
+	// pause of half a second, then of a second, or as long as a [RateLimited] says. A call that is
+	// to wait for longer than a minute is not, nor one that its Timeout has ended, nor any call of
+	// another tool.
 	Effect Effect
 
 	fault  error              // why NewTool could not make a schema
@@ -308,11 +309,17 @@ type callerKey struct{}
 // returns false for a context that is not of a call through [Turn.Tools]; a tool that must not work
 // outside a sandbox by mistake then refuses.
 func CallerOf(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(callerKey{}).(*Caller)
+	c, ok := ctx.Value(callerKey{}).(*toolCall)
 	if !ok {
 		return Caller{}, false
 	}
-	return *c, true
+	return c.caller, true
+}
+
+// toolCall is who calls a tool, and in which turn.
+type toolCall struct {
+	caller Caller
+	turn   *Turn
 }
 
 // ownTool returns the tool for a turn: it is told who calls, obeys the Limits, and ends with the
@@ -332,8 +339,8 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		if err := given.checkArgs(c.Args); err != nil {
 			return ToolResult{}, err
 		}
-		who := caller
-		who.Call = t.log.callID(c.ID)
+		who := toolCall{caller, t}
+		who.caller.Call = t.log.callID(c.ID)
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
 		defer done()
 		out, err := t.tryTool(ctx, &given, c)

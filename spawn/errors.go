@@ -168,7 +168,7 @@ func (e *StillRunningError) Error() string {
 		one, many string
 		keys      []session.Key
 	}{
-		{"turn has", "turns have", e.Sessions},
+		{"session has code that has", "sessions have code that has", e.Sessions},
 		{"delivery has", "deliveries have", e.Deliveries},
 	} {
 		names := make([]string, len(what.keys))

@@ -126,10 +126,10 @@ func returnsError(f *ast.FuncDecl) bool {
 func TestCountsAgreeWithTheirNouns(t *testing.T) {
 	one, two := []session.Key{topKey}, []session.Key{topKey, topKey}
 	for want, err := range map[string]error{
-		"1 turn has not returned: ":        &spawn.StillRunningError{Sessions: one},
-		"2 turns have not returned: ":      &spawn.StillRunningError{Sessions: two},
-		"1 delivery has not returned: ":    &spawn.StillRunningError{Deliveries: one},
-		"2 deliveries have not returned: ": &spawn.StillRunningError{Deliveries: two},
+		"1 session has code that has not returned: ":   &spawn.StillRunningError{Sessions: one},
+		"2 sessions have code that has not returned: ": &spawn.StillRunningError{Sessions: two},
+		"1 delivery has not returned: ":                &spawn.StillRunningError{Deliveries: one},
+		"2 deliveries have not returned: ":             &spawn.StillRunningError{Deliveries: two},
 	} {
 		require.ErrorContains(t, err, want)
 	}

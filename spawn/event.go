@@ -35,7 +35,7 @@ const (
 	EventSaid                           // a turn told people something before its end
 	EventSnapshot                       // the tree as it is where a stream begins; not kept
 	EventGap                            // the same, in place of events that are gone; not kept
-	EventCompacted                      // a turn has compacted the conversation, and has ended
+	EventCompacted                      // a turn that compacts has ended; no EventTurnEnded
 	EventReset                          // a session goes on in a new conversation
 	EventTool                           // a tool is called; not kept
 	EventToolEnded                      // the call of a tool is over; not kept
@@ -112,6 +112,9 @@ type TreeEvent struct {
 	Messages int `json:"messages,omitempty"`
 	// Former is the session id before an EventReset, which names the archived transcript.
 	Former string `json:"former,omitempty"`
+	// Pos is the end of the transcript that is committed since an EventTurnEnded or EventCompacted:
+	// what is at or before it is in the history.
+	Pos session.Pos `json:"pos,omitzero"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`
 	// To is the session that is told, in an EventEnded; zero if none is.
@@ -171,6 +174,9 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Former, e.Text = string(f.Text), ""
 	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
+		if f.Kind == tree.TurnEnded {
+			e.Pos = session.Pos(f.Num)
+		}
 		if f.Flags&tree.FlagCompact != 0 && f.Ord > 0 {
 			e.Kind, e.Messages = EventCompacted, int(f.Ord)
 		}

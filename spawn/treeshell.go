@@ -121,7 +121,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 		err := contained(func() error { return sh.archiveTranscript(ctx, ref, end, at) })
 		done.Failed = err != nil
 		sh.owner.Send(gen, done)
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // else the next owner archives it
 			sh.sup.log.Warn("offshoot: archiving a transcript failed",
 				"session", key.String(), "error", err.Error())
 		}

@@ -350,10 +350,10 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 // What was posted and not read stays in the inbox and is answered in the new conversation, with the
 // bytes of its parts. So are the ends of sub-agents that no turn has read. The session takes skills
 // anew. Its route, its usage and its budget stay, and turns and inputs are counted on. The
-// transcript before the reset is archived with its files at once, whatever Config.ArchiveAfter
-// says, or as soon as what was posted before has been answered. That goes on after a crash. The
-// archive is read with the session id from before and [session.LineQuery.Archived]. A crash while
-// Reset waits resets nothing.
+// transcript before the reset is archived with its files at once, whatever
+// Rules.Subagents.ArchiveAfter says, or as soon as what was posted before has been answered. That
+// goes on after a crash. The archive is read with the session id from before and
+// [session.LineQuery.Archived]. A crash while Reset waits resets nothing.
 //
 // The error is a *[ChildrenError] while a child has not ended, also one that the turn under way
 // spawns, [ErrNotTopLevel] for a sub-agent, an *[InputError] for the session whose own turn calls
