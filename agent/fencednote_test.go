@@ -267,5 +267,5 @@ func cutOff(t *testing.T, cfg agent.Config, text string) {
 	require.NoError(t, rt.Session(topKey).Post(ctx, agent.Incoming{Text: text}))
 	time.Sleep(time.Second / 2)
 	die()
-	<-done
+	<-done //nolint:errcheck // its context has ended
 }

@@ -89,8 +89,8 @@ func windowed(cfg agent.Config, compact func(agent.CompactRequest) (string, erro
 
 // 1.11: a conversation is compacted while a message waits. Wherever the process dies, the message
 // is answered once, by a turn that sees the summary, and the compaction is not an attempt at it. A
-// turn that a crash cuts off is not under way in the next process: it may be repeated on either side
-// of the compaction, and that alone says what the later turn sees.
+// turn that a crash cuts off is not under way in the next process: it may be repeated on either
+// side of the compaction, and that alone says what the later turn sees.
 func TestCompactOverEveryCrash(t *testing.T) {
 	cfg := windowed(repeating(), func(req agent.CompactRequest) (string, error) {
 		return fmt.Sprintf("%d were said", len(req.Messages)), nil
