@@ -42,8 +42,10 @@ func (s *Session) Reset(ctx context.Context) error {
 // Compact has a top-level session replace the older messages of its conversation by a summary, as a
 // person asks for with /compact: in a turn that does nothing else, by the [Window] of its model. It
 // returns when the end of that turn is durable. A turn that is under way comes to its end first.
-// What has not been read is answered afterwards. Every turn compacts by itself when the
-// conversation is about to be too long for the window. Of a sub-agent that is the only way.
+// What has not been read is answered afterwards. So is what a turn had read that a crash has cut
+// off, unless that turn has begun again before Compact is called. Every turn compacts by itself
+// when the conversation is about to be too long for the window. Of a sub-agent that is the only
+// way.
 //
 // The turn has a number and counts against budgets and limits of turns at once like every turn. The
 // Runner is not called, and people are told nothing. A turn that a crash cuts off has compacted

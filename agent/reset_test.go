@@ -88,7 +88,9 @@ func windowed(cfg agent.Config, compact func(agent.CompactRequest) (string, erro
 }
 
 // 1.11: a conversation is compacted while a message waits. Wherever the process dies, the message
-// is answered once, by a turn that sees the summary, and the compaction is not an attempt at it.
+// is answered once, by a turn that sees the summary, and the compaction is not an attempt at it. A
+// turn that a crash cuts off is not under way in the next process: it may be repeated on either
+// side of the compaction, and that alone says what the later turn sees.
 func TestCompactOverEveryCrash(t *testing.T) {
 	cfg := windowed(repeating(), func(req agent.CompactRequest) (string, error) {
 		return fmt.Sprintf("%d were said", len(req.Messages)), nil
@@ -113,7 +115,14 @@ func TestCompactOverEveryCrash(t *testing.T) {
 			told = append(told, d.Reply.Text)
 		}
 		require.Len(h.T(), told, 5, "%q", told)
-		require.Equal(h.T(), "five after 3", told[4], "the summary, and two messages")
+		switch told[3] {
+		case "four after 6":
+			require.Equal(h.T(), "five after 3", told[4], "the summary, and two messages")
+		case "four after 3":
+			require.Equal(h.T(), "five after 5", told[4], "and the fourth with its answer")
+		default:
+			require.Fail(h.T(), told[3])
+		}
 	})
 }
 
