@@ -113,7 +113,11 @@ func TestCompactOverEveryCrash(t *testing.T) {
 			told = append(told, d.Reply.Text)
 		}
 		require.Len(h.T(), told, 5, "%q", told)
-		require.Equal(h.T(), "five after 3", told[4], "the summary, and two messages")
+		five := "five after 3" // the summary, and two messages
+		if told[3] == "four after 3" {
+			five = "five after 5" // and the two of the turn that was repeated after the compaction
+		}
+		require.Equal(h.T(), five, told[4], "%q", told)
 	})
 }
 
