@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func TestEmptyAnswerIsAskedForOnceMore(t *testing.T) {
 			cfg.Tools = []agent.Tool{{Name: "look", Call: toolSaying("nothing there")}}
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				h.Post("go")
-				time.Sleep(time.Hour)
+				h.Pass(time.Hour)
 				require.Equal(t, len(c.answers), *n)
 				if c.want == "" {
 					require.Empty(t, h.Replies())
@@ -139,7 +140,7 @@ func TestEmptyAnswerOfASubagent(t *testing.T) {
 // A repeated turn makes its calls in the same places, whether or not an answer before them was
 // empty: it finds the sub-agents of the first attempt.
 func TestEmptyAnswersDoNotMoveSpawns(t *testing.T) {
-	attempts := 0
+	var attempts atomic.Int32 // the sub-agents ask their model meanwhile
 	cfg := agent.Config{Rules: rulesForDepth(1), Runner: &agent.Loop{Model: modelFunc(func(
 		ctx context.Context, req *agent.ModelRequest,
 	) (*agent.ModelResponse, error) {
@@ -148,11 +149,13 @@ func TestEmptyAnswersDoNotMoveSpawns(t *testing.T) {
 			said += btoi(m.Role == session.MessageAssistant)
 		}
 		asked := req.Messages[len(req.Messages)-1].Synthetic
-		attempts += btoi(req.Run == "" && said == 0)
+		if req.Run == "" && said == 0 {
+			attempts.Add(1)
+		}
 		switch {
 		case req.Run != "":
 			return &agent.ModelResponse{Text: "done"}, pause(ctx, time.Hour)
-		case said == 1 && !asked && attempts == 1:
+		case said == 1 && !asked && attempts.Load() == 1:
 			return &agent.ModelResponse{}, nil
 		case said < 2:
 			return &agent.ModelResponse{
@@ -163,12 +166,12 @@ func TestEmptyAnswersDoNotMoveSpawns(t *testing.T) {
 	})}}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
-		time.Sleep(30 * time.Second)
+		h.Pass(30 * time.Second)
 		want := map[string]int{"a": 1, "b": 1}
 		require.Equal(t, want, countLabels(h.Runs()))
 		h.Crash()
-		time.Sleep(30 * time.Second)
-		require.Equal(t, 2, attempts)
+		h.Pass(30 * time.Second)
+		require.EqualValues(t, 2, attempts.Load())
 		require.Equal(t, want, countLabels(h.Runs()))
 	})
 }

@@ -104,7 +104,7 @@ func TestTurnsAtTheSameTimeShareABudget(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
-			m := &honestModel{rand: r, steps: 1 + r.IntN(6)}
+			m := &honestModel{rand: rand.New(rand.NewPCG(seed, 6)), steps: 1 + r.IntN(6)}
 			if seed%3 == 0 {
 				m.more = 20_000
 			}

@@ -70,7 +70,7 @@ func TestStreams(t *testing.T) {
 		}, "one two", "", "one two"},
 		"a text of the response": {[]piece{
 			chunk("one "), last(agent.ModelResponse{Text: "whole", Usage: usage}),
-		}, "whole", "", "one "},
+		}, "whole", "", "one"}, // as Visible, a Stream shows no blank at the end
 		"one piece": {[]piece{
 			last(agent.ModelResponse{Text: "whole", Usage: usage}),
 		}, "whole", "", ""},

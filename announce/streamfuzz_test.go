@@ -139,7 +139,11 @@ func randomText(random *rand.Rand) string {
 func TestStreamOfRandomTokens(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 10_000 {
+	texts := 10_000
+	if underRace {
+		texts /= 5
+	}
+	for range texts {
 		text := randomText(random)
 		checkStream(t, text, 1, 3)
 		checkRandom(t, text, random.Uint64())

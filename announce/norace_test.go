@@ -1,0 +1,5 @@
+//go:build !race
+
+package announce_test
+
+const underRace = false
