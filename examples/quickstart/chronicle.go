@@ -254,8 +254,8 @@ func (c *chronicle) nameOf(e agent.TreeEvent) string {
 }
 
 // isDetail reports whether the story in brief can do without an event: the beginning of a turn, the
-// call of a tool, the words of a run whose end repeats them, what a run far down waits for and says,
-// and the delivery of what main has said.
+// call of a tool, the words of a run whose end repeats them, what a run far down waits for and
+// says, and the delivery of what main has said.
 func isDetail(e agent.TreeEvent) bool {
 	switch e.Kind {
 	case agent.EventTurn, agent.EventDelivered, agent.EventTool, agent.EventToolEnded:
