@@ -218,7 +218,7 @@ type deltas struct {
 	shown, raw bool            // in which forms it is watched
 	came       bool            // watchers have got something of it
 	stream     announce.Stream // of the form DeltasShown
-	tail       string          // the beginning of a character whose rest is still to come
+	controls   text.Controls   // in front of it
 }
 
 // write shows a piece of an answer.
@@ -229,18 +229,16 @@ func (d *deltas) write(st *spawn.TurnInput, piece string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.under {
-		d.under, d.came, d.tail = true, false, ""
+		d.under, d.came = true, false
 		d.shown, d.raw = st.BeginAnswer()
-		d.stream = announce.Stream{}
+		d.stream, d.controls = announce.Stream{}, text.Controls{}
 	}
 	var show spawn.Delta
 	if d.raw {
 		show.Raw = piece
 	}
 	if d.shown {
-		whole, tail := text.CutRune(d.tail + piece)
-		d.tail = tail
-		show.Shown = d.stream.Write(text.DropControls(whole))
+		show.Shown = d.stream.Write(d.controls.Write(piece))
 	}
 	if show != (spawn.Delta{}) {
 		d.came = true
@@ -253,7 +251,7 @@ func (d *deltas) end(st *spawn.TurnInput) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.under && d.shown {
-		rest := d.stream.Write(d.tail)
+		rest := d.stream.Write(d.controls.Close())
 		if rest += d.stream.Close(); rest != "" {
 			st.ShowDelta(spawn.Delta{Shown: rest})
 		}

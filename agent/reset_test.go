@@ -444,3 +444,39 @@ func TestIdleAfterACompactionThatDidNotBegin(t *testing.T) {
 		require.NoError(t, rt.Shutdown(t.Context()))
 	})
 }
+
+// slowFiles takes a second for each Put.
+type slowFiles struct{ session.Files }
+
+func (f slowFiles) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, as session.File,
+) (session.File, error) {
+	time.Sleep(time.Second)
+	return f.Files.Put(ctx, ref, r, as)
+}
+
+// A message with bytes that is posted while the session is reset is in the new conversation,
+// whenever its bytes arrive.
+func TestPostWithBytesDuringAReset(t *testing.T) {
+	cfg := repeating()
+	cfg.Store = session.NewMemory()
+	cfg.Store.Files = slowFiles{cfg.Store.Files}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("hello")
+		h.Pass(time.Minute)
+		posted := make(chan error, 1)
+		go func() {
+			posted <- h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{{
+				Kind: session.PartFile, Name: "a.txt", Data: []byte("text"),
+			}}})
+		}()
+		h.Pass(time.Second / 2)
+		require.NoError(t, h.Main().Reset(h.Context()))
+		require.NoError(t, <-posted)
+		h.Pass(time.Minute)
+		require.Len(t, h.Replies(), 2)
+		page, err := h.Main().History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.Len(t, page.Lines[0].Message.Parts, 1)
+	})
+}

@@ -199,6 +199,7 @@ func TestDeltasOfAnAnswer(t *testing.T) {
 	answers := []string{
 		"Hello, *world*. See <think>no</think>what I do.", "NO_REPLY", "<think>only</think>",
 		"token: ghp_abcdefghijklmnopqrstuvwxyz0123456789 äöü 😀.", "plain", hostileText,
+		"<th\x1b[31mink>hid\x1b[31mden</think>pass\x1b[31mword\x1b[31m=hunter2hunter2", "\x1b[31mNO_REPLY",
 	}
 	for _, size := range []int{1, 2, 3, 7, 1000} {
 		cfg := agent.Config{Tools: []agent.Tool{namedTool("read")}}
@@ -237,7 +238,7 @@ func TestDeltasOfAnAnswer(t *testing.T) {
 				}
 			}
 			for i, text := range answers {
-				want, _ := announce.Visible(strings.NewReplacer("\x1b", "", "\u202e", "").Replace(text))
+				want, _ := announce.Visible(strings.NewReplacer("\x1b[31m", "", "\u202e", "").Replace(text))
 				require.Equal(t, announce.Redact(want), got[i], "%d bytes at a time: %q", size, text)
 			}
 			list := seen()

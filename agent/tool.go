@@ -52,8 +52,9 @@ type Tool struct {
 	Timeout time.Duration
 	// Effect says what a call changes outside of the conversation. A call of an EffectReadOnly or
 	// EffectIdempotent tool whose error [IsRetryable] is tried again, up to two times, after a
-	// pause of half a second, then of a second, or as long as a [RateLimited] says, up to a minute.
-	// A call that its Timeout has ended is not, nor is any call of another tool.
+	// pause of half a second, then of a second, or as long as a [RateLimited] says. A call that is
+	// to wait for longer than a minute is not, nor one that its Timeout has ended, nor any call of
+	// another tool.
 	Effect Effect
 
 	fault  error              // why NewTool could not make a schema

@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/window"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -47,8 +48,9 @@ type Window struct {
 	// than a quarter of the room the model is shown a part. Nil: the messages are left out, and the
 	// model is told how many.
 	Compact func(ctx context.Context, req CompactRequest) (string, error)
-	// Count counts the tokens of a text. Nil: four characters are one, and where the usage of a
-	// call shows that they were more, as many more. A part, such as a picture, counts 1,600.
+	// Count counts the tokens of a text. Nil, and for a count below zero: four characters are one,
+	// and where the usage of a call shows that they were more, as many more. A part, such as a
+	// picture, counts 1,600.
 	Count func(text string) int
 }
 
@@ -227,7 +229,7 @@ func (t *Turn) viewWithin(
 		return nil, 0, tooSmall
 	}
 	_, size := w.counter().Messages(fit)
-	w.sent, w.calls = fixed+size, len(messages)
+	w.sent, w.calls = sat.Add(fixed, size), len(messages)
 	fresh = len(messages) - s.first
 	if !s.whole {
 		fresh = len(messages) - len(given) + t.New
@@ -251,11 +253,13 @@ func (t *Turn) beginView(ctx context.Context) error {
 // fixedTokens returns the tokens of what each call has beside the conversation.
 func (t *Turn) fixedTokens() int {
 	c := t.window.counter()
-	n := c.Text(t.Prompt.String()) + c.Text(string(t.Schema))
+	n := sat.Add(c.Text(t.Prompt.String()), c.Text(string(t.Schema)))
 	for i := range t.Tools {
 		tool := &t.Tools[i]
-		n += window.PerTool + c.Text(tool.Name) + c.Text(tool.Description) +
-			c.Text(string(tool.Schema))
+		n = sat.Add(n, window.PerTool)
+		for _, s := range [...]string{tool.Name, tool.Description, string(tool.Schema)} {
+			n = sat.Add(n, c.Text(s))
+		}
 	}
 	return n
 }

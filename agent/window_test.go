@@ -615,3 +615,37 @@ func TestSummaryThatFailsForAWhile(t *testing.T) {
 		require.NotContains(t, last[0].Text, "does not tell of")
 	})
 }
+
+// A model that gives its calls huge ids does not keep its chat from going on.
+func TestHugeIDsFitIntoTheWindow(t *testing.T) {
+	for _, tokens := range []int{6_000, 12_000, 20_000, 64_000} {
+		calls := 0
+		model := agent.ModelFunc(func(
+			_ context.Context, req *agent.ModelRequest,
+		) (*agent.ModelResponse, error) {
+			if calls++; calls%2 == 0 {
+				return &agent.ModelResponse{Text: "done"}, nil
+			}
+			var asked []agent.ToolCall
+			for i := range 3 {
+				id := strings.Repeat("i", 60_000) + fmt.Sprint(calls, i)
+				asked = append(asked, agent.ToolCall{ID: id, Name: "look"})
+			}
+			return &agent.ModelResponse{ToolCalls: asked}, nil
+		})
+		cfg := agent.Config{Runner: &agent.Loop{Model: model}}
+		cfg.Tools = []agent.Tool{agent.NewTool("look", "Looks.",
+			func(context.Context, struct{}) (string, error) { return "seen", nil })}
+		cfg.Models.Window = func(string) agent.Window { return agent.Window{Tokens: tokens} }
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			for range 5 {
+				h.Post("go on")
+				h.Pass(time.Second)
+			}
+			require.Len(t, h.Replies(), 5)
+			for _, r := range h.Replies() {
+				require.Equal(t, "done", r.Reply.Text, tokens)
+			}
+		})
+	}
+}

@@ -117,6 +117,9 @@ func (s *Supervisor) PostAndWait(
 	}
 	for {
 		cmd, err := s.postOf(ctx, root, to, &m)
+		if errors.Is(err, tree.ErrMoved) {
+			continue
+		}
 		if err != nil {
 			return Reply{}, err
 		}
@@ -199,6 +202,14 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 			p.Data = nil
 		case !p.File.IsZero():
 			err = contained(func() error { return checkFile(ctx, files, ref, i, p.File) })
+		}
+		if errors.Is(err, session.ErrArchived) && !to.IsSubagent() {
+			// A reset has begun a new conversation meanwhile, unless the store is wrong.
+			before := ref.SessionID
+			moved := s.do(ctx, root, tree.Ensure{Run: to, ID: cmd.ID}, read)
+			if moved == nil && ref.SessionID != before {
+				err = tree.ErrMoved
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("spawn: part %d of a message to %q: %w", i, to, err)

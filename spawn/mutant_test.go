@@ -972,13 +972,13 @@ var mutants = []mutant{
 	},
 	{
 		"1.10 the prompt takes room in the window", "../agent/window.go",
-		"n := c.Text(t.Prompt.String()) + c.Text(string(t.Schema))", "n := c.Text(string(t.Schema))",
+		"n := sat.Add(c.Text(t.Prompt.String()), c.Text(string(t.Schema)))", "n := c.Text(string(t.Schema))",
 		"../agent", "TestChatStaysWithinItsWindow",
 	},
 	{
 		"1.10 tools take room in the window", "../agent/window.go",
-		"\tfor i := range t.Tools {\n\t\ttool := &t.Tools[i]\n\t\tn += window.PerTool",
-		"\tfor i := range t.Tools[:0] {\n\t\ttool := &t.Tools[i]\n\t\tn += window.PerTool",
+		"\tfor i := range t.Tools {\n\t\ttool := &t.Tools[i]\n\t\tn = sat.Add(n, window.PerTool)",
+		"\tfor i := range t.Tools[:0] {\n\t\ttool := &t.Tools[i]\n\t\tn = sat.Add(n, window.PerTool)",
 		"../agent", "TestChatStaysWithinItsWindow",
 	},
 	{

@@ -6,12 +6,77 @@ import (
 	"unicode/utf8"
 )
 
+// maxEscape is how many bytes an escape sequence has at most. Of what is longer the first character
+// alone counts as a control.
+const maxEscape = 4096
+
 // WithoutControls returns s without what steers a terminal or the direction of a text instead of
 // being read: escape sequences, controls but for the line feed and the tab, and the marks,
-// overrides and isolates of bidirectional text. Bytes that are not UTF-8 become U+FFFD. It takes
-// time linear in s.
+// overrides and isolates of bidirectional text. Bytes that are not UTF-8 become U+FFFD, one for
+// those in a row. It takes time linear in s.
 func WithoutControls(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
+	var c Controls
+	return c.Write(s) + c.Close()
+}
+
+// Controls is WithoutControls over a text that comes in pieces: what Write returns for each of
+// them and Close at the end are together what WithoutControls returns for the whole. It holds back
+// what begins an escape sequence, up to 4,096 bytes. The zero Controls is ready for use.
+type Controls struct {
+	tail string // the beginning of a character whose rest is still to come
+	bad  bool   // the text so far ends with bytes that are not UTF-8
+	held []byte // what may become an escape sequence
+	// inside reports whether a character leaves open what becomes of held. Nil: nothing is held.
+	inside func(r rune) bool
+}
+
+// Write takes a piece and returns what can be shown by now.
+func (c *Controls) Write(piece string) string {
+	whole, tail := CutRune(c.tail + piece)
+	c.tail = tail
+	return c.pass(c.valid(whole), false)
+}
+
+// Close returns the rest.
+func (c *Controls) Close() string {
+	rest := c.valid(c.tail)
+	c.tail = ""
+	return c.pass(rest, true)
+}
+
+// valid returns s with U+FFFD in the place of bytes that are not UTF-8.
+func (c *Controls) valid(s string) string {
+	if s == "" {
+		return ""
+	}
+	if utf8.ValidString(s) {
+		c.bad = false
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		bad := r == utf8.RuneError && n == 1
+		if !bad || !c.bad {
+			b.WriteRune(r)
+		}
+		c.bad = bad
+		i += n
+	}
+	return b.String()
+}
+
+// pass returns what of s can be shown, where no more comes if it is the last.
+func (c *Controls) pass(s string, last bool) string {
+	if c.inside != nil {
+		end := strings.IndexFunc(s, func(r rune) bool { return !c.inside(r) })
+		c.held = append(c.held, s...)
+		if end < 0 && len(c.held) < maxEscape && !last {
+			return ""
+		}
+		s = string(c.held)
+		c.held, c.inside = c.held[:0], nil
+	}
 	at := strings.IndexFunc(s, steers)
 	if at < 0 {
 		return s
@@ -20,7 +85,13 @@ func WithoutControls(s string) string {
 	b.Grow(len(s))
 	for at >= 0 {
 		b.WriteString(s[:at])
-		s = s[at+escapeLen(s[at:]):]
+		s = s[at:]
+		n, inside := escapeLen(s)
+		if inside != nil && len(s) < maxEscape && !last {
+			c.held, c.inside = append(c.held, s...), inside
+			return b.String()
+		}
+		s = s[n:]
 		at = strings.IndexFunc(s, steers)
 	}
 	return b.String() + s
@@ -40,36 +111,61 @@ func steers(r rune) bool {
 }
 
 // escapeLen returns how many bytes the escape sequence has with which s begins, or those of the
-// first character if it begins none that ends.
-func escapeLen(s string) int {
+// first character if it begins none that ends. If what follows s may change that, it also returns
+// which characters leave it open.
+func escapeLen(s string) (n int, inside func(r rune) bool) {
 	const escape = 0x1b
+	s = s[:min(len(s), maxEscape)]
 	kind, n := utf8.DecodeRuneInString(s)
-	if kind == escape && len(s) > 1 {
+	if kind == escape {
+		if len(s) == 1 {
+			return n, noRune
+		}
 		if c := s[1]; c >= '@' && c <= '_' {
 			kind, n = rune(c)+0x40, 2 // the same as a character of C1
-		} else if end := skipBytes(s, 1, ' ', '/'); end < len(s) && s[end] >= '0' && s[end] <= '~' {
-			return end + 1
+		} else {
+			end := skipBytes(s, 1, ' ', '/')
+			switch {
+			case end == len(s):
+				return n, isParameter
+			case s[end] >= '0' && s[end] <= '~':
+				return end + 1, nil
+			}
 		}
 	}
 	switch kind {
 	case 0x9b: // a control sequence: its parameters, and the character that says what it does
 		end := skipBytes(s, skipBytes(s, n, '0', '?'), ' ', '/')
-		if end < len(s) && s[end] >= '@' && s[end] <= '~' {
-			return end + 1
+		switch {
+		case end == len(s):
+			return n, isParameter
+		case s[end] >= '@' && s[end] <= '~':
+			return end + 1, nil
 		}
 	case 0x90, 0x98, 0x9d, 0x9e, 0x9f: // a string for the terminal, up to what ends it
 		end := strings.IndexFunc(s[n:], unicode.IsControl)
 		if end < 0 {
-			return n
+			return n, isInString
 		}
 		for _, terminator := range []string{"\a", "\u009c", "\x1b\\"} {
 			if strings.HasPrefix(s[n+end:], terminator) {
-				return n + end + len(terminator)
+				return n + end + len(terminator), nil
 			}
 		}
+		if s[n+end:] == "\x1b" {
+			return n, noRune
+		}
 	}
-	return n
+	return n, nil
 }
+
+func noRune(rune) bool { return false }
+
+// isParameter reports whether r stands within a control sequence.
+func isParameter(r rune) bool { return r >= ' ' && r <= '?' }
+
+// isInString reports whether r stands within a string for the terminal.
+func isInString(r rune) bool { return !unicode.IsControl(r) }
 
 // skipBytes returns the position of the first byte from s[at] on that is not between two others.
 func skipBytes(s string, at int, from, to byte) int {
@@ -77,27 +173,6 @@ func skipBytes(s string, at int, from, to byte) int {
 		at++
 	}
 	return at
-}
-
-// DropControls returns s without the characters that steer a terminal or the direction of a text,
-// one by one: what stands behind the character that begins an escape sequence stays. So the pieces
-// of a text, each cut between characters, give the same as the whole. Bytes that are not UTF-8
-// stay. It takes time linear in s.
-func DropControls(s string) string {
-	at := strings.IndexFunc(s, steers)
-	if at < 0 {
-		return s
-	}
-	b := make([]byte, at, len(s))
-	copy(b, s)
-	for i := at; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError || !steers(r) {
-			b = append(b, s[i:i+n]...)
-		}
-		i += n
-	}
-	return string(b)
 }
 
 // CutRune returns s without the beginning of a character at its end whose rest may be still to

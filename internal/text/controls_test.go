@@ -1,8 +1,11 @@
 package text_test
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,4 +44,50 @@ func TestWithoutControls(t *testing.T) {
 		require.Equal(t, want, got, "%q", given)
 		require.Equal(t, got, text.WithoutControls(got))
 	}
+}
+
+// escapes are sequences that a text may hold, and what only looks like one.
+var escapes = []string{
+	"\x1b[0m", "\x1b[38;5;1m", "\u009b31m", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\", "\x1bPq\u009c",
+	"\x1b(B", "\x1b#8", "\x1b", "\x1b[", "\x1b[12", "\x1b]open", "\x1b]a\nb", "\x9b", "\xff\xfe", "\xe2\x82",
+	"\u202e", "\u200f", "\r", "\x00", "\u0085", "\u00a9", "a", "\n", "é", "漢", "\x1b\x1b[0m", "\x1b]\x1b",
+	"\x1b[" + strings.Repeat("1", 5000), "\x1b]" + strings.Repeat("t", 5000) + "\a",
+}
+
+// What comes in pieces is what the whole is, however it is cut.
+func TestControlsInPieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	for range 500 {
+		var b strings.Builder
+		for range rng.IntN(12) {
+			b.WriteString(escapes[rng.IntN(len(escapes))])
+		}
+		checkPieces(t, b.String(), rng)
+	}
+}
+
+func checkPieces(t *testing.T, s string, rng *rand.Rand) {
+	t.Helper()
+	want := text.WithoutControls(s)
+	for _, most := range []int{1, 3, 1 + len(s)} {
+		var c text.Controls
+		got := ""
+		for rest := s; rest != ""; {
+			n := min(1+rng.IntN(most), len(rest))
+			got += c.Write(rest[:n])
+			rest = rest[n:]
+		}
+		require.Equal(t, want, got+c.Close(), "%q", s)
+	}
+	require.NotContains(t, want, "\x1b")
+	require.True(t, utf8.ValidString(want))
+}
+
+func FuzzControls(f *testing.F) {
+	for _, s := range escapes {
+		f.Add(s+"x"+s, uint64(1))
+	}
+	f.Fuzz(func(t *testing.T, s string, seed uint64) {
+		checkPieces(t, s, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // repeatable
+	})
 }

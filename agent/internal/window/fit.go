@@ -1,8 +1,11 @@
 package window
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +16,7 @@ import (
 
 // Limit returns how many tokens of a window a call may send: four fifths. The rest is for the
 // answer.
-func Limit(tokens int) int { return tokens - (tokens+4)/5 }
+func Limit(tokens int) int { return tokens/5*4 + tokens%5*4/5 }
 
 // leastShare is how many tokens a message is cut to at least before others are left out.
 const leastShare = 64
@@ -41,6 +44,9 @@ func (c Counter) Fit(
 	if all <= room {
 		return messages, len(messages), true
 	}
+	if short := shortIDs(messages); short != nil {
+		return c.Fit(short, pinned, room)
+	}
 	for ; ; pinned = 0 {
 		start := c.oldest(messages, sizes, pinned, room)
 		head := messages[:pinned:pinned]
@@ -61,6 +67,42 @@ func (c Counter) Fit(
 			return nil, 0, false
 		}
 	}
+}
+
+// maxID is how many bytes an id of a call has at most that is shown when a conversation is cut.
+// Those of common providers are shorter.
+const maxID = 64
+
+// shortIDs returns messages in which the ids of calls that are too long are short, or nil if there
+// are none. Equal ids stay equal. The provider's form, which has the long ones, is left out.
+func shortIDs(messages []session.Message) (short []session.Message) {
+	of := func(i int) *session.Message {
+		if short == nil {
+			short = slices.Clone(messages)
+		}
+		short[i].Raw = nil
+		return &short[i]
+	}
+	for i := range messages {
+		if id := messages[i].ToolCallID; len(id) > maxID {
+			of(i).ToolCallID = shortID(id)
+		}
+		for j, call := range messages[i].ToolCalls {
+			if len(call.ID) <= maxID {
+				continue
+			}
+			m := of(i)
+			m.ToolCalls = slices.Clone(m.ToolCalls)
+			m.ToolCalls[j].ID = shortID(call.ID)
+		}
+	}
+	return short
+}
+
+// shortID returns an id in the place of a longer one: its beginning and a digest.
+func shortID(id string) string {
+	digest := sha256.Sum256([]byte(id))
+	return text.Cut(id, maxID-33) + "-" + hex.EncodeToString(digest[:16])
 }
 
 // oldest returns the index of the oldest message that is there if each is cut to its least share.
@@ -153,7 +195,7 @@ func (c Counter) cutCalls(calls []session.ToolCall, tokens int) []session.ToolCa
 // of what is left out between them. The note is there even if it takes more.
 func (c Counter) CutText(s string, tokens int) string {
 	all := c.Text(s)
-	if all <= tokens {
+	if all <= tokens || s == "" {
 		return s
 	}
 	keep := int(float64(len(s)) / float64(all) * float64(max(tokens, 0)))

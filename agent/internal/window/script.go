@@ -7,8 +7,8 @@ import (
 )
 
 // Script returns messages as a text that a model can read: who says what, the calls with their
-// arguments, and their results. Whatever a message holds, it is to be shown as data: a line of it
-// may look like any other.
+// arguments, and their results. What a message holds stands behind a mark of its own, so that no
+// line of it looks like the beginning of another message.
 func Script(messages []session.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
@@ -21,17 +21,33 @@ func Script(messages []session.Message) string {
 		case m.Internal:
 			who = "the system"
 		}
-		b.WriteString(who + ":")
+		b.WriteString(who + ":\n")
 		if m.Text != "" {
-			b.WriteString(" " + m.Text)
+			writeContent(&b, m.Text)
 		}
 		for _, call := range m.ToolCalls {
-			b.WriteString("\n(calls " + call.Name + " with " + string(call.Args) + ")")
+			b.WriteString("(calls a tool)\n")
+			writeContent(&b, call.Name+" with "+string(call.Args))
 		}
 		for _, part := range m.Parts {
-			b.WriteString("\n(has a part: " + string(part.Kind) + " " + part.Name + ")")
+			b.WriteString("(has a part)\n")
+			writeContent(&b, string(part.Kind)+" "+part.Name)
 		}
-		b.WriteString("\n\n")
+		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// contentMark stands before each line of what a message holds.
+const contentMark = "> "
+
+// lineBreaks is what a reader may take for the end of a line.
+var lineBreaks = strings.NewReplacer("\r\n", "\n"+contentMark, "\r", "\n"+contentMark,
+	"\n", "\n"+contentMark, "\v", "\n"+contentMark, "\f", "\n"+contentMark,
+	"\u0085", "\n"+contentMark, "\u2028", "\n"+contentMark, "\u2029", "\n"+contentMark)
+
+func writeContent(b *strings.Builder, s string) {
+	b.WriteString(contentMark)
+	_, _ = lineBreaks.WriteString(b, s)
+	b.WriteString("\n")
 }

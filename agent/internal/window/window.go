@@ -21,12 +21,14 @@ const PerTool = 16
 // A Counter counts the tokens of a text. The nil Counter takes four characters for one.
 type Counter func(text string) int
 
-// Text returns the tokens of a text, and never less than zero.
+// Text returns the tokens of a text. A count below zero is not one: four characters are a token.
 func (c Counter) Text(text string) int {
-	if c == nil {
-		return (utf8.RuneCountInString(text) + 3) / 4
+	if c != nil {
+		if n := c(text); n >= 0 {
+			return n
+		}
 	}
-	return max(c(text), 0)
+	return (utf8.RuneCountInString(text) + 3) / 4
 }
 
 // Message returns the tokens of a message. The provider's form, if there is one, stands for the
@@ -123,7 +125,10 @@ func Scale(sent int, u session.Usage, tokens int) float64 {
 // least an eighth of what is left of the limit: a scale is an estimate.
 func Room(limit, fixed int, scale float64) int {
 	left := limit - fixed
-	return max(int(float64(limit)/max(scale, 1))-fixed, left/8)
+	if scale <= 1 {
+		return left
+	}
+	return max(int(float64(limit)/scale)-fixed, left/8)
 }
 
 // Used returns how many tokens a call has used, and what is new since then: the usage of the last
