@@ -93,10 +93,9 @@ func (t *TurnInput) Report(ctx context.Context, p Progress) error {
 
 // event returns an event of the turn that is not kept.
 func (t *TurnInput) event(kind EventKind) TreeEvent {
-	s := t.run.Spec
 	return TreeEvent{
 		Kind: kind, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Parent: t.Session.Parent, Agent: s.Agent, Model: t.model, Label: s.Label,
+		Parent: t.Session.Parent, Agent: t.Session.Key.Agent(), Model: t.model, Label: t.Run.Label,
 		Depth: t.Session.Depth, Turn: t.N, Status: StatusRunning,
 	}
 }

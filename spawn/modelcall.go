@@ -81,7 +81,8 @@ func (t *TurnInput) pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// modelOf returns the model that policy resolved for a session. It reads what never changes.
+// modelOf returns the model that policy resolved for a session. It reads what never changes: a
+// reset replaces the specification of a top-level session alone.
 func (s *Supervisor) modelOf(r *tree.Run) string {
 	if r.IsRoot() {
 		return s.cfg.Rules.SessionModel(r.Key(), s.cfg.Model)

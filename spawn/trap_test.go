@@ -570,6 +570,37 @@ func TestTurnThatIsOver(t *testing.T) {
 	}
 }
 
+// Goroutines that outlive their turn act while their session is reset. They are refused, and under
+// -race they read nothing that the reset writes.
+func TestTurnThatIsOverMeetsAReset(t *testing.T) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		var old *spawn.TurnInput
+		r.On("", spawntest.Play{spawntest.Do(
+			func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })})
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+		synctest.Wait()
+		errs := map[string]error{}
+		var mu sync.Mutex
+		var acting sync.WaitGroup
+		for name, act := range turnActs {
+			if act == nil {
+				continue
+			}
+			acting.Go(func() {
+				err := act(t.Context(), old)
+				mu.Lock()
+				defer mu.Unlock()
+				errs[name] = err
+			})
+		}
+		require.NoError(t, s.Reset(t.Context(), topKey, topKey))
+		acting.Wait()
+		for name, err := range errs {
+			require.ErrorIs(t, err, spawn.ErrStale, name)
+		}
+	})
+}
+
 // Two processes share a store. The one that lost the tree changes nothing, and everything is told
 // once.
 func TestZombie(t *testing.T) {

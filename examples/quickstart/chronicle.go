@@ -27,6 +27,7 @@ type chronicle struct {
 	runs               []agent.RunInfo // of this chapter, by admission, as last seen
 	refusals           int             // how many have been written down
 	turns              int             // of the person's session under way
+	calls              int             // of tools under way
 	turnsEnded         int             // the number of its last turn that has ended
 	undeliveredReplies int             // replies that have not arrived
 	answered           bool            // something has been said since the request
@@ -52,7 +53,8 @@ func (c *chronicle) begin(ctx context.Context, p *process) error {
 // takeOver goes on with the chapter in another process. Replies that the former process had not
 // delivered are no longer expected.
 func (c *chronicle) takeOver(p *process) {
-	c.process, c.refusals, c.turns, c.undeliveredReplies, c.answered = p, 0, 0, 0, false
+	c.process, c.refusals, c.turns, c.calls = p, 0, 0, 0
+	c.undeliveredReplies, c.answered = 0, false
 }
 
 // recordUntil writes down events until enough returns true. It calls enough at the beginning, after
@@ -101,6 +103,7 @@ func (c *chronicle) isAnswered(context.Context) (bool, error) {
 func (c *chronicle) blockedOn(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		if n, _ := c.process.desk.waiting(); n != turns || c.count(agent.StatusRunning) != turns ||
+			c.calls != turns ||
 			!c.answered ||
 			c.turns > 0 ||
 			c.undeliveredReplies > 0 {
@@ -220,6 +223,10 @@ func (c *chronicle) updateState(ctx context.Context, e agent.TreeEvent) error {
 	case agent.EventDelivered:
 		c.undeliveredReplies--
 		c.answered = true
+	case agent.EventTool:
+		c.calls++
+	case agent.EventToolEnded:
+		c.calls--
 	default: // says nothing about whether the person has got an answer
 	}
 	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == agent.EventEnded)) &&
@@ -247,11 +254,11 @@ func (c *chronicle) nameOf(e agent.TreeEvent) string {
 }
 
 // isDetail reports whether the story in brief can do without an event: the beginning of a turn, the
-// words of a run whose end repeats them, what a run far down waits for and says, and the delivery
-// of what main has said.
+// call of a tool, the words of a run whose end repeats them, what a run far down waits for and
+// says, and the delivery of what main has said.
 func isDetail(e agent.TreeEvent) bool {
 	switch e.Kind {
-	case agent.EventTurn, agent.EventDelivered:
+	case agent.EventTurn, agent.EventDelivered, agent.EventTool, agent.EventToolEnded:
 		return true
 	case agent.EventTurnEnded:
 		return e.Depth > 1 || e.Depth == 1 && e.Text != ""
@@ -295,6 +302,13 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 		return "ready", "for the next request", dim
 	case agent.EventDelivered:
 		return "delivered", "to the person", blue
+	case agent.EventTool:
+		return "calls", e.Tool.Name + " " + oneLine(e.Text), dim
+	case agent.EventToolEnded:
+		if e.Tool.Outcome == agent.StatusOK {
+			return "gets", oneLine(e.Text), dim
+		}
+		return "gets", oneLine(e.Tool.Outcome.String() + ": " + e.Text), yellow
 	case agent.EventDelta, agent.EventRefused: // the tool's answer says more, see recordRefusal
 		return "", "", normal
 	default: // nothing of this belongs to the story, so it had better be seen

@@ -40,8 +40,9 @@ func TestStory(t *testing.T) {
 			at := 0
 			for _, landmark := range []string{
 				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents",
-				"only for sub-agents",
+				"only for sub-agents", "calls       sessions_spawn {",
 				"allowed     routes is in allowAgents, depth 1/" + depth,
+				`gets        {"status":"accepted"`,
 				"refused     by the rule allowAgents", "asked   bookings", "limit   main, routes, places",
 				"set at  agents.list[main].subagents.allowAgents",
 				"prompts was, byte for byte, what Config.Input had said before",
@@ -118,7 +119,9 @@ func TestEssentials(t *testing.T) {
 			} {
 				assert.Equal(t, 1, strings.Count(out, want), "%s\n%s", want, out)
 			}
-			for _, rest := range []string{"cancelled", "interrupted", "turn 1", "delivered   "} {
+			for _, rest := range []string{
+				"cancelled", "interrupted", "turn 1", "delivered   ", "calls   ", "gets   ", "tool_ended",
+			} {
 				assert.NotContains(t, out, rest)
 			}
 			checkPlain(t, out)

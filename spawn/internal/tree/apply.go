@@ -131,7 +131,8 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	case t.runs[s.Key] != nil:
 		return &CorruptError{f.Kind, s.Key, "admitted twice"}
 	}
-	r := &Run{RunState: RunState{Spec: s, State: Queued, NextOrd: 1}, nUser: 1}
+	r := newRun(RunState{Spec: s, State: Queued, NextOrd: 1})
+	r.nUser = 1
 	parent.addChild(r)
 	parent.live++
 	parent.Spawned++

@@ -237,7 +237,7 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	case s.State >= states || s.Cause >= causes:
 		return &CorruptError{Snapshot, s.Spec.Key, "an unknown state or cause"}
 	}
-	r.RunState = *s
+	r.RunState, r.key = *s, s.Spec.Key
 	r.own()
 	if r.Ledger == nil { // an earlier library kept the sum alone
 		model := Text(r.Spec.Model)

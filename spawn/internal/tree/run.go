@@ -232,7 +232,8 @@ func (r *Run) recordSteer(from session.Key, at int64) {
 type Run struct {
 	RunState
 
-	open OpenTurn // what RunState.Open points to
+	key  session.Key // see Key
+	open OpenTurn    // what RunState.Open points to
 
 	Parent                   *Run // nil for the top-level session
 	firstChild, lastChild    *Run
@@ -272,8 +273,13 @@ type Run struct {
 	armedAt int64 // the earliest timer that the heap has for the run; 0: none
 }
 
-// Key returns the session key.
-func (r *Run) Key() session.Key { return r.Spec.Key }
+// newRun returns a run with the specification s, of which it has the key for good.
+func newRun(s RunState) *Run { return &Run{RunState: s, key: s.Spec.Key} }
+
+// Key returns the session key. Any goroutine may ask for it, as for IsRoot, at any time: a reset
+// replaces the specification of a run while turns that have ended, the lane and callers that wait
+// still name it.
+func (r *Run) Key() session.Key { return r.key }
 
 // IsRoot reports whether r is the top-level session of the tree.
 func (r *Run) IsRoot() bool { return r.Parent == nil }

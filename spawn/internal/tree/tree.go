@@ -111,7 +111,7 @@ func New(root session.Key, opt *Options) *Tree {
 	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
 	t := &Tree{
 		opt:     opt,
-		root:    &Run{RunState: RunState{Spec: top, State: Waiting}},
+		root:    newRun(RunState{Spec: top, State: Waiting}),
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
 		posts:   make(map[postKey]int64),
@@ -150,10 +150,10 @@ func (t *Tree) LastFact() int64 { return t.lastFact }
 // find returns a session of the tree, or nil. Consecutive facts are mostly about one run, so it
 // remembers the run that it found last and saves a look-up in the map.
 func (t *Tree) find(k session.Key) *Run {
-	if k == t.root.Spec.Key {
+	if k == t.root.key {
 		return t.root
 	}
-	if t.lastFound != nil && t.lastFound.Spec.Key == k {
+	if t.lastFound != nil && t.lastFound.key == k {
 		return t.lastFound
 	}
 	r := t.runs[k]
