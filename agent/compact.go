@@ -18,7 +18,7 @@ import (
 // its skills anew. Its route, its usage and its budget stay.
 //
 // The transcript of the old conversation is archived with its files at once, whatever
-// Config.ArchiveAfter says, or as soon as what was posted before the reset has been answered. It is
+// Rules.Subagents.ArchiveAfter says, or as soon as what was posted before the reset has been answered. It is
 // read with its session id, which EventReset has as Former, and [session.LineQuery.Archived].
 //
 // A crash while Reset waits leaves the session as it is, and one after it has returned does not
@@ -49,7 +49,8 @@ func (s *Session) Reset(ctx context.Context) error {
 // nothing and is not repeated.
 //
 // The error is an *[InputError] if Models.Window is nil or gives the zero Window for the model, so
-// that it is not known what to keep, [ErrNothing] if all of the conversation is to be kept,
+// that it is not known what to keep, [ErrNothing] if all of the conversation is to be kept, the
+// error of the summary if there is none, and then the conversation stays as it is,
 // [ErrBudget] if a budget does not allow the turn, [spawn.ErrTurnCancelled] if a person cancels or
 // stops it, [ErrNotTopLevel] for a sub-agent, and an *[InputError] for the session whose own turn
 // calls Compact. If ctx ends while it waits, the error is its cause and [spawn.ErrUnconfirmed]; a

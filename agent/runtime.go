@@ -96,13 +96,20 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
-		Rested:  rt.hot.drop,
+		Rested:  rt.rested,
 	})
 	if err != nil {
 		return nil, err
 	}
 	rt.sup = sup
 	return rt, nil
+}
+
+// rested forgets what is kept of a session between its turns, or of a whole tree if the session is
+// the zero Key.
+func (rt *Runtime) rested(root, of session.Key) {
+	rt.hot.drop(root, of)
+	rt.summaries.forget(root, of)
 }
 
 // Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process

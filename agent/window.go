@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -39,10 +40,12 @@ type Window struct {
 	Keep int
 	// Compact returns a summary of messages, such as that of [Summarize]. It has two minutes, and
 	// should return soon after ctx ends. If it fails, panics, does not return, or returns nothing
-	// or more than it was given, the summary before it stays, the messages are left out, and the
-	// model is told how many. It is then not called again in that turn, nor before it has returned.
-	// Of a summary that takes more than a quarter of the room the model is shown a part. Nil: the
-	// messages are left out, and the model is told how many.
+	// or more than it was given, the conversation stays as it is, and the turn is shown what of it
+	// fits. It is then not called again in that turn, nor before it has returned. When it has
+	// failed in three turns of a session one after the other, the summary before it stays, the
+	// messages are left out for good, and the model is told how many. Of a summary that takes more
+	// than a quarter of the room the model is shown a part. Nil: the messages are left out, and the
+	// model is told how many.
 	Compact func(ctx context.Context, req CompactRequest) (string, error)
 	// Count counts the tokens of a text. Nil: four characters are one, and where the usage of a
 	// call shows that they were more, as many more. A part, such as a picture, counts 1,600.
@@ -210,7 +213,7 @@ func (t *Turn) viewWithin(
 	}
 	room := window.Room(limit, fixed, w.scale)
 	if s.whole && w.isOver(messages, s, room) {
-		if err := t.replace(ctx, room, true); err != nil {
+		if err := t.replace(ctx, room, false); err != nil {
 			return nil, 0, err
 		}
 		messages, s = t.log.since(given)
@@ -294,14 +297,16 @@ func (t *Turn) compact(ctx context.Context) error {
 			limit := window.Limit(w.Tokens)
 			room = window.Room(limit, min(t.fixedTokens(), limit), w.scale)
 		}
-		return t.replace(ctx, room, false)
+		return t.replace(ctx, room, true)
 	})
 }
 
 // replace has the beginning of the conversation replaced by a summary, if there is something to
-// replace, and with worth set only if that makes room. Room is what the conversation may take; zero
-// is without a bound. The caller holds the lock of the window.
-func (t *Turn) replace(ctx context.Context, room int, worth bool) error {
+// replace. In a turn of its own, for a person, it returns why there is no summary, and leaves the
+// conversation as it is. In every other turn it replaces only what makes room, and does without a
+// summary when that has failed too often. Room is what the conversation may take; zero is without a
+// bound. The caller holds the lock of the window.
+func (t *Turn) replace(ctx context.Context, room int, asked bool) error {
 	w := &t.window
 	messages, s := t.log.since(t.log.given)
 	sizes, _ := w.counter().Messages(messages)
@@ -311,21 +316,30 @@ func (t *Turn) replace(ctx context.Context, room int, worth bool) error {
 	}
 	plan := window.Plan{Keep: cmp.Or(w.Keep, defaultKeep), Room: room, Pinned: pinned}
 	start := plan.Start(messages, sizes)
-	if start <= pinned || worth && !plan.IsWorth(sizes[:start]) {
+	if start <= pinned || !asked && !plan.IsWorth(sizes[:start]) {
 		return nil
 	}
 	summary := ""
 	if w.Compact != nil && !w.failed {
 		var err error
-		if summary, err = t.summarize(ctx, messages[:start:start], room); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			w.failed = true
-			t.rt.log.Warn("offshoot: a conversation has no summary, and its oldest messages are "+
-				"left out", "session", t.Session.Key.String(), "turn", t.N,
-				"messages", start, "error", redact(err).Error())
+		if summary, err = t.summarize(ctx, messages[:start:start], room); ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
+		if !asked || err == nil {
+			t.rt.summaries.note(t.Session, err != nil)
+		}
+		if err != nil {
+			w.failed = true
+			t.rt.log.Warn("offshoot: a conversation has no summary", "session",
+				t.Session.Key.String(), "turn", t.N, "messages", start,
+				"error", redact(err).Error())
+			if asked {
+				return cmp.Or(w.spent, err)
+			}
+		}
+	}
+	if w.failed && !t.rt.summaries.hopeless(t.Session.Key) {
+		return w.spent // what does not fit is not shown in this turn
 	}
 	if err := t.enter(); err != nil {
 		return err
@@ -442,11 +456,55 @@ func checkSummary(
 	return text.Bound(said, maxSummary), nil
 }
 
-// summaries are the calls of Window.Compact that are under way, one for each conversation. A call
-// that hangs stays one of them until it returns. The zero summaries are ready for use.
+// maxFailedSummaries is in how many turns of a session, one after the other, a summary may fail
+// before messages are left out for good.
+const maxFailedSummaries = 3
+
+// summaries are the calls of Window.Compact that are under way, one for each conversation, and how
+// often they have failed. A call that hangs stays one of them until it returns. The zero summaries
+// are ready for use.
 type summaries struct {
-	mu sync.Mutex
-	of map[session.Ref]bool
+	mu     sync.Mutex
+	of     map[session.Ref]bool
+	failed map[session.Key]failedSummaries // of sessions that are not at rest
+}
+
+// failedSummaries are the turns of a session whose summary has failed, since the last one that was
+// there.
+type failedSummaries struct {
+	root  session.Key
+	turns int
+}
+
+// note notes that the summary of a turn has failed, or is there.
+func (s *summaries) note(l session.Lineage, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !failed {
+		delete(s.failed, l.Key)
+		return
+	}
+	if s.failed == nil {
+		s.failed = make(map[session.Key]failedSummaries)
+	}
+	s.failed[l.Key] = failedSummaries{root: l.Root, turns: s.failed[l.Key].turns + 1}
+}
+
+// hopeless reports whether the summaries of a session have failed too often.
+func (s *summaries) hopeless(of session.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed[of].turns >= maxFailedSummaries
+}
+
+// forget forgets what has failed in a session that is at rest, or in a whole tree if the session is
+// the zero Key.
+func (s *summaries) forget(root, of session.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.failed, func(key session.Key, f failedSummaries) bool {
+		return f.root == root && (of.IsZero() || of == key)
+	})
 }
 
 // begin notes a call, and returns false if there is one.

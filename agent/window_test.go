@@ -563,9 +563,55 @@ func TestFailedSummaryIsNotAskedForAgain(t *testing.T) {
 		}}
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		h.Post("hello")
+		for n := range 3 {
+			shortest = 1_000
+			h.Post("hello")
+			h.Pass(time.Second)
+			require.Equal(t, n+1, calls)
+			require.Equal(t, n < 2, shortest > 22, "the third time the oldest are left out for good")
+		}
+	})
+}
+
+// A summary that fails for a while costs the conversation nothing: what does not fit is not shown
+// meanwhile, and the summary that is there in the end is of every message. Compact returns why
+// there is none, and changes nothing.
+func TestSummaryThatFailsForAWhile(t *testing.T) {
+	var seen [][]agent.Message
+	cfg := longTurns(&seen)
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	calls, broken, first := 0, true, ""
+	cfg.Models.Window = func(string) agent.Window {
+		return agent.Window{Tokens: 6_000, Compact: func(
+			_ context.Context, req agent.CompactRequest,
+		) (string, error) {
+			if calls++; broken {
+				return "", errTest
+			}
+			first = req.Messages[0].Text
+			return "They met.", nil
+		}}
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for n := range 100 {
+			h.Post(fmt.Sprint("first ", n, strings.Repeat(" word", 50)))
+			h.Pass(time.Second)
+			if calls == 2 {
+				break
+			}
+		}
+		require.Equal(t, 2, calls)
+		require.False(t, seen[len(seen)-1][0].IsCompaction())
+		for range 3 {
+			require.ErrorIs(t, h.Main().Compact(h.Context()), errTest)
+		}
+		broken = false
+		require.NoError(t, h.Main().Compact(h.Context()))
+		require.Contains(t, first, "first 0", "nothing was left out")
+		h.Post("and now?")
 		h.Pass(time.Second)
-		require.Equal(t, 1, calls)
-		require.LessOrEqual(t, shortest, 22, "the oldest are left out again and again")
+		last := seen[len(seen)-1]
+		require.Contains(t, last[0].Text, "| They met.")
+		require.NotContains(t, last[0].Text, "does not tell of")
 	})
 }

@@ -982,6 +982,59 @@ var mutants = []mutant{
 		"x.Middle.In(sum.q.Zone)", "x.Middle", ".", "TestUsageOfDaysInEveryZone",
 	},
 	{
+		"1.10 a call is not parted from its results", "../agent/internal/window/window.go",
+		"\t\tif messages[i].Role == session.MessageTool {\n\t\t\tcontinue\n\t\t}\n\t\tover :=", "\t\tover :=",
+		"../agent/internal/window", "TestStart",
+	},
+	{
+		"1.10 the prompt takes room in the window", "../agent/window.go",
+		"n := c.Text(t.Prompt.String()) + c.Text(string(t.Schema))", "n := c.Text(string(t.Schema))",
+		"../agent", "TestChatStaysWithinItsWindow",
+	},
+	{
+		"1.10 tools take room in the window", "../agent/window.go",
+		"\tfor i := range t.Tools {\n\t\ttool := &t.Tools[i]\n\t\tn += window.PerTool",
+		"\tfor i := range t.Tools[:0] {\n\t\ttool := &t.Tools[i]\n\t\tn += window.PerTool",
+		"../agent", "TestChatStaysWithinItsWindow",
+	},
+	{
+		"1.10 a summary is data", "../agent/window.go",
+		"\tsaid = announce.Sanitize(said)\n", "", "../agent", "TestSummaryIsData",
+	},
+	{
+		"1.10 a summary that failed is not asked for again", "../agent/window.go",
+		"\t\t\tw.failed = true\n", "", "../agent", "TestFailedSummaryIsNotAskedForAgain",
+	},
+	{
+		"1.10 a summary that hangs is named", "../agent/window.go",
+		"context.DeadlineExceeded) && t.spawn.Leave(done) {", "context.DeadlineExceeded) {",
+		"../agent", "TestSummariserThatHangsIsNamed",
+	},
+	{
+		"Loop results stand in the order of the calls", "../agent/loop.go",
+		"for c.recorded < len(c.ended) && c.ended[c.recorded] != nil {",
+		"for c.recorded = i; c.recorded == i; {", "../agent", "TestResultsAreRecordedAsTheyCome",
+	},
+	{
+		"Loop a tool that is not concurrent runs alone", "../agent/loop.go",
+		"for t.isConcurrent(calls[from]) && to < len(calls)", "for to < len(calls)",
+		"../agent", "TestConcurrentToolsRunTogether",
+	},
+	{
+		"Loop what may have an effect is not tried again", "../agent/tool.go",
+		"!effect.isRepeatable() || ", "", "../agent", "TestEffectDecidesAboutAnotherTry",
+	},
+	{
+		"Loop a call that timed out is not tried again", "../agent/tool.go",
+		"late || n >= maxToolTries ||", "late && false || n >= maxToolTries ||",
+		"../agent", "TestToolTimeouts",
+	},
+	{
+		"Loop an empty answer is asked for once more", "../agent/loop.go",
+		"\tcase t.again:\n\t\tt.res.Text = \"\"\n\t\treturn ErrEmptyAnswer\n", "",
+		"../agent", "TestEmptyAnswerIsAskedForOnceMore",
+	},
+	{
 		"1.11 a reset waits for the turn under way", "internal/tree/settle.go",
 		"\tcase r.Open != nil:\n\tcase t.settleRestart(r):\n", "\tcase t.settleRestart(r):\n\tcase r.Open != nil:\n",
 		"./internal/tree", "TestScenarios/reset$",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,10 +32,14 @@ func obey(ctx context.Context, chat *agent.Session, screen *terminal, line strin
 	}
 	switch command {
 	case "/compact":
-		if err := chat.Compact(ctx); err != nil {
+		switch err := chat.Compact(ctx); {
+		case errors.Is(err, agent.ErrNothing):
+			screen.note("the conversation is short enough as it is")
+		case err != nil:
 			return err
+		default:
+			screen.note("the conversation so far is summed up")
 		}
-		screen.note("the conversation so far is summed up")
 	case "/reset":
 		if err := chat.Reset(ctx); err != nil {
 			return err

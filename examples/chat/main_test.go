@@ -101,6 +101,7 @@ func TestCompact(t *testing.T) {
 			lines = append(lines, fmt.Sprint("line ", i))
 		}
 		got := talk(t, "", append(lines, "/compact", "hello")...)
+		require.Contains(t, got, "* the conversation is short enough as it is\n")
 		require.Contains(t, got, "That makes 59 messages.\n* the conversation so far is summed up\n")
 		require.NotContains(t, got, "That makes 61 messages.")
 		require.Contains(t, got, "You said \"hello\".")
