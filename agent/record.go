@@ -43,6 +43,13 @@ type turnRecord struct {
 	runnerStarted bool
 	closed        bool // the turn is over
 
+	// reached is told how far the transcript is a complete conversation, with which inputs. taking
+	// counts what is consumed, or may be, and is not in it yet: what the turn began with, and calls
+	// of Turn.Inbox.
+	reached func(pos session.Pos, through int)
+	through int // the ordinal of the last input that was written; guarded by mu
+	taking  atomic.Int32
+
 	// open are the calls that wait for their results. It is apart from mu, which is held while a
 	// store takes its time: a call need not wait for the result of another.
 	open atomic.Pointer[openCalls]
@@ -69,8 +76,10 @@ func beginRecord(
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
 			store: store.Transcripts, files: store.Files, log: log, life: ctx, hot: hot,
-			ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
+			ref:     session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
+			reached: st.Reached, through: st.First - 1,
 		}
+		r.taking.Store(1)
 		var kept history
 		kept, r.lease = hot.take(st.Session.Root, r.ref)
 		switch {
@@ -84,7 +93,7 @@ func beginRecord(
 			err = r.bring(ctx, st.Former, fresh)
 		}
 		if err == nil {
-			err = r.begin(ctx, fresh)
+			err = r.begin(ctx, st.Inputs, fresh)
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
 		if corrupt {
@@ -100,9 +109,11 @@ func beginRecord(
 	return r, r.given, nil
 }
 
-// begin writes what is new. With nothing to write it looks whether the transcript ends where the
-// history does.
-func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
+// begin writes what is new, most of which the inputs say. With nothing to write it looks whether
+// the transcript ends where the history does.
+func (r *turnRecord) begin(
+	ctx context.Context, inputs []spawn.Input, fresh []Message,
+) error {
 	written, err := r.write(ctx, true, fresh...)
 	r.first = len(r.history.messages) - len(fresh)
 	if err == nil && len(written) == 0 {
@@ -115,7 +126,30 @@ func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
 	}
 	r.given = r.messages()
 	r.told = len(r.given)
+	if err == nil {
+		r.took(inputs)
+	}
 	return err
+}
+
+// took notes that the transcript has the inputs that the turn began with, or that a call of
+// Turn.Inbox has taken.
+func (r *turnRecord) took(inputs []spawn.Input) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taking.Add(-1)
+	for _, in := range inputs {
+		r.through = max(r.through, in.Ord)
+	}
+	r.tellReached()
+}
+
+// tellReached tells how far the transcript is a complete conversation, if it is one now. The caller
+// holds the lock.
+func (r *turnRecord) tellReached() {
+	if !r.closed && r.taking.Load() == 0 && r.conversation.isClosed() {
+		r.reached(r.history.end, r.through)
+	}
 }
 
 // addHistory adds what was written or read to the history, as the Runner is told it.
@@ -382,6 +416,9 @@ func (r *turnRecord) write(
 	}
 	if r.runnerStarted {
 		r.recorded = append(r.recorded, messages...)
+	}
+	if err == nil {
+		r.tellReached()
 	}
 	return lines[:n], err
 }

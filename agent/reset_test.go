@@ -394,7 +394,10 @@ func TestResetAfterATurnWasGivenUp(t *testing.T) {
 		if tn.Input() != "two" {
 			return "ok", nil
 		}
-		err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "hm"})
+		err := tn.Record(ctx, agent.Message{
+			Role: session.MessageAssistant, Text: "hm",
+			ToolCalls: []agent.ToolCall{{ID: "1", Name: "look"}}, // which get no result
+		})
 		time.Sleep(time.Minute) // it does not hear of the end of ctx
 		return "late", err
 	})
@@ -418,7 +421,7 @@ func TestResetAfterATurnWasGivenUp(t *testing.T) {
 			require.NoError(t, err)
 			old = append(old, line.Message.Text)
 		}
-		require.Equal(t, []string{"one", "ok"}, old)
+		require.Equal(t, []string{"one", "ok", "two"}, old)
 		require.Contains(t, all, "hm")
 	})
 }

@@ -112,9 +112,11 @@ func (s *Session) steer(ctx context.Context, key session.Key, text string) error
 
 // CancelTurn cancels the turn of the session that is under way. It returns when that is durable,
 // and does not wait for the Runner. The context of the turn ends with the cause [ErrTurnCancelled].
-// A Runner that does not return within Config.Grace is given up. The sub-agents of the session go
-// on. A top-level session says nothing about the turn and takes further messages. A sub-agent that
-// has nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
+// A Runner that does not return within Config.Grace is given up: what the turn has read and
+// recorded by then stays in the conversation, up to the first tool call without a result. The
+// sub-agents of the session go on. A top-level session says nothing about the turn and takes
+// further messages. A sub-agent that has nothing else to do ends as [spawn.StatusCancelled], and
+// its requester is told.
 //
 // A turn of a top-level session that has not begun, because other sessions have all slots or
 // because Runtime.Run has not been called, does not begin. What it was to read is not lost, and not

@@ -307,14 +307,21 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 		return nil, err
 	}
 	defer t.gate.RUnlock()
+	t.log.taking.Add(1)
 	in, err := t.spawn.Take(ctx)
-	if err != nil || len(in) == 0 {
-		return nil, err
+	if err != nil {
+		return nil, err // they may count as consumed all the same
+	}
+	if len(in) == 0 {
+		t.log.took(nil)
+		return nil, nil
 	}
 	t.noteAsked(in)
 	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
-	err = t.write(ctx, messages...)
+	if err = t.write(ctx, messages...); err == nil {
+		t.log.took(in)
+	}
 	return tellSenders(t.Session.Key, messages), err
 }
 

@@ -374,6 +374,8 @@ func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 			w.ended = ErrTurnCancelled
 		case f.Kind == tree.SetAside:
 			aside = true
+		case f.Kind == tree.TurnEnded && f.Flags&tree.FlagAside != 0:
+			_, aside = t.Waiting(w.id) // it may have been posted since, and start a turn
 		case f.Kind == tree.TurnStarted:
 			w.ended = nil // what ended the turn before, which has not read the message
 		}

@@ -81,7 +81,7 @@ var mutants = []mutant{
 	},
 	{
 		"I1 an input is consumed once", "internal/tree/apply.go",
-		"\t\tt.dropInputs(r, open.Through)\n", "", ".", "TestHistories$",
+		"\tt.dropInputs(r, read)\n", "", ".", "TestHistories$",
 	},
 	{
 		"I1 a requester is told", "internal/tree/settle.go",
@@ -335,6 +335,22 @@ var mutants = []mutant{
 		"I4 a turn of an agent spawns for itself", "../agent/turn.go",
 		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\tinfo, err = t.spawn.Spawn(ctx, q)\n",
 		"\tinfo, err = t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n", "../agent", "TestNothingOutlivesItsTurn",
+	},
+	{
+		"1.7 what a turn has read that is given up is in the conversation", "internal/tree/settle.go",
+		"\t\tf.Num = reached.pos\n", "", "../agent", "TestTurnThatIsGivenUpLosesNothing",
+	},
+	{
+		"1.7 a turn that is to end says how far it has come", "treeshell.go",
+		"\t\trt.turn.tellReached()\n", "", "../agent", "TestTurnThatIsGivenUpLosesNothing",
+	},
+	{
+		"1.7 what a turn has not written is not read", "internal/tree/settle.go",
+		"read < r.Open.Through {", "read < 0 {", "../agent", "TestTurnThatIsGivenUpBeforeItHasWritten",
+	},
+	{
+		"1.7 what a turn has not written starts no turn", "internal/tree/apply.go",
+		"\t\tr.Aside = open.Through\n", "", "../agent", "TestTurnThatIsGivenUpBeforeItHasWritten",
 	},
 	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
@@ -805,7 +821,7 @@ var mutants = []mutant{
 	},
 	{
 		"1.5 names are free again when the inputs are consumed", "internal/tree/apply.go",
-		"\t\tr.Said = nil\n\t} else {", "\t} else {", "./internal/tree", "TestScenarios/say$",
+		"\t\tr.Said = nil\n\t}\n}\n\n// applyCrash", "\t}\n}\n\n// applyCrash", "./internal/tree", "TestScenarios/say$",
 	},
 	{
 		"1.5 what was said survives a snapshot", "internal/tree/decodeimage.go",
@@ -1088,7 +1104,7 @@ var mutants = []mutant{
 	},
 	{
 		"1.11 a compaction that crashed is not an attempt", "internal/tree/decide.go",
-		"\t\tif r.Open.Compact {\n\t\t\tf.Flags |= FlagCompact\n\t\t} else if how", "\t\tif r.Open.Compact = false; how",
+		"\t\tif r.Open.Compact {\n\t\t\tf.Flags |= FlagCompact\n\t\t} else {", "\t\tif r.Open.Compact = false; true {",
 		"./internal/tree", "TestScenarios/compaction_crash",
 	},
 	{

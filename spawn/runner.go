@@ -14,7 +14,8 @@ import (
 //
 // The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it
 // has; a Runner that does not is given up after a grace period, and what it still says is recorded
-// as late. A TurnResult beside an error is what there is so far. A Runner that panics or ends its
+// as late. What it was to read, and has not told of with [TurnInput.Reached], the next turn reads
+// again. A TurnResult beside an error is what there is so far. A Runner that panics or ends its
 // goroutine has failed; see [TurnInput.ExitWith].
 type Runner interface {
 	RunTurn(ctx context.Context, t *TurnInput) (TurnResult, error)

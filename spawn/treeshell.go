@@ -88,6 +88,7 @@ func (sh *treeShell) Cancel(r *tree.Run, n uint32) {
 	}
 	sh.mu.Unlock()
 	if rt != nil {
+		rt.turn.tellReached()
 		rt.cancel(cause)
 	}
 }

@@ -98,6 +98,8 @@ type TurnInput struct {
 	holds    bool          // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
+	reached  tree.Reach   // as Reached has told; zero: it has not
+	ending   bool         // the tree is told of reached
 	onExit   TurnResult   // what the turn came to if its goroutine ends before the Runner returns
 	exitErr  error
 }
@@ -121,6 +123,38 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 			}
 		})
 	return in, err
+}
+
+// Reached says that the transcript is a complete conversation up to a position, and that it has the
+// inputs up to through, which is the Ord of one that the turn was given; it is First-1 for none. It
+// does not wait. A Runner calls it whenever that has changed.
+//
+// It counts if the turn is given up because the Runner does not return within the grace period.
+// Then the transcript is committed up to the position of the last call. Inputs behind through are
+// not consumed: they start no turn, and the next one reads them. So it is with all inputs of a turn
+// that has not called Reached. A crash of the process after the turn was cancelled ends what
+// Reached has said.
+func (t *TurnInput) Reached(pos session.Pos, through int) {
+	t.mu.Lock()
+	t.reached = tree.Reach{
+		Run: t.run.Key(), N: uint32(t.N), Pos: uint64(pos), Through: uint32(max(through, 0)),
+	}
+	told := t.ending
+	t.mu.Unlock()
+	if told {
+		t.tellReached()
+	}
+}
+
+// tellReached has the tree know what the turn has reached, and from then on whenever that changes.
+// While a turn is not to end, the tree need not know.
+func (t *TurnInput) tellReached() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending = true
+	if t.reached.N > 0 {
+		t.shell.owner.Send(t.gen, t.reached)
+	}
 }
 
 // KeepSkills records which skills the session has taken, for every later turn, also of another

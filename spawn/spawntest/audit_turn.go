@@ -146,11 +146,15 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join != nil) {
 		a.fail(r, "compaction", "turn %d ends as another sort of turn", f.N)
 	}
+	aside := f.Flags&tree.FlagAside != 0
+	if aside {
+		a.notRead(r, f)
+	}
 	if crashed && !r.turn.shutdown && !r.turn.compact {
 		r.crashes++
 	}
 	read := r.turn.through
-	if crashed {
+	if crashed || aside {
 		read = f.Ord
 	}
 	answers := r.messages(read)
@@ -159,8 +163,18 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	}
 	if !crashed {
 		if !r.turn.compact {
-			r.crashes, r.said = 0, nil
-			a.consume(r, r.turn.through)
+			if !aside || f.Ord > r.consumed {
+				r.said = nil
+			}
+			if aside && f.State == tree.Interrupted && !r.turn.shutdown {
+				r.crashes++ // a later turn reads the inputs again
+			} else {
+				r.crashes = 0
+			}
+			a.consume(r, read)
+			if aside {
+				r.aside = r.turn.through
+			}
 		}
 		if !cut {
 			a.charge(r, r.turn.reserve, -1)
@@ -182,6 +196,17 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	delete(a.open, r)
 	if r.state == tree.Running {
 		r.state = tree.Waiting
+	}
+}
+
+// notRead takes the end of a turn that was cut before its transcript had all of its inputs.
+func (a *auditor) notRead(r *run, f *tree.Fact) {
+	switch {
+	case f.Flags&tree.FlagCut == 0 || r.turn.compact:
+		a.fail(r, "set aside", "turn %d was not cut, or compacts, and sets inputs aside", f.N)
+	case f.Ord < r.consumed || f.Ord >= r.turn.through:
+		a.fail(r, "ordinals", "turn %d has read up to %d of %d, from %d", f.N, f.Ord,
+			r.turn.through, r.consumed)
 	}
 }
 

@@ -324,21 +324,24 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
+	delete(t.reached, r)
 	t.turns--
 	r.Retry = false
+	read := f.read(open)
+	if f.Flags&FlagAside != 0 &&
+		(f.Flags&FlagCut == 0 || read < r.Consumed || read > open.Through) {
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside what follows %d", read)}
+	}
 	if f.Flags&FlagCrashed == 0 {
-		r.Crashes, r.woke = nil, nil
-		t.dropInputs(r, open.Through)
-		r.setConsumed(open.Through)
+		t.applyRead(r, open, f, read)
 		r.chargeEnd(open, f)
-		r.Said = nil
 	} else {
 		t.applyCrash(r, open, f)
 	}
 	r.recount()
 	t.applyAnswer(r, f)
 	if t.speaks(r, f) {
-		t.speak(r, f, r.asking(inbox, f.read(open)))
+		t.speak(r, f, r.asking(inbox, read))
 	}
 	if f.Join != nil {
 		j := *f.Join
@@ -347,7 +350,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 			r.Waits++
 		}
 	}
-	t.keepAsked(r, f, inbox, f.read(open))
+	t.keepAsked(r, f, inbox, read)
 	if r.State == Running {
 		if err := r.transition(Waiting); err != nil {
 			return err
@@ -355,6 +358,24 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	t.armTimer(r)
 	return nil
+}
+
+// applyRead folds that a turn has consumed the inputs up to read. What follows is set aside. The
+// turn that reads it repeats the one that is over, if that has read nothing.
+func (t *Tree) applyRead(r *Run, open *OpenTurn, f *Fact, read uint32) {
+	crashes := r.Crashes
+	r.Crashes, r.woke = nil, nil
+	t.dropInputs(r, read)
+	r.setConsumed(read)
+	if read < open.Through {
+		r.Aside = open.Through
+		if f.State == Interrupted && !open.Shutdown {
+			r.Crashes = append(slices.Clip(crashes), open.Through)
+		}
+	}
+	if read >= min(open.First, open.Through) { // a turn may have read nothing
+		r.Said = nil
+	}
 }
 
 // applyCrash folds the crash of a turn. That of a run is not repeated. That of a top-level session

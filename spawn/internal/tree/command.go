@@ -156,6 +156,15 @@ type Hold struct {
 	Begins               bool
 }
 
+// Reach says how far the transcript of turn N of a run is a complete conversation: up to Pos, with
+// the inputs up to Through. It counts if the turn is cut.
+type Reach struct {
+	Run     session.Key
+	N       uint32
+	Pos     uint64
+	Through uint32
+}
+
 // KeepSkills says which skills turn N of a session has taken, if that has not taken any before.
 type KeepSkills struct {
 	Run    session.Key
@@ -229,6 +238,7 @@ func (*TurnDone) command()   {}
 func (Take) command()        {}
 func (Reserve) command()     {}
 func (Hold) command()        {}
+func (Reach) command()       {}
 func (CancelTurn) command()  {}
 func (KeepSkills) command()  {}
 func (*Stop) command()       {}

@@ -100,6 +100,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideReserve(c)
 	case Hold:
 		return t.decideHold(c)
+	case Reach:
+		return t.decideReach(c)
 	case KeepSkills:
 		return t.decideKeepSkills(c)
 	case CancelTurn:
@@ -153,14 +155,14 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		if r.Open == nil {
 			return
 		}
-		how := FlagCrashed
 		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
-			how = FlagCut // it was to end, so it is not repeated
+			t.emit(t.cut(r, Interrupted)) // it was to end, so it is not repeated
+			return
 		}
-		f := turnEnded(t.now, r, Interrupted, nil, how, 0, nil)
+		f := turnEnded(t.now, r, Interrupted, nil, FlagCrashed, 0, nil)
 		if r.Open.Compact {
 			f.Flags |= FlagCompact
-		} else if how == FlagCrashed {
+		} else {
 			t.giveUp(r, &f)
 		}
 		t.emit(f)

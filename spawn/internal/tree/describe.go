@@ -208,6 +208,8 @@ func (l *factLine) turnEnded(f *Fact) {
 		l.add("%s compacted", text.Count(int(f.Ord), "message", "messages"))
 	}
 	l.addIf(f.Flags&FlagCut != 0, "given up")
+	l.addIf(f.Flags&FlagCut != 0 && f.Num > 0, "its transcript counts up to %d", f.Num)
+	l.addIf(f.Flags&FlagAside != 0, "inputs after %d are not read and start no turn", f.Ord)
 	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
 	l.addIf(f.Flags&FlagGivenUp != 0, "inputs up to %d are given up", f.Ord)
 	if f.Answer != nil {

@@ -94,6 +94,9 @@ const (
 	// FlagCompact, on TurnStarted and TurnEnded: the turn compacts the conversation and does
 	// nothing else. It is of version 2.
 	FlagCompact
+	// FlagAside, on TurnEnded with FlagCut: the conversation does not have the inputs of the turn
+	// after Ord. They are not consumed and start no turn. It is of version 2.
+	FlagAside
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -130,10 +133,12 @@ const (
 //	               Answer: what the Runner returned; may be nil; a long text or JSON is in a file
 //	               that it names, which was put before
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp,
-//	               FlagCompact
-//	               Ord: the last input that is given up, with FlagGivenUp; or how many messages
-//	               the summary stands for, with FlagCompact; else 0
-//	               Num: the position in the transcript; 0 leaves it where it is
+//	               FlagCompact, FlagAside
+//	               Ord: the last input that is given up, with FlagGivenUp; or the last one that
+//	               is consumed, with FlagAside; or how many messages the summary stands for, with
+//	               FlagCompact; else 0
+//	               Num: the position in the transcript, with FlagCut the one that the turn has
+//	               reached; 0 leaves it where it is
 //	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	               Text: why the turn failed, or said nothing; of the top-level session only;

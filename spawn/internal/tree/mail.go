@@ -72,8 +72,11 @@ func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
 
 // read returns the last input that a turn has read whose end f is.
 func (f *Fact) read(open *OpenTurn) uint32 {
-	if f.Flags&FlagCrashed != 0 {
+	switch {
+	case f.Flags&FlagCrashed != 0:
 		return f.Ord // 0, unless they are given up
+	case f.Flags&FlagAside != 0:
+		return f.Ord
 	}
 	return open.Through
 }

@@ -259,6 +259,7 @@ func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	open := r.Open
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
+	delete(t.reached, r)
 	t.turns--
 	r.chargeEnd(open, f)
 	r.Pos = max(r.Pos, f.Num)

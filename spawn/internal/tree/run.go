@@ -399,7 +399,7 @@ func (r *Run) hasCompletion() bool {
 // recount derives the counts of unread inputs from the folded state.
 func (r *Run) recount() {
 	r.nUser, r.nComp, r.nControl = 0, 0, 0
-	if r.taskUnread() {
+	if r.taskUnread() && r.Aside == 0 {
 		r.nUser++
 	}
 	through := max(r.Consumed, r.Aside)

@@ -252,6 +252,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return s.done(r, w), nil
 	case "take":
 		return Take{Run: r, N: s.turn(r, w)}, nil
+	case "reach":
+		return Reach{
+			Run: r, N: s.turn(r, w), Pos: uint64(w.num("pos")), Through: uint32(w.num("through")),
+		}, nil
 	case "reserve":
 		return Reserve{Run: r, N: s.turn(r, w)}, nil
 	case "skills":

@@ -86,12 +86,50 @@ func (t *Tree) askSlot(r *Run) {
 
 // cutTurn ends a turn that has not come back in its grace period, and gives its slot back.
 func (t *Tree) cutTurn(r *Run) {
-	f := turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil)
+	t.endTurn(r, t.cut(r, Cancelled))
+	t.answerAll(&r.wishes.compacting, ErrTurnCancelled)
+}
+
+// reach is how far the transcript of a turn under way is a complete conversation, and the last
+// input in it. It is not a fact: the turn says it again and again, and a crash ends what it says.
+type reach struct {
+	pos     uint64
+	through uint32
+}
+
+// decideReach notes what the turn under way has reached. Of two commands the one that says more
+// counts, in whatever order they come.
+func (t *Tree) decideReach(c Reach) (Reply, error) {
+	r, err := t.runInTurn(c.Run, c.N)
+	if err != nil {
+		return Reply{}, err
+	}
+	if t.reached == nil {
+		t.reached = make(map[*Run]reach)
+	}
+	if c.Pos >= t.reached[r].pos {
+		t.reached[r] = reach{c.Pos, c.Through}
+	}
+	return Reply{Run: r}, nil
+}
+
+// cut returns the end of a turn of r that is no longer waited for. What the turn has reached stays.
+// The inputs that are not in there are not consumed: no later turn would be shown them.
+func (t *Tree) cut(r *Run, s State) Fact {
+	f := turnEnded(t.now, r, s, nil, FlagCut, 0, nil)
 	if r.Open.Compact {
 		f.Flags |= FlagCompact
+		return f
 	}
-	t.endTurn(r, f)
-	t.answerAll(&r.wishes.compacting, ErrTurnCancelled)
+	reached := t.reached[r]
+	if reached.pos > r.Pos {
+		f.Num = reached.pos
+	}
+	if read := max(reached.through, r.Consumed); read < r.Open.Through {
+		f.Flags |= FlagAside
+		f.Ord = read
+	}
+	return f
 }
 
 // settleStopping takes a run that has a cause to end one step further, from the bottom up: it stops

@@ -54,7 +54,8 @@ type Tree struct {
 
 	endedInTurn map[*Run][]*Run // children that have ended during the turn under way, see noteEnd
 
-	holds map[*Run]hold // of the turns with model calls under way, see decideHold
+	holds   map[*Run]hold  // of the turns with model calls under way, see decideHold
+	reached map[*Run]reach // of the turns that are to end, see decideReach
 
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
