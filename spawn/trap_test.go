@@ -787,7 +787,10 @@ func TestModelsAreRecorded(t *testing.T) {
 
 // A shutdown names what it could not end, and returns all the same.
 func TestShutdownNamesWhatHangs(t *testing.T) {
-	for what, want := range map[string]string{"runner": "1 turn has not", "deliver": "1 delivery has not", "journal": "the store has not"} {
+	for what, want := range map[string]string{
+		"runner": "1 session has code that has not", "deliver": "1 delivery has not",
+		"journal": "the store has not",
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			r := &spawntest.Runner{}
