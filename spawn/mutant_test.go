@@ -392,7 +392,7 @@ var mutants = []mutant{
 	{
 		"1.7 a call without a result gets one before the next turn", "../agent/record.go",
 		"r.write(ctx, true, fresh...)", "r.write(ctx, false, fresh...)",
-		"../agent", "TestDisorderlyTranscript",
+		"../agent", "TestHotHistoryOfAnOldTranscript",
 	},
 	{
 		"1.7 a result stands behind its call", "../agent/conversation.go",
