@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -722,5 +723,31 @@ func TestCallsLeftBehindAreNamed(t *testing.T) {
 		require.Equal(t, []session.Key{child.Key()}, still.Sessions)
 		synctestRelease(h)
 		h.Crash()
+	})
+}
+
+// A call that its Timeout has ended is not tried again, also if its error is worth it and its
+// Effect allows it.
+func TestCallThatTimedOutIsNotTriedAgain(t *testing.T) {
+	var calls atomic.Int64
+	tool := agent.Tool{
+		Name: "slow", Effect: agent.EffectReadOnly, Timeout: time.Second,
+		Call: func(ctx context.Context, _ agent.ToolCall) (agent.ToolResult, error) {
+			calls.Add(1)
+			<-ctx.Done()
+			return agent.ToolResult{}, agent.Retryable(ctx.Err())
+		},
+	}
+	cfg := agent.Config{Tools: []agent.Tool{tool}}
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		_, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: "slow"})
+		late, ok := errors.AsType[*agent.ToolTimeoutError](err)
+		return agent.Result{Text: fmt.Sprint(ok && !late.Running)}, nil
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Minute)
+		h.Replied("true")
+		require.EqualValues(t, 1, calls.Load())
 	})
 }

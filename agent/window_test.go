@@ -18,6 +18,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -646,6 +647,45 @@ func TestHugeIDsFitIntoTheWindow(t *testing.T) {
 			for _, r := range h.Replies() {
 				require.Equal(t, "done", r.Reply.Text, tokens)
 			}
+		})
+	}
+}
+
+// The prompt and the tools take room in the window, whichever of them is large.
+func TestPromptAndToolsTakeRoom(t *testing.T) {
+	const tokens = 20_000
+	for _, large := range []string{"prompt", "tools"} {
+		most := 0
+		model := agent.ModelFunc(func(
+			_ context.Context, req *agent.ModelRequest,
+		) (*agent.ModelResponse, error) {
+			n := len(req.Prompt.String())
+			for _, tool := range req.Tools {
+				n += len(tool.Name) + len(tool.Description) + len(tool.Schema)
+			}
+			for _, m := range req.Messages {
+				n += len(m.Text)
+			}
+			most = max(most, n/4)
+			return &agent.ModelResponse{Text: "yes"}, nil
+		})
+		cfg := agent.Config{Runner: &agent.Loop{Model: model}}
+		words := strings.Repeat("word ", 10_000) // 12,500 tokens
+		if large == "prompt" {
+			cfg.Prompts.Input.Extra = []agentctx.Section{{ID: "words", Text: words}}
+		} else {
+			cfg.Tools = []agent.Tool{agent.NewTool("look", "Looks.\n"+words,
+				func(context.Context, struct{}) (string, error) { return "seen", nil })}
+		}
+		cfg.Models.Window = func(string) agent.Window { return agent.Window{Tokens: tokens} }
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			for n := range 60 {
+				h.Post(fmt.Sprint(n, strings.Repeat(" word", 200)))
+				h.Pass(time.Second)
+			}
+			require.Len(t, h.Replies(), 60)
+			require.LessOrEqual(t, most, tokens*4/5, large)
+			require.Greater(t, most, 12_500)
 		})
 	}
 }

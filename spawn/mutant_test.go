@@ -989,17 +989,13 @@ var mutants = []mutant{
 	{
 		"1.10 the prompt takes room in the window", "../agent/window.go",
 		"n := sat.Add(c.Text(t.Prompt.String()), c.Text(string(t.Schema)))", "n := c.Text(string(t.Schema))",
-		"../agent", "TestChatStaysWithinItsWindow",
+		"../agent", "TestPromptAndToolsTakeRoom",
 	},
 	{
 		"1.10 tools take room in the window", "../agent/window.go",
 		"\tfor i := range t.Tools {\n\t\ttool := &t.Tools[i]\n\t\tn = sat.Add(n, window.PerTool)",
 		"\tfor i := range t.Tools[:0] {\n\t\ttool := &t.Tools[i]\n\t\tn = sat.Add(n, window.PerTool)",
-		"../agent", "TestChatStaysWithinItsWindow",
-	},
-	{
-		"1.10 a summary is data", "../agent/window.go",
-		"\tsaid = announce.Sanitize(said)\n", "", "../agent", "TestSummaryIsData",
+		"../agent", "TestPromptAndToolsTakeRoom",
 	},
 	{
 		"1.10 a summary that failed is not asked for again", "../agent/window.go",
@@ -1027,7 +1023,7 @@ var mutants = []mutant{
 	{
 		"Loop a call that timed out is not tried again", "../agent/tool.go",
 		"late || n >= maxToolTries ||", "late && false || n >= maxToolTries ||",
-		"../agent", "TestToolTimeouts",
+		"../agent", "TestCallThatTimedOutIsNotTriedAgain",
 	},
 	{
 		"Loop an empty answer is asked for once more", "../agent/loop.go",
