@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
@@ -373,78 +372,6 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 	}
 }
 
-// decidePost adds a message to an inbox. Deliveries to that session whose receiver was busy become
-// due at once, because the receiver is heard from.
-func (t *Tree) decidePost(c *Post) (Reply, error) {
-	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
-		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
-	}
-	r := t.find(c.To)
-	switch {
-	case r == nil:
-		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.To)
-	case r.State.Terminal():
-		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.To)
-	case r.Cause != NoCause && !r.IsRoot():
-		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
-	case c.SessionID != "" && c.SessionID != r.Spec.SessionID:
-		return Reply{}, fmt.Errorf("%w: posting to %q", ErrMoved, c.To)
-	}
-	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
-		return Reply{}, err
-	}
-	f := posted(t.now, r, User, c.ID, c.Text, session.Key{})
-	f.Route, f.Mail = r.filledRoute(c.Route), c.Mail
-	t.emit(f)
-	for _, ord := range t.busyFor(c.To) {
-		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
-	}
-	return Reply{Run: r, Ref: c.To}, nil
-}
-
-// postKnown reports whether a message with an id has come before, whatever has become of its
-// session since.
-func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
-	if err := t.opt.Limits.checkID(id); err != nil {
-		return false, err
-	}
-	if !utf8.ValidString(id) {
-		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
-	}
-	until, ok := t.posts[postKey{to, id}]
-	return ok && until > t.now, nil
-}
-
-func (t *Tree) decideSteer(c *Steer) (Reply, error) {
-	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
-		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
-	}
-	r := t.find(c.To)
-	switch n := utf8.RuneCountInString(string(c.Text)); {
-	case r == nil || r.IsRoot():
-		return Reply{}, fmt.Errorf("%w: steering %q", ErrNotFound, c.To)
-	case r.State.Terminal():
-		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
-	case r.Cause != NoCause:
-		return Reply{}, fmt.Errorf("%w: steering %q", ErrStopping, c.To)
-	case n > MaxSteer:
-		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)
-		return Reply{}, &InputError{"text", reason}
-	case text.IsBlank(string(c.Text)):
-		return Reply{}, blankError("text", c.Text)
-	}
-	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
-		wait := last + int64(SteerPause) - t.now
-		return Reply{}, &policy.Refusal{
-			Op: "steer", Rule: RuleSteer,
-			Asked: "a steer " + max(SteerPause-time.Duration(wait), 0).String() + " after the last",
-			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
-		}
-	}
-	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From))
-	return Reply{Run: r, Ref: c.To}, nil
-}
-
 // decideGranted starts the turn that a run asked the lane for, or gives the slot back if the run no
 // longer wants it.
 func (t *Tree) decideGranted(c Granted) (Reply, error) {
@@ -661,56 +588,6 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))
 	return Reply{Run: r}, nil
-}
-
-// decideSettle records how a delivery went: it arrived, is tried again later, or is blocked. What
-// is no longer in the outbox, or is blocked already, is left as it is, unless it has arrived after
-// all.
-//
-// Of a call that hung its end is told as well. That it failed is on record then, so that only an
-// arrival is news.
-func (t *Tree) decideSettle(c *Settle) (Reply, error) {
-	e := t.outbox.entries[c.Ord]
-	hung := t.outbox.hung[c.Ord]
-	if hung != nil && !c.Hangs {
-		t.setHung(hung, 0, "")
-	}
-	switch {
-	case e == nil:
-		return Reply{}, nil
-	case c.Error == "":
-		t.emit(outboxFact(Delivered, t.now, c.Ord, 0, ""))
-		return Reply{}, nil
-	case hung != nil:
-		return Reply{}, nil
-	}
-	if q := e.queue; slices.Contains(q.pending[:q.flying], e) {
-		t.recall(q)
-	}
-	switch due, blocked := retryAt(e.queue.since, e.Tries, t.now, c.Rand); {
-	case e.Blocked > 0:
-	case c.Busy:
-		f := outboxFact(Deferred, t.now, c.Ord, t.now+int64(FirstRetry), c.Error)
-		f.N = 1
-		t.emit(f)
-	case blocked:
-		t.emit(outboxFact(Blocked, t.now, c.Ord, 0, c.Error))
-	default:
-		t.emit(outboxFact(Deferred, t.now, c.Ord, due, c.Error))
-	}
-	if c.Hangs {
-		t.setHung(e.queue, c.Ord, Text(c.Error))
-	}
-	return Reply{}, nil
-}
-
-func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
-	e := t.outbox.entries[ord]
-	if e == nil || e.Blocked == 0 {
-		return Reply{}, fmt.Errorf("%w: blocked delivery %d", ErrNotFound, ord)
-	}
-	t.emit(outboxFact(k, t.now, ord, 0, ""))
-	return Reply{}, nil
 }
 
 // decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving

@@ -3,9 +3,11 @@ package tree
 import (
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -299,4 +301,76 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 	r.Said = append(slices.Clip(r.Said), Saying{Num: f.Ord, ID: f.ID, Text: f.Answer.Reply})
 	t.speak(r, f, r.asking(r.Inbox, r.Open.Through))
 	return nil
+}
+
+// decidePost adds a message to an inbox. Deliveries to that session whose receiver was busy become
+// due at once, because the receiver is heard from.
+func (t *Tree) decidePost(c *Post) (Reply, error) {
+	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
+		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
+	}
+	r := t.find(c.To)
+	switch {
+	case r == nil:
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.To)
+	case r.State.Terminal():
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.To)
+	case r.Cause != NoCause && !r.IsRoot():
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
+	case c.SessionID != "" && c.SessionID != r.Spec.SessionID:
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrMoved, c.To)
+	}
+	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
+		return Reply{}, err
+	}
+	f := posted(t.now, r, User, c.ID, c.Text, session.Key{})
+	f.Route, f.Mail = r.filledRoute(c.Route), c.Mail
+	t.emit(f)
+	for _, ord := range t.busyFor(c.To) {
+		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
+	}
+	return Reply{Run: r, Ref: c.To}, nil
+}
+
+// postKnown reports whether a message with an id has come before, whatever has become of its
+// session since.
+func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
+	if err := t.opt.Limits.checkID(id); err != nil {
+		return false, err
+	}
+	if !utf8.ValidString(id) {
+		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
+	}
+	until, ok := t.posts[postKey{to, id}]
+	return ok && until > t.now, nil
+}
+
+func (t *Tree) decideSteer(c *Steer) (Reply, error) {
+	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
+		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
+	}
+	r := t.find(c.To)
+	switch n := utf8.RuneCountInString(string(c.Text)); {
+	case r == nil || r.IsRoot():
+		return Reply{}, fmt.Errorf("%w: steering %q", ErrNotFound, c.To)
+	case r.State.Terminal():
+		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
+	case r.Cause != NoCause:
+		return Reply{}, fmt.Errorf("%w: steering %q", ErrStopping, c.To)
+	case n > MaxSteer:
+		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)
+		return Reply{}, &InputError{"text", reason}
+	case text.IsBlank(string(c.Text)):
+		return Reply{}, blankError("text", c.Text)
+	}
+	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
+		wait := last + int64(SteerPause) - t.now
+		return Reply{}, &policy.Refusal{
+			Op: "steer", Rule: RuleSteer,
+			Asked: "a steer " + max(SteerPause-time.Duration(wait), 0).String() + " after the last",
+			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
+		}
+	}
+	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From))
+	return Reply{Run: r, Ref: c.To}, nil
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -409,4 +410,54 @@ func retryAt(since int64, tries uint32, now int64, rand uint64) (due int64, bloc
 	}
 	pause -= time.Duration(rand % uint64(pause/5))
 	return now + int64(pause), false
+}
+
+// decideSettle records how a delivery went: it arrived, is tried again later, or is blocked. What
+// is no longer in the outbox, or is blocked already, is left as it is, unless it has arrived after
+// all.
+//
+// Of a call that hung its end is told as well. That it failed is on record then, so that only an
+// arrival is news.
+func (t *Tree) decideSettle(c *Settle) (Reply, error) {
+	e := t.outbox.entries[c.Ord]
+	hung := t.outbox.hung[c.Ord]
+	if hung != nil && !c.Hangs {
+		t.setHung(hung, 0, "")
+	}
+	switch {
+	case e == nil:
+		return Reply{}, nil
+	case c.Error == "":
+		t.emit(outboxFact(Delivered, t.now, c.Ord, 0, ""))
+		return Reply{}, nil
+	case hung != nil:
+		return Reply{}, nil
+	}
+	if q := e.queue; slices.Contains(q.pending[:q.flying], e) {
+		t.recall(q)
+	}
+	switch due, blocked := retryAt(e.queue.since, e.Tries, t.now, c.Rand); {
+	case e.Blocked > 0:
+	case c.Busy:
+		f := outboxFact(Deferred, t.now, c.Ord, t.now+int64(FirstRetry), c.Error)
+		f.N = 1
+		t.emit(f)
+	case blocked:
+		t.emit(outboxFact(Blocked, t.now, c.Ord, 0, c.Error))
+	default:
+		t.emit(outboxFact(Deferred, t.now, c.Ord, due, c.Error))
+	}
+	if c.Hangs {
+		t.setHung(e.queue, c.Ord, Text(c.Error))
+	}
+	return Reply{}, nil
+}
+
+func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
+	e := t.outbox.entries[ord]
+	if e == nil || e.Blocked == 0 {
+		return Reply{}, fmt.Errorf("%w: blocked delivery %d", ErrNotFound, ord)
+	}
+	t.emit(outboxFact(k, t.now, ord, 0, ""))
+	return Reply{}, nil
 }
