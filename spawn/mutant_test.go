@@ -217,7 +217,7 @@ var mutants = []mutant{
 	},
 	{
 		"S3 the digest outlives its run", "internal/tree/image.go",
-		"spawnRef{s.Run, s.ID, s.Digest, s.Until}", `spawnRef{s.Run, s.ID, "", s.Until}`, "./internal/tree", "TestScenarios/spawn_key_other",
+		"spawnRef{s.Run, s.ID, s.Digest, s.Until, s.Spec, s.End}", `spawnRef{s.Run, s.ID, "", s.Until, s.Spec, s.End}`, "./internal/tree", "TestScenarios/spawn_key_other",
 	},
 	{
 		"S3 the calls of each response are other calls", "../agent/loop.go",

@@ -162,7 +162,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		r.recordSteer(f.From, f.At)
 	}
 	if f.ID != "" {
-		t.posts[postKey{f.Run, f.ID}] = sat.Add(f.At, int64(KeyWindow))
+		t.posts[postKey{f.Run, f.ID}] = seenPost{until: sat.Add(f.At, int64(KeyWindow))}
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ type wireFact struct {
 	From   session.Key    `json:"from,omitzero"`
 	Budget *Budget        `json:"budget,omitempty"`
 	Spec   *Spec          `json:"spec,omitempty"`
+	Begin  *Begin         `json:"begin,omitempty"`
 	Answer *Result        `json:"answer,omitempty"`
 	Join   *Join          `json:"join,omitempty"`
 	Route  *session.Route `json:"route,omitempty"`
@@ -103,8 +104,8 @@ func (w *wireFact) fact() *Fact {
 		Kind: kindOf(w.Kind), State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags,
 		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
 		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
-		Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route, Skills: w.Skills,
-		Mail: w.Mail, Image: w.Image,
+		Spec: w.Spec, Begin: w.Begin, Answer: w.Answer, Join: w.Join, Route: w.Route,
+		Skills: w.Skills, Mail: w.Mail, Image: w.Image,
 	}
 	if w.Budget != nil {
 		f.Budget = *w.Budget
@@ -120,7 +121,7 @@ func (w *wireFact) fact() *Fact {
 func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
-		f.Kind == Blocked && f.N > 0, f.Skills != nil, f.Mail != nil,
+		f.Kind == Blocked && f.N > 0, f.Skills != nil, f.Mail != nil, f.Begin != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
 		return 2
@@ -131,7 +132,9 @@ func (f *Fact) version() int {
 // The following functions report whether a value has a member that version 1 lacks. They take nil
 // for a value that has none.
 
-func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
+func (j *Join) beyondVersion1() bool {
+	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0)
+}
 
 func (a *Result) beyondVersion1() bool {
 	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0 ||
@@ -139,28 +142,34 @@ func (a *Result) beyondVersion1() bool {
 }
 
 func (s *Spec) beyondVersion1() bool {
-	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones)
+	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones ||
+		s.Thread || s.Session || s.Delete)
 }
 
 func (m *Image) beyondVersion1() bool {
 	if m == nil {
 		return false
 	}
-	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
+	newKey := func(s Spawned) bool {
+		return s.Digest != "" || s.ByModel || s.Spec != nil || s.End != nil
+	}
+	newPost := func(p SeenPost) bool { return p.RunID != "" }
 	newer := func(e Entry) bool {
 		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
-			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0
+			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != ""
 	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 || m.FirstSession != "" ||
 		slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, newKey) ||
+		slices.ContainsFunc(m.Posts, newPost) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }
 
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
-		len(s.Former) > 0 ||
+		len(s.Former) > 0 || s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
+		s.Archiving != 0 || s.Announce || s.Discard ||
 		s.Ledger != nil || s.Active != 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
@@ -168,7 +177,8 @@ func (s RunState) beyondVersion1() bool {
 }
 
 func (in Input) beyondVersion1() bool {
-	return in.Mail != nil || in.Class == Milestone || in.Percent != 0
+	return in.Mail != nil || in.Class == Milestone || in.Percent != 0 ||
+		in.RunID != "" || in.Thread
 }
 
 func (o *OpenTurn) beyondVersion1() bool { return o != nil && (o.Shutdown || o.Compact) }
@@ -179,6 +189,9 @@ func (f *Fact) check() error {
 	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil),
 		f.Kind == Snapshot && f.Image == nil,
 		f.Kind == SkillsTaken && f.Skills == nil, f.Kind == Said && f.Answer == nil,
+		f.Kind == Restarted && f.Begin == nil,
+		(f.Kind == Bound || f.Kind == Unbound) && f.Route == nil,
+		f.Kind == Unarchived && (f.Image == nil || len(f.Image.Runs) != 1),
 		f.Kind == TurnEnded && f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}

@@ -103,6 +103,15 @@ func (r filler) fact(k Kind) *Fact {
 	if f.Image == nil || len(f.Image.Runs) == 0 {
 		f.Image = &Image{Runs: []RunState{{Spec: f.Spec}}}
 	}
+	if k == Unarchived {
+		f.Image.Runs = f.Image.Runs[:1]
+	}
+	if f.Begin == nil && k == Restarted {
+		f.Begin = &Begin{ID: "b"}
+	}
+	if f.Route == nil && (k == Bound || k == Unbound) {
+		f.Route = &session.Route{Channel: "chat"}
+	}
 	if f.Answer == nil {
 		f.Answer = &Result{}
 	}
@@ -220,7 +229,7 @@ func wireOf(f *Fact) wireFact {
 		V: f.version(), Kind: f.Kind.String(), At: f.At, Run: f.Run,
 		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
 		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
-		Spec: f.Spec, Answer: f.Answer, Join: f.Join,
+		Spec: f.Spec, Begin: f.Begin, Answer: f.Answer, Join: f.Join,
 		Route: f.Route, Skills: f.Skills, Mail: f.Mail, Image: f.Image,
 	}
 	if f.Budget != (Budget{}) {

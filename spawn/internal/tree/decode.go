@@ -96,6 +96,8 @@ func (s *scanner) factPart(f *Fact, name []byte) {
 		f.Budget = s.budget()
 	case "spec":
 		f.Spec = s.spec()
+	case "begin":
+		f.Begin = s.begun()
 	case "answer":
 		f.Answer = s.result()
 	case "join":
@@ -163,6 +165,12 @@ func (s *scanner) spec() *Spec {
 			spec.Announce = s.bool()
 		case "milestones":
 			spec.Milestones = s.bool()
+		case "thread":
+			spec.Thread = s.bool()
+		case "session":
+			spec.Session = s.bool()
+		case "delete":
+			spec.Delete = s.bool()
 		case "extra":
 			spec.Extra = s.base64()
 		case "route":
@@ -331,6 +339,8 @@ func (s *scanner) join() *Join {
 		switch string(name) {
 		case "keys":
 			j.Keys = scanList(s, (*scanner).key)
+		case "runs":
+			j.Runs = scanList(s, (*scanner).string)
 		case "need":
 			j.Need = s.uint32()
 		case "until":

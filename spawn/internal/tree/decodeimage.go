@@ -220,8 +220,114 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 	case "milestones":
 		r.Milestones = s.uint32()
 	default:
+		s.laterPart(r, name)
+	}
+}
+
+// laterPart reads a member of a run's state that says what becomes of the session after its first
+// run.
+func (s *scanner) laterPart(r *RunState, name []byte) {
+	switch string(name) {
+	case "begin":
+		r.Begin = s.begun()
+	case "past":
+		r.Past = scanList(s, (*scanner).past)
+	case "bound":
+		r.Bound = scanList(s, (*scanner).conversation)
+	case "archiving":
+		r.Archiving = s.int64()
+	case "announce":
+		r.Announce = s.bool()
+	case "discard":
+		r.Discard = s.bool()
+	default:
 		s.fail()
 	}
+}
+
+func (s *scanner) begun() *Begin {
+	x := new(Begin)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "id":
+			x.ID = s.string()
+		case "ord":
+			x.Ord = s.uint32()
+		case "from":
+			x.From = s.key()
+		case "announce":
+			x.Announce = s.bool()
+		case "thread":
+			x.Thread = s.bool()
+		case "request":
+			x.Request = s.word()
+		case "byModel":
+			x.ByModel = s.bool()
+		case "route":
+			x.Route = s.route()
+		case "created":
+			x.Created = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) past() (x Past) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "begin":
+			x.Begin = s.begun()
+		case "state":
+			x.State = State(s.uint8())
+		case "cause":
+			x.Cause = Cause(s.uint8())
+		case "reason":
+			x.Reason = s.text()
+		case "silent":
+			x.Silent = s.bool()
+		case "quiet":
+			x.Quiet = s.bool()
+		case "announce":
+			x.Announce = s.bool()
+		case "answer":
+			x.Answer = s.result()
+		case "usage":
+			x.Usage = s.usage()
+		case "nonce":
+			x.Nonce = s.uint64()
+		case "siblings":
+			x.Siblings = s.uint32()
+		case "turns":
+			x.Turns = s.uint32()
+		case "started":
+			x.Started = s.int64()
+		case "deadline":
+			x.Deadline = s.int64()
+		case "ended":
+			x.Ended = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) conversation() (x Conversation) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "route":
+			if r := s.route(); r != nil {
+				x.Route = *r
+			}
+		case "at":
+			x.At = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
 }
 
 func (s *scanner) ledger() *Ledger {
@@ -332,6 +438,10 @@ func (s *scanner) input() (in Input) {
 			in.Mail = s.mail()
 		case "percent":
 			in.Percent = s.uint8()
+		case "runId":
+			in.RunID = s.string()
+		case "thread":
+			in.Thread = s.bool()
 		default:
 			s.fail()
 		}
@@ -362,6 +472,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Run = s.key()
 		case "to":
 			e.To = s.key()
+		case "runId":
+			e.RunID = s.string()
 		case "reply":
 			e.Reply = s.bool()
 		case "failed":
@@ -426,11 +538,20 @@ func (s *scanner) spawned() (x Spawned) {
 			x.Digest = s.string()
 		case "until":
 			x.Until = s.int64()
+		case "spec":
+			x.Spec = s.spec()
+		case "end":
+			x.End = s.endOf()
 		default:
 			s.fail()
 		}
 	}
 	return x
+}
+
+func (s *scanner) endOf() *Past {
+	x := s.past()
+	return &x
 }
 
 func (s *scanner) requestCount() (x RequestCount) {
@@ -440,6 +561,8 @@ func (s *scanner) requestCount() (x RequestCount) {
 			x.Request = s.word()
 		case "byModel":
 			x.ByModel = s.uint32()
+		case "charged":
+			x.Charged = s.budget()
 		default:
 			s.fail()
 		}
@@ -484,6 +607,8 @@ func (s *scanner) seenPost() (x SeenPost) {
 			x.ID = s.string()
 		case "until":
 			x.Until = s.int64()
+		case "runId":
+			x.RunID = s.string()
 		default:
 			s.fail()
 		}

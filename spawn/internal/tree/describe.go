@@ -91,9 +91,36 @@ func (f *Fact) String() string {
 		l.add("the clock was set back")
 		l.addIf(f.Num > 0, "by %s", time.Duration(f.Num))
 	default:
-		l.add("%v", f.Kind)
+		l.later(f)
 	}
 	return text.Escape(l.b.String())
+}
+
+// later adds what is told of a session after its first run.
+func (l *factLine) later(f *Fact) {
+	switch f.Kind {
+	case Restarted:
+		l.add("%s begins run %s over input %d", f.Run, word(f.Begin.ID), f.Ord)
+		l.addIf(f.ID != "", "message %s", word(f.ID))
+		l.add("%s", quoteShort(f.Text))
+		l.addIf(f.From.IsValid(), "from %s", f.From)
+		l.addIf(f.Begin.Thread, "from a bound conversation")
+		l.addIf(f.Begin.Announce, "announced")
+	case Bound:
+		l.add("%s is bound to %s", f.Run, wordsOf(f.Route))
+	case Unbound:
+		l.add("%s is no longer bound to %s: %s", f.Run, wordsOf(f.Route), word(f.Text))
+	case ArchiveBegun:
+		l.add("%s is being archived", f.Run)
+	case Unarchived:
+		l.add("%s is back from the archive", f.Run)
+	case Discarded:
+		l.add("%s is to be archived", f.Run)
+	case AnnounceSet:
+		l.add("the end of run %s of %s is to be announced", word(f.ID), f.Run)
+	default:
+		l.add("%v", f.Kind)
+	}
 }
 
 // factLine builds a line from parts that it separates with commas.

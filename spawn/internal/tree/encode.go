@@ -41,6 +41,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Spec != nil {
 		b, err = f.Spec.appendJSON(appendName(b, "spec"))
 	}
+	if f.Begin != nil {
+		b, err = appendValue(b, err, "begin", f.Begin)
+	}
 	if f.Answer != nil && err == nil {
 		b, err = f.Answer.appendJSON(appendName(b, "answer"))
 	}
@@ -73,7 +76,16 @@ func (f *Fact) CheckJSON() error {
 		r := &f.Image.Runs[i]
 		err = cmp.Or(r.Spec.checkJSON(), r.Usage.checkJSON(), r.Answer.checkJSON(),
 			r.Ledger.checkJSON())
+		for j := range r.Past {
+			err = cmp.Or(err, r.Past[j].checkJSON())
+		}
 		if err != nil {
+			return err
+		}
+	}
+	for i := range f.Image.Spawned {
+		s := &f.Image.Spawned[i]
+		if err = cmp.Or(s.Spec.checkJSON(), s.End.checkJSON()); err != nil {
 			return err
 		}
 	}
@@ -86,6 +98,13 @@ func (s *Spec) checkJSON() error {
 	}
 	_, err := s.Role.MarshalText()
 	return err
+}
+
+func (p *Past) checkJSON() error {
+	if p == nil {
+		return nil
+	}
+	return cmp.Or(p.Usage.checkJSON(), p.Answer.checkJSON())
 }
 
 func (a *Result) checkJSON() error {
@@ -136,6 +155,9 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendWord(b, "label", s.Label)
 	b = appendTrue(b, "announce", s.Announce)
 	b = appendTrue(b, "milestones", s.Milestones)
+	b = appendTrue(b, "thread", s.Thread)
+	b = appendTrue(b, "session", s.Session)
+	b = appendTrue(b, "delete", s.Delete)
 	if len(s.Extra) > 0 {
 		b, err = appendValue(b, err, "extra", s.Extra)
 	}

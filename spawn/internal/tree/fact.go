@@ -44,6 +44,13 @@ const (
 	Reset        // a top-level session goes on in a new conversation
 	PutAway      // the conversation before a reset has been archived
 	Reported     // the turn under way has reached a milestone
+	Restarted    // a session whose run has ended begins another one, over an input
+	Bound        // a conversation is bound to a session
+	Unbound      // a conversation is no longer bound to a session
+	ArchiveBegun // a session is archived from now on, and takes nothing more
+	Unarchived   // a session that was archived is back in the tree
+	Discarded    // a session is to be archived as soon as it may be
+	AnnounceSet  // the requester of a run is to be told of its end
 	kinds
 )
 
@@ -52,7 +59,8 @@ var kindNames = [kinds]string{
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
-	"reset", "put_away", "reported",
+	"reset", "put_away", "reported", "restarted", "bound", "unbound", "archive_begun", "unarchived",
+	"discarded", "announce_set",
 }
 
 func (k Kind) String() string {
@@ -97,6 +105,12 @@ const (
 	// FlagAside, on TurnEnded with FlagCut: the conversation does not have the inputs of the turn
 	// after Ord. They are not consumed and start no turn. It is of version 2.
 	FlagAside
+	// FlagThread, on Posted and Restarted: the message is of a conversation that is bound to the
+	// session, and is answered there. It is of version 2.
+	FlagThread
+	// FlagUntouched, on TurnEnded: a shutdown has ended the turn before it did anything. Its inputs
+	// are not consumed, and the next turn of the run reads them. It is of version 2.
+	FlagUntouched
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -118,6 +132,7 @@ const (
 //	               From: the session that steers; zero for User
 //	               Route: where the answer goes; of User only, may be nil
 //	               Mail: what the message has beside its text; of User only, may be nil
+//	               Flags: FlagThread
 //	TurnStarted    Run: the session
 //	               N: the number of the turn, one more than the last one of the session
 //	               Ord: the last input that the turn consumes
@@ -133,7 +148,7 @@ const (
 //	               Answer: what the Runner returned; may be nil; a long text or JSON is in a file
 //	               that it names, which was put before
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp,
-//	               FlagCompact, FlagAside
+//	               FlagCompact, FlagAside, FlagUntouched
 //	               Ord: the last input that is given up, with FlagGivenUp; or the last one that
 //	               is consumed, with FlagAside; or how many messages the summary stands for, with
 //	               FlagCompact; else 0
@@ -208,6 +223,27 @@ const (
 //	               Text: what has been reached
 //	               Num: how many percent are done; 0: not known
 //	               Flags: FlagTell
+//	Restarted      Run: the session, whose run has ended
+//	               Begin: what the new run begins with; At is Begin.Created
+//	               Class: User
+//	               Ord: the ordinal of its first input, one more than the last one of the session
+//	               ID: the id of that message; may be empty
+//	               Text: the message
+//	               Route: where the answer goes; may be nil
+//	               Mail: what the message has beside its text; may be nil
+//	               From: the session that sent the input; zero for a person and the program
+//	               Flags: FlagThread, if Begin.Thread is set
+//	Bound          Run: the session
+//	               Route: the conversation that is bound to it
+//	Unbound        Run: the session
+//	               Route: the conversation
+//	               Text: why, in one word
+//	ArchiveBegun   Run: the run, which has ended
+//	Unarchived     Run: the session, which is not in the tree; its requester is
+//	               Image: the state of the session, as the only one
+//	Discarded      Run: the session, which is not the top-level one
+//	AnnounceSet    Run: the session
+//	               ID: the run, which has not ended
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -224,6 +260,7 @@ type Fact struct {
 	Text   Text
 	From   session.Key
 	Spec   *Spec
+	Begin  *Begin
 	Answer *Result
 	Join   *Join
 	Route  *session.Route

@@ -37,6 +37,9 @@ type Spawned struct {
 	ID      string      `json:"id"`
 	Digest  string      `json:"digest,omitempty"`
 	Until   int64       `json:"until"`
+	// Spec and End are those of the run, without its task. Nil: an earlier library archived it.
+	Spec *Spec `json:"spec,omitempty"`
+	End  *Past `json:"end,omitempty"`
 }
 
 // SeenPost is the id of a message that has been posted, which is recognised until a time.
@@ -44,6 +47,7 @@ type SeenPost struct {
 	To    session.Key `json:"to"`
 	ID    string      `json:"id"`
 	Until int64       `json:"until"`
+	RunID string      `json:"runId,omitempty"` // the run that the message began; empty: none
 }
 
 // Image returns the state of the tree. The image shares with the tree only what never changes, so
@@ -74,7 +78,8 @@ func (t *Tree) Image() *Image {
 	for k, ref := range t.spawned {
 		if ref.Until > 0 {
 			m.Spawned = append(m.Spawned, Spawned{
-				k.parent, k.key, k.byModel, ref.Run, ref.ID, ref.Digest, ref.Until,
+				Parent: k.parent, Key: k.key, ByModel: k.byModel, Run: ref.Run, ID: ref.ID,
+				Digest: ref.Digest, Until: ref.Until, Spec: ref.spec, End: ref.end,
 			})
 		}
 	}
@@ -84,8 +89,8 @@ func (t *Tree) Image() *Image {
 			falseFirst(a.ByModel, b.ByModel),
 		)
 	})
-	for k, until := range t.posts {
-		m.Posts = append(m.Posts, SeenPost{k.to, k.id, until})
+	for k, p := range t.posts {
+		m.Posts = append(m.Posts, SeenPost{k.to, k.id, p.until, p.runID})
 	}
 	slices.SortFunc(m.Posts, func(a, b SeenPost) int {
 		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID))
@@ -107,6 +112,7 @@ func falseFirst(a, b bool) int {
 // own gives a copy of a state memory of its own for what facts change in place.
 func (s *RunState) own() {
 	s.Inbox = slices.Clone(s.Inbox)
+	s.Past, s.Bound = slices.Clone(s.Past), slices.Clone(s.Bound)
 	if s.Join != nil {
 		j := *s.Join
 		s.Join = &j
@@ -144,8 +150,8 @@ func (t *Tree) forgetExpired(now int64) {
 			delete(t.spawned, k)
 		}
 	}
-	for k, until := range t.posts {
-		if until <= now {
+	for k, p := range t.posts {
+		if p.until <= now {
 			delete(t.posts, k)
 		}
 	}
@@ -177,10 +183,10 @@ func (t *Tree) restore(f *Fact) error {
 	}
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
-		t.spawned[k] = spawnRef{s.Run, s.ID, s.Digest, s.Until}
+		t.spawned[k] = spawnRef{s.Run, s.ID, s.Digest, s.Until, s.Spec, s.End}
 	}
 	for _, s := range m.Posts {
-		t.posts[postKey{s.To, s.ID}] = s.Until
+		t.posts[postKey{s.To, s.ID}] = seenPost{s.Until, s.RunID}
 	}
 	t.restoreRequests(m)
 	t.Walk(func(r *Run) {

@@ -16,9 +16,11 @@ type Join struct {
 	// Keys are the members, sorted. In a command, empty means every child that is alive when the
 	// join begins. In a fact it means that none was, or, if an earlier library wrote the fact,
 	// every child, also one that is spawned later.
-	Keys  []session.Key `json:"keys,omitempty"`
-	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
-	Until int64         `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
+	Keys []session.Key `json:"keys,omitempty"`
+	// Runs has the id of the run of each of the Keys; empty: the first one of each.
+	Runs  []string `json:"runs,omitempty"`
+	Need  uint32   `json:"need,omitempty"`  // this many must end well; 0: all must end
+	Until int64    `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
 	// Within is the wait from its beginning to Until, in nanoseconds. A join of version 1 lacks it.
 	Within int64 `json:"within,omitempty"`
 	// ByModel says that a model chose Within, see [Tree.ModelWait]. It is not set without a Within.

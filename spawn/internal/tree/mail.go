@@ -341,8 +341,8 @@ func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
 	if !utf8.ValidString(id) {
 		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
 	}
-	until, ok := t.posts[postKey{to, id}]
-	return ok && until > t.now, nil
+	seen, ok := t.posts[postKey{to, id}]
+	return ok && seen.until > t.now, nil
 }
 
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {

@@ -25,6 +25,7 @@ type Entry struct {
 	Ord     uint32      `json:"ord"`
 	Run     session.Key `json:"run"`             // that ended, or that replies
 	To      session.Key `json:"to"`              // the requester, or the conversation
+	RunID   string      `json:"runId,omitempty"` // of the run that ended; empty: its first one
 	Reply   bool        `json:"reply,omitempty"` // text for people, not a completion
 	Failed  bool        `json:"failed,omitempty"`
 	Cause   Text        `json:"cause,omitempty"` // with Failed: why, for the program

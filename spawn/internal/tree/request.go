@@ -23,10 +23,11 @@ type requestCount struct {
 	present int    // runs of it that are in the tree, and one if the top-level session is at it
 }
 
-// RequestCount is how many runs models have spawned for a request.
+// RequestCount is how many runs models have spawned for a request, and what its runs were charged.
 type RequestCount struct {
 	Request string `json:"request"`
 	ByModel uint32 `json:"byModel"`
+	Charged Budget `json:"charged,omitzero"`
 }
 
 // requestOf returns the request that a session is at: for a run that of its spawn, for the
@@ -153,7 +154,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 func (t *Tree) requestCounts() (list []RequestCount) {
 	for _, name := range slices.Sorted(maps.Keys(t.requests)) {
 		if n := t.requests[name]; n.byModel > 0 {
-			list = append(list, RequestCount{name, n.byModel})
+			list = append(list, RequestCount{Request: name, ByModel: n.byModel})
 		}
 	}
 	return list

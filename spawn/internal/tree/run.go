@@ -24,10 +24,15 @@ type Spec struct {
 	Label     string      `json:"label,omitempty"`
 	Announce  bool        `json:"announce,omitempty"`
 	// Milestones says that the requester finds the milestones of the run in its inbox.
-	Milestones bool           `json:"milestones,omitempty"`
-	Extra      []byte         `json:"extra,omitempty"` // the caller's own, kept and not read
-	Route      *session.Route `json:"route,omitempty"` // of what the requester was answering
-	Created    int64          `json:"created"`         // Unix nanoseconds
+	Milestones bool `json:"milestones,omitempty"`
+	// Thread says that a conversation was bound to the session at the spawn. With Session it stays
+	// bound when a run has ended: what is said there begins another run.
+	Thread  bool           `json:"thread,omitempty"`
+	Session bool           `json:"session,omitempty"`
+	Delete  bool           `json:"delete,omitempty"` // archived as soon as its end has arrived
+	Extra   []byte         `json:"extra,omitempty"`  // the caller's own, kept and not read
+	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering
+	Created int64          `json:"created"`          // Unix nanoseconds
 	*Grant
 }
 
@@ -133,6 +138,10 @@ type Input struct {
 	Mail  *Mail          `json:"mail,omitempty"` // what a message has beside its text; may be nil
 	// Percent is of the work that a child has done at a milestone; 0: not known.
 	Percent uint8 `json:"percent,omitempty"`
+	// RunID is the run of From that a completion or a milestone is of; empty: the first one.
+	RunID string `json:"runId,omitempty"`
+	// Thread says that a message came from a conversation that was bound, and is answered there.
+	Thread bool `json:"thread,omitempty"`
 }
 
 // An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
@@ -198,6 +207,18 @@ type RunState struct {
 	Former []Former `json:"former,omitempty"`
 	// Milestones counts those of the run, or of the last turn of the top-level session.
 	Milestones uint32 `json:"milestones,omitempty"`
+	// Begin is what the present run began with; nil: it is the first one, see Spec.
+	Begin *Begin `json:"begin,omitempty"`
+	// Past has runs that ended before, oldest first: the first one, the last one, and those that
+	// something still names.
+	Past []Past `json:"past,omitempty"`
+	// Bound has the conversations that are bound to the session.
+	Bound []Conversation `json:"bound,omitempty"`
+	// Archiving is when it was decided to archive the session, which takes nothing from then on; 0:
+	// it was not.
+	Archiving int64 `json:"archiving,omitempty"`
+	Announce  bool  `json:"announce,omitempty"` // the requester is told of the end of this run
+	Discard   bool  `json:"discard,omitempty"`  // it is archived as soon as that may be
 }
 
 // Steered records when a session last steered another.

@@ -242,8 +242,9 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		ref.Until = min(ref.Until, window)
 		t.spawned[k] = ref
 	}
-	for k, until := range t.posts {
-		t.posts[k] = min(until, window)
+	for k, seen := range t.posts {
+		seen.until = min(seen.until, window)
+		t.posts[k] = seen
 	}
 	for r, retry := range t.archiveRetries {
 		retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))

@@ -44,7 +44,7 @@ type Tree struct {
 	lastFound    *Run                 // by find; may be nil
 	runs         map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned      map[spawnKey]spawnRef
-	posts        map[postKey]int64 // until when the id is recognised, in Unix nanoseconds
+	posts        map[postKey]seenPost
 	requests     map[string]requestCount
 	outbox       outbox
 	timers       timers
@@ -93,12 +93,22 @@ type postKey struct {
 	id string
 }
 
+// A seenPost is what is known of a message that has come.
+type seenPost struct {
+	until int64  // when its id is forgotten, in Unix nanoseconds
+	runID string // of the run that it began; empty: none
+}
+
 // A spawnRef is the run that a spawn key made.
 type spawnRef struct {
 	Run    session.Key
 	ID     string
 	Digest string // of the request; empty: an earlier library admitted the run
 	Until  int64  // Unix nanoseconds; 0: while the run is in the tree
+
+	// spec and end are those of a run that has left the tree, without its task; nil: not known.
+	spec *Spec
+	end  *Past
 }
 
 // keyOf returns the spawn key of a run that has one.
@@ -115,7 +125,7 @@ func New(root session.Key, opt *Options) *Tree {
 		root:    newRun(RunState{Spec: top, State: Waiting}),
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
-		posts:   make(map[postKey]int64),
+		posts:   make(map[postKey]seenPost),
 
 		requests: make(map[string]requestCount),
 	}
