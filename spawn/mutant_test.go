@@ -998,11 +998,11 @@ var mutants = []mutant{
 		"../agent", "TestPromptAndToolsTakeRoom",
 	},
 	{
-		"1.10 a summary that failed is not asked for again", "../agent/window.go",
+		"1.10 a summary that failed is not asked for again", "../agent/compact.go",
 		"\t\t\tw.failed = true\n", "", "../agent", "TestFailedSummaryIsNotAskedForAgain",
 	},
 	{
-		"1.10 a summary that hangs is named", "../agent/window.go",
+		"1.10 a summary that hangs is named", "../agent/summary.go",
 		"context.DeadlineExceeded) && t.spawn.Leave(done) {", "context.DeadlineExceeded) {",
 		"../agent", "TestSummariserThatHangsIsNamed",
 	},
