@@ -292,7 +292,7 @@ var mutants = []mutant{
 		"c.gen != 0 || c.await", "c.gen != 0", ".", "TestTurnWaitsWhileStalled",
 	},
 	{
-		"I3 a session that waits holds no slot", "slot.go",
+		"I3 a session that waits holds no slot", "turn.go",
 		"\ts.paused++\n\ts.mu.Unlock()\n\ts.release()\n", "\ts.paused++\n\ts.mu.Unlock()\n", ".", "TestLaneOfOneWithFiveLevels",
 	},
 	{
