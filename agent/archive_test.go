@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -65,4 +66,68 @@ func TestArchiveIsTriedAgain(t *testing.T) {
 		require.NoError(t, rt.Shutdown(t.Context()))
 		require.NoError(t, <-done)
 	})
+}
+
+// endedRun returns a sub-agent that has ended and was archived, and the words of its history.
+func endedRun(t *testing.T, h *harness) (c *agent.Child[string], words []string) {
+	t.Helper()
+	c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "work", Label: "ended"})
+	require.NoError(t, err)
+	_, err = c.Wait(h.Context())
+	require.NoError(t, err)
+	page, err := c.Session().History(h.Context(), agent.HistoryQuery{})
+	require.NoError(t, err)
+	require.False(t, page.Archived)
+	time.Sleep(3 * time.Hour)
+	_, err = c.Info(h.Context())
+	require.ErrorIs(t, err, agent.ErrNotFound)
+	return c, textsOfPage(page)
+}
+
+// R19: the history of an archived session is read, by its key, and after a restart. What writes to
+// it says that it is archived, and stays ErrNotFound for callers of before.
+func TestHistoryOfAnArchivedSession(t *testing.T) {
+	answer := func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("done") }
+	agenttest.Run(t, configWith(answer), nil, func(h *harness) {
+		c, words := endedRun(t, h)
+		require.Len(t, words, 2)
+		require.ErrorIs(t, c.Steer(h.Context(), "x"), agent.ErrArchived)
+		checkArchived(t, h, c.Key(), words)
+		h.Crash()
+		synctest.Wait()
+		checkArchived(t, h, c.Key(), words)
+	})
+}
+
+// checkArchived checks what an archived session answers, and one that never was.
+func checkArchived(t *testing.T, h *harness, key session.Key, words []string) {
+	t.Helper()
+	ctx, s := h.Context(), h.Session(key)
+	for _, raw := range []bool{false, true} {
+		page, err := s.History(ctx, agent.HistoryQuery{Raw: raw})
+		require.NoError(t, err)
+		require.True(t, page.Archived)
+		require.Equal(t, words, textsOfPage(page))
+		page, err = s.History(ctx, agent.HistoryQuery{Raw: raw, Last: 1})
+		require.NoError(t, err)
+		require.Equal(t, words[1:], textsOfPage(page))
+		page, err = s.History(ctx, agent.HistoryQuery{Raw: raw, Before: page.Earlier})
+		require.NoError(t, err)
+		require.Equal(t, words[:1], textsOfPage(page))
+	}
+	for name, write := range map[string]func(s *agent.Session) error{
+		"Post": func(s *agent.Session) error { return s.Post(ctx, agent.Incoming{Text: "x"}) },
+		"Spawn": func(s *agent.Session) error {
+			_, err := s.Spawn(ctx, agent.Task{Text: "x"})
+			return err
+		},
+		"Steer": func(s *agent.Session) error { return h.Main().Steer(ctx, s.Key(), "x") },
+	} {
+		err := write(s)
+		require.ErrorIs(t, err, agent.ErrArchived, name)
+		require.ErrorIs(t, err, agent.ErrNotFound, name)
+		err = write(h.Session(childKeyOf(t, topKey)))
+		require.ErrorIs(t, err, agent.ErrNotFound, name)
+		require.NotErrorIs(t, err, agent.ErrArchived, name)
+	}
 }

@@ -74,8 +74,8 @@
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write
-// transcripts, window.go compacts what a model is shown of them, parts.go keeps their files, and
-// sessiontools.go holds the tools of the model.
+// transcripts, window.go bounds what a model is shown of them, compact.go and summary.go shorten
+// it, parts.go keeps their files, and sessiontools.go holds the tools of the model.
 //
 // # What is promised
 //

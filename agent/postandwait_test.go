@@ -3,6 +3,8 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,5 +240,186 @@ func TestPostAndWaitOfALostTree(t *testing.T) {
 				require.NoError(t, b.err)
 			})
 		})
+	})
+}
+
+// 1.4: PostAndWait ends with what answers the message in the end, or says why there is nothing.
+func TestPostAndWait(t *testing.T) {
+	fail := errors.New("broken")
+	cancelTurn := func(ctx context.Context, s *agent.Session) error { return s.CancelTurn(ctx) }
+	stop := func(ctx context.Context, s *agent.Session) error { return s.Stop(ctx) }
+	for name, c := range map[string]struct {
+		run   func(ctx context.Context, tn *agent.Turn) (string, error)
+		after func(ctx context.Context, main *agent.Session) error // a minute later
+		want  string
+		err   error
+	}{
+		"an answer": {run: func(context.Context, *agent.Turn) (string, error) { return "hi", nil }, want: "hi"},
+		"what it ends with": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "later", tn.Say(ctx, "first")
+			},
+			want: "later",
+		},
+		"what it says last": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "NO_REPLY", errors.Join(tn.Say(ctx, "first"), tn.Say(ctx, "interim"))
+			},
+			want: "interim",
+		},
+		"what it says before it is stopped": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "late", errors.Join(tn.Say(ctx, "first"), pause(ctx, time.Hour))
+			},
+			after: stop,
+			err:   agent.ErrStopped,
+		},
+		"what a later turn ends with": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				if tn.Run != "" || tn.N > 1 {
+					return "done", pause(ctx, time.Minute)
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Announce: true})
+				return "NO_REPLY", errors.Join(err, tn.Say(ctx, "first"))
+			},
+			want: "done",
+		},
+		"silence": {
+			run: func(context.Context, *agent.Turn) (string, error) { return "NO_REPLY", nil },
+			err: agent.ErrSilent,
+		},
+		"a failure": {
+			run:  func(context.Context, *agent.Turn) (string, error) { return "", fail },
+			want: "Sorry, something went wrong and I could not finish that. Please try again.",
+		},
+		"a failure with words": {
+			run:  func(context.Context, *agent.Turn) (string, error) { return "half", fail },
+			want: "half",
+		},
+		"the turn after a sub-agent": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				switch {
+				case tn.Run != "":
+					return "found", pause(ctx, time.Minute)
+				case tn.N > 1:
+					return "It is found.", nil
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Announce: true})
+				return "NO_REPLY", err
+			},
+			want: "It is found.",
+		},
+		"a sub-agent that says nothing": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				if tn.Run != "" {
+					return "NO_REPLY", pause(ctx, time.Minute)
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Announce: true})
+				return "NO_REPLY", err
+			},
+			err: agent.ErrSilent,
+		},
+		"cancelled": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "late", pause(ctx, time.Hour)
+			},
+			after: cancelTurn,
+			err:   agent.ErrTurnCancelled,
+		},
+		"stopped": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				return "late", pause(ctx, time.Hour)
+			},
+			after: stop,
+			err:   agent.ErrStopped,
+		},
+		"cancelled while a sub-agent works": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				if tn.Run != "" {
+					return "x", pause(ctx, 3*time.Hour)
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Announce: true})
+				err = errors.Join(err, tn.Say(ctx, "first"))
+				_ = pause(ctx, time.Hour)
+				return "NO_REPLY", err
+			},
+			after: cancelTurn,
+			err:   agent.ErrTurnCancelled,
+		},
+		"stopped while a sub-agent works": {
+			run: func(ctx context.Context, tn *agent.Turn) (string, error) {
+				if tn.Run != "" {
+					return "x", pause(ctx, time.Hour)
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Announce: true})
+				return "NO_REPLY", err
+			},
+			after: stop,
+			err:   agent.ErrStopped,
+		},
+	} {
+		for _, id := range []string{"", "1"} {
+			for _, replies := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/id=%s/reply=%v", name, id, replies), func(t *testing.T) {
+					waitOnce(t, saying(c.run), id, replies, c.after, c.want, c.err)
+				})
+			}
+		}
+	}
+}
+
+// waitOnce posts a message and waits for its reply. Without replies the Config has no Reply.
+func waitOnce(
+	t *testing.T, cfg agent.Config, id string, replies bool,
+	after func(context.Context, *agent.Session) error, want string, wantErr error,
+) {
+	check := func(ctx context.Context, main *agent.Session) {
+		if after != nil {
+			timer := time.AfterFunc(time.Minute, func() { assert.NoError(t, after(ctx, main)) })
+			defer timer.Stop()
+		}
+		m := agent.Incoming{ID: id, Text: "hi", Meta: map[string]string{"k": "v"}}
+		reply, err := main.PostAndWait(ctx, m)
+		require.ErrorIs(t, err, wantErr)
+		require.Equal(t, want, reply.Text)
+		if wantErr == nil {
+			require.Equal(t, m.Meta, reply.Meta)
+			require.Equal(t, id != "", len(reply.InReplyTo) == 1)
+			require.Equal(t, strings.HasPrefix(want, "Sorry") || want == "half", reply.Failed)
+			require.Equal(t, want == "interim", reply.Interim)
+		}
+		if id != "" {
+			time.Sleep(2 * time.Hour)
+			_, err = main.PostAndWait(ctx, m)
+			require.ErrorIs(t, err, agent.ErrAnswered, "History has it")
+		}
+	}
+	if replies {
+		agenttest.Run(t, cfg, nil, func(h *harness) { check(h.Context(), h.Main()) })
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		runFor(t, cfg, func(rt *agent.Runtime) { check(t.Context(), rt.Session(topKey)) })
+	})
+}
+
+// 1.4: a caller that hangs up and asks again is told what was said meanwhile, although it has been
+// delivered.
+func TestPostAndWaitAgainAfterASay(t *testing.T) {
+	cfg := saying(func(ctx context.Context, tn *agent.Turn) (string, error) {
+		return "NO_REPLY", errors.Join(tn.Say(ctx, "said"), pause(ctx, time.Minute))
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		m := agent.Incoming{ID: "1", Text: "hi"}
+		soon, cancel := context.WithTimeout(h.Context(), time.Second)
+		defer cancel()
+		_, err := h.Main().PostAndWait(soon, m)
+		require.ErrorIs(h.T(), err, context.DeadlineExceeded)
+		require.Len(h.T(), h.Replies(), 1)
+		reply, err := h.Main().PostAndWait(h.Context(), m)
+		require.NoError(h.T(), err)
+		require.Equal(h.T(), "said", reply.Text)
+		require.True(h.T(), reply.Interim)
+		require.Equal(h.T(), []string{"1"}, reply.InReplyTo)
 	})
 }

@@ -149,6 +149,44 @@ func (s *Session) Stop(ctx context.Context) error {
 	return s.rt.sup.Stop(ctx, root, s.key, "stopped by the caller")
 }
 
+// Reset has a top-level session go on in a new conversation, as a person asks for with /reset. It
+// returns when that is durable. A turn that is under way comes to its end first, in the old
+// conversation. So does a Stop.
+//
+// What people have posted and the session has not read is answered in the new conversation, with
+// its pictures and files, and so are the ends of sub-agents that it has not read. The session takes
+// its skills anew. Its route, its usage and its budget stay.
+//
+// The transcript of the old conversation is archived with its files at once, whatever
+// Rules.Subagents.ArchiveAfter says, or as soon as what was posted before the reset has been
+// answered. It is read with its session id, which EventReset has as Former, and
+// [session.LineQuery.Archived].
+//
+// A crash while Reset waits leaves the session as it is, and one after it has returned does not
+// undo it.
+//
+// The error is a *[ChildrenError] while a sub-agent of the session has not ended, also one that the
+// turn under way has spawned: its result belongs to the conversation. Stop it, or wait for it. It
+// is [ErrNotTopLevel] for a sub-agent, which has one conversation, and an *[InputError] for the
+// session whose own turn calls Reset. If ctx ends while it waits, the error is its cause and
+// [spawn.ErrUnconfirmed]: the reset is taken back, unless it happens at that moment. Else the error
+// is [ErrShutdown], or one that every command can return.
+func (s *Session) Reset(ctx context.Context) error {
+	root, err := s.wishOf(ctx)
+	if err != nil {
+		return err
+	}
+	return s.rt.sup.Reset(ctx, root, s.key)
+}
+
+// wishOf returns the tree of a session that is to be reset or compacted.
+func (s *Session) wishOf(ctx context.Context) (root session.Key, err error) {
+	if root, err = s.tree(ctx); err == nil && s.key.IsSubagent() {
+		err = fmt.Errorf("agent: %w: %q", ErrNotTopLevel, s.key)
+	}
+	return root, err
+}
+
 // Idle waits until nothing is under way in the session's tree: every message answered, every run
 // ended, everything delivered that is not blocked. It is for programs that end when their work is
 // done, and for tests. The error is [ErrNotFound] for a sub-agent that is not on record, or one

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // callsOf makes calls of tools by their names, each under an id of its own.
@@ -591,163 +589,5 @@ func TestEffectDecidesAboutAnotherTry(t *testing.T) {
 		agent.EffectEffectful))
 	requireMistake(t, "Config.Tools[0].Effect: it is Effect(9)", agent.Tool{
 		Name: "x", Call: toolSaying(""), Effect: 9,
-	})
-}
-
-// A pause between tries ends with the turn.
-func TestPauseOfAToolEndsWithTheTurn(t *testing.T) {
-	cfg := agent.Config{Tools: []agent.Tool{{
-		Name: "x", Effect: agent.EffectReadOnly,
-		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
-			return "", agent.RateLimited{After: time.Minute}
-		}),
-	}}}
-	agenttest.Run(t, cfg, script{"main": {call("x", `{}`)}}, func(h *harness) {
-		h.Post("go")
-		time.Sleep(time.Second)
-		began := time.Now()
-		require.NoError(t, h.Main().CancelTurn(h.Context()))
-		require.NoError(t, h.Main().Idle(h.Context()))
-		require.Zero(t, time.Since(began))
-	})
-}
-
-// What a model is told of a call that takes longer than the Timeout of its tool, when, and what its
-// turn comes to.
-func TestToolTimeouts(t *testing.T) {
-	const told = `error: agent: the tool "x" has not answered within 1m0s, which is its timeout`
-	for name, c := range map[string]struct {
-		call  func(ctx context.Context) (string, error)
-		told  string
-		takes time.Duration
-	}{
-		"in time": {func(ctx context.Context) (string, error) {
-			return "ok", pause(ctx, time.Minute-1)
-		}, "ok", time.Minute - 1},
-		"obeys": {func(ctx context.Context) (string, error) {
-			return "ok", pause(ctx, time.Hour)
-		}, told, time.Minute},
-		"fails late": {func(context.Context) (string, error) {
-			time.Sleep(time.Minute + time.Second/2)
-			return "", errBad
-		}, told, time.Minute + time.Second/2},
-		"answers late": {func(context.Context) (string, error) {
-			time.Sleep(time.Minute + time.Second/2)
-			return "half", nil
-		}, "half", time.Minute + time.Second/2},
-		"fails in time": {func(context.Context) (string, error) {
-			return "", errBad
-		}, "error: bad", 0},
-		"does not return": {func(context.Context) (string, error) {
-			time.Sleep(10 * time.Minute)
-			return "late", nil
-		}, told + ", and it may still be at work", time.Minute + time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := agent.Config{Tools: []agent.Tool{{
-				Name: "x", Timeout: time.Minute,
-				Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
-					return c.call(ctx)
-				}),
-			}}}
-			s := script{"main": {call("x", `{}`), echo(), echo()}}
-			agenttest.Run(t, cfg, s, func(h *harness) {
-				began := time.Now()
-				h.Post("go")
-				require.NoError(t, h.Main().Idle(h.Context()))
-				require.Equal(t, c.takes, time.Since(began))
-				h.Replied(c.told)
-				time.Sleep(time.Hour)
-				h.Replied(c.told)
-			})
-		})
-	}
-	err := error(&agent.ToolTimeoutError{Tool: "x", Timeout: time.Minute, Err: errBad})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, errBad)
-	requireMistake(t, "Config.Tools[0].Timeout: -1s is negative", agent.Tool{
-		Name: "x", Call: toolSaying(""), Timeout: -time.Second,
-	})
-}
-
-// A call that a turn has left behind belongs to the tree: Stop of its session and of those above
-// names it until it has returned, and so does Shutdown. Turns go on meanwhile.
-func TestCallsLeftBehindAreNamed(t *testing.T) {
-	release := make(chan struct{})
-	cfg := agent.Config{
-		Rules: rulesForDepth(1), Grace: 5 * time.Second,
-		Tools: []agent.Tool{{
-			Name: "hang", Timeout: time.Minute,
-			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
-				<-release
-				return "late", nil
-			}),
-		}},
-	}
-	s := script{
-		"main":  {say("hello")},
-		"child": {call("hang", `{}`), call("hang", `{}`), say("I go on.")},
-	}
-	synctestRelease := func(h *harness) { close(release); synctest.Wait() }
-	agenttest.Run(t, cfg, s, func(h *harness) {
-		release = make(chan struct{})
-		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Label: "child"})
-		require.NoError(t, err)
-		got, err := child.Wait(h.Context())
-		require.NoError(t, err)
-		require.Equal(t, "I go on.", got)
-		h.Post("hi")
-		h.Replied("hello")
-		for range 2 {
-			err = h.Main().Stop(h.Context())
-			still, ok := errors.AsType[*agent.StillRunningError](err)
-			require.True(t, ok, "%v", err)
-			require.Equal(t, []session.Key{child.Key()}, still.Sessions)
-		}
-		synctestRelease(h)
-		require.NoError(t, h.Main().Stop(h.Context()))
-	})
-	agenttest.Run(t, cfg, s, func(h *harness) {
-		release = make(chan struct{})
-		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Label: "child"})
-		require.NoError(t, err)
-		_, err = child.Wait(h.Context())
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(h.Context(), time.Hour)
-		defer cancel()
-		began := time.Now()
-		err = h.Runtime().Shutdown(ctx)
-		require.Equal(t, cfg.Grace, time.Since(began), "it is waited for as for a Runner")
-		still, ok := errors.AsType[*spawn.StillRunningError](err)
-		require.True(t, ok, "%v", err)
-		require.Equal(t, []session.Key{child.Key()}, still.Sessions)
-		synctestRelease(h)
-		h.Crash()
-	})
-}
-
-// A call that its Timeout has ended is not tried again, also if its error is worth it and its
-// Effect allows it.
-func TestCallThatTimedOutIsNotTriedAgain(t *testing.T) {
-	var calls atomic.Int64
-	tool := agent.Tool{
-		Name: "slow", Effect: agent.EffectReadOnly, Timeout: time.Second,
-		Call: func(ctx context.Context, _ agent.ToolCall) (agent.ToolResult, error) {
-			calls.Add(1)
-			<-ctx.Done()
-			return agent.ToolResult{}, agent.Retryable(ctx.Err())
-		},
-	}
-	cfg := agent.Config{Tools: []agent.Tool{tool}}
-	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-		_, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: "slow"})
-		late, ok := errors.AsType[*agent.ToolTimeoutError](err)
-		return agent.Result{Text: fmt.Sprint(ok && !late.Running)}, nil
-	})
-	agenttest.Run(t, cfg, nil, func(h *harness) {
-		h.Post("go")
-		h.Pass(time.Minute)
-		h.Replied("true")
-		require.EqualValues(t, 1, calls.Load())
 	})
 }

@@ -1,0 +1,47 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+)
+
+func TestRefusalJSON(t *testing.T) {
+	var rules policy.Rules
+	_, err := rules.Admit(policy.Caller{Key: mainKey, Children: 5}, policy.Request{})
+	data, err := json.Marshal(err)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"rule":"maxChildrenPerAgent","asked":"6","limit":"5",`+
+		`"field":"Rules.Subagents.MaxChildren","path":"agents.defaults.subagents.maxChildrenPerAgent"}`, string(data))
+}
+
+// A rule is a plain word when it is printed.
+func TestRulePrintsItsName(t *testing.T) {
+	assert.Equal(t, "maxSpawnDepth", fmt.Sprint(policy.RuleDepth))
+	assert.Equal(t, "maxSpawnDepth", policy.RuleDepth.String())
+	assert.NotImplements(t, (*error)(nil), policy.RuleDepth)
+}
+
+// errors.Is compares the rule, and the operation if the target names one.
+func TestRefusalIs(t *testing.T) {
+	steer := &policy.Refusal{Op: "steer", Rule: policy.RuleControl, Asked: "x", Limit: "y", Path: "z"}
+	err := fmt.Errorf("wrapped: %w", steer)
+	assert.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleControl})
+	assert.ErrorIs(t, err, &policy.Refusal{Op: "steer", Rule: policy.RuleControl})
+	for _, target := range []error{
+		&policy.Refusal{Rule: policy.RuleDepth},
+		&policy.Refusal{Op: "stop", Rule: policy.RuleControl},
+		&policy.Refusal{Op: "steer"},
+		&policy.Refusal{},
+		(*policy.Refusal)(nil),
+		errors.New("policy: steer refused by control"),
+	} {
+		assert.NotErrorIs(t, err, target)
+	}
+}

@@ -1,0 +1,224 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// deliver is the receiver of what leaves the tree.
+func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error {
+	w.mu.Lock()
+	to := callKey{l, out.Reply != nil}
+	if w.calling[to] {
+		w.fail("%s is handed over while another call for its destination is under way", out.Key)
+	}
+	w.calling[to] = true
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.calling[to] = false
+	}()
+	if c := out.Completion; c != nil {
+		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
+			w.fail("the end of %s was delivered before it was durable", c.Run.Key)
+		}
+		if !c.Run.Status.Terminal() {
+			w.fail("%s was delivered while it was %v", c.Run.Key, c.Run.Status)
+		}
+	}
+	// A repeat is marked as one, or comes from an owner that has been replaced.
+	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
+		w.fail("%s was delivered twice without a warning", out.Key)
+	}
+	w.checkOrder(out)
+	w.epoch = max(w.epoch, out.Epoch)
+	w.calls++
+	roll := w.roll(24, out.Key, w.calls)
+	if roll > 7 {
+		w.take(out)
+	}
+	w.mu.Unlock()
+	switch roll {
+	case 0:
+		return errors.New("down")
+	case 1:
+		return spawn.ErrBusy
+	case 2:
+		panic("down")
+	case 3:
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+		}
+		return errors.New("slow")
+	case 4:
+		w.pause(time.Second)
+		w.mu.Lock()
+		w.take(out)
+		w.mu.Unlock()
+		return errors.New("the acknowledgement was lost")
+	case 5:
+		runtime.Goexit()
+	case 6: // far beyond its time
+		w.pause(10 * time.Minute)
+		return errors.New("very slow")
+	case 7:
+		w.pause(50 * time.Minute)
+		w.mu.Lock()
+		w.take(out)
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// take notes that the receiver has taken a delivery. What was said under one name has one key.
+func (w *world) take(out spawn.Delivery) {
+	if r := out.Reply; r != nil && strings.HasPrefix(r.Text, "said ") {
+		if key := w.said[r.Text]; key != "" && key != out.Key {
+			w.fail("%q left twice, as %s and %s", r.Text, key, out.Key)
+		}
+		w.said[r.Text] = out.Key
+	}
+	w.accepted[out.Key]++
+	w.newest[out.Reply != nil] = max(w.newest[out.Reply != nil], w.ordOf(out))
+}
+
+// checkOrder checks an attempt: the receiver has taken no later delivery for the same destination,
+// except where this one has been blocked and says so, or a former owner sends it.
+func (w *world) checkOrder(out spawn.Delivery) {
+	newest := w.newest[out.Reply != nil]
+	if w.ordOf(out) < newest && w.accepted[out.Key] == 0 && !out.Late && out.Epoch >= w.epoch {
+		w.fail("%s comes after number %d of its destination", out.Key, newest)
+	}
+}
+
+// ordOf returns the ordinal of a delivery, which its key ends with.
+func (w *world) ordOf(out spawn.Delivery) uint64 {
+	_, number, _ := strings.Cut(out.Key, ".")
+	ord, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		w.fail("the key %q: %v", out.Key, err)
+	}
+	return ord
+}
+
+// settle lets a process that has not crashed finish everything. It stops the turns that do not end
+// by themselves, because they hold their slots.
+func (w *world) settle(l *life) {
+	ctx := w.t.Context()
+	w.pause(2 * time.Hour)
+	for hung := true; hung; w.pause(time.Hour) {
+		hung = false
+		for _, r := range w.runs(l) {
+			if r.Status == spawn.StatusRunning {
+				hung = true
+				w.halt(ctx, l, r.Key)
+			}
+		}
+	}
+	for _, r := range w.runs(l) {
+		if !r.Status.Terminal() {
+			w.fail("%s is %v for ever", r.Key, r.Status)
+		}
+	}
+	if len(w.runs(l)) == 0 && len(w.log.RootKeys()) == 0 {
+		return
+	}
+	for _, out := range w.outbox(ctx, l) {
+		if out.Blocked.IsZero() {
+			w.fail("%s never arrives: %+v", out.Key, out)
+		}
+	}
+	for range 3 { // a message stays, and its turn may hang as well
+		w.halt(ctx, l, topKey)
+		w.pause(time.Hour)
+	}
+	if used := l.sup.SlotsUsed(); used != 0 {
+		w.fail("%d slots are never given back", used)
+	}
+}
+
+func (w *world) runs(l *life) []spawn.RunInfo {
+	runs, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
+	for errors.Is(err, spawn.ErrUnreadable) { // the journal still fails now and then
+		w.pause(10 * time.Second)
+		runs, err = l.sup.Runs(w.t.Context(), topKey, topKey, true)
+	}
+	if err != nil && !errors.Is(err, spawn.ErrNotFound) {
+		w.fail("%v", err)
+	}
+	return runs
+}
+
+// bury shuts down a process that may have crashed long ago.
+func (w *world) bury(l *life) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	if w.rand.IntN(3) == 0 { // there is time
+		ctx, cancel = context.WithTimeout(
+			w.t.Context(), time.Duration(w.rand.IntN(600))*time.Second,
+		)
+		defer cancel()
+	} else {
+		cancel()
+	}
+	var still *spawn.StillRunningError
+	if err := l.sup.Shutdown(ctx); err != nil && !errors.As(err, &still) {
+		w.fail("Shutdown: %v", err)
+	}
+	if err := <-l.ran; err != nil && !errors.As(err, &still) {
+		w.fail("Run: %v", err)
+	}
+}
+
+// checkResults compares what Runners returned with what is on record, byte for byte.
+func (w *world) checkResults() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e, err := range w.log.History(topKey) {
+		if err != nil {
+			w.fail("reading the history: %v", err)
+			return
+		}
+		f, err := tree.FactOf(e.Payload)
+		if err == nil && f.Kind == tree.Posted && w.refused[string(f.Text)] {
+			w.fail("%q is on record, and its caller was told that it is not", f.Text)
+		}
+		if err != nil || f.Kind != tree.TurnEnded || f.Answer == nil {
+			continue
+		}
+		want := w.returned[fmt.Sprintf("turn %d of %s", f.N, f.Run)]
+		if got := string(f.Answer.Text); got != want {
+			w.fail("turn %d of %s returned %q, on record is %q", f.N, f.Run, want, got)
+		}
+	}
+}
+
+func (w *world) audit() {
+	report, err := spawntest.Inspect(w.log.History(topKey))
+	if err == nil && len(w.log.RootKeys()) > 0 {
+		err = report.AtRest()
+	}
+	if err != nil {
+		w.fail("%v", err)
+	}
+	w.checkResults()
+	if w.t.Failed() {
+		var b strings.Builder
+		for e, err := range w.log.History(topKey) {
+			if err != nil {
+				break // it is in memory
+			}
+			fmt.Fprintln(&b, spawn.Describe(e))
+		}
+		w.t.Log(b.String())
+	}
+}

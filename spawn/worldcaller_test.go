@@ -1,0 +1,263 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// validModel is a function of the caller that a decision asks. It may do anything, too.
+func (w *world) validModel(l *life, model string) bool {
+	switch model {
+	case "a/0":
+		panic("broken")
+	case "a/1":
+		runtime.Goexit()
+	case "a/2":
+		_, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
+		w.known(err)
+	case "a/3":
+		w.pause(100 * time.Millisecond)
+	case "a/4":
+		return false
+	}
+	return true
+}
+
+// act plays one random act of a caller.
+func (w *world) act(l *life, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
+	defer cancel()
+	what, began := r.IntN(13), time.Now()
+	defer func() { // also while the journal fails, a caller outside gets its answer
+		// It may meet two stalls, one and a half seconds each.
+		if took := time.Since(began); what < 8 && took > 4*time.Second {
+			w.fail("an answer took %v", took)
+		}
+	}()
+	switch what {
+	case 0, 1, 2:
+		_, _ = w.spawnFrom(
+			topKey,
+			strconv.Itoa(r.IntN(6)),
+			r.IntN(4) == 0,
+			func(q spawn.Request) (spawn.RunInfo, error) {
+				return l.sup.Spawn(ctx, topKey, topKey, q)
+			},
+		)
+	case 3, 4:
+		id := strconv.Itoa(r.IntN(20))
+		w.known(l.sup.Post(ctx, topKey, topKey, helloOf(id)))
+	case 5:
+		more := fmt.Sprintf("more %d", w.checks.Add(1))
+		err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
+		w.known(err)
+		if errors.Is(err, spawn.ErrNotRecorded) {
+			w.mu.Lock()
+			w.refused[more] = true
+			w.mu.Unlock()
+		}
+	case 6, 7:
+		w.known(l.sup.Steer(ctx, topKey, topKey, w.any(r), spawn.Incoming{Text: "this way"}))
+	case 8:
+		w.halt(ctx, l, w.any(r))
+	case 9:
+		if r.IntN(3) == 0 {
+			w.halt(ctx, l, topKey)
+		}
+		w.known(l.sup.CancelTurn(ctx, topKey, w.any(r)))
+	case 10:
+		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
+		_, err := l.sup.Wait(
+			short, topKey, []session.Key{w.any(r), w.any(r)},
+			spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0},
+		)
+		cancel()
+		w.known(err)
+		w.postAndWait(ctx, l, strconv.Itoa(r.IntN(20)), time.Duration(r.IntN(60))*time.Second)
+	case 11:
+		for _, out := range w.outbox(ctx, l) {
+			if !out.Blocked.IsZero() {
+				w.known(l.sup.Retry(ctx, out.Key))
+			}
+		}
+	case 12:
+		w.wish(ctx, l, r)
+	}
+}
+
+// wish resets the top-level session, or has it compact its conversation.
+func (w *world) wish(ctx context.Context, l *life, r *rand.Rand) {
+	short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(120))*time.Second)
+	defer cancel()
+	if r.IntN(2) == 0 {
+		err := l.sup.Reset(short, topKey, topKey)
+		if _, busy := errors.AsType[*spawn.ChildrenError](err); !busy {
+			w.known(err)
+		}
+		return
+	}
+	err := l.sup.Compact(short, topKey, topKey)
+	if !errors.Is(err, spawn.ErrNothing) && !errors.Is(err, errBroken) && !isBroken(err) {
+		w.known(err)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// isBroken reports whether a Runner of the world has panicked, or ended its goroutine.
+func isBroken(err error) bool {
+	_, panicked := errors.AsType[*spawn.PanicError](err)
+	return panicked || errors.Is(err, spawn.ErrExited)
+}
+
+// helloOf returns a message to the top-level session.
+func helloOf(id string) spawn.Incoming {
+	return spawn.Incoming{
+		ID: id, Text: "hello " + id, From: session.Sender{ID: "ann"},
+		Meta: map[string]string{"id": id},
+	}
+}
+
+// postAndWait posts a message and waits for the reply, which must answer it.
+func (w *world) postAndWait(ctx context.Context, l *life, id string, within time.Duration) {
+	short, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	reply, err := l.sup.PostAndWait(short, topKey, topKey, helloOf(id))
+	if !errors.Is(err, spawn.ErrSilent) && !errors.Is(err, spawn.ErrAnswered) {
+		w.known(err)
+	}
+	if err == nil && !slices.Contains(reply.InReplyTo, id) {
+		w.fail("%q, which answers %q, was the reply to %q", reply.Text, reply.InReplyTo, id)
+	}
+}
+
+func (w *world) outbox(ctx context.Context, l *life) []spawn.Delivery {
+	list, err := l.sup.Outbox(ctx, topKey)
+	w.known(err)
+	return list
+}
+
+// known checks that an error is one that a caller has to expect.
+func (w *world) known(err error) {
+	var refusal *policy.Refusal
+	var still *spawn.StillRunningError
+	var failed *spawn.CallbackError
+	switch {
+	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed):
+	case errors.Is(err, context.DeadlineExceeded):
+	default:
+		for _, want := range []error{
+			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale,
+			spawn.ErrUnconfirmed, spawn.ErrNotRecorded, spawn.ErrUnreadable,
+			spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrTurnCancelled,
+		} {
+			if errors.Is(err, want) {
+				return
+			}
+		}
+		w.fail("unexpected error %T: %v", err, err)
+	}
+}
+
+// any returns a run that a caller was told of, or the top-level session.
+func (w *world) any(r *rand.Rand) session.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.keys) == 0 {
+		return topKey
+	}
+	return w.keys[r.IntN(len(w.keys))]
+}
+
+// spawnFrom spawns a child. It checks that what was acknowledged is durable, and that the same key
+// gives the same run.
+func (w *world) spawnFrom(
+	from session.Key, key string, timeout bool, do func(spawn.Request) (spawn.RunInfo, error),
+) (session.Key, error) {
+	q := spawn.Request{Task: "work " + key, Key: key, Announce: w.roll(8, from, key) > 0}
+	if timeout {
+		q.Policy.Timeout = 20 * time.Second
+	}
+	if w.roll(3, from, key, "model") == 0 {
+		q.Policy.Model = "a/" + strconv.Itoa(w.roll(8, from, key))
+	}
+	if w.roll(4, from, key, "tools") == 0 {
+		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
+	}
+	name, request := from.String()+" "+key, 1
+	if timeout {
+		request = 2
+	}
+	w.mu.Lock()
+	w.asked[name] |= request
+	w.mu.Unlock()
+	info, err := do(q)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if errors.Is(err, spawn.ErrKeyConflict) && w.asked[name] == 3 {
+		return session.Key{}, err
+	}
+	w.known(err)
+	if err != nil {
+		return session.Key{}, err
+	}
+	if !w.durable[fmt.Sprintf("%s %v", info.Key, tree.Admitted)] {
+		w.fail("%s was acknowledged and is not durable", info.Key)
+	}
+	if old, ok := w.byKey[name]; ok && old != info.Key && !w.years.Load() {
+		w.fail("spawn key %q of %s gave %s and then %s", key, from, old, info.Key)
+	}
+	w.byKey[name] = info.Key
+	w.keys = append(w.keys, info.Key)
+	return info.Key, nil
+}
+
+// halt stops a session and checks that nothing of it is alive afterwards.
+func (w *world) halt(ctx context.Context, l *life, key session.Key) {
+	began := time.Now()
+	err := l.sup.Stop(ctx, topKey, key, "enough")
+	w.known(err)
+	select {
+	case <-l.journal.Died(): // what becomes of the tree cannot be known
+		return
+	default:
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		w.fail("Stop(%s) did not return within %v", key, time.Since(began))
+	}
+	if err != nil || key == topKey {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.halted[activeKey{l.sup, key}] = true
+	if by, again := w.stopped[key]; !again || l.n < by {
+		w.stopped[key] = l.n
+	}
+	for k, n := range w.active {
+		if k.sup == l.sup && n > 0 && w.below(k.key, key) {
+			w.fail("Stop(%s) returned nil while a turn of %s was under way", key, k.key)
+		}
+	}
+}
+
+func (w *world) below(k, ancestor session.Key) bool {
+	for ; !k.IsZero(); k = w.parents[k] {
+		if k == ancestor {
+			return true
+		}
+	}
+	return false
+}
