@@ -26,7 +26,7 @@ const (
 	RuleSandbox    Rule = "sandbox"             // the child would run outside a sandbox
 	RuleTarget     Rule = "agents.list"         // the agent is not configured, allowed or not
 	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
-	RuleBudget     Rule = "budget"              // nothing is left to spend
+	RuleBudget     Rule = "budget"              // nothing is left to spend, of the tree or the request
 	RuleThinking   Rule = "thinking"            // the level is unknown
 	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
 	RuleTimeout    Rule = "timeout"             // the timeout is negative
