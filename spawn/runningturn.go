@@ -273,7 +273,7 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 	}
 	return &tree.Join{
 		Keys: t.yieldTo, Need: t.yield.need(),
-		Within: t.yield.within(), ByModel: t.byModel,
+		Within: t.yield.within(), ByModel: t.byModel, Rest: t.yield.rest(),
 	}
 }
 

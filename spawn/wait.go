@@ -17,7 +17,8 @@ import (
 // yields does. No entry of the journal records it, so that it counts anew when the tree has been
 // lost and is read again. The lock of the shell guards it.
 type waiter struct {
-	members  map[session.Key]bool // whether the run has ended
+	members  map[session.Key]bool   // whether the run has ended
+	ids      map[session.Key]string // of the runs that the members were at when the wait began
 	join     tree.Join
 	root     bool          // waits until the top-level session has recovered from a stop
 	ready    chan struct{} // closed when the wait is over
@@ -118,12 +119,36 @@ func (sh *treeShell) waitFor(
 	if cause := context.Cause(ctx); cause != nil {
 		return sh.snapshot(ctx, keys), cause
 	}
-	if opt.StopRest {
+	switch opt.rest() {
+	case tree.RestStop:
 		if err := sh.stopRest(ctx, keys); err != nil {
 			return nil, err
 		}
+	case tree.RestAnnounce:
+		return sh.announceRest(ctx, w, keys)
+	default: // what has not ended goes on
 	}
 	return sh.infos(ctx, keys, sh.owner.Await)
+}
+
+// announceRest has the requesters told of the ends of the runs that have not ended, and returns how
+// all of them stood when that was decided.
+func (sh *treeShell) announceRest(
+	ctx context.Context, w *waiter, keys []session.Key,
+) (infos []RunInfo, err error) {
+	cmd := tree.AnnounceRest{Keys: keys}
+	for _, k := range keys {
+		cmd.Runs = append(cmd.Runs, w.ids[k])
+	}
+	err = sh.owner.Await(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+		infos = make([]RunInfo, len(keys))
+		for i, k := range keys {
+			if infos[i] = (RunInfo{Key: k, Root: t.Root().Key()}); r.Stood[i] != nil {
+				infos[i] = infoOf(t, r.Stood[i])
+			}
+		}
+	})
+	return infos, repeatable(err, repeatAsIs)
 }
 
 // snapshotWithin is how long a caller whose context has ended waits for a last reading of the tree.
@@ -179,7 +204,11 @@ func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.waiters[w] = struct{}{}
+	w.ids = make(map[session.Key]string, len(w.members))
 	for k := range w.members {
+		if r := t.Run(k); r != nil {
+			w.ids[k] = r.RunID()
+		}
 		sh.waitersByRun[k] = append(sh.waitersByRun[k], w)
 	}
 	w.recount(t)

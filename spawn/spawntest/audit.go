@@ -160,6 +160,7 @@ type run struct {
 	cause    tree.Cause
 	quiet    bool
 	silent   bool // some turn was silent
+	announce bool // its end is announced although the spawn did not ask for it
 	turns    uint32
 	next     uint32 // ordinal of the last input
 	consumed uint32
@@ -323,6 +324,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.reset(r, f)
 	case tree.PutAway:
 		a.putAway(r, f)
+	case tree.AnnounceSet:
+		a.announceSet(r, f)
 	case tree.SetAside:
 		a.setAside(r, f)
 	case tree.RouteSet:

@@ -121,6 +121,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
+	if s.Announce {
+		b.WriteString(" announced")
+	}
 	return b.String()
 }
 
@@ -137,6 +140,7 @@ func (r *run) describe() string {
 		Said:       r.said,
 		Pos:        r.pos,
 		Milestones: r.reported,
+		Announce:   r.announce,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
 	for _, id := range r.former {
@@ -188,6 +192,7 @@ func runOf(s *tree.RunState) *run {
 		cause:    s.Cause,
 		quiet:    s.Quiet,
 		silent:   s.Silent,
+		announce: s.Announce,
 		turns:    s.Turns,
 		next:     s.NextOrd,
 		consumed: s.Consumed,

@@ -489,15 +489,29 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 // checkTold checks that the requester of a run is told of its end exactly if it has to be.
 func (a *auditor) checkTold(r *run, f *tree.Fact) {
 	told := f.Flags&tree.FlagTell != 0
+	announce := r.spec.Announce || r.announce
 	p := r.parent
 	within := r.quiet || p.cause == tree.Stopped ||
 		p.cause != tree.NoCause && f.State == tree.Cancelled
 	switch {
-	case told && (!r.spec.Announce || within):
+	case told && (!announce || within):
 		a.fail(r, "announcements", "its requester is told and should not be")
-	case !told && r.spec.Announce && !within && !(f.State == tree.OK && r.silent):
+	case !told && announce && !within && !(f.State == tree.OK && r.silent):
 		a.fail(r, "announcements", "its requester is not told")
 	}
+}
+
+// announceSet takes a run as one whose end is announced, from now on.
+func (a *auditor) announceSet(r *run, f *tree.Fact) {
+	switch {
+	case r.parent == nil || r.state.Terminal():
+		a.fail(r, "announcements", "its end is to be announced while it is %v", r.state)
+	case r.spec.Announce || r.announce:
+		a.fail(r, "announcements", "its end is to be announced twice")
+	case f.ID != r.spec.ID:
+		a.fail(r, "announcements", "the end of the run %q is to be announced", f.ID)
+	}
+	r.announce = true
 }
 
 // tell puts the completion of a child into the inbox of a session, or into the outbox.

@@ -75,6 +75,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyReset(r, f)
 	case PutAway:
 		return t.applyPutAway(r, f)
+	case AnnounceSet:
+		return t.applyAnnounceSet(r, f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}

@@ -133,7 +133,7 @@ func (f *Fact) version() int {
 // for a value that has none.
 
 func (j *Join) beyondVersion1() bool {
-	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0)
+	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0 || j.Rest != RestKeep)
 }
 
 func (a *Result) beyondVersion1() bool {

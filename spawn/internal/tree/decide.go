@@ -113,6 +113,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
+	case AnnounceRest:
+		return t.decideAnnounceRest(c)
 	case ArchiveDone:
 		t.decideArchiveDone(c)
 		return Reply{}, nil
@@ -394,6 +396,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if r.Started == 0 && r.Spec.Timeout > 0 {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
+	t.endWait(r)
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
@@ -568,6 +571,7 @@ func (t *Tree) cancelWaiting(r *Run) {
 		t.answerAll(&r.wishes.compact, ErrTurnCancelled)
 	}
 	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
+		t.endWait(r)
 		t.emit(setAside(t.now, r))
 	}
 }

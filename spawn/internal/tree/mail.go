@@ -144,7 +144,7 @@ func (r *Run) owesAnswer() bool {
 	told := false
 	if r.live > 0 {
 		r.Newest(func(c *Run) bool {
-			told = !c.State.Terminal() && c.Spec.Announce
+			told = !c.State.Terminal() && c.announces()
 			return !told
 		})
 	}

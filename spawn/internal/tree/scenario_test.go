@@ -281,6 +281,15 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "dismiss":
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
+	case "announce_rest":
+		c := AnnounceRest{Runs: []string{w.named["run"]}}
+		for _, name := range w.list {
+			c.Keys = append(c.Keys, s.names[name])
+			if r := s.tree.Run(s.names[name]); r != nil && w.named["run"] == "" {
+				c.Runs = append(c.Runs[:len(c.Keys)-1], r.RunID())
+			}
+		}
+		return c, nil
 	case "putaway":
 		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
 	case "tick":
@@ -422,6 +431,7 @@ func (s *scene) done(r session.Key, w words) Command {
 		if d := w.duration("within"); d > 0 {
 			c.Yield.Within, c.Yield.ByModel = int64(d), w.has("model")
 		}
+		c.Yield.Rest = map[string]Rest{"stop": RestStop, "announce": RestAnnounce}[w.named["rest"]]
 	}
 	return c
 }
@@ -442,6 +452,9 @@ func (s *scene) do(c Command) string {
 	}
 	for _, in := range reply.Inputs {
 		fmt.Fprintf(&b, "took %v input %d\n", in.Class, in.Ord)
+	}
+	for _, r := range reply.Stood {
+		fmt.Fprintf(&b, "%s stood %v\n", r.Key(), r.State)
 	}
 	if reply.Grant != (Budget{}) {
 		fmt.Fprintf(&b, "granted %d tokens\n", reply.Grant.Tokens)
@@ -512,6 +525,9 @@ func (s *scene) show() string {
 		}
 		if r.Join != nil {
 			fmt.Fprintf(&b, " waits for %d", r.Join.Left)
+		}
+		if r.Announce {
+			b.WriteString(" announced")
 		}
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)

@@ -193,7 +193,7 @@ func (t *Tree) endRun(r *Run, s State) {
 // that went well is not told if its answer asks for silence.
 func (t *Tree) tellsRequester(r *Run, s State) bool {
 	switch p := r.Parent; {
-	case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:
+	case !r.announces(), r.Quiet, p.Cause == Stopped:
 		return false
 	case p.Cause != NoCause && s == Cancelled:
 		return false
