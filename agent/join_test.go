@@ -204,7 +204,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute,
 			errors.New("no more patience"))
 		defer cancel()
-		outcomes, err := agent.Join(ctx, h.Main(), children, agent.JoinOptions{Rest: agent.RestStop})
+		outcomes, err := agent.Join(ctx, h.Main(), children,
+			agent.JoinOptions{Rest: agent.RestStop})
 		require.ErrorContains(t, err, "no more patience")
 		require.Len(t, outcomes, 1)
 		require.Equal(t, spawn.StatusRunning, outcomes[0].Run.Status,

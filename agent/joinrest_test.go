@@ -40,13 +40,13 @@ func restConfig(
 			return textResult("result of " + tn.Label)
 		}
 		if tn.N > 1 {
-			var told []string
+			told := []string{"told of"}
 			for label := range restTasks {
-				if strings.Contains(tn.Messages[len(tn.Messages)-1].Text, "Task: "+label) {
+				if strings.Contains(tn.Messages[len(tn.Messages)-1].Text, label) {
 					told = append(told, label)
 				}
 			}
-			return textResult(fmt.Sprintf("told of %s", strings.Join(told, ", ")))
+			return textResult(strings.Join(told, " "))
 		}
 		var all []*agent.Child[string]
 		for _, label := range []string{"quick", "slow", "hush", "broken"} {
@@ -114,9 +114,9 @@ func TestRestOfAJoin(t *testing.T) {
 // 2.7: what a Yield leaves over is announced, or stopped, when the turn begins that it leads to.
 func TestRestOfAYield(t *testing.T) {
 	for rest, want := range map[agent.Rest][]string{
-		agent.RestKeep:     {"later", "told of "},
-		agent.RestStop:     {"later", "told of "},
-		agent.RestAnnounce: {"later", "told of ", "told of slow", "told of broken"},
+		agent.RestKeep:     {"later", "told of"},
+		agent.RestStop:     {"later", "told of"},
+		agent.RestAnnounce: {"later", "told of", "told of slow", "told of broken"},
 	} {
 		t.Run(rest.String(), func(t *testing.T) {
 			cfg := restConfig(func(_ context.Context, tn *agent.Turn,

@@ -91,10 +91,11 @@ func TestRestOfTheSameInstant(t *testing.T) {
 				told <- d.Completion.Run.Key
 				return nil
 			},
-			Runner: runnerFunc(func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				time.Sleep(time.Second)
-				return sayText("on time")
-			}),
+			Runner: runnerFunc(
+				func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
+					time.Sleep(time.Second)
+					return sayText("on time")
+				}),
 			Rules: policy.Rules{
 				Subagents: policy.Subagents{MaxChildren: children, MaxConcurrent: children},
 			},
@@ -142,7 +143,9 @@ func TestRestOfAWait(t *testing.T) {
 	} {
 		for _, givenUp := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.rest, ", given up: ", givenUp), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { waitWithRest(t, c.rest, c.want, c.told, givenUp) })
+				synctest.Test(t, func(t *testing.T) {
+					waitWithRest(t, c.rest, c.want, c.told, givenUp)
+				})
 			})
 		}
 	}

@@ -20,7 +20,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I1 a requester is told", "internal/tree/settle.go",
-		"case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:", "case !r.Spec.Announce, r.Quiet, p.Cause == Stopped, r.Turns > 1:",
+		"case !r.announces(), r.Quiet, p.Cause == Stopped:", "case !r.announces(), r.Quiet, p.Cause == Stopped, r.Turns > 1:",
 		".", "TestHistories$",
 	},
 	{

@@ -259,13 +259,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "reserve":
 		return Reserve{Run: r, N: s.turn(r, w)}, nil
 	case "skills":
-		set := &SkillSet{Version: w.named["version"]}
-		for name := range strings.SplitSeq(w.named["of"], ",") {
-			if name != "" {
-				set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
-			}
-		}
-		return KeepSkills{Run: r, N: s.turn(r, w), Skills: set}, nil
+		return KeepSkills{Run: r, N: s.turn(r, w), Skills: skillsOf(w)}, nil
 	case "cancel_turn":
 		return CancelTurn{Run: r}, nil
 	case "stop":
@@ -282,14 +276,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
 	case "announce_rest":
-		c := AnnounceRest{Runs: []string{w.named["run"]}}
-		for _, name := range w.list {
-			c.Keys = append(c.Keys, s.names[name])
-			if r := s.tree.Run(s.names[name]); r != nil && w.named["run"] == "" {
-				c.Runs = append(c.Runs[:len(c.Keys)-1], r.RunID())
-			}
-		}
-		return c, nil
+		return s.announceRest(w), nil
 	case "putaway":
 		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
 	case "tick":
@@ -308,6 +295,30 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// skillsOf returns the skills that a word names.
+func skillsOf(w words) *SkillSet {
+	set := &SkillSet{Version: w.named["version"]}
+	for name := range strings.SplitSeq(w.named["of"], ",") {
+		if name != "" {
+			set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
+		}
+	}
+	return set
+}
+
+// announceRest names sessions with the runs that they are at, or with that of the word run.
+func (s *scene) announceRest(w words) Command {
+	c := AnnounceRest{}
+	for _, name := range w.list {
+		id := w.named["run"]
+		if r := s.tree.Run(s.names[name]); r != nil && id == "" {
+			id = r.RunID()
+		}
+		c.Keys, c.Runs = append(c.Keys, s.names[name]), append(c.Runs, id)
+	}
+	return c
 }
 
 // routeOf returns the route that a word names: channel/account/to/thread, of which each may be
@@ -528,9 +539,6 @@ func (s *scene) show() string {
 		if r.Join != nil {
 			fmt.Fprintf(&b, " waits for %d", r.Join.Left)
 		}
-		if r.Announce {
-			b.WriteString(" announced")
-		}
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
 		}
@@ -550,9 +558,7 @@ func (s *scene) show() string {
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
 		}
-		for _, c := range r.Bound {
-			b.WriteString(" bound to " + wordsOf(&c.Route))
-		}
+		b.WriteString(laterOf(r))
 		if r.Charged.Tokens > 0 {
 			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)
 		}
@@ -592,6 +598,18 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// laterOf says what has been decided on a session since its spawn.
+func laterOf(r *Run) string {
+	var b strings.Builder
+	for _, c := range r.Bound {
+		b.WriteString(" bound to " + wordsOf(&c.Route))
+	}
+	if r.Announce {
+		b.WriteString(" announced")
+	}
+	return b.String()
 }
 
 // milestonesOf says how many milestones a session has reported, and which it has not read.
