@@ -204,6 +204,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
+	t.chargeRequest(r, requestOf(r), f.Budget)
 	if f.Ord > r.Consumed {
 		r.Waits = 0
 	}
@@ -287,7 +288,10 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
 		t.applyRoute(r, f.Ord)
-		t.readRequest(r, r.Open.Through, f.Ord, false)
+		before := requestOf(r)
+		if t.readRequest(r, r.Open.Through, f.Ord, false); requestOf(r) != before {
+			r.Open.leave(before)
+		}
 		r.Waits = 0
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
@@ -300,6 +304,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Reserved:
 		r.Open.Reserve = r.Open.Reserve.Add(f.Budget)
 		addCharge(r, f.Budget)
+		t.chargeRequest(r, paying(r), f.Budget)
 	case ShuttingDown:
 		r.Open.Shutdown = true
 	case SkillsTaken:
@@ -340,7 +345,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	if f.Flags&FlagCrashed == 0 {
 		t.applyRead(r, open, f, read)
-		r.chargeEnd(open, f)
+		t.chargeEnd(r, open, f)
 	} else {
 		t.applyCrash(r, open, f)
 	}

@@ -26,7 +26,7 @@ type Join struct {
 	Within int64 `json:"within,omitempty"`
 	// ByModel says that a model chose Within, see [Tree.ModelWait]. It is not set without a Within.
 	ByModel bool   `json:"byModel,omitempty"`
-	Rest    Rest   `json:"rest,omitempty"` // what becomes of members that have not ended when it is over
+	Rest    Rest   `json:"rest,omitempty"` // of members that have not ended when it is over
 	Left    uint32 `json:"left"`           // members that have not ended
 	Good    uint32 `json:"good"`           // members that have ended well
 }
