@@ -64,6 +64,7 @@
 //	    [*] --> queued
 //	    queued --> running
 //	    queued --> stopping
+//	    running --> queued
 //	    running --> waiting
 //	    running --> stopping
 //	    waiting --> running
