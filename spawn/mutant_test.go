@@ -141,7 +141,8 @@ var shellMutants = []mutant{
 	},
 	{
 		"A3 what has spent is not untouched", "runningturn.go",
-		"errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero()", "errors.Is(err, ErrUntouched)",
+		"errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero() && ",
+		"errors.Is(err, ErrUntouched) && ",
 		".", "TestClaimToBeUntouched",
 	},
 	{

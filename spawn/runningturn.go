@@ -192,7 +192,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	sh.turnReturned(rt)
 	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {
 		// The turn was interrupted. The next owner of the tree sees that: its end is not recorded.
-		if errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero() {
+		if errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero() && out.Result.isZero() {
 			sh.reportUntouched(rt)
 		}
 		return
