@@ -92,14 +92,13 @@ func TestRunnerThatClaimsToBeUntouched(t *testing.T) {
 		res  agent.Result
 		want spawn.Status
 	}{
-		"nothing":              {want: spawn.StatusOK},
-		"unknown":              {do: call("unknown"), want: spawn.StatusInterrupted},
-		"read only":            {do: call("read_only"), want: spawn.StatusOK},
-		"idempotent":           {do: call("idempotent"), want: spawn.StatusOK},
-		"effectful":            {do: call("effectful"), want: spawn.StatusInterrupted},
-		"its own, idempotent":  {do: own(agent.EffectIdempotent), want: spawn.StatusOK},
-		"its own, not known":   {do: own(agent.EffectUnknown), want: spawn.StatusInterrupted},
-		"a tool of Offshoot's": {do: call("agents_list"), want: spawn.StatusInterrupted},
+		"nothing":             {want: spawn.StatusOK},
+		"unknown":             {do: call("unknown"), want: spawn.StatusInterrupted},
+		"read only":           {do: call("read_only"), want: spawn.StatusOK},
+		"idempotent":          {do: call("idempotent"), want: spawn.StatusOK},
+		"effectful":           {do: call("effectful"), want: spawn.StatusInterrupted},
+		"its own, idempotent": {do: own(agent.EffectIdempotent), want: spawn.StatusOK},
+		"its own, not known":  {do: own(agent.EffectUnknown), want: spawn.StatusInterrupted},
 		"recorded": {do: func(ctx context.Context, tn *agent.Turn) error {
 			return tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "hm"})
 		}, want: spawn.StatusInterrupted},

@@ -233,8 +233,8 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
-// it as such, which does not count as one of the three attempts that a message has. A run whose turn
-// had not begun, or is [ErrUntouched], is queued again instead: the next owner starts it.
+// it as such, which does not count as one of the three attempts that a message has. A run whose
+// turn had not begun, or is [ErrUntouched], is queued again instead: the next owner starts it.
 //
 // In the soft phase Deliver is called for what the turns come to. The shutdown waits for the calls,
 // and not for the next try of a delivery that has failed. In the hard phase no call begins. What

@@ -60,7 +60,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 to stop a run is to do something", "internal/tree/decide.go",
-		"\tr.didWork = true // to stop", "\t// to stop", "./internal/tree",
+		"\tr.didWork = true // also where", "\t// also where", "./internal/tree",
 		"TestTurnThatDidSomethingIsNotUntouched",
 	},
 	{

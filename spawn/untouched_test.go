@@ -148,7 +148,7 @@ func TestTurnBehindAnotherIsQueuedAgain(t *testing.T) {
 		}
 		s, ran := runUntil(context.WithoutCancel(t.Context()), t, cfg)
 		parent := mustSpawn(t, s, spawn.Request{Task: "work"})
-		require.NoError(t, s.Post(t.Context(), topKey, parent, spawn.Incoming{Text: "and this"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, parent, spawn.Incoming{Text: "and this"})))
 		synctest.Wait()
 		require.NoError(t, s.CancelTurn(t.Context(), topKey, parent))
 		time.Sleep(2 * time.Minute) // the turn is given up; the next one waits for its Runner
@@ -232,7 +232,7 @@ func TestUntouchedAtTheTopAndInACrash(t *testing.T) {
 			},
 		)}
 		s, ran := runUntil(context.WithoutCancel(t.Context()), t, cfg)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hi"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hi"})))
 		key := mustSpawn(t, s, spawn.Request{Task: "work"})
 		synctest.Wait()
 		journal.At(journal.Appends()+1, spawntest.FaultDieBefore)

@@ -550,7 +550,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	if below := t.find(target); below == nil || below == r || !below.Below(r) {
 		return Reply{}, fmt.Errorf("%w: %q below %q", ErrNotFound, target, c.Run)
 	}
-	r.didWork = true // to stop a run is no fact of the one that asks for it
+	r.didWork = true // also where that is not a fact of r
 	return t.decide(c.Cmd)
 }
 

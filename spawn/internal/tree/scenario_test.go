@@ -257,8 +257,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			Run: r, N: s.turn(r, w), Pos: uint64(w.num("pos")), Through: uint32(w.num("through")),
 		}, nil
 	case "reserve":
-		used := Budget{Tokens: int64(w.num("used"))}
-		return Reserve{Run: r, N: s.turn(r, w), Used: used}, nil
+		return Reserve{r, s.turn(r, w), Budget{Tokens: int64(w.num("used"))}}, nil
 	case "skills":
 		set := &SkillSet{Version: w.named["version"]}
 		for name := range strings.SplitSeq(w.named["of"], ",") {
