@@ -208,8 +208,8 @@ func remaining(of policy.Budget, charged Budget) (b policy.Budget) {
 	return b
 }
 
-// turnForbiddenBy names the budget that forbids r another turn for a request, or returns "". Without
-// a request only budgets of sessions can.
+// turnForbiddenBy names the budget that forbids r another turn for a request, or returns "".
+// Without a request only budgets of sessions can.
 func (t *Tree) turnForbiddenBy(r *Run, request string) string {
 	for a := range t.accounts(r, request) {
 		if what := a.limit.Exhausted(a.charged); what != "" {
@@ -250,6 +250,13 @@ func addCharge(r *Run, by Budget) {
 	for x := r; x != nil; x = x.Parent {
 		x.Charged = x.Charged.Add(by)
 	}
+}
+
+// charge adds an amount to what r, everything above it, and the request that it is at have been
+// charged.
+func (t *Tree) charge(r *Run, by Budget) {
+	addCharge(r, by)
+	t.chargeRequest(r, paying(r), by)
 }
 
 // A Share is what a turn has reserved while it was at a request.

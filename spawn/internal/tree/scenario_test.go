@@ -195,6 +195,10 @@ func (s *scene) options(w words) {
 			s.opt.ArchiveAfter = w.duration(name)
 		case "budget":
 			s.rules.Budget.Tokens = int64(w.num(name))
+		case "request-budget":
+			s.rules.RequestBudget.Tokens = int64(w.num(name))
+		case "request-turns":
+			s.rules.RequestBudget.Turns = w.num(name)
 		case "blocked":
 			s.rules.Subagents.MaxBlocked = w.num(name)
 		case "request":
@@ -257,7 +261,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			Run: r, N: s.turn(r, w), Pos: uint64(w.num("pos")), Through: uint32(w.num("through")),
 		}, nil
 	case "reserve":
-		return Reserve{Run: r, N: s.turn(r, w)}, nil
+		return Reserve{r, s.turn(r, w), Budget{Tokens: int64(w.num("used"))}}, nil
 	case "skills":
 		return KeepSkills{Run: r, N: s.turn(r, w), Skills: skillsOf(w)}, nil
 	case "cancel_turn":
@@ -417,7 +421,8 @@ func (w words) file(name string) (f session.File) {
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
-		Silent: w.has("silent"), Skip: w.has("skip"),
+		Untouched: w.has("untouched"),
+		Silent:    w.has("silent"), Skip: w.has("skip"),
 		Pos: uint64(w.num("pos")), Compacted: uint32(w.num("compacted")),
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
@@ -564,6 +569,7 @@ func (s *scene) show() string {
 		}
 		b.WriteByte('\n')
 	})
+	b.WriteString(s.requests())
 	s.tree.Outbox(func(e *Entry) {
 		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
 		if e.Blocked > 0 {
@@ -598,6 +604,18 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// requests says what requests have been charged, if they have a budget.
+func (s *scene) requests() string {
+	var b strings.Builder
+	if BudgetOf(s.rules.RequestBudget).Limited() {
+		for _, c := range s.tree.requestCounts() {
+			fmt.Fprintf(&b, "request %s charged %d in %d turns\n", c.Request, c.Charged.Tokens,
+				c.Charged.Turns)
+		}
+	}
+	return b.String()
 }
 
 // laterOf says what has been decided on a session since its spawn.
