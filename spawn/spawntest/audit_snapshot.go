@@ -64,6 +64,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 				c.ByModel, c.Request, a.requests[c.Request])
 		}
 	}
+	a.sameCharges(m)
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
@@ -208,6 +209,7 @@ func runOf(s *tree.RunState) *run {
 		skills:   s.Skills,
 		aside:    s.Aside,
 		reported: s.Milestones,
+		at:       s.Request,
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
@@ -241,6 +243,7 @@ func (a *auditor) begin(m *tree.Image) {
 				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
 				cancelled: s.TurnCancelled,
 			}
+			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch
 		}
 		if i == 0 {
@@ -280,9 +283,7 @@ func (a *auditor) begin(m *tree.Image) {
 		}
 		a.outbox[e.Ord] = p
 	}
-	for _, c := range m.Requests {
-		a.requests[c.Request] = c.ByModel
-	}
+	a.beginRequests(m)
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
 		if a.keys[k] == nil {
