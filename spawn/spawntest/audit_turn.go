@@ -559,6 +559,8 @@ func (a *auditor) archived(r *run, f *tree.Fact) {
 		return
 	case len(r.children) > 0:
 		a.fail(r, "archive", "it is archived before %d of its children", len(r.children))
+	case len(r.bound) > 0:
+		a.fail(r, "archive", "it is archived while %+v is bound to it", r.bound[0])
 	}
 	a.archivedHeld(r)
 	r.parent.dropMilestone(r.spec.Key)

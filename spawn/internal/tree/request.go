@@ -52,6 +52,9 @@ func (r *Run) requestOf(run *Past) string {
 // end of r.
 func (r *Run) Origin() string { return requestOf(r) }
 
+// OriginOf is Origin for a run of r, which is not the top-level session.
+func (r *Run) OriginOf(run *Past) string { return r.requestOf(run) }
+
 // originPrefix begins the names of requests that callers have named. No other name begins so.
 const originPrefix = "o:"
 
@@ -268,6 +271,9 @@ func (c *Spawn) digest() string {
 	fmt.Fprintf(h, "%t,%x,%t,%t;", q.Tools == nil, q.Tools, q.RequireSandbox, q.Strict)
 	if c.Milestones {
 		fmt.Fprint(h, "milestones;")
+	}
+	if c.Thread || c.Session || c.Delete {
+		fmt.Fprintf(h, "thread %t, session %t, delete %t;", c.Thread, c.Session, c.Delete)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
