@@ -33,7 +33,8 @@ func costlyModel(calls *atomic.Int64, nested bool) agent.Config {
 				time.Sleep(time.Duration(req.Session.Depth) * time.Second)
 				out := &agent.ModelResponse{Usage: agent.Usage{Input: 100_000}}
 				last := lastMessage(req)
-				deep := req.Session.Depth > 1 || req.Session.Depth == 1 && (!nested || last.Internal)
+				deep := req.Session.Depth > 1 ||
+					req.Session.Depth == 1 && (!nested || last.Internal)
 				if last.Role == session.MessageTool || deep {
 					out.Text = "ok"
 					return out, nil

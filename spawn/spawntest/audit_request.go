@@ -41,10 +41,13 @@ func (a *auditor) admitToRequest(p, r *run) {
 
 // request returns the request that a run belongs to, or that the top-level session is at.
 func (r *run) request() string {
-	if r.parent == nil {
+	if r.spec.Parent.IsZero() {
 		return r.at
 	}
-	return cmp.Or(r.spec.Request, r.spec.ID)
+	if r.begin != nil {
+		return requestOf(r.begin.Request, r.begin.ID)
+	}
+	return requestOf(r.spec.Request, r.spec.ID)
 }
 
 // reads has the top-level session at the request of what a turn reads, up to an ordinal: of the
@@ -60,7 +63,7 @@ func (a *auditor) reads(r *run, after, through uint32, begins bool) {
 		case in.class == tree.User:
 			person = strconv.FormatUint(uint64(in.ord), 10)
 		case in.class == tree.Completion && begins && in.from != nil:
-			child = in.from.request()
+			child = in.from.request
 		}
 	}
 	r.at = cmp.Or(person, child, r.at)
@@ -114,7 +117,10 @@ func partsOf(s *tree.RunState) (list []part) {
 	}
 	last := part{s.Request, s.Open.Reserve}
 	if !s.Spec.Parent.IsZero() {
-		last.request = cmp.Or(s.Spec.Request, s.Spec.ID)
+		last.request = requestOf(s.Spec.Request, s.Spec.ID)
+		if s.Begin != nil {
+			last.request = requestOf(s.Begin.Request, s.Begin.ID)
+		}
 	}
 	for _, x := range s.Open.Shares {
 		list = append(list, part{x.Request, x.Reserve})
@@ -160,7 +166,7 @@ func (a *auditor) sameCharges(m *tree.Image) {
 // begins, and of which it says nothing, that is what the run was charged.
 func (a *auditor) beginRequests(m *tree.Image) {
 	for _, r := range a.runs {
-		if r.parent != nil && r.spec.Request == "" {
+		if r.parent != nil && r.spec.Request == "" && r.begin == nil {
 			a.charges[r.spec.ID] = r.charged
 		}
 	}

@@ -436,7 +436,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
 	t.endWait(r)
-	request, _ := t.nextRequest(r, r.Consumed, r.NextOrd, true)
+	request, _, _ := t.nextRequest(r, r.Consumed, r.NextOrd, true)
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r, request)))
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil

@@ -37,12 +37,24 @@ func requestOf(r *Run) string {
 	if r.IsRoot() {
 		return r.Request
 	}
+	of := r.Present()
+	return r.requestOf(&of)
+}
+
+// requestOf returns the request of a run of r, which is not the top-level session.
+func (r *Run) requestOf(run *Past) string {
+	if run.Begin != nil {
+		return cmp.Or(run.Begin.Request, run.Begin.ID)
+	}
 	return cmp.Or(r.Spec.Request, r.Spec.ID)
 }
 
 // Origin returns the Origin of spawns which a session that the caller runs makes in answer to the
 // end of r.
 func (r *Run) Origin() string { return requestOf(r) }
+
+// OriginOf is Origin for a run of r, which is not the top-level session.
+func (r *Run) OriginOf(run *Past) string { return r.requestOf(run) }
 
 // originPrefix begins the names of requests that callers have named. No other name begins so.
 const originPrefix = "o:"
@@ -77,24 +89,47 @@ func (t *Tree) keepRequest(name string, by int) {
 }
 
 // beginsRequest reports whether a run has a request of its own, which goes by the id of the run.
-func (r *Run) beginsRequest() bool { return !r.IsRoot() && r.Spec.Request == "" }
+func (r *Run) beginsRequest() bool { return r.begunBy(r.Begin) }
+
+// begunBy reports whether the run of r with a Begin, which may be nil, has a request of its own.
+func (r *Run) begunBy(b *Begin) bool {
+	if b != nil {
+		return b.Request == ""
+	}
+	return !r.IsRoot() && r.Spec.Request == ""
+}
 
 // keepBegun counts a run that begins a request, once, when there is something else of the request.
 // A tree may have a great many such runs which spawn nothing.
 func (t *Tree) keepBegun(r *Run) {
 	if r.beginsRequest() && !r.keptRequest {
 		r.keptRequest = true
-		t.keepRequest(r.Spec.ID, 1)
-		n := t.requests[r.Spec.ID]
-		n.charged = n.charged.Add(r.Charged)
-		t.requests[r.Spec.ID] = n
+		t.keepRequest(r.RunID(), 1)
+		if r.Begin == nil { // the charge of a later one is kept from its beginning
+			n := t.requests[r.RunID()]
+			n.charged = n.charged.Add(r.Charged)
+			t.requests[r.RunID()] = n
+		}
 	}
 }
 
-// chargedFor returns what a request has been charged that r or its child works for. As long as a
-// run that begins a request is all there is of it, that is what the run has been charged.
+// keepBegunOf is keepBegun for the run of r with a name, if that is known.
+func (t *Tree) keepBegunOf(r *Run, name string) {
+	if name == r.runName() {
+		t.keepBegun(r)
+		return
+	}
+	if i := r.pastIndex(name); i >= 0 && r.begunBy(r.Past[i].Begin) && !r.Past[i].keptRequest {
+		r.Past[i].keptRequest = true
+		t.keepRequest(r.requestOf(&r.Past[i]), 1)
+	}
+}
+
+// chargedFor returns what a request has been charged that a session, which may be nil, or another
+// one that it asks for works for. As long as the first run of a session is all there is of a
+// request, that is what the session has been charged.
 func (t *Tree) chargedFor(r *Run, request string) Budget {
-	if r.beginsRequest() && !r.keptRequest && request == requestOf(r) {
+	if r != nil && r.beginsRequest() && !r.keptRequest && request == requestOf(r) {
 		return r.Charged
 	}
 	return t.requests[request].charged
@@ -117,22 +152,41 @@ func (t *Tree) holdRequest(r *Run) {
 	if !r.beginsRequest() {
 		t.keepRequest(requestOf(r), 1)
 	}
+	if b := r.Begin; b != nil {
+		t.keepBegun(r) // what the session was charged before is not of this request
+		if from := t.find(b.From); from != nil {
+			t.keepBegun(from)
+		}
+	}
 	if !r.IsRoot() {
 		t.keepBegun(r.Parent)
 	}
 }
 
-// leaveRequest takes off a run that leaves the tree.
+// leaveRequest takes off the runs of a session that leaves the tree.
 func (t *Tree) leaveRequest(r *Run) {
-	if !r.beginsRequest() || r.keptRequest {
-		t.keepRequest(requestOf(r), -1)
+	of := r.Present()
+	t.leaveRequestOf(r, &of)
+	for i := range r.Past {
+		t.leaveRequestOf(r, &r.Past[i])
+	}
+}
+
+// leaveRequestOf takes off a run of r that is forgotten.
+func (t *Tree) leaveRequestOf(r *Run, run *Past) {
+	if !r.begunBy(run.Begin) || run.keptRequest {
+		t.keepRequest(r.requestOf(run), -1)
 	}
 }
 
 // admitRequest counts a run that has been admitted.
 func (t *Tree) admitRequest(r *Run) {
 	t.holdRequest(r)
-	if r.Spec.ByModel {
+	byModel := r.Spec.ByModel
+	if r.Begin != nil {
+		byModel = r.Begin.ByModel
+	}
+	if byModel {
 		t.keepBegun(r)
 		name := requestOf(r)
 		n := t.requests[name]
@@ -145,23 +199,23 @@ func (t *Tree) admitRequest(r *Run) {
 // after one ordinal and up to another: that of the newest message of a person among them, else that
 // of the newest completion, unless the turn is at one already.
 func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
-	if name, begun := t.nextRequest(r, after, through, begins); name != requestOf(r) {
+	if name, begun, run := t.nextRequest(r, after, through, begins); name != requestOf(r) {
 		t.keepRequest(name, 1)
 		t.keepRequest(r.Request, -1)
 		r.Request = name
 		if begun != nil {
-			t.keepBegun(begun)
+			t.keepBegunOf(begun, run)
 		}
 	}
 }
 
-// nextRequest returns the request to which readRequest would set r, and the run whose completion
-// says so; nil: none does.
+// nextRequest returns the request to which readRequest would set r, and of which run of which child
+// the completion says so; nil: none does.
 func (t *Tree) nextRequest(
 	r *Run, after, through uint32, begins bool,
-) (name string, begun *Run) {
+) (name string, begun *Run, run string) {
 	if !r.IsRoot() {
-		return requestOf(r), nil
+		return requestOf(r), nil, ""
 	}
 	person, child := "", ""
 	for i := range r.Inbox {
@@ -173,16 +227,20 @@ func (t *Tree) nextRequest(
 		case User:
 			person = strconv.FormatUint(uint64(in.Ord), 10)
 		case Completion:
-			if c := t.find(in.From); c != nil && begins {
-				child, begun = requestOf(c), c
+			c := t.find(in.From)
+			if c == nil || !begins {
+				continue
+			}
+			if of, ok := c.RunOf(in.RunID); ok {
+				child, begun, run = c.requestOf(&of), c, in.RunID
 			}
 		default: // a top-level session gets no others
 		}
 	}
 	if person != "" {
-		return person, nil
+		return person, nil, ""
 	}
-	return cmp.Or(child, r.Request), begun
+	return cmp.Or(child, r.Request), begun, run
 }
 
 // requestCounts returns the requests of an image: those for which models have spawned runs, and
@@ -193,7 +251,7 @@ func (t *Tree) requestCounts() (list []RequestCount) {
 	}
 	own := make(map[string]Budget)
 	t.Walk(func(r *Run) {
-		if r.keptRequest {
+		if r.keptRequest && r.Begin == nil {
 			own[requestOf(r)] = r.Charged
 		}
 	})
@@ -211,13 +269,25 @@ func (t *Tree) restoreRequests(m *Image) {
 	for _, c := range m.Requests {
 		t.requests[c.Request] = requestCount{byModel: c.ByModel}
 	}
-	t.Walk(t.holdRequest)
+	t.Walk(func(r *Run) {
+		t.holdRequest(r)
+		for i := range r.Past {
+			if !r.begunBy(r.Past[i].Begin) {
+				t.keepRequest(r.requestOf(&r.Past[i]), 1)
+			}
+		}
+	})
 	if len(t.requests) == 0 {
 		return
 	}
 	t.Walk(func(r *Run) {
-		if _, ok := t.requests[r.Spec.ID]; ok {
+		if _, ok := t.requests[r.RunID()]; ok {
 			t.keepBegun(r)
+		}
+		for i := range r.Past {
+			if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
+				t.keepBegunOf(r, r.Past[i].name())
+			}
 		}
 	})
 	for _, c := range m.Requests {
