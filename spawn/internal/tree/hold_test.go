@@ -244,6 +244,36 @@ func (c *callers) hold(turn int, expect int64) error {
 	return err
 }
 
+// 2.13: what a turn has reserved while it was at a request is that request's to pay, as far as the
+// turn uses it, and is nothing that a call for the next request has left.
+func TestTurnAtTwoRequests(t *testing.T) {
+	rules := &policy.Rules{RequestBudget: policy.Budget{Tokens: 1600}}
+	c := &callers{t: t, tree: New(top, &Options{Rules: rules, Chunk: Budget{Tokens: 1000}})}
+	must := func(cmd Command) Reply {
+		reply, err := c.do(cmd)
+		require.NoError(t, err)
+		return reply
+	}
+	must(&Open{Writer: "w", SessionID: "s"})
+	must(&Post{To: top, Text: "first"})
+	must(Granted{Run: top})
+	must(&Spawn{Parent: top, ID: "a", Turn: 1, Task: "x"})
+	require.EqualValues(t, 100, c.tree.Root().Open.Reserve.Tokens)
+	must(&Post{To: top, Text: "second"})
+	must(Take{Run: top, N: 1})
+	must(&Spawn{Parent: top, ID: "b", Turn: 1, Task: "x"})
+	b := session.Must(top.Child("main", "b"))
+	must(Granted{Run: b})
+	must(&TurnDone{Run: b, N: 1, Answer: &Result{Usage: Usage{Input: 1600}}})
+
+	_, err := c.do(Hold{Run: top, N: 1, Expect: Budget{Tokens: 101}, Begins: true})
+	require.ErrorContains(t, err, "the request's budget of tokens", "what is reserved is the first's")
+	must(Hold{Run: top, N: 1, Expect: Budget{Tokens: 100}, Begins: true})
+	must(&TurnDone{Run: top, N: 1, Answer: &Result{Usage: Usage{Input: 40}}})
+	require.EqualValues(t, 40, c.tree.requests["1"].charged.Tokens)
+	require.EqualValues(t, 1600, c.tree.requests["2"].charged.Tokens)
+}
+
 // I9: what is left is one call's alone. A call that does not fit may begin alone, also if its turn
 // has reserved the whole rest; calls of one turn that fit together may.
 func TestCallsThatDoNotFit(t *testing.T) {
