@@ -106,6 +106,7 @@ type Say struct {
 // run that has nothing else to do, unless the run waits for a join.
 type Steer struct {
 	From, To session.Key
+	RunID    string // of the run that is meant; empty: the present one
 	ID       string
 	Text     Text
 }
@@ -192,6 +193,7 @@ type CancelTurn struct {
 // everything below; the session itself goes on.
 type Stop struct {
 	Run    session.Key
+	RunID  string // of the run that is meant, if it is not followed; empty: the present one
 	Reason string
 	Rand   uint64
 }
