@@ -413,6 +413,14 @@ func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
 	return f
 }
 
+func bound(at int64, r *Run, route *session.Route) Fact {
+	return Fact{Kind: Bound, At: at, Run: r.Key(), Route: route}
+}
+
+func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
+	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
+}
+
 func reported(at int64, r *Run, c *Report) Fact {
 	return Fact{
 		Kind: Reported, At: at, Run: r.Key(), N: r.Open.N, Ord: r.Milestones + 1, Text: c.Text,
