@@ -2,6 +2,8 @@ package spawn
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -165,6 +167,44 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	c.info = RunInfo{
 		ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
 	}
+}
+
+// SendOptions say on whose behalf a session sends a message, see [Supervisor.Send]. They matter if
+// the message begins a run.
+type SendOptions struct {
+	// Announce says that the sender is told of the end of that run, if it is above the receiver,
+	// and else the session that the receiver was spawned from.
+	Announce bool
+	// ByModel says that a model sends the message: the run counts against Rules.MaxRunsPerRequest.
+	ByModel bool
+	// Origin is as in a [Request].
+	Origin string
+}
+
+// Send posts a message that one session has for another, as [Supervisor.Post] does: the receiver
+// finds it with Input.From. The Supervisor does not ask whether the sender may:
+// [policy.Rules.Authorize] says that. An ID names the message among those of the sender.
+//
+// The sender need not be in the tree of the receiver. The errors are those of Post.
+func (s *Supervisor) Send(
+	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
+) (Receipt, error) {
+	return s.send(ctx, root, from, to, &m, opt, s.asker(root))
+}
+
+// send is Send, with a way to ask the owner.
+func (s *Supervisor) send(
+	ctx context.Context, root, from, to session.Key, m *Incoming, opt SendOptions, ask askFunc,
+) (Receipt, error) {
+	sent := *m
+	if sent.ID != "" { // no message of a person has the same one, and no reply shows it
+		sum := sha256.Sum256([]byte(from.String() + " " + sent.ID))
+		sent.ID = madeID + hex.EncodeToString(sum[:])[:36-len(madeID)]
+	}
+	return s.post(ctx, root, to, &sent, func(cmd *tree.Post) {
+		cmd.From, cmd.Announce = from, opt.Announce
+		cmd.ByModel, cmd.Origin = opt.ByModel, opt.Origin
+	}, ask)
 }
 
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it

@@ -214,6 +214,19 @@ func (t *TurnInput) Find(ctx context.Context, run RunRef) (info RunInfo, err err
 	return info, err
 }
 
+// Send posts a message from this session to one below it, as [Supervisor.Send] does: a run that has
+// ended is followed by another. The errors are [ErrStale], ErrNotFound for a session that is not
+// below this one, and those of Supervisor.Send.
+func (t *TurnInput) Send(
+	ctx context.Context, to session.Key, m Incoming, opt SendOptions,
+) (Receipt, error) {
+	if _, err := t.Find(ctx, RunRef{Session: to}); err != nil {
+		return Receipt{}, err
+	}
+	from := t.Session.Key
+	return t.shell.sup.send(ctx, t.Session.Root, from, to, &m, opt, t.do)
+}
+
 // Steer sends a message from this session to a run below it that is under way. The errors are
 // [ErrStale], ErrNotFound for a session that is not below this one, and those of
 // [Supervisor.Steer].

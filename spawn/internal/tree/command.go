@@ -278,6 +278,7 @@ type Reply struct {
 	Ref      session.Key // of the run, also where it has left the tree
 	ID       string
 	RunID    string  // of the run that takes a Post; empty: a top-level session does
+	Began    bool    // a Post has begun that run
 	Existing bool    // the key or the id was known
 	Inputs   []Input // of Take
 	Grant    Budget  // of Reserve

@@ -366,7 +366,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 	f := restarted(t.now, r, c, begin)
 	f.Route = r.filledRoute(c.Route)
 	t.emit(f)
-	return Reply{Run: r, Ref: c.To, RunID: begin.ID}, nil
+	return Reply{Run: r, Ref: c.To, RunID: begin.ID, Began: true}, nil
 }
 
 // admitFollowUp returns why the rules of this moment do not admit another run of r, or nil. It
