@@ -18,7 +18,8 @@ type Fact struct {
 	Kind string      // the word that the journal has for it, such as "run_ended"
 	Run  session.Key // the session that it is about; zero where it is about the tree or a delivery
 
-	// Of "admitted": the id of the run and its requester.
+	// Of "admitted": the id of the run and its requester. Of "restarted": the id of the run that the
+	// session begins, and who has sent the message; zero if a person or the program did.
 	ID     string
 	Parent session.Key
 	// SessionID names the transcript: of "admitted" that of the run, of "opened" that of the
@@ -37,7 +38,7 @@ type Fact struct {
 	// says goes out to people.
 	Cut, Replied bool
 	// Files are in the transcript of the session. They have what is long of the result of the
-	// turn, and of "posted" the parts of the message.
+	// turn, and of "posted" and "restarted" the parts of the message.
 	Files []session.File
 
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
@@ -149,7 +150,10 @@ func factOf(e session.Entry) (Fact, error) {
 		f.SessionID, f.Former = from.ID, string(from.Text)
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
-	case tree.Posted:
+	case tree.Posted, tree.Restarted:
+		if b := from.Begin; b != nil {
+			f.ID, f.Parent = b.ID, b.From
+		}
 		if m := from.Mail; m != nil {
 			f.Files = FilesOf(session.Message{Parts: m.Parts})
 		}
