@@ -202,6 +202,7 @@ func runOf(s *tree.RunState) *run {
 		quiet:    s.Quiet,
 		silent:   s.Silent,
 		turns:    s.Turns,
+		started:  s.Started != 0,
 		next:     s.NextOrd,
 		consumed: s.Consumed,
 		charged:  s.Charged,
@@ -243,10 +244,6 @@ func (r *run) beginsOf(s *tree.RunState) {
 		name = s.Begin.ID
 	}
 	r.begins(name)
-	r.firstTurn = s.Turns + 1
-	if s.Started != 0 {
-		r.firstTurn = 0 // it is over
-	}
 }
 
 // completion returns that of a run of a session in the tree, or nil.
@@ -268,7 +265,9 @@ func (a *auditor) begin(m *tree.Image) {
 		r := runOf(s)
 		if s.Open != nil {
 			r.turn = &turn{
-				s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown, s.Open.Compact,
+				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
+				cancelled: s.TurnCancelled,
 			}
 			a.open[r] = a.epoch
 		}

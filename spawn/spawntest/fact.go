@@ -18,8 +18,7 @@ type Fact struct {
 	Kind string      // the word that the journal has for it, such as "run_ended"
 	Run  session.Key // the session that it is about; zero where it is about the tree or a delivery
 
-	// Of "admitted": the id of the run and its requester. Of "restarted": the id of the run that the
-	// session begins, and who has sent the message; zero if a person or the program did.
+	// Of "admitted": the id of the run and its requester.
 	ID     string
 	Parent session.Key
 	// SessionID names the transcript: of "admitted" that of the run, of "opened" that of the
@@ -38,7 +37,7 @@ type Fact struct {
 	// says goes out to people.
 	Cut, Replied bool
 	// Files are in the transcript of the session. They have what is long of the result of the
-	// turn, and of "posted" and "restarted" the parts of the message.
+	// turn, and of "posted" the parts of the message.
 	Files []session.File
 
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
@@ -151,8 +150,8 @@ func factOf(e session.Entry) (Fact, error) {
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
 	case tree.Posted, tree.Restarted:
-		if b := from.Begin; b != nil {
-			f.ID, f.Parent = b.ID, b.From
+		if from.Begin != nil {
+			f.ID = from.Begin.ID
 		}
 		if m := from.Mail; m != nil {
 			f.Files = FilesOf(session.Message{Parts: m.Parts})
