@@ -49,24 +49,36 @@ func TestReceipt(t *testing.T) {
 // TestFollowUp: a message from Go to a sub-agent that has ended begins another run of its session.
 // Each handle is one on its run, whatever run the session has begun since.
 func TestFollowUp(t *testing.T) {
-	cfg := agent.Config{Rules: rulesForDepth(1)}
-	steps := script{"work": {say("one"), say("two").After(time.Hour), say("three").After(time.Hour)}}
-	agenttest.Run(t, cfg, steps, func(h *harness) {
+	answers := map[agent.RunID]string{}
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if answers[tn.Run] == "" {
+			answers[tn.Run] = []string{"one", "two", "three"}[len(answers)]
+			time.Sleep(time.Hour)
+		}
+		return textResult(answers[tn.Run])
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
 		t, ctx := h.T(), h.Context()
 		first := startAll(h, "work")[0]
 		got, err := first.Wait(ctx)
-		require.NoError(t, err)
+		require.NoError(
+			t, err,
+		)
 		require.Equal(t, "one", got)
 
 		receipt, err := first.Session().Post(ctx, agent.Incoming{ID: "1", Text: "and then?"})
 		require.NoError(t, err)
-		require.NotEqual(t, first.ID(), receipt.Run)
-		require.Equal(t, agent.Receipt{Session: first.Key(), Run: receipt.Run, Began: true}, receipt)
+		require.NotEqual(
+			t, first.ID(), receipt.Run,
+		)
+		want := agent.Receipt{Session: first.Key(), Run: receipt.Run, Began: true}
+		require.Equal(t, want, receipt)
 		second, err := agent.ChildOf[string](ctx, h.Main(), receipt)
 		require.NoError(t, err)
 		again, err := first.Session().Post(ctx, agent.Incoming{ID: "1", Text: "and then?"})
 		require.NoError(t, err)
-		require.Equal(t, agent.Receipt{Session: first.Key(), Run: receipt.Run, Existing: true}, again)
+		want.Began, want.Existing = false, true
+		require.Equal(t, want, again)
 		live, err := first.Post(ctx, agent.Incoming{Text: "quickly"})
 		require.NoError(t, err)
 		require.Equal(t, second.ID(), live.ID(), "a run that is under way takes the message")
