@@ -214,21 +214,31 @@ func TestSendTool(t *testing.T) {
 		rules func(*policy.Rules)
 		want  []string
 	}{
-		"to one at work": {`{"target":"slow","message":"hurry"}`, nil,
-			[]string{`"status":"accepted"`, "It is at work"}},
+		"to one at work": {
+			`{"target":"slow","message":"hurry"}`, nil,
+			[]string{`"status":"accepted"`, "It is at work"},
+		},
 		"by its number": {`{"target":"1","message":"hurry"}`, nil, []string{`"status":"accepted"`}},
 		"by its label":  {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
 		"to none":       {`{"target":"nobody","message":"x"}`, nil, []string{`no sub-agent "nobody"`}},
 		"no message":    {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
 		"no target":     {`{"message":"x"}`, nil, []string{`"target": it is required`}},
-		"an argument": {`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
-			[]string{`"timeoutSeconds": it is not known`}},
-		"to another session": {`{"target":"agent:other:main","message":"x"}`, nil,
-			[]string{`"status":"forbidden"`, "visibility"}},
-		"to another sub-agent": {`{"sessionKey":"` + gone.String() + `","message":"x"}`, nil,
-			[]string{`"status":"forbidden"`, "only from above"}},
-		"to itself": {`{"target":"agent:main:main","message":"x"}`, nil,
-			[]string{`"status":"forbidden"`}},
+		"an argument": {
+			`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
+			[]string{`"timeoutSeconds": it is not known`},
+		},
+		"to another session": {
+			`{"target":"agent:other:main","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`, "visibility"},
+		},
+		"to another sub-agent": {
+			`{"sessionKey":"` + gone.String() + `","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`, "only from above"},
+		},
+		"to itself": {
+			`{"target":"agent:main:main","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`},
+		},
 		"to another session that policy shows": {
 			`{"target":"agent:other:main","message":"hello there"}`,
 			func(r *policy.Rules) {
@@ -236,9 +246,11 @@ func TestSendTool(t *testing.T) {
 			},
 			[]string{`"status":"accepted"`, "in its own conversation"},
 		},
-		"denied": {`{"target":"slow","message":"x"}`,
+		"denied": {
+			`{"target":"slow","message":"x"}`,
 			func(r *policy.Rules) { r.Tools.Deny = []string{"sessions_send"} },
-			[]string{`no tool "sessions_send"`}},
+			[]string{`no tool "sessions_send"`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := rulesForDepth(1)

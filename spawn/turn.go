@@ -199,11 +199,12 @@ func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 func (t *TurnInput) Find(ctx context.Context, run RunRef) (info RunInfo, err error) {
 	var missing error
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
-		c, found := tr.Run(run.Session), false
+		c := tr.Run(run.Session)
 		if c == nil || c == r.Run || !c.Below(r.Run) {
 			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
 			return
 		}
+		var found bool
 		if info, found = findRun(tr, run); !found {
 			missing = missingRun(tr, "", run)
 		}
