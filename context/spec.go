@@ -82,8 +82,8 @@ const (
 	HistoryInherit History = iota
 	// HistoryIsolated starts the session with an empty transcript.
 	HistoryIsolated
-	// HistoryFork is to start the session with a copy of the requester's transcript. Nothing makes
-	// that copy yet: the session starts with an empty one.
+	// HistoryFork starts the session with a copy of the requester's conversation as it was when the
+	// session was spawned. The session's own task comes behind it.
 	HistoryFork
 )
 
