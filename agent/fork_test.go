@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -254,6 +255,15 @@ func TestForkOverEveryCrash(t *testing.T) {
 	})
 }
 
+// sharing are the agents main and coder, of which those named share their conversations.
+func sharing(ids ...string) []policy.Agent {
+	agents := agentsAllowing([]string{"*"}, "coder")
+	for i := range agents {
+		agents[i].ShareHistory = slices.Contains(ids, agents[i].ID)
+	}
+	return agents
+}
+
 // Who may have the conversation: oneself always, other agents only with ShareHistory of the agent
 // whose conversation it is.
 func TestForkAcrossAgents(t *testing.T) {
@@ -262,10 +272,10 @@ func TestForkAcrossAgents(t *testing.T) {
 		agent   string
 		refused bool
 	}{
-		"oneself":         {agentsAllowing([]string{"*"}, "coder"), "main", false},
-		"another":         {agentsAllowing([]string{"*"}, "coder"), "coder", true},
-		"the other's say": {[]policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}, {ID: "coder", ShareHistory: true}}, "coder", true},
-		"its own say":     {[]policy.Agent{{ID: "main", ShareHistory: true, Subagents: policy.Subagents{AllowAgents: []string{"*"}}}, {ID: "coder"}}, "Coder", false},
+		"oneself":         {sharing(), "main", false},
+		"another":         {sharing(), "coder", true},
+		"the other's say": {sharing("coder"), "coder", true},
+		"its own say":     {sharing("main"), "Coder", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := agent.Config{Rules: policy.Rules{Agents: c.agents}}

@@ -80,7 +80,7 @@ func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 	forked := child(topKey, forkTask("open orders"))
 	for name, in := range map[string]agentctx.Input{
 		"forked": forked,
-		"main": inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
+		"main":   inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
 		"cron": inputOf(t, cfg, workshopCron), "none": none,
 	} {
 		in.Now = time.Date(2026, 11, 21, 23, 10, 0, 0, time.UTC)

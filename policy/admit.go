@@ -109,8 +109,8 @@ func (g Grant) String() string {
 // fails is the answer: the form of the agent id, the caller's agent and record, depth and role,
 // active children, spawns of this run, runs of this tree, runs of this request, a required agent
 // id, the allowed agents, the sandbox, the configured agents, the caller's conversation, blocked
-// completions, the budget, thinking, model, timeout, tools. An agent that is neither configured nor allowed is refused as
-// not configured.
+// completions, the budget, thinking, model, timeout, tools. An agent that is neither configured nor
+// allowed is refused as not configured.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
