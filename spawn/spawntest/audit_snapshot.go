@@ -121,6 +121,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
+	for _, x := range s.Bound {
+		fmt.Fprintf(&b, " bound=%+v", x.Route)
+	}
 	return b.String()
 }
 
@@ -141,6 +144,9 @@ func (r *run) describe() string {
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	for _, route := range r.bound {
+		s.Bound = append(s.Bound, tree.Conversation{Route: route})
 	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
@@ -189,6 +195,7 @@ func runOf(s *tree.RunState) *run {
 		quiet:    s.Quiet,
 		silent:   s.Silent,
 		turns:    s.Turns,
+		started:  s.Started != 0,
 		next:     s.NextOrd,
 		consumed: s.Consumed,
 		charged:  s.Charged,
@@ -203,6 +210,9 @@ func runOf(s *tree.RunState) *run {
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
+	}
+	for _, x := range s.Bound {
+		r.bound = append(r.bound, x.Route)
 	}
 	for _, x := range s.Said {
 		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
@@ -222,7 +232,9 @@ func (a *auditor) begin(m *tree.Image) {
 		r := runOf(s)
 		if s.Open != nil {
 			r.turn = &turn{
-				s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown, s.Open.Compact,
+				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
+				cancelled: s.TurnCancelled,
 			}
 			a.open[r] = a.epoch
 		}

@@ -81,6 +81,10 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideEnsure(c)
 	case SetRoute:
 		return t.decideSetRoute(c)
+	case *Bind:
+		return t.decideBind(c)
+	case *Unbind:
+		return t.decideUnbind(c)
 	case Restart:
 		return t.decideRestart(c)
 	case Condense:
@@ -203,11 +207,23 @@ func (t *Tree) giveUp(r *Run, f *Fact) {
 	}
 }
 
-// decideShutDown notes that the turn under way of the top-level session may not come back, because
-// the owner shuts down. That of a run is not repeated either way.
+// decideShutDown notes that the turns under way may not come back, because the owner shuts down.
 func (t *Tree) decideShutDown() {
-	if r := t.root; r.Open != nil && !r.Open.Shutdown {
-		t.emit(shuttingDown(t.now, r))
+	if t.turns == 0 {
+		return
+	}
+	t.Walk(func(r *Run) {
+		if r.Open != nil && !r.Open.Shutdown {
+			t.emit(shuttingDown(t.now, r))
+		}
+	})
+}
+
+// decideUntouched has a run whose turn did nothing before a shutdown ended it wait for another
+// turn. A turn that has done something is not recorded: the next owner interrupts it.
+func (t *Tree) decideUntouched(r *Run) {
+	if !r.IsRoot() && r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled && !r.didWork {
+		t.endTurn(r, turnEnded(t.now, r, Interrupted, nil, FlagUntouched, 0, nil))
 	}
 }
 
@@ -225,6 +241,17 @@ func (t *Tree) decideLeave(c Leave) {
 	}
 }
 
+// check refuses what no requester can ask for.
+func (c *Spawn) check(l Limits) error {
+	if err := l.checkSpawn(c); err != nil {
+		return err
+	}
+	if err := c.checkText(); err != nil {
+		return err
+	}
+	return c.checkThread()
+}
+
 // checkText refuses what the journal could not keep as it is.
 func (c *Spawn) checkText() error {
 	switch {
@@ -240,10 +267,7 @@ func (c *Spawn) checkText() error {
 
 // decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
-	if err := t.opt.Limits.checkSpawn(c); err != nil {
-		return Reply{}, err
-	}
-	if err := c.checkText(); err != nil {
+	if err := c.check(t.opt.Limits); err != nil {
 		return Reply{}, err
 	}
 	parent := t.find(c.Parent)
@@ -313,9 +337,21 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			return Reply{}, open
 		}
 	}
+	return t.admit(c, spec, rights), nil
+}
+
+// admit records a run that may be admitted, with the conversation that is bound to it.
+func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) Reply {
+	if c.Dry {
+		return Reply{}
+	}
 	t.emit(admitted(spec))
-	t.find(key).rights = rights
-	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
+	r := t.find(spec.Key)
+	r.rights = rights
+	if c.Bind != nil {
+		t.emit(bound(t.now, r, c.Bind))
+	}
+	return Reply{Run: r, Ref: spec.Key, ID: c.ID}
 }
 
 // policyCaller describes a session that spawns to policy.
@@ -361,6 +397,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route,
+		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
@@ -413,7 +450,11 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		}
 		return Reply{}, fmt.Errorf("%w: turn %d of %q", ErrStale, c.N, c.Run)
 	}
-	if r.Open.Compact {
+	switch {
+	case c.Untouched:
+		t.decideUntouched(r)
+		return Reply{Run: r}, nil
+	case r.Open.Compact:
 		t.endCompaction(r, c)
 		return Reply{Run: r}, nil
 	}
@@ -509,6 +550,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	if below := t.find(target); below == nil || below == r || !below.Below(r) {
 		return Reply{}, fmt.Errorf("%w: %q below %q", ErrNotFound, target, c.Run)
 	}
+	r.didWork = true // also where that is not a fact of r
 	return t.decide(c.Cmd)
 }
 
@@ -533,6 +575,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	// What was used beyond the reservation has been used: it is charged, allowed or not.
 	beyond := c.Used.Sub(r.Open.Reserve).positive()
 	beyond.Turns = 0
+	r.didWork = r.didWork || c.Used != (Budget{})
 	if beyond != (Budget{}) {
 		t.emit(reserved(t.now, r, beyond))
 	}
