@@ -300,3 +300,34 @@ func TestForkAcrossAgents(t *testing.T) {
 		})
 	}
 }
+
+// The copy gives nothing but what it says: the sub-agent has the tools and the files of its own
+// grant and Spec, and calls of tools that it lacks are text.
+func TestForkHasItsOwnRights(t *testing.T) {
+	cfg := agent.Config{
+		Workspace: workspace("of the requester alone"),
+		Tools: []agent.Tool{
+			{Name: "look", Call: toolSaying("a blue door")}, {Name: "paint", Call: toolSaying("ok")},
+		},
+		Rules: policy.Rules{Agents: sharing("main")},
+	}
+	cfg.Rules.Agents[1].Tools.Deny = []string{"look"}
+	cfg.Prompts.SubagentSpecs = map[string]agentctx.Spec{"coder": {Files: []string{}}}
+	agenttest.Run(t, cfg, script{
+		"main": {
+			call("look", `{}`),
+			call("sessions_spawn", `{"task":"x","label":"kid","agentId":"coder","context":"fork"}`),
+			say("Asked."), echo(),
+		},
+		"kid": {say("Done.").After(time.Minute)},
+	}, func(h *harness) {
+		h.Post("look")
+		h.Pass(time.Hour)
+		require.Equal(h.T(), []string{
+			"> user: look", "> assistant:  look", "> tool: a blue door", "task: x",
+		}, shownTo(h, "kid"))
+		h.Offered("kid", "paint")
+		h.Prompted("main", "of the requester alone")
+		h.NotPrompted("kid", "of the requester alone")
+	})
+}

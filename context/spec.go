@@ -83,7 +83,9 @@ const (
 	// HistoryIsolated starts the session with an empty transcript.
 	HistoryIsolated
 	// HistoryFork starts the session with a copy of the requester's conversation as it was when the
-	// session was spawned. The session's own task comes behind it.
+	// session was spawned: its messages with their pictures and files, the summary first if it was
+	// compacted. The session's own task comes behind it. It is for sub-agents; docs/prompts.md says
+	// which conversations may be copied.
 	HistoryFork
 )
 
