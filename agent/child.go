@@ -117,17 +117,18 @@ type Child[T any] struct {
 // budget, of the Task or of the Rules, lasts for the life of the run or the tree, and may be
 // exceeded by what the turns spend that are under way when it runs out.
 //
-// With agentctx.HistoryFork in its Spec the sub-agent begins with a copy of the conversation: from a
-// Turn with what that has read and recorded, up to the message whose tool calls are under way; from
-// a Session with what is committed. The copy is made when the first turn begins, and is what it was
-// at the spawn. If it cannot be read then, the run fails without a call of the Runner.
+// With agentctx.HistoryFork in its Spec the sub-agent begins with a copy of the conversation: from
+// a Turn with what that has read and recorded, up to the message whose tool calls are under way;
+// from a Session with what is committed. The copy is made when the first turn begins, and is what
+// it was at the spawn. If it cannot be read then, the run fails without a call of the Runner.
 //
 // A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
 // panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
-// field that cannot be accepted, such as a fork of a session that has no conversation here, gives an
-// *[InputError], which is a *[LimitError] for one that is too long, and a requester that has ended
-// or is to end [ErrEnded] or [spawn.ErrStopping], or [ErrArchived] if it was archived. Else the
-// error is one that every command can return: after [ErrUnconfirmed] spawn again with the same Key.
+// field that cannot be accepted, such as a fork of a session that has no conversation here, gives
+// an *[InputError], which is a *[LimitError] for one that is too long, and a requester that has
+// ended or is to end [ErrEnded] or [spawn.ErrStopping], or [ErrArchived] if it was archived. Else
+// the error is one that every command can return: after [ErrUnconfirmed] spawn again with the same
+// Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	if err := checkRequester(from, "spawn"); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // forkStep is a call of sessions_spawn for a sub-agent that begins with the conversation.
@@ -215,7 +217,7 @@ func TestForkOverEveryCrash(t *testing.T) {
 	) (*agent.ModelResponse, error) {
 		last := lastMessage(req)
 		switch {
-		case strings.Contains(last.Text, "[Subagent Task]"):
+		case strings.Contains(last.Text, "[Subagent Task]") || last.Text == "go on":
 			shown = append(shown, req.Messages)
 			for _, m := range req.Messages {
 				for _, p := range m.Parts {
@@ -238,21 +240,47 @@ func TestForkOverEveryCrash(t *testing.T) {
 		return &agent.ModelResponse{Text: "Well."}, nil
 	})
 	cfg.Runner = &agent.Loop{Model: model}
+	want := []string{
+		"> user: look", "> assistant:  look", "> tool: long... (300006 bytes)",
+		"> assistant: Well.", "> user: fork", "task: paint",
+	}
+	followed := 0
 	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
 		shown, pictures = nil, nil
 		h.Post("look")
 		h.Replied("Well.")
 		h.Post("fork")
-		h.Pass(time.Hour)
+		h.Pass(time.Minute)
 		require.LessOrEqual(h.T(), len(shown), 1)
 		for _, messages := range shown {
-			require.Equal(h.T(), []string{
-				"> user: look", "> assistant:  look", "> tool: long... (300006 bytes)",
-				"> assistant: Well.", "> user: fork", "task: paint",
-			}, forkedLines(messages))
+			require.Equal(h.T(), want, forkedLines(messages))
 			require.Equal(h.T(), []string{string(picture("", 9).Data)}, pictures)
 		}
+		// What is cut off is not begun again. A follow-up finds the whole copy.
+		runs := h.Runs()
+		if len(runs) != 1 || runs[0].Status == spawn.StatusOK {
+			return
+		}
+		var err error
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+			m := agent.Incoming{ID: "follow-up", Text: "go on"}
+			_, err = rt.Session(runs[0].Key).Post(h.Context(), m)
+			if errors.Is(err, agent.ErrEnded) {
+				return nil // its first turn never started
+			}
+			return err
+		}))
+		if err != nil {
+			return
+		}
+		followed++
+		h.Pass(time.Minute)
+		require.NotEmpty(h.T(), shown)
+		said := forkedLines(shown[len(shown)-1])
+		require.Equal(h.T(), want[:5], said[:5])
+		require.Equal(h.T(), "user: go on", said[len(said)-1])
 	})
+	require.Positive(t, followed, "a crash has cut the sub-agent off")
 }
 
 // sharing are the agents main and coder, of which those named share their conversations.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,7 +195,8 @@ func TestForkOfAConversationThatIsGone(t *testing.T) {
 		return agent.Result{Text: "Yes."}, nil
 	})
 	cfg.Store = &session.Store{
-		Journal: store.Journal, Files: store.Files, Transcripts: &forgetful{store.Transcripts},
+		Journal: store.Journal, Files: store.Files,
+		Transcripts: &forgetful{Transcripts: store.Transcripts},
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("hello")
@@ -209,8 +211,51 @@ func TestForkOfAConversationThatIsGone(t *testing.T) {
 	})
 }
 
-// forgetful has lost what is read of archived transcripts, as after they were removed.
-type forgetful struct{ session.Transcripts }
+// A copy that was not made is made by the first turn that can, whatever has become of the
+// requester's conversation: here it was reset and archived.
+func TestForkAfterAReset(t *testing.T) {
+	store := session.NewMemory()
+	lost := &forgetful{Transcripts: store.Transcripts}
+	var shown []string
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" {
+			shown = forkedLines(tn.Messages)
+		}
+		return agent.Result{Text: "Yes."}, nil
+	})
+	cfg.Store = &session.Store{Journal: store.Journal, Files: store.Files, Transcripts: lost}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("hello")
+		h.Pass(time.Minute)
+		kid, err := h.Main().Spawn(h.Context(), forkTask("kid"))
+		require.NoError(h.T(), err)
+		h.Pass(time.Minute)
+		require.Nil(h.T(), shown)
+		lost.found.Store(true)
+		require.NoError(h.T(), h.Main().Reset(h.Context()))
+		h.Pass(time.Minute)
+		h.Post("a new conversation")
+		h.Pass(time.Minute)
+		h.PostTo(kid.Key(), "try again")
+		h.Pass(time.Minute)
+		require.Equal(h.T(), []string{
+			"> user: hello", "> assistant: Yes.", "user: try again",
+		}, shown)
+		h.PostTo(kid.Key(), "and again")
+		h.Pass(time.Minute)
+		require.Equal(h.T(), []string{
+			"> user: hello", "> assistant: Yes.", "user: try again", "assistant: Yes.",
+			"user: and again",
+		}, shown)
+	})
+}
+
+// forgetful has lost what is read of archived transcripts, as after they were removed, until it is
+// found again.
+type forgetful struct {
+	session.Transcripts
+	found atomic.Bool
+}
 
 // What a sub-agent that was archived has begun with is kept with it.
 func TestForkIsArchived(t *testing.T) {
@@ -343,7 +388,7 @@ func (p *pageCounter) Read(
 func (f *forgetful) Read(
 	ctx context.Context, ref session.Ref, q session.LineQuery,
 ) iter.Seq2[session.Line, error] {
-	if q.Archived {
+	if q.Archived && !f.found.Load() {
 		return func(func(session.Line, error) bool) {}
 	}
 	return f.Transcripts.Read(ctx, ref, q)
