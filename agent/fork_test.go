@@ -134,7 +134,8 @@ func TestForkFromGo(t *testing.T) {
 		"calls that are open": {[]agent.Message{calls}, nil},
 		"one of them answered": {
 			[]agent.Message{
-				{Role: session.MessageAssistant, Text: "Hm."}, calls,
+				{Role: session.MessageAssistant, Text: "Hm."},
+				calls,
 				{Role: session.MessageTool, ToolCallID: "1", Text: "seen"},
 				{Role: session.MessageUser, Text: "waits for the other result"},
 			},
@@ -142,7 +143,8 @@ func TestForkFromGo(t *testing.T) {
 		},
 		"all of them answered": {
 			[]agent.Message{
-				calls, {Role: session.MessageTool, ToolCallID: "1", Text: "seen"},
+				calls,
+				{Role: session.MessageTool, ToolCallID: "1", Text: "seen"},
 				{Role: session.MessageTool, ToolCallID: "2", Text: "spawned"},
 			},
 			[]string{"> assistant:  look spawn", "> tool: seen", "> tool: spawned"},

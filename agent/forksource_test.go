@@ -302,7 +302,8 @@ func TestForkBySubagentSpecs(t *testing.T) {
 		},
 		"left open": {map[string]agentctx.Spec{"": {}}, `,"context":"fork"`, 2, "fork"},
 		"kept from the model": {
-			map[string]agentctx.Spec{"": isolated}, `,"context":"fork"`, 0,
+			map[string]agentctx.Spec{"": isolated},
+			`,"context":"fork"`, 0,
 			`sessions_spawn: argument "context": sub-agents of agent "main" begin without a conversation`,
 		},
 		"not shared, and asked for": {

@@ -72,8 +72,10 @@ func TestAdmitGrants(t *testing.T) {
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
 		},
 		{
-			"the own conversation", policy.Rules{Agents: configuredAgents("main")},
-			policy.Caller{Key: mainKey}, policy.Request{Agent: "Main", Fork: true},
+			"the own conversation",
+			policy.Rules{Agents: configuredAgents("main")},
+			policy.Caller{Key: mainKey},
+			policy.Request{Agent: "Main", Fork: true},
 			"main", 1, session.RoleLeaf,
 		},
 		{
@@ -82,7 +84,8 @@ func TestAdmitGrants(t *testing.T) {
 				Subagents: policy.Subagents{AllowAgents: []string{"*"}},
 				Agents:    []policy.Agent{{ID: "MAIN", ShareHistory: true}, {ID: "coder"}},
 			},
-			policy.Caller{Key: mainKey}, policy.Request{Agent: "coder", Fork: true},
+			policy.Caller{Key: mainKey},
+			policy.Request{Agent: "coder", Fork: true},
 			"coder", 1, session.RoleLeaf,
 		},
 		{
