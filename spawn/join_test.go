@@ -63,14 +63,14 @@ func TestJoinOptionsBelowZero(t *testing.T) {
 		s, _ := runUntil(forADay(t), t, spawn.Config{Runner: runnerFunc(workOn)})
 		run := mustSpawn(t, s, spawn.Request{Task: "work"})
 		for _, n := range []int{-1, math.MinInt} {
-			_, err := s.Wait(t.Context(), topKey, []session.Key{run}, spawn.JoinOptions{AtLeast: n})
+			_, err := s.Wait(t.Context(), topKey, refsOf(run), spawn.JoinOptions{AtLeast: n})
 			input, ok := errors.AsType[*spawn.InputError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, "AtLeast", input.Field)
 		}
 		began := time.Now()
 		for _, d := range []time.Duration{-1, math.MinInt64} {
-			infos, err := s.Wait(t.Context(), topKey, []session.Key{run},
+			infos, err := s.Wait(t.Context(), topKey, refsOf(run),
 				spawn.JoinOptions{Within: d, AtLeast: math.MaxInt})
 			require.NoError(t, err)
 			require.False(t, infos[0].Status.Terminal())
@@ -109,7 +109,7 @@ func TestRestOfTheSameInstant(t *testing.T) {
 			for range children {
 				keys = append(keys, mustSpawn(t, s, spawn.Request{Task: "x"}))
 			}
-			infos, err := s.Wait(t.Context(), topKey, keys,
+			infos, err := s.Wait(t.Context(), topKey, refsOf(keys...),
 				spawn.JoinOptions{Within: time.Second, Rest: spawn.RestAnnounce})
 			require.NoError(t, err)
 			time.Sleep(time.Minute)
@@ -172,7 +172,7 @@ func waitWithRest(t *testing.T, rest spawn.Rest, want spawn.Status, told, givenU
 	if givenUp {
 		opt.AtLeast = 2
 	}
-	infos, err := s.Wait(ctx, topKey, keys, opt)
+	infos, err := s.Wait(ctx, topKey, refsOf(keys...), opt)
 	require.Equal(t, spawn.StatusOK, infos[0].Status)
 	if givenUp {
 		require.ErrorIs(t, err, context.DeadlineExceeded)

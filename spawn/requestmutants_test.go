@@ -21,7 +21,7 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.7 a run is seen to have ended or is announced", "wait.go",
-		"infos[i] = infoOf(t, r.Stood[i])", "infos[i] = infoOf(t, t.Run(k))", ".", "TestRestOfTheSameInstant",
+		"return r.Stood[i] })", "return t.Run(refs[i].Session) })", ".", "TestRestOfTheSameInstant",
 	},
 	{
 		"2.7 the run that was waited for is announced", "internal/tree/join.go",
