@@ -70,11 +70,13 @@ func TestRestOfAJoin(t *testing.T) {
 	waits := map[string]func(ctx context.Context, tn *agent.Turn, all []*agent.Child[string],
 		opt agent.JoinOptions) ([]agent.Outcome[string], error){
 		"Join": func(ctx context.Context, tn *agent.Turn, all []*agent.Child[string],
-			opt agent.JoinOptions) ([]agent.Outcome[string], error) {
+			opt agent.JoinOptions,
+		) ([]agent.Outcome[string], error) {
 			return agent.Join(ctx, tn, all, opt)
 		},
 		"Turn.Wait": func(ctx context.Context, tn *agent.Turn, all []*agent.Child[string],
-			opt agent.JoinOptions) ([]agent.Outcome[string], error) {
+			opt agent.JoinOptions,
+		) ([]agent.Outcome[string], error) {
 			return tn.Wait(ctx, all, opt)
 		},
 	}
@@ -89,7 +91,8 @@ func TestRestOfAJoin(t *testing.T) {
 					want = append(want, "told of slow", "told of broken")
 				}
 				cfg := restConfig(func(ctx context.Context, tn *agent.Turn,
-					all []*agent.Child[string]) (string, error) {
+					all []*agent.Child[string],
+				) (string, error) {
 					outcomes, err := wait(ctx, tn, all,
 						agent.JoinOptions{Within: time.Minute, Rest: rest})
 					if _, few := errors.AsType[*agent.JoinError](err); !few {
@@ -120,7 +123,8 @@ func TestRestOfAYield(t *testing.T) {
 	} {
 		t.Run(rest.String(), func(t *testing.T) {
 			cfg := restConfig(func(_ context.Context, tn *agent.Turn,
-				_ []*agent.Child[string]) (string, error) {
+				_ []*agent.Child[string],
+			) (string, error) {
 				tn.Yield(agent.JoinOptions{AtLeast: 1, Rest: rest})
 				return "later", nil
 			})

@@ -22,14 +22,22 @@ func TestAuditOfRequests(t *testing.T) {
 	child := session.Must(topKey.Child("main", "a"))
 	used := func(n int64) *tree.Result { return &tree.Result{Usage: tree.Usage{Input: n}} }
 	for _, c := range []tree.Command{
-		&tree.Open{SessionID: "s"}, &tree.Post{To: topKey, Text: "x"}, tree.Granted{Run: topKey},
-		&tree.Spawn{Parent: topKey, ID: "a", Turn: 1, Task: "x"}, tree.Granted{Run: child},
-		tree.Compact{}, &tree.Post{To: topKey, Text: "y"}, tree.Take{Run: topKey, N: 1},
-		tree.Reserve{Run: topKey, N: 1, Used: tree.Budget{Tokens: 150}}, tree.Compact{},
+		&tree.Open{SessionID: "s"}, &tree.Post{To: topKey, Text: "x"},
+		tree.Granted{Run: topKey},
+		&tree.Spawn{Parent: topKey, ID: "a", Turn: 1, Task: "x"},
+		tree.Granted{Run: child},
+		tree.Compact{},
+		&tree.Post{To: topKey, Text: "y"},
+		tree.Take{Run: topKey, N: 1},
+		tree.Reserve{Run: topKey, N: 1, Used: tree.Budget{Tokens: 150}},
+		tree.Compact{},
 		&tree.TurnDone{Run: topKey, N: 1, Answer: used(170)},
-		&tree.TurnDone{Run: child, N: 1, Answer: used(900)}, tree.Compact{},
-		&tree.Post{To: child, Text: "again", RunID: "b"}, tree.Granted{Run: child},
-		&tree.TurnDone{Run: child, N: 2, Answer: used(1700)}, tree.Compact{},
+		&tree.TurnDone{Run: child, N: 1, Answer: used(900)},
+		tree.Compact{},
+		&tree.Post{To: child, Text: "again", RunID: "b"},
+		tree.Granted{Run: child},
+		&tree.TurnDone{Run: child, N: 2, Answer: used(1700)},
+		tree.Compact{},
 	} {
 		_, err := live.Decide(c, 1)
 		require.NoError(t, err, "%T", c)
