@@ -147,6 +147,23 @@ func (g transcriptsGate) Archive(
 	return name, err
 }
 
+// Restore implements session.Transcripts.
+func (g transcriptsGate) Restore(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("restoring of %s", ref.Key), func() error {
+		return g.h.store.Transcripts.Restore(ctx, ref)
+	})
+}
+
+// Archives implements session.Transcripts.
+func (g transcriptsGate) Archives(
+	ctx context.Context, before time.Time,
+) iter.Seq2[session.Archived, error] {
+	if g.proc.dead.Load() {
+		return failedRead[session.Archived]
+	}
+	return g.h.store.Transcripts.Archives(ctx, before)
+}
+
 // Remove implements session.Transcripts.
 func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
@@ -193,6 +210,13 @@ func (g filesGate) List(ctx context.Context, ref session.Ref) iter.Seq2[session.
 func (g filesGate) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
 	return g.h.write(g.proc, fmt.Sprintf("archive of the files of %s", ref.Key), func() error {
 		return g.h.store.Files.Archive(ctx, ref, at)
+	})
+}
+
+// Restore implements session.Files.
+func (g filesGate) Restore(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("restoring of the files of %s", ref.Key), func() error {
+		return g.h.store.Files.Restore(ctx, ref)
 	})
 }
 
