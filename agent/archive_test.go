@@ -116,7 +116,7 @@ func checkArchived(t *testing.T, h *harness, key session.Key, words []string) {
 		require.Equal(t, words[:1], textsOfPage(page))
 	}
 	for name, write := range map[string]func(s *agent.Session) error{
-		"Post": func(s *agent.Session) error { return s.Post(ctx, agent.Incoming{Text: "x"}) },
+		"Post": func(s *agent.Session) error { return errorOf(s.Post(ctx, agent.Incoming{Text: "x"})) },
 		"Spawn": func(s *agent.Session) error {
 			_, err := s.Spawn(ctx, agent.Task{Text: "x"})
 			return err

@@ -39,7 +39,7 @@ func testFullDiskAtTheStart(t *testing.T, known bool) {
 	rt, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	s, task := rt.Session(topKey), agent.Task{Text: "x", Key: "a"}
-	require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "x"}))
+	require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "x"})))
 	kid, err := agent.Spawn[string](t.Context(), s, task)
 	require.NoError(t, err)
 	require.NoError(t, rt.Shutdown(t.Context()))

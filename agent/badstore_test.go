@@ -163,7 +163,7 @@ func TestJournalThatFailsOnce(t *testing.T) {
 				agenttest.Run(t, agent.Config{Store: newFaulty(faultAt(n, f), noFault)}, s,
 					func(h *harness) {
 						for {
-							err := h.Main().Post(h.Context(),
+							_, err := h.Main().Post(h.Context(),
 								agent.Incoming{ID: "1", Text: "How many files?"})
 							if err == nil {
 								break
@@ -201,7 +201,7 @@ func TestJournalThatIsGone(t *testing.T) {
 		h.Replied("On it.")
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
-		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Incoming{Text: "hello?"}),
+		require.ErrorIs(t, errorOf(h.Main().Post(h.Context(), agent.Incoming{Text: "hello?"})),
 			agent.ErrNotRecorded)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.ErrorIs(t, err, agent.ErrNotRecorded)

@@ -134,7 +134,7 @@ func BenchmarkManaged(b *testing.B) {
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
 				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))
-				if err := s.Post(b.Context(), agent.Incoming{Text: "go"}); err != nil {
+				if _, err := s.Post(b.Context(), agent.Incoming{Text: "go"}); err != nil {
 					b.Fatal(err)
 				}
 				<-consumed
@@ -160,7 +160,7 @@ func BenchmarkBacklog(b *testing.B) {
 			for n := range b.N {
 				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))
 				post := func() {
-					if err := s.Post(b.Context(), agent.Incoming{Text: "x"}); err != nil {
+					if _, err := s.Post(b.Context(), agent.Incoming{Text: "x"}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -275,7 +275,7 @@ func postForBench(b *testing.B, s *agent.Session, messages int) {
 	for range min(messages, 64) {
 		wg.Go(func() {
 			for range todo {
-				if err := s.Post(b.Context(), agent.Incoming{Text: "a line of a chat"}); err != nil {
+				if _, err := s.Post(b.Context(), agent.Incoming{Text: "a line of a chat"}); err != nil {
 					b.Error(err)
 				}
 			}

@@ -213,16 +213,16 @@ func TestBadCalls(t *testing.T) {
 		}
 
 		for name, err := range map[string]error{
-			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Incoming{Text: "x"}),
-			"post nothing":      h.Main().Post(ctx, agent.Incoming{ID: "1", Text: " \n"}),
+			"post to no key":    errorOf(h.Session(session.Key{}).Post(ctx, agent.Incoming{Text: "x"})),
+			"post nothing":      errorOf(h.Main().Post(ctx, agent.Incoming{ID: "1", Text: " \n"})),
 			"spawn from no key": task(h.Session(session.Key{}), agent.Task{Text: "x"}),
 			"spawn nothing":     task(h.Main(), agent.Task{Text: "  "}),
 		} {
 			require.ErrorAs(t, err, &input, name)
 		}
 		for name, err := range map[string]error{
-			"post to a sub-agent that is not": h.Session(unknown).Post(ctx,
-				agent.Incoming{Text: "x"}),
+			"post to a sub-agent that is not": errorOf(h.Session(unknown).Post(ctx,
+				agent.Incoming{Text: "x"})),
 			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
 			"cancel a turn of one that is not":   h.Session(unknown).CancelTurn(ctx),
 			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
@@ -253,7 +253,7 @@ func TestBadCalls(t *testing.T) {
 		}
 		ended, cancel := context.WithCancelCause(ctx)
 		cancel(errors.New("enough"))
-		require.ErrorContains(t, h.Main().Post(ended, agent.Incoming{Text: "x"}), "enough")
+		require.ErrorContains(t, errorOf(h.Main().Post(ended, agent.Incoming{Text: "x"})), "enough")
 		synctest.Wait()
 		require.Empty(t, h.Runs())
 		require.Empty(t, h.Replies())
@@ -278,7 +278,7 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 		require.NoError(t, rt.Shutdown(t.Context()), "again")
 		require.NoError(t, rt.Run(t.Context()),
 			"too late is no error: a Shutdown may overtake the goroutine that calls Run")
-		require.ErrorIs(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}),
+		require.ErrorIs(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"})),
 			spawn.ErrShutdown)
 	})
 }
@@ -295,7 +295,7 @@ func TestCallsThatComeTooLate(t *testing.T) {
 			"Retry":   func(ctx context.Context) error { return rt.Retry(ctx, "x") },
 			"Dismiss": func(ctx context.Context) error { return rt.Dismiss(ctx, "x") },
 			"Post": func(ctx context.Context) error {
-				return s.Post(ctx, agent.Incoming{Text: "x"})
+				return errorOf(s.Post(ctx, agent.Incoming{Text: "x"}))
 			},
 			"Stop":       s.Stop,
 			"CancelTurn": s.CancelTurn,
@@ -344,7 +344,7 @@ func TestBeforeRun(t *testing.T) {
 				return textResult("x")
 			}))
 		require.NoError(t, err)
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}))
+		require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"})))
 		c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
@@ -424,7 +424,7 @@ func TestRunDrains(t *testing.T) {
 			defer cancel()
 			done := make(chan error, 1)
 			go func() { done <- rt.Run(ctx) }()
-			require.NoError(t, rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"}))
+			require.NoError(t, errorOf(rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"})))
 			synctest.Wait()
 			require.ErrorIs(t, rt.Run(ctx), spawn.ErrRunning)
 			began := time.Now()

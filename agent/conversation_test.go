@@ -349,7 +349,7 @@ func TestDisorderlyTranscript(t *testing.T) {
 			cfg.Store = store
 			s := runUntilEnd(t, cfg).Session(topKey)
 			for range 10 {
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "go"}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "go"})))
 				synctest.Wait()
 			}
 			assert.Equal(t, 10, turns)

@@ -33,7 +33,9 @@ func TestOpenCopiesRulesAndPrompts(t *testing.T) {
 		cfg.Prompts.Input.Channel.Senders = senders
 		runFor(t, cfg, func(rt *agent.Runtime) {
 			for range 2 {
-				require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "go"}))
+				require.NoError(
+					t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "go"})),
+				)
 				synctest.Wait()
 				deny[0], senders[0], aliases["wild"] = "other", "666", "acme/wild"
 				specs[""].Files[0] = "MEMORY.md"

@@ -108,7 +108,7 @@ func TestTurnThatIsGivenUpLosesNothing(t *testing.T) {
 				s := runUntilEnd(t, agent.Config{Runner: &deaf, Store: store}).Session(topKey)
 				post := func(id, text string, parts ...agent.Part) {
 					in := agent.Incoming{ID: id, Text: text, Parts: parts}
-					require.NoError(t, s.Post(t.Context(), in))
+					require.NoError(t, errorOf(s.Post(t.Context(), in)))
 					time.Sleep(time.Second)
 				}
 				post("1", "my order is 77")
@@ -175,7 +175,9 @@ func TestShutdownOfATurnThatHangs(t *testing.T) {
 				rt, err := agent.Open(t.Context(), agent.Config{Runner: &deaf, Store: store})
 				require.NoError(t, err)
 				go func() { _ = rt.Run(t.Context()) }()
-				require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "deaf"}))
+				require.NoError(
+					t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "deaf"})),
+				)
 				time.Sleep(2 * time.Minute)
 				if cancelled {
 					require.NoError(t, rt.Session(topKey).CancelTurn(t.Context()))
@@ -187,7 +189,7 @@ func TestShutdownOfATurnThatHangs(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				s := runUntilEnd(t, agent.Config{Runner: &deaf, Store: store}).Session(topKey)
 				time.Sleep(3 * time.Hour) // the turn that is repeated takes one
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "what is it?"}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "what is it?"})))
 				time.Sleep(3 * time.Hour)
 				require.Contains(t, deaf.last().shown, "deaf")
 				require.Equal(t, "what is it?", deaf.last().shown[len(deaf.last().shown)-1])
@@ -239,9 +241,9 @@ func TestTurnThatIsGivenUpBeforeItHasWritten(t *testing.T) {
 				hang := make(chan struct{})
 				stuck := func(context.Context) error { <-hang; return errDisk }
 				lines.do.Store(&stuck)
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{
 					Text: "my order is 77", Parts: []agent.Part{picture("order.png", 100)},
-				}))
+				})))
 				time.Sleep(time.Second)
 				_ = cut(s, t.Context())
 				time.Sleep(time.Minute)
@@ -249,7 +251,7 @@ func TestTurnThatIsGivenUpBeforeItHasWritten(t *testing.T) {
 				close(hang)
 				time.Sleep(time.Minute)
 				require.Empty(t, deaf.last().shown, "what was cancelled starts no turn")
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "what is it?"}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "what is it?"})))
 				time.Sleep(time.Minute)
 				require.Equal(t, []string{"my order is 77", "what is it?"}, deaf.last().shown)
 				require.Equal(t, []string{"order.png"}, deaf.last().parts)
@@ -301,13 +303,13 @@ func TestCompactionThatIsGivenUp(t *testing.T) {
 				}
 				s := runUntilEnd(t, cfg).Session(topKey)
 				for _, text := range []string{"one", "two"} {
-					require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: text}))
+					require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: text})))
 					time.Sleep(time.Second)
 				}
 				over := make(chan error, 1)
 				go func() { over <- s.Compact(t.Context()) }()
 				time.Sleep(time.Second)
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "three"}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "three"})))
 				_ = cut(s, t.Context())
 				require.ErrorIs(t, <-over, agent.ErrTurnCancelled)
 				require.Equal(t, []string{"one", "heard", "two", "heard"}, heardIn(t, s))

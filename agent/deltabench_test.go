@@ -49,7 +49,7 @@ func BenchmarkDelta(b *testing.B) {
 				}()
 				<-begun
 			}
-			if err := rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"}); err != nil {
+			if _, err := rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"}); err != nil {
 				b.Fatal(err)
 			}
 			done := make(chan struct{})

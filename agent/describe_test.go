@@ -255,7 +255,9 @@ func TestDescribeSharesNothing(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for range 3 {
 			for _, key := range keys {
-				require.NoError(t, h.Session(key).Post(h.Context(), agent.Incoming{Text: "x"}))
+				require.NoError(
+					t, errorOf(h.Session(key).Post(h.Context(), agent.Incoming{Text: "x"})),
+				)
 			}
 			synctest.Wait()
 		}
@@ -488,7 +490,7 @@ func TestAgentWithoutARunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, err := agent.Open(t.Context(), cfg)
 		require.NoError(t, err)
-		require.NoError(t, rt.Session(coder).Post(t.Context(), agent.Incoming{Text: "x"}))
+		require.NoError(t, errorOf(rt.Session(coder).Post(t.Context(), agent.Incoming{Text: "x"})))
 		require.NoError(t, rt.Shutdown(t.Context()))
 		cfg.Rules.Agents = cfg.Rules.Agents[1:]
 		cfg.Runner = nil

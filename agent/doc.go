@@ -43,7 +43,7 @@
 //	if err != nil { ... }
 //	go func() { ended <- rt.Run(ctx) }()
 //	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
-//	err = chat.Post(ctx, agent.Incoming{Text: "What is the weather in Lagos?"})
+//	_, err = chat.Post(ctx, agent.Incoming{Text: "What is the weather in Lagos?"})
 //
 // There are two ways to use a Runtime. With Config.Deliver nil, Offshoot runs the chats too: Post
 // puts in what people say, and Reply takes out what the agent says. With Deliver set, the bot keeps

@@ -160,7 +160,7 @@ func (p *probe) use(t *testing.T, rt *agent.Runtime) (refused string) {
 	if p.tasks == nil {
 		irc := session.Must(session.GroupKey("main", "irc", "#a"))
 		for _, key := range []session.Key{topKey, irc, session.Must(session.MainKey("coder"))} {
-			if err := rt.Session(key).Post(ctx, agent.Incoming{Text: "go"}); err != nil {
+			if _, err := rt.Session(key).Post(ctx, agent.Incoming{Text: "go"}); err != nil {
 				require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget})
 				p.note("%v", err)
 			}

@@ -34,7 +34,7 @@ func ExampleTurn_Record() {
 	go func() { ended <- rt.Run(ctx) }()
 	chat := rt.Session(session.Must(session.MainKey("main")))
 	for _, text := range []string{"What is 4 * 3?", "Why?"} {
-		if err := chat.Post(ctx, agent.Incoming{Text: text}); err != nil {
+		if _, err := chat.Post(ctx, agent.Incoming{Text: text}); err != nil {
 			fmt.Println(err)
 		}
 		if err := chat.Idle(ctx); err != nil {

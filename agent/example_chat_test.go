@@ -54,7 +54,7 @@ func Example() {
 
 	chat := rt.Session(session.Must(session.DirectKey("main", "telegram", "4711")))
 	question := agent.Incoming{ID: "1", Text: "How many files are there?"}
-	if err := chat.Post(ctx, question); err != nil {
+	if _, err := chat.Post(ctx, question); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -30,7 +30,7 @@ func ExampleRuntime_Events() {
 		ended := make(chan error, 1)
 		go func() { ended <- rt.Run(ctx) }()
 		events := rt.Events(ctx, agent.EventQuery{Root: chat, After: at})
-		if err := rt.Session(chat).Post(ctx, agent.Incoming{Text: question}); err != nil {
+		if _, err := rt.Session(chat).Post(ctx, agent.Incoming{Text: question}); err != nil {
 			fmt.Println(err)
 			return
 		}

@@ -33,7 +33,7 @@ func ExampleSession_History() {
 	go func() { ended <- rt.Run(ctx) }()
 
 	chat := rt.Session(session.Must(session.DirectKey("main", "telegram", "4711")))
-	if err := chat.Post(ctx, agent.Incoming{Text: "Which key do you use?"}); err != nil {
+	if _, err := chat.Post(ctx, agent.Incoming{Text: "Which key do you use?"}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -78,7 +78,7 @@ func ExampleStreamModel() {
 			}
 		}
 	}()
-	if err := chat.Post(ctx, agent.Incoming{Text: "hello"}); err != nil {
+	if _, err := chat.Post(ctx, agent.Incoming{Text: "hello"}); err != nil {
 		fmt.Println(err)
 		return
 	}

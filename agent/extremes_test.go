@@ -313,7 +313,7 @@ func checkDrain(t *testing.T, d time.Duration, forEver bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- rt.Run(ctx) }()
-		require.NoError(t, rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"})))
 		synctest.Wait()
 		began := time.Now()
 		cancel()

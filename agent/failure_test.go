@@ -105,7 +105,7 @@ func TestDefaultLogger(t *testing.T) {
 	ended := make(chan error)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { ended <- rt.Run(ctx) }()
-	require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"}))
+	require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"})))
 	require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 	stop()
 	require.NoError(t, <-ended)

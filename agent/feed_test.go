@@ -81,7 +81,7 @@ func feedRequest(t *testing.T, store *session.Store, v reflect.Value) (err error
 func feedIncoming(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	m := v.Interface().(spawn.Incoming)
 	runTree(t, store, answerX, func(ctx context.Context, s *spawn.Supervisor) {
-		err = s.Post(ctx, topKey, topKey, m)
+		_, err = s.Post(ctx, topKey, topKey, m)
 	})
 	return err
 }
@@ -121,7 +121,7 @@ func feedTurn(
 			}),
 		})
 		require.NoError(t, failed)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		require.NoError(t, s.Run(ctx))
@@ -174,7 +174,7 @@ func feedPost(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	cfg := configAnswering(asText)
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		err = h.Main().Post(h.Context(), v.Interface().(agent.Incoming))
+		_, err = h.Main().Post(h.Context(), v.Interface().(agent.Incoming))
 		synctest.Wait()
 	})
 	return err

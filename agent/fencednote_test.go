@@ -246,7 +246,7 @@ func TestCompactAroundARepeatedTurn(t *testing.T) {
 				go after()
 				require.NoError(t, <-over)
 				require.NoError(t, s.Idle(t.Context()))
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "five"}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "five"})))
 				require.NoError(t, s.Idle(t.Context()))
 				require.NoError(t, rt.Shutdown(t.Context()))
 				require.NoError(t, <-done)
@@ -264,7 +264,7 @@ func cutOff(t *testing.T, cfg agent.Config, text string) {
 	ctx, die := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
-	require.NoError(t, rt.Session(topKey).Post(ctx, agent.Incoming{Text: text}))
+	require.NoError(t, errorOf(rt.Session(topKey).Post(ctx, agent.Incoming{Text: text})))
 	time.Sleep(time.Second / 2)
 	die()
 	<-done //nolint:errcheck // its context has ended

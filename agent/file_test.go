@@ -31,7 +31,9 @@ func TestFilesOfASession(t *testing.T) {
 		return agent.Result{}, tn.Record(ctx, agent.Message{Role: session.MessageUser, Text: long})
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{p}}))
+		require.NoError(
+			t, errorOf(h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{p}})),
+		)
 		synctest.Wait()
 		page, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
 		require.NoError(t, err)

@@ -34,7 +34,9 @@ func TestWithoutReplyAnswersAreInTheTranscript(t *testing.T) {
 		})
 		cfg.Store = store
 		runFor(t, cfg, func(rt *agent.Runtime) {
-			require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "a"}))
+			require.NoError(
+				t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "a"})),
+			)
 			synctest.Wait()
 			require.Equal(t, []string{"user: a", "assistant: answer to a"}, notes.shown(t, topKey))
 			blocked, err := rt.Blocked(t.Context())
@@ -90,7 +92,9 @@ func TestReplyWaitsForAReceiver(t *testing.T) {
 		cfg.Store = session.NewMemory()
 		cfg.Reply = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
 		runFor(t, cfg, func(rt *agent.Runtime) {
-			require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "a"}))
+			require.NoError(
+				t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "a"})),
+			)
 			synctest.Wait()
 		})
 		cfg.Reply = nil

@@ -201,7 +201,7 @@ func TestHistoryOfLongMessages(t *testing.T) {
 				require.Len(t, page.Lines, 2)
 				return page.Lines[1]
 			}
-			require.NoError(t, main.Post(t.Context(), agent.Incoming{Text: "go"}))
+			require.NoError(t, errorOf(main.Post(t.Context(), agent.Incoming{Text: "go"})))
 			synctest.Wait()
 			require.Equal(t, text, read(true).Message.Text)
 			require.Zero(t, read(true).Message.Whole)
@@ -236,7 +236,7 @@ func TestHistoryOfOtherSessions(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Empty(t, historyOf(h, agent.HistoryQuery{}).Lines)
-		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Text: "hello"}))
+		require.NoError(t, errorOf(h.Main().Post(h.Context(), agent.Incoming{Text: "hello"})))
 		synctest.Wait()
 		require.NotEmpty(t, historyOf(h, agent.HistoryQuery{}).Lines)
 	})

@@ -241,7 +241,8 @@ func TestHotHistoryOfSeveralProcesses(t *testing.T) {
 					}
 					for i := range 20 {
 						s := processes[fork().IntN(2)].Session(topKey)
-						for s.Post(t.Context(), agent.Incoming{Text: fmt.Sprint(i)}) != nil {
+						m := agent.Incoming{Text: fmt.Sprint(i)}
+						for errorOf(s.Post(t.Context(), m)) != nil {
 							time.Sleep(time.Second)
 						}
 						time.Sleep(5 * time.Second)
@@ -302,7 +303,7 @@ func takeTurns(t *testing.T, rt *agent.Runtime, rounds int, names ...string) {
 	for range rounds {
 		for _, name := range names {
 			s := rt.Session(session.Must(session.DirectKey("main", "irc", name)))
-			require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "hello"}))
+			require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "hello"})))
 			require.NoError(t, s.Idle(t.Context()))
 		}
 	}
@@ -465,12 +466,12 @@ func TestHistoryWithOpenCallsIsNotKept(t *testing.T) {
 	cfg.Store = &session.Store{Journal: store.Journal, Transcripts: failing}
 	synctest.Test(t, func(t *testing.T) {
 		s := runUntilEnd(t, cfg).Session(topKey)
-		require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "a"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "a"})))
 		synctest.Wait()
 		require.NoError(t, s.CancelTurn(t.Context()))
 		require.NoError(t, s.Idle(t.Context()))
 		failing.failing.Store(false)
-		require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "b"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "b"})))
 		require.NoError(t, s.Idle(t.Context()))
 		require.Equal(t, []string{"a", "", "no result: the turn ended", "b"}, saidIn(last))
 	})
@@ -496,7 +497,7 @@ func TestHistoryOfATurnThatWasGivenUpIsNotUsed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := runUntilEnd(t, cfg).Session(topKey)
 			for _, text := range []string{"a", "b", "c", "d"} {
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: text}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: text})))
 				time.Sleep(time.Second)
 				_ = s.CancelTurn(t.Context())
 				time.Sleep(2 * time.Minute)

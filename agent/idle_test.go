@@ -62,7 +62,7 @@ func TestSessionGoesOnAfterRest(t *testing.T) {
 	answers := script{"main": {say("a"), say("b"), say("c"), say("d")}}
 	agenttest.Run(t, agent.Config{}, answers, func(h *harness) {
 		post := func(m agent.Incoming) {
-			require.NoError(t, h.Main().Post(h.Context(), m))
+			require.NoError(t, errorOf(h.Main().Post(h.Context(), m)))
 			require.NoError(t, h.Main().Idle(h.Context()))
 			time.Sleep(time.Hour)
 		}
@@ -111,7 +111,7 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 					key := session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))
 					text := strings.Repeat("m", test.bytes) + "!"
 					in := agent.Incoming{Text: text}
-					require.NoError(t, rt.Session(key).Post(t.Context(), in))
+					require.NoError(t, errorOf(rt.Session(key).Post(t.Context(), in)))
 					require.NoError(t, rt.Session(key).Idle(t.Context()))
 				}
 				use(0)
@@ -191,7 +191,7 @@ func BenchmarkIdleChats(b *testing.B) {
 }
 
 func useOnce(t testing.TB, s *agent.Session) {
-	require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "hello"}))
+	require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "hello"})))
 	require.NoError(t, s.Idle(t.Context()))
 }
 

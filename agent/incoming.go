@@ -19,9 +19,14 @@ import (
 // is required. See [spawn.Incoming].
 type Incoming = spawn.Incoming
 
+// A Receipt says what became of a message: which run takes it, and whether it was known. See
+// [spawn.Receipt].
+type Receipt = spawn.Receipt
+
 // Post puts a message into the inbox and returns when that is durable. A session that is not in a
 // turn starts one; the answer comes to Config.Reply. A message whose ID the session has seen in the
-// last seven days is accepted and changes nothing; one without an ID is always new.
+// last seven days is accepted and changes nothing, and the Receipt says so; one without an ID is
+// always new.
 //
 // The Runner finds the message at the end of Turn.Messages, with its From and Parts, and At as its
 // Time. The bytes of its Parts are in the Files of the Config's Store; see [Turn.OpenFile]. A part
@@ -48,12 +53,13 @@ type Incoming = spawn.Incoming
 // that was archived; or one that every command can return. After [ErrUnconfirmed] post the message
 // again with the same ID: then it is told once. After [ErrNotRecorded] it may be posted as it is.
 // After any other error it is not recorded.
-func (s *Session) Post(ctx context.Context, m Incoming) error {
+func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 	root, err := s.receive(ctx, &m)
 	if err != nil {
-		return err
+		return Receipt{}, err
 	}
-	return s.rt.orArchived(ctx, s.key, s.rt.sup.Post(ctx, root, s.key, m))
+	receipt, err := s.rt.sup.Post(ctx, root, s.key, m)
+	return receipt, s.rt.orArchived(ctx, s.key, err)
 }
 
 // PostAndWait posts a message, as [Session.Post] does, and returns the reply with which a turn ends

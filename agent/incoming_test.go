@@ -55,7 +55,7 @@ func TestPostTakesWhatPeopleSend(t *testing.T) {
 	var reply agent.Reply
 	turns := turnsOf(t, agent.Config{Store: store}, func(h *harness) {
 		key := session.Must(session.DirectKey("main", "telegram", "u1"))
-		require.NoError(t, h.Session(key).Post(h.Context(), m))
+		require.NoError(t, errorOf(h.Session(key).Post(h.Context(), m)))
 		reply = *h.Replies()[0].Reply
 		ref = session.Ref{Key: key, SessionID: sessionIDOf(t, store, key)}
 	})
@@ -145,7 +145,7 @@ func TestPostRefusesWhatCannotBeKept(t *testing.T) {
 			cfg := agent.Config{Limits: agent.Limits{Part: 1_000}}
 			turns := turnsOf(t, cfg, func(h *harness) {
 				for _, post := range []func(agent.Incoming) error{
-					func(m agent.Incoming) error { return h.Main().Post(h.Context(), m) },
+					func(m agent.Incoming) error { return errorOf(h.Main().Post(h.Context(), m)) },
 					func(m agent.Incoming) error {
 						_, err := h.Main().PostAndWait(h.Context(), m)
 						return err
@@ -158,7 +158,9 @@ func TestPostRefusesWhatCannotBeKept(t *testing.T) {
 					_, part := errors.AsType[*session.PartError](err)
 					require.True(t, input || part, "%T", err)
 				}
-				require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{ID: "1", Text: "good"}))
+				require.NoError(
+					t, errorOf(h.Main().Post(h.Context(), agent.Incoming{ID: "1", Text: "good"})),
+				)
 			})
 			require.Len(t, turns, 1)
 			require.Equal(t, "good", turns[0][0].Text)
@@ -185,11 +187,11 @@ func TestPostNeedsFilesForBytesAlone(t *testing.T) {
 			turns := turnsOf(t, cfg, func(h *harness) {
 				p := session.Part{Kind: session.PartImage, Data: photo}
 				m := agent.Incoming{ID: "1", Text: "look", Parts: []session.Part{p}}
-				require.ErrorIs(t, h.Main().Post(h.Context(), m), c.want)
+				require.ErrorIs(t, errorOf(h.Main().Post(h.Context(), m)), c.want)
 				_, err := h.Main().PostAndWait(h.Context(), m)
 				require.ErrorIs(t, err, c.want)
 				m.Parts[0] = session.Part{Kind: session.PartImage, URL: "https://example.org/a.png"}
-				require.NoError(t, h.Main().Post(h.Context(), m))
+				require.NoError(t, errorOf(h.Main().Post(h.Context(), m)))
 			})
 			require.Len(t, turns, 1)
 		})
@@ -216,7 +218,7 @@ func TestPartsThatLie(t *testing.T) {
 			{Kind: session.PartImage, MediaType: "image/png", Data: photo},
 			{Kind: session.PartAudio, MediaType: "audio/ogg", Data: photo},
 		}}
-		require.NoError(t, h.Main().Post(h.Context(), m))
+		require.NoError(t, errorOf(h.Main().Post(h.Context(), m)))
 	})
 	var got []string
 	for _, p := range turns[0][0].Parts {
@@ -252,7 +254,7 @@ func TestRepliesSayWhatTheyAnswer(t *testing.T) {
 		inDir(func(rt *agent.Runtime) { // it does not run yet: one turn reads them all
 			for _, id := range []string{"1", "2", "", "3", ""} {
 				m := agent.Incoming{ID: id, Text: "hi", Meta: map[string]string{"of": "#" + id}}
-				require.NoError(t, rt.Session(topKey).Post(t.Context(), m))
+				require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), m)))
 			}
 			require.NoError(t, rt.Shutdown(t.Context()))
 		})
@@ -298,7 +300,7 @@ func TestTaskIsTheFirstMessage(t *testing.T) {
 		child, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "a task"})
 		require.NoError(t, err)
 		require.NoError(t, child.Steer(t.Context(), "a steer!"))
-		require.NoError(t, child.Session().Post(t.Context(), agent.Incoming{Text: "a post"}))
+		require.NoError(t, errorOf(child.Session().Post(t.Context(), agent.Incoming{Text: "a post"})))
 		require.NoError(t, rt.Shutdown(t.Context()))
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -327,6 +329,6 @@ func TestPostToFilesThatExit(t *testing.T) {
 	}}
 	turnsOf(t, cfg, func(h *harness) {
 		m := agent.Incoming{Parts: []session.Part{{Kind: session.PartImage, Data: photo}}}
-		require.ErrorContains(t, h.Main().Post(h.Context(), m), "ended its goroutine")
+		require.ErrorContains(t, errorOf(h.Main().Post(h.Context(), m)), "ended its goroutine")
 	})
 }

@@ -146,11 +146,11 @@ func TestLostTreeDoesNotWaitForItsTranscript(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- rt.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}))
+		require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"})))
 		synctest.Wait()
 		lost.Store(true)
 		began := time.Now()
-		require.Error(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "y"}))
+		require.Error(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "y"})))
 		err = <-ran
 		require.ErrorIs(t, err, session.ErrSync)
 		var still *agent.StillRunningError
@@ -185,7 +185,7 @@ func testLastWrite(
 	if runner == nil {
 		w.lines.do.Store(&do)
 	}
-	require.NoError(t, w.rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}))
+	require.NoError(t, errorOf(w.rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"})))
 	synctest.Wait()
 	w.lines.do.Store(&do)
 	close(w.release)
@@ -248,12 +248,12 @@ func TestDirectoryThatIsLostDuringATurn(t *testing.T) {
 				ran := make(chan error, 1)
 				go func() { ran <- rt.Run(context.WithoutCancel(t.Context())) }()
 				s := rt.Session(topKey)
-				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "x"}))
+				require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "x"})))
 				synctest.Wait()
 				if err := lose(dir); err != nil {
 					t.Skip(err) // the system does not let an open directory go
 				}
-				_ = s.Post(t.Context(), agent.Incoming{Text: "y"})
+				_, _ = s.Post(t.Context(), agent.Incoming{Text: "y"})
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()

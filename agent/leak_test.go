@@ -110,7 +110,7 @@ func requireNoLeak(t *testing.T, set func(cfg *agent.Config), inner string) {
 			}
 		}()
 		synctest.Wait()
-		_ = h.Main().Post(h.Context(), agent.Incoming{Text: "hello"})
+		_, _ = h.Main().Post(h.Context(), agent.Incoming{Text: "hello"})
 		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
 			Text: "x", Model: "m/x", Announce: true,
 		})

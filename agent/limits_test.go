@@ -36,7 +36,7 @@ func TestWhatIsOverALimitIsRefused(t *testing.T) {
 		}
 	}
 	post := func(m agent.Incoming) func(h *harness) error {
-		return func(h *harness) error { return h.Main().Post(h.Context(), m) }
+		return func(h *harness) error { return errorOf(h.Main().Post(h.Context(), m)) }
 	}
 	of := func(n int) string { return strings.Repeat("é", n/2) + strings.Repeat("x", n%2) }
 	for _, c := range []struct {
@@ -90,7 +90,7 @@ func TestLimitsAreSet(t *testing.T) {
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "four"})
 		require.EqualError(t, err, "spawn: task: it has 4 bytes, the limit is 3 (Limits.Task)")
 		long := agent.Incoming{Text: strings.Repeat("x", 3*megabyte)}
-		require.NoError(t, h.Main().Post(h.Context(), long))
+		require.NoError(t, errorOf(h.Main().Post(h.Context(), long)))
 	})
 	cfg.Limits = agent.Limits{
 		Task: -2, Label: -2, Message: -2, ID: -2, Reply: -2, ToolResult: -2, ToolCalls: -2,
@@ -111,7 +111,7 @@ func TestInvisibleTextIsBlank(t *testing.T) {
 			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: s})
 			_, ok := errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%q: %v", s, err)
-			err = h.Main().Post(h.Context(), agent.Incoming{Text: s})
+			_, err = h.Main().Post(h.Context(), agent.Incoming{Text: s})
 			_, ok = errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%q: %v", s, err)
 			_, err = callTool(h, "sessions_spawn", "1", fmt.Sprintf(`{"task":%q}`, "\u200b"))

@@ -61,7 +61,7 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 	go func() { done <- rt.Run(context.WithoutCancel(b.t.Context())) }()
 	s := rt.Session(session.Must(session.MainKey("main")))
 	if text != "" {
-		require.NoError(b.t, s.Post(b.t.Context(), agent.Incoming{Text: text}))
+		require.NoError(b.t, errorOf(s.Post(b.t.Context(), agent.Incoming{Text: text})))
 	}
 	ctx, cancel := context.WithCancel(b.t.Context())
 	defer cancel()
@@ -164,7 +164,7 @@ func testTranscriptChanged(t *testing.T, limits agent.Limits, want []int) {
 		}
 		s := runUntilEnd(t, cfg).Session(session.Must(session.MainKey("main")))
 		ask := func(text string) string {
-			require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: text}))
+			require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: text})))
 			synctest.Wait()
 			require.Len(t, replies, 1, "without waiting")
 			return <-replies
@@ -269,7 +269,9 @@ func TestInvalidLineIsRefusedAtOnce(t *testing.T) {
 				}
 				s := runUntilEnd(t, cfg).Session(session.Must(session.MainKey("main")))
 				for i, want := range []string{"1", "3"} {
-					require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: fmt.Sprint(i)}))
+					require.NoError(
+						t, errorOf(s.Post(t.Context(), agent.Incoming{Text: fmt.Sprint(i)})),
+					)
 					require.NoError(t, s.Idle(t.Context()))
 					require.Equal(t, want, <-replies)
 				}

@@ -10,3 +10,6 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	m.Run()
 }
+
+// errorOf returns the error of a call alone.
+func errorOf[T any](_ T, err error) error { return err }

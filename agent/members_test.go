@@ -17,7 +17,7 @@ import (
 // childCalls are the calls of a sub-agent's handle, for a program that has kept its key.
 var childCalls = map[string]func(ctx context.Context, s *agent.Session) error{
 	"Post": func(ctx context.Context, s *agent.Session) error {
-		return s.Post(ctx, agent.Incoming{Text: "and then?"})
+		return errorOf(s.Post(ctx, agent.Incoming{Text: "and then?"}))
 	},
 	"Runs": func(ctx context.Context, s *agent.Session) error {
 		_, err := s.Runs(ctx)

@@ -18,7 +18,7 @@ import (
 // workCalls are the calls after which a Runtime has work, or waits for the end of it.
 var workCalls = map[string]func(ctx context.Context, rt *agent.Runtime) error{
 	"Post": func(ctx context.Context, rt *agent.Runtime) error {
-		return rt.Session(topKey).Post(ctx, agent.Incoming{Text: "hello"})
+		return errorOf(rt.Session(topKey).Post(ctx, agent.Incoming{Text: "hello"}))
 	},
 	"Spawn": func(ctx context.Context, rt *agent.Runtime) error {
 		_, err := agent.Spawn[string](ctx, rt.Session(topKey), agent.Task{Text: "x"})

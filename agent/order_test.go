@@ -149,7 +149,7 @@ func TestReplyThatNeverReturns(t *testing.T) {
 func TestReplyThatCallsBack(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, rt *agent.Runtime) error{
 		"Post": func(ctx context.Context, rt *agent.Runtime) error {
-			return rt.Session(topKey).Post(ctx, agent.Incoming{ID: "again", Text: "again"})
+			return errorOf(rt.Session(topKey).Post(ctx, agent.Incoming{ID: "again", Text: "again"}))
 		},
 		"Stop": func(ctx context.Context, rt *agent.Runtime) error {
 			return rt.Session(topKey).Stop(ctx)

@@ -85,7 +85,9 @@ func runTurns(t *testing.T, cfg agent.Config, texts ...string) {
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(t.Context()) }()
 	for _, text := range texts {
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: text}))
+		require.NoError(
+			t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: text})),
+		)
 		require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 	}
 	require.NoError(t, rt.Shutdown(t.Context()))

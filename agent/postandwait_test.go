@@ -232,7 +232,9 @@ func TestPostAndWaitOfALostTree(t *testing.T) {
 			runFor(t, cfg, func(other *agent.Runtime) {
 				b := await(t.Context(), other.Session(topKey), m)
 				require.False(t, b.over())
-				require.Error(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}))
+				require.Error(
+					t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"})),
+				)
 				require.True(t, a.over())
 				require.ErrorIs(t, a.err, agent.ErrUnconfirmed)
 				time.Sleep(2 * time.Hour)

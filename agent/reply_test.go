@@ -104,7 +104,9 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- sup.Run(t.Context()) }()
 		for _, text := range []string{"<think>x</think>Hello\n" + announce.NoReply, announce.NoReply} {
-			require.NoError(t, sup.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text}))
+			require.NoError(
+				t, errorOf(sup.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text})),
+			)
 			synctest.Wait()
 		}
 		require.NoError(t, sup.Shutdown(t.Context()))
@@ -150,11 +152,13 @@ func TestSpawnFromGoIsNotAnnounced(t *testing.T) {
 func TestMessageThatComesAgainChangesNothing(t *testing.T) {
 	agenttest.Run(t, agent.Config{}, script{"main": {echo()}}, func(h *harness) {
 		for range 3 {
-			require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{ID: "1", Text: "hello"}))
+			require.NoError(
+				t, errorOf(h.Main().Post(h.Context(), agent.Incoming{ID: "1", Text: "hello"})),
+			)
 		}
 		h.Replied("hello")
-		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Text: "bye"}))
-		require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{Text: "bye"}))
+		require.NoError(t, errorOf(h.Main().Post(h.Context(), agent.Incoming{Text: "bye"})))
+		require.NoError(t, errorOf(h.Main().Post(h.Context(), agent.Incoming{Text: "bye"})))
 		time.Sleep(time.Second)
 		got := ""
 		for _, d := range h.Replies()[1:] {

@@ -41,7 +41,7 @@ func TestReplyTagsAreHonoured(t *testing.T) {
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				for _, id := range tt.ids { // none of them is read before the last is there
 					m := agent.Incoming{ID: id, Text: "hi"}
-					require.NoError(t, h.Main().Post(h.Context(), m))
+					require.NoError(t, errorOf(h.Main().Post(h.Context(), m)))
 				}
 				replies := h.Replies()
 				last := replies[len(replies)-1].Reply
@@ -74,7 +74,9 @@ func TestReplyToCurrentIsTheLastMessageThatWasConsumed(t *testing.T) {
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, id := range []string{"m1", "m2"} {
-			require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{ID: id, Text: "hi"}))
+			require.NoError(
+				t, errorOf(h.Main().Post(h.Context(), agent.Incoming{ID: id, Text: "hi"})),
+			)
 			synctest.Wait()
 		}
 		time.Sleep(time.Hour)
@@ -101,7 +103,7 @@ func TestReplyTagsSurviveARestart(t *testing.T) {
 		cfg.Reply = func(context.Context, agent.Delivery) error { return errors.New("offline") }
 		inDir(func(rt *agent.Runtime) {
 			m := agent.Incoming{ID: "m1", Text: "hi"}
-			require.NoError(t, rt.Session(topKey).Post(t.Context(), m))
+			require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), m)))
 			synctest.Wait()
 		})
 		var got []agent.Reply

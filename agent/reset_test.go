@@ -164,15 +164,15 @@ func TestReset(t *testing.T) {
 			}
 		}()
 		to := session.Route{Channel: "irc", To: "ann"}
-		require.NoError(t, s.Post(ctx, agent.Incoming{ID: "m1", Text: "one", Route: to}))
+		require.NoError(t, errorOf(s.Post(ctx, agent.Incoming{ID: "m1", Text: "one", Route: to})))
 		require.NoError(t, s.Idle(ctx))
-		require.NoError(t, s.Post(ctx, agent.Incoming{ID: "m0", Text: "again"}))
+		require.NoError(t, errorOf(s.Post(ctx, agent.Incoming{ID: "m0", Text: "again"})))
 		time.Sleep(time.Second / 2)
 		sources["delta/SKILL.md"] = skillFile("delta", "one", "")
 		reset := make(chan error)
 		go func() { reset <- s.Reset(ctx) }()
 		synctest.Wait()
-		require.NoError(t, s.Post(ctx, agent.Incoming{ID: "m2", Text: "two"}))
+		require.NoError(t, errorOf(s.Post(ctx, agent.Incoming{ID: "m2", Text: "two"})))
 		require.NoError(t, <-reset)
 		require.NoError(t, s.Idle(ctx))
 		synctest.Wait()
@@ -478,9 +478,9 @@ func TestPostWithBytesDuringAReset(t *testing.T) {
 		h.Pass(time.Minute)
 		posted := make(chan error, 1)
 		go func() {
-			posted <- h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{{
+			posted <- errorOf(h.Main().Post(h.Context(), agent.Incoming{Parts: []agent.Part{{
 				Kind: session.PartFile, Name: "a.txt", Data: []byte("text"),
-			}}})
+			}}}))
 		}()
 		h.Pass(time.Second / 2)
 		require.NoError(t, h.Main().Reset(h.Context()))

@@ -173,7 +173,7 @@ func (w *rightsWorld) secondLife(rules policy.Rules) {
 	w.check(w.root, "sessions", len(w.order), len(runs))
 	ran := make(chan error, 1)
 	go func() { ran <- rt.Run(ctx) }()
-	require.NoError(w.t, s.Post(ctx, agent.Incoming{Text: "how are things?"}))
+	require.NoError(w.t, errorOf(s.Post(ctx, agent.Incoming{Text: "how are things?"})))
 	time.Sleep(time.Hour)
 	require.NoError(w.t, rt.Shutdown(ctx))
 	require.NoError(w.t, <-ran)
@@ -360,7 +360,7 @@ func TestAgentsThatAreNotListed(t *testing.T) {
 		})
 	}
 	hello := func(ctx context.Context, rt *agent.Runtime) {
-		require.NoError(t, rt.Session(writer).Post(ctx, agent.Incoming{Text: "hello"}))
+		require.NoError(t, errorOf(rt.Session(writer).Post(ctx, agent.Incoming{Text: "hello"})))
 	}
 	life(cfg.Rules, hello, "[template]")
 	life(cfg.Rules, hello) // a message that the next life finds
@@ -368,7 +368,7 @@ func TestAgentsThatAreNotListed(t *testing.T) {
 	life(without, func(ctx context.Context, rt *agent.Runtime) {
 		for _, agentID := range []string{"writer", "mian"} {
 			s := rt.Session(session.Must(session.DirectKey(agentID, "chat", "1")))
-			err := s.Post(ctx, agent.Incoming{Text: "hello"})
+			_, err := s.Post(ctx, agent.Incoming{Text: "hello"})
 			require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget, Op: "session"})
 			require.ErrorContains(t, err, "Rules.Agents (agents.list)")
 			_, err = agent.Spawn[string](ctx, s, agent.Task{Text: "x"})

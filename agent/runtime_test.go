@@ -81,8 +81,8 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 				return nil
 			},
 		})
-		require.NoError(t, rt.Session(topKey).Post(t.Context(),
-			agent.Incoming{ID: "1", Text: "How many files?"}))
+		require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(),
+			agent.Incoming{ID: "1", Text: "How many files?"})))
 		require.Equal(t, "On it.", <-replies)
 		require.Equal(t, "There are 42.", <-replies)
 		synctest.Wait()

@@ -24,7 +24,7 @@ func TestSendersThatPassForAnother(t *testing.T) {
 			"4\u200b2", "\ufeff42", "42\u3164", "4\u00ad2", "4\x7f2", "4\u20662", "42\ufe0f",
 			"42\U000e0041",
 		} {
-			err := h.Main().Post(h.Context(), agent.Incoming{
+			_, err := h.Main().Post(h.Context(), agent.Incoming{
 				Text: "x", From: session.Sender{ID: id},
 			})
 			bad, ok := errors.AsType[*agent.InputError](err)
@@ -32,9 +32,9 @@ func TestSendersThatPassForAnother(t *testing.T) {
 			require.Equal(t, "from.id", bad.Field)
 		}
 		for _, id := range []string{"", "42", "+49 30  1", "a@b.c", "ann:example.org", "é", "李", "\ufffd"} {
-			require.NoError(t, h.Main().Post(h.Context(), agent.Incoming{
+			require.NoError(t, errorOf(h.Main().Post(h.Context(), agent.Incoming{
 				Text: "x", From: session.Sender{ID: id},
-			}), "%q", id)
+			})), "%q", id)
 			synctest.Wait()
 		}
 	})
@@ -86,9 +86,9 @@ func TestSendersAreTold(t *testing.T) {
 			store := session.NewMemory()
 			turns := turnsOf(t, agent.Config{Store: store}, func(h *harness) {
 				m := agent.Incoming{Text: c.text, From: c.from}
-				require.NoError(t, h.Session(c.key).Post(h.Context(), m))
+				require.NoError(t, errorOf(h.Session(c.key).Post(h.Context(), m)))
 				synctest.Wait()
-				require.NoError(t, h.Session(c.key).Post(h.Context(), m))
+				require.NoError(t, errorOf(h.Session(c.key).Post(h.Context(), m)))
 			})
 			for _, told := range turns {
 				require.Equal(t, c.want, told[0].Text)
@@ -105,7 +105,7 @@ func TestSendersAreTold(t *testing.T) {
 	long := strings.Repeat("ä", 5_000)
 	turns := turnsOf(t, agent.Config{Limits: agent.Limits{ID: 20_000}}, func(h *harness) {
 		m := agent.Incoming{Text: "hi", From: session.Sender{ID: long, Name: long}}
-		require.NoError(t, h.Session(groupKey).Post(h.Context(), m))
+		require.NoError(t, errorOf(h.Session(groupKey).Post(h.Context(), m)))
 	})
 	require.Less(t, len(turns[0][0].Text), 500)
 }

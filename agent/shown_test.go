@@ -131,14 +131,14 @@ func TestNoEventIsRaw(t *testing.T) {
 		}
 		main := rt.Session(topKey)
 		post := func(text string) {
-			require.NoError(t, main.Post(t.Context(), agent.Incoming{
+			require.NoError(t, errorOf(main.Post(t.Context(), agent.Incoming{
 				Text: text, From: session.Sender{ID: "u", Name: hostileText},
-			}))
+			})))
 			time.Sleep(10 * time.Minute)
 		}
 		post(hostileText)
 		post("fail")
-		require.NoError(t, main.Post(t.Context(), agent.Incoming{Text: "late"}))
+		require.NoError(t, errorOf(main.Post(t.Context(), agent.Incoming{Text: "late"})))
 		time.Sleep(time.Second)
 		_ = main.Stop(t.Context()) // and the turn is given up
 		time.Sleep(30 * time.Hour) // the deliveries are blocked

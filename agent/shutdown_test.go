@@ -153,7 +153,7 @@ func testShutdownFrom(t *testing.T, q *quitter, hasCtx bool) {
 		_, _ = agent.Spawn[string](ctx, rt.Session(topKey), agent.Task{
 			Text: "go", Model: "a/b", Announce: true,
 		})
-		_ = rt.Session(topKey).Post(ctx, agent.Incoming{Text: "hello"})
+		_, _ = rt.Session(topKey).Post(ctx, agent.Incoming{Text: "hello"})
 	}()
 	err = <-q.errs
 	runErr := <-ran

@@ -125,7 +125,7 @@ func testQuitUntil(t *testing.T, q *limitedQuit) {
 	synctest.Wait()
 	q.began = time.Now()
 	if q.at == "Reply" {
-		require.NoError(t, main.Post(t.Context(), agent.Incoming{Text: "hello"}))
+		require.NoError(t, errorOf(main.Post(t.Context(), agent.Incoming{Text: "hello"})))
 	} else {
 		_, err = agent.Spawn[string](t.Context(), main, agent.Task{
 			Text: "quit", Timeout: quitLimit, Announce: q.at == "Deliver",
@@ -169,7 +169,7 @@ func TestShutdownHandsRepliesOver(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- rt.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"}))
+		require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"})))
 		synctest.Wait()
 		require.NoError(t, rt.Shutdown(t.Context()))
 		require.Equal(t, []string{"done"}, got)
@@ -196,7 +196,7 @@ func TestQuitSaysGoodbye(t *testing.T) {
 		var err error
 		rt, err = agent.Open(t.Context(), cfg)
 		require.NoError(t, err)
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "/quit"}))
+		require.NoError(t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "/quit"})))
 		require.NoError(t, rt.Run(context.WithoutCancel(t.Context())))
 		require.Equal(t, []string{"bye"}, got)
 	})

@@ -205,7 +205,9 @@ func TestSkillsOfAnOlderSession(t *testing.T) {
 			require.NoError(t, err)
 			ran := make(chan error, 1)
 			go func() { ran <- rt.Run(context.WithoutCancel(t.Context())) }()
-			require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"}))
+			require.NoError(
+				t, errorOf(rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"})),
+			)
 			synctest.Wait()
 			require.Equal(t, want, listedSkills(said))
 			require.NoError(t, rt.Shutdown(t.Context()))

@@ -266,7 +266,7 @@ func cancelEarly(
 		return rt, make(chan error, 1)
 	}
 	post := func(rt *agent.Runtime, key session.Key, text string) {
-		require.NoError(t, rt.Session(key).Post(ctx, agent.Incoming{Text: text}))
+		require.NoError(t, errorOf(rt.Session(key).Post(ctx, agent.Incoming{Text: text})))
 		synctest.Wait()
 	}
 	rt, ran := open()

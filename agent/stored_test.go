@@ -409,12 +409,12 @@ func (s *stored) repeats(rt *agent.Runtime, long session.Key) {
 		"t1": long,
 		"p1": session.Must(session.MainKey("main")),
 	} {
-		require.NoError(t, rt.Session(key).Post(ctx, agent.Incoming{ID: id, Text: "Again."}))
+		require.NoError(t, errorOf(rt.Session(key).Post(ctx, agent.Incoming{ID: id, Text: "Again."})))
 	}
 	s.idle(rt)
 	require.Empty(t, s.lines, "messages that have been posted before change nothing")
 	ops := session.Must(session.DirectKey("ops", "telegram", "8"))
-	require.NoError(t, rt.Session(ops).Post(ctx, agent.Incoming{ID: "new", Text: "Are you there?"}))
+	require.NoError(t, errorOf(rt.Session(ops).Post(ctx, agent.Incoming{ID: "new", Text: "Are you there?"})))
 	s.idle(rt)
 	require.Len(t, s.lines, 1)
 	s.accepted("delivered after that")

@@ -305,11 +305,11 @@ func TestPostToASubagent(t *testing.T) {
 			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "a"})
 			require.NoError(t, err)
 			synctest.Wait()
-			require.NoError(t, c.Session().Post(h.Context(), agent.Incoming{Text: "and then?"}))
+			require.NoError(t, errorOf(c.Session().Post(h.Context(), agent.Incoming{Text: "and then?"})))
 			got, err := c.Wait(h.Context())
 			require.NoError(t, err)
 			require.Equal(t, "and then?", got)
-			require.ErrorIs(t, c.Session().Post(h.Context(), agent.Incoming{Text: "more"}),
+			require.ErrorIs(t, errorOf(c.Session().Post(h.Context(), agent.Incoming{Text: "more"})),
 				agent.ErrEnded)
 			require.Empty(t, h.Replies())
 		})

@@ -79,7 +79,7 @@ func (u *turnUser) start(top bool) {
 	u.rt, u.ran = u.open(), make(chan error, 1)
 	go func() { u.ran <- u.rt.Run(u.t.Context()) }()
 	if top {
-		require.NoError(u.t, u.main().Post(u.t.Context(), agent.Incoming{Text: "go"}))
+		require.NoError(u.t, errorOf(u.main().Post(u.t.Context(), agent.Incoming{Text: "go"})))
 	} else {
 		_, err := agent.Spawn[string](u.t.Context(), u.main(),
 			agent.Task{Text: "work", Timeout: time.Hour})
@@ -238,7 +238,7 @@ func (u *turnUser) acts() map[string]act {
 		"Child.Wait":  func(ctx context.Context) error { _, err := c.Wait(ctx); return err },
 		"Session.Key": nil, "Session.Events": nil, "Session.Tools": nil,
 		"Session.Post": func(ctx context.Context) error {
-			return s.Post(ctx, agent.Incoming{Text: "late"})
+			return errorOf(s.Post(ctx, agent.Incoming{Text: "late"}))
 		},
 		"Session.PostAndWait": func(ctx context.Context) error {
 			_, err := s.PostAndWait(ctx, agent.Incoming{Text: "late"})
@@ -336,10 +336,12 @@ var turnEnds = map[string]func(u *turnUser, top bool){
 		u.deaf = true
 		u.start(top)
 		other := u.open()
-		require.NoError(u.t, other.Session(topKey).Post(u.t.Context(), agent.Incoming{Text: "hi"}))
+		require.NoError(
+			u.t, errorOf(other.Session(topKey).Post(u.t.Context(), agent.Incoming{Text: "hi"})),
+		)
 		u.other = other
 		// The former owner learns of it when it asks for something.
-		require.Error(u.t, u.main().Post(u.t.Context(), agent.Incoming{Text: "hello"}))
+		require.Error(u.t, errorOf(u.main().Post(u.t.Context(), agent.Incoming{Text: "hello"})))
 		synctest.Wait()
 	},
 }

@@ -96,7 +96,7 @@ func (c *chats) say(t *testing.T, to session.Key, text string) agent.Reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	require.NoError(t, c.rt.Session(to).Post(ctx, agent.Incoming{Text: text}))
+	require.NoError(t, errorOf(c.rt.Session(to).Post(ctx, agent.Incoming{Text: text})))
 	require.NoError(t, c.rt.Session(to).Idle(ctx), "the chat does not stall")
 	c.mu.Lock()
 	defer c.mu.Unlock()

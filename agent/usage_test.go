@@ -331,7 +331,7 @@ var someUsage = agent.Usage{Input: 100, CacheRead: 7}
 func useMuch(t *testing.T, s *agent.Session, rounds int) {
 	t.Helper()
 	for range rounds {
-		require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "go"})))
 		_, err := agent.Spawn[string](t.Context(), s, agent.Task{Text: "count", Announce: true})
 		require.NoError(t, err)
 		require.NoError(t, s.Idle(t.Context()))

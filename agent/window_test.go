@@ -491,7 +491,7 @@ func TestLongChatCostsLittle(t *testing.T) {
 				turns = 1
 			}
 			for range turns {
-				require.NoError(t, chat.Post(t.Context(), agent.Incoming{Text: "go on"}))
+				require.NoError(t, errorOf(chat.Post(t.Context(), agent.Incoming{Text: "go on"})))
 				require.NoError(t, chat.Idle(t.Context()))
 			}
 			if restart > 0 {

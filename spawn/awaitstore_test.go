@@ -105,7 +105,7 @@ func (c *waitCase) start() {
 	}
 	first, err := spawn.Open(t.Context(), cfg)
 	require.NoError(t, err)
-	require.NoError(t, first.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+	require.NoError(t, errorOf(first.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})))
 	c.run = mustSpawn(t, first, spawn.Request{Task: "x"})
 	require.NoError(t, first.Shutdown(t.Context()))
 
@@ -116,7 +116,7 @@ func (c *waitCase) start() {
 	}
 	c.j.fail(c.what, errDisk)
 	if c.opened { // a stall of a tree in memory
-		_ = c.s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "y"})
+		_, _ = c.s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "y"})
 	}
 	if c.runs {
 		c.begin()
@@ -213,7 +213,7 @@ func TestWaitBeforeRunEndsWhenTheStoreIsBack(t *testing.T) {
 				c.j.fail(what, errDisk)
 				if opened { // what is not known to be recorded waits for the journal as well
 					y := spawn.Incoming{Text: "y"}
-					require.Error(t, s.Post(t.Context(), topKey, topKey, y))
+					require.Error(t, errorOf(s.Post(t.Context(), topKey, topKey, y)))
 				}
 				done := make(chan error, 1)
 				go func() { done <- waits["Wait"](t.Context(), c) }()

@@ -141,7 +141,9 @@ func testBadStore(t *testing.T, method string, act func()) {
 	}
 	s, err := spawn.Open(t.Context(), cfg)
 	require.NoError(t, err)
-	require.NoError(t, s.Post(t.Context(), chatKey(1), chatKey(1), spawn.Incoming{Text: "hello"}))
+	require.NoError(
+		t, errorOf(s.Post(t.Context(), chatKey(1), chatKey(1), spawn.Incoming{Text: "hello"})),
+	)
 	require.NoError(t, s.Shutdown(t.Context())) // something to look for at the next start
 
 	s = openSupervisor(t, cfg)
@@ -179,7 +181,7 @@ func TestPanicsOfTheStoreAreErrorsForCallers(t *testing.T) {
 	store := &session.Store{Journal: badJournal{bad}, Transcripts: badTranscripts{bad}}
 	s, err := spawn.Open(t.Context(), spawn.Config{Store: store, Runner: runnerFunc(workOn)})
 	require.NoError(t, err)
-	require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+	require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"})))
 	other, err := spawn.Open(t.Context(), spawn.Config{Store: store, Runner: runnerFunc(workOn)})
 	require.NoError(t, err)
 	for _, method := range []string{

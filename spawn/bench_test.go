@@ -153,7 +153,7 @@ func BenchmarkManaged(b *testing.B) {
 			root := session.Must(session.NamedKey("main", "bench"))
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
-				if err := s.Post(b.Context(), root, root, spawn.Incoming{Text: "go"}); err != nil {
+				if _, err := s.Post(b.Context(), root, root, spawn.Incoming{Text: "go"}); err != nil {
 					b.Fatal(err)
 				}
 				for left := children; left > 0; {

@@ -96,7 +96,9 @@ func TestCallbacksOfASpawnMayHangAndCallBack(t *testing.T) {
 		back := func() {
 			_, err := s.Runs(t.Context(), topKey, topKey, true)
 			require.NoError(t, err)
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"})),
+			)
 		}
 		s = openSupervisor(t, spawn.Config{
 			ValidModel: func(m string) bool {

@@ -127,7 +127,9 @@ func ignoreStill(err error) error {
 
 func (w *clockWorld) post(s *spawn.Supervisor, id string) {
 	w.t.Helper()
-	require.NoError(w.t, s.Post(w.t.Context(), topKey, topKey, spawn.Incoming{ID: id, Text: id}))
+	require.NoError(
+		w.t, errorOf(s.Post(w.t.Context(), topKey, topKey, spawn.Incoming{ID: id, Text: id})),
+	)
 }
 
 // answered fails the test unless a reply comes within a time.

@@ -152,7 +152,7 @@ func TestReplayMeetsLiveEvents(t *testing.T) {
 					}))
 					act := func() {
 						in := spawn.Incoming{Text: "meanwhile"}
-						assert.NoError(t, s.Post(t.Context(), topKey, topKey, in))
+						assert.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, in)))
 						assert.NoError(t, s.Idle(t.Context(), topKey))
 					}
 					if when == "before" {

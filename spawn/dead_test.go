@@ -59,7 +59,7 @@ func TestShutdownWhileStalledEndsWithItsContext(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		synctest.Wait()
 		journal.At(journal.Appends()+1, spawntest.FaultDieBefore)
 		time.Sleep(2 * time.Minute) // the turn waits with its spawn
@@ -167,10 +167,11 @@ func TestShutdownInterrupts(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
 		key := mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		time.Sleep(time.Minute)
 		posted := make(chan error, 1) // so that the owner is at work, and hears of the turns
-		go func() { posted <- s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "and more"}) }()
+		more := spawn.Incoming{Text: "and more"}
+		go func() { posted <- errorOf(s.Post(t.Context(), topKey, topKey, more)) }()
 		synctest.Wait()
 		now, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -209,7 +210,7 @@ func TestWaitEndsWithItsContextWhileTheJournalHangs(t *testing.T) {
 		time.AfterFunc(time.Second, func() {
 			hurry, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.Post(hurry, topKey, topKey, spawn.Incoming{Text: "stuck"})
+			_, _ = s.Post(hurry, topKey, topKey, spawn.Incoming{Text: "stuck"})
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -35,7 +35,7 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 		ctx := t.Context()
 		unknown := session.Must(topKey.Child("main", session.NewID()))
 		refused := map[error]error{
-			spawn.ErrEnded:   s.Post(ctx, topKey, ended.Key, spawn.Incoming{Text: "x"}),
+			spawn.ErrEnded:   errorOf(s.Post(ctx, topKey, ended.Key, spawn.Incoming{Text: "x"})),
 			spawn.ErrRunning: s.Run(ctx),
 		}
 		for name, err := range map[string]error{
@@ -53,7 +53,7 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 		}
 		journal.At(journal.Appends()+1, spawntest.FaultFailBefore)
 		other := session.Must(session.NamedKey("main", "other"))
-		refused[spawn.ErrNotRecorded] = s.Post(ctx, other, other, spawn.Incoming{Text: "x"})
+		_, refused[spawn.ErrNotRecorded] = s.Post(ctx, other, other, spawn.Incoming{Text: "x"})
 		for want, err := range refused {
 			require.ErrorIs(t, err, want)
 			requirePrefixOnce(t, err)

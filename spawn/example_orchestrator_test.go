@@ -58,7 +58,7 @@ func Example_orchestrator() {
 	defer s.Shutdown(ctx)
 
 	main := session.Must(session.MainKey("main"))
-	if err := s.Post(ctx, main, main, spawn.Incoming{Text: "tea and coffee"}); err != nil {
+	if _, err := s.Post(ctx, main, main, spawn.Incoming{Text: "tea and coffee"}); err != nil {
 		panic(err)
 	}
 	fmt.Println(<-replies)

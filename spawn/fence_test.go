@@ -98,7 +98,9 @@ func TestTurnThatIsOver(t *testing.T) {
 				"shut down": {keep, spawntest.Block(nil)},
 			}
 			r.On("", play[how])
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})),
+			)
 			synctest.Wait()
 			switch how {
 			case "stopped", "given up":
@@ -127,7 +129,7 @@ func TestTurnThatIsOverMeetsAReset(t *testing.T) {
 		var old *spawn.TurnInput
 		r.On("", spawntest.Play{spawntest.Do(
 			func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})))
 		synctest.Wait()
 		errs := map[string]error{}
 		var mu sync.Mutex

@@ -136,7 +136,9 @@ func TestTurnsOfASessionNeverOverlap(t *testing.T) {
 			spawntest.Play{spawntest.Say("ok")},
 		)
 		post := func(text string) {
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text})),
+			)
 		}
 		post("1")
 		synctest.Wait()

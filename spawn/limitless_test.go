@@ -58,8 +58,8 @@ func TestNoLimitCannotBreakTheJournal(t *testing.T) {
 		ctx := t.Context()
 		var limit *spawn.LimitError
 		for name, err := range map[string]error{
-			"text":  s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x" + far}),
-			"id":    s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x", ID: far}),
+			"text":  errorOf(s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x" + far})),
+			"id":    errorOf(s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x", ID: far})),
 			"task":  errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x" + far})),
 			"key":   errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Key: far})),
 			"extra": errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Extra: []byte(far)})),
@@ -76,7 +76,7 @@ func TestNoLimitCannotBreakTheJournal(t *testing.T) {
 		errs := make(chan error, 40)
 		for range cap(errs) { // more than one batch takes
 			posts.Go(func() {
-				errs <- s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x" + far[:2<<20]})
+				errs <- errorOf(s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x" + far[:2<<20]}))
 			})
 		}
 		posts.Wait()

@@ -51,7 +51,9 @@ func TestReportRefuses(t *testing.T) {
 			},
 		)})
 		for range 2 { // a top-level session has as many in each turn
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})),
+			)
 			require.NoError(t, s.Idle(t.Context(), topKey))
 		}
 		require.Equal(t, 2, last.N)
@@ -89,7 +91,7 @@ func TestProgressIsShownAtAPace(t *testing.T) {
 				shown = append(shown, e)
 			}
 		}()
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		require.NoError(t, s.Idle(t.Context(), topKey))
 		synctest.Wait()
 		var got []string
@@ -152,7 +154,7 @@ func TestMilestonesStartNoTurn(t *testing.T) {
 				return sayText("done")
 			},
 		)})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		time.Sleep(150 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 1, turns, "a milestone starts no turn")

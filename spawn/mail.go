@@ -39,14 +39,33 @@ type Incoming struct {
 	// before went, or where the key of the session says. Each part has at most
 	// [session.MaxKeyLen] bytes of UTF-8.
 	Route session.Route
+	// Thread says that the message comes from the conversation Route, which [Supervisor.Bind] has
+	// bound to the session: it is answered there. A message to a session that the conversation is
+	// not bound to is refused with [ErrNotBound].
+	Thread bool
+	// Own, beside Thread, is the conversation's own session: the one that the message would go to
+	// if the conversation was not bound. It matters if that is in the same tree. Then a message
+	// whose ID either of the two has seen is a repeat, so that a conversation may be bound or
+	// unbound between two attempts of a transport. Zero: there is none.
+	Own session.Key
 	// Meta is the caller's own. It is kept with the message and handed back with the reply.
 	Meta map[string]string
 	// At is when it was said, from 1678 to 2262. Zero: when it is posted.
 	At time.Time
 }
 
+// A Receipt says what became of a message that was posted.
+type Receipt struct {
+	// Session is the session that has the message.
+	Session session.Key `json:"session"`
+	// Run is the run of a sub-agent that takes the message. It is empty for a top-level session.
+	Run RunID `json:"run,omitempty"`
+	// Existing says that the session had seen the ID of the message: this call changed nothing.
+	Existing bool `json:"existing,omitempty"`
+}
+
 // Post puts a message into the inbox of the session to and returns when the message is durable. A
-// message with a known ID is accepted and changes nothing.
+// message with a known ID is accepted and changes nothing: its Receipt says so.
 //
 // The error is an *[InputError] for a text that is blank without Parts, an ID, From.ID or Meta that
 // is not UTF-8, a From.ID that could pass for another or an At that is out of range, a
@@ -57,16 +76,32 @@ type Incoming struct {
 // end, or one that every command can return. After [ErrUnconfirmed] post the message again with the
 // same ID. After [ErrNotRecorded] it may be posted as it is. After every other error the message is
 // not recorded. Bytes that were put for it stay with the transcript.
-func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
+func (s *Supervisor) Post(
+	ctx context.Context, root, to session.Key, m Incoming,
+) (receipt Receipt, err error) {
+	read := func(_ *tree.Tree, r tree.Reply) { receipt = receiptOf(r) }
 	for {
 		cmd, err := s.postOf(ctx, root, to, &m)
 		if err == nil {
-			err = s.do(ctx, root, cmd, nil)
+			err = s.do(ctx, root, cmd, read)
 		}
-		if !errors.Is(err, tree.ErrMoved) {
-			return repeatable(err, m.repeat())
-		} // the bytes are put again, where the conversation is now
+		switch {
+		case errors.Is(err, tree.ErrMoved): // the bytes are put where the conversation is now
+		case err != nil:
+			return Receipt{}, repeatable(err, m.repeat())
+		default:
+			return receipt, nil
+		}
 	}
+}
+
+// receiptOf returns the receipt of a message that the tree has accepted.
+func receiptOf(r tree.Reply) Receipt {
+	receipt := Receipt{Session: r.Ref, Existing: r.Existing}
+	if r.Run != nil {
+		receipt.Run = RunID(r.Run.Spec.ID)
+	}
+	return receipt
 }
 
 // SetRoute sets where the answers of a top-level session go, and those to the sub-agents that it

@@ -240,7 +240,9 @@ func TestRootOfAfterASnapshot(t *testing.T) {
 		}
 		for i := 0; !reset(); i++ {
 			require.Less(t, i, 5000)
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})),
+			)
 			synctest.Wait()
 		}
 		for key, found := range map[session.Key]int{child: 1, topKey: 0} {

@@ -32,7 +32,7 @@ func newFullDisk(t *testing.T) *fullDisk {
 }
 
 func (d *fullDisk) post(text string) error {
-	return d.s.Post(d.t.Context(), topKey, topKey, spawn.Incoming{ID: text, Text: text})
+	return errorOf(d.s.Post(d.t.Context(), topKey, topKey, spawn.Incoming{ID: text, Text: text}))
 }
 
 // recorded returns the texts of the messages that are on record.
@@ -140,7 +140,7 @@ func TestContextThatEndsWhileTheJournalHangs(t *testing.T) {
 		d.j.wait = time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := d.s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x"})
+		_, err := d.s.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 		require.NotErrorIs(t, err, spawn.ErrNotRecorded)

@@ -132,9 +132,9 @@ func (p *post) reply(channel string) {
 	if channel == "" { // the session has that of the message before
 		require.NoError(p.t, p.sup.SetRoute(p.t.Context(), topKey, topKey, session.Route{}))
 	}
-	require.NoError(p.t, p.sup.Post(p.t.Context(), topKey, topKey, spawn.Incoming{
+	require.NoError(p.t, errorOf(p.sup.Post(p.t.Context(), topKey, topKey, spawn.Incoming{
 		Text: fmt.Sprint(p.sent[to]), Route: session.Route{Channel: channel},
-	}))
+	})))
 	synctest.Wait()
 }
 
@@ -388,8 +388,8 @@ func TestCallThatOutlivesItsTree(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, other.Shutdown(t.Context()))
 				m := spawn.Incoming{Text: "0"}
-				require.Error(t, p.sup.Post(t.Context(), topKey, topKey, m))
-				require.NoError(t, p.sup.Post(t.Context(), topKey, topKey, m))
+				require.Error(t, errorOf(p.sup.Post(t.Context(), topKey, topKey, m)))
+				require.NoError(t, errorOf(p.sup.Post(t.Context(), topKey, topKey, m)))
 				time.Sleep(5*time.Minute - lost)
 				synctest.Wait()
 				out := p.outbox()

@@ -50,7 +50,7 @@ func callOnce(t *testing.T, s *spawn.Supervisor, root session.Key, i int) {
 	var err error
 	switch i % 4 {
 	case 0:
-		err = s.Post(t.Context(), root, root, spawn.Incoming{Text: "hello"})
+		_, err = s.Post(t.Context(), root, root, spawn.Incoming{Text: "hello"})
 	case 1:
 		_, err = s.Runs(t.Context(), root, root, true)
 	case 2:

@@ -74,7 +74,7 @@ func timePost(b *testing.B, dir string, root session.Key) (time.Duration, uint64
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := s.Post(b.Context(), root, root, spawn.Incoming{ID: "1", Text: "go"}); err != nil {
+	if _, err := s.Post(b.Context(), root, root, spawn.Incoming{ID: "1", Text: "go"}); err != nil {
 		b.Fatal(err)
 	}
 	d := time.Since(start)

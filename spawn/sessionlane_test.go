@@ -62,7 +62,9 @@ func TestChatsThatWaitAfterARestart(t *testing.T) {
 		require.NoError(t, err)
 		for n := range chats {
 			key := chatKey(n)
-			require.NoError(t, before.Post(t.Context(), key, key, spawn.Incoming{Text: "hello"}))
+			require.NoError(
+				t, errorOf(before.Post(t.Context(), key, key, spawn.Incoming{Text: "hello"})),
+			)
 		}
 		require.NoError(t, before.Shutdown(t.Context()))
 
@@ -130,7 +132,7 @@ func TestTopLevelTurnsShareTheirSlots(t *testing.T) {
 		})
 		post := func(n int, text string) {
 			key := chatKey(n)
-			require.NoError(t, s.Post(t.Context(), key, key, spawn.Incoming{Text: text}))
+			require.NoError(t, errorOf(s.Post(t.Context(), key, key, spawn.Incoming{Text: text})))
 			synctest.Wait()
 		}
 		announced := chatKey(9)
@@ -173,7 +175,7 @@ func TestTurnThatWaitsForItsSlotIsCancelled(t *testing.T) {
 		})
 		for n, text := range []string{"first", "cancelled", "stopped", "last"} {
 			key := chatKey(n)
-			require.NoError(t, s.Post(t.Context(), key, key, spawn.Incoming{Text: text}))
+			require.NoError(t, errorOf(s.Post(t.Context(), key, key, spawn.Incoming{Text: text})))
 			synctest.Wait()
 		}
 		require.NoError(t, s.CancelTurn(t.Context(), chatKey(1), chatKey(1)))
@@ -185,7 +187,7 @@ func TestTurnThatWaitsForItsSlotIsCancelled(t *testing.T) {
 		}
 		for n := 1; n <= 2; n++ {
 			key := chatKey(n)
-			require.NoError(t, s.Post(t.Context(), key, key, spawn.Incoming{Text: "again"}))
+			require.NoError(t, errorOf(s.Post(t.Context(), key, key, spawn.Incoming{Text: "again"})))
 			time.Sleep(time.Hour)
 		}
 		require.Equal(t, []string{"first", "last", "cancelled again", "stopped again"}, c.order())

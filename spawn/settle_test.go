@@ -283,8 +283,10 @@ func TestSettleBesideAnOwner(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, w.settle(w.blocked, spawn.SettleDismiss))
 		message := spawn.Incoming{ID: "1", Text: "hello"}
-		require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, message), spawn.ErrNotRecorded)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, message))
+		require.ErrorIs(
+			t, errorOf(s.Post(t.Context(), topKey, topKey, message)), spawn.ErrNotRecorded,
+		)
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, message)))
 		outbox, err := s.Outbox(t.Context(), topKey)
 		require.NoError(t, err)
 		require.Len(t, outbox, 1)

@@ -174,10 +174,10 @@ func testShutdownFrom(
 	go func() {
 		model := spawn.Request{Task: "x", Policy: policy.Request{Model: "a/b"}}
 		_, _ = sup.Spawn(ctx, topKey, topKey, model)
-		_ = sup.Post(ctx, topKey, topKey, spawn.Incoming{Text: "hello"})
+		_, _ = sup.Post(ctx, topKey, topKey, spawn.Incoming{Text: "hello"})
 		if j, ok := memory.Journal.(*spawntest.CrashJournal); ok {
 			j.At(j.Appends()+1, spawntest.FaultFailBefore)
-			_ = sup.Post(ctx, topKey, topKey, spawn.Incoming{Text: "hello"})
+			_, _ = sup.Post(ctx, topKey, topKey, spawn.Incoming{Text: "hello"})
 		}
 	}()
 	err = <-q.errs
@@ -251,7 +251,7 @@ func TestEndOfRunEndsAShutdown(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		defer cancel()
 		s, ran := runUntil(ctx, t, spawn.Config{Runner: runnerFunc(workOn)})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		synctest.Wait()
 		down := make(chan error, 1)
 		go func() { down <- s.Shutdown(context.Background()) }()
@@ -274,7 +274,7 @@ func TestSecondShutdownObeysItsContext(t *testing.T) {
 		s, ran := runUntil(context.WithoutCancel(t.Context()), t, spawn.Config{
 			Runner: runnerFunc(hang),
 		})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		synctest.Wait()
 		down := make(chan error, 1)
 		go func() { down <- s.Shutdown(context.Background()) }()
@@ -438,7 +438,7 @@ func TestTurnThatWaitsFinishesDuringAShutdown(t *testing.T) {
 			},
 		)
 		s, ran := runUntil(forADay(t), t, cfg)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		time.Sleep(time.Second)
 		began := time.Now()
 		require.NoError(t, s.Shutdown(forADay(t)))

@@ -90,7 +90,7 @@ func testParting(t *testing.T, c partingCase) {
 	if c.callerRun {
 		mustSpawn(t, s, spawn.Request{Task: "x", Announce: true})
 	} else {
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 	}
 	synctest.Wait()
 	soft, cancel := context.WithTimeout(t.Context(), c.soft)
@@ -128,7 +128,9 @@ func TestUnsentIsKnownOverRestarts(t *testing.T) {
 		cfg.Deliver = func(context.Context, spawn.Delivery) error { return errors.New("offline") }
 		s, ran := runUntil(forADay(t), t, cfg)
 		for range 3 {
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})),
+			)
 			synctest.Wait()
 		}
 		require.NoError(t, s.Shutdown(t.Context()))

@@ -111,7 +111,9 @@ func (c *limitCase) start(t *testing.T) (work, quits session.Key) {
 	c.began = time.Now()
 	switch c.at {
 	case "Deliver":
-		require.NoError(t, c.sup.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+		require.NoError(
+			t, errorOf(c.sup.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"})),
+		)
 		return work, quits
 	case "Runner timed out":
 		limit := policy.Request{Timeout: callbackLimit}

@@ -55,10 +55,11 @@ func TestShutdownOfWhatNeverRanEndsWhenTheJournalIsBack(t *testing.T) {
 			t.Context(), spawn.Config{Store: &session.Store{Journal: j}, Runner: instantRunner},
 		)
 		require.NoError(t, err)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "1"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "1"})))
 		j.down.Store(true)
 		require.ErrorIs(
-			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "2"}), spawn.ErrUnconfirmed,
+			t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "2"})),
+			spawn.ErrUnconfirmed,
 		)
 		j.down.Store(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -89,12 +90,12 @@ func TestTurnWaitsWhileStalled(t *testing.T) {
 			On("child", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")}).
 			On(topKey.String(), spawntest.Play{parent})
 		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		time.Sleep(5 * time.Second)
 		j.down.Store(true)
 		time.AfterFunc(20*time.Second, func() { j.down.Store(false) })
 		require.ErrorIs(
-			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "more"}),
+			t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "more"})),
 			spawn.ErrUnconfirmed,
 		)
 		time.Sleep(10 * time.Minute)
@@ -111,7 +112,7 @@ func TestIdleWaitsWhileStalled(t *testing.T) {
 			topKey.String(), spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")},
 		)
 		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+		require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 		idle := make(chan error, 1)
 		go func() { idle <- s.Idle(t.Context(), topKey) }()
 		time.Sleep(time.Second)
@@ -137,10 +138,10 @@ func TestTurnStartsDuringShutdown(t *testing.T) {
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
 		require.NoError(
 			t,
-			s.Post(
+			errorOf(s.Post(
 				t.Context(), session.Must(session.MainKey("other")),
 				session.Must(session.MainKey("other")), spawn.Incoming{Text: "go"},
-			),
+			)),
 		)
 		mustSpawn(t, s, spawn.Request{Task: "a"})
 		time.Sleep(5 * time.Minute)
@@ -181,7 +182,7 @@ func TestShutdownRecordsWhatIsHeld(t *testing.T) {
 		for i := range 3 { // and fails again when it is decided
 			crash.At(n+14+i, spawntest.FaultFailBefore)
 		}
-		_ = s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "1"})
+		_, _ = s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "1"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, s.Shutdown(ctx))
@@ -219,7 +220,9 @@ func TestSilentMemberCounts(t *testing.T) {
 					return nil
 				})})
 			s := openSupervisor(t, spawn.Config{Store: session.NewMemory(), Runner: r})
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"})),
+			)
 			time.Sleep(3 * time.Hour)
 			synctest.Wait()
 			require.Less(t, second, 2*time.Minute, "ended during the turn: %v", before)

@@ -96,10 +96,10 @@ func TestManagedRequesterGetsOneTurn(t *testing.T) {
 			),
 		})
 		require.NoError(
-			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}),
+			t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"})),
 		)
 		require.NoError(
-			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}),
+			t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"})),
 		)
 		require.Equal(t, "on it", <-replies)
 		require.Equal(t, "child: done work", <-replies)

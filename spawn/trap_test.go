@@ -124,7 +124,7 @@ func TestLimits(t *testing.T) {
 			require.Equal(t, field, bad.Field)
 		}
 		message := spawn.Incoming{Text: strings.Repeat("x", 1_000_001)}
-		err := s.Post(t.Context(), topKey, topKey, message)
+		_, err := s.Post(t.Context(), topKey, topKey, message)
 		_, ok := errors.AsType[*spawn.LimitError](err)
 		require.True(t, ok, "%v", err)
 		key := mustSpawn(t, s, spawn.Request{Task: "one"})
@@ -221,7 +221,7 @@ func TestStopAfterTheTreeWasLost(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, other.Shutdown(t.Context()))
 			require.ErrorIs(
-				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "x"}),
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "x"})),
 				spawn.ErrNotRecorded,
 			)
 			time.Sleep(time.Second)
@@ -253,7 +253,9 @@ func TestNoTreeOfNothing(t *testing.T) {
 			{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot(),
 		} {
 			var input *spawn.InputError
-			require.ErrorAs(t, s.Post(t.Context(), root, root, spawn.Incoming{Text: "x"}), &input)
+			require.ErrorAs(
+				t, errorOf(s.Post(t.Context(), root, root, spawn.Incoming{Text: "x"})), &input,
+			)
 			require.Equal(t, "root", input.Field)
 		}
 		_, err := s.Runs(
@@ -294,7 +296,8 @@ func TestNothingIsTakenAfterShutdown(t *testing.T) {
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.ErrorIs(
-			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}), spawn.ErrShutdown,
+			t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})),
+			spawn.ErrShutdown,
 		)
 		_, err = s.Wait(t.Context(), topKey, nil, spawn.JoinOptions{})
 		require.ErrorIs(t, err, spawn.ErrShutdown)
@@ -400,15 +403,15 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 		return openSupervisor(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
 	}
 	s := live(spawntest.NewCrashJournal(log).At(n, fault))
-	err := s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
+	_, err := s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	if fault == spawntest.FaultDieBefore || fault == spawntest.FaultDieAfter {
 		time.Sleep(time.Minute)
 		s = live(log)
-		err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
+		_, err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	}
 	for errors.Is(err, spawn.ErrUnconfirmed) || errors.Is(err, spawn.ErrNotRecorded) {
 		time.Sleep(time.Second)
-		err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
+		_, err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	}
 	require.NoError(t, err)
 	time.Sleep(time.Minute)

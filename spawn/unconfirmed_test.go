@@ -38,7 +38,7 @@ func TestUnconfirmedSaysHowToRepeat(t *testing.T) {
 	}
 	posted := func(id string) call {
 		return func(ctx context.Context, s *spawn.Supervisor, _ session.Key) error {
-			return s.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "x"})
+			return errorOf(s.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "x"}))
 		}
 	}
 	steered := func(id string) call {

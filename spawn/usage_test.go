@@ -298,7 +298,7 @@ func TestUsageIsTheSumOfTheTurns(t *testing.T) {
 							root := usageRoots[max(p.intn(9)-6, 0)]
 							posts++
 							m := spawn.Incoming{ID: fmt.Sprint(posts), Text: "go"}
-							require.NoError(t, s.Post(t.Context(), root, root, m))
+							require.NoError(t, errorOf(s.Post(t.Context(), root, root, m)))
 							if p.intn(20) == 0 {
 								for _, root := range usageRoots {
 									require.NoError(t, s.Idle(t.Context(), root))
@@ -334,7 +334,7 @@ func TestUsageOfDaysInEveryZone(t *testing.T) {
 				start := time.Now()
 				for i := 0; time.Since(start) < 40*24*time.Hour; i++ {
 					m := spawn.Incoming{ID: fmt.Sprint(i), Text: "go"}
-					require.NoError(t, s.Post(t.Context(), topKey, topKey, m))
+					require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, m)))
 					time.Sleep(19*time.Minute + time.Duration(p.intn(7200))*time.Second)
 				}
 				require.NoError(t, s.Idle(t.Context(), topKey))
@@ -383,7 +383,7 @@ func TestUsageAndSessionsOfTreesAtRest(t *testing.T) {
 			for i := range 60 {
 				root := usageRoots[i%3]
 				m := spawn.Incoming{ID: fmt.Sprint(i), Text: "go"}
-				require.NoError(t, s.Post(t.Context(), root, root, m))
+				require.NoError(t, errorOf(s.Post(t.Context(), root, root, m)))
 				time.Sleep(time.Minute)
 			}
 			for _, root := range usageRoots {
@@ -442,7 +442,9 @@ func TestLookingAtATreeDoesNotKeepIt(t *testing.T) {
 		during(t, spawn.Config{
 			Store: session.NewMemory(), Runner: instantRunner,
 		}, func(s *spawn.Supervisor) {
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})),
+			)
 			require.NoError(t, s.Idle(t.Context(), topKey))
 			require.Equal(t, 1, s.Trees())
 			for range 20 {
@@ -520,12 +522,12 @@ func TestSessionsByActivity(t *testing.T) {
 		during(t, cfg, func(s *spawn.Supervisor) {
 			for _, root := range []session.Key{topKey, bob, chat} {
 				m := spawn.Incoming{Text: "x", Route: route}
-				require.NoError(t, s.Post(t.Context(), root, root, m))
+				require.NoError(t, errorOf(s.Post(t.Context(), root, root, m)))
 				require.NoError(t, s.Idle(t.Context(), root))
 				time.Sleep(time.Hour)
 			}
 			m := spawn.Incoming{Text: "again"}
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, m))
+			require.NoError(t, errorOf(s.Post(t.Context(), topKey, topKey, m)))
 			running, err := s.Sessions(t.Context(), spawn.SessionQuery{Limit: 1})
 			require.NoError(t, err)
 			require.Equal(t, topKey, running[0].Key)
@@ -606,7 +608,9 @@ func TestUsageUpToNow(t *testing.T) {
 			for i := range 40 {
 				time.Sleep(7*time.Minute + 13*time.Second)
 				before := time.Now()
-				require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+				require.NoError(
+					t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})),
+				)
 				require.NoError(t, s.Idle(t.Context(), topKey))
 				time.Sleep(time.Second)
 				for _, c := range []struct {

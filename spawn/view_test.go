@@ -214,7 +214,9 @@ func TestViewOfAnInbox(t *testing.T) {
 		)
 		var unread []int
 		for range 3 {
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"})),
+			)
 			synctest.Wait()
 			v := viewTop(t, store.Journal)
 			require.Equal(t, spawn.StatusRunning, v.Status)
@@ -304,7 +306,7 @@ func TestViewBesideAnOwner(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 1000 {
-			if err := s.Post(
+			if _, err := s.Post(
 				t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"},
 			); err != nil {
 				t.Error(err)
@@ -353,9 +355,8 @@ func TestViewOfSnapshots(t *testing.T) {
 		_, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "slow"})
 		require.NoError(t, err)
 		for i := range 700 {
-			require.NoError(
-				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: strconv.Itoa(i)}),
-			)
+			_, err := s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: strconv.Itoa(i)})
+			require.NoError(t, err)
 			synctest.Wait()
 		}
 		v := viewTop(t, store.Journal)

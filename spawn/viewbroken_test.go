@@ -50,7 +50,7 @@ func recordTree(t *testing.T) (list []session.Entry) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(
-			t, s.Post(t.Context(), topKey, boss.Key, spawn.Incoming{ID: "m", Text: "more"}),
+			t, errorOf(s.Post(t.Context(), topKey, boss.Key, spawn.Incoming{ID: "m", Text: "more"})),
 		)
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Stop(t.Context(), topKey, boss.Key, "enough"))
@@ -243,7 +243,9 @@ func TestJournalWithoutItsFirstEntryIsRefused(t *testing.T) {
 		store := session.NewMemory()
 		for range 2 { // the second life has an epoch of its own
 			s := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+			require.NoError(
+				t, errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"})),
+			)
 			synctest.Wait()
 		}
 		var list []session.Entry
@@ -271,8 +273,8 @@ func TestJournalWithoutItsFirstEntryIsRefused(t *testing.T) {
 			err = spawn.Settle(t.Context(), broken, "key", spawn.SettleRetry)
 			require.ErrorIs(t, err, session.ErrCorrupt)
 			s := openSupervisor(t, spawn.Config{Store: broken, Runner: &spawntest.Runner{}})
-			require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "more"}),
-				session.ErrCorrupt)
+			_, err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "more"})
+			require.ErrorIs(t, err, session.ErrCorrupt)
 		}
 	})
 }

@@ -38,7 +38,9 @@ func echoConfig(store *session.Store) spawn.Config {
 func tell(t *testing.T, s *spawn.Supervisor, chat session.Key, n int) {
 	t.Helper()
 	for i := range n {
-		require.NoError(t, s.Post(t.Context(), chat, chat, spawn.Incoming{Text: fmt.Sprint(i)}))
+		require.NoError(
+			t, errorOf(s.Post(t.Context(), chat, chat, spawn.Incoming{Text: fmt.Sprint(i)})),
+		)
 		synctest.Wait()
 	}
 }
@@ -468,12 +470,12 @@ func TestEventsOfAnotherOwner(t *testing.T) {
 				if i/3%2 == 1 {
 					s = two
 				}
-				for s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}) != nil {
+				for errorOf(s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})) != nil {
 					synctest.Wait()
 				}
 				time.Sleep(time.Minute)
 			}
-			for one.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}) != nil {
+			for errorOf(one.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"})) != nil {
 				synctest.Wait()
 			}
 			time.Sleep(time.Minute)
@@ -599,7 +601,7 @@ func BenchmarkDeltas(b *testing.B) {
 		})
 	}
 	b.ReportAllocs()
-	require.NoError(b, s.Post(b.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
+	require.NoError(b, errorOf(s.Post(b.Context(), topKey, topKey, spawn.Incoming{Text: "go"})))
 	<-done
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deltas/s")
 	require.NoError(b, s.Shutdown(b.Context()))

@@ -57,10 +57,10 @@ func (w *world) act(l *life, r *rand.Rand) {
 		)
 	case 3, 4:
 		id := strconv.Itoa(r.IntN(20))
-		w.known(l.sup.Post(ctx, topKey, topKey, helloOf(id)))
+		w.known(errorOf(l.sup.Post(ctx, topKey, topKey, helloOf(id))))
 	case 5:
 		more := fmt.Sprintf("more %d", w.checks.Add(1))
-		err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
+		_, err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
 		w.known(err)
 		if errors.Is(err, spawn.ErrNotRecorded) {
 			w.mu.Lock()

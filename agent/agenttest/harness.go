@@ -282,7 +282,10 @@ func (h *Harness) PostIncoming(key session.Key, m agent.Incoming) {
 		m.ID = "message-" + strconv.Itoa(h.posted)
 	}
 	h.mu.Unlock()
-	err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) })
+	err := h.Do(func(rt *agent.Runtime) error {
+		_, err := rt.Session(key).Post(h.Context(), m)
+		return err
+	})
 	if err != nil {
 		h.t.Fatalf("agenttest: posting %q to %s: %v", m.Text, key, err)
 	}

@@ -18,7 +18,7 @@ func TestOuterTimeoutIsNoticed(t *testing.T) {
 	for how, derive := range derivations {
 		ctx, cancel := derive(outer)
 		failed := failures(t, agent.Config{}, Script{Main: {Say("x")}}, nil, func(h *Harness) {
-			_ = h.Main().Post(ctx, agent.Incoming{Text: "x"})
+			_, _ = h.Main().Post(ctx, agent.Incoming{Text: "x"})
 		})
 		cancel()
 		require.Equal(t, errOuterContext.Error(), failed, how)

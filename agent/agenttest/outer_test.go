@@ -16,7 +16,7 @@ import (
 // outerUses are uses of the context of the test outside in the function that Run got.
 var outerUses = map[string]func(ctx context.Context, h *Harness) error{
 	"Post": func(ctx context.Context, h *Harness) error {
-		return h.Main().Post(ctx, agent.Incoming{Text: "x"})
+		return errorOf(h.Main().Post(ctx, agent.Incoming{Text: "x"}))
 	},
 	"Idle": func(ctx context.Context, h *Harness) error { h.Post("x"); return h.Main().Idle(ctx) },
 	"Stop": func(ctx context.Context, h *Harness) error { return h.Main().Stop(ctx) },
@@ -137,7 +137,7 @@ func TestContextsOfTheBubble(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
-		require.NoError(t, h.Main().Post(ctx, agent.Incoming{Text: "x"}))
+		require.NoError(t, errorOf(h.Main().Post(ctx, agent.Incoming{Text: "x"})))
 		require.NoError(t, h.Main().Idle(context.WithoutCancel(ctx)))
 		h.Replied("x")
 	})
@@ -225,3 +225,6 @@ func TestExpectationsThatAreNotMet(t *testing.T) {
 		func(h *Harness) { h.SetNow(time.Now()) })
 	require.Contains(t, failed, "has a Now of its own")
 }
+
+// errorOf returns the error of a call alone.
+func errorOf[T any](_ T, err error) error { return err }

@@ -20,7 +20,8 @@ func obey(ctx context.Context, chat *agent.Session, screen *terminal, line strin
 	case command == "":
 		return nil
 	case !strings.HasPrefix(command, "/"):
-		return chat.Post(ctx, agent.Incoming{Text: line})
+		_, err := chat.Post(ctx, agent.Incoming{Text: line})
+		return err
 	case command == "/image":
 		return showImage(ctx, chat, strings.TrimSpace(rest))
 	case command == "/help":
@@ -57,7 +58,8 @@ func showImage(ctx context.Context, chat *agent.Session, path string) error {
 	if err != nil {
 		return err
 	}
-	return chat.Post(ctx, agent.Incoming{Parts: []agent.Part{{
+	_, err = chat.Post(ctx, agent.Incoming{Parts: []agent.Part{{
 		Kind: session.PartImage, Name: filepath.Base(path), Data: data,
 	}}})
+	return err
 }

@@ -55,7 +55,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, 1<<20) // room for a message of 1,000,000 bytes
 		for lines.Scan() {
-			if err := chat.Post(ctx, agent.Incoming{Text: lines.Text()}); err != nil {
+			if _, err := chat.Post(ctx, agent.Incoming{Text: lines.Text()}); err != nil {
 				log.Print(err)
 			}
 		}

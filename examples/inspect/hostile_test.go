@@ -41,7 +41,7 @@ func hostileState(t *testing.T, text string) (listings map[string]string) {
 		s := rt.Session(top)
 		from := session.Sender{ID: "7", Name: text} // Post refuses an ID that breaks a line
 		m := agent.Incoming{ID: text, Text: text, From: from}
-		require.NoError(t, s.Post(t.Context(), m))
+		require.NoError(t, errorOf(s.Post(t.Context(), m)))
 		for _, task := range []string{text, text + " for ever"} {
 			_, err := agent.Spawn[string](t.Context(), s, agent.Task{
 				Text: task, Key: task, Label: text, Announce: true,
@@ -141,3 +141,6 @@ func TestHostileNamesOfAWorkspace(t *testing.T) {
 	require.Len(t, strings.Split(strings.TrimSpace(errOut.String()), "inspect: skill"), 1+
 		strings.Count(strings.TrimSpace(errOut.String()), "\n")+1)
 }
+
+// errorOf returns the error of a call alone.
+func errorOf[T any](_ T, err error) error { return err }

@@ -253,7 +253,9 @@ func TestRepair(t *testing.T) {
 			for _, chat := range chats {
 				for range 3 {
 					spawnTask(t, rt, chat, agent.Task{Text: "report", Label: "first"})
-					require.NoError(t, rt.Session(chat).Post(t.Context(), agent.Incoming{Text: "go on"}))
+					require.NoError(
+						t, errorOf(rt.Session(chat).Post(t.Context(), agent.Incoming{Text: "go on"})),
+					)
 					wait(time.Minute)
 				}
 			}
@@ -303,7 +305,7 @@ func repaired(t *testing.T, dir string, chats []session.Key, what string) {
 		bot(t, dir, func(agent.Delivery) error { return nil }, func(rt *agent.Runtime) {
 			for _, chat := range chats {
 				next := agent.Incoming{Text: "next"}
-				require.NoError(t, rt.Session(chat).Post(t.Context(), next), what)
+				require.NoError(t, errorOf(rt.Session(chat).Post(t.Context(), next)), what)
 				require.NoError(t, rt.Session(chat).Idle(t.Context()), what)
 			}
 		})

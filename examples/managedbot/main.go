@@ -58,7 +58,8 @@ func post(ctx context.Context, rt *agent.Runtime, chat int64, id, text string) e
 	if err != nil {
 		return err
 	}
-	return rt.Session(key).Post(ctx, agent.Incoming{ID: id, Text: text})
+	_, err = rt.Session(key).Post(ctx, agent.Incoming{ID: id, Text: text})
+	return err
 }
 
 // config returns all that the bot is made of.

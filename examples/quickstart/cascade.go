@@ -16,7 +16,7 @@ func (s *story) cascade(ctx context.Context, _ options) error {
 	}
 	p.desk.trains.hold()
 	p.desk.guide.hold()
-	if err := p.chat.Post(ctx, agent.Incoming{ID: "request-2", Text: secondTask}); err != nil {
+	if _, err := p.chat.Post(ctx, agent.Incoming{ID: "request-2", Text: secondTask}); err != nil {
 		return err
 	}
 	if err := c.recordUntil(ctx, c.blockedOn(maxRunningTurns)); err != nil {

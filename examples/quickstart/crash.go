@@ -19,7 +19,7 @@ func (s *story) crash(ctx context.Context, o options) (err error) {
 		return err
 	}
 	dead.desk.guide.hold()
-	if err := dead.chat.Post(ctx, agent.Incoming{ID: "request-3", Text: thirdTask}); err != nil {
+	if _, err := dead.chat.Post(ctx, agent.Incoming{ID: "request-3", Text: thirdTask}); err != nil {
 		return err
 	}
 	if err := c.recordUntil(ctx, c.blockedOn(min(maxRunningTurns, o.depth))); err != nil {

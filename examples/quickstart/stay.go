@@ -67,7 +67,7 @@ func answerDurably(ctx context.Context, o options, w workspace, stdout io.Writer
 	watching.Go(func() { c.watch(events) })
 	running := make(chan error, 1)
 	go func() { running <- rt.Run(ctx) }()
-	if err = desk.Post(ctx, agent.Incoming{ID: "request: " + o.task, Text: o.task}); err == nil {
+	if _, err = desk.Post(ctx, agent.Incoming{ID: "request: " + o.task, Text: o.task}); err == nil {
 		err = desk.Idle(ctx)
 	}
 	cancel()

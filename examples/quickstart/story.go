@@ -124,7 +124,7 @@ func (s *story) request(ctx context.Context, o options) error {
 	if err := s.chronicle.begin(ctx, s.process); err != nil {
 		return err
 	}
-	if err := s.process.chat.Post(ctx, agent.Incoming{ID: "request-1", Text: o.task}); err != nil {
+	if _, err := s.process.chat.Post(ctx, agent.Incoming{ID: "request-1", Text: o.task}); err != nil {
 		return err
 	}
 	if err := s.chronicle.recordUntil(ctx, s.chronicle.isAnswered); err != nil {

@@ -55,7 +55,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 		require.ErrorContains(t, err, fresh)
 	}
 	b.open(t)
-	err := b.rt.Session(session.Must(session.MainKey("new"))).Post(t.Context(),
+	_, err := b.rt.Session(session.Must(session.MainKey("new"))).Post(t.Context(),
 		agent.Incoming{Text: strings.Repeat("no room ", 10_000)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorIs(t, err, agent.ErrNotRecorded)

@@ -214,7 +214,8 @@ func (l *workload) ask(
 	ctx context.Context, s *agent.Session, name string, tasks ...string,
 ) (children []*agent.Child[string]) {
 	if l.world == managed {
-		if err := s.Post(ctx, agent.Incoming{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
+		m := agent.Incoming{ID: name, Text: strings.Join(tasks, ";")}
+		if _, err := s.Post(ctx, m); err != nil {
 			l.failed("post "+name, err)
 			sleep(ctx, afterFailure)
 		} else {
