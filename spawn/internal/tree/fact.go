@@ -241,7 +241,7 @@ const (
 //	ArchiveBegun   Run: the run, which has ended
 //	Unarchived     Run: the session, which is not in the tree; its requester is
 //	               Image: the state of the session, as the only one
-//	Discarded      Run: the session, which is not the top-level one
+//	Discarded      Run: the session; the top-level one goes on in a new conversation
 //	AnnounceSet    Run: the session
 //	               ID: the run, which has not ended
 type Fact struct {
@@ -419,6 +419,14 @@ func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
 		f.Flags = FlagThread
 	}
 	return f
+}
+
+func archiveBegun(at int64, r *Run) Fact { return Fact{Kind: ArchiveBegun, At: at, Run: r.Key()} }
+
+func discarded(at int64, r *Run) Fact { return Fact{Kind: Discarded, At: at, Run: r.Key()} }
+
+func unarchived(at int64, k session.Key, m *Image) Fact {
+	return Fact{Kind: Unarchived, At: at, Run: k, Image: m}
 }
 
 func reported(at int64, r *Run, c *Report) Fact {
