@@ -151,6 +151,10 @@ type LimitError = tree.LimitError
 // the window of the key. It names the run that has the key, and is [ErrKeyConflict].
 type KeyConflictError = tree.KeyConflictError
 
+// An EndedError refuses a message to a session that has ended, or its revival, because a session
+// above it has ended too: Ended is the topmost of them. It is [ErrEnded].
+type EndedError = tree.EndedError
+
 // A ChildrenError refuses a [Supervisor.Reset] of a session that has sub-agents which have not
 // ended.
 type ChildrenError = tree.ChildrenError

@@ -41,12 +41,14 @@ const (
 	EventToolEnded                      // the call of a tool is over; not kept
 	EventProgress                       // how far a turn has come; not kept
 	EventMilestone                      // a turn has reached a milestone
+	EventRevived                        // a run that had left the tree is back
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
 	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
+	"revived",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -140,6 +142,7 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.RunEnded:      EventEnded,
 	tree.Recovered:     EventRecovered,
 	tree.Archived:      EventArchived,
+	tree.Unarchived:    EventRevived,
 	tree.Late:          EventLate,
 	tree.Delivered:     EventDelivered,
 	tree.Deferred:      EventDeferred,

@@ -186,6 +186,7 @@ func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 }
 
 func (sh *treeShell) removeWaiter(w *waiter) {
+	defer sh.releaseArchives(w.members)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	delete(sh.waiters, w)

@@ -196,6 +196,32 @@ func (t *Tree) dismissBlocked(r *Run) {
 	}
 }
 
+// Discarding reports whether a session that is to be put away still is in the tree, or a session
+// below it, or the conversation that a top-level session had.
+func (t *Tree) Discarding(k session.Key) bool {
+	r := t.find(k)
+	if r == nil {
+		return false
+	}
+	left := r.Discard || len(r.Former) > 0 || r.Archiving != 0
+	r.Descend(func(x *Run) { left = left || x.Discard || x.Archiving != 0 })
+	return left
+}
+
+// Named returns the sessions that the tree has, or had and whose outcome it keeps at a time.
+func (t *Tree) Named(now int64) map[session.Key]bool {
+	named := make(map[session.Key]bool)
+	for k := range t.runs {
+		named[k] = true
+	}
+	for _, ref := range t.spawned {
+		if ref.end != nil && ref.Until > now {
+			named[ref.Run] = true
+		}
+	}
+	return named
+}
+
 // newSessionID returns a random UUID of version 4.
 func (t *Tree) newSessionID() string {
 	a, b := t.nextNonce(), t.nextNonce()
