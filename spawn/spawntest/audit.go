@@ -1,7 +1,6 @@
 package spawntest
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -51,7 +50,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a run that has ended has no live descendant, and a stopped session admits nothing;
 //   - turns of a session follow each other, one at a time, and consume each input once;
 //   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
-//     moves up or ends with what was stopped, once;
+//     moves up or ends with what was stopped, once for each run;
+//   - no run begins below a session that has ended, and each has an id of its own;
 //   - a spawn key gives one run;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
@@ -64,6 +64,10 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //     had, and nothing else moves its committed end back;
 //   - each conversation before a reset is put away once, oldest first;
 //   - a reply says that it answers the messages that its turn has consumed;
+//   - an archive begins when nothing waits for the session, which takes nothing more from then on,
+//     and a session that is to be deleted begins nothing;
+//   - a session that is brought back was archived, is as it was, below sessions that are alive, and
+//     counts nothing twice;
 //   - a conversation is bound to a session once at a time, and such a session is not archived;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits;
@@ -87,6 +91,7 @@ func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
 		open:   make(map[*run]uint64),
 
 		requests: make(map[string]uint32),
+		left:     make(map[session.Key]*run),
 	}
 	for e, err := range entries {
 		if err != nil {
@@ -144,6 +149,10 @@ type auditor struct {
 	total        uint32
 	epoch        uint64
 
+	left    map[session.Key]*run // those that were archived
+	begun   bool                 // some archive has begun with a fact
+	partial bool                 // the walk began with a snapshot
+
 	requests map[string]uint32 // runs that models spawned
 	open     map[*run]uint64   // turns under way, and the epoch they began in
 }
@@ -178,8 +187,11 @@ type run struct {
 	used     session.Usage // by its turns
 	gone     session.Usage // by runs below it that were archived
 	archived int64
-	where    place // of its completion
 	bound    []session.Route
+	leaving  leaving
+
+	begin *tree.Begin // of the present run; nil: it is the first one
+	ends  []*completion
 
 	// Of the top-level session.
 
@@ -193,8 +205,9 @@ type input struct {
 	ord     uint32
 	class   tree.Class
 	id      string      // of a message
-	from    *run        // of a completion
+	from    *completion // of a completion
 	steerer session.Key // of a steer, or the child of a milestone
+	run     string      // of a milestone, as inputs name it
 	mail    bool        // it has more than its text
 }
 
@@ -210,7 +223,7 @@ type turn struct {
 
 // parcel is an entry of the outbox.
 type parcel struct {
-	child   *run // nil: a reply
+	child   *completion // nil: a reply
 	blocked bool
 	busy    bool
 	sent    bool // an attempt may have arrived
@@ -293,6 +306,9 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Admitted:
 		a.admitted(f)
 		return
+	case tree.Unarchived:
+		a.unarchived(f)
+		return
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected,
 		tree.Unsent:
 		a.parcel(f)
@@ -313,6 +329,7 @@ func (a *auditor) fact(f *tree.Fact) {
 		}
 		r = a.top(f.Run)
 	}
+	a.mayHappen(r, f.Kind)
 	switch f.Kind {
 	case tree.Posted:
 		a.posted(r, f)
@@ -325,6 +342,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.stopRequested(r, f)
 	case tree.RunEnded:
 		a.runEnded(r, f)
+	case tree.Restarted:
+		a.restarted(r, f)
 	case tree.Recovered:
 		a.recovered(r)
 	case tree.Reset:
@@ -341,8 +360,12 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.bound(r, f)
 	case tree.Unbound:
 		a.unbound(r, f)
+	case tree.ArchiveBegun:
+		a.archiveBegun(r)
 	case tree.Archived:
 		a.archived(r, f)
+	case tree.Discarded:
+		a.discarded(r)
 	case tree.Late:
 		if r.turn != nil && r.turn.n == f.N {
 			a.fail(r, "late", "turn %d is late although it is under way", f.N)
@@ -412,7 +435,10 @@ func (a *auditor) admitted(f *tree.Fact) {
 		a.fail(nil, "known runs", "%q admits %q and is not in the tree", s.Parent, s.Key)
 		return
 	}
-	r := &run{spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1}
+	r := &run{
+		spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1,
+	}
+	r.begins("")
 	a.grant(p, r)
 	a.request(p, r)
 	if s.SpawnKey != "" {
@@ -453,7 +479,12 @@ func (a *auditor) request(p, r *run) {
 }
 
 // request returns the request that a run belongs to.
-func (r *run) request() string { return cmp.Or(r.spec.Request, r.spec.ID) }
+func (r *run) request() string {
+	if r.begin != nil {
+		return requestOf(r.begin.Request, r.begin.ID)
+	}
+	return requestOf(r.spec.Request, r.spec.ID)
+}
 
 // grant checks that a child gets no more than its parent has.
 func (a *auditor) grant(p, r *run) {

@@ -104,10 +104,14 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " open=%d/%d %v", s.Open.N, s.Open.Through, s.Open.Compact)
 	}
 	for _, in := range s.Inbox {
-		fmt.Fprintf(&b, " %d:%v:%s:%q:%v", in.Ord, in.Class, in.From, in.ID, in.Mail != nil)
+		fmt.Fprintf(&b, " %d:%v:%s%s:%q:%v", in.Ord, in.Class, in.From, in.RunID, in.ID,
+			in.Mail != nil)
 	}
 	for _, x := range s.Said {
 		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
+	}
+	if s.Begin != nil {
+		fmt.Fprintf(&b, " run=%s from=%s", s.Begin.ID, s.Begin.From)
 	}
 	if s.Milestones != 0 {
 		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
@@ -123,6 +127,9 @@ func describeState(s *tree.RunState) string {
 	}
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
+	}
+	if s.Archiving != 0 || s.Discard {
+		fmt.Fprintf(&b, " leaving=%v,%v", s.Archiving != 0, s.Discard)
 	}
 	return b.String()
 }
@@ -140,10 +147,14 @@ func (r *run) describe() string {
 		Said:       r.said,
 		Pos:        r.pos,
 		Milestones: r.reported,
+		Begin:      r.begin,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	if s.Discard = r.leaving.to; r.leaving.begun {
+		s.Archiving = 1
 	}
 	for _, route := range r.bound {
 		s.Bound = append(s.Bound, tree.Conversation{Route: route})
@@ -152,12 +163,14 @@ func (r *run) describe() string {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
 	}
 	for _, in := range r.inbox {
-		x := tree.Input{Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer}
+		x := tree.Input{
+			Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer, RunID: in.run,
+		}
 		if in.mail {
 			x.Mail = new(tree.Mail)
 		}
 		if in.from != nil {
-			x.From = in.from.spec.Key
+			x.From, x.RunID = in.from.of.spec.Key, in.from.id
 		}
 		s.Inbox = append(s.Inbox, x)
 	}
@@ -206,7 +219,10 @@ func runOf(s *tree.RunState) *run {
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
+		begin:    s.Begin,
 	}
+	r.leaving = leaving{s.Archiving != 0, s.Discard}
+	r.beginsOf(s)
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
@@ -221,9 +237,34 @@ func runOf(s *tree.RunState) *run {
 	return r
 }
 
+// beginsOf has the runs that a snapshot knows of a session.
+func (r *run) beginsOf(s *tree.RunState) {
+	for i := range s.Past {
+		name := ""
+		if b := s.Past[i].Begin; b != nil {
+			name = b.ID
+		}
+		r.begins(name)
+	}
+	name := ""
+	if s.Begin != nil {
+		name = s.Begin.ID
+	}
+	r.begins(name)
+}
+
+// completion returns that of a run of a session in the tree, or nil.
+func (a *auditor) completion(k session.Key, name string) *completion {
+	if r := a.runs[k]; r != nil {
+		return r.completionOf(name)
+	}
+	return nil
+}
+
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
+	a.partial = true
 	if len(m.Runs) > 0 {
 		a.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
 	}
@@ -256,9 +297,10 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, in := range m.Runs[i].Inbox {
 			x := input{
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
+				run: in.RunID,
 			}
 			if in.Class == tree.Completion {
-				x.from, x.steerer = a.runs[in.From], session.Key{}
+				x.from, x.steerer = a.completion(in.From, in.RunID), session.Key{}
 				a.move(x.from, nowhere, inInbox)
 			}
 			r.inbox = append(r.inbox, x)
@@ -270,7 +312,7 @@ func (a *auditor) begin(m *tree.Image) {
 			answers: e.InReplyTo,
 		}
 		if !e.Reply {
-			p.child = a.runs[e.Run]
+			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)
 		}
 		a.outbox[e.Ord] = p

@@ -175,8 +175,8 @@ func (t *Tree) Requester(r *Run) *Run {
 	return t.requester(r)
 }
 
-// hold counts something that names a run of r, which may be nil, or takes it off with -1. A run that nothing names
-// any more may be forgotten, or archived.
+// hold counts something that names a run of r, which may be nil, or takes it off with -1. A run
+// that nothing names any more may be forgotten, or archived.
 func (t *Tree) hold(r *Run, name string, by int) {
 	if r == nil {
 		return
