@@ -143,6 +143,7 @@ func (rows ruleRows) addOthers() {
 	rows.add("Budget.Cost", func(r *policy.Rules) { r.Budget.Cost = 0.1 })
 	rows.add("Budget.Turns", func(r *policy.Rules) { r.Budget.Turns = 1 })
 	rows.add("MaxSessions", func(r *policy.Rules) { r.MaxSessions = 1 })
+	rows.add("KeepArchives", func(r *policy.Rules) { r.KeepArchives = time.Minute })
 	rows.add("DefaultDeny", func(r *policy.Rules) { r.DefaultDeny = []string{} })
 	rows.add("Groups", func(r *policy.Rules) { r.Groups = map[string][]string{"group:a": {"exec"}} },
 		func(r *policy.Rules) {

@@ -40,8 +40,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	done := tree.ArchiveDone{Run: key}
 	if r.IsRoot() {
 		x := r.Former[0]
-		job.ref.SessionID, job.end, job.at = x.ID, session.Pos(x.Pos), timeOf(x.At)
-		done.Session = x.ID
+		job.ref.SessionID, job.end, job.at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
 	} else {
 		job.record = t.Record(r)
 	}
@@ -364,8 +363,8 @@ func (s *Supervisor) await(
 // DeleteSession archives the session key and everything below it, as soon as that may be, whatever
 // Rules.Subagents.ArchiveAfter says. What is alive is stopped first, as [Supervisor.Stop] does, and
 // what is bound to the sessions is unbound. The requester of the session is told of its end if it
-// would be told of a stop. What waits to be delivered is delivered; a completion that is blocked, or
-// becomes so, is dismissed, and its result is in the archive. A top-level session goes on in a new
+// would be told of a stop. What waits to be delivered is delivered. A completion that is blocked,
+// or becomes so, is dismissed, and its result is in the archive. A top-level session goes on in a new
 // conversation, as after [Supervisor.Reset], with what people have posted and it has not read.
 //
 // DeleteSession returns when all of that is archived. That it is to be is durable before anything
@@ -375,7 +374,9 @@ func (s *Supervisor) await(
 // The error is [ErrNotFound] for a session that is not on record, an *[InputError] for one whose
 // own turn calls it, or a turn below it, and beside the cause of ctx [ErrUnconfirmed] if that ends
 // while it waits. Else it is [ErrShutdown], or one that every command can return.
-func (s *Supervisor) DeleteSession(ctx context.Context, root, key session.Key, reason string) error {
+func (s *Supervisor) DeleteSession(
+	ctx context.Context, root, key session.Key, reason string,
+) error {
 	if t := turnOf(ctx); t != nil && (t.Session.Key == key || slices.Contains(t.Above, key)) {
 		return &InputError{Field: "session", Reason: "its own turn would wait for its own end"}
 	}
@@ -408,8 +409,8 @@ const purgeEvery = 60
 
 // Purge removes what was archived longer ago than Rules.KeepArchives, for good: transcripts and
 // their files. It returns how many transcripts it has removed. Zero keeps archives for ever, and
-// then Purge does nothing. A running Supervisor does it a minute after Run has begun, and then every
-// hour.
+// then Purge does nothing. A running Supervisor does it a minute after Run has begun, and then
+// every hour.
 //
 // What a tree still names stays: a session that is in it, and a run whose outcome is kept for its
 // key. So does what cannot be read, which is part of the error. The other errors are those of the

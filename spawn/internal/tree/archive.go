@@ -230,14 +230,15 @@ func (t *Tree) newSessionID() string {
 }
 
 // Record returns the state of a session that is being archived, as the fact that brings it back:
-// what it has used stays with its requester. The fact shares nothing with the tree that changes.
+// what it has used stays with its requester. Each attempt at an archive has the same record. It
+// shares nothing with the tree that changes.
 func (t *Tree) Record(r *Run) *Fact {
 	s := r.RunState
 	s.Ledger = nil
 	s.own()
 	return &Fact{
 		Kind: Unarchived, At: r.Archiving, Run: r.key,
-		Image: &Image{Epoch: t.epoch, Total: t.total, Runs: []RunState{s}},
+		Image: &Image{Runs: []RunState{s}},
 	}
 }
 
