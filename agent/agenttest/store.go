@@ -167,6 +167,7 @@ func (g transcriptsGate) Archives(
 // Remove implements session.Transcripts.
 func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
+		g.h.notePurged(ref)
 		return g.h.store.Transcripts.Remove(ctx, ref)
 	})
 }
@@ -223,8 +224,16 @@ func (g filesGate) Restore(ctx context.Context, ref session.Ref) error {
 // Remove implements session.Files.
 func (g filesGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of the files of %s", ref.Key), func() error {
+		g.h.notePurged(ref)
 		return g.h.store.Files.Remove(ctx, ref)
 	})
+}
+
+// notePurged notes that what was archived is removed for good.
+func (h *Harness) notePurged(ref session.Ref) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.purged[ref] = true
 }
 
 // crashPoint is a write at which the process is killed.
