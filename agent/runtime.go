@@ -224,7 +224,7 @@ func (rt *Runtime) DeleteSession(ctx context.Context, key session.Key) error {
 
 // Purge removes what was archived longer ago than Rules.KeepArchives, for good, and returns how
 // many transcripts that were. Run does it too, a minute after it has begun and then every hour, so
-// that Purge is for a program that does not wait. What a tree still names stays, such as the outcome
+// that Purge is for a program that does not wait. What a tree still names stays, such as an outcome
 // that is kept for a [Task].Key. The error joins those of the Store, of what cannot be read and so
 // stays; or it is the cause of ctx, or [ErrShutdown].
 func (rt *Runtime) Purge(ctx context.Context) (removed int, err error) {

@@ -141,8 +141,8 @@ type Transcripts interface {
 	Archive(ctx context.Context, ref Ref, at time.Time) (string, error)
 
 	// Restore takes an archived transcript into use again, as it was: Read yields its lines at the
-	// positions that they had, and Append adds to them. The next Archive gives it a name of its own.
-	// For a transcript that is not archived Restore changes nothing and returns nil, so a call whose
+	// positions that they had, and Append adds to them. The next Archive gives it another name. For
+	// a transcript that is not archived Restore changes nothing and returns nil, so a call whose
 	// outcome is unknown is repeated. For one that does not exist, or whose lines are not kept any
 	// more, it returns an error that is ErrNotFound.
 	Restore(ctx context.Context, ref Ref) error

@@ -40,7 +40,8 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	done := tree.ArchiveDone{Run: key}
 	if r.IsRoot() {
 		x := r.Former[0]
-		job.ref.SessionID, job.end, job.at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
+		id := &job.ref.SessionID
+		*id, job.end, job.at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
 	} else {
 		job.record = t.Record(r)
 	}
@@ -364,8 +365,8 @@ func (s *Supervisor) await(
 // Rules.Subagents.ArchiveAfter says. What is alive is stopped first, as [Supervisor.Stop] does, and
 // what is bound to the sessions is unbound. The requester of the session is told of its end if it
 // would be told of a stop. What waits to be delivered is delivered. A completion that is blocked,
-// or becomes so, is dismissed, and its result is in the archive. A top-level session goes on in a new
-// conversation, as after [Supervisor.Reset], with what people have posted and it has not read.
+// or becomes so, is dismissed, and its result is in the archive. A top-level session goes on in a
+// new conversation, as after [Supervisor.Reset], with what people have posted and it has not read.
 //
 // DeleteSession returns when all of that is archived. That it is to be is durable before anything
 // happens, so that a crash or the end of ctx does not call it off: the next owner of the tree goes
@@ -475,7 +476,8 @@ func (p purge) remove(ctx context.Context, ref session.Ref) (done bool, err erro
 	}
 	defer unlock()
 	store := p.sup.cfg.Store
-	if _, err := lastLine(ctx, store.Transcripts, ref, false); !errors.Is(err, session.ErrArchived) {
+	_, err = lastLine(ctx, store.Transcripts, ref, false)
+	if !errors.Is(err, session.ErrArchived) {
 		return false, err // it was brought back meanwhile
 	}
 	if names, err := p.names(ctx, ref); names || err != nil {

@@ -70,7 +70,9 @@ func checkRestoreAgain(p *transcriptProbe) {
 }
 
 // wantArchives fails the rule unless Archives yields these transcripts.
-func wantArchives(p *transcriptProbe, s session.Transcripts, before time.Time, want ...session.Archived) {
+func wantArchives(
+	p *transcriptProbe, s session.Transcripts, before time.Time, want ...session.Archived,
+) {
 	var got []session.Archived
 	for a, err := range s.Archives(p.ctx, before) {
 		p.must("list archives", err)

@@ -329,6 +329,11 @@ func (a *auditor) fact(f *tree.Fact) {
 		}
 		r = a.top(f.Run)
 	}
+	a.ofSession(r, f)
+}
+
+// ofSession checks a fact that happened to one session.
+func (a *auditor) ofSession(r *run, f *tree.Fact) {
 	a.mayHappen(r, f.Kind)
 	switch f.Kind {
 	case tree.Posted:

@@ -93,8 +93,9 @@ func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 }
 
 // membersOf returns the sessions that a batch brings into the log. Those are the runs that it
-// admits or brings back. A batch that opens the tree names all of them, so that a log of an earlier version, which
-// named none, is found from then on. So does a snapshot, which replaces the batches before.
+// admits or brings back. A batch that opens the tree names all of them, so that a log of an earlier
+// version, which named none, is found from then on. So does a snapshot, which replaces the batches
+// before.
 func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
 	n := 0
 	for i := range facts {

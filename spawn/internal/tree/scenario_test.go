@@ -293,15 +293,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "dismiss":
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
-	case "discard":
-		return &Discard{Run: r, Reason: w.named["why"]}, nil
-	case "revive":
-		if s.records[r] == nil {
-			return nil, fmt.Errorf("nothing is known of %q", w.at(0))
-		}
-		return &Revive{State: s.records[r], Dry: w.has("dry")}, nil
-	case "putaway":
-		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case "discard", "revive", "putaway":
+		return s.archive(verb, r, w)
 	case "tick":
 		return Tick{}, nil
 	case "shutdown":
@@ -318,6 +311,19 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// archive builds a command about archives.
+func (s *scene) archive(verb string, r session.Key, w words) (Command, error) {
+	switch {
+	case verb == "discard":
+		return &Discard{Run: r, Reason: w.named["why"]}, nil
+	case verb == "putaway":
+		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case s.records[r] == nil:
+		return nil, fmt.Errorf("nothing is known of %q", w.at(0))
+	}
+	return &Revive{State: s.records[r], Dry: w.has("dry")}, nil
 }
 
 // routeOf returns the route that a word names: channel/account/to/thread, of which each may be
