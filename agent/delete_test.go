@@ -90,6 +90,9 @@ func deleteNested(h *harness, depth int) {
 // waits gets the outcome, and one that does not asks for the history.
 func TestCleanupDeleteOfEveryEnd(t *testing.T) {
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if err := pause(ctx, time.Second/2); err != nil { // its requester begins to wait
+			return agent.Result{}, err
+		}
 		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
 		switch task {
 		case "fails":
