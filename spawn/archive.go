@@ -56,7 +56,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 func (sh *treeShell) holdArchive(key session.Key, start func()) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if len(sh.waitersByRun[key]) == 0 {
+	if !sh.isWaitedFor(key) {
 		return false
 	}
 	if sh.heldArchives == nil {
@@ -66,12 +66,24 @@ func (sh *treeShell) holdArchive(key session.Key, start func()) bool {
 	return true
 }
 
-// releaseArchives starts the archives of runs that no caller waits for any more.
-func (sh *treeShell) releaseArchives(keys map[session.Key]bool) {
+// isWaitedFor reports whether a caller waits for a run of a session. The caller holds the lock.
+func (sh *treeShell) isWaitedFor(key session.Key) bool {
+	for w := range sh.waiters {
+		for ref := range w.members {
+			if ref.Session == key {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// releaseArchives starts the archives of sessions that no caller waits for any more.
+func (sh *treeShell) releaseArchives() {
 	sh.mu.Lock()
 	var starts []func()
-	for k := range keys {
-		if start := sh.heldArchives[k]; start != nil && len(sh.waitersByRun[k]) == 0 {
+	for k, start := range sh.heldArchives {
+		if !sh.isWaitedFor(k) {
 			delete(sh.heldArchives, k)
 			starts = append(starts, start)
 		}
