@@ -412,6 +412,15 @@ func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
 	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
 }
 
+func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
+	f := posted(at, r, User, c.ID, c.Text, c.From)
+	f.Kind, f.Begin, f.Mail = Restarted, b, c.Mail
+	if c.Thread {
+		f.Flags = FlagThread
+	}
+	return f
+}
+
 func reported(at int64, r *Run, c *Report) Fact {
 	return Fact{
 		Kind: Reported, At: at, Run: r.Key(), N: r.Open.N, Ord: r.Milestones + 1, Text: c.Text,
