@@ -185,6 +185,8 @@ func (s *scene) options(w words) {
 		switch name {
 		case "caller-run":
 			s.opt.CallerRun = value == "true"
+		case "unbinds":
+			s.opt.Unbinds = value == "true"
 		case "replies":
 			s.opt.Replies = value == "true"
 		case "children":
@@ -221,7 +223,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return s.spawn(w), nil
 	case "post":
 		c := postOf(r, w)
-		c.From = s.names[w.named["from"]]
+		c.From, c.Own = s.names[w.named["from"]], s.names[w.named["own"]]
 		return c, nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
@@ -459,6 +461,8 @@ func (s *scene) do(c Command) string {
 	for _, e := range effects {
 		name := "entry"
 		switch {
+		case e.Run != nil && e.To != nil:
+			name = fmt.Sprintf("%s from %s: %s", e.Run.Key(), wordsOf(&e.To.Route), e.ID)
 		case e.Run != nil:
 			name = e.Run.Key().String()
 		case e.To != nil:
