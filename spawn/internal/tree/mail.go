@@ -212,7 +212,7 @@ func (t *Tree) TakeSpoken() []*Entry {
 func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
 	root, goesOn := r.IsRoot(), r.Cause == NoCause && f.State == OK
 	switch {
-	case f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
+	case f.Flags&FlagUntouched != 0, f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
 	case t.speaks(r, f) || r.TurnCancelled,
 		root && (f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause),
 		!r.owesAnswer() && (root || goesOn):
