@@ -52,6 +52,9 @@ func (r *Run) requestOf(run *Past) string {
 // end of r.
 func (r *Run) Origin() string { return requestOf(r) }
 
+// OriginOf is Origin for a run of r, which is not the top-level session.
+func (r *Run) OriginOf(run *Past) string { return r.requestOf(run) }
+
 // originPrefix begins the names of requests that callers have named. No other name begins so.
 const originPrefix = "o:"
 
