@@ -419,6 +419,9 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 // waitRoot implements Requester.
 func (t *Turn) waitRoot(context.Context) (session.Key, error) { return t.Session.Root, nil }
 
+// sessionKey implements Requester.
+func (t *Turn) sessionKey() session.Key { return t.Session.Key }
+
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
@@ -434,13 +437,18 @@ func (t *Turn) Wait(
 // does. The errors are [ErrStale], [ErrNotFound] for a session that is not below this one, and
 // those of Child.Steer.
 func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
+	return t.steer(ctx, spawn.RunRef{Session: key}, text)
+}
+
+func (t *Turn) steer(ctx context.Context, run spawn.RunRef, text string) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.rt.orArchived(ctx, key, t.spawn.Steer(ctx, key, spawn.Incoming{Text: text}))
+	return t.rt.orArchived(
+		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text}))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,

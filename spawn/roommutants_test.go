@@ -75,17 +75,17 @@ var roomMutants = []mutant{
 		"slices.SortFunc(list, compareTools)", "_ = compareTools", "../context", "TestToolsAreListedByName|TestStablePrefixStandsStill",
 	},
 	{
-		"I9 a Loop reserves before each call", "../agent/modelcall.go",
+		"I9 a Loop reserves before each call", "../agent/model.go",
 		"\treturn t.spawn.Reserve(ctx, t.priced(model, expected()))\n",
 		"\t_ = expected\n\treturn end, nil\n", "../agent", "TestTurnsAtTheSameTimeShareABudget",
 	},
 	{
-		"only marked errors are tried again", "../agent/modelcall.go",
+		"only marked errors are tried again", "../agent/model.go",
 		"if n >= tries || !IsRetryable(err) || ", "if n >= tries || ",
 		"../agent", "TestModelCallsAreMadeAgain",
 	},
 	{
-		"tries have an end", "../agent/modelcall.go",
+		"tries have an end", "../agent/model.go",
 		"if n >= tries || ", "if n > tries || ", "../agent", "TestModelCallsAreMadeAgain",
 	},
 	{
@@ -110,7 +110,7 @@ var roomMutants = []mutant{
 		"\tt.deltas.end(t.spawn)\n\tt.gate.Lock()\n", "\tt.gate.Lock()\n", "../agent", "TestDeltasOfAnAnswer",
 	},
 	{
-		"1.13 an answer is void when the model is asked again", "../agent/modelcall.go",
+		"1.13 an answer is void when the model is asked again", "../agent/model.go",
 		"\tt.deltas.void(t.spawn, nil)\n", "", "../agent", "TestDeltasBeginWithAnAnswer",
 	},
 	{
@@ -164,10 +164,38 @@ var roomMutants = []mutant{
 	},
 	{
 		"1.11 a picture goes with its message into the new conversation", "../agent/record.go",
-		"err = r.bring(ctx, st.Former, fresh)", "err = r.bring(ctx, nil, fresh)", "../agent", "TestResetOverEveryCrash",
+		"r.bring(ctx, r.formerRefs(st.Former), fresh, nil)", "r.bring(ctx, nil, fresh, nil)", "../agent", "TestResetOverEveryCrash",
 	},
 	{
-		"Usage the price is that of the model that ran", "../agent/modelcall.go",
+		"2.11 a fork ends before the line whose calls are open", "../agent/fork.go",
+		"		return open.line - 1 //", "		return open.line //", "../agent", "TestForkPoint",
+	},
+	{
+		"2.11 a fork has nothing from behind its position", "../agent/fork.go",
+		"line.Pos > c.after() && line.Pos <= c.through &&", "line.Pos > c.after() &&", "../agent", "TestForkCut",
+	},
+	{
+		"2.11 what is fenced later is a part of the fork", "../agent/fork.go",
+		"line.Pos > c.through || m.Role", "m.Role", "../agent", "TestForkCut",
+	},
+	{
+		"2.11 what an interrupted copy left is fenced off", "../agent/fork.go",
+		"session.Fence(0, time.Now())", "session.Fence(math.MaxUint64, time.Now())", "../agent", "TestForkIsCopiedAnew",
+	},
+	{
+		"2.11 files are copied before the line that names them", "../agent/fork.go",
+		"r.bring(ctx, []session.Ref{from}, lines, files)", "r.bring(ctx, nil, lines, files)", "../agent", "TestForkOverEveryCrash",
+	},
+	{
+		"2.11 what a copied line consumed is the requester's", "../agent/fork.go",
+		"m.Ord, m.Usage, m.Copied = 0, session.Usage{}, true", "m.Copied = true", "../agent", "TestForkByAModel",
+	},
+	{
+		"2.11 a conversation is shared with other agents by its own agent's word", "../policy/admit.go",
+		"p.caller != nil && p.caller.ShareHistory", "p.target != nil && p.target.ShareHistory", "../agent", "TestForkAcrossAgents",
+	},
+	{
+		"Usage the price is that of the model that ran", "../agent/model.go",
 		"t.priced(a.Model, a.Usage)", `t.priced("", a.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 	{
