@@ -246,7 +246,7 @@ const (
 //	ArchiveBegun   Run: the run, which has ended
 //	Unarchived     Run: the session, which is not in the tree; its requester is
 //	               Image: the state of the session, as the only one
-//	Discarded      Run: the session, which is not the top-level one
+//	Discarded      Run: the session; the top-level one goes on in a new conversation
 //	AnnounceSet    Run: the session
 //	               ID: the run, which has not ended
 type Fact struct {
@@ -415,6 +415,14 @@ func bound(at int64, r *Run, route *session.Route) Fact {
 
 func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
 	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
+}
+
+func archiveBegun(at int64, r *Run) Fact { return Fact{Kind: ArchiveBegun, At: at, Run: r.Key()} }
+
+func discarded(at int64, r *Run) Fact { return Fact{Kind: Discarded, At: at, Run: r.Key()} }
+
+func unarchived(at int64, k session.Key, m *Image) Fact {
+	return Fact{Kind: Unarchived, At: at, Run: k, Image: m}
 }
 
 func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
