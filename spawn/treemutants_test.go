@@ -118,6 +118,56 @@ var treeMutants = []mutant{
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
+		"2.4 what is being archived takes nothing more", "internal/tree/archive.go",
+		"return r.Archiving != 0 || r.Discard",
+		"return r.Discard", "./internal/tree", "TestScenarios/archive_begun",
+	},
+	{
+		"2.4 an archive begins with a fact", "internal/tree/archive.go",
+		"\tif r.Archiving == 0 {\n",
+		"\tif false {\n", "./internal/tree", "TestScenarios/archive",
+	},
+	{
+		"2.4 nothing calls an archive off", "internal/tree/archive.go",
+		"\tcase r.Archiving != 0:\n\t\treturn true\n",
+		"", "./internal/tree", "TestScenarios/archive_begun",
+	},
+	{
+		"2.12 what is deleted does not wait", "internal/tree/archive.go",
+		"if r.Discard || r.Spec.Delete {",
+		"if r.Discard {", "./internal/tree", "TestScenarios/delete",
+	},
+	{
+		"2.12 what is below goes with it", "internal/tree/archive.go",
+		"\tfor x := r.Parent; !x.IsRoot(); x = x.Parent {\n\t\tif x.State.Terminal() && (",
+		"\tfor x := r.Parent; false; x = x.Parent {\n\t\tif x.State.Terminal() && (", "./internal/tree", "TestScenarios/delete",
+	},
+	{
+		"2.12 a blocked completion does not keep what is deleted", "internal/tree/archive.go",
+		"!e.Reply && e.Blocked > 0",
+		"!e.Reply && e.Blocked > 1<<62", "./internal/tree", "TestScenarios/discard_blocked",
+	},
+	{
+		"2.4 a session comes back below what is alive", "internal/tree/archive.go",
+		"\t\t\tended = &EndedError{k, x.key}\n",
+		"", "./internal/tree", "TestScenarios/revive_refused",
+	},
+	{
+		"2.4 what came back counts nothing twice", "internal/tree/archive.go",
+		"nil, nil, nil, nil, new(Ledger)",
+		"nil, nil, nil, nil, nil", "./internal/tree", "TestScenarios/revive",
+	},
+	{
+		"2.4 a spawn key is that of one run", "internal/tree/archive.go",
+		"\t\tspec.SpawnKey, spec.Digest = \"\", \"\"\n",
+		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
+		"2.4 what came back is not deleted", "internal/tree/archive.go",
+		"\tspec.Delete = false\n",
+		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
 		"R11 an archive may be for ever", "internal/tree/archive.go",
 		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
 	},
@@ -261,7 +311,8 @@ var treeMutants = []mutant{
 	},
 	{
 		"I6 partial results are kept", "internal/tree/apply.go",
-		"\tt.applyAnswer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
+		"\tt.applyAnswer(r, f, aside)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f, aside)\n\t}\n",
+		"./internal/tree", "TestScenarios/first_cause",
 	},
 	{
 		"S10 what is over a limit is refused", "internal/tree/limits.go",
@@ -469,7 +520,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.5 a sub-agent does not speak to people", "internal/tree/mail.go",
-		"\tcase !r.IsRoot():\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"\tcase !r.answersPeople(r.Inbox, r.Open.Through):\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"\tcase false:\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"./internal/tree", "TestScenarios/say_who",
 	},
@@ -521,7 +572,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
-		"if p.Asked != nil && !p.owesAnswer() {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
+		"if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
 	},
 	{
 		"the gaps of a route are filled in", "internal/tree/mail.go",
