@@ -232,7 +232,7 @@ func feedTurnResult(t *testing.T, store *session.Store, v reflect.Value) (err er
 		info, failed := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x"})
 		require.NoError(t, failed)
 		synctest.Wait()
-		info, failed = s.Find(ctx, topKey, info.Key)
+		info, failed = s.Find(ctx, topKey, info.Ref())
 		require.NoError(t, failed)
 		if info.Error != "" {
 			err = errors.New(info.Error)

@@ -71,7 +71,7 @@ func (h toolHost) runs(ctx context.Context) ([]RunInfo, error) {
 	return h.session.Runs(ctx)
 }
 
-func (h toolHost) steer(ctx context.Context, run session.Key, m spawn.Incoming) error {
+func (h toolHost) steer(ctx context.Context, run spawn.RunRef, m spawn.Incoming) error {
 	if h.turn != nil {
 		return h.turn.spawn.Steer(ctx, run, m)
 	}
@@ -82,7 +82,7 @@ func (h toolHost) steer(ctx context.Context, run session.Key, m spawn.Incoming) 
 	return h.rt.sup.Steer(ctx, root, h.session.key, run, m)
 }
 
-func (h toolHost) stop(ctx context.Context, run session.Key) error {
+func (h toolHost) stop(ctx context.Context, run spawn.RunRef) error {
 	const reason = "stopped by its requester"
 	if h.turn != nil {
 		return h.turn.spawn.Stop(ctx, run, reason)
@@ -91,7 +91,7 @@ func (h toolHost) stop(ctx context.Context, run session.Key) error {
 	if err != nil {
 		return err
 	}
-	return h.rt.sup.Stop(ctx, root, run, reason)
+	return h.rt.sup.StopRun(ctx, root, run, reason)
 }
 
 func (h toolHost) tools() []Tool {
@@ -613,7 +613,7 @@ func (h toolHost) runAction(
 		}
 	}
 	if action == "steer" {
-		if err := h.steer(ctx, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
+		if err := h.steer(ctx, chosen[0].Ref(), spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
 		return jsonReply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
@@ -624,7 +624,7 @@ func (h toolHost) runAction(
 		if r.Status.Terminal() {
 			continue
 		}
-		if err := h.stop(ctx, r.Key); err != nil {
+		if err := h.stop(ctx, r.Ref()); err != nil {
 			failed = append(failed, err)
 			continue
 		}

@@ -39,14 +39,14 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 			spawn.ErrRunning: s.Run(ctx),
 		}
 		for name, err := range map[string]error{
-			"find":   errorOf(s.Find(ctx, topKey, unknown)),
+			"find":   errorOf(s.Find(ctx, topKey, spawn.RunRef{Session: unknown})),
 			"runs":   errorOf(s.Runs(ctx, topKey, unknown, true)),
-			"wait":   errorOf(s.Wait(ctx, topKey, []session.Key{unknown}, spawn.JoinOptions{})),
+			"wait":   errorOf(s.Wait(ctx, topKey, []spawn.RunRef{{Session: unknown}}, spawn.JoinOptions{})),
 			"root":   errorOf(s.RootOf(ctx, unknown)),
 			"retry":  s.Retry(ctx, "none"),
 			"cancel": s.CancelTurn(ctx, topKey, unknown),
 			"stop":   s.Stop(ctx, topKey, unknown, ""),
-			"steer":  s.Steer(ctx, topKey, topKey, unknown, spawn.Incoming{Text: "x"}),
+			"steer":  s.Steer(ctx, topKey, topKey, spawn.RunRef{Session: unknown}, spawn.Incoming{Text: "x"}),
 		} {
 			require.ErrorIs(t, err, spawn.ErrNotFound, name)
 			requirePrefixOnce(t, err)

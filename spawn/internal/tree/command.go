@@ -60,6 +60,16 @@ type Post struct {
 	Mail  *Mail          // what the message has beside its text; may be nil
 	// SessionID is that of the transcript that has the bytes of Mail. Empty: it has none there.
 	SessionID string
+
+	// What follows is of use if the session has ended, and begins another run.
+
+	RunID    string      // of that run, a UUID
+	From     session.Key // the session that sends it; zero: a person or the program
+	Announce bool        // the requester, see Tree.requester, is told of the end of the run
+	ByModel  bool        // a model sends it, so that the run counts against its request
+	Origin   string      // of From, see Spawn
+	Thread   bool        // it is of a conversation that is bound to the session
+	Answers  Answers     // to the questions of an earlier decision of the command
 }
 
 // Ensure asks for a session that a message with an ID is for, and whether the ID is known. It puts
@@ -105,6 +115,7 @@ type Say struct {
 // run that has nothing else to do, unless the run waits for a join.
 type Steer struct {
 	From, To session.Key
+	RunID    string // of the run that is meant; empty: the present one
 	ID       string
 	Text     Text
 }
@@ -193,6 +204,7 @@ type CancelTurn struct {
 // everything below; the session itself goes on.
 type Stop struct {
 	Run    session.Key
+	RunID  string // of the run that is meant, if it is not followed; empty: the present one
 	Reason string
 	Rand   uint64
 }
@@ -267,6 +279,8 @@ type Reply struct {
 	Run      *Run
 	Ref      session.Key // of the run, also where it has left the tree
 	ID       string
+	RunID    string  // of the run that takes a Post; empty: a top-level session does
+	Began    bool    // a Post has begun that run
 	Existing bool    // the key or the id was known
 	Inputs   []Input // of Take
 	Grant    Budget  // of Reserve

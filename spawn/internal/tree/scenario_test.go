@@ -220,7 +220,9 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		return postOf(r, w), nil
+		c := postOf(r, w)
+		c.From = s.names[w.named["from"]]
+		return c, nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
@@ -315,6 +317,8 @@ func routeOf(word string) *session.Route {
 func postOf(to session.Key, w words) *Post {
 	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
 	c.Route = routeOf(w.named["route"])
+	c.RunID, c.Announce, c.ByModel = w.named["run"], w.has("announce"), w.has("model")
+	c.Origin, c.Thread = w.named["origin"], w.has("thread")
 	if w.has("file") {
 		file := session.File{Hash: strings.Repeat("a", 64), Size: 1}
 		mailOf(c).Parts = []session.Part{{Kind: session.PartFile, File: file}}
@@ -506,6 +510,12 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "%s%s %v", strings.Repeat("  ", r.Spec.Depth), r.Key(), r.State)
 		if r.Cause != NoCause {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
+		}
+		if r.Begin != nil {
+			fmt.Fprintf(&b, " run %s after", r.Begin.ID)
+			for i := range r.Past {
+				fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
+			}
 		}
 		if r.Answer != nil && r.Answer.Text != "" {
 			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))

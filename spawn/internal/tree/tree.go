@@ -52,7 +52,7 @@ type Tree struct {
 	live         int    // runs that are not terminal
 	turns        int    // turns under way
 
-	endedInTurn map[*Run][]*Run // children that have ended during the turn under way, see noteEnd
+	endedInTurn map[*Run][]endNote // of children that have ended during the turn under way, see noteEnd
 
 	holds   map[*Run]hold  // of the turns with model calls under way, see decideHold
 	reached map[*Run]reach // of the turns that are to end, see decideReach
@@ -77,6 +77,7 @@ type Tree struct {
 	dueQueues    []*queue // destinations that settle looks at
 	spoken       []*Entry // see TakeSpoken
 	left         []*Run   // those that the batch has archived, see Described
+	followed     []follow // the runs that the batch has followed by another, see RunAt
 }
 
 // A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
@@ -250,7 +251,7 @@ func (t *Tree) touch(r *Run) {
 // applied is a defect of this package: emit panics, and the owner recovers.
 func (t *Tree) emit(f Fact) {
 	if len(t.facts) == 0 {
-		t.spoken, t.left = nil, nil
+		t.spoken, t.left, t.followed = nil, nil, nil
 	}
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
@@ -279,7 +280,7 @@ func (t *Tree) nextNonce() uint64 {
 
 // Replay folds a fact that was read from the journal, and decides nothing.
 func (t *Tree) Replay(f *Fact) error {
-	t.left = nil
+	t.left, t.followed = nil, nil
 	return t.ReplayNext(f)
 }
 
@@ -343,7 +344,7 @@ func (t *Tree) DropSpare() {
 	if len(t.facts) == 0 {
 		t.facts, t.factSlab = nil, 0
 	}
-	t.spareEffects, t.spoken, t.left = nil, nil, nil
+	t.spareEffects, t.spoken, t.left, t.followed = nil, nil, nil, nil
 }
 
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With
