@@ -23,8 +23,17 @@ type Task struct {
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
 	// after the child has been archived; the type of the result is not compared. The keys that
-	// session tools make of a model's call ids are others, whatever their text.
-	Key      string
+	// session tools make of a model's call ids are others, whatever their text. As long as the Key
+	// is known, so is what has become of the child: its Wait, Info and Join give that also after
+	// the child has been archived.
+	Key string
+	// Again has the Key start another child, in a new session, if the last one was cut short: its
+	// process died in its turn, or that of a sub-agent above it did, or a shutdown cut it after it
+	// had done something. Whatever else has become of the last one is what Spawn gives, and so is
+	// the last one while it is alive. Set it where the work may be done twice: see
+	// docs/doing-again.md. Without a Key it has no effect.
+	Again bool
+
 	Agent    string // empty: the session's own
 	Model    string // full name or alias; empty: as the rules say, else the caller's
 	Thinking string // likewise
@@ -162,7 +171,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
-		Milestones: t.Milestones, Origin: t.origin,
+		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,

@@ -34,6 +34,11 @@ type Request struct {
 	// Policy.ByModel it is another Key than without: a program's keys and those made of the ids
 	// that models give to their calls never meet.
 	Key string
+	// Again has the Key give another attempt, a new run of a new session, if the run that it gave
+	// last was cut short: it was interrupted, or stopped because one above it was. Any other end,
+	// and a run that is alive, is what the Key gives. It has no effect without a Key, nor with
+	// Policy.ByModel, and is not compared.
+	Again bool
 	// Origin names what a session that the caller runs is answering, for the limit of runs that
 	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.
 	// Empty: what the session's turn has read, or outside of a turn the run itself.
@@ -98,7 +103,7 @@ func (sh *treeShell) spawn(
 		Parent: requester, ID: id, Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
-		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry,
+		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry, Again: q.Again,
 	}
 	if !q.Bind.IsZero() {
 		route := q.Bind // &q.Bind would move every request to the heap
@@ -163,9 +168,12 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	if c.cmd.Dry && !r.Existing {
 		return
 	}
-	// The key is that of a run that has been archived: the tree knows nothing else of it.
-	c.info = RunInfo{
-		ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+	var kept bool
+	if c.info, kept = findRun(t, RunRef{r.Ref, RunID(r.ID)}); !kept {
+		// An earlier library has archived the run: the tree knows nothing else of it.
+		c.info = RunInfo{
+			ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+		}
 	}
 }
 

@@ -283,12 +283,38 @@ var treeMutants = []mutant{
 		"\tif n <= MaxCommand {\n", "\tif true {\n", ".", "TestNoLimitCannotBreakTheJournal",
 	},
 	{
-		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
-		"\tif c.Key != \"\" {\n\t\tref, ok", "\tif c.Key == \"-\" {\n\t\tref, ok", ".", "TestHistories$",
+		"I14 the same spawn key gives the same run", "internal/tree/request.go",
+		"\tif c.Key == \"\" {\n", "\tif c.Key != \"-\" {\n", ".", "TestHistories$",
 	},
 	{
-		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"ref.Until = sat.Add(f.At, int64(KeyWindow))", "ref.Until = sat.Add(f.At, 1)", "./internal/tree", "TestScenarios/spawn_key",
+		"I14 a spawn key outlives its run", "internal/tree/request.go",
+		"ref.Until = sat.Add(at, int64(KeyWindow))", "ref.Until = sat.Add(at, 1)", "./internal/tree", "TestScenarios/spawn_key",
+	},
+	{
+		"A2 the outcome of a key outlives its run", "internal/tree/request.go",
+		"ref.spec, ref.end = &spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A2 what is kept has no task", "internal/tree/request.go",
+		"\t\tspec.Task, spec.Extra = \"\", nil\n", "", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A3 the key is that of the newest attempt", "internal/tree/request.go",
+		" || t.spawned[keyOf(r.Spec)].Run != r.key {", " {", "./internal/tree", "TestScenarios/again$",
+	},
+	{
+		"A3 only what was cut short is begun again", "internal/tree/decide.go",
+		" || !t.wasCutShort(ref) {", " {", "./internal/tree", "TestScenarios/again_gone",
+	},
+	{
+		"A3 a model's key is not begun again", "internal/tree/decide.go",
+		"!c.Again || c.Request.ByModel || ", "!c.Again || ", "./internal/tree",
+		"TestScenarios/again_model",
+	},
+	{
+		"A3 what was stopped with a run that crashed was cut short", "internal/tree/settle.go",
+		"\t\t\t\t\treason = crashedAbove ", "\t\t\t\t\t", "./internal/tree",
+		"TestScenarios/again_below",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/mail.go",

@@ -38,10 +38,7 @@ func (w *waiter) finish(err error) {
 func (w *waiter) recount(t *tree.Tree) {
 	w.join.Left, w.join.Good = 0, 0
 	for ref := range w.members {
-		var of tree.Past
-		if r := t.Run(ref.Session); r != nil {
-			of, _ = r.RunOf(string(ref.Run))
-		}
+		of, _ := standing(t, &ref)
 		w.members[ref] = of.State == 0 || of.State.Terminal()
 		switch {
 		case !w.members[ref]:
@@ -167,15 +164,7 @@ func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, refs []RunRe
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for i := range refs {
 			ref := &refs[i]
-			r := t.Run(ref.Session)
-			if r != nil && ref.Run == "" {
-				ref.Run = RunID(r.RunID())
-			}
-			kept := false
-			if r != nil {
-				_, kept = r.RunOf(string(ref.Run))
-			}
-			if !kept {
+			if _, found := standing(t, ref); !found {
 				missing = missingRun(t, "waiting for ", *ref)
 				return
 			}

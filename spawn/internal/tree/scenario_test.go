@@ -354,8 +354,8 @@ func (s *scene) spawn(w words) Command {
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
-		Milestones: w.has("milestones"),
-		Thread:     w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
+		Milestones: w.has("milestones"), Again: w.has("again"),
+		Thread: w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
 		Delete: w.has("delete"), Dry: w.has("dry"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
@@ -578,6 +578,15 @@ func (s *scene) show() string {
 		}
 		b.WriteByte('\n')
 	})
+	for _, kept := range s.tree.Image().Spawned {
+		if end := kept.End; end != nil {
+			fmt.Fprintf(&b, "key %s gives %s, which ended %v", kept.Key, kept.Run, end.State)
+			if end.Answer != nil && end.Answer.Text != "" {
+				fmt.Fprintf(&b, " %s", quoteShort(end.Answer.Text))
+			}
+			b.WriteByte('\n')
+		}
+	}
 	switch due := s.tree.Due(); {
 	case due.IsZero():
 		b.WriteString("due never\n")
