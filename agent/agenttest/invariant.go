@@ -61,13 +61,13 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 // sessionFacts is what a journal says about one session.
 type sessionFacts struct {
 	ref       session.Ref
-	id        string // of the run
+	runs      []string // their ids, in their order; none of a top-level session
 	parent    session.Key
 	committed session.Pos    // end of the conversation
 	past      []conversation // before resets
 	// stopped, or with a turn that was given up: what it has not read ends with it
 	mayLoseInputs bool
-	ends          int
+	ends          map[string]int // of each run
 }
 
 // A conversation is a transcript and how far it is committed.
@@ -114,8 +114,12 @@ func (h *Harness) checkCompletions() {
 		delivered[string(d.Completion.Run.ID)] = true
 	}
 	undelivered, out, replies := false, 0, 0
+	run := make(map[session.Key]string) // that each session is at
 	for _, f := range h.facts {
-		runID := sessions[f.Run].runID()
+		if f.ID != "" {
+			run[f.Run] = f.ID
+		}
+		runID := run[f.Run]
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
@@ -127,12 +131,14 @@ func (h *Harness) checkCompletions() {
 			// Its requester ended without reading it. It went up to a session of the caller.
 			out++
 		case f.Told:
-			h.checkRead(sessions, read, f.Run)
+			h.checkRead(sessions, read[runID], f.Run)
 		}
 	}
 	for key, s := range sessions {
-		if s.id != "" && s.ends != 1 {
-			h.t.Errorf("agenttest: the run of %s has ended %d times", key, s.ends)
+		for _, id := range s.runs {
+			if n := s.ends[id]; n != 1 {
+				h.t.Errorf("agenttest: the run %s of %s has ended %d times", id, key, n)
+			}
 		}
 	}
 	if undelivered {
@@ -147,21 +153,14 @@ func (h *Harness) checkCompletions() {
 	}
 }
 
-// runID returns the id of the run, which is also that of the message that tells of its end.
-func (s *sessionFacts) runID() string {
-	if s == nil {
-		return ""
-	}
-	return s.id
-}
-
 func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 	h.sortFacts()
 	sessions := make(map[session.Key]*sessionFacts)
 	for _, f := range h.facts {
 		if f.Kind == "admitted" {
 			sessions[f.Run] = &sessionFacts{
-				ref: session.Ref{Key: f.Run, SessionID: f.SessionID}, id: f.ID, parent: f.Parent,
+				ref: session.Ref{Key: f.Run, SessionID: f.SessionID}, runs: []string{f.ID},
+				parent: f.Parent, ends: make(map[string]int),
 			}
 			continue
 		}
@@ -179,7 +178,9 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 		case "stop_requested":
 			s.mayLoseInputs = s.mayLoseInputs || f.Stopped
 		case "run_ended":
-			s.ends++
+			s.ends[s.runs[len(s.runs)-1]]++
+		case "restarted":
+			s.runs = append(s.runs, f.ID)
 		case "reset":
 			s.past = s.conversations()
 			s.ref.SessionID, s.committed = f.SessionID, 0
@@ -214,16 +215,15 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 	}
 }
 
-// checkRead fails unless the end of a run stands in one conversation once: that of its requester,
-// or of one above it.
+// checkRead fails unless the end of a run, which was read in the conversations where, stands in one
+// of them once: that of its requester, or of one above it.
 func (h *Harness) checkRead(
-	sessions map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key,
+	sessions map[session.Key]*sessionFacts, where []session.Key, run session.Key,
 ) {
 	child := sessions[run]
 	if child == nil {
 		return
 	}
-	where := read[child.id]
 	if len(where) > 1 {
 		h.t.Errorf("agenttest: the end of %s was read %d times, by %v", run, len(where), where)
 	}
@@ -232,7 +232,7 @@ func (h *Harness) checkRead(
 		if up == nil || up.mayLoseInputs || len(where) == 1 && where[0] == k {
 			return
 		}
-		if up.id != "" && up.parent.IsValid() {
+		if len(up.runs) > 0 && up.parent.IsValid() {
 			k = up.parent
 			continue
 		}

@@ -257,8 +257,8 @@ func (t *Tree) Requester(r *Run) *Run {
 	return t.requester(r)
 }
 
-// hold counts something that names a run of r, which may be nil, or takes it off with -1. A run that nothing names
-// any more may be forgotten, or archived.
+// hold counts something that names a run of r, which may be nil, or takes it off with -1. A run
+// that nothing names any more may be forgotten, or archived.
 func (t *Tree) hold(r *Run, name string, by int) {
 	if r == nil {
 		return
@@ -306,7 +306,7 @@ func (t *Tree) prunePast(r *Run) {
 // or nil.
 func (t *Tree) followUpForbidden(r *Run) error {
 	if r.Archiving != 0 || r.archiving {
-		return fmt.Errorf("%w: %q", session.ErrArchived, r.Key())
+		return fmt.Errorf("%w: %w: %q", ErrNotFound, session.ErrArchived, r.Key())
 	}
 	if r.Turns == 0 {
 		return fmt.Errorf("%w: %q has never had a turn", ErrEnded, r.Key())

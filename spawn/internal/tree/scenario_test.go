@@ -220,9 +220,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		c := postOf(r, w)
-		c.From = s.names[w.named["from"]]
-		return c, nil
+		return postOf(r, s.names[w.named["from"]], w), nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
@@ -314,8 +312,8 @@ func routeOf(word string) *session.Route {
 }
 
 // postOf returns a message with what its words say.
-func postOf(to session.Key, w words) *Post {
-	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
+func postOf(to, from session.Key, w words) *Post {
+	c := &Post{To: to, From: from, ID: w.named["id"], Text: Text(w.named["text"])}
 	c.Route = routeOf(w.named["route"])
 	c.RunID, c.Announce, c.ByModel = w.named["run"], w.has("announce"), w.has("model")
 	c.Origin, c.Thread = w.named["origin"], w.has("thread")
@@ -511,12 +509,7 @@ func (s *scene) show() string {
 		if r.Cause != NoCause {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
 		}
-		if r.Begin != nil {
-			fmt.Fprintf(&b, " run %s after", r.Begin.ID)
-			for i := range r.Past {
-				fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
-			}
-		}
+		b.WriteString(runsOf(r))
 		if r.Answer != nil && r.Answer.Text != "" {
 			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
@@ -599,6 +592,17 @@ func (s *scene) show() string {
 }
 
 // milestonesOf says how many milestones a session has reported, and which it has not read.
+func runsOf(r *Run) string {
+	var b strings.Builder
+	if r.Begin != nil {
+		fmt.Fprintf(&b, " run %s after", r.Begin.ID)
+		for i := range r.Past {
+			fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
+		}
+	}
+	return b.String()
+}
+
 func milestonesOf(r *Run) string {
 	var b strings.Builder
 	if r.Milestones > 0 {
