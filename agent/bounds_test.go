@@ -119,7 +119,7 @@ var otherStructs = map[string]string{
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
-		"spawn.SessionState spawn.TreeState spawn.Receipt " +
+		"spawn.SessionState spawn.TreeState spawn.Receipt spawn.BoundSession spawn.UnbindRequest " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +

@@ -61,13 +61,14 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 // sessionFacts is what a journal says about one session.
 type sessionFacts struct {
 	ref       session.Ref
-	runs      []string // their ids, in their order; none of a top-level session
+	id        string // of the first run
+	runs      int
 	parent    session.Key
 	committed session.Pos    // end of the conversation
 	past      []conversation // before resets
 	// stopped, or with a turn that was given up: what it has not read ends with it
 	mayLoseInputs bool
-	ends          map[string]int // of each run
+	ends          int
 }
 
 // A conversation is a transcript and how far it is committed.
@@ -114,12 +115,12 @@ func (h *Harness) checkCompletions() {
 		delivered[string(d.Completion.Run.ID)] = true
 	}
 	undelivered, out, replies := false, 0, 0
-	run := make(map[session.Key]string) // that each session is at
+	runs := make(map[session.Key]string) // the present ones
 	for _, f := range h.facts {
-		if f.ID != "" {
-			run[f.Run] = f.ID
+		if f.Kind == "admitted" || f.Kind == "restarted" {
+			runs[f.Run] = f.ID
 		}
-		runID := run[f.Run]
+		runID := runs[f.Run]
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
@@ -135,10 +136,12 @@ func (h *Harness) checkCompletions() {
 		}
 	}
 	for key, s := range sessions {
-		for _, id := range s.runs {
-			if n := s.ends[id]; n != 1 {
-				h.t.Errorf("agenttest: the run %s of %s has ended %d times", id, key, n)
-			}
+		switch {
+		case s.id == "":
+		case s.runs == 1 && s.ends != 1:
+			h.t.Errorf("agenttest: the run of %s has ended %d times", key, s.ends)
+		case s.ends != s.runs:
+			h.t.Errorf("agenttest: of the %d runs of %s, %d have ended", s.runs, key, s.ends)
 		}
 	}
 	if undelivered {
@@ -159,8 +162,8 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 	for _, f := range h.facts {
 		if f.Kind == "admitted" {
 			sessions[f.Run] = &sessionFacts{
-				ref: session.Ref{Key: f.Run, SessionID: f.SessionID}, runs: []string{f.ID},
-				parent: f.Parent, ends: make(map[string]int),
+				ref: session.Ref{Key: f.Run, SessionID: f.SessionID}, id: f.ID, parent: f.Parent,
+				runs: 1,
 			}
 			continue
 		}
@@ -178,9 +181,9 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 		case "stop_requested":
 			s.mayLoseInputs = s.mayLoseInputs || f.Stopped
 		case "run_ended":
-			s.ends[s.runs[len(s.runs)-1]]++
+			s.ends++
 		case "restarted":
-			s.runs = append(s.runs, f.ID)
+			s.runs++
 		case "reset":
 			s.past = s.conversations()
 			s.ref.SessionID, s.committed = f.SessionID, 0
@@ -215,8 +218,8 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 	}
 }
 
-// checkRead fails unless the end of a run, which was read in the conversations where, stands in one
-// of them once: that of its requester, or of one above it.
+// checkRead fails unless the end of a run stands in one conversation once: that of its requester,
+// or of one above it.
 func (h *Harness) checkRead(
 	sessions map[session.Key]*sessionFacts, where []session.Key, run session.Key,
 ) {
@@ -232,7 +235,7 @@ func (h *Harness) checkRead(
 		if up == nil || up.mayLoseInputs || len(where) == 1 && where[0] == k {
 			return
 		}
-		if len(up.runs) > 0 && up.parent.IsValid() {
+		if up.id != "" && up.parent.IsValid() {
 			k = up.parent
 			continue
 		}

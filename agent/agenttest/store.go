@@ -269,7 +269,7 @@ func (h *Harness) noteFacts(proc *process, root session.Key, last session.Seq, b
 			h.left[session.Ref{Key: root, SessionID: f.Former}] = true
 		case "run_ended":
 			h.ended[f.Run] = true
-		case "restarted":
+		case "restarted": // another run of the session has begun
 			delete(h.ended, f.Run)
 		}
 	}
