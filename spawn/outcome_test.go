@@ -128,8 +128,9 @@ func TestTurnFindsKeptOutcomes(t *testing.T) {
 			case text == "boss":
 				info, err := tn.Spawn(ctx, spawn.Request{Task: "x", Key: "k"})
 				below = info.Ref()
+				_, more := tn.Spawn(ctx, spawn.Request{Task: "sleep"})
 				tn.Yield(spawn.JoinOptions{})
-				return spawn.TurnResult{}, err
+				return spawn.TurnResult{}, errors.Join(err, more)
 			case text == "look":
 				for _, ref := range []spawn.RunRef{below, beside} {
 					_, err := tn.Find(ctx, ref)
@@ -148,8 +149,6 @@ func TestTurnFindsKeptOutcomes(t *testing.T) {
 		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "y", Key: "k"})
 		require.NoError(t, err)
 		beside = info.Ref()
-		_, err = s.Spawn(t.Context(), topKey, boss, spawn.Request{Task: "sleep"})
-		require.NoError(t, err)
 		time.Sleep(2 * time.Hour)
 		require.NoError(t, errorOf(s.Post(t.Context(), topKey, boss, spawn.Incoming{Text: "look"})))
 		require.NoError(t, <-found)

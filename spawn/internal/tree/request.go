@@ -333,8 +333,7 @@ func (t *Tree) Kept(k session.Key) (*Spec, *Past) {
 // crashedAbove is why a run is stopped below one whose process is gone.
 const crashedAbove = "its requester ended: crashed"
 
-// wasCutShort reports whether the run of a spawn key was interrupted, or stopped because one above
-// it was.
+// wasCutShort reports whether the run of a spawn key was cut short, as far as that is known.
 func (t *Tree) wasCutShort(ref spawnRef) bool {
 	end := ref.end
 	if r := t.find(ref.Run); r != nil {
@@ -342,8 +341,12 @@ func (t *Tree) wasCutShort(ref spawnRef) bool {
 			end = &of
 		}
 	}
-	return end != nil && (end.State == Interrupted ||
-		end.State == Cancelled && end.Quiet && end.Reason == crashedAbove)
+	return end != nil && end.CutShort()
+}
+
+// CutShort reports whether a run was interrupted, or stopped because one above it was.
+func (p *Past) CutShort() bool {
+	return p.State == Interrupted || p.State == Cancelled && p.Quiet && p.Reason == crashedAbove
 }
 
 // reindexKey has a key that is forgotten be that of an attempt before that is still in the tree, as
