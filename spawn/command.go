@@ -26,8 +26,9 @@ type Request struct {
 	// taken out, and line breaks become spaces.
 	Label string
 	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
-	// restarts too and for seven days after the run has been archived. With an empty Key every call
-	// gives another run.
+	// restarts too and for seven days after the run has been archived: as long [Supervisor.Find]
+	// and [Supervisor.Wait] know how it has ended, apart from its task. With an empty Key every
+	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
 	// Announce, Milestones or Variant, or another Policy. Extra is not compared. With
