@@ -286,7 +286,8 @@ func (a *auditor) begin(m *tree.Image) {
 		if s.Open != nil {
 			r.turn = &turn{
 				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
-				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Begin == nil && s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact,
+				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
 			a.open[r] = a.epoch

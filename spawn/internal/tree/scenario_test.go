@@ -571,15 +571,7 @@ func (s *scene) show() string {
 		}
 		b.WriteByte('\n')
 	})
-	for _, kept := range s.tree.Image().Spawned {
-		if end := kept.End; end != nil {
-			fmt.Fprintf(&b, "key %s gives %s, which ended %v", kept.Key, kept.Run, end.State)
-			if end.Answer != nil && end.Answer.Text != "" {
-				fmt.Fprintf(&b, " %s", quoteShort(end.Answer.Text))
-			}
-			b.WriteByte('\n')
-		}
-	}
+	b.WriteString(keptOf(s.tree))
 	switch due := s.tree.Due(); {
 	case due.IsZero():
 		b.WriteString("due never\n")
@@ -589,6 +581,21 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// keptOf says what has become of runs with a key that have left the tree.
+func keptOf(t *Tree) string {
+	var b strings.Builder
+	for _, kept := range t.Image().Spawned {
+		if end := kept.End; end != nil {
+			fmt.Fprintf(&b, "key %s gives %s, which ended %v", kept.Key, kept.Run, end.State)
+			if end.Answer != nil && end.Answer.Text != "" {
+				fmt.Fprintf(&b, " %s", quoteShort(end.Answer.Text))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // milestonesOf says how many milestones a session has reported, and which it has not read.
