@@ -343,9 +343,9 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	return c.turn.steer(ctx, c.ref(), text)
 }
 
-// Stop ends the run and everything below it, and returns when nothing of it is alive. A later run of
-// the session goes on: then nothing of this one is alive, and Stop returns nil. The errors are those
-// of [Session.Stop].
+// Stop ends the run and everything below it, and returns when nothing of it is alive. A later run
+// of the session goes on: then nothing of this one is alive, and Stop returns nil. The errors are
+// those of [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err

@@ -86,6 +86,18 @@ func feedIncoming(t *testing.T, store *session.Store, v reflect.Value) (err erro
 	return err
 }
 
+// feedSend has the main session send a message to a run that has ended.
+func feedSend(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	opt := v.Interface().(spawn.SendOptions)
+	runTree(t, store, answerX, func(ctx context.Context, s *spawn.Supervisor) {
+		info, failed := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x"})
+		require.NoError(t, failed)
+		synctest.Wait()
+		_, err = s.Send(ctx, topKey, topKey, info.Key, spawn.Incoming{Text: "x"}, opt)
+	})
+	return err
+}
+
 func feedBinding(t *testing.T, store *session.Store, v reflect.Value) error {
 	table, err := binding.Open(t.Context(), store.Journal)
 	require.NoError(t, err)

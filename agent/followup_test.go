@@ -49,24 +49,36 @@ func TestReceipt(t *testing.T) {
 // TestFollowUp: a message from Go to a sub-agent that has ended begins another run of its session.
 // Each handle is one on its run, whatever run the session has begun since.
 func TestFollowUp(t *testing.T) {
-	cfg := agent.Config{Rules: rulesForDepth(1)}
-	steps := script{"work": {say("one"), say("two").After(time.Hour), say("three").After(time.Hour)}}
-	agenttest.Run(t, cfg, steps, func(h *harness) {
+	answers := map[agent.RunID]string{}
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if answers[tn.Run] == "" {
+			answers[tn.Run] = []string{"one", "two", "three"}[len(answers)]
+			time.Sleep(time.Hour)
+		}
+		return textResult(answers[tn.Run])
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
 		t, ctx := h.T(), h.Context()
 		first := startAll(h, "work")[0]
 		got, err := first.Wait(ctx)
-		require.NoError(t, err)
+		require.NoError(
+			t, err,
+		)
 		require.Equal(t, "one", got)
 
 		receipt, err := first.Session().Post(ctx, agent.Incoming{ID: "1", Text: "and then?"})
 		require.NoError(t, err)
-		require.NotEqual(t, first.ID(), receipt.Run)
-		require.Equal(t, agent.Receipt{Session: first.Key(), Run: receipt.Run, Began: true}, receipt)
+		require.NotEqual(
+			t, first.ID(), receipt.Run,
+		)
+		want := agent.Receipt{Session: first.Key(), Run: receipt.Run, Began: true}
+		require.Equal(t, want, receipt)
 		second, err := agent.ChildOf[string](ctx, h.Main(), receipt)
 		require.NoError(t, err)
 		again, err := first.Session().Post(ctx, agent.Incoming{ID: "1", Text: "and then?"})
 		require.NoError(t, err)
-		require.Equal(t, agent.Receipt{Session: first.Key(), Run: receipt.Run, Existing: true}, again)
+		want.Began, want.Existing = false, true
+		require.Equal(t, want, again)
 		live, err := first.Post(ctx, agent.Incoming{Text: "quickly"})
 		require.NoError(t, err)
 		require.Equal(t, second.ID(), live.ID(), "a run that is under way takes the message")
@@ -202,21 +214,31 @@ func TestSendTool(t *testing.T) {
 		rules func(*policy.Rules)
 		want  []string
 	}{
-		"to one at work": {`{"target":"slow","message":"hurry"}`, nil,
-			[]string{`"status":"accepted"`, "It is at work"}},
+		"to one at work": {
+			`{"target":"slow","message":"hurry"}`, nil,
+			[]string{`"status":"accepted"`, "It is at work"},
+		},
 		"by its number": {`{"target":"1","message":"hurry"}`, nil, []string{`"status":"accepted"`}},
 		"by its label":  {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
 		"to none":       {`{"target":"nobody","message":"x"}`, nil, []string{`no sub-agent "nobody"`}},
 		"no message":    {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
 		"no target":     {`{"message":"x"}`, nil, []string{`"target": it is required`}},
-		"an argument": {`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
-			[]string{`"timeoutSeconds": it is not known`}},
-		"to another session": {`{"target":"agent:other:main","message":"x"}`, nil,
-			[]string{`"status":"forbidden"`, "visibility"}},
-		"to another sub-agent": {`{"sessionKey":"` + gone.String() + `","message":"x"}`, nil,
-			[]string{`"status":"forbidden"`, "only from above"}},
-		"to itself": {`{"target":"agent:main:main","message":"x"}`, nil,
-			[]string{`"status":"forbidden"`}},
+		"an argument": {
+			`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
+			[]string{`"timeoutSeconds": it is not known`},
+		},
+		"to another session": {
+			`{"target":"agent:other:main","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`, "visibility"},
+		},
+		"to another sub-agent": {
+			`{"sessionKey":"` + gone.String() + `","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`, "only from above"},
+		},
+		"to itself": {
+			`{"target":"agent:main:main","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`},
+		},
 		"to another session that policy shows": {
 			`{"target":"agent:other:main","message":"hello there"}`,
 			func(r *policy.Rules) {
@@ -224,9 +246,11 @@ func TestSendTool(t *testing.T) {
 			},
 			[]string{`"status":"accepted"`, "in its own conversation"},
 		},
-		"denied": {`{"target":"slow","message":"x"}`,
+		"denied": {
+			`{"target":"slow","message":"x"}`,
 			func(r *policy.Rules) { r.Tools.Deny = []string{"sessions_send"} },
-			[]string{`no tool "sessions_send"`}},
+			[]string{`no tool "sessions_send"`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := rulesForDepth(1)

@@ -87,10 +87,10 @@ func (s *Session) OwnRuns(ctx context.Context) ([]RunInfo, error) {
 	return list, s.rt.orArchived(ctx, s.key, err)
 }
 
-// FindRun returns a run of a sub-agent's session by its id; the empty id is that of the present run.
-// The error is [ErrNotFound] for a run that the session has never had, or that it does not keep any
-// more, see [Session.OwnRuns], [ErrArchived], which is ErrNotFound too, once the sub-agent has been
-// archived, or one that every call that reads can return.
+// FindRun returns a run of a sub-agent's session by its id. The empty id is that of the present
+// run. The error is [ErrNotFound] for a run that the session has never had, or that it does not
+// keep any more, see [Session.OwnRuns]. It is [ErrArchived], which is ErrNotFound too, once the
+// sub-agent has been archived, or one that every call that reads can return.
 func (s *Session) FindRun(ctx context.Context, id RunID) (RunInfo, error) {
 	root, err := s.tree(ctx)
 	if err != nil {

@@ -158,12 +158,12 @@ func (c *spawnCall) recycle() {
 
 // read takes the answer. The owner of the tree calls it.
 func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
-	switch {
-	case r.Existing && r.Run != nil: // the spawn made its first run, whatever has followed
-		c.info, _ = findRun(t, RunRef{r.Run.Key(), RunID(r.Run.Spec.ID)})
-		return
-	case r.Run != nil:
+	if r.Run != nil {
 		c.info = infoOf(t, r.Run)
+		first, kept := r.Run.RunOf(r.Run.Spec.ID)
+		if kept && first.Begin != r.Run.Begin { // the spawn made that one, whatever has followed
+			c.info = runInfoOf(t, r.Run, &first)
+		}
 		return
 	}
 	if c.cmd.Dry && !r.Existing {
@@ -284,7 +284,8 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 }
 
 // StopRun is [Supervisor.Stop] of one run of a session. It does nothing, and returns nil, if
-// another run of the session has followed that one: then nothing of it is alive.
+// another run of the session has followed that one: then nothing of it is alive. The errors are
+// those of Stop.
 func (s *Supervisor) StopRun(
 	ctx context.Context, root session.Key, run RunRef, reason string,
 ) error {

@@ -75,7 +75,7 @@ func (s *Supervisor) Find(
 ) (info RunInfo, err error) {
 	var missing error
 	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
-		found := false
+		var found bool
 		if info, found = findRun(t, run); !found {
 			missing = missingRun(t, "", run)
 		}

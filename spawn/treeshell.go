@@ -208,7 +208,8 @@ func (sh *treeShell) Publish(
 	sh.showBatch(t, after, at, facts)
 }
 
-// tellWaiters has the waiters take a fact of the last batch into account. The caller holds the lock.
+// tellWaiters has the waiters take a fact of the last batch into account. The caller holds the
+// lock.
 func (sh *treeShell) tellWaiters(t *tree.Tree, facts []tree.Fact, i int) {
 	switch f := &facts[i]; f.Kind {
 	case tree.Opened:

@@ -199,12 +199,17 @@ func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 func (t *TurnInput) Find(ctx context.Context, run RunRef) (info RunInfo, err error) {
 	var missing error
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
-		found := false
-		switch info, found = findRun(tr, run); {
-		case !found && tr.Run(run.Session) != nil:
-			missing = missingRun(tr, "", run)
-		case !found || run.Session == t.Session.Key || !isBelow(tr, info.Parent, r.Run):
+		var found bool
+		info, found = findRun(tr, run)
+		above := info.Parent
+		if c := tr.Run(run.Session); c != nil {
+			above = c.Spec.Parent
+		}
+		switch {
+		case run.Session == t.Session.Key || !isBelow(tr, above, r.Run):
 			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
+		case !found:
+			missing = missingRun(tr, "", run)
 		}
 	})
 	if err == nil {

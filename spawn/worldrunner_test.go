@@ -184,7 +184,7 @@ func (w *world) straggle(l *life, t *spawn.TurnInput) {
 				_, err = t.Wait(ctx, nil, spawn.JoinOptions{})
 			}
 		case 4:
-			err = t.Steer(ctx, spawn.RunRef{Session: w.any(w.straggler(t, i))}, spawn.Incoming{Text: "late"})
+			err = t.Steer(ctx, refOf(w.any(w.straggler(t, i))), spawn.Incoming{Text: "late"})
 		case 5:
 			begins, err = false, t.Spend(ctx, session.Usage{Input: 1})
 		case 6:
@@ -217,7 +217,7 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error
 			},
 		)
 		if err == nil {
-			children = append(children, spawn.RunRef{Session: child})
+			children = append(children, refOf(child))
 		}
 	}
 	opt := spawn.JoinOptions{AtLeast: w.roll(3, key, t.N, "need")}
