@@ -31,9 +31,10 @@ type Request struct {
 	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
-	// Announce, Milestones or Variant, or another Policy. Extra is not compared. With
-	// Policy.ByModel it is another Key than without: a program's keys and those made of the ids
-	// that models give to their calls never meet.
+	// Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
+	// compared: the caller puts what was asked for into Variant. With Policy.ByModel it is another
+	// Key than without: a program's keys and those made of the ids that models give to their calls
+	// never meet.
 	Key string
 	// Again has the Key give another attempt, a new run of a new session, if the run that it gave
 	// last was cut short: it was interrupted, or stopped because one above it was. Any other end,
