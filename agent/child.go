@@ -335,8 +335,8 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 }
 
 // Info returns what is known of the run now. A run that a later one has followed stays as it has
-// ended. The error is [ErrNotFound] once it has been archived, unless it has a [Task].Key, or is not kept after several later
-// ones, or one that every call that reads can return.
+// ended. The error is [ErrNotFound] once it has been archived, unless it has a [Task].Key, or is
+// not kept after several later ones, or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
@@ -390,8 +390,8 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 // *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
 // context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
 // error is the cause of ctx, [ErrNotFound] once the run has been archived, unless it has a
-// [Task].Key, or one that every call that waits can return. [ErrUnreadable] says that the whole of a
-// long result was removed from the archive: Info has its beginning.
+// [Task].Key, or one that every call that waits can return. [ErrUnreadable] says that the whole of
+// a long result was removed from the archive: Info has its beginning.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		var zero T
@@ -451,9 +451,10 @@ func (e *JoinError) Error() string {
 
 // Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
 // also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time, [ErrNotFound] if one without a Key has been archived, or one that
-// every call that waits can return. Without children it returns at once. The error is an *[InputError],
-// without outcomes, for a from that is nil and a child that is nil or of another tree.
+// that is zero) ended well in time, [ErrNotFound] if one without a Key has been archived, or one
+// that every call that waits can return. Without children it returns at once. The error is an
+// *[InputError], without outcomes, for a from that is nil and a child that is nil or of another
+// tree.
 //
 // A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
 // then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.
