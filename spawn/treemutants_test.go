@@ -211,6 +211,44 @@ var treeMutants = []mutant{
 		"\tif j.Left > 0 {\n", "\tif j.Left > 0 && end == OK {\n", "./internal/tree", "TestScenarios/join_all",
 	},
 	{
+		"2.1 a fact is about the run of its time", "internal/tree/restart.go",
+		"\t\tif later--; later == 0 {\n", "\t\tif later--; false {\n",
+		".", "TestEventsOfLaterRuns/one_batch_true",
+	},
+	{
+		"2.1 what is stopped is the run that is meant", "internal/tree/decide.go",
+		"\tif !r.isPresent(c.RunID) {\n", "\tif false {\n", ".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.5 a steer is for the run that is meant", "internal/tree/mail.go",
+		"r.State.Terminal() || !r.isPresent(c.RunID):", "r.State.Terminal():",
+		".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.1 a wait is for a run", "wait.go",
+		"\t\t\tof, _ = r.RunOf(string(ref.Run))\n", "\t\t\tof = r.Present()\n",
+		".", "TestEventsOfLaterRuns|TestWaitForARunThatIsNotKept|TestRunThatIsFollowed",
+	},
+	{
+		"2.1 a wait keeps what another run has followed", "wait.go",
+		"\t\t\t\tinfo, found = w.frozen[ref]\n", "", ".", "TestWaitForARunThatIsNotKept",
+	},
+	{
+		"2.1 a completion is of its run", "info.go",
+		"\tof, kept := r.RunOf(run)\n", "\tof, kept := r.Present(), true\n",
+		".", "TestCompletionsOfLaterRuns",
+	},
+	{
+		"2.6 a spawn key names the run that it has made", "command.go",
+		"\t\tif kept && first.Begin != r.Run.Begin {", "\t\tif false {",
+		".", "TestUsageOfLaterRuns",
+	},
+	{
+		"2.6 the usage of a session is that of all its runs", "internal/tree/restart.go",
+		"\tif r.Begin == nil {\n\t\treturn r.Usage\n\t}\n", "\tif true {\n\t\treturn r.Usage\n\t}\n",
+		".", "TestUsageOfLaterRuns",
+	},
+	{
 		"I3 a child named twice is waited for once", "internal/tree/join.go",
 		"\tlist = slices.Compact(list)\n", "",
 		"./internal/tree", "TestScenarios/join_twice",
