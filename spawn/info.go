@@ -77,18 +77,29 @@ func runsOf(t *tree.Tree, r *tree.Run) []RunInfo {
 
 // findRun returns what is known of a run, and whether the tree has it, or keeps it for its key.
 func findRun(t *tree.Tree, ref RunRef) (info RunInfo, found bool) {
-	of, found := standing(t, &ref)
-	switch r := t.Run(ref.Session); {
-	case !found:
+	r := t.Run(ref.Session)
+	if r != nil {
+		return findRunOf(t, r, ref.Run)
+	}
+	if _, found = standing(t, &ref); !found {
 		return info, false
-	case r == nil:
-		spec, end := t.Kept(ref.Session)
-		return outcomeOf(t, spec, end), true
-	case string(ref.Run) == r.RunID():
+	}
+	spec, end := t.Kept(ref.Session)
+	return outcomeOf(t, spec, end), true
+}
+
+// findRunOf returns what is known of a run of a session, which may be nil, and whether it has it.
+func findRunOf(t *tree.Tree, r *tree.Run, id RunID) (info RunInfo, found bool) {
+	if r == nil {
+		return info, false
+	}
+	if id == "" || string(id) == r.RunID() {
 		return infoOf(t, r), true
-	default:
+	}
+	if of, kept := r.RunOf(string(id)); kept {
 		return runInfoOf(t, r, &of), true
 	}
+	return info, false
 }
 
 // standing returns how a run stands, and whether the tree has it, or keeps it for its key. It sets

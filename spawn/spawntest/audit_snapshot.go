@@ -65,6 +65,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		}
 	}
 	a.checkKeys(m)
+	a.sameCharges(m)
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
@@ -139,6 +140,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
+	if s.Announce {
+		b.WriteString(" announced")
+	}
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
 	}
@@ -158,6 +162,7 @@ func (r *run) describe() string {
 		Said:       r.said,
 		Pos:        r.pos,
 		Milestones: r.reported,
+		Announce:   r.announce,
 		Begin:      r.begin,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
@@ -215,6 +220,7 @@ func runOf(s *tree.RunState) *run {
 		cause:    s.Cause,
 		quiet:    s.Quiet,
 		silent:   s.Silent,
+		announce: s.Announce,
 		turns:    s.Turns,
 		started:  s.Started != 0,
 		next:     s.NextOrd,
@@ -224,6 +230,7 @@ func runOf(s *tree.RunState) *run {
 		skills:   s.Skills,
 		aside:    s.Aside,
 		reported: s.Milestones,
+		at:       s.Request,
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
@@ -252,18 +259,17 @@ func runOf(s *tree.RunState) *run {
 
 // beginsOf has the runs that a snapshot knows of a session.
 func (r *run) beginsOf(s *tree.RunState) {
-	for i := range s.Past {
+	begins := func(b *tree.Begin) {
 		name := ""
-		if b := s.Past[i].Begin; b != nil {
+		if r.begin = b; b != nil {
 			name = b.ID
 		}
 		r.begins(name)
 	}
-	name := ""
-	if s.Begin != nil {
-		name = s.Begin.ID
+	for i := range s.Past {
+		begins(s.Past[i].Begin)
 	}
-	r.begins(name)
+	begins(s.Begin)
 }
 
 // completion returns that of a run of a session in the tree, or nil.
@@ -290,6 +296,7 @@ func (a *auditor) begin(m *tree.Image) {
 				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
+			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch
 		}
 		if i == 0 {
@@ -330,9 +337,7 @@ func (a *auditor) begin(m *tree.Image) {
 		}
 		a.outbox[e.Ord] = p
 	}
-	for _, c := range m.Requests {
-		a.requests[c.Request] = c.ByModel
-	}
+	a.beginRequests(m)
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
 		if a.keys[k] == nil {
