@@ -10,6 +10,7 @@ import (
 	"time"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -53,8 +54,41 @@ type Task struct {
 	// [Turn.Report].
 	Milestones bool
 
+	// Cleanup says what becomes of the session after its end. With CleanupDelete it is archived as
+	// soon as its requester has read the end, or at once if there is none to tell, whatever
+	// Rules.Subagents.ArchiveAfter says; so is everything below it. It has no effect on a session
+	// to which a conversation stays bound.
+	//
+	// A program that waits for such a child gets its outcome as long as it began to wait before the
+	// archive. Under a Key the outcome is kept.
+	Cleanup Cleanup
+
 	byModel bool   // a model asks
 	origin  string // see spawn.Request.Origin
+}
+
+// A Cleanup says what becomes of a sub-agent's session after its end.
+type Cleanup uint8
+
+// The ways to clean up.
+const (
+	CleanupKeep   Cleanup = iota // it is archived after Rules.Subagents.ArchiveAfter
+	CleanupDelete                // it is archived as soon as its end was read
+)
+
+var cleanupNames = [...]string{"keep", "delete"}
+
+// String returns "keep" or "delete".
+func (c Cleanup) String() string { return enum.String(cleanupNames[:], "Cleanup", c) }
+
+// MarshalText returns the name. A value that is not a Cleanup is an error.
+func (c Cleanup) MarshalText() ([]byte, error) {
+	return enum.Marshal(cleanupNames[:], "agent", "cleanup", c)
+}
+
+// UnmarshalText sets c to the Cleanup of that name, in any letter case of ASCII.
+func (c *Cleanup) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(cleanupNames[:], "agent", "cleanup", text, c)
 }
 
 // runExtra is what is kept with a run beyond what the spawn package knows.
@@ -191,9 +225,13 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return q, err
 	}
+	if t.Cleanup > CleanupDelete {
+		return q, &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
+	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
+		Delete: t.Cleanup == CleanupDelete,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,

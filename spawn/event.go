@@ -42,13 +42,14 @@ const (
 	EventProgress                       // how far a turn has come; not kept
 	EventMilestone                      // a turn has reached a milestone
 	EventRestarted                      // a message has begun another run of a session
+	EventRevived                        // a run that had left the tree is back
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
 	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
-	"restarted",
+	"restarted", "revived",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -144,6 +145,7 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.RunEnded:      EventEnded,
 	tree.Recovered:     EventRecovered,
 	tree.Archived:      EventArchived,
+	tree.Unarchived:    EventRevived,
 	tree.Late:          EventLate,
 	tree.Delivered:     EventDelivered,
 	tree.Deferred:      EventDeferred,

@@ -70,8 +70,9 @@ func TestEventsOfLaterRuns(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				if slow {
 					journal.slow.Store(true)
-					go func() { _ = s.SetRoute(t.Context(), topKey, topKey, session.Route{Channel: "x"}) }()
-					time.Sleep(30 * time.Second) // the turn has ended, and the tree does not know yet
+					x := session.Route{Channel: "x"}
+					go func() { _ = s.SetRoute(t.Context(), topKey, topKey, x) }()
+					time.Sleep(30 * time.Second) // the turn has ended; the tree does not know
 				} else {
 					time.Sleep(30 * time.Second)
 				}
@@ -89,10 +90,12 @@ func TestEventsOfLaterRuns(t *testing.T) {
 				shown := live()
 				require.Equal(t, kindsByRun(shown), map[spawn.RunID][]spawn.EventKind{
 					first.ID: {
-						spawn.EventAdmitted, spawn.EventTurn, spawn.EventTurnEnded, spawn.EventEnded,
+						spawn.EventAdmitted, spawn.EventTurn, spawn.EventTurnEnded,
+						spawn.EventEnded,
 					},
 					receipt.Run: {
-						spawn.EventRestarted, spawn.EventTurn, spawn.EventTurnEnded, spawn.EventEnded,
+						spawn.EventRestarted, spawn.EventTurn, spawn.EventTurnEnded,
+						spawn.EventEnded,
 					},
 				})
 				again, end := collect(t, s, spawn.EventQuery{

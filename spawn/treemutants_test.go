@@ -118,7 +118,7 @@ var treeMutants = []mutant{
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
-		"R11 an archive may be for ever", "internal/tree/timers.go",
+		"R11 an archive may be for ever", "internal/tree/archive.go",
 		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
@@ -131,7 +131,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
-		"\t\tif _, ok := t.requests[r.RunID()]; ok {\n", "\t\tif false {\n", "./internal/tree", "TestRequestsAreKept",
+		"\tif _, ok := t.requests[r.RunID()]; ok {\n", "\tif false {\n", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",

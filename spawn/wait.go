@@ -213,6 +213,7 @@ func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 }
 
 func (sh *treeShell) removeWaiter(w *waiter) {
+	defer sh.releaseArchives()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	delete(sh.waiters, w)

@@ -64,6 +64,10 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //     had, and nothing else moves its committed end back;
 //   - each conversation before a reset is put away once, oldest first;
 //   - a reply says that it answers the messages that its turn has consumed;
+//   - an archive begins when nothing waits for the session, which takes nothing more from then on,
+//     and a session that is to be deleted begins nothing;
+//   - a session that is brought back was archived, is as it was, below sessions that are alive, and
+//     counts nothing twice;
 //   - a conversation is bound to a session once at a time, and such a session is not archived;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits, as far as the journal has them;
@@ -92,6 +96,7 @@ func newAuditor() *auditor {
 		open:   make(map[*run]uint64),
 
 		requests: make(map[string]uint32),
+		left:     make(map[session.Key]*run),
 		charges:  make(map[string]tree.Budget),
 	}
 }
@@ -155,6 +160,10 @@ type auditor struct {
 	// treeLimit and requestLimit are what the rules say, see AuditUnder; zero: they are not known.
 	treeLimit, requestLimit tree.Budget
 
+	left    map[session.Key]*run // those that were archived
+	begun   bool                 // some archive has begun with a fact
+	partial bool                 // the walk began with a snapshot
+
 	requests map[string]uint32      // runs that models spawned
 	charges  map[string]tree.Budget // to requests, also those that the tree has forgotten
 	open     map[*run]uint64        // turns under way, and the epoch they began in
@@ -194,6 +203,7 @@ type run struct {
 	gone     session.Usage // by runs below it that were archived
 	archived int64
 	bound    []session.Route
+	leaving  leaving
 
 	begin *tree.Begin // of the present run; nil: it is the first one
 	ends  []*completion
@@ -313,6 +323,9 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Admitted:
 		a.admitted(f)
 		return
+	case tree.Unarchived:
+		a.unarchived(f)
+		return
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected,
 		tree.Unsent:
 		a.parcel(f)
@@ -333,6 +346,12 @@ func (a *auditor) fact(f *tree.Fact) {
 		}
 		r = a.top(f.Run)
 	}
+	a.ofSession(r, f)
+}
+
+// ofSession checks a fact that happened to one session.
+func (a *auditor) ofSession(r *run, f *tree.Fact) {
+	a.mayHappen(r, f.Kind)
 	switch f.Kind {
 	case tree.Posted:
 		a.posted(r, f)
@@ -365,8 +384,12 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.bound(r, f)
 	case tree.Unbound:
 		a.unbound(r, f)
+	case tree.ArchiveBegun:
+		a.archiveBegun(r)
 	case tree.Archived:
 		a.archived(r, f)
+	case tree.Discarded:
+		a.discarded(r)
 	case tree.Late:
 		if r.turn != nil && r.turn.n == f.N {
 			a.fail(r, "late", "turn %d is late although it is under way", f.N)

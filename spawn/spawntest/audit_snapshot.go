@@ -146,6 +146,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
 	}
+	if s.Archiving != 0 || s.Discard {
+		fmt.Fprintf(&b, " leaving=%v,%v", s.Archiving != 0, s.Discard)
+	}
 	return b.String()
 }
 
@@ -168,6 +171,9 @@ func (r *run) describe() string {
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	if s.Discard = r.leaving.to; r.leaving.begun {
+		s.Archiving = 1
 	}
 	for _, route := range r.bound {
 		s.Bound = append(s.Bound, tree.Conversation{Route: route})
@@ -236,6 +242,7 @@ func runOf(s *tree.RunState) *run {
 		past:     map[string]bool{s.Spec.SessionID: true},
 		begin:    s.Begin,
 	}
+	r.leaving = leaving{s.Archiving != 0, s.Discard}
 	r.beginsOf(s)
 	r.reason = s.Reason
 	if len(s.Past) > 0 {
@@ -283,6 +290,7 @@ func (a *auditor) completion(k session.Key, name string) *completion {
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
+	a.partial = true
 	if len(m.Runs) > 0 {
 		a.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
 	}

@@ -33,6 +33,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyOpened(f)
 	case Admitted:
 		return t.applyAdmitted(f)
+	case Unarchived:
+		return t.applyUnarchived(f)
 	case Snapshot:
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected, Unsent:
@@ -67,8 +69,12 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyRunEnded(r, f)
 	case Recovered:
 		t.applyRecovered(r)
+	case ArchiveBegun:
+		return t.applyArchiveBegun(r, f)
 	case Archived:
 		return t.applyArchived(r, f)
+	case Discarded:
+		return t.applyDiscarded(r, f)
 	case SetAside:
 		return r.applySetAside(f)
 	case RouteSet:
@@ -696,6 +702,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		if e.Blocked == 0 {
 			t.takeOut(e)
 		}
+		t.touch(t.find(e.Run)) // see dismissBlocked
 		t.changeEntry(e, func(e *Entry) {
 			if f.N == 0 {
 				e.Tries++

@@ -54,8 +54,8 @@ func (t *Tree) bindForbidden(r *Run, k session.Key) error {
 	switch {
 	case r == nil:
 		return fmt.Errorf("%w: binding %q", ErrNotFound, k)
-	case r.Archiving != 0 || r.archiving || r.Discard:
-		return fmt.Errorf("spawn: binding %q: %w", k, session.ErrArchived)
+	case r.leaves() || r.Discard:
+		return archivedError("binding", k)
 	case r.State.Terminal() && r.Consumed == 0:
 		return fmt.Errorf("%w: binding %q, which has never had a turn", ErrEnded, k)
 	}

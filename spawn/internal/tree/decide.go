@@ -117,6 +117,10 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
+	case *Discard:
+		return t.decideDiscard(c)
+	case *Revive:
+		return t.decideRevive(c)
 	case AnnounceRest:
 		return t.decideAnnounceRest(c)
 	case ArchiveDone:
@@ -288,6 +292,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		}
 	}
 	switch {
+	case parent.leaves():
+		return Reply{}, archivedError("spawning from", c.Parent)
 	case parent.State.Terminal():
 		return Reply{}, fmt.Errorf("%w: spawning from %q", ErrEnded, c.Parent)
 	case parent.Cause != NoCause:
@@ -642,32 +648,4 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))
 	return Reply{Run: r}, nil
-}
-
-// decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving
-// failed, it is tried again after pauses like those of a delivery, but without an end, because no
-// reader misses the archive meanwhile.
-func (t *Tree) decideArchiveDone(c ArchiveDone) {
-	r := t.find(c.Run)
-	switch {
-	case c.Session != "":
-		t.decidePutAway(c)
-	case r == nil || !r.State.Terminal() || r.firstChild != nil:
-	case !c.Failed:
-		t.emit(archived(t.now, r))
-	case r.archiving:
-		t.retryArchive(r)
-	}
-}
-
-// retryArchive has what could not be archived archived again after a pause.
-func (t *Tree) retryArchive(r *Run) {
-	r.archiving = false
-	t.archiving--
-	pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
-	if t.archiveRetries == nil {
-		t.archiveRetries = make(map[*Run]archiveRetry)
-	}
-	t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
-	t.armTimer(r)
 }

@@ -241,7 +241,7 @@ const (
 //	ArchiveBegun   Run: the run, which has ended
 //	Unarchived     Run: the session, which is not in the tree; its requester is
 //	               Image: the state of the session, as the only one
-//	Discarded      Run: the session, which is not the top-level one
+//	Discarded      Run: the session; the top-level one goes on in a new conversation
 //	AnnounceSet    Run: the session
 //	               ID: the run, which has not ended
 type Fact struct {
@@ -404,6 +404,14 @@ func putAway(at int64, r *Run, sessionID string) Fact {
 	return Fact{Kind: PutAway, At: at, Run: r.Key(), ID: sessionID}
 }
 
+func bound(at int64, r *Run, route *session.Route) Fact {
+	return Fact{Kind: Bound, At: at, Run: r.Key(), Route: route}
+}
+
+func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
+	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
+}
+
 func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
 	f := posted(at, r, User, c.ID, c.Text, c.From)
 	f.Kind, f.Begin, f.Mail = Restarted, b, c.Mail
@@ -413,12 +421,12 @@ func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
 	return f
 }
 
-func bound(at int64, r *Run, route *session.Route) Fact {
-	return Fact{Kind: Bound, At: at, Run: r.Key(), Route: route}
-}
+func archiveBegun(at int64, r *Run) Fact { return Fact{Kind: ArchiveBegun, At: at, Run: r.Key()} }
 
-func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
-	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
+func discarded(at int64, r *Run) Fact { return Fact{Kind: Discarded, At: at, Run: r.Key()} }
+
+func unarchived(at int64, k session.Key, m *Image) Fact {
+	return Fact{Kind: Unarchived, At: at, Run: k, Image: m}
 }
 
 func reported(at int64, r *Run, c *Report) Fact {

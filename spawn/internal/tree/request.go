@@ -261,33 +261,40 @@ func (t *Tree) requestCounts() (list []RequestCount) {
 	return list
 }
 
+// holdRequests counts the runs of a session that was read from an image, as holdRequest does.
+func (t *Tree) holdRequests(r *Run) {
+	t.holdRequest(r)
+	for i := range r.Past {
+		if !r.begunBy(r.Past[i].Begin) {
+			t.keepRequest(r.requestOf(&r.Past[i]), 1)
+		}
+	}
+}
+
+// keepBegunRuns counts those that begin a request of which there is something else, as keepBegun
+// does.
+func (t *Tree) keepBegunRuns(r *Run) {
+	if _, ok := t.requests[r.RunID()]; ok {
+		t.keepBegun(r)
+	}
+	for i := range r.Past {
+		if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
+			t.keepBegunOf(r, r.Past[i].name())
+		}
+	}
+}
+
 // restoreRequests counts what an image has of requests. What it does not say of a request that a
 // run begins is what the run was charged.
 func (t *Tree) restoreRequests(m *Image) {
 	for _, c := range m.Requests {
 		t.requests[c.Request] = requestCount{byModel: c.ByModel}
 	}
-	t.Walk(func(r *Run) {
-		t.holdRequest(r)
-		for i := range r.Past {
-			if !r.begunBy(r.Past[i].Begin) {
-				t.keepRequest(r.requestOf(&r.Past[i]), 1)
-			}
-		}
-	})
+	t.Walk(t.holdRequests)
 	if len(t.requests) == 0 {
 		return
 	}
-	t.Walk(func(r *Run) {
-		if _, ok := t.requests[r.RunID()]; ok {
-			t.keepBegun(r)
-		}
-		for i := range r.Past {
-			if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
-				t.keepBegunOf(r, r.Past[i].name())
-			}
-		}
-	})
+	t.Walk(t.keepBegunRuns)
 	for _, c := range m.Requests {
 		if n := t.requests[c.Request]; c.Charged != (Budget{}) {
 			n.charged = c.Charged

@@ -305,8 +305,8 @@ func (t *Tree) prunePast(r *Run) {
 // followUpForbidden returns why an ended session cannot begin another run, whatever the rules say,
 // or nil.
 func (t *Tree) followUpForbidden(r *Run) error {
-	if r.Archiving != 0 || r.archiving {
-		return fmt.Errorf("%w: %w: %q", ErrNotFound, session.ErrArchived, r.Key())
+	if r.leaves() {
+		return archivedError("posting to", r.Key())
 	}
 	if r.Turns == 0 {
 		return fmt.Errorf("%w: %q has never had a turn", ErrEnded, r.Key())

@@ -90,13 +90,25 @@ type scene struct {
 	names   map[string]session.Key
 	tasks   map[string]Text // of the first spawn with a key, which later ones repeat
 	replace []string        // for a strings.Replacer
+	records map[session.Key]*Fact
+}
+
+// record keeps the state of a session that is archived, as the Executor does.
+func (s *scene) record(r *Run) {
+	data, err := s.tree.Record(r).AppendJSON(nil)
+	if err == nil {
+		s.records[r.Key()], err = DecodeFact(data)
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
-	s.tasks = make(map[string]Text)
+	s.tasks, s.records = make(map[string]Text), make(map[session.Key]*Fact)
 	s.opt = Options{
 		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
 		Chunk: Budget{Tokens: 1000}, Apology: "sorry",
@@ -281,8 +293,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Dismiss{Ord: uint32(ord)}, err
 	case "announce_rest":
 		return s.announceRest(w), nil
-	case "putaway":
-		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case "discard", "revive", "putaway":
+		return s.archive(verb, r, w)
 	case "tick":
 		return Tick{}, nil
 	case "shutdown":
@@ -299,6 +311,19 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// archive builds a command about archives.
+func (s *scene) archive(verb string, r session.Key, w words) (Command, error) {
+	switch {
+	case verb == "discard":
+		return &Discard{Run: r, Reason: w.named["why"]}, nil
+	case verb == "putaway":
+		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case s.records[r] == nil:
+		return nil, fmt.Errorf("nothing is known of %q", w.at(0))
+	}
+	return &Revive{State: s.records[r], Dry: w.has("dry")}, nil
 }
 
 // skillsOf returns the skills that a word names.
@@ -496,6 +521,9 @@ func (s *scene) do(c Command) string {
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		case e.ID != "":
 			name = fmt.Sprint(e.ID, ": ", e.Err)
+		}
+		if e.Kind == EffectArchive && !e.Run.IsRoot() {
+			s.record(e.Run)
 		}
 		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
 		if e.Ord > 0 {
