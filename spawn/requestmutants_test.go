@@ -8,7 +8,7 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.7 what a yield leaves over is announced", "internal/tree/decide.go",
-		"\tt.endWait(r)\n\trequest", "\trequest", "../agent", "TestRestOfAYield",
+		"\t\tt.endWait(r)\n\t}\n\trequest", "\t}\n\trequest", "../agent", "TestRestOfAYield",
 	},
 	{
 		"2.7 a wait that a person takes back is over", "internal/tree/decide.go",

@@ -120,7 +120,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 
 // sent notes that the turn under way of a session has sent a message.
 func (a *auditor) sent(f *tree.Fact) {
-	if from := a.runs[f.From]; from != nil && from.turn != nil {
+	if from := a.runs[f.From]; from != nil && from.turn != nil && f.Flags&tree.FlagThread == 0 {
 		from.turn.worked = "a message of its own"
 	}
 }

@@ -88,17 +88,23 @@ func (t *Tree) mayArchive(r *Run) bool {
 		return false
 	case r.Archiving != 0:
 		return true
-	case r.isHeld() || len(r.Bound) > 0:
+	case r.isHeld() || len(r.Bound) > 0 || r.unbinding:
 		return false
 	}
 	return t.opt.ArchiveAfter > 0 || t.goesAtOnce(r)
 }
 
-// An archiveRetry says when a run whose transcript could not be archived is archived again. It is
-// volatile: a new owner tries at once.
+// An archiveRetry says when a run whose transcript could not be archived is archived again, or when
+// a conversation that could not be unbound is. It is volatile: a new owner tries at once.
 type archiveRetry struct {
 	at    int64         // Unix nanoseconds
 	pause time.Duration // the last one, which the next one doubles
+}
+
+// next returns when what has failed at now, once more, is tried again.
+func (a archiveRetry) next(now int64) archiveRetry {
+	pause := min(max(2*a.pause, FirstRetry), LastRetry)
+	return archiveRetry{at: now + int64(pause), pause: pause}
 }
 
 // archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
@@ -152,11 +158,10 @@ func (t *Tree) decideArchiveDone(c ArchiveDone) {
 func (t *Tree) retryArchive(r *Run) {
 	r.archiving = false
 	t.archiving--
-	pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
 	if t.archiveRetries == nil {
 		t.archiveRetries = make(map[*Run]archiveRetry)
 	}
-	t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
+	t.archiveRetries[r] = t.archiveRetries[r].next(t.now)
 	t.armTimer(r)
 }
 

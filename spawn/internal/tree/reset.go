@@ -84,8 +84,8 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 }
 
 // settleRestart resets a session that has no turn under way if a caller waits for that, or the
-// session is to be put away. It reports
-// whether it has. A turn may have spawned a child meanwhile: then the callers are refused.
+// session is to be put away. It reports whether it has, or does when its conversations are unbound.
+// A turn may have spawned a child meanwhile: then the callers are refused.
 func (t *Tree) settleRestart(r *Run) bool {
 	switch {
 	case len(r.wishes.restart) == 0 && !r.Discard:
@@ -93,6 +93,8 @@ func (t *Tree) settleRestart(r *Run) bool {
 	case r.live > 0:
 		t.answerAll(&r.wishes.restart, &ChildrenError{r.Key(), r.live})
 		return false
+	case r.Discard && len(r.Bound) > 0:
+		return true
 	}
 	id := ""
 	if len(r.wishes.restart) > 0 {

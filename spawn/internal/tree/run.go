@@ -293,6 +293,7 @@ type Run struct {
 	cancelled      bool  // the turn under way was cancelled
 	cascaded       bool  // the children were stopped
 	archiving      bool  // the Executor is archiving the run
+	unbinding      bool  // the Executor is unbinding one of its conversations
 	gone           bool  // the run has left the tree
 	hastened       int64 // the Ended of the run whose children were looked at, see settleEnded
 	wishes         wishes

@@ -38,6 +38,7 @@ func (t *Tree) settleTouched() {
 
 // settleRun emits the next facts of one run and adds its effects.
 func (t *Tree) settleRun(r *Run) {
+	t.settleBound(r)
 	switch {
 	case r.State.Terminal():
 		t.settleEnded(r)
@@ -196,7 +197,9 @@ func (t *Tree) endRun(r *Run, s State) {
 	if t.requester(r).IsRoot() && t.opt.CallerRun {
 		flags |= FlagOut
 	}
-	t.emit(runEnded(t.now, r, s, t.nextNonce(), flags))
+	f := runEnded(t.now, r, s, t.nextNonce(), flags)
+	t.apologize(r, &f)
+	t.emit(f)
 }
 
 // tellsRequester reports whether the requester of r is told of its end in state s. Inside a stopped

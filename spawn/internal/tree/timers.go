@@ -102,6 +102,9 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 			at = x
 		}
 	}
+	if t.wantsUnbind(r) {
+		atMost(max(t.unbindRetries[r].at, 1))
+	}
 	if r.State.Terminal() {
 		if t.mayArchive(r) {
 			atMost(t.archiveAt(r))
@@ -234,9 +237,11 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		seen.until = min(seen.until, window)
 		t.posts[k] = seen
 	}
-	for r, retry := range t.archiveRetries {
-		retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))
-		t.archiveRetries[r] = retry
+	for _, retries := range [...]map[*Run]archiveRetry{t.archiveRetries, t.unbindRetries} {
+		for r, retry := range retries {
+			retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))
+			retries[r] = retry
+		}
 	}
 }
 
