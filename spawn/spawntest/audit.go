@@ -52,7 +52,7 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
 //     moves up or ends with what was stopped, once for each run;
 //   - no run begins below a session that has ended, and each has an id of its own;
-//   - a spawn key gives one run;
+//   - a spawn key gives one run, or another one of the program's if that was cut short;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
@@ -185,8 +185,10 @@ type run struct {
 	state    tree.State
 	cause    tree.Cause
 	quiet    bool
-	silent   bool // some turn was silent
-	announce bool // its end is announced although the spawn did not ask for it
+	reason   tree.Text
+	firstEnd tree.Past // how the first run has ended: its State, Quiet and Reason
+	silent   bool      // some turn was silent
+	announce bool      // its end is announced although the spawn did not ask for it
 	turns    uint32
 	started  bool   // a turn has begun, and was not untouched as the first one
 	next     uint32 // ordinal of the last input
@@ -469,7 +471,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.admitToRequest(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
-		if old := a.keys[k]; old != nil &&
+		if old := a.keys[k]; old != nil && (!old.firstEnd.CutShort() || s.ByModel) &&
 			(old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
 			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
 		}
@@ -535,9 +537,7 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 	case f.Class != tree.User && f.Class != tree.Control:
 		a.fail(r, "inputs", "a post of class %v", f.Class)
 	}
-	if from := a.runs[f.From]; f.Class == tree.Control && from != nil && from.turn != nil {
-		from.turn.worked = "steered"
-	}
+	a.sent(f)
 	r.next = f.Ord
 	r.inbox = append(r.inbox, a.message(r, f))
 }

@@ -470,7 +470,7 @@ func (a *auditor) stopRequested(r *run, f *tree.Fact) {
 	case f.Flags&tree.FlagQuiet != 0 && (r.parent == nil || r.parent.cause == tree.NoCause):
 		a.fail(r, "announcements", "it is stopped quietly and its parent is not to end")
 	}
-	r.cause, r.quiet = f.Cause, f.Flags&tree.FlagQuiet != 0
+	r.cause, r.quiet, r.reason = f.Cause, f.Flags&tree.FlagQuiet != 0, f.Text
 	r.state = tree.Stopping
 }
 
@@ -488,6 +488,9 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 		a.fail(r, "end", "it ends while turn %d is under way", r.turn.n)
 	case r.cause == tree.NoCause && r.state != tree.Waiting:
 		a.fail(r, "states", "it ends well while it is %v", r.state)
+	}
+	if r.begin == nil {
+		r.firstEnd = tree.Past{State: f.State, Quiet: r.quiet, Reason: r.reason}
 	}
 	for _, c := range r.children {
 		if !c.state.Terminal() {

@@ -451,6 +451,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	t.total++
 	t.admitRequest(r)
 	t.prunePast(r)
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, b.ID)
 	}
