@@ -159,6 +159,8 @@ const (
 	EventProgress = spawn.EventProgress
 	// EventMilestone events show that a turn has reached a milestone.
 	EventMilestone = spawn.EventMilestone
+	// EventRestarted events show that a message has begun another run of a session that had ended.
+	EventRestarted = spawn.EventRestarted
 )
 
 // The forms of the deltas of an EventQuery.
