@@ -449,8 +449,13 @@ func (e *JoinError) Error() string {
 // then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.
 //
 // A spawn that was refused is not a child, so a program that starts more than the limit of active
-// children collects some before it spawns the others: none is queued. What a Join gives up, after
-// its ctx or JoinOptions.Within, goes on and spends, unless JoinOptions.StopRest is set.
+// children collects some before it spawns the others: none is queued.
+//
+// What has not ended when the wait is over goes on and spends, and its Outcome says that it is
+// still running. With [RestStop] it is stopped, and its Outcome has what there is. With
+// [RestAnnounce] it goes on, and the session that spawned it, or Config.Deliver, is told of its end
+// as with Task.Announce: a sub-agent is either in the outcomes as ended or told of later. After an
+// error other than a *JoinError what has not ended goes on, whatever opt.Rest says.
 func Join[T any](
 	ctx context.Context, from Requester, children []*Child[T], opt JoinOptions,
 ) ([]Outcome[T], error) {
@@ -461,6 +466,9 @@ func Join[T any](
 		return nil, &InputError{
 			Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", opt.AtLeast),
 		}
+	}
+	if _, err := opt.Rest.MarshalText(); err != nil {
+		return nil, &InputError{Field: "Rest", Reason: err.Error()}
 	}
 	rt, turn := from.actor()
 	for i, c := range children {

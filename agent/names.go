@@ -50,6 +50,8 @@ type (
 	EventKind = spawn.EventKind
 	// JoinOptions say when a wait for sub-agents is over.
 	JoinOptions = spawn.JoinOptions
+	// Rest says what becomes of the sub-agents that a wait leaves over.
+	Rest = spawn.Rest
 	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for
 	// Config.Reply.
 	Delivery = spawn.Delivery
@@ -77,6 +79,16 @@ const (
 	PartVideo = session.PartVideo
 	// PartFile parts are anything else, such as documents.
 	PartFile = session.PartFile
+)
+
+// What becomes of the sub-agents that a wait leaves over; see [spawn.Rest].
+const (
+	// RestKeep has them go on, and spend.
+	RestKeep = spawn.RestKeep
+	// RestStop stops them.
+	RestStop = spawn.RestStop
+	// RestAnnounce has the session that spawned each told of its end, as with Task.Announce.
+	RestAnnounce = spawn.RestAnnounce
 )
 
 // Where a run stands. The last six have ended; see [spawn.Status.Terminal].

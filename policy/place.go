@@ -48,6 +48,7 @@ var (
 	sandboxPlace       = place{"Rules.Sandbox", "agents.defaults.sandbox"}
 	sandboxModePlace   = sandboxPlace.dot("Mode", "mode")
 	treeBudgetPlace    = place{"Rules.Budget", "agents.defaults.budget"}
+	requestBudgetPlace = place{"Rules.RequestBudget", "agents.defaults.requestBudget"}
 	toolsPlace         = place{"Rules.Tools", "tools"}
 	groupsPlace        = place{"Rules.Groups", "tools.groups"}
 	subagentToolsPlace = place{"Rules.SubagentTools", "tools.subagents.tools"}

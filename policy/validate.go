@@ -52,6 +52,7 @@ func (r *Rules) Validate() error {
 	v.subagents()
 	v.agents()
 	v.budget(treeBudgetPlace, r.Budget)
+	v.budget(requestBudgetPlace, r.RequestBudget)
 	if n := r.MaxSessions; n != Off && (n < 0 || n > maxLimit) {
 		want := "1 or more, or policy.Off"
 		if n > 0 {

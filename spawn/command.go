@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -294,8 +295,9 @@ func (s *Supervisor) StopRun(
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
 // [ErrUnconfirmed] if another owner takes the tree, [ErrUnreadable] if a result that is in a file
-// cannot be loaded, or one that every call that waits can return. With opt.StopRest it may be one
-// of [Supervisor.Stop]. An opt.AtLeast below zero gives an *[InputError].
+// cannot be loaded, or one that every call that waits can return. With RestStop it may be one of
+// [Supervisor.Stop], with RestAnnounce one that every command can return: after [ErrUnconfirmed]
+// wait again. An opt.AtLeast below zero, and an opt.Rest that is not one, give an *[InputError].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, runs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
@@ -314,8 +316,42 @@ type JoinOptions struct {
 	// Within is how long to wait from now on. Zero: without limit. A negative one, as of a deadline
 	// that has passed, is over at once.
 	Within time.Duration
-	// StopRest stops what has not ended when the wait is over.
-	StopRest bool
+	// Rest is what becomes of the runs that have not ended when the wait is over. It counts for a
+	// wait that is over as AtLeast and Within say, and not for one that ends with an error, such as
+	// the cause of its context: the runs then go on, as with RestKeep.
+	Rest Rest
+}
+
+// A Rest says what becomes of the runs that a wait leaves over. The zero Rest is RestKeep. The
+// names are stable: they are the text form, in JSON too.
+type Rest uint8
+
+const (
+	// RestKeep has them go on, and spend. A call that waits returns them as they stand.
+	RestKeep Rest = iota
+	// RestStop stops them, and everything below them. A call that waits returns when they have
+	// ended; a turn that comes of [TurnInput.Yield] begins at once.
+	RestStop
+	// RestAnnounce has the requester of each told of its end, as if it had been spawned with
+	// Request.Announce, over restarts too. A call that waits returns them as they stand: a run is
+	// either returned as ended or announced later, never both and never neither. An answer that
+	// asks for silence stays silent.
+	RestAnnounce
+)
+
+var restNames = [...]string{"keep", "stop", "announce"}
+
+// String returns the name, such as "announce".
+func (r Rest) String() string { return enum.String(restNames[:], "Rest", r) }
+
+// MarshalText returns the name. A value that is not a Rest is an error.
+func (r Rest) MarshalText() ([]byte, error) {
+	return enum.Marshal(restNames[:], "spawn", "rest", r)
+}
+
+// UnmarshalText sets r to the Rest of that name, in any letter case of ASCII.
+func (r *Rest) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(restNames[:], "spawn", "rest", text, r)
 }
 
 // check returns the error of a call that waits with o.
@@ -323,7 +359,18 @@ func (o *JoinOptions) check() error {
 	if o.AtLeast < 0 {
 		return &InputError{Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", o.AtLeast)}
 	}
+	if int(o.Rest) >= len(restNames) {
+		return &InputError{Field: "Rest", Reason: o.Rest.String() + " is not a Rest"}
+	}
 	return nil
+}
+
+// rest returns what becomes of what the wait of a tree leaves over; RestKeep for an unknown value.
+func (o *JoinOptions) rest() tree.Rest {
+	if int(o.Rest) >= len(restNames) {
+		return tree.RestKeep
+	}
+	return tree.Rest(o.Rest)
 }
 
 // need returns how many must end well for the wait of a tree to be over; zero is all.

@@ -72,14 +72,18 @@ func runsOf(t *tree.Tree, r *tree.Run) []RunInfo {
 
 // findRun returns what is known of a run, and whether the tree has it.
 func findRun(t *tree.Tree, ref RunRef) (info RunInfo, found bool) {
-	r := t.Run(ref.Session)
+	return findRunOf(t, t.Run(ref.Session), ref.Run)
+}
+
+// findRunOf returns what is known of a run of a session, which may be nil, and whether it has it.
+func findRunOf(t *tree.Tree, r *tree.Run, id RunID) (info RunInfo, found bool) {
 	if r == nil {
 		return info, false
 	}
-	if ref.Run == "" || string(ref.Run) == r.RunID() {
+	if id == "" || string(id) == r.RunID() {
 		return infoOf(t, r), true
 	}
-	if of, kept := r.RunOf(string(ref.Run)); kept {
+	if of, kept := r.RunOf(string(id)); kept {
 		return runInfoOf(t, r, &of), true
 	}
 	return info, false

@@ -24,7 +24,7 @@ type mutant struct {
 }
 
 // mutants are all of them.
-var mutants = slices.Concat(shellMutants, treeMutants, roomMutants)
+var mutants = slices.Concat(shellMutants, treeMutants, requestMutants, roomMutants)
 
 // shellMutants are those of this package and of what owns a tree.
 var shellMutants = []mutant{

@@ -13,7 +13,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 an untouched turn pays nothing", "internal/tree/apply.go",
-		"\taddCharge(r, Budget{}.Sub(open.Reserve))\n", "", "./internal/tree", "TestScenarios/untouched$",
+		"\tt.charge(r, Budget{}.Sub(open.Reserve))\n", "", "./internal/tree", "TestScenarios/untouched$",
 	},
 	{
 		"A3 the time of a run begins with the turn that counts", "internal/tree/apply.go",
@@ -26,7 +26,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 an untouched turn is owed", "internal/tree/apply.go",
-		"\tr.Retry = true\n\taddCharge", "\taddCharge", "./internal/tree",
+		"\tr.Retry = true\n\tt.charge(", "\tt.charge(", "./internal/tree",
 		"TestScenarios/untouched_later",
 	},
 	{
@@ -127,7 +127,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 what begins a request keeps its count", "internal/tree/request.go",
-		"\t\t\tt.keepBegun(r.Parent)\n", "", "./internal/tree", "TestRequestsAreKept",
+		"\t\tt.keepBegun(r.Parent)\n", "", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
@@ -642,7 +642,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.11 a compaction consumes nothing", "internal/tree/reset.go",
-		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r))",
+		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, \"\"))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r, \"\"))",
 		"./internal/tree", "TestScenarios/compaction$",
 	},
 	{

@@ -251,6 +251,9 @@ func (t *TurnInput) Stop(ctx context.Context, run RunRef, reason string) error {
 // the Runner returns. A session that waits holds no slot and calls no model. A message wakes the
 // session, and the wait goes on after the turn over that message. A Yield with nothing to wait for
 // has no effect, nor has one after the turn. The last Yield of a turn counts.
+//
+// The wait is over when a turn begins that finds it so, or when CancelTurn takes that turn back.
+// Then opt.Rest decides on the children that have not ended. One that is not a Rest means RestKeep.
 func (t *TurnInput) Yield(opt JoinOptions, children ...RunRef) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -66,7 +66,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a reply says that it answers the messages that its turn has consumed;
 //   - a conversation is bound to a session once at a time, and such a session is not archived;
 //   - the keys of deliveries begin with the first session id;
-//   - budgets are reserved within their limits;
+//   - budgets are reserved within their limits, as far as the journal has them;
+//   - a snapshot has what each request was charged;
 //   - what turns have used is the same after archives and snapshots;
 //   - of a result that is in a file the tree keeps less than all;
 //   - a snapshot says what the entries before it say.
@@ -80,14 +81,22 @@ func Audit(entries iter.Seq2[session.Entry, error]) error {
 
 // Inspect is [Audit] that also returns what it has counted, up to the error if there is one.
 func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
-	a := &auditor{
+	return newAuditor().inspect(entries)
+}
+
+func newAuditor() *auditor {
+	return &auditor{
 		runs:   make(map[session.Key]*run),
 		keys:   make(map[spawnKey]*run),
 		outbox: make(map[uint32]*parcel),
 		open:   make(map[*run]uint64),
 
 		requests: make(map[string]uint32),
+		charges:  make(map[string]tree.Budget),
 	}
+}
+
+func (a *auditor) inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
 	for e, err := range entries {
 		if err != nil {
 			return a.report, err
@@ -143,9 +152,12 @@ type auditor struct {
 	firstSession string // the first session id
 	total        uint32
 	epoch        uint64
+	// treeLimit and requestLimit are what the rules say, see AuditUnder; zero: they are not known.
+	treeLimit, requestLimit tree.Budget
 
-	requests map[string]uint32 // runs that models spawned
-	open     map[*run]uint64   // turns under way, and the epoch they began in
+	requests map[string]uint32      // runs that models spawned
+	charges  map[string]tree.Budget // to requests, also those that the tree has forgotten
+	open     map[*run]uint64        // turns under way, and the epoch they began in
 }
 
 type spawnKey struct {
@@ -163,6 +175,7 @@ type run struct {
 	cause    tree.Cause
 	quiet    bool
 	silent   bool // some turn was silent
+	announce bool // its end is announced although the spawn did not ask for it
 	turns    uint32
 	started  bool   // a turn has begun, and was not untouched as the first one
 	next     uint32 // ordinal of the last input
@@ -185,6 +198,7 @@ type run struct {
 
 	// Of the top-level session.
 
+	at      string          // the request that it is at
 	pos     uint64          // committed end of the conversation
 	session string          // the session id
 	past    map[string]bool // all session ids that it has had
@@ -206,6 +220,7 @@ type turn struct {
 	reserve    tree.Budget
 	shutdown   bool
 	compact    bool
+	parts      []part // of reserve, by request; a compaction has none
 	first      bool   // of its run
 	cancelled  bool   // by a person
 	worked     string // the kind of a fact of its own; empty: it has none
@@ -336,6 +351,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.reset(r, f)
 	case tree.PutAway:
 		a.putAway(r, f)
+	case tree.AnnounceSet:
+		a.announceSet(r, f)
 	case tree.SetAside:
 		a.setAside(r, f)
 	case tree.RouteSet:
@@ -422,7 +439,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	}
 	r.begins("")
 	a.grant(p, r)
-	a.request(p, r)
+	a.admitToRequest(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
 		if old := a.keys[k]; old != nil &&
@@ -448,24 +465,6 @@ func (a *auditor) admitted(f *tree.Fact) {
 	}
 	a.total++
 	a.report.Runs++
-}
-
-// request checks that a run belongs to the request of its parent, and counts what models spawn.
-func (a *auditor) request(p, r *run) {
-	if name := p.request(); p != a.root && r.spec.Request != "" && r.spec.Request != name {
-		a.fail(r, "requests", "it is of %q, its parent of %q", r.spec.Request, name)
-	}
-	if r.spec.ByModel {
-		a.requests[r.request()]++
-	}
-}
-
-// request returns the request that a run belongs to.
-func (r *run) request() string {
-	if r.begin != nil {
-		return requestOf(r.begin.Request, r.begin.ID)
-	}
-	return requestOf(r.spec.Request, r.spec.ID)
 }
 
 // grant checks that a child gets no more than its parent has.

@@ -64,6 +64,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 				c.ByModel, c.Request, a.requests[c.Request])
 		}
 	}
+	a.sameCharges(m)
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
@@ -125,6 +126,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
+	if s.Announce {
+		b.WriteString(" announced")
+	}
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
 	}
@@ -144,6 +148,7 @@ func (r *run) describe() string {
 		Said:       r.said,
 		Pos:        r.pos,
 		Milestones: r.reported,
+		Announce:   r.announce,
 		Begin:      r.begin,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
@@ -201,6 +206,7 @@ func runOf(s *tree.RunState) *run {
 		cause:    s.Cause,
 		quiet:    s.Quiet,
 		silent:   s.Silent,
+		announce: s.Announce,
 		turns:    s.Turns,
 		started:  s.Started != 0,
 		next:     s.NextOrd,
@@ -210,6 +216,7 @@ func runOf(s *tree.RunState) *run {
 		skills:   s.Skills,
 		aside:    s.Aside,
 		reported: s.Milestones,
+		at:       s.Request,
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
@@ -232,18 +239,17 @@ func runOf(s *tree.RunState) *run {
 
 // beginsOf has the runs that a snapshot knows of a session.
 func (r *run) beginsOf(s *tree.RunState) {
-	for i := range s.Past {
+	begins := func(b *tree.Begin) {
 		name := ""
-		if b := s.Past[i].Begin; b != nil {
+		if r.begin = b; b != nil {
 			name = b.ID
 		}
 		r.begins(name)
 	}
-	name := ""
-	if s.Begin != nil {
-		name = s.Begin.ID
+	for i := range s.Past {
+		begins(s.Past[i].Begin)
 	}
-	r.begins(name)
+	begins(s.Begin)
 }
 
 // completion returns that of a run of a session in the tree, or nil.
@@ -269,6 +275,7 @@ func (a *auditor) begin(m *tree.Image) {
 				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
 				cancelled: s.TurnCancelled,
 			}
+			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch
 		}
 		if i == 0 {
@@ -309,9 +316,7 @@ func (a *auditor) begin(m *tree.Image) {
 		}
 		a.outbox[e.Ord] = p
 	}
-	for _, c := range m.Requests {
-		a.requests[c.Request] = c.ByModel
-	}
+	a.beginRequests(m)
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
 		if a.keys[k] == nil {

@@ -59,8 +59,11 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 			)
 		}
 	}
-	a.charge(r, f.Budget, 1)
-	r.turn.reserve = f.Budget
+	if !compact {
+		a.reads(r, r.consumed, f.Ord, true)
+	}
+	a.withinRules(r, f)
+	a.reserves(r, f.Budget)
 }
 
 func (a *auditor) charge(r *run, b tree.Budget, by int64) {
@@ -87,11 +90,10 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 				r.turn.through,
 			)
 		}
+		a.reads(r, r.turn.through, f.Ord, false)
 		r.turn.through = f.Ord
 	case tree.Reserved:
-		a.charge(r, f.Budget, 1)
-		r.turn.reserve.Tokens = sat.Add(r.turn.reserve.Tokens, f.Budget.Tokens)
-		r.turn.reserve.Micros = sat.Add(r.turn.reserve.Micros, f.Budget.Micros)
+		a.reserves(r, f.Budget)
 	case tree.TurnEnded:
 		a.position(r, f)
 		a.turnEnded(r, f)
@@ -186,13 +188,12 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 			}
 		}
 		if !cut {
-			a.charge(r, r.turn.reserve, -1)
 			used := tree.Budget{Turns: 1}
 			if f.Answer != nil {
 				c := f.Answer.Usage.Charge()
 				used.Tokens, used.Micros = c.Tokens, c.Micros
 			}
-			a.charge(r, used, 1)
+			a.uses(r, used)
 		}
 	}
 	if f.Flags&tree.FlagReply != 0 {
@@ -221,7 +222,7 @@ func (a *auditor) untouched(r *run, f *tree.Fact) {
 	case a.open[r] != a.epoch:
 		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
 	}
-	a.charge(r, r.turn.reserve, -1)
+	a.uses(r, tree.Budget{})
 	r.state = tree.Waiting
 	if r.turn.first {
 		r.started, r.state = false, tree.Queued
@@ -526,6 +527,19 @@ func (a *auditor) checkTold(r *run, f *tree.Fact) {
 	case !told && r.announced() && !within && !(f.State == tree.OK && r.silent):
 		a.fail(r, "announcements", "its requester is not told")
 	}
+}
+
+// announceSet takes a run as one whose end is announced, from now on.
+func (a *auditor) announceSet(r *run, f *tree.Fact) {
+	switch {
+	case r.parent == nil || r.state.Terminal():
+		a.fail(r, "announcements", "its end is to be announced while it is %v", r.state)
+	case r.announced():
+		a.fail(r, "announcements", "its end is to be announced twice")
+	case f.ID != r.runID():
+		a.fail(r, "announcements", "the end of the run %q is to be announced", f.ID)
+	}
+	r.announce = true
 }
 
 // tell puts the completion of a child into the inbox of a session, or into the outbox.

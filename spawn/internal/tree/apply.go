@@ -77,6 +77,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyReset(r, f)
 	case PutAway:
 		return t.applyPutAway(r, f)
+	case AnnounceSet:
+		return t.applyAnnounceSet(r, f)
 	case Bound:
 		return t.applyBound(r, f)
 	case Unbound:
@@ -213,6 +215,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
+	t.chargeRequest(r, requestOf(r), f.Budget)
 	if f.Ord > r.Consumed {
 		r.Waits = 0
 	}
@@ -309,7 +312,10 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
 		t.applyRoute(r, f.Ord)
-		t.readRequest(r, r.Open.Through, f.Ord, false)
+		before := requestOf(r)
+		if t.readRequest(r, r.Open.Through, f.Ord, false); requestOf(r) != before {
+			r.Open.leave(before)
+		}
 		r.Waits = 0
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
@@ -321,7 +327,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		t.armTimer(r)
 	case Reserved:
 		r.Open.Reserve = r.Open.Reserve.Add(f.Budget)
-		addCharge(r, f.Budget)
+		t.charge(r, f.Budget)
 	case ShuttingDown:
 		r.Open.Shutdown = true
 	case SkillsTaken:
@@ -368,10 +374,10 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		if r.IsRoot() || !open.Shutdown || r.Cause != NoCause || r.didWork {
 			return &CorruptError{f.Kind, f.Run, "it is untouched, and has done something"}
 		}
-		next = r.applyUntouched(open)
+		next = t.applyUntouched(r, open)
 	case f.Flags&FlagCrashed == 0:
 		t.applyRead(r, open, f, read)
-		r.chargeEnd(open, f)
+		t.chargeEnd(r, open, f)
 	default:
 		t.applyCrash(r, open, f)
 	}
@@ -441,9 +447,9 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 // applyUntouched folds the end of a turn that a shutdown has ended before it did anything, and
 // returns the state of its run. The next turn takes the place of the turn: that pays nothing, and
 // if it was the first one, the time of the run begins with the next.
-func (r *Run) applyUntouched(open *OpenTurn) State {
+func (t *Tree) applyUntouched(r *Run, open *OpenTurn) State {
 	r.Retry = true
-	addCharge(r, Budget{}.Sub(open.Reserve))
+	t.charge(r, Budget{}.Sub(open.Reserve))
 	if r.Consumed >= r.firstOrd() {
 		return Waiting
 	}

@@ -117,6 +117,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
+	case AnnounceRest:
+		return t.decideAnnounceRest(c)
 	case ArchiveDone:
 		t.decideArchiveDone(c)
 		return Reply{}, nil
@@ -305,7 +307,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
 	caller := t.policyCaller(parent, rules)
-	caller.Requested = int(t.requests[c.requestFor(parent)].byModel)
+	request := c.requestFor(parent)
+	caller.Requested = int(t.requests[request].byModel)
+	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget, t.chargedFor(parent, request))
 	grant, err := rules.Admit(caller, ask)
 	if open := asker.missing(); open != nil {
 		return Reply{}, open
@@ -313,7 +317,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if what := t.turnForbiddenBy(parent); what != "" {
+	if what := t.turnForbiddenBy(parent, ""); what != "" {
 		return Reply{}, &policy.Refusal{
 			Rule: policy.RuleBudget, Asked: "another run",
 			Limit: what + ", which is spent", Path: "Request.Budget",
@@ -360,7 +364,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
-		Blocked: t.outbox.blocked, Budget: t.remaining(),
+		Blocked: t.outbox.blocked, Budget: remaining(t.opt.Rules.Budget, t.root.Charged),
 		Thinking:  r.Spec.Thinking,
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 		Known: t.opt.Tools,
@@ -421,7 +425,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if t.startCompaction(r) {
 		return Reply{Run: r}, nil
 	}
-	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
+	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r, requestOf(r)) != "" {
 		t.armTimer(r)
 		t.addEffect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
@@ -431,7 +435,9 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if r.Started == 0 && r.Spec.Timeout > 0 {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
-	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
+	t.endWait(r)
+	request, _, _ := t.nextRequest(r, r.Consumed, r.NextOrd, true)
+	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r, request)))
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
@@ -584,7 +590,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	if what := t.callForbiddenBy(r); what != "" {
 		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
 	}
-	more := t.reserve(r)
+	more := t.reserve(r, paying(r))
 	more.Turns = 0
 	t.emit(reserved(t.now, r, more))
 	return Reply{Run: r, Grant: beyond.Add(more)}, nil
@@ -613,6 +619,7 @@ func (t *Tree) cancelWaiting(r *Run) {
 		t.answerAll(&r.wishes.compact, ErrTurnCancelled)
 	}
 	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
+		t.endWait(r)
 		t.emit(setAside(t.now, r))
 	}
 }

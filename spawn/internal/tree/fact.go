@@ -428,4 +428,8 @@ func reported(at int64, r *Run, c *Report) Fact {
 	}
 }
 
+func announceSet(at int64, r *Run) Fact {
+	return Fact{Kind: AnnounceSet, At: at, Run: r.Key(), ID: r.RunID()}
+}
+
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

@@ -21,6 +21,7 @@ import (
 type requestCount struct {
 	byModel uint32 // runs that models have spawned for it
 	present int    // runs of it that are in the tree, and one if the top-level session is at it
+	charged Budget // to its runs, and to the turns of the top-level session for it
 }
 
 // RequestCount is how many runs models have spawned for a request, and what its runs were charged.
@@ -101,6 +102,11 @@ func (t *Tree) keepBegun(r *Run) {
 	if r.beginsRequest() && !r.keptRequest {
 		r.keptRequest = true
 		t.keepRequest(r.RunID(), 1)
+		if r.Begin == nil { // the charge of a later one is kept from its beginning
+			n := t.requests[r.RunID()]
+			n.charged = n.charged.Add(r.Charged)
+			t.requests[r.RunID()] = n
+		}
 	}
 }
 
@@ -116,13 +122,41 @@ func (t *Tree) keepBegunOf(r *Run, name string) {
 	}
 }
 
+// chargedFor returns what a request has been charged that a session, which may be nil, or another
+// one that it asks for works for. As long as the first run of a session is all there is of a
+// request, that is what the session has been charged.
+func (t *Tree) chargedFor(r *Run, request string) Budget {
+	if r != nil && r.beginsRequest() && !r.keptRequest && request == requestOf(r) {
+		return r.Charged
+	}
+	return t.requests[request].charged
+}
+
+// chargeRequest adds an amount to what a request has been charged for which r works. What is
+// charged to a request of which nothing is left is forgotten with it.
+func (t *Tree) chargeRequest(r *Run, request string, by Budget) {
+	if r.beginsRequest() && !r.keptRequest {
+		return // r itself has been charged
+	}
+	if n, ok := t.requests[request]; ok {
+		n.charged = n.charged.Add(by)
+		t.requests[request] = n
+	}
+}
+
 // holdRequest counts a run that is at a request which something else has begun.
 func (t *Tree) holdRequest(r *Run) {
 	if !r.beginsRequest() {
 		t.keepRequest(requestOf(r), 1)
-		if !r.IsRoot() {
-			t.keepBegun(r.Parent)
+	}
+	if b := r.Begin; b != nil {
+		t.keepBegun(r) // what the session was charged before is not of this request
+		if from := t.find(b.From); from != nil {
+			t.keepBegun(from)
 		}
+	}
+	if !r.IsRoot() {
+		t.keepBegun(r.Parent)
 	}
 }
 
@@ -162,12 +196,25 @@ func (t *Tree) admitRequest(r *Run) {
 // after one ordinal and up to another: that of the newest message of a person among them, else that
 // of the newest completion, unless the turn is at one already.
 func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
+	if name, begun, run := t.nextRequest(r, after, through, begins); name != requestOf(r) {
+		t.keepRequest(name, 1)
+		t.keepRequest(r.Request, -1)
+		r.Request = name
+		if begun != nil {
+			t.keepBegunOf(begun, run)
+		}
+	}
+}
+
+// nextRequest returns the request to which readRequest would set r, and of which run of which child
+// the completion says so; nil: none does.
+func (t *Tree) nextRequest(
+	r *Run, after, through uint32, begins bool,
+) (name string, begun *Run, run string) {
 	if !r.IsRoot() {
-		return
+		return requestOf(r), nil, ""
 	}
 	person, child := "", ""
-	var begun *Run
-	run := ""
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord <= after || in.Ord > through {
@@ -187,27 +234,34 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 		default: // a top-level session gets no others
 		}
 	}
-	if name := cmp.Or(person, child); name != "" && name != r.Request {
-		t.keepRequest(name, 1)
-		t.keepRequest(r.Request, -1)
-		r.Request = name
-		if name == child {
-			t.keepBegunOf(begun, run)
-		}
+	if person != "" {
+		return person, nil, ""
 	}
+	return cmp.Or(child, r.Request), begun, run
 }
 
-// requestCounts returns the requests of an image.
+// requestCounts returns the requests of an image: those for which models have spawned runs, and
+// those that were charged something else than the run that begins them.
 func (t *Tree) requestCounts() (list []RequestCount) {
+	if len(t.requests) == 0 {
+		return nil
+	}
+	own := make(map[string]Budget)
+	t.Walk(func(r *Run) {
+		if r.keptRequest && r.Begin == nil {
+			own[requestOf(r)] = r.Charged
+		}
+	})
 	for _, name := range slices.Sorted(maps.Keys(t.requests)) {
-		if n := t.requests[name]; n.byModel > 0 {
-			list = append(list, RequestCount{Request: name, ByModel: n.byModel})
+		if n := t.requests[name]; n.byModel > 0 || n.charged != own[name] {
+			list = append(list, RequestCount{Request: name, ByModel: n.byModel, Charged: n.charged})
 		}
 	}
 	return list
 }
 
-// restoreRequests counts what an image has of requests.
+// restoreRequests counts what an image has of requests. What it does not say of a request that a
+// run begins is what the run was charged.
 func (t *Tree) restoreRequests(m *Image) {
 	for _, c := range m.Requests {
 		t.requests[c.Request] = requestCount{byModel: c.ByModel}
@@ -233,6 +287,12 @@ func (t *Tree) restoreRequests(m *Image) {
 			}
 		}
 	})
+	for _, c := range m.Requests {
+		if n := t.requests[c.Request]; c.Charged != (Budget{}) {
+			n.charged = c.Charged
+			t.requests[c.Request] = n
+		}
+	}
 	maps.DeleteFunc(t.requests, func(_ string, n requestCount) bool { return n.present == 0 })
 }
 

@@ -206,7 +206,7 @@ func (t *Tree) compactForbidden(r *Run) error {
 	if r.Pos == 0 {
 		return fmt.Errorf("%w: %q", ErrNothing, r.Key())
 	}
-	if what := t.turnForbiddenBy(r); what != "" {
+	if what := t.turnForbiddenBy(r, ""); what != "" {
 		return fmt.Errorf("%w: %s", ErrBudget, what)
 	}
 	return nil
@@ -223,7 +223,7 @@ func (t *Tree) startCompaction(r *Run) bool {
 		return false
 	}
 	r.slot = true
-	f := turnStarted(t.now, r, r.Consumed, 0, t.reserve(r))
+	f := turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, ""))
 	f.Flags = FlagCompact
 	t.emit(f)
 	r.wishes.compacting, r.wishes.compact = r.wishes.compact, nil
@@ -261,7 +261,7 @@ func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	delete(t.endedInTurn, r)
 	delete(t.reached, r)
 	t.turns--
-	r.chargeEnd(open, f)
+	t.chargeEnd(r, open, f)
 	r.Pos = max(r.Pos, f.Num)
 	if f.Answer != nil {
 		r.recordUsage(f.Answer, f.At)
@@ -273,20 +273,4 @@ func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	}
 	t.armTimer(r)
 	return nil
-}
-
-// chargeEnd charges what the turn open, whose end f is, has used in the place of what it reserved.
-// A turn that crashed keeps its charge, because what it used is not known.
-func (r *Run) chargeEnd(open *OpenTurn, f *Fact) {
-	if f.Flags&FlagCrashed != 0 {
-		return
-	}
-	used := Budget{Turns: 1}
-	if f.Answer != nil {
-		used = used.Add(f.Answer.Usage.Charge())
-	}
-	if f.Flags&FlagCut != 0 {
-		used = open.Reserve // what a cut turn still consumes is not known
-	}
-	addCharge(r, used.Sub(open.Reserve))
 }

@@ -156,6 +156,9 @@ type OpenTurn struct {
 	Shutdown bool `json:"shutdown,omitempty"`
 	// Compact says that it compacts the conversation and consumes nothing.
 	Compact bool `json:"compact,omitempty"`
+	// Shares has the requests that the turn of a top-level session was at before the one that it is
+	// at, oldest first.
+	Shares []Share `json:"shares,omitempty"`
 }
 
 // RunState is the folded state of one session: of a run, or of the top-level session. Only Apply

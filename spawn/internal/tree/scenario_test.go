@@ -195,6 +195,10 @@ func (s *scene) options(w words) {
 			s.opt.ArchiveAfter = w.duration(name)
 		case "budget":
 			s.rules.Budget.Tokens = int64(w.num(name))
+		case "request-budget":
+			s.rules.RequestBudget.Tokens = int64(w.num(name))
+		case "request-turns":
+			s.rules.RequestBudget.Turns = w.num(name)
 		case "blocked":
 			s.rules.Subagents.MaxBlocked = w.num(name)
 		case "request":
@@ -259,13 +263,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "reserve":
 		return Reserve{r, s.turn(r, w), Budget{Tokens: int64(w.num("used"))}}, nil
 	case "skills":
-		set := &SkillSet{Version: w.named["version"]}
-		for name := range strings.SplitSeq(w.named["of"], ",") {
-			if name != "" {
-				set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
-			}
-		}
-		return KeepSkills{Run: r, N: s.turn(r, w), Skills: set}, nil
+		return KeepSkills{Run: r, N: s.turn(r, w), Skills: skillsOf(w)}, nil
 	case "cancel_turn":
 		return CancelTurn{Run: r}, nil
 	case "stop":
@@ -281,6 +279,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "dismiss":
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
+	case "announce_rest":
+		return s.announceRest(w), nil
 	case "putaway":
 		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
 	case "tick":
@@ -299,6 +299,30 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// skillsOf returns the skills that a word names.
+func skillsOf(w words) *SkillSet {
+	set := &SkillSet{Version: w.named["version"]}
+	for name := range strings.SplitSeq(w.named["of"], ",") {
+		if name != "" {
+			set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
+		}
+	}
+	return set
+}
+
+// announceRest names sessions with the runs that they are at, or with that of the word run.
+func (s *scene) announceRest(w words) Command {
+	c := AnnounceRest{}
+	for _, name := range w.list {
+		id := w.named["run"]
+		if r := s.tree.Run(s.names[name]); r != nil && id == "" {
+			id = r.RunID()
+		}
+		c.Keys, c.Runs = append(c.Keys, s.names[name]), append(c.Runs, id)
+	}
+	return c
 }
 
 // routeOf returns the route that a word names: channel/account/to/thread, of which each may be
@@ -427,6 +451,7 @@ func (s *scene) done(r session.Key, w words) Command {
 		if d := w.duration("within"); d > 0 {
 			c.Yield.Within, c.Yield.ByModel = int64(d), w.has("model")
 		}
+		c.Yield.Rest = map[string]Rest{"stop": RestStop, "announce": RestAnnounce}[w.named["rest"]]
 	}
 	return c
 }
@@ -447,6 +472,9 @@ func (s *scene) do(c Command) string {
 	}
 	for _, in := range reply.Inputs {
 		fmt.Fprintf(&b, "took %v input %d\n", in.Class, in.Ord)
+	}
+	for _, r := range reply.Stood {
+		fmt.Fprintf(&b, "%s stood %v\n", r.Key(), r.State)
 	}
 	if reply.Grant != (Budget{}) {
 		fmt.Fprintf(&b, "granted %d tokens\n", reply.Grant.Tokens)
@@ -538,14 +566,13 @@ func (s *scene) show() string {
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
 		}
-		for _, c := range r.Bound {
-			b.WriteString(" bound to " + wordsOf(&c.Route))
-		}
+		b.WriteString(laterOf(r))
 		if r.Charged.Tokens > 0 {
 			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)
 		}
 		b.WriteByte('\n')
 	})
+	b.WriteString(s.requests())
 	s.tree.Outbox(func(e *Entry) {
 		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
 		if e.Blocked > 0 {
@@ -580,6 +607,30 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// requests says what requests have been charged, if they have a budget.
+func (s *scene) requests() string {
+	var b strings.Builder
+	if BudgetOf(s.rules.RequestBudget).Limited() {
+		for _, c := range s.tree.requestCounts() {
+			fmt.Fprintf(&b, "request %s charged %d in %d turns\n", c.Request, c.Charged.Tokens,
+				c.Charged.Turns)
+		}
+	}
+	return b.String()
+}
+
+// laterOf says what has been decided on a session since its spawn.
+func laterOf(r *Run) string {
+	var b strings.Builder
+	for _, c := range r.Bound {
+		b.WriteString(" bound to " + wordsOf(&c.Route))
+	}
+	if r.Announce {
+		b.WriteString(" announced")
+	}
+	return b.String()
 }
 
 // milestonesOf says how many milestones a session has reported, and which it has not read.

@@ -73,7 +73,7 @@ func (r *Run) wantsTurn(now int64) bool {
 // a slot asks again when a person has written, because such a turn comes sooner. A run whose budget
 // is exhausted is stopped instead; a top-level session gets its turn, so that it can say so.
 func (t *Tree) askSlot(r *Run) {
-	if what := t.turnForbiddenBy(r); what != "" && !r.IsRoot() {
+	if what := t.turnForbiddenBy(r, requestOf(r)); what != "" && !r.IsRoot() {
 		t.emit(stopRequested(t.now, r, LimitReached, what+" is exhausted", 0, 0))
 		return
 	}
