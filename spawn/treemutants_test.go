@@ -231,7 +231,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"2.1 a wait keeps what another run has followed", "wait.go",
-		"\t\t\t\tinfo, found = w.frozen[ref]\n", "", ".", "TestWaitForARunThatIsNotKept",
+		"\t\t\tinfo, found = w.frozen[ref]\n", "", ".", "TestWaitForARunThatIsNotKept",
 	},
 	{
 		"2.1 a completion is of its run", "info.go",
