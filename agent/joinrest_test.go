@@ -70,11 +70,13 @@ func TestRestOfAJoin(t *testing.T) {
 	waits := map[string]func(ctx context.Context, tn *agent.Turn, all []*agent.Child[string],
 		opt agent.JoinOptions) ([]agent.Outcome[string], error){
 		"Join": func(ctx context.Context, tn *agent.Turn, all []*agent.Child[string],
-			opt agent.JoinOptions) ([]agent.Outcome[string], error) {
+			opt agent.JoinOptions,
+		) ([]agent.Outcome[string], error) {
 			return agent.Join(ctx, tn, all, opt)
 		},
 		"Turn.Wait": func(ctx context.Context, tn *agent.Turn, all []*agent.Child[string],
-			opt agent.JoinOptions) ([]agent.Outcome[string], error) {
+			opt agent.JoinOptions,
+		) ([]agent.Outcome[string], error) {
 			return tn.Wait(ctx, all, opt)
 		},
 	}
@@ -89,7 +91,8 @@ func TestRestOfAJoin(t *testing.T) {
 					want = append(want, "told of slow", "told of broken")
 				}
 				cfg := restConfig(func(ctx context.Context, tn *agent.Turn,
-					all []*agent.Child[string]) (string, error) {
+					all []*agent.Child[string],
+				) (string, error) {
 					outcomes, err := wait(ctx, tn, all,
 						agent.JoinOptions{Within: time.Minute, Rest: rest})
 					if _, few := errors.AsType[*agent.JoinError](err); !few {
@@ -120,7 +123,8 @@ func TestRestOfAYield(t *testing.T) {
 	} {
 		t.Run(rest.String(), func(t *testing.T) {
 			cfg := restConfig(func(_ context.Context, tn *agent.Turn,
-				_ []*agent.Child[string]) (string, error) {
+				_ []*agent.Child[string],
+			) (string, error) {
 				tn.Yield(agent.JoinOptions{AtLeast: 1, Rest: rest})
 				return "later", nil
 			})
@@ -167,4 +171,41 @@ func TestRestOfASessionOfTheProgram(t *testing.T) {
 	input, ok := errors.AsType[*agent.InputError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "Rest", input.Field)
+}
+
+// 2.7: a join is over runs, not sessions: a later run of a session that it waits for neither ends
+// nor prolongs it, and is not announced for it.
+func TestJoinAndLaterRuns(t *testing.T) {
+	told := make(chan spawn.RunID, 10)
+	cfg := restConfig(nil)
+	cfg.Deliver = func(_ context.Context, d agent.Delivery) error {
+		told <- d.Completion.Run.ID
+		return nil
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		all := startAll(h, "quick", "slow", "broken")
+		time.Sleep(time.Minute)
+		later, err := h.Session(all[0].Key()).Post(h.Context(), agent.Incoming{Text: "again"})
+		require.NoError(t, err)
+		require.NotEqual(t, all[0].ID(), later.Run)
+		began := time.Now()
+		opt := agent.JoinOptions{AtLeast: 2, Rest: agent.RestAnnounce}
+		outcomes, err := h.Main().Wait(h.Context(), all, opt)
+		require.NoError(t, err)
+		require.Equal(t, time.Hour-time.Minute, time.Since(began), "two runs of one child are one")
+		require.Equal(t, all[0].ID(), outcomes[0].Run.ID)
+		require.Equal(t, "result of quick", outcomes[0].Value)
+		require.Equal(t, "result of slow", outcomes[1].Value)
+
+		_, err = h.Session(all[0].Key()).Post(h.Context(), agent.Incoming{Text: "once more"})
+		require.NoError(t, err)
+		opt.AtLeast = 0
+		opt.Within = time.Millisecond
+		outcomes, err = h.Main().Wait(h.Context(), all[:1], opt)
+		require.NoError(t, err)
+		require.Equal(t, spawn.StatusOK, outcomes[0].Run.Status, "of the run that was waited for")
+		time.Sleep(3 * time.Hour)
+		require.Len(t, told, 1, "the later runs are announced to no session")
+		require.Equal(t, all[2].ID(), <-told)
+	})
 }

@@ -139,6 +139,8 @@ const (
 	EventBlocked = spawn.EventBlocked
 	// EventArchived events show that a run left the tree.
 	EventArchived = spawn.EventArchived
+	// EventRevived events show that a run that had left the tree is back.
+	EventRevived = spawn.EventRevived
 	// EventLate events show what a turn said after it was given up.
 	EventLate = spawn.EventLate
 	// EventDelta events show text as it comes. They are not kept.
@@ -173,6 +175,10 @@ const (
 	EventMilestone = spawn.EventMilestone
 	// EventRestarted events show that a message has begun another run of a session that had ended.
 	EventRestarted = spawn.EventRestarted
+	// EventBound events show that a conversation is bound to a session.
+	EventBound = spawn.EventBound
+	// EventUnbound events show that a conversation is no longer bound to a session.
+	EventUnbound = spawn.EventUnbound
 )
 
 // The forms of the deltas of an EventQuery.
@@ -195,6 +201,8 @@ var (
 	// returns it, with [ErrNotFound]. [Session.History] reads it. One that has left no transcript,
 	// because it crashed before its first turn had written anything, is ErrNotFound alone.
 	ErrArchived = session.ErrArchived
+	// ErrNoRecord says that an archive does not say what the session was; see [Session.Revive].
+	ErrNoRecord = spawn.ErrNoRecord
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
 	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its

@@ -66,6 +66,11 @@ type Rules struct {
 	// sub-agents have [Subagents.MaxConcurrent].
 	MaxSessions int
 
+	// KeepArchives, session.keepArchivesMinutes, is how long the transcripts and files of what was
+	// archived are kept: of sub-agents, and of conversations before a reset. Then they are removed
+	// for good. Zero: for ever.
+	KeepArchives time.Duration
+
 	SubagentTools ToolRules  // tools.subagents.tools: what sub-agents may use
 	Tools         ToolPolicy // tools: what every session may use, top-level ones too
 

@@ -138,6 +138,9 @@ func (v *validator) subagents() {
 		v.add(maxTimeoutPlace, s.MaxTimeout.String(), "0s or more; 0s: any")
 	}
 	v.duration(archivePlace, s.ArchiveAfter)
+	if d := v.rules.KeepArchives; d < 0 {
+		v.add(keepArchivesPlace, d.String(), "0s or more; 0s: for ever")
+	}
 	v.budget(runBudgetPlace, s.Budget)
 	v.perAgent(defaultsPlace, s)
 }

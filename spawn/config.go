@@ -51,7 +51,9 @@ type Config struct {
 	// handed to Deliver instead of put into their inbox.
 	CallerRun bool
 	// Apology is what people are told if Replies is set and a turn of a top-level session is given
-	// up: the process has died in it three times. Empty: nothing.
+	// up: the process has died in it three times. A bound conversation is told if a run of a
+	// sub-agent has ended otherwise than well, was not stopped, and leaves messages of the
+	// conversation without an answer. Empty: nothing.
 	Apology string
 	// Replies says that the answers of top-level sessions are handed to Deliver.
 	Replies bool
@@ -76,11 +78,20 @@ type Config struct {
 	// once. The tree waits for it, so that it must return at once and not call the Supervisor. A
 	// panic is logged. Nil: nothing is told.
 	Rested func(root, of session.Key)
-	// Unbind is told that a conversation is to be bound to a session no longer: a sub-agent whose
-	// run with Request.Thread has ended and has arrived, or that was stopped, or below one that has
-	// ended, or that is to be archived. When it has returned nil, the tree records that. Unbind is
-	// called again, after pauses, if it fails, panics or ends its goroutine, and after a restart of
-	// the process. So it may be called for what is unbound already. Nil: the tree unbinds at once.
+	// Unbind is told that a conversation is to be bound to a session no longer, because of what has
+	// become of a sub-agent:
+	//
+	//   - the run that it was spawned for has ended, and the end has arrived where it was to be
+	//     told; with Request.Session, or where the conversation was bound later, it goes on;
+	//   - a person or the program has stopped it, or it has ended before its first turn;
+	//   - a run above it has ended;
+	//   - it is to be archived for good.
+	//
+	// Messages of the conversation are refused from then on, see [ErrNotBound]. When Unbind has
+	// returned nil, the tree records that the conversation is unbound. The ctx ends after
+	// DeliverTimeout. Unbind is called again, after pauses, if it fails, panics or ends its
+	// goroutine, and after a restart of the process. So it may be called for what is unbound
+	// already. Nil: the tree unbinds at once.
 	Unbind func(ctx context.Context, u UnbindRequest) error
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits

@@ -42,7 +42,8 @@ var (
 	// The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
 	// ErrNoConversation is returned where a session would speak to people, or is asked to, that
-	// does not: a sub-agent, whose answers go to its requester.
+	// does not: a sub-agent, whose answers go to its requester, unless its turn is one with
+	// [TurnInput.ForPeople].
 	ErrNoConversation = tree.ErrNoConversation
 	// ErrNotBound is returned for a message with Incoming.Thread to a session that its Route is not
 	// bound to, or will not be in a moment. The message goes to the conversation's own session.
@@ -176,7 +177,9 @@ type JournalError = owner.JournalError
 // time, or a function of the Config that a spawn asks. A journal may have returned right
 // afterwards, because its ctx ended: what it did is unknown.
 type StillRunningError struct {
-	Sessions   []session.Key // whose Runner has not returned, or a call that a turn has left behind
+	// Sessions are those whose Runner has not returned, a call that a turn has left behind, or
+	// Config.Unbind.
+	Sessions   []session.Key
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
 }
 

@@ -8,7 +8,7 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.7 what a yield leaves over is announced", "internal/tree/decide.go",
-		"\tt.endWait(r)\n\trequest", "\trequest", "../agent", "TestRestOfAYield",
+		"\t\tt.endWait(r)\n\t}\n\trequest", "\t}\n\trequest", "../agent", "TestRestOfAYield",
 	},
 	{
 		"2.7 a wait that a person takes back is over", "internal/tree/decide.go",
@@ -20,8 +20,8 @@ var requestMutants = []mutant{
 		"./internal/tree", "TestScenarios/rest_announce",
 	},
 	{
-		"2.7 a run is seen to have ended or is announced", "wait.go",
-		"return r.Stood[i] })", "return t.Run(refs[i].Session) })", ".", "TestRestOfTheSameInstant",
+		"2.7 a run is seen to have ended or is announced", "internal/tree/join.go",
+		"\t\treply.Stood[i] = &stood\n", "\t\treply.Stood[i] = r\n", "./internal/tree", "TestRestStandsAsItWasDecided",
 	},
 	{
 		"2.7 the run that was waited for is announced", "internal/tree/join.go",
@@ -46,7 +46,7 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.13 a turn begins with what its own request has left", "internal/tree/decide.go",
-		"deadline, t.reserve(r, request)))", "deadline, t.reserve(r, requestOf(r))))", "./internal/tree", "TestScenarios/request_budget$",
+		"request, _, _ := t.nextRequest(r, r.Consumed, through, true)", "request := requestOf(r)", "./internal/tree", "TestScenarios/request_budget$",
 	},
 	{
 		"2.13 a turn goes on for the request of a newer message", "internal/tree/apply.go",

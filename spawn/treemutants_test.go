@@ -118,7 +118,57 @@ var treeMutants = []mutant{
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
-		"R11 an archive may be for ever", "internal/tree/timers.go",
+		"2.4 what is being archived takes nothing more", "internal/tree/archive.go",
+		"return r.Archiving != 0 || r.Discard",
+		"return r.Discard", "./internal/tree", "TestScenarios/archive_begun",
+	},
+	{
+		"2.4 an archive begins with a fact", "internal/tree/archive.go",
+		"\tif r.Archiving == 0 {\n",
+		"\tif false {\n", "./internal/tree", "TestScenarios/archive",
+	},
+	{
+		"2.4 nothing calls an archive off", "internal/tree/archive.go",
+		"\tcase r.Archiving != 0:\n\t\treturn true\n",
+		"", "./internal/tree", "TestScenarios/archive_begun",
+	},
+	{
+		"2.12 what is deleted does not wait", "internal/tree/archive.go",
+		"if r.Discard || r.Spec.Delete {",
+		"if r.Discard {", "./internal/tree", "TestScenarios/delete",
+	},
+	{
+		"2.12 what is below goes with it", "internal/tree/archive.go",
+		"\tfor x := r.Parent; !x.IsRoot(); x = x.Parent {\n\t\tif x.State.Terminal() && (",
+		"\tfor x := r.Parent; false; x = x.Parent {\n\t\tif x.State.Terminal() && (", "./internal/tree", "TestScenarios/delete",
+	},
+	{
+		"2.12 a blocked completion does not keep what is deleted", "internal/tree/archive.go",
+		"!e.Reply && e.Blocked > 0",
+		"!e.Reply && e.Blocked > 1<<62", "./internal/tree", "TestScenarios/discard_blocked",
+	},
+	{
+		"2.4 a session comes back below what is alive", "internal/tree/archive.go",
+		"\t\t\tended = &EndedError{k, x.key}\n",
+		"", "./internal/tree", "TestScenarios/revive_refused",
+	},
+	{
+		"2.4 what came back counts nothing twice", "internal/tree/archive.go",
+		"nil, nil, nil, nil, new(Ledger)",
+		"nil, nil, nil, nil, nil", "./internal/tree", "TestScenarios/revive",
+	},
+	{
+		"2.4 a spawn key is that of one run", "internal/tree/archive.go",
+		"\t\tspec.SpawnKey, spec.Digest = \"\", \"\"\n",
+		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
+		"2.4 what came back is not deleted", "internal/tree/archive.go",
+		"\tspec.Delete = false\n",
+		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
+		"R11 an archive may be for ever", "internal/tree/archive.go",
 		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
@@ -131,7 +181,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
-		"\t\tif _, ok := t.requests[r.RunID()]; ok {\n", "\t\tif false {\n", "./internal/tree", "TestRequestsAreKept",
+		"\tif _, ok := t.requests[r.RunID()]; ok {\n", "\tif false {\n", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",
@@ -225,8 +275,8 @@ var treeMutants = []mutant{
 		".", "TestRunThatIsFollowed",
 	},
 	{
-		"2.1 a wait is for a run", "wait.go",
-		"\t\t\tof, _ = r.RunOf(string(ref.Run))\n", "\t\t\tof = r.Present()\n",
+		"2.1 a wait is for a run", "info.go",
+		"\t\treturn r.RunOf(string(ref.Run))\n", "\t\treturn r.Present(), true\n",
 		".", "TestRunThatIsFollowed",
 	},
 	{
@@ -299,7 +349,8 @@ var treeMutants = []mutant{
 	},
 	{
 		"I6 partial results are kept", "internal/tree/apply.go",
-		"\tt.applyAnswer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
+		"\tt.applyAnswer(r, f, aside)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f, aside)\n\t}\n",
+		"./internal/tree", "TestScenarios/first_cause",
 	},
 	{
 		"S10 what is over a limit is refused", "internal/tree/limits.go",
@@ -346,12 +397,38 @@ var treeMutants = []mutant{
 		"\tif n <= MaxCommand {\n", "\tif true {\n", ".", "TestNoLimitCannotBreakTheJournal",
 	},
 	{
-		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
-		"\tif c.Key != \"\" {\n\t\tref, ok", "\tif c.Key == \"-\" {\n\t\tref, ok", ".", "TestHistories$",
+		"I14 the same spawn key gives the same run", "internal/tree/request.go",
+		"\tif c.Key == \"\" {\n", "\tif c.Key != \"-\" {\n", ".", "TestHistories$",
 	},
 	{
-		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"ref.Until = sat.Add(f.At, int64(KeyWindow))", "ref.Until = sat.Add(f.At, 1)", "./internal/tree", "TestScenarios/spawn_key",
+		"I14 a spawn key outlives its run", "internal/tree/request.go",
+		"ref.Until = sat.Add(at, int64(KeyWindow))", "ref.Until = sat.Add(at, 1)", "./internal/tree", "TestScenarios/spawn_key",
+	},
+	{
+		"A2 the outcome of a key outlives its run", "internal/tree/request.go",
+		"ref.spec, ref.end = &spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A2 what is kept has no task", "internal/tree/request.go",
+		"\t\tspec.Task, spec.Extra = \"\", nil\n", "", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A3 the key is that of the newest attempt", "internal/tree/request.go",
+		" || t.spawned[keyOf(r.Spec)].Run != r.key {", " {", "./internal/tree", "TestScenarios/again$",
+	},
+	{
+		"A3 only what was cut short is begun again", "internal/tree/decide.go",
+		" || !t.wasCutShort(ref) {", " {", "./internal/tree", "TestScenarios/again_gone",
+	},
+	{
+		"A3 a model's key is not begun again", "internal/tree/decide.go",
+		"!c.Again || c.Request.ByModel || ", "!c.Again || ", "./internal/tree",
+		"TestScenarios/again_model",
+	},
+	{
+		"A3 what was stopped with a run that crashed was cut short", "internal/tree/settle.go",
+		"\t\t\t\t\treason = crashedAbove ", "\t\t\t\t\t", "./internal/tree",
+		"TestScenarios/again_below",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/mail.go",
@@ -507,7 +584,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.5 a sub-agent does not speak to people", "internal/tree/mail.go",
-		"\tcase !r.IsRoot():\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"\tcase !r.answersPeople(r.Inbox, r.Open.Through):\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"\tcase false:\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"./internal/tree", "TestScenarios/say_who",
 	},
@@ -559,7 +636,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
-		"if p.Asked != nil && !p.owesAnswer() {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
+		"if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
 	},
 	{
 		"the gaps of a route are filled in", "internal/tree/mail.go",

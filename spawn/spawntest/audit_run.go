@@ -100,6 +100,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 				x.cause)
 		}
 	}
+	a.sent(f)
 	if b.ByModel {
 		a.requests[requestOf(b.Request, b.ID)]++
 	}
@@ -115,6 +116,13 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 	r.begins(b.ID)
 	a.total++
 	a.report.Runs++
+}
+
+// sent notes that the turn under way of a session has sent a message.
+func (a *auditor) sent(f *tree.Fact) {
+	if from := a.runs[f.From]; from != nil && from.turn != nil && f.Flags&tree.FlagThread == 0 {
+		from.turn.worked = "a message of its own"
+	}
 }
 
 // requestOf returns the name of the request of a run with an id.

@@ -64,6 +64,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 				c.ByModel, c.Request, a.requests[c.Request])
 		}
 	}
+	a.checkKeys(m)
 	a.sameCharges(m)
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
@@ -81,6 +82,19 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		a.fail(
 			nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox),
 		)
+	}
+}
+
+// checkKeys checks that what a snapshot has of runs that have left the tree is what has become of
+// them.
+func (a *auditor) checkKeys(m *tree.Image) {
+	for _, s := range m.Spawned {
+		r := a.keys[spawnKey{s.Parent, s.Key, s.ByModel}]
+		if r == nil || r.spec.Key != s.Run {
+			a.fail(nil, "spawn key", "%q is said to be of %q", s.Key, s.Run)
+		} else if s.End != nil && s.End.State != r.firstEnd.State {
+			a.fail(r, "spawn key", "it is said to have ended %v, and has %v", s.End.State, r.firstEnd.State)
+		}
 	}
 }
 
@@ -132,6 +146,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
 	}
+	if s.Archiving != 0 || s.Discard {
+		fmt.Fprintf(&b, " leaving=%v,%v", s.Archiving != 0, s.Discard)
+	}
 	return b.String()
 }
 
@@ -154,6 +171,9 @@ func (r *run) describe() string {
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	if s.Discard = r.leaving.to; r.leaving.begun {
+		s.Archiving = 1
 	}
 	for _, route := range r.bound {
 		s.Bound = append(s.Bound, tree.Conversation{Route: route})
@@ -222,7 +242,14 @@ func runOf(s *tree.RunState) *run {
 		past:     map[string]bool{s.Spec.SessionID: true},
 		begin:    s.Begin,
 	}
+	r.leaving = leaving{s.Archiving != 0, s.Discard}
 	r.beginsOf(s)
+	r.reason = s.Reason
+	if len(s.Past) > 0 {
+		r.firstEnd = s.Past[0]
+	} else if s.State.Terminal() {
+		r.firstEnd = tree.Past{State: s.State, Quiet: s.Quiet, Reason: s.Reason}
+	}
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
@@ -263,6 +290,7 @@ func (a *auditor) completion(k session.Key, name string) *completion {
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
+	a.partial = true
 	if len(m.Runs) > 0 {
 		a.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
 	}
@@ -272,7 +300,8 @@ func (a *auditor) begin(m *tree.Image) {
 		if s.Open != nil {
 			r.turn = &turn{
 				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
-				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact,
+				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
 			r.turn.parts = partsOf(s)
@@ -323,6 +352,9 @@ func (a *auditor) begin(m *tree.Image) {
 			a.keys[k] = &run{
 				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},
 				archived: s.Until - int64(tree.KeyWindow),
+			}
+			if s.End != nil {
+				a.keys[k].firstEnd = *s.End
 			}
 		}
 	}

@@ -360,6 +360,7 @@ func (a *auditor) position(r *run, f *tree.Fact) {
 
 // reset begins a conversation under a session id that the session never had.
 func (a *auditor) reset(r *run, f *tree.Fact) {
+	r.leaving.to = false
 	switch {
 	case r.parent != nil:
 		a.fail(r, "reset", "a sub-agent is reset")
@@ -467,7 +468,7 @@ func (a *auditor) stopRequested(r *run, f *tree.Fact) {
 	case f.Flags&tree.FlagQuiet != 0 && (r.parent == nil || r.parent.cause == tree.NoCause):
 		a.fail(r, "announcements", "it is stopped quietly and its parent is not to end")
 	}
-	r.cause, r.quiet = f.Cause, f.Flags&tree.FlagQuiet != 0
+	r.cause, r.quiet, r.reason = f.Cause, f.Flags&tree.FlagQuiet != 0, f.Text
 	r.state = tree.Stopping
 }
 
@@ -485,6 +486,9 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 		a.fail(r, "end", "it ends while turn %d is under way", r.turn.n)
 	case r.cause == tree.NoCause && r.state != tree.Waiting:
 		a.fail(r, "states", "it ends well while it is %v", r.state)
+	}
+	if r.begin == nil {
+		r.firstEnd = tree.Past{State: f.State, Quiet: r.quiet, Reason: r.reason}
 	}
 	for _, c := range r.children {
 		if !c.state.Terminal() {
@@ -595,24 +599,6 @@ func (a *auditor) recovered(r *run) {
 	r.inbox = rest
 	r.crashes = 0
 	r.cause, r.state = tree.NoCause, tree.Waiting
-}
-
-func (a *auditor) archived(r *run, f *tree.Fact) {
-	switch {
-	case r.parent == nil || !r.state.Terminal():
-		a.fail(r, "archive", "it is archived while it is %v", r.state)
-		return
-	case len(r.children) > 0:
-		a.fail(r, "archive", "it is archived before %d of its children", len(r.children))
-	case len(r.bound) > 0:
-		a.fail(r, "archive", "it is archived while %+v is bound to it", r.bound[0])
-	}
-	a.archivedHeld(r)
-	r.parent.dropMilestone(r.spec.Key)
-	r.archived = f.At
-	r.parent.gone = r.parent.gone.Add(r.gone).Add(r.used)
-	delete(a.runs, r.spec.Key)
-	delete(r.parent.children, r.spec.Key)
 }
 
 func (a *auditor) parcel(f *tree.Fact) {

@@ -33,6 +33,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyOpened(f)
 	case Admitted:
 		return t.applyAdmitted(f)
+	case Unarchived:
+		return t.applyUnarchived(f)
 	case Snapshot:
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected, Unsent:
@@ -67,8 +69,12 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyRunEnded(r, f)
 	case Recovered:
 		t.applyRecovered(r)
+	case ArchiveBegun:
+		return t.applyArchiveBegun(r, f)
 	case Archived:
 		return t.applyArchived(r, f)
+	case Discarded:
+		return t.applyDiscarded(r, f)
 	case SetAside:
 		return r.applySetAside(f)
 	case RouteSet:
@@ -163,25 +169,43 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	}
 	r.NextOrd, r.Active = f.Ord, f.At
 	r.Inbox = append(r.Inbox, Input{
-		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
-		Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
+		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
+		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 	})
 	r.count(f.Class, 1)
 	if f.Class == Control {
 		r.recordSteer(f.From, f.At)
-		if from := t.find(f.From); from != nil {
-			from.didWork = true
-		}
 	}
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, r.RunID())
 	}
 	return nil
 }
 
-// notePost has the id of a message recognised for a while, with the run that took it.
+// noteSent notes that the turn under way of a session has sent a message.
+func (t *Tree) noteSent(f *Fact) {
+	if from := t.find(f.sender()); from != nil {
+		from.didWork = true
+	}
+}
+
+// notePost has the id of a message recognised for a while, with the run that took it, and by the
+// session of a bound conversation, too.
 func (t *Tree) notePost(f *Fact, runID string) {
-	t.posts[postKey{f.Run, f.ID}] = seenPost{sat.Add(f.At, int64(KeyWindow)), runID}
+	until := sat.Add(f.At, int64(KeyWindow))
+	t.posts[postKey{f.Run, f.ID}] = seenPost{until, runID}
+	if f.Flags&FlagThread != 0 && f.From.IsValid() {
+		t.posts[postKey{f.From, f.ID}] = seenPost{until: until}
+	}
+}
+
+// sender returns the session that sent the message of f, if one did.
+func (f *Fact) sender() session.Key {
+	if f.Flags&FlagThread != 0 {
+		return session.Key{}
+	}
+	return f.From
 }
 
 func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
@@ -222,8 +246,9 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	if r.IsRoot() {
 		r.Milestones = 0
 	}
+	aside := r.asideOfRun(r.Inbox, f.Ord)
 	r.consume(f.Ord)
-	if r.Join != nil && r.Join.Ready(f.At) {
+	if r.Join != nil && r.Join.Ready(f.At) && !aside {
 		r.woke, r.Join = r.Join, nil
 	}
 	if r.Started == 0 {
@@ -242,6 +267,7 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 			return
 		}
 		switch {
+		case r.inThread() && !in.Thread: // the conversation is answered
 		case in.Route != nil:
 			r.Route = in.Route
 		case in.Class == Completion:
@@ -357,6 +383,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 // applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open, inbox := r.Open, r.Inbox
+	people, aside := r.answersPeople(inbox, open.Through), r.asideOfRun(inbox, open.Through)
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
@@ -382,8 +409,8 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		t.applyCrash(r, open, f)
 	}
 	r.recount()
-	t.applyAnswer(r, f)
-	if t.speaks(r, f) {
+	t.applyAnswer(r, f, aside)
+	if people && t.speaks(r, f) {
 		t.speak(r, f, r.asking(inbox, read))
 	}
 	if f.Join != nil {
@@ -393,7 +420,12 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 			r.Waits++
 		}
 	}
-	t.keepAsked(r, f, inbox, read)
+	switch {
+	case people:
+		t.keepAsked(r, f, inbox, read)
+	case !r.inThread():
+		r.Asked = nil // r.Route may be that of something else from here on
+	}
 	if r.State == Running {
 		if err := r.transition(next); err != nil {
 			return err
@@ -457,14 +489,18 @@ func (t *Tree) applyUntouched(r *Run, open *OpenTurn) State {
 	return Queued
 }
 
-// applyAnswer folds what a turn returned: its usage and its answer.
-func (t *Tree) applyAnswer(r *Run, f *Fact) {
+// applyAnswer folds what a turn returned: its usage, and its answer unless that is aside of the
+// run.
+func (t *Tree) applyAnswer(r *Run, f *Fact, aside bool) {
 	a := f.Answer
 	if f.Num > r.Pos {
 		r.Pos = f.Num
 	}
 	if a != nil {
 		r.recordUsage(a, f.At)
+		if aside {
+			return
+		}
 		silent := f.Flags&FlagSilent != 0
 		// A later turn that stays silent does not withdraw an earlier answer, unless it says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
@@ -550,17 +586,27 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	if p.Join != nil && p.Join.contains(r.Key(), r.runName()) {
 		p.Join.Count(f.State)
 	}
+	if f.Answer != nil {
+		asked, _ := r.unanswered()
+		t.speak(r, f, asked)
+	}
+	r.Asked = nil
 	t.forwardCompletions(r, f)
 	if f.Flags&FlagTell != 0 {
 		t.sendCompletion(r.Key(), r.runName(), f)
 	}
 	to := t.requester(r)
-	if p.Asked != nil && !p.owesAnswer() {
+	if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {
 		p.Asked = nil
 	}
 	t.armTimer(r)
 	t.touch(p)
 	t.touch(to)
+	for c := r.firstChild; c != nil; c = c.nextSibling {
+		if len(c.Bound) > 0 {
+			t.touch(c) // it is closed
+		}
+	}
 	return nil
 }
 
@@ -653,11 +699,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	if t.lastFound == r {
 		t.lastFound = nil
 	}
-	if r.Spec.SpawnKey != "" {
-		ref := refOf(r.Spec)
-		ref.Until = sat.Add(f.At, int64(KeyWindow))
-		t.spawned[keyOf(r.Spec)] = ref
-	}
+	t.keepOutcome(r, f.At)
 	t.touch(r.Parent)
 	t.armTimer(r.Parent)
 	return nil
@@ -695,6 +737,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		if e.Blocked == 0 {
 			t.takeOut(e)
 		}
+		t.touch(t.find(e.Run)) // see dismissBlocked
 		t.changeEntry(e, func(e *Entry) {
 			if f.N == 0 {
 				e.Tries++

@@ -130,7 +130,7 @@ func (t *Tree) limited(r *Run, request string) bool {
 // that could not reserve anything names a budget that is spent, if one still is.
 func (t *Tree) Exhausted(r *Run) (name string) {
 	for a := range t.accounts(r, paying(r)) {
-		what := ""
+		var what string
 		switch {
 		case a.limit.Tokens > 0 && r.Open.Reserve.Tokens == 0:
 			what = "tokens"

@@ -85,6 +85,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBind(c)
 	case *Unbind:
 		return t.decideUnbind(c)
+	case *UnbindDone:
+		t.decideUnbindDone(c)
+		return Reply{}, nil
 	case Restart:
 		return t.decideRestart(c)
 	case Condense:
@@ -117,6 +120,10 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
+	case *Discard:
+		return t.decideDiscard(c)
+	case *Revive:
+		return t.decideRevive(c)
 	case AnnounceRest:
 		return t.decideAnnounceRest(c)
 	case ArchiveDone:
@@ -157,6 +164,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.root.walk(true, func(r *Run) {
 		t.touch(r)
 		r.asked, r.slot, r.cancelled, r.cascaded, r.archiving = false, false, false, false, false
+		r.unbinding = false
 		if r.Open == nil {
 			return
 		}
@@ -175,7 +183,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
 	})
-	t.archiving = 0
+	t.archiving, t.unbinding = 0, 0
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
 		t.setFlying(e.queue, 0)
@@ -279,16 +287,17 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			Limit: "a session on record", Path: "requester",
 		}
 	}
-	if c.Key != "" {
-		ref, ok := t.spawnedBy(c)
-		if ok && (ref.Until == 0 || ref.Until > t.now) {
-			if err := c.conflict(ref); err != nil {
-				return Reply{}, err
-			}
+	if ref, ok := t.spawnedBy(c); ok {
+		if err := c.conflict(ref); err != nil {
+			return Reply{}, err
+		}
+		if !c.Again || c.Request.ByModel || !t.wasCutShort(ref) {
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
 	switch {
+	case parent.leaves():
+		return Reply{}, archivedError("spawning from", c.Parent)
 	case parent.State.Terminal():
 		return Reply{}, fmt.Errorf("%w: spawning from %q", ErrEnded, c.Parent)
 	case parent.Cause != NoCause:
@@ -435,9 +444,12 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if r.Started == 0 && r.Spec.Timeout > 0 {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
-	t.endWait(r)
-	request, _, _ := t.nextRequest(r, r.Consumed, r.NextOrd, true)
-	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r, request)))
+	through := r.through(r.Consumed)
+	if !r.asideOfRun(r.Inbox, through) {
+		t.endWait(r)
+	}
+	request, _, _ := t.nextRequest(r, r.Consumed, through, true)
+	t.emit(turnStarted(t.now, r, through, deadline, t.reserve(r, request)))
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
@@ -478,8 +490,8 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Skip {
 		flags |= FlagSkip
 	}
-	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled &&
-		c.Answer != nil && c.Answer.Reply != "" {
+	if t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled &&
+		c.Answer != nil && c.Answer.Reply != "" && r.answersPeople(r.Inbox, r.Open.Through) {
 		flags |= FlagReply
 	}
 	var join *Join
@@ -492,7 +504,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
 	}
-	if r.IsRoot() && state != Cancelled {
+	if (r.IsRoot() || flags&FlagReply != 0) && state != Cancelled {
 		f.Text = Text(cmp.Or(c.Failed, c.Note))
 	}
 	t.endTurn(r, f)
@@ -564,12 +576,16 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 
 func (t *Tree) decideTake(c Take) (Reply, error) {
 	r, err := t.runInTurn(c.Run, c.N)
-	if err != nil || r.NextOrd == r.Open.Through || r.Open.Compact {
+	if err != nil || r.Open.Compact {
 		return Reply{}, err
 	}
+	through := r.through(r.Open.Through)
+	if through == r.Open.Through {
+		return Reply{}, nil
+	}
 	var in []Input
-	r.Unread(r.Open.Through, r.NextOrd, func(x Input) { in = append(in, x) })
-	t.emit(taken(t.now, r, r.NextOrd))
+	r.Unread(r.Open.Through, through, func(x Input) { in = append(in, x) })
+	t.emit(taken(t.now, r, through))
 	return Reply{Run: r, Inputs: in}, nil
 }
 
@@ -643,32 +659,4 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))
 	return Reply{Run: r}, nil
-}
-
-// decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving
-// failed, it is tried again after pauses like those of a delivery, but without an end, because no
-// reader misses the archive meanwhile.
-func (t *Tree) decideArchiveDone(c ArchiveDone) {
-	r := t.find(c.Run)
-	switch {
-	case c.Session != "":
-		t.decidePutAway(c)
-	case r == nil || !r.State.Terminal() || r.firstChild != nil:
-	case !c.Failed:
-		t.emit(archived(t.now, r))
-	case r.archiving:
-		t.retryArchive(r)
-	}
-}
-
-// retryArchive has what could not be archived archived again after a pause.
-func (t *Tree) retryArchive(r *Run) {
-	r.archiving = false
-	t.archiving--
-	pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
-	if t.archiveRetries == nil {
-		t.archiveRetries = make(map[*Run]archiveRetry)
-	}
-	t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
-	t.armTimer(r)
 }

@@ -38,15 +38,7 @@ func (f *Fact) String() string {
 		l.addIf(f.Flags&FlagQuiet != 0, "quietly")
 		l.after(f, "given up")
 	case RunEnded:
-		l.add("%s ended %v", f.Run, f.State)
-		switch {
-		case f.Flags&FlagTell == 0:
-			l.add("its requester is not told")
-		case f.Flags&FlagOut != 0:
-			l.add("told through the outbox")
-		default:
-			l.add("its requester is told")
-		}
+		l.runEnded(f)
 	case Recovered, Archived:
 		l.add("%s %v", f.Run, f.Kind)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
@@ -103,7 +95,7 @@ func (l *factLine) later(f *Fact) {
 		l.add("%s begins run %s over input %d", f.Run, word(f.Begin.ID), f.Ord)
 		l.addIf(f.ID != "", "message %s", word(f.ID))
 		l.add("%s", quoteShort(f.Text))
-		l.addIf(f.From.IsValid(), "from %s", f.From)
+		l.addIf(f.sender().IsValid(), "from %s", f.From)
 		l.addIf(f.Begin.Thread, "from a bound conversation")
 		l.addIf(f.Begin.Announce, "announced")
 	case Bound:
@@ -155,6 +147,21 @@ func (l *factLine) budget(what string, b Budget) {
 	}
 }
 
+func (l *factLine) runEnded(f *Fact) {
+	l.add("%s ended %v", f.Run, f.State)
+	switch {
+	case f.Flags&FlagTell == 0:
+		l.add("its requester is not told")
+	case f.Flags&FlagOut != 0:
+		l.add("told through the outbox")
+	default:
+		l.add("its requester is told")
+	}
+	if f.Answer != nil {
+		l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
+	}
+}
+
 func (l *factLine) said(f *Fact) {
 	l.add("turn %d of %s said %s", f.N, f.Run, quoteShort(f.Answer.Reply))
 	l.addIf(f.ID != "", "as %s", word(f.ID))
@@ -177,7 +184,8 @@ func (l *factLine) reported(f *Fact) {
 func (l *factLine) posted(f *Fact) {
 	l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 	l.addIf(f.ID != "", "id %s", word(f.ID))
-	l.addIf(!f.From.IsZero(), "from %s", f.From)
+	l.addIf(f.Flags&FlagThread != 0, "of a bound conversation")
+	l.addIf(f.sender().IsValid(), "from %s", f.From)
 	m := f.Mail
 	if m == nil {
 		return
@@ -218,6 +226,8 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
 	l.addIf(s.Milestones, "milestones")
+	l.addIf(s.Session, "as a session")
+	l.addIf(s.Delete, "archived at once")
 }
 
 func (l *factLine) turnStarted(f *Fact) {

@@ -83,17 +83,26 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
-// settleRestart resets a session that has no turn under way if a caller waits for that. It reports
-// whether it has. A turn may have spawned a child meanwhile: then the callers are refused.
+// settleRestart resets a session that has no turn under way if a caller waits for that, or the
+// session is to be put away. It reports whether it has, or does when its conversations are unbound.
+// A turn may have spawned a child meanwhile: then the callers are refused.
 func (t *Tree) settleRestart(r *Run) bool {
 	switch {
-	case len(r.wishes.restart) == 0:
+	case len(r.wishes.restart) == 0 && !r.Discard:
 		return false
 	case r.live > 0:
 		t.answerAll(&r.wishes.restart, &ChildrenError{r.Key(), r.live})
 		return false
+	case r.Discard && len(r.Bound) > 0:
+		return true
 	}
-	t.emit(reset(t.now, r, r.wishes.restart[0]))
+	id := ""
+	if len(r.wishes.restart) > 0 {
+		id = r.wishes.restart[0]
+	} else {
+		id = t.newSessionID()
+	}
+	t.emit(reset(t.now, r, id))
 	t.answerAll(&r.wishes.restart, nil)
 	return true
 }
@@ -118,6 +127,7 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 	spec.SessionID = f.ID
 	r.Spec = &spec
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
+	r.Discard = false
 	t.armTimer(r)
 	return nil
 }

@@ -305,8 +305,8 @@ func (t *Tree) prunePast(r *Run) {
 // followUpForbidden returns why an ended session cannot begin another run, whatever the rules say,
 // or nil.
 func (t *Tree) followUpForbidden(r *Run) error {
-	if r.Archiving != 0 || r.archiving {
-		return fmt.Errorf("%w: %w: %q", ErrNotFound, session.ErrArchived, r.Key())
+	if r.leaves() {
+		return archivedError("posting to", r.Key())
 	}
 	if r.Turns == 0 {
 		return fmt.Errorf("%w: %q has never had a turn", ErrEnded, r.Key())
@@ -364,7 +364,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	f := restarted(t.now, r, c, begin)
-	f.Route = r.filledRoute(c.Route)
+	c.route(r, &f)
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: begin.ID, Began: true}, nil
 }
@@ -434,7 +434,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Spec: r.Spec, State: Queued, Begin: b, Past: r.Past, Bound: r.Bound, Discard: r.Discard,
 		Turns: r.Turns, NextOrd: f.Ord, Consumed: consumed,
 		Inbox: []Input{{
-			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.From,
+			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
 			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
@@ -451,6 +451,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	t.total++
 	t.admitRequest(r)
 	t.prunePast(r)
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, b.ID)
 	}

@@ -90,13 +90,25 @@ type scene struct {
 	names   map[string]session.Key
 	tasks   map[string]Text // of the first spawn with a key, which later ones repeat
 	replace []string        // for a strings.Replacer
+	records map[session.Key]*Fact
+}
+
+// record keeps the state of a session that is archived, as the Executor does.
+func (s *scene) record(r *Run) {
+	data, err := s.tree.Record(r).AppendJSON(nil)
+	if err == nil {
+		s.records[r.Key()], err = DecodeFact(data)
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
-	s.tasks = make(map[string]Text)
+	s.tasks, s.records = make(map[string]Text), make(map[session.Key]*Fact)
 	s.opt = Options{
 		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
 		Chunk: Budget{Tokens: 1000}, Apology: "sorry",
@@ -185,6 +197,8 @@ func (s *scene) options(w words) {
 		switch name {
 		case "caller-run":
 			s.opt.CallerRun = value == "true"
+		case "unbinds":
+			s.opt.Unbinds = value == "true"
 		case "replies":
 			s.opt.Replies = value == "true"
 		case "children":
@@ -224,7 +238,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		return postOf(r, s.names[w.named["from"]], w), nil
+		return s.post(r, w), nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
@@ -281,8 +295,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Dismiss{Ord: uint32(ord)}, err
 	case "announce_rest":
 		return s.announceRest(w), nil
-	case "putaway":
-		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case "discard", "revive", "putaway":
+		return s.archive(verb, r, w)
 	case "tick":
 		return Tick{}, nil
 	case "shutdown":
@@ -299,6 +313,19 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// archive builds a command about archives.
+func (s *scene) archive(verb string, r session.Key, w words) (Command, error) {
+	switch {
+	case verb == "discard":
+		return &Discard{Run: r, Reason: w.named["why"]}, nil
+	case verb == "putaway":
+		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case s.records[r] == nil:
+		return nil, fmt.Errorf("nothing is known of %q", w.at(0))
+	}
+	return &Revive{State: s.records[r], Dry: w.has("dry")}, nil
 }
 
 // skillsOf returns the skills that a word names.
@@ -376,8 +403,8 @@ func (s *scene) spawn(w words) Command {
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
-		Milestones: w.has("milestones"),
-		Thread:     w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
+		Milestones: w.has("milestones"), Again: w.has("again"),
+		Thread: w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
 		Delete: w.has("delete"), Dry: w.has("dry"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
@@ -486,6 +513,8 @@ func (s *scene) do(c Command) string {
 	for _, e := range effects {
 		name := "entry"
 		switch {
+		case e.Run != nil && e.To != nil:
+			name = fmt.Sprintf("%s from %s: %s", e.Run.Key(), wordsOf(&e.To.Route), e.ID)
 		case e.Run != nil:
 			name = e.Run.Key().String()
 		case e.To != nil:
@@ -496,6 +525,9 @@ func (s *scene) do(c Command) string {
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		case e.ID != "":
 			name = fmt.Sprint(e.ID, ": ", e.Err)
+		}
+		if e.Kind == EffectArchive && !e.Run.IsRoot() {
+			s.record(e.Run)
 		}
 		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
 		if e.Ord > 0 {
@@ -598,6 +630,7 @@ func (s *scene) show() string {
 		}
 		b.WriteByte('\n')
 	})
+	b.WriteString(keptOf(s.tree))
 	switch due := s.tree.Due(); {
 	case due.IsZero():
 		b.WriteString("due never\n")
@@ -607,6 +640,21 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// keptOf says what has become of runs with a key that have left the tree.
+func keptOf(t *Tree) string {
+	var b strings.Builder
+	for _, kept := range t.Image().Spawned {
+		if end := kept.End; end != nil {
+			fmt.Fprintf(&b, "key %s gives %s, which ended %v", kept.Key, kept.Run, end.State)
+			if end.Answer != nil && end.Answer.Text != "" {
+				fmt.Fprintf(&b, " %s", quoteShort(end.Answer.Text))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // requests says what requests have been charged, if they have a budget.

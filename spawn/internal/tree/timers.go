@@ -102,6 +102,9 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 			at = x
 		}
 	}
+	if t.wantsUnbind(r) {
+		atMost(max(t.unbindRetries[r].at, 1))
+	}
 	if r.State.Terminal() {
 		if t.mayArchive(r) {
 			atMost(t.archiveAt(r))
@@ -175,18 +178,6 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 // graceEnd returns when a turn that is cancelled now is cut.
 func (t *Tree) graceEnd() int64 { return sat.Add(t.now, int64(t.opt.Grace)) }
 
-// An archiveRetry says when a run whose transcript could not be archived is archived again. It is
-// volatile: a new owner tries at once.
-type archiveRetry struct {
-	at    int64         // Unix nanoseconds
-	pause time.Duration // the last one, which the next one doubles
-}
-
-// archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
-func (t *Tree) archiveAt(r *Run) int64 {
-	return max(sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter)), t.archiveRetries[r].at)
-}
-
 // DueNow is the Due of a tree that needs an owner now. It is a fixed instant in the past: the wall
 // time of the decision would lie in the future of a later owner if the clock was ahead, and what is
 // in hand would wait for it.
@@ -246,9 +237,11 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		seen.until = min(seen.until, window)
 		t.posts[k] = seen
 	}
-	for r, retry := range t.archiveRetries {
-		retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))
-		t.archiveRetries[r] = retry
+	for _, retries := range [...]map[*Run]archiveRetry{t.archiveRetries, t.unbindRetries} {
+		for r, retry := range retries {
+			retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))
+			retries[r] = retry
+		}
 	}
 }
 
@@ -276,12 +269,4 @@ func (r *Run) setBack(f *Fact) {
 	if len(steers) > 0 {
 		r.Steers = steers
 	}
-}
-
-// archiveFrom returns the time from which the archive of an ended run counts.
-func (r *Run) archiveFrom() int64 {
-	if r.ArchiveFrom > 0 {
-		return r.ArchiveFrom
-	}
-	return r.Ended
 }
