@@ -320,7 +320,7 @@ func (s *stored) followUp(rt *agent.Runtime, r agent.RunInfo) {
 	later, err := agent.ChildOf[string](ctx, rt.Session(r.Root), receipt)
 	require.NoError(t, err)
 	_, err = later.Wait(ctx)
-	require.False(t, errors.Is(err, agent.ErrNotFound), "%v", err)
+	require.NotErrorIs(t, err, agent.ErrNotFound)
 	runs, err := child.OwnRuns(ctx)
 	require.NoError(t, err)
 	require.Len(t, runs, 2)

@@ -255,7 +255,7 @@ func runOf(s *tree.RunState) *run {
 		r.past[x.ID] = true
 	}
 	for _, x := range s.Bound {
-		r.bound = append(r.bound, x.Route)
+		r.bound, r.wroteTo = append(r.bound, x.Route), true
 	}
 	for _, x := range s.Said {
 		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
@@ -325,7 +325,7 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, in := range m.Runs[i].Inbox {
 			x := input{
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
-				run: in.RunID,
+				run: in.RunID, thread: in.Thread,
 			}
 			if in.Class == tree.Completion {
 				x.from, x.steerer = a.completion(in.From, in.RunID), session.Key{}
