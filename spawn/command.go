@@ -46,6 +46,21 @@ type Request struct {
 	Milestones bool
 	// Extra is kept with the run and given to each of its turns.
 	Extra json.RawMessage
+	// ID is the id of the run, a new UUID as [session.NewID] makes them. Empty: Spawn makes one.
+	ID RunID
+	// Thread says that the conversation Bind is bound to the session in the batch that admits the
+	// run, as [Supervisor.Bind] would. It stays bound until the completion of the run has arrived.
+	Thread bool
+	Bind   session.Route
+	// Session, beside Thread, says that the conversation stays bound when a run has ended. What is
+	// posted there begins another run of the session.
+	Session bool
+	// Delete says that the session is archived as soon as its end has arrived. With Session it has
+	// no effect.
+	Delete bool
+	// Dry has all of this decided, and nothing admitted or recorded. Thread needs no Bind then. The
+	// RunInfo is that of the run that the Key is known for, or zero.
+	Dry bool
 }
 
 // Spawn admits a child of the session requester, in the tree of the top-level session root. It
@@ -73,10 +88,19 @@ func (sh *treeShell) spawn(
 		return info, &InputError{Field: "Policy.Announce", Reason: noAnnounceTurn}
 	}
 	call := newSpawnCall()
+	id := string(q.ID)
+	if id == "" {
+		id = sh.sup.ids.newID()
+	}
 	call.cmd = tree.Spawn{
-		Parent: requester, ID: sh.sup.ids.newID(), Key: q.Key,
+		Parent: requester, ID: id, Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
+		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry,
+	}
+	if !q.Bind.IsZero() {
+		route := q.Bind // &q.Bind would move every request to the heap
+		call.cmd.Bind = &route
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
@@ -128,6 +152,9 @@ func (c *spawnCall) recycle() {
 func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	if r.Run != nil {
 		c.info = infoOf(t, r.Run)
+		return
+	}
+	if c.cmd.Dry && !r.Existing {
 		return
 	}
 	// The key is that of a run that has been archived: the tree knows nothing else of it.

@@ -76,6 +76,12 @@ type Config struct {
 	// once. The tree waits for it, so that it must return at once and not call the Supervisor. A
 	// panic is logged. Nil: nothing is told.
 	Rested func(root, of session.Key)
+	// Unbind is told that a conversation is to be bound to a session no longer: a sub-agent whose
+	// run with Request.Thread has ended and has arrived, or that was stopped, or below one that has
+	// ended, or that is to be archived. When it has returned nil, the tree records that. Unbind is
+	// called again, after pauses, if it fails, panics or ends its goroutine, and after a restart of
+	// the process. So it may be called for what is unbound already. Nil: the tree unbinds at once.
+	Unbind func(ctx context.Context, u UnbindRequest) error
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
 	// Logger gets the failures that are not returned to a caller. Credentials in their texts are

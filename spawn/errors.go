@@ -43,6 +43,9 @@ var (
 	// ErrNoConversation is returned where a session would speak to people, or is asked to, that
 	// does not: a sub-agent, whose answers go to its requester.
 	ErrNoConversation = tree.ErrNoConversation
+	// ErrNotBound is returned for a message with Incoming.Thread to a session that its Route is not
+	// bound to, or will not be in a moment. The message goes to the conversation's own session.
+	ErrNotBound = tree.ErrNotBound
 	// ErrNotTopLevel is returned by [Supervisor.Reset] and [Supervisor.Compact] for a sub-agent.
 	ErrNotTopLevel = tree.ErrNotTopLevel
 	// ErrNothing is returned by [Supervisor.Compact] for a conversation of which nothing can be

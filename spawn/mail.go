@@ -39,6 +39,15 @@ type Incoming struct {
 	// before went, or where the key of the session says. Each part has at most
 	// [session.MaxKeyLen] bytes of UTF-8.
 	Route session.Route
+	// Thread says that the message comes from the conversation Route, which [Supervisor.Bind] has
+	// bound to the session: it is answered there. A message to a session that the conversation is
+	// not bound to is refused with [ErrNotBound].
+	Thread bool
+	// Own, beside Thread, is the conversation's own session: the one that the message would go to
+	// if the conversation was not bound. It matters if that is in the same tree. Then a message
+	// whose ID either of the two has seen is a repeat, so that a conversation may be bound or
+	// unbound between two attempts of a transport. Zero: there is none.
+	Own session.Key
 	// Meta is the caller's own. It is kept with the message and handed back with the reply.
 	Meta map[string]string
 	// At is when it was said, from 1678 to 2262. Zero: when it is posted.

@@ -62,6 +62,7 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //     had, and nothing else moves its committed end back;
 //   - each conversation before a reset is put away once, oldest first;
 //   - a reply says that it answers the messages that its turn has consumed;
+//   - a conversation is bound to a session once at a time, and such a session is not archived;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits;
 //   - what turns have used is the same after archives and snapshots;
@@ -175,6 +176,7 @@ type run struct {
 	gone     session.Usage // by runs below it that were archived
 	archived int64
 	where    place // of its completion
+	bound    []session.Route
 
 	// Of the top-level session.
 
@@ -329,6 +331,10 @@ func (a *auditor) fact(f *tree.Fact) {
 		if r.parent != nil {
 			a.fail(r, "routes", "the route of a sub-agent is set")
 		}
+	case tree.Bound:
+		a.bound(r, f)
+	case tree.Unbound:
+		a.unbound(r, f)
 	case tree.Archived:
 		a.archived(r, f)
 	case tree.Late:

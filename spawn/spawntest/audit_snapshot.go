@@ -121,6 +121,9 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
+	for _, x := range s.Bound {
+		fmt.Fprintf(&b, " bound=%+v", x.Route)
+	}
 	return b.String()
 }
 
@@ -141,6 +144,9 @@ func (r *run) describe() string {
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	for _, route := range r.bound {
+		s.Bound = append(s.Bound, tree.Conversation{Route: route})
 	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
@@ -203,6 +209,9 @@ func runOf(s *tree.RunState) *run {
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
+	}
+	for _, x := range s.Bound {
+		r.bound = append(r.bound, x.Route)
 	}
 	for _, x := range s.Said {
 		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})

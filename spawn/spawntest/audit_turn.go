@@ -564,6 +564,8 @@ func (a *auditor) archived(r *run, f *tree.Fact) {
 		a.fail(r, "archive", "it is archived before %d of its children", len(r.children))
 	case r.where == inInbox || r.where == inOutbox:
 		a.fail(r, "archive", "it is archived while its completion is %s", placeNames[r.where])
+	case len(r.bound) > 0:
+		a.fail(r, "archive", "it is archived while %+v is bound to it", r.bound[0])
 	}
 	r.parent.dropMilestone(r.spec.Key)
 	r.archived = f.At

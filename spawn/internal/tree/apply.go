@@ -75,6 +75,10 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyReset(r, f)
 	case PutAway:
 		return t.applyPutAway(r, f)
+	case Bound:
+		return t.applyBound(r, f)
+	case Unbound:
+		return t.applyUnbound(r, f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}

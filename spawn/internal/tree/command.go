@@ -39,6 +39,15 @@ type Spawn struct {
 	Answers  Answers // to the questions of an earlier decision of the command
 
 	Milestones bool // the requester finds those of the run in its inbox
+
+	// Thread says that the conversation Bind is bound to the session from its beginning on. With
+	// Session it stays bound when a run has ended.
+	Thread  bool
+	Bind    *session.Route
+	Session bool
+	Delete  bool // the session is archived as soon as its end has arrived
+	// Dry has the command decided without consequences. Its reply names a run if the Key is known.
+	Dry bool
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that

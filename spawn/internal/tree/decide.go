@@ -81,6 +81,10 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideEnsure(c)
 	case SetRoute:
 		return t.decideSetRoute(c)
+	case *Bind:
+		return t.decideBind(c)
+	case *Unbind:
+		return t.decideUnbind(c)
 	case Restart:
 		return t.decideRestart(c)
 	case Condense:
@@ -225,6 +229,17 @@ func (t *Tree) decideLeave(c Leave) {
 	}
 }
 
+// check refuses what no requester can ask for.
+func (c *Spawn) check(l Limits) error {
+	if err := l.checkSpawn(c); err != nil {
+		return err
+	}
+	if err := c.checkText(); err != nil {
+		return err
+	}
+	return c.checkThread()
+}
+
 // checkText refuses what the journal could not keep as it is.
 func (c *Spawn) checkText() error {
 	switch {
@@ -240,10 +255,7 @@ func (c *Spawn) checkText() error {
 
 // decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
-	if err := t.opt.Limits.checkSpawn(c); err != nil {
-		return Reply{}, err
-	}
-	if err := c.checkText(); err != nil {
+	if err := c.check(t.opt.Limits); err != nil {
 		return Reply{}, err
 	}
 	parent := t.find(c.Parent)
@@ -313,9 +325,21 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			return Reply{}, open
 		}
 	}
+	return t.admit(c, spec, rights), nil
+}
+
+// admit records a run that may be admitted, with the conversation that is bound to it.
+func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) Reply {
+	if c.Dry {
+		return Reply{}
+	}
 	t.emit(admitted(spec))
-	t.find(key).rights = rights
-	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
+	r := t.find(spec.Key)
+	r.rights = rights
+	if c.Bind != nil {
+		t.emit(bound(t.now, r, c.Bind))
+	}
+	return Reply{Run: r, Ref: spec.Key, ID: c.ID}
 }
 
 // policyCaller describes a session that spawns to policy.
@@ -361,6 +385,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route,
+		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,

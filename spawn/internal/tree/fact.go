@@ -404,6 +404,14 @@ func putAway(at int64, r *Run, sessionID string) Fact {
 	return Fact{Kind: PutAway, At: at, Run: r.Key(), ID: sessionID}
 }
 
+func bound(at int64, r *Run, route *session.Route) Fact {
+	return Fact{Kind: Bound, At: at, Run: r.Key(), Route: route}
+}
+
+func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
+	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
+}
+
 func reported(at int64, r *Run, c *Report) Fact {
 	return Fact{
 		Kind: Reported, At: at, Run: r.Key(), N: r.Open.N, Ord: r.Milestones + 1, Text: c.Text,

@@ -79,7 +79,7 @@ func checkFact(f *Fact) error {
 
 // undecided are kinds of which no decision makes use yet.
 var undecided = []Kind{
-	Restarted, Bound, Unbound, ArchiveBegun, Unarchived, Discarded, AnnounceSet,
+	Restarted, ArchiveBegun, Unarchived, Discarded, AnnounceSet,
 	Posted,
 }
 

@@ -210,6 +210,9 @@ func (c *Spawn) digest() string {
 	if c.Milestones {
 		fmt.Fprint(h, "milestones;")
 	}
+	if c.Thread || c.Session || c.Delete {
+		fmt.Fprintf(h, "thread %t, session %t, delete %t;", c.Thread, c.Session, c.Delete)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

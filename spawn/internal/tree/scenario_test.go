@@ -298,7 +298,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "compact":
 		return Compact{}, nil
 	}
-	return nil, fmt.Errorf("no command %q", verb)
+	return bindCommand(verb, r, w)
 }
 
 // routeOf returns the route that a word names: channel/account/to/thread, of which each may be
@@ -351,6 +351,8 @@ func (s *scene) spawn(w words) Command {
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
 		Milestones: w.has("milestones"),
+		Thread:     w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
+		Delete: w.has("delete"), Dry: w.has("dry"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
 			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
@@ -531,6 +533,9 @@ func (s *scene) show() string {
 		b.WriteString(milestonesOf(r))
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
+		}
+		for _, c := range r.Bound {
+			b.WriteString(" bound to " + wordsOf(&c.Route))
 		}
 		if r.Charged.Tokens > 0 {
 			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)

@@ -211,9 +211,11 @@ func (t *Tree) settleEnded(r *Run) {
 	}
 }
 
-// mayArchive reports whether nothing but time keeps an ended run from being archived.
+// mayArchive reports whether nothing but time keeps an ended run from being archived. A
+// conversation that is bound to the session does: what is said there goes to it.
 func (t *Tree) mayArchive(r *Run) bool {
-	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held
+	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held &&
+		len(r.Bound) == 0
 }
 
 // tick has settle look at every run and every destination whose timer is due.

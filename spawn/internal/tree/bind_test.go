@@ -1,0 +1,18 @@
+package tree
+
+import (
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// bindCommand builds a command about a bound conversation from its words.
+func bindCommand(verb string, r session.Key, w words) (Command, error) {
+	switch route := routeOf(w.named["route"]); {
+	case verb == "bind" && route != nil:
+		return &Bind{Run: r, Route: *route}, nil
+	case verb == "unbind" && route != nil:
+		return &Unbind{Run: r, Route: *route, Reason: Text(w.named["why"])}, nil
+	}
+	return nil, fmt.Errorf("no command %q", verb)
+}
