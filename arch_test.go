@@ -23,9 +23,12 @@ var house = arch.House{
 		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},
 		{Dir: "announce", Ours: []string{"spawn", "session"}},
 		{
-			Dir: "agent", Ours: []string{"announce", "spawn", "context", "policy", "session"},
+			Dir: "agent",
+			Ours: []string{
+				"announce", "spawn", "context", "policy", "session", "session/binding",
+			},
 			Third:    []string{"golang.org/x/sync/errgroup"},
-			TestOurs: []string{"session/binding", "session/dirstore"},
+			TestOurs: []string{"session/dirstore"},
 		},
 	},
 	Internal:      "internal",

@@ -96,7 +96,7 @@ func (h toolHost) stop(ctx context.Context, run session.Key) error {
 
 func (h toolHost) tools() []Tool {
 	return []Tool{
-		h.tool(toolSpawn, spawnSchema, h.spawn),
+		h.tool(toolSpawn, h.rt.cfg.spawnSchema(), h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 	}
@@ -174,7 +174,8 @@ var unbuiltNames = map[string]string{
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
 	Timeout                               time.Duration
-	RequireSandbox                        bool
+	RequireSandbox, Thread                bool
+	Mode                                  TaskMode
 }
 
 // An ArgumentError is an argument of a session tool that cannot be accepted, or of a [NewTool] that
@@ -354,8 +355,12 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	if a.word("context", "isolated", "fork") == "fork" {
 		a.fail("context", "%s", noFork)
 	}
-	if a.word("mode", "run", "session") == "session" || a.flag("thread") {
-		a.fail("mode", "sessions that stay open in a thread are not available yet; leave mode and thread out")
+	q.Thread = a.flag("thread")
+	if word := a.word("mode", "run", "session"); word != "" {
+		_ = q.Mode.UnmarshalText([]byte(word))
+	}
+	if q.Mode == TaskModeSession && !q.Thread {
+		a.fail("mode", "a session stays open only in a thread; set thread to true, or leave mode out")
 	}
 	return q, a.err
 }
@@ -417,6 +422,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
+		Thread: q.Thread, Mode: q.Mode,
 	}
 	if h.turn == nil {
 		answered, _ := ctx.Value(originKey{}).(string)
@@ -450,11 +456,14 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	}
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
-		Mode: "run", Model: info.Model.Resolved,
+		Mode: task.modeWord(), Model: info.Model.Resolved,
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
 		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."
+	}
+	if out.Mode == TaskModeSession.String() {
+		out.Note += " It has a thread of its own: what people write there goes to it, and it answers there."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved
