@@ -88,7 +88,9 @@
 // and its requester is told. A top-level session gets another turn over the same inputs, with
 // [Turn.Retry] set. Each input has three attempts: when the process has died three times over it,
 // it counts as read, and people are told that something went wrong. A turn that a
-// [Runtime.Shutdown] interrupts is not an attempt.
+// [Runtime.Shutdown] interrupts is not an attempt. A sub-agent that a shutdown cuts before its turn
+// did anything, see [ErrUntouched], is not interrupted: the next process starts it again. The page
+// docs/doing-again.md says what else is done again, and how.
 //
 // # What was used
 //

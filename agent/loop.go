@@ -27,6 +27,8 @@ const DefaultSteps = 50
 // An answer in which nothing is visible, without tool calls and Parts, is asked for once more; so
 // is one that only thinks. A second one in a row fails the turn with [ErrEmptyAnswer]. An answer
 // that chooses silence is not empty, and neither is one behind a [Turn.Say]: the turn has answered.
+//
+// A Loop that a shutdown cancels before the model has answered returns [ErrUntouched].
 type Loop struct {
 	Model    Model // a [StreamModel] streams its answers
 	MaxSteps int   // model calls in one turn, from 1; 0: DefaultSteps
@@ -90,6 +92,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 	turn := &loopTurn{Turn: t}
 	for range steps {
 		done, err := l.step(ctx, turn)
+		if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) && !t.worked.Load() {
+			err = fmt.Errorf("%w: %w", ErrUntouched, err)
+		}
 		if err != nil || done {
 			return turn.res, err
 		}

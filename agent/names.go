@@ -204,6 +204,14 @@ var (
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
 	// the end of a Runtime returns it.
 	ErrShutdown = spawn.ErrShutdown
+	// ErrUntouched is returned by a Runner, alone or wrapped, for a turn of a sub-agent that a
+	// shutdown has cancelled before it did anything: it recorded nothing, and called no tool that
+	// may have had an effect. The run is queued again then, and the next process starts it over the
+	// same inputs, under its time and its budget; else it is interrupted. A Loop returns it. A turn
+	// that recorded, spent, spawned, steered or reported something is interrupted, whatever its
+	// Runner says. The turn of a top-level session is repeated either way. Without a shutdown
+	// ErrUntouched fails the turn like every other error.
+	ErrUntouched = spawn.ErrUntouched
 	// ErrNotTopLevel is returned for a sub-agent by what only a top-level session has:
 	// Session.Reset and Session.Compact.
 	ErrNotTopLevel = spawn.ErrNotTopLevel

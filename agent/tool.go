@@ -339,6 +339,7 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		if err := given.checkArgs(c.Args); err != nil {
 			return ToolResult{}, err
 		}
+		t.noteCall(given.Effect)
 		who := toolCall{caller, t}
 		who.caller.Call = t.log.callID(c.ID)
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,8 @@ import (
 // The turn's result is what Run returns; a Result beside an error is what there is so far, as with
 // an io.Reader. Run is called for many sessions at once, but never twice at once for the same. When
 // ctx ends Run should return soon; if it does not, the turn is given up after the grace period and
-// what Run still returns is recorded as late.
+// what Run still returns is recorded as late. A Runner that a shutdown has cancelled before it did
+// anything returns [ErrUntouched].
 type Runner interface {
 	Run(ctx context.Context, t *Turn) (Result, error)
 }
@@ -89,6 +91,9 @@ type Turn struct {
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided bool
 	runner  string // the field of the Config that has the Runner
+
+	entered bool        // the Runner was called; of the goroutine of the turn
+	worked  atomic.Bool // the Runner has recorded something, or called what may have an effect
 
 	over atomic.Bool  // the Runner has returned
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
@@ -258,6 +263,7 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 	if m.Role == session.MessageAssistant {
 		t.deltas.end(t.spawn)
 	}
+	t.worked.Store(true)
 	ctx, end := t.outlasting(ctx)
 	defer end()
 	if bounded.Parts, err = t.log.storeParts(ctx, bounded.Parts); err != nil {
@@ -356,6 +362,7 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	}
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
+			t.noteCall(tool.Effect)
 			return tool.Call(ctx, c)
 		}
 	}
@@ -363,6 +370,27 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 		return ToolResult{}, err
 	}
 	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
+}
+
+// noteCall notes that a tool with such an Effect is called.
+func (t *Turn) noteCall(e Effect) {
+	if !e.isRepeatable() {
+		t.worked.Store(true)
+	}
+}
+
+// untouched returns the error of a turn. A shutdown leaves a turn untouched whose Runner was not
+// called, and one whose Runner says so with [ErrUntouched] and has done nothing.
+func (t *Turn) untouched(ctx context.Context, err error) error {
+	switch {
+	case err == nil || !errors.Is(context.Cause(ctx), ErrShutdown):
+		return err
+	case !t.entered:
+		return fmt.Errorf("%w: %w", ErrUntouched, err)
+	case t.worked.Load() && errors.Is(err, ErrUntouched):
+		return fmt.Errorf("agent: the turn has done something: %w", context.Cause(ctx))
+	}
+	return err
 }
 
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to

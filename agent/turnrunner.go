@@ -43,7 +43,7 @@ func (b turnRunner) RunTurn(
 	}()
 	out, err = b.runTurn(ctx, t)
 	returned = true
-	return out, err
+	return out, t.untouched(ctx, err)
 }
 
 // decide says what a turn has come to, before the Logger is told, which may end the goroutine.
@@ -153,6 +153,7 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 		return Result{}, err
 	}
 	t.entering(field)
+	t.entered = true
 	return runner.Run(ctx, t)
 }
 

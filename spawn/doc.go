@@ -64,6 +64,7 @@
 //	    [*] --> queued
 //	    queued --> running
 //	    queued --> stopping
+//	    running --> queued
 //	    running --> waiting
 //	    running --> stopping
 //	    waiting --> running
@@ -96,7 +97,8 @@
 //     once it takes entries again.
 //
 // After a crash, runs that never started are started. A run that had a turn under way is
-// interrupted and its requester is told. A top-level session that had a turn under way gets another
+// interrupted and its requester is told; after a [Supervisor.Shutdown] only if the turn had done
+// something, see [ErrUntouched]. A top-level session that had a turn under way gets another
 // over the same inputs, marked as a retry.
 //
 // A top-level session has three attempts at an input: a message over which the process has died

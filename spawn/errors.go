@@ -65,6 +65,15 @@ var (
 	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
 	// not count as a failed attempt.
 	ErrBusy = errors.New("spawn: the receiver is busy")
+	// ErrUntouched is returned by a Runner, alone or wrapped, for a turn that a shutdown has ended
+	// before it did anything: it recorded nothing that a later turn reads, and called nothing with
+	// effects. The run is not interrupted then. It waits for another turn, which the next
+	// Supervisor starts over the same inputs: what the turn had reserved is given back, and the
+	// time of a run whose first turn it was begins anew. A turn that spawned, steered, stopped,
+	// spoke, reported or spent is interrupted, whatever its Runner says. A turn of a top-level
+	// session is repeated either way. Without a shutdown ErrUntouched fails the turn like every
+	// other error, because a Runner that always returns it would never come to an end.
+	ErrUntouched = errors.New("spawn: the turn ended before it did anything")
 	// ErrExited is the error of a turn whose Runner ended its goroutine, with runtime.Goexit,
 	// instead of returning.
 	ErrExited = errors.New("spawn: the Runner ended its goroutine")

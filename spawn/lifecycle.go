@@ -32,7 +32,8 @@ const (
 //
 // When ctx ends, Run cancels the turns and waits for them, at most for the grace period. It returns
 // nil if all have returned, and else a *[StillRunningError] that names what has not. A turn that
-// was cancelled so is interrupted: the next owner of the tree knows it as such. The end of ctx also
+// was cancelled so is interrupted: the next owner of the tree knows it as such, unless it had not
+// begun or its Runner returned [ErrUntouched]: then the run is queued again. The end of ctx also
 // ends the soft phase of a Shutdown that is going on.
 //
 // After a Shutdown Run returns nil, also if the Shutdown came first. If something still runs, a
@@ -232,7 +233,8 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
-// it as such, which does not count as one of the three attempts that a message has.
+// it as such, which does not count as one of the three attempts that a message has. A run whose
+// turn had not begun, or is [ErrUntouched], is queued again instead: the next owner starts it.
 //
 // In the soft phase Deliver is called for what the turns come to. The shutdown waits for the calls,
 // and not for the next try of a delivery that has failed. In the hard phase no call begins. What

@@ -128,7 +128,30 @@ var shellMutants = []mutant{
 	},
 	{
 		"2.8 a shutdown says that it interrupts a turn", "treeshell.go",
-		"\t\t\tsh.owner.Send(rt.turn.gen, tree.ShutDown{})\n", "", ".", "TestShutdownIsNotACrash",
+		"\t\t\tsh.owner.Send(gen, tree.ShutDown{})\n", "", ".", "TestShutdownIsNotACrash",
+	},
+	{
+		"A3 a run that no goroutine could be started for is queued again", "treeshell.go",
+		"\t\tsh.reportUntouched(rt)\n", "", ".", "TestRunThatNeverBeganIsQueuedAgain",
+	},
+	{
+		"A3 a run that was cut before its Runner was called is queued again", "runningturn.go",
+		"if cause := context.Cause(ctx); errors.Is(cause, ErrShutdown) {",
+		"if cause := context.Cause(ctx); false {", ".", "TestTurnBehindAnotherIsQueuedAgain",
+	},
+	{
+		"A3 what has spent is not untouched", "runningturn.go",
+		"errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero() && ",
+		"errors.Is(err, ErrUntouched) && ",
+		".", "TestClaimToBeUntouched",
+	},
+	{
+		"A3 a Runner has to say that it did nothing", "runningturn.go",
+		"if errors.Is(err, ErrUntouched) && ", "if ", ".", "TestShutdownInterrupts",
+	},
+	{
+		"A3 a turn of a run is not a repeat", "runningturn.go",
+		"!turn.Compact && r.IsRoot() && (", "!turn.Compact && (", ".", "TestUntouchedRunIsQueuedAgain",
 	},
 	{
 		"I3 a session that waits holds no slot", "turn.go",

@@ -44,6 +44,11 @@ type Result struct {
 	Model string `json:"model,omitempty"`
 }
 
+// isZero reports whether a turn has come to nothing, and has used nothing.
+func (r *Result) isZero() bool {
+	return r.Text == "" && len(r.JSON) == 0 && len(r.Files) == 0 && r.Usage.IsZero()
+}
+
 // A ModelUsage is what was used of one model. An empty Model stands for the one that policy
 // resolved.
 type ModelUsage struct {

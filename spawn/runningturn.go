@@ -78,7 +78,8 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Compact = r.Open.Compact
-	turn.Retry = !turn.Compact && (r.Retry || len(r.Crashes) > 0)
+	// A turn of a run that a shutdown has ended before it did anything leaves nothing to know of.
+	turn.Retry = !turn.Compact && r.IsRoot() && (r.Retry || len(r.Crashes) > 0)
 	for _, x := range r.Former {
 		turn.Former = append(turn.Former, x.ID)
 	}
@@ -155,8 +156,11 @@ func (t *TurnInput) completeAuthority(ctx context.Context) {
 }
 
 // callRunner calls the Runner and contains its panics. A turn that was cancelled before it began
-// does not call the Runner.
+// does not call the Runner, and is untouched if a shutdown has cancelled it.
 func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResult, err error) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrShutdown) {
+		return out, fmt.Errorf("%w: %w", ErrUntouched, cause)
+	}
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
@@ -188,6 +192,9 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	sh.turnReturned(rt)
 	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {
 		// The turn was interrupted. The next owner of the tree sees that: its end is not recorded.
+		if errors.Is(err, ErrUntouched) && rt.turn.Spent().IsZero() && out.Result.isZero() {
+			sh.reportUntouched(rt)
+		}
 		return
 	}
 	done := &turnDone{answer: answerOf(out)}
@@ -204,6 +211,14 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		sh.owner.Send(rt.turn.gen, &done.TurnDone)
 	}()
 	sh.spill(rt, &done.answer)
+}
+
+// reportUntouched tells the tree that a shutdown has ended a turn before it did anything. The tree
+// has noted the shutdown before.
+func (sh *treeShell) reportUntouched(rt *runningTurn) {
+	sh.owner.Send(rt.turn.gen, &tree.TurnDone{
+		Run: rt.key, N: rt.id.n, Untouched: true, Rand: sh.sup.ids.rand(),
+	})
 }
 
 // perFile is how many bytes a file counts beside its texts.

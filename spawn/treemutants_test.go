@@ -8,7 +8,60 @@ var treeMutants = []mutant{
 	},
 	{
 		"I1 what an interrupted turn was to read is not read", "internal/tree/apply.go",
-		"if f.Flags&FlagCrashed == 0 {", "if true {", "./internal/tree", "TestScenarios/crash_top",
+		"case f.Flags&FlagCrashed == 0:\n\t\tt.applyRead", "case true:\n\t\tt.applyRead",
+		"./internal/tree", "TestScenarios/crash_top",
+	},
+	{
+		"A3 an untouched turn pays nothing", "internal/tree/apply.go",
+		"\taddCharge(r, Budget{}.Sub(open.Reserve))\n", "", "./internal/tree", "TestScenarios/untouched$",
+	},
+	{
+		"A3 the time of a run begins with the turn that counts", "internal/tree/apply.go",
+		"\tr.Started, r.Deadline = 0, 0\n", "", "./internal/tree", "TestScenarios/untouched$",
+	},
+	{
+		"A3 the time of a run that has had a turn goes on", "internal/tree/apply.go",
+		"if r.Consumed >= r.firstOrd() {", "if false {", "./internal/tree",
+		"TestScenarios/untouched_later",
+	},
+	{
+		"A3 an untouched turn is owed", "internal/tree/apply.go",
+		"\tr.Retry = true\n\taddCharge", "\taddCharge", "./internal/tree",
+		"TestScenarios/untouched_later",
+	},
+	{
+		"A3 a turn that did something is not untouched", "internal/tree/decide.go",
+		"!r.TurnCancelled && !r.didWork {", "!r.TurnCancelled {", "./internal/tree",
+		"TestScenarios/untouched_refused",
+	},
+	{
+		"A3 a turn that was cancelled is not untouched", "internal/tree/decide.go",
+		"r.Cause == NoCause && !r.TurnCancelled && !r.didWork", "r.Cause == NoCause && !r.didWork",
+		"./internal/tree", "TestScenarios/untouched_refused",
+	},
+	{
+		"A3 only a shutdown leaves a turn untouched", "internal/tree/decide.go",
+		"!r.IsRoot() && r.Open.Shutdown && r.Cause", "!r.IsRoot() && r.Cause", "./internal/tree",
+		"TestScenarios/untouched_refused",
+	},
+	{
+		"A3 to spawn is to do something", "internal/tree/apply.go",
+		"\tparent.didWork = true\n", "", "./internal/tree", "TestScenarios/untouched_refused",
+	},
+	{
+		"A3 to report is to do something", "internal/tree/apply.go",
+		"\t\tr.didWork = true\n\t\treturn t.applyReported(r, f)\n",
+		"\t\treturn t.applyReported(r, f)\n", "./internal/tree", "TestScenarios/untouched_refused",
+	},
+	{
+		"A3 to spend is to do something", "internal/tree/decide.go",
+		"\tr.didWork = r.didWork || c.Used != (Budget{})\n", "", "./internal/tree",
+		"TestScenarios/untouched_refused",
+	},
+	{
+		"A3 to stop a run is to do something", "internal/tree/decide.go",
+		"\tr.didWork = true // also where", "\t// also where", "./internal/tree",
+		"TestTurnThatDidSomethingIsNotUntouched",
 	},
 	{
 		"I1 unread completions of a run that failed move up", "internal/tree/apply.go",

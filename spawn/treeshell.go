@@ -68,6 +68,8 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	if !sh.sup.workers.start(rt) {
 		rt.cancel(ErrShutdown)
 		sh.turnReturned(rt)
+		sh.owner.Send(gen, tree.ShutDown{})
+		sh.reportUntouched(rt)
 	}
 }
 
@@ -303,10 +305,14 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 func (sh *treeShell) shutDownTurns() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	told := make(map[uint64]bool) // the incarnations of the tree
 	for _, rt := range sh.turns {
-		if rt.id.run.IsRoot() {
-			sh.owner.Send(rt.turn.gen, tree.ShutDown{})
+		if gen := rt.turn.gen; !told[gen] {
+			told[gen] = true
+			sh.owner.Send(gen, tree.ShutDown{})
 		}
+	}
+	for _, rt := range sh.turns {
 		rt.cancel(ErrShutdown)
 	}
 }

@@ -57,6 +57,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - what a turn says before its end has a name of its own, until its inputs are consumed;
+//   - a turn that is untouched has no fact of its own, was ended by a shutdown, and is not one of a
+//     top-level session;
 //   - a turn that compacts the conversation consumes nothing and says nothing;
 //   - a conversation is reset between turns, while no child lives, to a session id that it never
 //     had, and nothing else moves its committed end back;
@@ -162,6 +164,7 @@ type run struct {
 	quiet    bool
 	silent   bool // some turn was silent
 	turns    uint32
+	started  bool   // a turn has begun, and was not untouched as the first one
 	next     uint32 // ordinal of the last input
 	consumed uint32
 	inbox    []input
@@ -200,6 +203,9 @@ type turn struct {
 	reserve    tree.Budget
 	shutdown   bool
 	compact    bool
+	first      bool   // of its run
+	cancelled  bool   // by a person
+	worked     string // the kind of a fact of its own; empty: it has none
 }
 
 // parcel is an entry of the outbox.
@@ -429,6 +435,9 @@ func (a *auditor) admitted(f *tree.Fact) {
 		a.fail(r, "known runs", "it was admitted twice")
 	}
 	a.runs[s.Key], p.children[s.Key] = r, r
+	if p.turn != nil {
+		p.turn.worked = f.Kind.String()
+	}
 	a.total++
 	a.report.Runs++
 }
@@ -486,6 +495,9 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 		a.fail(r, "end", "it is told something after its end")
 	case f.Class != tree.User && f.Class != tree.Control:
 		a.fail(r, "inputs", "a post of class %v", f.Class)
+	}
+	if from := a.runs[f.From]; f.Class == tree.Control && from != nil && from.turn != nil {
+		from.turn.worked = "steered"
 	}
 	r.next = f.Ord
 	r.inbox = append(r.inbox, input{

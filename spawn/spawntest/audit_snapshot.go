@@ -195,6 +195,7 @@ func runOf(s *tree.RunState) *run {
 		quiet:    s.Quiet,
 		silent:   s.Silent,
 		turns:    s.Turns,
+		started:  s.Started != 0,
 		next:     s.NextOrd,
 		consumed: s.Consumed,
 		charged:  s.Charged,
@@ -231,7 +232,9 @@ func (a *auditor) begin(m *tree.Image) {
 		r := runOf(s)
 		if s.Open != nil {
 			r.turn = &turn{
-				s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown, s.Open.Compact,
+				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
+				cancelled: s.TurnCancelled,
 			}
 			a.open[r] = a.epoch
 		}

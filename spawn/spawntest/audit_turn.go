@@ -34,10 +34,11 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 			r, "ordinals", "turn %d consumes inputs up to %d of %d, from %d", f.N, f.Ord, r.next,
 			r.consumed,
 		)
-	case (f.Until > 0) != (f.N == 1 && r.spec.Timeout > 0):
+	case (f.Until > 0) != (!r.started && r.spec.Timeout > 0):
 		a.fail(r, "timeout", "turn %d sets a deadline: %v", f.N, f.Until > 0)
 	}
-	r.turns = f.N
+	began := !r.started
+	r.turns, r.started = f.N, true
 	r.state = tree.Running
 	if r.parent == nil {
 		r.reported = 0
@@ -46,7 +47,7 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	if compact && (r.parent != nil || f.Ord != r.consumed) {
 		a.fail(r, "compaction", "turn %d is of a sub-agent, or consumes inputs up to %d", f.N, f.Ord)
 	}
-	r.turn = &turn{n: f.N, through: f.Ord, compact: compact}
+	r.turn = &turn{n: f.N, through: f.Ord, compact: compact, first: began}
 	a.open[r] = a.epoch
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
@@ -102,10 +103,14 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		}
 		r.skills = f.Skills
 	case tree.Said:
+		r.turn.worked = f.Kind.String()
 		a.said(r, f)
 	case tree.Reported:
+		r.turn.worked = f.Kind.String()
 		a.reported(r, f)
-	default: // a cancelled turn changes nothing that is audited
+	case tree.TurnCancelled:
+		r.turn.cancelled = true
+	default: // the others do not come here
 	}
 }
 
@@ -127,6 +132,10 @@ func (a *auditor) longResult(r *run, f *tree.Fact) {
 }
 
 func (a *auditor) turnEnded(r *run, f *tree.Fact) {
+	if f.Flags&tree.FlagUntouched != 0 {
+		a.untouched(r, f)
+		return
+	}
 	crashed, cut := f.Flags&tree.FlagCrashed != 0, f.Flags&tree.FlagCut != 0
 	switch {
 	case crashed && a.open[r] == a.epoch:
@@ -197,6 +206,28 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if r.state == tree.Running {
 		r.state = tree.Waiting
 	}
+}
+
+// untouched takes the end of a turn that did nothing before a shutdown ended it: the run stands
+// where it stood before the turn.
+func (a *auditor) untouched(r *run, f *tree.Fact) {
+	switch {
+	case r.parent == nil || !r.turn.shutdown || r.cause != tree.NoCause || r.turn.cancelled:
+		a.fail(r, "untouched", "turn %d was not ended by a shutdown, or is not of a run", f.N)
+	case r.turn.worked != "":
+		a.fail(r, "untouched", "turn %d is untouched after a fact of its own: %s", f.N, r.turn.worked)
+	case f.Answer != nil || f.Join != nil || f.Num != 0 || f.Flags != tree.FlagUntouched:
+		a.fail(r, "untouched", "turn %d is untouched and came to something", f.N)
+	case a.open[r] != a.epoch:
+		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
+	}
+	a.charge(r, r.turn.reserve, -1)
+	r.state = tree.Waiting
+	if r.turn.first {
+		r.started, r.state = false, tree.Queued
+	}
+	r.turn = nil
+	delete(a.open, r)
 }
 
 // notRead takes the end of a turn that was cut before its transcript had all of its inputs.

@@ -141,6 +141,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	parent.live++
 	parent.Spawned++
 	parent.Active = f.At
+	parent.didWork = true
 	t.runs[s.Key] = r
 	t.live++
 	t.total++
@@ -164,6 +165,9 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	r.count(f.Class, 1)
 	if f.Class == Control {
 		r.recordSteer(f.From, f.At)
+		if from := t.find(f.From); from != nil {
+			from.didWork = true
+		}
 	}
 	if f.ID != "" {
 		t.posts[postKey{f.Run, f.ID}] = seenPost{until: sat.Add(f.At, int64(KeyWindow))}
@@ -193,7 +197,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
-	r.startedIn = t.batches
+	r.startedIn, r.didWork = t.batches, false
 	t.turns++
 	addCharge(r, f.Budget)
 	if compact {
@@ -306,8 +310,10 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		}
 		r.Skills = f.Skills
 	case Said:
+		r.didWork = true
 		return t.applySaid(r, f)
 	case Reported:
+		r.didWork = true
 		return t.applyReported(r, f)
 	case TurnEnded:
 		switch compact := f.Flags&FlagCompact != 0; {
@@ -336,10 +342,17 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		(f.Flags&FlagCut == 0 || read < r.Consumed || read > open.Through) {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside what follows %d", read)}
 	}
-	if f.Flags&FlagCrashed == 0 {
+	next := Waiting
+	switch {
+	case f.Flags&FlagUntouched != 0:
+		if r.IsRoot() || !open.Shutdown || r.Cause != NoCause || r.didWork {
+			return &CorruptError{f.Kind, f.Run, "it is untouched, and has done something"}
+		}
+		next = r.applyUntouched(open)
+	case f.Flags&FlagCrashed == 0:
 		t.applyRead(r, open, f, read)
 		r.chargeEnd(open, f)
-	} else {
+	default:
 		t.applyCrash(r, open, f)
 	}
 	r.recount()
@@ -356,7 +369,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	t.keepAsked(r, f, inbox, read)
 	if r.State == Running {
-		if err := r.transition(Waiting); err != nil {
+		if err := r.transition(next); err != nil {
 			return err
 		}
 	}
@@ -403,6 +416,19 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 			r.Said = nil // what was said over the inputs that are left is not said again
 		}
 	}
+}
+
+// applyUntouched folds the end of a turn that a shutdown has ended before it did anything, and
+// returns the state of its run. The next turn takes the place of the turn: that pays nothing, and
+// if it was the first one, the time of the run begins with the next.
+func (r *Run) applyUntouched(open *OpenTurn) State {
+	r.Retry = true
+	addCharge(r, Budget{}.Sub(open.Reserve))
+	if r.Consumed >= r.firstOrd() {
+		return Waiting
+	}
+	r.Started, r.Deadline = 0, 0
+	return Queued
 }
 
 // applyAnswer folds what a turn returned: its usage and its answer.

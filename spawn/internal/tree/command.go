@@ -139,6 +139,8 @@ type TurnDone struct {
 	// failed, for those who have asked for it.
 	Compacted uint32
 	Err       error
+	// Untouched says that a shutdown has ended the turn before it did anything.
+	Untouched bool
 }
 
 // Take consumes the inputs that have arrived since turn N of a run began.

@@ -207,11 +207,23 @@ func (t *Tree) giveUp(r *Run, f *Fact) {
 	}
 }
 
-// decideShutDown notes that the turn under way of the top-level session may not come back, because
-// the owner shuts down. That of a run is not repeated either way.
+// decideShutDown notes that the turns under way may not come back, because the owner shuts down.
 func (t *Tree) decideShutDown() {
-	if r := t.root; r.Open != nil && !r.Open.Shutdown {
-		t.emit(shuttingDown(t.now, r))
+	if t.turns == 0 {
+		return
+	}
+	t.Walk(func(r *Run) {
+		if r.Open != nil && !r.Open.Shutdown {
+			t.emit(shuttingDown(t.now, r))
+		}
+	})
+}
+
+// decideUntouched has a run whose turn did nothing before a shutdown ended it wait for another
+// turn. A turn that has done something is not recorded: the next owner interrupts it.
+func (t *Tree) decideUntouched(r *Run) {
+	if !r.IsRoot() && r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled && !r.didWork {
+		t.endTurn(r, turnEnded(t.now, r, Interrupted, nil, FlagUntouched, 0, nil))
 	}
 }
 
@@ -438,7 +450,11 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		}
 		return Reply{}, fmt.Errorf("%w: turn %d of %q", ErrStale, c.N, c.Run)
 	}
-	if r.Open.Compact {
+	switch {
+	case c.Untouched:
+		t.decideUntouched(r)
+		return Reply{Run: r}, nil
+	case r.Open.Compact:
 		t.endCompaction(r, c)
 		return Reply{Run: r}, nil
 	}
@@ -534,6 +550,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	if below := t.find(target); below == nil || below == r || !below.Below(r) {
 		return Reply{}, fmt.Errorf("%w: %q below %q", ErrNotFound, target, c.Run)
 	}
+	r.didWork = true // also where that is not a fact of r
 	return t.decide(c.Cmd)
 }
 
@@ -558,6 +575,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	// What was used beyond the reservation has been used: it is charged, allowed or not.
 	beyond := c.Used.Sub(r.Open.Reserve).positive()
 	beyond.Turns = 0
+	r.didWork = r.didWork || c.Used != (Budget{})
 	if beyond != (Budget{}) {
 		t.emit(reserved(t.now, r, beyond))
 	}

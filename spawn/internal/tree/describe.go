@@ -238,6 +238,7 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagCut != 0 && f.Num > 0, "its transcript counts up to %d", f.Num)
 	l.addIf(f.Flags&FlagAside != 0, "inputs after %d are not read and start no turn", f.Ord)
 	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
+	l.addIf(f.Flags&FlagUntouched != 0, "a shutdown came before it did anything")
 	l.addIf(f.Flags&FlagGivenUp != 0, "inputs up to %d are given up", f.Ord)
 	if f.Answer != nil {
 		l.add("%s", quoteShort(f.Answer.Text))

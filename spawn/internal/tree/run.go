@@ -172,7 +172,7 @@ type RunState struct {
 	Silent        bool  `json:"silent,omitempty"` // the last answer asked for silence
 	TurnCancelled bool  `json:"halted,omitempty"` // the turn under way was cancelled
 	Quiet         bool  `json:"quiet,omitempty"`  // its requester is not told
-	Retry         bool  `json:"retry,omitempty"`  // the next turn repeats a crashed one
+	Retry         bool  `json:"retry,omitempty"`  // a turn is owed: one crashed, or was untouched
 	// Crashes has what each turn consumed that crashed since one came to its end, oldest first.
 	Crashes     []uint32       `json:"crashes,omitempty"`
 	Open        *OpenTurn      `json:"open,omitempty"`    // nil: no turn is under way
@@ -271,6 +271,10 @@ type Run struct {
 	// startedIn is the batch in which the last turn started, as Tree.batches counts them. It is of
 	// use while the turn is under way, and so is not kept: a new owner ends the turn.
 	startedIn uint64
+
+	// didWork says that the turn under way has done something that another turn would do again. It
+	// is of use while the turn is under way, as startedIn is.
+	didWork bool
 
 	// woke is the wait that the last turn ended. A turn that repeats it after a crash has the same,
 	// except where the tree was read from an image in between: nil then.
@@ -408,6 +412,14 @@ func (r *Run) Unread(after, through uint32, f func(Input)) {
 			}
 		}
 	}
+}
+
+// firstOrd returns the ordinal of the input with which the present run began.
+func (r *Run) firstOrd() uint32 {
+	if r.Begin != nil {
+		return r.Begin.Ord
+	}
+	return 1
 }
 
 // hasCompletion reports whether the inbox holds a completion that no turn has read.

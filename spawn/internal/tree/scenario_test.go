@@ -257,7 +257,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			Run: r, N: s.turn(r, w), Pos: uint64(w.num("pos")), Through: uint32(w.num("through")),
 		}, nil
 	case "reserve":
-		return Reserve{Run: r, N: s.turn(r, w)}, nil
+		return Reserve{r, s.turn(r, w), Budget{Tokens: int64(w.num("used"))}}, nil
 	case "skills":
 		set := &SkillSet{Version: w.named["version"]}
 		for name := range strings.SplitSeq(w.named["of"], ",") {
@@ -397,7 +397,8 @@ func (w words) file(name string) (f session.File) {
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
-		Silent: w.has("silent"), Skip: w.has("skip"),
+		Untouched: w.has("untouched"),
+		Silent:    w.has("silent"), Skip: w.has("skip"),
 		Pos: uint64(w.num("pos")), Compacted: uint32(w.num("compacted")),
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),

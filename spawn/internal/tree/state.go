@@ -38,11 +38,12 @@ func (s State) Terminal() bool { return s >= OK && s < states }
 // transitions is the transition table: transitions[from] holds the states that may follow.
 //
 // A run ends well only from Waiting. Every other end goes by way of Stopping: the cause is recorded
-// first, and the terminal state follows when the turn and the descendants are back.
+// first, and the terminal state follows when the turn and the descendants are back. From Running a
+// run is queued again only if a shutdown has ended its first turn before that did anything.
 var transitions = [states]stateSet{
 	0:        setOf(Queued),
 	Queued:   setOf(Running, Stopping),
-	Running:  setOf(Waiting, Stopping),
+	Running:  setOf(Waiting, Stopping, Queued),
 	Waiting:  setOf(Running, Stopping, OK),
 	Stopping: setOf(Failed, TimedOut, Cancelled, Interrupted, Incomplete),
 }

@@ -12,7 +12,7 @@ import (
 // before each state.
 func TestTransitions(t *testing.T) {
 	before := map[State]string{
-		Queued: "none", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",
+		Queued: "none running", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",
 		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping",
 		Interrupted: "stopping", Incomplete: "stopping",
 	}
