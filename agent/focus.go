@@ -116,6 +116,8 @@ func (rt *Runtime) focusRoot(
 		return root, &InputError{
 			Field: "Conversation", Reason: "it has no channel or no recipient",
 		}
+	case checkBound(at) != nil:
+		return root, checkBound(at)
 	case q.By == "":
 		return root, &InputError{
 			Field: "By", Reason: "it is empty: name who asks for it, or binding.SystemOwner",

@@ -309,12 +309,29 @@ func (t *Task) mode() (keep bool, err error) {
 			Field: "Task.Mode", Reason: "it is session, and Thread is not set: " +
 				"a sub-agent stays open only in a conversation of its own",
 		}
+	case checkBound(t.Conversation) != nil:
+		return false, checkBound(t.Conversation)
 	case !t.Thread && !t.Conversation.IsZero():
 		return false, &InputError{
 			Field: "Task.Conversation", Reason: "it is set, and Thread is not",
 		}
 	}
 	return t.Thread && t.Mode != TaskModeRun, nil
+}
+
+// checkBound returns a *LimitError for a conversation of which a part is too long.
+func checkBound(r session.Route) error {
+	for _, part := range [...]struct{ name, value string }{
+		{"Channel", r.Channel}, {"Account", r.Account}, {"To", r.To}, {"Thread", r.Thread},
+	} {
+		if n := len(part.value); n > session.MaxKeyLen {
+			return &LimitError{
+				Field: "Conversation." + part.name, Size: n, Limit: session.MaxKeyLen,
+				Unit: "bytes", Path: "session.MaxKeyLen",
+			}
+		}
+	}
+	return nil
 }
 
 // threadSchema is spawnSchema where sub-agents can have threads.
