@@ -35,7 +35,7 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 		ctx := t.Context()
 		unknown := session.Must(topKey.Child("main", session.NewID()))
 		refused := map[error]error{
-			spawn.ErrEnded:   errorOf(s.Post(ctx, topKey, ended.Key, spawn.Incoming{Text: "x"})),
+			spawn.ErrEnded:   s.Steer(ctx, topKey, topKey, ended.Key, spawn.Incoming{Text: "x"}),
 			spawn.ErrRunning: s.Run(ctx),
 		}
 		for name, err := range map[string]error{

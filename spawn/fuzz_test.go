@@ -71,6 +71,8 @@ type world struct {
 	holders  map[*spawn.TurnInput]slotHolder // turns of sub-agents that hold a slot
 	active   map[activeKey]int               // Runners under way
 	stopped  map[session.Key]int             // for good, by which life
+	restarts map[session.Key]int             // messages that may have begun another run
+	posting  map[session.Key]int             // those that may still begin one
 	halted   map[activeKey]bool              // the same, in one process
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
@@ -108,6 +110,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		holders:  map[*spawn.TurnInput]slotHolder{},
 		active:   map[activeKey]int{},
 		stopped:  map[session.Key]int{},
+		restarts: map[session.Key]int{},
+		posting:  map[session.Key]int{},
 		halted:   map[activeKey]bool{},
 		returned: map[string]string{},
 		accepted: map[string]int{}, said: map[string]string{},

@@ -114,15 +114,39 @@ func answerOf(o TurnResult) tree.Result {
 }
 
 // completionOf returns the end of a run as its requester is told of it.
-func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion {
+func completionOf(t *tree.Tree, r *tree.Run, run string, requester session.Key) *Completion {
+	of, _ := r.RunOf(run)
 	c := &Completion{
-		Run: infoOf(t, r), Nonce: strconv.FormatUint(r.Nonce, 16), Requester: requester,
-		Siblings: siblingsOf(r), Origin: r.Origin(),
+		Run: infoOf(t, r), Nonce: strconv.FormatUint(of.Nonce, 16), Requester: requester,
+		Siblings: siblingsOf(r), Origin: r.OriginOf(&of),
 	}
-	if r.Answer != nil {
-		c.Fallback = string(r.Answer.Fallback)
+	if of.Begin != r.Begin {
+		c.Run.setPast(r, &of)
+	}
+	if of.Answer != nil {
+		c.Fallback = string(of.Answer.Fallback)
 	}
 	return c
+}
+
+// setPast sets what differs between the present run of a session and one that it has followed.
+func (i *RunInfo) setPast(r *tree.Run, of *tree.Past) {
+	i.Status, i.Error = Status(of.State), ""
+	if of.Cause != tree.NoCause {
+		i.Error = string(of.Reason)
+	}
+	i.ID = RunID(r.Spec.ID)
+	if of.Begin != nil {
+		i.ID = RunID(of.Begin.ID)
+	}
+	i.Result, i.Model.Actual = Result{}, ""
+	if of.Answer != nil {
+		i.Result = resultOf(of.Answer)
+		i.Model.Actual = string(of.Answer.Model)
+	}
+	i.Result.Usage = usageOf(of.Usage)
+	i.Started, i.Deadline = timeOf(of.Started), timeOf(of.Deadline)
+	i.Ended, i.Turns = timeOf(of.Ended), int(of.Turns)
 }
 
 // siblingsOf counts the runs beside r that were active when r ended, and still are: they have not
@@ -158,7 +182,7 @@ func inputOf(t *tree.Tree, in tree.Input) Input {
 	switch c := t.Run(in.From); {
 	case c == nil:
 	case in.Class == tree.Completion:
-		x.Completion = completionOf(t, c, c.Spec.Parent)
+		x.Completion = completionOf(t, c, in.RunID, c.Spec.Parent)
 	case in.Class == tree.Milestone:
 		x.Label = c.Spec.Label
 	}
@@ -177,7 +201,7 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		return out
 	}
 	if r := t.Run(e.Run); r != nil {
-		out.Completion = completionOf(t, r, e.To)
+		out.Completion = completionOf(t, r, e.RunID, e.To)
 	}
 	return out
 }

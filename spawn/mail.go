@@ -82,8 +82,11 @@ func (s *Supervisor) Post(
 	read := func(_ *tree.Tree, r tree.Reply) { receipt = receiptOf(r) }
 	for {
 		cmd, err := s.postOf(ctx, root, to, &m)
-		if err == nil {
-			err = s.do(ctx, root, cmd, read)
+		for err == nil {
+			if err = s.do(ctx, root, cmd, read); err == nil {
+				break
+			}
+			err = s.answerAll(ctx, err, &cmd.Answers)
 		}
 		switch {
 		case errors.Is(err, tree.ErrMoved): // the bytes are put where the conversation is now
@@ -97,10 +100,7 @@ func (s *Supervisor) Post(
 
 // receiptOf returns the receipt of a message that the tree has accepted.
 func receiptOf(r tree.Reply) Receipt {
-	receipt := Receipt{Session: r.Ref, Existing: r.Existing}
-	if r.Run != nil {
-		receipt.Run = RunID(r.Run.Spec.ID)
-	}
+	receipt := Receipt{Session: r.Ref, Run: RunID(r.RunID), Existing: r.Existing}
 	return receipt
 }
 
@@ -176,6 +176,9 @@ func (s *Supervisor) postOf(
 		return nil, err
 	}
 	cmd := &tree.Post{To: to, ID: s.messageID(*m), Text: tree.Text(m.Text), Mail: mail}
+	if to != root {
+		cmd.RunID = s.ids.newID() // should it begin another run
+	}
 	if route := m.Route.Clean(); !route.IsZero() {
 		cmd.Route = &route
 	}

@@ -43,21 +43,31 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 		if err == nil {
 			return nil
 		}
-		asked, ok := errors.AsType[*tree.QuestionsError](err)
-		if !ok {
+		if err = sh.sup.answerAll(ctx, err, &call.cmd.Answers); err != nil {
 			return err
 		}
-		answers := maps.Clone(call.cmd.Answers)
-		if answers == nil {
-			answers = make(tree.Answers)
-		}
-		for _, q := range asked.Questions {
-			if answers[q], err = sh.sup.answer(ctx, q); err != nil {
-				return err
-			}
-		}
-		call.cmd.Answers = answers
 	}
+}
+
+// answerAll adds what the functions of the Config say to the answers of a command that asked for
+// them with the error err, and returns nil: the command is to be decided again. It returns any
+// other error as it is.
+func (s *Supervisor) answerAll(ctx context.Context, err error, answers *tree.Answers) error {
+	asked, ok := errors.AsType[*tree.QuestionsError](err)
+	if !ok {
+		return err
+	}
+	more := maps.Clone(*answers)
+	if more == nil {
+		more = make(tree.Answers)
+	}
+	for _, q := range asked.Questions {
+		if more[q], err = s.answer(ctx, q); err != nil {
+			return err
+		}
+	}
+	*answers = more
+	return nil
 }
 
 // authority returns what is left to a session under the rules, which ask Sandbox.Decide. It returns

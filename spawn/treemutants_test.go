@@ -65,7 +65,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I1 unread completions of a run that failed move up", "internal/tree/apply.go",
-		"\t\tt.sendCompletion(in.From, f)\n", "\t\tt.releaseCompletion(in)\n", ".", "TestHistories$",
+		"\t\tt.sendCompletion(in.From, in.RunID, f)\n", "", ".", "TestHistories$",
 	},
 	{
 		"I1 an input is consumed once", "internal/tree/apply.go",
@@ -73,7 +73,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I1 a requester is told", "internal/tree/settle.go",
-		"case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:", "case !r.Spec.Announce, r.Quiet, p.Cause == Stopped, r.Turns > 1:",
+		"case !r.announces(), r.Quiet, p.Cause == Stopped,", "case !r.announces(), r.Quiet, p.Cause == Stopped, r.Turns > 1,",
 		".", "TestHistories$",
 	},
 	{
@@ -123,7 +123,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
-		"\t\t\t\tchild, begun = requestOf(c), c\n", "\t\t\t\tchild, begun = c.Spec.ID, c\n", "../agent", "TestSpawnLoopOfAModel/flat",
+		"child, begun, run = c.requestOf(&of), c, in.RunID", "child, begun, run = c.Spec.ID, c, in.RunID", "../agent", "TestSpawnLoopOfAModel/flat",
 	},
 	{
 		"D3 what begins a request keeps its count", "internal/tree/request.go",
@@ -131,7 +131,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
-		"\t\tif _, ok := t.requests[r.Spec.ID]; ok {\n", "\t\tif false {\n", "./internal/tree", "TestRequestsAreKept",
+		"\t\tif _, ok := t.requests[r.RunID()]; ok {\n", "\t\tif false {\n", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",
@@ -150,8 +150,33 @@ var treeMutants = []mutant{
 		"spawnRef{s.Run, s.ID, s.Digest, s.Until, s.Spec, s.End}", `spawnRef{s.Run, s.ID, "", s.Until, s.Spec, s.End}`, "./internal/tree", "TestScenarios/spawn_key_other",
 	},
 	{
+		"2.2 a run ends and stays so: the next one has its own state", "internal/tree/restart.go",
+		"r.Past = append(slices.Clip(r.Past), r.Present())", "r.Past = slices.Clip(r.Past)",
+		"./internal/tree", "TestScenarios/followup_completions",
+	},
+	{
+		"2.1 a completion names its run", "internal/tree/apply.go",
+		"Ord: to.NextOrd, Class: Completion, At: at, From: child, RunID: run,",
+		"Ord: to.NextOrd, Class: Completion, At: at, From: child,",
+		"./internal/tree", "TestScenarios/followup_completions",
+	},
+	{
+		"2.3 no run begins below an ended session", "internal/tree/restart.go",
+		"\t\treturn &EndedError{r.Key(), ended.Key()}\n", "\t\treturn nil\n",
+		"./internal/tree", "TestScenarios/followup_refused",
+	},
+	{
+		"2.6 a restart counts against children", "internal/tree/restart.go",
+		"\tr.Parent.live++\n", "", "./internal/tree", "TestScenarios/followup_refused",
+	},
+	{
+		"2.7 a later run does not count for a join", "internal/tree/join.go",
+		"\t\tif j.run(i) == run {\n", "\t\tif true {\n",
+		"./internal/tree", "TestScenarios/followup_join",
+	},
+	{
 		"2.7 a wait for all fixes its members", "internal/tree/join.go",
-		"\t\t\t\tw.Keys = append(w.Keys, c.Key())\n", "", "./internal/tree", "TestScenarios/join_later",
+		"\t\t\tlist = append(list, joinMember{c.Key(), c.runName()})\n", "", "./internal/tree", "TestScenarios/join_later",
 	},
 	{
 		"C3 a session keeps the first skills that it takes", "internal/tree/skills.go",
@@ -187,7 +212,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I3 a child named twice is waited for once", "internal/tree/join.go",
-		"slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys))", "slices.SortedFunc(slices.Values(j.Keys), compareKeys)",
+		"\tlist = slices.Compact(list)\n", "",
 		"./internal/tree", "TestScenarios/join_twice",
 	},
 	{
@@ -196,7 +221,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I3 one that ended well without a word counts for a parent that waits for one", "internal/tree/join.go",
-		"if w.Need > 0 && r.Open != nil {", "if false {", ".", "TestSilentMemberCounts",
+		"if j.Need > 0 && r.Open != nil {", "if false {", ".", "TestSilentMemberCounts",
 	},
 	{
 		"I4 what is being stopped admits nothing", "internal/tree/decide.go",
@@ -296,7 +321,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I16 a snapshot says everything", "internal/tree/image.go",
-		"\t\t\tt.holdCompletion(e.Run)\n", "", "./internal/tree", "TestScenarios/outbox",
+		"\t\t\tt.holdCompletion(e.Run, e.RunID)\n", "", "./internal/tree", "TestScenarios/outbox",
 	},
 	{
 		"I16 only what Apply does is folded", "internal/tree/settle.go",

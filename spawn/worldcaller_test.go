@@ -60,7 +60,10 @@ func (w *world) act(l *life, r *rand.Rand) {
 		w.known(errorOf(l.sup.Post(ctx, topKey, topKey, helloOf(id))))
 	case 5:
 		more := fmt.Sprintf("more %d", w.checks.Add(1))
-		_, err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
+		to := w.any(r)
+		w.mayRestart(to)
+		_, err := l.sup.Post(ctx, topKey, to, spawn.Incoming{Text: more})
+		w.decided(to, err)
 		w.known(err)
 		if errors.Is(err, spawn.ErrNotRecorded) {
 			w.mu.Lock()
@@ -227,6 +230,9 @@ func (w *world) spawnFrom(
 // halt stops a session and checks that nothing of it is alive afterwards.
 func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	began := time.Now()
+	w.mu.Lock()
+	restarts, open := w.restarts[key], w.posting[key] > 0
+	w.mu.Unlock()
 	err := l.sup.Stop(ctx, topKey, key, "enough")
 	w.known(err)
 	select {
@@ -242,6 +248,9 @@ func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if open || w.restarts[key] > restarts {
+		return // another run may have begun
+	}
 	w.halted[activeKey{l.sup, key}] = true
 	if by, again := w.stopped[key]; !again || l.n < by {
 		w.stopped[key] = l.n
@@ -250,6 +259,30 @@ func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 		if k.sup == l.sup && n > 0 && w.below(k.key, key) {
 			w.fail("Stop(%s) returned nil while a turn of %s was under way", key, k.key)
 		}
+	}
+}
+
+// mayRestart notes that a message is sent to a session, which begins another run if it has ended.
+func (w *world) mayRestart(key session.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restarts[key]++
+	w.posting[key]++
+	delete(w.stopped, key)
+	for k := range w.halted {
+		if k.key == key {
+			delete(w.halted, k)
+		}
+	}
+}
+
+// decided notes that no message of a call is decided any more, unless err leaves that open.
+func (w *world) decided(key session.Key, err error) {
+	var refusal *policy.Refusal
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil || errors.As(err, &refusal) || errors.Is(err, spawn.ErrEnded) {
+		w.posting[key]--
 	}
 }
 

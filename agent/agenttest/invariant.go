@@ -61,7 +61,8 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 // sessionFacts is what a journal says about one session.
 type sessionFacts struct {
 	ref       session.Ref
-	id        string // of the run
+	id        string // of the first run
+	runs      int
 	parent    session.Key
 	committed session.Pos    // end of the conversation
 	past      []conversation // before resets
@@ -114,8 +115,12 @@ func (h *Harness) checkCompletions() {
 		delivered[string(d.Completion.Run.ID)] = true
 	}
 	undelivered, out, replies := false, 0, 0
+	runs := make(map[session.Key]string) // the present ones
 	for _, f := range h.facts {
-		runID := sessions[f.Run].runID()
+		if f.Kind == "admitted" || f.Kind == "restarted" {
+			runs[f.Run] = f.ID
+		}
+		runID := runs[f.Run]
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
@@ -127,12 +132,16 @@ func (h *Harness) checkCompletions() {
 			// Its requester ended without reading it. It went up to a session of the caller.
 			out++
 		case f.Told:
-			h.checkRead(sessions, read, f.Run)
+			h.checkRead(sessions, read[runID], f.Run)
 		}
 	}
 	for key, s := range sessions {
-		if s.id != "" && s.ends != 1 {
+		switch {
+		case s.id == "":
+		case s.runs == 1 && s.ends != 1:
 			h.t.Errorf("agenttest: the run of %s has ended %d times", key, s.ends)
+		case s.ends != s.runs:
+			h.t.Errorf("agenttest: of the %d runs of %s, %d have ended", s.runs, key, s.ends)
 		}
 	}
 	if undelivered {
@@ -147,14 +156,6 @@ func (h *Harness) checkCompletions() {
 	}
 }
 
-// runID returns the id of the run, which is also that of the message that tells of its end.
-func (s *sessionFacts) runID() string {
-	if s == nil {
-		return ""
-	}
-	return s.id
-}
-
 func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 	h.sortFacts()
 	sessions := make(map[session.Key]*sessionFacts)
@@ -162,6 +163,7 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 		if f.Kind == "admitted" {
 			sessions[f.Run] = &sessionFacts{
 				ref: session.Ref{Key: f.Run, SessionID: f.SessionID}, id: f.ID, parent: f.Parent,
+				runs: 1,
 			}
 			continue
 		}
@@ -180,6 +182,8 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 			s.mayLoseInputs = s.mayLoseInputs || f.Stopped
 		case "run_ended":
 			s.ends++
+		case "restarted":
+			s.runs++
 		case "reset":
 			s.past = s.conversations()
 			s.ref.SessionID, s.committed = f.SessionID, 0
@@ -217,13 +221,12 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 // checkRead fails unless the end of a run stands in one conversation once: that of its requester,
 // or of one above it.
 func (h *Harness) checkRead(
-	sessions map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key,
+	sessions map[session.Key]*sessionFacts, where []session.Key, run session.Key,
 ) {
 	child := sessions[run]
 	if child == nil {
 		return
 	}
-	where := read[child.id]
 	if len(where) > 1 {
 		h.t.Errorf("agenttest: the end of %s was read %d times, by %v", run, len(where), where)
 	}

@@ -264,13 +264,13 @@ func (h *Harness) noteFacts(proc *process, root session.Key, last session.Seq, b
 			continue
 		}
 		h.facts = append(h.facts, fact{root, f})
-		if f.Kind == "reset" {
+		switch f.Kind {
+		case "reset":
 			h.left[session.Ref{Key: root, SessionID: f.Former}] = true
-		}
-	}
-	for f, err := range spawntest.Ends(yielded(entries)) {
-		if err == nil {
+		case "run_ended":
 			h.ended[f.Run] = true
+		case "restarted": // another run of the session has begun
+			delete(h.ended, f.Run)
 		}
 	}
 }

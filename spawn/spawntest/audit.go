@@ -1,7 +1,6 @@
 package spawntest
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -51,7 +50,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a run that has ended has no live descendant, and a stopped session admits nothing;
 //   - turns of a session follow each other, one at a time, and consume each input once;
 //   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
-//     moves up or ends with what was stopped, once;
+//     moves up or ends with what was stopped, once for each run;
+//   - no run begins below a session that has ended, and each has an id of its own;
 //   - a spawn key gives one run;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
@@ -178,8 +178,10 @@ type run struct {
 	used     session.Usage // by its turns
 	gone     session.Usage // by runs below it that were archived
 	archived int64
-	where    place // of its completion
 	bound    []session.Route
+
+	begin *tree.Begin // of the present run; nil: it is the first one
+	ends  []*completion
 
 	// Of the top-level session.
 
@@ -193,8 +195,9 @@ type input struct {
 	ord     uint32
 	class   tree.Class
 	id      string      // of a message
-	from    *run        // of a completion
+	from    *completion // of a completion
 	steerer session.Key // of a steer, or the child of a milestone
+	run     string      // of a milestone, as inputs name it
 	mail    bool        // it has more than its text
 }
 
@@ -210,7 +213,7 @@ type turn struct {
 
 // parcel is an entry of the outbox.
 type parcel struct {
-	child   *run // nil: a reply
+	child   *completion // nil: a reply
 	blocked bool
 	busy    bool
 	sent    bool // an attempt may have arrived
@@ -325,6 +328,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.stopRequested(r, f)
 	case tree.RunEnded:
 		a.runEnded(r, f)
+	case tree.Restarted:
+		a.restarted(r, f)
 	case tree.Recovered:
 		a.recovered(r)
 	case tree.Reset:
@@ -412,7 +417,10 @@ func (a *auditor) admitted(f *tree.Fact) {
 		a.fail(nil, "known runs", "%q admits %q and is not in the tree", s.Parent, s.Key)
 		return
 	}
-	r := &run{spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1}
+	r := &run{
+		spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1,
+	}
+	r.begins("")
 	a.grant(p, r)
 	a.request(p, r)
 	if s.SpawnKey != "" {
@@ -453,7 +461,12 @@ func (a *auditor) request(p, r *run) {
 }
 
 // request returns the request that a run belongs to.
-func (r *run) request() string { return cmp.Or(r.spec.Request, r.spec.ID) }
+func (r *run) request() string {
+	if r.begin != nil {
+		return requestOf(r.begin.Request, r.begin.ID)
+	}
+	return requestOf(r.spec.Request, r.spec.ID)
+}
 
 // grant checks that a child gets no more than its parent has.
 func (a *auditor) grant(p, r *run) {

@@ -104,10 +104,14 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " open=%d/%d %v", s.Open.N, s.Open.Through, s.Open.Compact)
 	}
 	for _, in := range s.Inbox {
-		fmt.Fprintf(&b, " %d:%v:%s:%q:%v", in.Ord, in.Class, in.From, in.ID, in.Mail != nil)
+		fmt.Fprintf(&b, " %d:%v:%s%s:%q:%v", in.Ord, in.Class, in.From, in.RunID, in.ID,
+			in.Mail != nil)
 	}
 	for _, x := range s.Said {
 		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
+	}
+	if s.Begin != nil {
+		fmt.Fprintf(&b, " run=%s from=%s", s.Begin.ID, s.Begin.From)
 	}
 	if s.Milestones != 0 {
 		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
@@ -140,6 +144,7 @@ func (r *run) describe() string {
 		Said:       r.said,
 		Pos:        r.pos,
 		Milestones: r.reported,
+		Begin:      r.begin,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
 	for _, id := range r.former {
@@ -152,12 +157,14 @@ func (r *run) describe() string {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
 	}
 	for _, in := range r.inbox {
-		x := tree.Input{Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer}
+		x := tree.Input{
+			Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer, RunID: in.run,
+		}
 		if in.mail {
 			x.Mail = new(tree.Mail)
 		}
 		if in.from != nil {
-			x.From = in.from.spec.Key
+			x.From, x.RunID = in.from.of.spec.Key, in.from.id
 		}
 		s.Inbox = append(s.Inbox, x)
 	}
@@ -206,7 +213,9 @@ func runOf(s *tree.RunState) *run {
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
+		begin:    s.Begin,
 	}
+	r.beginsOf(s)
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
@@ -219,6 +228,30 @@ func runOf(s *tree.RunState) *run {
 	}
 	r.used, r.gone = ledgerOf(s)
 	return r
+}
+
+// beginsOf has the runs that a snapshot knows of a session.
+func (r *run) beginsOf(s *tree.RunState) {
+	for i := range s.Past {
+		name := ""
+		if b := s.Past[i].Begin; b != nil {
+			name = b.ID
+		}
+		r.begins(name)
+	}
+	name := ""
+	if s.Begin != nil {
+		name = s.Begin.ID
+	}
+	r.begins(name)
+}
+
+// completion returns that of a run of a session in the tree, or nil.
+func (a *auditor) completion(k session.Key, name string) *completion {
+	if r := a.runs[k]; r != nil {
+		return r.completionOf(name)
+	}
+	return nil
 }
 
 // begin takes a snapshot as the beginning.
@@ -256,9 +289,10 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, in := range m.Runs[i].Inbox {
 			x := input{
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
+				run: in.RunID,
 			}
 			if in.Class == tree.Completion {
-				x.from, x.steerer = a.runs[in.From], session.Key{}
+				x.from, x.steerer = a.completion(in.From, in.RunID), session.Key{}
 				a.move(x.from, nowhere, inInbox)
 			}
 			r.inbox = append(r.inbox, x)
@@ -270,7 +304,7 @@ func (a *auditor) begin(m *tree.Image) {
 			answers: e.InReplyTo,
 		}
 		if !e.Reply {
-			p.child = a.runs[e.Run]
+			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)
 		}
 		a.outbox[e.Ord] = p

@@ -289,7 +289,9 @@ func (a *auditor) reported(r *run, f *tree.Fact) {
 		p := r.parent
 		p.dropMilestone(r.spec.Key)
 		p.next++
-		p.inbox = append(p.inbox, input{ord: p.next, class: tree.Milestone, steerer: r.spec.Key})
+		p.inbox = append(p.inbox, input{
+			ord: p.next, class: tree.Milestone, steerer: r.spec.Key, run: r.end().id,
+		})
 	}
 }
 
@@ -341,12 +343,7 @@ func sameUsage(x, y session.Usage) bool {
 // join checks that a session that begins to wait waits for as many children as are alive: of those
 // that the join names, or of all if it names none, as an earlier library wrote it.
 func (a *auditor) join(r *run, j *tree.Join) {
-	var alive uint32
-	for k, c := range r.children {
-		if !c.state.Terminal() && (len(j.Keys) == 0 || slices.Contains(j.Keys, k)) {
-			alive++
-		}
-	}
+	alive := r.alive(j)
 	if alive != j.Left {
 		a.fail(r, "joins", "it waits for %d children, of which %d are alive", j.Left, alive)
 	}
@@ -443,17 +440,17 @@ func (a *auditor) consume(r *run, through uint32) {
 }
 
 // move takes a completion from one place to another. A completion is always in one.
-func (a *auditor) move(r *run, from, to place) {
-	if r == nil {
+func (a *auditor) move(c *completion, from, to place) {
+	if c == nil {
 		return // it was archived before the snapshot that the journal begins with
 	}
-	if r.where != from {
+	if c.where != from {
 		a.fail(
-			r, "exactly once", "its completion is %s and is to be %s", placeNames[r.where],
+			c.of, "exactly once", "its completion is %s and is to be %s", placeNames[c.where],
 			placeNames[to],
 		)
 	}
-	r.where = to
+	c.where = to
 }
 
 func (a *auditor) stopRequested(r *run, f *tree.Fact) {
@@ -500,43 +497,43 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 				a.fail(r, "inputs", "it ends well with a message unread")
 			}
 		case r.cause == tree.NoCause:
-			a.fail(r, "inputs", "it ends well with the end of %q unread", in.from.spec.Key)
-		case r.cause == tree.Stopped || p.cause == tree.Stopped:
+			a.fail(r, "inputs", "it ends well with the end of %q unread", in.from.of.spec.Key)
+		case r.cause == tree.Stopped || a.requester(r).cause == tree.Stopped:
 			a.move(in.from, inInbox, missed)
 			a.report.Missed++
 		default:
 			a.move(in.from, inInbox, nowhere)
-			a.tell(in.from, p, f)
+			a.tell(in.from, a.requester(r), f)
 		}
 	}
 	r.inbox = nil
 	r.state = f.State
 	a.checkTold(r, f)
 	if f.Flags&tree.FlagTell != 0 {
-		a.tell(r, p, f)
+		a.tell(r.end(), a.requester(r), f)
 	}
 }
 
 // checkTold checks that the requester of a run is told of its end exactly if it has to be.
 func (a *auditor) checkTold(r *run, f *tree.Fact) {
 	told := f.Flags&tree.FlagTell != 0
-	p := r.parent
-	within := r.quiet || p.cause == tree.Stopped ||
+	p := a.requester(r)
+	within := r.quiet || p.cause == tree.Stopped || r.parent.cause == tree.Stopped ||
 		p.cause != tree.NoCause && f.State == tree.Cancelled
 	switch {
-	case told && (!r.spec.Announce || within):
+	case told && (!r.announced() || within):
 		a.fail(r, "announcements", "its requester is told and should not be")
-	case !told && r.spec.Announce && !within && !(f.State == tree.OK && r.silent):
+	case !told && r.announced() && !within && !(f.State == tree.OK && r.silent):
 		a.fail(r, "announcements", "its requester is not told")
 	}
 }
 
 // tell puts the completion of a child into the inbox of a session, or into the outbox.
-func (a *auditor) tell(child, to *run, f *tree.Fact) {
+func (a *auditor) tell(child *completion, to *run, f *tree.Fact) {
 	if f.Flags&tree.FlagOut != 0 {
 		if to.parent != nil {
 			a.fail(
-				child, "announcements",
+				child.of, "announcements",
 				"its completion leaves the tree although its requester is a sub-agent",
 			)
 		}
@@ -548,9 +545,9 @@ func (a *auditor) tell(child, to *run, f *tree.Fact) {
 	a.toInbox(child, to)
 }
 
-func (a *auditor) toInbox(child, to *run) {
+func (a *auditor) toInbox(child *completion, to *run) {
 	if to.state.Terminal() {
-		a.fail(to, "end", "it is told of the end of %q after its own", child.spec.Key)
+		a.fail(to, "end", "it is told of the end of %q after its own", child.of.spec.Key)
 	}
 	a.move(child, nowhere, inInbox)
 	to.next++
@@ -593,11 +590,10 @@ func (a *auditor) archived(r *run, f *tree.Fact) {
 		return
 	case len(r.children) > 0:
 		a.fail(r, "archive", "it is archived before %d of its children", len(r.children))
-	case r.where == inInbox || r.where == inOutbox:
-		a.fail(r, "archive", "it is archived while its completion is %s", placeNames[r.where])
 	case len(r.bound) > 0:
 		a.fail(r, "archive", "it is archived while %+v is bound to it", r.bound[0])
 	}
+	a.archivedHeld(r)
 	r.parent.dropMilestone(r.spec.Key)
 	r.archived = f.At
 	r.parent.gone = r.parent.gone.Add(r.gone).Add(r.used)
@@ -614,7 +610,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 	switch f.Kind {
 	case tree.Delivered, tree.Dismissed:
 		if f.Kind == tree.Dismissed && !p.blocked {
-			a.fail(p.child, "outbox", "entry %d is dismissed and was not blocked", f.Ord)
+			a.fail(p.child.session(), "outbox", "entry %d is dismissed and was not blocked", f.Ord)
 		}
 		if p.child != nil {
 			a.move(p.child, inOutbox, delivered)
@@ -631,7 +627,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 		a.toInbox(p.child, a.root)
 	case tree.Deferred:
 		if p.blocked {
-			a.fail(p.child, "outbox", "entry %d is blocked and is tried again", f.Ord)
+			a.fail(p.child.session(), "outbox", "entry %d is blocked and is tried again", f.Ord)
 		}
 		p.busy = f.N > 0
 		p.sent = p.sent || !p.busy
@@ -640,12 +636,12 @@ func (a *auditor) parcel(f *tree.Fact) {
 		p.sent = p.sent || f.N == 0
 	case tree.Unsent:
 		if p.sent {
-			a.fail(p.child, "outbox", "entry %d was sent before and is unsent", f.Ord)
+			a.fail(p.child.session(), "outbox", "entry %d was sent before and is unsent", f.Ord)
 		}
 		p.unsent = true
 	case tree.Revived:
 		if !p.blocked && !p.busy {
-			a.fail(p.child, "outbox", "entry %d is revived and was neither blocked nor busy", f.Ord)
+			a.fail(p.child.session(), "outbox", "entry %d is revived and was neither blocked nor busy", f.Ord)
 		}
 		p.blocked, p.busy = false, false
 	default: // the others do not come here

@@ -149,7 +149,10 @@ func factOf(e session.Entry) (Fact, error) {
 		f.SessionID, f.Former = from.ID, string(from.Text)
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
-	case tree.Posted:
+	case tree.Posted, tree.Restarted:
+		if from.Begin != nil {
+			f.ID = from.Begin.ID
+		}
 		if m := from.Mail; m != nil {
 			f.Files = FilesOf(session.Message{Parts: m.Parts})
 		}

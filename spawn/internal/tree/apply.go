@@ -52,6 +52,8 @@ func (t *Tree) Apply(f *Fact) error {
 	switch f.Kind {
 	case Posted:
 		return t.applyPosted(r, f)
+	case Restarted:
+		return t.applyRestarted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
 	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said, Reported:
@@ -160,7 +162,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	r.NextOrd, r.Active = f.Ord, f.At
 	r.Inbox = append(r.Inbox, Input{
 		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
-		Mail: f.Mail,
+		Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 	})
 	r.count(f.Class, 1)
 	if f.Class == Control {
@@ -170,9 +172,14 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		}
 	}
 	if f.ID != "" {
-		t.posts[postKey{f.Run, f.ID}] = seenPost{until: sat.Add(f.At, int64(KeyWindow))}
+		t.notePost(f, r.RunID())
 	}
 	return nil
+}
+
+// notePost has the id of a message recognised for a while, with the run that took it.
+func (t *Tree) notePost(f *Fact, runID string) {
+	t.posts[postKey{f.Run, f.ID}] = seenPost{sat.Add(f.At, int64(KeyWindow)), runID}
 }
 
 func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
@@ -235,11 +242,24 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 		case in.Route != nil:
 			r.Route = in.Route
 		case in.Class == Completion:
-			if c := t.find(in.From); c != nil && c.Spec.Route != nil {
-				r.Route = c.Spec.Route
+			if route := t.routeOf(in); route != nil {
+				r.Route = route
 			}
 		}
 	}
+}
+
+// routeOf returns what the requester was answering when it asked for the run whose completion in
+// is, or nil.
+func (t *Tree) routeOf(in *Input) *session.Route {
+	c := t.find(in.From)
+	if c == nil {
+		return nil
+	}
+	if of, ok := c.RunOf(in.RunID); ok && of.Begin != nil {
+		return of.Begin.Route
+	}
+	return c.Spec.Route
 }
 
 // applySetAside takes the unread inputs off the counts, so that they start no turn. They stay in
@@ -476,9 +496,7 @@ func (t *Tree) releaseCompletion(in *Input) {
 		return
 	}
 	if c := t.find(in.From); c != nil {
-		c.held = false
-		t.armTimer(c)
-		t.touch(c)
+		t.hold(c, in.RunID, -1)
 	}
 }
 
@@ -523,31 +541,33 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	p.live--
 	t.live--
 	r.Siblings = uint32(p.live)
-	if p.Join != nil && p.Join.contains(r.Key()) {
+	if p.Join != nil && p.Join.contains(r.Key(), r.runName()) {
 		p.Join.Count(f.State)
 	}
 	t.forwardCompletions(r, f)
 	if f.Flags&FlagTell != 0 {
-		t.sendCompletion(r.Key(), f)
+		t.sendCompletion(r.Key(), r.runName(), f)
 	}
+	to := t.requester(r)
 	if p.Asked != nil && !p.owesAnswer() {
 		p.Asked = nil
 	}
 	t.armTimer(r)
 	t.touch(p)
+	t.touch(to)
 	return nil
 }
 
-// sendCompletion tells the requester of the run that f ends of the end of child, which is that run
-// or one below it: through the outbox with FlagOut, else in the inbox.
-func (t *Tree) sendCompletion(child session.Key, f *Fact) {
-	to := t.find(f.Run).Parent
+// sendCompletion tells the requester of the run that f ends of the end of a run of child, which is
+// that run or one below it: through the outbox with FlagOut, else in the inbox.
+func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
+	to := t.requester(t.find(f.Run))
 	if f.Flags&FlagOut != 0 {
-		t.addEntry(&Entry{Run: child, To: to.Key(), Created: f.At, Due: f.At})
-		t.holdCompletion(child)
+		t.addEntry(&Entry{Run: child, RunID: run, To: to.Key(), Created: f.At, Due: f.At})
+		t.holdCompletion(child, run)
 		return
 	}
-	t.postCompletion(to, child, f.At)
+	t.postCompletion(to, child, run, f.At)
 }
 
 // forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
@@ -558,28 +578,31 @@ func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 		if in.Class != Completion {
 			continue
 		}
-		if f.State == Cancelled || r.Parent.Cause == Stopped {
+		if f.State == Cancelled || t.requester(r).Cause == Stopped {
 			t.releaseCompletion(in)
 			continue
 		}
-		t.sendCompletion(in.From, f)
+		t.sendCompletion(in.From, in.RunID, f)
+		t.hold(t.find(in.From), in.RunID, -1) // it had been held by r
 	}
 	r.Inbox = nil
 	r.recount()
 }
 
-// postCompletion adds the completion of child to an inbox.
-func (t *Tree) postCompletion(to *Run, child session.Key, at int64) {
+// postCompletion adds the completion of a run of child to an inbox.
+func (t *Tree) postCompletion(to *Run, child session.Key, run string, at int64) {
 	to.NextOrd++
-	to.Inbox = append(to.Inbox, Input{Ord: to.NextOrd, Class: Completion, At: at, From: child})
+	to.Inbox = append(to.Inbox, Input{
+		Ord: to.NextOrd, Class: Completion, At: at, From: child, RunID: run,
+	})
 	to.nComp++
-	t.holdCompletion(child)
+	t.holdCompletion(child, run)
 }
 
-// holdCompletion records that the completion of child waits to be read.
-func (t *Tree) holdCompletion(child session.Key) {
+// holdCompletion records that the completion of a run of child waits to be read.
+func (t *Tree) holdCompletion(child session.Key, run string) {
 	if c := t.find(child); c != nil {
-		c.held = true
+		t.hold(c, run, 1)
 	}
 }
 
@@ -651,7 +674,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}
 		t.removeEntry(e)
-		t.postCompletion(t.root, e.Run, f.At)
+		t.postCompletion(t.root, e.Run, e.RunID, f.At)
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {

@@ -60,6 +60,16 @@ type Post struct {
 	Mail  *Mail          // what the message has beside its text; may be nil
 	// SessionID is that of the transcript that has the bytes of Mail. Empty: it has none there.
 	SessionID string
+
+	// What follows is of use if the session has ended, and begins another run.
+
+	RunID    string      // of that run, a UUID
+	From     session.Key // the session that sends it; zero: a person or the program
+	Announce bool        // the requester, see Tree.requester, is told of the end of the run
+	ByModel  bool        // a model sends it, so that the run counts against its request
+	Origin   string      // of From, see Spawn
+	Thread   bool        // it is of a conversation that is bound to the session
+	Answers  Answers     // to the questions of an earlier decision of the command
 }
 
 // Ensure asks for a session that a message with an ID is for, and whether the ID is known. It puts
@@ -267,6 +277,7 @@ type Reply struct {
 	Run      *Run
 	Ref      session.Key // of the run, also where it has left the tree
 	ID       string
+	RunID    string  // of the run that takes a Post; empty: a top-level session does
 	Existing bool    // the key or the id was known
 	Inputs   []Input // of Take
 	Grant    Budget  // of Reserve

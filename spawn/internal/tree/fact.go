@@ -404,6 +404,15 @@ func putAway(at int64, r *Run, sessionID string) Fact {
 	return Fact{Kind: PutAway, At: at, Run: r.Key(), ID: sessionID}
 }
 
+func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
+	f := posted(at, r, User, c.ID, c.Text, c.From)
+	f.Kind, f.Begin, f.Mail = Restarted, b, c.Mail
+	if c.Thread {
+		f.Flags = FlagThread
+	}
+	return f
+}
+
 func bound(at int64, r *Run, route *session.Route) Fact {
 	return Fact{Kind: Bound, At: at, Run: r.Key(), Route: route}
 }

@@ -195,7 +195,10 @@ func (d *driver) rare(what byte) error {
 
 // post posts a message, some with what people send beside words, or sets the route.
 func (d *driver) post(to session.Key, how byte) error {
-	c := &Post{To: to, ID: "m" + strconv.Itoa(int(how%16)), Text: "hello"}
+	c := &Post{To: to, ID: "m" + strconv.Itoa(int(how%16)), Text: "hello", RunID: d.id()}
+	if how&32 != 0 { // another session sends it, or a program whose end is announced
+		c.From, c.Announce, c.ByModel = d.key(), true, how&64 != 0
+	}
 	if how&16 != 0 {
 		c.Route = &session.Route{Channel: "irc", To: string('a' + rune(how>>6))}
 	}
@@ -508,7 +511,7 @@ func (d *driver) check() (err error) {
 				own = own.add(x.Usage)
 			}
 		})
-		if own != r.Usage {
+		if own != r.Usage && len(r.Past) == 0 {
 			fail(r, "its ledger has %v, its turns used %v", own, r.Usage)
 		}
 	})

@@ -196,7 +196,7 @@ func (t *Tree) restore(f *Fact) error {
 		}
 		for i := range r.Inbox {
 			if in := &r.Inbox[i]; in.Class == Completion {
-				t.holdCompletion(in.From)
+				t.holdCompletion(in.From, in.RunID)
 			}
 		}
 	})
@@ -220,7 +220,7 @@ func (t *Tree) restoreOutbox(m *Image) error {
 			q.since = since
 		}
 		if !e.Reply {
-			t.holdCompletion(e.Run)
+			t.holdCompletion(e.Run, e.RunID)
 		}
 	}
 	for _, c := range m.Clocks {
@@ -245,6 +245,9 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	}
 	r.RunState, r.key = *s, s.Spec.Key
 	r.own()
+	for i := range r.Past {
+		r.Past[i].held, r.Past[i].keptRequest = 0, false
+	}
 	if r.Ledger == nil { // an earlier library kept the sum alone
 		model := Text(r.Spec.Model)
 		if r.Answer != nil {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -81,38 +82,112 @@ func (t *Tree) Woke(r *Run) (wait *Join, ended, told int) {
 	if r.woke == nil {
 		return nil, 0, 0
 	}
-	for _, k := range r.woke.Keys {
+	for i, k := range r.woke.Keys {
 		c := t.find(k)
-		if c == nil || c.Parent != r || !c.State.Terminal() {
+		if c == nil || c.Parent != r {
+			continue
+		}
+		of, known := c.RunOf(r.woke.run(i))
+		if !known || !of.State.Terminal() {
 			continue
 		}
 		ended++
-		if t.tellsRequester(c, c.State) {
+		if t.toldOf(c, &of) {
 			told++
 		}
 	}
 	return r.woke, ended, told
 }
 
-// contains reports whether the child k is a member.
-func (j *Join) contains(k session.Key) bool {
-	if len(j.Keys) == 0 {
-		return true
+// toldOf reports whether the session that c was spawned from is told of the end of a run of c.
+func (t *Tree) toldOf(c *Run, of *Past) bool {
+	if of.Begin == c.Begin {
+		return t.tellsRequester(c, of.State) && t.requester(c) == c.Parent
 	}
-	_, found := slices.BinarySearchFunc(j.Keys, k, compareKeys)
-	return found
+	announces := of.Announce || c.Spec.Announce
+	if b := of.Begin; b != nil {
+		announces = of.Announce || b.Announce
+		if b.From.IsValid() && b.From != c.Parent.Key() {
+			return false
+		}
+	}
+	return announces && !of.Quiet && !(of.State == OK && of.Silent)
+}
+
+// run returns the name of the run of the member i.
+func (j *Join) run(i int) string {
+	if i < len(j.Runs) {
+		return j.Runs[i]
+	}
+	return ""
+}
+
+// names reports whether a run of the child k is a member by its key.
+func (j *Join) names(k session.Key, run string) bool {
+	i, found := slices.BinarySearchFunc(j.Keys, k, compareKeys)
+	for ; found && i < len(j.Keys) && j.Keys[i] == k; i++ {
+		if j.run(i) == run {
+			return true
+		}
+	}
+	return false
+}
+
+// contains reports whether a run of the child k is a member.
+func (j *Join) contains(k session.Key, run string) bool {
+	return len(j.Keys) == 0 || j.names(k, run)
+}
+
+// A joinMember is a run of a child that a session waits for.
+type joinMember struct {
+	key session.Key
+	run string // its name
+}
+
+func compareMembers(a, b joinMember) int {
+	return cmp.Or(compareKeys(a.key, b.key), strings.Compare(a.run, b.run))
+}
+
+// setMembers sets the members of w. They have no names of runs if all are first ones, as in the
+// journals of version 1.
+func (j *Join) setMembers(list []joinMember) {
+	slices.SortFunc(list, compareMembers)
+	list = slices.Compact(list)
+	j.Keys, j.Runs = nil, nil
+	later := slices.ContainsFunc(list, func(m joinMember) bool { return m.run != "" })
+	for _, m := range list {
+		j.Keys = append(j.Keys, m.key)
+		if later {
+			j.Runs = append(j.Runs, m.run)
+		}
+	}
+}
+
+// asked returns the members of a join that r asks for: a member without the id of a run is the
+// present one of that child.
+func (j *Join) asked(t *Tree) []joinMember {
+	list := make([]joinMember, 0, len(j.Keys))
+	for i, k := range j.Keys {
+		m := joinMember{key: k}
+		if c := t.find(k); c != nil {
+			m.run = c.runName()
+			if id := j.run(i); id != "" {
+				m.run = c.nameOf(id)
+			}
+		}
+		list = append(list, m)
+	}
+	return list
 }
 
 // compareKeys orders keys by their text, which is the order of Join.Keys.
 func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.String()) }
 
 // start returns the join as it stands when r begins to wait. Members that have ended before count
-// too, so that a child that ends between the check and the wait does no harm.
+// too, so that a child that ends between the check and the wait does no harm. The runs are fixed
+// from then on: a later run of the same session does not count.
 func (j *Join) start(r *Run, t *Tree) *Join {
-	w := &Join{
-		Keys: slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys)),
-		Need: j.Need, Within: j.Within,
-	}
+	w := &Join{Need: j.Need, Within: j.Within}
 	if j.ByModel {
 		w.Within = t.ModelWait(r, j.Within)
 		w.ByModel = w.Within > 0
@@ -120,59 +195,94 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	if w.Within > 0 {
 		w.Until = sat.Add(t.now, w.Within)
 	}
-	if len(w.Keys) == 0 {
-		after := r.Consumed
-		if r.Open != nil {
-			after = r.Open.Through
-		}
-		w.Left = uint32(r.live)
-		for i := range r.Inbox {
-			if in := &r.Inbox[i]; in.Class == Completion && in.Ord > after {
-				if c := t.find(in.From); c != nil && c.State == OK {
-					w.Good++
-				}
-			}
-		}
-		// Members that ended during the turn without being told of are not in the inbox.
-		if w.Need > 0 && r.Open != nil {
-			for _, c := range t.endedInTurn[r] {
-				if c.State == OK && !c.gone && !t.tellsRequester(c, OK) {
-					w.Good++
-				}
-			}
-		}
-		if r.live > 0 {
-			w.Keys = make([]session.Key, 0, r.live)
-			r.Newest(func(c *Run) bool { // those that are alive are among the newest
-				if !c.State.Terminal() {
-					w.Keys = append(w.Keys, c.Key())
-				}
-				return len(w.Keys) < r.live
-			})
-		}
-		slices.SortFunc(w.Keys, compareKeys)
+	if len(j.Keys) == 0 {
+		w.startAll(r, t)
 		return w
 	}
-	for _, k := range w.Keys {
+	w.setMembers(j.asked(t))
+	for i, k := range w.Keys {
 		c := t.find(k)
-		switch {
-		case c == nil || c.Parent != r:
-		case !c.State.Terminal():
+		if c == nil || c.Parent != r {
+			continue
+		}
+		switch of, known := c.RunOf(w.run(i)); {
+		case !known:
+		case !of.State.Terminal():
 			w.Left++
-		case c.State == OK:
+		case of.State == OK:
 			w.Good++
 		}
 	}
 	return w
 }
 
+// startAll makes every run of a child of r that is alive a member. Those that ended well and that r
+// has not read of count as well.
+func (j *Join) startAll(r *Run, t *Tree) {
+	after := r.Consumed
+	if r.Open != nil {
+		after = r.Open.Through
+	}
+	j.Left = uint32(r.live)
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Class != Completion || in.Ord <= after {
+			continue
+		}
+		if c := t.find(in.From); c != nil {
+			if of, ok := c.RunOf(in.RunID); ok && of.State == OK {
+				j.Good++
+			}
+		}
+	}
+	// Members that ended during the turn without being told of are not in the inbox.
+	if j.Need > 0 && r.Open != nil {
+		for _, end := range t.endedInTurn[r] {
+			if of, untold := t.untold(end); untold && of.State == OK {
+				j.Good++
+			}
+		}
+	}
+	if r.live == 0 {
+		return
+	}
+	list := make([]joinMember, 0, r.live)
+	left := r.live
+	r.Newest(func(c *Run) bool { // those that are alive are among the newest, mostly
+		if !c.State.Terminal() {
+			list = append(list, joinMember{c.Key(), c.runName()})
+			left--
+		}
+		return left > 0
+	})
+	j.setMembers(list)
+}
+
+// An endNote is the end of a run of a child.
+type endNote struct {
+	child *Run
+	run   string // its name
+}
+
+// untold returns the run of an end, and whether the session that the child was spawned from is not
+// told of it.
+func (t *Tree) untold(end endNote) (Past, bool) {
+	if end.child.gone {
+		return Past{}, false
+	}
+	of, known := end.child.RunOf(end.run)
+	return of, known && !t.toldOf(end.child, &of)
+}
+
 // missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
 // end was not told to r. The turn may have ended for the sake of that member, so r must not wait:
 // it makes no difference whether a member ends just before or just after the turn.
 func (t *Tree) missedEnd(r *Run, asked *Join) bool {
-	return slices.ContainsFunc(t.endedInTurn[r], func(c *Run) bool {
-		return !c.gone && !t.tellsRequester(c, c.State) &&
-			(len(asked.Keys) == 0 || slices.Contains(asked.Keys, c.Key()))
+	members := asked.asked(t)
+	return slices.ContainsFunc(t.endedInTurn[r], func(end endNote) bool {
+		_, untold := t.untold(end)
+		return untold && (len(members) == 0 ||
+			slices.Contains(members, joinMember{end.child.Key(), end.run}))
 	})
 }
 
@@ -182,8 +292,8 @@ func (t *Tree) missedEnd(r *Run, asked *Join) bool {
 func (t *Tree) noteEnd(r, c *Run) {
 	if r.Open != nil && t.batches > r.startedIn {
 		if t.endedInTurn == nil {
-			t.endedInTurn = make(map[*Run][]*Run)
+			t.endedInTurn = make(map[*Run][]endNote)
 		}
-		t.endedInTurn[r] = append(t.endedInTurn[r], c)
+		t.endedInTurn[r] = append(t.endedInTurn[r], endNote{c, c.runName()})
 	}
 }

@@ -144,7 +144,7 @@ func (r *Run) owesAnswer() bool {
 	told := false
 	if r.live > 0 {
 		r.Newest(func(c *Run) bool {
-			told = !c.State.Terminal() && c.Spec.Announce
+			told = !c.State.Terminal() && c.announces()
 			return !told
 		})
 	}
@@ -225,10 +225,11 @@ func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
 	switch {
 	case r == nil:
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.Run)
-	case r.State.Terminal():
-		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.Run)
 	}
 	known, err := t.postKnown(c.Run, c.ID)
+	if err == nil && !known && r.State.Terminal() {
+		err = t.followUpForbidden(r)
+	}
 	return Reply{Run: r, Ref: c.Run, Existing: known}, err
 }
 
@@ -307,14 +308,15 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 // due at once, because the receiver is heard from.
 func (t *Tree) decidePost(c *Post) (Reply, error) {
 	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
-		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
+		seen := t.posts[postKey{c.To, c.ID}]
+		return Reply{Run: t.find(c.To), Ref: c.To, RunID: seen.runID, Existing: known}, err
 	}
 	r := t.find(c.To)
 	switch {
 	case r == nil:
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.To)
 	case r.State.Terminal():
-		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.To)
+		return t.decideFollowUp(r, c)
 	case r.Cause != NoCause && !r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
 	case c.SessionID != "" && c.SessionID != r.Spec.SessionID:
@@ -323,13 +325,16 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
 		return Reply{}, err
 	}
-	f := posted(t.now, r, User, c.ID, c.Text, session.Key{})
+	f := posted(t.now, r, User, c.ID, c.Text, c.From)
 	f.Route, f.Mail = r.filledRoute(c.Route), c.Mail
+	if c.Thread {
+		f.Flags = FlagThread
+	}
 	t.emit(f)
 	for _, ord := range t.busyFor(c.To) {
 		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
 	}
-	return Reply{Run: r, Ref: c.To}, nil
+	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
 }
 
 // postKnown reports whether a message with an id has come before, whatever has become of its

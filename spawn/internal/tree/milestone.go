@@ -73,8 +73,16 @@ func (t *Tree) postMilestone(to *Run, f *Fact) {
 	to.NextOrd++
 	to.Inbox = append(to.Inbox, Input{
 		Ord: to.NextOrd, Class: Milestone, At: f.At, Text: f.Text, From: f.Run,
-		Percent: uint8(f.Num),
+		Percent: uint8(f.Num), RunID: t.nameOfRun(f.Run),
 	})
+}
+
+// nameOfRun returns the name of the present run of a session.
+func (t *Tree) nameOfRun(k session.Key) string {
+	if r := t.find(k); r != nil {
+		return r.runName()
+	}
+	return ""
 }
 
 // dropMilestone removes the milestone of a child from an inbox if no turn has begun to read it.

@@ -301,9 +301,7 @@ func (t *Tree) removeEntry(e *Entry) {
 	}
 	t.dropIfEmpty(e.queue)
 	if c := t.find(e.Run); c != nil && !e.Reply {
-		c.held = false
-		t.armTimer(c)
-		t.touch(c)
+		t.hold(c, e.RunID, -1)
 	}
 }
 

@@ -36,12 +36,24 @@ func requestOf(r *Run) string {
 	if r.IsRoot() {
 		return r.Request
 	}
+	of := r.Present()
+	return r.requestOf(&of)
+}
+
+// requestOf returns the request of a run of r, which is not the top-level session.
+func (r *Run) requestOf(run *Past) string {
+	if run.Begin != nil {
+		return cmp.Or(run.Begin.Request, run.Begin.ID)
+	}
 	return cmp.Or(r.Spec.Request, r.Spec.ID)
 }
 
 // Origin returns the Origin of spawns which a session that the caller runs makes in answer to the
 // end of r.
 func (r *Run) Origin() string { return requestOf(r) }
+
+// OriginOf is Origin for a run of r, which is not the top-level session.
+func (r *Run) OriginOf(run *Past) string { return r.requestOf(run) }
 
 // originPrefix begins the names of requests that callers have named. No other name begins so.
 const originPrefix = "o:"
@@ -76,14 +88,34 @@ func (t *Tree) keepRequest(name string, by int) {
 }
 
 // beginsRequest reports whether a run has a request of its own, which goes by the id of the run.
-func (r *Run) beginsRequest() bool { return !r.IsRoot() && r.Spec.Request == "" }
+func (r *Run) beginsRequest() bool { return r.begunBy(r.Begin) }
+
+// begunBy reports whether the run of r with a Begin, which may be nil, has a request of its own.
+func (r *Run) begunBy(b *Begin) bool {
+	if b != nil {
+		return b.Request == ""
+	}
+	return !r.IsRoot() && r.Spec.Request == ""
+}
 
 // keepBegun counts a run that begins a request, once, when there is something else of the request.
 // A tree may have a great many such runs which spawn nothing.
 func (t *Tree) keepBegun(r *Run) {
 	if r.beginsRequest() && !r.keptRequest {
 		r.keptRequest = true
-		t.keepRequest(r.Spec.ID, 1)
+		t.keepRequest(r.RunID(), 1)
+	}
+}
+
+// keepBegunOf is keepBegun for the run of r with a name, if that is known.
+func (t *Tree) keepBegunOf(r *Run, name string) {
+	if name == r.runName() {
+		t.keepBegun(r)
+		return
+	}
+	if i := r.pastIndex(name); i >= 0 && r.begunBy(r.Past[i].Begin) && !r.Past[i].keptRequest {
+		r.Past[i].keptRequest = true
+		t.keepRequest(r.requestOf(&r.Past[i]), 1)
 	}
 }
 
@@ -97,17 +129,30 @@ func (t *Tree) holdRequest(r *Run) {
 	}
 }
 
-// leaveRequest takes off a run that leaves the tree.
+// leaveRequest takes off the runs of a session that leaves the tree.
 func (t *Tree) leaveRequest(r *Run) {
-	if !r.beginsRequest() || r.keptRequest {
-		t.keepRequest(requestOf(r), -1)
+	of := r.Present()
+	t.leaveRequestOf(r, &of)
+	for i := range r.Past {
+		t.leaveRequestOf(r, &r.Past[i])
+	}
+}
+
+// leaveRequestOf takes off a run of r that is forgotten.
+func (t *Tree) leaveRequestOf(r *Run, run *Past) {
+	if !r.begunBy(run.Begin) || run.keptRequest {
+		t.keepRequest(r.requestOf(run), -1)
 	}
 }
 
 // admitRequest counts a run that has been admitted.
 func (t *Tree) admitRequest(r *Run) {
 	t.holdRequest(r)
-	if r.Spec.ByModel {
+	byModel := r.Spec.ByModel
+	if r.Begin != nil {
+		byModel = r.Begin.ByModel
+	}
+	if byModel {
 		t.keepBegun(r)
 		name := requestOf(r)
 		n := t.requests[name]
@@ -125,6 +170,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 	}
 	person, child := "", ""
 	var begun *Run
+	run := ""
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord <= after || in.Ord > through {
@@ -134,8 +180,12 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 		case User:
 			person = strconv.FormatUint(uint64(in.Ord), 10)
 		case Completion:
-			if c := t.find(in.From); c != nil && begins {
-				child, begun = requestOf(c), c
+			c := t.find(in.From)
+			if c == nil || !begins {
+				continue
+			}
+			if of, ok := c.RunOf(in.RunID); ok {
+				child, begun, run = c.requestOf(&of), c, in.RunID
 			}
 		default: // a top-level session gets no others
 		}
@@ -145,7 +195,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 		t.keepRequest(r.Request, -1)
 		r.Request = name
 		if name == child {
-			t.keepBegun(begun)
+			t.keepBegunOf(begun, run)
 		}
 	}
 }
@@ -165,13 +215,25 @@ func (t *Tree) restoreRequests(m *Image) {
 	for _, c := range m.Requests {
 		t.requests[c.Request] = requestCount{byModel: c.ByModel}
 	}
-	t.Walk(t.holdRequest)
+	t.Walk(func(r *Run) {
+		t.holdRequest(r)
+		for i := range r.Past {
+			if !r.begunBy(r.Past[i].Begin) {
+				t.keepRequest(r.requestOf(&r.Past[i]), 1)
+			}
+		}
+	})
 	if len(t.requests) == 0 {
 		return
 	}
 	t.Walk(func(r *Run) {
-		if _, ok := t.requests[r.Spec.ID]; ok {
+		if _, ok := t.requests[r.RunID()]; ok {
 			t.keepBegun(r)
+		}
+		for i := range r.Past {
+			if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
+				t.keepBegunOf(r, r.Past[i].name())
+			}
 		}
 	})
 	maps.DeleteFunc(t.requests, func(_ string, n requestCount) bool { return n.present == 0 })

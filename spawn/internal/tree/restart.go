@@ -1,18 +1,24 @@
 package tree
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A session may have several runs, one after the other. The Spec of a session says what its first
 // run began with, and holds for all of them: key, agent, authority, budget. A Begin says what a
-// later run began with.
+// later run began with, and a Past how a run has ended that a later one has followed.
 
 // A Begin is what a later run of a session began with. It never changes.
 type Begin struct {
 	ID  string `json:"id"`  // of the run
 	Ord uint32 `json:"ord"` // of the input that it began with
-	// From is the session that asked for it, which is above. Zero: a person or the program did.
+	// From is the session that asked for it. Zero: a person or the program did.
 	From     session.Key    `json:"from,omitzero"`
 	Announce bool           `json:"announce,omitempty"` // its requester is told of the end
 	Thread   bool           `json:"thread,omitempty"`   // a conversation that is bound began it
@@ -22,8 +28,9 @@ type Begin struct {
 	Created  int64          `json:"created"`            // Unix nanoseconds
 }
 
-// A Past is a run of a session that has ended, and that a later one has followed. It never changes.
-// Its Usage is that of the run alone, and Turns is the number of its last turn.
+// A Past is a run of a session as it stands, or as it stood at its end if a later one has followed
+// it: then it never changes. Its Usage is that of the run alone, and Turns is the number of its
+// last turn.
 type Past struct {
 	Begin    *Begin  `json:"begin,omitempty"` // nil: it was the first run
 	State    State   `json:"state"`
@@ -41,11 +48,326 @@ type Past struct {
 	Deadline int64   `json:"deadline,omitempty"`
 	Ended    int64   `json:"ended,omitempty"`
 
-	held int // how many inputs and entries of the outbox name it; derived
+	// What follows is derived.
+
+	held        int  // how many inputs and entries of the outbox name it
+	keptRequest bool // see Run.keptRequest
 }
 
 // A Conversation is one that is bound to a session: what is said there goes to the session.
 type Conversation struct {
 	Route session.Route `json:"route"`
 	At    int64         `json:"at"` // since when, in Unix nanoseconds
+}
+
+// An EndedError refuses an input of a Session that has ended, because Ended, the topmost session
+// above it that is not the top-level one and has ended as well, could not be told of what comes of
+// it. It is an ErrEnded.
+type EndedError struct{ Session, Ended session.Key }
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%v: %q, and above it %q", ErrEnded, e.Session, e.Ended)
+}
+
+// Is reports whether target is ErrEnded.
+func (e *EndedError) Is(target error) bool { return target == ErrEnded }
+
+// A run is named by its id. Inputs, entries of the outbox and joins have the empty name for the
+// first run of a session, as in the journals of version 1.
+
+// RunID returns the id of the present run of a session; "" of a top-level one.
+func (r *Run) RunID() string {
+	if r.Begin != nil {
+		return r.Begin.ID
+	}
+	return r.Spec.ID
+}
+
+// runName returns the name of the present run in inputs, entries and joins.
+func (r *Run) runName() string {
+	if r.Begin != nil {
+		return r.Begin.ID
+	}
+	return ""
+}
+
+// nameOf returns the name in inputs, entries and joins of the run with an id.
+func (r *Run) nameOf(id string) string {
+	if id == r.Spec.ID {
+		return ""
+	}
+	return id
+}
+
+// name returns the name of a run in inputs, entries and joins.
+func (p *Past) name() string {
+	if p.Begin != nil {
+		return p.Begin.ID
+	}
+	return ""
+}
+
+// Present returns the present run of a session.
+func (r *Run) Present() Past {
+	return Past{
+		Begin: r.Begin, State: r.State, Cause: r.Cause, Reason: r.Reason, Silent: r.Silent,
+		Quiet: r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
+		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
+		Ended: r.Ended, held: r.held, keptRequest: r.keptRequest,
+	}
+}
+
+// RunOf returns the run of a session with an id or a name, and whether it is known: the present
+// one, or one that is kept.
+func (r *Run) RunOf(id string) (Past, bool) {
+	name := r.nameOf(id)
+	if name == r.runName() {
+		return r.Present(), true
+	}
+	if i := r.pastIndex(name); i >= 0 {
+		return r.Past[i], true
+	}
+	return Past{}, false
+}
+
+// pastIndex returns where Past has the run with a name, or -1.
+func (r *Run) pastIndex(name string) int {
+	return slices.IndexFunc(r.Past, func(p Past) bool { return p.name() == name })
+}
+
+// created returns when the present run was asked for, in Unix nanoseconds.
+func (r *Run) created() int64 {
+	if r.Begin != nil {
+		return r.Begin.Created
+	}
+	return r.Spec.Created
+}
+
+// announces reports whether the requester of the present run is to be told of its end.
+func (r *Run) announces() bool {
+	if r.Begin != nil {
+		return r.Begin.Announce || r.Announce
+	}
+	return r.Spec.Announce || r.Announce
+}
+
+// requester returns who is told of the end of the present run: the session that asked for it, if
+// that is above, else the one that r was spawned from. If it has ended, the next one above is told.
+func (t *Tree) requester(r *Run) *Run {
+	to := r.Parent
+	if r.Begin != nil && r.Begin.From.IsValid() {
+		if from := t.find(r.Begin.From); from != nil && from != r && r.Below(from) {
+			to = from
+		}
+	}
+	for to.State.Terminal() && to.Parent != nil {
+		to = to.Parent
+	}
+	return to
+}
+
+// Requester returns the session that is told of the end of the present run of r, or nil of a
+// top-level session.
+func (t *Tree) Requester(r *Run) *Run {
+	if r.IsRoot() {
+		return nil
+	}
+	return t.requester(r)
+}
+
+// hold counts something that names a run of r, which may be nil, or takes it off with -1. A run
+// that nothing names any more may be forgotten, or archived.
+func (t *Tree) hold(r *Run, name string, by int) {
+	if r == nil {
+		return
+	}
+	if name == r.runName() {
+		r.held += by
+	} else if i := r.pastIndex(name); i >= 0 {
+		r.Past[i].held += by
+		if by < 0 {
+			t.prunePast(r)
+		}
+	}
+	if by < 0 {
+		t.armTimer(r)
+		t.touch(r)
+	}
+}
+
+// isHeld reports whether anything names a run of r.
+func (r *Run) isHeld() bool {
+	return r.held > 0 || slices.ContainsFunc(r.Past, func(p Past) bool { return p.held > 0 })
+}
+
+// prunePast forgets the runs between the first and the last one that nothing names.
+func (t *Tree) prunePast(r *Run) {
+	var join *Join
+	if r.Parent != nil {
+		join = r.Parent.Join
+	}
+	last := len(r.Past) - 1
+	kept := r.Past[:0:0]
+	for i, p := range r.Past {
+		if i == 0 || i == last || p.held > 0 || join != nil && join.names(r.key, p.name()) {
+			kept = append(kept, p)
+			continue
+		}
+		t.leaveRequestOf(r, &p)
+	}
+	if len(kept) < len(r.Past) {
+		r.Past = kept
+	}
+}
+
+// followUpForbidden returns why an ended session cannot begin another run, whatever the rules say,
+// or nil.
+func (t *Tree) followUpForbidden(r *Run) error {
+	if r.Archiving != 0 || r.archiving {
+		return fmt.Errorf("%w: %w: %q", ErrNotFound, session.ErrArchived, r.Key())
+	}
+	if r.Turns == 0 {
+		return fmt.Errorf("%w: %q has never had a turn", ErrEnded, r.Key())
+	}
+	var ended, stopping *Run
+	for x := r.Parent; !x.IsRoot(); x = x.Parent {
+		if x.State.Terminal() {
+			ended = x
+		}
+		if x.Cause != NoCause && !x.State.Terminal() {
+			stopping = x
+		}
+	}
+	switch root := t.root; {
+	case ended != nil:
+		return &EndedError{r.Key(), ended.Key()}
+	case stopping != nil:
+		return fmt.Errorf("%w: %q, and above it %q", ErrStopping, r.Key(), stopping.Key())
+	case root.Cause != NoCause:
+		return fmt.Errorf("%w: %q, and above it %q", ErrStopping, r.Key(), root.Key())
+	}
+	return nil
+}
+
+// decideFollowUp begins another run of a session that has ended, over the message c. What such a
+// run may do is what the session was granted, under the rules of this moment.
+func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
+	if err := t.followUpForbidden(r); err != nil {
+		return Reply{}, err
+	}
+	switch {
+	case c.SessionID != "" && c.SessionID != r.Spec.SessionID:
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrMoved, c.To)
+	case c.RunID == "":
+		return Reply{}, errors.New("spawn: a follow-up without the id of its run")
+	}
+	if _, known := r.RunOf(c.RunID); known {
+		return Reply{}, &InputError{"id", "it is the id of another run of the session"}
+	}
+	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
+		return Reply{}, err
+	}
+	begin := &Begin{
+		ID: c.RunID, Ord: r.NextOrd + 1, From: c.From, Announce: c.Announce, Thread: c.Thread,
+		ByModel: c.ByModel, Route: r.Parent.Route, Created: t.now,
+	}
+	if from := t.find(c.From); from != nil {
+		asks := Spawn{Origin: c.Origin, Request: policy.Request{ByModel: c.ByModel}}
+		begin.Request = asks.requestFor(from)
+		if r.Below(from) {
+			begin.Route = from.Route
+		}
+	}
+	if err := t.admitFollowUp(r, c, begin); err != nil {
+		return Reply{}, err
+	}
+	f := restarted(t.now, r, c, begin)
+	f.Route = r.filledRoute(c.Route)
+	t.emit(f)
+	return Reply{Run: r, Ref: c.To, RunID: begin.ID}, nil
+}
+
+// admitFollowUp returns why the rules of this moment do not admit another run of r, or nil. It
+// counts as a run of the tree and as an active child of the session above, and its agent must be
+// one that this session may have. The budget is that of the session, over all its runs.
+func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
+	asker := t.newAsker(c.Answers)
+	rules := t.rules(asker)
+	caller := t.policyCaller(r.Parent, rules)
+	caller.Spawned = 0 // it is not another child
+	caller.Requested = int(t.requests[begin.Request].byModel)
+	_, err := rules.Admit(caller, policy.Request{
+		Agent: r.Spec.Agent, Child: r.Key(), ByModel: begin.ByModel,
+		ValidModel: t.validModel(asker),
+	})
+	if open := asker.missing(); open != nil {
+		return open
+	}
+	if err != nil {
+		return err
+	}
+	if what := t.turnForbiddenBy(r); what != "" {
+		return &policy.Refusal{
+			Rule: policy.RuleBudget, Asked: "another run",
+			Limit: what + ", which is spent", Path: "Request.Budget",
+		}
+	}
+	return nil
+}
+
+// applyRestarted begins another run of a session whose run has ended, and keeps that. Turns and
+// inputs are counted on, so that no name that is made of their numbers comes again, and what the
+// session was charged stays. A task that no turn has consumed, because the first one crashed or was
+// cut, is read together with the input.
+func (t *Tree) applyRestarted(r *Run, f *Fact) error {
+	b := f.Begin
+	_, known := r.RunOf(b.ID)
+	switch {
+	case r.IsRoot() || !r.State.Terminal():
+		return &CorruptError{f.Kind, f.Run, "its run has not ended"}
+	case r.Archiving != 0:
+		return &CorruptError{f.Kind, f.Run, "it is being archived"}
+	case r.Turns == 0:
+		return &CorruptError{f.Kind, f.Run, "it has never had a turn"}
+	case f.Ord != r.NextOrd+1 || f.Ord != b.Ord:
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
+	case b.ID == "" || known:
+		return &CorruptError{f.Kind, f.Run, "it has had the run " + cmp.Or(b.ID, "without an id")}
+	}
+	for x := r.Parent; !x.IsRoot(); x = x.Parent {
+		if x.State.Terminal() {
+			return &CorruptError{f.Kind, f.Run, "a session above it has ended: " + x.key.String()}
+		}
+	}
+	consumed := f.Ord - 1
+	if r.taskUnread() {
+		consumed = 0
+	}
+	r.Past = append(slices.Clip(r.Past), r.Present())
+	r.RunState = RunState{
+		Spec: r.Spec, State: Queued, Begin: b, Past: r.Past, Bound: r.Bound, Discard: r.Discard,
+		Turns: r.Turns, NextOrd: f.Ord, Consumed: consumed,
+		Inbox: []Input{{
+			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.From,
+			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
+		}},
+		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
+		Active: f.At,
+	}
+	r.held, r.keptRequest = 0, false
+	r.startedIn, r.woke, r.rights = 0, nil, nil
+	r.cancelled, r.cascaded = false, false // the lane may still have been asked for a slot
+	r.recount()
+	delete(t.archiveRetries, r)
+	r.Parent.live++
+	r.Parent.Active = f.At
+	t.live++
+	t.total++
+	t.admitRequest(r)
+	t.prunePast(r)
+	if f.ID != "" {
+		t.notePost(f, b.ID)
+	}
+	t.touch(r)
+	return nil
 }

@@ -260,11 +260,11 @@ type Run struct {
 	firstChild, lastChild    *Run
 	prevSibling, nextSibling *Run
 
-	live     int  // children that are not terminal
-	nUser    int  // unread messages, and the task
-	nComp    int  // unread completions
-	nControl int  // unread steers
-	held     bool // its completion waits in an inbox or in the outbox
+	live     int // children that are not terminal
+	nUser    int // unread messages, and the task
+	nComp    int // unread completions
+	nControl int // unread steers
+	held     int // how many inputs and entries of the outbox name the present run
 
 	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
 

@@ -220,7 +220,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		return postOf(r, w), nil
+		return postOf(r, s.names[w.named["from"]], w), nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
@@ -312,9 +312,11 @@ func routeOf(word string) *session.Route {
 }
 
 // postOf returns a message with what its words say.
-func postOf(to session.Key, w words) *Post {
-	c := &Post{To: to, ID: w.named["id"], Text: Text(w.named["text"])}
+func postOf(to, from session.Key, w words) *Post {
+	c := &Post{To: to, From: from, ID: w.named["id"], Text: Text(w.named["text"])}
 	c.Route = routeOf(w.named["route"])
+	c.RunID, c.Announce, c.ByModel = w.named["run"], w.has("announce"), w.has("model")
+	c.Origin, c.Thread = w.named["origin"], w.has("thread")
 	if w.has("file") {
 		file := session.File{Hash: strings.Repeat("a", 64), Size: 1}
 		mailOf(c).Parts = []session.Part{{Kind: session.PartFile, File: file}}
@@ -507,6 +509,7 @@ func (s *scene) show() string {
 		if r.Cause != NoCause {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
 		}
+		b.WriteString(runsOf(r))
 		if r.Answer != nil && r.Answer.Text != "" {
 			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
@@ -580,6 +583,17 @@ func (s *scene) show() string {
 }
 
 // milestonesOf says how many milestones a session has reported, and which it has not read.
+func runsOf(r *Run) string {
+	var b strings.Builder
+	if r.Begin != nil {
+		fmt.Fprintf(&b, " run %s after", r.Begin.ID)
+		for i := range r.Past {
+			fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
+		}
+	}
+	return b.String()
+}
+
 func milestonesOf(r *Run) string {
 	var b strings.Builder
 	if r.Milestones > 0 {

@@ -182,7 +182,7 @@ func (t *Tree) endRun(r *Run, s State) {
 	if t.tellsRequester(r, s) {
 		flags |= FlagTell
 	}
-	if r.Parent.IsRoot() && t.opt.CallerRun {
+	if t.requester(r).IsRoot() && t.opt.CallerRun {
 		flags |= FlagOut
 	}
 	t.emit(runEnded(t.now, r, s, t.nextNonce(), flags))
@@ -192,8 +192,8 @@ func (t *Tree) endRun(r *Run, s State) {
 // subtree it is not. A requester that is ending itself is told only of what can move up. An end
 // that went well is not told if its answer asks for silence.
 func (t *Tree) tellsRequester(r *Run, s State) bool {
-	switch p := r.Parent; {
-	case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:
+	switch p := t.requester(r); {
+	case !r.announces(), r.Quiet, p.Cause == Stopped, r.Parent.Cause == Stopped:
 		return false
 	case p.Cause != NoCause && s == Cancelled:
 		return false
@@ -214,7 +214,7 @@ func (t *Tree) settleEnded(r *Run) {
 // mayArchive reports whether nothing but time keeps an ended run from being archived. A
 // conversation that is bound to the session does: what is said there goes to it.
 func (t *Tree) mayArchive(r *Run) bool {
-	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held &&
+	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.isHeld() &&
 		len(r.Bound) == 0
 }
 

@@ -52,7 +52,7 @@ type Tree struct {
 	live         int    // runs that are not terminal
 	turns        int    // turns under way
 
-	endedInTurn map[*Run][]*Run // children that have ended during the turn under way, see noteEnd
+	endedInTurn map[*Run][]endNote // during the turn under way, see noteEnd
 
 	holds   map[*Run]hold  // of the turns with model calls under way, see decideHold
 	reached map[*Run]reach // of the turns that are to end, see decideReach
