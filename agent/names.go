@@ -159,6 +159,10 @@ const (
 	EventProgress = spawn.EventProgress
 	// EventMilestone events show that a turn has reached a milestone.
 	EventMilestone = spawn.EventMilestone
+	// EventBound events show that a conversation is bound to a session.
+	EventBound = spawn.EventBound
+	// EventUnbound events show that a conversation is no longer bound to a session.
+	EventUnbound = spawn.EventUnbound
 )
 
 // The forms of the deltas of an EventQuery.

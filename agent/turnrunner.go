@@ -130,7 +130,7 @@ func (b turnRunner) refuse(
 
 // apology returns what a turn comes to that failed without a result.
 func apology(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult) {
-	if st.Run.ID == "" && ctx.Err() == nil {
+	if st.ForPeople && ctx.Err() == nil {
 		out.Reply = apologyText
 	}
 	return out
@@ -203,7 +203,7 @@ func (b turnRunner) outcome(
 	if decision == announce.DecisionSilent && err == nil {
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
 	}
-	if t.Run != "" {
+	if !t.spawn.ForPeople {
 		return out, err
 	}
 	switch text, visible := announce.Visible(res.Text); {

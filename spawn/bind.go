@@ -2,7 +2,10 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -68,4 +71,60 @@ func (s *Supervisor) Bindings(
 		})
 	})
 	return list, err
+}
+
+var errUnbindExited = errors.New("spawn: Config.Unbind ended its goroutine")
+
+// Unbind implements owner.Executor.
+func (sh *treeShell) Unbind(gen uint64, r *tree.Run, route session.Route, reason string) {
+	u := &UnbindRequest{Root: sh.owner.Root(), Session: r.Key(), Route: route, Reason: reason}
+	sh.setUnbinds(u, true)
+	call := func(ctx context.Context) {
+		err := sh.callUnbind(ctx, u)
+		sh.setUnbinds(u, false)
+		sh.owner.Send(gen, &tree.UnbindDone{
+			Run: u.Session, Route: route, Reason: tree.Text(reason), Failed: err != nil,
+		})
+		if err != nil && ctx.Err() == nil { // else the next owner unbinds it
+			sh.sup.log.Warn("offshoot: unbinding a conversation failed",
+				"session", u.Session.String(), "error", errorText(err))
+		}
+	}
+	if !sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, call)) {
+		sh.setUnbinds(u, false)
+	}
+}
+
+// setUnbinds notes that a call of Config.Unbind begins, or that it is over.
+func (sh *treeShell) setUnbinds(u *UnbindRequest, begins bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	switch {
+	case !begins:
+		delete(sh.unbinds, u)
+	case sh.unbinds == nil:
+		sh.unbinds = map[*UnbindRequest]struct{}{u: {}}
+	default:
+		sh.unbinds[u] = struct{}{}
+	}
+}
+
+// callUnbind calls Config.Unbind, whose context ends after the time that a delivery may take. There
+// is no further call before this one has returned, so that one that hangs is told of in the log.
+func (sh *treeShell) callUnbind(ctx context.Context, u *UnbindRequest) error {
+	limit, m := sh.sup.cfg.DeliverTimeout, markOf(ctx)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	hangs := time.AfterFunc(limit+returnWithin, func() {
+		sh.sup.workers.markHangs(m)
+		sh.sup.log.Warn("offshoot: Config.Unbind has not returned in its time",
+			"session", u.Session.String())
+	})
+	defer hangs.Stop()
+	request := *u
+	return contain.Call(func() error {
+		return sh.sup.cfg.Unbind(ctx, request)
+	}, errUnbindExited, func(value any, stack []byte) error {
+		return &PanicError{Value: value, Stack: stack}
+	})
 }

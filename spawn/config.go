@@ -76,11 +76,20 @@ type Config struct {
 	// once. The tree waits for it, so that it must return at once and not call the Supervisor. A
 	// panic is logged. Nil: nothing is told.
 	Rested func(root, of session.Key)
-	// Unbind is told that a conversation is to be bound to a session no longer: a sub-agent whose
-	// run with Request.Thread has ended and has arrived, or that was stopped, or below one that has
-	// ended, or that is to be archived. When it has returned nil, the tree records that. Unbind is
-	// called again, after pauses, if it fails, panics or ends its goroutine, and after a restart of
-	// the process. So it may be called for what is unbound already. Nil: the tree unbinds at once.
+	// Unbind is told that a conversation is to be bound to a session no longer, because of what has
+	// become of a sub-agent:
+	//
+	//   - the run that it was spawned for has ended, and the end has arrived where it was to be
+	//     told; with Request.Session, or where the conversation was bound later, it goes on;
+	//   - a person or the program has stopped it, or it has ended before its first turn;
+	//   - a run above it has ended;
+	//   - it is to be archived for good.
+	//
+	// Messages of the conversation are refused from then on, see [ErrNotBound]. When Unbind has
+	// returned nil, the tree records that the conversation is unbound. The ctx ends after
+	// DeliverTimeout. Unbind is called again, after pauses, if it fails, panics or ends its
+	// goroutine, and after a restart of the process. So it may be called for what is unbound
+	// already. Nil: the tree unbinds at once.
 	Unbind func(ctx context.Context, u UnbindRequest) error
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits

@@ -170,7 +170,9 @@ type JournalError = owner.JournalError
 // time, or a function of the Config that a spawn asks. A journal may have returned right
 // afterwards, because its ctx ended: what it did is unknown.
 type StillRunningError struct {
-	Sessions   []session.Key // whose Runner has not returned, or a call that a turn has left behind
+	// Sessions are those whose Runner has not returned, a call that a turn has left behind, or
+	// Config.Unbind.
+	Sessions   []session.Key
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
 }
 

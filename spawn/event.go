@@ -41,12 +41,15 @@ const (
 	EventToolEnded                      // the call of a tool is over; not kept
 	EventProgress                       // how far a turn has come; not kept
 	EventMilestone                      // a turn has reached a milestone
+	EventBound                          // a conversation is bound to a session
+	EventUnbound                        // a conversation is no longer bound to a session
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
 	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
+	"bound", "unbound",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -108,6 +111,8 @@ type TreeEvent struct {
 	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
 	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
+	// Route is the conversation, in an EventBound and an EventUnbound, whose Text is the reason.
+	Route session.Route `json:"route,omitzero"`
 	// Messages is how many messages an EventCompacted has left to a summary.
 	Messages int `json:"messages,omitempty"`
 	// Former is the session id before an EventReset, which names the archived transcript.
@@ -145,6 +150,8 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.Deferred:      EventDeferred,
 	tree.Blocked:       EventBlocked,
 	tree.Reset:         EventReset,
+	tree.Bound:         EventBound,
+	tree.Unbound:       EventUnbound,
 }
 
 // eventOf returns the event that shows a fact. Not every fact has one.
@@ -172,6 +179,8 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Text = string(f.Answer.Reply)
 	case tree.Reset:
 		e.Former, e.Text = string(f.Text), ""
+	case tree.Bound, tree.Unbound:
+		e.Route = *f.Route
 	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
 		if f.Kind == tree.TurnEnded {

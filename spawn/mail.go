@@ -316,7 +316,7 @@ func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, er
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 		sh.answerWaiters[w] = struct{}{}
-		_, aside := t.Waiting(w.id)
+		_, aside := t.Waiting(w.run, w.id)
 		if aside && !r.Existing {
 			w.finish(nil, ErrTurnCancelled) // in the batch of the message
 		}
@@ -354,19 +354,19 @@ func (sh *treeShell) removeAnswerWaiter(w *answerWaiter) {
 // look ends the wait if the message is answered in the outbox, or does not wait for an answer any
 // more: what was said meanwhile is not known.
 func (w *answerWaiter) look(t *tree.Tree) {
-	final, interim := t.ReplyTo(w.id)
+	final, interim := t.ReplyTo(w.run, w.id)
 	if final != nil {
 		w.finish(final, nil)
 	}
 	if w.said = interim; interim == nil {
-		w.said = t.LastSaid(w.id)
+		w.said = t.LastSaid(w.run, w.id)
 	}
 	w.endUnless(t, ErrAnswered)
 }
 
 // endUnless ends the wait with err unless the message waits for an answer.
 func (w *answerWaiter) endUnless(t *tree.Tree, err error) {
-	waiting, _ := t.Waiting(w.id)
+	waiting, _ := t.Waiting(w.run, w.id)
 	switch {
 	case waiting:
 	case w.said != nil && w.ended == nil:
@@ -413,7 +413,7 @@ func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 		case f.Kind == tree.SetAside:
 			aside = true
 		case f.Kind == tree.TurnEnded && f.Flags&tree.FlagAside != 0:
-			_, aside = t.Waiting(w.id) // it may have been posted since, and start a turn
+			_, aside = t.Waiting(w.run, w.id) // it may have been posted since, and start a turn
 		case f.Kind == tree.TurnStarted:
 			w.ended = nil // what ended the turn before, which has not read the message
 		}

@@ -78,6 +78,11 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Compact = r.Open.Compact
+	if people, to := r.AnswersPeople(); people {
+		if turn.ForPeople = true; to != nil {
+			turn.Route = *to
+		}
+	}
 	// A turn of a run that a shutdown has ended before it did anything leaves nothing to know of.
 	turn.Retry = !turn.Compact && r.IsRoot() && (r.Retry || len(r.Crashes) > 0)
 	for _, x := range r.Former {

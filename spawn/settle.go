@@ -190,6 +190,7 @@ func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tr
 		// CallerRun, it redirects the completions that are still there, as it does with its own.
 		Options: &tree.Options{
 			Rules: &policy.Rules{}, CallerRun: true, Replies: true, Grace: DefaultGrace,
+			Unbinds: true, // what is to be unbound is left to the next Supervisor, too
 		},
 	}, root, noEffects{})
 	// The appends end with ctx. That the call does not makes its answer certain.
@@ -219,9 +220,12 @@ func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
 func (noEffects) Recall(tree.Destination)                 {}
 func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
 func (noEffects) Answer(string, error)                    {}
-func (noEffects) Round(*tree.Tree, owner.Place)           {}
-func (noEffects) Lost(error, bool)                        {}
-func (noEffects) Stalled(error)                           {}
-func (noEffects) Rested()                                 {}
+
+func (noEffects) Unbind(uint64, *tree.Run, session.Route, string) {}
+
+func (noEffects) Round(*tree.Tree, owner.Place) {}
+func (noEffects) Lost(error, bool)              {}
+func (noEffects) Stalled(error)                 {}
+func (noEffects) Rested()                       {}
 
 func (noEffects) Publish(*tree.Tree, session.Seq, owner.Place, []tree.Fact) {}

@@ -261,7 +261,8 @@ var treeMutants = []mutant{
 	},
 	{
 		"I6 partial results are kept", "internal/tree/apply.go",
-		"\tt.applyAnswer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
+		"\tt.applyAnswer(r, f, aside)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f, aside)\n\t}\n",
+		"./internal/tree", "TestScenarios/first_cause",
 	},
 	{
 		"S10 what is over a limit is refused", "internal/tree/limits.go",
@@ -469,7 +470,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.5 a sub-agent does not speak to people", "internal/tree/mail.go",
-		"\tcase !r.IsRoot():\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"\tcase !r.answersPeople(r.Inbox, r.Open.Through):\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"\tcase false:\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"./internal/tree", "TestScenarios/say_who",
 	},
@@ -521,7 +522,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
-		"if p.Asked != nil && !p.owesAnswer() {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
+		"if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
 	},
 	{
 		"the gaps of a route are filled in", "internal/tree/mail.go",

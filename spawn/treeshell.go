@@ -32,7 +32,8 @@ type treeShell struct {
 	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
-	wishes        map[string]chan<- error // of callers that wait for a reset or a compaction
+	wishes        map[string]chan<- error     // of callers that wait for a reset or a compaction
+	unbinds       map[*UnbindRequest]struct{} // calls of Config.Unbind; may be nil
 }
 
 func newTreeShell(s *Supervisor, root session.Key) *treeShell {
@@ -265,7 +266,7 @@ func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return len(sh.turns)+len(sh.newestTurn)+len(sh.left)+len(sh.senders)+len(sh.waiters)+
-		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes) > 0
+		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes)+len(sh.unbinds) > 0
 }
 
 // Lost implements owner.Executor.
@@ -327,6 +328,9 @@ func (sh *treeShell) addStillRunning(e *StillRunningError) {
 		if !rt.hasReturned && !rt.turn.fence.inStore.Load() {
 			e.Sessions = append(e.Sessions, rt.key)
 		}
+	}
+	for u := range sh.unbinds {
+		e.Sessions = append(e.Sessions, u.Session)
 	}
 	for _, p := range sh.senders {
 		if p.calling {

@@ -57,6 +57,14 @@ type TurnInput struct {
 	Pos session.Pos
 	// Deadline is when the run is stopped. Zero: never.
 	Deadline time.Time
+	// ForPeople says that people are told what the turn answers, which is [TurnResult.Reply], and
+	// that it may say something before its end, with Say. Every turn of a top-level session is, but
+	// one that compacts. One of a sub-agent is if it reads what a conversation has written that is
+	// bound to the sub-agent, or goes on with a run that such a message began. It reads nothing
+	// then that the requester wants to know: that is for the turn before or after it.
+	ForPeople bool
+	// Route is where the people are, if that is known.
+	Route session.Route
 	// Retry says that a crash interrupted an earlier turn over the same inputs.
 	Retry bool
 	// Said is what interrupted turns over the same inputs have told people, oldest first.

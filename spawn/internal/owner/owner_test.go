@@ -52,8 +52,11 @@ func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
 
 func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Task, n) }
 
-func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
-func (w *world) Recall(tree.Destination)                     { w.note("recall") }
+func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry) { w.note("deliver") }
+func (w *world) Recall(tree.Destination)                 { w.note("recall") }
+func (w *world) Unbind(_ uint64, r *tree.Run, _ session.Route, why string) {
+	w.note("unbind %s: %s", r.Spec.Task, why)
+}
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
 func (w *world) Answer(id string, err error)                 { w.note("answer %s %v", id, err) }
 func (w *world) Round(*tree.Tree, Place)                     {}

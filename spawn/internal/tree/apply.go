@@ -161,8 +161,8 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	}
 	r.NextOrd, r.Active = f.Ord, f.At
 	r.Inbox = append(r.Inbox, Input{
-		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
-		Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
+		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
+		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 	})
 	r.count(f.Class, 1)
 	if f.Class == Control {
@@ -177,9 +177,22 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	return nil
 }
 
-// notePost has the id of a message recognised for a while, with the run that took it.
+// notePost has the id of a message recognised for a while, with the run that took it, and by the
+// session of a bound conversation, too.
 func (t *Tree) notePost(f *Fact, runID string) {
-	t.posts[postKey{f.Run, f.ID}] = seenPost{sat.Add(f.At, int64(KeyWindow)), runID}
+	until := sat.Add(f.At, int64(KeyWindow))
+	t.posts[postKey{f.Run, f.ID}] = seenPost{until, runID}
+	if f.Flags&FlagThread != 0 && f.From.IsValid() {
+		t.posts[postKey{f.From, f.ID}] = seenPost{until: until}
+	}
+}
+
+// sender returns the session that sent the message of f, if one did.
+func (f *Fact) sender() session.Key {
+	if f.Flags&FlagThread != 0 {
+		return session.Key{}
+	}
+	return f.From
 }
 
 func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
@@ -219,8 +232,9 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	if r.IsRoot() {
 		r.Milestones = 0
 	}
+	aside := r.asideOfRun(r.Inbox, f.Ord)
 	r.consume(f.Ord)
-	if r.Join != nil && r.Join.Ready(f.At) {
+	if r.Join != nil && r.Join.Ready(f.At) && !aside {
 		r.woke, r.Join = r.Join, nil
 	}
 	if r.Started == 0 {
@@ -239,6 +253,7 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 			return
 		}
 		switch {
+		case r.inThread() && !in.Thread: // the conversation is answered
 		case in.Route != nil:
 			r.Route = in.Route
 		case in.Class == Completion:
@@ -351,6 +366,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 // applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open, inbox := r.Open, r.Inbox
+	people, aside := r.answersPeople(inbox, open.Through), r.asideOfRun(inbox, open.Through)
 	r.Open, r.Grace, r.Active = nil, 0, f.At
 	delete(t.endedInTurn, r)
 	delete(t.holds, r)
@@ -376,8 +392,8 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		t.applyCrash(r, open, f)
 	}
 	r.recount()
-	t.applyAnswer(r, f)
-	if t.speaks(r, f) {
+	t.applyAnswer(r, f, aside)
+	if people && t.speaks(r, f) {
 		t.speak(r, f, r.asking(inbox, read))
 	}
 	if f.Join != nil {
@@ -387,7 +403,12 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 			r.Waits++
 		}
 	}
-	t.keepAsked(r, f, inbox, read)
+	switch {
+	case people:
+		t.keepAsked(r, f, inbox, read)
+	case !r.inThread():
+		r.Asked = nil // r.Route may be that of something else from here on
+	}
 	if r.State == Running {
 		if err := r.transition(next); err != nil {
 			return err
@@ -451,14 +472,17 @@ func (r *Run) applyUntouched(open *OpenTurn) State {
 	return Queued
 }
 
-// applyAnswer folds what a turn returned: its usage and its answer.
-func (t *Tree) applyAnswer(r *Run, f *Fact) {
+// applyAnswer folds what a turn returned: its usage, and its answer unless that is aside of the run.
+func (t *Tree) applyAnswer(r *Run, f *Fact, aside bool) {
 	a := f.Answer
 	if f.Num > r.Pos {
 		r.Pos = f.Num
 	}
 	if a != nil {
 		r.recordUsage(a, f.At)
+		if aside {
+			return
+		}
 		silent := f.Flags&FlagSilent != 0
 		// A later turn that stays silent does not withdraw an earlier answer, unless it says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
@@ -544,17 +568,27 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	if p.Join != nil && p.Join.contains(r.Key(), r.runName()) {
 		p.Join.Count(f.State)
 	}
+	if f.Answer != nil {
+		asked, _ := r.unanswered()
+		t.speak(r, f, asked)
+	}
+	r.Asked = nil
 	t.forwardCompletions(r, f)
 	if f.Flags&FlagTell != 0 {
 		t.sendCompletion(r.Key(), r.runName(), f)
 	}
 	to := t.requester(r)
-	if p.Asked != nil && !p.owesAnswer() {
+	if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {
 		p.Asked = nil
 	}
 	t.armTimer(r)
 	t.touch(p)
 	t.touch(to)
+	for c := r.firstChild; c != nil; c = c.nextSibling {
+		if len(c.Bound) > 0 {
+			t.touch(c) // it is closed
+		}
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -28,8 +29,17 @@ type Unbind struct {
 	Reason Text // in one word
 }
 
-func (*Bind) command()   {}
-func (*Unbind) command() {}
+// An UnbindDone says that a conversation has been unbound outside of the tree, or that this failed.
+type UnbindDone struct {
+	Run    session.Key
+	Route  session.Route
+	Reason Text
+	Failed bool
+}
+
+func (*Bind) command()       {}
+func (*Unbind) command()     {}
+func (*UnbindDone) command() {}
 
 // bindingOf returns where Bound has a conversation, or -1.
 func (r *Run) bindingOf(route session.Route) int {
@@ -56,15 +66,153 @@ func (t *Tree) bindForbidden(r *Run, k session.Key) error {
 		return fmt.Errorf("%w: binding %q", ErrNotFound, k)
 	case r.Archiving != 0 || r.archiving || r.Discard:
 		return fmt.Errorf("spawn: binding %q: %w", k, session.ErrArchived)
-	case r.State.Terminal() && r.Consumed == 0:
+	}
+	switch above := r.endingAbove(); {
+	case above == nil:
+	case above.State.Terminal():
+		return &EndedError{k, above.Key()}
+	default:
+		return fmt.Errorf("%w: binding %q, and above it %q", ErrStopping, k, above.Key())
+	}
+	if r.neverBegan() {
 		return fmt.Errorf("%w: binding %q, which has never had a turn", ErrEnded, k)
 	}
-	for x := r.Parent; x != nil; x = x.Parent {
-		if x.State.Terminal() {
-			return fmt.Errorf("%w: binding %q, which is below %q", ErrEnded, k, x.Key())
+	return nil
+}
+
+// endingAbove returns the topmost run above r that has ended or is to end, or nil. A top-level
+// session has no end.
+func (r *Run) endingAbove() (ending *Run) {
+	for x := r.Parent; x != nil && !x.IsRoot(); x = x.Parent {
+		if x.State.Terminal() || x.Cause != NoCause {
+			ending = x
 		}
 	}
-	return nil
+	return ending
+}
+
+// neverBegan reports whether r has ended before its first turn, and so never begins another run.
+func (r *Run) neverBegan() bool { return r.State.Terminal() && r.Consumed == 0 }
+
+// The reasons of the tree for which a conversation is unbound, as package session/binding has them.
+const (
+	unboundOK      = "subagent-complete"
+	unboundFailed  = "subagent-error"
+	unboundStopped = "subagent-killed"
+	unboundNever   = "spawn-failed"
+	unboundDeleted = "session-delete"
+)
+
+// unboundBy returns the reason that the end of a run is, which may be still to come.
+func unboundBy(r *Run) Text {
+	switch r.Cause.endState() {
+	case OK:
+		return unboundOK
+	case Cancelled:
+		return unboundStopped
+	default:
+		return unboundFailed
+	}
+}
+
+// closing returns the reason for which r takes nothing more from a conversation that is bound to
+// it; empty: it does. It follows from what has become of r, and is nothing that is asked for:
+//
+//   - r is to be archived for good;
+//   - a person or the program stops r, which ends the session, unless the turn over a message of
+//     the conversation was cancelled, and nothing else;
+//   - r has ended before its first turn, or a run above it has ended or is to end;
+//   - the first run of r has ended, and the spawn did not ask for more than a run. A conversation
+//     that is bound after that end stays.
+func (t *Tree) closing(r *Run, c *Conversation) Text {
+	switch above := r.endingAbove(); {
+	case r.IsRoot():
+		return ""
+	case r.Discard:
+		return unboundDeleted
+	case above != nil:
+		return unboundBy(above)
+	case r.neverBegan():
+		return unboundNever
+	case r.State.Terminal() && c.At > r.Ended:
+		return ""
+	case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):
+		return unboundStopped
+	case !r.State.Terminal() || r.Spec.Session || r.Begin != nil:
+		return ""
+	}
+	return unboundBy(r)
+}
+
+// unbinds returns the reason for which a conversation is to be unbound from r now; empty: it is not
+// to be, or not yet. One of a run that went by itself stays until the end of the run has arrived.
+func (t *Tree) unbinds(r *Run, c *Conversation) Text {
+	why := t.closing(r, c)
+	if why == "" || r.held > 0 && r.Cause != Stopped && !r.Discard && r.endingAbove() == nil {
+		return ""
+	}
+	return why
+}
+
+// settleBound has the conversations unbound that are to be, one after the other.
+func (t *Tree) settleBound(r *Run) {
+	for _, c := range r.Bound {
+		why := t.unbinds(r, &c)
+		switch {
+		case why == "":
+		case !t.opt.Unbinds:
+			t.emit(unbound(t.now, r, &c.Route, why))
+		case !r.unbinding && t.unbindRetries[r].at <= t.now:
+			r.unbinding = true
+			t.unbinding++
+			t.effects = append(t.effects, Effect{
+				Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route}, ID: string(why),
+			})
+		}
+	}
+}
+
+// wantsUnbind reports whether nothing but time keeps a conversation from being unbound.
+func (t *Tree) wantsUnbind(r *Run) bool {
+	return !r.unbinding && slices.ContainsFunc(r.Bound, func(c Conversation) bool {
+		return t.unbinds(r, &c) != ""
+	})
+}
+
+// decideUnbindDone records that a conversation has been unbound outside. If that failed, it is
+// tried again after pauses like those of an archive.
+func (t *Tree) decideUnbindDone(c *UnbindDone) {
+	r := t.find(c.Run)
+	if r == nil || !r.unbinding {
+		return
+	}
+	r.unbinding = false
+	t.unbinding--
+	t.touch(r)
+	switch {
+	case c.Failed:
+		if t.unbindRetries == nil {
+			t.unbindRetries = make(map[*Run]archiveRetry)
+		}
+		t.unbindRetries[r] = t.unbindRetries[r].next(t.now)
+		t.armTimer(r)
+	case r.bindingOf(c.Route) >= 0:
+		t.emit(unbound(t.now, r, &c.Route, c.Reason))
+	}
+}
+
+// threadForbidden returns why r, which may be nil, does not take a message of a conversation, or
+// nil.
+func (t *Tree) threadForbidden(r *Run, c *Post) error {
+	if c.Route == nil {
+		return &InputError{"route", "it is missing: the message is of a bound conversation"}
+	}
+	if r != nil {
+		if i := r.bindingOf(*c.Route); i >= 0 && t.closing(r, &r.Bound[i]) == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s, %q", ErrNotBound, wordsOf(c.Route), c.To)
 }
 
 func (t *Tree) decideBind(c *Bind) (Reply, error) {
@@ -101,7 +249,11 @@ func (t *Tree) applyBound(r *Run, f *Fact) error {
 	case r.bindingOf(*f.Route) >= 0:
 		return &CorruptError{f.Kind, f.Run, "it has the conversation already"}
 	}
-	r.Bound = append(slices.Clip(r.Bound), Conversation{*f.Route, f.At})
+	at := f.At
+	if r.State.Terminal() {
+		at = max(at, sat.Add(r.Ended, 1)) // see closing; the clock may have been set back
+	}
+	r.Bound = append(slices.Clip(r.Bound), Conversation{*f.Route, at})
 	return nil
 }
 
@@ -113,6 +265,7 @@ func (t *Tree) applyUnbound(r *Run, f *Fact) error {
 	if r.Bound = slices.Delete(slices.Clone(r.Bound), i, i+1); len(r.Bound) == 0 {
 		r.Bound = nil
 	}
+	delete(t.unbindRetries, r)
 	t.armTimer(r) // it may be archived now
 	return nil
 }

@@ -13,6 +13,10 @@ func bindCommand(verb string, r session.Key, w words) (Command, error) {
 		return &Bind{Run: r, Route: *route}, nil
 	case verb == "unbind" && route != nil:
 		return &Unbind{Run: r, Route: *route, Reason: Text(w.named["why"])}, nil
+	case verb == "unbound" && route != nil:
+		return &UnbindDone{
+			Run: r, Route: *route, Reason: Text(w.named["why"]), Failed: w.has("failed"),
+		}, nil
 	}
 	return nil, fmt.Errorf("no command %q", verb)
 }

@@ -121,7 +121,7 @@ func (w *wireFact) fact() *Fact {
 func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
-		f.Kind == Blocked && f.N > 0, f.Skills != nil, f.Mail != nil, f.Begin != nil,
+		f.Kind == Blocked && f.N > 0, f.Kind == RunEnded && f.Answer != nil, f.Skills != nil, f.Mail != nil, f.Begin != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
 		return 2
@@ -192,7 +192,7 @@ func (f *Fact) check() error {
 		f.Kind == Restarted && f.Begin == nil,
 		(f.Kind == Bound || f.Kind == Unbound) && f.Route == nil,
 		f.Kind == Unarchived && (f.Image == nil || len(f.Image.Runs) != 1),
-		f.Kind == TurnEnded && f.Flags&FlagReply != 0 && f.Answer == nil,
+		f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}
 	}

@@ -68,7 +68,8 @@ type Post struct {
 	Announce bool        // the requester, see Tree.requester, is told of the end of the run
 	ByModel  bool        // a model sends it, so that the run counts against its request
 	Origin   string      // of From, see Spawn
-	Thread   bool        // it is of a conversation that is bound to the session
+	Thread   bool        // it is of the conversation Route, which is bound to the session
+	Own      session.Key // with Thread: the conversation's own session, in this tree; may be zero
 	Answers  Answers     // to the questions of an earlier decision of the command
 }
 
@@ -302,11 +303,12 @@ const (
 	EffectArchive                          // archive the run's transcript, then send ArchiveDone
 	EffectRecall                           // drop the entries for the destination To
 	EffectAnswer                           // tell the caller of the wish ID that it came to Err
+	EffectUnbind                           // unbind To.Route from Run for ID, then send UnbindDone
 )
 
 var effectNames = [...]string{
 	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive", "recall",
-	"answer",
+	"answer", "unbind",
 }
 
 func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }
@@ -317,6 +319,6 @@ type Effect struct {
 	Run  *Run   // nil for EffectDeliver, EffectRecall and EffectAnswer
 	Ord  uint32 // of a turn or of an entry of the outbox, see EffectKind
 	To   *Destination
-	ID   string // of a wish
+	ID   string // of a wish, or the reason of EffectUnbind
 	Err  error
 }

@@ -85,6 +85,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBind(c)
 	case *Unbind:
 		return t.decideUnbind(c)
+	case *UnbindDone:
+		t.decideUnbindDone(c)
+		return Reply{}, nil
 	case Restart:
 		return t.decideRestart(c)
 	case Condense:
@@ -155,6 +158,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.root.walk(true, func(r *Run) {
 		t.touch(r)
 		r.asked, r.slot, r.cancelled, r.cascaded, r.archiving = false, false, false, false, false
+		r.unbinding = false
 		if r.Open == nil {
 			return
 		}
@@ -173,7 +177,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
 	})
-	t.archiving = 0
+	t.archiving, t.unbinding = 0, 0
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
 		t.setFlying(e.queue, 0)
@@ -431,7 +435,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if r.Started == 0 && r.Spec.Timeout > 0 {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
-	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
+	t.emit(turnStarted(t.now, r, r.through(r.Consumed), deadline, t.reserve(r)))
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
@@ -472,8 +476,8 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Skip {
 		flags |= FlagSkip
 	}
-	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled &&
-		c.Answer != nil && c.Answer.Reply != "" {
+	if t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled &&
+		c.Answer != nil && c.Answer.Reply != "" && r.answersPeople(r.Inbox, r.Open.Through) {
 		flags |= FlagReply
 	}
 	var join *Join
@@ -486,7 +490,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
 	}
-	if r.IsRoot() && state != Cancelled {
+	if (r.IsRoot() || flags&FlagReply != 0) && state != Cancelled {
 		f.Text = Text(cmp.Or(c.Failed, c.Note))
 	}
 	t.endTurn(r, f)
@@ -556,12 +560,16 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 
 func (t *Tree) decideTake(c Take) (Reply, error) {
 	r, err := t.runInTurn(c.Run, c.N)
-	if err != nil || r.NextOrd == r.Open.Through || r.Open.Compact {
+	if err != nil || r.Open.Compact {
 		return Reply{}, err
 	}
+	through := r.through(r.Open.Through)
+	if through == r.Open.Through {
+		return Reply{}, nil
+	}
 	var in []Input
-	r.Unread(r.Open.Through, r.NextOrd, func(x Input) { in = append(in, x) })
-	t.emit(taken(t.now, r, r.NextOrd))
+	r.Unread(r.Open.Through, through, func(x Input) { in = append(in, x) })
+	t.emit(taken(t.now, r, through))
 	return Reply{Run: r, Inputs: in}, nil
 }
 
@@ -653,10 +661,9 @@ func (t *Tree) decideArchiveDone(c ArchiveDone) {
 func (t *Tree) retryArchive(r *Run) {
 	r.archiving = false
 	t.archiving--
-	pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
 	if t.archiveRetries == nil {
 		t.archiveRetries = make(map[*Run]archiveRetry)
 	}
-	t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
+	t.archiveRetries[r] = t.archiveRetries[r].next(t.now)
 	t.armTimer(r)
 }

@@ -47,6 +47,9 @@ func (f *Fact) String() string {
 		default:
 			l.add("its requester is told")
 		}
+		if f.Answer != nil {
+			l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
+		}
 	case Recovered, Archived:
 		l.add("%s %v", f.Run, f.Kind)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
@@ -103,7 +106,7 @@ func (l *factLine) later(f *Fact) {
 		l.add("%s begins run %s over input %d", f.Run, word(f.Begin.ID), f.Ord)
 		l.addIf(f.ID != "", "message %s", word(f.ID))
 		l.add("%s", quoteShort(f.Text))
-		l.addIf(f.From.IsValid(), "from %s", f.From)
+		l.addIf(f.sender().IsValid(), "from %s", f.From)
 		l.addIf(f.Begin.Thread, "from a bound conversation")
 		l.addIf(f.Begin.Announce, "announced")
 	case Bound:
@@ -177,7 +180,8 @@ func (l *factLine) reported(f *Fact) {
 func (l *factLine) posted(f *Fact) {
 	l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 	l.addIf(f.ID != "", "id %s", word(f.ID))
-	l.addIf(!f.From.IsZero(), "from %s", f.From)
+	l.addIf(f.Flags&FlagThread != 0, "of a bound conversation")
+	l.addIf(f.sender().IsValid(), "from %s", f.From)
 	m := f.Mail
 	if m == nil {
 		return
@@ -218,6 +222,8 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
 	l.addIf(s.Milestones, "milestones")
+	l.addIf(s.Session, "as a session")
+	l.addIf(s.Delete, "archived at once")
 }
 
 func (l *factLine) turnStarted(f *Fact) {

@@ -91,7 +91,7 @@ const (
 	FlagSkip
 	// FlagCut, on TurnEnded: the turn has not returned in time and is no longer waited for.
 	FlagCut
-	// FlagReply, on TurnEnded and Said: the reply of the answer is delivered to people.
+	// FlagReply, on TurnEnded, Said and RunEnded: the reply of the answer is delivered to people.
 	FlagReply
 	// FlagCrashed, on TurnEnded: the process that ran the turn is gone. The inputs of the turn are
 	// not consumed.
@@ -129,7 +129,8 @@ const (
 //	               Ord: the ordinal of the input, one more than the last one of the session
 //	               ID: the id of the message, by which a repeat is recognised; may be empty
 //	               Text: the message
-//	               From: the session that steers; zero for User
+//	               From: the session that steers; of User zero, or with FlagThread the
+//	               conversation's own session, which knows the ID from then on, too
 //	               Route: where the answer goes; of User only, may be nil
 //	               Mail: what the message has beside its text; of User only, may be nil
 //	               Flags: FlagThread
@@ -156,8 +157,8 @@ const (
 //	               reached; 0 leaves it where it is
 //	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
-//	               Text: why the turn failed, or said nothing; of the top-level session only;
-//	               folded into the reply of a turn that failed
+//	               Text: why the turn failed, or said nothing; of the top-level session, and with
+//	               FlagReply; folded into the reply of a turn that failed
 //	Halted         Run: the session
 //	               N: the turn under way
 //	               Until: when the turn is cut if it has not returned
@@ -169,7 +170,10 @@ const (
 //	RunEnded       Run: the run
 //	               State: the terminal state
 //	               Num: the nonce of the completion
-//	               Flags: FlagTell, FlagOut
+//	               Flags: FlagTell, FlagOut, FlagReply
+//	               Answer: the Reply to messages of bound conversations that the run leaves
+//	               without an answer; may be nil
+//	               Route: where that goes; with an Answer only
 //	Recovered      Run: the top-level session
 //	Delivered      Ord: the entry of the outbox
 //	Deferred       Ord: the entry of the outbox
@@ -202,7 +206,7 @@ const (
 //	               Skills: what it keeps of them
 //	SetAside       Run: the top-level session, which has no turn under way
 //	               Ord: of the last input that its next turn reads and that does not start one
-//	Said           Run: the top-level session
+//	Said           Run: the session
 //	               N: the turn under way
 //	               ID: the name that the Runner gave to what is said; empty: see Ord
 //	               Ord: which one it is of those without a name, from 1 on; 0 with an ID
@@ -231,7 +235,8 @@ const (
 //	               Text: the message
 //	               Route: where the answer goes; may be nil
 //	               Mail: what the message has beside its text; may be nil
-//	               From: the session that sent the input; zero for a person and the program
+//	               From: the session that sent the input; zero for a person and the program; with
+//	               FlagThread as for Posted
 //	               Flags: FlagThread, if Begin.Thread is set
 //	Bound          Run: the session
 //	               Route: the conversation that is bound to it
@@ -404,21 +409,18 @@ func putAway(at int64, r *Run, sessionID string) Fact {
 	return Fact{Kind: PutAway, At: at, Run: r.Key(), ID: sessionID}
 }
 
-func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
-	f := posted(at, r, User, c.ID, c.Text, c.From)
-	f.Kind, f.Begin, f.Mail = Restarted, b, c.Mail
-	if c.Thread {
-		f.Flags = FlagThread
-	}
-	return f
-}
-
 func bound(at int64, r *Run, route *session.Route) Fact {
 	return Fact{Kind: Bound, At: at, Run: r.Key(), Route: route}
 }
 
 func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
 	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
+}
+
+func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
+	f := posted(at, r, User, c.ID, c.Text, c.From)
+	f.Kind, f.Begin, f.Mail = Restarted, b, c.Mail
+	return f
 }
 
 func reported(at int64, r *Run, c *Report) Fact {

@@ -47,6 +47,88 @@ type Saying struct {
 	Text Text   `json:"text,omitempty"`
 }
 
+// inThread reports whether a bound conversation began the present run of r, which answers there.
+func (r *Run) inThread() bool { return r.Begin != nil && r.Begin.Thread }
+
+// fromPeople reports whether an input of r is a message that r answers to people, where it answers
+// people at all.
+func (r *Run) fromPeople(in *Input) bool {
+	return in.Class == User && (r.IsRoot() || in.Thread)
+}
+
+// neutral reports whether an input of a sub-agent asks for no answer: a steer and a milestone go with
+// what does.
+func (in *Input) neutral() bool { return in.Class == Control || in.Class == Milestone }
+
+// asksForPeople reports whether the answer to an input of a sub-agent that is not neutral goes to a
+// bound conversation: to a message from there, and in a run that began with one to the end of a
+// child.
+func (r *Run) asksForPeople(in *Input) bool {
+	return in.Thread || r.inThread() && in.Class != User
+}
+
+// answersPeople reports whether the answer to the inputs that r has not consumed goes to people, of
+// those in an inbox up to an ordinal. It always does of a top-level session.
+func (r *Run) answersPeople(inbox []Input, through uint32) bool {
+	if r.IsRoot() {
+		return true
+	}
+	if r.taskUnread() {
+		return false
+	}
+	people := r.inThread()
+	for i := range inbox {
+		in := &inbox[i]
+		if in.Ord > through {
+			break
+		}
+		if in.neutral() {
+			continue
+		}
+		if people = r.asksForPeople(in); !people {
+			break
+		}
+	}
+	return people
+}
+
+// asideOfRun reports whether the answer to these inputs goes to people and is not that of the run,
+// because they did not begin it.
+func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
+	return !r.IsRoot() && !r.inThread() && r.answersPeople(inbox, through)
+}
+
+// through returns the last input that a turn of r reads now, after those up to an ordinal. A
+// sub-agent answers a bound conversation or its requester, and never both at once: a turn ends where
+// another is to be answered, and the next turn begins there.
+func (r *Run) through(after uint32) uint32 {
+	if r.IsRoot() {
+		return r.NextOrd
+	}
+	known := r.Open != nil || r.taskUnread()
+	people := known && r.answersPeople(r.Inbox, after)
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		switch {
+		case in.Ord <= after || in.neutral():
+		case !known:
+			known, people = true, r.asksForPeople(in)
+		case people != r.asksForPeople(in):
+			return in.Ord - 1
+		}
+	}
+	return r.NextOrd
+}
+
+// AnswersPeople reports whether the answer of the turn under way goes to people, as long as that
+// consumes nothing else, and where it goes; nil: that is not known.
+func (r *Run) AnswersPeople() (people bool, to *session.Route) {
+	if r.Open == nil || r.Open.Compact || !r.answersPeople(r.Inbox, r.Open.Through) {
+		return false, nil
+	}
+	return true, r.Route
+}
+
 // asking returns the messages that a reply answers: those that earlier turns have read and not
 // answered, and those in an inbox up to an ordinal.
 func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
@@ -59,7 +141,7 @@ func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
 		if in.Ord > through {
 			break
 		}
-		if in.Class != User {
+		if !r.fromPeople(in) {
 			continue
 		}
 		if a.Meta = nil; in.Mail != nil {
@@ -83,25 +165,29 @@ func (f *Fact) read(open *OpenTurn) uint32 {
 	return open.Through
 }
 
-// speaks reports whether a turn of r ends with a reply.
+// speaks reports whether a turn of r that answers people ends with a reply.
 func (t *Tree) speaks(r *Run, f *Fact) bool {
-	if !r.IsRoot() || f.Answer == nil {
+	if f.Answer == nil {
 		return false
 	}
 	return f.Flags&FlagReply != 0 || f.Answer.Reply != "" && f.Flags&FlagCut == 0 &&
 		r.Cause == NoCause && f.State != Cancelled
 }
 
-// speak folds what a turn of r tells people, with FlagReply through the outbox.
+// speak folds what r tells people in its last turn or at the end of a run, with FlagReply through
+// the outbox.
 func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 	a := f.Answer
 	e := &Entry{
-		Run: r.Key(), To: r.Key(), Reply: true, Failed: f.Kind == TurnEnded && f.State != OK,
+		Run: r.Key(), To: t.root.Key(), Reply: true, Failed: f.Kind != Said && f.State != OK,
 		Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
-		Interim: f.Kind == Said, Turn: f.N,
+		Interim: f.Kind == Said, Turn: r.Turns,
 		InReplyTo: asked.IDs, Meta: asked.Meta, Created: f.At, Due: f.At,
 	}
-	if e.Failed {
+	switch {
+	case f.Kind == RunEnded:
+		e.Cause = r.Reason
+	case e.Failed:
 		e.Cause = f.Text
 	}
 	if f.Flags&FlagReply != 0 {
@@ -120,18 +206,46 @@ func (t *Tree) TakeSpoken() []*Entry {
 	return list
 }
 
-// keepAsked folds which messages wait for an answer after a turn of the top-level session. A turn
-// that says nothing leaves them to the next one, as long as there is something that starts it.
+// keepAsked folds which messages wait for an answer after a turn of r that answers people. A turn
+// that says nothing leaves them to the next one, as long as there is something that starts it. A
+// sub-agent that is to end leaves them to the end of its run, see unanswered.
 func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
+	root, goesOn := r.IsRoot(), r.Cause == NoCause && f.State == OK
 	switch {
-	case !r.IsRoot() || f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
-	case t.speaks(r, f) || f.Flags&FlagCut != 0 || f.State == Cancelled || r.TurnCancelled,
-		r.Cause != NoCause || !r.owesAnswer():
+	case f.Flags&FlagUntouched != 0, f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
+	case t.speaks(r, f) || r.TurnCancelled,
+		root && (f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause),
+		!r.owesAnswer() && (root || goesOn):
 		r.Asked = nil
 	default:
-		if a := r.asking(inbox, read); len(a.IDs) > 0 || len(a.Meta) > 0 {
+		if a := r.asking(inbox, read); !root || len(a.IDs) > 0 || len(a.Meta) > 0 {
 			r.Asked = &a
 		}
+	}
+}
+
+// unanswered returns the messages of bound conversations that a run leaves which is about to end,
+// and whether there are any.
+func (r *Run) unanswered() (Asked, bool) {
+	unread := slices.ContainsFunc(r.Inbox, func(in Input) bool { return in.Thread })
+	return r.asking(r.Inbox, r.NextOrd), !r.IsRoot() && (unread || r.Asked != nil)
+}
+
+// apologize adds to the end f of the run of r what is said to the conversation whose messages it
+// leaves without an answer. A run that was stopped says nothing, as a turn that was.
+func (t *Tree) apologize(r *Run, f *Fact) {
+	_, owes := r.unanswered()
+	if !owes || f.State == OK || f.State == Cancelled || t.opt.Apology == "" {
+		return
+	}
+	f.Answer, f.Route = &Result{Reply: t.opt.Apology}, r.Route
+	for i := range r.Inbox {
+		if in := &r.Inbox[i]; in.Thread {
+			f.Route = in.Route
+		}
+	}
+	if t.opt.Replies {
+		f.Flags |= FlagReply
 	}
 }
 
@@ -151,25 +265,28 @@ func (r *Run) owesAnswer() bool {
 	return told
 }
 
-// Waiting reports whether a message of the top-level session waits for an answer: no turn has read
-// it, one that is under way has, or a later one is still to answer it. Aside says that it starts no
-// turn.
-func (t *Tree) Waiting(id string) (waiting, aside bool) {
-	r := t.root
+// Waiting reports whether a message to the session k waits for an answer to people: no turn has
+// read it, one that is under way has, or a later one is still to answer it. Aside says that it
+// starts no turn.
+func (t *Tree) Waiting(k session.Key, id string) (waiting, aside bool) {
+	r := t.find(k)
+	if r == nil {
+		return false, false
+	}
 	for i := range r.Inbox {
-		if in := &r.Inbox[i]; in.Class == User && in.ID == id {
+		if in := &r.Inbox[i]; r.fromPeople(in) && in.ID == id {
 			return true, in.Ord <= r.Aside
 		}
 	}
 	return r.Asked != nil && slices.Contains(r.Asked.IDs, id), false
 }
 
-// ReplyTo returns the oldest reply in the outbox with which a turn that answers a message has
-// ended, and the last one that was said before that. Each may be nil.
-func (t *Tree) ReplyTo(id string) (final, interim *Entry) {
+// ReplyTo returns the oldest reply of the session k in the outbox with which a turn that answers a
+// message has ended, and the last one that was said before that. Each may be nil.
+func (t *Tree) ReplyTo(k session.Key, id string) (final, interim *Entry) {
 	for _, ord := range t.outbox.ords() {
 		switch e := t.outbox.entries[ord]; {
-		case !e.Reply || !slices.Contains(e.InReplyTo, id):
+		case !e.Reply || e.Run != k || !slices.Contains(e.InReplyTo, id):
 		case !e.Interim:
 			return e, interim
 		default:
@@ -179,21 +296,21 @@ func (t *Tree) ReplyTo(id string) (final, interim *Entry) {
 	return nil, interim
 }
 
-// LastSaid returns what was said last over a message of the top-level session that no turn has
-// consumed, or nil. It may have been delivered.
-func (t *Tree) LastSaid(id string) *Entry {
-	r := t.root
-	if len(r.Said) == 0 {
+// LastSaid returns what was said last over a message to the session k that no turn has consumed, or
+// nil. It may have been delivered.
+func (t *Tree) LastSaid(k session.Key, id string) *Entry {
+	r := t.find(k)
+	if r == nil || len(r.Said) == 0 {
 		return nil
 	}
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
-		if in.Class != User || in.ID != id || r.Open != nil && in.Ord > r.Open.Through {
+		if !r.fromPeople(in) || in.ID != id || r.Open != nil && in.Ord > r.Open.Through {
 			continue
 		}
 		asked := r.asking(r.Inbox, in.Ord)
 		return &Entry{
-			Run: r.Key(), To: r.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
+			Run: k, To: t.root.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
 			Text: r.Said[len(r.Said)-1].Text, InReplyTo: asked.IDs, Meta: asked.Meta,
 		}
 	}
@@ -261,7 +378,7 @@ func (t *Tree) decideSetRoute(c SetRoute) (Reply, error) {
 // decideSay tells people something on behalf of the turn under way of r, once under each name.
 func (t *Tree) decideSay(r *Run, c *Say) (Reply, error) {
 	switch {
-	case !r.IsRoot():
+	case !r.answersPeople(r.Inbox, r.Open.Through):
 		return Reply{}, fmt.Errorf("%w: %q", ErrNoConversation, c.Run)
 	case !utf8.ValidString(c.ID):
 		return Reply{}, &InputError{"id", "it is not UTF-8: " + text.Quote(c.ID)}
@@ -294,8 +411,8 @@ func (r *Run) hasSaid(id string, num uint32) bool {
 
 func (t *Tree) applySaid(r *Run, f *Fact) error {
 	switch {
-	case !r.IsRoot():
-		return &CorruptError{f.Kind, f.Run, "a sub-agent does not speak to people"}
+	case !r.answersPeople(r.Inbox, r.Open.Through):
+		return &CorruptError{f.Kind, f.Run, "the turn does not answer people"}
 	case r.hasSaid(f.ID, f.Ord):
 		return &CorruptError{f.Kind, f.Run, "it has been said before"}
 	}
@@ -307,11 +424,18 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 // decidePost adds a message to an inbox. Deliveries to that session whose receiver was busy become
 // due at once, because the receiver is heard from.
 func (t *Tree) decidePost(c *Post) (Reply, error) {
-	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
-		seen := t.posts[postKey{c.To, c.ID}]
-		return Reply{Run: t.find(c.To), Ref: c.To, RunID: seen.runID, Existing: known}, err
+	for _, to := range [...]session.Key{c.To, c.Own} {
+		if known, err := t.postKnown(to, c.ID); known || err != nil {
+			seen := t.posts[postKey{to, c.ID}]
+			return Reply{Run: t.find(to), Ref: to, RunID: seen.runID, Existing: known}, err
+		}
 	}
 	r := t.find(c.To)
+	if c.Thread {
+		if err := t.threadForbidden(r, c); err != nil {
+			return Reply{}, err
+		}
+	}
 	switch {
 	case r == nil:
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.To)
@@ -326,15 +450,23 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	f := posted(t.now, r, User, c.ID, c.Text, c.From)
-	f.Route, f.Mail = r.filledRoute(c.Route), c.Mail
-	if c.Thread {
-		f.Flags = FlagThread
-	}
+	f.Mail = c.Mail
+	c.route(r, &f)
 	t.emit(f)
 	for _, ord := range t.busyFor(c.To) {
 		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
 	}
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
+}
+
+// route adds to the fact f of a message where it came from. One of a bound conversation comes from
+// there, and the conversation's own session knows it.
+func (c *Post) route(r *Run, f *Fact) {
+	if c.Thread {
+		f.Flags, f.Route, f.From = FlagThread, c.Route, c.Own
+	} else {
+		f.Route = r.filledRoute(c.Route)
+	}
 }
 
 // postKnown reports whether a message with an id has come before, whatever has become of its

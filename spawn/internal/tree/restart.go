@@ -282,7 +282,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	f := restarted(t.now, r, c, begin)
-	f.Route = r.filledRoute(c.Route)
+	c.route(r, &f)
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: begin.ID}, nil
 }
@@ -348,7 +348,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Spec: r.Spec, State: Queued, Begin: b, Past: r.Past, Bound: r.Bound, Discard: r.Discard,
 		Turns: r.Turns, NextOrd: f.Ord, Consumed: consumed,
 		Inbox: []Input{{
-			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.From,
+			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
 			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,

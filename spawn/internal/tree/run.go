@@ -290,6 +290,7 @@ type Run struct {
 	cancelled      bool // the turn under way was cancelled
 	cascaded       bool // the children were stopped
 	archiving      bool // the Executor is archiving the run
+	unbinding      bool // the Executor is unbinding one of its conversations
 	gone           bool // the run has left the tree
 	wishes         wishes
 

@@ -185,6 +185,8 @@ func (s *scene) options(w words) {
 		switch name {
 		case "caller-run":
 			s.opt.CallerRun = value == "true"
+		case "unbinds":
+			s.opt.Unbinds = value == "true"
 		case "replies":
 			s.opt.Replies = value == "true"
 		case "children":
@@ -220,7 +222,9 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		return postOf(r, s.names[w.named["from"]], w), nil
+		c := postOf(r, s.names[w.named["from"]], w)
+		c.Own = s.names[w.named["own"]]
+		return c, nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
@@ -458,6 +462,8 @@ func (s *scene) do(c Command) string {
 	for _, e := range effects {
 		name := "entry"
 		switch {
+		case e.Run != nil && e.To != nil:
+			name = fmt.Sprintf("%s from %s: %s", e.Run.Key(), wordsOf(&e.To.Route), e.ID)
 		case e.Run != nil:
 			name = e.Run.Key().String()
 		case e.To != nil:

@@ -30,6 +30,7 @@ func (t *Tree) settle() {
 
 // settleRun emits the next facts of one run and adds its effects.
 func (t *Tree) settleRun(r *Run) {
+	t.settleBound(r)
 	switch {
 	case r.State.Terminal():
 		t.settleEnded(r)
@@ -185,7 +186,9 @@ func (t *Tree) endRun(r *Run, s State) {
 	if t.requester(r).IsRoot() && t.opt.CallerRun {
 		flags |= FlagOut
 	}
-	t.emit(runEnded(t.now, r, s, t.nextNonce(), flags))
+	f := runEnded(t.now, r, s, t.nextNonce(), flags)
+	t.apologize(r, &f)
+	t.emit(f)
 }
 
 // tellsRequester reports whether the requester of r is told of its end in state s. Inside a stopped
@@ -215,7 +218,7 @@ func (t *Tree) settleEnded(r *Run) {
 // conversation that is bound to the session does: what is said there goes to it.
 func (t *Tree) mayArchive(r *Run) bool {
 	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.isHeld() &&
-		len(r.Bound) == 0
+		len(r.Bound) == 0 && !r.unbinding
 }
 
 // tick has settle look at every run and every destination whose timer is due.

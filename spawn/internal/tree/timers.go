@@ -102,6 +102,9 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 			at = x
 		}
 	}
+	if t.wantsUnbind(r) {
+		atMost(max(t.unbindRetries[r].at, 1))
+	}
 	if r.State.Terminal() {
 		if t.mayArchive(r) {
 			atMost(t.archiveAt(r))
@@ -175,11 +178,17 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 // graceEnd returns when a turn that is cancelled now is cut.
 func (t *Tree) graceEnd() int64 { return sat.Add(t.now, int64(t.opt.Grace)) }
 
-// An archiveRetry says when a run whose transcript could not be archived is archived again. It is
-// volatile: a new owner tries at once.
+// An archiveRetry says when a run whose transcript could not be archived is archived again, or when
+// a conversation that could not be unbound is. It is volatile: a new owner tries at once.
 type archiveRetry struct {
 	at    int64         // Unix nanoseconds
 	pause time.Duration // the last one, which the next one doubles
+}
+
+// next returns when what has failed at now, once more, is tried again.
+func (a archiveRetry) next(now int64) archiveRetry {
+	pause := min(max(2*a.pause, FirstRetry), LastRetry)
+	return archiveRetry{at: now + int64(pause), pause: pause}
 }
 
 // archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
@@ -246,9 +255,11 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		seen.until = min(seen.until, window)
 		t.posts[k] = seen
 	}
-	for r, retry := range t.archiveRetries {
-		retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))
-		t.archiveRetries[r] = retry
+	for _, retries := range [...]map[*Run]archiveRetry{t.archiveRetries, t.unbindRetries} {
+		for r, retry := range retries {
+			retry.at = min(retry.at, sat.Add(f.At, int64(retry.pause)))
+			retries[r] = retry
+		}
 	}
 }
 

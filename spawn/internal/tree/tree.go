@@ -25,6 +25,7 @@ type Options struct {
 	MaxDepth     int           // recorded for children, which are told it
 	Limits       Limits        // of what callers and models give
 	Apology      Text          // the reply of a turn that is given up; empty: none
+	Unbinds      bool          // the Executor unbinds conversations; else the tree does at once
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.
@@ -59,6 +60,9 @@ type Tree struct {
 
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
+
+	unbinding     int // sessions of which the Executor is unbinding a conversation
+	unbindRetries map[*Run]archiveRetry
 
 	sinceSnapshot int   // facts since the last snapshot
 	lastFact      int64 // the time of the last fact
@@ -212,8 +216,11 @@ func (t *Tree) Idle() bool {
 		!t.root.wantsTurn(t.now) && t.root.Cause == NoCause
 }
 
-// Quiet reports whether nothing is under way outside: no turn, no delivery and no archive.
-func (t *Tree) Quiet() bool { return t.turns == 0 && t.archiving == 0 && !t.Calling() }
+// Quiet reports whether nothing is under way outside: no turn, no delivery, no archive, and no
+// conversation that is being unbound.
+func (t *Tree) Quiet() bool {
+	return t.turns == 0 && t.archiving == 0 && t.unbinding == 0 && !t.Calling()
+}
 
 // Archiving reports whether the Executor is archiving a run.
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
@@ -233,7 +240,7 @@ func (t *Tree) Due() time.Time {
 
 // UnderWay reports whether anything but a delivery is in hand.
 func (t *Tree) UnderWay() bool {
-	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.root.wantsTurn(t.now) ||
+	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.unbinding > 0 || t.root.wantsTurn(t.now) ||
 		t.root.Cause != NoCause
 }
 
