@@ -51,7 +51,9 @@ type Config struct {
 	// handed to Deliver instead of put into their inbox.
 	CallerRun bool
 	// Apology is what people are told if Replies is set and a turn of a top-level session is given
-	// up: the process has died in it three times. Empty: nothing.
+	// up: the process has died in it three times. A bound conversation is told if a run of a
+	// sub-agent has ended otherwise than well, was not stopped, and leaves messages of the
+	// conversation without an answer. Empty: nothing.
 	Apology string
 	// Replies says that the answers of top-level sessions are handed to Deliver.
 	Replies bool

@@ -41,7 +41,8 @@ var (
 	// The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
 	// ErrNoConversation is returned where a session would speak to people, or is asked to, that
-	// does not: a sub-agent, whose answers go to its requester.
+	// does not: a sub-agent, whose answers go to its requester, unless its turn is one with
+	// [TurnInput.ForPeople].
 	ErrNoConversation = tree.ErrNoConversation
 	// ErrNotBound is returned for a message with Incoming.Thread to a session that its Route is not
 	// bound to, or will not be in a moment. The message goes to the conversation's own session.

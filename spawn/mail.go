@@ -115,16 +115,19 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 	return repeatable(s.do(ctx, root, tree.SetRoute{Run: to, Route: r.Clean()}, nil), repeatAsIs)
 }
 
-// PostAndWait posts a message to a top-level session, as [Supervisor.Post] does, and returns the
-// reply with which a turn ends that answers it: one whose Reply.InReplyTo has its ID. Deliver gets
-// the reply, too, if the Config has Replies. A turn that failed gives a Reply with Failed, or with
-// the Apology. What a turn says before its end, with [TurnInput.Say], is returned only if nothing
-// follows: then it is the last such text, and Reply.Interim is set.
+// PostAndWait posts a message to a top-level session, or one of a bound conversation to a
+// sub-agent, as [Supervisor.Post] does, and returns the reply with which a turn ends that answers
+// it: one whose Reply.InReplyTo has its ID. Deliver gets the reply, too, if the Config has Replies.
+// A turn that failed gives a Reply with Failed, or with the Apology, and so does a run of a
+// sub-agent that ended otherwise than well before it answered. What a turn says before its end,
+// with [TurnInput.Say], is returned only if nothing follows: then it is the last such text, and
+// Reply.Interim is set.
 //
 // A message whose turn ends with nothing to say is answered by a later turn that no message starts,
 // such as one over the end of a sub-agent that is told. If none is to come, and nothing was said
 // before either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if a person
-// ends the turn, or does not let it begin.
+// ends the turn, or does not let it begin, and [ErrTimedOut] if the time of a run is up and there
+// is no Apology.
 //
 // A message with a known ID is waited for likewise, as long as it is unread, its turn is under way,
 // or a later turn is to answer it. A reply to it that is in the outbox is returned. Else the error
@@ -136,13 +139,14 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 //
 // Before [Supervisor.Run] has been called PostAndWait waits for that too. Under the context of a
 // Runner it gives the slot of the turn back. A journal that fails is waited for. The error is
-// [ErrNoConversation] for a sub-agent, whose answers go to its requester, an *[InputError] for the
-// session whose own turn calls it, the cause of ctx if that ends while it waits, [ErrUnconfirmed]
-// if another owner takes the tree meanwhile, [ErrShutdown], or one of Post.
+// [ErrNoConversation] for a message to a sub-agent without [Incoming.Thread], whose answer goes to
+// its requester, an *[InputError] for the session whose own turn calls it, the cause of ctx if that
+// ends while it waits, [ErrUnconfirmed] if another owner takes the tree meanwhile, [ErrShutdown],
+// or one of Post.
 func (s *Supervisor) PostAndWait(
 	ctx context.Context, root, to session.Key, m Incoming,
 ) (Reply, error) {
-	if to.IsSubagent() {
+	if to.IsSubagent() && !m.Thread {
 		return Reply{}, fmt.Errorf("%w: %q", ErrNoConversation, to)
 	}
 	if t := turnOf(ctx); t != nil && t.Session.Key == to {
@@ -151,16 +155,17 @@ func (s *Supervisor) PostAndWait(
 		}
 	}
 	for {
+		var reply Reply
 		cmd, err := s.postOf(ctx, root, to, &m)
-		if errors.Is(err, tree.ErrMoved) {
-			continue
+		for err == nil {
+			reply, err = withShell(s, root, func(sh *treeShell) (Reply, error) {
+				return sh.postAndWait(ctx, cmd)
+			})
+			if err == nil {
+				return reply, nil
+			}
+			err = s.answerAll(ctx, err, &cmd.Answers)
 		}
-		if err != nil {
-			return Reply{}, err
-		}
-		reply, err := withShell(s, root, func(sh *treeShell) (Reply, error) {
-			return sh.postAndWait(ctx, cmd)
-		})
 		if !errors.Is(err, tree.ErrMoved) {
 			return reply, repeatable(err, m.repeat())
 		}
@@ -181,6 +186,9 @@ func (s *Supervisor) postOf(
 	}
 	if route := m.Route.Clean(); !route.IsZero() {
 		cmd.Route = &route
+	}
+	if m.Thread {
+		cmd.Thread, cmd.Own = true, m.Own
 	}
 	inStore := func(p session.Part) bool { return len(p.Data) > 0 || !p.File.IsZero() }
 	if mail != nil && slices.ContainsFunc(mail.Parts, inStore) {
@@ -214,10 +222,12 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 	to, known := cmd.To, false
 	ref := session.Ref{Key: to}
 	read := func(_ *tree.Tree, r tree.Reply) {
-		ref.SessionID, known = r.Run.Spec.SessionID, r.Existing
+		if known = r.Existing; r.Run != nil {
+			ref.SessionID = r.Run.Spec.SessionID
+		}
 	}
 	err := s.cfg.Limits.CheckPost(cmd, session.Part.ValidateNew)
-	if ensure := (tree.Ensure{Run: to, ID: cmd.ID}); err == nil {
+	if ensure := (tree.Ensure{Run: to, ID: cmd.ID, Of: cmd}); err == nil {
 		err = repeatable(s.do(ctx, root, ensure, read), repeatAsIs)
 	}
 	files := s.cfg.Store.Files
@@ -316,6 +326,7 @@ func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, er
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 		sh.answerWaiters[w] = struct{}{}
+		w.run = r.Ref // the conversation's own session may have the message
 		_, aside := t.Waiting(w.run, w.id)
 		if aside && !r.Existing {
 			w.finish(nil, ErrTurnCancelled) // in the batch of the message
@@ -397,6 +408,19 @@ func (sh *treeShell) tellAnswerWaiters(t *tree.Tree, facts []tree.Fact) {
 	}
 }
 
+// endedBy returns the error of what waits for an answer that a cause ends; nil: no person has said
+// so, and the end of the run tells.
+func endedBy(c tree.Cause) error {
+	switch c {
+	case tree.Stopped:
+		return ErrStopped
+	case tree.Timeout:
+		return ErrTimedOut
+	default:
+		return nil
+	}
+}
+
 // tell takes the facts of a batch into account, after what was said in it.
 func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 	opened, aside := false, false
@@ -407,7 +431,7 @@ func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 			opened = true
 		case f.Run != w.run:
 		case f.Kind == tree.StopRequested:
-			w.ended = ErrStopped
+			w.ended = endedBy(f.Cause)
 		case f.Kind == tree.TurnCancelled && w.ended == nil:
 			w.ended = ErrTurnCancelled
 		case f.Kind == tree.SetAside:
@@ -453,10 +477,10 @@ type Saying struct {
 // once, as long as it gives the same names: Say returns nil and sends nothing for a name that is
 // known, whatever the Text is. TurnInput.Said is what was said before.
 //
-// The error is [ErrNoConversation] in a sub-agent, an *[InputError] for a Text that is blank or an
-// ID that is not UTF-8, a *[LimitError] for an ID that is too long and for more than Limits.Says
-// texts, [ErrStale], or one that every command can return. After [ErrUnconfirmed] say it again
-// under an ID: by its number the next one counts as another.
+// The error is [ErrNoConversation] in a turn without ForPeople, an *[InputError] for a Text that is
+// blank or an ID that is not UTF-8, a *[LimitError] for an ID that is too long and for more than
+// Limits.Says texts, [ErrStale], or one that every command can return. After [ErrUnconfirmed] say
+// it again under an ID: by its number the next one counts as another.
 func (t *TurnInput) Say(ctx context.Context, what Saying) error {
 	limits := t.shell.sup.cfg.Limits
 	out := TurnResult{Reply: what.Text, ReplyTo: what.ReplyTo, Voice: what.Voice}

@@ -34,7 +34,8 @@ type TurnResult struct {
 	Silent bool
 	// Skip, beside Silent, asks to drop the answer of an earlier turn too.
 	Skip bool
-	// Reply is what a turn with [TurnInput.ForPeople] says to people. If it is empty, it says nothing.
+	// Reply is what a turn with [TurnInput.ForPeople] says to people. If it is empty, it says
+	// nothing.
 	Reply string
 	// Note says, of a turn that did not fail, why it came to nothing, for the Error of its
 	// EventTurnEnded: for example that the model returned nothing. Of a sub-agent it is not kept.

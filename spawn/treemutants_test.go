@@ -123,7 +123,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
-		"child, begun, run = c.requestOf(&of), c, in.RunID", "child, begun, run = c.Spec.ID, c, in.RunID", "../agent", "TestSpawnLoopOfAModel/flat",
+		"child, begun, run = c.requestOf(&of), c, in.RunID", "child, begun, run = c.Spec.ID, c, of.name()", "../agent", "TestSpawnLoopOfAModel/flat",
 	},
 	{
 		"D3 what begins a request keeps its count", "internal/tree/request.go",

@@ -472,7 +472,8 @@ func (r *Run) applyUntouched(open *OpenTurn) State {
 	return Queued
 }
 
-// applyAnswer folds what a turn returned: its usage, and its answer unless that is aside of the run.
+// applyAnswer folds what a turn returned: its usage, and its answer unless that is aside of the
+// run.
 func (t *Tree) applyAnswer(r *Run, f *Fact, aside bool) {
 	a := f.Answer
 	if f.Num > r.Pos {

@@ -6,6 +6,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
+// post builds a message from its words.
+func (s *scene) post(to session.Key, w words) *Post {
+	c := postOf(to, s.names[w.named["from"]], w)
+	c.Own = s.names[w.named["own"]]
+	return c
+}
+
 // bindCommand builds a command about a bound conversation from its words.
 func bindCommand(verb string, r session.Key, w words) (Command, error) {
 	switch route := routeOf(w.named["route"]); {

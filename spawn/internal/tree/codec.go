@@ -121,7 +121,8 @@ func (w *wireFact) fact() *Fact {
 func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
-		f.Kind == Blocked && f.N > 0, f.Kind == RunEnded && f.Answer != nil, f.Skills != nil, f.Mail != nil, f.Begin != nil,
+		f.Kind == Blocked && f.N > 0, f.Kind == RunEnded && f.Answer != nil,
+		f.Skills != nil, f.Mail != nil, f.Begin != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
 		return 2

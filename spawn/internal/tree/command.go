@@ -78,6 +78,7 @@ type Post struct {
 type Ensure struct {
 	Run session.Key
 	ID  string
+	Of  *Post // the message, if it is to be posted then; may be nil
 }
 
 // SetRoute sets where the answers of a top-level session go, until a message says otherwise.

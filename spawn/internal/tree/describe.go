@@ -38,18 +38,7 @@ func (f *Fact) String() string {
 		l.addIf(f.Flags&FlagQuiet != 0, "quietly")
 		l.after(f, "given up")
 	case RunEnded:
-		l.add("%s ended %v", f.Run, f.State)
-		switch {
-		case f.Flags&FlagTell == 0:
-			l.add("its requester is not told")
-		case f.Flags&FlagOut != 0:
-			l.add("told through the outbox")
-		default:
-			l.add("its requester is told")
-		}
-		if f.Answer != nil {
-			l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
-		}
+		l.runEnded(f)
 	case Recovered, Archived:
 		l.add("%s %v", f.Run, f.Kind)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
@@ -155,6 +144,21 @@ func (l *factLine) budget(what string, b Budget) {
 	if b.Micros != 0 {
 		dollars := strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64)
 		l.add("%s %s dollars", what, dollars)
+	}
+}
+
+func (l *factLine) runEnded(f *Fact) {
+	l.add("%s ended %v", f.Run, f.State)
+	switch {
+	case f.Flags&FlagTell == 0:
+		l.add("its requester is not told")
+	case f.Flags&FlagOut != 0:
+		l.add("told through the outbox")
+	default:
+		l.add("its requester is told")
+	}
+	if f.Answer != nil {
+		l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
 	}
 }
 

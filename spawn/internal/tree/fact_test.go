@@ -79,8 +79,7 @@ func checkFact(f *Fact) error {
 
 // undecided are kinds of which no decision makes use yet.
 var undecided = []Kind{
-	Restarted, ArchiveBegun, Unarchived, Discarded, AnnounceSet,
-	Posted,
+	ArchiveBegun, Unarchived, Discarded, AnnounceSet,
 }
 
 // TestFactTable checks that the table has every kind and that facts have each of its fields.

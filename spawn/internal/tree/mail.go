@@ -56,8 +56,8 @@ func (r *Run) fromPeople(in *Input) bool {
 	return in.Class == User && (r.IsRoot() || in.Thread)
 }
 
-// neutral reports whether an input of a sub-agent asks for no answer: a steer and a milestone go with
-// what does.
+// neutral reports whether an input of a sub-agent asks for no answer: a steer and a milestone go
+// with what does.
 func (in *Input) neutral() bool { return in.Class == Control || in.Class == Milestone }
 
 // asksForPeople reports whether the answer to an input of a sub-agent that is not neutral goes to a
@@ -99,8 +99,8 @@ func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
 }
 
 // through returns the last input that a turn of r reads now, after those up to an ordinal. A
-// sub-agent answers a bound conversation or its requester, and never both at once: a turn ends where
-// another is to be answered, and the next turn begins there.
+// sub-agent answers a bound conversation or its requester, and never both at once. So a turn stops
+// before what is for the other, and the next turn begins there.
 func (r *Run) through(after uint32) uint32 {
 	if r.IsRoot() {
 		return r.NextOrd
@@ -339,8 +339,17 @@ func (r *Run) filledRoute(route *session.Route) *session.Route {
 
 func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
 	r := t.find(c.Run)
-	switch {
-	case r == nil:
+	if c.Of != nil && c.Of.Thread {
+		if known, err := t.postKnown(c.Of.Own, c.ID); known || err != nil {
+			return Reply{Run: t.find(c.Of.Own), Ref: c.Of.Own, Existing: known}, err
+		}
+		if known, _ := t.postKnown(c.Run, c.ID); !known {
+			if err := t.threadForbidden(r, c.Of); err != nil {
+				return Reply{}, err
+			}
+		}
+	}
+	if r == nil {
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.Run)
 	}
 	known, err := t.postKnown(c.Run, c.ID)

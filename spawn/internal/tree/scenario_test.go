@@ -222,9 +222,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		c := postOf(r, s.names[w.named["from"]], w)
-		c.Own = s.names[w.named["own"]]
-		return c, nil
+		return s.post(r, w), nil
 	case "ensure":
 		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":

@@ -240,8 +240,8 @@ func (t *Tree) Due() time.Time {
 
 // UnderWay reports whether anything but a delivery is in hand.
 func (t *Tree) UnderWay() bool {
-	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.unbinding > 0 || t.root.wantsTurn(t.now) ||
-		t.root.Cause != NoCause
+	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.unbinding > 0 ||
+		t.root.wantsTurn(t.now) || t.root.Cause != NoCause
 }
 
 // touch marks a run, which may be nil, to be settled.
