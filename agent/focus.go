@@ -155,7 +155,15 @@ func (rt *Runtime) Unfocus(ctx context.Context, q UnfocusRequest) (ended binding
 		ended, err = t.Unbind(ctx, q.Conversation, q.By, q.Reason, now)
 		return err
 	})
-	return ended, err
+	return ended, unboundError(err)
+}
+
+// unboundError adds our own [ErrNotFound] to that of the table.
+func unboundError(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
 }
 
 // LimitFocus gives the binding of a conversation new limits, which count from now, and those of the
@@ -171,7 +179,7 @@ func (rt *Runtime) LimitFocus(
 		changed, err = t.SetLimit(ctx, conversation, by, limit, now)
 		return err
 	})
-	return changed, err
+	return changed, unboundError(err)
 }
 
 // Bindings returns the bindings that have not expired, of all trees, in the order of their
