@@ -49,8 +49,8 @@ type ThreadChannel struct {
 	Accounts map[string]binding.Settings
 }
 
-// A ThreadHost is what a transport does with threads. [agenttest.TestThreads] says whether one
-// keeps to this contract.
+// A ThreadHost is what a transport does with threads. Package agenttest has the kit TestThreads,
+// which says whether one keeps to this contract.
 //
 // Its methods are called for many conversations at once, and have Config.DeliverTimeout. After that
 // time, a panic or a runtime.Goexit the call has failed. One that does not return all the same holds
