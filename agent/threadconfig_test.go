@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
 
@@ -74,18 +74,22 @@ func TestMistakesInThreads(t *testing.T) {
 // A Config that is changed after Open changes nothing.
 func TestThreadsAreCopied(t *testing.T) {
 	no := false
-	cfg := agent.Config{}
-	agenttest.NewFakeChannel("discord").Connect(&cfg)
 	accounts := map[string]binding.Settings{}
-	own := cfg.Threads.Channels["discord"]
-	own.Accounts = accounts
-	cfg.Threads.Channels["discord"] = own
-	threadsOn(t, cfg, agenttest.Script{"": {agenttest.Say("ok")}}, func(b threadBot) {
-		accounts[""] = binding.Settings{Enabled: &no}
-		delete(cfg.Threads.Channels, "discord")
-		b.spawnThread(agent.Task{Text: "x"})
-		require.Len(t, b.bindings(), 1)
+	channels := map[string]agent.ThreadChannel{"discord": {Accounts: accounts}}
+	rt, err := agent.Open(t.Context(), agent.Config{
+		Runner: sayOK, Threads: agent.Threads{Channels: channels},
 	})
+	require.NoError(t, err)
+	accounts["bot"] = binding.Settings{Enabled: &no}
+	delete(channels, "discord")
+	_, err = rt.Focus(t.Context(), agent.FocusRequest{
+		Conversation: session.Route{Channel: "discord", Account: "bot", To: "general"},
+		Session:      session.Must(session.MainKey("main")), By: "alice",
+	})
+	require.NoError(t, err)
+	require.NoError(t, rt.Shutdown(t.Context()))
+	_, err = rt.Bindings(t.Context())
+	require.ErrorIs(t, err, agent.ErrShutdown)
 }
 
 // The words of states and modes come back.
