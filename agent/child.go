@@ -60,6 +60,7 @@ type Task struct {
 type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
+	Fork   fork            `json:"fork,omitzero"`
 }
 
 func decodeRunExtra(data []byte) (x runExtra, err error) {
@@ -79,6 +80,10 @@ type Requester interface {
 	spawnRun(ctx context.Context, q spawn.Request) (RunInfo, error)
 	// waitRoot returns the tree that the requester waits in.
 	waitRoot(ctx context.Context) (session.Key, error)
+	sessionKey() session.Key
+	// forkHere names the conversation as a sub-agent that is spawned now may begin with it. Its
+	// Through is zero if there is none.
+	forkHere(ctx context.Context) (fork, error)
 	actor() (rt *Runtime, turn *Turn)
 }
 
@@ -120,12 +125,18 @@ type Child[T any] struct {
 // budget, of the Task or of the Rules, lasts for the life of the run or the tree, and may be
 // exceeded by what the turns spend that are under way when it runs out.
 //
+// With agentctx.HistoryFork in its Spec the sub-agent begins with a copy of the conversation: from
+// a Turn with what that has read and recorded, up to the message whose tool calls are under way;
+// from a Session with what is committed. The copy is made when the first turn begins, and is what
+// it was at the spawn. If it cannot be read then, the run fails without a call of the Runner.
+//
 // A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
 // panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
-// field that cannot be accepted gives an *[InputError], which is a *[LimitError] for one that is
-// too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping], or
-// [ErrArchived] if it was archived. Else the error is one that every command can return: after
-// [ErrUnconfirmed] spawn again with the same Key.
+// field that cannot be accepted, such as a fork of a session that has no conversation here, gives
+// an *[InputError], which is a *[LimitError] for one that is too long, and a requester that has
+// ended or is to end [ErrEnded] or [spawn.ErrStopping], or [ErrArchived] if it was archived. Else
+// the error is one that every command can return: after [ErrUnconfirmed] spawn again with the same
+// Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	if err := checkRequester(from, "spawn"); err != nil {
 		return nil, err
@@ -134,11 +145,7 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	if err != nil {
 		return nil, err
 	}
-	q, err := t.request(runExtra{Spec: t.Spec, Schema: schema})
-	if err != nil {
-		return nil, err
-	}
-	info, err := from.spawnRun(ctx, q)
+	info, err := t.spawn(ctx, from, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +167,28 @@ func ResultSchema[T any]() (json.RawMessage, error) {
 	return schema, nil
 }
 
+// spawn starts the sub-agent of the task, whose result fits a schema, unless that is nil.
+func (t *Task) spawn(
+	ctx context.Context, from Requester, schema json.RawMessage,
+) (info RunInfo, err error) {
+	x := runExtra{Spec: t.Spec, Schema: schema}
+	if err := t.Spec.Validate(); err != nil {
+		return info, err
+	}
+	if x.Fork, err = t.forkOf(ctx, from); err != nil {
+		return info, err
+	}
+	q, err := t.request(x)
+	if err != nil {
+		return info, err
+	}
+	return from.spawnRun(ctx, q)
+}
+
 // request returns the task as the spawn package takes it.
 func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return q, err
-	}
-	if t.Spec.History == agentctx.HistoryFork {
-		return q, &InputError{Field: "Task.Spec.History", Reason: noFork}
 	}
 	keep, err := t.mode()
 	if err != nil {
@@ -180,6 +202,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
 			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
+			Fork: !x.Fork.IsZero(),
 		},
 	}
 	if !reflect.ValueOf(t.Spec).IsZero() {
@@ -247,6 +270,9 @@ func inOurWords(err error) error {
 func (s *Session) waitRoot(ctx context.Context) (session.Key, error) {
 	return s.treeBy(ctx, (*spawn.Supervisor).WaitRootOf)
 }
+
+// sessionKey implements Requester.
+func (s *Session) sessionKey() session.Key { return s.key }
 
 // actor implements Requester.
 func (s *Session) actor() (*Runtime, *Turn) { return s.rt, s.turn }

@@ -94,55 +94,6 @@ func (r *turnRecord) compactions() Message {
 	return r.history.note
 }
 
-// bring copies files that messages name from the conversations before a reset. The messages were
-// posted before it, and their bytes are where they were put. A file that is damaged is left there.
-func (r *turnRecord) bring(ctx context.Context, former []string, messages []Message) error {
-	if r.files == nil || len(former) == 0 {
-		return nil
-	}
-	for _, m := range messages {
-		for _, p := range m.Parts {
-			if p.File.IsZero() {
-				continue
-			}
-			err := r.retry(ctx, func() error {
-				return attempt(func() error { return r.bringFile(ctx, former, p.File) })
-			})
-			if permanent(err) && ctx.Err() == nil {
-				r.log.Warn("offshoot: a file from before a reset cannot be read",
-					"session", r.ref.Key.String(), "file", p.File.Hash, "error", err.Error())
-				err = nil
-			}
-			if err != nil {
-				return fmt.Errorf("agent: copying a file of %q: %w", r.ref.Key, err)
-			}
-		}
-	}
-	return nil
-}
-
-// bringFile copies a file that the transcript does not have. One that no conversation has is left
-// to those who open it.
-func (r *turnRecord) bringFile(ctx context.Context, former []string, f session.File) error {
-	for i := len(former); i >= 0; i-- {
-		from := r.ref
-		if i < len(former) {
-			from.SessionID = former[i]
-		}
-		src, err := r.files.Open(ctx, from, f.Hash)
-		switch {
-		case errors.Is(err, session.ErrNotFound):
-			continue
-		case err != nil:
-			return err
-		case i < len(former):
-			_, err = r.files.Put(ctx, r.ref, src, f)
-		}
-		return errors.Join(err, src.Close())
-	}
-	return nil
-}
-
 // compact replaces the conversation, but for its end, by a summary, whatever its size is. Without a
 // window it keeps as much as one with the default Keep does.
 func (t *Turn) compact(ctx context.Context) error {

@@ -409,11 +409,7 @@ func (c *Config) input(
 		in.Sandbox = agentctx.Sandbox{}
 	}
 	if key.IsSubagent() {
-		under, ok := inAnyCase(c.Prompts.SubagentSpecs, c.Rules.AgentOf(key))
-		if !ok {
-			under = c.Prompts.SubagentSpecs[""]
-		}
-		spec = spec.Or(under)
+		spec = c.subagentSpec(c.Rules.AgentOf(key), spec)
 	} else {
 		spec = spec.Or(c.Prompts.Input.Spec)
 	}

@@ -289,7 +289,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 		"Skills": {set: skilled},
 		"History": {
 			set:     set(func(x *agent.Task) { x.Spec.History = agentctx.HistoryFork }),
-			refused: "not available yet",
+			refused: "has no conversation here",
 		},
 		"Overflow": {set: set(func(x *agent.Task) { x.Spec.Overflow = agentctx.OverflowDrop })},
 	}, observe)
@@ -319,7 +319,7 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"timeoutSeconds": {1, ""}, "sandbox": {"require", ""},
 		"mode": {"session", "thread"}, "thread": {true, ""},
 		"cleanup": {"delete", "deleted at once yet"}, "runtime": {"acp", "not available yet"},
-		"context": {"fork", "not available yet"}, "attachments": {[]string{"a"}, "attached yet"},
+		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "attached yet"},
 		"attachAs": {map[string]string{"mountPath": "m"}, "attached yet"},
 		"cwd":      {"/tmp", "working directory yet"}, "taskName": {"t", "run id"},
 		"streamTo": {"parent", "result comes to you"}, "resumeSessionId": {"1", "resumed yet"},

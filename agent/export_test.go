@@ -105,3 +105,27 @@ func Estimate(req *ModelRequest) Usage { return estimate(req) }
 
 // SessionIDOf returns the session id of a turn.
 func SessionIDOf(t *Turn) string { return t.spawn.SessionID }
+
+// ForkPoint returns how far a fork reads a transcript that ends at end, of whose newest calls, on
+// a line, so many are open. The position before is the last one where none was.
+func ForkPoint(end, line, before session.Pos, open int) session.Pos {
+	calls := make([]openCall, open)
+	return forkPoint(end, &openCalls{line: line, before: before, all: calls, still: calls})
+}
+
+// ForkCut returns the lines that a fork copies, the note of a compaction first.
+func ForkCut(lines []session.Line, through session.Pos) (kept []session.Line) {
+	cut := newForkCut(through)
+	for _, line := range lines {
+		cut.see(line)
+	}
+	for i := len(cut.notes) - 1; i >= 0 && len(kept) == 0; i-- {
+		kept = append(kept, session.Line{Pos: cut.notes[i].pos, Message: cut.notes[i].note})
+	}
+	for _, line := range lines {
+		if cut.takes(line) {
+			kept = append(kept, line)
+		}
+	}
+	return kept
+}

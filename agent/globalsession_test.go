@@ -70,6 +70,12 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 		"what it spawns": func(_ *agent.Config, a *policy.Agent) {
 			a.Subagents.AllowAgents = []string{"other"}
 		},
+		"its conversation": func(c *agent.Config, a *policy.Agent) {
+			a.ShareHistory, a.Subagents.AllowAgents = true, []string{"other"}
+			c.Prompts.SubagentSpecs = map[string]agentctx.Spec{
+				"": {History: agentctx.HistoryFork},
+			}
+		},
 	}
 	for name, set := range settings {
 		for _, ids := range [][]string{{"main", "other"}, {"boss", "other"}} {
@@ -84,7 +90,7 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 		}
 	}
 	of := reflect.TypeFor[policy.Agent]()
-	require.Equal(t, 7, of.NumField(), "a new setting of an agent needs a row here")
+	require.Equal(t, 8, of.NumField(), "a new setting of an agent needs a row here")
 	var byAgent []string
 	for f := range reflect.TypeFor[agent.Prompts]().Fields() {
 		if f.Type.Kind() == reflect.Map {
@@ -123,7 +129,7 @@ func whatASessionHas(t *testing.T, cfg agent.Config, key session.Key) map[string
 	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		p := tn.Prompt
 		note("turn"+tn.Label, tn.Model, toolNamesOf(tn.Tools), tn.Sandboxed, listedSkills(p),
-			tn.Skills.Commands(), p.Files)
+			tn.Skills.Commands(), p.Files, len(tn.Messages))
 		if tn.Label != "" {
 			return textResult("ok")
 		}

@@ -319,7 +319,8 @@ func safeLine(line session.Line) (l HistoryLine, shown bool) {
 	l.Message = Message{
 		Role: session.MessageRole(l.name(string(m.Role))), Model: l.name(m.Model),
 		Failed: m.Failed, Internal: m.Internal, Time: m.Time, Ord: m.Ord, Synthetic: m.Synthetic,
-		ID: l.name(m.ID), ToolCallID: l.name(m.ToolCallID), Text: l.text(said),
+		Copied: m.Copied,
+		ID:     l.name(m.ID), ToolCallID: l.name(m.ToolCallID), Text: l.text(said),
 		From: session.Sender{ID: l.name(m.From.ID), Name: l.name(m.From.Name)},
 	}
 	for i, call := range m.ToolCalls {

@@ -234,7 +234,7 @@ func (l Limits) boundMessage(m Message) (Message, error) {
 		m.Text, m.Raw = s, nil
 	}
 	m.Model, m.Whole = modelName(m.Model), session.File{}
-	m.Ord, m.Synthetic = 0, false // they are not the Runner's to say
+	m.Ord, m.Synthetic, m.Copied = 0, false, false // they are not the Runner's to say
 	calls := m.ToolCalls
 	for i, c := range calls {
 		tooLong := l.checkArgs(c) != nil

@@ -80,7 +80,7 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 			},
 			Loader: agentctx.Loader{Extra: []string{"../x", "[", "docs/*"}, Hooks: []agentctx.Hook{nil}},
 			SubagentSpecs: map[string]agentctx.Spec{
-				"": {Mode: 9, Skills: []string{" "}, History: agentctx.HistoryFork},
+				"": {Mode: 9, Skills: []string{" "}, History: 9},
 			},
 		}}, []string{
 			`Config.Prompts.Input.Spec.Files[0]: it is "[", which is not a pattern of file names`,
@@ -90,13 +90,13 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 			`Config.Prompts.Input.Sandbox.Access: it is "all", want none, ro or rw`,
 			`Config.Prompts.Input.Sandbox.Elevated: it is "yes", want ask, on, full or off`,
 			"Config.Prompts.Input.Extra[0].ID: it is blank",
-			"Config.Prompts.Input.Spec.History: a sub-agent that begins with its requester's conversation is not available yet",
+			"Config.Prompts.Input.Spec.History: a top-level session has no requester",
 			`Config.Prompts.Loader.Extra[0]: it is "../x", which is not a slash-separated path`,
 			`Config.Prompts.Loader.Extra[1]: it is "[", which is not a pattern`,
 			"Config.Prompts.Loader.Hooks[0]: it is nil",
 			`Config.Prompts.SubagentSpecs[""].Mode: it is 9, want at most`,
+			`Config.Prompts.SubagentSpecs[""].History: it is 9, want at most 2 (fork)`,
 			`Config.Prompts.SubagentSpecs[""].Skills[0]: it is blank`,
-			`Config.Prompts.SubagentSpecs[""].History: a sub-agent that begins`,
 		}},
 		"schemas": {
 			agent.Config{Tools: schemas(`{"type":"object","properties":{"a":{"type":["string","null"]},`+

@@ -77,8 +77,10 @@ func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 	group.Conversation = "The chat of the workshop: Mara, Jonas (apprentice), and you."
 	none := child(topKey, agent.Task{Text: "x", Spec: agentctx.Spec{Mode: agentctx.ModeNone}})
 	prompts := map[string]agentctx.Prompt{}
+	forked := child(topKey, forkTask("open orders"))
 	for name, in := range map[string]agentctx.Input{
-		"main": inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
+		"forked": forked,
+		"main":   inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
 		"cron": inputOf(t, cfg, workshopCron), "none": none,
 	} {
 		in.Now = time.Date(2026, 11, 21, 23, 10, 0, 0, time.UTC)

@@ -114,7 +114,7 @@ func (c Config) ChildInput(
 		in.Subagent = agentctx.Subagent{
 			Label: text.Line(task.Label), Requester: above.Key, RequesterChannel: from.Channel(),
 			Depth: grant.Depth, MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(now.Tools, toolSpawn),
+			MaySpawn: slices.Contains(now.Tools, toolSpawn), Forked: c.forks(above.Key, &task),
 		}
 		above = policy.Caller{
 			Key: key, Role: now.Role, Depth: grant.Depth, Model: grant.Model.Value,
@@ -184,7 +184,11 @@ func keepDecided(in, decided *agentctx.Input) {
 func (c *Config) admit(
 	above policy.Caller, task *Task, n int,
 ) (key session.Key, grant policy.Grant, err error) {
-	q, err := task.request(runExtra{})
+	var x runExtra
+	if c.forks(above.Key, task) {
+		x.Fork.Through = 1 // of a conversation that there is none of
+	}
+	q, err := task.request(x)
 	if err != nil {
 		return key, grant, err
 	}

@@ -71,7 +71,7 @@ const maxBeginAttempts = 4
 // other attempts read the transcript.
 func beginRecord(
 	ctx context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
-	st *spawn.TurnInput, fresh []Message,
+	st *spawn.TurnInput, begin fork, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
@@ -83,6 +83,9 @@ func beginRecord(
 		var kept history
 		kept, r.lease = hot.take(st.Session.Root, r.ref)
 		switch {
+		case !begin.IsZero() && st.Pos == 0: // no turn has come so far that its lines count
+			from := session.Ref{Key: st.Session.Parent, SessionID: begin.SessionID}
+			err = r.copyFork(ctx, from, begin.Through)
 		case n == 0 && st.Run.ID != "" && st.N == 1: // a new session
 		case kept.end > 0 && kept.end == st.Pos:
 			r.history = kept
@@ -90,7 +93,7 @@ func beginRecord(
 			err = r.read(ctx, st.Pos)
 		}
 		if err == nil {
-			err = r.bring(ctx, st.Former, fresh)
+			err = r.bring(ctx, r.formerRefs(st.Former), fresh, nil)
 		}
 		if err == nil {
 			err = r.begin(ctx, st.Inputs, fresh)
@@ -107,6 +110,16 @@ func beginRecord(
 		return nil, nil, err
 	}
 	return r, r.given, nil
+}
+
+// formerRefs returns the transcripts that the session had before resets. The messages that are new
+// may have been posted before one, and their bytes are where they were put.
+func (r *turnRecord) formerRefs(ids []string) []session.Ref {
+	refs := make([]session.Ref, len(ids))
+	for i, id := range ids {
+		refs[i] = session.Ref{Key: r.ref.Key, SessionID: id}
+	}
+	return refs
 }
 
 // begin writes what is new, most of which the inputs say. With nothing to write it looks whether
@@ -425,9 +438,10 @@ func (r *turnRecord) write(
 
 // openCalls are the calls of one line.
 type openCalls struct {
-	line  session.Pos
-	all   []openCall
-	still []openCall // those of all that wait for their results
+	line   session.Pos // zero: it is not known
+	before session.Pos // the last position before it at which each call had its result
+	all    []openCall
+	still  []openCall // those of all that wait for their results
 }
 
 // noteOpen notes which calls are open after lines were appended. The position of a line is known
@@ -439,13 +453,16 @@ func (r *turnRecord) noteOpen(lines []Message) {
 	}
 	for i, m := range lines {
 		if len(m.ToolCalls) > 0 {
-			now = openCalls{}
+			now = openCalls{before: now.before}
 		}
 		if len(m.ToolCalls) > 0 && i == len(lines)-1 {
-			now = openCalls{line: r.history.end, all: slices.Clone(r.conversation.open)}
+			now.line, now.all = r.history.end, slices.Clone(r.conversation.open)
 		}
 	}
 	now.still = slices.Clone(r.conversation.open)
+	if len(now.still) == 0 {
+		now.before = r.history.end
+	}
 	r.open.Store(&now)
 }
 

@@ -63,6 +63,8 @@ func observeRules(t *testing.T, r policy.Rules) (seen, refused string) {
 	} {
 		g, err := r.Admit(c, policy.Request{ByModel: true})
 		fmt.Fprintln(&b, g, g.Warnings, err)
+		g, err = r.Admit(c, policy.Request{Agent: "coder", Fork: true})
+		fmt.Fprintln(&b, g, err)
 		for _, key := range []session.Key{other, foreign, child} {
 			fmt.Fprintln(&b, r.Authorize(c, policy.VerbHistory, policy.Target{
 				Key: key, Ancestors: []session.Key{topKey}[:min(1, key.Depth())],
@@ -207,6 +209,7 @@ func (rows ruleRows) addAgents() {
 	rows.add("Agents.ID", coder(func(a *policy.Agent) { a.ID = "ops" }), team)
 	rows.add("Agents.Model", coder(func(a *policy.Agent) { a.Model = "a/b" }), team)
 	rows.add("Agents.Skills", func(r *policy.Rules) { r.Agents[0].Skills = []string{} }, team)
+	rows.add("Agents.ShareHistory", func(r *policy.Rules) { r.Agents[0].ShareHistory = true }, team)
 	rows.add("Agents.Sandbox", coder(func(a *policy.Agent) { a.Sandbox = policy.SandboxAll }), team)
 	rows.add("Agents.SandboxTools.Allow", coder(func(a *policy.Agent) { a.SandboxTools.Allow = []string{"exec"} }), boxedTeam)
 	rows.add("Agents.SandboxTools.AlsoAllow", coder(func(a *policy.Agent) {

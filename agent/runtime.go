@@ -324,6 +324,7 @@ const retrySection = "retry"
 
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
+	x, _ := decodeRunExtra(st.Extra) // a turn does not begin with one that is not readable
 	return agentctx.Subagent{
 		Label:            st.Run.Label,
 		Requester:        st.Session.Parent,
@@ -331,6 +332,7 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 		Depth:            st.Session.Depth,
 		MaxDepth:         st.MaxDepth,
 		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
+		Forked:           !x.Fork.IsZero(),
 	}
 }
 

@@ -95,8 +95,12 @@ func (h toolHost) stop(ctx context.Context, run session.Key) error {
 }
 
 func (h toolHost) tools() []Tool {
+	spawns := spawnSchema
+	if h.turn == nil {
+		spawns = callerSpawnSchema
+	}
 	return []Tool{
-		h.tool(toolSpawn, h.rt.cfg.spawnSchema(), h.spawn),
+		h.tool(toolSpawn, h.rt.cfg.withThreads(spawns), h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 	}
@@ -115,17 +119,31 @@ func (toolHost) tool(
 	}
 }
 
-var spawnSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation"},` +
+// contextSchema is the parameter of a spawn that a caller-run session does not have.
+const contextSchema = `"context":{"type":"string","enum":["isolated","fork"],` +
+	`"description":"what it knows at first: isolated (default): the task alone; ` +
+	`fork: a copy of this conversation, too, up to the message that calls this tool"},`
+
+var (
+	spawnSchema       = newSpawnSchema(contextSchema)
+	callerSpawnSchema = newSpawnSchema("")
+)
+
+// newSpawnSchema returns the schema of sessions_spawn with some more parameters.
+func newSpawnSchema(more string) json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{` + spawnProperties + more +
+		`"cleanup":{"type":"string","enum":["keep"]}` +
+		`},"required":["task"]}`)
+}
+
+const spawnProperties = `"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation unless context is fork"},` +
 	`"label":{"type":"string","description":"a short name for people"},` +
 	`"agentId":{"type":"string","description":"which agent does it; default: this one"},` +
 	`"model":{"type":"string","description":"provider/model or its alias, if another than the default"},` +
 	`"thinking":{"type":"string","description":"thinking level, if another than the default"},` +
 	`"runTimeoutSeconds":{"type":"number","minimum":0,"description":"stop it after so many seconds; 0: never"},` +
 	`"sandbox":{"type":"string","enum":["inherit","require"]},` +
-	`"mode":{"type":"string","enum":["run"]},` +
-	`"cleanup":{"type":"string","enum":["keep"]}` +
-	`},"required":["task"]}`)
+	`"mode":{"type":"string","enum":["run"]},`
 
 var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
@@ -176,6 +194,7 @@ type spawnArgs struct {
 	Timeout                               time.Duration
 	RequireSandbox, Thread                bool
 	Mode                                  TaskMode
+	Context                               string // "", "isolated" or "fork"
 }
 
 // An ArgumentError is an argument of a session tool that cannot be accepted, or of a [NewTool] that
@@ -332,6 +351,7 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 		Model:          a.text("model"),
 		Thinking:       a.text("thinking"),
 		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
+		Context:        a.word("context", contextIsolated, contextFork),
 	}
 	if text.IsBlank(q.Task) {
 		a.fail("task", "it is required")
@@ -351,9 +371,6 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	if a.word("cleanup", "keep", "delete") == "delete" {
 		a.fail("cleanup", "a sub-agent is archived some time after its end, and cannot be deleted "+
 			"at once yet; leave cleanup out")
-	}
-	if a.word("context", "isolated", "fork") == "fork" {
-		a.fail("context", "%s", noFork)
 	}
 	q.Thread = a.flag("thread")
 	if word := a.word("mode", "run", "session"); word != "" {
@@ -387,12 +404,52 @@ var malformedRules = []policy.Rule{
 	policy.RuleAgentID, policy.RuleModel, policy.RuleThinking, policy.RuleTimeout,
 }
 
+// The values of the argument context of a spawn.
+const (
+	contextIsolated = "isolated"
+	contextFork     = "fork"
+)
+
+// historyFor returns what the sub-agent of a spawn is to know of the conversation. Where that is
+// what it knows anyway the task says nothing of it, so that a call that is repeated after an update
+// is the same task.
+func (h toolHost) historyFor(q *spawnArgs) (agentctx.History, error) {
+	if q.Context == "" {
+		return agentctx.HistoryInherit, nil
+	}
+	agent := cmp.Or(q.AgentID, h.rt.cfg.Rules.AgentOf(h.session.key))
+	under := h.rt.cfg.subagentSpec(agent, agentctx.Spec{}).History
+	switch {
+	case q.Context == contextIsolated && under == agentctx.HistoryFork:
+		return agentctx.HistoryIsolated, nil
+	case q.Context == contextIsolated:
+		return agentctx.HistoryInherit, nil
+	case h.turn == nil:
+		return 0, newArgumentError(toolSpawn, "context", "this conversation is not kept here; "+
+			"leave context out, and put what the sub-agent must know into its task")
+	case under == agentctx.HistoryIsolated:
+		return 0, newArgumentError(toolSpawn, "context", "sub-agents of agent "+text.Quote(agent)+
+			" begin without a conversation; leave context out, and put what the sub-agent must "+
+			"know into its task")
+	}
+	return agentctx.HistoryFork, nil
+}
+
+// contextOf returns what the model is told of what a sub-agent begins with; "": the task alone.
+func (h toolHost) contextOf(t *Task) string {
+	if h.turn != nil && h.rt.cfg.forks(h.session.key, t) {
+		return contextFork
+	}
+	return ""
+}
+
 // spawnReply is what the model is told of a spawn.
 type spawnReply struct {
 	Status          string   `json:"status"` // accepted, forbidden or error
 	RunID           string   `json:"runId,omitempty"`
 	ChildSessionKey string   `json:"childSessionKey,omitempty"`
 	Mode            string   `json:"mode,omitempty"`
+	Context         string   `json:"context,omitempty"`
 	Model           string   `json:"model,omitempty"`
 	ModelApplied    *bool    `json:"modelApplied,omitempty"`
 	Note            string   `json:"note,omitempty"`
@@ -406,11 +463,7 @@ type spawnReply struct {
 
 // spawnTask starts a sub-agent of the session.
 func (h toolHost) spawnTask(ctx context.Context, t *Task) (info RunInfo, err error) {
-	request, err := t.request(runExtra{})
-	if err != nil {
-		return info, err
-	}
-	return h.requester().spawnRun(ctx, request)
+	return t.spawn(ctx, h.requester(), nil)
 }
 
 func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
@@ -423,6 +476,9 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
 		Thread: q.Thread, Mode: q.Mode,
+	}
+	if task.Spec.History, err = h.historyFor(&q); err != nil {
+		return "", err
 	}
 	if h.turn == nil {
 		answered, _ := ctx.Value(originKey{}).(string)
@@ -456,7 +512,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	}
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
-		Mode: task.modeWord(), Model: info.Model.Resolved,
+		Mode: task.modeWord(), Context: h.contextOf(&task), Model: info.Model.Resolved,
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {

@@ -334,19 +334,15 @@ func checkBound(r session.Route) error {
 	return nil
 }
 
-// threadSchema is spawnSchema where sub-agents can have threads.
-var threadSchema = json.RawMessage(bytes.Replace(spawnSchema,
-	[]byte(`"mode":{"type":"string","enum":["run"]}`),
-	[]byte(`"thread":{"type":"boolean","description":"give it a thread of its own, where people can talk to it"},`+
-		`"mode":{"type":"string","enum":["run","session"],"description":"with thread: session keeps `+
-		`the thread open for more work, run closes it after the result; default: session"}`), 1))
-
-// spawnSchema returns the schema of sessions_spawn.
-func (c *Config) spawnSchema() json.RawMessage {
-	if len(c.Threads.Channels) > 0 {
-		return threadSchema
+// withThreads returns a schema of sessions_spawn with what it has where sub-agents can have threads.
+func (c *Config) withThreads(schema json.RawMessage) json.RawMessage {
+	if len(c.Threads.Channels) == 0 {
+		return schema
 	}
-	return spawnSchema
+	return bytes.Replace(schema, []byte(`"mode":{"type":"string","enum":["run"]}`),
+		[]byte(`"thread":{"type":"boolean","description":"give it a thread of its own, where people can talk to it"},`+
+			`"mode":{"type":"string","enum":["run","session"],"description":"with thread: session keeps `+
+			`the thread open for more work, run closes it after the result; default: session"}`), 1)
 }
 
 // modeWord returns the mode that a task comes to, in a word.

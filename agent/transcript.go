@@ -292,6 +292,7 @@ func headOf(m Message, whole session.File) Message {
 		ID: m.ID, Role: m.Role, Text: text.Cut(m.Text, maxHead), ToolCallID: m.ToolCallID,
 		Failed: m.Failed, Internal: m.Internal, Time: m.Time, Model: m.Model, Usage: m.Usage,
 		From: m.From, Parts: m.Parts, Whole: whole, Ord: m.Ord, Synthetic: m.Synthetic,
+		Copied: m.Copied,
 	}
 	for _, c := range m.ToolCalls {
 		head.ToolCalls = append(head.ToolCalls,
@@ -363,6 +364,9 @@ func readWhole(
 	}
 	if m.Role != head.Role || !m.Whole.IsZero() {
 		return m, fmt.Errorf("%w: it is not the message of its line", session.ErrCorrupt)
+	}
+	if head.Copied { // the file is as the session wrote it that the line is copied from
+		m = copied(m)
 	}
 	return m, nil
 }

@@ -425,6 +425,9 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 // waitRoot implements Requester.
 func (t *Turn) waitRoot(context.Context) (session.Key, error) { return t.Session.Root, nil }
 
+// sessionKey implements Requester.
+func (t *Turn) sessionKey() session.Key { return t.Session.Key }
+
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 

@@ -88,7 +88,8 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 		fresh = rt.firstMessages(st)
 	}
 	t.entering("Store.Transcripts")
-	log, messages, err := beginRecord(ctx, rt.cfg.Store, &rt.hot, rt.log, st, fresh)
+	log, messages, err := beginRecord(
+		ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra.Fork, fresh)
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}

@@ -108,17 +108,9 @@ func (c *checkup) unknownModels(cfg *Config) {
 const (
 	noAnnounceTurn = "an announcement in a turn of its own is not available yet; " +
 		"policy.AnnounceReply announces the final text of the sub-agent"
-	noFork = "a sub-agent that begins with its requester's conversation is not available yet; " +
-		"put what it must know into its task"
+	noFork = "a top-level session has no requester whose conversation it could begin with; " +
+		"Prompts.SubagentSpecs say what sub-agents begin with"
 )
-
-// spec adds the mistakes of a Spec, and what it asks for that is not built yet.
-func (c *checkup) spec(path string, s agentctx.Spec) {
-	c.parts(path, s.Validate())
-	if s.History == agentctx.HistoryFork {
-		c.bad(path+".History", "%s", noFork)
-	}
-}
 
 // prompts adds the mistakes of the Prompts and of the workspaces.
 func (c *checkup) prompts(cfg *Config) {
@@ -149,7 +141,7 @@ func (c *checkup) prompts(cfg *Config) {
 	c.parts("Prompts.Loader", p.Loader.Validate())
 	for _, id := range c.agentIDs(cfg, "Prompts.SubagentSpecs", slices.Collect(
 		maps.Keys(p.SubagentSpecs))) {
-		c.spec(fmt.Sprintf("Prompts.SubagentSpecs[%q]", id), p.SubagentSpecs[id])
+		c.parts(fmt.Sprintf("Prompts.SubagentSpecs[%q]", id), p.SubagentSpecs[id].Validate())
 	}
 	c.workspace("Workspace", cfg.Workspace)
 	for _, id := range c.agentIDs(cfg, "Prompts.Workspaces", slices.Collect(

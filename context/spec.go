@@ -82,8 +82,10 @@ const (
 	HistoryInherit History = iota
 	// HistoryIsolated starts the session with an empty transcript.
 	HistoryIsolated
-	// HistoryFork is to start the session with a copy of the requester's transcript. Nothing makes
-	// that copy yet: the session starts with an empty one.
+	// HistoryFork starts the session with a copy of the requester's conversation as it was when the
+	// session was spawned: its messages with their pictures and files, the summary first if it was
+	// compacted. The session's own task comes behind it. It is for sub-agents; docs/prompts.md says
+	// which conversations may be copied.
 	HistoryFork
 )
 

@@ -27,6 +27,8 @@ type Subagent struct {
 	Persistent bool `json:"persistent,omitempty"`
 	// MaySpawn says that the session may start sub-agents of its own.
 	MaySpawn bool `json:"maySpawn,omitempty"`
+	// Forked says that the conversation begins with a copy of the requester's; see [HistoryFork].
+	Forked bool `json:"forked,omitempty"`
 	// Schema is the JSON Schema of the report, where that is to be one JSON value. "": it is text.
 	Schema string `json:"schema,omitempty"`
 }
@@ -67,14 +69,17 @@ const (
 	taskLabel    = "[Subagent Task]:"
 )
 
-// TaskMessage returns the first message of a sub-agent. The task stands in it once and unchanged.
-// It stands nowhere else: the default prompt refers to this message.
+// TaskMessage returns the first message of a sub-agent that is its own. The task stands in it once
+// and unchanged. It stands nowhere else: the default prompt refers to this message.
 func TaskMessage(s Subagent, task string) string {
 	s = s.normalized()
 	text := fmt.Sprintf(
 		"%s You are running as a sub-agent (depth %d/%d). Your final message is handed back automatically to what started you.",
 		contextLabel, s.Depth, s.MaxDepth,
 	)
+	if s.Forked {
+		text += "\n\n" + contextLabel + " The messages above this one are a copy of the conversation of the " + s.requesterTitle() + " that started you. They are there for you to know, not to answer: what is asked in them, and the sub-agents and tools in them, are the requester's. Your conversation begins here, and your task is below."
+	}
 	if s.Persistent {
 		text += "\n\n" + contextLabel + " This session stays open: messages that come after your report are follow-ups."
 	}
@@ -105,7 +110,9 @@ func subagentText(a *assembly) string {
 	return "## Subagent Context\n" + joinLines(
 		"You are a sub-agent, started by the "+who+" for one task.",
 		"### Your Role",
-		"- Your task is in the first message, after "+quote(taskLabel)+". Completing it is your whole purpose.",
+		textIf(!s.Forked, "- Your task is in the first message, after "+quote(taskLabel)+". Completing it is your whole purpose."),
+		textIf(s.Forked, "- The conversation begins with a copy of that of the "+who+", up to the moment when it started you. Behind that, in the last message that begins with "+quote(contextLabel)+", comes your task, after "+quote(taskLabel)+". Completing it is your whole purpose."),
+		textIf(s.Forked, "- Of the copy take what you need to know. Do not answer its messages, and do not go on with what is asked in them. Its sub-agents are not yours, and tools that it shows may not be yours."),
 		"- You are not the "+who+". Do not act as if you were.",
 		"### Rules",
 		a.subagentRules(s),

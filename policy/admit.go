@@ -40,6 +40,10 @@ type Request struct {
 	Tools          []string // names, groups and globs that narrow; nil: do not narrow; empty: none
 	RequireSandbox bool     // refuse unless the child runs in a sandbox
 
+	// Fork says that the child is to begin with a copy of the caller's conversation. An agent that
+	// is not the caller's gets it only by [Agent.ShareHistory].
+	Fork bool
+
 	// ByModel says that a model asks, so that the run counts against
 	// [Subagents.MaxRunsPerRequest].
 	ByModel bool
@@ -104,9 +108,9 @@ func (g Grant) String() string {
 // The checks come in the order in which the field's reference system makes them, and the first that
 // fails is the answer: the form of the agent id, the caller's agent and record, depth and role,
 // active children, spawns of this run, runs of this tree, runs of this request, a required agent
-// id, the allowed agents, the sandbox, the configured agents, blocked completions, the budget,
-// thinking, model, timeout, tools. An agent that is neither configured nor allowed is refused as
-// not configured.
+// id, the allowed agents, the sandbox, the configured agents, the caller's conversation, blocked
+// completions, the budget, thinking, model, timeout, tools. An agent that is neither configured nor
+// allowed is refused as not configured.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
@@ -138,6 +142,9 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	sandboxed, refusal := r.checkTarget(c, &p, q.Child, q.RequireSandbox)
 	if refusal != nil {
 		return Grant{}, refusal
+	}
+	if q.Fork && !p.sharesHistory() {
+		return Grant{}, r.refuseHistory(&p)
 	}
 	if refusal := r.checkBlockedAndBudget(c, q); refusal != nil {
 		return Grant{}, refusal
@@ -263,6 +270,17 @@ func (r *Rules) checkRequiredID(c *Caller, p *spawnAgents, asked string) *Refusa
 	}
 	return r.subagentsPlace(p.callerID, own).dot("RequireAgentID", "requireAgentId").refuse(
 		RuleRequireID, "no agentId", listed(r.Targets(*c)))
+}
+
+// sharesHistory reports whether the agent that is asked for may have the caller's conversation.
+func (p *spawnAgents) sharesHistory() bool {
+	return p.targetID == p.callerID || p.caller != nil && p.caller.ShareHistory
+}
+
+// refuseHistory refuses to give the caller's conversation to another agent.
+func (r *Rules) refuseHistory(p *spawnAgents) *Refusal {
+	return r.agentPlace(p.callerID).dot("ShareHistory", "shareHistory").refuse(RuleHistory,
+		"the conversation of "+p.callerID+" for "+p.targetID, "none but its own agent's")
 }
 
 // checkBlockedAndBudget refuses where too many completions could not be delivered, and where the

@@ -277,6 +277,19 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Refusal{Rule: policy.RuleRequireID, Asked: "no agentId", Limit: "main", Path: "agents.list[main].subagents.requireAgentId"},
 		},
 		{
+			"the conversation for another agent",
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+				Agents:    []policy.Agent{{ID: "Main"}, {ID: "coder", ShareHistory: true}},
+			},
+			main,
+			policy.Request{Agent: "coder", Fork: true},
+			policy.Refusal{
+				Rule: policy.RuleHistory, Asked: "the conversation of main for coder",
+				Limit: "none but its own agent's", Path: "agents.list[main].shareHistory",
+			},
+		},
+		{
 			"a sub-agent without a record",
 			policy.Rules{Subagents: maxDepth(5)},
 			policy.Caller{Key: childKey, Depth: 1},

@@ -72,6 +72,23 @@ func TestAdmitGrants(t *testing.T) {
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
 		},
 		{
+			"the own conversation",
+			policy.Rules{Agents: configuredAgents("main")},
+			policy.Caller{Key: mainKey},
+			policy.Request{Agent: "Main", Fork: true},
+			"main", 1, session.RoleLeaf,
+		},
+		{
+			"the conversation for another agent",
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+				Agents:    []policy.Agent{{ID: "MAIN", ShareHistory: true}, {ID: "coder"}},
+			},
+			policy.Caller{Key: mainKey},
+			policy.Request{Agent: "coder", Fork: true},
+			"coder", 1, session.RoleLeaf,
+		},
+		{
 			"the global session is the default agent's",
 			policy.Rules{Agents: configuredAgents("Ops", "main")},
 			policy.Caller{Key: session.GlobalKey()},

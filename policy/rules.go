@@ -93,6 +93,11 @@ type Agent struct {
 	// other fields must be zero: they have one value for all agents. AllowAgents and RequireAgentID
 	// are those of the agent that spawns, the others those of the agent that is spawned.
 	Subagents Subagents
+
+	// ShareHistory lets sub-agents of other agents begin with the conversation of a session of this
+	// one, see [Request.Fork]: with what people have told it, and what its tools have returned. A
+	// sub-agent of the same agent always may. False: those of other agents may not.
+	ShareHistory bool
 }
 
 // Subagents limit what may be spawned, and say with what it runs.
@@ -278,6 +283,13 @@ func ModelFault(name string) string {
 		return ""
 	}
 	return fmt.Sprintf("it is %s, want %s", text.Quote(name), wantModel)
+}
+
+// SharesHistory reports whether a sub-agent of the agent of that id, in any case, may begin with
+// the conversation of the session from: the agent is that of from, or that one has ShareHistory.
+func (r *Rules) SharesHistory(from session.Key, id string) bool {
+	p := r.agentsOf(from, id)
+	return p.sharesHistory()
 }
 
 // Knows reports whether id can be that of an agent by these Rules: one of [Rules.Agents], in any

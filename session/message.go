@@ -50,6 +50,10 @@ type Message struct {
 	// Synthetic says that Offshoot wrote the line of its own accord: that a wait is over, that an
 	// answer was empty, or the result of a call that has none.
 	Synthetic bool
+	// Copied says that the message was said in the conversation of the session's requester, with
+	// which a sub-agent began. It has no Ord and no Usage: those are of the session that it is
+	// copied from.
+	Copied bool
 
 	// Whole names the message itself, as AppendJSON wrote it, where it was too long for a line. The
 	// line then has what is short of it, and the beginning of its Text. Zero: the line is whole.
@@ -58,11 +62,11 @@ type Message struct {
 	unknown string // the members that a newer version wrote, as JSON without the braces
 }
 
-// IsRunners reports whether the Runner of a turn wrote the message, and neither the session for
-// what it was sent, nor Offshoot. Of lines that an earlier version wrote, only those of the
-// assistant are known to be the Runner's.
+// IsRunners reports whether the Runner of a turn of the session wrote the message, and neither the
+// session for what it was sent, nor Offshoot, and it was not copied from another session. Of lines
+// that an earlier version wrote, only those of the assistant are known to be the Runner's.
 func (m Message) IsRunners() bool {
-	return m.Ord == 0 && !m.Synthetic && m.Role != MessageNote
+	return m.Ord == 0 && !m.Synthetic && !m.Copied && m.Role != MessageNote
 }
 
 // A ToolCall is the request of a model to call a tool.

@@ -34,13 +34,14 @@ type wireMessage struct {
 	Whole      File            `json:"whole"`
 	Ord        int             `json:"ord"`
 	Synthetic  bool            `json:"synthetic"`
+	Copied     bool            `json:"copied"`
 	Discard    Pos             `json:"discard"`
 	Compacted  Compacted       `json:"compaction"`
 }
 
 var messageMembers = []string{
 	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage",
-	"raw", "raw64", "from", "parts", "whole", "ord", "synthetic", "discard",
+	"raw", "raw64", "from", "parts", "whole", "ord", "synthetic", "copied", "discard",
 	"compaction",
 }
 
@@ -115,6 +116,7 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 	o.file("whole", m.Whole)
 	o.number("ord", int64(m.Ord))
 	o.flag("synthetic", m.Synthetic)
+	o.flag("copied", m.Copied)
 	if m.Role == MessageNote || m.Discard != 0 {
 		o.member("discard")
 		o.b = strconv.AppendUint(o.b, uint64(m.Discard), 10)
@@ -137,8 +139,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID,
 		Failed: w.Failed, Internal: w.Internal, Time: w.Time, Model: w.Model, Usage: w.Usage,
 		Raw: either(w.Raw, w.Raw64), From: w.From, Parts: w.Parts, Whole: w.Whole,
-		Ord: w.Ord, Synthetic: w.Synthetic, Discard: w.Discard, Compacted: w.Compacted,
-		unknown: unknown,
+		Ord: w.Ord, Synthetic: w.Synthetic, Copied: w.Copied, Discard: w.Discard,
+		Compacted: w.Compacted, unknown: unknown,
 	}
 	return nil
 }

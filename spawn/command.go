@@ -28,9 +28,10 @@ type Request struct {
 	// gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
-	// Announce, Milestones or Variant, or another Policy. Extra is not compared. With
-	// Policy.ByModel it is another Key than without: a program's keys and those made of the ids
-	// that models give to their calls never meet.
+	// Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
+	// compared: the caller puts what was asked for into Variant. With Policy.ByModel it is another
+	// Key than without: a program's keys and those made of the ids that models give to their calls
+	// never meet.
 	Key string
 	// Origin names what a session that the caller runs is answering, for the limit of runs that
 	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.

@@ -164,7 +164,35 @@ var roomMutants = []mutant{
 	},
 	{
 		"1.11 a picture goes with its message into the new conversation", "../agent/record.go",
-		"err = r.bring(ctx, st.Former, fresh)", "err = r.bring(ctx, nil, fresh)", "../agent", "TestResetOverEveryCrash",
+		"r.bring(ctx, r.formerRefs(st.Former), fresh, nil)", "r.bring(ctx, nil, fresh, nil)", "../agent", "TestResetOverEveryCrash",
+	},
+	{
+		"2.11 a fork ends before the line whose calls are open", "../agent/fork.go",
+		"		return open.line - 1 //", "		return open.line //", "../agent", "TestForkPoint",
+	},
+	{
+		"2.11 a fork has nothing from behind its position", "../agent/fork.go",
+		"line.Pos > c.after() && line.Pos <= c.through &&", "line.Pos > c.after() &&", "../agent", "TestForkCut",
+	},
+	{
+		"2.11 what is fenced later is a part of the fork", "../agent/fork.go",
+		"line.Pos > c.through || m.Role", "m.Role", "../agent", "TestForkCut",
+	},
+	{
+		"2.11 what an interrupted copy left is fenced off", "../agent/fork.go",
+		"session.Fence(0, time.Now())", "session.Fence(math.MaxUint64, time.Now())", "../agent", "TestForkIsCopiedAnew",
+	},
+	{
+		"2.11 files are copied before the line that names them", "../agent/fork.go",
+		"r.bring(ctx, []session.Ref{from}, lines, files)", "r.bring(ctx, nil, lines, files)", "../agent", "TestForkOverEveryCrash",
+	},
+	{
+		"2.11 what a copied line consumed is the requester's", "../agent/fork.go",
+		"m.Ord, m.Usage, m.Copied = 0, session.Usage{}, true", "m.Copied = true", "../agent", "TestForkByAModel",
+	},
+	{
+		"2.11 a conversation is shared with other agents by its own agent's word", "../policy/admit.go",
+		"p.caller != nil && p.caller.ShareHistory", "p.target != nil && p.target.ShareHistory", "../agent", "TestForkAcrossAgents",
 	},
 	{
 		"Usage the price is that of the model that ran", "../agent/modelcall.go",

@@ -198,7 +198,7 @@ func (h *Harness) whoRead(sessions map[session.Key]*sessionFacts) map[string][]s
 	for key, s := range sessions {
 		for _, c := range s.conversations() {
 			for line, err := range session.Committed(upTo(h.lines[c.ref], c.end)) {
-				if m := line.Message; err == nil && m.Internal &&
+				if m := line.Message; err == nil && m.Internal && !m.Copied &&
 					m.Role == session.MessageUser && m.ID != "" {
 					read[m.ID] = append(read[m.ID], key)
 				}

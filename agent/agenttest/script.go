@@ -126,6 +126,9 @@ func (s Script) nameOf(t *agent.Turn) string {
 // taskOf returns the task of a sub-agent as one of its first messages has it.
 func taskOf(t *agent.Turn) string {
 	for _, m := range t.Messages {
+		if m.Copied {
+			continue // the task of its requester
+		}
 		if _, task, ok := strings.Cut(m.Text, "[Subagent Task]:"); ok {
 			return strings.TrimSpace(task)
 		}
@@ -133,10 +136,10 @@ func taskOf(t *agent.Turn) string {
 	return ""
 }
 
-// spoken counts the model's own messages.
+// spoken counts the model's own messages in this session.
 func spoken(messages []agent.Message) (n int) {
 	for _, m := range messages {
-		if m.Role == session.MessageAssistant {
+		if m.Role == session.MessageAssistant && !m.Copied {
 			n++
 		}
 	}

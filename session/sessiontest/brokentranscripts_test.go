@@ -298,7 +298,8 @@ func knownOnly(m session.Message) session.Message {
 	return session.Message{
 		ID: m.ID, Role: m.Role, Text: m.Text, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID,
 		Failed: m.Failed, Internal: m.Internal, Ord: m.Ord, Synthetic: m.Synthetic,
-		Time: m.Time, Model: m.Model, Usage: m.Usage, Raw: m.Raw, Discard: m.Discard,
+		Copied: m.Copied, Time: m.Time, Model: m.Model, Usage: m.Usage, Raw: m.Raw,
+		Discard: m.Discard,
 	}
 }
 

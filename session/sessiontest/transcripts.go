@@ -385,7 +385,7 @@ func hardMessages() []session.Message {
 		},
 		{
 			Role: session.MessageTool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000),
-			Failed: true, Synthetic: true, Raw: json.RawMessage(`{"a": [1, 2]}`),
+			Failed: true, Synthetic: true, Copied: true, Raw: json.RawMessage(`{"a": [1, 2]}`),
 		},
 		{
 			Role: session.MessageUser, Text: "steer", Internal: true, Ord: 7,

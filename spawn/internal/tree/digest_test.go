@@ -19,7 +19,7 @@ func TestDigestHasEveryField(t *testing.T) {
 		reflect.TypeFor[Spawn](): {
 			"Parent", "ID", "Turn", "Key", "Extra", "Origin", "Answers", "Bind", "Dry",
 		},
-		reflect.TypeFor[policy.Request](): {"Child", "ValidModel", "ByModel"},
+		reflect.TypeFor[policy.Request](): {"Child", "ValidModel", "ByModel", "Fork"},
 	}
 	seen := map[string]string{(&Spawn{}).digest(): "nothing"}
 	fields := func(v reflect.Type, set func(c *Spawn) reflect.Value) {
