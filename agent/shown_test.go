@@ -185,7 +185,8 @@ func TestNoEventIsRaw(t *testing.T) {
 			}
 			switch k {
 			case agent.EventLost, agent.EventStalled, agent.EventGap,
-				agent.EventCompacted, agent.EventReset: // they have no text of a model
+				agent.EventCompacted, agent.EventReset, agent.EventBound,
+				agent.EventUnbound: // they have no text of a model
 			default:
 				require.True(t, kinds[k], "%v is not seen", k)
 			}

@@ -50,7 +50,8 @@ func (s *Supervisor) Bind(
 // Unbind unbinds a conversation from the session key, and returns when that is durable. The reason
 // is one of the words of a reason of package session/binding. Of a conversation that is not bound
 // to the session, or of a session that is not on record, Unbind changes nothing. The error is an
-// *[InputError] for an empty reason, or one that every command can return.
+// *[InputError] for a reason that is not a line of text of at most 100 bytes, or one that every
+// command can return.
 func (s *Supervisor) Unbind(
 	ctx context.Context, root, key session.Key, route session.Route, reason string,
 ) error {

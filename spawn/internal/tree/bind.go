@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -40,6 +40,9 @@ type UnbindDone struct {
 func (*Bind) command()       {}
 func (*Unbind) command()     {}
 func (*UnbindDone) command() {}
+
+// maxReason is how many bytes the reason of an Unbind has at most.
+const maxReason = 100
 
 // bindingOf returns where Bound has a conversation, or -1.
 func (r *Run) bindingOf(route session.Route) int {
@@ -232,8 +235,9 @@ func (t *Tree) decideBind(c *Bind) (Reply, error) {
 
 func (t *Tree) decideUnbind(c *Unbind) (Reply, error) {
 	r := t.find(c.Run)
-	if strings.TrimSpace(string(c.Reason)) == "" {
-		return Reply{}, blankError("reason", c.Reason)
+	if why := string(c.Reason); !text.IsLine(why, maxReason) {
+		return Reply{}, &InputError{"reason", fmt.Sprintf(
+			"it is not a line of 1 to %d bytes: %s", maxReason, text.Quote(why))}
 	}
 	if r == nil || r.bindingOf(c.Route) < 0 {
 		return Reply{Run: r, Existing: true}, nil
@@ -272,15 +276,18 @@ func (t *Tree) applyUnbound(r *Run, f *Fact) error {
 
 // checkThread checks what a spawn asks for beside a run.
 func (c *Spawn) checkThread() error {
+	if c.Bind != nil {
+		if err := checkConversation(c.Bind); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Session && !c.Thread:
 		return &InputError{"session", "it is set without thread: no conversation would keep it"}
 	case c.Thread && c.Bind == nil && !c.Dry:
 		return &InputError{"bind", "it is missing, but thread is set"}
-	case c.Bind == nil:
-		return nil
-	case !c.Thread:
+	case !c.Thread && c.Bind != nil:
 		return &InputError{"bind", "it is set, but thread is not"}
 	}
-	return checkConversation(c.Bind)
+	return nil
 }

@@ -24,9 +24,9 @@ type Limits struct {
 	Label int
 	// Message bounds the text of a message to a session. 0: 1,000,000 bytes.
 	Message int
-	// ID bounds the ID of a message, and of a spawn the key, the origin, and the names of the
-	// agent, the model and the thinking level that it asks for. 0: 4,096 bytes; at least 36, which
-	// the ids have that a Supervisor gives to messages without one.
+	// ID bounds the ID of a message, and of a spawn the id of the run, the key, the origin, and the
+	// names of the agent, the model and the thinking level that it asks for. 0: 4,096 bytes; at
+	// least 36, which the ids have that a Supervisor gives to messages without one.
 	ID int
 	// Extra bounds what a spawn carries beside its task: the tools that it asks for, what is kept
 	// with the run, and what tells requests with one key apart, each by itself. 0: 200,000 bytes.
@@ -220,6 +220,7 @@ func (l Limits) checkSpawn(c *Spawn) error {
 		name             string
 	}{
 		{"task", len(c.Task), l.Task, defaultTask, "Task"},
+		{"id", len(c.ID), l.ID, defaultID, "ID"},
 		{"key", len(c.Key), l.ID, defaultID, "ID"},
 		{"origin", len(c.Origin), l.ID, defaultID, "ID"},
 		{"agent", len(q.Agent), l.ID, defaultID, "ID"},
