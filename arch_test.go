@@ -48,7 +48,10 @@ var house = arch.House{
 	MaxColumns: 100,
 	MaxFiles:   32,
 	MaxRepeat:  12,
-	Prefixes:   map[string]string{"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn"},
+	Prefixes: map[string]string{
+		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",
+		"agent/internal/thread": "agent",
+	},
 	Exempt: map[string][]string{
 		"columns": {"context/templates", "examples/quickstart/workspace"},
 		// The texts of prompts speak to models.

@@ -25,10 +25,10 @@ type FocusRequest struct {
 	// Session is the session that gets what is said there: a sub-agent or a top-level session of
 	// any tree.
 	Session session.Key
-	// By is the owner: who asks for it, as the channel names people, or [binding.SystemOwner] if the
-	// program does. Only the owner may move or end the binding later. Every owner may do so with
-	// what SystemOwner has bound, and SystemOwner with all. A transport on which a person can choose
-	// an id like that of SystemOwner puts something before the ids.
+	// By is the owner: who asks for it, as the channel names people, or [binding.SystemOwner] if
+	// the program does. Only the owner may move or end the binding later. Every owner may do so
+	// with what SystemOwner has bound, and SystemOwner with all. A transport on which a person can
+	// choose an id like that of SystemOwner puts something before the ids.
 	By    string
 	Label string // the name of the session for people, of at most 200 characters; may be empty
 	// NewThread creates a thread in the Conversation and binds that.
@@ -49,8 +49,8 @@ type UnfocusRequest struct {
 }
 
 // Focus binds a conversation to a session: what is posted to the conversation's own session from
-// then on goes to that one, and is answered in the conversation. It returns the binding when that is
-// durable. A binding that the conversation has to another session ends.
+// then on goes to that one, and is answered in the conversation. It returns the binding when that
+// is durable. A binding that the conversation has to another session ends.
 //
 // The limits of the binding are those of [Threads]. They can be changed with [Runtime.LimitFocus].
 //
@@ -146,7 +146,9 @@ func (rt *Runtime) focusRoot(
 //
 // The error is [ErrNotFound] if the conversation is not bound, a *[binding.Error] that is
 // [binding.ErrNotOwner] if another owner has bound it, or one that every command can return.
-func (rt *Runtime) Unfocus(ctx context.Context, q UnfocusRequest) (ended binding.Unbound, err error) {
+func (rt *Runtime) Unfocus(
+	ctx context.Context, q UnfocusRequest,
+) (ended binding.Unbound, err error) {
 	if err := rt.checked(ctx); err != nil {
 		return ended, err
 	}
@@ -613,8 +615,8 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 	b.look()
 }
 
-// leave has the tree of a session know that a conversation is not bound any more, unless it is bound
-// to the same session again.
+// leave has the tree of a session know that a conversation is not bound any more, unless it is
+// bound to the same session again.
 func (b *bindings) leave(table *binding.Table, u *binding.Unbound) error {
 	of := &u.Binding
 	unlock, err := b.locks.Lock(b.life, of.Conversation)
@@ -655,57 +657,4 @@ func (b *bindings) lookAround() {
 		work.Go(func() error { b.probe(of); return nil })
 	}
 	_ = work.Wait()
-}
-
-// compare has a tree and the table agree: what only the table has ends, and so does what only the
-// tree has. If the tree cannot be read, both stay as they are, and are compared again.
-func (b *bindings) compare(table *binding.Table, root session.Key) {
-	there, err := b.rt.sup.Bindings(b.life, root)
-	for _, of := range table.All(time.Now()) {
-		if err == nil && of.Root == root {
-			err = b.agree(table, root, of.Target, of.Conversation)
-		}
-	}
-	for _, x := range there {
-		if err == nil {
-			err = b.agree(table, root, x.Session, x.Route)
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err == nil || session.IsPermanent(err) {
-		delete(b.doubtful, root)
-	} else {
-		b.doubtful[root] = time.Now().Add(storePause)
-	}
-	if err != nil {
-		b.logFailure("a tree could not be compared with the bindings", err)
-	}
-	b.look()
-}
-
-// agree has a tree and the table agree on one conversation of a session.
-func (b *bindings) agree(table *binding.Table, root, target session.Key, at session.Route) error {
-	unlock, err := b.locks.Lock(b.life, at)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	of := binding.Binding{Conversation: at, Target: target, Root: root}
-	inTree, err := b.holds(b.life, of)
-	if err != nil {
-		return err
-	}
-	found, ok := table.Find(at, time.Now())
-	inTable := ok && found.Target == target
-	switch {
-	case inTable && !inTree:
-		return b.change(b.life, func(t *binding.Table, now time.Time) error {
-			_, err := t.ReleaseOne(b.life, target, at, binding.ReasonStaleSession, now)
-			return err
-		})
-	case inTree && !inTable:
-		return b.rt.sup.Unbind(b.life, root, target, at, binding.ReasonStaleSession.String())
-	}
-	return nil
 }

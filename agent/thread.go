@@ -53,17 +53,19 @@ type ThreadChannel struct {
 // which says whether one keeps to this contract.
 //
 // Its methods are called for many conversations at once, and have Config.DeliverTimeout. After that
-// time, a panic or a runtime.Goexit the call has failed. One that does not return all the same holds
-// up nothing but its own conversation, and the end of [Runtime.Run] for the time of Config.Grace.
+// time, a panic or a runtime.Goexit the call has failed. One that does not return all the same
+// holds up nothing but its own conversation, and the end of [Runtime.Run] for the time of
+// Config.Grace.
 type ThreadHost interface {
 	// CreateThread creates a thread and returns the Route of what is said in it. That has the
 	// channel and the account of t.In, a recipient, and is not t.In itself. Under a Key that it has
 	// seen, CreateThread returns the thread that it created then: it may have been called by a
-	// process that died before it had the answer. An error refuses the spawn, and reaches the model.
+	// process that died before it had the answer. An error refuses the spawn, and reaches the
+	// model.
 	CreateThread(ctx context.Context, t NewThread) (session.Route, error)
-	// Farewell says f.Text in a conversation. It is called again with the same f.Key after an error,
-	// for half an hour, and may be called again after a crash: a transport that remembers keys says
-	// it once. It returns nil if the conversation does not exist any more.
+	// Farewell says f.Text in a conversation. It is called again with the same f.Key after an
+	// error, for half an hour, and may be called again after a crash: a transport that remembers
+	// keys says it once. It returns nil if the conversation does not exist any more.
 	Farewell(ctx context.Context, f Farewell) error
 	// ProbeThread says what has become of a conversation. It is asked when [Runtime.Run] begins,
 	// for at most eight conversations at once. An error is [ThreadUncertain].
@@ -147,8 +149,8 @@ func (m *TaskMode) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(taskModes[:], "agent", "task mode", text, m)
 }
 
-// RuleThread is the rule of a [*policy.Refusal] for a conversation that cannot be bound, because its
-// channel is not in [Threads], has no ThreadHost, or a setting forbids it.
+// RuleThread is the rule of a [*policy.Refusal] for a conversation that cannot be bound, because
+// its channel is not in [Threads], has no ThreadHost, or a setting forbids it.
 const RuleThread policy.Rule = "threadBindings"
 
 // clone returns a copy that shares no map with t.
@@ -334,7 +336,8 @@ func checkBound(r session.Route) error {
 	return nil
 }
 
-// withThreads returns a schema of sessions_spawn with what it has where sub-agents can have threads.
+// withThreads returns a schema of sessions_spawn with what it has where sub-agents can have
+// threads.
 func (c *Config) withThreads(schema json.RawMessage) json.RawMessage {
 	if len(c.Threads.Channels) == 0 {
 		return schema
@@ -360,10 +363,10 @@ type boundSpawn struct {
 	spawn           func(context.Context, spawn.Request) (RunInfo, error)
 }
 
-// spawnBound spawns a sub-agent whose conversation is bound to it. What forbids that is found before
-// anything exists. Then come the thread, the table of bindings and the tree, in this order: what a
-// crash leaves behind is found in the table, and a spawn that is repeated under its key finds the
-// thread.
+// spawnBound spawns a sub-agent whose conversation is bound to it. What forbids that is found
+// before anything exists. Then come the thread, the table of bindings and the tree, in this order:
+// what a crash leaves behind is found in the table, and a spawn that is repeated under its key
+// finds the thread.
 func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, err error) {
 	at, creates, err := rt.whereToSpawn(ctx, &s)
 	if err != nil {
@@ -600,4 +603,57 @@ func (b *bindings) probe(of binding.Binding) {
 	case state == ThreadArchived:
 		b.release(b.life, root, of.Target, of.Conversation, binding.ReasonThreadArchived)
 	}
+}
+
+// compare has a tree and the table agree: what only the table has ends, and so does what only the
+// tree has. If the tree cannot be read, both stay as they are, and are compared again.
+func (b *bindings) compare(table *binding.Table, root session.Key) {
+	there, err := b.rt.sup.Bindings(b.life, root)
+	for _, of := range table.All(time.Now()) {
+		if err == nil && of.Root == root {
+			err = b.agree(table, root, of.Target, of.Conversation)
+		}
+	}
+	for _, x := range there {
+		if err == nil {
+			err = b.agree(table, root, x.Session, x.Route)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil || session.IsPermanent(err) {
+		delete(b.doubtful, root)
+	} else {
+		b.doubtful[root] = time.Now().Add(storePause)
+	}
+	if err != nil {
+		b.logFailure("a tree could not be compared with the bindings", err)
+	}
+	b.look()
+}
+
+// agree has a tree and the table agree on one conversation of a session.
+func (b *bindings) agree(table *binding.Table, root, target session.Key, at session.Route) error {
+	unlock, err := b.locks.Lock(b.life, at)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	of := binding.Binding{Conversation: at, Target: target, Root: root}
+	inTree, err := b.holds(b.life, of)
+	if err != nil {
+		return err
+	}
+	found, ok := table.Find(at, time.Now())
+	inTable := ok && found.Target == target
+	switch {
+	case inTable && !inTree:
+		return b.change(b.life, func(t *binding.Table, now time.Time) error {
+			_, err := t.ReleaseOne(b.life, target, at, binding.ReasonStaleSession, now)
+			return err
+		})
+	case inTree && !inTable:
+		return b.rt.sup.Unbind(b.life, root, target, at, binding.ReasonStaleSession.String())
+	}
+	return nil
 }

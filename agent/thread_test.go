@@ -78,7 +78,8 @@ func (b threadBot) bindings() []binding.Binding {
 	return list
 }
 
-// A sub-agent with a thread answers there, and its first result comes to its requester as any other.
+// A sub-agent with a thread answers there, and its first result comes to its requester as any
+// other.
 func TestThreadOfASubagent(t *testing.T) {
 	threadsOn(t, agent.Config{}, agenttest.Script{
 		agenttest.Main: {
@@ -111,8 +112,8 @@ func TestThreadOfASubagent(t *testing.T) {
 	})
 }
 
-// A person who writes while the sub-agent works is answered in the thread, and the result of the run
-// is not that answer.
+// A person who writes while the sub-agent works is answered in the thread, and the result of the
+// run is not that answer.
 func TestThreadWhileTheSubagentWorks(t *testing.T) {
 	threadsOn(t, agent.Config{}, agenttest.Script{
 		"painter": {
@@ -255,7 +256,8 @@ func TestFocus(t *testing.T) {
 		require.Equal(t, []string{"Here I am."}, b.chat.Said(at))
 
 		for _, by := range []string{"bob", ""} { // 7.22
-			_, err = b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{Conversation: at, By: by})
+			_, err = b.Runtime().Unfocus(
+				b.Context(), agent.UnfocusRequest{Conversation: at, By: by})
 			require.ErrorIs(t, err, binding.ErrNotOwner)
 		}
 		ended, err := b.Runtime().Unfocus(

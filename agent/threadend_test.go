@@ -316,8 +316,8 @@ func TestThreadsAreProbedAtTheStart(t *testing.T) {
 	})
 }
 
-// A binding whose session does not have it any more ends at the start of a process, with a farewell.
-// One of an earlier version names no tree, and is found all the same.
+// A binding whose session does not have it any more ends at the start of a process, with a
+// farewell. One of an earlier version names no tree, and is found all the same.
 func TestStaleBindingsEndAtTheStart(t *testing.T) {
 	store := session.NewMemory()
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,8 @@ func (b threadBot) worker(label string) *agent.Child[string] {
 // A message that a transport posts again goes to the session that knows it, whatever became of the
 // binding since: it is told once.
 func TestMessageIsToldOnceOverBinds(t *testing.T) {
-	for name, between := range map[string]func(b threadBot, at session.Route, worker, other session.Key){
+	type change func(b threadBot, at session.Route, worker, other session.Key)
+	for name, between := range map[string]change{
 		"nothing": func(threadBot, session.Route, session.Key, session.Key) {},
 		"unfocus": func(b threadBot, at session.Route, _, _ session.Key) {
 			_, err := b.Runtime().Unfocus(b.Context(),
@@ -144,8 +145,8 @@ func TestMessageIsToldOnceInTheSameInstant(t *testing.T) {
 	})
 }
 
-// A message to a session that is not there any more is the conversation's own session's, the binding
-// ends, and the message is not lost.
+// A message to a session that is not there any more is the conversation's own session's, the
+// binding ends, and the message is not lost.
 func TestMessageToASessionThatIsGone(t *testing.T) {
 	for name, lose := range map[string]func(b threadBot, worker *agent.Child[string]){
 		"stopped with its requester": func(b threadBot, _ *agent.Child[string]) {

@@ -185,8 +185,9 @@ func (c *FakeChannel) Set(at session.Route, state agent.ThreadState) {
 	c.state[at] = state
 }
 
-// Intercept calls f before and after the effect of each call that the channel gets from now on, from
-// the goroutine of the call. With it the channel fails, hangs, panics or loses answers. Nil: none.
+// Intercept calls f before and after the effect of each call that the channel gets from now on,
+// from the goroutine of the call. With it the channel fails, hangs, panics or loses answers. Nil:
+// none.
 func (c *FakeChannel) Intercept(f func(ctx context.Context, call FakeCall) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

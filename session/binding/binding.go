@@ -34,7 +34,8 @@ type Binding struct {
 	Touched time.Time     `json:"touched"`          // when the last message was written
 	Idle    time.Duration `json:"idle,omitempty"`   // lifetime without a message; 0: no limit
 	MaxAge  time.Duration `json:"maxAge,omitempty"` // greatest lifetime; 0: no limit
-	// Created says that the conversation was created for the binding: nothing was said in it before.
+	// Created says that the conversation was created for the binding: nothing was said in it
+	// before.
 	Created bool `json:"created,omitempty"`
 }
 

@@ -111,7 +111,10 @@ func TestReleaseOne(t *testing.T) {
 		target session.Key
 		route  session.Route
 		want   int
-	}{{workerB, thread1, 0}, {workerA, session.Route{Channel: "x", To: "y"}, 0}, {workerA, thread1, 1}} {
+	}{
+		{workerB, thread1, 0}, {workerA, session.Route{Channel: "x", To: "y"}, 0},
+		{workerA, thread1, 1},
+	} {
 		ended, err := b.ReleaseOne(
 			t.Context(), of.target, of.route, binding.ReasonSubagentOK, bindNoon)
 		require.NoError(t, err)
