@@ -67,7 +67,8 @@ func TestAliasesNameModels(t *testing.T) {
 				h.Offered("o", "read")
 				require.Equal(t, "acme/small", h.Child("o").Model.Resolved)
 				if place == "Models.Model" || place == "Rules.Agents.Model" {
-					h.Offered("main", "read", "sessions_spawn", "subagents", "sessions_yield")
+					h.Offered("main", "read", "sessions_spawn", "subagents", "sessions_yield",
+						"sessions_send")
 					require.Equal(t, "acme/small", h.Requests("main")[0].Model)
 					requireSmall(t, inputOf(t, cfg, topKey))
 				}

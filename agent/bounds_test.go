@@ -58,6 +58,7 @@ var boundCases = []boundCase{
 	{spawn.Incoming{Text: "x"}, feedPost, map[string]string{
 		"": refused, ".From.Name": leftOut,
 	}},
+	{spawn.SendOptions{Announce: true, Origin: "x"}, feedSend, map[string]string{"": refused}},
 	{spawn.Saying{ID: "1", Text: "x"}, feedSay, map[string]string{
 		"": refused, ".Text": cut, ".ReplyTo": leftOut,
 	}},
@@ -131,7 +132,8 @@ var otherStructs = map[string]string{
 		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
-		"spawn.Cursor spawn.EventQuery spawn.Delta spawn.ToolEvent agent.UnfocusRequest " +
+		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
+		"agent.UnfocusRequest " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
 		"spawn.Waited binding.Limit",

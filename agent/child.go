@@ -279,17 +279,64 @@ func (s *Session) actor() (*Runtime, *Turn) { return s.rt, s.turn }
 
 func isText[T any]() bool { return reflect.TypeFor[T]().Kind() == reflect.String }
 
+// ChildOf returns the handle on the run that takes a message which [Session.Post] or another call
+// has posted to a sub-agent, so that a program can wait for what comes of it. T is as in [Spawn].
+//
+// The error is that of a T without a schema, an *[InputError] for a from that is nil and for a
+// Receipt without a Run, which a top-level session has none of, or one that every call that reads
+// can return.
+func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], error) {
+	if err := checkRequester(from, "wait"); err != nil {
+		return nil, err
+	}
+	if _, err := ResultSchema[T](); err != nil {
+		return nil, err
+	}
+	if r.Run == "" || !r.Session.IsSubagent() {
+		return nil, &InputError{
+			Field: "receipt", Reason: "it names no run: a top-level session has none",
+		}
+	}
+	root, err := from.waitRoot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rt, turn := from.actor()
+	return &Child[T]{rt: rt, root: root, key: r.Session, id: r.Run, turn: turn}, nil
+}
+
 // Key returns the session key of the sub-agent.
 func (c *Child[T]) Key() session.Key { return c.key }
 
-// ID returns the id of the run.
+// ID returns the id of the run. A later run of the same session has another handle: see
+// [Child.Post] and [ChildOf].
 func (c *Child[T]) ID() spawn.RunID { return c.id }
+
+// ref names the run.
+func (c *Child[T]) ref() spawn.RunRef { return spawn.RunRef{Session: c.key, Run: c.id} }
 
 // Session returns a handle on the sub-agent's session.
 func (c *Child[T]) Session() *Session {
 	s := c.rt.sessionIn(c.key, c.root)
 	s.turn = c.turn
 	return s
+}
+
+// Post puts a message into the inbox of the sub-agent, as [Session.Post] does, and returns the
+// handle on the run that takes it: this one while it has not ended, else the one that the message
+// begins. That one is announced to no session: the caller waits for it. The errors are those of
+// Session.Post, and [ErrStale] for the child of a turn that is over.
+func (c *Child[T]) Post(ctx context.Context, m Incoming) (*Child[T], error) {
+	if err := c.check(ctx, "child"); err != nil {
+		return nil, err
+	}
+	r, err := c.Session().Post(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	later := *c
+	later.id = r.Run
+	return &later, nil
 }
 
 // check returns an *InputError if c does not name a sub-agent.
@@ -300,19 +347,20 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 	return c.rt.checked(ctx)
 }
 
-// Info returns what is known of the run now. The error is [ErrNotFound] once it has been archived,
-// or one that every call that reads can return.
+// Info returns what is known of the run now. A run that a later one has followed stays as it has
+// ended. The error is [ErrNotFound] once it has been archived, or is not kept after several later
+// ones, or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
-		return c.rt.sup.Find(ctx, c.root, c.key)
+		return c.rt.sup.Find(ctx, c.root, c.ref())
 	}
 	if err := c.turn.err(); err != nil {
 		return RunInfo{}, err
 	}
-	return c.turn.spawn.Find(ctx, c.key)
+	return c.turn.spawn.Find(ctx, c.ref())
 }
 
 // Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one
@@ -320,36 +368,38 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // last turn is over has missed it.
 //
 // The error is an *[InputError] for a text that is blank or too long, a *[policy.Refusal] for a
-// steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended or is to
-// end, [ErrArchived], which is [ErrNotFound] too, once it has been archived, or one that every
-// command can return.
+// steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended, also if a
+// later one has followed it, or is to end, [ErrArchived], which is [ErrNotFound] too, once it has
+// been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
 		m := spawn.Incoming{Text: text}
-		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.key, m))
+		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
 	}
-	return c.turn.Steer(ctx, c.key, text)
+	return c.turn.steer(ctx, c.ref(), text)
 }
 
-// Stop ends the run and everything below it, and returns when nothing of it is alive. The errors
-// are those of [Session.Stop].
+// Stop ends the run and everything below it, and returns when nothing of it is alive. A later run
+// of the session goes on: then nothing of this one is alive, and Stop returns nil. The errors are
+// those of [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
-		return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
+		return c.rt.sup.StopRun(ctx, c.root, c.ref(), "stopped by the caller")
 	}
 	if err := c.turn.err(); err != nil {
 		return err
 	}
-	return c.turn.spawn.Stop(ctx, c.key, "stopped by its requester")
+	return c.turn.spawn.Stop(ctx, c.ref(), "stopped by its requester")
 }
 
-// Wait waits for the end of the run and returns its result. A run that did not end well gives a
+// Wait waits for the end of the run and returns its result, whatever later runs its session has. A
+// run that did not end well gives a
 // *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
 // context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
 // error is the cause of ctx, [ErrNotFound] once the run has been archived, or one that every call
@@ -467,7 +517,7 @@ func Join[T any](
 func join[T any](
 	ctx context.Context, turn *Turn, root session.Key, children []*Child[T], opt JoinOptions,
 ) ([]Outcome[T], error) {
-	keys := make([]session.Key, len(children))
+	refs := make([]spawn.RunRef, len(children))
 	for i, c := range children {
 		if c.root != root {
 			return nil, &InputError{
@@ -475,9 +525,9 @@ func join[T any](
 					root.String(),
 			}
 		}
-		keys[i] = c.key
+		refs[i] = c.ref()
 	}
-	infos, err := children[0].waitFor(ctx, turn, keys, opt)
+	infos, err := children[0].waitFor(ctx, turn, refs, opt)
 	if infos == nil {
 		outcomes := make([]Outcome[T], len(children))
 		for i, c := range children {
@@ -505,16 +555,16 @@ func join[T any](
 
 // waitFor waits for runs of the tree of c, within a turn if there is one.
 func (c *Child[T]) waitFor(
-	ctx context.Context, turn *Turn, keys []session.Key, opt JoinOptions,
+	ctx context.Context, turn *Turn, refs []spawn.RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
 	if turn == nil {
 		c.rt.expectRun()
-		return c.rt.sup.Wait(ctx, c.root, keys, opt)
+		return c.rt.sup.Wait(ctx, c.root, refs, opt)
 	}
 	if err := turn.err(); err != nil {
 		return nil, err
 	}
-	return turn.spawn.Wait(ctx, keys, opt)
+	return turn.spawn.Wait(ctx, refs, opt)
 }
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {

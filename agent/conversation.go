@@ -236,6 +236,9 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 		}
 		switch in.Class {
 		case spawn.InputUser:
+			if in.From.IsValid() {
+				m.Internal, m.Text = true, sentText(st, in)
+			}
 		case spawn.InputTask:
 			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
 		case spawn.InputSteer:
@@ -252,6 +255,16 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// sentText is what a session is told that another one has sent. A sub-agent hears from the sessions
+// above it alone, whose words are its task; to a top-level session they are another's.
+func sentText(st *spawn.TurnInput, in spawn.Input) string {
+	if st.Session.Key.IsSubagent() {
+		return in.Text
+	}
+	return "[Offshoot] The session " + in.From.String() + " has sent you a message:\n" +
+		agentctx.Fenced(in.Text)
 }
 
 // firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a

@@ -49,6 +49,7 @@ func ExampleSession_Tools() {
 	// Output:
 	// sessions_spawn
 	// subagents
+	// sessions_send
 	// agent:main:telegram:direct:4711 gets 42
 	// <nil> <nil>
 }

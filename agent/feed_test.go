@@ -87,6 +87,18 @@ func feedIncoming(t *testing.T, store *session.Store, v reflect.Value) (err erro
 	return err
 }
 
+// feedSend has the main session send a message to a run that has ended.
+func feedSend(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	opt := v.Interface().(spawn.SendOptions)
+	runTree(t, store, answerX, func(ctx context.Context, s *spawn.Supervisor) {
+		info, failed := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x"})
+		require.NoError(t, failed)
+		synctest.Wait()
+		_, err = s.Send(ctx, topKey, topKey, info.Key, spawn.Incoming{Text: "x"}, opt)
+	})
+	return err
+}
+
 func feedBinding(t *testing.T, store *session.Store, v reflect.Value) error {
 	table, err := binding.Open(t.Context(), store.Journal)
 	require.NoError(t, err)
@@ -244,7 +256,7 @@ func feedTurnResult(t *testing.T, store *session.Store, v reflect.Value) (err er
 		info, failed := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x"})
 		require.NoError(t, failed)
 		synctest.Wait()
-		info, failed = s.Find(ctx, topKey, info.Key)
+		info, failed = s.Find(ctx, topKey, info.Ref())
 		require.NoError(t, failed)
 		if info.Error != "" {
 			err = errors.New(info.Error)

@@ -135,7 +135,7 @@ func (rt *Runtime) focusRoot(
 	}
 	rt.expectRun()
 	if q.Session.IsSubagent() { // before another binding has to go
-		_, err = rt.sup.Find(ctx, root, q.Session)
+		_, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
 		return root, rt.orArchived(ctx, q.Session, err)
 	}
 	return root, rt.cfg.Rules.CheckAgent(q.Session)

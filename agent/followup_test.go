@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +10,9 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // TestReceipt: what is posted says which session has it, which run takes it, and whether the
@@ -39,4 +44,233 @@ func TestReceipt(t *testing.T) {
 		require.ErrorAs(t, err, new(*agent.InputError))
 		require.Zero(t, got)
 	})
+}
+
+// TestFollowUp: a message from Go to a sub-agent that has ended begins another run of its session.
+// Each handle is one on its run, whatever run the session has begun since.
+func TestFollowUp(t *testing.T) {
+	answers := map[agent.RunID]string{}
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if answers[tn.Run] == "" {
+			answers[tn.Run] = []string{"one", "two", "three"}[len(answers)]
+			time.Sleep(time.Hour)
+		}
+		return textResult(answers[tn.Run])
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		t, ctx := h.T(), h.Context()
+		first := startAll(h, "work")[0]
+		got, err := first.Wait(ctx)
+		require.NoError(
+			t, err,
+		)
+		require.Equal(t, "one", got)
+
+		receipt, err := first.Session().Post(ctx, agent.Incoming{ID: "1", Text: "and then?"})
+		require.NoError(t, err)
+		require.NotEqual(
+			t, first.ID(), receipt.Run,
+		)
+		want := agent.Receipt{Session: first.Key(), Run: receipt.Run, Began: true}
+		require.Equal(t, want, receipt)
+		second, err := agent.ChildOf[string](ctx, h.Main(), receipt)
+		require.NoError(t, err)
+		again, err := first.Session().Post(ctx, agent.Incoming{ID: "1", Text: "and then?"})
+		require.NoError(t, err)
+		want.Began, want.Existing = false, true
+		require.Equal(t, want, again)
+		live, err := first.Post(ctx, agent.Incoming{Text: "quickly"})
+		require.NoError(t, err)
+		require.Equal(t, second.ID(), live.ID(), "a run that is under way takes the message")
+
+		h.Pass(time.Minute)
+		before, err := first.Info(ctx)
+		require.NoError(t, err)
+		require.Equal(t, spawn.StatusOK, before.Status, "a run that has ended stays ended")
+		require.Equal(t, "one", before.Result.Text)
+		require.ErrorIs(t, first.Steer(ctx, "faster"), agent.ErrEnded)
+		require.NoError(t, first.Stop(ctx), "nothing of that run is alive")
+		now, err := second.Info(ctx)
+		require.NoError(t, err)
+		require.Equal(t, spawn.StatusRunning, now.Status)
+		require.True(t, now.FollowUp)
+		require.Zero(t, now.From)
+		require.NoError(t, second.Steer(ctx, "faster"))
+
+		got, err = second.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "two", got)
+		third, err := second.Post(ctx, agent.Incoming{Text: "and after that?"})
+		require.NoError(t, err)
+		outcomes, err := agent.Join(
+			ctx, h.Main(), []*agent.Child[string]{third, first, second}, agent.JoinOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"three", "one", "two"},
+			[]string{outcomes[0].Value, outcomes[1].Value, outcomes[2].Value})
+		require.Equal(t, third.ID(), outcomes[0].Run.ID)
+
+		runs, err := first.Session().OwnRuns(ctx)
+		require.NoError(t, err)
+		var ids []agent.RunID
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+			found, err := first.Session().FindRun(ctx, r.ID)
+			require.NoError(t, err)
+			require.Equal(t, r, found)
+		}
+		require.Equal(t, []agent.RunID{first.ID(), second.ID(), third.ID()}, ids)
+		_, err = first.Session().FindRun(ctx, "no such run")
+		require.ErrorIs(t, err, agent.ErrNotFound)
+		require.ErrorContains(t, err, "keeps it no longer")
+		require.Empty(t, h.Deliveries())
+		require.Empty(t, h.Replies(), "no session is told of a run that a program asked for")
+	})
+}
+
+// TestRunsThatAreNotKept: of many runs the first and the last two are kept, and a wait that began
+// in time ends all the same.
+func TestRunsThatAreNotKept(t *testing.T) {
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		return textResult(fmt.Sprint("answer ", tn.N))
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		t, ctx := h.T(), h.Context()
+		children := startAll(h, "work")
+		_, err := children[0].Wait(ctx)
+		require.NoError(t, err)
+		for n := range 5 {
+			c, err := children[n].Post(ctx, agent.Incoming{Text: "next"})
+			require.NoError(t, err)
+			children = append(children, c)
+			got, err := c.Wait(ctx)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint("answer ", n+2), got)
+		}
+		for n, c := range children {
+			_, err := c.Info(ctx)
+			if n > 0 && n < 4 {
+				require.ErrorIs(t, err, agent.ErrNotFound)
+				_, err = c.Wait(ctx)
+				require.ErrorIs(t, err, agent.ErrNotFound)
+				require.ErrorContains(t, err, string(c.ID()))
+				continue
+			}
+			require.NoError(t, err)
+		}
+	})
+}
+
+// sendStep is a call of sessions_send.
+func sendStep(to, message string) agenttest.Step {
+	return call("sessions_send", fmt.Sprintf(`{"target":%q,"message":%q}`, to, message))
+}
+
+// followUpByModel is a bot whose model sends a message to a sub-agent that has ended.
+var followUpByModel = script{
+	agenttest.Main: {
+		startStep("helper"), say("on it"), say("the answer is the first"),
+		sendStep("helper", "and the second?"), say("asked again"), echo(),
+	},
+	"helper": {say("the first").After(time.Minute), say("the second").After(time.Minute)},
+}
+
+// TestFollowUpByModel: sessions_send to an ended sub-agent begins a run, whose end comes to the
+// session that sent the message. The requester is told of each run with its own result.
+func TestFollowUpByModel(t *testing.T) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(1)}, followUpByModel, func(h *harness) {
+		h.Post("go")
+		h.Pass(10 * time.Minute)
+		h.Post("ask on")
+		h.Pass(time.Second)
+		h.Told(agenttest.Main, "The message has begun another run")
+		h.Pass(10 * time.Minute)
+		h.Replied("on it", "the answer is the first", "asked again", "the second")
+		runs, err := h.Session(h.Child("helper").Key).OwnRuns(h.Context())
+		require.NoError(h.T(), err)
+		require.Len(h.T(), runs, 2)
+		require.Equal(h.T(), topKey, runs[1].From)
+		require.True(h.T(), runs[1].FollowUp)
+	})
+}
+
+// A crash at any write neither loses the message nor its answer.
+func TestFollowUpByModelOverCrashes(t *testing.T) {
+	agenttest.EveryCrash(t, agent.Config{Rules: rulesForDepth(1)}, followUpByModel,
+		func(h *harness) {
+			h.Post("go")
+			time.Sleep(10 * time.Minute)
+			h.Post("ask on")
+			time.Sleep(10 * time.Minute)
+		})
+}
+
+// TestSendTool: what a model sends reaches the sessions that policy lets it write to, and it is
+// told in plain words why a message was not taken.
+func TestSendTool(t *testing.T) {
+	other := session.Must(session.MainKey("other"))
+	gone := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
+	for name, c := range map[string]struct {
+		args  string
+		rules func(*policy.Rules)
+		want  []string
+	}{
+		"to one at work": {
+			`{"target":"slow","message":"hurry"}`, nil,
+			[]string{`"status":"accepted"`, "It is at work"},
+		},
+		"by its number": {`{"target":"1","message":"hurry"}`, nil, []string{`"status":"accepted"`}},
+		"by its label":  {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
+		"to none":       {`{"target":"nobody","message":"x"}`, nil, []string{`no sub-agent "nobody"`}},
+		"no message":    {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
+		"no target":     {`{"message":"x"}`, nil, []string{`"target": it is required`}},
+		"an argument": {
+			`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
+			[]string{`"timeoutSeconds": it is not known`},
+		},
+		"to another session": {
+			`{"target":"agent:other:main","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`, "visibility"},
+		},
+		"to another sub-agent": {
+			`{"sessionKey":"` + gone.String() + `","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`, "only from above"},
+		},
+		"to itself": {
+			`{"target":"agent:main:main","message":"x"}`, nil,
+			[]string{`"status":"forbidden"`},
+		},
+		"to another session that policy shows": {
+			`{"target":"agent:other:main","message":"hello there"}`,
+			func(r *policy.Rules) {
+				r.Visibility, r.AgentToAgent.Enabled = policy.VisibilityAll, true
+			},
+			[]string{`"status":"accepted"`, "in its own conversation"},
+		},
+		"denied": {
+			`{"target":"slow","message":"x"}`,
+			func(r *policy.Rules) { r.Tools.Deny = []string{"sessions_send"} },
+			[]string{`no tool "sessions_send"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := rulesForDepth(1)
+			rules.Agents = []policy.Agent{{ID: "main"}, {ID: "other"}}
+			if c.rules != nil {
+				c.rules(&rules)
+			}
+			steps := script{
+				agenttest.Main: {startStep("slow"), call("sessions_send", c.args), echo()},
+				"slow":         {say("done").After(time.Minute), say("done")},
+				other.String(): {echo()},
+			}
+			agenttest.Run(t, agent.Config{Rules: rules}, steps, func(h *harness) {
+				h.Post("go")
+				h.Pass(time.Second)
+				for _, want := range c.want {
+					h.Told(agenttest.Main, want)
+				}
+				h.Pass(10 * time.Minute)
+			})
+		})
+	}
 }

@@ -126,6 +126,7 @@ func TestUnknownArgumentsAreRefused(t *testing.T) {
 	unknown := []string{"tools", "colour", ""}
 	for tool, known := range map[string]string{
 		"sessions_spawn": "runTimeoutSeconds", "subagents": "target", "sessions_yield": "atLeast",
+		"sessions_send": "message",
 	} {
 		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			for _, name := range unknown {

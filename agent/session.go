@@ -71,6 +71,35 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
 }
 
+// OwnRuns returns the runs of a sub-agent's session itself, oldest first, where [Session.Runs] has
+// those of its sub-agents: the first run, the one that each message to the ended session has begun,
+// and last the present one. Of the runs before that, the first, the last and those whose end is
+// still to be read are kept; the others are not listed.
+//
+// The error is an *[InputError] for a top-level session, which has no runs, [ErrNotFound] for a
+// sub-agent that is not on record, or one that every call that reads can return.
+func (s *Session) OwnRuns(ctx context.Context) ([]RunInfo, error) {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.rt.sup.OwnRuns(ctx, root, s.key)
+	return list, s.rt.orArchived(ctx, s.key, err)
+}
+
+// FindRun returns a run of a sub-agent's session by its id. The empty id is that of the present
+// run. The error is [ErrNotFound] for a run that the session has never had, or that it does not
+// keep any more, see [Session.OwnRuns]. It is [ErrArchived], which is ErrNotFound too, once the
+// sub-agent has been archived, or one that every call that reads can return.
+func (s *Session) FindRun(ctx context.Context, id RunID) (RunInfo, error) {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	info, err := s.rt.sup.Find(ctx, root, spawn.RunRef{Session: s.key, Run: id})
+	return info, s.rt.orArchived(ctx, s.key, err)
+}
+
 // Spawn starts a sub-agent of this session and returns at once. The function [Spawn] takes a
 // Session, too, for results of another type than string. The errors are those of that function.
 func (s *Session) Spawn(ctx context.Context, task Task) (*Child[string], error) {
@@ -107,7 +136,8 @@ func (s *Session) steer(ctx context.Context, key session.Key, text string) error
 			return fmt.Errorf("agent: %w: %q below %q", ErrNotFound, key, s.key)
 		}
 	}
-	return s.rt.sup.Steer(ctx, root, s.key, key, spawn.Incoming{Text: text})
+	to := spawn.RunRef{Session: key}
+	return s.rt.sup.Steer(ctx, root, s.key, to, spawn.Incoming{Text: text})
 }
 
 // CancelTurn cancels the turn of the session that is under way. It returns when that is durable,
@@ -251,7 +281,7 @@ func (s *Session) ownTool(tool Tool) Tool {
 		if err != nil {
 			return ToolResult{}, err
 		}
-		info, err := s.rt.sup.Find(ctx, root, s.key)
+		info, err := s.rt.sup.Find(ctx, root, spawn.RunRef{Session: s.key})
 		if err != nil {
 			return ToolResult{}, err
 		}

@@ -27,15 +27,17 @@ const (
 	toolSpawn     = "sessions_spawn"
 	toolSubagents = "subagents"
 	toolYield     = "sessions_yield"
+	toolSend      = "sessions_send"
 )
 
-var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield}
+var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield, toolSend}
 
 // sessionToolDocs are the session tools as prompts mention them.
 var sessionToolDocs = []agentctx.Tool{
 	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back automatically."},
 	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
+	{Name: toolSend, Summary: "Send a message to a sub-agent of yours; one that has ended goes on from it."},
 }
 
 func sessionToolSummary(name string) string {
@@ -71,7 +73,7 @@ func (h toolHost) runs(ctx context.Context) ([]RunInfo, error) {
 	return h.session.Runs(ctx)
 }
 
-func (h toolHost) steer(ctx context.Context, run session.Key, m spawn.Incoming) error {
+func (h toolHost) steer(ctx context.Context, run spawn.RunRef, m spawn.Incoming) error {
 	if h.turn != nil {
 		return h.turn.spawn.Steer(ctx, run, m)
 	}
@@ -82,7 +84,7 @@ func (h toolHost) steer(ctx context.Context, run session.Key, m spawn.Incoming) 
 	return h.rt.sup.Steer(ctx, root, h.session.key, run, m)
 }
 
-func (h toolHost) stop(ctx context.Context, run session.Key) error {
+func (h toolHost) stop(ctx context.Context, run spawn.RunRef) error {
 	const reason = "stopped by its requester"
 	if h.turn != nil {
 		return h.turn.spawn.Stop(ctx, run, reason)
@@ -91,7 +93,7 @@ func (h toolHost) stop(ctx context.Context, run session.Key) error {
 	if err != nil {
 		return err
 	}
-	return h.rt.sup.Stop(ctx, root, run, reason)
+	return h.rt.sup.StopRun(ctx, root, run, reason)
 }
 
 func (h toolHost) tools() []Tool {
@@ -103,6 +105,7 @@ func (h toolHost) tools() []Tool {
 		h.tool(toolSpawn, h.rt.cfg.withThreads(spawns), h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
+		h.tool(toolSend, sendSchema, h.send),
 	}
 }
 
@@ -144,12 +147,6 @@ const spawnProperties = `"task":{"type":"string","description":"what to do, comp
 	`"runTimeoutSeconds":{"type":"number","minimum":0,"description":"stop it after so many seconds; 0: never"},` +
 	`"sandbox":{"type":"string","enum":["inherit","require"]},` +
 	`"mode":{"type":"string","enum":["run"]},`
-
-var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
-	`"target":{"type":"string","description":"run id, session key, label or number in the list; for kill also all"},` +
-	`"message":{"type":"string","description":"for steer: at most 4000 characters"}` +
-	`}}`)
 
 var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
@@ -461,9 +458,30 @@ type spawnReply struct {
 	Path            string   `json:"path,omitempty"`
 }
 
+// refusalReply is what the model is told of a refusal.
+func refusalReply(refusal *policy.Refusal) spawnReply {
+	status := "forbidden"
+	if slices.Contains(malformedRules, refusal.Rule) {
+		status = "error"
+	}
+	return spawnReply{
+		Status: status, Error: refusal.Error(), Rule: string(refusal.Rule),
+		Asked: text.Bound(refusal.Asked, maxCallID), Limit: refusal.Limit, Path: refusal.Path,
+	}
+}
+
 // spawnTask starts a sub-agent of the session.
 func (h toolHost) spawnTask(ctx context.Context, t *Task) (info RunInfo, err error) {
 	return t.spawn(ctx, h.requester(), nil)
+}
+
+// origin returns the spawn.Request.Origin of what a model asks for.
+func (h toolHost) origin(ctx context.Context) string {
+	if h.turn != nil {
+		return ""
+	}
+	answered, _ := ctx.Value(originKey{}).(string)
+	return cmp.Or(answered, h.token)
 }
 
 func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
@@ -477,12 +495,9 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
 		Thread: q.Thread, Mode: q.Mode,
 	}
+	task.origin = h.origin(ctx)
 	if task.Spec.History, err = h.historyFor(&q); err != nil {
 		return "", err
-	}
-	if h.turn == nil {
-		answered, _ := ctx.Value(originKey{}).(string)
-		task.origin = cmp.Or(answered, h.token)
 	}
 	if place, _ := ctx.Value(placeKey{}).(string); c.ID != "" || place != "" {
 		task.Key = h.spawnKey(h.token + place + "/" + shortID(c.ID))
@@ -498,14 +513,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", err // no model can do anything about it
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
-		status := "forbidden"
-		if slices.Contains(malformedRules, refusal.Rule) {
-			status = "error"
-		}
-		return jsonReply(spawnReply{
-			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule),
-			Asked: text.Bound(refusal.Asked, maxCallID), Limit: refusal.Limit, Path: refusal.Path,
-		})
+		return jsonReply(refusalReply(refusal))
 	}
 	if err != nil {
 		return jsonReply(spawnReply{Status: "error", Error: err.Error()})
@@ -595,157 +603,4 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 		reply["withinSeconds"] = waits.Seconds()
 	}
 	return jsonReply(reply)
-}
-
-// subagentLine is what the model is told of a sub-agent.
-type subagentLine struct {
-	Number     int      `json:"number"`
-	RunID      string   `json:"runId"`
-	SessionKey string   `json:"sessionKey"`
-	Label      string   `json:"label,omitempty"`
-	Agent      string   `json:"agent"`
-	Status     string   `json:"status"`
-	Task       string   `json:"task,omitempty"`
-	Runtime    string   `json:"runtime,omitempty"`
-	Turns      int      `json:"turns,omitempty"`
-	Children   int      `json:"activeChildren,omitempty"`
-	Model      string   `json:"model,omitempty"`
-	Error      string   `json:"error,omitempty"`
-	Usage      *Usage   `json:"usage,omitempty"`
-	Tools      []string `json:"tools,omitempty"`
-}
-
-func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
-	l := subagentLine{
-		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label,
-		Agent: r.Agent, Status: r.Status.String(), Turns: r.Turns, Children: r.Children,
-		Error: r.Error,
-	}
-	if d := r.Elapsed(time.Now()); d > 0 {
-		l.Runtime = d.Round(time.Second).String()
-	}
-	if whole {
-		l.Task, l.Model, l.Tools = r.Task, r.Model.Resolved, r.Tools
-		l.Usage = &r.Result.Usage
-	}
-	return l
-}
-
-func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
-	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message")
-	if err != nil {
-		return "", err
-	}
-	action := a.word("action", "list", "info", "steer", "kill")
-	target, message := a.text("target"), a.text("message")
-	if a.err != nil {
-		return "", a.err
-	}
-	runs, err := h.runs(ctx)
-	if errors.Is(err, spawn.ErrNotFound) {
-		runs, err = nil, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	if action == "" || action == "list" {
-		lines := make([]subagentLine, len(runs))
-		for i, r := range runs {
-			lines[i] = newSubagentLine(i+1, r, false)
-		}
-		return jsonReply(map[string]any{"subagents": lines})
-	}
-	chosen, err := selectRuns(runs, target, action == "kill")
-	if err != nil {
-		return "", err
-	}
-	if action == "info" {
-		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
-			return "", err
-		}
-		listed := func(r RunInfo) bool { return r.ID == chosen[0].ID }
-		return jsonReply(newSubagentLine(1+slices.IndexFunc(runs, listed), chosen[0], true))
-	}
-	return h.runAction(ctx, action, message, chosen)
-}
-
-func (h toolHost) runAction(
-	ctx context.Context, action, message string, chosen []RunInfo,
-) (string, error) {
-	for _, r := range chosen {
-		if err := h.authorize(actionVerbs[action], r); err != nil {
-			return "", err
-		}
-	}
-	if action == "steer" {
-		if err := h.steer(ctx, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
-			return "", err
-		}
-		return jsonReply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
-	}
-	stopped := []string{}
-	var failed []error
-	for _, r := range chosen {
-		if r.Status.Terminal() {
-			continue
-		}
-		if err := h.stop(ctx, r.Key); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		stopped = append(stopped, string(r.ID))
-	}
-	if len(failed) > 0 {
-		return "", errors.Join(failed...)
-	}
-	return jsonReply(map[string]any{"status": "ok", "stopped": stopped})
-}
-
-var actionVerbs = map[string]policy.Verb{
-	"steer": policy.VerbSteer, "kill": policy.VerbStop,
-}
-
-// authorize asks policy whether the session may do something with one of its sub-agents.
-func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
-	c := policy.Caller{Key: h.session.key, Role: session.RoleMain}
-	if h.turn != nil {
-		now := &h.turn.spawn.Authority
-		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
-	}
-	return inOurWords(h.rt.cfg.Rules.Authorize(c, v,
-		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}}))
-}
-
-// selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a
-// label, or all.
-func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
-	if target == "" {
-		return nil, newArgumentError(toolSubagents, "target", "it is required")
-	}
-	if several && target == "all" {
-		return runs, nil
-	}
-	var found []RunInfo
-	for i, r := range runs {
-		if fmt.Sprint(i+1) == target || string(r.ID) == target || r.Key.String() == target {
-			return []RunInfo{r}, nil
-		}
-		if r.Label != "" && r.Label == text.Line(target) {
-			found = append(found, r)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, newArgumentError(
-			toolSubagents, "target",
-			fmt.Sprintf("there is no sub-agent %s of yours", text.Quote(target)),
-		)
-	case 1:
-		return found, nil
-	}
-	return nil, newArgumentError(
-		toolSubagents, "target",
-		fmt.Sprintf("%d of your sub-agents are called %s; take the run id", len(found),
-			text.Quote(target)),
-	)
 }

@@ -485,7 +485,7 @@ func TestSessionToolsRunInOrder(t *testing.T) {
 	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
-		h.Replied("sessions_spawn subagents sessions_yield")
+		h.Replied("sessions_spawn subagents sessions_yield sessions_send")
 	})
 }
 

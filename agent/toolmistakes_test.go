@@ -38,6 +38,7 @@ func TestOpenChecksToolsAsTheyAre(t *testing.T) {
 			"bash": `"bash" is there twice`, "BASH": `"BASH" is the tool "bash"`,
 			"Sessions_Spawn": `"Sessions_Spawn" is a tool of Offshoot`,
 			"sessions_yield": `"sessions_yield" is a tool of Offshoot`,
+			"sessions_send":  `"sessions_send" is a tool of Offshoot`,
 		} {
 			requireMistake(t, "Config.Tools[1].Name: "+want, tool("bash"), tool(name))
 		}

@@ -57,7 +57,7 @@ func TestToolsByRole(t *testing.T) {
 		require.Equal(t, map[string][]string{
 			"main": {
 				"read", "cron", "gateway", "message", "session_status",
-				"sessions_spawn", "subagents", "sessions_yield",
+				"sessions_spawn", "subagents", "sessions_yield", "sessions_send",
 			},
 			"orchestrator": {"read", "message", "sessions_spawn", "subagents", "sessions_yield"},
 			"leaf":         {"read", "message"},
@@ -130,7 +130,7 @@ func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
 func TestToolsOfSessionsOfTheCaller(t *testing.T) {
 	cfg := agent.Config{Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"subagents"}}}}
 	agenttest.Run(t, cfg, script{}, func(h *harness) {
-		require.Equal(t, []string{"sessions_spawn"}, toolNamesOf(h.Main().Tools()),
+		require.Equal(t, []string{"sessions_spawn", "sessions_send"}, toolNamesOf(h.Main().Tools()),
 			"yield is for sessions that Offshoot runs")
 		leaf := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 		require.Empty(t, h.Session(leaf).Tools())

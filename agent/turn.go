@@ -443,13 +443,18 @@ func (t *Turn) Wait(
 // does. The errors are [ErrStale], [ErrNotFound] for a session that is not below this one, and
 // those of Child.Steer.
 func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
+	return t.steer(ctx, spawn.RunRef{Session: key}, text)
+}
+
+func (t *Turn) steer(ctx context.Context, run spawn.RunRef, text string) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.rt.orArchived(ctx, key, t.spawn.Steer(ctx, key, spawn.Incoming{Text: text}))
+	return t.rt.orArchived(
+		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text}))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,

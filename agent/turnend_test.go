@@ -62,6 +62,7 @@ func newTurnUser(t *testing.T) *turnUser {
 func (u *turnUser) open() *agent.Runtime {
 	cfg := configWith(u.run)
 	cfg.Store, cfg.Rules, cfg.Grace = u.store, rulesForDepth(2), 5*time.Second
+	cfg.Rules.SubagentTools.AlsoAllow = []string{"sessions_send"}
 	cfg.Tools = []agent.Tool{{
 		Name: "read",
 		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
@@ -146,7 +147,7 @@ type act = func(ctx context.Context) error
 // returns no error.
 func (u *turnUser) acts() map[string]act {
 	tn, c := u.turn, u.child
-	s := c.Session()
+	s, late := c.Session(), agent.Incoming{Text: "late"}
 	children := []*agent.Child[string]{c}
 	call := func(name, args string) act {
 		tool := findTool(u.t, tn.Tools, name)
@@ -231,15 +232,15 @@ func (u *turnUser) acts() map[string]act {
 		"subagents info":  call("subagents", `{"action":"info",`+target+`}`),
 		"subagents steer": call("subagents", `{"action":"steer","message":"late",`+target+`}`),
 		"subagents kill":  call("subagents", `{"action":"kill",`+target+`}`),
+		"sessions_send":   call("sessions_send", `{"message":"late",`+target+`}`),
 		"Child.Key":       nil, "Child.ID": nil, "Child.Session": nil,
 		"Child.Info":  func(ctx context.Context) error { _, err := c.Info(ctx); return err },
 		"Child.Steer": func(ctx context.Context) error { return c.Steer(ctx, "late") },
 		"Child.Stop":  c.Stop,
+		"Child.Post":  func(ctx context.Context) error { return errorOf(c.Post(ctx, late)) },
 		"Child.Wait":  func(ctx context.Context) error { _, err := c.Wait(ctx); return err },
 		"Session.Key": nil, "Session.Events": nil, "Session.Tools": nil,
-		"Session.Post": func(ctx context.Context) error {
-			return errorOf(s.Post(ctx, agent.Incoming{Text: "late"}))
-		},
+		"Session.Post": func(ctx context.Context) error { return errorOf(s.Post(ctx, late)) },
 		"Session.PostAndWait": func(ctx context.Context) error {
 			_, err := s.PostAndWait(ctx, agent.Incoming{Text: "late"})
 			return err
@@ -264,6 +265,8 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
+		"Session.OwnRuns":    func(ctx context.Context) error { return errorOf(s.OwnRuns(ctx)) },
+		"Session.FindRun":    func(ctx context.Context) error { return errorOf(s.FindRun(ctx, "")) },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.Reset":      s.Reset,

@@ -74,11 +74,11 @@ type waitCase struct {
 var waits = map[string]func(context.Context, *waitCase) error{
 	"Idle": func(ctx context.Context, c *waitCase) error { return c.s.Idle(ctx, topKey) },
 	"Wait": func(ctx context.Context, c *waitCase) error {
-		return errorOf(c.s.Wait(ctx, topKey, []session.Key{c.run}, spawn.JoinOptions{}))
+		return errorOf(c.s.Wait(ctx, topKey, refsOf(c.run), spawn.JoinOptions{}))
 	},
 	"Wait and stop": func(ctx context.Context, c *waitCase) error {
 		opt := spawn.JoinOptions{Within: time.Second, StopRest: true}
-		return errorOf(c.s.Wait(ctx, topKey, []session.Key{c.run}, opt))
+		return errorOf(c.s.Wait(ctx, topKey, refsOf(c.run), opt))
 	},
 	"WaitRootOf": func(ctx context.Context, c *waitCase) error {
 		return errorOf(c.s.WaitRootOf(ctx, c.run))
@@ -112,7 +112,7 @@ func (c *waitCase) start() {
 	c.s, err = spawn.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	if c.opened {
-		require.NoError(t, errorOf(c.s.Find(t.Context(), topKey, c.run)))
+		require.NoError(t, errorOf(c.s.Find(t.Context(), topKey, refOf(c.run))))
 	}
 	c.j.fail(c.what, errDisk)
 	if c.opened { // a stall of a tree in memory
@@ -122,7 +122,7 @@ func (c *waitCase) start() {
 		c.begin()
 		synctest.Wait() // Run knows of the tree
 	} else if !c.opened {
-		_ = errorOf(c.s.Find(t.Context(), topKey, c.run)) // a tree that is known
+		_ = errorOf(c.s.Find(t.Context(), topKey, refOf(c.run))) // a tree that is known
 	}
 }
 
@@ -208,7 +208,9 @@ func TestWaitBeforeRunEndsWhenTheStoreIsBack(t *testing.T) {
 				c.s = s
 				defer c.end()
 				if opened {
-					require.NoError(t, errorOf(s.Find(t.Context(), topKey, c.run)))
+					require.NoError(
+						t, errorOf(s.Find(t.Context(), topKey, refOf(c.run))),
+					)
 				}
 				c.j.fail(what, errDisk)
 				if opened { // what is not known to be recorded waits for the journal as well

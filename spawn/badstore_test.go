@@ -157,7 +157,7 @@ func testBadStore(t *testing.T, method string, act func()) {
 		info, err = s.Spawn(t.Context(), topKey, topKey, ask)
 	}
 	require.NoError(t, err)
-	infos, err := s.Wait(t.Context(), topKey, []session.Key{info.Key}, spawn.JoinOptions{})
+	infos, err := s.Wait(t.Context(), topKey, refsOf(info.Key), spawn.JoinOptions{})
 	require.NoError(t, err)
 	require.Equal(t, spawn.StatusOK, infos[0].Status)
 	time.Sleep(2 * time.Hour)
@@ -236,8 +236,8 @@ func TestLoggersThatMisbehave(t *testing.T) {
 				for n := range 5 {
 					journal.Unless(journal.Appends()+1+n, spawntest.FaultFailBefore)
 				}
-				keys := []session.Key{key}
-				infos, err := s.Wait(t.Context(), topKey, keys, spawn.JoinOptions{})
+				runs := refsOf(key)
+				infos, err := s.Wait(t.Context(), topKey, runs, spawn.JoinOptions{})
 				require.NoError(t, err)
 				require.Equal(t, spawn.StatusOK, infos[0].Status)
 			})

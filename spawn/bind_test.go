@@ -43,7 +43,7 @@ func TestBoundSessionIsNotArchived(t *testing.T) {
 		require.Len(t, bound, 2)
 		require.Equal(t, info.Key, bound[1].Session)
 		require.Equal(t, threadTwo, bound[1].Route)
-		_, err = s.Find(t.Context(), topKey, info.Key)
+		_, err = s.Find(t.Context(), topKey, info.Ref())
 		require.NoError(t, err)
 
 		for _, route := range []session.Route{threadOne, threadTwo} {
@@ -51,7 +51,7 @@ func TestBoundSessionIsNotArchived(t *testing.T) {
 			require.NoError(t, s.Unbind(t.Context(), topKey, info.Key, route, "manual"), "again")
 		}
 		synctest.Wait()
-		_, err = s.Find(t.Context(), topKey, info.Key)
+		_, err = s.Find(t.Context(), topKey, info.Ref())
 		require.ErrorIs(t, err, spawn.ErrNotFound, "nothing holds it")
 		require.ErrorIs(t, s.Bind(t.Context(), topKey, info.Key, threadOne), spawn.ErrNotFound)
 		require.NoError(t, spawntest.Audit(log.History(topKey)))

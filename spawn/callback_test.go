@@ -78,7 +78,7 @@ func testCallbackThatFails(t *testing.T, callback, how string, act func()) {
 	}
 	fails = false
 	second := mustSpawn(t, s, ask)
-	infos, err := s.Wait(t.Context(), topKey, []session.Key{long, second}, spawn.JoinOptions{})
+	infos, err := s.Wait(t.Context(), topKey, refsOf(long, second), spawn.JoinOptions{})
 	require.NoError(t, err)
 	for _, info := range infos {
 		require.Equal(t, spawn.StatusOK, info.Status)

@@ -320,12 +320,17 @@ var jumpCases = []map[string]func(w *clockWorld, s *spawn.Supervisor, jump func(
 			w.runner.On("slow", spawntest.Play{spawntest.Delay(time.Minute)})
 			key := mustSpawn(w.t, s, spawn.Request{Task: "slow"})
 			m := spawn.Incoming{Text: "this way"}
-			require.NoError(w.t, s.Steer(w.t.Context(), topKey, topKey, key, m))
+			require.NoError(
+				w.t, s.Steer(w.t.Context(), topKey, topKey, refOf(key), m),
+			)
 			jump()
 			time.Sleep(2 * time.Second)
-			_ = s.Steer(w.t.Context(), topKey, topKey, key, m) // it may be one pause after the jump
+			// It may be one pause after the jump.
+			_ = s.Steer(w.t.Context(), topKey, topKey, refOf(key), m)
 			time.Sleep(2 * time.Second)
-			require.NoError(w.t, s.Steer(w.t.Context(), topKey, topKey, key, m))
+			require.NoError(
+				w.t, s.Steer(w.t.Context(), topKey, topKey, refOf(key), m),
+			)
 		},
 		"an archive": func(w *clockWorld, s *spawn.Supervisor, jump func()) {
 			mustSpawn(w.t, s, spawn.Request{Task: "x"})

@@ -2,6 +2,8 @@ package spawn
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -153,6 +155,10 @@ func (c *spawnCall) recycle() {
 func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	if r.Run != nil {
 		c.info = infoOf(t, r.Run)
+		first, kept := r.Run.RunOf(r.Run.Spec.ID)
+		if kept && first.Begin != r.Run.Begin { // the spawn made that one, whatever has followed
+			c.info = runInfoOf(t, r.Run, &first)
+		}
 		return
 	}
 	if c.cmd.Dry && !r.Existing {
@@ -164,15 +170,63 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	}
 }
 
+// SendOptions say on whose behalf a session sends a message, see [Supervisor.Send]. They matter if
+// the message begins a run.
+type SendOptions struct {
+	// Announce says that the sender is told of the end of that run, if it is above the receiver,
+	// and else the session that the receiver was spawned from.
+	Announce bool
+	// ByModel says that a model sends the message: the run counts against Rules.MaxRunsPerRequest.
+	ByModel bool
+	// Origin is as in a [Request].
+	Origin string
+}
+
+// Send posts a message that one session has for another, as [Supervisor.Post] does: the receiver
+// finds it with Input.From. The Supervisor does not ask whether the sender may:
+// [policy.Rules.Authorize] says that. An ID names the message among those of the sender.
+//
+// The sender need not be in the tree of the receiver. The errors are those of Post.
+func (s *Supervisor) Send(
+	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
+) (Receipt, error) {
+	return s.send(ctx, root, from, to, &m, opt, s.asker(root))
+}
+
+// send is Send, with a way to ask the owner.
+func (s *Supervisor) send(
+	ctx context.Context, root, from, to session.Key, m *Incoming, opt SendOptions, ask askFunc,
+) (Receipt, error) {
+	sent := *m
+	if sent.ID != "" { // no message of a person has the same one, and no reply shows it
+		sum := sha256.Sum256([]byte(from.String() + " " + sent.ID))
+		sent.ID = madeID + hex.EncodeToString(sum[:])[:36-len(madeID)]
+	}
+	return s.post(ctx, root, to, &sent, func(cmd *tree.Post) {
+		cmd.From, cmd.Announce = from, opt.Announce
+		cmd.ByModel, cmd.Origin = opt.ByModel, opt.Origin
+	}, ask)
+}
+
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it
 // when its Runner takes the inbox, or in its next turn. A steer never makes a run that has finished
 // its turn start another.
 //
-// The errors are those of [Supervisor.Post], ErrNotFound also for a top-level session, and a
+// The errors are those of [Supervisor.Post], [ErrEnded] for a run that has ended or that another
+// one of its session has followed, ErrNotFound also for a top-level session, and a
 // *[policy.Refusal] for a steer that comes too soon after the last one of the same session.
-func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Incoming) error {
-	cmd := &tree.Steer{From: from, To: to, ID: s.messageID(m), Text: tree.Text(m.Text)}
-	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
+func (s *Supervisor) Steer(
+	ctx context.Context, root, from session.Key, to RunRef, m Incoming,
+) error {
+	return repeatable(s.do(ctx, root, s.steerOf(from, to, &m), nil), m.repeat())
+}
+
+// steerOf returns the command that steers a run.
+func (s *Supervisor) steerOf(from session.Key, to RunRef, m *Incoming) *tree.Steer {
+	return &tree.Steer{
+		From: from, To: to.Session, RunID: string(to.Run), ID: s.messageID(*m),
+		Text: tree.Text(m.Text),
+	}
 }
 
 // madeID begins the ids of messages that came without one. With it they are as long as a UUID.
@@ -218,14 +272,24 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // ctx if that ends while Stop waits, [ErrUnconfirmed] if another owner takes the tree meanwhile, or
 // one that every command can return.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
+	return s.StopRun(ctx, root, RunRef{Session: key}, reason)
+}
+
+// StopRun is [Supervisor.Stop] of one run of a session. It does nothing, and returns nil, if
+// another run of the session has followed that one: then nothing of it is alive. The errors are
+// those of Stop.
+func (s *Supervisor) StopRun(
+	ctx context.Context, root session.Key, run RunRef, reason string,
+) error {
 	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
-		return struct{}{}, sh.stop(ctx, key, reason, sh.owner.Do)
+		return struct{}{}, sh.stop(ctx, run, reason, sh.owner.Do)
 	})
 	return repeatable(err, repeatAsIs)
 }
 
-// Wait waits for runs of one tree and returns how each of them stands then, in the order of keys.
-// Before [Supervisor.Run] has been called it waits for that too.
+// Wait waits for runs of one tree and returns how each of them stands then, in the order of runs.
+// Before [Supervisor.Run] has been called it waits for that too. Which runs are waited for is fixed
+// when Wait is called: a later run of the same session does not count.
 //
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
@@ -233,10 +297,10 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 // cannot be loaded, or one that every call that waits can return. With opt.StopRest it may be one
 // of [Supervisor.Stop]. An opt.AtLeast below zero gives an *[InputError].
 func (s *Supervisor) Wait(
-	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
+	ctx context.Context, root session.Key, runs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
 	return withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
-		return sh.wait(ctx, keys, opt)
+		return sh.wait(ctx, runs, opt)
 	})
 }
 

@@ -131,7 +131,7 @@ const MaxStateSessions = 256
 // [TreeEvent] of the session.
 type SessionState struct {
 	Session  session.Key   `json:"session"`
-	Run      RunID         `json:"run,omitempty"`
+	Run      RunID         `json:"run,omitempty"` // the present run, or the last one
 	Parent   session.Key   `json:"parent,omitzero"`
 	Agent    string        `json:"agent,omitempty"`
 	Model    string        `json:"model,omitempty"`
@@ -140,5 +140,5 @@ type SessionState struct {
 	Status   Status        `json:"status"`
 	Turn     int           `json:"turn,omitempty"`     // the turn under way, or the last one
 	Children int           `json:"children,omitempty"` // those that have not ended
-	Usage    session.Usage `json:"usage,omitzero"`     // of all turns
+	Usage    session.Usage `json:"usage,omitzero"`     // of all turns of all runs
 }

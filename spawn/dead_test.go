@@ -215,7 +215,7 @@ func TestWaitEndsWithItsContextWhileTheJournalHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		infos, err := s.Wait(ctx, topKey, []session.Key{key}, spawn.JoinOptions{})
+		infos, err := s.Wait(ctx, topKey, refsOf(key), spawn.JoinOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Nil(t, infos)
 		require.Less(t, time.Since(began), 11*time.Second)

@@ -15,7 +15,8 @@ import (
 var (
 	// ErrNotFound is returned for a session, run or delivery that is not on record.
 	ErrNotFound = tree.ErrNotFound
-	// ErrEnded is returned for a message to a run that has ended, or a spawn from it.
+	// ErrEnded is returned for a steer of a run that has ended, for a spawn from it, and for a
+	// message that cannot begin another run of its session.
 	ErrEnded = tree.ErrEnded
 	// ErrStopping is returned for a spawn from a session that is being stopped.
 	ErrStopping = tree.ErrStopping
@@ -139,6 +140,11 @@ func (m *Incoming) repeat() string {
 	}
 	return repeatByID
 }
+
+// An EndedError refuses a message to a session that has ended, below another one that has. It has
+// two keys: Session is the one that was asked for, and Ended the topmost one above it that has
+// ended. It is [ErrEnded].
+type EndedError = tree.EndedError
 
 // An InputError is a field of an argument that cannot be accepted. It has two strings: Field names
 // it, and Reason says why.

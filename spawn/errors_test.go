@@ -35,18 +35,18 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 		ctx := t.Context()
 		unknown := session.Must(topKey.Child("main", session.NewID()))
 		refused := map[error]error{
-			spawn.ErrEnded:   s.Steer(ctx, topKey, topKey, ended.Key, spawn.Incoming{Text: "x"}),
+			spawn.ErrEnded:   s.Steer(ctx, topKey, topKey, ended.Ref(), spawn.Incoming{Text: "x"}),
 			spawn.ErrRunning: s.Run(ctx),
 		}
 		for name, err := range map[string]error{
-			"find":   errorOf(s.Find(ctx, topKey, unknown)),
+			"find":   errorOf(s.Find(ctx, topKey, refOf(unknown))),
 			"runs":   errorOf(s.Runs(ctx, topKey, unknown, true)),
-			"wait":   errorOf(s.Wait(ctx, topKey, []session.Key{unknown}, spawn.JoinOptions{})),
+			"wait":   errorOf(s.Wait(ctx, topKey, refsOf(unknown), spawn.JoinOptions{})),
 			"root":   errorOf(s.RootOf(ctx, unknown)),
 			"retry":  s.Retry(ctx, "none"),
 			"cancel": s.CancelTurn(ctx, topKey, unknown),
 			"stop":   s.Stop(ctx, topKey, unknown, ""),
-			"steer":  s.Steer(ctx, topKey, topKey, unknown, spawn.Incoming{Text: "x"}),
+			"steer":  s.Steer(ctx, topKey, topKey, refOf(unknown), spawn.Incoming{Text: "x"}),
 		} {
 			require.ErrorIs(t, err, spawn.ErrNotFound, name)
 			requirePrefixOnce(t, err)
@@ -65,6 +65,17 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 			requirePrefixOnce(t, err)
 		}
 	})
+}
+
+// refOf returns the name of the present run of a session.
+func refOf(key session.Key) spawn.RunRef { return spawn.RunRef{Session: key} }
+
+// refsOf is refOf for several.
+func refsOf(keys ...session.Key) (refs []spawn.RunRef) {
+	for _, key := range keys {
+		refs = append(refs, refOf(key))
+	}
+	return refs
 }
 
 // errorOf returns the error of two results.

@@ -41,6 +41,7 @@ const (
 	EventToolEnded                      // the call of a tool is over; not kept
 	EventProgress                       // how far a turn has come; not kept
 	EventMilestone                      // a turn has reached a milestone
+	EventRestarted                      // a message has begun another run of a session
 	EventBound                          // a conversation is bound to a session
 	EventUnbound                        // a conversation is no longer bound to a session
 )
@@ -49,6 +50,7 @@ var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
 	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
+	"restarted",
 	"bound", "unbound",
 }
 
@@ -78,9 +80,11 @@ type TreeEvent struct {
 	// Session is the session that the event is about. An event of a delivery is about the top-level
 	// session.
 	Session session.Key `json:"session"`
-	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
-	Parent  session.Key `json:"parent,omitzero"`
-	Agent   string      `json:"agent,omitempty"`
+	// Run is the run that the event is about: that of the session at that time. It is empty for the
+	// top-level session.
+	Run    RunID       `json:"run,omitempty"`
+	Parent session.Key `json:"parent,omitzero"`
+	Agent  string      `json:"agent,omitempty"`
 	// Model is the model that answered last, if that is known, and else the one that the session is
 	// to use. Empty if the configuration leaves it to the Runner.
 	Model  string `json:"model,omitempty"`
@@ -96,12 +100,12 @@ type TreeEvent struct {
 	Void   bool `json:"void,omitempty"`
 	// Tool is the call of a tool, in an EventTool and an EventToolEnded; nil in all others.
 	Tool *ToolEvent `json:"tool,omitempty"`
-	// Class is the name of the InputClass in an EventPosted.
+	// Class is the name of the InputClass in an EventPosted and an EventRestarted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, the delta, the arguments of a tool,
 	// the beginning of its answer, or how far the work has come.
 	Text string `json:"text,omitempty"`
-	// Sender and Parts are those of a message, in an EventPosted.
+	// Sender and Parts are those of a message, in an EventPosted and an EventRestarted.
 	Sender session.Sender `json:"sender,omitzero"`
 	Parts  []session.Part `json:"parts,omitempty"`
 	// Whole names the whole of a result of which Text is the beginning, as in [Result].
@@ -150,12 +154,15 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.Deferred:      EventDeferred,
 	tree.Blocked:       EventBlocked,
 	tree.Reset:         EventReset,
+	tree.Restarted:     EventRestarted,
 	tree.Bound:         EventBound,
 	tree.Unbound:       EventUnbound,
 }
 
-// eventOf returns the event that shows a fact. Not every fact has one.
-func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
+// eventOf returns the event that shows the fact i of the batch that the tree has folded last. Not
+// every fact has one.
+func eventOf(t *tree.Tree, facts []tree.Fact, i int) (e TreeEvent, ok bool) {
+	f := &facts[i]
 	kind, ok := eventKinds[f.Kind]
 	if !ok {
 		return e, false
@@ -168,8 +175,8 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 	case tree.Delivered, tree.Deferred, tree.Blocked:
 		e.Session, e.Error, e.Text, e.Turn = t.Root().Key(), string(f.Text), "", 0
 		e.Key = deliveryKey(t, f.Ord)
-	case tree.Posted:
-		e.Class = f.Class.String()
+	case tree.Posted, tree.Restarted:
+		e.Class = max(f.Class, tree.User).String() // a Restarted has none
 		if m := f.Mail; m != nil {
 			e.Sender, e.Parts = m.Sender, slices.Clone(m.Parts)
 		}
@@ -192,26 +199,35 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 	default: // nothing to add yet
 	}
 	if r := t.Described(e.Session); r != nil {
-		e.describe(t, r)
-		e.describeFact(r, f)
+		of := t.RunAt(r, facts, i)
+		if f.Kind == tree.Late {
+			of = r.RunOfTurn(f.N)
+		}
+		e.describe(t, r, &of)
+		e.describeFact(t, r, &of, f)
 	}
 	return e, true
 }
 
-// describe adds what a session says in every event.
-func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run) {
+// describe adds what a run of a session says in every event.
+func (e *TreeEvent) describe(t *tree.Tree, r *tree.Run, of *tree.Past) {
 	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
-	e.Status, e.Model = Status(r.State), t.Model(r)
+	e.Status, e.Model = Status(of.State), t.Model(r)
+	if of.Answer != nil && of.Answer.Model != "" {
+		e.Model = string(of.Answer.Model)
+	}
 	if !r.IsRoot() {
-		e.Run = RunID(r.Spec.ID)
+		e.Run = RunID(r.IDOf(of))
 	}
 }
 
-// describeFact adds what the session says after the fact f.
-func (e *TreeEvent) describeFact(r *tree.Run, f *tree.Fact) {
+// describeFact adds what a run says after the fact f.
+func (e *TreeEvent) describeFact(t *tree.Tree, r *tree.Run, of *tree.Past, f *tree.Fact) {
 	switch f.Kind {
 	case tree.Admitted:
 		e.Text, e.Status = string(r.Spec.Task), StatusQueued
+	case tree.Restarted:
+		e.Status = StatusQueued
 	case tree.TurnStarted:
 		e.Status = StatusRunning
 	case tree.TurnEnded:
@@ -224,11 +240,11 @@ func (e *TreeEvent) describeFact(r *tree.Run, f *tree.Fact) {
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
-			e.To = r.Spec.Parent
+			e.To = t.RequesterOf(r, of)
 		}
-		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), usageOf(r.Usage)
-		if r.Answer != nil {
-			e.Text, e.Whole = string(r.Answer.Text), r.Answer.Whole
+		e.Status, e.Error, e.Usage = Status(f.State), string(of.Reason), usageOf(of.Usage)
+		if of.Answer != nil {
+			e.Text, e.Whole = string(of.Answer.Text), of.Answer.Whole
 		}
 	default: // the status says all
 	}

@@ -31,14 +31,14 @@ func ExampleSupervisor_Wait_atLeast() {
 	defer s.Shutdown(ctx)
 
 	main := session.Must(session.MainKey("main"))
-	var voters []session.Key
+	var voters []spawn.RunRef
 	for i := range 5 {
 		label := []string{"even", "odd"}[i%2]
 		run, err := s.Spawn(ctx, main, main, spawn.Request{Label: label, Task: "Vote."})
 		if err != nil {
 			panic(err)
 		}
-		voters = append(voters, run.Key)
+		voters = append(voters, run.Ref())
 	}
 	opt := spawn.JoinOptions{AtLeast: 3, StopRest: true}
 	runs, err := s.Wait(ctx, main, voters, opt)

@@ -20,13 +20,13 @@ func (orchestrator) RunTurn(
 		answer := "all about " + t.Run.Task
 		return spawn.TurnResult{Result: spawn.Result{Text: answer}}, nil
 	}
-	var children []session.Key
+	var children []spawn.RunRef
 	for part := range strings.SplitSeq(t.Inputs[0].Text, " and ") {
 		run, err := t.Spawn(ctx, spawn.Request{Task: part})
 		if err != nil {
 			return spawn.TurnResult{}, err
 		}
-		children = append(children, run.Key)
+		children = append(children, run.Ref())
 	}
 	runs, err := t.Wait(ctx, children, spawn.JoinOptions{})
 	if err != nil {

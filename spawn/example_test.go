@@ -27,15 +27,15 @@ func Example() {
 	defer s.Shutdown(ctx)
 
 	main := session.Must(session.MainKey("main"))
-	var keys []session.Key
+	var started []spawn.RunRef
 	for _, task := range []string{"hello", "world"} {
 		run, err := s.Spawn(ctx, main, main, spawn.Request{Task: task})
 		if err != nil {
 			panic(err)
 		}
-		keys = append(keys, run.Key)
+		started = append(started, run.Ref())
 	}
-	runs, err := s.Wait(ctx, main, keys, spawn.JoinOptions{})
+	runs, err := s.Wait(ctx, main, started, spawn.JoinOptions{})
 	if err != nil {
 		panic(err)
 	}

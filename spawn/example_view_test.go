@@ -50,7 +50,7 @@ func ExampleView() {
 	<-runner.begun
 	show()
 	close(runner.enough)
-	_, _ = bot.Wait(ctx, main, []session.Key{run.Key}, spawn.JoinOptions{})
+	_, _ = bot.Wait(ctx, main, []spawn.RunRef{{Session: run.Key}}, spawn.JoinOptions{})
 	show()
 	// Output:
 	// agent:main:main: scribe is running, said ""

@@ -22,7 +22,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Take": func(ctx context.Context, tn *spawn.TurnInput) error { _, err := tn.Take(ctx); return err },
 	"Runs": func(ctx context.Context, tn *spawn.TurnInput) error { _, err := tn.Runs(ctx); return err },
 	"Find": func(ctx context.Context, tn *spawn.TurnInput) error {
-		_, err := tn.Find(ctx, topKey)
+		_, err := tn.Find(ctx, refOf(topKey))
 		return err
 	},
 	"Spawn": func(ctx context.Context, tn *spawn.TurnInput) error {
@@ -30,9 +30,14 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		return err
 	},
 	"Steer": func(ctx context.Context, tn *spawn.TurnInput) error {
-		return tn.Steer(ctx, topKey, spawn.Incoming{Text: "x"})
+		return tn.Steer(ctx, refOf(topKey), spawn.Incoming{Text: "x"})
 	},
-	"Stop": func(ctx context.Context, tn *spawn.TurnInput) error { return tn.Stop(ctx, topKey, "x") },
+	"Send": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return errorOf(tn.Send(ctx, topKey, spawn.Incoming{Text: "x"}, spawn.SendOptions{}))
+	},
+	"Stop": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Stop(ctx, refOf(topKey), "x")
+	},
 	"Wait": func(ctx context.Context, tn *spawn.TurnInput) error {
 		_, err := tn.Wait(ctx, nil, spawn.JoinOptions{})
 		return err

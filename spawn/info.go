@@ -2,11 +2,13 @@ package spawn
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -23,27 +25,74 @@ func timeOf(ns int64) time.Time {
 	return time.Unix(0, ns).UTC()
 }
 
-// infoOf returns what is known of a run.
+// infoOf returns what is known of the present run of a session.
 func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
+	of := r.Present()
+	info := runInfoOf(t, r, &of)
+	info.Children = r.Live()
+	return info
+}
+
+// runInfoOf returns what is known of a run of a session, apart from its Children: one that has
+// ended has none.
+func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 	s, now := r.Spec, t.Authority(r)
 	info := RunInfo{
 		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID,
 		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
-		Status: Status(r.State), Error: reasonOf(r),
+		Status: Status(of.State), Error: reasonOf(of),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
 		Thinking: s.Thinking, Tools: slices.Clone(s.Tools),
 		Warnings: slices.Clone(s.Warnings),
-		Created:  timeOf(s.Created), Started: timeOf(r.Started),
-		Deadline: timeOf(r.Deadline), Ended: timeOf(r.Ended),
-		Turns: int(r.Turns), Children: r.Live(),
+		Created:  timeOf(s.Created), Started: timeOf(of.Started),
+		Deadline: timeOf(of.Deadline), Ended: timeOf(of.Ended),
+		Turns: int(of.Turns),
 	}
-	if a := r.Answer; a != nil {
+	if b := of.Begin; b != nil {
+		info.ID, info.Created = RunID(b.ID), timeOf(b.Created)
+		info.FollowUp, info.From, info.Thread = true, b.From, b.Thread
+	}
+	if a := of.Answer; a != nil {
 		info.Result = resultOf(a)
 		info.Model.Actual = string(a.Model)
 	}
-	info.Result.Usage = usageOf(r.Usage)
+	info.Result.Usage = usageOf(of.Usage)
 	info.setRights(now)
 	return info
+}
+
+// runsOf returns the runs of a session that are kept, oldest first.
+func runsOf(t *tree.Tree, r *tree.Run) []RunInfo {
+	list := make([]RunInfo, 0, len(r.Past)+1)
+	for i := range r.Past {
+		list = append(list, runInfoOf(t, r, &r.Past[i]))
+	}
+	return append(list, infoOf(t, r))
+}
+
+// findRun returns what is known of a run, and whether the tree has it.
+func findRun(t *tree.Tree, ref RunRef) (info RunInfo, found bool) {
+	r := t.Run(ref.Session)
+	if r == nil {
+		return info, false
+	}
+	if ref.Run == "" || string(ref.Run) == r.RunID() {
+		return infoOf(t, r), true
+	}
+	if of, kept := r.RunOf(string(ref.Run)); kept {
+		return runInfoOf(t, r, &of), true
+	}
+	return info, false
+}
+
+// missingRun returns the error for a run that a tree does not have. If it has the session, a later
+// run may have followed the one that is meant.
+func missingRun(t *tree.Tree, doing string, ref RunRef) error {
+	if t.Run(ref.Session) == nil {
+		return fmt.Errorf("%w: %s%q", ErrNotFound, doing, ref.Session)
+	}
+	return fmt.Errorf("%w: %srun %s of %q, which has never had it or keeps it no longer",
+		ErrNotFound, doing, text.Quote(string(ref.Run)), ref.Session)
 }
 
 // setRights sets what is left to a run of the tools that it was granted, and whether it is in a
@@ -60,11 +109,11 @@ func (r *RunInfo) setRights(now *policy.Authority) {
 }
 
 // reasonOf says why a run does not end well, or "".
-func reasonOf(r *tree.Run) string {
-	if r.Cause == tree.NoCause {
+func reasonOf(of *tree.Past) string {
+	if of.Cause == tree.NoCause {
 		return ""
 	}
-	return string(r.Reason)
+	return string(of.Reason)
 }
 
 func resultOf(a *tree.Result) Result {
@@ -113,15 +162,16 @@ func answerOf(o TurnResult) tree.Result {
 	return a
 }
 
-// completionOf returns the end of a run as its requester is told of it.
+// completionOf returns the end of a run of a session as its requester is told of it; nil if the
+// tree does not have the run. The run is named as entries and inputs name it.
 func completionOf(t *tree.Tree, r *tree.Run, run string, requester session.Key) *Completion {
-	of, _ := r.RunOf(run)
-	c := &Completion{
-		Run: infoOf(t, r), Nonce: strconv.FormatUint(of.Nonce, 16), Requester: requester,
-		Siblings: siblingsOf(r), Origin: r.OriginOf(&of),
+	of, kept := r.RunOf(run)
+	if !kept {
+		return nil
 	}
-	if of.Begin != r.Begin {
-		c.Run.setPast(r, &of)
+	c := &Completion{
+		Run: runInfoOf(t, r, &of), Nonce: strconv.FormatUint(of.Nonce, 16), Requester: requester,
+		Siblings: siblingsOf(r, &of), Origin: r.OriginOf(&of),
 	}
 	if of.Answer != nil {
 		c.Fallback = string(of.Answer.Fallback)
@@ -129,46 +179,26 @@ func completionOf(t *tree.Tree, r *tree.Run, run string, requester session.Key) 
 	return c
 }
 
-// setPast sets what differs between the present run of a session and one that it has followed.
-func (i *RunInfo) setPast(r *tree.Run, of *tree.Past) {
-	i.Status, i.Error = Status(of.State), ""
-	if of.Cause != tree.NoCause {
-		i.Error = string(of.Reason)
-	}
-	i.ID = RunID(r.Spec.ID)
-	if of.Begin != nil {
-		i.ID = RunID(of.Begin.ID)
-	}
-	i.Result, i.Model.Actual = Result{}, ""
-	if of.Answer != nil {
-		i.Result = resultOf(of.Answer)
-		i.Model.Actual = string(of.Answer.Model)
-	}
-	i.Result.Usage = usageOf(of.Usage)
-	i.Started, i.Deadline = timeOf(of.Started), timeOf(of.Deadline)
-	i.Ended, i.Turns = timeOf(of.Ended), int(of.Turns)
-}
-
-// siblingsOf counts the runs beside r that were active when r ended, and still are: they have not
-// ended, and nothing has told them to.
-func siblingsOf(r *tree.Run) int {
-	if r.Siblings == 0 {
+// siblingsOf counts the runs beside r that were active when a run of r ended, and still are: they
+// have not ended, and nothing has told them to.
+func siblingsOf(r *tree.Run, of *tree.Past) int {
+	if of.Siblings == 0 {
 		return 0
 	}
 	seen, active := 0, 0
 	r.Parent.Newest(func(c *tree.Run) bool {
 		if !c.State.Terminal() {
-			if seen++; c.Cause == tree.NoCause {
+			if seen++; c.Cause == tree.NoCause && c != r {
 				active++
 			}
 		}
 		return seen < r.Parent.Live()
 	})
-	return min(int(r.Siblings), active)
+	return min(int(of.Siblings), active)
 }
 
-// inputOf returns an input as a turn gets it.
-func inputOf(t *tree.Tree, in tree.Input) Input {
+// inputOf returns an input of the session to as a turn gets it.
+func inputOf(t *tree.Tree, to *tree.Run, in tree.Input) Input {
 	x := Input{
 		Ord: int(in.Ord), Class: InputClass(in.Class), ID: givenID(in.ID), Text: string(in.Text),
 		From: in.From, Time: timeOf(in.At), Route: in.Route, Percent: int(in.Percent),
@@ -182,7 +212,7 @@ func inputOf(t *tree.Tree, in tree.Input) Input {
 	switch c := t.Run(in.From); {
 	case c == nil:
 	case in.Class == tree.Completion:
-		x.Completion = completionOf(t, c, in.RunID, c.Spec.Parent)
+		x.Completion = completionOf(t, c, in.RunID, to.Key())
 	case in.Class == tree.Milestone:
 		x.Label = c.Spec.Label
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -60,14 +59,14 @@ func TestJoinOptionsBelowZero(t *testing.T) {
 		s, _ := runUntil(forADay(t), t, spawn.Config{Runner: runnerFunc(workOn)})
 		run := mustSpawn(t, s, spawn.Request{Task: "work"})
 		for _, n := range []int{-1, math.MinInt} {
-			_, err := s.Wait(t.Context(), topKey, []session.Key{run}, spawn.JoinOptions{AtLeast: n})
+			_, err := s.Wait(t.Context(), topKey, refsOf(run), spawn.JoinOptions{AtLeast: n})
 			input, ok := errors.AsType[*spawn.InputError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, "AtLeast", input.Field)
 		}
 		began := time.Now()
 		for _, d := range []time.Duration{-1, math.MinInt64} {
-			infos, err := s.Wait(t.Context(), topKey, []session.Key{run},
+			infos, err := s.Wait(t.Context(), topKey, refsOf(run),
 				spawn.JoinOptions{Within: d, AtLeast: math.MaxInt})
 			require.NoError(t, err)
 			require.False(t, infos[0].Status.Terminal())

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/policy"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -51,7 +50,7 @@ func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
 					waits.Go(func() {
 						short, cancel := context.WithTimeout(ctx, time.Duration(i+1)*time.Second)
 						defer cancel()
-						_, _ = tn.Wait(short, []session.Key{child.Key}, spawn.JoinOptions{})
+						_, _ = tn.Wait(short, refsOf(child.Key), spawn.JoinOptions{})
 					})
 				}
 				waits.Wait()
@@ -88,7 +87,7 @@ func TestLaneOfOneWithFiveLevels(t *testing.T) {
 					r.On(fmt.Sprint(level), wait(q), spawntest.Play{spawntest.Say("ok")})
 				}
 				key := mustSpawn(t, s, spawn.Request{Task: "1"})
-				infos, err := s.Wait(t.Context(), topKey, []session.Key{key}, spawn.JoinOptions{})
+				infos, err := s.Wait(t.Context(), topKey, refsOf(key), spawn.JoinOptions{})
 				require.NoError(t, err)
 				require.Equal(t, spawn.StatusOK, infos[0].Status)
 				all, err := s.Runs(t.Context(), topKey, topKey, true)
@@ -114,12 +113,12 @@ func TestSlotOfWhatHasLeft(t *testing.T) {
 		queued := mustSpawn(t, s, spawn.Request{Task: "queued"})
 		require.NoError(t, s.Stop(t.Context(), topKey, queued, "no"))
 		time.Sleep(2 * time.Minute)
-		_, err := s.Find(t.Context(), topKey, queued)
+		_, err := s.Find(t.Context(), topKey, refOf(queued))
 		require.ErrorIs(t, err, spawn.ErrNotFound)
 		close(release)
 		last := mustSpawn(t, s, spawn.Request{Task: "last"})
 		infos, err := s.Wait(
-			t.Context(), topKey, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute},
+			t.Context(), topKey, refsOf(first, last), spawn.JoinOptions{Within: time.Minute},
 		)
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusOK, infos[1].Status)

@@ -68,7 +68,7 @@ func TestNoLimitCannotBreakTheJournal(t *testing.T) {
 			require.Equal(t, "session.BatchLimit", limit.Path, name)
 		}
 		run := mustSpawn(t, s, spawn.Request{Task: "say too much"})
-		infos, err := s.Wait(ctx, topKey, []session.Key{run}, spawn.JoinOptions{})
+		infos, err := s.Wait(ctx, topKey, refsOf(run), spawn.JoinOptions{})
 		require.NoError(t, err)
 		require.NotEqual(t, spawn.StatusRunning, infos[0].Status)
 

@@ -58,50 +58,79 @@ type Incoming struct {
 type Receipt struct {
 	// Session is the session that has the message.
 	Session session.Key `json:"session"`
-	// Run is the run of a sub-agent that takes the message. It is empty for a top-level session.
+	// Run is the run of a sub-agent that takes the message: the one that is under way, or the one
+	// that the message begins. It is empty for a top-level session. [Supervisor.Wait] takes it.
 	Run RunID `json:"run,omitempty"`
-	// Existing says that the session had seen the ID of the message: this call changed nothing.
+	// Began says that the message has begun the Run: the one before it had ended.
+	Began bool `json:"began,omitempty"`
+	// Existing says that the session had seen the ID of the message: this call changed nothing. Run
+	// is the run that took the message then.
 	Existing bool `json:"existing,omitempty"`
 }
+
+// Ref returns the name of the run that takes the message.
+func (r Receipt) Ref() RunRef { return RunRef{Session: r.Session, Run: r.Run} }
 
 // Post puts a message into the inbox of the session to and returns when the message is durable. A
 // message with a known ID is accepted and changes nothing: its Receipt says so.
 //
+// A message to a run that has ended begins another run of the same session: with an id of its own,
+// the transcript and the authority of the session, and under the rules of this moment, as a spawn
+// is. No session is told of its end: the caller waits for the run of the Receipt. It takes from the
+// budget of the session, which is one over all its runs, and has the timeout of the session anew.
+//
 // The error is an *[InputError] for a text that is blank without Parts, an ID, From.ID or Meta that
 // is not UTF-8, a From.ID that could pass for another or an At that is out of range, a
 // *[LimitError] for what is too long or too much, a *[session.PartError] for a part that cannot be
-// kept or whose File the store does not have,
-// [session.ErrNoFiles] for one with bytes if the store has no Files, the error of these Files,
-// [ErrNotFound], [ErrEnded] or [ErrStopping] for a run that is not on record, has ended or is to
-// end, or one that every command can return. After [ErrUnconfirmed] post the message again with the
-// same ID. After [ErrNotRecorded] it may be posted as it is. After every other error the message is
-// not recorded. Bytes that were put for it stay with the transcript.
+// kept or whose File the store does not have, [session.ErrNoFiles] for one with bytes if the store
+// has no Files, the error of these Files, [ErrNotFound] for a session that is not on record,
+// [session.ErrArchived] for one that is being archived, or one that every command can return. It is
+// [ErrStopping] for a run that is to end, or below one that is. For one that has ended it is an
+// *[EndedError] below another that has, [ErrEnded] if its first turn never started, and a
+// *[policy.Refusal] if a rule refuses another run.
+//
+// After [ErrUnconfirmed] post the message again with the same ID. After [ErrNotRecorded] it may be
+// posted as it is. After every other error the message is not recorded. Bytes that were put for it
+// stay with the transcript.
 func (s *Supervisor) Post(
 	ctx context.Context, root, to session.Key, m Incoming,
-) (receipt Receipt, err error) {
-	read := func(_ *tree.Tree, r tree.Reply) { receipt = receiptOf(r) }
-	for {
-		cmd, err := s.postOf(ctx, root, to, &m)
-		for err == nil {
-			if err = s.do(ctx, root, cmd, read); err == nil {
-				break
-			}
-			err = s.answerAll(ctx, err, &cmd.Answers)
-		}
-		switch {
-		case errors.Is(err, tree.ErrMoved): // the bytes are put where the conversation is now
-		case err != nil:
-			return Receipt{}, repeatable(err, m.repeat())
-		default:
-			return receipt, nil
-		}
+) (Receipt, error) {
+	return s.post(ctx, root, to, &m, nil, s.asker(root))
+}
+
+// asker returns how a caller outside of turns asks the owner of a tree.
+func (s *Supervisor) asker(root session.Key) askFunc {
+	return func(
+		ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+	) error {
+		return s.do(ctx, root, cmd, read)
 	}
 }
 
-// receiptOf returns the receipt of a message that the tree has accepted.
-func receiptOf(r tree.Reply) Receipt {
-	receipt := Receipt{Session: r.Ref, Run: RunID(r.RunID), Existing: r.Existing}
-	return receipt
+// post posts a message, of which change, unless it is nil, says more. It asks the owner with ask.
+func (s *Supervisor) post(
+	ctx context.Context, root, to session.Key, m *Incoming, change func(*tree.Post), ask askFunc,
+) (receipt Receipt, err error) {
+	read := func(_ *tree.Tree, r tree.Reply) {
+		receipt = Receipt{
+			Session: r.Ref, Run: RunID(r.RunID), Began: r.Began, Existing: r.Existing,
+		}
+	}
+	for {
+		cmd, err := s.postOf(ctx, root, to, m)
+		if err == nil && change != nil {
+			change(cmd)
+		}
+		for err == nil {
+			if err = ask(ctx, cmd, read); err == nil {
+				return receipt, nil
+			}
+			err = s.answerAll(ctx, err, &cmd.Answers)
+		}
+		if !errors.Is(err, tree.ErrMoved) {
+			return Receipt{}, repeatable(err, m.repeat())
+		} // the bytes are put again, where the conversation is now
+	}
 }
 
 // SetRoute sets where the answers of a top-level session go, and those to the sub-agents that it

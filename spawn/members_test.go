@@ -206,7 +206,7 @@ func TestRootOfInOldJournals(t *testing.T) {
 			s, err := spawn.Open(t.Context(), cfg)
 			require.NoError(t, err)
 			if opens {
-				require.NoError(t, errorOf(s.Find(t.Context(), topKey, run)))
+				require.NoError(t, errorOf(s.Find(t.Context(), topKey, refOf(run))))
 			}
 			_, err = s.RootOf(t.Context(), run)
 			require.ErrorIs(t, err, want)

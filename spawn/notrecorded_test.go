@@ -107,7 +107,7 @@ func TestFullDiskDuringATurn(t *testing.T) {
 		for _, err := range []error{
 			d.post("second"),
 			d.s.Stop(t.Context(), topKey, run, ""),
-			d.s.Steer(t.Context(), topKey, topKey, run, spawn.Incoming{Text: "x"}),
+			d.s.Steer(t.Context(), topKey, topKey, refOf(run), spawn.Incoming{Text: "x"}),
 			d.s.CancelTurn(t.Context(), topKey, run),
 			errorOf(d.s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x"})),
 		} {
@@ -116,7 +116,7 @@ func TestFullDiskDuringATurn(t *testing.T) {
 		}
 		for _, err := range []error{
 			errorOf(d.s.Runs(t.Context(), topKey, topKey, true)),
-			errorOf(d.s.Find(t.Context(), topKey, run)),
+			errorOf(d.s.Find(t.Context(), topKey, refOf(run))),
 			errorOf(d.s.Outbox(t.Context(), topKey)),
 		} {
 			require.ErrorIs(t, err, spawn.ErrUnreadable)

@@ -176,7 +176,7 @@ var troubles = map[string]func(ctx context.Context, s *spawn.Supervisor) error{
 	},
 	"calls back": func(ctx context.Context, s *spawn.Supervisor) error {
 		other := session.Must(session.NamedKey("main", "other"))
-		err := s.Steer(ctx, other, other, other, spawn.Incoming{Text: "x"})
+		err := s.Steer(ctx, other, other, refOf(other), spawn.Incoming{Text: "x"})
 		_, listed := s.Outbox(ctx, topKey)
 		return errors.Join(errors.New("down"), err, listed, s.Stop(ctx, topKey, topKey, "enough"))
 	},

@@ -45,21 +45,45 @@ func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
 	return list
 }
 
-// Find returns a run of a tree. The error is [ErrNotFound] if the tree does not have it, or one
-// that every call that reads can return.
-func (s *Supervisor) Find(
+// OwnRuns returns the runs of a session itself, oldest first: those before the present one that are
+// kept, and the present one. Of the runs before, the first, the last and those whose end is still
+// to be read are kept. The error is [ErrNotFound] if the tree does not have the session, an
+// *[InputError] for a top-level session, which has no runs, or one that every call that reads can
+// return.
+func (s *Supervisor) OwnRuns(
 	ctx context.Context, root, key session.Key,
-) (info RunInfo, err error) {
-	infos, err := withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
-		return sh.infos(ctx, []session.Key{key}, sh.owner.Do)
+) (list []RunInfo, err error) {
+	if key == root {
+		return nil, &InputError{Field: "session", Reason: "a top-level session has no runs"}
+	}
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
+		if r := t.Run(key); r != nil {
+			list = runsOf(t, r)
+		}
 	})
-	if err == nil && infos[0].ID == "" {
-		err = fmt.Errorf("%w: %q", ErrNotFound, key)
+	if err == nil && list == nil {
+		err = fmt.Errorf("%w: runs of %q itself", ErrNotFound, key)
 	}
-	if err != nil {
-		return RunInfo{}, err
+	return list, err
+}
+
+// Find returns a run of a tree. The error is [ErrNotFound] if the tree does not have it, also for a
+// run that other runs of the session have followed and that is not kept, see [Supervisor.OwnRuns].
+// Else it is one that every call that reads can return.
+func (s *Supervisor) Find(
+	ctx context.Context, root session.Key, run RunRef,
+) (info RunInfo, err error) {
+	var missing error
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
+		var found bool
+		if info, found = findRun(t, run); !found {
+			missing = missingRun(t, "", run)
+		}
+	})
+	if err == nil {
+		err = missing
 	}
-	return infos[0], nil
+	return info, err
 }
 
 // Transcript returns where the conversation of a session stands and how far it is committed: what

@@ -36,7 +36,7 @@ func (c Cursor) after(at Cursor) bool {
 func eventsOf(t *tree.Tree, end Cursor, facts []tree.Fact) []*TreeEvent {
 	var events []*TreeEvent
 	for i := range facts {
-		if e, ok := eventOf(t, &facts[i]); ok {
+		if e, ok := eventOf(t, facts, i); ok {
 			e.Cursor = end
 			e.Cursor.index = uint32(i)
 			events = append(events, &e)
@@ -59,7 +59,8 @@ func stateEvent(
 	if e.Time.IsZero() {
 		e.Time = now().UTC()
 	}
-	e.describe(t, t.Root())
+	of := t.Root().Present()
+	e.describe(t, t.Root(), &of)
 	e.Turn = int(t.Root().Turns)
 	return e
 }
@@ -107,11 +108,12 @@ func stateOf(t *tree.Tree, q *EventQuery) *TreeState {
 
 func sessionStateOf(t *tree.Tree, r *tree.Run) SessionState {
 	var e TreeEvent
-	e.describe(t, r)
+	of := r.Present()
+	e.describe(t, r, &of)
 	return SessionState{
 		Session: r.Key(), Run: e.Run, Parent: e.Parent, Agent: e.Agent, Model: e.Model,
 		Label: e.Label, Depth: e.Depth, Status: e.Status, Turn: int(r.Turns), Children: r.Live(),
-		Usage: usageOf(r.Usage),
+		Usage: usageOf(r.SessionUsage()),
 	}
 }
 

@@ -75,17 +75,17 @@ var roomMutants = []mutant{
 		"slices.SortFunc(list, compareTools)", "_ = compareTools", "../context", "TestToolsAreListedByName|TestStablePrefixStandsStill",
 	},
 	{
-		"I9 a Loop reserves before each call", "../agent/modelcall.go",
+		"I9 a Loop reserves before each call", "../agent/model.go",
 		"\treturn t.spawn.Reserve(ctx, t.priced(model, expected()))\n",
 		"\t_ = expected\n\treturn end, nil\n", "../agent", "TestTurnsAtTheSameTimeShareABudget",
 	},
 	{
-		"only marked errors are tried again", "../agent/modelcall.go",
+		"only marked errors are tried again", "../agent/model.go",
 		"if n >= tries || !IsRetryable(err) || ", "if n >= tries || ",
 		"../agent", "TestModelCallsAreMadeAgain",
 	},
 	{
-		"tries have an end", "../agent/modelcall.go",
+		"tries have an end", "../agent/model.go",
 		"if n >= tries || ", "if n > tries || ", "../agent", "TestModelCallsAreMadeAgain",
 	},
 	{
@@ -110,7 +110,7 @@ var roomMutants = []mutant{
 		"\tt.deltas.end(t.spawn)\n\tt.gate.Lock()\n", "\tt.gate.Lock()\n", "../agent", "TestDeltasOfAnAnswer",
 	},
 	{
-		"1.13 an answer is void when the model is asked again", "../agent/modelcall.go",
+		"1.13 an answer is void when the model is asked again", "../agent/model.go",
 		"\tt.deltas.void(t.spawn, nil)\n", "", "../agent", "TestDeltasBeginWithAnAnswer",
 	},
 	{
@@ -195,7 +195,7 @@ var roomMutants = []mutant{
 		"p.caller != nil && p.caller.ShareHistory", "p.target != nil && p.target.ShareHistory", "../agent", "TestForkAcrossAgents",
 	},
 	{
-		"Usage the price is that of the model that ran", "../agent/modelcall.go",
+		"Usage the price is that of the model that ran", "../agent/model.go",
 		"t.priced(a.Model, a.Usage)", `t.priced("", a.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 	{

@@ -10,8 +10,28 @@ import (
 // A RunID names a run. It is a UUID and stays the same over restarts.
 type RunID string
 
+// A RunRef says which run of a session is meant.
+type RunRef struct {
+	Session session.Key `json:"session"`
+	// Run is the id of the run. Empty: the present run of the session, which is the last one if
+	// that has ended.
+	Run RunID `json:"run,omitempty"`
+}
+
+func (r RunRef) String() string {
+	if r.Run == "" {
+		return r.Session.String()
+	}
+	return r.Session.String() + ", run " + string(r.Run)
+}
+
 // RunInfo is what is known of a run at one moment. It is a value: a later change of the run does
 // not show in it.
+//
+// A session may have several runs, one after the other: a message to a sub-agent that has ended
+// begins the next one. What a run says of ID, Status, Result, Error, Created, Started, Deadline and
+// Ended is of that run alone. A run that another one has followed never changes any more. The rest
+// is of the session, and the same for all its runs.
 type RunInfo struct {
 	ID        RunID        `json:"id"`
 	Key       session.Key  `json:"key"`
@@ -40,13 +60,25 @@ type RunInfo struct {
 	// for the run or for a session above it.
 	Sandboxed bool      `json:"sandboxed,omitempty"`
 	Warnings  []string  `json:"warnings,omitempty"`
-	Created   time.Time `json:"created"`
+	Created   time.Time `json:"created"`           // when the run was asked for
 	Started   time.Time `json:"started,omitzero"`  // when the first turn did
 	Deadline  time.Time `json:"deadline,omitzero"` // set with Started, if the run has a timeout
 	Ended     time.Time `json:"ended,omitzero"`
-	Turns     int       `json:"turns"`    // how many have started
-	Children  int       `json:"children"` // how many are active
+	// Turns is how many turns of the session have started, up to the end of the run.
+	Turns    int `json:"turns"`
+	Children int `json:"children"` // how many are active
+	// FollowUp says that a message to the session, which had ended, began the run. The Task is that
+	// of the first run.
+	FollowUp bool `json:"followUp,omitempty"`
+	// From is the session that sent the message of a FollowUp. Zero: a person or the program did.
+	From session.Key `json:"from,omitzero"`
+	// Thread says that the message of a FollowUp was said in a conversation that is bound to the
+	// session. What the run answers is said there.
+	Thread bool `json:"thread,omitempty"`
 }
+
+// Ref returns the name of the run.
+func (r RunInfo) Ref() RunRef { return RunRef{Session: r.Key, Run: r.ID} }
 
 // Elapsed returns how long the run has worked at the time now: from its first turn to its end, or
 // to now if it has not ended. It is zero for a run that never started.

@@ -106,7 +106,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	}
 	turn.Inputs = turn.oneInput[:0:1]
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
-		turn.Inputs = append(turn.Inputs, inputOf(t, in))
+		turn.Inputs = append(turn.Inputs, inputOf(t, r, in))
 	})
 	turn.Active = r.Live()
 	if wait, ended, told := t.Woke(r); wait != nil {
@@ -291,10 +291,14 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 	if t.yield == nil {
 		return nil
 	}
-	return &tree.Join{
-		Keys: t.yieldTo, Need: t.yield.need(),
+	join := &tree.Join{
+		Need:   t.yield.need(),
 		Within: t.yield.within(), ByModel: t.byModel,
 	}
+	for _, run := range t.yieldTo {
+		join.Keys, join.Runs = append(join.Keys, run.Session), append(join.Runs, string(run.Run))
+	}
+	return join
 }
 
 // turnReturned notes that the Runner has returned, or was never called.

@@ -116,7 +116,7 @@ func TestTopLevelTurnsShareTheirSlots(t *testing.T) {
 						q := spawn.Request{Task: "work"}
 						child, err := tn.Spawn(ctx, q)
 						require.NoError(t, err)
-						_, err = tn.Wait(ctx, []session.Key{child.Key}, spawn.JoinOptions{})
+						_, err = tn.Wait(ctx, refsOf(child.Key), spawn.JoinOptions{})
 						require.NoError(t, err)
 						defer c.enter("goes on")()
 						time.Sleep(time.Second)

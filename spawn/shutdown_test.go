@@ -430,7 +430,7 @@ func TestTurnThatWaitsFinishesDuringAShutdown(t *testing.T) {
 				if err != nil {
 					return spawn.TurnResult{}, err
 				}
-				infos, err := tn.Wait(ctx, []session.Key{c.Key}, spawn.JoinOptions{})
+				infos, err := tn.Wait(ctx, refsOf(c.Key), spawn.JoinOptions{})
 				if err != nil {
 					return spawn.TurnResult{}, err
 				}

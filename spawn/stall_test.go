@@ -81,7 +81,7 @@ func TestTurnWaitsWhileStalled(t *testing.T) {
 				return err
 			}
 			time.Sleep(10 * time.Second)
-			if _, err = tn.Wait(ctx, []session.Key{info.Key}, spawn.JoinOptions{}); got == nil {
+			if _, err = tn.Wait(ctx, refsOf(info.Key), spawn.JoinOptions{}); got == nil {
 				got = err
 			}
 			return nil

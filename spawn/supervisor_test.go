@@ -126,7 +126,7 @@ func TestStopCutsARunnerThatHangs(t *testing.T) {
 		require.ErrorAs(t, err, &still)
 		require.Equal(t, []session.Key{info.Key}, still.Sessions)
 		require.Equal(t, spawn.DefaultGrace, time.Since(start))
-		got, err := s.Find(t.Context(), topKey, info.Key)
+		got, err := s.Find(t.Context(), topKey, refOf(info.Key))
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusCancelled, got.Status)
 		close(release)

@@ -44,7 +44,7 @@ func mustSpawn(t *testing.T, s *spawn.Supervisor, q spawn.Request) session.Key {
 
 func mustFind(t *testing.T, s *spawn.Supervisor, k session.Key) spawn.RunInfo {
 	t.Helper()
-	info, err := s.Find(t.Context(), topKey, k)
+	info, err := s.Find(t.Context(), topKey, refOf(k))
 	require.NoError(t, err)
 	return info
 }
@@ -217,7 +217,7 @@ func TestStopAfterTheTreeWasLost(t *testing.T) {
 			synctest.Wait()
 			other, err := spawn.Open(t.Context(), cfg)
 			require.NoError(t, err)
-			_, err = other.Find(t.Context(), topKey, key) // takes the tree over
+			_, err = other.Find(t.Context(), topKey, refOf(key)) // takes the tree over
 			require.NoError(t, err)
 			require.NoError(t, other.Shutdown(t.Context()))
 			require.ErrorIs(

@@ -27,7 +27,7 @@ type treeShell struct {
 	senders      map[tree.Destination]*sender // those with deliveries
 	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
-	waitersByRun map[session.Key][]*waiter  // by the run that they wait for
+	waitersByRun map[RunRef][]*waiter       // by the run that they wait for
 	watchers     map[*watcher]struct{}      // of this tree; those of all trees are the Supervisor's
 	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
@@ -42,7 +42,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		newestTurn:   make(map[session.Key]*runningTurn),
 		senders:      make(map[tree.Destination]*sender),
 		waiters:      make(map[*waiter]struct{}),
-		waitersByRun: make(map[session.Key][]*waiter),
+		waitersByRun: make(map[RunRef][]*waiter),
 		watchers:     make(map[*watcher]struct{}),
 		idlers:       make(map[chan struct{}]struct{}),
 
@@ -198,22 +198,34 @@ func (sh *treeShell) Publish(
 				rt.turn.fence.passed.Store(true)
 			}
 		}
-		sh.tellWaiters(t, f)
+		sh.tellWaiters(t, facts, i)
 	}
+	t.Followed(func(r *tree.Run, of tree.Past) {
+		for _, w := range sh.waitersByRun[RunRef{r.Key(), RunID(r.IDOf(&of))}] {
+			w.freeze(runInfoOf(t, r, &of))
+		}
+	})
 	sh.wakeIdlers()
 	sh.showBatch(t, after, at, facts)
 }
 
-// tellWaiters has the waiters take a fact into account. The caller holds the lock.
-func (sh *treeShell) tellWaiters(t *tree.Tree, f *tree.Fact) {
-	switch f.Kind {
+// tellWaiters has the waiters take a fact of the last batch into account. The caller holds the
+// lock.
+func (sh *treeShell) tellWaiters(t *tree.Tree, facts []tree.Fact, i int) {
+	switch f := &facts[i]; f.Kind {
 	case tree.Opened:
 		for w := range sh.waiters {
 			w.recount(t)
 		}
 	case tree.RunEnded:
-		for _, w := range sh.waitersByRun[f.Run] {
-			w.runEnded(f.Run, f.State)
+		r := t.Described(f.Run)
+		if r == nil || len(sh.waitersByRun) == 0 {
+			return
+		}
+		of := t.RunAt(r, facts, i)
+		ref := RunRef{f.Run, RunID(r.IDOf(&of))}
+		for _, w := range sh.waitersByRun[ref] {
+			w.runEnded(ref, f.State)
 		}
 	case tree.Recovered:
 		for w := range sh.waiters {

@@ -98,13 +98,13 @@ type TurnInput struct {
 	answer   shownAnswer
 
 	mu       sync.Mutex
-	yield    *JoinOptions  // what Yield asked for
-	yieldTo  []session.Key // the children that Yield named
-	byModel  bool          // a model chose the time of the wait
-	reserved tree.Budget   // for the turn so far
-	says     uint32        // without an ID
-	expected tree.Budget   // of the model calls under way
-	holds    bool          // the tree knows of expected
+	yield    *JoinOptions // what Yield asked for
+	yieldTo  []RunRef     // the runs of children that Yield named
+	byModel  bool         // a model chose the time of the wait
+	reserved tree.Budget  // for the turn so far
+	says     uint32       // without an ID
+	expected tree.Budget  // of the model calls under way
+	holds    bool         // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	reached  tree.Reach   // as Reached has told; zero: it has not
@@ -128,7 +128,7 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 	err = t.do(ctx, tree.Take{Run: t.run.Key(), N: uint32(t.N)},
 		func(tr *tree.Tree, r tree.Reply) {
 			for _, x := range r.Inputs {
-				in = append(in, inputOf(tr, x))
+				in = append(in, inputOf(tr, r.Run, x))
 			}
 		})
 	return in, err
@@ -203,35 +203,52 @@ func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 }
 
 // Find returns a run below this session. The error is [ErrNotFound] if the tree does not have it
-// there, [ErrStale], or the cause of ctx.
-func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, err error) {
+// there, see [Supervisor.Find], [ErrStale], or the cause of ctx.
+func (t *TurnInput) Find(ctx context.Context, run RunRef) (info RunInfo, err error) {
+	var missing error
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
-		if below := tr.Run(run); below != nil && below != r.Run && below.Below(r.Run) {
-			info = infoOf(tr, below)
+		c := tr.Run(run.Session)
+		if c == nil || c == r.Run || !c.Below(r.Run) {
+			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
+			return
+		}
+		var found bool
+		if info, found = findRun(tr, run); !found {
+			missing = missingRun(tr, "", run)
 		}
 	})
-	if err == nil && info.ID == "" {
-		err = fmt.Errorf("%w: %q below %q", ErrNotFound, run, t.Session.Key)
+	if err == nil {
+		err = missing
 	}
 	return info, err
+}
+
+// Send posts a message from this session to one below it, as [Supervisor.Send] does: a run that has
+// ended is followed by another. The errors are [ErrStale], ErrNotFound for a session that is not
+// below this one, and those of Supervisor.Send.
+func (t *TurnInput) Send(
+	ctx context.Context, to session.Key, m Incoming, opt SendOptions,
+) (Receipt, error) {
+	if _, err := t.Find(ctx, RunRef{Session: to}); err != nil {
+		return Receipt{}, err
+	}
+	from := t.Session.Key
+	return t.shell.sup.send(ctx, t.Session.Root, from, to, &m, opt, t.do)
 }
 
 // Steer sends a message from this session to a run below it that is under way. The errors are
 // [ErrStale], ErrNotFound for a session that is not below this one, and those of
 // [Supervisor.Steer].
-func (t *TurnInput) Steer(ctx context.Context, run session.Key, m Incoming) error {
-	if _, err := t.Find(ctx, run); err != nil {
+func (t *TurnInput) Steer(ctx context.Context, run RunRef, m Incoming) error {
+	if _, err := t.Find(ctx, RunRef{Session: run.Session}); err != nil {
 		return err
 	}
-	cmd := &tree.Steer{
-		From: t.Session.Key, To: run, ID: t.shell.sup.messageID(m), Text: tree.Text(m.Text),
-	}
-	return repeatable(t.do(ctx, cmd, nil), m.repeat())
+	return repeatable(t.do(ctx, t.shell.sup.steerOf(t.Session.Key, run, &m), nil), m.repeat())
 }
 
 // Stop stops a run below this session and everything below that. The errors are [ErrStale] and
-// those of [Supervisor.Stop].
-func (t *TurnInput) Stop(ctx context.Context, run session.Key, reason string) error {
+// those of [Supervisor.StopRun].
+func (t *TurnInput) Stop(ctx context.Context, run RunRef, reason string) error {
 	ctx, done := t.Within(ctx)
 	defer done()
 	return repeatable(t.shell.stop(ctx, run, reason, t.do), repeatAsIs)
@@ -242,7 +259,7 @@ func (t *TurnInput) Stop(ctx context.Context, run session.Key, reason string) er
 // the Runner returns. A session that waits holds no slot and calls no model. A message wakes the
 // session, and the wait goes on after the turn over that message. A Yield with nothing to wait for
 // has no effect, nor has one after the turn. The last Yield of a turn counts.
-func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
+func (t *TurnInput) Yield(opt JoinOptions, children ...RunRef) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Err() == nil {
@@ -279,7 +296,7 @@ func (t *TurnInput) YieldByModel(
 // returns when the turn has a slot again, also if ctx has ended, or when the turn is cancelled. The
 // errors are [ErrStale] and those of [Supervisor.Wait].
 func (t *TurnInput) Wait(
-	ctx context.Context, children []session.Key, opt JoinOptions,
+	ctx context.Context, children []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
 	if err := t.Err(); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func TestUnconfirmedSaysHowToRepeat(t *testing.T) {
 	}
 	steered := func(id string) call {
 		return func(ctx context.Context, s *spawn.Supervisor, run session.Key) error {
-			return s.Steer(ctx, topKey, topKey, run, spawn.Incoming{ID: id, Text: "x"})
+			return s.Steer(ctx, topKey, topKey, refOf(run), spawn.Incoming{ID: id, Text: "x"})
 		}
 	}
 	for name, c := range map[string]struct {

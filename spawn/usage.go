@@ -83,7 +83,8 @@ type UsageRow struct {
 	// Session is the session that used it. It is zero for all runs that were archived together:
 	// their names are not kept.
 	Session session.Key `json:"session,omitzero"`
-	// Run is the run of the Session. It is empty for a top-level session.
+	// Run is the run of the Session. It is empty for a top-level session, and for one that has had
+	// several runs: the row is of all of them. RunInfo.Result has the usage of each.
 	Run RunID `json:"run,omitempty"`
 	// Agent runs the session.
 	Agent string `json:"agent,omitempty"`
@@ -176,7 +177,10 @@ func (sum *usageSum) addSession(t *tree.Tree, r *tree.Run, archived bool) {
 			row.Tree = t.Root().Key()
 		}
 		if sum.by[UsageBySession] && !gone {
-			row.Session, row.Run = r.Key(), RunID(r.Spec.ID)
+			row.Session = r.Key()
+			if r.Begin == nil { // else it has had several
+				row.Run = RunID(r.Spec.ID)
+			}
 		}
 		if sum.by[UsageByAgent] {
 			row.Agent = x.Agent
@@ -247,7 +251,8 @@ type SessionInfo struct {
 	Parent    session.Key `json:"parent,omitzero"`     // zero for a top-level session
 	Depth     int         `json:"depth"`
 	Agent     string      `json:"agent"`
-	// Run and Label are those of the run. They are empty for a top-level session.
+	// Run is the present run of the session, or the last one, and Label that of the session. They
+	// are empty for a top-level session.
 	Run   RunID  `json:"run,omitempty"`
 	Label string `json:"label,omitempty"`
 	// Status is where the session stands. A top-level session is StatusRunning, StatusStopping, or
@@ -297,9 +302,9 @@ func sessionOf(t *tree.Tree, r *tree.Run, agentOf func(session.Key) string) Sess
 	s := r.Spec
 	info := SessionInfo{
 		Key: s.Key, SessionID: s.SessionID, Root: t.Root().Key(), Parent: s.Parent,
-		Depth: s.Depth, Agent: s.Agent, Run: RunID(s.ID), Label: s.Label,
+		Depth: s.Depth, Agent: s.Agent, Run: RunID(r.RunID()), Label: s.Label,
 		Status: Status(r.State), Turns: int(r.Turns), Created: timeOf(s.Created),
-		LastActive: timeOf(r.LastActive()), Usage: usageOf(r.Usage),
+		LastActive: timeOf(r.LastActive()), Usage: usageOf(r.SessionUsage()),
 	}
 	if r.IsRoot() {
 		info.Agent = agentOf(s.Key)

@@ -150,7 +150,7 @@ func TestViewSaysWhatTheOwnerSays(t *testing.T) {
 
 		time.Sleep(2 * time.Second)
 		require.NoError(
-			t, s.Steer(t.Context(), topKey, topKey, v.Runs[2].Key, spawn.Incoming{Text: "faster"}),
+			t, s.Steer(t.Context(), topKey, topKey, refOf(v.Runs[2].Key), spawn.Incoming{Text: "faster"}),
 		)
 		v = look()
 		require.Equal(

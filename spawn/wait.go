@@ -17,7 +17,8 @@ import (
 // yields does. No entry of the journal records it, so that it counts anew when the tree has been
 // lost and is read again. The lock of the shell guards it.
 type waiter struct {
-	members  map[session.Key]bool // whether the run has ended
+	members  map[RunRef]bool    // whether the run has ended
+	frozen   map[RunRef]RunInfo // of members that another run has followed; nil: of none
 	join     tree.Join
 	root     bool          // waits until the top-level session has recovered from a stop
 	ready    chan struct{} // closed when the wait is over
@@ -36,13 +37,16 @@ func (w *waiter) finish(err error) {
 // recount counts from the tree as it stands. A member that the tree does not have has ended.
 func (w *waiter) recount(t *tree.Tree) {
 	w.join.Left, w.join.Good = 0, 0
-	for k := range w.members {
-		r := t.Run(k)
-		w.members[k] = r == nil || r.State.Terminal()
+	for ref := range w.members {
+		var of tree.Past
+		if r := t.Run(ref.Session); r != nil {
+			of, _ = r.RunOf(string(ref.Run))
+		}
+		w.members[ref] = of.State == 0 || of.State.Terminal()
 		switch {
-		case !w.members[k]:
+		case !w.members[ref]:
 			w.join.Left++
-		case r != nil && r.State == tree.OK:
+		case of.State == tree.OK:
 			w.join.Good++
 		}
 	}
@@ -55,9 +59,9 @@ func (w *waiter) recount(t *tree.Tree) {
 }
 
 // runEnded counts one run that has ended in a state.
-func (w *waiter) runEnded(k session.Key, s tree.State) {
-	if ended, member := w.members[k]; member && !ended {
-		w.members[k] = true
+func (w *waiter) runEnded(ref RunRef, s tree.State) {
+	if ended, member := w.members[ref]; member && !ended {
+		w.members[ref] = true
 		w.join.Count(s)
 		if w.join.Ready(0) {
 			w.finish(nil)
@@ -65,12 +69,18 @@ func (w *waiter) runEnded(k session.Key, s tree.State) {
 	}
 }
 
-// wait waits for runs of the tree and returns how each of them stands then, in the order of keys,
+// freeze keeps what is known of a member that another run has followed: the tree may forget it.
+func (w *waiter) freeze(info RunInfo) {
+	if w.frozen == nil {
+		w.frozen = make(map[RunRef]RunInfo)
+	}
+	w.frozen[info.Ref()] = info
+}
+
+// wait waits for runs of the tree and returns how each of them stands then, in the order of refs,
 // with whole results. The error is ErrUnreadable if a result cannot be loaded.
-func (sh *treeShell) wait(
-	ctx context.Context, keys []session.Key, opt JoinOptions,
-) ([]RunInfo, error) {
-	infos, err := sh.waitFor(ctx, keys, opt)
+func (sh *treeShell) wait(ctx context.Context, refs []RunRef, opt JoinOptions) ([]RunInfo, error) {
+	infos, err := sh.waitFor(ctx, refs, opt)
 	if err != nil {
 		return infos, err
 	}
@@ -84,17 +94,15 @@ func (sh *treeShell) wait(
 
 // waitFor waits for runs of the tree and returns how each of them stands then.
 func (sh *treeShell) waitFor(
-	ctx context.Context, keys []session.Key, opt JoinOptions,
+	ctx context.Context, refs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
-	w := &waiter{members: make(map[session.Key]bool, len(keys)), ready: make(chan struct{})}
-	for _, k := range keys {
-		w.members[k] = false
-	}
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
+	w := &waiter{members: make(map[RunRef]bool, len(refs)), ready: make(chan struct{})}
 	w.join.Need = opt.need()
-	if err := sh.registerWaiter(ctx, w, keys); err != nil {
+	refs = slices.Clone(refs)
+	if err := sh.registerWaiter(ctx, w, refs); err != nil {
 		return nil, err
 	}
 	defer sh.removeWaiter(w)
@@ -116,14 +124,14 @@ func (sh *treeShell) waitFor(
 		return nil, w.err
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return sh.snapshot(ctx, keys), cause
+		return sh.snapshot(ctx, w, refs), cause
 	}
 	if opt.StopRest {
-		if err := sh.stopRest(ctx, keys); err != nil {
+		if err := sh.stopRest(ctx, w, refs); err != nil {
 			return nil, err
 		}
 	}
-	return sh.infos(ctx, keys, sh.owner.Await)
+	return sh.infos(ctx, w, refs)
 }
 
 // snapshotWithin is how long a caller whose context has ended waits for a last reading of the tree.
@@ -131,10 +139,10 @@ const snapshotWithin = 50 * time.Millisecond
 
 // snapshot returns how runs stand, for a caller whose context has ended. It returns nil if the tree
 // cannot be read at once, because a journal may hang.
-func (sh *treeShell) snapshot(ctx context.Context, keys []session.Key) []RunInfo {
+func (sh *treeShell) snapshot(ctx context.Context, w *waiter, refs []RunRef) []RunInfo {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotWithin)
 	defer cancel()
-	infos, err := sh.infos(soon, keys, sh.owner.Await)
+	infos, err := sh.infos(soon, w, refs)
 	if err != nil {
 		return nil
 	}
@@ -151,21 +159,32 @@ func (w *waiter) failure(sh *treeShell) error {
 // askFunc asks the owner: its Do, or its Await for a caller that waits for something else anyway.
 type askFunc func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error
 
-// registerWaiter counts a waiter and has it told of every end from that moment on. The error is
-// ErrNotFound if the tree does not have one of the keys.
-func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, keys []session.Key) error {
-	var missing session.Key
+// registerWaiter makes runs the members of a waiter, counts it and has it told of every end from
+// that moment on. It sets the ids of runs that are not named. The error is ErrNotFound if the tree
+// does not have one of the runs.
+func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, refs []RunRef) error {
+	var missing error
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-		for _, k := range keys {
-			if t.Run(k) == nil {
-				missing = k
+		for i := range refs {
+			ref := &refs[i]
+			r := t.Run(ref.Session)
+			if r != nil && ref.Run == "" {
+				ref.Run = RunID(r.RunID())
+			}
+			kept := false
+			if r != nil {
+				_, kept = r.RunOf(string(ref.Run))
+			}
+			if !kept {
+				missing = missingRun(t, "waiting for ", *ref)
 				return
 			}
+			w.members[*ref] = false
 		}
 		sh.addWaiter(w, t)
 	})
-	if err == nil && missing.IsValid() {
-		err = fmt.Errorf("%w: waiting for %q", ErrNotFound, missing)
+	if err == nil {
+		err = missing
 	}
 	if err != nil {
 		sh.removeWaiter(w)
@@ -179,8 +198,8 @@ func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.waiters[w] = struct{}{}
-	for k := range w.members {
-		sh.waitersByRun[k] = append(sh.waitersByRun[k], w)
+	for ref := range w.members {
+		sh.waitersByRun[ref] = append(sh.waitersByRun[ref], w)
 	}
 	w.recount(t)
 }
@@ -189,29 +208,32 @@ func (sh *treeShell) removeWaiter(w *waiter) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	delete(sh.waiters, w)
-	for k := range w.members {
-		others := slices.DeleteFunc(sh.waitersByRun[k], func(x *waiter) bool { return x == w })
+	for ref := range w.members {
+		others := slices.DeleteFunc(sh.waitersByRun[ref], func(x *waiter) bool { return x == w })
 		if len(others) == 0 {
-			delete(sh.waitersByRun, k)
+			delete(sh.waitersByRun, ref)
 		} else {
-			sh.waitersByRun[k] = others
+			sh.waitersByRun[ref] = others
 		}
 	}
 }
 
 // stopRest stops the runs that have not ended and waits until they have.
-func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
-	infos, err := sh.infos(ctx, keys, sh.owner.Await)
+func (sh *treeShell) stopRest(ctx context.Context, w *waiter, refs []RunRef) error {
+	infos, err := sh.infos(ctx, w, refs)
 	if err != nil {
 		return err
 	}
-	var rest []session.Key
+	var rest []RunRef
 	for _, info := range infos {
-		if info.Status.Terminal() {
+		if info.ID == "" || info.Status.Terminal() {
 			continue
 		}
-		rest = append(rest, info.Key)
-		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: sh.sup.ids.rand()}
+		rest = append(rest, info.Ref())
+		cmd := &tree.Stop{
+			Run: info.Key, RunID: string(info.ID), Reason: "no longer needed",
+			Rand: sh.sup.ids.rand(),
+		}
 		if err := sh.owner.Await(ctx, cmd, nil); err != nil {
 			return err
 		}
@@ -223,39 +245,53 @@ func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
 	return err
 }
 
-// infos returns how runs stand. It asks the owner with ask. A run that the tree does not have has
-// only its Key and Root.
+// infos returns how the members of a waiter stand. A run that the tree has no longer, and that no
+// other has followed since the wait began, has only its Key and Root.
 func (sh *treeShell) infos(
-	ctx context.Context, keys []session.Key, ask askFunc,
+	ctx context.Context, w *waiter, refs []RunRef,
 ) (infos []RunInfo, err error) {
-	err = ask(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-		infos = make([]RunInfo, 0, len(keys))
-		for _, k := range keys {
-			if r := t.Run(k); r != nil {
-				infos = append(infos, infoOf(t, r))
-			} else {
-				infos = append(infos, RunInfo{Key: k, Root: t.Root().Key()})
+	err = sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		infos = make([]RunInfo, 0, len(refs))
+		for _, ref := range refs {
+			info, found := findRun(t, ref)
+			if !found {
+				info, found = w.frozen[ref]
 			}
+			if !found {
+				info = RunInfo{Key: ref.Session, Root: t.Root().Key()}
+			}
+			infos = append(infos, info)
 		}
 	})
 	return infos, err
 }
 
-// stop stops a session and everything below it, and waits until nothing of it is alive. It asks
-// the owner with ask.
-func (sh *treeShell) stop(
-	ctx context.Context, key session.Key, reason string, ask askFunc,
-) error {
-	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
-	cmd := &tree.Stop{Run: key, Reason: text.Bound(reason, secret.MaxText), Rand: sh.sup.ids.rand()}
+// stop stops a run and everything below it, and waits until nothing of it is alive. It asks the
+// owner with ask. It does nothing if another run has followed the one that is meant.
+func (sh *treeShell) stop(ctx context.Context, ref RunRef, reason string, ask askFunc) error {
+	w := &waiter{members: make(map[RunRef]bool), ready: make(chan struct{})}
+	cmd := &tree.Stop{
+		Run: ref.Session, RunID: string(ref.Run), Reason: text.Bound(reason, secret.MaxText),
+		Rand: sh.sup.ids.rand(),
+	}
+	followed := false
 	err := ask(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+		id := RunID(r.Run.RunID())
+		if followed = ref.Run != "" && ref.Run != id; followed {
+			return
+		}
 		if r.Run.IsRoot() {
 			w.root = true
 		} else {
-			w.members[key] = false
+			w.members[RunRef{ref.Session, id}] = false
 		}
 		sh.addWaiter(w, t)
 	})
+	if followed && err == nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -270,7 +306,7 @@ func (sh *treeShell) stop(
 	if err := w.failure(sh); err != nil {
 		return err
 	}
-	return sh.stillRunning(ctx, key)
+	return sh.stillRunning(ctx, ref.Session)
 }
 
 // stillRunning returns a *StillRunningError that names the cancelled turns of a session, and of

@@ -71,7 +71,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 			w.mu.Unlock()
 		}
 	case 6, 7:
-		w.known(l.sup.Steer(ctx, topKey, topKey, w.any(r), spawn.Incoming{Text: "this way"}))
+		w.known(l.sup.Steer(ctx, topKey, topKey, refOf(w.any(r)), spawn.Incoming{Text: "this way"}))
 	case 8:
 		w.halt(ctx, l, w.any(r))
 	case 9:
@@ -82,7 +82,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 	case 10:
 		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
 		_, err := l.sup.Wait(
-			short, topKey, []session.Key{w.any(r), w.any(r)},
+			short, topKey, refsOf(w.any(r), w.any(r)),
 			spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0},
 		)
 		cancel()

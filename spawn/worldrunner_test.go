@@ -184,7 +184,7 @@ func (w *world) straggle(l *life, t *spawn.TurnInput) {
 				_, err = t.Wait(ctx, nil, spawn.JoinOptions{})
 			}
 		case 4:
-			err = t.Steer(ctx, w.any(w.straggler(t, i)), spawn.Incoming{Text: "late"})
+			err = t.Steer(ctx, refOf(w.any(w.straggler(t, i))), spawn.Incoming{Text: "late"})
 		case 5:
 			begins, err = false, t.Spend(ctx, session.Usage{Input: 1})
 		case 6:
@@ -206,7 +206,7 @@ func (w *world) straggler(t *spawn.TurnInput, i int) *rand.Rand {
 // delegate spawns children and waits for them in one way or another, or does not.
 func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error {
 	key := t.Session.Key
-	var children []session.Key
+	var children []spawn.RunRef
 	for i := range 1 + w.roll(3, key, t.N, "children") {
 		child, err := w.spawnFrom(
 			key,
@@ -217,7 +217,7 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error
 			},
 		)
 		if err == nil {
-			children = append(children, child)
+			children = append(children, refOf(child))
 		}
 	}
 	opt := spawn.JoinOptions{AtLeast: w.roll(3, key, t.N, "need")}

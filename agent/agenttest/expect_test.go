@@ -34,7 +34,8 @@ func TestExpectations(t *testing.T) {
 		h.Replied("I am on it.")
 		h.Prompted(agenttest.Main, "4 March 2026", "`ls`")
 		h.NotPrompted(agenttest.Main, "January 2000")
-		h.Offered(agenttest.Main, "ls", "sessions_spawn", "subagents", "sessions_yield")
+		h.Offered(agenttest.Main, "ls", "sessions_spawn", "subagents", "sessions_yield",
+			"sessions_send")
 		h.Offered("counter", "ls")
 		h.Told("counter", "count")
 		all := h.Requests(agenttest.Main)

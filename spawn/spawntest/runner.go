@@ -124,15 +124,15 @@ func Yield(opt spawn.JoinOptions) Step {
 // or the error of the wait, ends the turn.
 func Await(opt spawn.JoinOptions, requests ...spawn.Request) Step {
 	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
-		var keys []session.Key
+		var runs []spawn.RunRef
 		for _, q := range requests {
 			info, err := t.Spawn(ctx, q)
 			if err != nil {
 				return err
 			}
-			keys = append(keys, info.Key)
+			runs = append(runs, info.Ref())
 		}
-		_, err := t.Wait(ctx, keys, opt)
+		_, err := t.Wait(ctx, runs, opt)
 		return err
 	}
 }

@@ -236,8 +236,8 @@ func (t *Tree) decideBind(c *Bind) (Reply, error) {
 func (t *Tree) decideUnbind(c *Unbind) (Reply, error) {
 	r := t.find(c.Run)
 	if why := string(c.Reason); !text.IsLine(why, maxReason) {
-		return Reply{}, &InputError{"reason", fmt.Sprintf(
-			"it is not a line of 1 to %d bytes: %s", maxReason, text.Quote(why))}
+		return Reply{}, &InputError{"reason", "it is not a line of text, or longer than " +
+			text.Count(maxReason, "byte", "bytes") + ": " + text.Quote(why)}
 	}
 	if r == nil || r.bindingOf(c.Route) < 0 {
 		return Reply{Run: r, Existing: true}, nil

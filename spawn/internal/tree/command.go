@@ -117,6 +117,7 @@ type Say struct {
 // run that has nothing else to do, unless the run waits for a join.
 type Steer struct {
 	From, To session.Key
+	RunID    string // of the run that is meant; empty: the present one
 	ID       string
 	Text     Text
 }
@@ -205,6 +206,7 @@ type CancelTurn struct {
 // everything below; the session itself goes on.
 type Stop struct {
 	Run    session.Key
+	RunID  string // of the run that is meant, if it is not followed; empty: the present one
 	Reason string
 	Rand   uint64
 }
@@ -280,6 +282,7 @@ type Reply struct {
 	Ref      session.Key // of the run, also where it has left the tree
 	ID       string
 	RunID    string  // of the run that takes a Post; empty: a top-level session does
+	Began    bool    // a Post has begun that run
 	Existing bool    // the key or the id was known
 	Inputs   []Input // of Take
 	Grant    Budget  // of Reserve

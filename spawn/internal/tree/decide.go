@@ -548,6 +548,8 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		target = cmd.To
 	case *Stop:
 		target = cmd.Run
+	case *Post:
+		target = cmd.To
 	default:
 		return Reply{}, errors.New("spawn: a turn cannot give this command")
 	}
@@ -630,6 +632,9 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
+	}
+	if !r.isPresent(c.RunID) {
+		return Reply{Run: r}, nil
 	}
 	t.cancelWaiting(r)
 	t.answerAll(&r.wishes.compact, ErrTurnCancelled)

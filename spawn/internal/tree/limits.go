@@ -280,6 +280,12 @@ func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
 	if err := checkBytes("text", len(c.Text), l.Message, defaultMessage, "Message"); err != nil {
 		return err
 	}
+	if err := checkBytes("origin", len(c.Origin), l.ID, defaultID, "ID"); err != nil {
+		return err
+	}
+	if !utf8.ValidString(c.Origin) {
+		return &InputError{"origin", "it is not UTF-8: " + text.Quote(c.Origin)}
+	}
 	if err := checkRoute(c.Route); err != nil {
 		return err
 	}

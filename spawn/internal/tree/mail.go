@@ -505,7 +505,7 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	switch n := utf8.RuneCountInString(string(c.Text)); {
 	case r == nil || r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrNotFound, c.To)
-	case r.State.Terminal():
+	case r.State.Terminal() || !r.isPresent(c.RunID):
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
 	case r.Cause != NoCause:
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrStopping, c.To)
@@ -524,5 +524,5 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 		}
 	}
 	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From))
-	return Reply{Run: r, Ref: c.To}, nil
+	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
 }

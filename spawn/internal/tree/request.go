@@ -48,12 +48,9 @@ func (r *Run) requestOf(run *Past) string {
 	return cmp.Or(r.Spec.Request, r.Spec.ID)
 }
 
-// Origin returns the Origin of spawns which a session that the caller runs makes in answer to the
-// end of r.
-func (r *Run) Origin() string { return requestOf(r) }
-
-// OriginOf is Origin for a run of r, which is not the top-level session.
-func (r *Run) OriginOf(run *Past) string { return r.requestOf(run) }
+// OriginOf returns the Origin of spawns which a session that the caller runs makes in answer to the
+// end of a run of r.
+func (r *Run) OriginOf(of *Past) string { return r.requestOf(of) }
 
 // originPrefix begins the names of requests that callers have named. No other name begins so.
 const originPrefix = "o:"

@@ -130,6 +130,88 @@ func (r *Run) RunOf(id string) (Past, bool) {
 	return Past{}, false
 }
 
+// isPresent reports whether an id is that of the present run; the empty id is.
+func (r *Run) isPresent(id string) bool { return id == "" || id == r.RunID() }
+
+// A follow is a run of a session that another one has followed in the last batch.
+type follow struct {
+	session *Run
+	run     Past
+}
+
+// RunAt returns the run of a session that the fact i of the last batch is about: the present one,
+// unless a later fact of the batch has begun another. Of a Restarted it is the one that it begins.
+func (t *Tree) RunAt(r *Run, facts []Fact, i int) Past {
+	later := 0 // how many runs the rest of the batch has begun
+	for j := i + 1; r.Begin != nil && j < len(facts); j++ {
+		if facts[j].Kind == Restarted && facts[j].Run == r.key {
+			later++
+		}
+	}
+	for j := len(t.followed) - 1; later > 0 && j >= 0; j-- {
+		if t.followed[j].session != r {
+			continue
+		}
+		if later--; later == 0 {
+			return t.followed[j].run
+		}
+	}
+	return r.Present()
+}
+
+// RequesterOf returns the session that is told of the end of a run of r, as long as it has not
+// ended itself; zero for a top-level session.
+func (t *Tree) RequesterOf(r *Run, run *Past) session.Key {
+	if r.IsRoot() {
+		return session.Key{}
+	}
+	if b := run.Begin; b != nil && b.From.IsValid() {
+		if from := t.find(b.From); from != nil && from != r && r.Below(from) {
+			return from.key
+		}
+	}
+	return r.Parent.key
+}
+
+// IDOf returns the id of a run of the session.
+func (r *Run) IDOf(of *Past) string {
+	if of.Begin != nil {
+		return of.Begin.ID
+	}
+	return r.Spec.ID
+}
+
+// SessionUsage returns what all runs of a session have used together.
+func (r *Run) SessionUsage() (sum Usage) {
+	if r.Begin == nil {
+		return r.Usage
+	}
+	r.Expenses(func(x Expense, gone bool) {
+		if !gone {
+			sum = sum.add(x.Usage)
+		}
+	})
+	return sum
+}
+
+// RunOfTurn returns the run of a session that a turn was of. If that is not kept, it is the next
+// one that is.
+func (r *Run) RunOfTurn(n uint32) Past {
+	for i := range r.Past {
+		if n <= r.Past[i].Turns {
+			return r.Past[i]
+		}
+	}
+	return r.Present()
+}
+
+// Followed calls f with each run that the last batch has followed by another.
+func (t *Tree) Followed(f func(r *Run, of Past)) {
+	for i := range t.followed {
+		f(t.followed[i].session, t.followed[i].run)
+	}
+}
+
 // pastIndex returns where Past has the run with a name, or -1.
 func (r *Run) pastIndex(name string) int {
 	return slices.IndexFunc(r.Past, func(p Past) bool { return p.name() == name })
@@ -284,7 +366,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 	f := restarted(t.now, r, c, begin)
 	c.route(r, &f)
 	t.emit(f)
-	return Reply{Run: r, Ref: c.To, RunID: begin.ID}, nil
+	return Reply{Run: r, Ref: c.To, RunID: begin.ID, Began: true}, nil
 }
 
 // admitFollowUp returns why the rules of this moment do not admit another run of r, or nil. It
@@ -343,6 +425,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	if r.taskUnread() {
 		consumed = 0
 	}
+	t.followed = append(t.followed, follow{r, r.Present()})
 	r.Past = append(slices.Clip(r.Past), r.Present())
 	r.RunState = RunState{
 		Spec: r.Spec, State: Queued, Begin: b, Past: r.Past, Bound: r.Bound, Discard: r.Discard,

@@ -81,6 +81,7 @@ type Tree struct {
 	dueQueues    []*queue // destinations that settle looks at
 	spoken       []*Entry // see TakeSpoken
 	left         []*Run   // those that the batch has archived, see Described
+	followed     []follow // the runs that the batch has followed by another, see RunAt
 }
 
 // A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
@@ -257,7 +258,7 @@ func (t *Tree) touch(r *Run) {
 // applied is a defect of this package: emit panics, and the owner recovers.
 func (t *Tree) emit(f Fact) {
 	if len(t.facts) == 0 {
-		t.spoken, t.left = nil, nil
+		t.spoken, t.left, t.followed = nil, nil, nil
 	}
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
@@ -286,7 +287,7 @@ func (t *Tree) nextNonce() uint64 {
 
 // Replay folds a fact that was read from the journal, and decides nothing.
 func (t *Tree) Replay(f *Fact) error {
-	t.left = nil
+	t.left, t.followed = nil, nil
 	return t.ReplayNext(f)
 }
 
@@ -350,7 +351,7 @@ func (t *Tree) DropSpare() {
 	if len(t.facts) == 0 {
 		t.facts, t.factSlab = nil, 0
 	}
-	t.spareEffects, t.spoken, t.left = nil, nil, nil
+	t.spareEffects, t.spoken, t.left, t.followed = nil, nil, nil, nil
 }
 
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With

@@ -1,0 +1,351 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
+	`"target":{"type":"string","description":"run id, session key, label or number in the list; for kill also all"},` +
+	`"message":{"type":"string","description":"for steer: at most 4000 characters"}` +
+	`}}`)
+
+// subagentLine is what the model is told of a sub-agent.
+type subagentLine struct {
+	Number     int      `json:"number"`
+	RunID      string   `json:"runId"`
+	SessionKey string   `json:"sessionKey"`
+	Label      string   `json:"label,omitempty"`
+	Agent      string   `json:"agent"`
+	Status     string   `json:"status"`
+	Task       string   `json:"task,omitempty"`
+	Runtime    string   `json:"runtime,omitempty"`
+	Turns      int      `json:"turns,omitempty"`
+	Children   int      `json:"activeChildren,omitempty"`
+	Model      string   `json:"model,omitempty"`
+	Error      string   `json:"error,omitempty"`
+	Usage      *Usage   `json:"usage,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+}
+
+func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
+	l := subagentLine{
+		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label,
+		Agent: r.Agent, Status: r.Status.String(), Turns: r.Turns, Children: r.Children,
+		Error: r.Error,
+	}
+	if d := r.Elapsed(time.Now()); d > 0 {
+		l.Runtime = d.Round(time.Second).String()
+	}
+	if whole {
+		l.Task, l.Model, l.Tools = r.Task, r.Model.Resolved, r.Tools
+		l.Usage = &r.Result.Usage
+	}
+	return l
+}
+
+func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message")
+	if err != nil {
+		return "", err
+	}
+	action := a.word("action", "list", "info", "steer", "kill")
+	target, message := a.text("target"), a.text("message")
+	if a.err != nil {
+		return "", a.err
+	}
+	runs, err := h.runs(ctx)
+	if errors.Is(err, spawn.ErrNotFound) {
+		runs, err = nil, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if action == "" || action == "list" {
+		lines := make([]subagentLine, len(runs))
+		for i, r := range runs {
+			lines[i] = newSubagentLine(i+1, r, false)
+		}
+		return jsonReply(map[string]any{"subagents": lines})
+	}
+	chosen, err := selectRuns(runs, target, action == "kill")
+	if err != nil {
+		return "", err
+	}
+	if action == "info" {
+		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
+			return "", err
+		}
+		listed := func(r RunInfo) bool { return r.ID == chosen[0].ID }
+		return jsonReply(newSubagentLine(1+slices.IndexFunc(runs, listed), chosen[0], true))
+	}
+	return h.runAction(ctx, action, message, chosen)
+}
+
+func (h toolHost) runAction(
+	ctx context.Context, action, message string, chosen []RunInfo,
+) (string, error) {
+	for _, r := range chosen {
+		if err := h.authorize(actionVerbs[action], r); err != nil {
+			return "", err
+		}
+	}
+	if action == "steer" {
+		if err := h.steer(ctx, chosen[0].Ref(), spawn.Incoming{Text: message}); err != nil {
+			return "", err
+		}
+		return jsonReply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
+	}
+	stopped := []string{}
+	var failed []error
+	for _, r := range chosen {
+		if r.Status.Terminal() {
+			continue
+		}
+		if err := h.stop(ctx, r.Ref()); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		stopped = append(stopped, string(r.ID))
+	}
+	if len(failed) > 0 {
+		return "", errors.Join(failed...)
+	}
+	return jsonReply(map[string]any{"status": "ok", "stopped": stopped})
+}
+
+var actionVerbs = map[string]policy.Verb{
+	"steer": policy.VerbSteer, "kill": policy.VerbStop,
+}
+
+// authorize asks policy whether the session may do something with one of its sub-agents.
+func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
+	above := []session.Key{r.Parent, h.session.key, r.Root} // it is in the list of h
+	return h.authorizeFor(v, policy.Target{Key: r.Key, Ancestors: above})
+}
+
+// authorizeFor asks policy whether the session may do something with another.
+func (h toolHost) authorizeFor(v policy.Verb, to policy.Target) error {
+	c := policy.Caller{Key: h.session.key, Role: session.RoleMain}
+	if h.turn != nil {
+		now := &h.turn.spawn.Authority
+		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
+	}
+	return inOurWords(h.rt.cfg.Rules.Authorize(c, v, to))
+}
+
+// selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a
+// label, or all.
+func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
+	return selectRunsFor(toolSubagents, runs, target, several)
+}
+
+// selectRunsFor is selectRuns for a tool.
+func selectRunsFor(
+	tool string, runs []RunInfo, target string, several bool,
+) ([]RunInfo, error) {
+	if target == "" {
+		return nil, newArgumentError(tool, "target", "it is required")
+	}
+	if several && target == "all" {
+		return runs, nil
+	}
+	var found []RunInfo
+	for i, r := range runs {
+		if fmt.Sprint(i+1) == target || string(r.ID) == target || r.Key.String() == target {
+			return []RunInfo{r}, nil
+		}
+		if r.Label != "" && r.Label == text.Line(target) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, newArgumentError(
+			tool, "target",
+			fmt.Sprintf("there is no sub-agent %s of yours", text.Quote(target)),
+		)
+	case 1:
+		return found, nil
+	}
+	return nil, newArgumentError(
+		tool, "target",
+		fmt.Sprintf("%d of your sub-agents are called %s; take the run id", len(found),
+			text.Quote(target)),
+	)
+}
+
+var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"target":{"type":"string","description":"a sub-agent: its session key, label, run id or number in the list; or the key of another session"},` +
+	`"message":{"type":"string","description":"what it is told"}` +
+	`},"required":["target","message"]}`)
+
+// sendReply is what a model is told of a message that it has sent.
+type sendReply struct {
+	Status     string `json:"status"` // accepted
+	SessionKey string `json:"sessionKey"`
+	RunID      string `json:"runId,omitempty"`
+	Note       string `json:"note"`
+}
+
+// send is the tool sessions_send.
+func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolSend, c.Args,
+		"target", "message", "sessionKey", "session_key", "label")
+	if err != nil {
+		return "", err
+	}
+	target := a.text("target", "sessionKey", "session_key", "label")
+	m := Incoming{ID: h.sendID(ctx, c), Text: a.text("message")}
+	if target == "" {
+		a.fail("target", "it is required")
+	}
+	if text.IsBlank(m.Text) {
+		a.fail("message", "it is required")
+	}
+	if a.err != nil {
+		return "", a.err
+	}
+	to, err := h.receiver(ctx, target)
+	if err != nil {
+		return "", err
+	}
+	if err = h.authorizeFor(policy.VerbSend, to); err == nil {
+		var r Receipt
+		if r, err = h.post(ctx, to, m); err == nil {
+			return jsonReply(sendReply{
+				Status: "accepted", SessionKey: r.Session.String(), RunID: string(r.Run),
+				Note: sendNote(to, r),
+			})
+		}
+	}
+	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
+		return "", err // no model can do anything about it
+	}
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		return jsonReply(refusalReply(refusal))
+	}
+	err = h.rt.orArchived(ctx, to.Key, err)
+	return jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
+}
+
+// sendID names a message of a model, so that a call that is repeated sends it once.
+func (h toolHost) sendID(ctx context.Context, c ToolCall) string {
+	place, _ := ctx.Value(placeKey{}).(string)
+	if c.ID == "" && place == "" {
+		return ""
+	}
+	sum := sha256.Sum256(c.Args)
+	return h.spawnKey(h.token + place + "/" + shortID(c.ID) + "/" + hex.EncodeToString(sum[:16]))
+}
+
+// receiver returns the session that a model means: one below its own, or another one by its key.
+func (h toolHost) receiver(ctx context.Context, target string) (to policy.Target, err error) {
+	runs, err := h.runs(ctx)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return to, err
+	}
+	key, kerr := session.Parse(target)
+	if kerr != nil {
+		chosen, err := selectRunsFor(toolSend, runs, target, false)
+		if err != nil {
+			return to, err
+		}
+		key = chosen[0].Key
+	}
+	to.Key = key
+	info, err := h.below(ctx, key)
+	switch {
+	case err == nil:
+		to.Ancestors = []session.Key{info.Parent, h.session.key, info.Root}
+	case errors.Is(err, ErrNotFound): // policy says whether the session may be written to
+		err = nil
+	}
+	return to, err
+}
+
+// below returns a sub-agent below the session of h. The error is ErrNotFound if it is not there.
+func (h toolHost) below(ctx context.Context, key session.Key) (RunInfo, error) {
+	if h.turn != nil {
+		return h.turn.spawn.Find(ctx, spawn.RunRef{Session: key})
+	}
+	runs, err := h.session.Tree(ctx)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	for _, r := range runs {
+		if r.Key == key {
+			return r, nil
+		}
+	}
+	return RunInfo{}, ErrNotFound
+}
+
+// post sends a message of the model to a session.
+func (h toolHost) post(ctx context.Context, to policy.Target, m Incoming) (r Receipt, err error) {
+	opt := spawn.SendOptions{Announce: true, ByModel: true, Origin: h.origin(ctx)}
+	if h.turn != nil && len(to.Ancestors) > 0 {
+		return h.turn.spawn.Send(ctx, to.Key, m, opt)
+	}
+	if h.turn != nil {
+		if err := h.turn.err(); err != nil {
+			return r, err
+		}
+	}
+	other := h.rt.Session(to.Key)
+	root, err := other.receive(ctx, &m)
+	if err != nil {
+		return r, err
+	}
+	return h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
+}
+
+// sendNote tells a model what becomes of its message.
+func sendNote(to policy.Target, r Receipt) string {
+	const comes = " What it reports comes to you automatically when it has ended, unless it has " +
+		"nothing to say: do not poll for it."
+	switch {
+	case r.Existing:
+		return "It had this message already, and was not told again."
+	case len(to.Ancestors) == 0:
+		return "It reads the message in its own conversation, and answers there, not here."
+	case r.Began:
+		return "It had ended. The message has begun another run of it, with its conversation so far." +
+			comes
+	}
+	return "It is at work, and reads the message in its present run." + comes
+}
+
+// sendError tells a model why its message was not taken.
+func sendError(key session.Key, err error) string {
+	ended, below := errors.AsType[*spawn.EndedError](err)
+	why := err.Error()
+	switch {
+	case errors.Is(err, ErrArchived):
+		why = "it was archived some time after its end, and takes no messages any more; start " +
+			"another sub-agent and give it what it must know"
+	case below && ended.Ended.IsValid():
+		why = "it has ended, and so has " + ended.Ended.String() + " above it, which would be told " +
+			"of what comes of the message; send the message to that one instead"
+	case errors.Is(err, ErrEnded):
+		why = "it ended before it began to work, so that there is nothing to go on from; start " +
+			"another sub-agent for the task"
+	case errors.Is(err, spawn.ErrStopping):
+		why = "it is being stopped; send the message again when it has ended"
+	case errors.Is(err, ErrNotFound):
+		why = "there is no such session"
+	}
+	return "session " + key.String() + ": " + why
+}
