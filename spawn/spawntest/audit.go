@@ -199,6 +199,7 @@ type input struct {
 	steerer session.Key // of a steer, or the child of a milestone
 	run     string      // of a milestone, as inputs name it
 	mail    bool        // it has more than its text
+	thread  bool        // it is of a conversation that is bound to the session
 }
 
 type turn struct {
@@ -515,5 +516,6 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 	r.next = f.Ord
 	r.inbox = append(r.inbox, input{
 		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
+		thread: f.Flags&tree.FlagThread != 0,
 	})
 }

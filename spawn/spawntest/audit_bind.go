@@ -34,3 +34,23 @@ func (a *auditor) unbound(r *run, f *tree.Fact) {
 	}
 	r.bound = slices.Delete(r.bound, i, i+1)
 }
+
+// speaks reports whether people are told what the turn under way answers. They are not by a
+// sub-agent, unless a conversation that is bound to it began the run, or has written all messages
+// that the turn reads.
+func (r *run) speaks() bool {
+	if r.parent == nil {
+		return true
+	}
+	speaks := r.begin != nil && r.begin.Thread
+	for _, in := range r.inbox {
+		switch {
+		case in.ord > r.turn.through:
+		case in.class == tree.User && !in.thread, in.class == tree.Task:
+			return false
+		case in.class == tree.User:
+			speaks = true
+		}
+	}
+	return speaks
+}

@@ -109,6 +109,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 	r.started = false
 	r.inbox = []input{{
 		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
+		thread: f.Flags&tree.FlagThread != 0,
 	}}
 	r.begins(b.ID)
 	a.total++

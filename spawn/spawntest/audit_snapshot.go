@@ -289,7 +289,7 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, in := range m.Runs[i].Inbox {
 			x := input{
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
-				run: in.RunID,
+				run: in.RunID, thread: in.Thread,
 			}
 			if in.Class == tree.Completion {
 				x.from, x.steerer = a.completion(in.From, in.RunID), session.Key{}

@@ -142,7 +142,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.fail(r, "epoch", "turn %d is lost in the epoch that it began in", f.N)
 	case !crashed && !cut && a.open[r] != a.epoch:
 		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
-	case f.Flags&tree.FlagReply != 0 && r.parent != nil:
+	case f.Flags&tree.FlagReply != 0 && !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
@@ -255,7 +255,7 @@ func (r *run) messages(through uint32) (ids []string) {
 func (a *auditor) said(r *run, f *tree.Fact) {
 	name := tree.Saying{Num: f.Ord, ID: f.ID}
 	switch {
-	case r.parent != nil:
+	case !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
 	case r.cause != tree.NoCause:
 		a.fail(r, "first cause", "turn %d speaks although it is to end", f.N)
