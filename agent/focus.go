@@ -254,7 +254,7 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 		return b.table, nil
 	}
 	err := attempt(func() (err error) {
-		table, err = binding.Open(ctx, b.rt.cfg.Store.Journal)
+		table, err = binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
 		return err
 	})
 	if err != nil {
@@ -264,6 +264,20 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	b.table = table
 	b.mu.Unlock()
 	return table, nil
+}
+
+// A tableJournal is a Journal whose failed appends say that it is not known what was recorded.
+type tableJournal struct{ session.Journal }
+
+// Append implements session.Journal.
+func (j tableJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	seq, err := j.Journal.Append(ctx, root, after, b)
+	if err != nil && !errors.Is(err, session.ErrConflict) {
+		err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	return seq, err
 }
 
 // with calls f with the table.

@@ -510,6 +510,9 @@ func (b *bindings) spawnAt(
 		return info, err // another call has spawned it meanwhile, under the same key
 	}
 	if err := b.claim(ctx, q); err != nil {
+		if errors.Is(err, ErrUnconfirmed) {
+			b.release(ctx, s.root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
+		}
 		return info, err
 	}
 	s.request.Bind = q.Conversation

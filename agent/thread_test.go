@@ -49,7 +49,13 @@ func runThreads(
 func (b threadBot) write(at session.Route, text string) agent.Receipt {
 	b.T().Helper()
 	var receipt agent.Receipt
+	again := false
 	require.NoError(b.T(), b.Do(func(rt *agent.Runtime) (err error) {
+		if again { // after a crash the transport posts it under the same ID
+			receipt, err = b.chat.WriteAgain(b.Context(), rt)
+			return err
+		}
+		again = true
 		receipt, err = b.chat.Write(b.Context(), rt, at, "alice", text)
 		return err
 	}))

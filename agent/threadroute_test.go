@@ -356,6 +356,12 @@ func TestBindingsOfAStoreThatFails(t *testing.T) {
 		broken.set(true)
 		_, err := b.focus(at, worker.Key(), "alice")
 		require.ErrorIs(t, err, errBindingsBroken)
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		_, err = b.Main().Spawn(b.Context(), agent.Task{
+			Text: "x", Thread: true, Conversation: b.general,
+		})
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.Len(t, b.Runs(), 1, "nothing was spawned")
 		broken.set(false)
 		_, err = b.focus(at, worker.Key(), "alice")
 		require.NoError(t, err)

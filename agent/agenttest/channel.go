@@ -26,10 +26,7 @@ import (
 //	chat.Connect(&cfg)
 //	agenttest.Run(t, cfg, script, func(h *agenttest.Harness) {
 //		general := chat.At("general", "")
-//		h.Do(func(rt *agent.Runtime) error {
-//			_, err := chat.Write(h.Context(), rt, general, "alice", "Start a worker in a thread.")
-//			return err
-//		})
+//		_, err := chat.Write(h.Context(), h.Runtime(), general, "alice", "Start a worker.")
 //		thread := chat.Threads()[0]
 //		...
 //	})
@@ -141,7 +138,8 @@ func (c *FakeChannel) WriteTo(
 	return rt.Session(own).Post(ctx, m)
 }
 
-// WriteAgain has the transport post what was written last again, under the same ID.
+// WriteAgain has the transport post what was written last again, under the same ID. In
+// [Harness.Do], the second call of the function does that where the first one has called Write.
 func (c *FakeChannel) WriteAgain(ctx context.Context, rt *agent.Runtime) (agent.Receipt, error) {
 	c.mu.Lock()
 	last := c.last
