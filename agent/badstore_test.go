@@ -134,6 +134,16 @@ func (x faultyTranscripts) Archive(
 	return x.f.Transcripts.Archive(ctx, ref, at)
 }
 
+func (x faultyTranscripts) Restore(ctx context.Context, ref session.Ref) error {
+	return x.f.Transcripts.Restore(ctx, ref)
+}
+
+func (x faultyTranscripts) Archives(
+	ctx context.Context, before time.Time,
+) iter.Seq2[session.Archived, error] {
+	return x.f.Transcripts.Archives(ctx, before)
+}
+
 func (x faultyTranscripts) Remove(ctx context.Context, ref session.Ref) error {
 	return x.f.Transcripts.Remove(ctx, ref)
 }

@@ -116,7 +116,7 @@ var otherStructs = map[string]string{
 		"session.Store session.File session.Part session.Sender agent.ModelChunk",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.CompactRequest agent.WindowError agent.HistoryLine agent.HistoryPage " +
-		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
+		"agent.JoinError agent.MainSessionError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
@@ -129,7 +129,7 @@ var otherStructs = map[string]string{
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
-		"session.FileReader",
+		"session.FileReader session.Archived",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +

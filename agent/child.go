@@ -10,6 +10,7 @@ import (
 	"time"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -23,8 +24,17 @@ type Task struct {
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
 	// after the child has been archived; the type of the result is not compared. The keys that
-	// session tools make of a model's call ids are others, whatever their text.
-	Key      string
+	// session tools make of a model's call ids are others, whatever their text. As long as the Key
+	// is known, so is what has become of the child: its Wait, Info and Join give that also after
+	// the child has been archived.
+	Key string
+	// Again has the Key start another child, in a new session, if the last one was cut short: its
+	// process died in its turn, or that of a sub-agent above it did, or a shutdown cut it after it
+	// had done something. Whatever else has become of the last one is what Spawn gives, and so is
+	// the last one while it is alive. Set it where the work may be done twice: see
+	// docs/doing-again.md. Without a Key it has no effect.
+	Again bool
+
 	Agent    string // empty: the session's own
 	Model    string // full name or alias; empty: as the rules say, else the caller's
 	Thinking string // likewise
@@ -52,8 +62,41 @@ type Task struct {
 	// [Turn.Report].
 	Milestones bool
 
+	// Cleanup says what becomes of the session after its end. With CleanupDelete it is archived as
+	// soon as its requester has read the end, or at once if there is none to tell, whatever
+	// Rules.Subagents.ArchiveAfter says; so is everything below it. It has no effect on a session
+	// to which a conversation stays bound.
+	//
+	// A program that waits for such a child gets its outcome as long as it began to wait before the
+	// archive. Under a Key the outcome is kept.
+	Cleanup Cleanup
+
 	byModel bool   // a model asks
 	origin  string // see spawn.Request.Origin
+}
+
+// A Cleanup says what becomes of a sub-agent's session after its end.
+type Cleanup uint8
+
+// The ways to clean up.
+const (
+	CleanupKeep   Cleanup = iota // it is archived after Rules.Subagents.ArchiveAfter
+	CleanupDelete                // it is archived as soon as its end was read
+)
+
+var cleanupNames = [...]string{"keep", "delete"}
+
+// String returns "keep" or "delete".
+func (c Cleanup) String() string { return enum.String(cleanupNames[:], "Cleanup", c) }
+
+// MarshalText returns the name. A value that is not a Cleanup is an error.
+func (c Cleanup) MarshalText() ([]byte, error) {
+	return enum.Marshal(cleanupNames[:], "agent", "cleanup", c)
+}
+
+// UnmarshalText sets c to the Cleanup of that name, in any letter case of ASCII.
+func (c *Cleanup) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(cleanupNames[:], "agent", "cleanup", text, c)
 }
 
 // runExtra is what is kept with a run beyond what the spawn package knows.
@@ -194,9 +237,13 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err != nil {
 		return q, err
 	}
+	if t.Cleanup > CleanupDelete {
+		return q, &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
+	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
-		Milestones: t.Milestones, Origin: t.origin,
+		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
+		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
@@ -348,8 +395,8 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 }
 
 // Info returns what is known of the run now. A run that a later one has followed stays as it has
-// ended. The error is [ErrNotFound] once it has been archived, or is not kept after several later
-// ones, or one that every call that reads can return.
+// ended. The error is [ErrNotFound] once it has been archived, unless it has a [Task].Key, or is
+// not kept after several later ones, or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
@@ -402,8 +449,9 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 // run that did not end well gives a
 // *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
 // context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
-// error is the cause of ctx, [ErrNotFound] once the run has been archived, or one that every call
-// that waits can return.
+// error is the cause of ctx, [ErrNotFound] once the run has been archived, unless it has a
+// [Task].Key, or one that every call that waits can return. [ErrUnreadable] says that the whole of
+// a long result was removed from the archive: Info has its beginning.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		var zero T
@@ -463,16 +511,22 @@ func (e *JoinError) Error() string {
 
 // Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
 // also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call
-// that waits can return. Without children it returns at once. The error is an *[InputError],
-// without outcomes, for a from that is nil and a child that is nil or of another tree.
+// that is zero) ended well in time, [ErrNotFound] if one without a Key has been archived, or one
+// that every call that waits can return. Without children it returns at once. The error is an
+// *[InputError], without outcomes, for a from that is nil and a child that is nil or of another
+// tree.
 //
 // A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
 // then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.
 //
 // A spawn that was refused is not a child, so a program that starts more than the limit of active
-// children collects some before it spawns the others: none is queued. What a Join gives up, after
-// its ctx or JoinOptions.Within, goes on and spends, unless JoinOptions.StopRest is set.
+// children collects some before it spawns the others: none is queued.
+//
+// What has not ended when the wait is over goes on and spends, and its Outcome says that it is
+// still running. With [RestStop] it is stopped, and its Outcome has what there is. With
+// [RestAnnounce] it goes on, and the session that spawned it, or Config.Deliver, is told of its end
+// as with Task.Announce: a sub-agent is either in the outcomes as ended or told of later. After an
+// error other than a *JoinError what has not ended goes on, whatever opt.Rest says.
 func Join[T any](
 	ctx context.Context, from Requester, children []*Child[T], opt JoinOptions,
 ) ([]Outcome[T], error) {
@@ -483,6 +537,9 @@ func Join[T any](
 		return nil, &InputError{
 			Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", opt.AtLeast),
 		}
+	}
+	if _, err := opt.Rest.MarshalText(); err != nil {
+		return nil, &InputError{Field: "Rest", Reason: err.Error()}
 	}
 	rt, turn := from.actor()
 	for i, c := range children {

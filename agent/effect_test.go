@@ -114,14 +114,20 @@ func (p *probe) observe(t *testing.T) (seen, refused string) {
 		ended := make(chan error, 1)
 		go func() { ended <- rt.Run(t.Context()) }()
 		if refused = p.use(t, rt); refused == "" {
+			var keys []session.Key
 			for range 2 { // before the archive, and after it
 				time.Sleep(time.Hour - time.Minute)
 				runs, err := rt.Session(topKey).Tree(t.Context())
 				require.NoError(t, err)
 				for _, r := range runs {
+					keys = append(keys, r.Key)
 					p.note("run %q %s %s: %s %v %s", r.Label, r.Agent, r.Status, r.Error, r.Warnings, r.Tools)
 				}
 				time.Sleep(5 * time.Minute)
+			}
+			for _, k := range keys {
+				page, err := rt.Session(k).History(t.Context(), agent.HistoryQuery{})
+				p.note("archived %v %v", page.Archived, err == nil)
 			}
 		}
 		require.NoError(t, rt.Shutdown(t.Context()))
@@ -250,7 +256,9 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 		return p.observe(t)
 	}
 	set := func(f func(*agent.Task)) func(*job) { return func(j *job) { f(&j.tasks[0]) } }
-	check(t, exported[agent.Task](), map[string]effect[job]{
+	fields := exported[agent.Task]()
+	delete(fields, "Again") // it takes a restart, see TestAgain
+	check(t, fields, map[string]effect[job]{
 		"Text":     {set: set(func(x *agent.Task) { x.Text = "y" })},
 		"Label":    {set: set(func(x *agent.Task) { x.Label = "y" })},
 		"Key":      {set: func(j *job) { j.tasks[0].Key, j.tasks[1].Key = "k", "k" }},
@@ -277,6 +285,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			set:     set(func(x *agent.Task) { x.Conversation.To = "1" }),
 			refused: "Thread is not",
 		},
+		"Cleanup":  {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
 		"Milestones": {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
 			set:  set(func(x *agent.Task) { x.Milestones = true }),

@@ -80,7 +80,7 @@ func ExampleJoin() {
 		children = append(children, c)
 	}
 	outcomes, err := agent.Join(ctx, atlas, children,
-		agent.JoinOptions{Within: 100 * time.Millisecond, StopRest: true})
+		agent.JoinOptions{Within: 100 * time.Millisecond, Rest: agent.RestStop})
 	fmt.Println(err)
 	for _, o := range outcomes {
 		fmt.Println(o.Run.Label, o.Run.Status, o.Value.People, o.Run.Result.Text)

@@ -46,6 +46,7 @@ var durationCases = map[string]durationCase{
 		checkTimeout(t, policy.Subagents{Timeout: time.Minute}, agent.Task{Timeout: d}, d)
 	},
 	"policy.Subagents.ArchiveAfter": checkArchive,
+	"policy.Rules.KeepArchives":     checkKeepArchives,
 	"agent.Config.Grace":            checkGrace,
 	"spawn.Config.Grace":            checkGrace,
 	"agent.Config.Drain":            checkDrain,
@@ -169,7 +170,7 @@ func TestDurationsWithoutAUnitAreTold(t *testing.T) {
 		}
 	}
 	walk("Config", nil, reflect.TypeFor[agent.Config]())
-	require.Equal(t, 6, fields, "those in a list or map need a case of their own")
+	require.Equal(t, 7, fields, "those in a list or map need a case of their own")
 	for d, told := range map[time.Duration]bool{300: true, time.Millisecond: false, 0: false} {
 		var log bytes.Buffer
 		_, err := agent.Open(t.Context(), agent.Config{
@@ -247,6 +248,27 @@ func checkMaxTimeout(t *testing.T, d time.Duration, _ bool) {
 		return
 	}
 	checkTimeout(t, s, agent.Task{Timeout: policy.Off}, d)
+}
+
+func checkKeepArchives(t *testing.T, d time.Duration, forEver bool) {
+	cfg := configAnswering(asText)
+	cfg.Rules.KeepArchives = d
+	if d < 0 {
+		require.ErrorContains(t, cfg.Rules.Validate(), "session.keepArchivesMinutes")
+		return
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		time.Sleep(24 * time.Hour)
+		page, err := c.Session().History(h.Context(), agent.HistoryQuery{})
+		if d == 0 || forEver {
+			require.NoError(t, err)
+			require.True(t, page.Archived)
+			return
+		}
+		require.ErrorIs(t, err, agent.ErrNotFound)
+	})
 }
 
 func checkArchive(t *testing.T, d time.Duration, forEver bool) {

@@ -168,7 +168,7 @@ func (h historyReader) archivable(err error) bool {
 // orArchived adds [ErrArchived] to an error that is ErrNotFound, if the session has been archived.
 func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) error {
 	h := rt.left(key)
-	if !h.archivable(err) {
+	if !h.archivable(err) || errors.Is(err, ErrArchived) {
 		return err
 	}
 	if _, rerr := h.read(ctx, 1); !errors.Is(rerr, ErrArchived) {

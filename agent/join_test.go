@@ -113,7 +113,7 @@ func TestJoin(t *testing.T) {
 		{
 			"stop the rest",
 			[]string{"1s", "9s"},
-			agent.JoinOptions{AtLeast: 1, StopRest: true},
+			agent.JoinOptions{AtLeast: 1, Rest: agent.RestStop},
 			time.Second,
 			[]spawn.Status{good, cancelled},
 			nil,
@@ -121,7 +121,7 @@ func TestJoin(t *testing.T) {
 		{
 			"stop the rest in time",
 			[]string{"8s", "9s"},
-			agent.JoinOptions{Within: time.Second, StopRest: true},
+			agent.JoinOptions{Within: time.Second, Rest: agent.RestStop},
 			time.Second,
 			[]spawn.Status{cancelled, cancelled},
 			&agent.JoinError{OK: 0, Want: 2},
@@ -204,7 +204,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute,
 			errors.New("no more patience"))
 		defer cancel()
-		outcomes, err := agent.Join(ctx, h.Main(), children, agent.JoinOptions{StopRest: true})
+		outcomes, err := agent.Join(ctx, h.Main(), children,
+			agent.JoinOptions{Rest: agent.RestStop})
 		require.ErrorContains(t, err, "no more patience")
 		require.Len(t, outcomes, 1)
 		require.Equal(t, spawn.StatusRunning, outcomes[0].Run.Status,

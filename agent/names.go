@@ -50,6 +50,8 @@ type (
 	EventKind = spawn.EventKind
 	// JoinOptions say when a wait for sub-agents is over.
 	JoinOptions = spawn.JoinOptions
+	// Rest says what becomes of the sub-agents that a wait leaves over.
+	Rest = spawn.Rest
 	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for
 	// Config.Reply.
 	Delivery = spawn.Delivery
@@ -77,6 +79,16 @@ const (
 	PartVideo = session.PartVideo
 	// PartFile parts are anything else, such as documents.
 	PartFile = session.PartFile
+)
+
+// What becomes of the sub-agents that a wait leaves over; see [spawn.Rest].
+const (
+	// RestKeep has them go on, and spend.
+	RestKeep = spawn.RestKeep
+	// RestStop stops them.
+	RestStop = spawn.RestStop
+	// RestAnnounce has the session that spawned each told of its end, as with Task.Announce.
+	RestAnnounce = spawn.RestAnnounce
 )
 
 // Where a run stands. The last six have ended; see [spawn.Status.Terminal].
@@ -127,6 +139,8 @@ const (
 	EventBlocked = spawn.EventBlocked
 	// EventArchived events show that a run left the tree.
 	EventArchived = spawn.EventArchived
+	// EventRevived events show that a run that had left the tree is back.
+	EventRevived = spawn.EventRevived
 	// EventLate events show what a turn said after it was given up.
 	EventLate = spawn.EventLate
 	// EventDelta events show text as it comes. They are not kept.
@@ -185,6 +199,8 @@ var (
 	// returns it, with [ErrNotFound]. [Session.History] reads it. One that has left no transcript,
 	// because it crashed before its first turn had written anything, is ErrNotFound alone.
 	ErrArchived = session.ErrArchived
+	// ErrNoRecord says that an archive does not say what the session was; see [Session.Revive].
+	ErrNoRecord = spawn.ErrNoRecord
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
 	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its

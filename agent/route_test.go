@@ -2,12 +2,16 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -82,4 +86,38 @@ func TestSetRoute(t *testing.T) {
 		_, ok := errors.AsType[*agent.InputError](err)
 		require.True(t, ok, "%v", err)
 	})
+}
+
+// Pains 23: what a sub-agent comes to is told where its requester was asked, wherever the session
+// has talked since, also after a restart.
+func TestReportGoesWhereTheSpawnWasAskedFor(t *testing.T) {
+	room := func(n int) session.Route {
+		return session.Route{Channel: "slack", Account: "work", To: fmt.Sprint("room-", n)}
+	}
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
+			agenttest.Run(t, agent.Config{}, script{
+				"main": append([]agenttest.Step{startStep("survey"), say("Asked.")},
+					append(slices.Repeat([]agenttest.Step{say("Yes.")}, 10), echo())...),
+				"survey": {say("Surveyed.").After(time.Hour)},
+			}, func(h *harness) {
+				h.PostIncoming(topKey, agent.Incoming{Text: "survey", Route: room(0)})
+				time.Sleep(time.Minute)
+				for n := range 10 {
+					h.PostIncoming(topKey, agent.Incoming{Text: "hello", Route: room(n + 1)})
+					time.Sleep(time.Minute)
+				}
+				if crash {
+					h.Crash()
+				}
+				h.Pass(2 * time.Hour)
+				replies := h.Replies()
+				require.Len(h.T(), replies, 12)
+				for n, d := range replies[:11] {
+					require.Equal(h.T(), room(n), d.Reply.Route)
+				}
+				require.Equal(h.T(), room(0), replies[11].Reply.Route)
+			})
+		})
+	}
 }

@@ -144,7 +144,11 @@ func (rows ruleRows) addOthers() {
 	rows.add("Budget.Tokens", func(r *policy.Rules) { r.Budget.Tokens = 1 })
 	rows.add("Budget.Cost", func(r *policy.Rules) { r.Budget.Cost = 0.1 })
 	rows.add("Budget.Turns", func(r *policy.Rules) { r.Budget.Turns = 1 })
+	rows.add("RequestBudget.Tokens", func(r *policy.Rules) { r.RequestBudget.Tokens = 1 })
+	rows.add("RequestBudget.Cost", func(r *policy.Rules) { r.RequestBudget.Cost = 0.1 })
+	rows.add("RequestBudget.Turns", func(r *policy.Rules) { r.RequestBudget.Turns = 1 })
 	rows.add("MaxSessions", func(r *policy.Rules) { r.MaxSessions = 1 })
+	rows.add("KeepArchives", func(r *policy.Rules) { r.KeepArchives = time.Minute })
 	rows.add("DefaultDeny", func(r *policy.Rules) { r.DefaultDeny = []string{} })
 	rows.add("Groups", func(r *policy.Rules) { r.Groups = map[string][]string{"group:a": {"exec"}} },
 		func(r *policy.Rules) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -206,6 +207,59 @@ func (rt *Runtime) Session(key session.Key) *Session {
 
 func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 	return &Session{rt: rt, key: key, root: root}
+}
+
+// A MainSessionError refuses to delete a main session, which is the one of its agent for good.
+type MainSessionError struct{ Session session.Key }
+
+func (e *MainSessionError) Error() string {
+	return fmt.Sprintf("agent: deleting %q: a main session cannot be deleted; Session.Reset has it "+
+		"begin anew", e.Session)
+}
+
+// DeleteSession archives a session with its files, and every session below it, as soon as that may
+// be, whatever Rules.Subagents.ArchiveAfter says. What is alive is stopped, as [Session.Stop] does,
+// and conversations are unbound. A session of another sort than a sub-agent's, such as that of a
+// chat or a cron job, has its conversation put away as with [Session.Reset]: under its key it may
+// begin anew, and what people have written and it has not read is answered there.
+//
+// No result is lost without a word. The requester of a sub-agent is told that it was cancelled, as
+// after a Stop. A completion that waits is read or delivered before the archive. One that is
+// blocked, or becomes so, is dismissed: [Session.History] and [Session.Revive] still find the
+// result in the archive, as long as that is kept.
+//
+// DeleteSession returns when all is archived. It is durable from the beginning on: a crash, and the
+// end of ctx, do not call it off.
+//
+// The error is a *[MainSessionError] for a main session and the global one, [ErrNotFound] for a
+// session that is not on record, [ErrArchived] for one that is archived, an *[InputError] from a
+// turn of the session or of one below it, the cause of ctx beside [ErrUnconfirmed] if that ends
+// first, or one that every command can return.
+func (rt *Runtime) DeleteSession(ctx context.Context, key session.Key) error {
+	s := rt.Session(key)
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if kind := key.Kind(); kind == session.KindMain || kind == session.KindGlobal {
+		return &MainSessionError{key}
+	}
+	root, err := s.tree(ctx)
+	if err == nil {
+		err = rt.sup.DeleteSession(ctx, root, key, "its session is deleted")
+	}
+	return rt.orArchived(ctx, key, err)
+}
+
+// Purge removes what was archived longer ago than Rules.KeepArchives, for good, and returns how
+// many transcripts that were. Run does it too, a minute after it has begun and then every hour, so
+// that Purge is for a program that does not wait. What a tree still names stays, such as an outcome
+// that is kept for a [Task].Key. The error joins those of the Store, of what cannot be read and so
+// stays; or it is the cause of ctx, or [ErrShutdown].
+func (rt *Runtime) Purge(ctx context.Context) (removed int, err error) {
+	if err := rt.checked(ctx); err != nil {
+		return 0, err
+	}
+	return rt.sup.Purge(ctx)
 }
 
 // Blocked returns the completions and replies that could not be delivered for half an hour, and

@@ -125,7 +125,7 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 			children = append(children, c)
 		}
 		outcomes, err := agent.Join(t.Context(), survey, children,
-			agent.JoinOptions{AtLeast: 2, Within: time.Minute, StopRest: true})
+			agent.JoinOptions{AtLeast: 2, Within: time.Minute, Rest: agent.RestStop})
 		require.NoError(t, err)
 		require.Equal(t, "it works", outcomes[0].Value.Claim)
 		var failed *agent.RunError

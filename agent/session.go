@@ -35,23 +35,28 @@ type rootFunc func(*spawn.Supervisor, context.Context, session.Key) (session.Key
 
 // treeBy returns the top-level session of the tree, which it looks for with rootOf if need be.
 func (s *Session) treeBy(ctx context.Context, rootOf rootFunc) (session.Key, error) {
+	if err := s.check(ctx); err != nil || s.root.IsValid() {
+		return s.root, err
+	}
+	return rootOf(s.rt.sup, ctx, s.key)
+}
+
+// check returns why a call with ctx cannot be made of the handle, or nil.
+func (s *Session) check(ctx context.Context) error {
 	if err := s.rt.checked(ctx); err != nil {
-		return session.Key{}, err
+		return err
 	}
 	if s.turn != nil {
 		if err := s.turn.err(); err != nil {
-			return session.Key{}, err
+			return err
 		}
 	}
-	switch {
-	case s.root.IsValid():
-		return s.root, nil
-	case !s.key.IsValid():
-		return s.root, &spawn.InputError{
+	if !s.root.IsValid() && !s.key.IsValid() {
+		return &spawn.InputError{
 			Field: "session", Reason: strconv.Quote(s.key.String()) + " is not the key of a session",
 		}
 	}
-	return rootOf(s.rt.sup, ctx, s.key)
+	return nil
 }
 
 // Runs returns the sub-agents of this session that have not been archived, oldest first. The error
@@ -207,6 +212,28 @@ func (s *Session) Reset(ctx context.Context) error {
 		return err
 	}
 	return s.rt.sup.Reset(ctx, root, s.key)
+}
+
+// Revive brings a sub-agent back that was archived, for the caller alone: no tool does it. Its
+// conversation, its files and its runs are as they were, and [Session.Post] begins another run. It
+// may do what it was granted, under the rules of today. What it has used stays counted once. It is
+// archived again after Rules.Subagents.ArchiveAfter, also if its Task said CleanupDelete. Its Key
+// leads to it again, unless another run has got that meanwhile.
+//
+// Revive returns when that is durable, and waits for an archive that is under way. For a session
+// that is in its tree, as every top-level one is, it does nothing. A call that has failed, or whose
+// process has died, is repeated.
+//
+// The error is [ErrNotFound] for a session that never was, or whose archive was purged;
+// an [EndedError] if a session above it has ended, and [ErrArchived] if one is archived, which it
+// names: revive that one first; [ErrNoRecord] if the archive does not say what the session was,
+// because an earlier version wrote it, or the Store had no Files; that of the Store, or one that
+// every command can return.
+func (s *Session) Revive(ctx context.Context) error {
+	if err := s.check(ctx); err != nil || !s.key.IsSubagent() {
+		return err
+	}
+	return s.rt.sup.Revive(ctx, s.key)
 }
 
 // wishOf returns the tree of a session that is to be reset or compacted.

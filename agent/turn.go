@@ -459,7 +459,8 @@ func (t *Turn) steer(ctx context.Context, run spawn.RunRef, text string) error {
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
 // and goes on with another turn when the wait is over. It takes effect when the Runner returns.
-// What people say still wakes the session.
+// What people say still wakes the session. What has not ended when that turn begins is announced to
+// the session with [RestAnnounce] when it ends, and stopped with [RestStop].
 func (t *Turn) Yield(opt JoinOptions) {
 	if t.err() != nil {
 		return

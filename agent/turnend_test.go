@@ -218,11 +218,11 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Join": func(ctx context.Context) error {
-			_, err := agent.Join(ctx, tn, children, agent.JoinOptions{StopRest: true})
+			_, err := agent.Join(ctx, tn, children, agent.JoinOptions{Rest: agent.RestStop})
 			return err
 		},
 		"Join from a session": func(ctx context.Context) error {
-			_, err := agent.Join(ctx, u.main(), children, agent.JoinOptions{StopRest: true})
+			_, err := agent.Join(ctx, u.main(), children, agent.JoinOptions{Rest: agent.RestStop})
 			return err
 		},
 		"Turn.Steer": func(ctx context.Context) error { return tn.Steer(ctx, c.Key(), "late") },

@@ -27,6 +27,9 @@ type Caller struct {
 	Delegable []string // tools that it may hand down, see [Authority]; nil: none
 	Known     []string // all tools of the program, for what a refusal says; nil: not told
 	Budget    Budget   // what is left of each field that [Rules.Budget] limits
+	// RequestBudget is what is left of each field that [Rules.RequestBudget] limits, of the request
+	// that the child belongs to.
+	RequestBudget Budget
 }
 
 // A Request is what a caller asks for. Zero fields ask for nothing in particular.
@@ -109,8 +112,8 @@ func (g Grant) String() string {
 // fails is the answer: the form of the agent id, the caller's agent and record, depth and role,
 // active children, spawns of this run, runs of this tree, runs of this request, a required agent
 // id, the allowed agents, the sandbox, the configured agents, the caller's conversation, blocked
-// completions, the budget, thinking, model, timeout, tools. An agent that is neither configured nor
-// allowed is refused as not configured.
+// completions, the budgets, thinking, model, timeout, tools. An agent that is neither configured
+// nor allowed is refused as not configured.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
@@ -284,27 +287,38 @@ func (r *Rules) refuseHistory(p *spawnAgents) *Refusal {
 }
 
 // checkBlockedAndBudget refuses where too many completions could not be delivered, and where the
-// budget of the tree is spent.
+// budget of the tree, or that of the request, is spent.
 func (r *Rules) checkBlockedAndBudget(c *Caller, q *Request) *Refusal {
 	if c.Blocked >= r.MaxBlocked() {
 		return maxBlockedPlace.refuse(RuleBlocked, strconv.Itoa(c.Blocked),
 			strconv.Itoa(r.MaxBlocked()))
 	}
-	spent := func(what, limit string) *Refusal {
-		return treeBudgetPlace.dot(title(what), what).refuse(RuleBudget, "more "+what, limit)
+	if refusal := treeBudgetPlace.checkSpent(&r.Budget, &c.Budget); refusal != nil {
+		return refusal
 	}
-	b := &r.Budget
-	switch {
-	case b.Tokens > 0 && c.Budget.Tokens <= 0:
-		return spent("tokens", strconv.FormatInt(b.Tokens, 10))
-	case b.Cost > 0 && !(c.Budget.Cost > 0):
-		return spent("cost", strconv.FormatFloat(b.Cost, 'f', -1, 64))
-	case b.Turns > 0 && c.Budget.Turns <= 0:
-		return spent("turns", strconv.Itoa(b.Turns))
+	refusal := requestBudgetPlace.checkSpent(&r.RequestBudget, &c.RequestBudget)
+	if refusal != nil {
+		return refusal
 	}
 	if faults := q.Budget.faults(); len(faults) > 0 {
 		return requestPlace("Budget."+title(faults[0].name)).refuse(RuleBudget, faults[0].value,
 			faults[0].want)
+	}
+	return nil
+}
+
+// checkSpent refuses where nothing is left of a field that the budget b, which is set at p, limits.
+func (p place) checkSpent(b, left *Budget) *Refusal {
+	spent := func(what, limit string) *Refusal {
+		return p.dot(title(what), what).refuse(RuleBudget, "more "+what, limit)
+	}
+	switch {
+	case b.Tokens > 0 && left.Tokens <= 0:
+		return spent("tokens", strconv.FormatInt(b.Tokens, 10))
+	case b.Cost > 0 && !(left.Cost > 0):
+		return spent("cost", strconv.FormatFloat(b.Cost, 'f', -1, 64))
+	case b.Turns > 0 && left.Turns <= 0:
+		return spent("turns", strconv.Itoa(b.Turns))
 	}
 	return nil
 }

@@ -371,6 +371,30 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Refusal{Rule: policy.RuleBudget, Asked: "more turns", Limit: "7", Path: "agents.defaults.budget.turns"},
 		},
 		{
+			"tokens of the request",
+			policy.Rules{Budget: policy.Budget{Tokens: 9}, RequestBudget: policy.Budget{Tokens: 5}},
+			policy.Caller{
+				Key: mainKey, Budget: policy.Budget{Tokens: 1},
+				RequestBudget: policy.Budget{Cost: 1, Turns: 1},
+			},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "more tokens", Limit: "5", Path: "agents.defaults.requestBudget.tokens"},
+		},
+		{
+			"cost of the request",
+			policy.Rules{RequestBudget: policy.Budget{Cost: 0.5}},
+			policy.Caller{Key: mainKey, Budget: policy.Budget{Cost: 1}},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "more cost", Limit: "0.5", Path: "agents.defaults.requestBudget.cost"},
+		},
+		{
+			"turns of the request",
+			policy.Rules{RequestBudget: policy.Budget{Turns: 3}},
+			policy.Caller{Key: mainKey, RequestBudget: policy.Budget{Tokens: 1, Cost: 1}},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "more turns", Limit: "3", Path: "agents.defaults.requestBudget.turns"},
+		},
+		{
 			"a budget of its own that cannot be",
 			policy.Rules{},
 			main,
@@ -410,7 +434,7 @@ func TestAdmitOrder(t *testing.T) {
 			AllowAgents: []string{"ghost", "box", "main"},
 		},
 		Agents: []policy.Agent{{ID: "main"}, {ID: "box", Sandbox: policy.SandboxAll}, {ID: "other"}},
-		Budget: policy.Budget{Tokens: 1},
+		Budget: policy.Budget{Tokens: 1}, RequestBudget: policy.Budget{Turns: 1},
 	}
 	c := policy.Caller{
 		Key: childKey, Depth: 3, Children: 5, Spawned: 2, TreeRuns: 4, Blocked: 50, Sandboxed: true,
@@ -435,6 +459,7 @@ func TestAdmitOrder(t *testing.T) {
 		{policy.RuleTarget, func() { q.Agent = "box" }},
 		{policy.RuleBlocked, func() { c.Blocked = 49 }},
 		{policy.RuleBudget, func() { c.Budget.Tokens = 1 }},
+		{policy.RuleBudget, func() { c.RequestBudget.Turns = 1 }},
 		{policy.RuleThinking, func() { q.Thinking = "" }},
 		{policy.RuleModel, func() { q.Model = "a/b" }},
 		{policy.RuleTimeout, func() { q.Timeout = 5 }},

@@ -59,6 +59,7 @@ func (r *Rules) Doubts(tools []string) []Doubt {
 	d.unit(timeoutPlace, r.Subagents.Timeout)
 	d.unit(maxTimeoutPlace, r.Subagents.MaxTimeout)
 	d.unit(archivePlace, r.Subagents.ArchiveAfter)
+	d.unit(keepArchivesPlace, r.KeepArchives)
 	return d.found
 }
 

@@ -48,6 +48,7 @@ var (
 	sandboxPlace       = place{"Rules.Sandbox", "agents.defaults.sandbox"}
 	sandboxModePlace   = sandboxPlace.dot("Mode", "mode")
 	treeBudgetPlace    = place{"Rules.Budget", "agents.defaults.budget"}
+	requestBudgetPlace = place{"Rules.RequestBudget", "agents.defaults.requestBudget"}
 	toolsPlace         = place{"Rules.Tools", "tools"}
 	groupsPlace        = place{"Rules.Groups", "tools.groups"}
 	subagentToolsPlace = place{"Rules.SubagentTools", "tools.subagents.tools"}
@@ -57,6 +58,7 @@ var (
 	visibilityPlace    = place{"Rules.Visibility", "tools.sessions.visibility"}
 	agentToAgentPlace  = place{"Rules.AgentToAgent", "tools.agentToAgent"}
 	maxSessionsPlace   = place{"Rules.MaxSessions", "agents.defaults.maxConcurrent"}
+	keepArchivesPlace  = place{"Rules.KeepArchives", "session.keepArchivesMinutes"}
 	maxDepthPlace      = defaultsPlace.dot("MaxSpawnDepth", "maxSpawnDepth")
 	maxChildrenPlace   = defaultsPlace.dot("MaxChildren", "maxChildrenPerAgent")
 	maxConcurrentPlace = defaultsPlace.dot("MaxConcurrent", "maxConcurrent")

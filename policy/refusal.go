@@ -27,7 +27,7 @@ const (
 	RuleTarget     Rule = "agents.list"         // the agent is not configured, allowed or not
 	RuleHistory    Rule = "shareHistory"        // the conversation is not for other agents
 	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
-	RuleBudget     Rule = "budget"              // nothing is left to spend
+	RuleBudget     Rule = "budget"              // nothing is left to spend, of the tree or the request
 	RuleThinking   Rule = "thinking"            // the level is unknown
 	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
 	RuleTimeout    Rule = "timeout"             // the timeout is negative

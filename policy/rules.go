@@ -54,11 +54,22 @@ type Rules struct {
 	// gives back what was spent. It may be exceeded by what the turns spend that are under way when
 	// it runs out. A zero field does not limit.
 	Budget Budget
+	// RequestBudget, agents.defaults.requestBudget, is that of each request of a person: of the
+	// turns of the top-level session that work for it, and of all runs that come of it; see
+	// [Subagents.MaxRunsPerRequest]. A next message of the person begins a request that has spent
+	// nothing. A run that a program spawns outside of a turn is a request of its own. It may be
+	// exceeded as Budget may. A zero field does not limit.
+	RequestBudget Budget
 
 	// MaxSessions, agents.defaults.maxConcurrent, is how many turns of top-level sessions may be
 	// under way at a time, over all of them; from 1, default 64; [Off]: without a limit. Turns of
 	// sub-agents have [Subagents.MaxConcurrent].
 	MaxSessions int
+
+	// KeepArchives, session.keepArchivesMinutes, is how long the transcripts and files of what was
+	// archived are kept: of sub-agents, and of conversations before a reset. Then they are removed
+	// for good. Zero: for ever.
+	KeepArchives time.Duration
 
 	SubagentTools ToolRules  // tools.subagents.tools: what sub-agents may use
 	Tools         ToolPolicy // tools: what every session may use, top-level ones too

@@ -52,6 +52,7 @@ func (r *Rules) Validate() error {
 	v.subagents()
 	v.agents()
 	v.budget(treeBudgetPlace, r.Budget)
+	v.budget(requestBudgetPlace, r.RequestBudget)
 	if n := r.MaxSessions; n != Off && (n < 0 || n > maxLimit) {
 		want := "1 or more, or policy.Off"
 		if n > 0 {
@@ -137,6 +138,9 @@ func (v *validator) subagents() {
 		v.add(maxTimeoutPlace, s.MaxTimeout.String(), "0s or more; 0s: any")
 	}
 	v.duration(archivePlace, s.ArchiveAfter)
+	if d := v.rules.KeepArchives; d < 0 {
+		v.add(keepArchivesPlace, d.String(), "0s or more; 0s: for ever")
+	}
 	v.budget(runBudgetPlace, s.Budget)
 	v.perAgent(defaultsPlace, s)
 }

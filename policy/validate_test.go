@@ -98,6 +98,8 @@ func TestValidate(t *testing.T) {
 		{"run budget", sub(policy.Subagents{Budget: policy.Budget{Tokens: -1}}), d + `.budget.tokens is "-1", want 0 or more`},
 		{"cost", policy.Rules{Budget: policy.Budget{Cost: math.NaN()}}, `agents.defaults.budget.cost is "NaN", want 0 or more, and finite`},
 		{"endless cost", policy.Rules{Budget: policy.Budget{Cost: math.Inf(1)}}, `agents.defaults.budget.cost is "+Inf", want 0 or more, and finite`},
+		{"request's tokens", policy.Rules{RequestBudget: policy.Budget{Tokens: -3}}, `agents.defaults.requestBudget.tokens is "-3", want 0 or more`},
+		{"request's cost", policy.Rules{RequestBudget: policy.Budget{Cost: -1}}, `agents.defaults.requestBudget.cost is "-1", want 0 or more, and finite`},
 		{"turns", policy.Rules{Budget: policy.Budget{Turns: -2}}, `agents.defaults.budget.turns is "-2", want 0 or more`},
 		{"model", sub(policy.Subagents{Model: "a b"}), d + `.model is "a b", want a model such as provider/name, at most 256 bytes, without space`},
 		{"thinking", sub(policy.Subagents{Thinking: "bogus"}), d + `.thinking is "bogus", want one of off, minimal, low, medium, high, xhigh, adaptive`},

@@ -99,6 +99,11 @@ type Files interface {
 	// error: the transcript may still be begun.
 	Archive(ctx context.Context, ref Ref, at time.Time) error
 
+	// Restore takes archived files of a transcript into use again: Put takes more of them, as soon
+	// as the transcript is in use too. For a transcript without archived files it does nothing and
+	// returns no error, so a call whose outcome is unknown is repeated.
+	Restore(ctx context.Context, ref Ref) error
+
 	// Remove removes all files of a transcript for good, archived or not, and what interrupted
 	// calls of Put have left. A Put that is under way fails, or keeps its bytes as if it had begun
 	// afterwards. A second call changes nothing.

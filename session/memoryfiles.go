@@ -183,6 +183,19 @@ func (f *memoryFiles) Archive(ctx context.Context, ref Ref, _ time.Time) error {
 	return nil
 }
 
+func (f *memoryFiles) Restore(ctx context.Context, ref Ref) error {
+	if err := f.check(ctx, ref, "restore"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if set := f.sets[ref]; set != nil {
+		set.archived = false
+		f.buried = slices.DeleteFunc(f.buried, func(old Ref) bool { return old == ref })
+	}
+	return nil
+}
+
 func (f *memoryFiles) Remove(ctx context.Context, ref Ref) error {
 	if err := f.check(ctx, ref, "remove"); err != nil {
 		return err

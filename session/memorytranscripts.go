@@ -236,6 +236,58 @@ func (t *memoryTranscripts) forget(at int) {
 	}
 }
 
+func (t *memoryTranscripts) Restore(ctx context.Context, ref Ref) error {
+	if err := t.check(ctx, ref); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.archived[ref]
+	switch {
+	case t.live[ref] != nil:
+		return nil
+	case a == nil || a.gone:
+		return fmt.Errorf("session: transcript %q of %q: restore: %w",
+			ref.SessionID, ref.Key, ErrNotFound)
+	}
+	t.live[ref] = &memoryTranscript{lines: a.lines}
+	t.forget(slices.Index(t.buried, ref))
+	return nil
+}
+
+func (t *memoryTranscripts) Archives(
+	ctx context.Context, before time.Time,
+) iter.Seq2[Archived, error] {
+	return func(yield func(Archived, error) bool) {
+		err := ctx.Err()
+		if t.closed.Load() {
+			err = ErrClosed
+		}
+		if err != nil {
+			yield(Archived{}, fmt.Errorf("session: archived transcripts: %w", err))
+			return
+		}
+		for _, a := range t.archives(before) {
+			if !yield(a, nil) {
+				return
+			}
+		}
+	}
+}
+
+// archives returns what was archived before a time, or all for the zero time.
+func (t *memoryTranscripts) archives(before time.Time) (list []Archived) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, ref := range t.buried {
+		at, _ := ArchiveTime(t.archived[ref].name)
+		if before.IsZero() || at.Before(before) {
+			list = append(list, Archived{ref, at})
+		}
+	}
+	return list
+}
+
 func (t *memoryTranscripts) Remove(ctx context.Context, ref Ref) error {
 	if err := t.check(ctx, ref); err != nil {
 		return err

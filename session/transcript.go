@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,7 +23,7 @@ type Ref struct {
 // Validate returns an error that wraps [ErrInvalidKey] if r does not name a session, or if its
 // session id cannot be a file name. A session id has 1 to 128 bytes: letters and digits of ASCII,
 // and after the first byte also - _ and a full stop. Every implementation of Transcripts calls
-// Validate at the start of Append, Read, Archive and Remove.
+// Validate at the start of Append, Read, Archive, Restore and Remove.
 func (r Ref) Validate() error {
 	if !r.Key.IsValid() {
 		return fmt.Errorf("session: transcript %q: key %q: %w", r.SessionID, r.Key, ErrInvalidKey)
@@ -44,7 +45,28 @@ func (r Ref) Validate() error {
 // <name>.deleted.<timestamp>. The timestamp is in UTC, with milliseconds and without colons, as in
 // "x.jsonl.deleted.2026-03-04T05-06-07.089Z".
 func ArchiveName(name string, at time.Time) string {
-	return name + ".deleted." + at.UTC().Format("2006-01-02T15-04-05.000Z")
+	return name + ".deleted." + at.UTC().Format(archiveTime)
+}
+
+// An Archived is a transcript that has been archived.
+type Archived struct {
+	Ref Ref
+	At  time.Time // as its name says it, in UTC and with milliseconds
+}
+
+// archiveTime is the layout of the timestamp of an archive.
+const archiveTime = "2006-01-02T15-04-05.000Z"
+
+// ArchiveTime returns when a transcript was archived, as the name that [ArchiveName] has made says
+// it. It returns false for a name of another form.
+func ArchiveTime(name string) (at time.Time, ok bool) {
+	const mark = ".deleted."
+	i := strings.LastIndex(name, mark)
+	if i < 0 {
+		return at, false
+	}
+	at, err := time.Parse(archiveTime, name[i+len(mark):])
+	return at, err == nil
 }
 
 // A Line is one message of a transcript, with its position.
@@ -117,6 +139,19 @@ type Transcripts interface {
 	// that the first call gave, whatever the time at. For a transcript that does not exist Archive
 	// returns "" without an error.
 	Archive(ctx context.Context, ref Ref, at time.Time) (string, error)
+
+	// Restore takes an archived transcript into use again, as it was: Read yields its lines at the
+	// positions that they had, and Append adds to them. The next Archive gives it another name. For
+	// a transcript that is not archived Restore changes nothing and returns nil, so a call whose
+	// outcome is unknown is repeated. For one that does not exist, or whose lines are not kept any
+	// more, it returns an error that is ErrNotFound.
+	Restore(ctx context.Context, ref Ref) error
+
+	// Archives yields the transcripts that were archived before a time, as their names say it, in
+	// any order, each once; the zero time is after all of them. A file that cannot be read is an
+	// error, and so is one whose name is that of an archive and that is none. An error is yielded
+	// once, with the zero Archived, after all that could be read, and ends the sequence.
+	Archives(ctx context.Context, before time.Time) iter.Seq2[Archived, error]
 
 	// Remove removes an archived transcript for good: its lines, and its name. From then on it is a
 	// transcript that does not exist. For a transcript that is not archived Remove changes nothing

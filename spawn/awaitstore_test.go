@@ -77,7 +77,7 @@ var waits = map[string]func(context.Context, *waitCase) error{
 		return errorOf(c.s.Wait(ctx, topKey, refsOf(c.run), spawn.JoinOptions{}))
 	},
 	"Wait and stop": func(ctx context.Context, c *waitCase) error {
-		opt := spawn.JoinOptions{Within: time.Second, StopRest: true}
+		opt := spawn.JoinOptions{Within: time.Second, Rest: spawn.RestStop}
 		return errorOf(c.s.Wait(ctx, topKey, refsOf(c.run), opt))
 	},
 	"WaitRootOf": func(ctx context.Context, c *waitCase) error {

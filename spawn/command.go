@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -26,8 +27,9 @@ type Request struct {
 	// taken out, and line breaks become spaces.
 	Label string
 	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
-	// restarts too and for seven days after the run has been archived. With an empty Key every call
-	// gives another run.
+	// restarts too and for seven days after the run has been archived: as long [Supervisor.Find]
+	// and [Supervisor.Wait] know how it has ended, apart from its task. With an empty Key every
+	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
 	// Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
@@ -35,6 +37,11 @@ type Request struct {
 	// Key than without: a program's keys and those made of the ids that models give to their calls
 	// never meet.
 	Key string
+	// Again has the Key give another attempt, a new run of a new session, if the run that it gave
+	// last was cut short: it was interrupted, or stopped because one above it was. Any other end,
+	// and a run that is alive, is what the Key gives. It has no effect without a Key, nor with
+	// Policy.ByModel, and is not compared.
+	Again bool
 	// Origin names what a session that the caller runs is answering, for the limit of runs that
 	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.
 	// Empty: what the session's turn has read, or outside of a turn the run itself.
@@ -99,7 +106,7 @@ func (sh *treeShell) spawn(
 		Parent: requester, ID: id, Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
-		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry,
+		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry, Again: q.Again,
 	}
 	if !q.Bind.IsZero() {
 		route := q.Bind // &q.Bind would move every request to the heap
@@ -164,9 +171,12 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	if c.cmd.Dry && !r.Existing {
 		return
 	}
-	// The key is that of a run that has been archived: the tree knows nothing else of it.
-	c.info = RunInfo{
-		ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+	var kept bool
+	if c.info, kept = findRun(t, RunRef{r.Ref, RunID(r.ID)}); !kept {
+		// An earlier library has archived the run: the tree knows nothing else of it.
+		c.info = RunInfo{
+			ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+		}
 	}
 }
 
@@ -294,8 +304,9 @@ func (s *Supervisor) StopRun(
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
 // [ErrUnconfirmed] if another owner takes the tree, [ErrUnreadable] if a result that is in a file
-// cannot be loaded, or one that every call that waits can return. With opt.StopRest it may be one
-// of [Supervisor.Stop]. An opt.AtLeast below zero gives an *[InputError].
+// cannot be loaded, or one that every call that waits can return. With RestStop it may be one of
+// [Supervisor.Stop], with RestAnnounce one that every command can return: after [ErrUnconfirmed]
+// wait again. An opt.AtLeast below zero, and an opt.Rest that is not one, give an *[InputError].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, runs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
@@ -314,8 +325,42 @@ type JoinOptions struct {
 	// Within is how long to wait from now on. Zero: without limit. A negative one, as of a deadline
 	// that has passed, is over at once.
 	Within time.Duration
-	// StopRest stops what has not ended when the wait is over.
-	StopRest bool
+	// Rest is what becomes of the runs that have not ended when the wait is over. It counts for a
+	// wait that is over as AtLeast and Within say, and not for one that ends with an error, such as
+	// the cause of its context: the runs then go on, as with RestKeep.
+	Rest Rest
+}
+
+// A Rest says what becomes of the runs that a wait leaves over. The zero Rest is RestKeep. The
+// names are stable: they are the text form, in JSON too.
+type Rest uint8
+
+const (
+	// RestKeep has them go on, and spend. A call that waits returns them as they stand.
+	RestKeep Rest = iota
+	// RestStop stops them, and everything below them. A call that waits returns when they have
+	// ended; a turn that comes of [TurnInput.Yield] begins at once.
+	RestStop
+	// RestAnnounce has the requester of each told of its end, as if it had been spawned with
+	// Request.Announce, over restarts too. A call that waits returns them as they stand: a run is
+	// either returned as ended or announced later, never both and never neither. An answer that
+	// asks for silence stays silent.
+	RestAnnounce
+)
+
+var restNames = [...]string{"keep", "stop", "announce"}
+
+// String returns the name, such as "announce".
+func (r Rest) String() string { return enum.String(restNames[:], "Rest", r) }
+
+// MarshalText returns the name. A value that is not a Rest is an error.
+func (r Rest) MarshalText() ([]byte, error) {
+	return enum.Marshal(restNames[:], "spawn", "rest", r)
+}
+
+// UnmarshalText sets r to the Rest of that name, in any letter case of ASCII.
+func (r *Rest) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(restNames[:], "spawn", "rest", text, r)
 }
 
 // check returns the error of a call that waits with o.
@@ -323,7 +368,18 @@ func (o *JoinOptions) check() error {
 	if o.AtLeast < 0 {
 		return &InputError{Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", o.AtLeast)}
 	}
+	if int(o.Rest) >= len(restNames) {
+		return &InputError{Field: "Rest", Reason: o.Rest.String() + " is not a Rest"}
+	}
 	return nil
+}
+
+// rest returns what becomes of what the wait of a tree leaves over; RestKeep for an unknown value.
+func (o *JoinOptions) rest() tree.Rest {
+	if int(o.Rest) >= len(restNames) {
+		return tree.RestKeep
+	}
+	return tree.Rest(o.Rest)
 }
 
 // need returns how many must end well for the wait of a tree to be over; zero is all.

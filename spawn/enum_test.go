@@ -18,6 +18,7 @@ func TestEnumsAreTextBothWays(t *testing.T) {
 	textBothWays(t, "InputClass", "Completion", spawn.InputCompletion)
 	textBothWays(t, "DeltaForm", "Raw", spawn.DeltasRaw)
 	textBothWays(t, "UsageBy", "Model", spawn.UsageByModel)
+	textBothWays(t, "Rest", "Announce", spawn.RestAnnounce)
 	for class, word := range map[spawn.InputClass]string{ // the words of the journal
 		spawn.InputUser: "user", spawn.InputSteer: "control", spawn.InputTask: "task",
 		spawn.InputCompletion: "completion", spawn.InputMilestone: "milestone",

@@ -42,6 +42,7 @@ const (
 	EventProgress                       // how far a turn has come; not kept
 	EventMilestone                      // a turn has reached a milestone
 	EventRestarted                      // a message has begun another run of a session
+	EventRevived                        // a run that had left the tree is back
 	EventBound                          // a conversation is bound to a session
 	EventUnbound                        // a conversation is no longer bound to a session
 )
@@ -50,7 +51,7 @@ var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
 	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
 	"said", "snapshot", "gap", "compacted", "reset", "tool", "tool_ended", "progress", "milestone",
-	"restarted",
+	"restarted", "revived",
 	"bound", "unbound",
 }
 
@@ -149,6 +150,7 @@ var eventKinds = map[tree.Kind]EventKind{
 	tree.RunEnded:      EventEnded,
 	tree.Recovered:     EventRecovered,
 	tree.Archived:      EventArchived,
+	tree.Unarchived:    EventRevived,
 	tree.Late:          EventLate,
 	tree.Delivered:     EventDelivered,
 	tree.Deferred:      EventDeferred,

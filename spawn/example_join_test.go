@@ -40,7 +40,7 @@ func ExampleSupervisor_Wait_atLeast() {
 		}
 		voters = append(voters, run.Ref())
 	}
-	opt := spawn.JoinOptions{AtLeast: 3, StopRest: true}
+	opt := spawn.JoinOptions{AtLeast: 3, Rest: spawn.RestStop}
 	runs, err := s.Wait(ctx, main, voters, opt)
 	if err != nil {
 		panic(err)

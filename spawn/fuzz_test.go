@@ -131,6 +131,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if w.rand.IntN(3) == 0 {
 		w.cfg.Rules.Budget.Tokens = 5000
 	}
+	if w.rand.IntN(3) == 0 {
+		w.cfg.Rules.RequestBudget.Tokens = 1500
+	}
 	return w
 }
 

@@ -59,13 +59,17 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
-	look := &lookout{sup: s, idle: make(chan struct{}, 1)}
-	look.idle <- struct{}{}
-	look.start(ctx)
-	for {
+	look := &lookout{sup: s}
+	looking, purging := newErrand(s, look.look), newErrand(s, s.purgeNow)
+	looking.start(ctx)
+	for n := 0; ; {
 		select {
 		case <-ticker.C:
-			look.start(ctx)
+			looking.start(ctx)
+			if n%purgeEvery == 0 {
+				purging.start(ctx)
+			}
+			n++
 		case <-ctx.Done():
 			s.beginShutdown() //nolint:contextcheck // it outlives the call
 			return s.waitShutDown(ctx)
@@ -92,41 +96,60 @@ func (s *Supervisor) waitShutDown(ctx context.Context) error {
 	return s.stopError
 }
 
-// lookout looks, once in a while, at what no command tells a Supervisor: trees that are due, and
-// the health of the store. It does so in a task of its own, because a store may hang, panic, or end
-// its goroutine.
-type lookout struct {
-	sup    *Supervisor
-	idle   chan struct{} // has one value while no look is under way
-	health string        // what the store has reported as wrong with itself
-	second bool          // whether this is not the first look
+// An errand is what a Supervisor does once in a while, in a task of its own, because a store may
+// hang, panic, or end its goroutine.
+type errand struct {
+	sup  *Supervisor
+	idle chan struct{} // has one value while the errand is not under way
+	do   func(ctx context.Context)
 }
 
-// start starts a look, unless one is under way or the Supervisor is shutting down. The look ends
-// with ctx, and with the soft phase of a shutdown.
-func (l *lookout) start(ctx context.Context) {
-	if !l.sup.active() {
+func newErrand(s *Supervisor, do func(ctx context.Context)) *errand {
+	e := &errand{sup: s, idle: make(chan struct{}, 1), do: do}
+	e.idle <- struct{}{}
+	return e
+}
+
+// start starts the errand, unless it is under way or the Supervisor is shutting down. It ends with
+// ctx, and with the soft phase of a shutdown.
+func (e *errand) start(ctx context.Context) {
+	if !e.sup.active() {
 		return
 	}
 	select {
-	case <-l.idle:
+	case <-e.idle:
 	default:
-		return // the one before hangs, or has much to open
+		return // the one before hangs, or has much to do
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	unlink := context.AfterFunc(l.sup.workCtx, cancel) //nolint:contextcheck // ctx ends with both
+	unlink := context.AfterFunc(e.sup.workCtx, cancel) //nolint:contextcheck // ctx ends with both
 	done := func() {
 		unlink()
 		cancel()
-		l.idle <- struct{}{}
+		e.idle <- struct{}{}
 	}
-	look := l.sup.workers.marked(ctx, func(ctx context.Context) {
+	run := e.sup.workers.marked(ctx, func(ctx context.Context) {
 		defer done()
-		l.look(ctx)
+		e.do(ctx)
 	})
-	if !l.sup.workers.start(look) {
+	if !e.sup.workers.start(run) {
 		done()
 	}
+}
+
+// purgeNow purges archives, and logs why it could not.
+func (s *Supervisor) purgeNow(ctx context.Context) {
+	if _, err := s.Purge(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("offshoot: purging archives failed", "error", err.Error())
+	}
+}
+
+// lookout looks, once in a while, at what no command tells a Supervisor: trees that are due, and
+// the health of the store.
+type lookout struct {
+	sup    *Supervisor
+	health string // what the store has reported as wrong with itself
+	second bool   // whether this is not the first look
 }
 
 // look reports the health of the store and sweeps. The first look ticks the trees that were touched

@@ -24,7 +24,7 @@ type mutant struct {
 }
 
 // mutants are all of them.
-var mutants = slices.Concat(shellMutants, treeMutants, roomMutants)
+var mutants = slices.Concat(shellMutants, treeMutants, requestMutants, roomMutants)
 
 // shellMutants are those of this package and of what owns a tree.
 var shellMutants = []mutant{
@@ -103,22 +103,22 @@ var shellMutants = []mutant{
 		"TestLongResultThatCannotBeLoaded",
 	},
 	{
-		"1.2 files are archived with their run", "treeshell.go",
-		"\t\terr = files.Archive(ctx, ref, at)\n", "\t\t_ = files\n", ".",
+		"1.2 files are archived with their run", "archive.go",
+		"\t\terr = files.Archive(ctx, job.ref, job.at)\n", "\t\t_ = files\n", ".",
 		"TestFilesAreArchivedWithTheirRun",
 	},
 	{
-		"R19 what an interrupted turn left is fenced off before the archive", "treeshell.go",
-		"err == nil && last.Pos > end && !isFence", "err == nil && last.Pos > end+1000 && !isFence",
+		"R19 what an interrupted turn left is fenced off before the archive", "archive.go",
+		"session.Fence(job.end, job.at)", "session.Fence(job.end+1000, job.at)",
 		"../agent", "TestHistoryOfAnInterruptedRun",
 	},
 	{
-		"R19 there is one fence, however often the archive fails", "treeshell.go",
-		"last.Pos > end && !isFence {", "last.Pos > end && (!isFence || true) {",
+		"R19 there is one fence, however often the archive fails", "archive.go",
+		"wanted = recordOf(last) != record", "wanted = true",
 		"../agent", "TestHistoryOfAnInterruptedRun",
 	},
 	{
-		"R19 what is damaged is archived as it is", "treeshell.go",
+		"R19 what is damaged is archived as it is", "archive.go",
 		"session.ErrCorrupt, session.ErrFormat,\n", "session.ErrFormat,\n",
 		"../agent", "TestHistoryOfAnInterruptedRun",
 	},
@@ -311,7 +311,7 @@ var shellMutants = []mutant{
 		"x.Middle.In(sum.q.Zone)", "x.Middle", ".", "TestUsageOfDaysInEveryZone",
 	},
 	{
-		"2.4 what a turn that was given up left before a reset is fenced off", "treeshell.go",
+		"2.4 what a turn that was given up left before a reset is fenced off", "archive.go",
 		"x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID", "x.ID, session.Pos(x.Pos)+1000, timeOf(x.At), x.ID",
 		"../agent", "TestResetAfterATurnWasGivenUp",
 	},
@@ -347,7 +347,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
-		"\t\tcase tree.Admitted:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
+		"\t\tcase tree.Admitted, tree.Unarchived:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
 	},
 	{
 		"R18 a batch that opens a tree names its runs", "internal/owner/journal.go",

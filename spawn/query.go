@@ -69,6 +69,7 @@ func (s *Supervisor) OwnRuns(
 
 // Find returns a run of a tree. The error is [ErrNotFound] if the tree does not have it, also for a
 // run that other runs of the session have followed and that is not kept, see [Supervisor.OwnRuns].
+// The first run of a session that was spawned with a Key is found as long as the Key is known.
 // Else it is one that every call that reads can return.
 func (s *Supervisor) Find(
 	ctx context.Context, root session.Key, run RunRef,
@@ -269,23 +270,7 @@ func (s *Supervisor) Outbox(
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
 // for that too. The error is one that every call that waits can return.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
-	wake := make(chan struct{}, 1)
-	sh := s.keepShell(root, func(sh *treeShell) { sh.idlers[wake] = struct{}{} })
-	defer sh.endIdle(wake)
-	for {
-		idle := false
-		read := func(t *tree.Tree, _ tree.Reply) { idle = t.Idle() }
-		if err := sh.owner.Await(ctx, nil, read); err != nil || idle {
-			return err
-		}
-		select {
-		case <-wake:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.closed:
-			return ErrShutdown
-		}
-	}
+	return s.await(ctx, root, (*tree.Tree).Idle)
 }
 
 // endIdle ends a call of Idle.

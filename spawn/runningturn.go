@@ -293,7 +293,7 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 	}
 	join := &tree.Join{
 		Need:   t.yield.need(),
-		Within: t.yield.within(), ByModel: t.byModel,
+		Within: t.yield.within(), ByModel: t.byModel, Rest: t.yield.rest(),
 	}
 	for _, run := range t.yieldTo {
 		join.Keys, join.Runs = append(join.Keys, run.Session), append(join.Runs, string(run.Run))

@@ -58,7 +58,8 @@ type Supervisor struct {
 	// journalDead has room for one error: why the journal takes nothing any more. Run returns it.
 	journalDead chan error
 
-	lastSweep time.Time // by the wall clock; only the goroutine that sweeps touches it
+	archives  chan struct{} // has one value while archives are taken away or brought back
+	lastSweep time.Time     // by the wall clock; only the goroutine that sweeps touches it
 
 	state atomic.Int32 // stateIdle to stateStopping
 
@@ -99,7 +100,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
 		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
-		shells: make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
+		archives: make(chan struct{}, 1),
+		shells:   make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
 	s.lane.Provider = s.providerOf
 	s.detachedCtx = context.WithoutCancel(ctx)

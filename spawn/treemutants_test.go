@@ -13,7 +13,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 an untouched turn pays nothing", "internal/tree/apply.go",
-		"\taddCharge(r, Budget{}.Sub(open.Reserve))\n", "", "./internal/tree", "TestScenarios/untouched$",
+		"\tt.charge(r, Budget{}.Sub(open.Reserve))\n", "", "./internal/tree", "TestScenarios/untouched$",
 	},
 	{
 		"A3 the time of a run begins with the turn that counts", "internal/tree/apply.go",
@@ -26,7 +26,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 an untouched turn is owed", "internal/tree/apply.go",
-		"\tr.Retry = true\n\taddCharge", "\taddCharge", "./internal/tree",
+		"\tr.Retry = true\n\tt.charge(", "\tt.charge(", "./internal/tree",
 		"TestScenarios/untouched_later",
 	},
 	{
@@ -118,7 +118,57 @@ var treeMutants = []mutant{
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
-		"R11 an archive may be for ever", "internal/tree/timers.go",
+		"2.4 what is being archived takes nothing more", "internal/tree/archive.go",
+		"return r.Archiving != 0 || r.Discard",
+		"return r.Discard", "./internal/tree", "TestScenarios/archive_begun",
+	},
+	{
+		"2.4 an archive begins with a fact", "internal/tree/archive.go",
+		"\tif r.Archiving == 0 {\n",
+		"\tif false {\n", "./internal/tree", "TestScenarios/archive",
+	},
+	{
+		"2.4 nothing calls an archive off", "internal/tree/archive.go",
+		"\tcase r.Archiving != 0:\n\t\treturn true\n",
+		"", "./internal/tree", "TestScenarios/archive_begun",
+	},
+	{
+		"2.12 what is deleted does not wait", "internal/tree/archive.go",
+		"if r.Discard || r.Spec.Delete {",
+		"if r.Discard {", "./internal/tree", "TestScenarios/delete",
+	},
+	{
+		"2.12 what is below goes with it", "internal/tree/archive.go",
+		"\tfor x := r.Parent; !x.IsRoot(); x = x.Parent {\n\t\tif x.State.Terminal() && (",
+		"\tfor x := r.Parent; false; x = x.Parent {\n\t\tif x.State.Terminal() && (", "./internal/tree", "TestScenarios/delete",
+	},
+	{
+		"2.12 a blocked completion does not keep what is deleted", "internal/tree/archive.go",
+		"!e.Reply && e.Blocked > 0",
+		"!e.Reply && e.Blocked > 1<<62", "./internal/tree", "TestScenarios/discard_blocked",
+	},
+	{
+		"2.4 a session comes back below what is alive", "internal/tree/archive.go",
+		"\t\t\tended = &EndedError{k, x.key}\n",
+		"", "./internal/tree", "TestScenarios/revive_refused",
+	},
+	{
+		"2.4 what came back counts nothing twice", "internal/tree/archive.go",
+		"nil, nil, nil, nil, new(Ledger)",
+		"nil, nil, nil, nil, nil", "./internal/tree", "TestScenarios/revive",
+	},
+	{
+		"2.4 a spawn key is that of one run", "internal/tree/archive.go",
+		"\t\tspec.SpawnKey, spec.Digest = \"\", \"\"\n",
+		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
+		"2.4 what came back is not deleted", "internal/tree/archive.go",
+		"\tspec.Delete = false\n",
+		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
+		"R11 an archive may be for ever", "internal/tree/archive.go",
 		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
@@ -127,11 +177,11 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 what begins a request keeps its count", "internal/tree/request.go",
-		"\t\t\tt.keepBegun(r.Parent)\n", "", "./internal/tree", "TestRequestsAreKept",
+		"\t\tt.keepBegun(r.Parent)\n", "", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
-		"\t\tif _, ok := t.requests[r.RunID()]; ok {\n", "\t\tif false {\n", "./internal/tree", "TestRequestsAreKept",
+		"\tif _, ok := t.requests[r.RunID()]; ok {\n", "\tif false {\n", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",
@@ -209,6 +259,44 @@ var treeMutants = []mutant{
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",
 		"\tif j.Left > 0 {\n", "\tif j.Left > 0 && end == OK {\n", "./internal/tree", "TestScenarios/join_all",
+	},
+	{
+		"2.1 a fact is about the run of its time", "internal/tree/restart.go",
+		"\t\tif later--; later == 0 {\n", "\t\tif later--; false {\n",
+		".", "TestEventsOfLaterRuns/one_batch_true",
+	},
+	{
+		"2.1 what is stopped is the run that is meant", "internal/tree/decide.go",
+		"\tif !r.isPresent(c.RunID) {\n", "\tif false {\n", ".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.5 a steer is for the run that is meant", "internal/tree/mail.go",
+		"r.State.Terminal() || !r.isPresent(c.RunID):", "r.State.Terminal():",
+		".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.1 a wait is for a run", "info.go",
+		"\t\treturn r.RunOf(string(ref.Run))\n", "\t\treturn r.Present(), true\n",
+		".", "TestEventsOfLaterRuns|TestWaitForARunThatIsNotKept|TestRunThatIsFollowed",
+	},
+	{
+		"2.1 a wait keeps what another run has followed", "wait.go",
+		"\t\t\tinfo, found = w.frozen[ref]\n", "", ".", "TestWaitForARunThatIsNotKept",
+	},
+	{
+		"2.1 a completion is of its run", "info.go",
+		"\tof, kept := r.RunOf(run)\n", "\tof, kept := r.Present(), true\n",
+		".", "TestCompletionsOfLaterRuns",
+	},
+	{
+		"2.6 a spawn key names the run that it has made", "command.go",
+		"\t\tif kept && first.Begin != r.Run.Begin {", "\t\tif false {",
+		".", "TestUsageOfLaterRuns",
+	},
+	{
+		"2.6 the usage of a session is that of all its runs", "internal/tree/restart.go",
+		"\tif r.Begin == nil {\n\t\treturn r.Usage\n\t}\n", "\tif true {\n\t\treturn r.Usage\n\t}\n",
+		".", "TestUsageOfLaterRuns",
 	},
 	{
 		"I3 a child named twice is waited for once", "internal/tree/join.go",
@@ -309,12 +397,38 @@ var treeMutants = []mutant{
 		"\tif n <= MaxCommand {\n", "\tif true {\n", ".", "TestNoLimitCannotBreakTheJournal",
 	},
 	{
-		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
-		"\tif c.Key != \"\" {\n\t\tref, ok", "\tif c.Key == \"-\" {\n\t\tref, ok", ".", "TestHistories$",
+		"I14 the same spawn key gives the same run", "internal/tree/request.go",
+		"\tif c.Key == \"\" {\n", "\tif c.Key != \"-\" {\n", ".", "TestHistories$",
 	},
 	{
-		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"ref.Until = sat.Add(f.At, int64(KeyWindow))", "ref.Until = sat.Add(f.At, 1)", "./internal/tree", "TestScenarios/spawn_key",
+		"I14 a spawn key outlives its run", "internal/tree/request.go",
+		"ref.Until = sat.Add(at, int64(KeyWindow))", "ref.Until = sat.Add(at, 1)", "./internal/tree", "TestScenarios/spawn_key",
+	},
+	{
+		"A2 the outcome of a key outlives its run", "internal/tree/request.go",
+		"ref.spec, ref.end = &spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A2 what is kept has no task", "internal/tree/request.go",
+		"\t\tspec.Task, spec.Extra = \"\", nil\n", "", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A3 the key is that of the newest attempt", "internal/tree/request.go",
+		" || t.spawned[keyOf(r.Spec)].Run != r.key {", " {", "./internal/tree", "TestScenarios/again$",
+	},
+	{
+		"A3 only what was cut short is begun again", "internal/tree/decide.go",
+		" || !t.wasCutShort(ref) {", " {", "./internal/tree", "TestScenarios/again_gone",
+	},
+	{
+		"A3 a model's key is not begun again", "internal/tree/decide.go",
+		"!c.Again || c.Request.ByModel || ", "!c.Again || ", "./internal/tree",
+		"TestScenarios/again_model",
+	},
+	{
+		"A3 what was stopped with a run that crashed was cut short", "internal/tree/settle.go",
+		"\t\t\t\t\treason = crashedAbove ", "\t\t\t\t\t", "./internal/tree",
+		"TestScenarios/again_below",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/mail.go",
@@ -605,7 +719,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.11 a compaction consumes nothing", "internal/tree/reset.go",
-		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r))",
+		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, \"\"))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r, \"\"))",
 		"./internal/tree", "TestScenarios/compaction$",
 	},
 	{

@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -28,6 +27,7 @@ type treeShell struct {
 	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
 	waitersByRun map[RunRef][]*waiter       // by the run that they wait for
+	heldArchives map[session.Key]func()     // start those that callers wait for; may be nil
 	watchers     map[*watcher]struct{}      // of this tree; those of all trees are the Supervisor's
 	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
@@ -110,73 +110,6 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 	}
 	rt.turn.slot.close()
 	return true
-}
-
-// Archive implements owner.Executor.
-func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
-	key, at := r.Key(), timeOf(r.Ended)
-	ref, end := session.Ref{Key: key, SessionID: r.Spec.SessionID}, session.Pos(r.Pos)
-	done := tree.ArchiveDone{Run: key}
-	if len(r.Former) > 0 {
-		x := r.Former[0]
-		ref.SessionID, end, at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
-	}
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
-		err := contained(func() error { return sh.archiveTranscript(ctx, ref, end, at) })
-		done.Failed = err != nil
-		sh.owner.Send(gen, done)
-		if err != nil && ctx.Err() == nil { // else the next owner archives it
-			sh.sup.log.Warn("offshoot: archiving a transcript failed",
-				"session", key.String(), "error", err.Error())
-		}
-	}))
-}
-
-var errStoreExited = errors.New("spawn: the store ended its goroutine")
-
-// archiveTranscript archives a transcript, which is committed up to end, and its files. A store
-// without Transcripts or Files, and a transcript that does not exist, have nothing to archive. The
-// tree has archiveTranscript called again after an error.
-func (sh *treeShell) archiveTranscript(
-	ctx context.Context, ref session.Ref, end session.Pos, at time.Time,
-) (err error) {
-	if transcripts := sh.sup.cfg.Store.Transcripts; transcripts != nil {
-		if err = fenceOff(ctx, transcripts, ref, end, at); err == nil {
-			_, err = transcripts.Archive(ctx, ref, at)
-		}
-	}
-	if files := sh.sup.cfg.Store.Files; files != nil &&
-		(err == nil || errors.Is(err, session.ErrNotFound)) {
-		err = files.Archive(ctx, ref, at)
-	}
-	if errors.Is(err, session.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// fenceOff has a transcript end with a fence if it has lines behind end. Where a transcript is
-// committed is known as long as its run is in the tree, and the fence says it from then on. A
-// transcript that is archived, damaged or of a newer version stays as it is, without an error.
-func fenceOff(
-	ctx context.Context, ts session.Transcripts, ref session.Ref, end session.Pos, at time.Time,
-) (err error) {
-	var last session.Line
-	for line, rerr := range ts.Read(ctx, ref, session.LineQuery{After: end, Last: 1}) {
-		last, err = line, rerr
-	}
-	isFence := last.Message.Role == session.MessageNote && last.Message.Discard <= end
-	if err == nil && last.Pos > end && !isFence {
-		_, err = ts.Append(ctx, ref, last.Pos, session.Fence(end, at))
-	}
-	for _, stays := range []error{
-		session.ErrArchived, session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
-	} {
-		if errors.Is(err, stays) {
-			return nil
-		}
-	}
-	return err
 }
 
 // Publish implements owner.Executor.

@@ -207,20 +207,32 @@ func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 func (t *TurnInput) Find(ctx context.Context, run RunRef) (info RunInfo, err error) {
 	var missing error
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
-		c := tr.Run(run.Session)
-		if c == nil || c == r.Run || !c.Below(r.Run) {
-			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
-			return
-		}
 		var found bool
-		if info, found = findRun(tr, run); !found {
+		info, found = findRun(tr, run)
+		above := info.Parent
+		if c := tr.Run(run.Session); c != nil {
+			above = c.Spec.Parent
+		}
+		switch {
+		case run.Session == t.Session.Key || !isBelow(tr, above, r.Run):
+			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
+		case !found:
 			missing = missingRun(tr, "", run)
 		}
 	})
 	if err == nil {
 		err = missing
 	}
-	return info, err
+	if err != nil {
+		return RunInfo{}, err
+	}
+	return info, nil
+}
+
+// isBelow reports whether a session is r or below it.
+func isBelow(t *tree.Tree, k session.Key, r *tree.Run) bool {
+	c := t.Run(k)
+	return c != nil && c.Below(r)
 }
 
 // Send posts a message from this session to one below it, as [Supervisor.Send] does: a run that has
@@ -259,6 +271,9 @@ func (t *TurnInput) Stop(ctx context.Context, run RunRef, reason string) error {
 // the Runner returns. A session that waits holds no slot and calls no model. A message wakes the
 // session, and the wait goes on after the turn over that message. A Yield with nothing to wait for
 // has no effect, nor has one after the turn. The last Yield of a turn counts.
+//
+// The wait is over when a turn begins that finds it so, or when CancelTurn takes that turn back.
+// Then opt.Rest decides on the children that have not ended. One that is not a Rest means RestKeep.
 func (t *TurnInput) Yield(opt JoinOptions, children ...RunRef) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -38,10 +38,7 @@ func (w *waiter) finish(err error) {
 func (w *waiter) recount(t *tree.Tree) {
 	w.join.Left, w.join.Good = 0, 0
 	for ref := range w.members {
-		var of tree.Past
-		if r := t.Run(ref.Session); r != nil {
-			of, _ = r.RunOf(string(ref.Run))
-		}
+		of, _ := standing(t, &ref)
 		w.members[ref] = of.State == 0 || of.State.Terminal()
 		switch {
 		case !w.members[ref]:
@@ -126,12 +123,31 @@ func (sh *treeShell) waitFor(
 	if cause := context.Cause(ctx); cause != nil {
 		return sh.snapshot(ctx, w, refs), cause
 	}
-	if opt.StopRest {
+	switch opt.rest() {
+	case tree.RestStop:
 		if err := sh.stopRest(ctx, w, refs); err != nil {
 			return nil, err
 		}
+	case tree.RestAnnounce:
+		return sh.announceRest(ctx, w, refs)
+	default: // what has not ended goes on
 	}
 	return sh.infos(ctx, w, refs)
+}
+
+// announceRest has the requesters told of the ends of the runs that have not ended, and returns how
+// all of them stood when that was decided.
+func (sh *treeShell) announceRest(
+	ctx context.Context, w *waiter, refs []RunRef,
+) (infos []RunInfo, err error) {
+	var cmd tree.AnnounceRest
+	for _, ref := range refs {
+		cmd.Keys, cmd.Runs = append(cmd.Keys, ref.Session), append(cmd.Runs, string(ref.Run))
+	}
+	err = sh.owner.Await(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+		infos = sh.infosOf(t, w, refs, func(i int) *tree.Run { return r.Stood[i] })
+	})
+	return infos, repeatable(err, repeatAsIs)
 }
 
 // snapshotWithin is how long a caller whose context has ended waits for a last reading of the tree.
@@ -167,15 +183,7 @@ func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, refs []RunRe
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for i := range refs {
 			ref := &refs[i]
-			r := t.Run(ref.Session)
-			if r != nil && ref.Run == "" {
-				ref.Run = RunID(r.RunID())
-			}
-			kept := false
-			if r != nil {
-				_, kept = r.RunOf(string(ref.Run))
-			}
-			if !kept {
+			if _, found := standing(t, ref); !found {
 				missing = missingRun(t, "waiting for ", *ref)
 				return
 			}
@@ -205,6 +213,7 @@ func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 }
 
 func (sh *treeShell) removeWaiter(w *waiter) {
+	defer sh.releaseArchives()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	delete(sh.waiters, w)
@@ -251,21 +260,33 @@ func (sh *treeShell) infos(
 	ctx context.Context, w *waiter, refs []RunRef,
 ) (infos []RunInfo, err error) {
 	err = sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		infos = make([]RunInfo, 0, len(refs))
-		for _, ref := range refs {
-			info, found := findRun(t, ref)
-			if !found {
-				info, found = w.frozen[ref]
-			}
-			if !found {
-				info = RunInfo{Key: ref.Session, Root: t.Root().Key()}
-			}
-			infos = append(infos, info)
-		}
+		infos = sh.infosOf(t, w, refs, func(i int) *tree.Run { return t.Run(refs[i].Session) })
 	})
 	return infos, err
+}
+
+// infosOf returns how runs stand of the sessions that are given, nil for one that is gone. The
+// owner of the tree calls it.
+func (sh *treeShell) infosOf(
+	t *tree.Tree, w *waiter, refs []RunRef, given func(i int) *tree.Run,
+) []RunInfo {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	infos := make([]RunInfo, 0, len(refs))
+	for i, ref := range refs {
+		info, found := findRunOf(t, given(i), ref.Run)
+		if !found {
+			info, found = w.frozen[ref]
+		}
+		if !found {
+			info, found = findRun(t, ref)
+		}
+		if !found {
+			info = RunInfo{Key: ref.Session, Root: t.Root().Key()}
+		}
+		infos = append(infos, info)
+	}
+	return infos
 }
 
 // stop stops a run and everything below it, and waits until nothing of it is alive. It asks the

@@ -207,6 +207,9 @@ func (w *world) audit() {
 	if err == nil && len(w.log.RootKeys()) > 0 {
 		err = report.AtRest()
 	}
+	if err == nil {
+		err = spawntest.AuditUnder(w.cfg.Rules, w.log.History(topKey))
+	}
 	if err != nil {
 		w.fail("%v", err)
 	}

@@ -83,7 +83,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
 		_, err := l.sup.Wait(
 			short, topKey, refsOf(w.any(r), w.any(r)),
-			spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0},
+			spawn.JoinOptions{AtLeast: r.IntN(2), Rest: spawn.Rest(r.IntN(4) % 3)},
 		)
 		cancel()
 		w.known(err)

@@ -90,6 +90,7 @@ type Harness struct {
 	ended         map[session.Key]bool
 	lines         map[session.Ref][]session.Line
 	filed         map[session.Ref]bool // the transcripts for which bytes were put
+	purged        map[session.Ref]bool // those that were removed for good
 	left          map[session.Ref]bool // the transcripts that a reset has left behind
 	replies       []agent.Delivery
 	deliveries    []agent.Delivery
@@ -154,6 +155,7 @@ func runInBubble(
 		ended:         make(map[session.Key]bool),
 		lines:         make(map[session.Ref][]session.Line),
 		filed:         make(map[session.Ref]bool),
+		purged:        make(map[session.Ref]bool),
 		left:          make(map[session.Ref]bool),
 		entries:       make(map[session.Key][]session.Entry),
 		requests:      make(map[string][]agent.ModelRequest),

@@ -255,6 +255,9 @@ func (h *Harness) checkFormer() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for ref := range h.left {
+		if h.purged[ref] {
+			continue
+		}
 		read := func(q session.LineQuery) (n int, err error) {
 			for _, rerr := range h.store.Transcripts.Read(h.t.Context(), ref, q) {
 				n, err = n+1, rerr
@@ -309,6 +312,9 @@ func (h *Harness) checkFiles() {
 		}
 	}
 	for ref, files := range want {
+		if h.purged[ref] {
+			files = nil
+		}
 		is := func(c conversation) bool { return c.ref == ref }
 		if s := sessions[ref.Key]; s == nil || !slices.ContainsFunc(s.conversations(), is) {
 			h.t.Errorf("agenttest: there are files of %s, session %s, which does not exist",

@@ -147,9 +147,27 @@ func (g transcriptsGate) Archive(
 	return name, err
 }
 
+// Restore implements session.Transcripts.
+func (g transcriptsGate) Restore(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("restoring of %s", ref.Key), func() error {
+		return g.h.store.Transcripts.Restore(ctx, ref)
+	})
+}
+
+// Archives implements session.Transcripts.
+func (g transcriptsGate) Archives(
+	ctx context.Context, before time.Time,
+) iter.Seq2[session.Archived, error] {
+	if g.proc.dead.Load() {
+		return failedRead[session.Archived]
+	}
+	return g.h.store.Transcripts.Archives(ctx, before)
+}
+
 // Remove implements session.Transcripts.
 func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
+		g.h.notePurged(ref)
 		return g.h.store.Transcripts.Remove(ctx, ref)
 	})
 }
@@ -196,11 +214,26 @@ func (g filesGate) Archive(ctx context.Context, ref session.Ref, at time.Time) e
 	})
 }
 
+// Restore implements session.Files.
+func (g filesGate) Restore(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("restoring of the files of %s", ref.Key), func() error {
+		return g.h.store.Files.Restore(ctx, ref)
+	})
+}
+
 // Remove implements session.Files.
 func (g filesGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of the files of %s", ref.Key), func() error {
+		g.h.notePurged(ref)
 		return g.h.store.Files.Remove(ctx, ref)
 	})
+}
+
+// notePurged notes that what was archived is removed for good.
+func (h *Harness) notePurged(ref session.Ref) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.purged[ref] = true
 }
 
 // crashPoint is a write at which the process is killed.

@@ -77,7 +77,7 @@ func research(ctx context.Context, out io.Writer, survey *agent.Session, topics 
 		}
 		children = append(children, c)
 	}
-	enough := agent.JoinOptions{AtLeast: 7, Within: 2 * time.Minute, StopRest: true}
+	enough := agent.JoinOptions{AtLeast: 7, Within: 2 * time.Minute, Rest: agent.RestStop}
 	outcomes, err := agent.Join(ctx, survey, children, enough)
 	for _, o := range outcomes {
 		if o.Err != nil {

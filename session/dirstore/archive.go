@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,6 +169,121 @@ func (t *transcripts) archivedFile(
 }
 
 func archivedError(name string) error { return fmt.Errorf("%w as %q", session.ErrArchived, name) }
+
+// Restore implements [session.Transcripts]. It renames the file to the name that it had, or to the
+// other one if another transcript has that name now.
+func (t *transcripts) Restore(ctx context.Context, ref session.Ref) error {
+	if err := ref.Validate(); err != nil {
+		return err
+	}
+	err := t.write(ctx, ref, func(x *transcriptState) error {
+		_, dir := t.agentOf(ref)
+		if x.path != "" {
+			return t.fs.SyncDir(dir) // the Restore before may have died before it did this
+		}
+		name, err := t.findArchived(ref, false)
+		if err == nil && name == "" {
+			err = session.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		base := name[:strings.LastIndex(name, archiveMark)] + transcriptSuffix
+		if fileExists(t.fs, filepath.Join(dir, base)) {
+			base = transcriptNames(ref)[1]
+		}
+		if fileExists(t.fs, filepath.Join(dir, base)) {
+			return fmt.Errorf("%q is the name of another transcript: %w", base, fs.ErrExist)
+		}
+		if err := t.fs.Rename(filepath.Join(dir, name), filepath.Join(dir, base)); err != nil {
+			return err
+		}
+		return t.fs.SyncDir(dir)
+	})
+	if err != nil {
+		return t.wrapError(ref, "restore", err)
+	}
+	return nil
+}
+
+// Archives implements [session.Transcripts]. It leaves out a file of which a repair has lost whose
+// it is.
+func (t *transcripts) Archives(
+	ctx context.Context, before time.Time,
+) iter.Seq2[session.Archived, error] {
+	return func(yield func(session.Archived, error) bool) {
+		var failed []error
+		agents, err := t.names(ctx, t.dir)
+		for _, agent := range agents {
+			dir := filepath.Join(t.dir, agent)
+			if disk.CheckDir(t.fs, dir) != nil {
+				continue // a file, or a link that leads out of the store
+			}
+			var names []string
+			if names, err = t.names(ctx, dir); err != nil {
+				break
+			}
+			for _, name := range names {
+				a, ok, err := t.archiveAt(dir, name, before)
+				if err != nil {
+					failed = append(failed, err)
+				}
+				if ok && !yield(a, nil) {
+					return
+				}
+			}
+		}
+		if err = errors.Join(append(failed, err)...); err != nil {
+			yield(session.Archived{}, fmt.Errorf("dirstore: archived transcripts: %w", transcriptError(err)))
+		}
+	}
+}
+
+// names returns the names in a directory, which need not exist.
+func (t *transcripts) names(ctx context.Context, dir string) (names []string, err error) {
+	if err := t.check(ctx); err != nil {
+		return nil, err
+	}
+	err = t.lookUp(func() error {
+		entries, err := t.fs.ReadDir(dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return err
+	})
+	return names, err
+}
+
+// archiveAt returns the transcript that was archived before a time as a file of a directory. It
+// returns false for a file that is not one, and for one that is gone.
+func (t *transcripts) archiveAt(
+	dir, name string, before time.Time,
+) (a session.Archived, ok bool, err error) {
+	mark := strings.LastIndex(name, archiveMark)
+	a.At, ok = session.ArchiveTime(name)
+	if mark < 0 || !ok || isTorn(name) || isFilesDir(name) ||
+		!before.IsZero() && !a.At.Before(before) {
+		return a, false, nil
+	}
+	path := filepath.Join(dir, name)
+	f, err := t.fs.OpenFile(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, false, nil
+	}
+	if err != nil {
+		return a, false, err
+	}
+	id, _, err := readHead(f, path)
+	_ = f.Close()
+	if err != nil || id.isLost() {
+		return a, false, err
+	}
+	a.Ref.SessionID = id.SessionID
+	if a.Ref.Key, err = session.Parse(id.Key); err == nil {
+		err = a.Ref.Validate()
+	}
+	return a, err == nil, err
+}
 
 // Remove implements [session.Transcripts]. It also removes what was cut off or put aside of the
 // transcript, and the file itself last.

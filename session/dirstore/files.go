@@ -244,6 +244,41 @@ func (f *files) Archive(ctx context.Context, ref session.Ref, at time.Time) erro
 	})
 }
 
+// Restore implements [session.Files]. It renames the directory back.
+func (f *files) Restore(ctx context.Context, ref session.Ref) error {
+	return f.change(ctx, ref, "restore", func() error {
+		dir := f.t.filesDir(ref)
+		archived, err := f.archivedDir(ref)
+		if err == nil {
+			err = disk.CheckDir(f.t.fs, dir)
+		}
+		if err == nil && archived != "" {
+			err = f.moveBack(archived, dir)
+		}
+		if err != nil {
+			return err
+		}
+		f.noteArchived(ref, "")
+		if _, err := f.t.fs.Lstat(filepath.Dir(dir)); errors.Is(err, fs.ErrNotExist) {
+			return nil // the agent never had a transcript
+		}
+		return f.t.fs.SyncDir(filepath.Dir(dir)) // also if the Restore before has not got that far
+	})
+}
+
+// moveBack makes the archived directory the one of files that are in use. That there is one is not
+// the work of a Store.
+func (f *files) moveBack(archived, dir string) error {
+	_, err := f.t.fs.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f.t.fs.Rename(archived, dir)
+	case err != nil:
+		return err
+	}
+	return &fs.PathError{Op: "rename", Path: dir, Err: fs.ErrExist}
+}
+
 // noteArchived notes the name of the archived directory of ref; "" is for none.
 func (f *files) noteArchived(ref session.Ref, name string) {
 	a, _ := f.t.agentOf(ref)

@@ -381,6 +381,14 @@ func (r *fileRun) run(t *testing.T, d *disktest.Disk) error {
 	}
 	err = s.Files.Archive(t.Context(), a, testTime)
 	r.ended[a] = err == nil
+	if err == nil {
+		delete(r.ended, a) // either of them from here on
+		if err = s.Files.Restore(t.Context(), a); err == nil {
+			errs = append(errs, r.put(t, s, a, testBytes("four", 900)))
+			err = s.Files.Archive(t.Context(), a, testTime.Add(time.Hour))
+			r.ended[a] = err == nil
+		}
+	}
 	r.taken[b] = true
 	return errors.Join(append(errs, err, s.Files.Remove(t.Context(), b), s.Close())...)
 }
@@ -498,4 +506,33 @@ func TestFilesOfStrangeSessionIDs(t *testing.T) {
 		s = openDir(t, dir)
 	}
 	require.NoError(t, s.Close())
+}
+
+// Restored files are listed and read as before. A directory that a person has made in their place
+// is not replaced.
+func TestFilesAreRestored(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := testRef("a")
+	x := testBytes("x", 700)
+	putBytes(t, s, ref, x)
+	require.NoError(t, s.Files.Archive(t.Context(), ref, testTime))
+	archived, err := d.ReadDir("/sessions/main")
+	require.NoError(t, err)
+	require.Len(t, archived, 1)
+	name, _, _ := strings.Cut(archived[0].Name(), ".deleted.")
+	require.NoError(t, d.Mkdir("/sessions/main/"+name))
+	require.ErrorIs(t, s.Files.Restore(t.Context(), ref), fs.ErrExist)
+	require.NoError(t, d.Remove("/sessions/main/"+name))
+	for range 2 {
+		require.NoError(t, s.Files.Restore(t.Context(), ref))
+		entries, err := afterCrash(d).ReadDir("/sessions/main")
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		require.Equal(t, name, entries[0].Name())
+		b, err := readFile(s, ref, hashOf(x))
+		require.NoError(t, err)
+		require.Equal(t, x, b)
+	}
+	require.Len(t, listFiles(t, s, ref), 1)
 }

@@ -239,6 +239,7 @@ type transcriptRun struct {
 	ref       session.Ref // the transcript of the call under way
 	maybe     []string    // the texts that it appends
 	archiving bool        // it archives the transcript
+	restoring bool        // it restores the transcript
 	removing  bool        // it removes the transcript
 	removed   bool        // the archived transcript was removed
 }
@@ -259,6 +260,13 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 		for i := range 6 {
 			k := session.Must(session.NamedKey("main", fmt.Sprint("s", i%2)))
 			ref := session.Ref{Key: k, SessionID: fmt.Sprint("id", i%2)}
+			if r.archived[ref] && i == 1 {
+				r.ref, r.restoring = ref, true
+				if err := s.Transcripts.Restore(t.Context(), ref); err != nil {
+					return err
+				}
+				r.restoring, r.archived[ref] = false, false
+			}
 			if r.archived[ref] {
 				r.ref, r.removing = ref, true
 				if err := s.Transcripts.Remove(t.Context(), ref); err != nil {
@@ -282,9 +290,10 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 			}
 			r.texts[ref] = append(r.texts[ref], r.maybe...)
 			r.maybe = nil
-			if life == 0 && i == 5 {
+			if life == 0 && i == 5 || life == 1 && i == 3 {
 				r.archiving = true
-				if _, err := s.Transcripts.Archive(t.Context(), ref, testTime); err != nil {
+				at := testTime.Add(time.Duration(life) * time.Hour)
+				if _, err := s.Transcripts.Archive(t.Context(), ref, at); err != nil {
 					return err
 				}
 				r.archiving, r.archived[ref] = false, true
@@ -307,6 +316,9 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	}
 	for ref, texts := range r.texts {
 		got, archived := archivedTexts(t, s, ref)
+		if r.restoring && ref == r.ref && !archived {
+			r.archived[ref] = false
+		}
 		if r.archived[ref] {
 			removed := r.removed || r.removing && len(got) == 0
 			require.Equal(t, !removed, archived, when)

@@ -115,6 +115,8 @@ func checkRemove(p *transcriptProbe) {
 		p.must("remove an archived transcript", s.Remove(p.ctx, refA))
 		wantTexts(p, s, refA, session.LineQuery{})
 		wantTexts(p, s, refA, session.LineQuery{Archived: true})
+		p.wantIs("restore what was removed", s.Restore(p.ctx, refA), session.ErrNotFound)
+		wantArchives(p, s, time.Time{}, session.Archived{Ref: other, At: kitNoon})
 		all := session.LineQuery{Archived: true}
 		wantTexts(p, s, other, all, factTexts("of "+other.SessionID, 2)...)
 		wantTexts(p, s, refB, session.LineQuery{}, factTexts("of "+refB.SessionID, 2)...)
@@ -253,6 +255,8 @@ func checkInvalidRef(p *transcriptProbe) {
 		p.wantIs(fmt.Sprintf("archive %+v", ref), err, session.ErrInvalidKey)
 		err = s.Remove(p.ctx, ref)
 		p.wantIs(fmt.Sprintf("remove %+v", ref), err, session.ErrInvalidKey)
+		err = s.Restore(p.ctx, ref)
+		p.wantIs(fmt.Sprintf("restore %+v", ref), err, session.ErrInvalidKey)
 		failed := false
 		for _, err := range s.Read(p.ctx, ref, session.LineQuery{}) {
 			p.wantIs(fmt.Sprintf("read %+v", ref), err, session.ErrInvalidKey)
@@ -282,6 +286,7 @@ func checkLinesContext(p *transcriptProbe) {
 	_, err = s.Archive(ctx, refA, kitNoon)
 	p.wantIs("archive with a ctx that is done", err, context.Canceled)
 	p.wantIs("remove with a ctx that is done", s.Remove(ctx, refA), context.Canceled)
+	wantArchivesFail(ctx, p, s, "with a ctx that is done", context.Canceled)
 	wantTexts(p, s, refA, session.LineQuery{}, factTexts("x", 2)...)
 	n := 0
 	for _, err := range s.Read(ctx, refA, session.LineQuery{}) {
@@ -307,6 +312,7 @@ func checkLinesClosed(p *transcriptProbe) {
 	_, err = s.Archive(p.ctx, refA, kitNoon)
 	p.wantIs("archive after close", err, session.ErrClosed)
 	p.wantIs("remove after close", s.Remove(p.ctx, refA), session.ErrClosed)
+	wantArchivesFail(p.ctx, p, s, "after close", session.ErrClosed)
 	for _, err := range s.Read(p.ctx, refA, session.LineQuery{}) {
 		p.wantIs("read after close", err, session.ErrClosed)
 	}

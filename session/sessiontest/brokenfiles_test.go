@@ -26,6 +26,7 @@ type brokenFileStore struct {
 	list    listFunc
 	archive func(ctx context.Context, ref session.Ref, at time.Time) error
 	remove  func(ctx context.Context, ref session.Ref) error
+	restore func(ctx context.Context, ref session.Ref) error
 }
 
 type (
@@ -66,6 +67,13 @@ func (s *brokenFileStore) Archive(ctx context.Context, ref session.Ref, at time.
 		return s.archive(ctx, ref, at)
 	}
 	return s.Files.Archive(ctx, ref, at)
+}
+
+func (s *brokenFileStore) Restore(ctx context.Context, ref session.Ref) error {
+	if s.restore != nil {
+		return s.restore(ctx, ref)
+	}
+	return s.Files.Restore(ctx, ref)
 }
 
 func (s *brokenFileStore) Remove(ctx context.Context, ref session.Ref) error {
@@ -110,6 +118,9 @@ var brokenFiles = map[string]func(s *brokenFileStore){
 	"archive again":   removesAtSecond,
 	"archive nothing": needsFiles,
 	"archive durable": forgetsArchived,
+	"restore":         restoresOneFile,
+	"restore nothing": needsArchive,
+	"restore durable": archivesAgain,
 	"remove":          missesSecond,
 	"remove archived": keepsArchived,
 	"remove alone":    removesNeighbours,

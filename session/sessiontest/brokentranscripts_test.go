@@ -26,6 +26,9 @@ type brokenTranscript struct {
 	archive archiveFunc
 	remove  removeFunc
 	locate  func(ref session.Ref) string
+
+	restore  removeFunc
+	archives func(ctx context.Context, before time.Time) iter.Seq2[session.Archived, error]
 }
 
 func (s *brokenTranscript) Append(
@@ -53,6 +56,22 @@ func (s *brokenTranscript) Archive(
 		return s.archive(ctx, ref, at)
 	}
 	return s.inner.Archive(ctx, ref, at)
+}
+
+func (s *brokenTranscript) Restore(ctx context.Context, ref session.Ref) error {
+	if s.restore != nil {
+		return s.restore(ctx, ref)
+	}
+	return s.inner.Restore(ctx, ref)
+}
+
+func (s *brokenTranscript) Archives(
+	ctx context.Context, before time.Time,
+) iter.Seq2[session.Archived, error] {
+	if s.archives != nil {
+		return s.archives(ctx, before)
+	}
+	return s.inner.Archives(ctx, before)
 }
 
 func (s *brokenTranscript) Remove(ctx context.Context, ref session.Ref) error {
@@ -117,6 +136,11 @@ var brokenTranscripts = map[string]func(s *brokenTranscript){
 	"archive nothing": func(s *brokenTranscript) { s.archive = missesNothing(s) },
 	"read archived":   func(s *brokenTranscript) { s.read = passesOverArchived(s) },
 	"archived lines":  func(s *brokenTranscript) { s.read = yieldsWholeArchive(s) },
+	"restore":         func(s *brokenTranscript) { s.restore = addsLine(s) },
+	"restore durable": restoresForOne,
+	"restore live":    func(s *brokenTranscript) { s.restore = refusesLive(s) },
+	"restore again":   func(s *brokenTranscript) { s.restore = restoresOnce(s) },
+	"archives":        func(s *brokenTranscript) { s.archives = allArchives(s) },
 	"remove":          func(s *brokenTranscript) { s.remove = removesNothing(s) },
 	"remove live":     func(s *brokenTranscript) { s.remove = archivesFirst(s) },
 	"locate": func(s *brokenTranscript) {

@@ -185,6 +185,7 @@ func wantAllFail(
 	_, err = s.Open(ctx, ref, fileOf(data).Hash)
 	p.wantIs("open "+what, err, target)
 	p.wantIs("archive "+what, s.Archive(ctx, ref, kitNoon), target)
+	p.wantIs("restore "+what, s.Restore(ctx, ref), target)
 	p.wantIs("remove "+what, s.Remove(ctx, ref), target)
 	n := 0
 	for file, err := range s.List(ctx, ref) {

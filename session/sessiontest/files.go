@@ -107,6 +107,21 @@ var fileRules = []fileRule{
 		checkFileArchiveDurable,
 	},
 	{
+		"restore",
+		"Restore takes archived files into use again: Put takes more, and bytes that are there.",
+		checkFileRestore,
+	},
+	{
+		"restore nothing",
+		"Restore does nothing for a transcript without files, and for files that are in use.",
+		checkFileRestoreNothing,
+	},
+	{
+		"restore durable",
+		"Restored files are in use when the files are opened again.",
+		checkFileRestoreDurable,
+	},
+	{
 		"remove",
 		"Remove takes all files of a transcript away for good; removing again changes nothing.",
 		checkFileRemove,
@@ -125,7 +140,7 @@ var fileRules = []fileRule{
 	},
 	{
 		"context",
-		"A ctx that is done makes Put, Archive and Remove do nothing, Open return its error, and List yield it once.",
+		"A ctx that is done makes Put, Archive, Restore and Remove do nothing, Open return its error, and List yield it once.",
 		checkFileContext,
 	},
 	{

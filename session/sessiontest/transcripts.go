@@ -134,6 +134,31 @@ var transcriptRules = []transcriptRule{
 		checkArchivedLines,
 	},
 	{
+		"restore",
+		"Restore takes an archived transcript, and no other, into use again: Read yields its lines at their positions, and Append adds to them.",
+		checkRestore,
+	},
+	{
+		"restore durable",
+		"A restored transcript is in use when the transcripts are opened again, and goes on.",
+		checkRestoreDurable,
+	},
+	{
+		"restore live",
+		"Restore changes nothing for a transcript that is in use, and is ErrNotFound for one that does not exist.",
+		checkRestoreLive,
+	},
+	{
+		"restore again",
+		"A restored transcript is archived again as any other, with the new time in its name, and restored again.",
+		checkRestoreAgain,
+	},
+	{
+		"archives",
+		"Archives yields what was archived before a time, each once with its time, and not what is in use or restored; a loop may end early and restore.",
+		checkArchives,
+	},
+	{
 		"remove",
 		"Remove takes an archived transcript away for good: it is one that does not exist, also when it is opened again.",
 		checkRemove,

@@ -52,7 +52,7 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
 //     moves up or ends with what was stopped, once for each run;
 //   - no run begins below a session that has ended, and each has an id of its own;
-//   - a spawn key gives one run;
+//   - a spawn key gives one run, or another one of the program's if that was cut short;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
@@ -64,9 +64,14 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //     had, and nothing else moves its committed end back;
 //   - each conversation before a reset is put away once, oldest first;
 //   - a reply says that it answers the messages that its turn has consumed;
+//   - an archive begins when nothing waits for the session, which takes nothing more from then on,
+//     and a session that is to be deleted begins nothing;
+//   - a session that is brought back was archived, is as it was, below sessions that are alive, and
+//     counts nothing twice;
 //   - a conversation is bound to a session once at a time, and such a session is not archived;
 //   - the keys of deliveries begin with the first session id;
-//   - budgets are reserved within their limits;
+//   - budgets are reserved within their limits, as far as the journal has them;
+//   - a snapshot has what each request was charged;
 //   - what turns have used is the same after archives and snapshots;
 //   - of a result that is in a file the tree keeps less than all;
 //   - a snapshot says what the entries before it say.
@@ -80,14 +85,23 @@ func Audit(entries iter.Seq2[session.Entry, error]) error {
 
 // Inspect is [Audit] that also returns what it has counted, up to the error if there is one.
 func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
-	a := &auditor{
+	return newAuditor().inspect(entries)
+}
+
+func newAuditor() *auditor {
+	return &auditor{
 		runs:   make(map[session.Key]*run),
 		keys:   make(map[spawnKey]*run),
 		outbox: make(map[uint32]*parcel),
 		open:   make(map[*run]uint64),
 
 		requests: make(map[string]uint32),
+		left:     make(map[session.Key]*run),
+		charges:  make(map[string]tree.Budget),
 	}
+}
+
+func (a *auditor) inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
 	for e, err := range entries {
 		if err != nil {
 			return a.report, err
@@ -143,9 +157,16 @@ type auditor struct {
 	firstSession string // the first session id
 	total        uint32
 	epoch        uint64
+	// treeLimit and requestLimit are what the rules say, see AuditUnder; zero: they are not known.
+	treeLimit, requestLimit tree.Budget
 
-	requests map[string]uint32 // runs that models spawned
-	open     map[*run]uint64   // turns under way, and the epoch they began in
+	left    map[session.Key]*run // those that were archived
+	begun   bool                 // some archive has begun with a fact
+	partial bool                 // the walk began with a snapshot
+
+	requests map[string]uint32      // runs that models spawned
+	charges  map[string]tree.Budget // to requests, also those that the tree has forgotten
+	open     map[*run]uint64        // turns under way, and the epoch they began in
 }
 
 type spawnKey struct {
@@ -162,7 +183,10 @@ type run struct {
 	state    tree.State
 	cause    tree.Cause
 	quiet    bool
-	silent   bool // some turn was silent
+	reason   tree.Text
+	firstEnd tree.Past // how the first run has ended: its State, Quiet and Reason
+	silent   bool      // some turn was silent
+	announce bool      // its end is announced although the spawn did not ask for it
 	turns    uint32
 	started  bool   // a turn has begun, and was not untouched as the first one
 	next     uint32 // ordinal of the last input
@@ -179,12 +203,14 @@ type run struct {
 	gone     session.Usage // by runs below it that were archived
 	archived int64
 	bound    []session.Route
+	leaving  leaving
 
 	begin *tree.Begin // of the present run; nil: it is the first one
 	ends  []*completion
 
 	// Of the top-level session.
 
+	at      string          // the request that it is at
 	pos     uint64          // committed end of the conversation
 	session string          // the session id
 	past    map[string]bool // all session ids that it has had
@@ -207,6 +233,7 @@ type turn struct {
 	reserve    tree.Budget
 	shutdown   bool
 	compact    bool
+	parts      []part // of reserve, by request; a compaction has none
 	first      bool   // of its run
 	cancelled  bool   // by a person
 	worked     string // the kind of a fact of its own; empty: it has none
@@ -297,6 +324,9 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Admitted:
 		a.admitted(f)
 		return
+	case tree.Unarchived:
+		a.unarchived(f)
+		return
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected,
 		tree.Unsent:
 		a.parcel(f)
@@ -317,6 +347,12 @@ func (a *auditor) fact(f *tree.Fact) {
 		}
 		r = a.top(f.Run)
 	}
+	a.ofSession(r, f)
+}
+
+// ofSession checks a fact that happened to one session.
+func (a *auditor) ofSession(r *run, f *tree.Fact) {
+	a.mayHappen(r, f.Kind)
 	switch f.Kind {
 	case tree.Posted:
 		a.posted(r, f)
@@ -337,6 +373,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.reset(r, f)
 	case tree.PutAway:
 		a.putAway(r, f)
+	case tree.AnnounceSet:
+		a.announceSet(r, f)
 	case tree.SetAside:
 		a.setAside(r, f)
 	case tree.RouteSet:
@@ -347,8 +385,12 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.bound(r, f)
 	case tree.Unbound:
 		a.unbound(r, f)
+	case tree.ArchiveBegun:
+		a.archiveBegun(r)
 	case tree.Archived:
 		a.archived(r, f)
+	case tree.Discarded:
+		a.discarded(r)
 	case tree.Late:
 		if r.turn != nil && r.turn.n == f.N {
 			a.fail(r, "late", "turn %d is late although it is under way", f.N)
@@ -423,10 +465,10 @@ func (a *auditor) admitted(f *tree.Fact) {
 	}
 	r.begins("")
 	a.grant(p, r)
-	a.request(p, r)
+	a.admitToRequest(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
-		if old := a.keys[k]; old != nil &&
+		if old := a.keys[k]; old != nil && (!old.firstEnd.CutShort() || s.ByModel) &&
 			(old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
 			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
 		}
@@ -449,24 +491,6 @@ func (a *auditor) admitted(f *tree.Fact) {
 	}
 	a.total++
 	a.report.Runs++
-}
-
-// request checks that a run belongs to the request of its parent, and counts what models spawn.
-func (a *auditor) request(p, r *run) {
-	if name := p.request(); p != a.root && r.spec.Request != "" && r.spec.Request != name {
-		a.fail(r, "requests", "it is of %q, its parent of %q", r.spec.Request, name)
-	}
-	if r.spec.ByModel {
-		a.requests[r.request()]++
-	}
-}
-
-// request returns the request that a run belongs to.
-func (r *run) request() string {
-	if r.begin != nil {
-		return requestOf(r.begin.Request, r.begin.ID)
-	}
-	return requestOf(r.spec.Request, r.spec.ID)
 }
 
 // grant checks that a child gets no more than its parent has.
@@ -510,9 +534,7 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 	case f.Class != tree.User && f.Class != tree.Control:
 		a.fail(r, "inputs", "a post of class %v", f.Class)
 	}
-	if from := a.runs[f.From]; f.Class == tree.Control && from != nil && from.turn != nil {
-		from.turn.worked = "steered"
-	}
+	a.sent(f)
 	r.next = f.Ord
 	r.inbox = append(r.inbox, input{
 		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,

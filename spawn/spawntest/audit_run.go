@@ -12,6 +12,8 @@ type completion struct {
 	of    *run
 	id    string // of the run, as inputs and entries name it; empty: the first one
 	where place
+
+	request string // of the run
 }
 
 // session returns whose completion it is, for a violation; nil for nil.
@@ -42,7 +44,7 @@ func (r *run) completionOf(name string) *completion {
 
 // begins adds the completion of a run that begins.
 func (r *run) begins(name string) {
-	r.ends = append(r.ends, &completion{of: r, id: name})
+	r.ends = append(r.ends, &completion{of: r, id: name, request: r.request()})
 }
 
 // end returns the completion of the present run.
@@ -51,9 +53,9 @@ func (r *run) end() *completion { return r.ends[len(r.ends)-1] }
 // announced reports whether the end of the present run is to be told.
 func (r *run) announced() bool {
 	if r.begin != nil {
-		return r.begin.Announce
+		return r.begin.Announce || r.announce
 	}
-	return r.spec.Announce
+	return r.spec.Announce || r.announce
 }
 
 // requester returns the session that is told of the end of the present run: the one that asked for
@@ -98,6 +100,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 				x.cause)
 		}
 	}
+	a.sent(f)
 	if b.ByModel {
 		a.requests[requestOf(b.Request, b.ID)]++
 	}
@@ -106,7 +109,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 	}
 	r.begin, r.state, r.cause, r.quiet, r.silent = b, tree.Queued, tree.NoCause, false, false
 	r.next, r.crashes, r.aside, r.said, r.reported = f.Ord, 0, 0, nil, 0
-	r.started = false
+	r.started, r.announce = false, false
 	r.inbox = []input{{
 		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
 		thread: f.Flags&tree.FlagThread != 0,
@@ -114,6 +117,13 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 	r.begins(b.ID)
 	a.total++
 	a.report.Runs++
+}
+
+// sent notes that the turn under way of a session has sent a message.
+func (a *auditor) sent(f *tree.Fact) {
+	if from := a.runs[f.From]; from != nil && from.turn != nil && f.Flags&tree.FlagThread == 0 {
+		from.turn.worked = "a message of its own"
+	}
 }
 
 // requestOf returns the name of the request of a run with an id.

@@ -64,6 +64,8 @@ func (a *auditor) snapshot(f *tree.Fact) {
 				c.ByModel, c.Request, a.requests[c.Request])
 		}
 	}
+	a.checkKeys(m)
+	a.sameCharges(m)
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
@@ -80,6 +82,19 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		a.fail(
 			nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox),
 		)
+	}
+}
+
+// checkKeys checks that what a snapshot has of runs that have left the tree is what has become of
+// them.
+func (a *auditor) checkKeys(m *tree.Image) {
+	for _, s := range m.Spawned {
+		r := a.keys[spawnKey{s.Parent, s.Key, s.ByModel}]
+		if r == nil || r.spec.Key != s.Run {
+			a.fail(nil, "spawn key", "%q is said to be of %q", s.Key, s.Run)
+		} else if s.End != nil && s.End.State != r.firstEnd.State {
+			a.fail(r, "spawn key", "it is said to have ended %v, and has %v", s.End.State, r.firstEnd.State)
+		}
 	}
 }
 
@@ -125,8 +140,14 @@ func describeState(s *tree.RunState) string {
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
 	}
+	if s.Announce {
+		b.WriteString(" announced")
+	}
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
+	}
+	if s.Archiving != 0 || s.Discard {
+		fmt.Fprintf(&b, " leaving=%v,%v", s.Archiving != 0, s.Discard)
 	}
 	return b.String()
 }
@@ -144,11 +165,15 @@ func (r *run) describe() string {
 		Said:       r.said,
 		Pos:        r.pos,
 		Milestones: r.reported,
+		Announce:   r.announce,
 		Begin:      r.begin,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	if s.Discard = r.leaving.to; r.leaving.begun {
+		s.Archiving = 1
 	}
 	for _, route := range r.bound {
 		s.Bound = append(s.Bound, tree.Conversation{Route: route})
@@ -201,6 +226,7 @@ func runOf(s *tree.RunState) *run {
 		cause:    s.Cause,
 		quiet:    s.Quiet,
 		silent:   s.Silent,
+		announce: s.Announce,
 		turns:    s.Turns,
 		started:  s.Started != 0,
 		next:     s.NextOrd,
@@ -210,12 +236,20 @@ func runOf(s *tree.RunState) *run {
 		skills:   s.Skills,
 		aside:    s.Aside,
 		reported: s.Milestones,
+		at:       s.Request,
 		pos:      s.Pos,
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
 		begin:    s.Begin,
 	}
+	r.leaving = leaving{s.Archiving != 0, s.Discard}
 	r.beginsOf(s)
+	r.reason = s.Reason
+	if len(s.Past) > 0 {
+		r.firstEnd = s.Past[0]
+	} else if s.State.Terminal() {
+		r.firstEnd = tree.Past{State: s.State, Quiet: s.Quiet, Reason: s.Reason}
+	}
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
@@ -232,18 +266,17 @@ func runOf(s *tree.RunState) *run {
 
 // beginsOf has the runs that a snapshot knows of a session.
 func (r *run) beginsOf(s *tree.RunState) {
-	for i := range s.Past {
+	begins := func(b *tree.Begin) {
 		name := ""
-		if b := s.Past[i].Begin; b != nil {
+		if r.begin = b; b != nil {
 			name = b.ID
 		}
 		r.begins(name)
 	}
-	name := ""
-	if s.Begin != nil {
-		name = s.Begin.ID
+	for i := range s.Past {
+		begins(s.Past[i].Begin)
 	}
-	r.begins(name)
+	begins(s.Begin)
 }
 
 // completion returns that of a run of a session in the tree, or nil.
@@ -257,6 +290,7 @@ func (a *auditor) completion(k session.Key, name string) *completion {
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
 	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
+	a.partial = true
 	if len(m.Runs) > 0 {
 		a.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
 	}
@@ -266,9 +300,11 @@ func (a *auditor) begin(m *tree.Image) {
 		if s.Open != nil {
 			r.turn = &turn{
 				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
-				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact,
+				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
+			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch
 		}
 		if i == 0 {
@@ -309,15 +345,16 @@ func (a *auditor) begin(m *tree.Image) {
 		}
 		a.outbox[e.Ord] = p
 	}
-	for _, c := range m.Requests {
-		a.requests[c.Request] = c.ByModel
-	}
+	a.beginRequests(m)
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
 		if a.keys[k] == nil {
 			a.keys[k] = &run{
 				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},
 				archived: s.Until - int64(tree.KeyWindow),
+			}
+			if s.End != nil {
+				a.keys[k].firstEnd = *s.End
 			}
 		}
 	}

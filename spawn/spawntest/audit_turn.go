@@ -59,8 +59,11 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 			)
 		}
 	}
-	a.charge(r, f.Budget, 1)
-	r.turn.reserve = f.Budget
+	if !compact {
+		a.reads(r, r.consumed, f.Ord, true)
+	}
+	a.withinRules(r, f)
+	a.reserves(r, f.Budget)
 }
 
 func (a *auditor) charge(r *run, b tree.Budget, by int64) {
@@ -87,11 +90,10 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 				r.turn.through,
 			)
 		}
+		a.reads(r, r.turn.through, f.Ord, false)
 		r.turn.through = f.Ord
 	case tree.Reserved:
-		a.charge(r, f.Budget, 1)
-		r.turn.reserve.Tokens = sat.Add(r.turn.reserve.Tokens, f.Budget.Tokens)
-		r.turn.reserve.Micros = sat.Add(r.turn.reserve.Micros, f.Budget.Micros)
+		a.reserves(r, f.Budget)
 	case tree.TurnEnded:
 		a.position(r, f)
 		a.turnEnded(r, f)
@@ -186,13 +188,12 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 			}
 		}
 		if !cut {
-			a.charge(r, r.turn.reserve, -1)
 			used := tree.Budget{Turns: 1}
 			if f.Answer != nil {
 				c := f.Answer.Usage.Charge()
 				used.Tokens, used.Micros = c.Tokens, c.Micros
 			}
-			a.charge(r, used, 1)
+			a.uses(r, used)
 		}
 	}
 	if f.Flags&tree.FlagReply != 0 {
@@ -221,7 +222,7 @@ func (a *auditor) untouched(r *run, f *tree.Fact) {
 	case a.open[r] != a.epoch:
 		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
 	}
-	a.charge(r, r.turn.reserve, -1)
+	a.uses(r, tree.Budget{})
 	r.state = tree.Waiting
 	if r.turn.first {
 		r.started, r.state = false, tree.Queued
@@ -359,6 +360,7 @@ func (a *auditor) position(r *run, f *tree.Fact) {
 
 // reset begins a conversation under a session id that the session never had.
 func (a *auditor) reset(r *run, f *tree.Fact) {
+	r.leaving.to = false
 	switch {
 	case r.parent != nil:
 		a.fail(r, "reset", "a sub-agent is reset")
@@ -466,7 +468,7 @@ func (a *auditor) stopRequested(r *run, f *tree.Fact) {
 	case f.Flags&tree.FlagQuiet != 0 && (r.parent == nil || r.parent.cause == tree.NoCause):
 		a.fail(r, "announcements", "it is stopped quietly and its parent is not to end")
 	}
-	r.cause, r.quiet = f.Cause, f.Flags&tree.FlagQuiet != 0
+	r.cause, r.quiet, r.reason = f.Cause, f.Flags&tree.FlagQuiet != 0, f.Text
 	r.state = tree.Stopping
 }
 
@@ -484,6 +486,9 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 		a.fail(r, "end", "it ends while turn %d is under way", r.turn.n)
 	case r.cause == tree.NoCause && r.state != tree.Waiting:
 		a.fail(r, "states", "it ends well while it is %v", r.state)
+	}
+	if r.begin == nil {
+		r.firstEnd = tree.Past{State: f.State, Quiet: r.quiet, Reason: r.reason}
 	}
 	for _, c := range r.children {
 		if !c.state.Terminal() {
@@ -526,6 +531,19 @@ func (a *auditor) checkTold(r *run, f *tree.Fact) {
 	case !told && r.announced() && !within && !(f.State == tree.OK && r.silent):
 		a.fail(r, "announcements", "its requester is not told")
 	}
+}
+
+// announceSet takes a run as one whose end is announced, from now on.
+func (a *auditor) announceSet(r *run, f *tree.Fact) {
+	switch {
+	case r.parent == nil || r.state.Terminal():
+		a.fail(r, "announcements", "its end is to be announced while it is %v", r.state)
+	case r.announced():
+		a.fail(r, "announcements", "its end is to be announced twice")
+	case f.ID != r.runID():
+		a.fail(r, "announcements", "the end of the run %q is to be announced", f.ID)
+	}
+	r.announce = true
 }
 
 // tell puts the completion of a child into the inbox of a session, or into the outbox.
@@ -581,24 +599,6 @@ func (a *auditor) recovered(r *run) {
 	r.inbox = rest
 	r.crashes = 0
 	r.cause, r.state = tree.NoCause, tree.Waiting
-}
-
-func (a *auditor) archived(r *run, f *tree.Fact) {
-	switch {
-	case r.parent == nil || !r.state.Terminal():
-		a.fail(r, "archive", "it is archived while it is %v", r.state)
-		return
-	case len(r.children) > 0:
-		a.fail(r, "archive", "it is archived before %d of its children", len(r.children))
-	case len(r.bound) > 0:
-		a.fail(r, "archive", "it is archived while %+v is bound to it", r.bound[0])
-	}
-	a.archivedHeld(r)
-	r.parent.dropMilestone(r.spec.Key)
-	r.archived = f.At
-	r.parent.gone = r.parent.gone.Add(r.gone).Add(r.used)
-	delete(a.runs, r.spec.Key)
-	delete(r.parent.children, r.spec.Key)
 }
 
 func (a *auditor) parcel(f *tree.Fact) {

@@ -271,8 +271,8 @@ func (j *CrashJournal) write(ctx context.Context, b session.Batch, f func() erro
 	return nil
 }
 
-// Files returns files that pass every call on to f and die with j. A Put, an Archive and a Remove
-// count as appends, and have the faults of [CrashJournal.At].
+// Files returns files that pass every call on to f and die with j. A Put, an Archive, a
+// Restore and a Remove count as appends, and have the faults of [CrashJournal.At].
 func (j *CrashJournal) Files(f session.Files) session.Files { return crashFiles{f, j} }
 
 type crashFiles struct {
@@ -315,6 +315,11 @@ func (f crashFiles) List(ctx context.Context, ref session.Ref) iter.Seq2[session
 // Archive implements [session.Files].
 func (f crashFiles) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
 	return f.j.write(ctx, session.Batch{}, func() error { return f.Files.Archive(ctx, ref, at) })
+}
+
+// Restore implements [session.Files].
+func (f crashFiles) Restore(ctx context.Context, ref session.Ref) error {
+	return f.j.write(ctx, session.Batch{}, func() error { return f.Files.Restore(ctx, ref) })
 }
 
 // Remove implements [session.Files].

@@ -93,15 +93,16 @@ func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 }
 
 // membersOf returns the sessions that a batch brings into the log. Those are the runs that it
-// admits. A batch that opens the tree names all of them, so that a log of an earlier version, which
-// named none, is found from then on. So does a snapshot, which replaces the batches before.
+// admits or brings back. A batch that opens the tree names all of them, so that a log of an earlier
+// version, which named none, is found from then on. So does a snapshot, which replaces the batches
+// before.
 func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
 	n := 0
 	for i := range facts {
 		switch facts[i].Kind {
 		case tree.Opened, tree.Snapshot:
 			return o.tree.Sessions()
-		case tree.Admitted:
+		case tree.Admitted, tree.Unarchived:
 			n++
 		default: // it brings no session
 		}
@@ -115,7 +116,7 @@ func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
 	members := o.spareMembers[:0:n]
 	o.spareMembers = o.spareMembers[n:]
 	for i := range facts {
-		if facts[i].Kind == tree.Admitted {
+		if k := facts[i].Kind; k == tree.Admitted || k == tree.Unarchived {
 			members = append(members, facts[i].Run)
 		}
 	}

@@ -33,6 +33,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyOpened(f)
 	case Admitted:
 		return t.applyAdmitted(f)
+	case Unarchived:
+		return t.applyUnarchived(f)
 	case Snapshot:
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected, Unsent:
@@ -67,8 +69,12 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyRunEnded(r, f)
 	case Recovered:
 		t.applyRecovered(r)
+	case ArchiveBegun:
+		return t.applyArchiveBegun(r, f)
 	case Archived:
 		return t.applyArchived(r, f)
+	case Discarded:
+		return t.applyDiscarded(r, f)
 	case SetAside:
 		return r.applySetAside(f)
 	case RouteSet:
@@ -77,6 +83,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyReset(r, f)
 	case PutAway:
 		return t.applyPutAway(r, f)
+	case AnnounceSet:
+		return t.applyAnnounceSet(r, f)
 	case Bound:
 		return t.applyBound(r, f)
 	case Unbound:
@@ -167,14 +175,19 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	r.count(f.Class, 1)
 	if f.Class == Control {
 		r.recordSteer(f.From, f.At)
-		if from := t.find(f.From); from != nil {
-			from.didWork = true
-		}
 	}
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, r.RunID())
 	}
 	return nil
+}
+
+// noteSent notes that the turn under way of a session has sent a message.
+func (t *Tree) noteSent(f *Fact) {
+	if from := t.find(f.sender()); from != nil {
+		from.didWork = true
+	}
 }
 
 // notePost has the id of a message recognised for a while, with the run that took it, and by the
@@ -226,6 +239,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
+	t.chargeRequest(r, requestOf(r), f.Budget)
 	if f.Ord > r.Consumed {
 		r.Waits = 0
 	}
@@ -324,7 +338,10 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
 		t.applyRoute(r, f.Ord)
-		t.readRequest(r, r.Open.Through, f.Ord, false)
+		before := requestOf(r)
+		if t.readRequest(r, r.Open.Through, f.Ord, false); requestOf(r) != before {
+			r.Open.leave(before)
+		}
 		r.Waits = 0
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
@@ -336,7 +353,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		t.armTimer(r)
 	case Reserved:
 		r.Open.Reserve = r.Open.Reserve.Add(f.Budget)
-		addCharge(r, f.Budget)
+		t.charge(r, f.Budget)
 	case ShuttingDown:
 		r.Open.Shutdown = true
 	case SkillsTaken:
@@ -384,10 +401,10 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		if r.IsRoot() || !open.Shutdown || r.Cause != NoCause || r.didWork {
 			return &CorruptError{f.Kind, f.Run, "it is untouched, and has done something"}
 		}
-		next = r.applyUntouched(open)
+		next = t.applyUntouched(r, open)
 	case f.Flags&FlagCrashed == 0:
 		t.applyRead(r, open, f, read)
-		r.chargeEnd(open, f)
+		t.chargeEnd(r, open, f)
 	default:
 		t.applyCrash(r, open, f)
 	}
@@ -462,9 +479,9 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 // applyUntouched folds the end of a turn that a shutdown has ended before it did anything, and
 // returns the state of its run. The next turn takes the place of the turn: that pays nothing, and
 // if it was the first one, the time of the run begins with the next.
-func (r *Run) applyUntouched(open *OpenTurn) State {
+func (t *Tree) applyUntouched(r *Run, open *OpenTurn) State {
 	r.Retry = true
-	addCharge(r, Budget{}.Sub(open.Reserve))
+	t.charge(r, Budget{}.Sub(open.Reserve))
 	if r.Consumed >= r.firstOrd() {
 		return Waiting
 	}
@@ -682,11 +699,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	if t.lastFound == r {
 		t.lastFound = nil
 	}
-	if r.Spec.SpawnKey != "" {
-		ref := refOf(r.Spec)
-		ref.Until = sat.Add(f.At, int64(KeyWindow))
-		t.spawned[keyOf(r.Spec)] = ref
-	}
+	t.keepOutcome(r, f.At)
 	t.touch(r.Parent)
 	t.armTimer(r.Parent)
 	return nil
@@ -724,6 +737,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		if e.Blocked == 0 {
 			t.takeOut(e)
 		}
+		t.touch(t.find(e.Run)) // see dismissBlocked
 		t.changeEntry(e, func(e *Entry) {
 			if f.N == 0 {
 				e.Tries++

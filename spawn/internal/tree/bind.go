@@ -67,8 +67,8 @@ func (t *Tree) bindForbidden(r *Run, k session.Key) error {
 	switch {
 	case r == nil:
 		return fmt.Errorf("%w: binding %q", ErrNotFound, k)
-	case r.Archiving != 0 || r.archiving || r.Discard:
-		return fmt.Errorf("spawn: binding %q: %w", k, session.ErrArchived)
+	case r.leaves() || r.Discard:
+		return archivedError("binding", k)
 	}
 	switch above := r.endingAbove(); {
 	case above == nil:
@@ -129,10 +129,10 @@ func unboundBy(r *Run) Text {
 //     that is bound after that end stays.
 func (t *Tree) closing(r *Run, c *Conversation) Text {
 	switch above := r.endingAbove(); {
-	case r.IsRoot():
-		return ""
 	case r.Discard:
 		return unboundDeleted
+	case r.IsRoot():
+		return ""
 	case above != nil:
 		return unboundBy(above)
 	case r.neverBegan():

@@ -1,7 +1,10 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -71,10 +74,51 @@ func (b Budget) reservable(charged, want Budget) Budget {
 // sixteenth.
 const reserveDivisor = 16
 
-// Limited reports whether a budget of r or above it bounds what r may spend.
-func (t *Tree) Limited(r *Run) bool {
-	for x := r; x != nil; x = x.Parent {
-		if t.limit(x).Limited() {
+// An account is a budget that what a session does counts against, with what it has been charged:
+// that of the session, of one above it, or of the request that it works for.
+type account struct {
+	limit, charged Budget
+	of             *Run // whose budget it is; nil: that of the request
+}
+
+// name names a field of the budget in words.
+func (a *account) name(what string) string {
+	if a.of == nil {
+		return "the request's budget of " + what
+	}
+	return a.of.budgetOf(what)
+}
+
+// accounts yields the budgets that what r does for a request counts against, also those that do not
+// limit: its own, those of the sessions above it, and that of the request, if there is one.
+func (t *Tree) accounts(r *Run, request string) iter.Seq[account] {
+	return func(yield func(account) bool) {
+		for x := r; x != nil; x = x.Parent {
+			if !yield(account{t.limit(x), x.Charged, x}) {
+				return
+			}
+		}
+		if request != "" {
+			yield(account{BudgetOf(t.opt.Rules.RequestBudget), t.chargedFor(r, request), nil})
+		}
+	}
+}
+
+// paying returns the request that pays for what r does now: the one that it is at. A turn that
+// compacts the conversation works for none.
+func paying(r *Run) string {
+	if r.Open != nil && r.Open.Compact {
+		return ""
+	}
+	return requestOf(r)
+}
+
+// Limited reports whether a budget of r, above it, or of its request bounds what r may spend.
+func (t *Tree) Limited(r *Run) bool { return t.limited(r, paying(r)) }
+
+func (t *Tree) limited(r *Run, request string) bool {
+	for a := range t.accounts(r, request) {
+		if a.limit.Limited() {
 			return true
 		}
 	}
@@ -82,19 +126,27 @@ func (t *Tree) Limited(r *Run) bool {
 }
 
 // Exhausted names the budget that forbids model calls in the turn of r that is under way, or
-// returns "". Only a top-level session gets such a turn, because it must be able to say so.
-func (t *Tree) Exhausted(r *Run) string {
-	for x := r; x != nil; x = x.Parent {
-		switch limit := t.limit(x); {
-		case limit.Tokens > 0 && r.Open.Reserve.Tokens == 0:
-			return x.budgetOf("tokens")
-		case limit.Micros > 0 && r.Open.Reserve.Micros == 0:
-			return x.budgetOf("cost")
-		case limit.Turns > 0 && x.Charged.Turns > limit.Turns: // this turn has been charged
-			return x.budgetOf("turns")
+// returns "". Only a top-level session gets such a turn, because it must be able to say so. A turn
+// that could not reserve anything names a budget that is spent, if one still is.
+func (t *Tree) Exhausted(r *Run) (name string) {
+	for a := range t.accounts(r, paying(r)) {
+		var what string
+		switch {
+		case a.limit.Tokens > 0 && r.Open.Reserve.Tokens == 0:
+			what = "tokens"
+		case a.limit.Micros > 0 && r.Open.Reserve.Micros == 0:
+			what = "cost"
+		case a.limit.Turns > 0 && a.charged.Turns > a.limit.Turns: // this turn has been charged
+			return a.name("turns")
+		default:
+			continue
 		}
+		if a.limit.Exhausted(a.charged) != "" {
+			return a.name(what)
+		}
+		name = cmp.Or(name, a.name(what))
 	}
-	return ""
+	return name
 }
 
 // budgetOf names a field of the budget of r in words.
@@ -140,9 +192,10 @@ func BudgetOf(b policy.Budget) Budget {
 	return Budget{Tokens: b.Tokens, Micros: sat.Int(b.Cost*1e6 + 0.5), Turns: int64(b.Turns)}
 }
 
-// remaining returns what the tree may still spend, in the fields that are limited.
-func (t *Tree) remaining() (b policy.Budget) {
-	limit, charged := BudgetOf(t.opt.Rules.Budget), t.root.Charged
+// remaining returns what may still be spent of a budget that has been charged, in the fields that
+// are limited.
+func remaining(of policy.Budget, charged Budget) (b policy.Budget) {
+	limit := BudgetOf(of)
 	if limit.Tokens > 0 {
 		b.Tokens = max(0, limit.Tokens-charged.Tokens)
 	}
@@ -155,11 +208,12 @@ func (t *Tree) remaining() (b policy.Budget) {
 	return b
 }
 
-// turnForbiddenBy names the budget that forbids r another turn, or returns "".
-func (t *Tree) turnForbiddenBy(r *Run) string {
-	for x := r; x != nil; x = x.Parent {
-		if what := t.limit(x).Exhausted(x.Charged); what != "" {
-			return x.budgetOf(what)
+// turnForbiddenBy names the budget that forbids r another turn for a request, or returns "".
+// Without a request only budgets of sessions can.
+func (t *Tree) turnForbiddenBy(r *Run, request string) string {
+	for a := range t.accounts(r, request) {
+		if what := a.limit.Exhausted(a.charged); what != "" {
+			return a.name(what)
 		}
 	}
 	return ""
@@ -168,24 +222,23 @@ func (t *Tree) turnForbiddenBy(r *Run) string {
 // callForbiddenBy names the budget that forbids another model call in the turn of r that is under
 // way, or returns "". The limit of turns does not matter to it, because the turn has begun.
 func (t *Tree) callForbiddenBy(r *Run) string {
-	for x := r; x != nil; x = x.Parent {
-		limit := t.limit(x)
-		limit.Turns = 0
-		if what := limit.Exhausted(x.Charged); what != "" {
-			return x.budgetOf(what)
+	for a := range t.accounts(r, paying(r)) {
+		a.limit.Turns = 0
+		if what := a.limit.Exhausted(a.charged); what != "" {
+			return a.name(what)
 		}
 	}
 	return ""
 }
 
-// reserve returns what a turn of r reserves: one turn, and of tokens and money no more than every
-// budget above it allows.
-func (t *Tree) reserve(r *Run) Budget {
+// reserve returns what a turn of r for a request reserves: one turn, and of tokens and money no
+// more than every budget allows that it counts against.
+func (t *Tree) reserve(r *Run, request string) Budget {
 	var want Budget
-	if t.Limited(r) {
+	if t.limited(r, request) {
 		want = t.opt.Chunk
-		for x := r; x != nil; x = x.Parent {
-			want = t.limit(x).reservable(x.Charged, want)
+		for a := range t.accounts(r, request) {
+			want = a.limit.reservable(a.charged, want)
 		}
 	}
 	want.Turns = 1
@@ -196,6 +249,63 @@ func (t *Tree) reserve(r *Run) Budget {
 func addCharge(r *Run, by Budget) {
 	for x := r; x != nil; x = x.Parent {
 		x.Charged = x.Charged.Add(by)
+	}
+}
+
+// charge adds an amount to what r, everything above it, and the request that it is at have been
+// charged.
+func (t *Tree) charge(r *Run, by Budget) {
+	addCharge(r, by)
+	t.chargeRequest(r, paying(r), by)
+}
+
+// A Share is what a turn has reserved while it was at a request.
+type Share struct {
+	Request string `json:"request,omitempty"` // empty: at none
+	Reserve Budget `json:"reserve,omitzero"`
+}
+
+// present returns what the turn has reserved since it has been at the request that it is at.
+func (o *OpenTurn) present() Budget {
+	b := o.Reserve
+	for _, s := range o.Shares {
+		b = b.Sub(s.Reserve)
+	}
+	return b
+}
+
+// leave notes that the turn goes on for another request than the one with that name. What it has
+// reserved until then the former request pays.
+func (o *OpenTurn) leave(request string) {
+	o.Shares = append(slices.Clip(o.Shares), Share{request, o.present()})
+}
+
+// atMost returns b, and of each field no more than c has.
+func (b Budget) atMost(c Budget) Budget {
+	return Budget{min(b.Tokens, c.Tokens), min(b.Micros, c.Micros), min(b.Turns, c.Turns)}
+}
+
+// chargeEnd charges what the turn open, whose end f is, has used in the place of what it reserved.
+// A turn that crashed keeps its charge, because what it used is not known.
+//
+// Where a turn was at several requests, what it has used counts as what it reserved first: a
+// request pays at most what was reserved for it, and the last one the rest.
+func (t *Tree) chargeEnd(r *Run, open *OpenTurn, f *Fact) {
+	if f.Flags&(FlagCrashed|FlagCut) != 0 { // what a cut turn still consumes is not known
+		return
+	}
+	used := Budget{Turns: 1}
+	if f.Answer != nil {
+		used = used.Add(f.Answer.Usage.Charge())
+	}
+	addCharge(r, used.Sub(open.Reserve))
+	for _, s := range open.Shares {
+		part := used.atMost(s.Reserve)
+		t.chargeRequest(r, s.Request, part.Sub(s.Reserve))
+		used = used.Sub(part)
+	}
+	if !open.Compact {
+		t.chargeRequest(r, requestOf(r), used.Sub(open.present()))
 	}
 }
 
@@ -242,29 +352,32 @@ func (t *Tree) noRoomFor(r *Run, c Hold) string {
 	if need == (Budget{}) {
 		return "" // the turn has reserved as much
 	}
-	unspent := r.Open.Reserve.Sub(c.Used) // which is charged; negative: used, and not charged yet
-	for x := r; x != nil; x = x.Parent {
+	request := paying(r)
+	for a := range t.accounts(r, request) {
 		others := before
 		for y, h := range t.holds {
-			if y != r && y.Below(x) {
+			if y != r && (a.of != nil && y.Below(a.of) || a.of == nil && paying(y) == request) {
 				others = others.Add(h.beyond(y))
 			}
 		}
-		limit := t.limit(x)
-		left := limit.Sub(x.Charged)
+		unspent := r.Open.Reserve.Sub(c.Used) // is charged; negative: used, and not charged yet
+		if a.of == nil {
+			unspent = unspent.atMost(r.Open.present())
+		}
+		left := a.limit.Sub(a.charged)
 		for _, f := range [...]struct {
 			name                               string
 			limit, left, unspent, need, others int64
 		}{
-			{"tokens", limit.Tokens, left.Tokens, unspent.Tokens, need.Tokens, others.Tokens},
-			{"cost", limit.Micros, left.Micros, unspent.Micros, need.Micros, others.Micros},
+			{"tokens", a.limit.Tokens, left.Tokens, unspent.Tokens, need.Tokens, others.Tokens},
+			{"cost", a.limit.Micros, left.Micros, unspent.Micros, need.Micros, others.Micros},
 		} {
 			switch {
 			case f.limit == 0 || f.need == 0:
 			case sat.Add(f.left, f.unspent) <= 0:
-				return x.budgetOf(f.name)
+				return a.name(f.name)
 			case f.others > 0 && sat.Add(f.need, f.others) > f.left:
-				return x.budgetOf(f.name) + ", which the model calls under way may use"
+				return a.name(f.name) + ", which the model calls under way may use"
 			}
 		}
 	}

@@ -134,7 +134,7 @@ func (f *Fact) version() int {
 // for a value that has none.
 
 func (j *Join) beyondVersion1() bool {
-	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0)
+	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0 || j.Rest != RestKeep)
 }
 
 func (a *Result) beyondVersion1() bool {
@@ -182,7 +182,9 @@ func (in Input) beyondVersion1() bool {
 		in.RunID != "" || in.Thread
 }
 
-func (o *OpenTurn) beyondVersion1() bool { return o != nil && (o.Shutdown || o.Compact) }
+func (o *OpenTurn) beyondVersion1() bool {
+	return o != nil && (o.Shutdown || o.Compact || len(o.Shares) > 0)
+}
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.
 func (f *Fact) check() error {

@@ -35,6 +35,7 @@ type Spawn struct {
 	Announce bool
 	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
 	Variant  string  // what else tells requests with the same Key apart; compared, not kept
+	Again    bool    // the Key gives another attempt if the last one was cut short
 	Extra    []byte  // the caller's own, kept and not read
 	Answers  Answers // to the questions of an earlier decision of the command
 
@@ -227,6 +228,13 @@ type Retry struct{ Ord uint32 }
 // Dismiss gives a blocked entry of the outbox up.
 type Dismiss struct{ Ord uint32 }
 
+// AnnounceRest has the requesters told of the ends of those of some runs that have not ended. Runs
+// has the id of the run of each of the Keys: one that a later run has followed has ended.
+type AnnounceRest struct {
+	Keys []session.Key
+	Runs []string
+}
+
 // ArchiveDone says that the transcript of a run has been archived, or that this failed.
 type ArchiveDone struct {
 	Run     session.Key
@@ -247,34 +255,35 @@ type Leave struct{ Queued []uint32 }
 // Compact replaces the journal by a snapshot.
 type Compact struct{}
 
-func (*Open) command()       {}
-func (*Spawn) command()      {}
-func (*Post) command()       {}
-func (Ensure) command()      {}
-func (SetRoute) command()    {}
-func (Restart) command()     {}
-func (Condense) command()    {}
-func (*Say) command()        {}
-func (*Report) command()     {}
-func (*Steer) command()      {}
-func (InTurn) command()      {}
-func (Granted) command()     {}
-func (*TurnDone) command()   {}
-func (Take) command()        {}
-func (Reserve) command()     {}
-func (Hold) command()        {}
-func (Reach) command()       {}
-func (CancelTurn) command()  {}
-func (KeepSkills) command()  {}
-func (*Stop) command()       {}
-func (*Settle) command()     {}
-func (Retry) command()       {}
-func (Dismiss) command()     {}
-func (ArchiveDone) command() {}
-func (Tick) command()        {}
-func (Compact) command()     {}
-func (ShutDown) command()    {}
-func (Leave) command()       {}
+func (*Open) command()        {}
+func (*Spawn) command()       {}
+func (*Post) command()        {}
+func (Ensure) command()       {}
+func (SetRoute) command()     {}
+func (Restart) command()      {}
+func (Condense) command()     {}
+func (*Say) command()         {}
+func (*Report) command()      {}
+func (*Steer) command()       {}
+func (InTurn) command()       {}
+func (Granted) command()      {}
+func (*TurnDone) command()    {}
+func (Take) command()         {}
+func (Reserve) command()      {}
+func (Hold) command()         {}
+func (Reach) command()        {}
+func (CancelTurn) command()   {}
+func (KeepSkills) command()   {}
+func (*Stop) command()        {}
+func (*Settle) command()      {}
+func (Retry) command()        {}
+func (Dismiss) command()      {}
+func (ArchiveDone) command()  {}
+func (AnnounceRest) command() {}
+func (Tick) command()         {}
+func (Compact) command()      {}
+func (ShutDown) command()     {}
+func (Leave) command()        {}
 
 // A Reply answers a command. Fields that a command does not answer are zero.
 type Reply struct {
@@ -286,6 +295,7 @@ type Reply struct {
 	Existing bool    // the key or the id was known
 	Inputs   []Input // of Take
 	Grant    Budget  // of Reserve
+	Stood    []*Run  // of AnnounceRest: copies, as the runs stood then; nil for one that is gone
 }
 
 const (

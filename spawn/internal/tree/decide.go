@@ -120,6 +120,12 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
+	case *Discard:
+		return t.decideDiscard(c)
+	case *Revive:
+		return t.decideRevive(c)
+	case AnnounceRest:
+		return t.decideAnnounceRest(c)
 	case ArchiveDone:
 		t.decideArchiveDone(c)
 		return Reply{}, nil
@@ -281,16 +287,17 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			Limit: "a session on record", Path: "requester",
 		}
 	}
-	if c.Key != "" {
-		ref, ok := t.spawnedBy(c)
-		if ok && (ref.Until == 0 || ref.Until > t.now) {
-			if err := c.conflict(ref); err != nil {
-				return Reply{}, err
-			}
+	if ref, ok := t.spawnedBy(c); ok {
+		if err := c.conflict(ref); err != nil {
+			return Reply{}, err
+		}
+		if !c.Again || c.Request.ByModel || !t.wasCutShort(ref) {
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
 	switch {
+	case parent.leaves():
+		return Reply{}, archivedError("spawning from", c.Parent)
 	case parent.State.Terminal():
 		return Reply{}, fmt.Errorf("%w: spawning from %q", ErrEnded, c.Parent)
 	case parent.Cause != NoCause:
@@ -309,7 +316,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
 	caller := t.policyCaller(parent, rules)
-	caller.Requested = int(t.requests[c.requestFor(parent)].byModel)
+	request := c.requestFor(parent)
+	caller.Requested = int(t.requests[request].byModel)
+	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget, t.chargedFor(parent, request))
 	grant, err := rules.Admit(caller, ask)
 	if open := asker.missing(); open != nil {
 		return Reply{}, open
@@ -317,7 +326,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if what := t.turnForbiddenBy(parent); what != "" {
+	if what := t.turnForbiddenBy(parent, ""); what != "" {
 		return Reply{}, &policy.Refusal{
 			Rule: policy.RuleBudget, Asked: "another run",
 			Limit: what + ", which is spent", Path: "Request.Budget",
@@ -364,7 +373,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
-		Blocked: t.outbox.blocked, Budget: t.remaining(),
+		Blocked: t.outbox.blocked, Budget: remaining(t.opt.Rules.Budget, t.root.Charged),
 		Thinking:  r.Spec.Thinking,
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 		Known: t.opt.Tools,
@@ -425,7 +434,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if t.startCompaction(r) {
 		return Reply{Run: r}, nil
 	}
-	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
+	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r, requestOf(r)) != "" {
 		t.armTimer(r)
 		t.addEffect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
@@ -435,7 +444,12 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if r.Started == 0 && r.Spec.Timeout > 0 {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
-	t.emit(turnStarted(t.now, r, r.through(r.Consumed), deadline, t.reserve(r)))
+	through := r.through(r.Consumed)
+	if !r.asideOfRun(r.Inbox, through) {
+		t.endWait(r)
+	}
+	request, _, _ := t.nextRequest(r, r.Consumed, through, true)
+	t.emit(turnStarted(t.now, r, through, deadline, t.reserve(r, request)))
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
@@ -592,7 +606,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	if what := t.callForbiddenBy(r); what != "" {
 		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
 	}
-	more := t.reserve(r)
+	more := t.reserve(r, paying(r))
 	more.Turns = 0
 	t.emit(reserved(t.now, r, more))
 	return Reply{Run: r, Grant: beyond.Add(more)}, nil
@@ -621,6 +635,7 @@ func (t *Tree) cancelWaiting(r *Run) {
 		t.answerAll(&r.wishes.compact, ErrTurnCancelled)
 	}
 	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
+		t.endWait(r)
 		t.emit(setAside(t.now, r))
 	}
 }
@@ -644,31 +659,4 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))
 	return Reply{Run: r}, nil
-}
-
-// decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving
-// failed, it is tried again after pauses like those of a delivery, but without an end, because no
-// reader misses the archive meanwhile.
-func (t *Tree) decideArchiveDone(c ArchiveDone) {
-	r := t.find(c.Run)
-	switch {
-	case c.Session != "":
-		t.decidePutAway(c)
-	case r == nil || !r.State.Terminal() || r.firstChild != nil:
-	case !c.Failed:
-		t.emit(archived(t.now, r))
-	case r.archiving:
-		t.retryArchive(r)
-	}
-}
-
-// retryArchive has what could not be archived archived again after a pause.
-func (t *Tree) retryArchive(r *Run) {
-	r.archiving = false
-	t.archiving--
-	if t.archiveRetries == nil {
-		t.archiveRetries = make(map[*Run]archiveRetry)
-	}
-	t.archiveRetries[r] = t.archiveRetries[r].next(t.now)
-	t.armTimer(r)
 }

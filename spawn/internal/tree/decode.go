@@ -349,6 +349,8 @@ func (s *scanner) join() *Join {
 			j.Within = s.int64()
 		case "byModel":
 			j.ByModel = s.bool()
+		case "rest":
+			j.Rest = Rest(s.uint8())
 		case "left":
 			j.Left = s.uint32()
 		case "good":

@@ -410,11 +410,27 @@ func (s *scanner) openTurn() *OpenTurn {
 			o.Shutdown = s.bool()
 		case "compact":
 			o.Compact = s.bool()
+		case "shares":
+			o.Shares = scanList(s, (*scanner).share)
 		default:
 			s.fail()
 		}
 	}
 	return o
+}
+
+func (s *scanner) share() (x Share) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "request":
+			x.Request = s.string()
+		case "reserve":
+			x.Reserve = s.budget()
+		default:
+			s.fail()
+		}
+	}
+	return x
 }
 
 func (s *scanner) input() (in Input) {

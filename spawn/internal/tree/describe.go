@@ -270,6 +270,8 @@ func (l *factLine) turnEnded(f *Fact) {
 		l.add("waits for %s", text.Count(j.Left, "child", "children"))
 		l.addIf(j.Need > 0, "%d well", j.Need)
 		l.after(&Fact{At: f.At, Until: j.Until}, "at most")
+		l.addIf(j.Rest == RestStop, "then stops the rest")
+		l.addIf(j.Rest == RestAnnounce, "then has the rest announced")
 	}
 }
 

@@ -246,7 +246,7 @@ const (
 //	ArchiveBegun   Run: the run, which has ended
 //	Unarchived     Run: the session, which is not in the tree; its requester is
 //	               Image: the state of the session, as the only one
-//	Discarded      Run: the session, which is not the top-level one
+//	Discarded      Run: the session; the top-level one goes on in a new conversation
 //	AnnounceSet    Run: the session
 //	               ID: the run, which has not ended
 type Fact struct {
@@ -417,6 +417,14 @@ func unbound(at int64, r *Run, route *session.Route, reason Text) Fact {
 	return Fact{Kind: Unbound, At: at, Run: r.Key(), Route: route, Text: reason}
 }
 
+func archiveBegun(at int64, r *Run) Fact { return Fact{Kind: ArchiveBegun, At: at, Run: r.Key()} }
+
+func discarded(at int64, r *Run) Fact { return Fact{Kind: Discarded, At: at, Run: r.Key()} }
+
+func unarchived(at int64, k session.Key, m *Image) Fact {
+	return Fact{Kind: Unarchived, At: at, Run: k, Image: m}
+}
+
 func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
 	f := posted(at, r, User, c.ID, c.Text, c.From)
 	f.Kind, f.Begin, f.Mail = Restarted, b, c.Mail
@@ -428,6 +436,10 @@ func reported(at int64, r *Run, c *Report) Fact {
 		Kind: Reported, At: at, Run: r.Key(), N: r.Open.N, Ord: r.Milestones + 1, Text: c.Text,
 		Num: uint64(c.Percent),
 	}
+}
+
+func announceSet(at int64, r *Run) Fact {
+	return Fact{Kind: AnnounceSet, At: at, Run: r.Key(), ID: r.RunID()}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

@@ -58,6 +58,9 @@ func newDriver(data []byte) *driver {
 	if b&8 != 0 {
 		d.opt.ArchiveAfter = time.Minute
 	}
+	if b&16 != 0 {
+		d.rules.RequestBudget.Tokens = 1500
+	}
 	d.tree = New(top, &d.opt)
 	d.reset()
 	return d
@@ -492,7 +495,7 @@ func (d *driver) check() (err error) {
 			fail(r, "it holds %d slots, turn under way: %v", held, open)
 		case open != (r.State == Running || open && r.State == Stopping):
 			fail(r, "turn under way: %v", open)
-		case r.wantsTurn(t.now) && t.turnForbiddenBy(r) == "" && !d.asked[r.Key()]:
+		case r.wantsTurn(t.now) && t.turnForbiddenBy(r, requestOf(r)) == "" && !d.asked[r.Key()]:
 			fail(r, "it wants a turn and the lane was not asked")
 		case r.Cause != NoCause && open && !d.told[r.Key()]:
 			fail(r, "its turn is not cancelled")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,10 +32,11 @@ type callers struct {
 	tree   *Tree
 	now    int64
 	turns  []*caller
-	spent  map[*Run]Budget // by the sessions that pay for it
-	most   Budget          // of one call
-	missed Budget          // what calls have used beyond what was expected of them, under way too
-	many   bool            // a turn may have several calls under way
+	spent  map[*Run]Budget   // by the sessions that pay for it
+	asked  map[string]Budget // by the requests that pay for it
+	most   Budget            // of one call
+	missed Budget            // what calls have used beyond what was expected of them, under way too
+	many   bool              // a turn may have several calls under way
 }
 
 func (c *callers) do(cmd Command) (Reply, error) {
@@ -47,6 +49,9 @@ func (c *callers) do(cmd Command) (Reply, error) {
 // start spawns a child of a session and begins its turn.
 func (c *callers) start(parent *Run, budget policy.Budget) *caller {
 	cmd := &Spawn{Parent: parent.Key(), ID: session.NewID(), Task: "x"}
+	if c.rand != nil && parent.IsRoot() && c.rand.IntN(3) > 0 {
+		cmd.Origin = strconv.Itoa(c.rand.IntN(3))
+	}
 	cmd.Request.Budget = budget
 	reply, err := c.do(cmd)
 	if err != nil {
@@ -101,6 +106,7 @@ func (c *callers) end(x *caller) {
 	for r := x.run; r != nil; r = r.Parent {
 		c.spent[r] = c.spent[r].Add(call.use)
 	}
+	c.asked[requestOf(x.run)] = c.asked[requestOf(x.run)].Add(call.use)
 	if x.used.Tokens >= x.reserved.Tokens || x.used.Micros >= x.reserved.Micros {
 		reply, err := c.do(Reserve{Run: x.run.Key(), N: x.n, Used: x.used})
 		x.reserved = x.reserved.Add(reply.Grant)
@@ -127,22 +133,27 @@ func (c *callers) finish(x *caller) {
 
 // check fails if a budget is exceeded by more than one call and what was not expected.
 func (c *callers) check() {
-	for r, spent := range c.spent {
-		limit := c.tree.limit(r)
+	within := func(limit, spent Budget, name string) {
 		if limit.Tokens > 0 {
 			most := limit.Tokens + c.most.Tokens + c.missed.Tokens
-			require.LessOrEqual(c.t, spent.Tokens, most, r.Key().String())
+			require.LessOrEqual(c.t, spent.Tokens, most, name)
 		}
 		if limit.Micros > 0 {
 			most := limit.Micros + c.most.Micros + c.missed.Micros
-			require.LessOrEqual(c.t, spent.Micros, most, r.Key().String())
+			require.LessOrEqual(c.t, spent.Micros, most, name)
 		}
+	}
+	for r, spent := range c.spent {
+		within(c.tree.limit(r), spent, r.Key().String())
+	}
+	for name, spent := range c.asked {
+		within(BudgetOf(c.tree.opt.Rules.RequestBudget), spent, "the request "+name)
 	}
 }
 
-// I9: turns that call models at the same time exceed no budget, of the tree or of a run, by more
-// than one call, and by what their calls use beyond what was expected. As long as a budget is not
-// exhausted a call that is alone may begin.
+// I9: turns that call models at the same time exceed no budget, of the tree, of a run or of a
+// request, by more than one call, and by what their calls use beyond what was expected. As long as
+// a budget is not exhausted a call that is alone may begin.
 func TestCallsAtTheSameTimeShareABudget(t *testing.T) {
 	root := session.Must(session.MainKey("main"))
 	for seed := range uint64(300) {
@@ -153,8 +164,12 @@ func TestCallsAtTheSameTimeShareABudget(t *testing.T) {
 			if r.IntN(2) == 0 {
 				rules.Budget.Cost = float64(r.Int64N(20_000)+1) / 1e6
 			}
+			if r.IntN(2) == 0 {
+				rules.RequestBudget.Tokens = r.Int64N(8_000) + 1
+			}
 			c := &callers{
-				t: t, rand: r, spent: map[*Run]Budget{}, many: r.IntN(3) == 0,
+				t: t, rand: r, spent: map[*Run]Budget{}, asked: map[string]Budget{},
+				many: r.IntN(3) == 0,
 				most: Budget{Tokens: 3000, Micros: 3000},
 				tree: New(root, &Options{
 					Rules: rules, MaxDepth: 3, Chunk: Budget{Tokens: 2000, Micros: 2000},
@@ -189,7 +204,7 @@ func TestCallsAtTheSameTimeShareABudget(t *testing.T) {
 			}
 			require.Empty(t, c.tree.holds)
 			c.check()
-			if c.tree.turnForbiddenBy(c.tree.Root()) != "" {
+			if c.tree.turnForbiddenBy(c.tree.Root(), "") != "" {
 				return
 			}
 			alone := c.start(c.tree.Root(), policy.Budget{})
@@ -204,8 +219,9 @@ func TestCallsAtTheSameTimeShareABudget(t *testing.T) {
 // holdCalls returns a tree with a budget of tokens, and turns of children in it.
 func holdCalls(t *testing.T, tokens int64, turns int) *callers {
 	rules := &policy.Rules{Budget: policy.Budget{Tokens: tokens}}
-	c := &callers{t: t, spent: map[*Run]Budget{}, tree: New(session.Must(session.MainKey("main")),
-		&Options{Rules: rules, MaxDepth: 1, Chunk: Budget{Tokens: 20_000}})}
+	c := &callers{t: t, spent: map[*Run]Budget{}, asked: map[string]Budget{}}
+	c.tree = New(session.Must(session.MainKey("main")),
+		&Options{Rules: rules, MaxDepth: 1, Chunk: Budget{Tokens: 20_000}})
 	_, err := c.do(&Open{Writer: "w", SessionID: "s"})
 	require.NoError(t, err)
 	for range turns {
@@ -226,6 +242,36 @@ func (c *callers) hold(turn int, expect int64) error {
 		x.expect = before.Add(Budget{Tokens: expect})
 	}
 	return err
+}
+
+// 2.13: what a turn has reserved while it was at a request is that request's to pay, as far as the
+// turn uses it, and is nothing that a call for the next request has left.
+func TestTurnAtTwoRequests(t *testing.T) {
+	rules := &policy.Rules{RequestBudget: policy.Budget{Tokens: 1600}}
+	c := &callers{t: t, tree: New(top, &Options{Rules: rules, Chunk: Budget{Tokens: 1000}})}
+	must := func(cmd Command) Reply {
+		reply, err := c.do(cmd)
+		require.NoError(t, err)
+		return reply
+	}
+	must(&Open{Writer: "w", SessionID: "s"})
+	must(&Post{To: top, Text: "first"})
+	must(Granted{Run: top})
+	must(&Spawn{Parent: top, ID: "a", Turn: 1, Task: "x"})
+	require.EqualValues(t, 100, c.tree.Root().Open.Reserve.Tokens)
+	must(&Post{To: top, Text: "second"})
+	must(Take{Run: top, N: 1})
+	must(&Spawn{Parent: top, ID: "b", Turn: 1, Task: "x"})
+	b := session.Must(top.Child("main", "b"))
+	must(Granted{Run: b})
+	must(&TurnDone{Run: b, N: 1, Answer: &Result{Usage: Usage{Input: 1600}}})
+
+	_, err := c.do(Hold{Run: top, N: 1, Expect: Budget{Tokens: 101}, Begins: true})
+	require.ErrorContains(t, err, "the request's budget of tokens", "what is reserved is the first's")
+	must(Hold{Run: top, N: 1, Expect: Budget{Tokens: 100}, Begins: true})
+	must(&TurnDone{Run: top, N: 1, Answer: &Result{Usage: Usage{Input: 40}}})
+	require.EqualValues(t, 40, c.tree.requests["1"].charged.Tokens)
+	require.EqualValues(t, 1600, c.tree.requests["2"].charged.Tokens)
 }
 
 // I9: what is left is one call's alone. A call that does not fit may begin alone, also if its turn

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -26,9 +27,20 @@ type Join struct {
 	Within int64 `json:"within,omitempty"`
 	// ByModel says that a model chose Within, see [Tree.ModelWait]. It is not set without a Within.
 	ByModel bool   `json:"byModel,omitempty"`
-	Left    uint32 `json:"left"` // members that have not ended
-	Good    uint32 `json:"good"` // members that have ended well
+	Rest    Rest   `json:"rest,omitempty"` // of members that have not ended when it is over
+	Left    uint32 `json:"left"`           // members that have not ended
+	Good    uint32 `json:"good"`           // members that have ended well
 }
+
+// A Rest says what becomes of the members of a join that have not ended when it is over. The
+// journal holds the numbers, which never change.
+type Rest uint8
+
+const (
+	RestKeep     Rest = iota // they go on
+	RestStop                 // they are stopped
+	RestAnnounce             // their requesters are told of their ends
+)
 
 // The time for which a model may have a session wait is at least firstWait. It doubles with each
 // such wait, up to lastWait, until the session reads an input or a child of it ends. Else a model
@@ -187,7 +199,7 @@ func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.St
 // too, so that a child that ends between the check and the wait does no harm. The runs are fixed
 // from then on: a later run of the same session does not count.
 func (j *Join) start(r *Run, t *Tree) *Join {
-	w := &Join{Need: j.Need, Within: j.Within}
+	w := &Join{Need: j.Need, Within: j.Within, Rest: j.Rest}
 	if j.ByModel {
 		w.Within = t.ModelWait(r, j.Within)
 		w.ByModel = w.Within > 0
@@ -272,6 +284,71 @@ func (t *Tree) untold(end endNote) (Past, bool) {
 	}
 	of, known := end.child.RunOf(end.run)
 	return of, known && !t.toldOf(end.child, &of)
+}
+
+// restReason is why a run is stopped that is left over when a wait is over.
+const restReason = "no longer needed"
+
+// endWait does with the members that have not ended what the wait of r asks for, if it is over. The
+// fact that ends the wait is of the same command: so r is either shown that a member has ended, or
+// told of its end, and not both.
+func (t *Tree) endWait(r *Run) {
+	j := r.Join
+	if j == nil || j.Rest == RestKeep || !j.Ready(t.now) {
+		return
+	}
+	for i, k := range j.Keys {
+		c := t.find(k)
+		if c == nil || c.Parent != r || c.State.Terminal() || c.runName() != j.run(i) {
+			continue
+		}
+		switch {
+		case j.Rest == RestAnnounce:
+			t.announce(c)
+		case j.Rest == RestStop && c.Cause == NoCause:
+			t.emit(stopRequested(t.now, c, Stopped, restReason, t.graceEnd(), 0))
+		}
+	}
+}
+
+// announce has the requester of a run that has not ended told of its end, if it is not anyway.
+func (t *Tree) announce(r *Run) {
+	if !r.announces() {
+		t.emit(announceSet(t.now, r))
+	}
+}
+
+// decideAnnounceRest has the requesters told of the ends of those runs that have not ended. What
+// the reply says of the runs is how they stand at this moment: of a command that is decided in the
+// same batch it says nothing.
+func (t *Tree) decideAnnounceRest(c AnnounceRest) (Reply, error) {
+	reply := Reply{Stood: make([]*Run, len(c.Keys))}
+	for i, k := range c.Keys {
+		r := t.find(k)
+		if r == nil {
+			continue
+		}
+		if !r.IsRoot() && !r.State.Terminal() && r.RunID() == c.Runs[i] {
+			t.announce(r)
+		}
+		stood := *r
+		stood.own()
+		reply.Stood[i] = &stood
+	}
+	return reply, nil
+}
+
+func (t *Tree) applyAnnounceSet(r *Run, f *Fact) error {
+	switch {
+	case r.IsRoot() || r.State.Terminal():
+		return &CorruptError{f.Kind, f.Run, "it has ended, or is a top-level session"}
+	case f.ID != r.RunID():
+		return &CorruptError{f.Kind, f.Run, "it is at another run than " + text.Quote(f.ID)}
+	case r.announces():
+		return &CorruptError{f.Kind, f.Run, "its end is announced already"}
+	}
+	r.Announce = true
+	return nil
 }
 
 // missedEnd reports whether a child that r asks to wait for ended during the turn under way and its

@@ -36,3 +36,30 @@ func TestJoinOfVersion1(t *testing.T) {
 	require.Zero(t, tr.Root().Join.Left)
 	require.Equal(t, 1, (&Fact{Kind: TurnEnded, Join: old.Join}).version())
 }
+
+// 2.7: what AnnounceRest says of a run is how it stood then, whatever is decided in the same batch:
+// a run that ends meanwhile is said to be alive and announced, and not both.
+func TestRestStandsAsItWasDecided(t *testing.T) {
+	s := newScene()
+	for _, c := range []string{"open", "spawn top a collect", "spawn top b collect", "grant a", "grant b", "done b"} {
+		require.NotContains(t, s.run(c), "refused", c)
+	}
+	a, b := s.names["a"], s.names["b"]
+	reply, err := s.tree.Decide(AnnounceRest{
+		Keys: []session.Key{a, b, session.Must(top.Child("main", "gone"))}, Runs: []string{"a", "b", "gone"},
+	}, s.now)
+	require.NoError(t, err)
+	_, err = s.tree.Decide(&TurnDone{Run: a, N: 1, Answer: &Result{Text: "late"}}, s.now)
+	require.NoError(t, err)
+	require.Equal(t, OK, s.tree.Run(a).State)
+
+	require.Len(t, reply.Stood, 3)
+	require.Equal(t, Running, reply.Stood[0].State)
+	require.Nil(t, reply.Stood[0].Answer)
+	require.EqualValues(t, 1, reply.Stood[0].Open.N)
+	require.Equal(t, OK, reply.Stood[1].State)
+	require.Nil(t, reply.Stood[2])
+	require.False(t, s.tree.Run(b).Announce)
+	require.True(t, s.tree.Root().hasCompletion())
+	require.Len(t, s.tree.Root().Inbox, 1, "b was there to be seen")
+}

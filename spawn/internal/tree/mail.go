@@ -505,6 +505,8 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	switch n := utf8.RuneCountInString(string(c.Text)); {
 	case r == nil || r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrNotFound, c.To)
+	case r.leaves():
+		return Reply{}, archivedError("steering", c.To)
 	case r.State.Terminal() || !r.isPresent(c.RunID):
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
 	case r.Cause != NoCause:

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -21,6 +22,7 @@ import (
 type requestCount struct {
 	byModel uint32 // runs that models have spawned for it
 	present int    // runs of it that are in the tree, and one if the top-level session is at it
+	charged Budget // to its runs, and to the turns of the top-level session for it
 }
 
 // RequestCount is how many runs models have spawned for a request, and what its runs were charged.
@@ -101,6 +103,11 @@ func (t *Tree) keepBegun(r *Run) {
 	if r.beginsRequest() && !r.keptRequest {
 		r.keptRequest = true
 		t.keepRequest(r.RunID(), 1)
+		if r.Begin == nil { // the charge of a later one is kept from its beginning
+			n := t.requests[r.RunID()]
+			n.charged = n.charged.Add(r.Charged)
+			t.requests[r.RunID()] = n
+		}
 	}
 }
 
@@ -116,13 +123,41 @@ func (t *Tree) keepBegunOf(r *Run, name string) {
 	}
 }
 
+// chargedFor returns what a request has been charged that a session, which may be nil, or another
+// one that it asks for works for. As long as the first run of a session is all there is of a
+// request, that is what the session has been charged.
+func (t *Tree) chargedFor(r *Run, request string) Budget {
+	if r != nil && r.beginsRequest() && !r.keptRequest && request == requestOf(r) {
+		return r.Charged
+	}
+	return t.requests[request].charged
+}
+
+// chargeRequest adds an amount to what a request has been charged for which r works. What is
+// charged to a request of which nothing is left is forgotten with it.
+func (t *Tree) chargeRequest(r *Run, request string, by Budget) {
+	if r.beginsRequest() && !r.keptRequest {
+		return // r itself has been charged
+	}
+	if n, ok := t.requests[request]; ok {
+		n.charged = n.charged.Add(by)
+		t.requests[request] = n
+	}
+}
+
 // holdRequest counts a run that is at a request which something else has begun.
 func (t *Tree) holdRequest(r *Run) {
 	if !r.beginsRequest() {
 		t.keepRequest(requestOf(r), 1)
-		if !r.IsRoot() {
-			t.keepBegun(r.Parent)
+	}
+	if b := r.Begin; b != nil {
+		t.keepBegun(r) // what the session was charged before is not of this request
+		if from := t.find(b.From); from != nil {
+			t.keepBegun(from)
 		}
+	}
+	if !r.IsRoot() {
+		t.keepBegun(r.Parent)
 	}
 }
 
@@ -162,12 +197,25 @@ func (t *Tree) admitRequest(r *Run) {
 // after one ordinal and up to another: that of the newest message of a person among them, else that
 // of the newest completion, unless the turn is at one already.
 func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
+	if name, begun, run := t.nextRequest(r, after, through, begins); name != requestOf(r) {
+		t.keepRequest(name, 1)
+		t.keepRequest(r.Request, -1)
+		r.Request = name
+		if begun != nil {
+			t.keepBegunOf(begun, run)
+		}
+	}
+}
+
+// nextRequest returns the request to which readRequest would set r, and of which run of which child
+// the completion says so; nil: none does.
+func (t *Tree) nextRequest(
+	r *Run, after, through uint32, begins bool,
+) (name string, begun *Run, run string) {
 	if !r.IsRoot() {
-		return
+		return requestOf(r), nil, ""
 	}
 	person, child := "", ""
-	var begun *Run
-	run := ""
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord <= after || in.Ord > through {
@@ -187,52 +235,72 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 		default: // a top-level session gets no others
 		}
 	}
-	if name := cmp.Or(person, child); name != "" && name != r.Request {
-		t.keepRequest(name, 1)
-		t.keepRequest(r.Request, -1)
-		r.Request = name
-		if name == child {
-			t.keepBegunOf(begun, run)
-		}
+	if person != "" {
+		return person, nil, ""
 	}
+	return cmp.Or(child, r.Request), begun, run
 }
 
-// requestCounts returns the requests of an image.
+// requestCounts returns the requests of an image: those for which models have spawned runs, and
+// those that were charged something else than the run that begins them.
 func (t *Tree) requestCounts() (list []RequestCount) {
+	if len(t.requests) == 0 {
+		return nil
+	}
+	own := make(map[string]Budget)
+	t.Walk(func(r *Run) {
+		if r.keptRequest && r.Begin == nil {
+			own[requestOf(r)] = r.Charged
+		}
+	})
 	for _, name := range slices.Sorted(maps.Keys(t.requests)) {
-		if n := t.requests[name]; n.byModel > 0 {
-			list = append(list, RequestCount{Request: name, ByModel: n.byModel})
+		if n := t.requests[name]; n.byModel > 0 || n.charged != own[name] {
+			list = append(list, RequestCount{Request: name, ByModel: n.byModel, Charged: n.charged})
 		}
 	}
 	return list
 }
 
-// restoreRequests counts what an image has of requests.
+// holdRequests counts the runs of a session that was read from an image, as holdRequest does.
+func (t *Tree) holdRequests(r *Run) {
+	t.holdRequest(r)
+	for i := range r.Past {
+		if !r.begunBy(r.Past[i].Begin) {
+			t.keepRequest(r.requestOf(&r.Past[i]), 1)
+		}
+	}
+}
+
+// keepBegunRuns counts those that begin a request of which there is something else, as keepBegun
+// does.
+func (t *Tree) keepBegunRuns(r *Run) {
+	if _, ok := t.requests[r.RunID()]; ok {
+		t.keepBegun(r)
+	}
+	for i := range r.Past {
+		if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
+			t.keepBegunOf(r, r.Past[i].name())
+		}
+	}
+}
+
+// restoreRequests counts what an image has of requests. What it does not say of a request that a
+// run begins is what the run was charged.
 func (t *Tree) restoreRequests(m *Image) {
 	for _, c := range m.Requests {
 		t.requests[c.Request] = requestCount{byModel: c.ByModel}
 	}
-	t.Walk(func(r *Run) {
-		t.holdRequest(r)
-		for i := range r.Past {
-			if !r.begunBy(r.Past[i].Begin) {
-				t.keepRequest(r.requestOf(&r.Past[i]), 1)
-			}
-		}
-	})
+	t.Walk(t.holdRequests)
 	if len(t.requests) == 0 {
 		return
 	}
-	t.Walk(func(r *Run) {
-		if _, ok := t.requests[r.RunID()]; ok {
-			t.keepBegun(r)
+	t.Walk(t.keepBegunRuns)
+	for _, c := range m.Requests {
+		if n := t.requests[c.Request]; c.Charged != (Budget{}) {
+			n.charged = c.Charged
+			t.requests[c.Request] = n
 		}
-		for i := range r.Past {
-			if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
-				t.keepBegunOf(r, r.Past[i].name())
-			}
-		}
-	})
+	}
 	maps.DeleteFunc(t.requests, func(_ string, n requestCount) bool { return n.present == 0 })
 }
 
@@ -287,11 +355,76 @@ func (c *Spawn) conflict(ref spawnRef) error {
 // spawnedBy returns the run that has the key of a spawn. A run of version 1, which has no digest,
 // does not say whether a model asked for it, and is that of either.
 func (t *Tree) spawnedBy(c *Spawn) (ref spawnRef, ok bool) {
+	if c.Key == "" {
+		return ref, false
+	}
 	k := spawnKey{c.Parent, c.Key, c.Request.ByModel}
 	if ref, ok = t.spawned[k]; !ok && k.byModel {
 		k.byModel = false
 		ref, ok = t.spawned[k]
 		ok = ok && ref.Digest == ""
 	}
-	return ref, ok
+	return ref, ok && (ref.Until == 0 || ref.Until > t.now)
+}
+
+// keepOutcome keeps what has become of a run with a spawn key that leaves the tree, for the time
+// for which the key is recognised: then the same spawn still gives its outcome. Of a run that a
+// model has spawned the key alone is kept, because the model was told of the end. A later attempt
+// under the same key has that for itself.
+func (t *Tree) keepOutcome(r *Run, at int64) {
+	if r.Spec.SpawnKey == "" || t.spawned[keyOf(r.Spec)].Run != r.key {
+		return
+	}
+	ref := refOf(r.Spec)
+	ref.Until = sat.Add(at, int64(KeyWindow))
+	if end, ok := r.RunOf(r.Spec.ID); ok && !r.Spec.ByModel {
+		spec := *r.Spec
+		spec.Task, spec.Extra = "", nil
+		end.held, end.keptRequest = 0, false
+		ref.spec, ref.end = &spec, &end
+	}
+	t.spawned[keyOf(r.Spec)] = ref
+}
+
+// Kept returns what is kept of a run that has left the tree, see keepOutcome: its specification
+// without the task, and how it has ended. It returns nil if nothing is.
+func (t *Tree) Kept(k session.Key) (*Spec, *Past) {
+	for _, ref := range t.spawned {
+		if ref.Run == k && ref.end != nil {
+			return ref.spec, ref.end
+		}
+	}
+	return nil, nil
+}
+
+// crashedAbove is why a run is stopped below one whose process is gone.
+const crashedAbove = "its requester ended: crashed"
+
+// wasCutShort reports whether the run of a spawn key was cut short, as far as that is known.
+func (t *Tree) wasCutShort(ref spawnRef) bool {
+	end := ref.end
+	if r := t.find(ref.Run); r != nil {
+		if of, ok := r.RunOf(ref.ID); ok {
+			end = &of
+		}
+	}
+	return end != nil && end.CutShort()
+}
+
+// CutShort reports whether a run was interrupted, or stopped because one above it was.
+func (p *Past) CutShort() bool {
+	return p.State == Interrupted || p.State == Cancelled && p.Quiet && p.Reason == crashedAbove
+}
+
+// reindexKey has a key that is forgotten be that of an attempt before that is still in the tree, as
+// it is in a tree that is read from a snapshot.
+func (t *Tree) reindexKey(k spawnKey) {
+	if p := t.find(k.parent); p != nil {
+		p.Children(func(c *Run) bool {
+			if c.Spec.SpawnKey != "" && keyOf(c.Spec) == k {
+				t.spawned[k] = refOf(c.Spec)
+			}
+			return true
+		})
+	}
 }

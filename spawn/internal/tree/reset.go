@@ -83,17 +83,26 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
-// settleRestart resets a session that has no turn under way if a caller waits for that. It reports
-// whether it has. A turn may have spawned a child meanwhile: then the callers are refused.
+// settleRestart resets a session that has no turn under way if a caller waits for that, or the
+// session is to be put away. It reports whether it has, or does when its conversations are unbound.
+// A turn may have spawned a child meanwhile: then the callers are refused.
 func (t *Tree) settleRestart(r *Run) bool {
 	switch {
-	case len(r.wishes.restart) == 0:
+	case len(r.wishes.restart) == 0 && !r.Discard:
 		return false
 	case r.live > 0:
 		t.answerAll(&r.wishes.restart, &ChildrenError{r.Key(), r.live})
 		return false
+	case r.Discard && len(r.Bound) > 0:
+		return true
 	}
-	t.emit(reset(t.now, r, r.wishes.restart[0]))
+	id := ""
+	if len(r.wishes.restart) > 0 {
+		id = r.wishes.restart[0]
+	} else {
+		id = t.newSessionID()
+	}
+	t.emit(reset(t.now, r, id))
 	t.answerAll(&r.wishes.restart, nil)
 	return true
 }
@@ -118,6 +127,7 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 	spec.SessionID = f.ID
 	r.Spec = &spec
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
+	r.Discard = false
 	t.armTimer(r)
 	return nil
 }
@@ -206,7 +216,7 @@ func (t *Tree) compactForbidden(r *Run) error {
 	if r.Pos == 0 {
 		return fmt.Errorf("%w: %q", ErrNothing, r.Key())
 	}
-	if what := t.turnForbiddenBy(r); what != "" {
+	if what := t.turnForbiddenBy(r, ""); what != "" {
 		return fmt.Errorf("%w: %s", ErrBudget, what)
 	}
 	return nil
@@ -223,7 +233,7 @@ func (t *Tree) startCompaction(r *Run) bool {
 		return false
 	}
 	r.slot = true
-	f := turnStarted(t.now, r, r.Consumed, 0, t.reserve(r))
+	f := turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, ""))
 	f.Flags = FlagCompact
 	t.emit(f)
 	r.wishes.compacting, r.wishes.compact = r.wishes.compact, nil
@@ -261,7 +271,7 @@ func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	delete(t.endedInTurn, r)
 	delete(t.reached, r)
 	t.turns--
-	r.chargeEnd(open, f)
+	t.chargeEnd(r, open, f)
 	r.Pos = max(r.Pos, f.Num)
 	if f.Answer != nil {
 		r.recordUsage(f.Answer, f.At)
@@ -273,20 +283,4 @@ func (t *Tree) applyCompacted(r *Run, f *Fact) error {
 	}
 	t.armTimer(r)
 	return nil
-}
-
-// chargeEnd charges what the turn open, whose end f is, has used in the place of what it reserved.
-// A turn that crashed keeps its charge, because what it used is not known.
-func (r *Run) chargeEnd(open *OpenTurn, f *Fact) {
-	if f.Flags&FlagCrashed != 0 {
-		return
-	}
-	used := Budget{Turns: 1}
-	if f.Answer != nil {
-		used = used.Add(f.Answer.Usage.Charge())
-	}
-	if f.Flags&FlagCut != 0 {
-		used = open.Reserve // what a cut turn still consumes is not known
-	}
-	addCharge(r, used.Sub(open.Reserve))
 }

@@ -305,8 +305,8 @@ func (t *Tree) prunePast(r *Run) {
 // followUpForbidden returns why an ended session cannot begin another run, whatever the rules say,
 // or nil.
 func (t *Tree) followUpForbidden(r *Run) error {
-	if r.Archiving != 0 || r.archiving {
-		return fmt.Errorf("%w: %w: %q", ErrNotFound, session.ErrArchived, r.Key())
+	if r.leaves() {
+		return archivedError("posting to", r.Key())
 	}
 	if r.Turns == 0 {
 		return fmt.Errorf("%w: %q has never had a turn", ErrEnded, r.Key())
@@ -378,6 +378,8 @@ func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 	caller := t.policyCaller(r.Parent, rules)
 	caller.Spawned = 0 // it is not another child
 	caller.Requested = int(t.requests[begin.Request].byModel)
+	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget,
+		t.chargedFor(t.find(begin.From), begin.Request))
 	_, err := rules.Admit(caller, policy.Request{
 		Agent: r.Spec.Agent, Child: r.Key(), ByModel: begin.ByModel,
 		ValidModel: t.validModel(asker),
@@ -388,7 +390,7 @@ func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 	if err != nil {
 		return err
 	}
-	if what := t.turnForbiddenBy(r); what != "" {
+	if what := t.turnForbiddenBy(r, ""); what != "" {
 		return &policy.Refusal{
 			Rule: policy.RuleBudget, Asked: "another run",
 			Limit: what + ", which is spent", Path: "Request.Budget",
@@ -421,6 +423,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, "a session above it has ended: " + x.key.String()}
 		}
 	}
+	t.keepBegun(r) // what the session will be charged is not of the request of this run any more
 	consumed := f.Ord - 1
 	if r.taskUnread() {
 		consumed = 0
@@ -448,6 +451,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	t.total++
 	t.admitRequest(r)
 	t.prunePast(r)
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, b.ID)
 	}

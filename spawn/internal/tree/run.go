@@ -156,6 +156,9 @@ type OpenTurn struct {
 	Shutdown bool `json:"shutdown,omitempty"`
 	// Compact says that it compacts the conversation and consumes nothing.
 	Compact bool `json:"compact,omitempty"`
+	// Shares has the requests that the turn of a top-level session was at before the one that it is
+	// at, oldest first.
+	Shares []Share `json:"shares,omitempty"`
 }
 
 // RunState is the folded state of one session: of a run, or of the top-level session. Only Apply
@@ -286,12 +289,13 @@ type Run struct {
 	asked   bool // the lane was asked for a slot
 	// askedForPeople says, beside asked, that the turn answers a person.
 	askedForPeople bool
-	slot           bool // the run holds a slot
-	cancelled      bool // the turn under way was cancelled
-	cascaded       bool // the children were stopped
-	archiving      bool // the Executor is archiving the run
-	unbinding      bool // the Executor is unbinding one of its conversations
-	gone           bool // the run has left the tree
+	slot           bool  // the run holds a slot
+	cancelled      bool  // the turn under way was cancelled
+	cascaded       bool  // the children were stopped
+	archiving      bool  // the Executor is archiving the run
+	unbinding      bool  // the Executor is unbinding one of its conversations
+	gone           bool  // the run has left the tree
+	hastened       int64 // the Ended of the run whose children were looked at, see settleEnded
 	wishes         wishes
 
 	rights *policy.Authority // see Tree.Authority; nil: not asked for yet

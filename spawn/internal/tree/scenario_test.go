@@ -90,13 +90,25 @@ type scene struct {
 	names   map[string]session.Key
 	tasks   map[string]Text // of the first spawn with a key, which later ones repeat
 	replace []string        // for a strings.Replacer
+	records map[session.Key]*Fact
+}
+
+// record keeps the state of a session that is archived, as the Executor does.
+func (s *scene) record(r *Run) {
+	data, err := s.tree.Record(r).AppendJSON(nil)
+	if err == nil {
+		s.records[r.Key()], err = DecodeFact(data)
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
-	s.tasks = make(map[string]Text)
+	s.tasks, s.records = make(map[string]Text), make(map[session.Key]*Fact)
 	s.opt = Options{
 		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
 		Chunk: Budget{Tokens: 1000}, Apology: "sorry",
@@ -197,6 +209,10 @@ func (s *scene) options(w words) {
 			s.opt.ArchiveAfter = w.duration(name)
 		case "budget":
 			s.rules.Budget.Tokens = int64(w.num(name))
+		case "request-budget":
+			s.rules.RequestBudget.Tokens = int64(w.num(name))
+		case "request-turns":
+			s.rules.RequestBudget.Turns = w.num(name)
 		case "blocked":
 			s.rules.Subagents.MaxBlocked = w.num(name)
 		case "request":
@@ -261,13 +277,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "reserve":
 		return Reserve{r, s.turn(r, w), Budget{Tokens: int64(w.num("used"))}}, nil
 	case "skills":
-		set := &SkillSet{Version: w.named["version"]}
-		for name := range strings.SplitSeq(w.named["of"], ",") {
-			if name != "" {
-				set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
-			}
-		}
-		return KeepSkills{Run: r, N: s.turn(r, w), Skills: set}, nil
+		return KeepSkills{Run: r, N: s.turn(r, w), Skills: skillsOf(w)}, nil
 	case "cancel_turn":
 		return CancelTurn{Run: r}, nil
 	case "stop":
@@ -283,8 +293,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "dismiss":
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
-	case "putaway":
-		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case "announce_rest":
+		return s.announceRest(w), nil
+	case "discard", "revive", "putaway":
+		return s.archive(verb, r, w)
 	case "tick":
 		return Tick{}, nil
 	case "shutdown":
@@ -301,6 +313,43 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// archive builds a command about archives.
+func (s *scene) archive(verb string, r session.Key, w words) (Command, error) {
+	switch {
+	case verb == "discard":
+		return &Discard{Run: r, Reason: w.named["why"]}, nil
+	case verb == "putaway":
+		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case s.records[r] == nil:
+		return nil, fmt.Errorf("nothing is known of %q", w.at(0))
+	}
+	return &Revive{State: s.records[r], Dry: w.has("dry")}, nil
+}
+
+// skillsOf returns the skills that a word names.
+func skillsOf(w words) *SkillSet {
+	set := &SkillSet{Version: w.named["version"]}
+	for name := range strings.SplitSeq(w.named["of"], ",") {
+		if name != "" {
+			set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
+		}
+	}
+	return set
+}
+
+// announceRest names sessions with the runs that they are at, or with that of the word run.
+func (s *scene) announceRest(w words) Command {
+	c := AnnounceRest{}
+	for _, name := range w.list {
+		id := w.named["run"]
+		if r := s.tree.Run(s.names[name]); r != nil && id == "" {
+			id = r.RunID()
+		}
+		c.Keys, c.Runs = append(c.Keys, s.names[name]), append(c.Runs, id)
+	}
+	return c
 }
 
 // routeOf returns the route that a word names: channel/account/to/thread, of which each may be
@@ -354,8 +403,8 @@ func (s *scene) spawn(w words) Command {
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
-		Milestones: w.has("milestones"),
-		Thread:     w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
+		Milestones: w.has("milestones"), Again: w.has("again"),
+		Thread: w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
 		Delete: w.has("delete"), Dry: w.has("dry"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
@@ -429,6 +478,7 @@ func (s *scene) done(r session.Key, w words) Command {
 		if d := w.duration("within"); d > 0 {
 			c.Yield.Within, c.Yield.ByModel = int64(d), w.has("model")
 		}
+		c.Yield.Rest = map[string]Rest{"stop": RestStop, "announce": RestAnnounce}[w.named["rest"]]
 	}
 	return c
 }
@@ -449,6 +499,9 @@ func (s *scene) do(c Command) string {
 	}
 	for _, in := range reply.Inputs {
 		fmt.Fprintf(&b, "took %v input %d\n", in.Class, in.Ord)
+	}
+	for _, r := range reply.Stood {
+		fmt.Fprintf(&b, "%s stood %v\n", r.Key(), r.State)
 	}
 	if reply.Grant != (Budget{}) {
 		fmt.Fprintf(&b, "granted %d tokens\n", reply.Grant.Tokens)
@@ -472,6 +525,9 @@ func (s *scene) do(c Command) string {
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		case e.ID != "":
 			name = fmt.Sprint(e.ID, ": ", e.Err)
+		}
+		if e.Kind == EffectArchive && !e.Run.IsRoot() {
+			s.record(e.Run)
 		}
 		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
 		if e.Ord > 0 {
@@ -542,14 +598,13 @@ func (s *scene) show() string {
 		if r.IsRoot() && r.Route != nil {
 			b.WriteString(" at " + wordsOf(r.Route))
 		}
-		for _, c := range r.Bound {
-			b.WriteString(" bound to " + wordsOf(&c.Route))
-		}
+		b.WriteString(laterOf(r))
 		if r.Charged.Tokens > 0 {
 			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)
 		}
 		b.WriteByte('\n')
 	})
+	b.WriteString(s.requests())
 	s.tree.Outbox(func(e *Entry) {
 		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
 		if e.Blocked > 0 {
@@ -575,6 +630,7 @@ func (s *scene) show() string {
 		}
 		b.WriteByte('\n')
 	})
+	b.WriteString(keptOf(s.tree))
 	switch due := s.tree.Due(); {
 	case due.IsZero():
 		b.WriteString("due never\n")
@@ -584,6 +640,45 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// keptOf says what has become of runs with a key that have left the tree.
+func keptOf(t *Tree) string {
+	var b strings.Builder
+	for _, kept := range t.Image().Spawned {
+		if end := kept.End; end != nil {
+			fmt.Fprintf(&b, "key %s gives %s, which ended %v", kept.Key, kept.Run, end.State)
+			if end.Answer != nil && end.Answer.Text != "" {
+				fmt.Fprintf(&b, " %s", quoteShort(end.Answer.Text))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// requests says what requests have been charged, if they have a budget.
+func (s *scene) requests() string {
+	var b strings.Builder
+	if BudgetOf(s.rules.RequestBudget).Limited() {
+		for _, c := range s.tree.requestCounts() {
+			fmt.Fprintf(&b, "request %s charged %d in %d turns\n", c.Request, c.Charged.Tokens,
+				c.Charged.Turns)
+		}
+	}
+	return b.String()
+}
+
+// laterOf says what has been decided on a session since its spawn.
+func laterOf(r *Run) string {
+	var b strings.Builder
+	for _, c := range r.Bound {
+		b.WriteString(" bound to " + wordsOf(&c.Route))
+	}
+	if r.Announce {
+		b.WriteString(" announced")
+	}
+	return b.String()
 }
 
 // milestonesOf says how many milestones a session has reported, and which it has not read.

@@ -10,6 +10,14 @@ import (
 // further runs, and settle goes on until none is left. Effects follow from the state of a run and
 // not from what was done to it, so that none can be forgotten.
 func (t *Tree) settle() {
+	for len(t.touched)+len(t.dueQueues) > 0 {
+		t.settleTouched()
+	}
+}
+
+// settleTouched settles the runs and the destinations that were touched. A destination may touch
+// further runs.
+func (t *Tree) settleTouched() {
 	for i := 0; i < len(t.touched); i++ {
 		r := t.touched[i]
 		r.touched = false
@@ -74,7 +82,7 @@ func (r *Run) wantsTurn(now int64) bool {
 // a slot asks again when a person has written, because such a turn comes sooner. A run whose budget
 // is exhausted is stopped instead; a top-level session gets its turn, so that it can say so.
 func (t *Tree) askSlot(r *Run) {
-	if what := t.turnForbiddenBy(r); what != "" && !r.IsRoot() {
+	if what := t.turnForbiddenBy(r, requestOf(r)); what != "" && !r.IsRoot() {
 		t.emit(stopRequested(t.now, r, LimitReached, what+" is exhausted", 0, 0))
 		return
 	}
@@ -146,6 +154,9 @@ func (t *Tree) settleStopping(r *Run) {
 			t.touch(c)
 			if c.Cause == NoCause {
 				reason := "its requester ended: " + r.Cause.String()
+				if r.Quiet && r.Reason == crashedAbove {
+					reason = crashedAbove // of what a crash has cut short, all is
+				}
 				grace := t.graceEnd()
 				t.emit(stopRequested(t.now, c, Stopped, reason, grace, FlagQuiet))
 			}
@@ -202,23 +213,6 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 		return false
 	}
 	return !(s == OK && r.Silent)
-}
-
-// settleEnded has the transcript of an ended run archived once its time has come. A run with
-// children in the tree or with a completion that is still unread waits.
-func (t *Tree) settleEnded(r *Run) {
-	if t.mayArchive(r) && t.archiveAt(r) <= t.now {
-		r.archiving = true
-		t.archiving++
-		t.addEffect(EffectArchive, r, 0)
-	}
-}
-
-// mayArchive reports whether nothing but time keeps an ended run from being archived. A
-// conversation that is bound to the session does: what is said there goes to it.
-func (t *Tree) mayArchive(r *Run) bool {
-	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.isHeld() &&
-		len(r.Bound) == 0 && !r.unbinding
 }
 
 // tick has settle look at every run and every destination whose timer is due.

@@ -178,24 +178,6 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 // graceEnd returns when a turn that is cancelled now is cut.
 func (t *Tree) graceEnd() int64 { return sat.Add(t.now, int64(t.opt.Grace)) }
 
-// An archiveRetry says when a run whose transcript could not be archived is archived again, or when
-// a conversation that could not be unbound is. It is volatile: a new owner tries at once.
-type archiveRetry struct {
-	at    int64         // Unix nanoseconds
-	pause time.Duration // the last one, which the next one doubles
-}
-
-// next returns when what has failed at now, once more, is tried again.
-func (a archiveRetry) next(now int64) archiveRetry {
-	pause := min(max(2*a.pause, FirstRetry), LastRetry)
-	return archiveRetry{at: now + int64(pause), pause: pause}
-}
-
-// archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
-func (t *Tree) archiveAt(r *Run) int64 {
-	return max(sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter)), t.archiveRetries[r].at)
-}
-
 // DueNow is the Due of a tree that needs an owner now. It is a fixed instant in the past: the wall
 // time of the decision would lie in the future of a later owner if the clock was ahead, and what is
 // in hand would wait for it.
@@ -287,12 +269,4 @@ func (r *Run) setBack(f *Fact) {
 	if len(steers) > 0 {
 		r.Steers = steers
 	}
-}
-
-// archiveFrom returns the time from which the archive of an ended run counts.
-func (r *Run) archiveFrom() int64 {
-	if r.ArchiveFrom > 0 {
-		return r.ArchiveFrom
-	}
-	return r.Ended
 }

@@ -1,0 +1,240 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// nesting is a bot whose sub-agents spawn one more each, down to a depth, and take a second beside.
+func nesting(depth int, cleanup agent.Cleanup) agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		at := tn.Session.Depth
+		if at > 0 && at < depth && tn.N == 1 {
+			_, err := agent.Spawn[string](ctx, tn, agent.Task{
+				Text: "down", Label: fmt.Sprint("depth", at+1), Cleanup: cleanup,
+				Announce: true, Key: "down",
+			})
+			if err != nil {
+				return agent.Result{}, err
+			}
+		}
+		return agent.Result{Text: fmt.Sprint("at ", at)}, pause(ctx, time.Second)
+	})
+	cfg.Rules.Subagents.MaxSpawnDepth = 5
+	return cfg
+}
+
+// 2.12: a sub-agent that is to be deleted is archived as soon as its end was read, and all below it
+// before, at depth 1, 2 and 5, wherever the process dies, also where nothing else is ever archived.
+func TestCleanupDelete(t *testing.T) {
+	for _, depth := range []int{1, 2, 5} {
+		for _, all := range []bool{true, false} { // or the topmost alone
+			t.Run(fmt.Sprint(depth, " ", all), func(t *testing.T) {
+				below := agent.CleanupKeep
+				if all {
+					below = agent.CleanupDelete
+				}
+				cfg := nesting(depth, below)
+				cfg.Rules.Subagents.ArchiveAfter = policy.Off
+				check := agenttest.Run
+				if depth == 2 {
+					check = agenttest.EveryCrash
+				}
+				check(t, cfg, nil, func(h *harness) { deleteNested(h, depth) })
+			})
+		}
+	}
+}
+
+func deleteNested(h *harness, depth int) {
+	task := agent.Task{
+		Text: "down", Label: "depth1", Cleanup: agent.CleanupDelete, Announce: true, Key: "top",
+	}
+	require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+		_, err := agent.Spawn[string](h.Context(), rt.Session(topKey), task)
+		return err
+	}))
+	keys := make([]session.Key, 0, depth)
+	for range 3 * depth { // a second each
+		for _, r := range h.Runs() {
+			if !slices.Contains(keys, r.Key) {
+				keys = append(keys, r.Key)
+			}
+		}
+		h.Pass(time.Second)
+	}
+	h.Pass(time.Minute)
+	require.Empty(h.T(), h.Runs())
+	for _, k := range keys {
+		var page agent.HistoryPage
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) (err error) {
+			page, err = rt.Session(k).History(h.Context(), agent.HistoryQuery{})
+			return err
+		}))
+		require.True(h.T(), page.Archived)
+	}
+}
+
+// Deleting does not depend on how a run ends, or on whether its requester is told. A program that
+// waits gets the outcome, and one that does not asks for the history.
+func TestCleanupDeleteOfEveryEnd(t *testing.T) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if err := pause(ctx, time.Second/2); err != nil { // its requester begins to wait
+			return agent.Result{}, err
+		}
+		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
+		switch task {
+		case "fails":
+			return agent.Result{}, errDisk
+		case "is silent":
+			return textResult("NO_REPLY")
+		case "hangs":
+			return agent.Result{}, pause(ctx, time.Hour)
+		}
+		return textResult("done")
+	})
+	cfg.Rules.Subagents.ArchiveAfter = policy.Off
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, announce := range []bool{true, false} {
+			for _, text := range []string{"works", "fails", "is silent", "hangs", "times out"} {
+				task := agent.Task{Text: text, Announce: announce, Cleanup: agent.CleanupDelete}
+				if text == "times out" {
+					task.Text, task.Timeout = "hangs", time.Minute
+				}
+				c, err := h.Main().Spawn(h.Context(), task)
+				require.NoError(t, err)
+				waited := make(chan error, 1)
+				go func() {
+					_, err := c.Wait(h.Context())
+					waited <- err
+				}()
+				time.Sleep(time.Second)
+				if text == "hangs" {
+					require.NoError(t, c.Stop(h.Context()))
+				}
+				err = <-waited
+				if text == "works" || text == "is silent" {
+					require.NoError(t, err)
+				} else {
+					var ended *agent.RunError
+					require.ErrorAs(t, err, &ended, "%v", announce)
+				}
+				time.Sleep(time.Second)
+				require.Empty(t, h.Runs(), "%s %v", text, announce)
+				_, err = c.Info(h.Context())
+				require.ErrorIs(t, err, agent.ErrNotFound)
+				page, err := c.Session().History(h.Context(), agent.HistoryQuery{})
+				require.NoError(t, err)
+				require.True(t, page.Archived)
+			}
+		}
+		_, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Cleanup: 7})
+		var input *agent.InputError
+		require.ErrorAs(t, err, &input)
+		require.Equal(t, "Task.Cleanup", input.Field)
+	})
+}
+
+// 2.12: what a program deletes is stopped and archived with all that is below it. The call can be
+// repeated, also in the next process, and nothing else is touched.
+func TestDeleteSession(t *testing.T) {
+	agenttest.EveryCrash(t, nesting(3, agent.CleanupKeep), nil, func(h *harness) {
+		var key, other session.Key
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+			s := rt.Session(topKey)
+			c, err := s.Spawn(h.Context(), agent.Task{Text: "down", Key: "a", Label: "a"})
+			if err != nil {
+				return err
+			}
+			d, err := s.Spawn(h.Context(), agent.Task{Text: "down", Key: "b", Label: "b"})
+			if err == nil {
+				key, other = c.Key(), d.Key()
+			}
+			return err
+		}))
+		h.Pass(1500 * time.Millisecond)
+		err := h.Do(func(rt *agent.Runtime) error {
+			return rt.DeleteSession(h.Context(), key)
+		})
+		if err != nil { // the process that began it has died
+			require.ErrorIs(h.T(), err, agent.ErrArchived)
+		}
+		err = h.Do(func(rt *agent.Runtime) error {
+			return errorOf(rt.Session(key).Post(h.Context(), agent.Incoming{Text: "late"}))
+		})
+		require.ErrorIs(h.T(), err, agent.ErrArchived)
+		left := false
+		for _, r := range h.Runs() {
+			require.False(h.T(), strings.HasPrefix(r.Key.String(), key.String()), "%v is left", r.Key)
+			left = left || r.Key == other
+		}
+		require.True(h.T(), left)
+	})
+}
+
+// A top-level session that is not the main one goes on in a new conversation. What cannot be
+// deleted is a clear error.
+func TestDeleteTopLevelSession(t *testing.T) {
+	direct := session.Must(session.DirectKey("main", "irc", "ann"))
+	cfg := repeating()
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.PostTo(direct, "one")
+		h.Pass(time.Minute)
+		c, err := h.Session(direct).Spawn(h.Context(), agent.Task{Text: "work"})
+		require.NoError(t, err)
+		h.Pass(time.Second / 2)
+		h.PostTo(direct, "two")
+		require.NoError(t, h.Runtime().DeleteSession(h.Context(), direct))
+		require.Empty(t, h.Runs())
+		h.Pass(time.Minute)
+		page, err := h.Session(direct).History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.False(t, page.Archived)
+		require.NotContains(t, fmt.Sprint(textsOfPage(page)), "one")
+		h.PostTo(direct, "three")
+		h.Pass(time.Minute)
+
+		delete := func(k session.Key) error { return h.Runtime().DeleteSession(h.Context(), k) }
+		var main *agent.MainSessionError
+		require.ErrorAs(t, delete(topKey), &main)
+		require.Equal(t, topKey, main.Session)
+		require.ErrorAs(t, delete(session.GlobalKey()), &main)
+		require.ErrorIs(t, delete(c.Key()), agent.ErrArchived)
+		require.ErrorIs(t, delete(childKeyOf(t, direct)), agent.ErrNotFound)
+		require.ErrorIs(t, delete(session.Must(session.DirectKey("main", "irc", "bob"))),
+			agent.ErrNotFound)
+		var input *agent.InputError
+		require.ErrorAs(t, delete(session.Key{}), &input)
+	})
+}
+
+// A turn cannot wait for its own end.
+func TestDeleteSessionOfATurn(t *testing.T) {
+	var rt *agent.Runtime
+	var errs []error
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		errs = append(errs, rt.DeleteSession(ctx, tn.Session.Key))
+		return textResult("x")
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		rt = h.Runtime()
+		c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		_, err = c.Wait(h.Context())
+		require.NoError(t, err)
+		var input *agent.InputError
+		require.Len(t, errs, 1)
+		require.ErrorAs(t, errs[0], &input)
+	})
+}

@@ -1,0 +1,228 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// spawnedOver spawns a task over crashes, and returns the key of its session.
+func spawnedOver(h *harness, from session.Key, task agent.Task) (key session.Key) {
+	task.Key = task.Text
+	require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+		c, err := rt.Session(from).Spawn(h.Context(), task)
+		if err == nil {
+			key = c.Key()
+		}
+		return err
+	}))
+	return key
+}
+
+// tokensOf returns how many tokens a session and all below it have used.
+func tokensOf(h *harness, key session.Key) (n int64) {
+	require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+		u, err := rt.Usage(h.Context(), agent.UsageQuery{Session: key, Below: true})
+		n = u.Total.Total()
+		return err
+	}))
+	return n
+}
+
+// 2.4: an archived sub-agent comes back with its conversation, files and runs, wherever the process
+// dies, and what it has used counts once. A message begins another run of it, and it is archived
+// again.
+func TestReviveOverEveryCrash(t *testing.T) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		r := agent.Result{Text: fmt.Sprint(len(tn.Messages), " messages"), Usage: agent.Usage{Input: 100}}
+		return r, pause(ctx, time.Second)
+	})
+	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+		key := spawnedOver(h, topKey, agent.Task{Text: "work"})
+		h.Pass(3 * time.Hour)
+		require.Empty(h.T(), h.Runs())
+		used := tokensOf(h, topKey)
+		revive := func(rt *agent.Runtime) error { return rt.Session(key).Revive(h.Context()) }
+		for range 2 {
+			require.NoError(h.T(), h.Do(revive))
+		}
+		require.Equal(h.T(), used, tokensOf(h, topKey), "it is not counted twice")
+		runs := h.Runs()
+		require.Len(h.T(), runs, 1)
+		require.Equal(h.T(), key, runs[0].Key)
+		require.Equal(h.T(), key, spawnedOver(h, topKey, agent.Task{Text: "work"}), "its spawn key")
+		for range 2 { // a run whose process dies is not repeated
+			h.PostTo(key, "more")
+			h.Pass(time.Minute)
+		}
+		var page agent.HistoryPage
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) (err error) {
+			page, err = rt.Session(key).History(h.Context(), agent.HistoryQuery{})
+			return err
+		}))
+		require.Contains(h.T(), fmt.Sprint(textsOfPage(page)), "more")
+		require.Greater(h.T(), tokensOf(h, topKey), used)
+		h.Pass(3 * time.Hour)
+		require.Empty(h.T(), h.Runs())
+		require.NoError(h.T(), h.Do(revive), "it comes back again")
+		require.Len(h.T(), h.Runs(), 1)
+	})
+}
+
+// A session comes back below sessions that are alive and in the tree, under the rules of today; and
+// the error says what is in the way.
+func TestReviveIsRefused(t *testing.T) {
+	cfg := nesting(2, agent.CleanupKeep)
+	cfg.Rules.Subagents.ArchiveAfter = time.Minute
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		outer := spawnedOver(h, topKey, agent.Task{Text: "down"})
+		h.Pass(1500 * time.Millisecond)
+		inner := h.Child("depth2").Key
+		h.Pass(time.Hour)
+		require.Empty(t, h.Runs())
+		revive := func(k session.Key) error { return h.Session(k).Revive(h.Context()) }
+		err := revive(inner)
+		require.ErrorIs(t, err, agent.ErrArchived)
+		require.Contains(t, err.Error(), outer.String())
+		require.NoError(t, revive(outer))
+		require.NoError(t, revive(outer), "it is in the tree")
+		require.NoError(t, revive(topKey), "so is a top-level session")
+		err = revive(inner)
+		require.ErrorIs(t, err, agent.ErrEnded)
+		require.Contains(t, err.Error(), outer.String())
+		page, err := h.Session(inner).History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.True(t, page.Archived, "a refused revival leaves the archive as it was")
+		h.PostTo(outer, "again")
+		require.NoError(t, revive(inner))
+		require.ErrorIs(t, revive(childKeyOf(t, topKey)), agent.ErrNotFound)
+		var input *agent.InputError
+		require.ErrorAs(t, revive(session.Key{}), &input)
+	})
+}
+
+// A store without Files keeps no record of what it archives, and Revive says so.
+func TestReviveWithoutFiles(t *testing.T) {
+	store := session.NewMemory()
+	store.Files = nil
+	cfg := configAnswering(asText)
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, _ := endedRun(t, h)
+		err := c.Session().Revive(h.Context())
+		require.ErrorIs(t, err, agent.ErrNoRecord)
+		require.ErrorIs(t, err, session.ErrNoFiles)
+		page, err := c.Session().History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.True(t, page.Archived)
+	})
+}
+
+// unrestorable are transcripts that cannot be restored.
+type unrestorable struct{ session.Transcripts }
+
+func (unrestorable) Restore(context.Context, session.Ref) error { return errDisk }
+
+// A store that fails is the error of Revive, and the session stays archived.
+func TestReviveOfAFailingStore(t *testing.T) {
+	store := session.NewMemory()
+	store.Transcripts = unrestorable{store.Transcripts}
+	cfg := configAnswering(asText)
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, _ := endedRun(t, h)
+		require.ErrorIs(t, c.Session().Revive(h.Context()), errDisk)
+		require.Empty(t, h.Runs())
+		require.ErrorIs(t, c.Steer(h.Context(), "x"), agent.ErrArchived)
+	})
+}
+
+// What was archived for longer than Rules.KeepArchives is removed for good, by the running Runtime
+// and by Purge, and what is still named stays: an outcome that is kept for a key.
+func TestPurge(t *testing.T) {
+	for _, by := range []string{"Run", "Purge"} {
+		t.Run(by, func(t *testing.T) {
+			inStores(t, func(t *testing.T, open func() *session.Store) {
+				store := open()
+				cfg := configAnswering(asText)
+				cfg.Store = store
+				cfg.Rules.Subagents.ArchiveAfter = time.Minute
+				if by == "Run" {
+					cfg.Rules.KeepArchives = 48 * time.Hour
+				}
+				running(t, cfg, func(rt *agent.Runtime) {
+					s := rt.Session(topKey)
+					c, err := s.Spawn(t.Context(), agent.Task{Text: "x"})
+					require.NoError(t, err)
+					time.Sleep(40 * time.Hour)
+					page, err := c.Session().History(t.Context(), agent.HistoryQuery{})
+					require.NoError(t, err)
+					require.True(t, page.Archived)
+					time.Sleep(10 * time.Hour)
+					if by == "Purge" {
+						n, err := rt.Purge(t.Context())
+						require.NoError(t, err)
+						require.Zero(t, n, "without KeepArchives archives are kept for ever")
+						return
+					}
+					_, err = c.Session().History(t.Context(), agent.HistoryQuery{})
+					require.ErrorIs(t, err, agent.ErrNotFound)
+					require.ErrorIs(t, c.Session().Revive(t.Context()), agent.ErrNotFound)
+					ref := session.Ref{Key: c.Key(), SessionID: c.Key().ID()}
+					for f := range store.Files.List(t.Context(), ref) {
+						t.Errorf("%v is left", f)
+					}
+				})
+				if by == "Run" {
+					return
+				}
+				cfg.Store, cfg.Rules.KeepArchives = open(), 49*time.Hour
+				rt, err := agent.Open(t.Context(), cfg)
+				require.NoError(t, err)
+				n, err := rt.Purge(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				n, err = rt.Purge(t.Context())
+				require.NoError(t, err)
+				require.Zero(t, n)
+				require.NoError(t, rt.Shutdown(t.Context()))
+			})
+		})
+	}
+}
+
+// running runs a Runtime while f runs.
+func running(t *testing.T, cfg agent.Config, f func(rt *agent.Runtime)) {
+	t.Helper()
+	rt, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(context.WithoutCancel(t.Context())) }()
+	f(rt)
+	require.NoError(t, errors.Join(rt.Shutdown(t.Context()), <-done))
+}
+
+// A revived sub-agent that was to be deleted stays as long as the others.
+func TestReviveOfADeletedSession(t *testing.T) {
+	cfg := configAnswering(asText)
+	cfg.Rules.Subagents.ArchiveAfter = policy.Off
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Cleanup: agent.CleanupDelete})
+		require.NoError(t, err)
+		h.Pass(time.Minute)
+		require.Empty(t, h.Runs())
+		require.NoError(t, c.Session().Revive(h.Context()))
+		h.PostTo(c.Key(), "more")
+		h.Pass(100 * time.Hour)
+		require.Len(t, h.Runs(), 1)
+	})
+}

@@ -1,0 +1,333 @@
+package tree
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// An ended run is archived some time after its end, or at once if it is to be deleted. That is
+// decided by a fact, ArchiveBegun, before anything is touched: from then on the session takes
+// nothing more. The Executor then archives the transcript, as often as it takes, and the fact
+// Archived takes the session out of the tree. Unarchived brings it back.
+
+// A Discard has a session put away with everything below it: what is alive is stopped, and each
+// session is archived as soon as nothing waits for its end any more. A top-level session goes on in
+// a new conversation instead.
+type Discard struct {
+	Run    session.Key
+	Reason string
+	Rand   uint64
+}
+
+// A Revive brings an archived session back, as State has it: see Tree.Record. With Dry it is only
+// decided whether it may come back.
+type Revive struct {
+	State *Fact
+	Dry   bool
+}
+
+func (*Discard) command() {}
+func (*Revive) command()  {}
+
+// archivedError refuses what a session that is archived would have to take.
+func archivedError(doing string, k session.Key) error {
+	return fmt.Errorf("%w: %w: %s %q", session.ErrArchived, ErrNotFound, doing, k)
+}
+
+// leaves reports whether an ended session takes nothing more: it is being archived, or is to be
+// deleted.
+func (r *Run) leaves() bool {
+	return r.Archiving != 0 || r.Discard && r.State.Terminal()
+}
+
+// goesAtOnce reports whether an ended session is to be archived without a delay: it is to be
+// deleted, or a session above it that is to be deleted waits for nothing else.
+func (t *Tree) goesAtOnce(r *Run) bool {
+	if r.Discard || r.Spec.Delete {
+		return true
+	}
+	for x := r.Parent; !x.IsRoot(); x = x.Parent {
+		if x.State.Terminal() && (x.Discard || x.Spec.Delete) && !x.isHeld() && len(x.Bound) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// settleEnded has the transcript of an ended run archived once its time has come. A run with
+// children in the tree or with a completion that is still unread waits.
+func (t *Tree) settleEnded(r *Run) {
+	if r.Discard && r.isHeld() && t.outbox.blocked > 0 {
+		t.dismissBlocked(r)
+	}
+	if t.goesAtOnce(r) && !r.isHeld() && len(r.Bound) == 0 && r.hastened != r.Ended {
+		r.hastened = r.Ended // once: a run may have a great many children
+		for c := r.firstChild; c != nil; c = c.nextSibling {
+			t.touch(c)
+		}
+	}
+	if !t.mayArchive(r) || t.archiveAt(r) > t.now {
+		return
+	}
+	if r.Archiving == 0 {
+		t.emit(archiveBegun(t.now, r))
+	}
+	r.archiving = true
+	t.archiving++
+	t.addEffect(EffectArchive, r, 0)
+}
+
+// mayArchive reports whether nothing but time keeps an ended run from being archived. A
+// conversation that is bound to the session does: what is said there goes to it.
+func (t *Tree) mayArchive(r *Run) bool {
+	switch {
+	case r.archiving || r.firstChild != nil:
+		return false
+	case r.Archiving != 0:
+		return true
+	case r.isHeld() || len(r.Bound) > 0 || r.unbinding:
+		return false
+	}
+	return t.opt.ArchiveAfter > 0 || t.goesAtOnce(r)
+}
+
+// An archiveRetry says when a run whose transcript could not be archived is archived again, or when
+// a conversation that could not be unbound is. It is volatile: a new owner tries at once.
+type archiveRetry struct {
+	at    int64         // Unix nanoseconds
+	pause time.Duration // the last one, which the next one doubles
+}
+
+// next returns when what has failed at now, once more, is tried again.
+func (a archiveRetry) next(now int64) archiveRetry {
+	pause := min(max(2*a.pause, FirstRetry), LastRetry)
+	return archiveRetry{at: now + int64(pause), pause: pause}
+}
+
+// archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
+func (t *Tree) archiveAt(r *Run) int64 {
+	retry := t.archiveRetries[r].at
+	if r.Archiving != 0 || t.goesAtOnce(r) {
+		return max(retry, 1)
+	}
+	return max(sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter)), retry)
+}
+
+// archiveFrom returns the time from which the archive of an ended run counts.
+func (r *Run) archiveFrom() int64 {
+	if r.ArchiveFrom > 0 {
+		return r.ArchiveFrom
+	}
+	return r.Ended
+}
+
+func (t *Tree) applyArchiveBegun(r *Run, f *Fact) error {
+	switch {
+	case r.IsRoot() || !r.State.Terminal() || r.firstChild != nil:
+		return &CorruptError{f.Kind, f.Run, "it is alive, or has children"}
+	case r.Archiving != 0:
+		return &CorruptError{f.Kind, f.Run, "it has begun before"}
+	case r.isHeld() || len(r.Bound) > 0:
+		return &CorruptError{f.Kind, f.Run, "its end is not read, or a conversation is bound to it"}
+	}
+	r.Archiving = f.At
+	t.armTimer(r)
+	return nil
+}
+
+// decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving
+// failed, it is tried again after pauses like those of a delivery, but without an end, because no
+// reader misses the archive meanwhile.
+func (t *Tree) decideArchiveDone(c ArchiveDone) {
+	r := t.find(c.Run)
+	switch {
+	case c.Session != "":
+		t.decidePutAway(c)
+	case r == nil || !r.State.Terminal() || r.firstChild != nil || r.Archiving == 0:
+	case !c.Failed:
+		t.emit(archived(t.now, r))
+	case r.archiving:
+		t.retryArchive(r)
+	}
+}
+
+// retryArchive has what could not be archived archived again after a pause.
+func (t *Tree) retryArchive(r *Run) {
+	r.archiving = false
+	t.archiving--
+	if t.archiveRetries == nil {
+		t.archiveRetries = make(map[*Run]archiveRetry)
+	}
+	t.archiveRetries[r] = t.archiveRetries[r].next(t.now)
+	t.armTimer(r)
+}
+
+// decideDiscard notes that a session and everything below it is to be put away, and stops what is
+// alive of that. Each of them knows it, so that a crash in between loses nothing. What is being
+// archived already goes on.
+func (t *Tree) decideDiscard(c *Discard) (Reply, error) {
+	t.rand = c.Rand
+	r := t.find(c.Run)
+	if r == nil {
+		return Reply{}, fmt.Errorf("%w: deleting %q", ErrNotFound, c.Run)
+	}
+	r.walk(false, func(x *Run) {
+		if !x.Discard && x.Archiving == 0 {
+			t.emit(discarded(t.now, x))
+		}
+	})
+	return t.decideStop(&Stop{Run: c.Run, Reason: c.Reason, Rand: c.Rand})
+}
+
+func (t *Tree) applyDiscarded(r *Run, f *Fact) error {
+	if r.Discard || r.Archiving != 0 {
+		return &CorruptError{f.Kind, f.Run, "it is to be archived already"}
+	}
+	r.Discard = true
+	t.armTimer(r)
+	return nil
+}
+
+// dismissBlocked gives up the blocked completions of a session that is to be deleted. The result
+// stays in its transcript.
+func (t *Tree) dismissBlocked(r *Run) {
+	for _, ord := range t.outbox.ords() {
+		if e := t.outbox.entries[ord]; e.Run == r.key && !e.Reply && e.Blocked > 0 {
+			t.emit(outboxFact(Dismissed, t.now, ord, 0, ""))
+		}
+	}
+}
+
+// Discarding reports whether a session that is to be put away still is in the tree, or a session
+// below it, or the conversation that a top-level session had.
+func (t *Tree) Discarding(k session.Key) bool {
+	r := t.find(k)
+	if r == nil {
+		return false
+	}
+	left := r.Discard || len(r.Former) > 0 || r.Archiving != 0
+	r.Descend(func(x *Run) { left = left || x.Discard || x.Archiving != 0 })
+	return left
+}
+
+// Named returns the sessions that the tree has, or had and whose outcome it keeps at a time.
+func (t *Tree) Named(now int64) map[session.Key]bool {
+	named := make(map[session.Key]bool)
+	for k := range t.runs {
+		named[k] = true
+	}
+	for _, ref := range t.spawned {
+		if ref.end != nil && ref.Until > now {
+			named[ref.Run] = true
+		}
+	}
+	return named
+}
+
+// newSessionID returns a random UUID of version 4.
+func (t *Tree) newSessionID() string {
+	a, b := t.nextNonce(), t.nextNonce()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x",
+		a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+}
+
+// Record returns the state of a session that is being archived, as the fact that brings it back:
+// what it has used stays with its requester. Each attempt at an archive has the same record. It
+// shares nothing with the tree that changes.
+func (t *Tree) Record(r *Run) *Fact {
+	s := r.RunState
+	s.Ledger = nil
+	s.own()
+	return &Fact{
+		Kind: Unarchived, At: r.Archiving, Run: r.key,
+		Image: &Image{Runs: []RunState{s}},
+	}
+}
+
+// decideRevive brings an archived session back, or finds that it is in the tree.
+func (t *Tree) decideRevive(c *Revive) (Reply, error) {
+	k := c.State.Run
+	if r := t.find(k); r != nil {
+		if r.leaves() {
+			return Reply{}, archivedError("reviving", k)
+		}
+		return Reply{Run: r, Ref: k, Existing: true}, nil
+	}
+	s := c.State.Image.Runs[0]
+	if s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != k || !s.State.Terminal() {
+		return Reply{}, &InputError{"state", "it is not that of an archived session"}
+	}
+	if err := t.reviveForbidden(k, s.Spec.Parent); err != nil || c.Dry {
+		return Reply{}, err
+	}
+	s = t.revived(s)
+	t.emit(unarchived(t.now, k, &Image{Runs: []RunState{s}}))
+	return Reply{Run: t.find(k), Ref: k}, nil
+}
+
+// reviveForbidden returns why a session cannot come back below another one, or nil: each session
+// above it has to be there and alive, as when it was spawned.
+func (t *Tree) reviveForbidden(k, parent session.Key) error {
+	p := t.find(parent)
+	if p == nil {
+		return fmt.Errorf("%w: reviving %q, and above it %q", session.ErrArchived, k, parent)
+	}
+	var ended error
+	for x := p; !x.IsRoot(); x = x.Parent {
+		if x.leaves() {
+			return fmt.Errorf("%w: reviving %q, and above it %q", session.ErrArchived, k, x.key)
+		}
+		if x.State.Terminal() {
+			ended = &EndedError{k, x.key}
+		}
+	}
+	return ended
+}
+
+// revived returns the state that a session comes back with. Its archive counts from now. What it
+// has used is counted with its requester. It is not deleted after its end any more, because its
+// caller wants it, and its spawn key is its own unless another run has got that meanwhile.
+func (t *Tree) revived(s RunState) RunState {
+	spec := *s.Spec
+	spec.Delete = false
+	if ref, known := t.spawned[keyOf(&spec)]; known && spec.SpawnKey != "" && ref.Run != spec.Key &&
+		(ref.Until == 0 || ref.Until > t.now) {
+		spec.SpawnKey, spec.Digest = "", ""
+	}
+	s.Spec = &spec
+	s.Archiving, s.Discard, s.ArchiveFrom = 0, false, t.now
+	s.Inbox, s.Open, s.Join, s.Bound, s.Ledger = nil, nil, nil, nil, new(Ledger)
+	return s
+}
+
+func (t *Tree) applyUnarchived(f *Fact) error {
+	s := &f.Image.Runs[0]
+	switch {
+	case s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != f.Run:
+		return &CorruptError{f.Kind, f.Run, "it is the state of another session"}
+	case t.runs[f.Run] != nil:
+		return &CorruptError{f.Kind, f.Run, "it is in the tree"}
+	case !s.State.Terminal() || s.Open != nil || len(s.Inbox) > 0 || s.Archiving != 0:
+		return &CorruptError{f.Kind, f.Run, "it has not ended"}
+	}
+	if err := t.reviveForbidden(f.Run, s.Spec.Parent); err != nil {
+		return &CorruptError{f.Kind, f.Run, err.Error()}
+	}
+	p := t.find(s.Spec.Parent)
+	r := newRun(*s)
+	r.own()
+	p.addChild(r)
+	t.runs[f.Run] = r
+	if s.Spec.SpawnKey != "" {
+		t.spawned[keyOf(s.Spec)] = refOf(s.Spec)
+	}
+	r.recount()
+	t.holdRequests(r)
+	t.keepBegunRuns(r)
+	t.armTimer(r)
+	t.touch(r)
+	return nil
+}
