@@ -285,7 +285,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			set:     set(func(x *agent.Task) { x.Conversation.To = "1" }),
 			refused: "Thread is not",
 		},
-		"Cleanup":  {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
+		"Cleanup": {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
 		"Milestones": {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
 			set:  set(func(x *agent.Task) { x.Milestones = true }),
