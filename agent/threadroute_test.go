@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -145,30 +146,73 @@ func TestMessageIsToldOnceInTheSameInstant(t *testing.T) {
 	})
 }
 
-// A message to a session that is not there any more is the conversation's own session's, the
-// binding ends, and the message is not lost.
+// A message to a session that is not there any more is the conversation's own session's: it is not
+// lost, the binding ends, and people are told. It does not need Run.
 func TestMessageToASessionThatIsGone(t *testing.T) {
-	for name, lose := range map[string]func(b threadBot, worker *agent.Child[string]){
-		"stopped with its requester": func(b threadBot, _ *agent.Child[string]) {
-			require.NoError(b.T(), b.Main().Stop(b.Context()))
-		},
-		"unbound in the tree alone": func(b threadBot, _ *agent.Child[string]) {},
+	main := session.Must(session.MainKey("main"))
+	gone := session.Must(main.Child("main", "gone"))
+	for name, q := range map[string]binding.Request{
+		"not on record":                        {Target: gone, Root: main},
+		"not on record, of an earlier version": {Target: gone},
+		"not bound in its tree":                {Target: main, Root: main},
 	} {
 		t.Run(name, func(t *testing.T) {
-			threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
-				worker := b.worker("worker")
-				at := b.chat.At("general", "7")
-				_, err := b.focus(at, worker.Key(), "alice")
+			synctest.Test(t, func(t *testing.T) {
+				store := session.NewMemory()
+				table, err := binding.Open(t.Context(), store.Journal)
 				require.NoError(t, err)
-				lose(b, worker)
-				receipt := b.write(at, "hello")
-				b.Pass(time.Minute)
-				require.Contains(t, b.chat.Said(at),
-					map[bool]string{true: "worker", false: ""}[receipt.Session == worker.Key()]+
-						" heard hello")
+				chat := agenttest.NewFakeChannel("discord")
+				at := chat.At("general", "7")
+				q.Conversation, q.By = at, binding.SystemOwner
+				_, err = table.Bind(t.Context(), q, time.Now())
+				require.NoError(t, err)
+				cfg := agent.Config{Runner: echoRunner, Store: store}
+				chat.Connect(&cfg)
+				rt, err := agent.Open(t.Context(), cfg)
+				require.NoError(t, err)
+				own, err := chat.Key(at)
+				require.NoError(t, err)
+				for range 2 {
+					receipt, err := chat.Write(t.Context(), rt, at, "alice", "hello")
+					require.NoError(t, err)
+					require.Equal(t, own, receipt.Session)
+				}
+				list, err := rt.Bindings(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, list)
+				done := make(chan error, 1)
+				go func() { done <- rt.Run(t.Context()) }()
+				time.Sleep(time.Minute)
+				told := chat.Farewells(at)
+				require.Len(t, told, 1)
+				require.Equal(t, binding.ReasonStaleSession, told[0].Reason)
+				require.Equal(t, 2, strings.Count(strings.Join(chat.Said(at), ""), "hello"))
+				require.NoError(t, rt.Shutdown(t.Context()))
+				require.NoError(t, <-done)
 			})
 		})
 	}
+}
+
+// What the session writes in its conversation counts, too: a long piece of work does not expire.
+func TestAnswersTouchTheBinding(t *testing.T) {
+	hours := 2.0
+	cfg := agent.Config{Runner: agent.RunnerFunc(
+		func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if strings.Contains(tn.Input(), "long") {
+				return agent.Result{Text: "done"}, pause(ctx, 90*time.Minute)
+			}
+			return agent.Result{Text: "ok"}, nil
+		})}
+	cfg.Threads.Bindings.IdleHours = &hours
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		child, thread := b.spawnThread(agent.Task{Text: "x"})
+		b.Pass(time.Minute)
+		b.write(thread, "a long one")
+		b.Pass(3 * time.Hour) // after the message, and less than two after the answer
+		require.Equal(t, []string{"done"}, b.chat.Said(thread))
+		require.Equal(t, child.Key(), b.write(thread, "and now?").Session)
+	})
 }
 
 // 7.15: the same thread id in two accounts, and on two channels, is two conversations.
