@@ -69,6 +69,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a session that is brought back was archived, is as it was, below sessions that are alive, and
 //     counts nothing twice;
 //   - a conversation is bound to a session once at a time, and such a session is not archived;
+//   - a message of a conversation comes from where the session is bound;
+//   - a turn of a sub-agent answers a conversation or its requester, and never both;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits, as far as the journal has them;
 //   - a snapshot has what each request was charged;
@@ -203,6 +205,7 @@ type run struct {
 	gone     session.Usage // by runs below it that were archived
 	archived int64
 	bound    []session.Route
+	wroteTo  bool // a conversation that is bound has written to it
 	leaving  leaving
 
 	begin *tree.Begin // of the present run; nil: it is the first one
@@ -536,8 +539,5 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 	}
 	a.sent(f)
 	r.next = f.Ord
-	r.inbox = append(r.inbox, input{
-		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
-		thread: f.Flags&tree.FlagThread != 0,
-	})
+	r.inbox = append(r.inbox, a.message(r, f))
 }

@@ -255,7 +255,7 @@ func runOf(s *tree.RunState) *run {
 		r.past[x.ID] = true
 	}
 	for _, x := range s.Bound {
-		r.bound = append(r.bound, x.Route)
+		r.bound, r.wroteTo = append(r.bound, x.Route), true
 	}
 	for _, x := range s.Said {
 		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})

@@ -150,6 +150,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
 	a.longResult(r, f)
+	a.oneAnswer(r)
 	if f.Join != nil {
 		a.join(r, f.Join)
 	}
@@ -245,7 +246,8 @@ func (a *auditor) notRead(r *run, f *tree.Fact) {
 // messages returns the ids of the messages in the inbox up to an ordinal.
 func (r *run) messages(through uint32) (ids []string) {
 	for _, in := range r.inbox {
-		if in.ord <= through && in.class == tree.User && in.id != "" {
+		asks := in.class == tree.User && (r.parent == nil || in.thread)
+		if asks && in.ord <= through && in.id != "" {
 			ids = append(ids, in.id)
 		}
 	}
@@ -495,6 +497,7 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 			a.fail(r, "live descendants", "it ends while %q is %v", c.spec.Key, c.state)
 		}
 	}
+	a.apology(r, f)
 	for _, in := range r.inbox {
 		switch {
 		case in.class != tree.Completion:
