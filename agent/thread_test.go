@@ -307,7 +307,7 @@ func TestBindingsExpire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := agent.Config{Runner: agent.RunnerFunc(
 				func(context.Context, *agent.Turn) (agent.Result, error) {
-					return agent.Result{Text: "ok"}, nil
+					return agent.Result{Text: "NO_REPLY"}, nil // an answer counts, too
 				})}
 			cfg.Threads.Channels = map[string]agent.ThreadChannel{"discord": {Bindings: c.settings}}
 			threadsOn(t, cfg, nil, func(b threadBot) {

@@ -81,6 +81,8 @@ func TestEndsAreOwedUntilSettled(t *testing.T) {
 			require.Empty(t, again.Owed())
 			ended := again.Former(thread1, bindNoon)
 			require.Len(t, ended, 1)
+			soon := again.Former(thread2, bindNoon.Add(time.Hour))
+			require.Len(t, soon, 400)
 			require.Empty(t, again.Former(thread1, ended[0].At.Add(binding.Remembered)))
 		})
 	}
@@ -100,6 +102,21 @@ func TestEndsAreForgotten(t *testing.T) {
 	}
 	assert.Less(t, bindingsLogLen(t, j), 1100)
 	assert.Len(t, openTable(t, j).Former(thread1, now), 7*24-1)
+}
+
+// A binding that has expired is a former one before its end is recorded.
+func TestExpiredIsFormer(t *testing.T) {
+	b := openTable(t, session.NewMemory().Journal)
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+	assert.Empty(t, b.Former(thread1, bindNoon.Add(time.Hour-1)))
+	for range 2 {
+		former := b.Former(thread1, bindNoon.Add(time.Hour))
+		require.Len(t, former, 1)
+		assert.Equal(t, workerA, former[0].Binding.Target)
+		assert.Equal(t, binding.ReasonIdle, former[0].Reason)
+		_, err := b.Expire(t.Context(), bindNoon.Add(time.Hour))
+		require.NoError(t, err)
+	}
 }
 
 // A session may leave a conversation that has gone to another one.

@@ -148,12 +148,17 @@ func (s *state) recent(now time.Time) []Unbound {
 }
 
 // formerly returns the bindings that a conversation had and that are of use at now, in the order of
-// their ends.
+// their ends. One that has just expired is the last of them.
 func (s *state) formerly(conversation session.Route, now time.Time) []Unbound {
 	var list []Unbound
 	for _, id := range s.former[conversation] {
 		if u := s.ended[id]; !u.forgotten(now) {
 			list = append(list, u)
+		}
+	}
+	if held, ok := s.bound[conversation]; ok {
+		if why, over := held.expired(now); over { // its end is not in the log yet
+			list = append(list, end(held.Binding, why, "", now))
 		}
 	}
 	return list
