@@ -88,7 +88,7 @@ func TestEventsOfLaterRuns(t *testing.T) {
 				synctest.Wait()
 				end()
 				shown := live()
-				require.Equal(t, kindsByRun(shown), map[spawn.RunID][]spawn.EventKind{
+				want := map[spawn.RunID][]spawn.EventKind{
 					first.ID: {
 						spawn.EventAdmitted, spawn.EventTurn, spawn.EventTurnEnded,
 						spawn.EventEnded,
@@ -97,7 +97,8 @@ func TestEventsOfLaterRuns(t *testing.T) {
 						spawn.EventRestarted, spawn.EventTurn, spawn.EventTurnEnded,
 						spawn.EventEnded,
 					},
-				})
+				}
+				require.Equal(t, want, kindsByRun(shown))
 				again, end := collect(t, s, spawn.EventQuery{
 					Root: topKey, After: []spawn.Cursor{shown[0].Cursor},
 				})

@@ -196,8 +196,9 @@ func (t *Table) Owed() []Unbound {
 }
 
 // Former returns the bindings of a conversation that have ended, in the order of their ends: those
-// that are not settled, those of the time [Remembered], and one that has expired. The transport may send a message again
-// that came while the conversation was bound. Its ID is then known to the session of that time.
+// that are not settled, those of the time [Remembered], and one that has expired. The transport may
+// send a message again that came while the conversation was bound. Its ID is then known to the
+// session of that time.
 func (t *Table) Former(conversation session.Route, now time.Time) []Unbound {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

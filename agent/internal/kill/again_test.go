@@ -118,7 +118,8 @@ func fanOutConfig(store *session.Store, life string, told *reporter) agent.Confi
 	})
 	act := agent.NewTool("act", "acts", func(ctx context.Context, in struct {
 		Task int `json:"task"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "acted", forEver(ctx, "acting", in.Task)
 	})
 	act.Effect = agent.EffectEffectful
