@@ -555,11 +555,12 @@ func (b *bindings) farewell(u *binding.Unbound, tried *thread.Attempt) error {
 	if host == nil || said == "" {
 		return nil
 	}
+	what := Farewell{
+		Key: "farewell-" + u.ID, Attempt: tried.Tries + 1, Route: of.Conversation,
+		Session: of.Target, Label: of.Label, Reason: u.Reason, Text: said,
+	}
 	call := b.call(b.life, of.Target, field, func(ctx context.Context) error {
-		return host.Farewell(ctx, Farewell{
-			Key: "farewell-" + u.ID, Attempt: tried.Tries + 1, Route: of.Conversation,
-			Session: of.Target, Label: of.Label, Reason: u.Reason, Text: said,
-		})
+		return host.Farewell(ctx, what)
 	})
 	err := call.Wait()
 	if errors.Is(err, thread.ErrHangs) && b.life.Err() == nil {

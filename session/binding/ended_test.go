@@ -129,7 +129,8 @@ func TestReleaseOne(t *testing.T) {
 		route  session.Route
 		want   int
 	}{
-		{workerB, thread1, 0}, {workerA, session.Route{Channel: "x", To: "y"}, 0},
+		{workerB, thread1, 0},
+		{workerA, session.Route{Channel: "x", To: "y"}, 0},
 		{workerA, thread1, 1},
 	} {
 		ended, err := b.ReleaseOne(

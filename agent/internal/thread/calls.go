@@ -53,7 +53,7 @@ func (c *Calls) Start(
 		return call
 	}
 	c.left[call] = true
-	stop := context.AfterFunc(c.life, cancel)
+	stop := context.AfterFunc(c.life, cancel) //nolint:contextcheck // it ends with both
 	go func() {
 		defer cancel()
 		defer stop()

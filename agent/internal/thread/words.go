@@ -66,7 +66,7 @@ func Farewell(u binding.Unbound) string {
 	}
 	b := &u.Binding
 	name := who(b.Label, b.Target.Agent())
-	said := ""
+	var said string
 	switch u.Reason {
 	case binding.ReasonIdle:
 		said = fmt.Sprintf(form, name, Duration(b.Idle))
