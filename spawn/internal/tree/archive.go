@@ -242,7 +242,7 @@ func (t *Tree) newSessionID() string {
 // shares nothing with the tree that changes.
 func (t *Tree) Record(r *Run) *Fact {
 	s := r.RunState
-	s.Ledger = nil
+	s.Ledger, s.ArchiveFrom = nil, 0 // a clock that is set back moves that
 	s.own()
 	return &Fact{
 		Kind: Unarchived, At: r.Archiving, Run: r.key,
