@@ -24,8 +24,17 @@ type Task struct {
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
 	// after the child has been archived; the type of the result is not compared. The keys that
-	// session tools make of a model's call ids are others, whatever their text.
-	Key      string
+	// session tools make of a model's call ids are others, whatever their text. As long as the Key
+	// is known, so is what has become of the child: its Wait, Info and Join give that also after
+	// the child has been archived.
+	Key string
+	// Again has the Key start another child, in a new session, if the last one was cut short: its
+	// process died in its turn, or that of a sub-agent above it did, or a shutdown cut it after it
+	// had done something. Whatever else has become of the last one is what Spawn gives, and so is
+	// the last one while it is alive. Set it where the work may be done twice: see
+	// docs/doing-again.md. Without a Key it has no effect.
+	Again bool
+
 	Agent    string // empty: the session's own
 	Model    string // full name or alias; empty: as the rules say, else the caller's
 	Thinking string // likewise
@@ -221,7 +230,8 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
-		Milestones: t.Milestones, Origin: t.origin, Delete: t.Cleanup == CleanupDelete,
+		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
+		Delete: t.Cleanup == CleanupDelete,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
@@ -363,8 +373,8 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 }
 
 // Info returns what is known of the run now. A run that a later one has followed stays as it has
-// ended. The error is [ErrNotFound] once it has been archived, or is not kept after several later
-// ones, or one that every call that reads can return.
+// ended. The error is [ErrNotFound] once it has been archived, unless it has a [Task].Key, or is
+// not kept after several later ones, or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
@@ -417,8 +427,9 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 // run that did not end well gives a
 // *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
 // context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
-// error is the cause of ctx, [ErrNotFound] once the run has been archived, or one that every call
-// that waits can return.
+// error is the cause of ctx, [ErrNotFound] once the run has been archived, unless it has a
+// [Task].Key, or one that every call that waits can return. [ErrUnreadable] says that the whole of
+// a long result was removed from the archive: Info has its beginning.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		var zero T
@@ -478,9 +489,10 @@ func (e *JoinError) Error() string {
 
 // Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
 // also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call
-// that waits can return. Without children it returns at once. The error is an *[InputError],
-// without outcomes, for a from that is nil and a child that is nil or of another tree.
+// that is zero) ended well in time, [ErrNotFound] if one without a Key has been archived, or one
+// that every call that waits can return. Without children it returns at once. The error is an
+// *[InputError], without outcomes, for a from that is nil and a child that is nil or of another
+// tree.
 //
 // A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
 // then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.

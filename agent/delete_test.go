@@ -205,17 +205,17 @@ func TestDeleteTopLevelSession(t *testing.T) {
 		h.PostTo(direct, "three")
 		h.Pass(time.Minute)
 
-		delete := func(k session.Key) error { return h.Runtime().DeleteSession(h.Context(), k) }
+		remove := func(k session.Key) error { return h.Runtime().DeleteSession(h.Context(), k) }
 		var main *agent.MainSessionError
-		require.ErrorAs(t, delete(topKey), &main)
+		require.ErrorAs(t, remove(topKey), &main)
 		require.Equal(t, topKey, main.Session)
-		require.ErrorAs(t, delete(session.GlobalKey()), &main)
-		require.ErrorIs(t, delete(c.Key()), agent.ErrArchived)
-		require.ErrorIs(t, delete(childKeyOf(t, direct)), agent.ErrNotFound)
-		require.ErrorIs(t, delete(session.Must(session.DirectKey("main", "irc", "bob"))),
+		require.ErrorAs(t, remove(session.GlobalKey()), &main)
+		require.ErrorIs(t, remove(c.Key()), agent.ErrArchived)
+		require.ErrorIs(t, remove(childKeyOf(t, direct)), agent.ErrNotFound)
+		require.ErrorIs(t, remove(session.Must(session.DirectKey("main", "irc", "bob"))),
 			agent.ErrNotFound)
 		var input *agent.InputError
-		require.ErrorAs(t, delete(session.Key{}), &input)
+		require.ErrorAs(t, remove(session.Key{}), &input)
 	})
 }
 

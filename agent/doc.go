@@ -26,7 +26,7 @@
 //   - [Loop] is a Runner for a caller that holds only a [Model].
 //   - [Tool] is what a model may call; [NewTool] makes one of a function.
 //   - [Spawn] starts a sub-agent from Go with a [Task]; the model does it with sessions_spawn.
-//   - [Child] is a handle on that sub-agent: Wait, Steer, Stop.
+//   - [Child] is a handle on that sub-agent: Wait, Steer, Stop, and Post for a follow-up.
 //   - [Join] waits for several.
 //
 // # A first bot
@@ -49,6 +49,12 @@
 // puts in what people say, and Reply takes out what the agent says. With Deliver set, the bot keeps
 // its own loop. It gives its model the tools of [Session.Tools], and Deliver gets each completion
 // when a sub-agent has ended.
+//
+// A sub-agent that has ended can go on: a message to its session begins another run there, which
+// has the conversation so far. [Child.Post] returns the handle on that run. Models send messages
+// with sessions_send, and are told of the end. Each run is on its own: a Child waits for its run
+// whatever has followed it, and [Session.OwnRuns] lists them. The page docs/follow-ups.md says
+// more.
 //
 // [PresetGoClaw] and [PresetClawdbot] make a Config behave as another bot does; the zero Config
 // behaves as OpenClaw. Bots are tested with the package agenttest, in virtual time.
@@ -75,7 +81,8 @@
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write
 // transcripts, window.go bounds what a model is shown of them, compact.go and summary.go shorten
-// it, parts.go keeps their files, and sessiontools.go holds the tools of the model.
+// it, parts.go keeps their files, and sessiontools.go and subagents.go hold the tools of the
+// model.
 //
 // # What is promised
 //

@@ -2,8 +2,11 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -273,4 +276,53 @@ func TestSendTool(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFollowUpOfAnEarlierVersion: sub-agents that an earlier version has run take messages. Their
+// first runs stay what they were.
+func TestFollowUpOfAnEarlierVersion(t *testing.T) {
+	for _, name := range []string{"managed", "caller"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStored(t, filepath.Join("testdata", "state-v1", name))
+				time.Sleep(24 * time.Hour)
+				followed := 0
+				s.live(policy.Off, func(rt *agent.Runtime) {
+					s.idle(rt)
+					for _, r := range s.runs() {
+						if r.Status.Terminal() && r.Turns > 0 && r.Parent == r.Root {
+							followed++
+							s.followUp(rt, r)
+						}
+					}
+				})
+				require.Positive(t, followed)
+				s.trees((*stored).outcome)
+			})
+		})
+	}
+}
+
+// followUp posts to a sub-agent that has ended.
+func (s *stored) followUp(rt *agent.Runtime, r agent.RunInfo) {
+	t, ctx := s.t, s.t.Context()
+	child := rt.Session(r.Key)
+	before, err := child.FindRun(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, r.ID, before.ID)
+	receipt, err := child.Post(ctx, agent.Incoming{Text: "Once more."})
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		require.Equal(t, policy.RuleBudget, refusal.Rule, "what it has is spent")
+		return
+	}
+	require.NoError(t, err)
+	require.True(t, receipt.Began)
+	later, err := agent.ChildOf[string](ctx, rt.Session(r.Root), receipt)
+	require.NoError(t, err)
+	_, err = later.Wait(ctx)
+	require.NotErrorIs(t, err, agent.ErrNotFound)
+	runs, err := child.OwnRuns(ctx)
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	require.Equal(t, before, runs[0])
 }

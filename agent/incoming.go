@@ -28,6 +28,11 @@ type Receipt = spawn.Receipt
 // last seven days is accepted and changes nothing, and the Receipt says so; one without an ID is
 // always new.
 //
+// A message to a sub-agent is a follow-up: the run that is under way reads it. If that has ended,
+// the message begins another run of the session, under its transcript, its authority, and what is
+// left of its budget, if the rules of this moment admit it as they admit a spawn. No session is
+// told of the end of that run: the program waits for it, see [ChildOf] and [Child.Post].
+//
 // The Runner finds the message at the end of Turn.Messages, with its From and Parts, and At as its
 // Time. The bytes of its Parts are in the Files of the Config's Store; see [Turn.OpenFile]. A part
 // whose bytes are not what its MediaType or Kind says has those of the bytes, and that is logged.
@@ -48,9 +53,11 @@ type Receipt = spawn.Receipt
 // *[LimitError] for what is too long or too much; a *[session.PartError] for a part that cannot be
 // kept, or whose File the Store does not have; [session.ErrNoFiles] for a part with bytes if the
 // Store has no Files, or the error of these Files; a [*policy.Refusal] for an agent that is not
-// among those of Config.Rules; [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a sub-agent
-// that is not on record, has ended or is to end; [ErrArchived], which is ErrNotFound too, for one
-// that was archived; or one that every command can return. After [ErrUnconfirmed] post the message
+// among those of Config.Rules, or if a rule refuses another run; [ErrNotFound] for a sub-agent that
+// is not on record; [ErrArchived], which is ErrNotFound too, for one that was archived;
+// [spawn.ErrStopping] for one that is to end, or below one that is; a *[spawn.EndedError], which is
+// [ErrEnded], for one that has ended below another that has, and ErrEnded for one whose first turn
+// never started; or one that every command can return. After [ErrUnconfirmed] post the message
 // again with the same ID: then it is told once. After [ErrNotRecorded] it may be posted as it is.
 // After any other error it is not recorded.
 func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {

@@ -173,6 +173,8 @@ const (
 	EventProgress = spawn.EventProgress
 	// EventMilestone events show that a turn has reached a milestone.
 	EventMilestone = spawn.EventMilestone
+	// EventRestarted events show that a message has begun another run of a session that had ended.
+	EventRestarted = spawn.EventRestarted
 	// EventBound events show that a conversation is bound to a session.
 	EventBound = spawn.EventBound
 	// EventUnbound events show that a conversation is no longer bound to a session.

@@ -178,8 +178,8 @@ func TestPurge(t *testing.T) {
 					require.ErrorIs(t, err, agent.ErrNotFound)
 					require.ErrorIs(t, c.Session().Revive(t.Context()), agent.ErrNotFound)
 					ref := session.Ref{Key: c.Key(), SessionID: c.Key().ID()}
-					for f := range store.Files.List(t.Context(), ref) {
-						t.Errorf("%v is left", f)
+					for f, err := range store.Files.List(t.Context(), ref) {
+						t.Errorf("%v is left, %v", f, err)
 					}
 				})
 				if by == "Run" {

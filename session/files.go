@@ -65,7 +65,7 @@ func (f File) fault() string {
 //
 // Package [github.com/offshoot-sdk/offshoot/session/sessiontest] tests an implementation against
 // these rules, one by one.
-type Files interface {
+type Files interface { //nolint:interfacebloat // a store is one thing, and its kit tests it
 	// Put reads r to its end and keeps the bytes. Once it has returned without an error, they are
 	// durable, and every Open that begins later finds them. Bytes that are there already are not
 	// kept twice.

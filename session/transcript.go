@@ -112,7 +112,7 @@ func (q LineQuery) Validate() error {
 //
 // Package [github.com/offshoot-sdk/offshoot/session/sessiontest] tests an implementation against
 // these rules, one by one.
-type Transcripts interface {
+type Transcripts interface { //nolint:interfacebloat // a store is one thing, and its kit tests it
 	// Append adds the messages, in order, if the last position of the transcript is after.
 	// Otherwise it adds nothing and returns ErrConflict. A transcript that does not exist ends at
 	// zero. An archived transcript accepts nothing more, and Append returns ErrArchived.

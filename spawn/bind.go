@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
-
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )

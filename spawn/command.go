@@ -27,8 +27,9 @@ type Request struct {
 	// taken out, and line breaks become spaces.
 	Label string
 	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
-	// restarts too and for seven days after the run has been archived. With an empty Key every call
-	// gives another run.
+	// restarts too and for seven days after the run has been archived: as long [Supervisor.Find]
+	// and [Supervisor.Wait] know how it has ended, apart from its task. With an empty Key every
+	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
 	// Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
@@ -36,6 +37,11 @@ type Request struct {
 	// Key than without: a program's keys and those made of the ids that models give to their calls
 	// never meet.
 	Key string
+	// Again has the Key give another attempt, a new run of a new session, if the run that it gave
+	// last was cut short: it was interrupted, or stopped because one above it was. Any other end,
+	// and a run that is alive, is what the Key gives. It has no effect without a Key, nor with
+	// Policy.ByModel, and is not compared.
+	Again bool
 	// Origin names what a session that the caller runs is answering, for the limit of runs that
 	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.
 	// Empty: what the session's turn has read, or outside of a turn the run itself.
@@ -100,7 +106,7 @@ func (sh *treeShell) spawn(
 		Parent: requester, ID: id, Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
-		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry,
+		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry, Again: q.Again,
 	}
 	if !q.Bind.IsZero() {
 		route := q.Bind // &q.Bind would move every request to the heap
@@ -165,9 +171,12 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	if c.cmd.Dry && !r.Existing {
 		return
 	}
-	// The key is that of a run that has been archived: the tree knows nothing else of it.
-	c.info = RunInfo{
-		ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+	var kept bool
+	if c.info, kept = findRun(t, RunRef{r.Ref, RunID(r.ID)}); !kept {
+		// An earlier library has archived the run: the tree knows nothing else of it.
+		c.info = RunInfo{
+			ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+		}
 	}
 }
 

@@ -36,7 +36,7 @@
 //   - A session is an inbox, a transcript, and one turn at a time. A top-level session talks to
 //     people; every other session is that of a run.
 //   - A run is the work of one sub-agent, from its [Request] to its [Completion]. [RunInfo] says
-//     how it stands.
+//     how it stands. A session may have several, one after the other: a [RunRef] names one.
 //   - A turn is one call of the Runner. It consumes the inputs of its session.
 //   - A tree is a top-level session, its root, and all runs below it. It has one journal.
 //   - The owner of a tree is the one writer of its journal. The epoch of the tree counts
@@ -56,6 +56,17 @@
 // met a limit. The first cause wins. The descendants of the run are stopped first, and the run ends
 // after the last of them, so that a run that has ended has no live run below it. The text of its
 // turn is kept. A turn that is cancelled and does not return is given up after a grace period.
+//
+// A run that has ended stays ended. A message to its session begins another run there: with an id
+// of its own, and the transcript, the authority and the budget of the session. What names a run
+// takes its id, and means that one whatever has followed it: [Supervisor.Wait] and
+// [Supervisor.Find], a steer, an event, a completion. A session keeps its first run and the last
+// ones, see [Supervisor.OwnRuns].
+//
+//	          the requester              who waits             the sender, if above
+//	                ^                        ^                        ^
+//	|---- run 1 ----|        |---- run 2 ----|        |---- run 3 ----|
+//	Spawn                    Post                     Send
 //
 // A top-level session has no end. [Supervisor.Reset] gives it a new conversation between two turns,
 // and [Supervisor.Compact] a turn that compacts the present one and reads nothing.

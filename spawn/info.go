@@ -36,7 +36,13 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 // runInfoOf returns what is known of a run of a session, apart from its Children: one that has
 // ended has none.
 func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
-	s, now := r.Spec, t.Authority(r)
+	info := outcomeOf(t, r.Spec, of)
+	info.setRights(t.Authority(r))
+	return info
+}
+
+// outcomeOf is runInfoOf for what a session was granted, whatever is left of that today.
+func outcomeOf(t *tree.Tree, s *tree.Spec, of *tree.Past) RunInfo {
 	info := RunInfo{
 		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID,
 		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
@@ -46,7 +52,7 @@ func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 		Warnings: slices.Clone(s.Warnings),
 		Created:  timeOf(s.Created), Started: timeOf(of.Started),
 		Deadline: timeOf(of.Deadline), Ended: timeOf(of.Ended),
-		Turns: int(of.Turns),
+		Turns: int(of.Turns), Sandboxed: s.Sandboxed,
 	}
 	if b := of.Begin; b != nil {
 		info.ID, info.Created = RunID(b.ID), timeOf(b.Created)
@@ -57,7 +63,6 @@ func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 		info.Model.Actual = string(a.Model)
 	}
 	info.Result.Usage = usageOf(of.Usage)
-	info.setRights(now)
 	return info
 }
 
@@ -70,9 +75,17 @@ func runsOf(t *tree.Tree, r *tree.Run) []RunInfo {
 	return append(list, infoOf(t, r))
 }
 
-// findRun returns what is known of a run, and whether the tree has it.
+// findRun returns what is known of a run, and whether the tree has it, or keeps it for its key.
 func findRun(t *tree.Tree, ref RunRef) (info RunInfo, found bool) {
-	return findRunOf(t, t.Run(ref.Session), ref.Run)
+	r := t.Run(ref.Session)
+	if r != nil {
+		return findRunOf(t, r, ref.Run)
+	}
+	if _, found = standing(t, &ref); !found {
+		return info, false
+	}
+	spec, end := t.Kept(ref.Session)
+	return outcomeOf(t, spec, end), true
 }
 
 // findRunOf returns what is known of a run of a session, which may be nil, and whether it has it.
@@ -87,6 +100,23 @@ func findRunOf(t *tree.Tree, r *tree.Run, id RunID) (info RunInfo, found bool) {
 		return runInfoOf(t, r, &of), true
 	}
 	return info, false
+}
+
+// standing returns how a run stands, and whether the tree has it, or keeps it for its key. It sets
+// the id of a run that is not named.
+func standing(t *tree.Tree, ref *RunRef) (of tree.Past, found bool) {
+	if r := t.Run(ref.Session); r != nil {
+		if ref.Run == "" {
+			ref.Run = RunID(r.RunID())
+		}
+		return r.RunOf(string(ref.Run))
+	}
+	spec, end := t.Kept(ref.Session)
+	if end == nil || ref.Run != "" && string(ref.Run) != spec.ID {
+		return of, false
+	}
+	ref.Run = RunID(spec.ID)
+	return *end, true
 }
 
 // missingRun returns the error for a run that a tree does not have. If it has the session, a later

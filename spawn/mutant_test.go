@@ -24,7 +24,9 @@ type mutant struct {
 }
 
 // mutants are all of them.
-var mutants = slices.Concat(shellMutants, treeMutants, requestMutants, roomMutants)
+var mutants = slices.Concat(
+	shellMutants, treeMutants, requestMutants, bindMutants, roomMutants,
+)
 
 // shellMutants are those of this package and of what owns a tree.
 var shellMutants = []mutant{

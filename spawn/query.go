@@ -68,6 +68,7 @@ func (s *Supervisor) OwnRuns(
 
 // Find returns a run of a tree. The error is [ErrNotFound] if the tree does not have it, also for a
 // run that other runs of the session have followed and that is not kept, see [Supervisor.OwnRuns].
+// The first run of a session that was spawned with a Key is found as long as the Key is known.
 // Else it is one that every call that reads can return.
 func (s *Supervisor) Find(
 	ctx context.Context, root session.Key, run RunRef,

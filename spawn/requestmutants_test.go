@@ -46,7 +46,7 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.13 a turn begins with what its own request has left", "internal/tree/decide.go",
-		"request, _, _ := t.nextRequest(r, r.Consumed, r.NextOrd, true)", "request := requestOf(r)", "./internal/tree", "TestScenarios/request_budget$",
+		"request, _, _ := t.nextRequest(r, r.Consumed, through, true)", "request := requestOf(r)", "./internal/tree", "TestScenarios/request_budget$",
 	},
 	{
 		"2.13 a turn goes on for the request of a newer message", "internal/tree/apply.go",

@@ -98,8 +98,8 @@ type Input struct {
 	// ID is the ID of the message, if the caller gave it one.
 	ID   string
 	Text string
-	// From is the session that sent an InputSteer, whose end an InputCompletion is, or that has
-	// reached an InputMilestone.
+	// From is the session that sent an InputSteer or an InputUser, whose end an InputCompletion is,
+	// or that has reached an InputMilestone.
 	From session.Key
 	// Time is when a message was said: its Incoming.At, or when it was posted.
 	Time time.Time

@@ -261,6 +261,44 @@ var treeMutants = []mutant{
 		"\tif j.Left > 0 {\n", "\tif j.Left > 0 && end == OK {\n", "./internal/tree", "TestScenarios/join_all",
 	},
 	{
+		"2.1 a fact is about the run of its time", "internal/tree/restart.go",
+		"\t\tif later--; later == 0 {\n", "\t\tif later--; false {\n",
+		".", "TestEventsOfLaterRuns/one_batch_true",
+	},
+	{
+		"2.1 what is stopped is the run that is meant", "internal/tree/decide.go",
+		"\tif !r.isPresent(c.RunID) {\n", "\tif false {\n", ".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.5 a steer is for the run that is meant", "internal/tree/mail.go",
+		"r.State.Terminal() || !r.isPresent(c.RunID):", "r.State.Terminal():",
+		".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.1 a wait is for a run", "info.go",
+		"\t\treturn r.RunOf(string(ref.Run))\n", "\t\treturn r.Present(), true\n",
+		".", "TestRunThatIsFollowed",
+	},
+	{
+		"2.1 a wait keeps what another run has followed", "wait.go",
+		"\t\t\tinfo, found = w.frozen[ref]\n", "", ".", "TestWaitForARunThatIsNotKept",
+	},
+	{
+		"2.1 a completion is of its run", "info.go",
+		"\tof, kept := r.RunOf(run)\n", "\tof, kept := r.Present(), true\n",
+		".", "TestCompletionsOfLaterRuns",
+	},
+	{
+		"2.6 a spawn key names the run that it has made", "command.go",
+		"\t\tif kept && first.Begin != r.Run.Begin {", "\t\tif kept && false {",
+		".", "TestUsageOfLaterRuns",
+	},
+	{
+		"2.6 the usage of a session is that of all its runs", "internal/tree/restart.go",
+		"\tif r.Begin == nil {\n\t\treturn r.Usage\n\t}\n", "\tif true {\n\t\treturn r.Usage\n\t}\n",
+		".", "TestUsageOfLaterRuns",
+	},
+	{
 		"I3 a child named twice is waited for once", "internal/tree/join.go",
 		"\tlist = slices.Compact(list)\n", "",
 		"./internal/tree", "TestScenarios/join_twice",
@@ -359,12 +397,38 @@ var treeMutants = []mutant{
 		"\tif n <= MaxCommand {\n", "\tif true {\n", ".", "TestNoLimitCannotBreakTheJournal",
 	},
 	{
-		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
-		"\tif c.Key != \"\" {\n\t\tref, ok", "\tif c.Key == \"-\" {\n\t\tref, ok", ".", "TestHistories$",
+		"I14 the same spawn key gives the same run", "internal/tree/request.go",
+		"\tif c.Key == \"\" {\n", "\tif c.Key != \"-\" {\n", ".", "TestHistories$",
 	},
 	{
-		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"ref.Until = sat.Add(f.At, int64(KeyWindow))", "ref.Until = sat.Add(f.At, 1)", "./internal/tree", "TestScenarios/spawn_key",
+		"I14 a spawn key outlives its run", "internal/tree/request.go",
+		"ref.Until = sat.Add(at, int64(KeyWindow))", "ref.Until = sat.Add(at, 1)", "./internal/tree", "TestScenarios/spawn_key",
+	},
+	{
+		"A2 the outcome of a key outlives its run", "internal/tree/request.go",
+		"ref.spec, ref.end = &spec, &end\n", "_, _ = spec, end\n", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A2 what is kept has no task", "internal/tree/request.go",
+		"\t\tspec.Task, spec.Extra = \"\", nil\n", "", ".", "TestOutcomeOfAKeyIsKept",
+	},
+	{
+		"A3 the key is that of the newest attempt", "internal/tree/request.go",
+		" || t.spawned[keyOf(r.Spec)].Run != r.key {", " {", "./internal/tree", "TestScenarios/again$",
+	},
+	{
+		"A3 only what was cut short is begun again", "internal/tree/decide.go",
+		" || !t.wasCutShort(ref) {", " {", "./internal/tree", "TestScenarios/again_gone",
+	},
+	{
+		"A3 a model's key is not begun again", "internal/tree/decide.go",
+		"!c.Again || c.Request.ByModel || ", "!c.Again || ", "./internal/tree",
+		"TestScenarios/again_model",
+	},
+	{
+		"A3 what was stopped with a run that crashed was cut short", "internal/tree/settle.go",
+		"\t\t\t\t\treason = crashedAbove ", "\t\t\t\t\t", "./internal/tree",
+		"TestScenarios/again_below",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/mail.go",

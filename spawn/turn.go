@@ -207,20 +207,32 @@ func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 func (t *TurnInput) Find(ctx context.Context, run RunRef) (info RunInfo, err error) {
 	var missing error
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
-		c := tr.Run(run.Session)
-		if c == nil || c == r.Run || !c.Below(r.Run) {
-			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
-			return
-		}
 		var found bool
-		if info, found = findRun(tr, run); !found {
+		info, found = findRun(tr, run)
+		above := info.Parent
+		if c := tr.Run(run.Session); c != nil {
+			above = c.Spec.Parent
+		}
+		switch {
+		case run.Session == t.Session.Key || !isBelow(tr, above, r.Run):
+			missing = fmt.Errorf("%w: %q below %q", ErrNotFound, run.Session, t.Session.Key)
+		case !found:
 			missing = missingRun(tr, "", run)
 		}
 	})
 	if err == nil {
 		err = missing
 	}
-	return info, err
+	if err != nil {
+		return RunInfo{}, err
+	}
+	return info, nil
+}
+
+// isBelow reports whether a session is r or below it.
+func isBelow(t *tree.Tree, k session.Key, r *tree.Run) bool {
+	c := t.Run(k)
+	return c != nil && c.Below(r)
 }
 
 // Send posts a message from this session to one below it, as [Supervisor.Send] does: a run that has

@@ -114,7 +114,13 @@ func TestRunThatNeverBeganIsQueuedAgain(t *testing.T) {
 		}
 		s, ran := runUntil(context.WithoutCancel(t.Context()), t, cfg)
 		spawned := make(chan session.Key, 1)
-		go func() { spawned <- mustSpawn(t, s, spawn.Request{Task: "work"}) }()
+		go func() {
+			info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "work"})
+			if err != nil {
+				t.Errorf("spawning: %v", err)
+			}
+			spawned <- info.Key
+		}()
 		// The start of the turn is durable after a second, in the middle of the shutdown.
 		time.Sleep(time.Second / 2)
 		cutShort(t, s)

@@ -38,10 +38,7 @@ func (w *waiter) finish(err error) {
 func (w *waiter) recount(t *tree.Tree) {
 	w.join.Left, w.join.Good = 0, 0
 	for ref := range w.members {
-		var of tree.Past
-		if r := t.Run(ref.Session); r != nil {
-			of, _ = r.RunOf(string(ref.Run))
-		}
+		of, _ := standing(t, &ref)
 		w.members[ref] = of.State == 0 || of.State.Terminal()
 		switch {
 		case !w.members[ref]:
@@ -186,15 +183,7 @@ func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, refs []RunRe
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for i := range refs {
 			ref := &refs[i]
-			r := t.Run(ref.Session)
-			if r != nil && ref.Run == "" {
-				ref.Run = RunID(r.RunID())
-			}
-			kept := false
-			if r != nil {
-				_, kept = r.RunOf(string(ref.Run))
-			}
-			if !kept {
+			if _, found := standing(t, ref); !found {
 				missing = missingRun(t, "waiting for ", *ref)
 				return
 			}
@@ -288,6 +277,9 @@ func (sh *treeShell) infosOf(
 		info, found := findRunOf(t, given(i), ref.Run)
 		if !found {
 			info, found = w.frozen[ref]
+		}
+		if !found {
+			info, found = findRun(t, ref)
 		}
 		if !found {
 			info = RunInfo{Key: ref.Session, Root: t.Root().Key()}

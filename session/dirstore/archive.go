@@ -259,9 +259,8 @@ func (t *transcripts) names(ctx context.Context, dir string) (names []string, er
 func (t *transcripts) archiveAt(
 	dir, name string, before time.Time,
 ) (a session.Archived, ok bool, err error) {
-	mark := strings.LastIndex(name, archiveMark)
 	a.At, ok = session.ArchiveTime(name)
-	if mark < 0 || !ok || isTorn(name) || isFilesDir(name) ||
+	if !strings.Contains(name, archiveMark) || !ok || isTorn(name) || isFilesDir(name) ||
 		!before.IsZero() && !a.At.Before(before) {
 		return a, false, nil
 	}

@@ -52,7 +52,7 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
 //     moves up or ends with what was stopped, once for each run;
 //   - no run begins below a session that has ended, and each has an id of its own;
-//   - a spawn key gives one run;
+//   - a spawn key gives one run, or another one of the program's if that was cut short;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
@@ -69,6 +69,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a session that is brought back was archived, is as it was, below sessions that are alive, and
 //     counts nothing twice;
 //   - a conversation is bound to a session once at a time, and such a session is not archived;
+//   - a message of a conversation comes from where the session is bound;
+//   - a turn of a sub-agent answers a conversation or its requester, and never both;
 //   - the keys of deliveries begin with the first session id;
 //   - budgets are reserved within their limits, as far as the journal has them;
 //   - a snapshot has what each request was charged;
@@ -183,8 +185,10 @@ type run struct {
 	state    tree.State
 	cause    tree.Cause
 	quiet    bool
-	silent   bool // some turn was silent
-	announce bool // its end is announced although the spawn did not ask for it
+	reason   tree.Text
+	firstEnd tree.Past // how the first run has ended: its State, Quiet and Reason
+	silent   bool      // some turn was silent
+	announce bool      // its end is announced although the spawn did not ask for it
 	turns    uint32
 	started  bool   // a turn has begun, and was not untouched as the first one
 	next     uint32 // ordinal of the last input
@@ -201,6 +205,7 @@ type run struct {
 	gone     session.Usage // by runs below it that were archived
 	archived int64
 	bound    []session.Route
+	wroteTo  bool // a conversation that is bound has written to it
 	leaving  leaving
 
 	begin *tree.Begin // of the present run; nil: it is the first one
@@ -223,6 +228,7 @@ type input struct {
 	steerer session.Key // of a steer, or the child of a milestone
 	run     string      // of a milestone, as inputs name it
 	mail    bool        // it has more than its text
+	thread  bool        // it is of a conversation that is bound to the session
 }
 
 type turn struct {
@@ -465,7 +471,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.admitToRequest(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
-		if old := a.keys[k]; old != nil &&
+		if old := a.keys[k]; old != nil && (!old.firstEnd.CutShort() || s.ByModel) &&
 			(old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
 			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
 		}
@@ -531,11 +537,7 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 	case f.Class != tree.User && f.Class != tree.Control:
 		a.fail(r, "inputs", "a post of class %v", f.Class)
 	}
-	if from := a.runs[f.From]; f.Class == tree.Control && from != nil && from.turn != nil {
-		from.turn.worked = "steered"
-	}
+	a.sent(f)
 	r.next = f.Ord
-	r.inbox = append(r.inbox, input{
-		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
-	})
+	r.inbox = append(r.inbox, a.message(r, f))
 }

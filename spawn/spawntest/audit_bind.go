@@ -3,6 +3,7 @@ package spawntest
 import (
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -33,4 +34,74 @@ func (a *auditor) unbound(r *run, f *tree.Fact) {
 		a.fail(r, "bindings", "%+v is unbound without a reason", *f.Route)
 	}
 	r.bound = slices.Delete(r.bound, i, i+1)
+}
+
+// message returns the input that a fact is, and checks that one of a conversation comes from where
+// the session is bound.
+func (a *auditor) message(r *run, f *tree.Fact) input {
+	in := input{ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil}
+	if f.Flags&tree.FlagThread == 0 {
+		return in
+	}
+	in.thread, in.steerer, r.wroteTo = true, session.Key{}, true
+	switch {
+	case f.Class != tree.User || f.Route == nil:
+		a.fail(r, "bindings", "input %d is not a message of a conversation", f.Ord)
+	case !slices.Contains(r.bound, *f.Route):
+		a.fail(r, "bindings", "input %d is of %+v, which is not bound to it", f.Ord, *f.Route)
+	}
+	return in
+}
+
+// speaks reports whether people are told what the turn under way answers. They are not by a
+// sub-agent, unless a conversation that is bound to it began the run, or has written what the turn
+// reads.
+func (r *run) speaks() bool {
+	if r.parent == nil {
+		return true
+	}
+	people, others := r.answered()
+	return !others && (people || r.begin != nil && r.begin.Thread)
+}
+
+// answered reports whether the turn under way of a sub-agent reads something that is answered to
+// people, and something that is answered to its requester. A steer and a milestone are neither.
+func (r *run) answered() (people, others bool) {
+	others = r.consumed == 0
+	for _, in := range r.inbox {
+		switch {
+		case in.ord > r.turn.through, in.class == tree.Control, in.class == tree.Milestone:
+		case in.thread, in.class != tree.User && r.begin != nil && r.begin.Thread:
+			people = true
+		default:
+			others = true
+		}
+	}
+	return people, others
+}
+
+// oneAnswer checks that the turn under way of a sub-agent does not read what people wait for
+// together with what its requester does: one of them would have no answer.
+func (a *auditor) oneAnswer(r *run) {
+	if r.parent == nil || r.turn.compact {
+		return
+	}
+	if people, others := r.answered(); people && others {
+		a.fail(r, "replies", "turn %d reads what two wait for", r.turn.n)
+	}
+}
+
+// apology checks what a run says at its end to conversations that it leaves without an answer.
+func (a *auditor) apology(r *run, f *tree.Fact) {
+	if f.Answer == nil {
+		return
+	}
+	thread := r.begin != nil && r.begin.Thread || r.wroteTo
+	if f.State == tree.OK || f.State == tree.Cancelled || f.Answer.Reply == "" || !thread {
+		a.fail(r, "replies", "it ends %v and says %q to people", f.State, f.Answer.Reply)
+	}
+	if f.Flags&tree.FlagReply != 0 {
+		a.out++
+		a.outbox[a.out] = &parcel{answers: r.messages(r.next)}
+	}
 }

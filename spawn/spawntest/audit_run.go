@@ -100,6 +100,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 				x.cause)
 		}
 	}
+	a.sent(f)
 	if b.ByModel {
 		a.requests[requestOf(b.Request, b.ID)]++
 	}
@@ -109,12 +110,17 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 	r.begin, r.state, r.cause, r.quiet, r.silent = b, tree.Queued, tree.NoCause, false, false
 	r.next, r.crashes, r.aside, r.said, r.reported = f.Ord, 0, 0, nil, 0
 	r.started, r.announce = false, false
-	r.inbox = []input{{
-		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
-	}}
+	r.inbox = []input{a.message(r, f)}
 	r.begins(b.ID)
 	a.total++
 	a.report.Runs++
+}
+
+// sent notes that the turn under way of a session has sent a message.
+func (a *auditor) sent(f *tree.Fact) {
+	if from := a.runs[f.From]; from != nil && from.turn != nil && f.Flags&tree.FlagThread == 0 {
+		from.turn.worked = "a message of its own"
+	}
 }
 
 // requestOf returns the name of the request of a run with an id.

@@ -64,6 +64,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 				c.ByModel, c.Request, a.requests[c.Request])
 		}
 	}
+	a.checkKeys(m)
 	a.sameCharges(m)
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
@@ -81,6 +82,19 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		a.fail(
 			nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox),
 		)
+	}
+}
+
+// checkKeys checks that what a snapshot has of runs that have left the tree is what has become of
+// them.
+func (a *auditor) checkKeys(m *tree.Image) {
+	for _, s := range m.Spawned {
+		r := a.keys[spawnKey{s.Parent, s.Key, s.ByModel}]
+		if r == nil || r.spec.Key != s.Run {
+			a.fail(nil, "spawn key", "%q is said to be of %q", s.Key, s.Run)
+		} else if s.End != nil && s.End.State != r.firstEnd.State {
+			a.fail(r, "spawn key", "it is said to have ended %v, and has %v", s.End.State, r.firstEnd.State)
+		}
 	}
 }
 
@@ -230,12 +244,18 @@ func runOf(s *tree.RunState) *run {
 	}
 	r.leaving = leaving{s.Archiving != 0, s.Discard}
 	r.beginsOf(s)
+	r.reason = s.Reason
+	if len(s.Past) > 0 {
+		r.firstEnd = s.Past[0]
+	} else if s.State.Terminal() {
+		r.firstEnd = tree.Past{State: s.State, Quiet: s.Quiet, Reason: s.Reason}
+	}
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
 	}
 	for _, x := range s.Bound {
-		r.bound = append(r.bound, x.Route)
+		r.bound, r.wroteTo = append(r.bound, x.Route), true
 	}
 	for _, x := range s.Said {
 		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
@@ -280,7 +300,8 @@ func (a *auditor) begin(m *tree.Image) {
 		if s.Open != nil {
 			r.turn = &turn{
 				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
-				shutdown: s.Open.Shutdown, compact: s.Open.Compact, first: s.Consumed == 0,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact,
+				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
 			r.turn.parts = partsOf(s)
@@ -304,7 +325,7 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, in := range m.Runs[i].Inbox {
 			x := input{
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
-				run: in.RunID,
+				run: in.RunID, thread: in.Thread,
 			}
 			if in.Class == tree.Completion {
 				x.from, x.steerer = a.completion(in.From, in.RunID), session.Key{}
@@ -331,6 +352,9 @@ func (a *auditor) begin(m *tree.Image) {
 			a.keys[k] = &run{
 				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},
 				archived: s.Until - int64(tree.KeyWindow),
+			}
+			if s.End != nil {
+				a.keys[k].firstEnd = *s.End
 			}
 		}
 	}

@@ -144,12 +144,13 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.fail(r, "epoch", "turn %d is lost in the epoch that it began in", f.N)
 	case !crashed && !cut && a.open[r] != a.epoch:
 		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
-	case f.Flags&tree.FlagReply != 0 && r.parent != nil:
+	case f.Flags&tree.FlagReply != 0 && !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
 	a.longResult(r, f)
+	a.oneAnswer(r)
 	if f.Join != nil {
 		a.join(r, f.Join)
 	}
@@ -245,7 +246,8 @@ func (a *auditor) notRead(r *run, f *tree.Fact) {
 // messages returns the ids of the messages in the inbox up to an ordinal.
 func (r *run) messages(through uint32) (ids []string) {
 	for _, in := range r.inbox {
-		if in.ord <= through && in.class == tree.User && in.id != "" {
+		asks := in.class == tree.User && (r.parent == nil || in.thread)
+		if asks && in.ord <= through && in.id != "" {
 			ids = append(ids, in.id)
 		}
 	}
@@ -256,7 +258,7 @@ func (r *run) messages(through uint32) (ids []string) {
 func (a *auditor) said(r *run, f *tree.Fact) {
 	name := tree.Saying{Num: f.Ord, ID: f.ID}
 	switch {
-	case r.parent != nil:
+	case !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
 	case r.cause != tree.NoCause:
 		a.fail(r, "first cause", "turn %d speaks although it is to end", f.N)
@@ -468,7 +470,7 @@ func (a *auditor) stopRequested(r *run, f *tree.Fact) {
 	case f.Flags&tree.FlagQuiet != 0 && (r.parent == nil || r.parent.cause == tree.NoCause):
 		a.fail(r, "announcements", "it is stopped quietly and its parent is not to end")
 	}
-	r.cause, r.quiet = f.Cause, f.Flags&tree.FlagQuiet != 0
+	r.cause, r.quiet, r.reason = f.Cause, f.Flags&tree.FlagQuiet != 0, f.Text
 	r.state = tree.Stopping
 }
 
@@ -487,11 +489,15 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 	case r.cause == tree.NoCause && r.state != tree.Waiting:
 		a.fail(r, "states", "it ends well while it is %v", r.state)
 	}
+	if r.begin == nil {
+		r.firstEnd = tree.Past{State: f.State, Quiet: r.quiet, Reason: r.reason}
+	}
 	for _, c := range r.children {
 		if !c.state.Terminal() {
 			a.fail(r, "live descendants", "it ends while %q is %v", c.spec.Key, c.state)
 		}
 	}
+	a.apology(r, f)
 	for _, in := range r.inbox {
 		switch {
 		case in.class != tree.Completion:

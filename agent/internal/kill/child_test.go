@@ -33,7 +33,12 @@ func TestMain(m *testing.M) {
 		m.Run()
 		return
 	}
-	if err := runChild(dir, os.Getenv(envLife), world(os.Getenv(envWorld))); err != nil {
+	life, w := os.Getenv(envLife), world(os.Getenv(envWorld))
+	run := func() error { return runChild(dir, life, w) }
+	if w == fanOut {
+		run = func() error { return fanOutLife(dir, life) }
+	}
+	if err := run(); err != nil {
 		panic(err) // the parent sees the exit code, and shows this
 	}
 }

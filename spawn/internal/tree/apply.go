@@ -175,14 +175,19 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	r.count(f.Class, 1)
 	if f.Class == Control {
 		r.recordSteer(f.From, f.At)
-		if from := t.find(f.From); from != nil {
-			from.didWork = true
-		}
 	}
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, r.RunID())
 	}
 	return nil
+}
+
+// noteSent notes that the turn under way of a session has sent a message.
+func (t *Tree) noteSent(f *Fact) {
+	if from := t.find(f.sender()); from != nil {
+		from.didWork = true
+	}
 }
 
 // notePost has the id of a message recognised for a while, with the run that took it, and by the
@@ -694,11 +699,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	if t.lastFound == r {
 		t.lastFound = nil
 	}
-	if r.Spec.SpawnKey != "" {
-		ref := refOf(r.Spec)
-		ref.Until = sat.Add(f.At, int64(KeyWindow))
-		t.spawned[keyOf(r.Spec)] = ref
-	}
+	t.keepOutcome(r, f.At)
 	t.touch(r.Parent)
 	t.armTimer(r.Parent)
 	return nil

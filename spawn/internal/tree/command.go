@@ -35,6 +35,7 @@ type Spawn struct {
 	Announce bool
 	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
 	Variant  string  // what else tells requests with the same Key apart; compared, not kept
+	Again    bool    // the Key gives another attempt if the last one was cut short
 	Extra    []byte  // the caller's own, kept and not read
 	Answers  Answers // to the questions of an earlier decision of the command
 

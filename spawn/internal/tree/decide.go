@@ -287,12 +287,11 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			Limit: "a session on record", Path: "requester",
 		}
 	}
-	if c.Key != "" {
-		ref, ok := t.spawnedBy(c)
-		if ok && (ref.Until == 0 || ref.Until > t.now) {
-			if err := c.conflict(ref); err != nil {
-				return Reply{}, err
-			}
+	if ref, ok := t.spawnedBy(c); ok {
+		if err := c.conflict(ref); err != nil {
+			return Reply{}, err
+		}
+		if !c.Again || c.Request.ByModel || !t.wasCutShort(ref) {
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func TestDigestHasEveryField(t *testing.T) {
 	not := map[reflect.Type][]string{
 		reflect.TypeFor[Spawn](): {
-			"Parent", "ID", "Turn", "Key", "Extra", "Origin", "Answers", "Bind", "Dry",
+			"Parent", "ID", "Turn", "Key", "Extra", "Origin", "Answers", "Bind", "Dry", "Again",
 		},
 		reflect.TypeFor[policy.Request](): {"Child", "ValidModel", "ByModel", "Fork"},
 	}

@@ -148,6 +148,7 @@ func (t *Tree) forgetExpired(now int64) {
 	for k, ref := range t.spawned {
 		if ref.Until > 0 && ref.Until <= now {
 			delete(t.spawned, k)
+			t.reindexKey(k)
 		}
 	}
 	for k, p := range t.posts {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -354,11 +355,76 @@ func (c *Spawn) conflict(ref spawnRef) error {
 // spawnedBy returns the run that has the key of a spawn. A run of version 1, which has no digest,
 // does not say whether a model asked for it, and is that of either.
 func (t *Tree) spawnedBy(c *Spawn) (ref spawnRef, ok bool) {
+	if c.Key == "" {
+		return ref, false
+	}
 	k := spawnKey{c.Parent, c.Key, c.Request.ByModel}
 	if ref, ok = t.spawned[k]; !ok && k.byModel {
 		k.byModel = false
 		ref, ok = t.spawned[k]
 		ok = ok && ref.Digest == ""
 	}
-	return ref, ok
+	return ref, ok && (ref.Until == 0 || ref.Until > t.now)
+}
+
+// keepOutcome keeps what has become of a run with a spawn key that leaves the tree, for the time
+// for which the key is recognised: then the same spawn still gives its outcome. Of a run that a
+// model has spawned the key alone is kept, because the model was told of the end. A later attempt
+// under the same key has that for itself.
+func (t *Tree) keepOutcome(r *Run, at int64) {
+	if r.Spec.SpawnKey == "" || t.spawned[keyOf(r.Spec)].Run != r.key {
+		return
+	}
+	ref := refOf(r.Spec)
+	ref.Until = sat.Add(at, int64(KeyWindow))
+	if end, ok := r.RunOf(r.Spec.ID); ok && !r.Spec.ByModel {
+		spec := *r.Spec
+		spec.Task, spec.Extra = "", nil
+		end.held, end.keptRequest = 0, false
+		ref.spec, ref.end = &spec, &end
+	}
+	t.spawned[keyOf(r.Spec)] = ref
+}
+
+// Kept returns what is kept of a run that has left the tree, see keepOutcome: its specification
+// without the task, and how it has ended. It returns nil if nothing is.
+func (t *Tree) Kept(k session.Key) (*Spec, *Past) {
+	for _, ref := range t.spawned {
+		if ref.Run == k && ref.end != nil {
+			return ref.spec, ref.end
+		}
+	}
+	return nil, nil
+}
+
+// crashedAbove is why a run is stopped below one whose process is gone.
+const crashedAbove = "its requester ended: crashed"
+
+// wasCutShort reports whether the run of a spawn key was cut short, as far as that is known.
+func (t *Tree) wasCutShort(ref spawnRef) bool {
+	end := ref.end
+	if r := t.find(ref.Run); r != nil {
+		if of, ok := r.RunOf(ref.ID); ok {
+			end = &of
+		}
+	}
+	return end != nil && end.CutShort()
+}
+
+// CutShort reports whether a run was interrupted, or stopped because one above it was.
+func (p *Past) CutShort() bool {
+	return p.State == Interrupted || p.State == Cancelled && p.Quiet && p.Reason == crashedAbove
+}
+
+// reindexKey has a key that is forgotten be that of an attempt before that is still in the tree, as
+// it is in a tree that is read from a snapshot.
+func (t *Tree) reindexKey(k spawnKey) {
+	if p := t.find(k.parent); p != nil {
+		p.Children(func(c *Run) bool {
+			if c.Spec.SpawnKey != "" && keyOf(c.Spec) == k {
+				t.spawned[k] = refOf(c.Spec)
+			}
+			return true
+		})
+	}
 }

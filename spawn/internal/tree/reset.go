@@ -96,13 +96,11 @@ func (t *Tree) settleRestart(r *Run) bool {
 	case r.Discard && len(r.Bound) > 0:
 		return true
 	}
-	id := ""
 	if len(r.wishes.restart) > 0 {
-		id = r.wishes.restart[0]
+		t.emit(reset(t.now, r, r.wishes.restart[0]))
 	} else {
-		id = t.newSessionID()
+		t.emit(reset(t.now, r, t.newSessionID()))
 	}
-	t.emit(reset(t.now, r, id))
 	t.answerAll(&r.wishes.restart, nil)
 	return true
 }

@@ -217,14 +217,6 @@ func (r *Run) pastIndex(name string) int {
 	return slices.IndexFunc(r.Past, func(p Past) bool { return p.name() == name })
 }
 
-// created returns when the present run was asked for, in Unix nanoseconds.
-func (r *Run) created() int64 {
-	if r.Begin != nil {
-		return r.Begin.Created
-	}
-	return r.Spec.Created
-}
-
 // announces reports whether the requester of the present run is to be told of its end.
 func (r *Run) announces() bool {
 	if r.Begin != nil {
@@ -451,6 +443,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 	t.total++
 	t.admitRequest(r)
 	t.prunePast(r)
+	t.noteSent(f)
 	if f.ID != "" {
 		t.notePost(f, b.ID)
 	}

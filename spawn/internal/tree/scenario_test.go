@@ -403,8 +403,8 @@ func (s *scene) spawn(w words) Command {
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
-		Milestones: w.has("milestones"),
-		Thread:     w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
+		Milestones: w.has("milestones"), Again: w.has("again"),
+		Thread: w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
 		Delete: w.has("delete"), Dry: w.has("dry"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
@@ -630,6 +630,7 @@ func (s *scene) show() string {
 		}
 		b.WriteByte('\n')
 	})
+	b.WriteString(keptOf(s.tree))
 	switch due := s.tree.Due(); {
 	case due.IsZero():
 		b.WriteString("due never\n")
@@ -639,6 +640,21 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// keptOf says what has become of runs with a key that have left the tree.
+func keptOf(t *Tree) string {
+	var b strings.Builder
+	for _, kept := range t.Image().Spawned {
+		if end := kept.End; end != nil {
+			fmt.Fprintf(&b, "key %s gives %s, which ended %v", kept.Key, kept.Run, end.State)
+			if end.Answer != nil && end.Answer.Text != "" {
+				fmt.Fprintf(&b, " %s", quoteShort(end.Answer.Text))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // requests says what requests have been charged, if they have a budget.

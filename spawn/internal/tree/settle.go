@@ -154,6 +154,9 @@ func (t *Tree) settleStopping(r *Run) {
 			t.touch(c)
 			if c.Cause == NoCause {
 				reason := "its requester ended: " + r.Cause.String()
+				if r.Quiet && r.Reason == crashedAbove {
+					reason = crashedAbove // of what a crash has cut short, all is
+				}
 				grace := t.graceEnd()
 				t.emit(stopRequested(t.now, c, Stopped, reason, grace, FlagQuiet))
 			}

@@ -111,7 +111,7 @@ type spawnRef struct {
 	Digest string // of the request; empty: an earlier library admitted the run
 	Until  int64  // Unix nanoseconds; 0: while the run is in the tree
 
-	// spec and end are those of a run that has left the tree, without its task; nil: not known.
+	// spec and end are those of a run that has left the tree, see keepOutcome; nil: not known.
 	spec *Spec
 	end  *Past
 }

@@ -1,0 +1,110 @@
+package spawn_test
+
+// bindMutants are the mutants of what is decided for conversations that are bound to sessions.
+var bindMutants = []mutant{
+	{
+		"2.10 a bound session is not archived", "internal/tree/archive.go",
+		"case r.isHeld() || len(r.Bound) > 0 || r.unbinding:",
+		"case r.isHeld() || r.unbinding:", "./internal/tree", "TestScenarios/bind$",
+	},
+	{
+		"2.10 no conversation is bound below a run that has ended", "internal/tree/bind.go",
+		"\tcase above.State.Terminal():\n\t\treturn &EndedError{k, above.Key()}\n",
+		"\tcase above.State.Terminal():\n", "./internal/tree", "TestScenarios/bind_refused",
+	},
+	{
+		"2.3 what is below a run that ends is closed", "internal/tree/bind.go",
+		"\tcase above != nil:\n\t\treturn unboundBy(above)\n",
+		"", "./internal/tree", "TestScenarios/unbind_above",
+	},
+	{
+		"2.3 a run that ends closes what is below it at once", "internal/tree/apply.go",
+		"\t\tif len(c.Bound) > 0 {\n",
+		"\t\tif false {\n", "./internal/tree", "TestScenarios/unbind_above",
+	},
+	{
+		"2.9 a conversation stays until the end has arrived", "internal/tree/bind.go",
+		"if why == \"\" || r.held > 0 && r.Cause != Stopped",
+		"if why == \"\" || false && r.Cause != Stopped", "./internal/tree", "TestScenarios/unbind$",
+	},
+	{
+		"2.9 a session keeps its conversation", "internal/tree/bind.go",
+		"case !r.State.Terminal() || r.Spec.Session || r.Begin != nil:",
+		"case !r.State.Terminal() || r.Begin != nil:", "./internal/tree", "TestScenarios/unbind_session",
+	},
+	{
+		"2.9 what is bound after the end stays", "internal/tree/bind.go",
+		"case r.State.Terminal() && c.At > r.Ended:",
+		"case false:", "./internal/tree", "TestScenarios/unbind_session",
+	},
+	{
+		"2.9 a stop unbinds", "internal/tree/bind.go",
+		"case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):",
+		"case false:", "./internal/tree", "TestScenarios/unbind_session",
+	},
+	{
+		"2.9 to cancel a turn over a message does not", "internal/tree/bind.go",
+		"case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):",
+		"case r.Cause == Stopped:", "./internal/tree", "TestScenarios/unbind_session",
+	},
+	{
+		"2.10 an unbind that failed is tried again after a pause", "internal/tree/bind.go",
+		"case !r.unbinding && t.unbindRetries[r].at <= t.now:",
+		"case !r.unbinding:", "./internal/tree", "TestScenarios/unbind_effect",
+	},
+	{
+		"2.10 one conversation is unbound at a time", "internal/tree/bind.go",
+		"case !r.unbinding && t.unbindRetries[r].at <= t.now:",
+		"case t.unbindRetries[r].at <= t.now:", "./internal/tree", "TestScenarios/unbind_effect",
+	},
+	{
+		"2.10 a message of a conversation that is not bound is refused", "internal/tree/bind.go",
+		"i >= 0 && t.closing(r, &r.Bound[i]) == \"\" {",
+		"i >= 0 {", "./internal/tree", "TestScenarios/thread_instant",
+	},
+	{
+		"2.10 the own session of a conversation knows its messages", "internal/tree/apply.go",
+		"if f.Flags&FlagThread != 0 && f.From.IsValid() {",
+		"if false {", "./internal/tree", "TestScenarios/thread_own",
+	},
+	{
+		"2.5 what a conversation is told is not the answer of the run", "internal/tree/apply.go",
+		"\t\tif aside {\n\t\t\treturn\n\t\t}\n",
+		"", "./internal/tree", "TestScenarios/thread$",
+	},
+	{
+		"2.5 a turn answers a conversation or its requester", "internal/tree/mail.go",
+		"\t\tcase people != r.asksForPeople(in):\n\t\t\treturn in.Ord - 1\n",
+		"", "./internal/tree", "TestScenarios/thread$",
+	},
+	{
+		"2.5 a run that a conversation began answers there to the end", "internal/tree/mail.go",
+		"return in.Thread || r.inThread() && in.Class != User",
+		"return in.Thread", "./internal/tree", "TestScenarios/thread_run",
+	},
+	{
+		"2.5 the requester is not answered to people", "internal/tree/mail.go",
+		"\tif r.taskUnread() {\n\t\treturn false\n\t}\n\tpeople := r.inThread()",
+		"\tpeople := true", "./internal/tree", "TestScenarios/thread$",
+	},
+	{
+		"2.5 a run that fails apologises", "internal/tree/settle.go",
+		"\tt.apologize(r, &f)\n",
+		"", "./internal/tree", "TestScenarios/thread_apology",
+	},
+	{
+		"2.5 a run that was stopped does not", "internal/tree/mail.go",
+		"f.State == OK || f.State == Cancelled || t.opt",
+		"f.State == OK || t.opt", "./internal/tree", "TestScenarios/thread_apology",
+	},
+	{
+		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",
+		"\tcase !r.inThread():\n\t\tr.Asked = nil",
+		"\tcase false:\n\t\tr.Asked = nil", "./internal/tree", "TestScenarios/thread_unread",
+	},
+	{
+		"2.5 a wait goes on over what people ask", "internal/tree/apply.go",
+		"r.Join.Ready(f.At) && !aside {",
+		"r.Join.Ready(f.At) {", "./internal/tree", "TestScenarios/thread_wait",
+	},
+}
