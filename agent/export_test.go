@@ -9,10 +9,27 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // WaitOverText is what a session is told whose wait is over.
 var WaitOverText = waitOverText
+
+// BindSession binds a conversation to a session, and nothing else.
+func BindSession(
+	ctx context.Context, rt *Runtime, root, key session.Key, route session.Route,
+) error {
+	return rt.sup.Bind(ctx, root, key, route)
+}
+
+// PostBound posts a message of a conversation to the session that it is bound to, and waits.
+func PostBound(
+	ctx context.Context, rt *Runtime, root, key session.Key, route session.Route, text string,
+) (spawn.Reply, error) {
+	return rt.sup.PostAndWait(ctx, root, key, spawn.Incoming{
+		Text: text, Route: route, Thread: true,
+	})
+}
 
 // SpawnParams returns every parameter that sessions_spawn knows, those included that it refuses.
 func SpawnParams() map[string]bool {

@@ -260,6 +260,11 @@ func retryText(said []string) string {
 	return b.String()
 }
 
+// peopleText is what a sub-agent is told in a turn that answers a conversation that is bound to it.
+const peopleText = "## Answering People\n" +
+	"People in a chat of your own have written to you. What you answer in this turn is sent to " +
+	"them there, and not reported to your requester: write to them."
+
 // maxRetold is how many bytes of a text that was said the prompt of a repeated turn repeats.
 const maxRetold = 20_000
 

@@ -66,7 +66,7 @@ func TestNamesInPromptsThatStandForNothing(t *testing.T) {
 	}
 	cfg := agent.Config{}
 	cfg.Prompts.Input.Extra = []agentctx.Section{{ID: "team", Text: "x"}}
-	cfg.Prompts.Input.Drop = append(agentctx.SectionIDs(), "retry", "team")
+	cfg.Prompts.Input.Drop = append(agentctx.SectionIDs(), "retry", "people", "team")
 	cfg.Prompts.Input.Order = cfg.Prompts.Input.Drop
 	require.Empty(t, warningsOf(t, cfg))
 	cfg.Prompts.Input.Drop, cfg.Prompts.Input.Order = []string{"hearbeats"}, []string{"safety", "tem", "zzz"}

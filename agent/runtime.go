@@ -339,11 +339,21 @@ func (rt *Runtime) promptInput(
 			Text: retryText(st.Said), Source: "agent",
 		})
 	}
+	if st.ForPeople && st.Session.Key.IsSubagent() {
+		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
+			ID: peopleSection, Class: agentctx.ClassPerTurn, Minimal: true, Text: peopleText,
+			Source: "agent",
+		})
+	}
 	return in, err
 }
 
-// retrySection is the section that has the retryText.
-const retrySection = "retry"
+// retrySection is the section that has the retryText, and peopleSection the one that has the
+// peopleText.
+const (
+	retrySection  = "retry"
+	peopleSection = "people"
+)
 
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.TurnInput) agentctx.Subagent {

@@ -246,7 +246,7 @@ func (c *checkup) promptNames(cfg *Config) {
 	for _, id := range slices.Sorted(maps.Keys(p.SubagentSpecs)) {
 		files(fmt.Sprintf("Prompts.SubagentSpecs[%q].Files", id), p.SubagentSpecs[id].Files)
 	}
-	known := append(agentctx.SectionIDs(), retrySection)
+	known := append(agentctx.SectionIDs(), retrySection, peopleSection)
 	for _, s := range p.Input.Extra {
 		known = append(known, s.ID)
 	}

@@ -91,14 +91,20 @@ func TestAuditOfBoundConversations(t *testing.T) {
 			ended := list[i]
 			return slices.Insert(slices.Delete(list, i, i+1), j, ended)
 		}},
-		{"an answer to the requester that people are told", "replies",
-			changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags |= tree.FlagReply })},
-		{"people and the program in one turn", "replies",
-			changeFact(tree.Posted, 1, func(f *tree.Fact) { f.Flags = 0 })},
-		{"an apology of a run that went well", "replies",
+		{
+			"an answer to the requester that people are told", "replies",
+			changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags |= tree.FlagReply }),
+		},
+		{
+			"people and the program in one turn", "replies",
+			changeFact(tree.Posted, 1, func(f *tree.Fact) { f.Flags = 0 }),
+		},
+		{
+			"an apology of a run that went well", "replies",
 			changeFact(tree.RunEnded, 2, func(f *tree.Fact) {
 				f.Answer = &tree.Result{Reply: "sorry"}
-			})},
+			}),
+		},
 		{"an apology without words", "replies", changeFact(tree.RunEnded, 3, func(f *tree.Fact) {
 			f.Answer = &tree.Result{}
 		})},
