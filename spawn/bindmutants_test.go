@@ -107,4 +107,9 @@ var bindMutants = []mutant{
 		"r.Join.Ready(f.At) && !aside {",
 		"r.Join.Ready(f.At) {", "./internal/tree", "TestScenarios/thread_wait",
 	},
+	{
+		"2.10 who unbinds first does not keep the archive", "internal/tree/bind.go",
+		"t.armTimer(r) // also where", "// also where", "./internal/tree",
+		"TestScenarios/unbind_by_hand",
+	},
 }

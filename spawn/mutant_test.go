@@ -25,7 +25,7 @@ type mutant struct {
 
 // mutants are all of them.
 var mutants = slices.Concat(
-	shellMutants, treeMutants, requestMutants, bindMutants, roomMutants,
+	shellMutants, treeMutants, archiveMutants, requestMutants, bindMutants, roomMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.

@@ -118,56 +118,6 @@ var treeMutants = []mutant{
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
-		"2.4 what is being archived takes nothing more", "internal/tree/archive.go",
-		"return r.Archiving != 0 || r.Discard",
-		"return r.Discard", "./internal/tree", "TestScenarios/archive_begun",
-	},
-	{
-		"2.4 an archive begins with a fact", "internal/tree/archive.go",
-		"\tif r.Archiving == 0 {\n",
-		"\tif false {\n", "./internal/tree", "TestScenarios/archive",
-	},
-	{
-		"2.4 nothing calls an archive off", "internal/tree/archive.go",
-		"\tcase r.Archiving != 0:\n\t\treturn true\n",
-		"", "./internal/tree", "TestScenarios/archive_begun",
-	},
-	{
-		"2.12 what is deleted does not wait", "internal/tree/archive.go",
-		"if r.Discard || r.Spec.Delete {",
-		"if r.Discard {", "./internal/tree", "TestScenarios/delete",
-	},
-	{
-		"2.12 what is below goes with it", "internal/tree/archive.go",
-		"\tfor x := r.Parent; !x.IsRoot(); x = x.Parent {\n\t\tif x.State.Terminal() && (",
-		"\tfor x := r.Parent; false; x = x.Parent {\n\t\tif x.State.Terminal() && (", "./internal/tree", "TestScenarios/delete",
-	},
-	{
-		"2.12 a blocked completion does not keep what is deleted", "internal/tree/archive.go",
-		"!e.Reply && e.Blocked > 0",
-		"!e.Reply && e.Blocked > 1<<62", "./internal/tree", "TestScenarios/discard_blocked",
-	},
-	{
-		"2.4 a session comes back below what is alive", "internal/tree/archive.go",
-		"\t\t\tended = &EndedError{k, x.key}\n",
-		"", "./internal/tree", "TestScenarios/revive_refused",
-	},
-	{
-		"2.4 what came back counts nothing twice", "internal/tree/archive.go",
-		"nil, nil, nil, nil, new(Ledger)",
-		"nil, nil, nil, nil, nil", "./internal/tree", "TestScenarios/revive",
-	},
-	{
-		"2.4 a spawn key is that of one run", "internal/tree/archive.go",
-		"\t\tspec.SpawnKey, spec.Digest = \"\", \"\"\n",
-		"", "./internal/tree", "TestScenarios/revive_key",
-	},
-	{
-		"2.4 what came back is not deleted", "internal/tree/archive.go",
-		"\tspec.Delete = false\n",
-		"", "./internal/tree", "TestScenarios/revive_key",
-	},
-	{
 		"R11 an archive may be for ever", "internal/tree/archive.go",
 		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
 	},
@@ -689,25 +639,6 @@ var treeMutants = []mutant{
 		"1.11 a reset takes skills anew", "internal/tree/reset.go",
 		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At",
 		"r.Pos, r.Answer, r.Silent, r.Active = 0, nil, false, f.At", "../agent", "TestReset$",
-	},
-	{
-		"2.4 what a reset has left is archived after a crash", "internal/tree/reset.go",
-		"r.Former = append(slices.Clip(r.Former), Former{old, r.Pos, r.NextOrd, f.At})",
-		"r.Former = append(r.Former, Former{old, r.Pos, r.NextOrd, f.At})[:min(int(t.epoch)-1, len(r.Former)+1)]",
-		"./internal/tree", "TestScenarios/reset$",
-	},
-	{
-		"2.4 an old session is put away once", "internal/tree/reset.go",
-		"\tif r.Former = r.Former[1:]; len(r.Former) == 0 {\n\t\tr.Former = nil\n\t}\n", "",
-		"./internal/tree", "TestScenarios/reset$",
-	},
-	{
-		"2.4 an archive of an old session that failed is tried again", "internal/tree/reset.go",
-		"\t\tt.retryArchive(r)\n", "\t\tr.archiving = false\n", "./internal/tree", "TestScenarios/reset$",
-	},
-	{
-		"2.4 files of what is still to be read are not archived", "internal/tree/reset.go",
-		"return in.Ord <= r.Former[0].Ord && in.Mail.hasFiles()", "return false", "./internal/tree", "TestScenarios/reset_crash",
 	},
 	{
 		"1.11 bytes that were put before a reset are put again", "internal/tree/mail.go",

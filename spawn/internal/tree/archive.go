@@ -46,10 +46,13 @@ func (r *Run) leaves() bool {
 // goesAtOnce reports whether an ended session is to be archived without a delay: it is to be
 // deleted, or a session above it that is to be deleted waits for nothing else.
 func (t *Tree) goesAtOnce(r *Run) bool {
-	if r.Discard || r.Spec.Delete {
-		return true
-	}
-	for x := r.Parent; !x.IsRoot(); x = x.Parent {
+	return r.Discard || r.Spec.Delete || r.Parent.hastens()
+}
+
+// hastens reports whether what is below r goes at once: r, or a session above it, has ended and is
+// to be deleted, and waits for nothing else.
+func (r *Run) hastens() bool {
+	for x := r; !x.IsRoot(); x = x.Parent {
 		if x.State.Terminal() && (x.Discard || x.Spec.Delete) && !x.isHeld() && len(x.Bound) == 0 {
 			return true
 		}
@@ -63,7 +66,7 @@ func (t *Tree) settleEnded(r *Run) {
 	if r.Discard && r.isHeld() && t.outbox.blocked > 0 {
 		t.dismissBlocked(r)
 	}
-	if t.goesAtOnce(r) && !r.isHeld() && len(r.Bound) == 0 && r.hastened != r.Ended {
+	if r.hastened != r.Ended && r.hastens() {
 		r.hastened = r.Ended // once: a run may have a great many children
 		for c := r.firstChild; c != nil; c = c.nextSibling {
 			t.touch(c)
@@ -239,7 +242,7 @@ func (t *Tree) newSessionID() string {
 // shares nothing with the tree that changes.
 func (t *Tree) Record(r *Run) *Fact {
 	s := r.RunState
-	s.Ledger = nil
+	s.Ledger, s.ArchiveFrom = nil, 0 // a clock that is set back moves that
 	s.own()
 	return &Fact{
 		Kind: Unarchived, At: r.Archiving, Run: r.key,

@@ -198,10 +198,10 @@ func (t *Tree) decideUnbindDone(c *UnbindDone) {
 			t.unbindRetries = make(map[*Run]archiveRetry)
 		}
 		t.unbindRetries[r] = t.unbindRetries[r].next(t.now)
-		t.armTimer(r)
 	case r.bindingOf(c.Route) >= 0:
 		t.emit(unbound(t.now, r, &c.Route, c.Reason))
 	}
+	t.armTimer(r) // also where an Unbind came first: it may be archived now
 }
 
 // threadForbidden returns why r, which may be nil, does not take a message of a conversation, or

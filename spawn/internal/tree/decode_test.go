@@ -20,7 +20,7 @@ import (
 func TestDecoderDecodesWhatIsWritten(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(3, 4))}
 	var d Decoder
-	for range 300 {
+	for range 50 {
 		for k := Opened; k < kinds; k++ {
 			want := r.fact(k)
 			data, err := want.AppendJSON(nil)

@@ -39,6 +39,10 @@ type driver struct {
 	before   map[uint32]*Entry      // the outbox before the command
 	archived map[session.Key]bool   // asked for
 	used     int64                  // by the turns that have ended
+
+	unbindings []unbinding           // asked for
+	records    map[session.Key]*Fact // of archived sessions
+	revived    map[session.Key]bool  // what they used before is in the ledgers above them
 }
 
 func newDriver(data []byte) *driver {
@@ -61,6 +65,11 @@ func newDriver(data []byte) *driver {
 	if b&16 != 0 {
 		d.rules.RequestBudget.Tokens = 1500
 	}
+	if b&32 != 0 {
+		d.opt.ArchiveAfter = 0
+	}
+	d.opt.Unbinds, d.records = b&64 == 0, make(map[session.Key]*Fact)
+	d.revived = make(map[session.Key]bool)
 	d.tree = New(top, &d.opt)
 	d.reset()
 	return d
@@ -71,6 +80,7 @@ func (d *driver) reset() {
 	d.asked, d.slots = make(map[session.Key]bool), make(map[session.Key]int)
 	d.started, d.told = make(map[session.Key]uint32), make(map[session.Key]bool)
 	d.flying, d.hung, d.archived = nil, nil, make(map[session.Key]bool)
+	d.unbindings = nil
 }
 
 func (d *driver) byte() byte {
@@ -103,7 +113,7 @@ func (d *driver) run() error {
 }
 
 func (d *driver) step() error {
-	switch what := d.byte(); what % 20 {
+	switch what := d.byte(); what % 26 {
 	case 0, 1, 2:
 		parent, how := d.key(), d.byte()
 		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
@@ -169,8 +179,10 @@ func (d *driver) step() error {
 		return d.do(Dismiss{Ord: uint32(b >> 1)})
 	case 18:
 		return d.crash(d.byte())
+	case 19:
+		return d.rare(d.byte())
 	}
-	return d.rare(d.byte())
+	return d.session(d.byte())
 }
 
 // rare does what happens now and then.
@@ -189,8 +201,9 @@ func (d *driver) rare(what byte) error {
 		}
 	}
 	for _, k := range d.keys {
-		if d.archived[k] && d.tree.Run(k) != nil {
-			return d.do(ArchiveDone{Run: k})
+		if d.archived[k] && k != top && d.tree.Run(k) != nil {
+			delete(d.archived, k)
+			return d.do(ArchiveDone{Run: k, Failed: what >= 192})
 		}
 	}
 	return nil
@@ -220,7 +233,9 @@ func (d *driver) grant(k session.Key) error {
 		return nil
 	}
 	delete(d.asked, k)
-	d.slots[k]++
+	if d.tree.Run(k) != nil { // else the Executor gives the slot back
+		d.slots[k]++
+	}
 	return d.do(Granted{Run: k})
 }
 
@@ -249,6 +264,8 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 		c.Yield = &Join{}
 	case 2:
 		c.Yield = &Join{Need: 1, Within: int64(time.Minute)}
+	case 5:
+		c.Yield = &Join{Need: 1, Within: int64(time.Minute), Rest: Rest(say % 3)}
 	case 3:
 		c.Silent, c.Skip = true, how&64 != 0
 	case 4:
@@ -258,77 +275,6 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 		delete(d.started, k)
 	} // else it comes again, and is stale
 	return d.do(c)
-}
-
-// settle lets a receiver answer: one that hung, or that of an entry which is the first of its
-// destination.
-func (d *driver) settle(which, how byte) error {
-	c := &Settle{Rand: uint64(how)}
-	switch how & 7 {
-	case 1, 5:
-		c.Error = "down"
-	case 2:
-		c.Error, c.Busy = "busy", true
-	case 3:
-		c.Error, c.Hangs = "hangs", true
-	}
-	switch {
-	case how&8 != 0: // what was not asked for changes nothing that matters
-		c.Ord = uint32(which)
-		if c.Hangs || c.Error == "" {
-			return nil
-		}
-	case how&16 != 0 && len(d.hung) > 0:
-		c.Hangs = false
-		c.Ord, d.hung = d.hung[0], d.hung[1:]
-	case len(d.flying) == 0:
-		return nil
-	default:
-		e := d.flying[int(which)%len(d.flying)]
-		c.Ord = d.calledFor(e.Destination()).Ord
-		if c.Hangs {
-			d.hung = append(d.hung, c.Ord)
-		}
-		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool { return x.Ord == c.Ord })
-	}
-	return d.do(c)
-}
-
-// calledFor returns the entry that a destination is called for: the first that was handed over.
-func (d *driver) calledFor(to Destination) *Entry {
-	i := slices.IndexFunc(d.flying, func(e *Entry) bool { return e.Destination() == to })
-	return d.flying[i]
-}
-
-// notCalled returns the entries that were handed over behind the one that their destination is
-// called for.
-func (d *driver) notCalled() (ords []uint32) {
-	for _, e := range d.flying {
-		if d.calledFor(e.Destination()) != e {
-			ords = append(ords, e.Ord)
-		}
-	}
-	return ords
-}
-
-// inOrder checks that what arrives has not been overtaken, and that what came before it is
-// delivered or blocked. A blocked entry that is retried may be late, and says so.
-func (d *driver) inOrder(f *Fact) error {
-	e := d.before[f.Ord]
-	if f.Kind != Delivered || e == nil {
-		return nil
-	}
-	for _, x := range d.before {
-		if x.Destination() == e.Destination() && x.Ord < e.Ord && x.Blocked == 0 && !x.Late &&
-			!e.Late && e.Blocked == 0 {
-			return fmt.Errorf("entry %d arrives before entry %d", e.Ord, x.Ord)
-		}
-	}
-	if !e.Late && e.Blocked == 0 && e.Ord < d.arrived[e.Destination()] {
-		return fmt.Errorf("entry %d arrives too late and does not say so", e.Ord)
-	}
-	d.arrived[e.Destination()] = max(d.arrived[e.Destination()], e.Ord)
-	return nil
 }
 
 // crash folds the journal and opens it, perhaps under another configuration.
@@ -344,7 +290,7 @@ func (d *driver) crash(how byte) error {
 		if err := d.do(ShutDown{}); err != nil {
 			return err
 		}
-		if err := d.do(Leave{Queued: d.notCalled()}); err != nil {
+		if err := d.leave(how); err != nil {
 			return err
 		}
 		if t, err = d.log.fold(top, &d.opt); err != nil {
@@ -383,11 +329,11 @@ func (d *driver) do(c Command) error {
 	}
 	d.before = make(map[uint32]*Entry)
 	d.tree.Outbox(func(e *Entry) { x := *e; d.before[e.Ord] = &x })
-	reply, err := d.tree.Decide(c, d.now)
+	reply, err := d.tree.Decide(d.seeded(c), d.now)
 	facts, effects := d.tree.Take()
 	refused := err != nil && len(facts) == 0
 	fmt.Fprintf(&d.trace, "%T %v\n", c, err)
-	if _, ok := c.(*Spawn); ok && err == nil && !reply.Existing {
+	if s, ok := c.(*Spawn); ok && err == nil && !reply.Existing && !s.Dry {
 		d.keys = append(d.keys, reply.Ref)
 	}
 	for i := range facts {
@@ -407,6 +353,9 @@ func (d *driver) do(c Command) error {
 	}
 	if err := d.log.append(facts); err != nil {
 		return err
+	}
+	if err := d.checkBatch(facts); err != nil {
+		return fmt.Errorf("after %T: %w", c, err)
 	}
 	d.commands++
 	// A comparison reads the whole journal.
@@ -460,6 +409,14 @@ func (d *driver) act(e Effect) error {
 		})
 	case EffectArchive:
 		d.archived[e.Run.Key()] = true
+		return d.keepRecord(e.Run)
+	case EffectUnbind:
+		for _, u := range d.unbindings {
+			if u.run == e.Run.Key() {
+				return fmt.Errorf("%s has two conversations unbound at once", u.run)
+			}
+		}
+		d.unbindings = append(d.unbindings, unbinding{e.Run.Key(), e.To.Route, e.ID})
 	}
 	return nil
 }
@@ -495,7 +452,8 @@ func (d *driver) check() (err error) {
 			fail(r, "it holds %d slots, turn under way: %v", held, open)
 		case open != (r.State == Running || open && r.State == Stopping):
 			fail(r, "turn under way: %v", open)
-		case r.wantsTurn(t.now) && t.turnForbiddenBy(r, requestOf(r)) == "" && !d.asked[r.Key()]:
+		case r.wantsTurn(t.now) && t.turnForbiddenBy(r, requestOf(r)) == "" && !d.asked[r.Key()] &&
+			!(r.Discard && len(r.Bound) > 0): // it goes on when they are unbound
 			fail(r, "it wants a turn and the lane was not asked")
 		case r.Cause != NoCause && open && !d.told[r.Key()]:
 			fail(r, "its turn is not cancelled")
@@ -514,7 +472,7 @@ func (d *driver) check() (err error) {
 				own = own.add(x.Usage)
 			}
 		})
-		if own != r.Usage && len(r.Past) == 0 {
+		if own != r.Usage && len(r.Past) == 0 && !d.revived[r.Key()] {
 			fail(r, "its ledger has %v, its turns used %v", own, r.Usage)
 		}
 	})
@@ -533,6 +491,9 @@ func (d *driver) check() (err error) {
 	if err == nil && t.Due().IsZero() && (t.live > 0 || t.outbox.pending > 0) {
 		const format = "no owner is wanted although %d runs live and %d entries wait"
 		err = fmt.Errorf(format, t.live, t.outbox.pending)
+	}
+	if err == nil {
+		err = d.checkSessions()
 	}
 	return err
 }
@@ -570,9 +531,11 @@ func (d *driver) rest() error {
 		return err
 	}
 	if !d.tree.Due().IsZero() || !d.tree.Idle() {
-		return fmt.Errorf("at rest it is due %v, idle %v", d.tree.Due(), d.tree.Idle())
+		t := d.tree
+		return fmt.Errorf("at rest it is due %v, idle %v, %d archives, %d unbinds, wants %v",
+			t.Due(), t.Idle(), t.archiving, t.unbinding, t.root.wantsTurn(t.now))
 	}
-	return nil
+	return d.checkRest()
 }
 
 // work does one round of what is asked for, in the order of the keys.
@@ -600,6 +563,9 @@ func (d *driver) work() (busy bool, err error) {
 		ord := d.flying[0].Ord
 		d.flying = d.flying[1:]
 		busy, err = true, d.do(&Settle{Ord: ord})
+	}
+	for len(d.unbindings) > 0 && err == nil {
+		busy, err = true, d.unbound(0)
 	}
 	for len(d.hung) > 0 && err == nil {
 		ord := d.hung[0]

@@ -88,7 +88,7 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 // A turn may have spawned a child meanwhile: then the callers are refused.
 func (t *Tree) settleRestart(r *Run) bool {
 	switch {
-	case len(r.wishes.restart) == 0 && !r.Discard:
+	case len(r.wishes.restart) == 0 && !(r.IsRoot() && r.Discard):
 		return false
 	case r.live > 0:
 		t.answerAll(&r.wishes.restart, &ChildrenError{r.Key(), r.live})

@@ -1,0 +1,79 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+)
+
+// What a driver does as the receivers of what leaves the tree.
+
+// settle lets a receiver answer: one that hung, or that of an entry which is the first of its
+// destination.
+func (d *driver) settle(which, how byte) error {
+	c := &Settle{Rand: uint64(how)}
+	switch how & 7 {
+	case 1, 5:
+		c.Error = "down"
+	case 2:
+		c.Error, c.Busy = "busy", true
+	case 3:
+		c.Error, c.Hangs = "hangs", true
+	}
+	switch {
+	case how&8 != 0: // what was not asked for changes nothing that matters
+		c.Ord = uint32(which)
+		if c.Hangs || c.Error == "" {
+			return nil
+		}
+	case how&16 != 0 && len(d.hung) > 0:
+		c.Hangs = false
+		c.Ord, d.hung = d.hung[0], d.hung[1:]
+	case len(d.flying) == 0:
+		return nil
+	default:
+		e := d.flying[int(which)%len(d.flying)]
+		c.Ord = d.calledFor(e.Destination()).Ord
+		if c.Hangs {
+			d.hung = append(d.hung, c.Ord)
+		}
+		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool { return x.Ord == c.Ord })
+	}
+	return d.do(c)
+}
+
+// calledFor returns the entry that a destination is called for: the first that was handed over.
+func (d *driver) calledFor(to Destination) *Entry {
+	i := slices.IndexFunc(d.flying, func(e *Entry) bool { return e.Destination() == to })
+	return d.flying[i]
+}
+
+// notCalled returns the entries that were handed over behind the one that their destination is
+// called for.
+func (d *driver) notCalled() (ords []uint32) {
+	for _, e := range d.flying {
+		if d.calledFor(e.Destination()) != e {
+			ords = append(ords, e.Ord)
+		}
+	}
+	return ords
+}
+
+// inOrder checks that what arrives has not been overtaken, and that what came before it is
+// delivered or blocked. A blocked entry that is retried may be late, and says so.
+func (d *driver) inOrder(f *Fact) error {
+	e := d.before[f.Ord]
+	if f.Kind != Delivered || e == nil {
+		return nil
+	}
+	for _, x := range d.before {
+		if x.Destination() == e.Destination() && x.Ord < e.Ord && x.Blocked == 0 && !x.Late &&
+			!e.Late && e.Blocked == 0 {
+			return fmt.Errorf("entry %d arrives before entry %d", e.Ord, x.Ord)
+		}
+	}
+	if !e.Late && e.Blocked == 0 && e.Ord < d.arrived[e.Destination()] {
+		return fmt.Errorf("entry %d arrives too late and does not say so", e.Ord)
+	}
+	d.arrived[e.Destination()] = max(d.arrived[e.Destination()], e.Ord)
+	return nil
+}
