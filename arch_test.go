@@ -23,9 +23,12 @@ var house = arch.House{
 		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},
 		{Dir: "announce", Ours: []string{"spawn", "session"}},
 		{
-			Dir: "agent", Ours: []string{"announce", "spawn", "context", "policy", "session"},
+			Dir: "agent",
+			Ours: []string{
+				"announce", "spawn", "context", "policy", "session", "session/binding",
+			},
 			Third:    []string{"golang.org/x/sync/errgroup"},
-			TestOurs: []string{"session/binding", "session/dirstore"},
+			TestOurs: []string{"session/dirstore"},
 		},
 	},
 	Internal:      "internal",
@@ -45,7 +48,10 @@ var house = arch.House{
 	MaxColumns: 100,
 	MaxFiles:   32,
 	MaxRepeat:  12,
-	Prefixes:   map[string]string{"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn"},
+	Prefixes: map[string]string{
+		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",
+		"agent/internal/thread": "agent",
+	},
 	Exempt: map[string][]string{
 		"columns": {"context/templates", "examples/quickstart/workspace"},
 		// The texts of prompts speak to models.

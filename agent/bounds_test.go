@@ -66,6 +66,9 @@ var boundCases = []boundCase{
 	{binding.Request{
 		Conversation: session.Route{Channel: "chat", To: "1"}, Target: topKey, By: "me",
 	}, feedBinding, map[string]string{"": refused}},
+	{agent.FocusRequest{
+		Conversation: session.Route{Channel: "chat", To: "1"}, Session: topKey, By: "me",
+	}, feedFocus, map[string]string{"": refused, ".ID": leftOut}},
 	{agent.ModelResponse{Text: "x"}, feedResponse, map[string]string{
 		".Text":             cut,
 		".Model":            leftOut,
@@ -108,7 +111,7 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
-		"agent.Tool agent.Summarizer agent.Window",
+		"agent.Tool agent.Summarizer agent.Window agent.Threads agent.ThreadChannel",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
 		"session.Store session.File session.Part session.Sender agent.ModelChunk",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
@@ -122,6 +125,7 @@ var otherStructs = map[string]string{
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
 		"spawn.SessionState spawn.TreeState spawn.Receipt spawn.BoundSession spawn.UnbindRequest " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
+		"agent.NewThread agent.Farewell binding.SettingError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
@@ -129,6 +133,7 @@ var otherStructs = map[string]string{
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
+		"agent.UnfocusRequest " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
 		"spawn.Waited binding.Limit",

@@ -48,6 +48,14 @@ type Task struct {
 	Sandbox bool // refuse unless the child runs in a sandbox
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
+	// Thread gives the sub-agent a conversation of its own: people see what it says there, and what
+	// they write there goes to it. [Config.Threads] must allow it.
+	Thread bool
+	// Mode says whether the conversation stays bound when the run has ended; see [TaskMode].
+	Mode TaskMode
+	// Conversation, beside Thread, is where: a Route with a Thread is bound as it is, in any other
+	// one a thread is created. Zero: a thread is created where the session talks to people.
+	Conversation session.Route
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
 	// Milestones also has the session find what the sub-agent reports as a milestone, see
@@ -225,6 +233,10 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return q, err
 	}
+	keep, err := t.mode()
+	if err != nil {
+		return q, err
+	}
 	if t.Cleanup > CleanupDelete {
 		return q, &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
 	}
@@ -232,6 +244,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
 		Delete: t.Cleanup == CleanupDelete,
+		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
@@ -262,7 +275,16 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	}
 	s.rt.expectRun()
 	q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
-	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
+	spawnOne := func(ctx context.Context, q spawn.Request) (RunInfo, error) {
+		return s.rt.sup.Spawn(ctx, root, s.key, q)
+	}
+	if q.Thread {
+		info, err = s.rt.spawnBound(ctx, boundSpawn{
+			requester: s.key, root: root, request: q, spawn: spawnOne,
+		})
+	} else {
+		info, err = spawnOne(ctx, q)
+	}
 	return info, s.rt.orArchived(ctx, s.key, inOurWords(err))
 }
 

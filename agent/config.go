@@ -89,6 +89,9 @@ type Config struct {
 	Models Models
 	// Runners are those of agents that have their own.
 	Runners Runners
+	// Threads say on which channels a conversation can be bound to a session, such as a thread to
+	// the sub-agent that works in it. The zero Threads say: on none.
+	Threads Threads
 	// Limits bound what people, models and tools give. The zero Limits are the defaults.
 	Limits Limits
 }
@@ -270,6 +273,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	found.prompts(c)
 	found.aliases(c)
 	found.prices(c)
+	found.threads(&c.Threads)
 	found.rules(&c.Rules)
 	if len(found.errs) > 0 {
 		return nil, found.errs

@@ -77,12 +77,17 @@
 // [Cursor] after a restart: turns, calls of tools, deltas, how far the work has come, which a
 // Runner says with [Turn.Report], and results, each as people may see it.
 //
+// With [Config].Threads a conversation, such as a thread, can be bound to a sub-agent or to another
+// session: what people write there goes to it, and is answered there. [Task].Thread and the tools
+// of the model do that for a spawn, and [Runtime.Focus] for what is there.
+//
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write
 // transcripts, window.go bounds what a model is shown of them, compact.go and summary.go shorten
 // it, parts.go keeps their files, and sessiontools.go and subagents.go hold the tools of the
-// model.
+// model. focus.go finds the session that a conversation is bound to, and thread.go has what a
+// channel does for that.
 //
 // # What is promised
 //

@@ -276,7 +276,16 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			refused: "model",
 		},
 		"Announce": {set: set(func(x *agent.Task) { x.Announce = true })},
-		"Cleanup":  {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
+		"Thread":   {set: set(func(x *agent.Task) { x.Thread = true }), refused: "threadBindings"},
+		"Mode": {
+			set:     set(func(x *agent.Task) { x.Mode = agent.TaskModeSession }),
+			refused: "Thread is not set",
+		},
+		"Conversation": {
+			set:     set(func(x *agent.Task) { x.Conversation.To = "1" }),
+			refused: "Thread is not",
+		},
+		"Cleanup": {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
 		"Milestones": {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
 			set:  set(func(x *agent.Task) { x.Milestones = true }),
@@ -317,7 +326,7 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"task": {"y", ""}, "label": {"y", ""}, "agentId": {"coder", ""}, "agent_id": {"coder", ""},
 		"model": {"a/b", ""}, "thinking": {"high", ""}, "runTimeoutSeconds": {1, ""},
 		"timeoutSeconds": {1, ""}, "sandbox": {"require", ""},
-		"mode": {"session", "thread"}, "thread": {true, "thread"},
+		"mode": {"session", "thread"}, "thread": {true, ""},
 		"cleanup": {"delete", "deleted at once yet"}, "runtime": {"acp", "not available yet"},
 		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "attached yet"},
 		"attachAs": {map[string]string{"mountPath": "m"}, "attached yet"},

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -103,6 +104,17 @@ func feedBinding(t *testing.T, store *session.Store, v reflect.Value) error {
 	require.NoError(t, err)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	_, err = table.Bind(t.Context(), v.Interface().(binding.Request), now)
+	return err
+}
+
+// feedFocus binds a conversation of a channel that has threads.
+func feedFocus(t *testing.T, store *session.Store, v reflect.Value) error {
+	rt, err := agent.Open(t.Context(), agent.Config{
+		Store: store, Runner: answers(), Logger: slog.New(slog.DiscardHandler),
+		Threads: agent.Threads{Channels: map[string]agent.ThreadChannel{"chat": {}}},
+	})
+	require.NoError(t, err)
+	_, err = rt.Focus(t.Context(), v.Interface().(agent.FocusRequest))
 	return err
 }
 

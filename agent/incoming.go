@@ -65,7 +65,12 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipt, err := s.rt.sup.Post(ctx, root, s.key, m)
+	var receipt Receipt
+	err = s.rt.bindings.post(ctx, s, root, m, false,
+		func(ctx context.Context, root, to session.Key, m Incoming) (err error) {
+			receipt, err = s.rt.sup.Post(ctx, root, to, m)
+			return err
+		})
 	return receipt, s.rt.orArchived(ctx, s.key, err)
 }
 
@@ -100,7 +105,12 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	reply, err := s.rt.sup.PostAndWait(ctx, root, s.key, m)
+	var reply Reply
+	err = s.rt.bindings.post(ctx, s, root, m, true,
+		func(ctx context.Context, root, to session.Key, m Incoming) (err error) {
+			reply, err = s.rt.sup.PostAndWait(ctx, root, to, m)
+			return err
+		})
 	if err != nil {
 		return Reply{}, s.rt.orArchived(ctx, s.key, err)
 	}

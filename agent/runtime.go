@@ -33,6 +33,7 @@ type Runtime struct {
 	// summaries are the calls of Window.Compact that are under way.
 	summaries summaries
 	prices    priceList
+	bindings  *bindings
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -84,11 +85,13 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	cfg.Limits = cfg.Limits.orDefault(cfg.Store.Files != nil)
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
+	cfg.Threads = cfg.Threads.clone()
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
 		hot:    hotHistories{most: cfg.Limits.Hot, mostTogether: cfg.Limits.HotTotal},
 		prices: cfg.priceList(),
 	}
+	rt.bindings = newBindings(ctx, rt)
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -98,6 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
+		Unbind:  rt.bindings.unbind,
 	})
 	if err != nil {
 		return nil, err
@@ -128,6 +132,12 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	rt.watch.end()
+	rt.bindings.start()
+	return rt.withHosts(rt.drive(ctx))
+}
+
+// drive has the Supervisor run until ctx ends, and for the Drain after that.
+func (rt *Runtime) drive(ctx context.Context) error {
 	if rt.cfg.Drain == 0 || ctx.Err() != nil { // nothing has begun yet
 		return rt.sup.Run(ctx)
 	}
@@ -166,7 +176,25 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 		return err
 	}
 	rt.watch.end()
-	return rt.sup.Shutdown(ctx)
+	return rt.withHosts(rt.sup.Shutdown(ctx))
+}
+
+// withHosts ends what is done for conversations that are bound, after the Supervisor has come to an
+// end with err. It adds calls of a ThreadHost that have not returned.
+func (rt *Runtime) withHosts(err error) error {
+	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
+		return err // another call goes on
+	}
+	left := rt.bindings.stop()
+	if len(left) == 0 {
+		return err
+	}
+	both := &StillRunningError{Deliveries: left}
+	if running, ok := errors.AsType[*StillRunningError](err); ok {
+		both.Sessions, both.Deliveries = running.Sessions, slices.Concat(running.Deliveries, left)
+		return both
+	}
+	return errors.Join(err, both)
 }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
@@ -281,6 +309,9 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
 			err = rt.cfg.Reply(ctx, out)
+		}
+		if err == nil {
+			rt.bindings.replied(ctx, &reply)
 		}
 	}
 	if errors.Is(err, announce.ErrBusy) && !errors.Is(err, spawn.ErrBusy) {

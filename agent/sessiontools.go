@@ -102,7 +102,7 @@ func (h toolHost) tools() []Tool {
 		spawns = callerSpawnSchema
 	}
 	return []Tool{
-		h.tool(toolSpawn, spawns, h.spawn),
+		h.tool(toolSpawn, h.rt.cfg.withThreads(spawns), h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 		h.tool(toolSend, sendSchema, h.send),
@@ -189,7 +189,8 @@ var unbuiltNames = map[string]string{
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
 	Timeout                               time.Duration
-	RequireSandbox                        bool
+	RequireSandbox, Thread                bool
+	Mode                                  TaskMode
 	Context                               string // "", "isolated" or "fork"
 }
 
@@ -368,8 +369,12 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 		a.fail("cleanup", "a sub-agent is archived some time after its end, and cannot be deleted "+
 			"at once yet; leave cleanup out")
 	}
-	if a.word("mode", "run", "session") == "session" || a.flag("thread") {
-		a.fail("mode", "sessions that stay open in a thread are not available yet; leave mode and thread out")
+	q.Thread = a.flag("thread")
+	if word := a.word("mode", "run", "session"); word != "" {
+		_ = q.Mode.UnmarshalText([]byte(word))
+	}
+	if q.Mode == TaskModeSession && !q.Thread {
+		a.fail("mode", "a session stays open only in a thread; set thread to true, or leave mode out")
 	}
 	return q, a.err
 }
@@ -488,6 +493,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
+		Thread: q.Thread, Mode: q.Mode,
 	}
 	task.origin = h.origin(ctx)
 	if task.Spec.History, err = h.historyFor(&q); err != nil {
@@ -514,11 +520,14 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	}
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
-		Mode: "run", Context: h.contextOf(&task), Model: info.Model.Resolved,
+		Mode: task.modeWord(), Context: h.contextOf(&task), Model: info.Model.Resolved,
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
 		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."
+	}
+	if out.Mode == TaskModeSession.String() {
+		out.Note += " It has a thread of its own: what people write there goes to it, and it answers there."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved

@@ -93,7 +93,10 @@ func TestSpawnArguments(t *testing.T) {
 			id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`,
 			err: `argument "mode"`,
 		},
-		{id: "1.8", name: "a thread", args: `{"task":"x","thread":true}`, err: `argument "mode"`},
+		{
+			id: "1.8", name: "a thread without a channel", args: `{"task":"x","thread":true}`,
+			out: map[string]string{"status": "forbidden", "rule": "threadBindings"},
+		},
 		{
 			id: "1.18", name: "space around an allowed agent",
 			args:  `{"task":"x","agent_id":"research"}`,

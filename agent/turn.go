@@ -412,7 +412,13 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	if err := t.err(); err != nil {
 		return info, err
 	}
-	info, err = t.spawn.Spawn(ctx, q)
+	if q.Thread {
+		info, err = t.rt.spawnBound(ctx, boundSpawn{
+			requester: t.Session.Key, root: t.Session.Root, request: q, spawn: t.spawn.Spawn,
+		})
+	} else {
+		info, err = t.spawn.Spawn(ctx, q)
+	}
 	return info, inOurWords(err)
 }
 

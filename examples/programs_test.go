@@ -78,6 +78,10 @@ var programs = []program{
 		folder: "quickstart", args: []string{"-state", "STATE"},
 		ready: "kill -9 it", codes: []int{1},
 	},
+	{
+		folder: "threads", says: []string{"general/1", "/focus", "/unfocus", "Ctrl-C"},
+		typed: "general: paint the door\n", ready: "painter works here", codes: []int{0},
+	},
 }
 
 // libraries are the examples that have no main.

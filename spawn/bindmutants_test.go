@@ -14,8 +14,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.3 what is below a run that ends is closed", "internal/tree/bind.go",
-		"\tcase above != nil:\n\t\treturn unboundBy(above)\n",
-		"", "./internal/tree", "TestScenarios/unbind_above",
+		"case above != nil:\n\t\treturn unboundBy(above)",
+		"case above != nil && false:\n\t\treturn unboundBy(above)", "./internal/tree", "TestScenarios/unbind_above",
 	},
 	{
 		"2.3 a run that ends closes what is below it at once", "internal/tree/apply.go",
@@ -74,8 +74,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a turn answers a conversation or its requester", "internal/tree/mail.go",
-		"\t\tcase people != r.asksForPeople(in):\n\t\t\treturn in.Ord - 1\n",
-		"", "./internal/tree", "TestScenarios/thread$",
+		"case people != r.asksForPeople(in):",
+		"case people != r.asksForPeople(in) && false:", "./internal/tree", "TestScenarios/thread$",
 	},
 	{
 		"2.5 a run that a conversation began answers there to the end", "internal/tree/mail.go",

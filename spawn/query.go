@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,6 +119,46 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 	}
 	found, _, err := s.findRoot(ctx, key)
 	return found, err
+}
+
+// RouteOf returns where a session talks to people: the conversation that was bound to it last, else
+// where the answer to what it has read last goes, else, of a sub-agent, where that of its requester
+// went when it was spawned. Zero: that is not known. The error is [ErrNotFound] for a session that
+// is not on record, or one that every call that reads can return.
+func (s *Supervisor) RouteOf(
+	ctx context.Context, root, key session.Key,
+) (route session.Route, err error) {
+	found := false
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
+		r := t.Run(key)
+		if found = r != nil; !found {
+			return
+		}
+		of := cmp.Or(r.Route, r.Spec.Route)
+		if n := len(r.Bound); n > 0 {
+			of = &r.Bound[n-1].Route
+		}
+		if of != nil {
+			route = *of
+		}
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return route, err
+}
+
+// Knows reports whether a session has seen the ID of a message, also one that has ended or was
+// archived since. A session that is not on record knows nothing. The error is one that every call
+// that reads can return.
+func (s *Supervisor) Knows(
+	ctx context.Context, root, key session.Key, id string,
+) (known bool, err error) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) { known = t.Knows(key, id) })
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return known, err
 }
 
 // WaitRootOf is [Supervisor.RootOf] for a caller that waits for something of the tree: it waits for

@@ -121,11 +121,12 @@ func (h *Harness) checkCompletions() {
 			runs[f.Run] = f.ID
 		}
 		runID := runs[f.Run]
+		if f.Replied {
+			replies++
+		}
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
-		case f.Replied:
-			replies++
 		case f.Told && f.Out:
 			out++
 		case f.Told && len(read[runID]) == 0 && delivered[runID]:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // process is one simulated process: a Runtime that lives until it is killed or shut down.
@@ -37,6 +38,13 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 	for i, tool := range cfg.Tools {
 		if tool.Call != nil {
 			cfg.Tools[i].Call = whileAlive(proc, tool.Call)
+		}
+	}
+	cfg.Threads.Channels = maps.Clone(cfg.Threads.Channels)
+	for name, channel := range cfg.Threads.Channels {
+		if channel.Host != nil {
+			channel.Host = livingHost{channel.Host, proc}
+			cfg.Threads.Channels[name] = channel
 		}
 	}
 	cfg.Reply = h.replyOf(proc)
@@ -114,6 +122,31 @@ func whileAlive(
 		}
 		return call(ctx, c)
 	}
+}
+
+// livingHost is a ThreadHost for as long as a process lives.
+type livingHost struct {
+	agent.ThreadHost
+
+	proc *process
+}
+
+// CreateThread implements agent.ThreadHost.
+func (h livingHost) CreateThread(
+	ctx context.Context, t agent.NewThread,
+) (session.Route, error) {
+	if h.proc.dead.Load() {
+		return session.Route{}, errProcessKilled
+	}
+	return h.ThreadHost.CreateThread(ctx, t)
+}
+
+// Farewell implements agent.ThreadHost.
+func (h livingHost) Farewell(ctx context.Context, f agent.Farewell) error {
+	if h.proc.dead.Load() {
+		return errProcessKilled
+	}
+	return h.ThreadHost.Farewell(ctx, f)
 }
 
 // processLog is the log of the test for as long as a process lives.

@@ -283,6 +283,9 @@ type fact struct {
 
 // noteFacts remembers what was written, and whose tree it is now.
 func (h *Harness) noteFacts(proc *process, root session.Key, last session.Seq, b session.Batch) {
+	if root == session.BindingsRoot() {
+		return // it is not the log of a tree
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.owners[root] = proc

@@ -27,12 +27,16 @@ type Binding struct {
 	Conversation session.Route `json:"conversation"`
 
 	Target  session.Key   `json:"target"`           // the session
+	Root    session.Key   `json:"root,omitzero"`    // of its tree; zero: not on record
 	Label   string        `json:"label,omitempty"`  // a name for people
 	By      string        `json:"by"`               // owner, as the channel names people
 	Bound   time.Time     `json:"bound"`            // when it was made, or MaxAge was set anew
 	Touched time.Time     `json:"touched"`          // when the last message was written
 	Idle    time.Duration `json:"idle,omitempty"`   // lifetime without a message; 0: no limit
 	MaxAge  time.Duration `json:"maxAge,omitempty"` // greatest lifetime; 0: no limit
+	// Created says that the conversation was created for the binding: nothing was said in it
+	// before.
+	Created bool `json:"created,omitempty"`
 }
 
 var (
@@ -87,6 +91,8 @@ func (b Binding) validate() error {
 		reason = describe(b.Conversation) + " has space around a part, or a channel in capitals"
 	case !b.Target.IsValid():
 		reason = fmt.Sprintf("target %q is not a session", b.Target)
+	case !b.Root.IsZero() && (!b.Root.IsValid() || b.Root.IsSubagent()):
+		reason = fmt.Sprintf("root %q is not a top-level session", b.Root)
 	case b.By == "":
 		reason = "by is empty"
 	case b.Bound.IsZero() || b.Touched.Before(b.Bound):
@@ -200,9 +206,21 @@ func (r *Reason) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(reasonNames[:], "binding", "reason", text, r)
 }
 
-// An Unbound is a binding that has ended, and why. A transport writes a farewell to its
-// conversation.
+// An Unbound is a binding that has ended, and why. Its conversation is owed a farewell, and its
+// session is to be told, until [Table.Settle] says that both have happened.
 type Unbound struct {
-	Binding Binding
-	Reason  Reason
+	ID      string    `json:"id"` // stays the same over restarts; no two ends share one
+	Binding Binding   `json:"binding"`
+	Reason  Reason    `json:"reason,omitempty"`
+	At      time.Time `json:"at"`
+	Settled bool      `json:"settled,omitempty"`
+}
+
+// Remembered is how long a [Table] knows of a binding that has ended and is settled: as long as a
+// session recognises a message that it is sent again.
+const Remembered = 7 * 24 * time.Hour
+
+// forgotten reports whether u is of no use any more at now.
+func (u *Unbound) forgotten(now time.Time) bool {
+	return u.Settled && now.Sub(u.At) >= Remembered
 }

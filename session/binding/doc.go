@@ -8,11 +8,17 @@
 //	       |                     ^
 //	       +-- Bind, Unbind -----+--> session.Journal, under session.BindingsRoot
 //	           SetLimit, Touch        Append after the last sequence | ErrConflict: decide again
+//	                   |
+//	                   +-- Owed, Settle: a farewell for each end
 //
 // [Open] reads the log of bindings from a [session.Journal] and returns its [Table]. A [Binding]
 // names the conversation, the session, the owner who made the binding, and two limits: how long the
 // conversation may be idle, and how old the binding may become. A lookup does not return a binding
 // that has expired. [Table.Expire] records that such bindings have ended.
+//
+// A binding that ends is owed a farewell, and its session has to be told. [Table.Owed] has such
+// ends, also those of an earlier process, until [Table.Settle] says that both have happened.
+// Package agent does that. [Table.Former] knows for a week which sessions a conversation had.
 //
 // Only its owner may change a binding. Another owner gets an [Error] that wraps [ErrNotOwner].
 // [SystemOwner] may change every binding, and every owner may change a binding of SystemOwner.

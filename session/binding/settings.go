@@ -24,17 +24,28 @@ type Settings struct {
 // mistake.
 const maxHours = 1_000_000
 
-// Validate returns an error that names every field of s that is out of range. path is the place of
-// s in the configuration, such as "session.threadBindings".
+// A SettingError is a field of [Settings] that is out of range.
+type SettingError struct {
+	Field string // the Go field, such as "IdleHours"
+	Path  string // its place in the JSON configuration, such as "session.threadBindings.idleHours"
+	Value float64
+}
+
+// Error names the place, the value and the range.
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("binding: %s: %v is not in 0..%d", e.Path, e.Value, maxHours)
+}
+
+// Validate returns an error that joins a *[SettingError] for every field of s that is out of range.
+// path is the place of s in the configuration, such as "session.threadBindings".
 func (s Settings) Validate(path string) error {
 	var errs []error
 	for _, f := range []struct {
-		name  string
-		hours *float64
-	}{{"idleHours", s.IdleHours}, {"maxAgeHours", s.MaxAgeHours}} {
+		field, name string
+		hours       *float64
+	}{{"IdleHours", "idleHours", s.IdleHours}, {"MaxAgeHours", "maxAgeHours", s.MaxAgeHours}} {
 		if f.hours != nil && !validHours(*f.hours) {
-			errs = append(errs, fmt.Errorf("binding: %s.%s: %v is not in 0..%d",
-				path, f.name, *f.hours, maxHours))
+			errs = append(errs, &SettingError{f.field, path + "." + f.name, *f.hours})
 		}
 	}
 	return errors.Join(errs...)

@@ -15,11 +15,13 @@ import (
 const (
 	factBound    = "bound"    // the conversation has this binding from now on
 	factUnbound  = "unbound"  // the conversation is not bound any more
-	factSnapshot = "snapshot" // these are all bindings
+	factSettled  = "settled"  // nothing is owed any more for a binding that ended
+	factSnapshot = "snapshot" // these are all bindings, and those that ended not long ago
 )
 
-// factVersion is the version of the facts. Open refuses a log with a greater one.
-const factVersion = 1
+// factVersion is the greatest version of a fact. Open refuses a log with a greater one. Facts that
+// an earlier version of Offshoot would misread have version 2, the others have version 1.
+const factVersion = 2
 
 // A fact is one entry of the log of bindings.
 type fact struct {
@@ -27,8 +29,21 @@ type fact struct {
 	Kind    string    `json:"kind"`
 	Binding *Binding  `json:"binding,omitempty"` // bound: as it is now; unbound: as it was
 	Reason  Reason    `json:"reason,omitempty"`  // unbound
+	ID      string    `json:"id,omitempty"`      // unbound, settled: of the end; empty: nothing is owed
 	At      time.Time `json:"at,omitzero"`
-	All     []Binding `json:"all,omitempty"` // snapshot
+	All     []Binding `json:"all,omitempty"`   // snapshot
+	Ended   []Unbound `json:"ended,omitempty"` // snapshot
+}
+
+// newFact returns f with the version that it needs.
+func newFact(f fact) *fact {
+	f.Version = 1
+	later := func(b Binding) bool { return !b.Root.IsZero() || b.Created }
+	if f.ID != "" || len(f.Ended) > 0 || slices.ContainsFunc(f.All, later) ||
+		f.Binding != nil && later(*f.Binding) {
+		f.Version = 2
+	}
+	return &f
 }
 
 // AppendJSON appends f as JSON, which makes a fact a [session.Payload].
@@ -50,7 +65,7 @@ func readFact(e session.Entry) (*fact, error) {
 			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
 		}
 	}
-	known := f.Kind == factSnapshot ||
+	known := f.Kind == factSnapshot || f.Kind == factSettled && f.ID != "" ||
 		f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
 	if f.Version < 1 || f.Version > factVersion || !known {
 		return nil, fmt.Errorf(
@@ -66,7 +81,9 @@ func readFact(e session.Entry) (*fact, error) {
 type state struct {
 	bound    map[session.Route]held
 	byTarget map[session.Key]map[session.Route]bool
-	facts    int // number of facts since the last snapshot
+	ended    map[string]Unbound         // by ID
+	former   map[session.Route][]string // the IDs of a conversation, oldest first
+	facts    int                        // number of facts since the last snapshot
 }
 
 // A held is a binding in memory. Its Touched may be later than that in the log.
@@ -79,6 +96,8 @@ func newState() *state {
 	return &state{
 		bound:    make(map[session.Route]held),
 		byTarget: make(map[session.Key]map[session.Route]bool),
+		ended:    make(map[string]Unbound),
+		former:   make(map[session.Route][]string),
 	}
 }
 
@@ -90,13 +109,67 @@ func (s *state) apply(f *fact) {
 		s.put(*f.Binding, s.drop(f.Binding.Conversation))
 	case factUnbound:
 		s.drop(f.Binding.Conversation)
+		if f.ID != "" {
+			s.remember(Unbound{ID: f.ID, Binding: *f.Binding, Reason: f.Reason, At: f.At})
+		}
+	case factSettled:
+		if u, ok := s.ended[f.ID]; ok {
+			u.Settled = true
+			s.ended[f.ID] = u
+		}
 	case factSnapshot:
 		before := s.bound
 		*s = *newState()
 		for _, b := range f.All {
 			s.put(b, before[b.Conversation])
 		}
+		for _, u := range f.Ended {
+			s.remember(u)
+		}
 	}
+}
+
+// remember keeps a binding that has ended.
+func (s *state) remember(u Unbound) {
+	of := u.Binding.Conversation
+	s.ended[u.ID], s.former[of] = u, append(s.former[of], u.ID)
+}
+
+// recent returns the bindings that have ended and are of use at now, in the order of their ends.
+func (s *state) recent(now time.Time) []Unbound {
+	var list []Unbound
+	for _, u := range s.ended {
+		if !u.forgotten(now) {
+			list = append(list, u)
+		}
+	}
+	sortEnds(list)
+	return list
+}
+
+// formerly returns the bindings that a conversation had and that are of use at now, in the order of
+// their ends. One that has just expired is the last of them.
+func (s *state) formerly(conversation session.Route, now time.Time) []Unbound {
+	var list []Unbound
+	for _, id := range s.former[conversation] {
+		if u := s.ended[id]; !u.forgotten(now) {
+			list = append(list, u)
+		}
+	}
+	if held, ok := s.bound[conversation]; ok {
+		if why, over := held.expired(now); over { // its end is not in the log yet
+			list = append(list, end(held.Binding, why, "", now))
+		}
+	}
+	return list
+}
+
+// sortEnds sorts bindings by the time of their ends.
+func sortEnds(list []Unbound) {
+	slices.SortFunc(list, func(a, b Unbound) int {
+		return cmp.Or(a.At.Compare(b.At), compareBindings(a.Binding, b.Binding),
+			cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // put adds b. If before is the same binding, b keeps its touches, which the log may not have.
@@ -171,24 +244,31 @@ func compareBindings(a, b Binding) int {
 
 // snapshot returns the fact that holds every binding.
 func (s *state) snapshot(now time.Time) *fact {
-	return &fact{Version: factVersion, Kind: factSnapshot, At: now, All: s.all()}
+	return newFact(fact{Kind: factSnapshot, At: now, All: s.all(), Ended: s.recent(now)})
 }
 
-// long reports whether the log has many more facts than there are bindings, and needs a snapshot.
-func (s *state) long() bool { return s.facts > max(1000, 4*len(s.bound)) }
+// long reports whether the log has many more facts than a snapshot would have bindings. Each end
+// brings three facts and leaves one binding to remember.
+func (s *state) long() bool { return s.facts > max(1000, 2*(len(s.bound)+len(s.ended))) }
 
 // bound returns the fact that b is the binding of its conversation.
 func bound(b Binding, now time.Time) *fact {
-	return &fact{Version: factVersion, Kind: factBound, Binding: &b, At: now}
+	return newFact(fact{Kind: factBound, Binding: &b, At: now})
 }
 
-// unbound returns the fact that b has ended.
-func unbound(b Binding, why Reason, now time.Time) *fact {
-	return &fact{Version: factVersion, Kind: factUnbound, Binding: &b, Reason: why, At: now}
+// unbound returns the fact that u has ended.
+func unbound(u Unbound) *fact {
+	return newFact(fact{
+		Kind: factUnbound, ID: u.ID, Binding: &u.Binding, Reason: u.Reason, At: u.At,
+	})
 }
 
 // decideBind returns the facts that bind a conversation, by the rules of [Table.Bind].
-func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, error) {
+//
+// The end of a binding that it replaces has the ID endID.
+func (s *state) decideBind(
+	b Binding, replace bool, endID string, now time.Time,
+) ([]*fact, error) {
 	if err := b.validate(); err != nil {
 		return nil, err
 	}
@@ -198,7 +278,7 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 		return []*fact{bound(b, now)}, nil
 	}
 	if why, over := old.expired(now); over {
-		return []*fact{unbound(old, why, now), bound(b, now)}, nil
+		return []*fact{unbound(end(old, why, endID, now)), bound(b, now)}, nil
 	}
 	switch {
 	case old.Target != b.Target && !replace:
@@ -206,9 +286,14 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 	case !old.mayChange(b.By):
 		return nil, &Error{Binding: old, By: b.By, Err: ErrNotOwner}
 	case old.Target != b.Target:
-		return []*fact{unbound(old, ReasonReplaced, now), bound(b, now)}, nil
+		return []*fact{unbound(end(old, ReasonReplaced, endID, now)), bound(b, now)}, nil
 	}
 	return []*fact{bound(b, now)}, nil
+}
+
+// end returns what is left of a binding.
+func end(b Binding, why Reason, id string, now time.Time) Unbound {
+	return Unbound{ID: id, Binding: b, Reason: why, At: now}
 }
 
 // live returns the binding of a conversation. It returns an error that wraps [session.ErrNotFound]
@@ -226,7 +311,7 @@ func (s *state) live(conversation session.Route, now time.Time) (Binding, error)
 
 // decideUnbind returns the fact that ends a binding, and the binding with the reason.
 func (s *state) decideUnbind(
-	conversation session.Route, by string, why Reason, now time.Time,
+	conversation session.Route, by string, why Reason, id string, now time.Time,
 ) ([]*fact, Unbound, error) {
 	old, err := s.live(conversation, now)
 	if err != nil {
@@ -235,7 +320,8 @@ func (s *state) decideUnbind(
 	if !old.mayChange(by) {
 		return nil, Unbound{}, &Error{Binding: old, By: by, Err: ErrNotOwner}
 	}
-	return []*fact{unbound(old, why, now)}, Unbound{Binding: old, Reason: why}, nil
+	ended := end(old, why, id, now)
+	return []*fact{unbound(ended)}, ended, nil
 }
 
 // decideLimit returns the facts that give new limits, and the bindings with them, by the rules of
@@ -273,7 +359,7 @@ func (s *state) expired(now time.Time) []Unbound {
 	var ended []Unbound
 	for _, b := range s.all() {
 		if why, over := b.expired(now); over {
-			ended = append(ended, Unbound{Binding: b, Reason: why})
+			ended = append(ended, Unbound{Binding: b, Reason: why, At: now})
 		}
 	}
 	return ended

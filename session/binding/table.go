@@ -61,11 +61,13 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 type Request struct {
 	Conversation session.Route // channel and recipient; account and thread if there are any
 	Target       session.Key   // the session
+	Root         session.Key   // of its tree; zero: not on record
 	By           string        // the owner who asks, as the channel names people, or SystemOwner
 	Label        string        // a name for people
 	Idle         time.Duration // idle limit; 0: none
 	MaxAge       time.Duration // greatest age; 0: no limit
 	Replace      bool          // end a binding of the conversation to another session
+	Created      bool          // the conversation was created for the binding
 }
 
 // Bind binds a conversation to a session and returns the binding. If the conversation is bound to
@@ -76,15 +78,17 @@ type Request struct {
 // an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is.
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
 	made := Binding{
-		Conversation: req.Conversation.Clean(), Target: req.Target, Label: req.Label, By: req.By,
-		Bound: now, Touched: now, Idle: req.Idle, MaxAge: req.MaxAge,
+		Conversation: req.Conversation.Clean(), Target: req.Target, Root: req.Root,
+		Label: req.Label, By: req.By, Bound: now, Touched: now, Idle: req.Idle, MaxAge: req.MaxAge,
+		Created: req.Created,
 	}
 	if err := made.overBound(); err != nil {
 		return Binding{}, err
 	}
 	made.Label = text.Line(made.Label)
+	id := session.NewID()
 	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
-		return s.decideBind(made, req.Replace, now)
+		return s.decideBind(made, req.Replace, id, now)
 	})
 	if err != nil {
 		return Binding{}, err
@@ -99,8 +103,9 @@ func (t *Table) Unbind(
 	ctx context.Context, conversation session.Route, by string, why Reason, now time.Time,
 ) (Unbound, error) {
 	var ended Unbound
+	id := session.NewID()
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
-		facts, ended, err = s.decideUnbind(conversation.Clean(), by, why, now)
+		facts, ended, err = s.decideUnbind(conversation.Clean(), by, why, id, now)
 		return facts, err
 	})
 	if err != nil {
@@ -117,9 +122,24 @@ func (t *Table) Release(
 	return t.end(ctx, now, func(s *state) []Unbound {
 		var ended []Unbound
 		for _, old := range s.of(target) {
-			ended = append(ended, Unbound{Binding: old, Reason: why})
+			ended = append(ended, Unbound{Binding: old, Reason: why, At: now})
 		}
 		return ended
+	})
+}
+
+// ReleaseOne is [Table.Release] for one conversation of the session. A conversation that is bound
+// to another session stays as it is.
+func (t *Table) ReleaseOne(
+	ctx context.Context, target session.Key, conversation session.Route, why Reason, now time.Time,
+) ([]Unbound, error) {
+	conversation = conversation.Clean()
+	return t.end(ctx, now, func(s *state) []Unbound {
+		held, ok := s.bound[conversation]
+		if !ok || held.Target != target {
+			return nil
+		}
+		return []Unbound{{Binding: held.Binding, Reason: why, At: now}}
 	})
 }
 
@@ -129,8 +149,7 @@ func (t *Table) Expire(ctx context.Context, now time.Time) ([]Unbound, error) {
 	return t.end(ctx, now, func(s *state) []Unbound { return s.expired(now) })
 }
 
-// end is the change that Release and Expire have in common.
-// end ends the bindings that choose returns, and returns them.
+// end ends the bindings that choose returns, and returns them with the IDs of their ends.
 func (t *Table) end(
 	ctx context.Context, now time.Time, choose func(*state) []Unbound,
 ) ([]Unbound, error) {
@@ -138,8 +157,9 @@ func (t *Table) end(
 	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
 		ended = choose(s)
 		facts := make([]*fact, len(ended))
-		for i, u := range ended {
-			facts[i] = unbound(u.Binding, u.Reason, now)
+		for i := range ended {
+			ended[i].ID = session.NewID()
+			facts[i] = unbound(ended[i])
 		}
 		return facts, nil
 	})
@@ -147,6 +167,42 @@ func (t *Table) end(
 		return nil, err
 	}
 	return ended, nil
+}
+
+// Settle records that nothing is owed any more for a binding that has ended: its conversation was
+// told, and so was its session. An id that is not known, or settled, changes nothing.
+func (t *Table) Settle(ctx context.Context, id string, now time.Time) error {
+	return t.change(ctx, now, func(s *state) ([]*fact, error) {
+		if u, ok := s.ended[id]; !ok || u.Settled {
+			return nil, nil
+		}
+		return []*fact{newFact(fact{Kind: factSettled, ID: id, At: now})}, nil
+	})
+}
+
+// Owed returns the bindings that have ended and are not settled, in the order of their ends. It has
+// also those of an earlier process.
+func (t *Table) Owed() []Unbound {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var owed []Unbound
+	for _, u := range t.state.ended {
+		if !u.Settled {
+			owed = append(owed, u)
+		}
+	}
+	sortEnds(owed)
+	return owed
+}
+
+// Former returns the bindings of a conversation that have ended, in the order of their ends: those
+// that are not settled, those of the time [Remembered], and one that has expired. The transport may
+// send a message again that came while the conversation was bound. Its ID is then known to the
+// session of that time.
+func (t *Table) Former(conversation session.Route, now time.Time) []Unbound {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.state.formerly(conversation.Clean(), now)
 }
 
 // Touch records that a message was written in a conversation, in either direction, at now. A time

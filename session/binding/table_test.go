@@ -206,7 +206,10 @@ func TestUnbind(t *testing.T) {
 	}
 	ended, err := b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, bindNoon)
 	require.NoError(t, err)
-	assert.Equal(t, binding.Unbound{Binding: made, Reason: binding.ReasonManual}, ended)
+	assert.NotEmpty(t, ended.ID)
+	assert.Equal(t, binding.Unbound{
+		ID: ended.ID, Binding: made, Reason: binding.ReasonManual, At: bindNoon,
+	}, ended)
 	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, bindNoon)
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
@@ -493,7 +496,7 @@ func TestCompact(t *testing.T) {
 }
 
 func TestRefuseNewer(t *testing.T) {
-	for _, fact := range []string{`{"v":2,"kind":"bound"}`, `{"v":1,"kind":"moved"}`, `{"v":1,"kind":"bound"}`, `[]`, `{}`} {
+	for _, fact := range []string{`{"v":3,"kind":"bound"}`, `{"v":2,"kind":"settled"}`, `{"v":1,"kind":"moved"}`, `{"v":1,"kind":"bound"}`, `[]`, `{}`} {
 		j := session.NewMemory().Journal
 		_, err := j.Append(
 			t.Context(), session.BindingsRoot(), 0,

@@ -168,6 +168,7 @@ func factOf(e session.Entry) (Fact, error) {
 		f.Replied = has(tree.FlagReply)
 	case tree.RunEnded:
 		f.Told, f.Out = has(tree.FlagTell), has(tree.FlagOut)
+		f.Replied = has(tree.FlagReply)
 	default: // the kind and the session say it all
 	}
 	return f, nil

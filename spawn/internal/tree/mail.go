@@ -491,6 +491,12 @@ func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
 	return ok && seen.until > t.now, nil
 }
 
+// Knows reports whether a message with an id has come to a session, by the last command.
+func (t *Tree) Knows(to session.Key, id string) bool {
+	seen, ok := t.posts[postKey{to, id}]
+	return ok && seen.until > t.now
+}
+
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err

@@ -1,0 +1,235 @@
+package thread_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func conversation(thread string) session.Route {
+	return session.Route{Channel: "discord", To: "general", Thread: thread}
+}
+
+func ended(id, of string, why binding.Reason) binding.Unbound {
+	return binding.Unbound{ID: id, Reason: why, At: noon, Binding: binding.Binding{
+		Conversation: conversation(of), Target: session.Must(session.MainKey("main")),
+		Idle: 2 * time.Hour, MaxAge: 90 * time.Minute,
+	}}
+}
+
+func TestName(t *testing.T) {
+	require.Equal(t, "🤖 painter", thread.Name("painter", "main"))
+	require.Equal(t, "🤖 main", thread.Name("", "main"))
+	require.Equal(t, "🤖 a b", thread.Name("a\nb", "main"))
+	long := thread.Name(strings.Repeat("ü", 300), "main")
+	require.Equal(t, 100, utf8.RuneCountInString(long))
+	require.True(t, strings.HasSuffix(long, "…"))
+}
+
+func TestIntro(t *testing.T) {
+	require.NotContains(t, thread.Intro("p", "main", 0, 0), "released")
+	both := thread.Intro("p", "main", 24*time.Hour, 90*time.Minute)
+	require.Contains(t, both, "p works here")
+	require.Contains(t, both, "24 hours without")
+	require.Contains(t, both, "90 minutes at the latest")
+}
+
+// Each reason has a text of its own, except where nothing is to be said.
+func TestFarewell(t *testing.T) {
+	silent := []binding.Reason{binding.ReasonReplaced, binding.ReasonThreadDeleted}
+	seen := make(map[string]bool)
+	for why := binding.ReasonManual; why <= binding.ReasonSubagentStopped; why++ {
+		said := thread.Farewell(ended("1", "1", why))
+		require.Equal(t, why == silent[0] || why == silent[1], said == "", why)
+		if said == "" {
+			continue
+		}
+		require.False(t, seen[said], said)
+		require.NotContains(t, said, "%")
+		seen[said] = true
+	}
+	require.Contains(t, thread.Farewell(ended("1", "1", binding.ReasonIdle)), "2 hours")
+	require.Contains(t, thread.Farewell(ended("1", "1", binding.ReasonMaxAge)), "90 minutes")
+	labelled := ended("1", "1", binding.ReasonManual)
+	labelled.Binding.Label = "painter"
+	require.True(t, strings.HasPrefix(thread.Farewell(labelled), "painter "))
+}
+
+func TestDuration(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"less than a minute": 59 * time.Second, "1 minute": 61 * time.Second, "1 hour": time.Hour,
+		"90 minutes": 90 * time.Minute, "48 hours": 48 * time.Hour,
+	} {
+		require.Equal(t, want, thread.Duration(d))
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	require.Equal(t, binding.ReasonSubagentOK, thread.ReasonOf("subagent-complete"))
+	require.Equal(t, binding.ReasonStaleSession, thread.ReasonOf("of a later version"))
+}
+
+// Attempts come after 15 s and then more and more seldom, at least every 5 minutes, for half an
+// hour.
+func TestPause(t *testing.T) {
+	var since, last time.Duration
+	tries := 1
+	for ; ; tries++ {
+		pause, ok := thread.Pause(tries, since)
+		if !ok {
+			break
+		}
+		require.GreaterOrEqual(t, pause, last)
+		require.LessOrEqual(t, pause, 5*time.Minute)
+		since, last = since+pause, pause
+	}
+	require.GreaterOrEqual(t, since, thread.GiveUp)
+	require.Less(t, since, thread.GiveUp+5*time.Minute)
+	require.Less(t, tries, 15)
+}
+
+// One attempt is under way in each conversation, and so many in all; what has failed waits.
+func TestPlan(t *testing.T) {
+	tried := make(map[string]*thread.Attempt)
+	owed := []binding.Unbound{
+		ended("a", "1", 0), ended("b", "1", 0), ended("c", "2", 0), ended("d", "3", 0),
+	}
+	ids := func(list []binding.Unbound) (ids string) {
+		for _, u := range list {
+			ids += u.ID
+		}
+		return ids
+	}
+	begin, due := thread.Plan(noon, time.Time{}, owed, tried, 2)
+	require.Equal(t, "ac", ids(begin))
+	require.True(t, due.IsZero())
+	begin, _ = thread.Plan(noon, noon.Add(time.Hour), owed, tried, 2)
+	require.Empty(t, begin, "two are under way")
+
+	tried["a"].Failed(noon.Add(time.Second))
+	begin, due = thread.Plan(noon.Add(time.Second), noon.Add(time.Hour), owed, tried, 2)
+	require.Equal(t, "b", ids(begin), "its conversation is free")
+	require.Equal(t, noon.Add(16*time.Second), due)
+	tried["c"].Failed(noon.Add(time.Second))
+	begin, _ = thread.Plan(noon.Add(16*time.Second), time.Time{}, owed, tried, 8)
+	require.Equal(t, "cd", ids(begin), "a waits for b, which is of the same conversation")
+
+	require.False(t, tried["c"].Over(noon.Add(thread.GiveUp-time.Second)))
+	require.True(t, tried["c"].Over(noon.Add(thread.GiveUp)))
+}
+
+func TestSooner(t *testing.T) {
+	require.Equal(t, noon, thread.Sooner(time.Time{}, noon))
+	require.Equal(t, noon, thread.Sooner(noon, time.Time{}))
+	require.Equal(t, noon, thread.Sooner(noon.Add(1), noon))
+}
+
+// A message may have gone to the conversation's own session and to those that were bound to it.
+func TestSeenBy(t *testing.T) {
+	main := session.Must(session.MainKey("main"))
+	sub := func(id string) session.Key { return session.Must(main.Child("main", id)) }
+	of := func(key session.Key) binding.Binding { return binding.Binding{Target: key, Bound: noon} }
+	var former []binding.Unbound
+	for i := range 20 {
+		former = append(former, binding.Unbound{Binding: of(sub(fmt.Sprint(i % 3)))})
+	}
+	keys := func(list []binding.Binding) (ids []string) {
+		for _, b := range list {
+			ids = append(ids, b.Target.ID())
+		}
+		return ids
+	}
+	seen := func(bound binding.Binding, is bool, at time.Time) []string {
+		return keys(thread.SeenBy(bound, is, of(main), former, at))
+	}
+	require.Equal(t, []string{"1", "0", "2"}, seen(binding.Binding{}, false, noon))
+	require.Equal(t, []string{main.ID(), "1", "2"}, seen(of(sub("0")), true, noon))
+	require.Equal(t, []string{"1", "2"}, seen(of(sub("0")), true, noon.Add(binding.Remembered)))
+	fresh := of(sub("0"))
+	fresh.Created = true
+	require.Equal(t, []string{"1", "2"}, seen(fresh, true, noon))
+	former = nil
+	for i := range 20 {
+		former = append(former, binding.Unbound{Binding: of(sub(fmt.Sprint(i)))})
+	}
+	require.Len(t, seen(binding.Binding{}, false, noon), 8)
+}
+
+func TestLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var locks thread.Locks
+		unlock, err := locks.Lock(t.Context(), conversation("1"))
+		require.NoError(t, err)
+		other, err := locks.Lock(t.Context(), conversation("2"))
+		require.NoError(t, err)
+		other()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("mine"))
+		defer cancel()
+		_, err = locks.Lock(ctx, conversation("1"))
+		require.EqualError(t, err, "mine")
+		n := 0
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				unlock, err := locks.Lock(t.Context(), conversation("1"))
+				if err == nil {
+					n++
+					unlock()
+				}
+			})
+		}
+		synctest.Wait()
+		require.Zero(t, n)
+		unlock()
+		wg.Wait()
+		require.Equal(t, 10, n)
+	})
+}
+
+// A call ends with its time and with the life of all calls, is waited for a second longer, and is
+// left if it does not return.
+func TestCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life, end := context.WithCancel(t.Context())
+		over := errors.New("over")
+		calls := thread.NewCalls(life, over)
+		main := session.Must(session.MainKey("main"))
+		start := func(f func(context.Context) error) *thread.Call {
+			return calls.Start(t.Context(), main, time.Minute, f)
+		}
+		own := errors.New("own")
+		require.Equal(t, own, start(func(context.Context) error { return own }).Wait())
+		began := time.Now()
+		require.ErrorIs(t, start(func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}).Wait(), context.DeadlineExceeded)
+		require.Equal(t, time.Minute, time.Since(began))
+
+		release := make(chan struct{})
+		hangs := start(func(context.Context) error { <-release; return own })
+		require.Equal(t, thread.ErrHangs, hangs.Wait())
+		end()
+		grace := time.NewTimer(time.Second)
+		require.Equal(t, []session.Key{main}, calls.Left(grace.C))
+		require.ErrorIs(t, hangs.Returned(life), context.Canceled)
+		close(release)
+		require.Equal(t, own, hangs.Returned(t.Context()))
+		require.Empty(t, calls.Left(nil))
+		require.Equal(t, over, start(func(context.Context) error { return nil }).Wait())
+	})
+}

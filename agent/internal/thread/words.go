@@ -1,0 +1,124 @@
+package thread
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+)
+
+// maxName is how many characters the name of a thread has at most: the least that a channel of the
+// field allows.
+const maxName = 100
+
+// Name returns the name of a thread for a sub-agent: its label, or else its agent.
+func Name(label, agent string) string {
+	name := "🤖 " + cmp.Or(text.Line(label), agent)
+	if cut := []rune(name); len(cut) > maxName {
+		name = strings.TrimSpace(string(cut[:maxName-1])) + "…"
+	}
+	return name
+}
+
+// Intro returns what people read first in a thread that was created for a sub-agent, under the
+// limits of its binding.
+func Intro(label, agent string, idle, maxAge time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s works here. What you write in this thread goes to it.", who(label, agent))
+	if idle > 0 {
+		fmt.Fprintf(&b, " The thread is released after %s without a message.", Duration(idle))
+	}
+	if maxAge > 0 {
+		fmt.Fprintf(&b, " It is released after %s at the latest.", Duration(maxAge))
+	}
+	return b.String()
+}
+
+// who names a sub-agent for people.
+func who(label, agent string) string {
+	return cmp.Or(text.Line(label), agent, "The sub-agent")
+}
+
+// reasons say why a binding has ended. What is not here is not said.
+var reasons = map[binding.Reason]string{
+	binding.ReasonManual:          "%s was sent away from this conversation.",
+	binding.ReasonIdle:            "%s has left: nothing was written here for %s.",
+	binding.ReasonMaxAge:          "%s has left: it was here for %s, which is the limit.",
+	binding.ReasonThreadArchived:  "%s has left, since this thread was archived.",
+	binding.ReasonStaleSession:    "%s is not there any more.",
+	binding.ReasonSpawnFailed:     "%s could not be started.",
+	binding.ReasonSessionReset:    "%s has begun anew and has left.",
+	binding.ReasonSessionDeleted:  "%s was deleted.",
+	binding.ReasonSubagentOK:      "%s has done its work and has left.",
+	binding.ReasonSubagentError:   "%s has failed and has left.",
+	binding.ReasonSubagentStopped: "%s was stopped and has left.",
+}
+
+// Farewell returns what people read in a conversation when its binding has ended. It is empty if
+// they read nothing: where the thread is gone, and where another session has taken over.
+func Farewell(u binding.Unbound) string {
+	form, ok := reasons[u.Reason]
+	if !ok {
+		return ""
+	}
+	b := &u.Binding
+	name := who(b.Label, b.Target.Agent())
+	var said string
+	switch u.Reason {
+	case binding.ReasonIdle:
+		said = fmt.Sprintf(form, name, Duration(b.Idle))
+	case binding.ReasonMaxAge:
+		said = fmt.Sprintf(form, name, Duration(b.MaxAge))
+	default:
+		said = fmt.Sprintf(form, name)
+	}
+	if u.Reason == binding.ReasonThreadArchived {
+		return said
+	}
+	return said + " What you write here now goes where it went before."
+}
+
+// Duration returns a time as people read it: whole hours, or whole minutes.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d%time.Hour == 0:
+		return text.Count(int64(d/time.Hour), "hour", "hours")
+	}
+	return text.Count(int64(d/time.Minute), "minute", "minutes")
+}
+
+// ReasonOf returns the reason of a word. A word that is not known stands for a session that is not
+// there any more.
+func ReasonOf(word string) binding.Reason {
+	var r binding.Reason
+	if r.UnmarshalText([]byte(word)) != nil {
+		return binding.ReasonStaleSession
+	}
+	return r
+}
+
+// The pauses between two attempts of a farewell, and how long it is tried.
+const (
+	firstPause = 15 * time.Second
+	longest    = 5 * time.Minute
+	// GiveUp is how long after the first attempt of a process the last one comes.
+	GiveUp = 30 * time.Minute
+)
+
+// Pause returns how long after an attempt that has failed the next one comes, which is the
+// attempts'th. It reports false if there is none, because the attempts go on for so long.
+func Pause(attempts int, since time.Duration) (time.Duration, bool) {
+	if since >= GiveUp {
+		return 0, false
+	}
+	pause := firstPause
+	for range min(attempts-1, 10) {
+		pause = min(2*pause, longest)
+	}
+	return pause, true
+}
