@@ -31,7 +31,7 @@ import (
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	if n == 0 {
-		n = 200
+		n = 500
 	}
 	if testing.Short() {
 		n = 20

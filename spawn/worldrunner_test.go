@@ -132,6 +132,9 @@ func (w *world) work(
 		runtime.Goexit()
 	case 3:
 		<-ctx.Done()
+		if roll(2, "untouched") == 0 {
+			return spawn.ErrUntouched
+		}
 		return context.Cause(ctx)
 	case 4:
 		select {
