@@ -31,7 +31,7 @@ import (
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	if n == 0 {
-		n = 200
+		n = 500
 	}
 	if testing.Short() {
 		n = 20
@@ -77,7 +77,7 @@ type world struct {
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
 	said     map[string]string               // keys of what turns said before their end
-	newest   map[bool]uint64                 // the last one of replies, and of completions
+	newest   map[string]uint64               // the last one of each destination
 	calling  map[callKey]bool
 	refused  map[string]bool // messages that a caller was told are not recorded
 	epoch    uint64          // the highest that it has seen
@@ -92,8 +92,8 @@ type activeKey struct {
 
 // callKey names a destination within a process.
 type callKey struct {
-	l     *life
-	reply bool
+	l  *life
+	to string
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -115,7 +115,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		halted:   map[activeKey]bool{},
 		returned: map[string]string{},
 		accepted: map[string]int{}, said: map[string]string{},
-		newest:  map[bool]uint64{},
+		newest:  map[string]uint64{},
 		refused: map[string]bool{},
 		calling: map[callKey]bool{},
 	}
@@ -127,6 +127,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}},
 		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0,
 		Tools: []string{"read", "write", "sessions_spawn"},
+	}
+	if w.rand.IntN(2) == 0 {
+		w.cfg.Unbind = w.unbind
 	}
 	if w.rand.IntN(3) == 0 {
 		w.cfg.Rules.Budget.Tokens = 5000
@@ -277,7 +280,9 @@ func (w *world) jump(r *rand.Rand) {
 // configOf returns the configuration of a process.
 func (w *world) configOf(l *life) spawn.Config {
 	cfg := w.cfg
-	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
+	cfg.Store = &session.Store{
+		Journal: l.journal, Transcripts: w.store.Transcripts, Files: w.store.Files,
+	}
 	cfg.Runner = runnerFunc(
 		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
 			return w.run(l, ctx, t)

@@ -17,7 +17,7 @@ import (
 // deliver is the receiver of what leaves the tree.
 func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error {
 	w.mu.Lock()
-	to := callKey{l, out.Reply != nil}
+	to := callKey{l, destinationOf(out)}
 	if w.calling[to] {
 		w.fail("%s is handed over while another call for its destination is under way", out.Key)
 	}
@@ -89,16 +89,25 @@ func (w *world) take(out spawn.Delivery) {
 		w.said[r.Text] = out.Key
 	}
 	w.accepted[out.Key]++
-	w.newest[out.Reply != nil] = max(w.newest[out.Reply != nil], w.ordOf(out))
+	to := destinationOf(out)
+	w.newest[to] = max(w.newest[to], w.ordOf(out))
 }
 
 // checkOrder checks an attempt: the receiver has taken no later delivery for the same destination,
 // except where this one has been blocked and says so, or a former owner sends it.
 func (w *world) checkOrder(out spawn.Delivery) {
-	newest := w.newest[out.Reply != nil]
+	newest := w.newest[destinationOf(out)]
 	if w.ordOf(out) < newest && w.accepted[out.Key] == 0 && !out.Late && out.Epoch >= w.epoch {
 		w.fail("%s comes after number %d of its destination", out.Key, newest)
 	}
+}
+
+// destinationOf names the destination of a delivery.
+func destinationOf(out spawn.Delivery) string {
+	if out.Reply == nil {
+		return "completions"
+	}
+	return fmt.Sprint(out.Reply.Route)
 }
 
 // ordOf returns the ordinal of a delivery, which its key ends with.
@@ -214,6 +223,7 @@ func (w *world) audit() {
 		w.fail("%v", err)
 	}
 	w.checkResults()
+	w.checkMessages()
 	if w.t.Failed() {
 		var b strings.Builder
 		for e, err := range w.log.History(topKey) {

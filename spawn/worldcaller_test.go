@@ -38,7 +38,7 @@ func (w *world) validModel(l *life, model string) bool {
 func (w *world) act(l *life, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
 	defer cancel()
-	what, began := r.IntN(13), time.Now()
+	what, began := r.IntN(17), time.Now()
 	defer func() { // also while the journal fails, a caller outside gets its answer
 		// It may meet two stalls, one and a half seconds each.
 		if took := time.Since(began); what < 8 && took > 4*time.Second {
@@ -64,7 +64,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 		w.mayRestart(to)
 		_, err := l.sup.Post(ctx, topKey, to, spawn.Incoming{Text: more})
 		w.decided(to, err)
-		w.known(err)
+		w.expected(err)
 		if errors.Is(err, spawn.ErrNotRecorded) {
 			w.mu.Lock()
 			w.refused[more] = true
@@ -96,6 +96,8 @@ func (w *world) act(l *life, r *rand.Rand) {
 		}
 	case 12:
 		w.wish(ctx, l, r)
+	default:
+		w.useSessions(ctx, l, r)
 	}
 }
 
@@ -199,6 +201,11 @@ func (w *world) spawnFrom(
 	if w.roll(4, from, key, "tools") == 0 {
 		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
 	}
+	q.Again = w.roll(4, from, key, "again") == 0
+	if q.Delete = w.roll(6, from, key, "delete") == 0; w.roll(4, from, key, "thread") == 0 {
+		q.Thread, q.Bind = true, roomOf(w.roll(3, from, key, "room"))
+		q.Session = w.roll(2, from, key, "session") == 0
+	}
 	name, request := from.String()+" "+key, 1
 	if timeout {
 		request = 2
@@ -212,14 +219,14 @@ func (w *world) spawnFrom(
 	if errors.Is(err, spawn.ErrKeyConflict) && w.asked[name] == 3 {
 		return session.Key{}, err
 	}
-	w.known(err)
+	w.expected(err)
 	if err != nil {
 		return session.Key{}, err
 	}
 	if !w.durable[fmt.Sprintf("%s %v", info.Key, tree.Admitted)] {
 		w.fail("%s was acknowledged and is not durable", info.Key)
 	}
-	if old, ok := w.byKey[name]; ok && old != info.Key && !w.years.Load() {
+	if old, ok := w.byKey[name]; ok && old != info.Key && !w.years.Load() && !q.Again {
 		w.fail("spawn key %q of %s gave %s and then %s", key, from, old, info.Key)
 	}
 	w.byKey[name] = info.Key
@@ -229,18 +236,23 @@ func (w *world) spawnFrom(
 
 // halt stops a session and checks that nothing of it is alive afterwards.
 func (w *world) halt(ctx context.Context, l *life, key session.Key) {
+	w.end(ctx, l, key, "Stop", func() error { return l.sup.Stop(ctx, topKey, key, "enough") })
+}
+
+// end has stop end a session and checks that nothing of it is alive afterwards.
+func (w *world) end(ctx context.Context, l *life, key session.Key, what string, stop func() error) {
 	began := time.Now()
 	w.mu.Lock()
 	restarts, open := w.restarts[key], w.posting[key] > 0
 	w.mu.Unlock()
-	err := l.sup.Stop(ctx, topKey, key, "enough")
-	w.known(err)
+	err := stop()
+	w.expected(err)
 	select {
 	case <-l.journal.Died(): // what becomes of the tree cannot be known
 		return
 	default:
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if what == "Stop" && errors.Is(err, context.DeadlineExceeded) {
 		w.fail("Stop(%s) did not return within %v", key, time.Since(began))
 	}
 	if err != nil || key == topKey {
@@ -256,8 +268,8 @@ func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 		w.stopped[key] = l.n
 	}
 	for k, n := range w.active {
-		if k.sup == l.sup && n > 0 && w.below(k.key, key) {
-			w.fail("Stop(%s) returned nil while a turn of %s was under way", key, k.key)
+		if what == "Stop" && k.sup == l.sup && n > 0 && w.below(k.key, key) {
+			w.fail("%s(%s) returned nil while a turn of %s was under way", what, key, k.key)
 		}
 	}
 }
@@ -281,7 +293,8 @@ func (w *world) decided(key session.Key, err error) {
 	var refusal *policy.Refusal
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil || errors.As(err, &refusal) || errors.Is(err, spawn.ErrEnded) {
+	if err == nil || errors.As(err, &refusal) || errors.Is(err, spawn.ErrEnded) ||
+		errors.Is(err, session.ErrArchived) || errors.Is(err, spawn.ErrNotBound) {
 		w.posting[key]--
 	}
 }

@@ -96,9 +96,9 @@ func (w *world) work(
 ) error {
 	key := t.Session.Key
 	roll := func(n int, what string) int { return w.roll(n, what, key, t.N) }
-	if t.Session.Depth == 0 && len(t.Inputs) > 0 {
+	if t.ForPeople && len(t.Inputs) > 0 {
 		for n := range roll(3, "say") {
-			text := fmt.Sprintf("said %d over the inputs from %d on", n, t.First)
+			text := fmt.Sprintf("said %d over the inputs of %s from %d on", n, key, t.First)
 			w.known(t.Say(ctx, spawn.Saying{Text: text}))
 		}
 	}
@@ -132,6 +132,9 @@ func (w *world) work(
 		runtime.Goexit()
 	case 3:
 		<-ctx.Done()
+		if roll(2, "untouched") == 0 {
+			return spawn.ErrUntouched
+		}
 		return context.Cause(ctx)
 	case 4:
 		select {
@@ -219,6 +222,9 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error
 		if err == nil {
 			children = append(children, refOf(child))
 		}
+	}
+	if older := w.any(w.straggler(t, 9)); older != key && w.roll(3, key, t.N, "send") == 0 {
+		w.send(ctx, t, older, w.roll(4, key, t.N, "send how"))
 	}
 	opt := spawn.JoinOptions{AtLeast: w.roll(3, key, t.N, "need")}
 	if w.roll(3, key, t.N, "deadline") == 0 {

@@ -622,7 +622,7 @@ func sameImage(a, b *Image) error {
 // seed, OFFSHOOT_SEED plays that one.
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
-	n = max(n/5, 40) // they are five times as slow as those of whole processes
+	n = max(n/5, 100) // they are five times as slow as those of whole processes
 	first := rand.Uint64() >> 1
 	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
 		first, n = seed, 1
