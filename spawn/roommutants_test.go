@@ -24,8 +24,9 @@ var roomMutants = []mutant{
 	},
 	{
 		"I4 a turn of an agent spawns for itself", "../agent/turn.go",
-		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\tinfo, err = t.spawn.Spawn(ctx, q)\n",
-		"\tinfo, err = t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n", "../agent", "TestNothingOutlivesItsTurn",
+		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\tif q.Thread {",
+		"\tif !q.Thread {\n\t\treturn t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n\t}\n\tif q.Thread {",
+		"../agent", "TestNothingOutlivesItsTurn",
 	},
 	{
 		"I5 what a session may hand down today bounds what is below it", "../policy/authority.go",
