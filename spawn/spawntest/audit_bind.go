@@ -3,6 +3,7 @@ package spawntest
 import (
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -40,6 +41,7 @@ func (a *auditor) unbound(r *run, f *tree.Fact) {
 // the session is bound.
 func (a *auditor) message(r *run, f *tree.Fact) input {
 	in := input{ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil}
+	a.toldOnce(r, f)
 	if f.Flags&tree.FlagThread == 0 {
 		return in
 	}
@@ -51,6 +53,31 @@ func (a *auditor) message(r *run, f *tree.Fact) input {
 		a.fail(r, "bindings", "input %d is of %+v, which is not bound to it", f.Ord, *f.Route)
 	}
 	return in
+}
+
+// messageID is the id of a message, as a session knows it.
+type messageID struct {
+	session session.Key
+	id      string
+}
+
+// toldOnce checks that a session is told a message with an id once. One of a conversation counts as
+// told to the conversation's own session, too.
+func (a *auditor) toldOnce(r *run, f *tree.Fact) {
+	if f.ID == "" {
+		return
+	}
+	known := []session.Key{f.Run}
+	if f.Flags&tree.FlagThread != 0 && f.From.IsValid() && f.From != f.Run {
+		known = append(known, f.From)
+	}
+	for _, k := range known {
+		m := messageID{k, f.ID}
+		if a.told[m] > f.At {
+			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID, k)
+		}
+		a.told[m] = sat.Add(f.At, int64(tree.KeyWindow))
+	}
 }
 
 // speaks reports whether people are told what the turn under way answers. They are not by a
