@@ -249,6 +249,12 @@ func (t *Turn) hasSaid() bool {
 	return t.said
 }
 
+// followsCrashText is what a turn is told that follows a run which a crash has interrupted.
+const followsCrashText = "## Interrupted Turn\n" +
+	"A restart interrupted your last turn before this one, and what you did in it is not shown " +
+	"above. What your tools did then is done, and sub-agents that you started then count as " +
+	"started: find out before you do anything of that again."
+
 // retryText is what a session is told in a turn that repeats an interrupted one, which has said
 // something to people already. The tool calls of the model may have other ids this time, so that
 // only the model itself can know what it has started already.

@@ -53,7 +53,9 @@ type Turn struct {
 	N int
 	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects
 	// may have had them. A top-level session has three attempts at an input; after the third crash
-	// it counts as read, and people get an apology. The turn of a sub-agent has one.
+	// it counts as read, and people get an apology. The turn of a sub-agent has one: of the first
+	// turn of a later run Retry says that a crash has interrupted the run before. What that did in
+	// its last turn is not in Messages.
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt

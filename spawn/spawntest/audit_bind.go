@@ -152,7 +152,8 @@ func (a *auditor) apology(r *run, f *tree.Fact) {
 	}
 	thread := r.begin != nil && r.begin.Thread || r.wroteTo
 	unread := slices.ContainsFunc(r.inbox, func(in input) bool { return in.thread })
-	if f.State == tree.OK || f.State == tree.Cancelled && !unread || f.Answer.Reply == "" || !thread {
+	well := f.State == tree.OK || f.State == tree.Cancelled && !unread
+	if well || f.Answer.Reply == "" || !thread {
 		a.fail(r, "replies", "it ends %v and says %q to people", f.State, f.Answer.Reply)
 	}
 	if f.Flags&tree.FlagReply != 0 {
