@@ -197,7 +197,8 @@ func TestNoEventIsRaw(t *testing.T) {
 			}
 			switch k {
 			case agent.EventLost, agent.EventStalled, agent.EventGap, agent.EventCompacted,
-				agent.EventReset, agent.EventBound, agent.EventUnbound: // no text of a model
+				agent.EventReset, agent.EventBound, agent.EventUnbound,
+				agent.EventRevived: // no text of a model
 			default:
 				require.True(t, kinds[k], "%v is not seen", k)
 			}

@@ -34,6 +34,7 @@ func TestViewOfHistories(t *testing.T) {
 			w := newWorld(t, seed)
 			if seed%2 == 0 {
 				w.cfg.Rules.Subagents.ArchiveAfter = policy.Off
+				w.plain = true // sameDue knows nothing of archives
 			}
 			w.playWatched(seen)
 		})

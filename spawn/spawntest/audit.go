@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -99,6 +100,7 @@ func newAuditor() *auditor {
 
 		requests: make(map[string]uint32),
 		left:     make(map[session.Key]*run),
+		told:     make(map[messageID]int64),
 		charges:  make(map[string]tree.Budget),
 	}
 }
@@ -163,6 +165,7 @@ type auditor struct {
 	treeLimit, requestLimit tree.Budget
 
 	left    map[session.Key]*run // those that were archived
+	told    map[messageID]int64  // until when a message is recognised
 	begun   bool                 // some archive has begun with a fact
 	partial bool                 // the walk began with a snapshot
 
@@ -223,12 +226,13 @@ type run struct {
 type input struct {
 	ord     uint32
 	class   tree.Class
-	id      string      // of a message
-	from    *completion // of a completion
-	steerer session.Key // of a steer, or the child of a milestone
-	run     string      // of a milestone, as inputs name it
-	mail    bool        // it has more than its text
-	thread  bool        // it is of a conversation that is bound to the session
+	id      string        // of a message
+	from    *completion   // of a completion
+	steerer session.Key   // of a steer or a message, or the child of a milestone
+	route   session.Route // of a message of a bound conversation
+	run     string        // of a milestone, as inputs name it
+	mail    bool          // it has more than its text
+	thread  bool          // it is of a conversation that is bound to the session
 }
 
 type turn struct {
@@ -443,8 +447,12 @@ func (a *auditor) repaired(f *tree.Fact) {
 	a.mark = f.ID
 }
 
-// clockSetBack has what was to come begin anew. Of that the auditor looks at spawn keys alone.
+// clockSetBack has what was to come begin anew. Of that the auditor looks at spawn keys and at the
+// ids of messages.
 func (a *auditor) clockSetBack(f *tree.Fact) {
+	for m, until := range a.told {
+		a.told[m] = min(until, sat.Add(f.At, int64(tree.KeyWindow)))
+	}
 	if a.root == nil {
 		a.fail(nil, "clock", "it is set back before the tree was opened")
 	}

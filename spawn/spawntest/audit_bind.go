@@ -3,6 +3,7 @@ package spawntest
 import (
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -40,6 +41,7 @@ func (a *auditor) unbound(r *run, f *tree.Fact) {
 // the session is bound.
 func (a *auditor) message(r *run, f *tree.Fact) input {
 	in := input{ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil}
+	a.toldOnce(r, f)
 	if f.Flags&tree.FlagThread == 0 {
 		return in
 	}
@@ -50,7 +52,35 @@ func (a *auditor) message(r *run, f *tree.Fact) input {
 	case !slices.Contains(r.bound, *f.Route):
 		a.fail(r, "bindings", "input %d is of %+v, which is not bound to it", f.Ord, *f.Route)
 	}
+	if f.Route != nil {
+		in.route = *f.Route
+	}
 	return in
+}
+
+// messageID is the id of a message, as a session knows it.
+type messageID struct {
+	session session.Key
+	id      string
+}
+
+// toldOnce checks that a session is told a message with an id once. One of a conversation counts as
+// told to the conversation's own session, too.
+func (a *auditor) toldOnce(r *run, f *tree.Fact) {
+	if f.ID == "" {
+		return
+	}
+	known := []session.Key{f.Run}
+	if f.Flags&tree.FlagThread != 0 && f.From.IsValid() && f.From != f.Run {
+		known = append(known, f.From)
+	}
+	for _, k := range known {
+		m := messageID{k, f.ID}
+		if a.told[m] > f.At {
+			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID, k)
+		}
+		a.told[m] = sat.Add(f.At, int64(tree.KeyWindow))
+	}
 }
 
 // speaks reports whether people are told what the turn under way answers. They are not by a
@@ -67,7 +97,7 @@ func (r *run) speaks() bool {
 // answered reports whether the turn under way of a sub-agent reads something that is answered to
 // people, and something that is answered to its requester. A steer and a milestone are neither.
 func (r *run) answered() (people, others bool) {
-	others = r.consumed == 0
+	others = r.consumed == 0 && (r.begin == nil || !r.begin.Thread)
 	for _, in := range r.inbox {
 		switch {
 		case in.ord > r.turn.through, in.class == tree.Control, in.class == tree.Milestone:
@@ -83,11 +113,35 @@ func (r *run) answered() (people, others bool) {
 // oneAnswer checks that the turn under way of a sub-agent does not read what people wait for
 // together with what its requester does: one of them would have no answer.
 func (a *auditor) oneAnswer(r *run) {
-	if r.parent == nil || r.turn.compact {
+	if r.turn.compact {
+		return
+	}
+	a.oneConversation(r)
+	if r.parent == nil {
 		return
 	}
 	if people, others := r.answered(); people && others {
 		a.fail(r, "replies", "turn %d reads what two wait for", r.turn.n)
+	}
+}
+
+// oneConversation checks that the turn under way does not read messages of two conversations: the
+// answer goes to one.
+func (a *auditor) oneConversation(r *run) {
+	var first *input
+	for i := range r.inbox {
+		in := &r.inbox[i]
+		message := in.class == tree.User && (in.thread || r.parent == nil)
+		if !message || in.ord > r.turn.through || in.ord <= r.consumed {
+			continue
+		}
+		if first == nil {
+			first = in
+		}
+		if first.thread != in.thread || first.route != in.route {
+			a.fail(r, "replies", "turn %d reads the messages %d and %d of two conversations",
+				r.turn.n, first.ord, in.ord)
+		}
 	}
 }
 
@@ -97,7 +151,8 @@ func (a *auditor) apology(r *run, f *tree.Fact) {
 		return
 	}
 	thread := r.begin != nil && r.begin.Thread || r.wroteTo
-	if f.State == tree.OK || f.State == tree.Cancelled || f.Answer.Reply == "" || !thread {
+	unread := slices.ContainsFunc(r.inbox, func(in input) bool { return in.thread })
+	if f.State == tree.OK || f.State == tree.Cancelled && !unread || f.Answer.Reply == "" || !thread {
 		a.fail(r, "replies", "it ends %v and says %q to people", f.State, f.Answer.Reply)
 	}
 	if f.Flags&tree.FlagReply != 0 {
