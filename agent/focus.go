@@ -70,6 +70,9 @@ type UnfocusRequest struct {
 func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, error) {
 	at := q.Conversation.Clean()
 	root, err := rt.focusRoot(ctx, &q, at)
+	if err == nil {
+		err = endedBefore(ctx)
+	}
 	if err != nil {
 		return binding.Binding{}, err
 	}
@@ -160,7 +163,7 @@ func (rt *Runtime) focusRoot(
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
-	if err := rt.checked(ctx); err != nil {
+	if err := cmp.Or(rt.checked(ctx), endedBefore(ctx)); err != nil {
 		return ended, err
 	}
 	if err := checkOwner(q.By); err != nil {
@@ -196,7 +199,7 @@ func unboundError(err error) error {
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
-	if err := rt.checked(ctx); err != nil {
+	if err := cmp.Or(rt.checked(ctx), endedBefore(ctx)); err != nil {
 		return nil, err
 	}
 	if err := checkOwner(by); err != nil {
@@ -696,4 +699,13 @@ func (b *bindings) lookAround() {
 		work.Go(func() error { b.probe(of); return nil })
 	}
 	_ = work.Wait()
+}
+
+// endedBefore returns why a command is not recorded whose ctx has ended before the call, or nil. It
+// is for commands that do something outside first.
+func endedBefore(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("agent: %w: %w", ErrNotRecorded, context.Cause(ctx))
 }
