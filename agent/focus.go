@@ -30,8 +30,8 @@ type FocusRequest struct {
 	// with what SystemOwner has bound, and SystemOwner with all. A transport on which a person can
 	// choose an id like that of SystemOwner puts something before the ids.
 	By string
-	// Label is the name of the session for people, of at most 200 characters. Empty: the label of the
-	// sub-agent, if it has one.
+	// Label is the name of the session for people, of at most 200 characters. Empty: the label of
+	// the sub-agent, if it has one.
 	Label string
 	// NewThread creates a thread in the Conversation and binds that.
 	NewThread bool

@@ -66,8 +66,8 @@ func TestRefusalsNameWhatWasAskedFor(t *testing.T) {
 	})
 }
 
-// TestRefusalsOfMessagesNameOurSettings: what refuses a message names a field of the Config or of the
-// Task, whichever call brings the message.
+// TestRefusalsOfMessagesNameOurSettings: what refuses a message names a field of the Config or of
+// the Task, whichever call brings the message.
 func TestRefusalsOfMessagesNameOurSettings(t *testing.T) {
 	post := func(ctx context.Context, s *agent.Session) error {
 		return errorOf(s.Post(ctx, agent.Incoming{Text: "x"}))

@@ -18,8 +18,8 @@ import (
 // A toolCaller calls a session tool of the main session with arguments.
 type toolCaller func(tool, args string) (string, error)
 
-// toolCallers are the ways in which the session tools are called: by the loop of a program, and in a
-// turn. Sub-agents work for a minute.
+// toolCallers are the ways in which the session tools are called: by the loop of a program, and in
+// a turn. Sub-agents work for a minute.
 func toolCallers(t *testing.T, f func(h *harness, use toolCaller)) {
 	t.Helper()
 	var call agent.ToolCall
