@@ -327,7 +327,7 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"model": {"a/b", ""}, "thinking": {"high", ""}, "runTimeoutSeconds": {1, ""},
 		"timeoutSeconds": {1, ""}, "sandbox": {"require", ""},
 		"mode": {"session", "thread"}, "thread": {true, ""},
-		"cleanup": {"delete", "deleted at once yet"}, "runtime": {"acp", "not available yet"},
+		"cleanup": {"delete", ""}, "runtime": {"acp", "not available yet"},
 		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "attached yet"},
 		"attachAs": {map[string]string{"mountPath": "m"}, "attached yet"},
 		"cwd":      {"/tmp", "working directory yet"}, "taskName": {"t", "run id"},

@@ -12,12 +12,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A FocusRequest is the argument of [Runtime.Focus].
+//
+// Focus does not ask whether By may speak to the Session: the program decides who may focus what,
+// before it calls Focus. The Session keeps the rules, the tools and the rights that it has. Those
+// of the Conversation, such as what Rules.Chats say of it, do not follow: from then on all people
+// who may write in the Conversation speak to the Session.
 type FocusRequest struct {
 	// Conversation is what is bound, or where the thread is created that is: a channel and a
 	// recipient, and an account and a thread if there are any.
@@ -28,7 +34,9 @@ type FocusRequest struct {
 	// By is the owner: who asks for it, as the channel names people, or [binding.SystemOwner] if
 	// the program does. Only the owner may move or end the binding later. Every owner may do so
 	// with what SystemOwner has bound, and SystemOwner with all. A transport on which a person can
-	// choose an id like that of SystemOwner puts something before the ids.
+	// choose an id like that of SystemOwner puts something before the ids. As the ID of
+	// Incoming.From it has only characters that are drawn, and no space at an end: else it would
+	// pass for another.
 	By string
 	// Label is the name of the session for people, of at most 200 characters. Empty: the label of
 	// the sub-agent, if it has one.
@@ -43,7 +51,7 @@ type FocusRequest struct {
 // An UnfocusRequest is the argument of [Runtime.Unfocus].
 type UnfocusRequest struct {
 	Conversation session.Route
-	By           string // as in a FocusRequest
+	By           string // who asks for it, as in a FocusRequest
 	// Reason is why, for the farewell. A transport that learns that a thread was closed or deleted
 	// says so as [binding.SystemOwner], with [binding.ReasonThreadArchived] or
 	// [binding.ReasonThreadDeleted]. Zero: a person asked for it.
@@ -125,6 +133,8 @@ func (rt *Runtime) focusRoot(
 		return root, &InputError{
 			Field: "By", Reason: "it is empty: name who asks for it, or binding.SystemOwner",
 		}
+	case text.IDFault(q.By) != "":
+		return root, checkOwner(q.By)
 	case q.NewThread && at.Thread != "":
 		return root, &InputError{
 			Field: "Conversation", Reason: "it is a thread, in which none can be created",
@@ -152,11 +162,15 @@ func (rt *Runtime) focusRoot(
 // the conversation's own session from then on is that session's. The conversation gets a farewell.
 //
 // The error is [ErrNotFound] if the conversation is not bound, a *[binding.Error] that is
-// [binding.ErrNotOwner] if another owner has bound it, or one that every command can return.
+// [binding.ErrNotOwner] if another owner has bound it, an *[InputError] for a By that could pass
+// for another, or one that every command can return.
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
 	if err := rt.checked(ctx); err != nil {
+		return ended, err
+	}
+	if err := checkOwner(q.By); err != nil {
 		return ended, err
 	}
 	rt.expectRun()
@@ -165,6 +179,14 @@ func (rt *Runtime) Unfocus(
 		return err
 	})
 	return ended, unboundError(err)
+}
+
+// checkOwner returns an *InputError for the owner of a binding that could pass for another.
+func checkOwner(by string) error {
+	if fault := text.IDFault(by); fault != "" {
+		return &InputError{Field: "By", Reason: fault}
+	}
+	return nil
 }
 
 // unboundError adds our own [ErrNotFound] to that of the table.
@@ -182,6 +204,9 @@ func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
 	if err := rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkOwner(by); err != nil {
 		return nil, err
 	}
 	err = rt.bindings.change(ctx, func(t *binding.Table, now time.Time) (err error) {

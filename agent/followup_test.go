@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,4 +326,36 @@ func (s *stored) followUp(rt *agent.Runtime, r agent.RunInfo) {
 	require.NoError(t, err)
 	require.Len(t, runs, 2)
 	require.Equal(t, before, runs[0])
+}
+
+// A run that follows one which a crash has interrupted is told so: what that did is not in the
+// conversation, and would be done again.
+func TestFollowUpAfterACrash(t *testing.T) {
+	var turns []bool
+	run := func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		turns = append(turns, tn.Retry)
+		if len(turns) == 1 {
+			<-ctx.Done()
+			return agent.Result{}, ctx.Err()
+		}
+		return agent.Result{Text: fmt.Sprint(strings.Contains(tn.Prompt.String(), "Interrupted Turn"))}, nil
+	}
+	agenttest.Run(t, agent.Config{Runner: agent.RunnerFunc(run)}, nil, func(h *harness) {
+		c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "pay"})
+		require.NoError(t, err)
+		h.Pass(time.Minute)
+		h.Crash()
+		h.Pass(time.Minute)
+		s := h.Runtime().Session(c.Key())
+		for range 2 {
+			_, err = s.Post(h.Context(), agent.Incoming{Text: "go on"})
+			require.NoError(t, err)
+			h.Pass(time.Minute)
+		}
+		require.Equal(t, []bool{false, true, false}, turns)
+		runs, err := s.OwnRuns(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "true", runs[1].Result.Text, "its prompt says so")
+		require.Equal(t, "false", runs[2].Result.Text)
+	})
 }

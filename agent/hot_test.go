@@ -292,6 +292,7 @@ func readsOf(t *testing.T, limits agent.Limits, use func(t *testing.T, rt *agent
 		return textResult(strings.Repeat("answer ", 1_000))
 	})
 	cfg.Limits = limits
+	cfg.Threads.Channels = map[string]agent.ThreadChannel{"chat": {}}
 	cfg.Store = &session.Store{Journal: memory.Journal, Transcripts: counter}
 	synctest.Test(t, func(t *testing.T) { use(t, runUntilEnd(t, cfg)) })
 	return int(counter.reads.Load())
@@ -307,6 +308,28 @@ func takeTurns(t *testing.T, rt *agent.Runtime, rounds int, names ...string) {
 			require.NoError(t, s.Idle(t.Context()))
 		}
 	}
+}
+
+// followUps has a sub-agent, with a conversation or without, take so many follow-ups.
+func followUps(t *testing.T, rt *agent.Runtime, n int, bound bool) {
+	t.Helper()
+	main := session.Must(session.DirectKey("main", "irc", "a"))
+	task := agent.Task{Text: "work", Thread: bound}
+	if bound {
+		task.Conversation = session.Route{Channel: "chat", To: "1", Thread: "2"}
+	}
+	child, err := rt.Session(main).Spawn(t.Context(), task)
+	require.NoError(t, err)
+	for range n {
+		require.NoError(t, rt.Session(main).Idle(t.Context()))
+		m := agent.Incoming{Text: "more", Route: task.Conversation}
+		if bound {
+			require.NoError(t, errorOf(rt.Session(main).Post(t.Context(), m)))
+		} else {
+			require.NoError(t, errorOf(child.Post(t.Context(), m)))
+		}
+	}
+	require.NoError(t, rt.Session(main).Idle(t.Context()))
 }
 
 // R17: a turn reads nothing of what the session has in memory. That is bounded for a session and
@@ -343,6 +366,19 @@ func TestTurnsDoNotReadTheirTranscript(t *testing.T) {
 			limits: agent.Limits{Hot: agent.NoLimit, HotTotal: agent.NoLimit},
 			use:    func(t *testing.T, rt *agent.Runtime) { takeTurns(t, rt, 100, "a", "b") },
 			want:   2,
+		},
+		"follow-ups": { // the first of them reads: until then the sub-agent had ended
+			use:  func(t *testing.T, rt *agent.Runtime) { followUps(t, rt, 20, false) },
+			want: 1,
+		},
+		"a thread": {
+			use:  func(t *testing.T, rt *agent.Runtime) { followUps(t, rt, 20, true) },
+			want: 0,
+		},
+		"follow-ups of which nothing is kept": {
+			limits: agent.Limits{HotTotal: 1},
+			use:    func(t *testing.T, rt *agent.Runtime) { followUps(t, rt, 20, false) },
+			want:   20,
 		},
 		"after a rest": {
 			use: func(t *testing.T, rt *agent.Runtime) {

@@ -36,9 +36,8 @@ type Receipt = spawn.Receipt
 // The Runner finds the message at the end of Turn.Messages, with its From and Parts, and At as its
 // Time. The bytes of its Parts are in the Files of the Config's Store; see [Turn.OpenFile]. A part
 // whose bytes are not what its MediaType or Kind says has those of the bytes, and that is logged.
-// In a group or a channel the
-// text of [Turn.Messages] begins with a line that says who speaks, if From says so; the transcript
-// has the Text as it was posted.
+// In a group or a channel, and to a sub-agent, the text of [Turn.Messages] begins with a line that
+// says who speaks, if From says so; the transcript has the Text as it was posted.
 //
 // The Route of a message overrides what the key of the session says, and what it lacks is filled in
 // from there, and then from the message before, as [session.Route.Or] does: never from another
@@ -249,6 +248,12 @@ func (t *Turn) hasSaid() bool {
 	return t.said
 }
 
+// followsCrashText is what a turn is told that follows a run which a crash has interrupted.
+const followsCrashText = "## Interrupted Turn\n" +
+	"A restart interrupted your last turn before this one, and what you did in it is not shown " +
+	"above. What your tools did then is done, and sub-agents that you started then count as " +
+	"started: find out before you do anything of that again."
+
 // retryText is what a session is told in a turn that repeats an interrupted one, which has said
 // something to people already. The tool calls of the model may have other ids this time, so that
 // only the model itself can know what it has started already.
@@ -278,10 +283,10 @@ const peopleText = "## Answering People\n" +
 // maxRetold is how many bytes of a text that was said the prompt of a repeated turn repeats.
 const maxRetold = 20_000
 
-// tellSenders returns messages as a model of the session is told them: in a chat of several, a
-// message of a person begins with a line that says who speaks, and no other line of it looks like
-// one. It changes no message and not the slice, and what a message becomes follows from the message
-// alone.
+// tellSenders returns messages as a model of the session is told them: where several people may
+// speak, a message of a person begins with a line that says who speaks, and no other line of it
+// looks like one. It changes no message and not the slice, and what a message becomes follows from
+// the message alone.
 func tellSenders(key session.Key, messages []Message) []Message {
 	if !isSeveral(key) {
 		return messages
@@ -306,10 +311,11 @@ func tellSenders(key session.Key, messages []Message) []Message {
 	return told
 }
 
-// isSeveral reports whether a session is a chat of several people.
+// isSeveral reports whether several people may speak to a session: in a group, in a channel, or to
+// a sub-agent, to which any conversation may be bound.
 func isSeveral(key session.Key) bool {
 	k := key.Kind()
-	return k == session.KindGroup || k == session.KindChannel
+	return k == session.KindGroup || k == session.KindChannel || key.IsSubagent()
 }
 
 // isPersons reports whether a person says a message.

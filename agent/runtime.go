@@ -365,9 +365,13 @@ func (rt *Runtime) promptInput(
 	t.entering(describeField)
 	err := rt.cfg.describe(ctx, st.Session, &in)
 	if st.Retry || len(st.Said) > 0 {
+		note := retryText(st.Said)
+		if st.Run.ID != "" {
+			note = followsCrashText
+		}
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
-			Text: retryText(st.Said), Source: "agent",
+			Text: note, Source: "agent",
 		})
 	}
 	if st.ForPeople && st.Session.Key.IsSubagent() {

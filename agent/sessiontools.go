@@ -135,7 +135,8 @@ var (
 // newSpawnSchema returns the schema of sessions_spawn with some more parameters.
 func newSpawnSchema(more string) json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{` + spawnProperties + more +
-		`"cleanup":{"type":"string","enum":["keep"]}` +
+		`"cleanup":{"type":"string","enum":["keep","delete"],` +
+		`"description":"delete: archive it as soon as its result has come to you"}` +
 		`},"required":["task"]}`)
 }
 
@@ -191,6 +192,7 @@ type spawnArgs struct {
 	Timeout                               time.Duration
 	RequireSandbox, Thread                bool
 	Mode                                  TaskMode
+	Cleanup                               Cleanup
 	Context                               string // "", "isolated" or "fork"
 }
 
@@ -365,10 +367,7 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	if a.word("runtime", "subagent", "acp") == "acp" {
 		a.fail("runtime", "external runtimes are not available yet; leave runtime out")
 	}
-	if a.word("cleanup", "keep", "delete") == "delete" {
-		a.fail("cleanup", "a sub-agent is archived some time after its end, and cannot be deleted "+
-			"at once yet; leave cleanup out")
-	}
+	_ = q.Cleanup.UnmarshalText([]byte(a.word("cleanup", "keep", "delete"))) // empty: keep
 	q.Thread = a.flag("thread")
 	if word := a.word("mode", "run", "session"); word != "" {
 		_ = q.Mode.UnmarshalText([]byte(word))
@@ -493,7 +492,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
-		Thread: q.Thread, Mode: q.Mode,
+		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
 	}
 	task.origin = h.origin(ctx)
 	if task.Spec.History, err = h.historyFor(&q); err != nil {

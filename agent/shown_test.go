@@ -196,8 +196,8 @@ func TestNoEventIsRaw(t *testing.T) {
 				break
 			}
 			switch k {
-			case agent.EventLost, agent.EventStalled, agent.EventGap, agent.EventCompacted,
-				agent.EventReset, agent.EventBound, agent.EventUnbound: // no text of a model
+			case agent.EventLost, agent.EventStalled, agent.EventGap, agent.EventCompacted, // no text
+				agent.EventReset, agent.EventBound, agent.EventUnbound, agent.EventRevived:
 			default:
 				require.True(t, kinds[k], "%v is not seen", k)
 			}

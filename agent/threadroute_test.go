@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +20,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
 
-// echoRunner answers each turn with whom it was and what it was told.
+// echoRunner answers each turn with whom it was and what it was told, without who said it.
 var echoRunner = agent.RunnerFunc(
 	func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
-		return agent.Result{Text: tn.Label + " heard " + tn.Input()}, nil
+		heard := saidByLine.ReplaceAllString(tn.Input(), "")
+		return agent.Result{Text: tn.Label + " heard " + heard}, nil
 	})
+
+// saidByLine is a line that says who speaks.
+var saidByLine = regexp.MustCompile(`(?m)^\[message from .*\]\n`)
 
 // focus binds a conversation.
 func (b threadBot) focus(at session.Route, to session.Key, by string) (binding.Binding, error) {
@@ -292,6 +297,49 @@ func TestOwnersOfBindings(t *testing.T) {
 		require.Len(t, b.chat.Farewells(at), 1)
 		_, err = b.Runtime().LimitFocus(b.Context(), at, "alice", binding.Limit{Idle: &half})
 		require.ErrorIs(t, err, agent.ErrNotFound)
+	})
+}
+
+// The owner of a binding that would pass for another is refused, as the sender of a message is, and
+// nothing changes.
+func TestOwnersThatPassForAnother(t *testing.T) {
+	threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
+		one, at := b.worker("one"), b.chat.At("general", "1")
+		half := 30 * time.Minute
+		acts := map[string]func(by string) error{
+			"Focus": func(by string) error {
+				_, err := b.focus(at, one.Key(), by)
+				return err
+			},
+			"Unfocus": func(by string) error {
+				_, err := b.Runtime().Unfocus(b.Context(),
+					agent.UnfocusRequest{Conversation: at, By: by})
+				return err
+			},
+			"LimitFocus": func(by string) error {
+				_, err := b.Runtime().LimitFocus(b.Context(), at, by, binding.Limit{Idle: &half})
+				return err
+			},
+		}
+		for _, bound := range []string{"", binding.SystemOwner, "alice"} {
+			if bound != "" {
+				_, err := b.focus(at, one.Key(), bound)
+				require.NoError(t, err)
+			}
+			before := b.bindings()
+			for _, by := range idsThatPassForAnother {
+				for name, act := range acts {
+					bad := new(agent.InputError)
+					require.ErrorAs(t, act(by), &bad, "%s by %q", name, by)
+					require.Equal(t, "By", bad.Field)
+				}
+			}
+			require.Equal(t, before, b.bindings())
+		}
+		for _, by := range []string{"alice", "+49 30  1", "a@b.c", "李"} {
+			_, err := b.focus(b.chat.At("general", "by "+by), one.Key(), by)
+			require.NoError(t, err, by)
+		}
 	})
 }
 

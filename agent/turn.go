@@ -53,15 +53,20 @@ type Turn struct {
 	N int
 	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects
 	// may have had them. A top-level session has three attempts at an input; after the third crash
-	// it counts as read, and people get an apology. The turn of a sub-agent has one.
+	// it counts as read, and people get an apology. The turn of a sub-agent has one: of the first
+	// turn of a later run Retry says that a crash has interrupted the run before. What that did in
+	// its last turn is not in Messages.
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
 	// Messages are the whole conversation, oldest first, ending with what is new. With a [Window]
-	// they are as much of it as that has room for, behind a summary of the others. In a group or a
-	// channel the Text of a message of a person begins with a line that says who speaks, if that is
-	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
-	// pictures reads the Parts, and their bytes from the Files of the Store.
+	// they are as much of it as that has room for, behind a summary of the others.
+	//
+	// In a group or a channel, and in a sub-agent, to which conversations may be bound, the Text of
+	// a message of a person begins with a line that says who speaks, if that is known. Any other
+	// line of such a message that looks like one is quoted: "> " stands before it, also in a task
+	// and in what says no From. A model is not told of From and Parts otherwise: a Model or Runner
+	// that can show pictures reads the Parts, and their bytes from the Files of the Store.
 	//
 	// A Runner may set the field, for example to the last messages, and may append to it. It must
 	// not change the messages themselves, nor their slices: later turns are given the same.
@@ -175,8 +180,9 @@ func (t *Turn) Input() string {
 func inputText(key session.Key, fresh []Message) string {
 	known := slices.ContainsFunc(fresh, func(m Message) bool { return !m.From.IsZero() })
 	texts := make([]string, 0, len(fresh))
-	for _, m := range fresh {
-		if known && isSeveral(key) && isPersons(m) && m.From.IsZero() {
+	for i, m := range fresh {
+		first := i == 0 && key.IsSubagent() // its task, or a follow-up behind nothing
+		if known && !first && isSeveral(key) && isPersons(m) && m.From.IsZero() {
 			m.Text = unknownSender + m.Text // it does not pass for the words of the one before
 		}
 		texts = append(texts, m.Text)

@@ -271,6 +271,7 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.Reset":      s.Reset,
 		"Session.Compact":    s.Compact,
+		"Session.Revive":     s.Revive,
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -88,11 +89,14 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 		fresh = rt.firstMessages(st)
 	}
 	t.entering("Store.Transcripts")
+	kept, done := rt.keptInputs(ctx)
 	log, messages, err := beginRecord(
-		ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra.Fork, fresh)
+		kept, rt.cfg.Store, &rt.hot, rt.log, st, extra.Fork, fresh)
+	done()
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
+	log.life = ctx
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
@@ -115,6 +119,34 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.end()
 	t.entering("Store.Transcripts")
 	return b.result(ctx, t, res, err)
+}
+
+// keptInputs returns the context under which a turn writes what it begins with. A person who
+// cancels the turn or stops the session does not end it before the grace period has passed: what
+// people have written would be in no turn and in no transcript.
+func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
+	kept, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	var late *time.Timer
+	var mu sync.Mutex
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if !errors.Is(cause, ErrTurnCancelled) && !errors.Is(cause, ErrStopped) {
+			cancel(cause)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		late = time.AfterFunc(cmp.Or(rt.cfg.Grace, spawn.DefaultGrace), func() { cancel(cause) })
+	})
+	return kept, func() {
+		stop()
+		mu.Lock()
+		defer mu.Unlock()
+		if late != nil {
+			late.Stop()
+		}
+		cancel(nil)
+	}
 }
 
 // refuse logs why a turn could not begin and returns what it came to.

@@ -74,8 +74,20 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a turn answers a conversation or its requester", "internal/tree/mail.go",
-		"case people != r.asksForPeople(in):",
-		"case people != r.asksForPeople(in) && false:", "./internal/tree", "TestScenarios/thread$",
+		"\t\tcase at != to:\n", "\t\tcase at != to && false:\n", "./internal/tree", "TestScenarios/thread$",
+	},
+	{
+		"2.5 a turn answers one conversation", "internal/tree/mail.go",
+		"\t\tcase at != to:\n", "\t\tcase at.people != to.people:\n", "./internal/tree", "TestScenarios/thread_rooms",
+	},
+	{
+		"2.13 a message of another session begins no request", "internal/tree/request.go",
+		"if in.From.IsValid() && !in.Thread {", "if false {", "./internal/tree", "TestScenarios/request_sent",
+	},
+	{
+		"2.9 a crash of the first turn leaves the thread", "internal/tree/bind.go",
+		"return r.State.Terminal() && r.Turns == 0", "return r.State.Terminal() && r.Consumed == 0",
+		"./internal/tree", "TestScenarios/thread_crash_first",
 	},
 	{
 		"2.5 a run that a conversation began answers there to the end", "internal/tree/mail.go",
@@ -84,8 +96,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 the requester is not answered to people", "internal/tree/mail.go",
-		"\tif r.taskUnread() {\n\t\treturn false\n\t}\n\tpeople := r.inThread()",
-		"\tpeople := true", "./internal/tree", "TestScenarios/thread$",
+		"\tpeople := r.inThread() //", "\tpeople := true //", "./internal/tree", "TestScenarios/thread$",
 	},
 	{
 		"2.5 a run that fails apologises", "internal/tree/settle.go",
@@ -94,8 +105,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a run that was stopped does not", "internal/tree/mail.go",
-		"f.State == OK || f.State == Cancelled || t.opt",
-		"f.State == OK || t.opt", "./internal/tree", "TestScenarios/thread_apology",
+		"f.State == Cancelled && !unread ||", "false ||", "./internal/tree", "TestScenarios/thread_apology",
 	},
 	{
 		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",

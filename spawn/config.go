@@ -72,11 +72,12 @@ type Config struct {
 	// up. Zero means DefaultGrace; a negative Grace is an error.
 	Grace time.Duration
 	// Rested is told when a session will have no turn for some time, so that what was kept for its
-	// next turn can go: when its run has ended, when it was reset, and, with the zero Key as the
-	// session, for a whole tree that was unloaded after ten minutes without work, or that was lost.
-	// A turn that was given up may still be under way. Rested may be told of the same more than
-	// once. The tree waits for it, so that it must return at once and not call the Supervisor. A
-	// panic is logged. Nil: nothing is told.
+	// next turn can go: when its run has ended, unless that was a later run of the session or a
+	// conversation is bound to it, since more is to be expected then; when it was reset or
+	// archived; and, with the zero Key as the session, for a whole tree that was unloaded after ten
+	// minutes without work, or that was lost. A turn that was given up may still be under way.
+	// Rested may be told of the same more than once. The tree waits for it, so that it must return
+	// at once and not call the Supervisor. A panic is logged. Nil: nothing is told.
 	Rested func(root, of session.Key)
 	// Unbind is told that a conversation is to be bound to a session no longer, because of what has
 	// become of a sub-agent:

@@ -21,6 +21,10 @@ type Incoming struct {
 	// ID is the transport's name for the message. A message whose ID the session has seen in the
 	// last seven days is accepted and changes nothing, whatever else it has: transports hand an
 	// edited message over under its old ID. Empty: the message is always new.
+	//
+	// The ID is unique among all conversations that can lead to one session, bound ones too: a
+	// transport whose ids are unique within a chat alone puts the chat into the ID. Else a message
+	// of one chat counts as the repeat of one of another, and is lost.
 	ID string
 	// Text is what the session is told, byte for byte. It may be blank beside Parts.
 	Text string
@@ -30,9 +34,10 @@ type Incoming struct {
 	// Data is put into the Files of the Store, before the message is recorded. What the Kind and
 	// MediaType say of it is not looked at: package agent does.
 	Parts []session.Part
-	// From is who says it. Its ID has only characters that are drawn, and no space at an end: else
-	// it would pass for another. Of its Name the first 200 bytes are kept, on one line, without
-	// characters that are not drawn.
+	// From is who says it. In a group, in a channel, and of what is said to a sub-agent, package
+	// agent tells the model: without From it cannot tell people apart. Its ID has only characters
+	// that are drawn, and no space at an end: else it would pass for another. Of its Name the first
+	// 200 bytes are kept, on one line, without characters that are not drawn.
 	From session.Sender
 	// Route is where a posted message came from, and so where the answer goes. What it lacks is
 	// filled in from that of the message before, as [session.Route.Or] does. Zero: where the one

@@ -153,7 +153,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"A3 a turn of a run is not a repeat", "runningturn.go",
-		"!turn.Compact && r.IsRoot() && (", "!turn.Compact && (", ".", "TestUntouchedRunIsQueuedAgain",
+		"(r.IsRoot() && (r.Retry", "(true && (r.Retry", ".", "TestUntouchedRunIsQueuedAgain",
 	},
 	{
 		"I3 a session that waits holds no slot", "turn.go",

@@ -84,7 +84,8 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 		}
 	}
 	// A turn of a run that a shutdown has ended before it did anything leaves nothing to know of.
-	turn.Retry = !turn.Compact && r.IsRoot() && (r.Retry || len(r.Crashes) > 0)
+	turn.Retry = !turn.Compact &&
+		(r.IsRoot() && (r.Retry || len(r.Crashes) > 0) || r.FollowsCrash())
 	for _, x := range r.Former {
 		turn.Former = append(turn.Former, x.ID)
 	}

@@ -371,6 +371,48 @@ func TestRested(t *testing.T) {
 	})
 }
 
+// Rested is not told of a session that goes on: of the end of a later run, or of one with a
+// conversation. It is told when either is archived.
+func TestSessionsThatGoOnDoNotRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan session.Key, 99)
+		takeTold := func() (list []session.Key) {
+			synctest.Wait()
+			for len(told) > 0 {
+				if key := <-told; !key.IsZero() {
+					list = append(list, key)
+				}
+			}
+			return list
+		}
+		cfg := spawn.Config{
+			Store: session.NewMemory(), Runner: &spawntest.Runner{},
+			Rested: func(_, of session.Key) { told <- of },
+		}
+		cfg.Rules.Subagents.ArchiveAfter = 5 * time.Minute
+		s := openSupervisor(t, cfg)
+		post := func(key session.Key, m spawn.Incoming) {
+			_, err := s.Post(t.Context(), topKey, key, m)
+			require.NoError(t, err)
+		}
+		plain := mustSpawn(t, s, spawn.Request{Task: "x"})
+		require.Equal(t, []session.Key{plain}, takeTold())
+		talks := mustSpawn(t, s, spawn.Request{
+			Task: "y", Thread: true, Bind: threadOne, Session: true,
+		})
+		require.Empty(t, takeTold())
+		for range 3 {
+			post(plain, spawn.Incoming{Text: "more"})
+			post(talks, spawn.Incoming{Text: "more", Route: threadOne, Thread: true})
+			require.Empty(t, takeTold())
+		}
+		time.Sleep(6 * time.Minute)
+		require.Equal(t, []session.Key{plain}, takeTold(), "it was archived")
+		require.NoError(t, s.Unbind(t.Context(), topKey, talks, threadOne, "manual"))
+		require.Equal(t, []session.Key{talks}, takeTold(), "nothing holds it any more")
+	})
+}
+
 // The journal fails at each append of a life, in one way or another. The child's end is consumed
 // once, and the tree comes to rest.
 func TestEveryFaultAtEveryAppend(t *testing.T) {

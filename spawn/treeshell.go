@@ -117,7 +117,7 @@ func (sh *treeShell) Publish(
 	t *tree.Tree, after session.Seq, at owner.Place, facts []tree.Fact,
 ) {
 	for i := range facts {
-		if k := facts[i].Kind; k == tree.RunEnded || k == tree.Reset {
+		if rests(t, &facts[i]) {
 			sh.tellRested(facts[i].Run)
 		}
 	}
@@ -140,6 +140,19 @@ func (sh *treeShell) Publish(
 	})
 	sh.wakeIdlers()
 	sh.showBatch(t, after, at, facts)
+}
+
+// rests reports whether a session will have no turn for some time, as a fact of the last batch
+// says. One that was given more work before, or has a conversation, is expected to be given more.
+func rests(t *tree.Tree, f *tree.Fact) bool {
+	switch f.Kind { //nolint:exhaustive // the others end nothing
+	case tree.Reset, tree.Archived:
+		return true
+	case tree.RunEnded:
+		r := t.Run(f.Run)
+		return r == nil || r.Begin == nil && len(r.Bound) == 0
+	}
+	return false
 }
 
 // tellWaiters has the waiters take a fact of the last batch into account. The caller holds the

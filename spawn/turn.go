@@ -65,7 +65,8 @@ type TurnInput struct {
 	ForPeople bool
 	// Route is where the people are, if that is known.
 	Route session.Route
-	// Retry says that a crash interrupted an earlier turn over the same inputs.
+	// Retry says that a crash interrupted an earlier turn over the same inputs, or of a sub-agent
+	// that a crash has interrupted the run before, and that this is the first turn since.
 	Retry bool
 	// Said is what interrupted turns over the same inputs have told people, oldest first.
 	Said []string

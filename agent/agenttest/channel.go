@@ -108,7 +108,8 @@ func (c *FakeChannel) Key(at session.Route) (session.Key, error) {
 }
 
 // Write has a person write in a conversation: the transport posts that to the conversation's own
-// session, under an ID of its own. It is an error in a thread that was archived or deleted.
+// session, under an ID that is unique among all conversations of the channel. It is an error in a
+// thread that was archived or deleted.
 func (c *FakeChannel) Write(
 	ctx context.Context, rt *agent.Runtime, at session.Route, from, text string,
 ) (agent.Receipt, error) {

@@ -98,7 +98,8 @@ func hear(ctx context.Context, rt *agent.Runtime, line string) error {
 	if err != nil {
 		return err
 	}
-	// The Runtime finds out whether a sub-agent is bound there.
+	// The Runtime finds out whether a sub-agent is bound there. A line that was typed has no ID: a
+	// transport that may post it again gives it one, which is unique among all its conversations.
 	_, err = rt.Session(own).Post(ctx, agent.Incoming{
 		Text: text, Route: at, From: session.Sender{ID: person},
 	})

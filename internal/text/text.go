@@ -148,6 +148,18 @@ func NameFault(s string) string {
 		Quote(s), MaxName)
 }
 
+// IDFault says why s cannot be the id of a person, since it would pass for another or is not kept
+// as it is; empty: it can.
+func IDFault(s string) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "it is not UTF-8: " + Quote(s)
+	case Escape(s) != strings.TrimSpace(s):
+		return "it has characters that are not drawn, or spaces at an end: " + Quote(s)
+	}
+	return ""
+}
+
 // UnitFault returns what is doubtful about a duration that a configuration sets, or "" for nothing:
 // one of less than a millisecond is most often a number without its unit.
 func UnitFault(d time.Duration) string {

@@ -226,12 +226,13 @@ type run struct {
 type input struct {
 	ord     uint32
 	class   tree.Class
-	id      string      // of a message
-	from    *completion // of a completion
-	steerer session.Key // of a steer, or the child of a milestone
-	run     string      // of a milestone, as inputs name it
-	mail    bool        // it has more than its text
-	thread  bool        // it is of a conversation that is bound to the session
+	id      string        // of a message
+	from    *completion   // of a completion
+	steerer session.Key   // of a steer or a message, or the child of a milestone
+	route   session.Route // of a message of a bound conversation
+	run     string        // of a milestone, as inputs name it
+	mail    bool          // it has more than its text
+	thread  bool          // it is of a conversation that is bound to the session
 }
 
 type turn struct {

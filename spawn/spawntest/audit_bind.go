@@ -52,6 +52,9 @@ func (a *auditor) message(r *run, f *tree.Fact) input {
 	case !slices.Contains(r.bound, *f.Route):
 		a.fail(r, "bindings", "input %d is of %+v, which is not bound to it", f.Ord, *f.Route)
 	}
+	if f.Route != nil {
+		in.route = *f.Route
+	}
 	return in
 }
 
@@ -94,7 +97,7 @@ func (r *run) speaks() bool {
 // answered reports whether the turn under way of a sub-agent reads something that is answered to
 // people, and something that is answered to its requester. A steer and a milestone are neither.
 func (r *run) answered() (people, others bool) {
-	others = r.consumed == 0
+	others = r.consumed == 0 && (r.begin == nil || !r.begin.Thread)
 	for _, in := range r.inbox {
 		switch {
 		case in.ord > r.turn.through, in.class == tree.Control, in.class == tree.Milestone:
@@ -110,11 +113,35 @@ func (r *run) answered() (people, others bool) {
 // oneAnswer checks that the turn under way of a sub-agent does not read what people wait for
 // together with what its requester does: one of them would have no answer.
 func (a *auditor) oneAnswer(r *run) {
-	if r.parent == nil || r.turn.compact {
+	if r.turn.compact {
+		return
+	}
+	a.oneConversation(r)
+	if r.parent == nil {
 		return
 	}
 	if people, others := r.answered(); people && others {
 		a.fail(r, "replies", "turn %d reads what two wait for", r.turn.n)
+	}
+}
+
+// oneConversation checks that the turn under way does not read messages of two conversations: the
+// answer goes to one.
+func (a *auditor) oneConversation(r *run) {
+	var first *input
+	for i := range r.inbox {
+		in := &r.inbox[i]
+		message := in.class == tree.User && (in.thread || r.parent == nil)
+		if !message || in.ord > r.turn.through || in.ord <= r.consumed {
+			continue
+		}
+		if first == nil {
+			first = in
+		}
+		if first.thread != in.thread || first.route != in.route {
+			a.fail(r, "replies", "turn %d reads the messages %d and %d of two conversations",
+				r.turn.n, first.ord, in.ord)
+		}
 	}
 }
 
@@ -124,7 +151,9 @@ func (a *auditor) apology(r *run, f *tree.Fact) {
 		return
 	}
 	thread := r.begin != nil && r.begin.Thread || r.wroteTo
-	if f.State == tree.OK || f.State == tree.Cancelled || f.Answer.Reply == "" || !thread {
+	unread := slices.ContainsFunc(r.inbox, func(in input) bool { return in.thread })
+	well := f.State == tree.OK || f.State == tree.Cancelled && !unread
+	if well || f.Answer.Reply == "" || !thread {
 		a.fail(r, "replies", "it ends %v and says %q to people", f.State, f.Answer.Reply)
 	}
 	if f.Flags&tree.FlagReply != 0 {

@@ -56,17 +56,19 @@ func (a *auditor) reads(r *run, after, through uint32, begins bool) {
 	if r.parent != nil {
 		return
 	}
-	person, child := "", ""
+	person, child, sender := "", "", ""
 	for _, in := range r.inbox {
 		switch {
 		case in.ord <= after || in.ord > through:
+		case in.class == tree.User && in.steerer.IsValid(): // of another session
+			sender = "s:" + in.steerer.String()
 		case in.class == tree.User:
 			person = strconv.FormatUint(uint64(in.ord), 10)
 		case in.class == tree.Completion && begins && in.from != nil:
 			child = in.from.request
 		}
 	}
-	r.at = cmp.Or(person, child, r.at)
+	r.at = cmp.Or(person, child, r.at, sender)
 }
 
 // reserves takes what the turn of r reserves as charged to the session, to those above it, and to

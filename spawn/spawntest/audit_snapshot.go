@@ -327,6 +327,9 @@ func (a *auditor) begin(m *tree.Image) {
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
 				run: in.RunID, thread: in.Thread,
 			}
+			if in.Thread && in.Route != nil {
+				x.route = *in.Route
+			}
 			if in.Class == tree.Completion {
 				x.from, x.steerer = a.completion(in.From, in.RunID), session.Key{}
 				a.move(x.from, nowhere, inInbox)

@@ -267,6 +267,10 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 			return
 		}
 		switch {
+		case r.inThread() && in.Class == Completion: // the conversation that asked is answered
+			if route := t.routeOf(in); route != nil {
+				r.Route = route
+			}
 		case r.inThread() && !in.Thread: // the conversation is answered
 		case in.Route != nil:
 			r.Route = in.Route

@@ -95,7 +95,7 @@ func (r *Run) endingAbove() (ending *Run) {
 }
 
 // neverBegan reports whether r has ended before its first turn, and so never begins another run.
-func (r *Run) neverBegan() bool { return r.State.Terminal() && r.Consumed == 0 }
+func (r *Run) neverBegan() bool { return r.State.Terminal() && r.Turns == 0 }
 
 // The reasons of the tree for which a conversation is unbound, as package session/binding has them.
 const (

@@ -444,7 +444,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	if r.Started == 0 && r.Spec.Timeout > 0 {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
-	through := r.through(r.Consumed)
+	through := t.through(r, r.Consumed)
 	if !r.asideOfRun(r.Inbox, through) {
 		t.endWait(r)
 	}
@@ -579,7 +579,7 @@ func (t *Tree) decideTake(c Take) (Reply, error) {
 	if err != nil || r.Open.Compact {
 		return Reply{}, err
 	}
-	through := r.through(r.Open.Through)
+	through := t.through(r, r.Open.Through)
 	if through == r.Open.Through {
 		return Reply{}, nil
 	}

@@ -335,12 +335,8 @@ func (l Limits) checkSender(s session.Sender) error {
 	if err := checkBytes("from.id", len(s.ID), l.ID, defaultID, "ID"); err != nil {
 		return err
 	}
-	if !utf8.ValidString(s.ID) {
-		return &InputError{"from.id", "it is not UTF-8: " + text.Quote(s.ID)}
-	}
-	if text.Escape(s.ID) != strings.TrimSpace(s.ID) {
-		return &InputError{"from.id", "it has characters that are not drawn, or spaces at an end: " +
-			text.Quote(s.ID)}
+	if fault := text.IDFault(s.ID); fault != "" {
+		return &InputError{"from.id", fault}
 	}
 	if s.Name != "" && !text.IsLine(s.Name, MaxSenderName) {
 		return &InputError{"from.name", "it is not a line of text: " + text.Quote(s.Name)}

@@ -73,10 +73,10 @@ func (r *Run) answersPeople(inbox []Input, through uint32) bool {
 	if r.IsRoot() {
 		return true
 	}
-	if r.taskUnread() {
+	people := r.inThread() // which also asks for the task of a first turn that crashed
+	if r.taskUnread() && !people {
 		return false
 	}
-	people := r.inThread()
 	for i := range inbox {
 		in := &inbox[i]
 		if in.Ord > through {
@@ -99,25 +99,48 @@ func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
 }
 
 // through returns the last input that a turn of r reads now, after those up to an ordinal. A
-// sub-agent answers a bound conversation or its requester, and never both at once. So a turn stops
-// before what is for the other, and the next turn begins there.
-func (r *Run) through(after uint32) uint32 {
-	if r.IsRoot() {
-		return r.NextOrd
+// session answers one bound conversation, or its requester, and never two at once. So a turn stops
+// before what is for another, and the next turn begins there.
+func (t *Tree) through(r *Run, after uint32) uint32 {
+	known := !r.IsRoot() && (r.Open != nil || r.taskUnread() && !r.inThread())
+	at := place{people: known && r.answersPeople(r.Inbox, after)}
+	if at.people && r.Route != nil {
+		at.route = *r.Route
 	}
-	known := r.Open != nil || r.taskUnread()
-	people := known && r.answersPeople(r.Inbox, after)
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
-		switch {
-		case in.Ord <= after || in.neutral():
-		case !known:
-			known, people = true, r.asksForPeople(in)
-		case people != r.asksForPeople(in):
+		switch to := t.placeOf(r, in); {
+		case in.neutral() || in.Ord <= r.Consumed:
+		case in.Ord <= after || !known:
+			known, at = true, to
+		case at != to:
 			return in.Ord - 1
 		}
 	}
 	return r.NextOrd
+}
+
+// A place is where the answer to an input goes: to the conversation of a route that is bound, else
+// to people where the session speaks otherwise, or to the requester.
+type place struct {
+	people bool
+	route  session.Route
+}
+
+// placeOf returns where the answer to an input of r goes that is not neutral.
+func (t *Tree) placeOf(r *Run, in *Input) place {
+	at := place{people: r.IsRoot() || r.asksForPeople(in)}
+	var route *session.Route
+	switch {
+	case in.Thread:
+		route = in.Route
+	case r.inThread() && in.Class == Completion:
+		route = t.routeOf(in)
+	}
+	if at.people && route != nil {
+		at.route = *route
+	}
+	return at
 }
 
 // AnswersPeople reports whether the answer of the turn under way goes to people, as long as that
@@ -232,10 +255,12 @@ func (r *Run) unanswered() (Asked, bool) {
 }
 
 // apologize adds to the end f of the run of r what is said to the conversation whose messages it
-// leaves without an answer. A run that was stopped says nothing, as a turn that was.
+// leaves without an answer. A run that was stopped says so of what no turn has read, and nothing
+// else, as a turn that was cancelled.
 func (t *Tree) apologize(r *Run, f *Fact) {
 	_, owes := r.unanswered()
-	if !owes || f.State == OK || f.State == Cancelled || t.opt.Apology == "" {
+	unread := slices.ContainsFunc(r.Inbox, func(in Input) bool { return in.Thread })
+	if !owes || f.State == OK || f.State == Cancelled && !unread || t.opt.Apology == "" {
 		return
 	}
 	f.Answer, f.Route = &Result{Reply: t.opt.Apology}, r.Route

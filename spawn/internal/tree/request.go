@@ -215,7 +215,7 @@ func (t *Tree) nextRequest(
 	if !r.IsRoot() {
 		return requestOf(r), nil, ""
 	}
-	person, child := "", ""
+	person, child, sender := "", "", ""
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord <= after || in.Ord > through {
@@ -223,6 +223,10 @@ func (t *Tree) nextRequest(
 		}
 		switch in.Class {
 		case User:
+			if in.From.IsValid() && !in.Thread { // another session speaks, and not a person
+				sender = sentPrefix + in.From.String()
+				continue
+			}
 			person = strconv.FormatUint(uint64(in.Ord), 10)
 		case Completion:
 			c := t.find(in.From)
@@ -238,8 +242,13 @@ func (t *Tree) nextRequest(
 	if person != "" {
 		return person, nil, ""
 	}
-	return cmp.Or(child, r.Request), begun, run
+	return cmp.Or(child, r.Request, sender), begun, run
 }
+
+// sentPrefix begins the name of the request of a top-level session to which another session has
+// sent a message while it was at none. A message of a session begins none beside that, so that two
+// sessions which write to each other come to the limits of a request.
+const sentPrefix = "s:"
 
 // requestCounts returns the requests of an image: those for which models have spawned runs, and
 // those that were charged something else than the run that begins them.

@@ -217,6 +217,16 @@ func (r *Run) pastIndex(name string) int {
 	return slices.IndexFunc(r.Past, func(p Past) bool { return p.name() == name })
 }
 
+// FollowsCrash reports whether the turn of r under way is the first of a run that follows one which
+// a crash has interrupted: what that did in its last turn is not in the conversation.
+func (r *Run) FollowsCrash() bool {
+	if r.Begin == nil || len(r.Past) == 0 {
+		return false
+	}
+	last := &r.Past[len(r.Past)-1]
+	return last.State == Interrupted && r.Turns == last.Turns+1
+}
+
 // announces reports whether the requester of the present run is to be told of its end.
 func (r *Run) announces() bool {
 	if r.Begin != nil {
