@@ -37,8 +37,10 @@ type FocusRequest struct {
 	// choose an id like that of SystemOwner puts something before the ids. As the ID of
 	// Incoming.From it has only characters that are drawn, and no space at an end: else it would
 	// pass for another.
-	By    string
-	Label string // the name of the session for people, of at most 200 characters; may be empty
+	By string
+	// Label is the name of the session for people, of at most 200 characters. Empty: the label of
+	// the sub-agent, if it has one.
+	Label string
 	// NewThread creates a thread in the Conversation and binds that.
 	NewThread bool
 	// ID is the transport's name for the request, so that a repeated one creates no second thread.
@@ -118,7 +120,8 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 	return made, nil
 }
 
-// focusRoot checks a request and returns the tree of its session.
+// focusRoot checks a request, gives it the label of the run if it has none, and returns the tree of
+// its session.
 func (rt *Runtime) focusRoot(
 	ctx context.Context, q *FocusRequest, at session.Route,
 ) (root session.Key, err error) {
@@ -148,10 +151,14 @@ func (rt *Runtime) focusRoot(
 	}
 	rt.expectRun()
 	if q.Session.IsSubagent() { // before another binding has to go
-		_, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		var info RunInfo
+		info, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		if q.Label == "" {
+			q.Label = threadLabel(info.Label)
+		}
 		return root, rt.orArchived(ctx, q.Session, err)
 	}
-	return root, rt.cfg.Rules.CheckAgent(q.Session)
+	return root, inOurWords(rt.cfg.Rules.CheckAgent(q.Session))
 }
 
 // Unfocus ends the binding of a conversation and returns it when that is durable. What is posted to
