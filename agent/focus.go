@@ -264,7 +264,7 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	}
 	b.opening <- struct{}{}
 	b.life, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	b.calls = thread.NewCalls(b.life, ErrShutdown)
+	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
 	return b
 }
 
