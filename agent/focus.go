@@ -37,8 +37,10 @@ type FocusRequest struct {
 	// choose an id like that of SystemOwner puts something before the ids. As the ID of
 	// Incoming.From it has only characters that are drawn, and no space at an end: else it would
 	// pass for another.
-	By    string
-	Label string // the name of the session for people, of at most 200 characters; may be empty
+	By string
+	// Label is the name of the session for people, of at most 200 characters. Empty: the label of
+	// the sub-agent, if it has one.
+	Label string
 	// NewThread creates a thread in the Conversation and binds that.
 	NewThread bool
 	// ID is the transport's name for the request, so that a repeated one creates no second thread.
@@ -70,6 +72,9 @@ type UnfocusRequest struct {
 func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, error) {
 	at := q.Conversation.Clean()
 	root, err := rt.focusRoot(ctx, &q, at)
+	if err == nil {
+		err = endedBefore(ctx)
+	}
 	if err != nil {
 		return binding.Binding{}, err
 	}
@@ -115,7 +120,8 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 	return made, nil
 }
 
-// focusRoot checks a request and returns the tree of its session.
+// focusRoot checks a request, gives it the label of the run if it has none, and returns the tree of
+// its session.
 func (rt *Runtime) focusRoot(
 	ctx context.Context, q *FocusRequest, at session.Route,
 ) (root session.Key, err error) {
@@ -145,10 +151,14 @@ func (rt *Runtime) focusRoot(
 	}
 	rt.expectRun()
 	if q.Session.IsSubagent() { // before another binding has to go
-		_, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		var info RunInfo
+		info, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		if q.Label == "" {
+			q.Label = threadLabel(info.Label)
+		}
 		return root, rt.orArchived(ctx, q.Session, err)
 	}
-	return root, rt.cfg.Rules.CheckAgent(q.Session)
+	return root, inOurWords(rt.cfg.Rules.CheckAgent(q.Session))
 }
 
 // Unfocus ends the binding of a conversation and returns it when that is durable. What is posted to
@@ -160,7 +170,7 @@ func (rt *Runtime) focusRoot(
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
-	if err := rt.checked(ctx); err != nil {
+	if err := cmp.Or(rt.checked(ctx), endedBefore(ctx)); err != nil {
 		return ended, err
 	}
 	if err := checkOwner(q.By); err != nil {
@@ -196,7 +206,7 @@ func unboundError(err error) error {
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
-	if err := rt.checked(ctx); err != nil {
+	if err := cmp.Or(rt.checked(ctx), endedBefore(ctx)); err != nil {
 		return nil, err
 	}
 	if err := checkOwner(by); err != nil {
@@ -254,7 +264,7 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	}
 	b.opening <- struct{}{}
 	b.life, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	b.calls = thread.NewCalls(b.life, ErrShutdown)
+	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
 	return b
 }
 
@@ -696,4 +706,13 @@ func (b *bindings) lookAround() {
 		work.Go(func() error { b.probe(of); return nil })
 	}
 	_ = work.Wait()
+}
+
+// endedBefore returns why a command is not recorded whose ctx has ended before the call, or nil. It
+// is for commands that do something outside first.
+func endedBefore(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("agent: %w: %w", ErrNotRecorded, context.Cause(ctx))
 }

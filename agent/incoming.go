@@ -70,7 +70,7 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 			receipt, err = s.rt.sup.Post(ctx, root, to, m)
 			return err
 		})
-	return receipt, s.rt.orArchived(ctx, s.key, err)
+	return receipt, s.rt.orArchived(ctx, s.key, inOurWords(err))
 }
 
 // PostAndWait posts a message, as [Session.Post] does, and returns the reply with which a turn ends
@@ -111,7 +111,7 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 			return err
 		})
 	if err != nil {
-		return Reply{}, s.rt.orArchived(ctx, s.key, err)
+		return Reply{}, s.rt.orArchived(ctx, s.key, inOurWords(err))
 	}
 	return visibleReply(reply), nil
 }
@@ -145,7 +145,7 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 		return root, s.rt.orArchived(ctx, s.key, err)
 	}
 	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
-		return root, err
+		return root, inOurWords(err)
 	}
 	s.rt.expectRun()
 	if m.Route = m.Route.Clean(); !m.Route.IsZero() { // zero: where the answers went before

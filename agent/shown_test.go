@@ -196,9 +196,9 @@ func TestNoEventIsRaw(t *testing.T) {
 				break
 			}
 			switch k {
-			case agent.EventLost, agent.EventStalled, agent.EventGap, agent.EventCompacted, // no text
+			case agent.EventLost, agent.EventStalled, agent.EventGap, agent.EventCompacted,
 				agent.EventReset, agent.EventBound, agent.EventUnbound, agent.EventRevived:
-			default:
+			default: // those above have no text of a model
 				require.True(t, kinds[k], "%v is not seen", k)
 			}
 		}

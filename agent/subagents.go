@@ -80,7 +80,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		}
 		return jsonReply(map[string]any{"subagents": lines})
 	}
-	chosen, err := selectRuns(runs, target, action == "kill")
+	chosen, err := h.choose(ctx, toolSubagents, runs, target, action == "kill")
 	if err != nil {
 		return "", err
 	}
@@ -88,14 +88,35 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
 			return "", err
 		}
-		listed := func(r RunInfo) bool { return r.ID == chosen[0].ID }
+		listed := func(r RunInfo) bool { return r.Key == chosen[0].Key }
 		return jsonReply(newSubagentLine(1+slices.IndexFunc(runs, listed), chosen[0], true))
 	}
-	return h.runAction(ctx, action, message, chosen)
+	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
+}
+
+// laterRun returns the run that has followed the one that is chosen, if that is not the present one
+// of its session. Else it is zero.
+func laterRun(runs, chosen []RunInfo) (later RunInfo) {
+	if len(chosen) != 1 {
+		return later
+	}
+	i := slices.IndexFunc(runs, func(r RunInfo) bool {
+		return r.Key == chosen[0].Key && r.ID != chosen[0].ID
+	})
+	if i >= 0 {
+		later = runs[i]
+	}
+	return later
+}
+
+// followedNote tells a model that what it wants to reach has ended, and that its session goes on.
+func followedNote(ended, later RunInfo) string {
+	return fmt.Sprintf("run %s has ended, and nothing of it can be steered or stopped; "+
+		"run %s has followed it in the same session: name that if you mean it", ended.ID, later.ID)
 }
 
 func (h toolHost) runAction(
-	ctx context.Context, action, message string, chosen []RunInfo,
+	ctx context.Context, action, message string, chosen []RunInfo, later RunInfo,
 ) (string, error) {
 	for _, r := range chosen {
 		if err := h.authorize(actionVerbs[action], r); err != nil {
@@ -103,6 +124,9 @@ func (h toolHost) runAction(
 		}
 	}
 	if action == "steer" {
+		if later.ID != "" {
+			return "", fmt.Errorf("agent: %w: %s", ErrEnded, followedNote(chosen[0], later))
+		}
 		if err := h.steer(ctx, chosen[0].Ref(), spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
@@ -123,7 +147,11 @@ func (h toolHost) runAction(
 	if len(failed) > 0 {
 		return "", errors.Join(failed...)
 	}
-	return jsonReply(map[string]any{"status": "ok", "stopped": stopped})
+	reply := map[string]any{"status": "ok", "stopped": stopped}
+	if later.ID != "" {
+		reply["note"] = followedNote(chosen[0], later)
+	}
+	return jsonReply(reply)
 }
 
 var actionVerbs = map[string]policy.Verb{
@@ -146,16 +174,45 @@ func (h toolHost) authorizeFor(v policy.Verb, to policy.Target) error {
 	return inOurWords(h.rt.cfg.Rules.Authorize(c, v, to))
 }
 
-// selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a
-// label, or all.
-func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
-	return selectRunsFor(toolSubagents, runs, target, several)
+// choose returns the runs that a target names: those of selectRuns, or a run that later runs of its
+// session have followed, by its id. runs are the present ones of the sub-agents.
+func (h toolHost) choose(
+	ctx context.Context, tool string, runs []RunInfo, target string, several bool,
+) ([]RunInfo, error) {
+	chosen, err := selectRuns(tool, runs, target, several)
+	if err == nil || target == "" {
+		return chosen, err
+	}
+	for _, r := range runs {
+		if !r.FollowUp {
+			continue
+		}
+		ended, missing := h.find(ctx, spawn.RunRef{Session: r.Key, Run: RunID(target)})
+		switch {
+		case missing == nil:
+			return []RunInfo{ended}, nil
+		case !errors.Is(missing, ErrNotFound):
+			return nil, missing
+		}
+	}
+	return nil, err
 }
 
-// selectRunsFor is selectRuns for a tool.
-func selectRunsFor(
-	tool string, runs []RunInfo, target string, several bool,
-) ([]RunInfo, error) {
+// find returns a run of a sub-agent of the session.
+func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
+	if h.turn != nil {
+		return h.turn.spawn.Find(ctx, run)
+	}
+	root, err := h.session.tree(ctx)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	return h.rt.sup.Find(ctx, root, run)
+}
+
+// selectRuns returns the runs that a target of a tool names: a number in the list, the id of a
+// present run, a session key, a label, or all.
+func selectRuns(tool string, runs []RunInfo, target string, several bool) ([]RunInfo, error) {
 	if target == "" {
 		return nil, newArgumentError(tool, "target", "it is required")
 	}
@@ -259,7 +316,7 @@ func (h toolHost) receiver(ctx context.Context, target string) (to policy.Target
 	}
 	key, kerr := session.Parse(target)
 	if kerr != nil {
-		chosen, err := selectRunsFor(toolSend, runs, target, false)
+		chosen, err := h.choose(ctx, toolSend, runs, target, false)
 		if err != nil {
 			return to, err
 		}
@@ -297,7 +354,8 @@ func (h toolHost) below(ctx context.Context, key session.Key) (RunInfo, error) {
 func (h toolHost) post(ctx context.Context, to policy.Target, m Incoming) (r Receipt, err error) {
 	opt := spawn.SendOptions{Announce: true, ByModel: true, Origin: h.origin(ctx)}
 	if h.turn != nil && len(to.Ancestors) > 0 {
-		return h.turn.spawn.Send(ctx, to.Key, m, opt)
+		r, err = h.turn.spawn.Send(ctx, to.Key, m, opt)
+		return r, inOurWords(err)
 	}
 	if h.turn != nil {
 		if err := h.turn.err(); err != nil {
@@ -309,7 +367,8 @@ func (h toolHost) post(ctx context.Context, to policy.Target, m Incoming) (r Rec
 	if err != nil {
 		return r, err
 	}
-	return h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
+	r, err = h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
+	return r, inOurWords(err)
 }
 
 // sendNote tells a model what becomes of its message.

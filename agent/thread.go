@@ -187,8 +187,10 @@ func (t *Threads) levels(of session.Route) (levels []bindingLevel) {
 	}
 	c, field, path := t.Channels[name], channelField(name), "channels."+of.Channel
 	if own, ok := c.Accounts[of.Account]; ok {
-		levels = append(levels, bindingLevel{own, fmt.Sprintf("%s.Accounts[%q]", field, of.Account),
-			path + ".accounts." + of.Account + ".threadBindings"})
+		levels = append(levels, bindingLevel{
+			own, fmt.Sprintf("%s.Accounts[%q]", field, of.Account),
+			path + ".accounts." + of.Account + ".threadBindings",
+		})
 	}
 	return append(levels,
 		bindingLevel{c.Bindings, field + ".Bindings", path + ".threadBindings"},

@@ -50,11 +50,13 @@ func TestMistakesInThreads(t *testing.T) {
 		"a line more": {channel("a\nb", agent.ThreadChannel{}), []string{`Threads.Channels["a\nb"]`}, ""},
 		"twice": {
 			agent.Threads{Channels: map[string]agent.ThreadChannel{"irc": {}, "IRC": {}}},
-			[]string{`Threads.Channels["irc"]`}, "",
+			[]string{`Threads.Channels["irc"]`},
+			"",
 		},
 		"an account without a name": {
 			channel("irc", agent.ThreadChannel{Accounts: map[string]binding.Settings{"": {}}}),
-			[]string{`Threads.Channels["irc"].Accounts[""]`}, "",
+			[]string{`Threads.Channels["irc"].Accounts[""]`},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -498,3 +498,45 @@ func (j *brokenBindings) Append(
 	}
 	return j.Journal.Append(ctx, root, after, b)
 }
+
+// TestFocusTakesTheLabelOfTheRun: a session is called by the label that a request gives it, else by
+// that of the sub-agent, and a session without a label by its agent.
+func TestFocusTakesTheLabelOfTheRun(t *testing.T) {
+	long := strings.Repeat("ü", 300)
+	for name, c := range map[string]struct{ label, asked, want string }{
+		"of the run":     {"worker", "", "worker"},
+		"of the request": {"worker", "the painter", "the painter"},
+		"none":           {"", "", "main"},
+		"a long one":     {long, "", long[:200]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := agent.Config{Runner: echoRunner, Limits: agent.Limits{Label: 1000}}
+			threadsOn(t, cfg, nil, func(b threadBot) {
+				child := b.worker(c.label)
+				for _, creates := range []bool{false, true} {
+					at := b.general
+					if !creates {
+						at = b.chat.At("general", "7")
+					}
+					made, err := b.Runtime().Focus(b.Context(), agent.FocusRequest{
+						Conversation: at, Session: child.Key(), By: "alice", Label: c.asked,
+						NewThread: creates,
+					})
+					require.NoError(t, err)
+					if creates {
+						asked := b.chat.Asked()
+						require.Contains(t, asked[len(asked)-1].Intro, c.want+" works here")
+					}
+					_, err = b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+						Conversation: made.Conversation, By: "alice",
+					})
+					require.NoError(t, err)
+					b.Pass(time.Minute)
+					said := b.chat.Farewells(made.Conversation)
+					require.Len(t, said, 1)
+					require.True(t, strings.HasPrefix(said[0].Text, c.want+" was sent away"), said[0].Text)
+				}
+			})
+		})
+	}
+}

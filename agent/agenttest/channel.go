@@ -257,11 +257,10 @@ func (c *FakeChannel) ProbeThread(
 	ctx context.Context, at session.Route,
 ) (state agent.ThreadState, err error) {
 	err = c.call(ctx, "probe", at, func() {
-		known := false
-		if state, known = c.state[at]; known {
-			return
-		}
-		if state = agent.ThreadOpen; strings.TrimSpace(at.Thread) != "" {
+		state = agent.ThreadOpen
+		if set, known := c.state[at]; known {
+			state = set
+		} else if strings.TrimSpace(at.Thread) != "" {
 			state = agent.ThreadGone
 		}
 	})

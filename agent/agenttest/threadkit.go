@@ -42,9 +42,13 @@ type threadRule struct {
 
 func (k *threadKit) rules() []threadRule {
 	return []threadRule{
-		{"1 route", k.route}, {"2 one thread for one key", k.oneKey},
-		{"3 two threads for two keys", k.twoKeys}, {"4 farewell", k.farewell},
-		{"5 open", k.open}, {"6 unknown", k.unknown}, {"7 context", k.ended},
+		{"1 route", k.route},
+		{"2 one thread for one key", k.oneKey},
+		{"3 two threads for two keys", k.twoKeys},
+		{"4 farewell", k.farewell},
+		{"5 open", k.open},
+		{"6 unknown", k.unknown},
+		{"7 context", k.ended},
 	}
 }
 

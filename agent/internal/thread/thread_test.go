@@ -71,7 +71,9 @@ func TestFarewell(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"less than a minute": 59 * time.Second, "1 minute": 61 * time.Second, "1 hour": time.Hour,
+		"less than a second": time.Second - 1, "1 second": 2*time.Second - 1,
+		"45 seconds": 45 * time.Second, "59 seconds": time.Minute - 1,
+		"1 minute": 61 * time.Second, "1 hour": time.Hour,
 		"90 minutes": 90 * time.Minute, "48 hours": 48 * time.Hour,
 	} {
 		require.Equal(t, want, thread.Duration(d))

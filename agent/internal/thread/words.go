@@ -81,11 +81,14 @@ func Farewell(u binding.Unbound) string {
 	return said + " What you write here now goes where it went before."
 }
 
-// Duration returns a time as people read it: whole hours, or whole minutes.
+// Duration returns a time as people read it: whole hours, whole minutes, or under a minute whole
+// seconds.
 func Duration(d time.Duration) string {
 	switch {
+	case d < time.Second:
+		return "less than a second"
 	case d < time.Minute:
-		return "less than a minute"
+		return text.Count(int64(d/time.Second), "second", "seconds")
 	case d%time.Hour == 0:
 		return text.Count(int64(d/time.Hour), "hour", "hours")
 	}
