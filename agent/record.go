@@ -68,14 +68,15 @@ const maxBeginAttempts = 4
 //
 // The first attempt uses the history that the turn before has left in hot, if that ends where the
 // journal says. What is new is appended there, which fails if the transcript ends elsewhere. The
-// other attempts read the transcript.
+// other attempts read the transcript. Life is the context of the turn: when it ends, no attempt
+// follows.
 func beginRecord(
-	ctx context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
+	ctx, life context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
 	st *spawn.TurnInput, begin fork, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
-			store: store.Transcripts, files: store.Files, log: log, life: ctx, hot: hot,
+			store: store.Transcripts, files: store.Files, log: log, life: life, hot: hot,
 			ref:     session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
 			reached: st.Reached, through: st.First - 1,
 		}

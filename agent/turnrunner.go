@@ -91,12 +91,11 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Transcripts")
 	kept, done := rt.keptInputs(ctx)
 	log, messages, err := beginRecord(
-		kept, rt.cfg.Store, &rt.hot, rt.log, st, extra.Fork, fresh)
+		kept, ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra.Fork, fresh)
 	done()
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
-	log.life = ctx
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
@@ -122,8 +121,8 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 }
 
 // keptInputs returns the context under which a turn writes what it begins with. A person who
-// cancels the turn or stops the session does not end it before the grace period has passed: what
-// people have written would be in no turn and in no transcript.
+// cancels the turn or stops the session does not end it before half of the grace period has passed:
+// what people have written would be in no turn and in no transcript.
 func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 	kept, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	var late *time.Timer
@@ -136,7 +135,7 @@ func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		late = time.AfterFunc(cmp.Or(rt.cfg.Grace, spawn.DefaultGrace), func() { cancel(cause) })
+		late = time.AfterFunc(cmp.Or(rt.cfg.Grace, spawn.DefaultGrace)/2, func() { cancel(cause) })
 	})
 	return kept, func() {
 		stop()
