@@ -98,7 +98,8 @@ func (w *world) work(
 	roll := func(n int, what string) int { return w.roll(n, what, key, t.N) }
 	if t.ForPeople && len(t.Inputs) > 0 {
 		for n := range roll(3, "say") {
-			text := fmt.Sprintf("said %d over the inputs of %s from %d on", n, key, t.First)
+			text := fmt.Sprintf("said %d over the inputs of %s, run %s, from %d on", n, key, t.Run.ID,
+				t.First)
 			w.known(t.Say(ctx, spawn.Saying{Text: text}))
 		}
 	}
