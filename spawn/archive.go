@@ -116,7 +116,10 @@ func (s *Supervisor) archive(ctx context.Context, job archiveJob) (err error) {
 	transcripts, files := s.cfg.Store.Transcripts, s.cfg.Store.Files
 	if transcripts != nil {
 		var record session.File
-		if record, err = s.putRecord(ctx, job); err == nil {
+		if err = s.beginTranscript(ctx, job); err == nil {
+			record, err = s.putRecord(ctx, job)
+		}
+		if err == nil {
 			err = fenceOff(ctx, transcripts, job, record)
 		}
 		if err == nil {
@@ -141,6 +144,19 @@ type recordFile struct {
 
 // recordName is the name of a recordFile in the note.
 const recordName = "session.json"
+
+// beginTranscript begins the transcript of a session that has written none, if a record is to be
+// kept of it: files belong to a transcript at every moment, which is what a purge finds them by.
+func (s *Supervisor) beginTranscript(ctx context.Context, job archiveJob) error {
+	if job.record == nil || s.cfg.Store.Files == nil {
+		return nil
+	}
+	last, err := lastLine(ctx, s.cfg.Store.Transcripts, job.ref, false)
+	if err == nil && last.Pos == 0 {
+		_, err = s.cfg.Store.Transcripts.Append(ctx, job.ref, 0, session.Fence(job.end, job.at))
+	}
+	return unlessItStays(err)
+}
 
 // putRecord puts the record of a session among its files, and returns its name. It returns the zero
 // File if the Store has no Files, if there is no record, and for a transcript that is archived: an
@@ -184,6 +200,11 @@ func fenceOff(
 	if err == nil && wanted {
 		_, err = ts.Append(ctx, job.ref, last.Pos, note)
 	}
+	return unlessItStays(err)
+}
+
+// unlessItStays returns err, or nil if it says that a transcript stays as it is.
+func unlessItStays(err error) error {
 	for _, stays := range []error{
 		session.ErrArchived, session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
 	} {
