@@ -46,7 +46,7 @@ var house = arch.House{
 		},
 	},
 	MaxColumns: 100,
-	MaxFiles:   32,
+	MaxFiles:   40,
 	MaxRepeat:  12,
 	Prefixes: map[string]string{
 		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",

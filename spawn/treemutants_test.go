@@ -64,7 +64,7 @@ var treeMutants = []mutant{
 		"TestTurnThatDidSomethingIsNotUntouched",
 	},
 	{
-		"I1 unread completions of a run that failed move up", "internal/tree/apply.go",
+		"I1 unread completions of a run that failed move up", "internal/tree/inbox.go",
 		"\t\tt.sendCompletion(in.From, in.RunID, f)\n", "", ".", "TestHistories$",
 	},
 	{
@@ -155,7 +155,7 @@ var treeMutants = []mutant{
 		"./internal/tree", "TestScenarios/followup_completions",
 	},
 	{
-		"2.1 a completion names its run", "internal/tree/apply.go",
+		"2.1 a completion names its run", "internal/tree/inbox.go",
 		"Ord: to.NextOrd, Class: Completion, At: at, From: child, RunID: run,",
 		"Ord: to.NextOrd, Class: Completion, At: at, From: child,",
 		"./internal/tree", "TestScenarios/followup_completions",
@@ -406,7 +406,7 @@ var treeMutants = []mutant{
 		"./internal/tree", "TestScenarios/stop_waiting",
 	},
 	{
-		"R13 what a cancelled turn was to read is not counted twice", "internal/tree/apply.go",
+		"R13 what a cancelled turn was to read is not counted twice", "internal/tree/inbox.go",
 		"from := max(r.Consumed, r.Aside)", "from := r.Consumed", "./internal/tree", "TestHistories",
 	},
 	{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -163,51 +162,6 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	return nil
 }
 
-func (t *Tree) applyPosted(r *Run, f *Fact) error {
-	if f.Ord != r.NextOrd+1 {
-		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
-	}
-	r.NextOrd, r.Active = f.Ord, f.At
-	r.Inbox = append(r.Inbox, Input{
-		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
-		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
-	})
-	r.count(f.Class, 1)
-	if f.Class == Control {
-		r.recordSteer(f.From, f.At)
-	}
-	t.noteSent(f)
-	if f.ID != "" {
-		t.notePost(f, r.RunID())
-	}
-	return nil
-}
-
-// noteSent notes that the turn under way of a session has sent a message.
-func (t *Tree) noteSent(f *Fact) {
-	if from := t.find(f.sender()); from != nil {
-		from.didWork = true
-	}
-}
-
-// notePost has the id of a message recognised for a while, with the run that took it, and by the
-// session of a bound conversation, too.
-func (t *Tree) notePost(f *Fact, runID string) {
-	until := sat.Add(f.At, int64(KeyWindow))
-	t.posts[postKey{f.Run, f.ID}] = seenPost{until, runID}
-	if f.Flags&FlagThread != 0 && f.From.IsValid() {
-		t.posts[postKey{f.From, f.ID}] = seenPost{until: until}
-	}
-}
-
-// sender returns the session that sent the message of f, if one did.
-func (f *Fact) sender() session.Key {
-	if f.Flags&FlagThread != 0 {
-		return session.Key{}
-	}
-	return f.From
-}
-
 func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	switch {
 	case r.Open != nil || f.N != r.Turns+1:
@@ -256,81 +210,6 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	t.armTimer(r)
 	return nil
-}
-
-// applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
-// them that has one. A completion has the route of the child's Spec.
-func (t *Tree) applyRoute(r *Run, through uint32) {
-	for i := range r.Inbox {
-		in := &r.Inbox[i]
-		if in.Ord > through {
-			return
-		}
-		switch {
-		case r.inThread() && in.Class == Completion: // the conversation that asked is answered
-			if route := t.routeOf(in); route != nil {
-				r.Route = route
-			}
-		case r.inThread() && !in.Thread: // the conversation is answered
-		case in.Route != nil:
-			r.Route = in.Route
-		case in.Class == Completion:
-			if route := t.routeOf(in); route != nil {
-				r.Route = route
-			}
-		}
-	}
-}
-
-// routeOf returns what the requester was answering when it asked for the run whose completion in
-// is, or nil.
-func (t *Tree) routeOf(in *Input) *session.Route {
-	c := t.find(in.From)
-	if c == nil {
-		return nil
-	}
-	if of, ok := c.RunOf(in.RunID); ok && of.Begin != nil {
-		return of.Begin.Route
-	}
-	return c.Spec.Route
-}
-
-// applySetAside takes the unread inputs off the counts, so that they start no turn. They stay in
-// the inbox, for the next turn that something else starts.
-func (r *Run) applySetAside(f *Fact) error {
-	if !r.IsRoot() || r.Open != nil || f.Ord < max(r.Consumed, r.Aside) || f.Ord > r.NextOrd {
-		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside up to %d", f.Ord)}
-	}
-	r.consume(f.Ord)
-	r.Aside, r.Retry, r.Asked = f.Ord, false, nil
-	if r.Join != nil && r.Join.Ready(f.At) {
-		r.Join = nil
-	}
-	return nil
-}
-
-// consume takes the inputs up to an ordinal off the counts of unread inputs. They stay in the inbox
-// until the turn has ended.
-func (r *Run) consume(through uint32) {
-	from := max(r.Consumed, r.Aside)
-	if r.Open != nil && r.Open.Through > from && r.Open.Through < through {
-		from = r.Open.Through
-	}
-	if from == 0 && r.Parent != nil {
-		r.nUser--
-	}
-	for i := range r.Inbox {
-		if in := &r.Inbox[i]; in.Ord > from && in.Ord <= through {
-			r.count(in.Class, -1)
-		}
-	}
-}
-
-// setConsumed records that the inputs up to an ordinal have been read.
-func (r *Run) setConsumed(through uint32) {
-	if r.Consumed = through; r.Aside <= through {
-		r.Aside = 0
-	}
 }
 
 // applyTurn folds a fact about the turn under way, which Apply has checked to be turn N.
@@ -521,40 +400,6 @@ func (a *Result) answers() bool {
 		!a.WholeJSON.IsZero()
 }
 
-// dropInputs removes the inputs up to an ordinal from the inbox.
-func (t *Tree) dropInputs(r *Run, through uint32) {
-	n := 0
-	for i := range r.Inbox {
-		in := &r.Inbox[i]
-		if in.Ord > through {
-			break
-		}
-		t.releaseCompletion(in)
-		n++
-	}
-	t.setInbox(r, r.Inbox[n:])
-}
-
-// releaseCompletion records that a completion no longer waits to be read, so that its run may be
-// archived.
-func (t *Tree) releaseCompletion(in *Input) {
-	if in.Class != Completion {
-		return
-	}
-	if c := t.find(in.From); c != nil {
-		t.hold(c, in.RunID, -1)
-	}
-}
-
-// setInbox sets the inbox to a copy of rest, which frees the memory of consumed inputs.
-func (t *Tree) setInbox(r *Run, rest []Input) {
-	if len(rest) == 0 {
-		r.Inbox = nil
-		return
-	}
-	r.Inbox = append([]Input(nil), rest...)
-}
-
 func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 	if r.Cause != NoCause {
 		return &CorruptError{f.Kind, f.Run, "it has a cause to end already: " + r.Cause.String()}
@@ -612,54 +457,6 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 		}
 	}
 	return nil
-}
-
-// sendCompletion tells the requester of the run that f ends of the end of a run of child, which is
-// that run or one below it: through the outbox with FlagOut, else in the inbox.
-func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
-	to := t.requester(t.find(f.Run))
-	if f.Flags&FlagOut != 0 {
-		t.addEntry(&Entry{Run: child, RunID: run, To: to.Key(), Created: f.At, Due: f.At})
-		t.holdCompletion(child, run)
-		return
-	}
-	t.postCompletion(to, child, run, f.At)
-}
-
-// forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
-// requester, unless the run or its requester was stopped. Other unread inputs are lost.
-func (t *Tree) forwardCompletions(r *Run, f *Fact) {
-	for i := range r.Inbox {
-		in := &r.Inbox[i]
-		if in.Class != Completion {
-			continue
-		}
-		if f.State == Cancelled || t.requester(r).Cause == Stopped {
-			t.releaseCompletion(in)
-			continue
-		}
-		t.sendCompletion(in.From, in.RunID, f)
-		t.hold(t.find(in.From), in.RunID, -1) // it had been held by r
-	}
-	r.Inbox = nil
-	r.recount()
-}
-
-// postCompletion adds the completion of a run of child to an inbox.
-func (t *Tree) postCompletion(to *Run, child session.Key, run string, at int64) {
-	to.NextOrd++
-	to.Inbox = append(to.Inbox, Input{
-		Ord: to.NextOrd, Class: Completion, At: at, From: child, RunID: run,
-	})
-	to.nComp++
-	t.holdCompletion(child, run)
-}
-
-// holdCompletion records that the completion of a run of child waits to be read.
-func (t *Tree) holdCompletion(child session.Key, run string) {
-	if c := t.find(child); c != nil {
-		t.hold(c, run, 1)
-	}
 }
 
 // applyRecovered makes a stopped top-level session usable again. Its unread completions and

@@ -1,0 +1,494 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// bindings are what a Runtime knows of conversations that are bound, and does for those that are
+// not any more. Its table comes before the trees: a binding is in the table before it is in the
+// tree of its session, and leaves it before it leaves the tree.
+//
+// From Run to the end it has a goroutine, which owns all others.
+type bindings struct {
+	rt    *Runtime
+	locks thread.Locks // of a conversation, for what has to be done at once in table and tree
+
+	// life ends with the Runtime. Calls of a ThreadHost end with it.
+	life context.Context //nolint:containedctx // it outlives the call of Open
+	end  context.CancelCauseFunc
+
+	calls   *thread.Calls // of ThreadHosts
+	opening chan struct{} // holds one token; its holder opens the table
+	wake    chan struct{} // has room for one signal: there may be something to do
+
+	mu       sync.Mutex
+	table    *binding.Table // nil: not opened yet
+	running  chan struct{}  // closed when the goroutine has ended; nil before Run
+	over     bool
+	tried    map[string]*thread.Attempt // by the ID of an end that is owed
+	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
+}
+
+func newBindings(ctx context.Context, rt *Runtime) *bindings {
+	b := &bindings{
+		rt: rt, opening: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		tried: make(map[string]*thread.Attempt), doubtful: make(map[session.Key]time.Time),
+	}
+	b.opening <- struct{}{}
+	b.life, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
+	return b
+}
+
+// open returns the table, which it reads at the first call.
+func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
+	b.mu.Lock()
+	table, over := b.table, b.over
+	b.mu.Unlock()
+	switch {
+	case over:
+		return nil, ErrShutdown
+	case table != nil:
+		return table, nil
+	}
+	select {
+	case <-b.opening:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { b.opening <- struct{}{} }()
+	if b.table != nil {
+		return b.table, nil
+	}
+	err := attempt(func() (err error) {
+		table, err = binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrNotRecorded, err)
+	}
+	b.mu.Lock()
+	b.table = table
+	b.mu.Unlock()
+	return table, nil
+}
+
+// A tableJournal is a Journal whose failed appends say that it is not known what was recorded.
+type tableJournal struct{ session.Journal }
+
+// Append implements session.Journal.
+func (j tableJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	seq, err := j.Journal.Append(ctx, root, after, b)
+	if err != nil && !errors.Is(err, session.ErrConflict) {
+		err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	return seq, err
+}
+
+// with calls f with the table.
+func (b *bindings) with(
+	ctx context.Context, f func(t *binding.Table, now time.Time) error,
+) error {
+	table, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	return attempt(func() error { return f(table, time.Now()) })
+}
+
+// change is with, and has the goroutine look at what f has changed.
+func (b *bindings) change(
+	ctx context.Context, f func(t *binding.Table, now time.Time) error,
+) error {
+	defer b.look()
+	return b.with(ctx, f)
+}
+
+// look has the goroutine look what there is to do.
+func (b *bindings) look() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// doubt has the goroutine compare a tree with the table.
+func (b *bindings) doubt(root session.Key) {
+	b.mu.Lock()
+	b.doubtful[root] = time.Now()
+	b.mu.Unlock()
+	b.look()
+}
+
+// release ends the binding of a conversation to a session, also if ctx has ended. If the store
+// fails, the tree is compared with the table later.
+func (b *bindings) release(
+	ctx context.Context, root, target session.Key, at session.Route, why binding.Reason,
+) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.timeout())
+	defer cancel()
+	err := b.change(ctx, func(t *binding.Table, now time.Time) error {
+		_, err := t.ReleaseOne(ctx, target, at, why, now)
+		return err
+	})
+	if err != nil {
+		b.rt.log.Warn("offshoot: the end of a binding could not be recorded",
+			"session", target.String(), "reason", why.String(), "error", redact(err).Error())
+		b.doubt(root)
+	}
+}
+
+// unbind ends a binding that the tree of its session wants to end. It is the Unbind of the
+// Supervisor.
+func (b *bindings) unbind(ctx context.Context, u spawn.UnbindRequest) error {
+	return b.change(ctx, func(t *binding.Table, now time.Time) error {
+		_, err := t.ReleaseOne(ctx, u.Session, u.Route, thread.ReasonOf(u.Reason), now)
+		return err
+	})
+}
+
+// holds reports whether the tree of a binding has it.
+func (b *bindings) holds(ctx context.Context, of binding.Binding) (bool, error) {
+	root, err := b.rootOf(ctx, of)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	list, err := b.rt.sup.Bindings(ctx, root)
+	return slices.ContainsFunc(list, func(x spawn.BoundSession) bool {
+		return x.Session == of.Target && x.Route == of.Conversation
+	}), err
+}
+
+// rootOf returns the tree of a binding. One of an earlier version does not say it.
+func (b *bindings) rootOf(ctx context.Context, of binding.Binding) (session.Key, error) {
+	if of.Root.IsValid() {
+		return of.Root, nil
+	}
+	return b.rt.sup.RootOf(ctx, of.Target)
+}
+
+// of returns the conversation of a message to a session, and whether it may be bound.
+func (b *bindings) of(s *Session, m *Incoming) (at session.Route, ok bool) {
+	if s.key.IsSubagent() || len(b.rt.cfg.Threads.Channels) == 0 {
+		return at, false
+	}
+	at = m.Route
+	if at.IsZero() {
+		at = s.key.Route().Clean()
+	}
+	return at, at.Complete() && b.rt.cfg.Threads.policy(at).Enabled
+}
+
+// A postFunc posts a message to a session of a tree.
+type postFunc func(ctx context.Context, root, to session.Key, m Incoming) error
+
+// post posts a message of a conversation: to the session that is bound there, else to the
+// conversation's own session s. A message with a known ID goes to the session that knows it,
+// whatever is bound now.
+//
+// Two messages of one conversation are posted one after the other, unless post waits for an answer,
+// too.
+func (b *bindings) post(
+	ctx context.Context, s *Session, root session.Key, m Incoming, waits bool, post postFunc,
+) error {
+	at, ok := b.of(s, &m)
+	if !ok {
+		return post(ctx, root, s.key, m)
+	}
+	table, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	unlock, err := b.locks.Lock(ctx, at)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
+	}
+	unlock = sync.OnceFunc(unlock)
+	defer unlock()
+	now := time.Now()
+	to, bound := table.Find(at, now)
+	if m.ID != "" {
+		own := binding.Binding{Conversation: at, Target: s.key, Root: root}
+		for _, of := range thread.SeenBy(to, bound, own, table.Former(at, now), now) {
+			knows, err := b.knows(ctx, of, m.ID)
+			if err != nil {
+				return err
+			}
+			if knows {
+				to, bound = of, true
+				break
+			}
+		}
+	}
+	if waits {
+		unlock()
+	}
+	if bound && to.Target != s.key {
+		taken, err := b.postBound(ctx, s.key, root, to, m, post)
+		if taken || err != nil {
+			return err
+		}
+	}
+	return post(ctx, root, s.key, m)
+}
+
+// knows reports whether a session has seen a message. A tree that can never be read has told it to
+// no one.
+func (b *bindings) knows(ctx context.Context, of binding.Binding, id string) (bool, error) {
+	root, err := b.rootOf(ctx, of)
+	if err != nil {
+		return false, unlessGone(err)
+	}
+	knows, err := b.rt.sup.Knows(ctx, root, of.Target, id)
+	return knows, unlessGone(err)
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, ErrNotFound) || session.IsPermanent(err) {
+		return nil
+	}
+	return err
+}
+
+// postBound posts a message to the session that its conversation is bound to. It reports false if
+// that does not take it, because it is not there any more or about to go.
+func (b *bindings) postBound(
+	ctx context.Context, own, ownRoot session.Key, to binding.Binding, m Incoming, post postFunc,
+) (taken bool, err error) {
+	root, err := b.rootOf(ctx, to)
+	if err == nil {
+		m.Route, m.Thread = to.Conversation, true
+		if root == ownRoot {
+			m.Own = own
+		}
+		err = post(ctx, root, to.Target, m)
+	}
+	switch {
+	case err == nil:
+		b.touch(ctx, to.Conversation)
+		return true, nil
+	case errors.Is(err, spawn.ErrStopping): // its end unbinds it
+		return false, nil
+	case errors.Is(err, spawn.ErrNotBound), errors.Is(err, ErrEnded), errors.Is(err, ErrArchived),
+		errors.Is(err, ErrNotFound):
+		b.release(ctx, root, to.Target, to.Conversation, binding.ReasonStaleSession)
+		return false, nil
+	}
+	return false, err
+}
+
+// touch notes that something was written in a conversation. What cannot be recorded shortens the
+// time until its binding expires, and nothing else.
+func (b *bindings) touch(ctx context.Context, at session.Route) {
+	err := b.with(ctx, func(t *binding.Table, now time.Time) error {
+		return t.Touch(ctx, at, now)
+	})
+	if err != nil && !errors.Is(err, session.ErrNotFound) && ctx.Err() == nil {
+		b.rt.log.Warn("offshoot: a message in a conversation that is bound could not be noted",
+			"error", redact(err).Error())
+	}
+}
+
+// replied notes that a session has written in its conversation.
+func (b *bindings) replied(ctx context.Context, r *Reply) {
+	if len(b.rt.cfg.Threads.Channels) == 0 || !r.Route.Complete() {
+		return
+	}
+	table, err := b.open(ctx)
+	if err != nil {
+		return
+	}
+	if found, ok := table.Find(r.Route, time.Now()); ok && found.Target == r.From {
+		b.touch(ctx, r.Route)
+	}
+}
+
+func (b *bindings) timeout() time.Duration {
+	return cmp.Or(b.rt.cfg.DeliverTimeout, spawn.DefaultDeliverTimeout)
+}
+
+// call calls a ThreadHost on behalf of a session. field is its place in the Config.
+func (b *bindings) call(
+	ctx context.Context, of session.Key, field string, f func(context.Context) error,
+) *thread.Call {
+	return b.calls.Start(ctx, of, b.timeout(), func(ctx context.Context) error {
+		return protect(field, func() error { return f(ctx) })
+	})
+}
+
+// start starts the goroutine, unless there is nothing that it could do. Only the first call counts.
+func (b *bindings) start() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running != nil || b.over || len(b.rt.cfg.Threads.Channels) == 0 {
+		return
+	}
+	b.running = make(chan struct{})
+	go b.run(b.running)
+}
+
+// stop ends the goroutine and the calls under way. It returns the sessions of those that have not
+// returned within the grace period.
+func (b *bindings) stop() []session.Key {
+	b.mu.Lock()
+	b.over = true
+	running := b.running
+	b.mu.Unlock()
+	b.end(ErrShutdown)
+	grace := time.NewTimer(cmp.Or(b.rt.cfg.Grace, spawn.DefaultGrace))
+	defer grace.Stop()
+	if running != nil {
+		select {
+		case <-running:
+		case <-grace.C:
+			return nil // the store has not returned, as the Supervisor reports
+		}
+	}
+	return b.calls.Left(grace.C)
+}
+
+// atOnce is how many things are done at the same time at most: farewells, probes and trees.
+const atOnce = 8
+
+// run does what there is to do until the Runtime ends.
+func (b *bindings) run(done chan struct{}) {
+	defer close(done)
+	var work errgroup.Group
+	defer func() { _ = work.Wait() }()
+	work.Go(func() error { b.lookAround(); return nil })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		due := b.step(&work)
+		timer.Reset(max(0, time.Until(due)))
+		select {
+		case <-b.life.Done():
+			return
+		case <-b.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// storePause is how long after a failure of the store it is asked again.
+const storePause = 15 * time.Second
+
+// nothingDue is how long the goroutine waits for a signal.
+const nothingDue = 24 * time.Hour
+
+// step starts what there is to do now, and returns when the next step is due.
+func (b *bindings) step(work *errgroup.Group) (due time.Time) {
+	now := time.Now()
+	table, err := b.open(b.life)
+	if err == nil {
+		if at := table.Next(); !at.IsZero() && !now.Before(at) {
+			err = attempt(func() error { _, err := table.Expire(b.life, now); return err })
+		}
+	}
+	if err != nil {
+		b.logFailure("what has become of bindings is not known", err)
+		return now.Add(storePause)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	begin, due := thread.Plan(now, table.Next(), table.Owed(), b.tried, atOnce)
+	for _, u := range begin {
+		tried := b.tried[u.ID]
+		work.Go(func() error { b.settle(table, u, tried); return nil })
+	}
+	for root, at := range b.doubtful {
+		if at.After(now) {
+			due = thread.Sooner(due, at)
+			continue
+		}
+		b.doubtful[root] = now.Add(nothingDue) // while it is under way
+		work.Go(func() error { b.compare(table, root); return nil })
+	}
+	return thread.Sooner(due, now.Add(nothingDue))
+}
+
+func (b *bindings) logFailure(what string, err error) {
+	if b.life.Err() == nil {
+		b.rt.log.Warn("offshoot: "+what, "error", redact(err).Error())
+	}
+}
+
+// settle does what is owed for a binding that has ended: its tree is told, then its conversation.
+func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread.Attempt) {
+	err := b.leave(table, &u)
+	if err != nil {
+		b.logFailure("a session could not be told that its conversation is not bound any more", err)
+	} else if err = b.farewell(&u, tried); err == nil {
+		err = attempt(func() error { return table.Settle(b.life, u.ID, time.Now()) })
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		delete(b.tried, u.ID)
+	} else {
+		tried.Failed(time.Now())
+	}
+	b.look()
+}
+
+// leave has the tree of a session know that a conversation is not bound any more, unless it is
+// bound to the same session again.
+func (b *bindings) leave(table *binding.Table, u *binding.Unbound) error {
+	of := &u.Binding
+	unlock, err := b.locks.Lock(b.life, of.Conversation)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if found, ok := table.Find(of.Conversation, time.Now()); ok && found.Target == of.Target {
+		return nil
+	}
+	root, err := b.rootOf(b.life, *of)
+	if err == nil {
+		err = b.rt.sup.Unbind(b.life, root, of.Target, of.Conversation, u.Reason.String())
+	}
+	return unlessGone(err)
+}
+
+// lookAround compares, when Run begins, the bindings with the trees of their sessions and with the
+// channels.
+func (b *bindings) lookAround() {
+	table, err := b.open(b.life)
+	for err != nil {
+		select {
+		case <-time.After(storePause):
+		case <-b.life.Done():
+			return
+		}
+		table, err = b.open(b.life)
+	}
+	var work errgroup.Group
+	work.SetLimit(atOnce)
+	roots := make(map[session.Key]bool)
+	for _, of := range table.All(time.Now()) {
+		if of.Root.IsValid() && !roots[of.Root] {
+			roots[of.Root] = true
+			work.Go(func() error { b.compare(table, of.Root); return nil })
+		}
+		work.Go(func() error { b.probe(of); return nil })
+	}
+	_ = work.Wait()
+}
