@@ -103,6 +103,7 @@ func (c *Cleanup) UnmarshalText(text []byte) error {
 type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
+	Type   string          `json:"type,omitempty"` // of Go, see resultTypes
 	Fork   fork            `json:"fork,omitzero"`
 }
 
@@ -188,11 +189,12 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	if err != nil {
 		return nil, err
 	}
-	info, err := t.spawn(ctx, from, schema)
+	rt, turn := from.actor()
+	x := runExtra{Spec: t.Spec, Schema: schema, Type: learnType[T](&rt.results, schema)}
+	info, err := t.spawn(ctx, from, x)
 	if err != nil {
 		return nil, err
 	}
-	rt, turn := from.actor()
 	return &Child[T]{rt: rt, root: info.Root, key: info.Key, id: info.ID, turn: turn}, nil
 }
 
@@ -210,11 +212,8 @@ func ResultSchema[T any]() (json.RawMessage, error) {
 	return schema, nil
 }
 
-// spawn starts the sub-agent of the task, whose result fits a schema, unless that is nil.
-func (t *Task) spawn(
-	ctx context.Context, from Requester, schema json.RawMessage,
-) (info RunInfo, err error) {
-	x := runExtra{Spec: t.Spec, Schema: schema}
+// spawn starts the sub-agent of the task, with what is kept with its run.
+func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunInfo, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return info, err
 	}
@@ -336,7 +335,8 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 	if err := checkRequester(from, "wait"); err != nil {
 		return nil, err
 	}
-	if _, err := ResultSchema[T](); err != nil {
+	schema, err := ResultSchema[T]()
+	if err != nil {
 		return nil, err
 	}
 	if r.Run == "" || !r.Session.IsSubagent() {
@@ -349,6 +349,7 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 		return nil, err
 	}
 	rt, turn := from.actor()
+	learnType[T](&rt.results, schema)
 	return &Child[T]{rt: rt, root: root, key: r.Session, id: r.Run, turn: turn}, nil
 }
 
@@ -487,20 +488,6 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// A ResultError is a run that ended well with a result that is not of the type asked for. The raw
-// text is in Run.Result.
-type ResultError struct {
-	Run RunInfo
-	Err error
-}
-
-func (e *ResultError) Error() string {
-	return fmt.Sprintf("agent: result of run %s: %v", e.Run.ID, e.Err)
-}
-
-// Unwrap returns what is wrong with the result.
-func (e *ResultError) Unwrap() error { return e.Err }
-
 // A JoinError is a Join that ended with too few values: OK runs ended ok with a result that is a T,
 // and Want were asked for. The wait itself counts runs that ended ok, whatever their result is.
 type JoinError struct{ OK, Want int }
@@ -626,17 +613,25 @@ func (c *Child[T]) waitFor(
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {
 	o := Outcome[T]{Run: info}
-	if info.Status != spawn.StatusOK {
-		o.Err = &RunError{Run: info}
+	switch {
+	case isText[T]():
+		if info.Status == spawn.StatusOK {
+			reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
+			return o
+		}
+	case info.Status == spawn.StatusOK, info.Refused != "":
+		value, err := typedResult[T](info.Result)
+		if err == nil && info.Refused == "" {
+			o.Value = value
+			return o
+		}
+		if err == nil { // it is of a T that its run was not asked for
+			err = errors.New(info.Refused)
+		}
+		schema, _ := ResultSchema[T]() // of a T without one there is no Child
+		o.Err = &ResultError{Run: info, Schema: schema, Err: err}
 		return o
 	}
-	if isText[T]() {
-		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
-		return o
-	}
-	value, err := typedResult[T](info.Result)
-	if o.Value = value; err != nil {
-		o.Err = &ResultError{Run: info, Err: err}
-	}
+	o.Err = &RunError{Run: info}
 	return o
 }
