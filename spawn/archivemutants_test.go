@@ -81,4 +81,8 @@ var archiveMutants = []mutant{
 		"2.4 files of what is still to be read are not archived", "internal/tree/reset.go",
 		"return in.Ord <= r.Former[0].Ord && in.Mail.hasFiles()", "return false", "./internal/tree", "TestScenarios/reset_crash",
 	},
+	{
+		"2.4 files belong to a transcript at every moment", "archive.go",
+		"if err == nil && last.Pos == 0 {", "if false {", "../agent", "TestRecordFollowsItsTranscript",
+	},
 }

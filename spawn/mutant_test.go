@@ -112,7 +112,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"R19 what an interrupted turn left is fenced off before the archive", "archive.go",
-		"session.Fence(job.end, job.at)", "session.Fence(job.end+1000, job.at)",
+		"note := session.Fence(job.end, job.at)", "note := session.Fence(job.end+1000, job.at)",
 		"../agent", "TestHistoryOfAnInterruptedRun",
 	},
 	{
