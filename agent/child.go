@@ -154,9 +154,10 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema. A result that does not fit the schema of T is a *[ResultError] of the Outcome: null,
-// and members that are missing, unknown, there twice, of another type or out of range. Prose around
-// the JSON is passed over if one value of the kind stands in it.
+// Turn.Schema. A result that does not fit the schema of T, with null and members that are missing,
+// unknown, there twice, of another type or out of range, has the sub-agent answer again, at most
+// twice. Then the run has failed, and the Outcome has a *[ResultError]. Prose around the JSON is
+// passed over if exactly one value in it fits. docs/typed-results.md says the rest.
 //
 // The result of a Key that is spawned again is held against the T of today: a member that a program
 // adds to its T should be optional.
@@ -489,7 +490,7 @@ func (e *RunError) Error() string {
 }
 
 // A JoinError is a Join that ended with too few values: OK runs ended ok with a result that is a T,
-// and Want were asked for. The wait itself counts runs that ended ok, whatever their result is.
+// and Want were asked for.
 type JoinError struct{ OK, Want int }
 
 func (e *JoinError) Error() string {

@@ -184,13 +184,17 @@ func treeUsage(u session.Usage) tree.Usage {
 	}
 }
 
+// maxRefused is how many bytes are kept of why an answer was refused.
+const maxRefused = 2000
+
 // answerOf returns what a Runner returned as the tree records it.
 func answerOf(o TurnResult) tree.Result {
 	a := tree.Result{
 		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON),
 		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
-		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice, Refused: tree.Text(secret.Text(o.Refused)),
+		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice,
+		Refused: tree.Text(text.Bound(secret.Text(o.Refused), maxRefused)),
 	}
 	for _, f := range o.Result.Files {
 		a.Files = append(a.Files, tree.File{

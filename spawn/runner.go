@@ -36,7 +36,7 @@ type TurnResult struct {
 	// not fit a schema; empty: it may. When the run would end with it, the session gets an Input
 	// with Repair and this text instead, and answers again. After [MaxRepairs] of them the run has
 	// failed, with the Result. It counts for sub-agents, and not for what people are told; see
-	// docs/typed-results.md. Credentials in it are masked, and it has at most 10,000 bytes.
+	// docs/typed-results.md. Credentials in it are masked, and it has at most 2,000 bytes.
 	Refused string
 	// Skip, beside Silent, asks to drop the answer of an earlier turn too.
 	Skip bool

@@ -51,14 +51,15 @@ func TestAuditOfRepairs(t *testing.T) {
 			return list
 		}},
 		{"it fails too soon", func(list factList) factList {
-			return slices.Delete(list, nthOf(list, tree.Posted, 2), nthOf(list, tree.StopRequested, 1))
+			i, j := nthOf(list, tree.Posted, 2), nthOf(list, tree.StopRequested, 1)
+			return slices.Delete(list, i, j)
 		}},
 		{"a third one", func(list factList) factList {
 			f := list[nthOf(list, tree.Posted, 2)]
 			f.Ord++
 			return slices.Insert(list, nthOf(list, tree.StopRequested, 1), f)
 		}},
-		{"one without an answer that was refused", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) {
+		{"nothing was refused", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) {
 			f.Answer = &tree.Result{Text: "x"}
 		})},
 		{"one that is a message", changeFact(tree.Posted, 1, func(f *tree.Fact) {
