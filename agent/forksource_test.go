@@ -64,6 +64,23 @@ func TestForkOfACompactedConversation(t *testing.T) {
 	})
 }
 
+// counting returns a Config whose top-level session records lines, and whose sub-agents write down
+// what they are shown.
+func counting(lines []agent.Message, shown *[]agent.Message) agent.Config {
+	return configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" {
+			*shown = tn.Messages
+			return agent.Result{Text: "Done."}, nil
+		}
+		for _, m := range lines {
+			if err := tn.Record(ctx, m); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		return agent.Result{Text: "Counted."}, nil
+	})
+}
+
 // What a fork reads and writes at a time does not grow with the conversation, which is copied line
 // by line, with its order and its calls.
 func TestForkOfALongConversation(t *testing.T) {
@@ -71,27 +88,19 @@ func TestForkOfALongConversation(t *testing.T) {
 	store := session.NewMemory()
 	pages := &pageCounter{Transcripts: store.Transcripts}
 	store.Transcripts = pages
+	var lines []agent.Message
+	for i := range n / 4 {
+		id := fmt.Sprint("call ", i)
+		lines = append(lines,
+			agent.Message{Role: session.MessageUser, Text: fmt.Sprint("question ", i)},
+			agent.Message{
+				Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: id, Name: "x"}},
+			},
+			agent.Message{Role: session.MessageTool, ToolCallID: id, Text: id},
+			agent.Message{Role: session.MessageAssistant, Text: strings.Repeat("word ", 40)})
+	}
 	var shown []agent.Message
-	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-		if tn.Run != "" {
-			shown = tn.Messages
-			return agent.Result{Text: "Done."}, nil
-		}
-		for i := range n / 4 {
-			id := fmt.Sprint("call ", i)
-			for _, m := range []agent.Message{
-				{Role: session.MessageUser, Text: fmt.Sprint("question ", i)},
-				{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: id, Name: "x"}}},
-				{Role: session.MessageTool, ToolCallID: id, Text: id},
-				{Role: session.MessageAssistant, Text: strings.Repeat("word ", 40)},
-			} {
-				if err := tn.Record(ctx, m); err != nil {
-					return agent.Result{}, err
-				}
-			}
-		}
-		return agent.Result{Text: "Counted."}, nil
-	})
+	cfg := counting(lines, &shown)
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("count")
@@ -401,20 +410,14 @@ func TestForkIsCopiedAnew(t *testing.T) {
 	store := session.NewMemory()
 	disturbed := &disturber{Transcripts: store.Transcripts}
 	store.Transcripts = disturbed
+	var lines []agent.Message
+	for i := range 600 {
+		lines = append(lines, agent.Message{
+			Role: session.MessageUser, Text: fmt.Sprint("line ", i),
+		})
+	}
 	var shown []agent.Message
-	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-		if tn.Run != "" {
-			shown = tn.Messages
-			return agent.Result{Text: "Done."}, nil
-		}
-		for i := range 600 {
-			m := agent.Message{Role: session.MessageUser, Text: fmt.Sprint("line ", i)}
-			if err := tn.Record(ctx, m); err != nil {
-				return agent.Result{}, err
-			}
-		}
-		return agent.Result{Text: "Counted."}, nil
-	})
+	cfg := counting(lines, &shown)
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("count")

@@ -32,22 +32,23 @@ type PathError string
 func (e PathError) Error() string { return string(e) }
 
 const (
-	badPath = PathError("it is not a path: want at most 4096 bytes of text on one line")
-	outside = PathError("it leads out of the work directory")
-	absent  = PathError(
+	errPath    = PathError("it is not a path: want at most 4096 bytes of text on one line")
+	errOutside = PathError("it leads out of the work directory")
+	errAbsent  = PathError(
 		"it is not a directory inside the work directory, which no link may lead out of")
 )
 
 // Clean returns what a caller asks for as a path below a work directory. It is relative to the work
-// directory or absolute. Clean looks at the texts alone. Base is given in each of its spellings.
+// directory or absolute. Clean looks at the texts alone, of which bases are the spellings of the
+// work directory. The error is a PathError.
 func Clean(asked string, bases ...string) (rel string, err error) {
 	if len(asked) > maxPath || !text.IsLine(asked, maxPath) {
-		return "", badPath
+		return "", errPath
 	}
 	path := filepath.FromSlash(asked)
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(path) {
-			return "", outside
+			return "", errOutside
 		}
 		return filepath.ToSlash(filepath.Clean(path)), nil
 	}
@@ -57,7 +58,7 @@ func Clean(asked string, bases ...string) (rel string, err error) {
 			return filepath.ToSlash(rel), nil
 		}
 	}
-	return "", outside
+	return "", errOutside
 }
 
 // A BaseError is a work directory that cannot be used.
@@ -92,10 +93,10 @@ func Resolve(base, asked string) (Place, error) {
 	}
 	target, err := realDir(filepath.Join(realBase, filepath.FromSlash(rel)))
 	if err != nil {
-		return Place{}, absent
+		return Place{}, errAbsent
 	}
 	if p.Rel, err = filepath.Rel(realBase, target); err != nil || !filepath.IsLocal(p.Rel) {
-		return Place{}, absent
+		return Place{}, errAbsent
 	}
 	p.Rel = filepath.ToSlash(p.Rel)
 	return p, nil
