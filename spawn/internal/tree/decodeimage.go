@@ -242,6 +242,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Discard = s.bool()
 	case "kept":
 		r.Kept = s.text()
+	case "repairs":
+		r.Repairs = s.uint8()
 	default:
 		s.fail()
 	}
@@ -460,6 +462,8 @@ func (s *scanner) input() (in Input) {
 			in.RunID = s.string()
 		case "thread":
 			in.Thread = s.bool()
+		case "repair":
+			in.Repair = s.bool()
 		default:
 			s.fail()
 		}
