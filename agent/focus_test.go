@@ -80,7 +80,8 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				chat := agenttest.NewFakeChannel("discord")
 				var below session.Key
-				cfg := agent.Config{Store: session.NewMemory(), Rules: before, Runner: agent.RunnerFunc(
+				cfg := agent.Config{Store: session.NewMemory(), Rules: before}
+				cfg.Runner = agent.RunnerFunc(
 					func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 						if tn.Session.Key.Agent() == "painter" && tn.Session.Depth == 1 && tn.N == 1 {
 							child, err := tn.Spawn(ctx, agent.Task{Text: "x"})
@@ -90,7 +91,7 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 							require.NoError(t, err)
 						}
 						return agent.Result{Text: "ok", Usage: agent.Usage{Input: 5}}, nil
-					})}
+					})
 				chat.Connect(&cfg)
 				at, other := chat.At("general", ""), chat.At("lounge", "")
 				key := topKey
@@ -122,11 +123,13 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 					require.NoError(t, err)
 					require.Len(t, bound, 1)
 					for _, q := range []agent.FocusRequest{
-						{Conversation: at}, {Conversation: at, NewThread: true}, {Conversation: other},
+						{Conversation: at}, {Conversation: at, NewThread: true},
+						{Conversation: other},
 					} {
 						q.Session, q.By = key, "ann"
 						_, err = rt.Focus(t.Context(), q)
-						_, refused := rt.Session(key).Post(t.Context(), agent.Incoming{Text: "x"})
+						message := agent.Incoming{Text: "x"}
+						_, refused := rt.Session(key).Post(t.Context(), message)
 						require.Error(t, refused)
 						require.Error(t, err)
 						sameKind(t, refused, err)

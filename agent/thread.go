@@ -78,7 +78,7 @@ type ThreadHost interface {
 // line, has no character that is not drawn, and what could begin a mention, a link, a command or
 // mark-up on a channel of the field is replaced by characters that look alike. The host still
 // escapes the texts as its channel wants it, where that reads other marks, and sends them so that
-// nobody is notified by what stands in them, where the channel can do that.
+// they notify no person of what stands in them, where the channel can do that.
 type NewThread struct {
 	Key     string        // one thread is created under a Key
 	In      session.Route // the conversation that gets the thread; it has no Thread itself
@@ -95,7 +95,7 @@ type Farewell struct {
 	Session session.Key    // that it was bound to
 	Label   string         // the name of the session, as it was given: not plain; may be empty
 	Reason  binding.Reason // why the binding has ended
-	Text    string         // says so in English, as plain as a NewThread.Name; may be said in others
+	Text    string         // says so in English, plain as a NewThread's; may be put otherwise
 }
 
 // A ThreadState says what has become of a conversation.

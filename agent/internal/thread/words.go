@@ -66,7 +66,8 @@ func marks(line []rune, i int) bool {
 	case '/':
 		return doubled || !isWordy(before) && isWordy(after)
 	case ':':
-		return after == '/' || isWordy(after) && !(unicode.IsDigit(before) && unicode.IsDigit(after))
+		inTime := unicode.IsDigit(before) && unicode.IsDigit(after)
+		return after == '/' || isWordy(after) && !inTime
 	case '&', '$':
 		return unicode.IsLetter(after)
 	}

@@ -102,7 +102,8 @@ func (t *Tree) messageForbidden(r *Run, c *Bind) error {
 	if err := t.followUpForbidden(r); err != nil {
 		return err
 	}
-	return t.admitFollowUp(r, &Post{To: c.Run, Thread: true, Answers: c.Answers}, &Begin{Thread: true})
+	message := &Post{To: c.Run, Thread: true, Answers: c.Answers}
+	return t.admitFollowUp(r, message, &Begin{Thread: true})
 }
 
 // endingAbove returns the topmost run above r that has ended or is to end, or nil. A top-level
