@@ -377,6 +377,16 @@ func (b *bindings) stop(ctx context.Context) *StillRunningError {
 	return still // with both lists empty, the store
 }
 
+// ended returns ErrShutdown after the end of the Runtime.
+func (b *bindings) ended() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return ErrShutdown
+	}
+	return nil
+}
+
 // atOnce is how many things are done at the same time at most: farewells, probes and trees.
 const atOnce = 8
 

@@ -249,7 +249,7 @@ func (rt *Runtime) DeleteSession(ctx context.Context, key session.Key) error {
 	if kind := key.Kind(); kind == session.KindMain || kind == session.KindGlobal {
 		return &MainSessionError{key}
 	}
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err == nil {
 		err = rt.sup.DeleteSession(ctx, root, key, "its session is deleted")
 	}
