@@ -46,6 +46,12 @@ type Task struct {
 	// the turns spend that are under way when it runs out.
 	Budget  policy.Budget
 	Sandbox bool // refuse unless the child runs in a sandbox
+	// Dir is the directory that the child works in, inside the [Config.WorkDir] of its agent: a
+	// path that is relative to it, or absolute. It must be there. What leads out of the work
+	// directory, links included, is refused at the spawn, and fails a later turn if it has become
+	// so. The child works where the path leads to at the spawn, also after a restart and in its
+	// later runs. Empty: the work directory itself, wherever the requester works.
+	Dir string
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
 	// Thread gives the sub-agent a conversation of its own: people see what it says there, and what
@@ -104,6 +110,7 @@ type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
 	Fork   fork            `json:"fork,omitzero"`
+	Dir    string          `json:"dir,omitempty"` // below the work directory of the agent
 }
 
 func decodeRunExtra(data []byte) (x runExtra, err error) {
@@ -221,6 +228,22 @@ func (t *Task) spawn(
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
 		return info, err
 	}
+	var known RunInfo
+	if t.Dir != "" { // nothing is looked for on behalf of what a rule refuses
+		q, err := t.request(x)
+		if err == nil {
+			known, err = wouldSpawn(ctx, from, q)
+		}
+		if err != nil {
+			return info, err
+		}
+	}
+	if x.Dir, err = t.placeFor(from); err != nil {
+		if known.ID != "" {
+			return known, nil // its directory may be gone
+		}
+		return info, err
+	}
 	q, err := t.request(x)
 	if err != nil {
 		return info, err
@@ -259,6 +282,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		}
 		q.Variant = string(spec)
 	}
+	q.Variant += t.dirVariant()
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {
 			return q, fmt.Errorf("agent: keeping the context of a run: %w", err)
@@ -278,7 +302,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	spawnOne := func(ctx context.Context, q spawn.Request) (RunInfo, error) {
 		return s.rt.sup.Spawn(ctx, root, s.key, q)
 	}
-	if q.Thread {
+	if q.Thread && !q.Dry {
 		info, err = s.rt.spawnBound(ctx, boundSpawn{
 			requester: s.key, root: root, request: q, spawn: spawnOne,
 		})

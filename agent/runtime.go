@@ -352,7 +352,8 @@ func (rt *Runtime) promptInput(
 		names[i] = tool.Name
 	}
 	t.entering("Prompts.Loader")
-	in := rt.cfg.input(st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed)
+	in := rt.cfg.input(
+		st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed, t.place)
 	t.Skills = rt.skills.take(t, in.Spec)
 	fillSkills(&in, t.Skills)
 	t.entering("Now")

@@ -106,6 +106,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.Tools = rt.toolsOf(t)
 	var in agentctx.Input
 	if err = t.openWindow(); err == nil {
+		err = t.openPlace(extra.Dir)
+	}
+	if err == nil {
 		in, err = rt.promptInput(ctx, t, extra)
 	}
 	var res Result
