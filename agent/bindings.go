@@ -347,8 +347,8 @@ func (b *bindings) start() {
 	go b.run(b.running)
 }
 
-// stop ends the goroutine and the calls under way. It returns what has not returned within the grace
-// period, or nil. Under the context of a call, stop does not wait for that one.
+// stop ends the goroutine and the calls under way. It returns what has not returned within the
+// grace period, or nil. Under the context of a call, stop does not wait for that one.
 func (b *bindings) stop(ctx context.Context) *StillRunningError {
 	b.mu.Lock()
 	b.over = true

@@ -139,8 +139,8 @@ func TestEveryMethodThatComesTooLate(t *testing.T) {
 	})
 }
 
-// wrongAnyway reports whether err says that a call is wrong whenever it is made, or is that of a stream,
-// which ends without one.
+// wrongAnyway reports whether err says that a call is wrong whenever it is made, or is that of a
+// stream, which ends without one.
 func wrongAnyway(name string, err error) bool {
 	bad, main := new(agent.InputError), new(agent.MainSessionError)
 	return errors.As(err, &bad) || errors.As(err, &main) || errors.Is(err, agent.ErrNotTopLevel) ||

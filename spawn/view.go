@@ -28,9 +28,10 @@ type TreeView struct {
 	Total  int         `json:"total"`         // runs ever admitted, archived ones included
 	// Due is when the tree next needs an owner. It is Time itself if anything is under way, to be
 	// delivered at once or to be unbound, or a session is deleted, and otherwise when a wait or the
-	// pause of a delivery ends. It is zero if the tree never does. Due does not consider the archive
-	// of runs that have ended, which is a matter of configuration, nor the pause after an archive or
-	// an unbinding that failed, which no entry records. The Due of [session.Head] does, and is a
+	// pause of a delivery ends. It is zero if the tree never does. Due does not consider the
+	// archive of runs that have ended, which is a matter of configuration, nor what no entry
+	// records: a call of Config.Unbind that is not needed any more, and the pause after one, or
+	// after an archive, that failed. The Due of [session.Head] does, and is a
 	// fixed instant in the past if anything is in hand, a delivery that waits included.
 	Due time.Time `json:"due,omitzero"`
 	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents

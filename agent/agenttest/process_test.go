@@ -16,7 +16,7 @@ func TestProcessThatIsKilledAtOnce(t *testing.T) {
 	for range 20 {
 		EveryCrash(t, agent.Config{}, s, func(h *Harness) {
 			h.Post("go")
-			time.Sleep(time.Second)
+			h.Pass(time.Second)
 			h.Crash()
 			h.Replied() // all that can happen now has happened
 			require.Same(h.T(), h.processes[len(h.processes)-1], h.current())

@@ -52,7 +52,7 @@ func Of(ctx context.Context) *Call {
 
 // Quit notes that the function of a call waits until all else has ended, as Shutdown does. What
 // waits for the call once its context has ended gives it up at once, and [Calls.Left] may leave it
-// out. Nil is no call.
+// out. Quit of nil does nothing.
 func (c *Call) Quit() {
 	if c != nil {
 		c.quit.Do(func() { close(c.quits) })
