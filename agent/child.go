@@ -109,6 +109,7 @@ func (c *Cleanup) UnmarshalText(text []byte) error {
 type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
+	Type   string          `json:"type,omitempty"` // of Go, see resultTypes
 	Fork   fork            `json:"fork,omitzero"`
 	Dir    string          `json:"dir,omitempty"` // below the work directory of the agent
 }
@@ -160,9 +161,10 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema. A result that does not fit the schema of T is a *[ResultError] of the Outcome: null,
-// and members that are missing, unknown, there twice, of another type or out of range. Prose around
-// the JSON is passed over if one value of the kind stands in it.
+// Turn.Schema. A result that does not fit the schema of T, with null and members that are missing,
+// unknown, there twice, of another type or out of range, has the sub-agent answer again, at most
+// twice. Then the run has failed, and the Outcome has a *[ResultError]. Prose around the JSON is
+// passed over if exactly one value in it fits. docs/typed-results.md says the rest.
 //
 // The result of a Key that is spawned again is held against the T of today: a member that a program
 // adds to its T should be optional.
@@ -195,11 +197,12 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	if err != nil {
 		return nil, err
 	}
-	info, err := t.spawn(ctx, from, schema)
+	rt, turn := from.actor()
+	x := runExtra{Spec: t.Spec, Schema: schema, Type: learnType[T](&rt.results, schema)}
+	info, err := t.spawn(ctx, from, x)
 	if err != nil {
 		return nil, err
 	}
-	rt, turn := from.actor()
 	return &Child[T]{rt: rt, root: info.Root, key: info.Key, id: info.ID, turn: turn}, nil
 }
 
@@ -217,11 +220,8 @@ func ResultSchema[T any]() (json.RawMessage, error) {
 	return schema, nil
 }
 
-// spawn starts the sub-agent of the task, whose result fits a schema, unless that is nil.
-func (t *Task) spawn(
-	ctx context.Context, from Requester, schema json.RawMessage,
-) (info RunInfo, err error) {
-	x := runExtra{Spec: t.Spec, Schema: schema}
+// spawn starts the sub-agent of the task, with what is kept with its run.
+func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunInfo, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return info, err
 	}
@@ -360,7 +360,8 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 	if err := checkRequester(from, "wait"); err != nil {
 		return nil, err
 	}
-	if _, err := ResultSchema[T](); err != nil {
+	schema, err := ResultSchema[T]()
+	if err != nil {
 		return nil, err
 	}
 	if r.Run == "" || !r.Session.IsSubagent() {
@@ -373,6 +374,7 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 		return nil, err
 	}
 	rt, turn := from.actor()
+	learnType[T](&rt.results, schema)
 	return &Child[T]{rt: rt, root: root, key: r.Session, id: r.Run, turn: turn}, nil
 }
 
@@ -511,22 +513,8 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// A ResultError is a run that ended well with a result that is not of the type asked for. The raw
-// text is in Run.Result.
-type ResultError struct {
-	Run RunInfo
-	Err error
-}
-
-func (e *ResultError) Error() string {
-	return fmt.Sprintf("agent: result of run %s: %v", e.Run.ID, e.Err)
-}
-
-// Unwrap returns what is wrong with the result.
-func (e *ResultError) Unwrap() error { return e.Err }
-
 // A JoinError is a Join that ended with too few values: OK runs ended ok with a result that is a T,
-// and Want were asked for. The wait itself counts runs that ended ok, whatever their result is.
+// and Want were asked for.
 type JoinError struct{ OK, Want int }
 
 func (e *JoinError) Error() string {
@@ -650,17 +638,25 @@ func (c *Child[T]) waitFor(
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {
 	o := Outcome[T]{Run: info}
-	if info.Status != spawn.StatusOK {
-		o.Err = &RunError{Run: info}
+	switch {
+	case isText[T]():
+		if info.Status == spawn.StatusOK {
+			reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
+			return o
+		}
+	case info.Status == spawn.StatusOK, info.Refused != "":
+		value, err := typedResult[T](info.Result)
+		if err == nil && info.Refused == "" {
+			o.Value = value
+			return o
+		}
+		if err == nil { // it is of a T that its run was not asked for
+			err = errors.New(info.Refused)
+		}
+		schema, _ := ResultSchema[T]() // of a T without one there is no Child
+		o.Err = &ResultError{Run: info, Schema: schema, Err: err}
 		return o
 	}
-	if isText[T]() {
-		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
-		return o
-	}
-	value, err := typedResult[T](info.Result)
-	if o.Value = value; err != nil {
-		o.Err = &ResultError{Run: info, Err: err}
-	}
+	o.Err = &RunError{Run: info}
 	return o
 }

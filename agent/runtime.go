@@ -34,6 +34,7 @@ type Runtime struct {
 	summaries summaries
 	prices    priceList
 	bindings  *bindings
+	results   resultTypes
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is

@@ -471,7 +471,7 @@ func refusalReply(refusal *policy.Refusal) spawnReply {
 
 // spawnTask starts a sub-agent of the session.
 func (h toolHost) spawnTask(ctx context.Context, t *Task) (info RunInfo, err error) {
-	return t.spawn(ctx, h.requester(), nil)
+	return t.spawn(ctx, h.requester(), runExtra{Spec: t.Spec})
 }
 
 // origin returns the spawn.Request.Origin of what a model asks for.

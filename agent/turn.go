@@ -100,7 +100,8 @@ type Turn struct {
 	log   *turnRecord
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided bool
-	runner  string // the field of the Config that has the Runner
+	extra   runExtra // its Schema is as that of the Turn, which is the Runner's to change
+	runner  string   // the field of the Config that has the Runner
 	place   workdir.Place
 
 	entered bool        // the Runner was called; of the goroutine of the turn

@@ -47,7 +47,10 @@ type RunInfo struct {
 	Result    Result       `json:"result,omitzero"`
 	// Error says why the run did not end well. It is empty for a run that did, and for one that has
 	// no cause to end.
-	Error    string    `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Refused says why the last answer of a run was refused that has failed for that, see
+	// [TurnResult.Refused]; empty in all others. Result has the answer.
+	Refused  string    `json:"refused,omitempty"`
 	Model    ModelInfo `json:"model,omitzero"`
 	Thinking string    `json:"thinking,omitempty"`
 	// Tools are the names of the tools that the run may use under the present rules: those that

@@ -40,7 +40,10 @@ func (a *auditor) unbound(r *run, f *tree.Fact) {
 // message returns the input that a fact is, and checks that one of a conversation comes from where
 // the session is bound.
 func (a *auditor) message(r *run, f *tree.Fact) input {
-	in := input{ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil}
+	in := input{
+		ord: f.Ord, class: f.Class, id: f.ID, steerer: f.From, mail: f.Mail != nil,
+		repair: f.Flags&tree.FlagRepair != 0,
+	}
 	a.toldOnce(r, f)
 	if f.Flags&tree.FlagThread == 0 {
 		return in
@@ -100,7 +103,8 @@ func (r *run) answered() (people, others bool) {
 	others = r.consumed == 0 && (r.begin == nil || !r.begin.Thread)
 	for _, in := range r.inbox {
 		switch {
-		case in.ord > r.turn.through, in.class == tree.Control, in.class == tree.Milestone:
+		case in.ord > r.turn.through, in.class == tree.Control && !in.repair,
+			in.class == tree.Milestone:
 		case in.thread, in.class != tree.User && r.begin != nil && r.begin.Thread:
 			people = true
 		default:

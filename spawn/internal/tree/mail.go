@@ -58,7 +58,9 @@ func (r *Run) fromPeople(in *Input) bool {
 
 // neutral reports whether an input of a sub-agent asks for no answer: a steer and a milestone go
 // with what does.
-func (in *Input) neutral() bool { return in.Class == Control || in.Class == Milestone }
+func (in *Input) neutral() bool {
+	return in.Class == Control && !in.Repair || in.Class == Milestone
+}
 
 // asksForPeople reports whether the answer to an input of a sub-agent that is not neutral goes to a
 // bound conversation: to a message from there, and in a run that began with one to the end of a
