@@ -139,10 +139,10 @@ type recordFile struct {
 // recordName is the name of a recordFile in the note.
 const recordName = "session.json"
 
-// endTranscript has a transcript end as its archive is to. One that has no line is begun before the
-// record of the session is kept: files belong to a transcript at every moment, which is what a purge
-// finds them by. A transcript that is archived, damaged or of a newer version stays as it is, without
-// an error.
+// endTranscript has a transcript end as its archive is to. One that has no line is begun before
+// the record of the session is kept: files belong to a transcript at every moment, which is what a
+// purge finds them by. A transcript that is archived, damaged or of a newer version stays as it is,
+// without an error.
 func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
 	ts := s.cfg.Store.Transcripts
 	last, err := lastLine(ctx, ts, job.ref, false)
