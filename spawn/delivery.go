@@ -158,7 +158,7 @@ func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settleme
 		})
 	}
 	if err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	if ord == 0 {
 		return fmt.Errorf("%w: delivery %s", ErrNotFound, text.Quote(key))

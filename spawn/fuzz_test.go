@@ -57,8 +57,7 @@ type world struct {
 	store *session.Store
 	log   *spawntest.Recorder
 	cfg   spawn.Config
-	limit int  // of the lane
-	plain bool // nothing is bound, deleted or brought back
+	limit int // of the lane
 	clock clock
 	years atomic.Bool // the clock has jumped over the window of the keys
 	stop  chan struct{}

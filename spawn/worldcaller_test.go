@@ -202,8 +202,8 @@ func (w *world) spawnFrom(
 		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
 	}
 	q.Again = w.roll(4, from, key, "again") == 0
-	q.Delete = !w.plain && w.roll(6, from, key, "delete") == 0
-	if !w.plain && w.roll(4, from, key, "thread") == 0 {
+	q.Delete = w.roll(6, from, key, "delete") == 0
+	if w.roll(4, from, key, "thread") == 0 {
 		q.Thread, q.Bind = true, roomOf(w.roll(3, from, key, "room"))
 		q.Session = w.roll(2, from, key, "session") == 0
 	}
