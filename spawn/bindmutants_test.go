@@ -122,4 +122,9 @@ var bindMutants = []mutant{
 		"t.armTimer(r) // also where", "// also where", "./internal/tree",
 		"TestScenarios/unbind_by_hand",
 	},
+	{
+		"2.10 an unbinding that failed is tried again, whatever came between", "internal/tree/bind.go",
+		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
+		"TestScenarios/unbind_again",
+	},
 }
