@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,8 +65,9 @@ type forkWorld struct {
 	rand *rand.Rand
 	h    *harness
 
+	mu             sync.Mutex // held by what notes something
 	spawned        int
-	crashed, reset bool
+	crashed, reset atomic.Bool
 	keys           []session.Key
 	want           map[string][]string // what a sub-agent is to begin with, by its label
 	began          map[string][]string // what it has begun with
@@ -101,15 +104,29 @@ func (w *forkWorld) play() {
 	}
 }
 
+// count counts what happened.
+func (w *forkWorld) count(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.happened[what]++
+}
+
+// anyKey returns a session.
+func (w *forkWorld) anyKey() session.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.keys) == 0 {
+		return w.h.Main().Key()
+	}
+	return w.keys[w.rand.IntN(len(w.keys))]
+}
+
 // act plays one random act.
 func (w *forkWorld) act() {
 	h := w.h
 	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
 	defer cancel()
-	key := h.Main().Key()
-	if len(w.keys) > 0 {
-		key = w.keys[w.rand.IntN(len(w.keys))]
-	}
+	key := w.anyKey()
 	switch what := w.rand.IntN(16); what {
 	case 0, 1, 2, 3, 4:
 		h.Post(fmt.Sprint("question ", w.rand.Uint32()))
@@ -117,17 +134,19 @@ func (w *forkWorld) act() {
 		w.fork(ctx)
 	case 8, 9:
 		h.Crash()
-		w.crashed = true
-		w.happened["crash"]++
+		w.crashed.Store(true)
+		w.count("crash")
 	case 10:
 		w.did("compact", h.Main().Compact(ctx))
 	case 11, 12:
 		err := h.Main().Reset(ctx)
 		if _, busy := errors.AsType[*spawn.ChildrenError](err); busy {
-			w.happened["reset refused"]++
+			w.count("reset refused")
 			return
 		}
-		w.reset = w.reset || err == nil
+		if err == nil {
+			w.reset.Store(true)
+		}
 		w.did("reset", err)
 	case 13:
 		if key != h.Main().Key() {
@@ -161,7 +180,7 @@ func (w *forkWorld) did(what string, err error) {
 		w.fail("%s: %v", what, err)
 		return
 	}
-	w.happened[what]++
+	w.count(what)
 }
 
 // fork has the program fork a sub-agent from what is committed.
@@ -176,14 +195,26 @@ func (w *forkWorld) fork(ctx context.Context) {
 		w.did("fork by the program", err)
 		return
 	}
-	w.happened["fork by the program"]++
-	w.keys = append(w.keys, child.Key())
-	if after := w.committed(ctx); len(after) == len(before) {
-		w.want[label] = before
-	} // else a turn ended meanwhile
+	if after := w.committed(ctx); len(after) != len(before) {
+		before = nil // a turn ended meanwhile
+	}
+	w.forked("fork by the program", label, child.Key(), before)
+}
+
+// forked notes what a sub-agent is to begin with; nil: that is not known.
+func (w *forkWorld) forked(how, label string, key session.Key, begin []string) {
+	w.count(how)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keys = append(w.keys, key)
+	if begin != nil {
+		w.want[label] = begin
+	}
 }
 
 func (w *forkWorld) label() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.spawned++
 	return fmt.Sprint("kid", w.spawned)
 }
@@ -235,14 +266,12 @@ func (w *forkWorld) run(ctx context.Context, tn *agent.Turn) (agent.Result, erro
 			said = append(said, copiedLines([]agent.Message{m})...)
 			continue
 		}
-		label := w.label()
-		w.want[label] = slices.Clone(said)
+		label, before := w.label(), slices.Clone(said)
 		child, err := tn.Spawn(ctx, forkTask(label))
 		if err != nil {
 			return agent.Result{}, err
 		}
-		w.keys = append(w.keys, child.Key())
-		w.happened["fork by a turn"]++
+		w.forked("fork by a turn", label, child.Key(), before)
 	}
 	return agent.Result{Text: fmt.Sprint("answer ", tn.N)}, nil
 }
@@ -259,17 +288,18 @@ func (w *forkWorld) see(tn *agent.Turn) {
 			lines = append(lines, summaryMark+summary)
 		}
 	}
+	w.mu.Lock()
 	old, again := w.began[tn.Label]
+	w.began[tn.Label] = lines
+	w.mu.Unlock()
 	if again && !slices.Equal(old, lines) {
 		w.fail("%s began with %q and now with %q", tn.Label, old, lines)
 	}
-	if !again {
-		if w.began[tn.Label] = lines; w.crashed {
-			w.happened["fork after a crash"]++
-		}
-		if w.reset {
-			w.happened["fork after a reset"]++
-		}
+	if !again && w.crashed.Load() {
+		w.count("fork after a crash")
+	}
+	if !again && w.reset.Load() {
+		w.count("fork after a reset")
 	}
 }
 
@@ -277,9 +307,9 @@ const summaryMark = "The conversation began with"
 
 // check compares what a sub-agent has begun with with what it was to begin with.
 func (w *forkWorld) check(label string, want, got []string) {
-	w.happened["fork checked"]++
+	w.count("fork checked")
 	if len(got) > 0 && strings.Contains(got[0], summaryMark) {
-		w.happened["fork of a summary"]++
+		w.count("fork of a summary")
 		got = got[1:]
 		if len(want) > 0 && strings.Contains(want[0], summaryMark) {
 			want = want[1:]

@@ -27,7 +27,7 @@ func (c *tally) add(format string, args ...any) {
 	c.n[fmt.Sprintf(format, args...)]++
 }
 
-// wanted is what histories must reach, so that none of it is proved by histories that never meet it.
+// wanted is what histories must reach: a rule is not proved by histories that never meet it.
 var wanted = []string{
 	"cause crashed", "cause runner_failed", "cause stopped", "cause timeout",
 	"end cancelled", "end failed", "end interrupted", "end ok", "end timed_out",

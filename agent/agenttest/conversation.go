@@ -101,8 +101,8 @@ func (h *Harness) checkConversations() {
 	}
 }
 
-// committed returns the conversation of a transcript. The copy of one that was compacted begins with
-// the summary, which the model is told as the message of a user.
+// committed returns the conversation of a transcript. The copy of one that was compacted begins
+// with the summary, which the model is told as the message of a user.
 func committed(lines iter.Seq2[session.Line, error]) (messages []agent.Message) {
 	for line := range lines { //nolint:errcheck // they have been read
 		if m := line.Message; m.Role != session.MessageNote {
