@@ -101,6 +101,7 @@ var boundCases = []boundCase{
 	{spawn.TurnResult{}, feedTurnResult, map[string]string{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
+		".Refused": cut,
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
 		".Result.Whole.Hash": leftOut, ".Result.WholeJSON.Hash": leftOut,
 		".Models[].Model": leftOut, ".Models[...]": leftOut,

@@ -117,6 +117,9 @@ var callbacks = []struct {
 			return call()
 		}
 	}, false, false},
+	{"work directory", "WorkDir", func(cfg *agent.Config, call func() error) {
+		cfg.WorkDir = func(string) string { _ = call(); return "" }
+	}, true, false},
 	{"window", "Models.Window", func(cfg *agent.Config, call func() error) {
 		cfg.Models.Window = func(string) agent.Window { _ = call(); return agent.Window{} }
 	}, true, false},

@@ -46,6 +46,12 @@ type Task struct {
 	// the turns spend that are under way when it runs out.
 	Budget  policy.Budget
 	Sandbox bool // refuse unless the child runs in a sandbox
+	// Dir is the directory that the child works in, inside the [Config.WorkDir] of its agent: a
+	// path that is relative to it, or absolute. It must be there. What leads out of the work
+	// directory, links included, is refused at the spawn, and fails a later turn if it has become
+	// so. The child works where the path leads to at the spawn, also after a restart and in its
+	// later runs. Empty: the work directory itself, wherever the requester works.
+	Dir string
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
 	// Thread gives the sub-agent a conversation of its own: people see what it says there, and what
@@ -103,7 +109,9 @@ func (c *Cleanup) UnmarshalText(text []byte) error {
 type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
+	Type   string          `json:"type,omitempty"` // of Go, see resultTypes
 	Fork   fork            `json:"fork,omitzero"`
+	Dir    string          `json:"dir,omitempty"` // below the work directory of the agent
 }
 
 func decodeRunExtra(data []byte) (x runExtra, err error) {
@@ -153,9 +161,10 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema. A result that does not fit the schema of T is a *[ResultError] of the Outcome: null,
-// and members that are missing, unknown, there twice, of another type or out of range. Prose around
-// the JSON is passed over if one value of the kind stands in it.
+// Turn.Schema. A result that does not fit the schema of T, with null and members that are missing,
+// unknown, there twice, of another type or out of range, has the sub-agent answer again, at most
+// twice. Then the run has failed, and the Outcome has a *[ResultError]. Prose around the JSON is
+// passed over if exactly one value in it fits. docs/typed-results.md says the rest.
 //
 // The result of a Key that is spawned again is held against the T of today: a member that a program
 // adds to its T should be optional.
@@ -188,11 +197,12 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	if err != nil {
 		return nil, err
 	}
-	info, err := t.spawn(ctx, from, schema)
+	rt, turn := from.actor()
+	x := runExtra{Spec: t.Spec, Schema: schema, Type: learnType[T](&rt.results, schema)}
+	info, err := t.spawn(ctx, from, x)
 	if err != nil {
 		return nil, err
 	}
-	rt, turn := from.actor()
 	return &Child[T]{rt: rt, root: info.Root, key: info.Key, id: info.ID, turn: turn}, nil
 }
 
@@ -210,15 +220,28 @@ func ResultSchema[T any]() (json.RawMessage, error) {
 	return schema, nil
 }
 
-// spawn starts the sub-agent of the task, whose result fits a schema, unless that is nil.
-func (t *Task) spawn(
-	ctx context.Context, from Requester, schema json.RawMessage,
-) (info RunInfo, err error) {
-	x := runExtra{Spec: t.Spec, Schema: schema}
+// spawn starts the sub-agent of the task, with what is kept with its run.
+func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunInfo, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return info, err
 	}
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
+		return info, err
+	}
+	var known RunInfo
+	if t.Dir != "" { // nothing is looked for on behalf of what a rule refuses
+		q, err := t.request(x)
+		if err == nil {
+			known, err = wouldSpawn(ctx, from, q)
+		}
+		if err != nil {
+			return info, err
+		}
+	}
+	if x.Dir, err = t.placeFor(from); err != nil {
+		if known.ID != "" {
+			return known, nil // its directory may be gone
+		}
 		return info, err
 	}
 	q, err := t.request(x)
@@ -259,6 +282,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		}
 		q.Variant = string(spec)
 	}
+	q.Variant += t.dirVariant()
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {
 			return q, fmt.Errorf("agent: keeping the context of a run: %w", err)
@@ -278,7 +302,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	spawnOne := func(ctx context.Context, q spawn.Request) (RunInfo, error) {
 		return s.rt.sup.Spawn(ctx, root, s.key, q)
 	}
-	if q.Thread {
+	if q.Thread && !q.Dry {
 		info, err = s.rt.spawnBound(ctx, boundSpawn{
 			requester: s.key, root: root, request: q, spawn: spawnOne,
 		})
@@ -336,7 +360,8 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 	if err := checkRequester(from, "wait"); err != nil {
 		return nil, err
 	}
-	if _, err := ResultSchema[T](); err != nil {
+	schema, err := ResultSchema[T]()
+	if err != nil {
 		return nil, err
 	}
 	if r.Run == "" || !r.Session.IsSubagent() {
@@ -349,6 +374,7 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 		return nil, err
 	}
 	rt, turn := from.actor()
+	learnType[T](&rt.results, schema)
 	return &Child[T]{rt: rt, root: root, key: r.Session, id: r.Run, turn: turn}, nil
 }
 
@@ -487,22 +513,8 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// A ResultError is a run that ended well with a result that is not of the type asked for. The raw
-// text is in Run.Result.
-type ResultError struct {
-	Run RunInfo
-	Err error
-}
-
-func (e *ResultError) Error() string {
-	return fmt.Sprintf("agent: result of run %s: %v", e.Run.ID, e.Err)
-}
-
-// Unwrap returns what is wrong with the result.
-func (e *ResultError) Unwrap() error { return e.Err }
-
 // A JoinError is a Join that ended with too few values: OK runs ended ok with a result that is a T,
-// and Want were asked for. The wait itself counts runs that ended ok, whatever their result is.
+// and Want were asked for.
 type JoinError struct{ OK, Want int }
 
 func (e *JoinError) Error() string {
@@ -626,17 +638,25 @@ func (c *Child[T]) waitFor(
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {
 	o := Outcome[T]{Run: info}
-	if info.Status != spawn.StatusOK {
-		o.Err = &RunError{Run: info}
+	switch {
+	case isText[T]():
+		if info.Status == spawn.StatusOK {
+			reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
+			return o
+		}
+	case info.Status == spawn.StatusOK, info.Refused != "":
+		value, err := typedResult[T](info.Result)
+		if err == nil && info.Refused == "" {
+			o.Value = value
+			return o
+		}
+		if err == nil { // it is of a T that its run was not asked for
+			err = errors.New(info.Refused)
+		}
+		schema, _ := ResultSchema[T]() // of a T without one there is no Child
+		o.Err = &ResultError{Run: info, Schema: schema, Err: err}
 		return o
 	}
-	if isText[T]() {
-		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
-		return o
-	}
-	value, err := typedResult[T](info.Result)
-	if o.Value = value; err != nil {
-		o.Err = &ResultError{Run: info, Err: err}
-	}
+	o.Err = &RunError{Run: info}
 	return o
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/internal/weight"
@@ -94,6 +95,16 @@ type Config struct {
 	Threads Threads
 	// Limits bound what people, models and tools give. The zero Limits are the defaults.
 	Limits Limits
+
+	// WorkDir returns the directory in which the tools of an agent work, by the id of the agent: an
+	// absolute path of a directory that is there. Turn.Dir has it in each turn of the sessions of
+	// the agent, and Task.Dir names a directory inside. An AGENTS.md in it is part of the prompt if
+	// the Spec of the session has AGENTS.md. Empty: the agent has none. Nil: no agent has one.
+	//
+	// It is called for a spawn with a Task.Dir and in each turn, for many sessions at once, and
+	// should return at once. If it panics, or returns what is not a directory, the spawn or the
+	// turn fails with a *[CallbackError] whose Field is "WorkDir". See docs/directories.md.
+	WorkDir func(agent string) string
 }
 
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
@@ -401,7 +412,7 @@ func (c *Config) allToolNames() []string {
 // input is the one place where prompt inputs are made.
 func (c *Config) input(
 	key session.Key, l session.Lineage, above []session.Key, spec agentctx.Spec, tools []string,
-	sandboxed bool,
+	sandboxed bool, place workdir.Place,
 ) agentctx.Input {
 	in := c.Prompts.Input
 	in.Session, in.Lineage = key, l
@@ -415,9 +426,13 @@ func (c *Config) input(
 	}
 	in.Spec = c.onlySkills(key, spec)
 	in.Skills, in.SkillReports = nil, nil
+	dir, done := execution(place)
+	defer done()
 	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
 		Session: key, Spec: spec, Workspace: c.workspace(key, above), Sandboxed: sandboxed,
+		Execution: dir,
 	})
+	setDir(&in, place)
 	in.Tools = nil
 	for _, t := range c.Tools {
 		if slices.Contains(tools, t.Name) {

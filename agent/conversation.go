@@ -243,6 +243,9 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
 		case spawn.InputSteer:
 			m.Internal = true
+			if in.Repair {
+				m.Text = repairText(st, in.Text)
+			}
 		case spawn.InputCompletion:
 			m.Internal = true
 			if in.Completion != nil {

@@ -285,6 +285,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			set:     set(func(x *agent.Task) { x.Conversation.To = "1" }),
 			refused: "Thread is not",
 		},
+		"Dir":     {set: set(func(x *agent.Task) { x.Dir = "x" }), refused: "has no work directory"},
 		"Cleanup": {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
 		"Milestones": {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
@@ -330,7 +331,7 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"cleanup": {"delete", ""}, "runtime": {"acp", "not available yet"},
 		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "attached yet"},
 		"attachAs": {map[string]string{"mountPath": "m"}, "attached yet"},
-		"cwd":      {"/tmp", "working directory yet"}, "taskName": {"t", "run id"},
+		"cwd":      {"x", "has no work directory"}, "taskName": {"t", "run id"},
 		"streamTo": {"parent", "result comes to you"}, "resumeSessionId": {"1", "resumed yet"},
 		"lightContext": {true, "set by its owner"}, "attach_as": {"m", "attached yet"},
 		"task_name": {"t", "run id"}, "stream_to": {"parent", "result comes to you"},

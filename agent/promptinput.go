@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -24,10 +25,15 @@ import (
 // spawn knows: its label, and the session and channel of its requester. [Config.ChildInput] has
 // those.
 //
-// The error is that of [Prompts.Describe], which is called with ctx; without it there is none.
+// The error is that of [Prompts.Describe], which is called with ctx, or that of [Config.WorkDir];
+// without them there is none.
 func (c Config) Input(ctx context.Context, key session.Key) (agentctx.Input, error) {
 	c = c.withFullModels() //nolint:revive // a copy is meant
-	in := c.plainInput(key)
+	place, err := c.findPlace(c.Rules.AgentOf(key), "")
+	if err != nil {
+		return agentctx.Input{}, err
+	}
+	in := c.plainInput(key, place)
 	l, err := session.Top(key)
 	if err != nil {
 		now := c.authority(key)
@@ -37,13 +43,13 @@ func (c Config) Input(ctx context.Context, key session.Key) (agentctx.Input, err
 }
 
 // plainInput is Input without Prompts.Describe, of a Config whose models have their full names.
-func (c *Config) plainInput(key session.Key) agentctx.Input {
+func (c *Config) plainInput(key session.Key, place workdir.Place) agentctx.Input {
 	now := c.authority(key)
 	names := now.Tools
 	if c.Deliver != nil && !key.IsSubagent() {
 		names = callerRunTools(names)
 	}
-	in := c.input(key, session.Lineage{}, nil, agentctx.Spec{}, names, now.Sandboxed)
+	in := c.input(key, session.Lineage{}, nil, agentctx.Spec{}, names, now.Sandboxed, place)
 	fillSkills(&in, c.skills(key, in.Spec))
 	if !key.IsSubagent() {
 		return in
@@ -107,14 +113,20 @@ func (c Config) ChildInput(
 			Key: key, Root: from, Parent: above.Key, Depth: grant.Depth, Role: now.Role,
 		}
 		lineage = slices.Insert(lineage, 0, above.Key)
-		in = c.input(key, line, lineage, task.Spec, now.Tools, now.Sandboxed)
+		var place workdir.Place
+		if place, err = c.findPlace(grant.Agent, task.Dir); err != nil {
+			return agentctx.Input{}, err
+		}
+		in = c.input(key, line, lineage, task.Spec, now.Tools, now.Sandboxed, place)
 		fillSkills(&in, c.skills(key, in.Spec))
 		setModel(&in, grant.Model.Value, grant.Thinking.Value)
 		in.Task = task.Text
+		keep, _ := task.mode() // admit has refused what cannot be
 		in.Subagent = agentctx.Subagent{
 			Label: text.Line(task.Label), Requester: above.Key, RequesterChannel: from.Channel(),
 			Depth: grant.Depth, MaxDepth: c.Rules.MaxSpawnDepth(),
 			MaySpawn: slices.Contains(now.Tools, toolSpawn), Forked: c.forks(above.Key, &task),
+			Persistent: keep,
 		}
 		above = policy.Caller{
 			Key: key, Role: now.Role, Depth: grant.Depth, Model: grant.Model.Value,

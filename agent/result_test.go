@@ -65,7 +65,8 @@ func TestTypedResults(t *testing.T) {
 					}
 					bad, ok := errors.AsType[*agent.ResultError](err)
 					require.True(t, ok, "%v", err)
-					require.Equal(t, spawn.StatusOK, bad.Run.Status, "the run itself did not fail")
+					require.Equal(t, spawn.StatusFailed, bad.Run.Status)
+					require.Equal(t, 3, bad.Run.Turns, "it was told twice to answer again")
 					require.Equal(t, c.result.Text, bad.Run.Result.Text)
 					require.Error(t, bad.Unwrap())
 				})

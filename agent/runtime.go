@@ -34,6 +34,7 @@ type Runtime struct {
 	summaries summaries
 	prices    priceList
 	bindings  *bindings
+	results   resultTypes
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -346,7 +347,8 @@ func (rt *Runtime) promptInput(
 		names[i] = tool.Name
 	}
 	t.entering("Prompts.Loader")
-	in := rt.cfg.input(st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed)
+	in := rt.cfg.input(
+		st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed, t.place)
 	t.Skills = rt.skills.take(t, in.Spec)
 	fillSkills(&in, t.Skills)
 	t.entering("Now")
@@ -401,6 +403,7 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 		MaxDepth:         st.MaxDepth,
 		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
 		Forked:           !x.Fork.IsZero(),
+		Persistent:       st.Run.Persistent,
 	}
 }
 

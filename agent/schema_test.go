@@ -196,6 +196,7 @@ func TestTypedResultsAreChecked(t *testing.T) {
 		"```json\n" + good + "\n```":             "",
 		"Sure {ok}:\n```json\n" + good + "\n```\nThat is it.": "",
 		good + "\n\nAgain: " + good:                           "",
+		`Not {} nor {"claim":7}, but ` + good:                 "",
 
 		``:                                  "it is empty",
 		`{}`:                                "claim is missing: want a string; confidence is missing: want a number",
@@ -207,7 +208,8 @@ func TestTypedResultsAreChecked(t *testing.T) {
 		`{"claim":"a","claim":"b","confidence":1}`: "is there twice",
 		"The result: {}":                         "claim is missing",
 		"It works, I am sure of it.":             `not JSON: invalid character 'I' looking for beginning of value: "It works, I am`,
-		good + " or rather " + other:             `it holds several JSON values: "{\"claim\"`,
+		good + " or rather " + other:             `it holds several JSON values that fit: "{\"claim\"`,
+		"{} or [1] or {}, {\"claim\":1}":         "none of its 2 JSON values fits: in the first one claim is missing",
 		strings.Repeat("{", 100_000):             `not JSON`,
 		"I think " + strings.Repeat("no ", 1000): `"I think no no`,
 	} {
@@ -220,7 +222,7 @@ func TestTypedResultsAreChecked(t *testing.T) {
 		bad, ok := errors.AsType[*agent.ResultError](err)
 		require.True(t, ok, "%s: %v", want, err)
 		require.ErrorContains(t, bad, want)
-		require.Less(t, len(err.Error()), 500)
+		require.Less(t, len(err.Error()), 700)
 		require.Zero(t, v, "a result that is not valid gives nothing")
 	}
 	list, err := resultOf[[]int](t, "These: [1,2] as I said")

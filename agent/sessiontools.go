@@ -102,7 +102,7 @@ func (h toolHost) tools() []Tool {
 		spawns = callerSpawnSchema
 	}
 	return []Tool{
-		h.tool(toolSpawn, h.rt.cfg.withThreads(spawns), h.spawn),
+		h.tool(toolSpawn, h.rt.cfg.withDirs(h.rt.cfg.withThreads(spawns)), h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 		h.tool(toolSend, sendSchema, h.send),
@@ -164,7 +164,7 @@ var deliveryParams = []string{
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
 	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
-	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context",
+	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "cwd",
 }
 
 // unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
@@ -172,8 +172,6 @@ var spawnParams = []string{
 var unbuiltParams = map[string]string{
 	"attachments": "files cannot be attached yet; name them in the task instead",
 	"attachAs":    "files cannot be attached yet; name them in the task instead",
-	"cwd": "a sub-agent cannot be given a working directory yet; name the directory in " +
-		"the task instead",
 	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
 		"the run id for you",
 	"streamTo":        "what a sub-agent says as it works cannot be forwarded; its result comes to you",
@@ -189,6 +187,7 @@ var unbuiltNames = map[string]string{
 
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
+	Dir                                   string
 	Timeout                               time.Duration
 	RequireSandbox, Thread                bool
 	Mode                                  TaskMode
@@ -349,6 +348,7 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 		AgentID:        a.text("agentId", "agent_id"),
 		Model:          a.text("model"),
 		Thinking:       a.text("thinking"),
+		Dir:            a.text("cwd"),
 		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 		Context:        a.word("context", contextIsolated, contextFork),
 	}
@@ -471,7 +471,7 @@ func refusalReply(refusal *policy.Refusal) spawnReply {
 
 // spawnTask starts a sub-agent of the session.
 func (h toolHost) spawnTask(ctx context.Context, t *Task) (info RunInfo, err error) {
-	return t.spawn(ctx, h.requester(), nil)
+	return t.spawn(ctx, h.requester(), runExtra{Spec: t.Spec})
 }
 
 // origin returns the spawn.Request.Origin of what a model asks for.
@@ -491,7 +491,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	task := Task{
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
-		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
+		Sandbox: q.RequireSandbox, Announce: true, byModel: true, Dir: q.Dir,
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
 	}
 	task.origin = h.origin(ctx)
@@ -513,6 +513,9 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		return jsonReply(refusalReply(refusal))
+	}
+	if bad, ok := errors.AsType[*InputError](err); ok && bad.Field == "Task.Dir" {
+		return "", newArgumentError(toolSpawn, "cwd", bad.Reason)
 	}
 	if err != nil {
 		return jsonReply(spawnReply{Status: "error", Error: err.Error()})

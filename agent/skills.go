@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -21,7 +22,7 @@ import (
 // Excluded of the snapshot report on every SKILL.md that was passed over, too.
 func (c Config) Skills(key session.Key) agentctx.SkillSnapshot {
 	full := c.withFullModels()
-	return full.skills(key, full.plainInput(key).Spec)
+	return full.skills(key, full.plainInput(key, workdir.Place{}).Spec)
 }
 
 // skills is Skills for a session whose spec is known.

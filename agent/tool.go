@@ -276,6 +276,8 @@ type Caller struct {
 	Turn int
 	// Sandboxed says that the tool must work in the sandbox of the session; see [Turn.Sandboxed].
 	Sandboxed bool
+	// Dir is where the tool works, see [Turn.Dir]; empty: the Config says nothing of it.
+	Dir string
 	// Call names the call. It is zero if the Runner has not recorded a message with a call of that
 	// id before, or the call has its result.
 	Call CallID
@@ -341,7 +343,7 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		}
 		t.noteCall(given.Effect)
 		who := toolCall{caller, t}
-		who.caller.Call = t.log.callID(c.ID)
+		who.caller.Call, who.caller.Dir = t.log.callID(c.ID), t.place.Dir()
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
 		defer done()
 		out, err := t.tryTool(ctx, &given, c)

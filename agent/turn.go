@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -85,6 +86,10 @@ type Turn struct {
 	// provides the sandbox, the Rules say which sessions it is for. A tool finds the same in
 	// [CallerOf].
 	Sandboxed bool
+	// Dir is the directory that the tools of the session work in, an absolute path without links:
+	// that of [Config.WorkDir], or the [Task].Dir below it. A tool finds the same in [CallerOf].
+	// Empty: the Config says nothing of it. It is a directory when the turn begins.
+	Dir string
 	// Model and Thinking are what policy resolved; empty: the caller's default.
 	Model, Thinking string
 	// Schema is the JSON Schema of the result, if a typed one was asked for.
@@ -95,7 +100,9 @@ type Turn struct {
 	log   *turnRecord
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided bool
-	runner  string // the field of the Config that has the Runner
+	extra   runExtra // its Schema is as that of the Turn, which is the Runner's to change
+	runner  string   // the field of the Config that has the Runner
+	place   workdir.Place
 
 	entered bool        // the Runner was called; of the goroutine of the turn
 	worked  atomic.Bool // the Runner has recorded something, or called what may have an effect
@@ -418,7 +425,7 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	if err := t.err(); err != nil {
 		return info, err
 	}
-	if q.Thread {
+	if q.Thread && !q.Dry {
 		info, err = t.rt.spawnBound(ctx, boundSpawn{
 			requester: t.Session.Key, root: t.Session.Root, request: q, spawn: t.spawn.Spawn,
 		})

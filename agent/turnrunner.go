@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,7 +99,8 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	}
 	st.InStore(false)
 	log.startRunner()
-	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
+	t.log, t.New, t.extra = log, len(fresh), extra
+	t.Schema = slices.Clone(extra.Schema)
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
 	if st.Compact {
 		return b.compactTurn(ctx, t)
@@ -106,6 +108,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.Tools = rt.toolsOf(t)
 	var in agentctx.Input
 	if err = t.openWindow(); err == nil {
+		err = t.openPlace(extra.Dir)
+	}
+	if err == nil {
 		in, err = rt.promptInput(ctx, t, extra)
 	}
 	var res Result
@@ -236,6 +241,9 @@ func (b turnRunner) outcome(
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
 	}
 	if !t.spawn.ForPeople {
+		if err == nil && len(t.extra.Schema) > 0 {
+			out.Refused = b.rt.results.refusal(t.extra, res)
+		}
 		return out, err
 	}
 	switch text, visible := announce.Visible(res.Text); {

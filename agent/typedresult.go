@@ -10,8 +10,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -44,6 +46,11 @@ func decodeTyped[T any](schema *jsonschema.Schema, data []byte) (v T, err error)
 	if err = schema.Validate(data); err != nil {
 		return v, err
 	}
+	return decodeChecked[T](data)
+}
+
+// decodeChecked is decodeTyped for a text that was checked.
+func decodeChecked[T any](data []byte) (v T, err error) {
 	v, err = unmarshal[T](data)
 	if err == nil {
 		return v, nil
@@ -134,23 +141,122 @@ func repeatedMember(text []byte) (name string, found bool) {
 	}
 }
 
+// A ResultError is a run whose result is not of the type asked for. The raw text is in Run.Result.
+//
+// Mostly the run has failed with it, after two repairs. It has ended well if the result fits the
+// schema, and a method of T that decodes it refuses it, or if it was spawned for another T, and it
+// may have in a journal of an earlier version.
+type ResultError struct {
+	Run    RunInfo
+	Schema json.RawMessage // what the result must fit
+	Err    error           // what is wrong with it
+}
+
+// Error returns the reason, the beginning of the text and that of the schema.
+func (e *ResultError) Error() string {
+	said := fmt.Sprintf("agent: result of run %s: %v", e.Run.ID, e.Err)
+	if head := text.Quote(e.Run.Result.Text); !strings.Contains(said, head) {
+		said += ": " + head
+	}
+	return said + "; the schema is " + text.Quote(string(e.Schema))
+}
+
+// Unwrap returns what is wrong with the result.
+func (e *ResultError) Unwrap() error { return e.Err }
+
 // typedResult returns the T that a result is, and the zero T with an error for another result.
 func typedResult[T any](res Result) (v T, err error) {
 	_, schema, err := jsonschema.For[T]()
 	if err != nil {
 		return v, err
 	}
-	data := []byte(res.JSON)
-	if len(data) == 0 {
-		if data, err = findJSON(withoutThoughts(res.Text), schema.Opens()); err != nil {
-			return v, err
+	data, err := typedJSON(schema, res)
+	if err != nil {
+		return v, err
+	}
+	return decodeChecked[T](data)
+}
+
+// typedJSON returns the JSON of a result that fits a schema: its JSON, or else what its text holds.
+func typedJSON(schema *jsonschema.Schema, res Result) ([]byte, error) {
+	if len(res.JSON) > 0 {
+		return res.JSON, schema.Validate(res.JSON)
+	}
+	return findJSON(schema, withoutThoughts(res.Text))
+}
+
+// resultTypes are the types of results that a program has asked for since it was started. The
+// journal has the schemas: a method of a type that decodes, and may refuse what fits the schema, is
+// known only here. The zero value knows none. It is safe for concurrent use.
+type resultTypes struct {
+	mu    sync.Mutex
+	known map[resultType]resultCheck
+}
+
+// A resultType names a type of results in a journal.
+type resultType struct{ name, schema string }
+
+type resultCheck struct {
+	of     reflect.Type
+	decode func([]byte) error // nil: several types have the name and the schema
+}
+
+// learnType notes that the results with a schema are to be decoded as a T, and returns its name.
+func learnType[T any](types *resultTypes, schema json.RawMessage) (name string) {
+	of := reflect.TypeFor[T]()
+	if schema == nil {
+		return ""
+	}
+	x := resultType{of.PkgPath() + " " + of.String(), string(schema)}
+	types.mu.Lock()
+	defer types.mu.Unlock()
+	switch known, ok := types.known[x]; {
+	case !ok:
+		if types.known == nil {
+			types.known = make(map[resultType]resultCheck)
+		}
+		types.known[x] = resultCheck{of, func(data []byte) error {
+			_, err := decodeChecked[T](data)
+			return err
+		}}
+	case known.of != of:
+		types.known[x] = resultCheck{}
+	}
+	return x.name
+}
+
+// refusal returns why a result is not one that the run takes which was spawned with extra, or "".
+func (types *resultTypes) refusal(extra runExtra, res Result) string {
+	schema, err := jsonschema.Compile(extra.Schema)
+	if err != nil {
+		return "" // an earlier version has kept it: the program finds out
+	}
+	data, err := typedJSON(schema, res)
+	if err == nil {
+		types.mu.Lock()
+		check := types.known[resultType{extra.Type, string(extra.Schema)}]
+		types.mu.Unlock()
+		if check.decode != nil {
+			err = check.decode(data)
 		}
 	}
-	if v, err = decodeTyped[T](schema, data); err != nil {
-		var zero T
-		return zero, err
+	if err != nil {
+		return err.Error()
 	}
-	return v, nil
+	return ""
+}
+
+// repairText is what a sub-agent is told whose result was refused, and why.
+func repairText(st *spawn.TurnInput, why string) string {
+	extra, err := decodeRunExtra(st.Extra)
+	if err != nil || len(extra.Schema) == 0 {
+		return why // a turn does not begin with one that is not readable
+	}
+	return "[Offshoot] Your report was not accepted. A program reads it, and this is wrong with it: " +
+		text.Line(why) + "\n\nReport again, as one JSON value and nothing else. What you have done " +
+		"stays done. The JSON Schema that your report must fit:\n" +
+		agentctx.Fenced(string(extra.Schema)) + "\n\nIf you cannot give such a report, say why in one " +
+		"sentence in its place: the program gets that as an error."
 }
 
 // withoutThoughts returns a text that is not JSON as people would read it, where it has the tags of
@@ -166,40 +272,68 @@ func withoutThoughts(said string) string {
 // maxStarts is how many places of a text are tried for the beginning of a JSON value.
 const maxStarts = 32
 
-// findJSON returns the JSON of a text: the whole of it, the inside of the fenced block that it is,
-// or the one value in its prose that begins with one of the opening characters. The error of a text
-// without one has its head, and so has that of a text with several, which leave open what is meant.
-func findJSON(said, opening string) ([]byte, error) {
+// findJSON returns the JSON of a text that fits a schema: the whole of the text, the inside of the
+// fenced block that it is, or the one value in its prose that fits. In prose only objects and lists
+// are looked for, as far as the schema takes them. The error of a text without such a value says
+// what is wrong with the value that there is, or has the head of the text.
+func findJSON(schema *jsonschema.Schema, said string) ([]byte, error) {
 	said = trimFence(said)
 	if json.Valid([]byte(said)) || strings.TrimSpace(said) == "" {
-		return []byte(said), nil
+		return []byte(said), schema.Validate([]byte(said))
 	}
+	values := jsonValues(said, schema.Opens())
 	var found []byte
-	rest := said
-	for range maxStarts {
-		at := strings.IndexAny(rest, opening)
-		if at < 0 {
-			break
+	var wrong error // with the first value
+	for _, value := range values {
+		switch err := schema.Validate(value); {
+		case err != nil && wrong == nil:
+			wrong = err
+		case err != nil:
+		case found != nil:
+			return nil, fmt.Errorf("it holds several JSON values that fit: %s", text.Quote(said))
+		default:
+			found = value
 		}
-		rest = rest[at:]
-		var value json.RawMessage
-		if json.NewDecoder(strings.NewReader(rest)).Decode(&value) != nil {
-			rest = rest[1:]
-			continue
-		}
-		if rest = rest[len(value):]; found != nil && !bytes.Equal(found, value) {
-			return nil, fmt.Errorf("it holds several JSON values: %s", text.Quote(said))
-		}
-		found = value
 	}
-	if found != nil {
+	switch {
+	case found != nil:
 		return found, nil
+	case len(values) > 1:
+		return nil, fmt.Errorf("none of its %d JSON values fits: in the first one %w",
+			len(values), wrong)
+	case wrong != nil:
+		return nil, wrong
 	}
 	why := errors.New("not JSON")
 	if err := json.Unmarshal([]byte(said), new(json.RawMessage)); err != nil {
 		why = fmt.Errorf("not JSON: %w", err)
 	}
 	return nil, fmt.Errorf("%w: %s", why, text.Quote(said))
+}
+
+// jsonValues returns the JSON values in a text that begin with one of the opening characters. One
+// that comes again, with other blanks or not, counts once, and so do those within another.
+func jsonValues(said, opening string) (values [][]byte) {
+	known := make(map[string]bool)
+	for range maxStarts {
+		at := strings.IndexAny(said, opening)
+		if at < 0 {
+			break
+		}
+		said = said[at:]
+		var value json.RawMessage
+		if json.NewDecoder(strings.NewReader(said)).Decode(&value) != nil {
+			said = said[1:]
+			continue
+		}
+		said = said[len(value):]
+		var compact bytes.Buffer
+		if json.Compact(&compact, value) == nil && !known[compact.String()] {
+			known[compact.String()] = true
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // trimFence returns the inside of a text that is one fenced code block, as models like to answer,

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -38,6 +39,9 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 	info := outcomeOf(t, r.Spec, of)
 	info.setRights(t.Authority(r))
+	for i := range r.Bound {
+		info.Conversations = append(info.Conversations, r.Bound[i].Route)
+	}
 	return info
 }
 
@@ -52,7 +56,7 @@ func outcomeOf(t *tree.Tree, s *tree.Spec, of *tree.Past) RunInfo {
 		Warnings: slices.Clone(s.Warnings),
 		Created:  timeOf(s.Created), Started: timeOf(of.Started),
 		Deadline: timeOf(of.Deadline), Ended: timeOf(of.Ended),
-		Turns: int(of.Turns), Sandboxed: s.Sandboxed,
+		Turns: int(of.Turns), Sandboxed: s.Sandboxed, Persistent: s.Session,
 	}
 	if b := of.Begin; b != nil {
 		info.ID, info.Created = RunID(b.ID), timeOf(b.Created)
@@ -60,6 +64,9 @@ func outcomeOf(t *tree.Tree, s *tree.Spec, of *tree.Past) RunInfo {
 	}
 	if a := of.Answer; a != nil {
 		info.Result = resultOf(a)
+		if of.Cause == tree.AnswerRefused {
+			info.Refused = string(a.Refused)
+		}
 		info.Model.Actual = string(a.Model)
 	}
 	info.Result.Usage = usageOf(of.Usage)
@@ -180,6 +187,9 @@ func treeUsage(u session.Usage) tree.Usage {
 	}
 }
 
+// maxRefused is how many bytes are kept of why an answer was refused.
+const maxRefused = 2000
+
 // answerOf returns what a Runner returned as the tree records it.
 func answerOf(o TurnResult) tree.Result {
 	a := tree.Result{
@@ -187,6 +197,7 @@ func answerOf(o TurnResult) tree.Result {
 		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice,
+		Refused: tree.Text(text.Bound(secret.Text(o.Refused), maxRefused)),
 	}
 	for _, f := range o.Result.Files {
 		a.Files = append(a.Files, tree.File{
@@ -236,6 +247,7 @@ func inputOf(t *tree.Tree, to *tree.Run, in tree.Input) Input {
 	x := Input{
 		Ord: int(in.Ord), Class: InputClass(in.Class), ID: givenID(in.ID), Text: string(in.Text),
 		From: in.From, Time: timeOf(in.At), Route: in.Route, Percent: int(in.Percent),
+		Repair: in.Repair,
 	}
 	if m := in.Mail; m != nil {
 		x.Sender, x.Parts, x.Meta = m.Sender, slices.Clone(m.Parts), maps.Clone(m.Meta)

@@ -47,7 +47,10 @@ type RunInfo struct {
 	Result    Result       `json:"result,omitzero"`
 	// Error says why the run did not end well. It is empty for a run that did, and for one that has
 	// no cause to end.
-	Error    string    `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Refused says why the last answer of a run was refused that has failed for that, see
+	// [TurnResult.Refused]; empty in all others. Result has the answer.
+	Refused  string    `json:"refused,omitempty"`
 	Model    ModelInfo `json:"model,omitzero"`
 	Thinking string    `json:"thinking,omitempty"`
 	// Tools are the names of the tools that the run may use under the present rules: those that
@@ -75,6 +78,12 @@ type RunInfo struct {
 	// Thread says that the message of a FollowUp was said in a conversation that is bound to the
 	// session. What the run answers is said there.
 	Thread bool `json:"thread,omitempty"`
+	// Persistent says that the session stays open for what people write in its conversation when a
+	// run has ended, as [Request].Session has asked for it.
+	Persistent bool `json:"persistent,omitempty"`
+	// Conversations are those that are bound to the session now, the oldest first: what people
+	// write there goes to it. All runs of a session have the same.
+	Conversations []session.Route `json:"conversations,omitempty"`
 }
 
 // Ref returns the name of the run.

@@ -32,6 +32,12 @@ type TurnResult struct {
 	Fallback string
 	// Silent asks that nothing be announced. The answer of an earlier turn of the run stays.
 	Silent bool
+	// Refused says why the Result is not one that the run may end with, for example that it does
+	// not fit a schema; empty: it may. When the run would end with it, the session gets an Input
+	// with Repair and this text instead, and answers again. After [MaxRepairs] of them the run has
+	// failed, with the Result. It counts for sub-agents, and not for what people are told; see
+	// docs/typed-results.md. Credentials in it are masked, and it has at most 2,000 bytes.
+	Refused string
 	// Skip, beside Silent, asks to drop the answer of an earlier turn too.
 	Skip bool
 	// Reply is what a turn with [TurnInput.ForPeople] says to people. If it is empty, it says
@@ -51,6 +57,9 @@ type TurnResult struct {
 	// it had nothing to compact. Of another turn it is not kept.
 	Compacted int
 }
+
+// MaxRepairs is how often a run is told to answer again, see [TurnResult.Refused].
+const MaxRepairs = tree.MaxRepairs
 
 // An InputClass says what sort of input an Input is. The zero InputClass is not one that an input
 // has.
@@ -113,6 +122,9 @@ type Input struct {
 	// much of its work is done, of which 0 says that it is not known.
 	Label   string
 	Percent int
+	// Repair says, of an InputSteer, that the answer before was refused, and Text why: the session
+	// is to answer again. From is zero.
+	Repair bool
 	// Completion is set if the Class is InputCompletion.
 	Completion *Completion
 }

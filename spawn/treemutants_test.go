@@ -436,7 +436,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"a steer starts no turn of what has finished", "internal/tree/settle.go",
-		"return r.nUser > 0 || r.nComp > 0\n", "return r.nUser > 0 || r.nComp > 0 || r.nControl > 0\n", "./internal/tree", "TestScenarios/steer",
+		"return r.nUser > 0 || r.nComp > 0 || r.nRepair > 0\n", "return r.nUser > 0 || r.nComp > 0 || r.nControl > 0\n", "./internal/tree", "TestScenarios/steer",
 	},
 	{
 		"a chat is compacted", "internal/tree/tree.go",

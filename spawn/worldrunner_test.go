@@ -156,6 +156,8 @@ func (w *world) work(
 		out.Silent = true
 	case 7:
 		out.Result.Text, out.Fallback = "", "fallback"
+	case 8, 9:
+		out.Refused = "not what was asked for"
 	}
 	pause()
 	return nil

@@ -210,6 +210,7 @@ type run struct {
 	bound    []session.Route
 	wroteTo  bool // a conversation that is bound has written to it
 	leaving  leaving
+	answer   answer
 
 	begin *tree.Begin // of the present run; nil: it is the first one
 	ends  []*completion
@@ -233,6 +234,7 @@ type input struct {
 	run     string        // of a milestone, as inputs name it
 	mail    bool          // it has more than its text
 	thread  bool          // it is of a conversation that is bound to the session
+	repair  bool          // it asks for another answer
 }
 
 type turn struct {
@@ -544,6 +546,9 @@ func (a *auditor) posted(r *run, f *tree.Fact) {
 		a.fail(r, "end", "it is told something after its end")
 	case f.Class != tree.User && f.Class != tree.Control:
 		a.fail(r, "inputs", "a post of class %v", f.Class)
+	}
+	if f.Flags&tree.FlagRepair != 0 {
+		a.repair(r, f)
 	}
 	a.sent(f)
 	r.next = f.Ord

@@ -119,8 +119,8 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " open=%d/%d %v", s.Open.N, s.Open.Through, s.Open.Compact)
 	}
 	for _, in := range s.Inbox {
-		fmt.Fprintf(&b, " %d:%v:%s%s:%q:%v", in.Ord, in.Class, in.From, in.RunID, in.ID,
-			in.Mail != nil)
+		fmt.Fprintf(&b, " %d:%v:%s%s:%q:%v%v", in.Ord, in.Class, in.From, in.RunID, in.ID,
+			in.Mail != nil, in.Repair)
 	}
 	for _, x := range s.Said {
 		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
@@ -142,6 +142,9 @@ func describeState(s *tree.RunState) string {
 	}
 	if s.Announce {
 		b.WriteString(" announced")
+	}
+	if s.Repairs > 0 {
+		fmt.Fprintf(&b, " repairs=%d", s.Repairs)
 	}
 	for _, x := range s.Bound {
 		fmt.Fprintf(&b, " bound=%+v", x.Route)
@@ -166,6 +169,7 @@ func (r *run) describe() string {
 		Pos:        r.pos,
 		Milestones: r.reported,
 		Announce:   r.announce,
+		Repairs:    r.answer.repairs,
 		Begin:      r.begin,
 		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
 	}
@@ -184,6 +188,7 @@ func (r *run) describe() string {
 	for _, in := range r.inbox {
 		x := tree.Input{
 			Ord: in.ord, Class: in.class, ID: in.id, From: in.steerer, RunID: in.run,
+			Repair: in.repair,
 		}
 		if in.mail {
 			x.Mail = new(tree.Mail)
@@ -241,6 +246,9 @@ func runOf(s *tree.RunState) *run {
 		session:  s.Spec.SessionID,
 		past:     map[string]bool{s.Spec.SessionID: true},
 		begin:    s.Begin,
+	}
+	if x := s.Answer; x != nil {
+		r.answer = answer{true, x.Text != "", x.Refused != "", s.Repairs}
 	}
 	r.leaving = leaving{s.Archiving != 0, s.Discard}
 	r.beginsOf(s)
@@ -325,7 +333,7 @@ func (a *auditor) begin(m *tree.Image) {
 		for _, in := range m.Runs[i].Inbox {
 			x := input{
 				ord: in.Ord, class: in.Class, id: in.ID, steerer: in.From, mail: in.Mail != nil,
-				run: in.RunID, thread: in.Thread,
+				run: in.RunID, thread: in.Thread, repair: in.Repair,
 			}
 			if in.Thread && in.Route != nil {
 				x.route = *in.Route

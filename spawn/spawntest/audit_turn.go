@@ -11,12 +11,13 @@ import (
 
 // ends says which terminal state a cause leads to.
 var ends = map[tree.Cause]tree.State{
-	tree.NoCause:      tree.OK,
-	tree.RunnerFailed: tree.Failed,
-	tree.Timeout:      tree.TimedOut,
-	tree.Stopped:      tree.Cancelled,
-	tree.Crashed:      tree.Interrupted,
-	tree.LimitReached: tree.Incomplete,
+	tree.NoCause:       tree.OK,
+	tree.RunnerFailed:  tree.Failed,
+	tree.Timeout:       tree.TimedOut,
+	tree.Stopped:       tree.Cancelled,
+	tree.Crashed:       tree.Interrupted,
+	tree.LimitReached:  tree.Incomplete,
+	tree.AnswerRefused: tree.Failed,
 }
 
 func (a *auditor) turnStarted(r *run, f *tree.Fact) {
@@ -169,7 +170,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if crashed || aside {
 		read = f.Ord
 	}
-	answers := r.messages(read)
+	answers, toPeople := r.messages(read), r.speaks()
 	if f.Flags&tree.FlagGivenUp != 0 {
 		a.givenUp(r, f)
 	}
@@ -201,6 +202,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.out++
 		a.outbox[a.out] = &parcel{answers: answers}
 	}
+	r.keepAnswer(f, toPeople)
 	a.used(r, f)
 	r.silent = r.silent || f.Flags&tree.FlagSilent != 0
 	r.turn = nil
@@ -458,6 +460,7 @@ func (a *auditor) move(c *completion, from, to place) {
 }
 
 func (a *auditor) stopRequested(r *run, f *tree.Fact) {
+	a.refusedEnd(r, f)
 	switch {
 	case r.cause != tree.NoCause:
 		a.fail(r, "first cause", "%v after %v", f.Cause, r.cause)
@@ -486,6 +489,8 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 		a.fail(r, "first cause", "it ends %v for %v", f.State, r.cause)
 	case r.turn != nil:
 		a.fail(r, "end", "it ends while turn %d is under way", r.turn.n)
+	case f.State == tree.OK && r.mayNotEnd():
+		a.fail(r, "repairs", "it ends well with an answer that was refused")
 	case r.cause == tree.NoCause && r.state != tree.Waiting:
 		a.fail(r, "states", "it ends well while it is %v", r.state)
 	}

@@ -120,7 +120,7 @@ func (w *wireFact) fact() *Fact {
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
 	switch {
-	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
+	case f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Cause > LimitReached,
 		f.Kind == Blocked && f.N > 0, f.Kind == RunEnded && f.Answer != nil,
 		f.Skills != nil, f.Mail != nil, f.Begin != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
@@ -138,7 +138,7 @@ func (j *Join) beyondVersion1() bool {
 }
 
 func (a *Result) beyondVersion1() bool {
-	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0 ||
+	return a != nil && (a.ReplyTo != "" || a.Voice || a.Refused != "" || len(a.ByModel) > 0 ||
 		!a.Whole.IsZero() || !a.WholeJSON.IsZero())
 }
 
@@ -154,7 +154,7 @@ func (m *Image) beyondVersion1() bool {
 	newKey := func(s Spawned) bool {
 		return s.Digest != "" || s.ByModel || s.Spec != nil || s.End != nil
 	}
-	newPost := func(p SeenPost) bool { return p.RunID != "" }
+	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
 		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != ""
@@ -170,7 +170,7 @@ func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
 		len(s.Former) > 0 || s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
-		s.Archiving != 0 || s.Announce || s.Discard ||
+		s.Archiving != 0 || s.Announce || s.Discard || s.Repairs != 0 || s.Cause > LimitReached ||
 		s.Ledger != nil || s.Active != 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
@@ -179,7 +179,7 @@ func (s RunState) beyondVersion1() bool {
 
 func (in Input) beyondVersion1() bool {
 	return in.Mail != nil || in.Class == Milestone || in.Percent != 0 ||
-		in.RunID != "" || in.Thread
+		in.RunID != "" || in.Thread || in.Repair
 }
 
 func (o *OpenTurn) beyondVersion1() bool {

@@ -259,6 +259,8 @@ func (s *scanner) result() *Result {
 			a.ReplyTo = s.text()
 		case "voice":
 			a.Voice = s.bool()
+		case "refused":
+			a.Refused = s.text()
 		case "byModel":
 			a.ByModel = scanList(s, (*scanner).modelUsage)
 		case "whole":

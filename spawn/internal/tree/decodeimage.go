@@ -240,6 +240,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Announce = s.bool()
 	case "discard":
 		r.Discard = s.bool()
+	case "repairs":
+		r.Repairs = s.uint8()
 	default:
 		s.fail()
 	}
@@ -458,6 +460,8 @@ func (s *scanner) input() (in Input) {
 			in.RunID = s.string()
 		case "thread":
 			in.Thread = s.bool()
+		case "repair":
+			in.Repair = s.bool()
 		default:
 			s.fail()
 		}
@@ -627,6 +631,10 @@ func (s *scanner) seenPost() (x SeenPost) {
 			x.Until = s.int64()
 		case "runId":
 			x.RunID = s.string()
+		case "at":
+			x.At = s.route()
+		case "how":
+			x.How = s.uint8()
 		default:
 			s.fail()
 		}

@@ -185,6 +185,7 @@ func (l *factLine) posted(f *Fact) {
 	l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 	l.addIf(f.ID != "", "id %s", word(f.ID))
 	l.addIf(f.Flags&FlagThread != 0, "of a bound conversation")
+	l.addIf(f.Flags&FlagRepair != 0, "to answer again")
 	l.addIf(f.sender().IsValid(), "from %s", f.From)
 	m := f.Mail
 	if m == nil {
@@ -265,6 +266,7 @@ func (l *factLine) turnEnded(f *Fact) {
 			text.Count(a.WholeJSON.Size, "byte", "bytes"))
 		l.addIf(a.ReplyTo != "", "to %s", quoteShort(a.ReplyTo))
 		l.addIf(a.Voice, "spoken")
+		l.addIf(a.Refused != "", "refused: %s", quoteShort(a.Refused))
 	}
 	if j := f.Join; j != nil {
 		l.add("waits for %s", text.Count(j.Left, "child", "children"))

@@ -207,6 +207,7 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
+	b = appendText(b, "refused", a.Refused)
 	if len(a.ByModel) > 0 {
 		b, err = appendValue(b, err, "byModel", a.ByModel)
 	}

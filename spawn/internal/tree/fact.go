@@ -111,6 +111,8 @@ const (
 	// FlagUntouched, on TurnEnded: a shutdown has ended the turn before it did anything. Its inputs
 	// are not consumed, and the next turn of the run reads them. It is of version 2.
 	FlagUntouched
+	// FlagRepair, on Posted: the run is to answer again, see [MaxRepairs]. It is of version 2.
+	FlagRepair
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -133,7 +135,7 @@ const (
 //	               conversation's own session, which knows the ID from then on, too
 //	               Route: where the answer goes; of User only, may be nil
 //	               Mail: what the message has beside its text; of User only, may be nil
-//	               Flags: FlagThread
+//	               Flags: FlagThread; FlagRepair, then the Text says why the answer was refused
 //	TurnStarted    Run: the session
 //	               N: the number of the turn, one more than the last one of the session
 //	               Ord: the last input that the turn consumes
@@ -283,7 +285,8 @@ func (a *Result) bytes() int {
 	if a == nil {
 		return 0
 	}
-	n := len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback)
+	n := len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback) +
+		len(a.Refused)
 	for i := range a.Files {
 		n += len(a.Files[i].Name) + len(a.Files[i].Path) + len(a.Files[i].MediaType)
 	}

@@ -355,6 +355,8 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 		c.Silent, c.Skip = true, how&64 != 0
 	case 4:
 		c.Answer.Reply = "hi"
+	case 6:
+		c.Answer.Refused = "not what was asked for"
 	}
 	if how&128 == 0 {
 		delete(d.started, k)

@@ -3,7 +3,6 @@ package tree
 import (
 	"fmt"
 
-	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -12,12 +11,18 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
 	}
 	r.NextOrd, r.Active = f.Ord, f.At
+	repair := f.Flags&FlagRepair != 0
+	if repair {
+		if err := r.applyRepair(f); err != nil {
+			return err
+		}
+	}
 	r.Inbox = append(r.Inbox, Input{
 		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
-		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
+		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0, Repair: repair,
 	})
-	r.count(f.Class, 1)
-	if f.Class == Control {
+	r.count(&r.Inbox[len(r.Inbox)-1], 1)
+	if f.Class == Control && !repair {
 		r.recordSteer(f.From, f.At)
 	}
 	t.noteSent(f)
@@ -31,16 +36,6 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 func (t *Tree) noteSent(f *Fact) {
 	if from := t.find(f.sender()); from != nil {
 		from.didWork = true
-	}
-}
-
-// notePost has the id of a message recognised for a while, with the run that took it, and by the
-// session of a bound conversation, too.
-func (t *Tree) notePost(f *Fact, runID string) {
-	until := sat.Add(f.At, int64(KeyWindow))
-	t.posts[postKey{f.Run, f.ID}] = seenPost{until, runID}
-	if f.Flags&FlagThread != 0 && f.From.IsValid() {
-		t.posts[postKey{f.From, f.ID}] = seenPost{until: until}
 	}
 }
 
@@ -115,7 +110,7 @@ func (r *Run) consume(through uint32) {
 	}
 	for i := range r.Inbox {
 		if in := &r.Inbox[i]; in.Ord > from && in.Ord <= through {
-			r.count(in.Class, -1)
+			r.count(in, -1)
 		}
 	}
 }

@@ -119,6 +119,7 @@ type Result struct {
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 	ReplyTo  Text   `json:"replyTo,omitempty"`  // the message that the Reply answers
 	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
+	Refused  Text   `json:"refused,omitempty"`  // why it is not a result of the run; see repair.go
 	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
 	ByModel []ModelUsage `json:"byModel,omitempty"`
 
@@ -142,6 +143,7 @@ type Input struct {
 	RunID string `json:"runId,omitempty"`
 	// Thread says that a message came from a conversation that was bound, and is answered there.
 	Thread bool `json:"thread,omitempty"`
+	Repair bool `json:"repair,omitempty"` // of class Control: the answer before was refused
 }
 
 // An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
@@ -222,6 +224,7 @@ type RunState struct {
 	Archiving int64 `json:"archiving,omitempty"`
 	Announce  bool  `json:"announce,omitempty"` // the requester is told of the end of this run
 	Discard   bool  `json:"discard,omitempty"`  // it is archived as soon as that may be
+	Repairs   uint8 `json:"repairs,omitempty"`  // how often the run was told to answer again
 }
 
 // Steered records when a session last steered another.
@@ -266,7 +269,8 @@ type Run struct {
 	live     int // children that are not terminal
 	nUser    int // unread messages, and the task
 	nComp    int // unread completions
-	nControl int // unread steers
+	nControl int // unread steers and repairs
+	nRepair  int // of those, repairs
 	held     int // how many inputs and entries of the outbox name the present run
 
 	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
@@ -436,27 +440,30 @@ func (r *Run) hasCompletion() bool {
 
 // recount derives the counts of unread inputs from the folded state.
 func (r *Run) recount() {
-	r.nUser, r.nComp, r.nControl = 0, 0, 0
+	r.nUser, r.nComp, r.nControl, r.nRepair = 0, 0, 0, 0
 	if r.taskUnread() && r.Aside == 0 {
 		r.nUser++
 	}
 	through := max(r.Consumed, r.Aside)
 	for i := range r.Inbox {
 		if in := &r.Inbox[i]; in.Ord > through {
-			r.count(in.Class, 1)
+			r.count(in, 1)
 		}
 	}
 }
 
-// count adds an input of a class to the counts of unread inputs, or takes it off with -1.
-func (r *Run) count(c Class, by int) {
-	switch c {
+// count adds an input to the counts of unread inputs, or takes it off with -1.
+func (r *Run) count(in *Input, by int) {
+	switch in.Class {
 	case User, Task:
 		r.nUser += by
 	case Completion:
 		r.nComp += by
 	case Control:
 		r.nControl += by
+		if in.Repair {
+			r.nRepair += by
+		}
 	default: // a milestone starts no turn
 	}
 }

@@ -280,7 +280,8 @@ func (s *scene) done(r session.Key, w words) Command {
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
 			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
-			Model: Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
+			Refused: Text(w.named["refuse"]),
+			Model:   Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
 		},
 	}
 	for part := range strings.SplitSeq(w.named["models"], ",") {

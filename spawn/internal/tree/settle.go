@@ -63,7 +63,7 @@ func (t *Tree) settleRun(r *Run) {
 
 // wantsTurn reports whether r has inputs that start a turn, or is owed one that crashed. The task
 // and messages of people always start one. A completion does unless r waits for a join that is not
-// ready. A steer does only while r waits for a join.
+// ready. A steer does only while r waits for a join, and a repair always does.
 func (r *Run) wantsTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
@@ -75,7 +75,7 @@ func (r *Run) wantsTurn(now int64) bool {
 	case r.Join != nil:
 		return r.nUser > 0 || r.nControl > 0 || r.Join.Ready(now)
 	}
-	return r.nUser > 0 || r.nComp > 0
+	return r.nUser > 0 || r.nComp > 0 || r.nRepair > 0
 }
 
 // askSlot asks the lane for a slot for the next turn of r, once. A top-level session that waits for
@@ -179,10 +179,14 @@ func (t *Tree) settleStopping(r *Run) {
 }
 
 // settleDone ends a run that has nothing left to do: well, or as stopped if its last turn was
-// cancelled.
+// cancelled. One whose answer was refused answers again instead, or fails.
 func (t *Tree) settleDone(r *Run) {
 	if r.TurnCancelled {
 		t.emit(stopRequested(t.now, r, Stopped, "its last turn was cancelled", 0, 0))
+		return
+	}
+	if r.isRefused() {
+		t.settleRefused(r)
 		return
 	}
 	t.endRun(r, OK)

@@ -107,11 +107,13 @@ const (
 	Stopped
 	Crashed
 	LimitReached
+	AnswerRefused // of version 2
 	causes
 )
 
 var causeNames = [causes]string{
 	"none", "runner_failed", "timeout", "stopped", "crashed", "limit_reached",
+	"answer_refused",
 }
 
 func (c Cause) String() string { return enum.String(causeNames[:], "Cause", c) }
@@ -119,7 +121,7 @@ func (c Cause) String() string { return enum.String(causeNames[:], "Cause", c) }
 // endState returns the terminal state that a cause leads to; OK for NoCause.
 func (c Cause) endState() State {
 	switch c {
-	case RunnerFailed:
+	case RunnerFailed, AnswerRefused:
 		return Failed
 	case Timeout:
 		return TimedOut

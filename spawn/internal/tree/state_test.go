@@ -38,11 +38,16 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// Every cause leads to a terminal state of its own.
+// Every cause leads to a terminal state of its own, but that an answer was refused is a failure,
+// too.
 func TestCauses(t *testing.T) {
 	ends := make(map[State]Cause)
 	for c := range causes {
 		s := c.endState()
+		if c == AnswerRefused {
+			require.Equal(t, Failed, s)
+			continue
+		}
 		require.True(t, s.Terminal(), "%v", c)
 		require.NotContains(t, ends, s)
 		ends[s] = c
