@@ -634,7 +634,11 @@ func (d *driver) work() (busy bool, err error) {
 		case d.asked[k]:
 			busy, err = true, d.grant(k)
 		case r != nil && r.Open != nil:
-			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Result{Text: "end"}})
+			answer := &Result{Text: "end"}
+			if r.Repairs > 0 { // what is refused twice is refused for good
+				answer.Refused = "not what was asked for"
+			}
+			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: answer})
 		case d.archived[k] && r != nil:
 			delete(d.archived, k)
 			done := ArchiveDone{Run: k}
