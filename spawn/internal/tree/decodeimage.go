@@ -240,6 +240,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Announce = s.bool()
 	case "discard":
 		r.Discard = s.bool()
+	case "kept":
+		r.Kept = s.text()
 	case "repairs":
 		r.Repairs = s.uint8()
 	default:

@@ -204,6 +204,10 @@ func (d *driver) step() error {
 		if err := d.do(keep); err != nil {
 			return err
 		}
+		state := Keep{Run: k, N: d.started[k], Kept: Text(strconv.Itoa(int(used % 3)))}
+		if err := d.do(state); err != nil {
+			return err
+		}
 		say := &Say{Run: k, N: d.started[k], Num: uint32(used % 4), Answer: Result{Reply: "well"}}
 		if say.Num == 0 {
 			say.ID = "named"
