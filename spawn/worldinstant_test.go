@@ -24,7 +24,7 @@ func (w *world) meet(entries []session.Entry) {
 	l := w.now
 	for _, e := range entries {
 		f, ok := e.Payload.(*tree.Fact)
-		if !ok || l == nil || w.plain || f.Run == topKey || !slices.Contains(instants, f.Kind) ||
+		if !ok || l == nil || f.Run == topKey || !slices.Contains(instants, f.Kind) ||
 			w.roll(3, "meets", f.Kind, w.met) > 0 {
 			continue
 		}

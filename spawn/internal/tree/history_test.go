@@ -227,12 +227,7 @@ func (d *driver) step() error {
 	case 15:
 		return d.settle(d.byte(), d.byte())
 	case 16:
-		unit := 700 * time.Millisecond
-		if what >= 172 { // long enough for entries to be blocked, and for archives
-			unit = 20 * time.Second
-		}
-		d.pass(d.byte(), unit)
-		return d.do(Tick{Rand: uint64(what)})
+		return d.wait(what)
 	case 17:
 		b := d.byte()
 		if b&1 != 0 {
@@ -245,6 +240,16 @@ func (d *driver) step() error {
 		return d.rare(d.byte())
 	}
 	return d.session(d.byte())
+}
+
+// wait lets a while pass. Some are long enough for entries to be blocked, and for archives.
+func (d *driver) wait(what byte) error {
+	unit := 700 * time.Millisecond
+	if what >= 172 {
+		unit = 20 * time.Second
+	}
+	d.pass(d.byte(), unit)
+	return d.do(Tick{Rand: uint64(what)})
 }
 
 // outage has every receiver fail for longer than an entry is tried.
