@@ -585,6 +585,8 @@ func (s *scanner) requestCount() (x RequestCount) {
 			x.ByModel = s.uint32()
 		case "charged":
 			x.Charged = s.budget()
+		case "uncharged":
+			x.Uncharged = s.bool()
 		default:
 			s.fail()
 		}
