@@ -21,7 +21,8 @@ import (
 )
 
 func main() {
-	state := flag.String("state", "state", "keep everything in this directory")
+	state := flag.String("state", filepath.Join(os.TempDir(), "offshoot-harness"),
+		"keep everything in this directory")
 	foreign := flag.String("foreign", "", "be the other program, which remembers in this directory")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), "Harness is a bot in the terminal whose turns are "+
