@@ -77,7 +77,7 @@ func (t *Tree) Apply(f *Fact) error {
 	case SetAside:
 		return r.applySetAside(f)
 	case RouteSet:
-		r.Route = f.Route
+		r.Route, r.Home = f.Route, nil
 	case Reset:
 		return t.applyReset(r, f)
 	case PutAway:
@@ -436,8 +436,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 		p.Join.Count(f.State)
 	}
 	if f.Answer != nil {
-		asked, _ := r.unanswered()
-		t.speak(r, f, asked)
+		t.speakLast(r, f)
 	}
 	r.Asked = nil
 	t.forwardCompletions(r, f)

@@ -212,7 +212,9 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 	case "active":
 		r.Active = s.int64()
 	case "asked":
-		r.Asked = s.asked()
+		r.Asked = []Asked{s.asked()} // of an earlier library, see restoreRun
+	case "askedBy":
+		r.Asked = scanList(s, (*scanner).asked)
 	case "said":
 		r.Said = scanList(s, (*scanner).saying)
 	case "former":
@@ -240,6 +242,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Announce = s.bool()
 	case "discard":
 		r.Discard = s.bool()
+	case "home":
+		r.Home = s.route()
 	case "repairs":
 		r.Repairs = s.uint8()
 	default:

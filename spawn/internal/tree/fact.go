@@ -113,6 +113,9 @@ const (
 	FlagUntouched
 	// FlagRepair, on Posted: the run is to answer again, see [MaxRepairs]. It is of version 2.
 	FlagRepair
+	// FlagEach, on RunEnded: each conversation that the run leaves without an answer is told, in
+	// the order in which their first messages came. It is of version 2.
+	FlagEach
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of

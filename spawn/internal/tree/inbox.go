@@ -48,12 +48,17 @@ func (f *Fact) sender() session.Key {
 }
 
 // applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
-// them that has one. A completion has the route of the child's Spec.
+// them that has one. A completion has the route of the child's Spec. A message that a top-level
+// session gets otherwise than from a bound conversation is not answered in one.
 func (t *Tree) applyRoute(r *Run, through uint32) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord > through {
 			return
+		}
+		if r.IsRoot() {
+			t.routeTop(r, in)
+			continue
 		}
 		switch {
 		case r.inThread() && in.Class == Completion: // the conversation that asked is answered
@@ -68,6 +73,29 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 				r.Route = route
 			}
 		}
+	}
+}
+
+// routeTop sets where the answer of a top-level session to an input goes.
+func (t *Tree) routeTop(r *Run, in *Input) {
+	route := in.Route
+	if route == nil && in.Class == Completion {
+		route = t.routeOf(in)
+	}
+	bound := route != nil && (in.Thread || in.Class == Completion && r.converses(*route))
+	switch {
+	case bound && r.Home == nil:
+		if r.Home = new(session.Route); r.Route != nil {
+			r.Home = r.Route
+		}
+	case !bound && r.Home != nil && (route != nil || in.Class == User):
+		if route == nil && !r.Home.IsZero() {
+			route = r.Home
+		}
+		r.Route, r.Home = nil, nil
+	}
+	if route != nil {
+		r.Route = route
 	}
 }
 

@@ -46,8 +46,11 @@ func (s *scene) show() string {
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
 		}
-		if r.Asked != nil {
-			fmt.Fprintf(&b, " owes %s", strings.Join(r.Asked.IDs, " "))
+		for _, a := range r.Asked {
+			fmt.Fprintf(&b, " owes %s", strings.Join(a.IDs, " "))
+			if a.Route != nil {
+				fmt.Fprintf(&b, " at %s", wordsOf(a.Route))
+			}
 		}
 		for _, x := range r.Said {
 			fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
