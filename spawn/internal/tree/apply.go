@@ -436,7 +436,9 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 		p.Join.Count(f.State)
 	}
 	if f.Answer != nil {
-		t.speakLast(r, f)
+		if err := t.speakLast(r, f); err != nil {
+			return err
+		}
 	}
 	r.Asked = nil
 	t.forwardCompletions(r, f)

@@ -113,9 +113,6 @@ const (
 	FlagUntouched
 	// FlagRepair, on Posted: the run is to answer again, see [MaxRepairs]. It is of version 2.
 	FlagRepair
-	// FlagEach, on RunEnded: each conversation that the run leaves without an answer is told, in
-	// the order in which their first messages came. It is of version 2.
-	FlagEach
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -178,7 +175,9 @@ const (
 //	               Flags: FlagTell, FlagOut, FlagReply
 //	               Answer: the Reply to messages of bound conversations that the run leaves
 //	               without an answer; may be nil
-//	               Route: where that goes; with an Answer only
+//	               Route: where that goes; with an Answer only, and without an Ord
+//	               Ord: how many conversations are told, each of its own messages, in the order in
+//	               which they began to wait; 0: one. With an Answer only
 //	Recovered      Run: the top-level session
 //	Delivered      Ord: the entry of the outbox
 //	Deferred       Ord: the entry of the outbox

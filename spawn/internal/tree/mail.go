@@ -173,7 +173,7 @@ func (t *Tree) placeOf(r *Run, in *Input) place {
 	case in.Thread:
 		route = in.Route
 	case in.Class == Completion && (r.inThread() || r.IsRoot()):
-		route = t.routeOf(in)
+		route = t.routeOf(r, in)
 		if route != nil && r.IsRoot() && !r.converses(*route) {
 			route = nil
 		}
@@ -282,7 +282,7 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 		e.Cause = f.Text
 	}
 	switch {
-	case f.Flags&FlagEach != 0:
+	case f.Kind == RunEnded && f.Ord > 0:
 		e.Route = asked.Route
 	case f.Flags&FlagReply == 0 && f.Kind != RunEnded:
 		e.Route = r.Route
@@ -348,8 +348,7 @@ func (t *Tree) apologize(r *Run, f *Fact) {
 	}
 	f.Answer = &Result{Reply: t.opt.Apology}
 	if f.Route = owed[0].Route; len(owed) > 1 {
-		f.Flags |= FlagEach
-		f.Route = nil
+		f.Route, f.Ord = nil, uint32(len(owed))
 	}
 	if t.opt.Replies {
 		f.Flags |= FlagReply
@@ -358,15 +357,21 @@ func (t *Tree) apologize(r *Run, f *Fact) {
 
 // speakLast folds what the end f of the run of r says to the conversations that it leaves: to each,
 // or to one. An earlier library said it to one only.
-func (t *Tree) speakLast(r *Run, f *Fact) {
-	list := r.waiting(r.Inbox, r.NextOrd)
-	if f.Flags&FlagEach == 0 {
+func (t *Tree) speakLast(r *Run, f *Fact) error {
+	if f.Ord == 0 {
+		list := r.waiting(r.Inbox, r.NextOrd)
 		t.speak(r, f, *askedAt(&list, f.Route))
-		return
+		return nil
 	}
-	for _, a := range r.owed(f.State) {
+	owed := r.owed(f.State)
+	if len(owed) != int(f.Ord) {
+		reason := fmt.Sprintf("it tells %d conversations, and leaves %d", f.Ord, len(owed))
+		return &CorruptError{f.Kind, f.Run, reason}
+	}
+	for _, a := range owed {
 		t.speak(r, f, a)
 	}
+	return nil
 }
 
 // owesAnswer reports whether a turn of r is still to come that no message starts: r waits for
