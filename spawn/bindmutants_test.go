@@ -4,8 +4,9 @@ package spawn_test
 var bindMutants = []mutant{
 	{
 		"2.10 a bound session is not archived", "internal/tree/archive.go",
-		"case r.isHeld() || len(r.Bound) > 0 || r.unbinding:",
-		"case r.isHeld() || r.unbinding:", "./internal/tree", "TestScenarios/bind$",
+		"case r.isHeld() || len(r.Bound) > 0:\n\t\treturn false\n\t}\n\treturn t.opt",
+		"case r.isHeld():\n\t\treturn false\n\t}\n\treturn t.opt", "./internal/tree",
+		"TestScenarios/bind$",
 	},
 	{
 		"2.10 no conversation is bound below a run that has ended", "internal/tree/bind.go",
@@ -130,7 +131,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a reply leaves what another conversation waits for", "internal/tree/mail.go",
-		"return a.isAt(at) })\n\tdefault:", "return true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
+		"return a.isAt(at) })\n\tdefault:", "return a.isAt(at) || true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{
 		"2.5 a top-level session answers a child where it was asked for", "internal/tree/mail.go",
@@ -146,7 +147,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a kept message is one of its conversation", "internal/tree/mail.go",
-		"return a.isAt(at) && slices.Contains(a.IDs, c.ID)", "return slices.Contains(a.IDs, c.ID)", "../agent", "TestPostAndWaitWithKeptIDs",
+		"return a.isAt(at) && slices.Contains(a.IDs, c.ID)", "return (a.isAt(at) || true) && slices.Contains(a.IDs, c.ID)", "../agent", "TestPostAndWaitWithKeptIDs",
 	},
 	{
 		"2.10 ids name messages of one conversation", "internal/tree/seen.go",
@@ -159,11 +160,31 @@ var bindMutants = []mutant{
 	{
 		"2.5 a wait goes on over what people ask", "internal/tree/apply.go",
 		"r.Join.Ready(f.At) && !aside {",
-		"r.Join.Ready(f.At) {", "./internal/tree", "TestScenarios/thread_wait",
+		"r.Join.Ready(f.At) && (aside || !aside) {", "./internal/tree", "TestScenarios/thread_wait",
 	},
 	{
 		"2.10 who unbinds first does not keep the archive", "internal/tree/bind.go",
 		"t.armTimer(r) // also where", "// also where", "./internal/tree",
 		"TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what a command has unbound is not due any more", "internal/tree/tree.go",
+		"slices.ContainsFunc(t.unbinding, t.owesUnbind)", "len(t.unbinding) > 0",
+		"./internal/tree", "TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what waits for an unbinding to be archived is due when it would be without",
+		"internal/tree/tree.go", "at = earlier(at, t.archiveAt(r))", "_ = r", "./internal/tree",
+		"TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what another session was told is known to the own one that is bound",
+		"internal/tree/seen.go", "case p.how == toldOther:", "case p.how == toldOther && !o.bound:",
+		"./internal/tree", "TestScenarios/thread_own",
+	},
+	{
+		"2.10 an unbinding that failed is tried again, whatever came between", "internal/tree/bind.go",
+		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
+		"TestScenarios/unbind_again",
 	},
 }

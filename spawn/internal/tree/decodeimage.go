@@ -244,6 +244,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Discard = s.bool()
 	case "home":
 		r.Home = s.route()
+	case "kept":
+		r.Kept = s.text()
 	case "repairs":
 		r.Repairs = s.uint8()
 	default:
@@ -587,6 +589,8 @@ func (s *scanner) requestCount() (x RequestCount) {
 			x.ByModel = s.uint32()
 		case "charged":
 			x.Charged = s.budget()
+		case "uncharged":
+			x.Uncharged = s.bool()
 		default:
 			s.fail()
 		}
