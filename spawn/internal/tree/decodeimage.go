@@ -212,7 +212,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 	case "active":
 		r.Active = s.int64()
 	case "asked":
-		r.Asked = []Asked{s.asked()} // of an earlier library, see restoreRun
+		asked := s.asked()
+		r.WasAsked = &asked
 	case "askedBy":
 		r.Asked = scanList(s, (*scanner).asked)
 	case "said":

@@ -208,6 +208,8 @@ type RunState struct {
 	Active      int64          `json:"active,omitempty"`   // see LastActive; 0: not known
 	Asked       []Asked        `json:"askedBy,omitempty"`  // see keepAsked
 	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
+	// WasAsked is what an earlier library kept in the place of Asked. It is read, and not written.
+	WasAsked *Asked `json:"asked,omitempty"`
 	// Home is the Route of a top-level session before that of a bound conversation, which is the
 	// Route now: zero if there was none. Nil: the Route is the session's own.
 	Home *session.Route `json:"home,omitempty"`
