@@ -546,7 +546,8 @@ func (e *JoinError) Error() string {
 // also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
 // that is zero) ended well in time, [ErrArchived], which is [ErrNotFound] too, if one without a Key
 // has been archived, or one that every call that waits can return. Without children it returns at
-// once. The error is an *[InputError], without outcomes, for a from that is nil and a child that is nil or of another
+// once. The error is an *[InputError], without outcomes, for a from that is nil and a child that
+// is nil or of another
 // tree.
 //
 // A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
