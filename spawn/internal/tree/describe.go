@@ -162,6 +162,7 @@ func (l *factLine) runEnded(f *Fact) {
 	}
 	if f.Answer != nil {
 		l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
+		l.addIf(f.Ord > 0, "in %d conversations", f.Ord)
 	}
 }
 
