@@ -71,6 +71,9 @@ func (s *scene) show() string {
 	b.WriteString(s.requests())
 	s.tree.Outbox(func(e *Entry) {
 		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
+		if e.Hook {
+			fmt.Fprintf(&b, " for the hook, of %s", cmp.Or(e.RunID, e.Run.ID()))
+		}
 		if e.Blocked > 0 {
 			b.WriteString(" blocked")
 		}
