@@ -158,8 +158,10 @@ func (w *world) known(err error) {
 	var refusal *policy.Refusal
 	var still *spawn.StillRunningError
 	var failed *spawn.CallbackError
+	var veto *spawn.VetoError
 	switch {
-	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed):
+	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed),
+		errors.As(err, &veto):
 	case errors.Is(err, context.DeadlineExceeded):
 	default:
 		for _, want := range []error{
@@ -174,6 +176,27 @@ func (w *world) known(err error) {
 		}
 		w.fail("unexpected error %T: %v", err, err)
 	}
+}
+
+// spawning is asked for spawns, and may do anything.
+func (w *world) spawning(ctx context.Context, run spawn.SpawningRun) error {
+	if run.Run.Status != spawn.StatusQueued || run.Run.Root != topKey {
+		w.fail("a hook is asked for %+v", run.Run)
+	}
+	switch w.roll(24, "spawning", run.Run.Parent, run.Run.Task) {
+	case 0:
+		return errBroken
+	case 1:
+		panic("broken")
+	case 2:
+		runtime.Goexit()
+	case 3:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	case 4: // far beyond its time
+		w.pause(2 * spawn.HookTimeout)
+	}
+	return nil
 }
 
 // any returns a run that a caller was told of, or the top-level session.
