@@ -228,7 +228,11 @@ func (b *bindings) post(
 	if m.ID != "" {
 		own := binding.Binding{Conversation: at, Target: s.key, Root: root}
 		for _, of := range thread.SeenBy(to, bound, own, table.Former(at, now), now) {
-			knows, err := b.knows(ctx, of, m.ID)
+			asked := Incoming{ID: m.ID, Route: at, Thread: true}
+			if of.Target == s.key {
+				asked.Route, asked.Thread = m.Route, false
+			}
+			knows, err := b.knows(ctx, of, asked)
 			if err != nil {
 				return err
 			}
@@ -252,12 +256,12 @@ func (b *bindings) post(
 
 // knows reports whether a session has seen a message. A tree that can never be read has told it to
 // no one.
-func (b *bindings) knows(ctx context.Context, of binding.Binding, id string) (bool, error) {
+func (b *bindings) knows(ctx context.Context, of binding.Binding, m Incoming) (bool, error) {
 	root, err := b.rootOf(ctx, of)
 	if err != nil {
 		return false, unlessGone(err)
 	}
-	knows, err := b.rt.sup.Knows(ctx, root, of.Target, id)
+	knows, err := b.rt.sup.Knows(ctx, root, of.Target, m)
 	return knows, unlessGone(err)
 }
 

@@ -60,6 +60,10 @@ type UnfocusRequest struct {
 //
 // The limits of the binding are those of [Threads]. They can be changed with [Runtime.LimitFocus].
 //
+// What the Session would refuse as a message of the Conversation, under the rules of this moment,
+// Focus refuses likewise, with the same error and before anything exists: a run that is to end, and
+// one that has ended and that no other may follow.
+//
 // The error is a [*policy.Refusal] with [RuleThread] if Threads do not allow it, a *[binding.Error]
 // that is [binding.ErrNotOwner] if another owner has bound the conversation, [ErrNotFound],
 // [ErrArchived] or [ErrEnded] for a session that is not on record, was archived, or has ended
@@ -146,13 +150,17 @@ func (rt *Runtime) focusRoot(
 		return root, err
 	}
 	rt.expectRun()
-	if q.Session.IsSubagent() { // before another binding has to go
-		var info RunInfo
-		info, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+	// What forbids it is found before a thread exists, and before another binding has to go.
+	if q.Session.IsSubagent() {
+		info, err := rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		if err != nil {
+			return root, rt.orArchived(ctx, q.Session, err)
+		}
 		if q.Label == "" {
 			q.Label = threadLabel(info.Label)
 		}
-		return root, rt.orArchived(ctx, q.Session, err)
+		err = rt.sup.CanBind(ctx, root, q.Session)
+		return root, rt.orArchived(ctx, q.Session, inOurWords(err))
 	}
 	return root, inOurWords(rt.cfg.Rules.CheckAgent(q.Session))
 }

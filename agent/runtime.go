@@ -408,6 +408,7 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 		MaxDepth:         st.MaxDepth,
 		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
 		Forked:           !x.Fork.IsZero(),
+		Persistent:       st.Run.Persistent,
 	}
 }
 

@@ -198,7 +198,8 @@ func (s *Session) Stop(ctx context.Context) error {
 // [session.LineQuery.Archived].
 //
 // A crash while Reset waits leaves the session as it is, and one after it has returned does not
-// undo it.
+// undo it. Conversations that are bound to the session stay bound: the session goes on, and answers
+// there in its new conversation.
 //
 // The error is a *[ChildrenError] while a sub-agent of the session has not ended, also one that the
 // turn under way has spawned: its result belongs to the conversation. Stop it, or wait for it. It

@@ -73,6 +73,12 @@ type ThreadHost interface {
 }
 
 // A NewThread is a thread that a [ThreadHost] is to create.
+//
+// Name and Intro are plain text. What a model or a person has chosen of them, the label, is on one
+// line, has no character that is not drawn, and what could begin a mention, a link, a command or
+// mark-up on a channel of the field is replaced by characters that look alike. The host still
+// escapes the texts as its channel wants it, where that reads other marks, and sends them so that
+// they notify no person of what stands in them, where the channel can do that.
 type NewThread struct {
 	Key     string        // one thread is created under a Key
 	In      session.Route // the conversation that gets the thread; it has no Thread itself
@@ -87,9 +93,9 @@ type Farewell struct {
 	Attempt int            // of this process, from 1
 	Route   session.Route  // the conversation
 	Session session.Key    // that it was bound to
-	Label   string         // the name of the session for people; may be empty
+	Label   string         // the name of the session, as it was given: not plain; may be empty
 	Reason  binding.Reason // why the binding has ended
-	Text    string         // says so in English; a ThreadHost may say it in other words
+	Text    string         // says so in English, plain as a NewThread's; may be put otherwise
 }
 
 // A ThreadState says what has become of a conversation.

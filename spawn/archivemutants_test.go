@@ -83,6 +83,6 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.4 files belong to a transcript at every moment", "archive.go",
-		"if err == nil && last.Pos == 0 {", "if false {", "../agent", "TestRecordFollowsItsTranscript",
+		"if err == nil && last.Pos == 0 &&", "if err == nil && last.Pos == 9 &&", "../agent", "TestRecordFollowsItsTranscript",
 	},
 }

@@ -63,8 +63,8 @@ var bindMutants = []mutant{
 		"i >= 0 {", "./internal/tree", "TestScenarios/thread_instant",
 	},
 	{
-		"2.10 the own session of a conversation knows its messages", "internal/tree/inbox.go",
-		"if f.Flags&FlagThread != 0 && f.From.IsValid() {",
+		"2.10 the own session of a conversation knows its messages", "internal/tree/seen.go",
+		"if how == toldAsBound && f.From.IsValid() {",
 		"if false {", "./internal/tree", "TestScenarios/thread_own",
 	},
 	{

@@ -19,6 +19,10 @@ var ErrNotBound = errors.New("spawn: the conversation is not bound to the sessio
 type Bind struct {
 	Run   session.Key
 	Route session.Route
+	// Dry binds nothing: it is refused as a Bind is, or as a message of the conversation would be
+	// now. The Route does not matter.
+	Dry     bool
+	Answers Answers // of Dry, see QuestionsError
 }
 
 // An Unbind unbinds a conversation from a session. One that it does not have is accepted and
@@ -81,6 +85,25 @@ func (t *Tree) bindForbidden(r *Run, k session.Key) error {
 		return fmt.Errorf("%w: binding %q, which has never had a turn", ErrEnded, k)
 	}
 	return nil
+}
+
+// messageForbidden returns why a session to which a conversation can be bound would not take a
+// message of it now, or nil.
+func (t *Tree) messageForbidden(r *Run, c *Bind) error {
+	switch {
+	case r.IsRoot():
+		return nil
+	case !r.State.Terminal():
+		if r.Cause != NoCause {
+			return fmt.Errorf("%w: binding %q", ErrStopping, c.Run)
+		}
+		return nil
+	}
+	if err := t.followUpForbidden(r); err != nil {
+		return err
+	}
+	message := &Post{To: c.Run, Thread: true, Answers: c.Answers}
+	return t.admitFollowUp(r, message, &Begin{Thread: true})
 }
 
 // endingAbove returns the topmost run above r that has ended or is to end, or nil. A top-level
@@ -222,6 +245,9 @@ func (t *Tree) decideBind(c *Bind) (Reply, error) {
 	r := t.find(c.Run)
 	if err := t.bindForbidden(r, c.Run); err != nil {
 		return Reply{}, err
+	}
+	if c.Dry {
+		return Reply{Run: r}, t.messageForbidden(r, c)
 	}
 	if err := checkConversation(&c.Route); err != nil {
 		return Reply{}, err

@@ -154,7 +154,7 @@ func (m *Image) beyondVersion1() bool {
 	newKey := func(s Spawned) bool {
 		return s.Digest != "" || s.ByModel || s.Spec != nil || s.End != nil
 	}
-	newPost := func(p SeenPost) bool { return p.RunID != "" }
+	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
 		return e.Late || e.Unsent || e.Hook || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != ""

@@ -631,6 +631,10 @@ func (s *scanner) seenPost() (x SeenPost) {
 			x.Until = s.int64()
 		case "runId":
 			x.RunID = s.string()
+		case "at":
+			x.At = s.route()
+		case "how":
+			x.How = s.uint8()
 		default:
 			s.fail()
 		}

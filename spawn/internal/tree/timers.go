@@ -233,9 +233,10 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		ref.Until = min(ref.Until, window)
 		t.spawned[k] = ref
 	}
-	for k, seen := range t.posts {
-		seen.until = min(seen.until, window)
-		t.posts[k] = seen
+	for _, seen := range t.posts {
+		for i := range seen {
+			seen[i].until = min(seen[i].until, window)
+		}
 	}
 	for _, retries := range [...]map[*Run]archiveRetry{t.archiveRetries, t.unbindRetries} {
 		for r, retry := range retries {

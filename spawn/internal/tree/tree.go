@@ -47,7 +47,7 @@ type Tree struct {
 	lastFound    *Run                 // by find; may be nil
 	runs         map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned      map[spawnKey]spawnRef
-	posts        map[postKey]seenPost
+	posts        map[postKey][]seenPost
 	requests     map[string]requestCount
 	outbox       outbox
 	timers       timers
@@ -94,18 +94,6 @@ type spawnKey struct {
 	byModel bool
 }
 
-// A postKey is the id of a message with the session that it was for.
-type postKey struct {
-	to session.Key
-	id string
-}
-
-// A seenPost is what is known of a message that has come.
-type seenPost struct {
-	until int64  // when its id is forgotten, in Unix nanoseconds
-	runID string // of the run that it began; empty: none
-}
-
 // A spawnRef is the run that a spawn key made.
 type spawnRef struct {
 	Run    session.Key
@@ -132,7 +120,7 @@ func New(root session.Key, opt *Options) *Tree {
 		root:    newRun(RunState{Spec: top, State: Waiting}),
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
-		posts:   make(map[postKey]seenPost),
+		posts:   make(map[postKey][]seenPost),
 
 		requests: make(map[string]requestCount),
 	}
