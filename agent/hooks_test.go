@@ -464,3 +464,78 @@ func TestHooksOverEveryCrash(t *testing.T) {
 		require.Len(t, keys, len(told))
 	})
 }
+
+// Spawning is asked once for a sub-agent with a thread, before the thread is created, and under the
+// key that the sub-agent gets.
+func TestSpawningOfAThread(t *testing.T) {
+	log := &hookLog{}
+	cfg := configAnswering(asText)
+	refuse := true
+	cfg.Hooks = log.hooks(func(agent.SpawningHook) error {
+		if refuse {
+			return errQuota
+		}
+		return nil
+	})
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		b.write(b.general, "hello")
+		key, err := b.chat.Key(b.general)
+		require.NoError(t, err)
+		before := len(b.chat.Threads())
+		_, err = b.Session(key).Spawn(b.Context(), agent.Task{Text: "x", Thread: true})
+		require.ErrorIs(t, err, errQuota)
+		require.Len(t, b.chat.Threads(), before)
+		refuse = false
+		c, _ := b.spawnThread(agent.Task{Text: "x"})
+		require.Len(t, b.chat.Threads(), before+1)
+		require.Len(t, log.asked, 2)
+		require.Equal(t, c.Key(), log.asked[1].Run.Key)
+		require.True(t, log.asked[1].Thread)
+	})
+}
+
+// A steer ends no run, and is not told.
+func TestEndedHookOfASteer(t *testing.T) {
+	log := &hookLog{}
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if err := pause(ctx, time.Minute); err != nil {
+			return agent.Result{}, err
+		}
+		_, err := tn.Inbox(ctx)
+		return agent.Result{Text: "done"}, err
+	})
+	cfg.Hooks = log.hooks(nil)
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, c.Steer(h.Context(), "faster"))
+		_, err = c.Wait(h.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.Len(t, log.ended, 1)
+	})
+}
+
+// A sub-agent that is deleted while it works was killed. A reset is refused while one is alive.
+func TestEndedHookOfWhatIsDeleted(t *testing.T) {
+	log := &hookLog{}
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "half"}, pause(ctx, time.Hour)
+	})
+	cfg.Hooks = log.hooks(nil)
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		err = h.Main().Reset(h.Context())
+		_, ok := errors.AsType[*agent.ChildrenError](err)
+		require.True(t, ok, "%v", err)
+		require.Empty(t, log.ended)
+		require.NoError(t, h.Runtime().DeleteSession(h.Context(), c.Key()))
+		time.Sleep(time.Second)
+		require.Len(t, log.ended, 1)
+		require.Equal(t, "killed", log.ended[0].Outcome())
+		require.Contains(t, log.ended[0].Run.Error, "deleted")
+	})
+}
