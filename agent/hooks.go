@@ -25,10 +25,10 @@ type Hooks struct {
 	// sub-agent is archived after Ended has heard of it.
 	//
 	// It returns nil once the end can no longer be lost. ctx ends after 10 seconds. After an error,
-	// a panic, a runtime.Goexit or that time Ended is called again, with pauses, and the ends behind
-	// it wait. After half an hour the end is blocked until [Runtime.Retry] or [Runtime.Dismiss], as
-	// deliveries are, and [Runtime.Blocked] lists it. Nil: nothing is told, and what an earlier
-	// process has left is dropped.
+	// a panic, a runtime.Goexit or that time Ended is called again, with pauses, and the ends
+	// behind it wait. After half an hour the end is blocked until [Runtime.Retry] or
+	// [Runtime.Dismiss], as deliveries are, and [Runtime.Blocked] lists it. Nil: nothing is told,
+	// and what an earlier process has left is dropped.
 	Ended func(ctx context.Context, h EndedHook) error
 }
 

@@ -320,7 +320,8 @@ func TestEndedHook(t *testing.T) {
 			require.Equal(t, w.outcome, got.Outcome(), w.label)
 			require.Contains(t, got.Run.Error, w.reason)
 			require.Equal(t, topKey, got.Requester)
-			require.Equal(t, session.Ref{Key: got.Run.Key, SessionID: got.Run.SessionID}, got.Transcript)
+			require.Equal(t, session.Ref{Key: got.Run.Key, SessionID: got.Run.SessionID},
+				got.Transcript)
 			require.NotZero(t, got.Run.Ended)
 			require.Equal(t, 1, got.Attempt)
 			keys[got.Key], runs[got.Run.ID] = true, true
@@ -419,8 +420,8 @@ func TestEndedHookThatHangs(t *testing.T) {
 	})
 }
 
-// Wherever the process dies, Ended hears of each run at least once, under one key, as it ended. What
-// Spawning refuses never exists.
+// Wherever the process dies, Ended hears of each run at least once, under one key, as it ended.
+// What Spawning refuses never exists.
 func TestHooksOverEveryCrash(t *testing.T) {
 	log := &hookLog{}
 	rules := rulesForDepth(2)

@@ -13,8 +13,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// HookTimeout is how long a call of Config.Spawning or Config.Ended may take. Then its ctx ends: the
-// spawn is refused, or the attempt has failed.
+// HookTimeout is how long a call of Config.Spawning or Config.Ended may take. Then its ctx ends:
+// the spawn is refused, or the attempt has failed.
 const HookTimeout = 10 * time.Second
 
 // A SpawningRun is a run that the rules have admitted, and that does not exist yet.

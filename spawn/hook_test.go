@@ -53,8 +53,8 @@ func TestSpawningIsAskedOnce(t *testing.T) {
 	})
 }
 
-// A Spawning that hangs refuses that spawn after HookTimeout. A shutdown does not wait for it in its
-// soft phase.
+// A Spawning that hangs refuses that spawn after HookTimeout. A shutdown does not wait for it in
+// its soft phase.
 func TestSpawningThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, log := hookConfig()

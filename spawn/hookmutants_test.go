@@ -13,7 +13,7 @@ var hookMutants = []mutant{
 	},
 	{
 		"hooks: the archive waits", "internal/tree/restart.go",
-		"return r.held+r.hooks > 0 || ", "return r.held > 0 || ",
+		"return r.held+r.hooks > 0 ||\n", "return r.held > 0 ||\n",
 		"./internal/tree", "TestScenarios/hook$",
 	},
 	{

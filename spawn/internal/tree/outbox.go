@@ -19,8 +19,8 @@ const (
 )
 
 // An Entry is something that leaves the tree: the completion of a child of the top-level session,
-// a reply to people, or the end of a run for a hook. It stays in the outbox until it has been delivered or dismissed. Times are
-// Unix nanoseconds.
+// a reply to people, or the end of a run for a hook. It stays in the outbox until it has been
+// delivered or dismissed. Times are Unix nanoseconds.
 type Entry struct {
 	Ord     uint32      `json:"ord"`
 	Run     session.Key `json:"run"`             // that ended, or that replies

@@ -281,7 +281,8 @@ func (t *Tree) hold(r *Run, name string, by int) {
 
 // isHeld reports whether anything names a run of r.
 func (r *Run) isHeld() bool {
-	return r.held+r.hooks > 0 || slices.ContainsFunc(r.Past, func(p Past) bool { return p.held > 0 })
+	return r.held+r.hooks > 0 ||
+		slices.ContainsFunc(r.Past, func(p Past) bool { return p.held > 0 })
 }
 
 // prunePast forgets the runs between the first and the last one that nothing names.
