@@ -231,9 +231,21 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 	}
 	err = rt.bindings.with(ctx, func(t *binding.Table, now time.Time) error {
 		list = t.All(now)
-		return nil
+		return context.Cause(ctx)
 	})
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// unrecorded is the error of what a command asks before it is sent: if ctx has ended, it says that
+// nothing was recorded.
+func unrecorded(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotRecorded) {
+		return err
+	}
+	return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 }
 
 // endedBefore returns why a command is not recorded whose ctx has ended before the call, or nil. It

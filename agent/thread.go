@@ -55,7 +55,9 @@ type ThreadChannel struct {
 // Its methods are called for many conversations at once, and have Config.DeliverTimeout. After that
 // time, a panic or a runtime.Goexit the call has failed. One that does not return all the same
 // holds up nothing but its own conversation, and the end of [Runtime.Run] for the time of
-// Config.Grace.
+// Config.Grace: then a *[StillRunningError] names the session, under Deliveries for a Farewell and
+// else under Sessions. A call of [Runtime.Shutdown] under the ctx of a method does not wait for
+// that method, which goes on with a ctx that has ended.
 type ThreadHost interface {
 	// CreateThread creates a thread and returns the Route of what is said in it. That has the
 	// channel and the account of t.In, a recipient, and is not t.In itself. Under a Key that it has
@@ -483,7 +485,7 @@ func checkThread(made, in session.Route) error {
 func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, error) {
 	host, field := b.rt.cfg.Threads.host(t.In)
 	var made session.Route
-	call := b.call(ctx, t.Session, field, func(ctx context.Context) error {
+	call := b.call(ctx, t.Session, false, field, func(ctx context.Context) error {
 		route, err := host.CreateThread(ctx, t)
 		if err != nil {
 			return err
@@ -568,7 +570,7 @@ func (b *bindings) farewell(u *binding.Unbound, tried *thread.Attempt) error {
 		Key: "farewell-" + u.ID, Attempt: tried.Tries + 1, Route: of.Conversation,
 		Session: of.Target, Label: of.Label, Reason: u.Reason, Text: said,
 	}
-	call := b.call(b.life, of.Target, field, func(ctx context.Context) error {
+	call := b.call(b.life, of.Target, true, field, func(ctx context.Context) error {
 		return host.Farewell(ctx, what)
 	})
 	err := call.Wait()
@@ -601,7 +603,7 @@ func (b *bindings) probe(of binding.Binding) {
 		return
 	}
 	state := ThreadUncertain
-	err = b.call(b.life, of.Target, field, func(ctx context.Context) error {
+	err = b.call(b.life, of.Target, false, field, func(ctx context.Context) error {
 		now, err := host.ProbeThread(ctx, of.Conversation)
 		if err == nil {
 			state = now

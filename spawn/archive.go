@@ -139,10 +139,10 @@ type recordFile struct {
 // recordName is the name of a recordFile in the note.
 const recordName = "session.json"
 
-// endTranscript has a transcript end as its archive is to. One that has no line is begun before the
-// record of the session is kept: files belong to a transcript at every moment, which is what a purge
-// finds them by. A transcript that is archived, damaged or of a newer version stays as it is, without
-// an error.
+// endTranscript has a transcript end as its archive is to. One that has no line is begun before
+// the record of the session is kept: files belong to a transcript at every moment, which is what a
+// purge finds them by. A transcript that is archived, damaged or of a newer version stays as it is,
+// without an error.
 func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
 	ts := s.cfg.Store.Transcripts
 	last, err := lastLine(ctx, ts, job.ref, false)
@@ -306,7 +306,7 @@ func (s *Supervisor) lockArchives(ctx context.Context) (unlock func(), err error
 func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 	there, err := s.awaitArchive(ctx, key)
 	if there || err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	unlock, err := s.lockArchives(ctx)
 	if err != nil {
@@ -422,7 +422,7 @@ func (s *Supervisor) DeleteSession(
 		known = r != nil && r.Spec.SessionID != ""
 	}
 	if err := s.do(ctx, root, nil, read); err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	if !known {
 		return fmt.Errorf("%w: deleting %q", ErrNotFound, key)
@@ -450,17 +450,19 @@ const purgeEvery = 60
 //
 // What a tree still names stays: a session that is in it, and a run whose outcome is kept for its
 // key. So does what cannot be read, which is part of the error. The other errors are those of the
-// store, the cause of ctx, and [ErrShutdown].
+// store, the cause of ctx, beside [ErrNotRecorded] if that has ended before, and [ErrShutdown].
 func (s *Supervisor) Purge(ctx context.Context) (removed int, err error) {
+	select {
+	case <-s.closed:
+		return 0, ErrShutdown
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, context.Cause(ctx))
+	default:
+	}
 	keep := s.cfg.Rules.KeepArchives
 	transcripts := s.cfg.Store.Transcripts
 	if keep <= 0 || transcripts == nil {
 		return 0, nil
-	}
-	select {
-	case <-s.closed:
-		return 0, ErrShutdown
-	default:
 	}
 	var old []session.Archived
 	var errs []error

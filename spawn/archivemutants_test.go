@@ -15,7 +15,7 @@ var archiveMutants = []mutant{
 	{
 		"2.4 nothing calls an archive off", "internal/tree/archive.go",
 		"\tcase r.Archiving != 0:\n\t\treturn true\n",
-		"", "./internal/tree", "TestScenarios/archive_begun",
+		"", "./internal/tree", "TestScenarios/archive_off",
 	},
 	{
 		"2.12 what is below what is below goes with it, too", "internal/tree/archive.go",

@@ -105,7 +105,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a run that was stopped does not", "internal/tree/mail.go",
-		"f.State == Cancelled && !unread ||", "false ||", "./internal/tree", "TestScenarios/thread_apology",
+		"f.State == Cancelled && !unread ||", "false && unread ||", "./internal/tree", "TestScenarios/thread_apology",
 	},
 	{
 		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",
@@ -115,11 +115,16 @@ var bindMutants = []mutant{
 	{
 		"2.5 a wait goes on over what people ask", "internal/tree/apply.go",
 		"r.Join.Ready(f.At) && !aside {",
-		"r.Join.Ready(f.At) {", "./internal/tree", "TestScenarios/thread_wait",
+		"r.Join.Ready(f.At) && (aside || !aside) {", "./internal/tree", "TestScenarios/thread_wait",
 	},
 	{
 		"2.10 who unbinds first does not keep the archive", "internal/tree/bind.go",
 		"t.armTimer(r) // also where", "// also where", "./internal/tree",
 		"TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 an unbinding that failed is tried again, whatever came between", "internal/tree/bind.go",
+		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
+		"TestScenarios/unbind_again",
 	},
 }

@@ -573,6 +573,33 @@ var treeMutants = []mutant{
 		"TestDecoderKnowsEveryMember",
 	},
 	{
+		"what a session keeps is of its conversation", "internal/tree/reset.go",
+		"\tr.Kept = \"\" // it was of the conversation before\n", "", "./internal/tree",
+		"TestScenarios/kept",
+	},
+	{
+		"what a session keeps stands in later runs", "internal/tree/restart.go",
+		"Active: f.At, Kept: r.Kept,", "Active: f.At,", "./internal/tree", "TestScenarios/kept",
+	},
+	{
+		"what a session keeps is recorded once", "internal/tree/keep.go",
+		"case r.Kept == c.Kept:", "case false:", "./internal/tree", "TestScenarios/kept",
+	},
+	{
+		"what a session keeps is bounded", "internal/tree/keep.go",
+		"case n > MaxKept:", "case false:", "../agent", "TestStateOfAnyBytes",
+	},
+	{
+		"A3 to keep something is to do something", "internal/tree/apply.go",
+		"\t\tr.didWork, r.Kept = true, f.Text\n", "\t\tr.Kept = f.Text\n", "./internal/tree",
+		"TestScenarios/kept_untouched",
+	},
+	{
+		"what a session keeps survives a snapshot", "internal/tree/decodeimage.go",
+		"\t\tr.Kept = s.text()\n", "\t\t_ = s.text()\n", "./internal/tree",
+		"TestDecoderKnowsEveryMember",
+	},
+	{
 		"a reply names all messages that its turn has read", "internal/tree/mail.go",
 		"a.IDs = append(a.IDs, in.ID)", "a.IDs = []string{in.ID}", "./internal/tree", "TestScenarios/mail",
 	},

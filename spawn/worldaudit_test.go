@@ -219,6 +219,7 @@ func (w *world) checkResults() {
 }
 
 func (w *world) audit() {
+	w.tally.addFacts(w.log.History(topKey))
 	report, err := spawntest.Inspect(w.log.History(topKey))
 	if err == nil && len(w.log.RootKeys()) > 0 {
 		err = report.AtRest()

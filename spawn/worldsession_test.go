@@ -21,9 +21,6 @@ func roomOf(n int) session.Route {
 // useSessions plays one act of those that sessions are there for which outlive their runs.
 func (w *world) useSessions(ctx context.Context, l *life, r *rand.Rand) {
 	to, room := w.any(r), roomOf(r.IntN(3))
-	if w.plain {
-		return
-	}
 	switch r.IntN(8) {
 	case 0, 1:
 		w.expected(l.sup.Bind(ctx, topKey, to, room))

@@ -258,7 +258,7 @@ func TestCalls(t *testing.T) {
 		calls := thread.NewCalls(life, over)
 		main := session.Must(session.MainKey("main"))
 		start := func(f func(context.Context) error) *thread.Call {
-			return calls.Start(t.Context(), main, time.Minute, f)
+			return calls.Start(t.Context(), main, true, time.Minute, f)
 		}
 		own := errors.New("own")
 		require.Equal(t, own, start(func(context.Context) error { return own }).Wait())
@@ -273,12 +273,16 @@ func TestCalls(t *testing.T) {
 		hangs := start(func(context.Context) error { <-release; return own })
 		require.Equal(t, thread.ErrHangs, hangs.Wait())
 		end()
-		grace := time.NewTimer(time.Second)
-		require.Equal(t, []session.Key{main}, calls.Left(grace.C))
+		grace, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		saying, others := calls.Left(grace, true)
+		require.Equal(t, []session.Key{main}, saying)
+		require.Empty(t, others)
 		require.ErrorIs(t, hangs.Returned(life), context.Canceled)
 		close(release)
 		require.Equal(t, own, hangs.Returned(t.Context()))
-		require.Empty(t, calls.Left(nil))
+		saying, others = calls.Left(t.Context(), false)
+		require.Empty(t, append(saying, others...))
 		require.Equal(t, over, start(func(context.Context) error { return nil }).Wait())
 	})
 }

@@ -194,6 +194,8 @@ func (t *Tree) settleBound(r *Run) {
 			t.effects = append(t.effects, Effect{
 				Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route}, ID: string(why),
 			})
+		case !r.unbinding: // it failed before, and was not wanted meanwhile
+			t.armTimer(r)
 		}
 	}
 }

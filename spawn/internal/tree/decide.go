@@ -110,6 +110,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideReach(c)
 	case KeepSkills:
 		return t.decideKeepSkills(c)
+	case Keep:
+		return t.decideKeep(c)
 	case CancelTurn:
 		return t.decideCancelTurn(c)
 	case *Stop:

@@ -240,6 +240,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Announce = s.bool()
 	case "discard":
 		r.Discard = s.bool()
+	case "kept":
+		r.Kept = s.text()
 	case "repairs":
 		r.Repairs = s.uint8()
 	default:
@@ -585,6 +587,8 @@ func (s *scanner) requestCount() (x RequestCount) {
 			x.ByModel = s.uint32()
 		case "charged":
 			x.Charged = s.budget()
+		case "uncharged":
+			x.Uncharged = s.bool()
 		default:
 			s.fail()
 		}

@@ -125,6 +125,7 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 	spec.SessionID = f.ID
 	r.Spec = &spec
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
+	r.Kept = "" // it was of the conversation before
 	r.Discard = false
 	t.armTimer(r)
 	return nil
