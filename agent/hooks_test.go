@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +39,18 @@ func (l *hookLog) end(h agent.EndedHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = append(l.ended, h)
+}
+
+func (l *hookLog) asks() []agent.SpawningHook {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.asked)
+}
+
+func (l *hookLog) ends() []agent.EndedHook {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.ended)
 }
 
 // hooks returns hooks that note what they are told; refuse may be nil.
@@ -86,8 +100,8 @@ func TestSpawningVeto(t *testing.T) {
 		_, err = agent.Spawn[string](ctx, h.Main(), agent.Task{Text: "x", Agent: "unknown agent"})
 		_, ok = errors.AsType[*policy.Refusal](err)
 		require.True(t, ok, "%v", err)
-		require.Len(t, log.asked, 2)
-		asked := log.asked[1]
+		require.Len(t, log.asks(), 2)
+		asked := log.asks()[1]
 		require.Equal(t, c.Key(), asked.Run.Key)
 		require.Equal(t, c.ID(), asked.Run.ID)
 		require.Equal(t, topKey, asked.Run.Parent)
@@ -102,8 +116,8 @@ func TestSpawningVeto(t *testing.T) {
 		_, err = c.Post(ctx, agent.Incoming{Text: "more"})
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.Len(t, log.asked, 2, "a later run is not a spawn")
-		require.Len(t, log.ended, 2)
+		require.Len(t, log.asks(), 2, "a later run is not a spawn")
+		require.Len(t, log.ends(), 2)
 	})
 }
 
@@ -115,8 +129,8 @@ func TestSpawningVetoIsTold(t *testing.T) {
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		h.Post("go")
 		require.Len(t, h.Replies(), 1)
-		require.Len(t, log.asked, 1)
-		require.True(t, log.asked[0].ByModel)
+		require.Len(t, log.asks(), 1)
+		require.True(t, log.asks()[0].ByModel)
 		var told struct{ Status, Error string }
 		require.NoError(t, json.Unmarshal([]byte(h.Replies()[0].Reply.Text), &told))
 		require.Equal(t, "forbidden", told.Status)
@@ -174,7 +188,7 @@ func TestSpawningThatMisbehaves(t *testing.T) {
 				}
 				failed, ok := errors.AsType[*spawn.CallbackError](err)
 				_, veto := errors.AsType[*agent.VetoError](err)
-				require.True(t, ok != veto, "%v", err)
+				require.NotEqual(t, veto, ok, "%v", err)
 				require.True(t, veto || failed.Callback == "Hooks.Spawning")
 				require.NotContains(t, err.Error(), "ouch")
 				require.Len(t, h.Runs(), 1)
@@ -236,7 +250,7 @@ func TestHooksCallBack(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		require.Len(t, h.Runs(), 3)
-		require.Len(t, log.ended, 3)
+		require.Len(t, log.ends(), 3)
 	})
 }
 
@@ -266,7 +280,7 @@ func TestHooksShutDown(t *testing.T) {
 				h = in
 				began := time.Now()
 				_, _ = agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
-				<-errs
+				_ = <-errs
 				require.LessOrEqual(t, time.Since(began), 2*spawn.HookTimeout+spawn.DefaultGrace)
 			})
 		})
@@ -307,15 +321,17 @@ func TestEndedHook(t *testing.T) {
 		h.Crash()
 		time.Sleep(time.Second)
 		want := []struct{ label, outcome, reason string }{
-			{"well", "ok", ""}, {"fails", "error", "no model"},
-			{"stopped", "killed", "stopped by the caller"}, {"well", "ok", ""},
+			{"well", "ok", ""},
+			{"fails", "error", "no model"},
+			{"stopped", "killed", "stopped by the caller"},
+			{"well", "ok", ""},
 			{"slow", "timeout", "its time is up"},
 			{"dies", "interrupted", "the process that ran its turn is gone"},
 		}
-		require.Len(t, log.ended, len(want))
+		require.Len(t, log.ends(), len(want))
 		keys, runs := map[string]bool{}, map[agent.RunID]bool{}
 		for i, w := range want {
-			got := log.ended[i]
+			got := log.ends()[i]
 			require.Equal(t, w.label, got.Run.Label)
 			require.Equal(t, w.outcome, got.Outcome(), w.label)
 			require.Contains(t, got.Run.Error, w.reason)
@@ -328,8 +344,8 @@ func TestEndedHook(t *testing.T) {
 		}
 		require.Len(t, keys, len(want), "each end has a key of its own")
 		require.Len(t, runs, len(want))
-		require.EqualValues(t, 3, log.ended[0].Run.Result.Usage.Input)
-		require.Equal(t, "half", log.ended[4].Run.Result.Text)
+		require.EqualValues(t, 3, log.ends()[0].Run.Result.Usage.Input)
+		require.Equal(t, "half", log.ends()[4].Run.Result.Text)
 	})
 }
 
@@ -344,13 +360,14 @@ func TestEndedHookThatFails(t *testing.T) {
 		"slow":   func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			log, down := &hookLog{}, true
+			log := &hookLog{}
+			var up atomic.Bool
 			cfg := configAnswering(asText)
 			cfg.Rules.Subagents.ArchiveAfter = time.Minute
 			cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 			cfg.Hooks.Ended = func(ctx context.Context, x agent.EndedHook) error {
 				log.end(x)
-				if !down {
+				if up.Load() {
 					return nil
 				}
 				return fail(ctx)
@@ -371,17 +388,17 @@ func TestEndedHookThatFails(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, blocked, 2)
 				require.Equal(t, "a", blocked[0].Ended.Run.Label)
-				first := log.ended[0]
-				require.Greater(t, len(log.ended), 5)
-				require.Equal(t, first.Key, log.ended[1].Key)
-				require.Equal(t, 2, log.ended[1].Attempt)
-				down = false
+				first := log.ends()[0]
+				require.Greater(t, len(log.ends()), 5)
+				require.Equal(t, first.Key, log.ends()[1].Key)
+				require.Equal(t, 2, log.ends()[1].Attempt)
+				up.Store(true)
 				for _, d := range blocked {
 					require.NoError(t, h.Runtime().Retry(h.Context(), d.Key))
 				}
 				time.Sleep(2 * time.Minute)
 				require.Empty(t, h.Runs())
-				last := log.ended[len(log.ended)-1]
+				last := log.ends()[len(log.ends())-1]
 				require.Equal(t, "b", last.Run.Label)
 			})
 		})
@@ -396,7 +413,7 @@ func TestEndedHookThatHangs(t *testing.T) {
 	cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 	cfg.Hooks.Ended = func(_ context.Context, x agent.EndedHook) error {
 		log.end(x)
-		if len(log.ended) == 1 {
+		if len(log.ends()) == 1 {
 			<-release
 		}
 		return nil
@@ -412,11 +429,11 @@ func TestEndedHookThatHangs(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		require.Len(t, h.Deliveries(), 2)
-		require.Len(t, log.ended, 1)
+		require.Len(t, log.ends(), 1)
 		close(release)
 		time.Sleep(time.Minute)
-		require.Len(t, log.ended, 2, "what returned late has arrived")
-		require.Equal(t, "b", log.ended[1].Run.Label)
+		require.Len(t, log.ends(), 2, "what returned late has arrived")
+		require.Equal(t, "b", log.ends()[1].Run.Label)
 	})
 }
 
@@ -445,9 +462,7 @@ func TestHooksOverEveryCrash(t *testing.T) {
 		h.Pass(20 * time.Minute)
 		told := map[agent.RunID]string{}
 		status := map[agent.RunID]spawn.Status{}
-		log.mu.Lock()
-		defer log.mu.Unlock()
-		for _, x := range log.ended {
+		for _, x := range log.ends() {
 			if key, ok := told[x.Run.ID]; ok {
 				require.Equal(t, key, x.Key)
 			}
@@ -489,9 +504,9 @@ func TestSpawningOfAThread(t *testing.T) {
 		refuse = false
 		c, _ := b.spawnThread(agent.Task{Text: "x"})
 		require.Len(t, b.chat.Threads(), before+1)
-		require.Len(t, log.asked, 2)
-		require.Equal(t, c.Key(), log.asked[1].Run.Key)
-		require.True(t, log.asked[1].Thread)
+		require.Len(t, log.asks(), 2)
+		require.Equal(t, c.Key(), log.asks()[1].Run.Key)
+		require.True(t, log.asks()[1].Thread)
 	})
 }
 
@@ -514,7 +529,7 @@ func TestEndedHookOfASteer(t *testing.T) {
 		_, err = c.Wait(h.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.Len(t, log.ended, 1)
+		require.Len(t, log.ends(), 1)
 	})
 }
 
@@ -532,11 +547,11 @@ func TestEndedHookOfWhatIsDeleted(t *testing.T) {
 		err = h.Main().Reset(h.Context())
 		_, ok := errors.AsType[*agent.ChildrenError](err)
 		require.True(t, ok, "%v", err)
-		require.Empty(t, log.ended)
+		require.Empty(t, log.ends())
 		require.NoError(t, h.Runtime().DeleteSession(h.Context(), c.Key()))
 		time.Sleep(time.Second)
-		require.Len(t, log.ended, 1)
-		require.Equal(t, "killed", log.ended[0].Outcome())
-		require.Contains(t, log.ended[0].Run.Error, "deleted")
+		require.Len(t, log.ends(), 1)
+		require.Equal(t, "killed", log.ends()[0].Outcome())
+		require.Contains(t, log.ends()[0].Run.Error, "deleted")
 	})
 }

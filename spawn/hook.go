@@ -61,7 +61,7 @@ func (s *Supervisor) askSpawning(ctx context.Context, run SpawningRun) error {
 	call := newCallContext(ctx, HookTimeout)
 	timer := time.AfterFunc(HookTimeout, func() { call.end(context.DeadlineExceeded) })
 	answer := make(chan error, 1)
-	started := s.workers.start(taskFunc(func() {
+	started := s.workers.start(taskFunc(func() { //nolint:contextcheck // its parent is ctx
 		failed := error(&CallbackError{Callback: "Spawning", Err: errCallbackExited})
 		defer func() {
 			if p := recover(); p != nil {

@@ -18,8 +18,12 @@ func TestAuditOfHooks(t *testing.T) {
 	a := session.Must(topKey.Child("main", "a"))
 	for i, c := range []tree.Command{
 		&tree.Open{SessionID: "s"}, &tree.Spawn{Parent: topKey, ID: "a", Task: "x"},
-		tree.Granted{Run: a}, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}},
-		tree.Compact{}, &tree.Settle{Ord: 1}, tree.Tick{}, tree.ArchiveDone{Run: a},
+		tree.Granted{Run: a},
+		&tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}},
+		tree.Compact{},
+		&tree.Settle{Ord: 1},
+		tree.Tick{},
+		tree.ArchiveDone{Run: a},
 	} {
 		_, err := live.Decide(c, int64(i+1))
 		require.NoError(t, err)
