@@ -59,9 +59,11 @@ func (p *seenPost) isFrom(o origin) bool {
 	switch {
 	case p.at == nil:
 		return true
+	case p.how == toldOther: // also where the conversation has been bound to its own session since
+		return *p.at == o.at
 	case (p.how == toldAsBound) != o.bound:
 		return false
-	case p.how != toldDirectly:
+	case o.bound:
 		return *p.at == o.at
 	}
 	a, b := p.at, &o.at
