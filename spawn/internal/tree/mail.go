@@ -365,7 +365,7 @@ func (t *Tree) speakLast(r *Run, f *Fact) error {
 	}
 	owed := r.owed(f.State)
 	if len(owed) != int(f.Ord) {
-		reason := fmt.Sprintf("it tells %d conversations, and leaves %d", f.Ord, len(owed))
+		reason := fmt.Sprintf("conversations told: %d, left: %d", f.Ord, len(owed))
 		return &CorruptError{f.Kind, f.Run, reason}
 	}
 	for _, a := range owed {
