@@ -34,6 +34,7 @@ type Runtime struct {
 	summaries summaries
 	prices    priceList
 	bindings  *bindings
+	attached  attachedDirs
 	results   resultTypes
 }
 
@@ -103,6 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Apology: apologyText,
 		Rested:  rt.rested,
 		Unbind:  rt.bindings.unbind,
+		Tidy:    rt.tidy,
 	})
 	if err != nil {
 		return nil, err
@@ -376,6 +378,7 @@ func (rt *Runtime) promptInput(
 			Text: note, Source: "agent",
 		})
 	}
+	t.tellAttachments(&in, extra.Attached)
 	if st.ForPeople && st.Session.Key.IsSubagent() {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: peopleSection, Class: agentctx.ClassPerTurn, Minimal: true, Text: peopleText,

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -102,7 +103,7 @@ func (h toolHost) tools() []Tool {
 		spawns = callerSpawnSchema
 	}
 	return []Tool{
-		h.tool(toolSpawn, h.rt.cfg.withDirs(h.rt.cfg.withThreads(spawns)), h.spawn),
+		h.tool(toolSpawn, h.rt.cfg.withOptions(spawns), h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 		h.tool(toolSend, sendSchema, h.send),
@@ -164,14 +165,13 @@ var deliveryParams = []string{
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
 	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
-	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "cwd",
+	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "cwd", "attachments",
+	"attachAs", "attach_as",
 }
 
 // unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
 // the model is told. Each may be given as null, or empty.
 var unbuiltParams = map[string]string{
-	"attachments": "files cannot be attached yet; name them in the task instead",
-	"attachAs":    "files cannot be attached yet; name them in the task instead",
 	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
 		"the run id for you",
 	"streamTo":        "what a sub-agent says as it works cannot be forwarded; its result comes to you",
@@ -181,13 +181,14 @@ var unbuiltParams = map[string]string{
 
 // unbuiltNames are other names of the unbuiltParams.
 var unbuiltNames = map[string]string{
-	"attach_as": "attachAs", "task_name": "taskName", "stream_to": "streamTo",
+	"task_name": "taskName", "stream_to": "streamTo",
 	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
-	Dir                                   string
+	Dir, AttachAs                         string
+	Attachments                           attachmentArgs
 	Timeout                               time.Duration
 	RequireSandbox, Thread                bool
 	Mode                                  TaskMode
@@ -349,6 +350,8 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 		Model:          a.text("model"),
 		Thinking:       a.text("thinking"),
 		Dir:            a.text("cwd"),
+		Attachments:    a.attachments(),
+		AttachAs:       a.hint("attachAs", "attach_as"),
 		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 		Context:        a.word("context", contextIsolated, contextFork),
 	}
@@ -450,11 +453,14 @@ type spawnReply struct {
 	ModelApplied    *bool    `json:"modelApplied,omitempty"`
 	Note            string   `json:"note,omitempty"`
 	Warnings        []string `json:"warnings,omitempty"`
-	Error           string   `json:"error,omitempty"`
-	Rule            string   `json:"rule,omitempty"`
-	Asked           string   `json:"asked,omitempty"`
-	Limit           string   `json:"limit,omitempty"`
-	Path            string   `json:"path,omitempty"`
+
+	Attachments *attach.Summary `json:"attachments,omitempty"`
+
+	Error string `json:"error,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	Asked string `json:"asked,omitempty"`
+	Limit string `json:"limit,omitempty"`
+	Path  string `json:"path,omitempty"`
 }
 
 // refusalReply is what the model is told of a refusal.
@@ -492,6 +498,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true, Dir: q.Dir,
+		Attachments: q.Attachments.task(), AttachAs: q.AttachAs,
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
 	}
 	task.origin = h.origin(ctx)
@@ -506,6 +513,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		// The provider uses its ids again, or a turn that is retried asks for something else.
 		sum := sha256.Sum256(c.Args)
 		task.Key = h.spawnKey(task.Key + "/" + hex.EncodeToString(sum[:16]))
+		task.Attachments = q.Attachments.task() // the first spawn may have read them
 		info, err = h.spawnTask(ctx, &task)
 	}
 	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
@@ -514,8 +522,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		return jsonReply(refusalReply(refusal))
 	}
-	if bad, ok := errors.AsType[*InputError](err); ok && bad.Field == "Task.Dir" {
-		return "", newArgumentError(toolSpawn, "cwd", bad.Reason)
+	if bad := inArguments(err); bad != nil {
+		return "", bad
 	}
 	if err != nil {
 		return jsonReply(spawnReply{Status: "error", Error: err.Error()})
@@ -523,7 +531,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
 		Mode: task.modeWord(), Context: h.contextOf(&task), Model: info.Model.Resolved,
-		Warnings: info.Warnings,
+		Warnings: info.Warnings, Attachments: task.given.summary(info.Key),
 	}
 	if h.session.key.Kind() != session.KindCron {
 		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."

@@ -299,6 +299,7 @@ type Run struct {
 	archiving      bool  // the Executor is archiving the run
 	unbinding      bool  // the Executor is unbinding one of its conversations
 	gone           bool  // the run has left the tree
+	tidied         int64 // the Ended of the run whose Executor was told, see mayTidy
 	hastened       int64 // the Ended of the run whose children were looked at, see settleEnded
 	wishes         wishes
 

@@ -25,6 +25,7 @@ type Options struct {
 	MaxDepth     int           // recorded for children, which are told it
 	Limits       Limits        // of what callers and models give
 	Apology      Text          // the reply of a turn that is given up; empty: none
+	Tidies       bool          // the Executor removes what was made for a run with an Extra
 	Unbinds      bool          // the Executor unbinds conversations; else the tree does at once
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
