@@ -103,21 +103,31 @@ func (t *Task) attachTo(ctx context.Context, from Requester) (a attached, err er
 
 // checkAttachments returns what is wrong with attachments before one is read.
 func (t *Task) checkAttachments(bounds attach.Limits, onDisk bool) error {
+	if err := bounds.CheckCount(len(t.Attachments)); err != nil {
+		return err
+	}
 	names := make([]string, len(t.Attachments))
 	for i, a := range t.Attachments {
 		names[i] = strings.TrimSpace(a.Name)
-		field := fmt.Sprintf("Task.Attachments[%d].", i)
-		if a.Reader == nil {
-			return &InputError{Field: field + "Reader", Reason: "it is missing"}
-		}
 		if a.MediaType != "" && !text.IsLine(a.MediaType, text.MaxName) {
-			return &InputError{Field: field + "MediaType", Reason: "it is not one"}
+			return &InputError{
+				Field: fmt.Sprintf("Task.Attachments[%d].MediaType", i), Reason: fmt.Sprintf(
+					"it is not one line of text, or is longer than the limit is, %d bytes",
+					text.MaxName),
+			}
 		}
 	}
-	if err := bounds.CheckCount(len(names)); err != nil {
+	if err := attach.CheckNames(names, onDisk); err != nil {
 		return err
 	}
-	return attach.CheckNames(names, onDisk)
+	for i, a := range t.Attachments {
+		if a.Reader == nil {
+			return &InputError{
+				Field: fmt.Sprintf("Task.Attachments[%d].Reader", i), Reason: "it is missing",
+			}
+		}
+	}
+	return nil
 }
 
 // attachmentsPath is where the limits of attachments are set.

@@ -24,8 +24,8 @@ var roomMutants = []mutant{
 	},
 	{
 		"I4 a turn of an agent spawns for itself", "../agent/turn.go",
-		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\tif q.Thread {",
-		"\tif !q.Thread {\n\t\treturn t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n\t}\n\tif q.Thread {",
+		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\tif q.Thread && !q.Dry {",
+		"\tif !q.Thread {\n\t\treturn t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n\t}\n\tif q.Thread && !q.Dry {",
 		"../agent", "TestNothingOutlivesItsTurn",
 	},
 	{

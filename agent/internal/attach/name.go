@@ -59,7 +59,7 @@ func nameFault(name string) string {
 	case name == "":
 		return "is empty"
 	case len(name) > maxName:
-		return fmt.Sprintf("has %d bytes, and may have %d", len(name), maxName)
+		return fmt.Sprintf("has %d bytes, the limit is %d", len(name), maxName)
 	case strings.ContainsAny(name, `/\`):
 		return "has a slash or a backslash: want the name of a file, and not a path"
 	case name == "." || name == "..":
@@ -106,19 +106,17 @@ func mayCollide(a, b string) bool {
 }
 
 // skeleton returns a name in which each character that may be composed of others, or is a sequence
-// of such, is a placeholder.
+// of such, is a placeholder. It knows the scripts in which that is common: in others, the disk is
+// the one that finds it.
 func skeleton(name string) string {
 	const composed = '\uFFFD'
 	var out []rune
 	for _, r := range foldCase(name) {
 		switch {
-		case unicode.Is(unicode.M, r) || isJamo(r):
-			if n := len(out); n > 0 && (unicode.Is(unicode.M, r) || isInnerJamo(r)) {
-				out[n-1] = composed
-				continue
-			}
-			out = append(out, composed)
-		case r > unicode.MaxASCII && !unicode.Is(unicode.Han, r):
+		case isCombining(r) && len(out) > 0:
+			out[len(out)-1] = composed
+		case r > unicode.MaxASCII && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic,
+			unicode.Hiragana, unicode.Katakana, unicode.Hangul):
 			out = append(out, composed)
 		default:
 			out = append(out, r)
@@ -127,10 +125,11 @@ func skeleton(name string) string {
 	return string(out)
 }
 
-// isJamo reports whether r is a part of a Korean syllable, and isInnerJamo one that does not begin
-// it.
-func isJamo(r rune) bool      { return 0x1100 <= r && r <= 0x11FF }
-func isInnerJamo(r rune) bool { return 0x1160 <= r && r <= 0x11FF }
+// isCombining reports whether r is written into the character before it: an accent, a mark of kana,
+// or a part of a Korean syllable that does not begin it.
+func isCombining(r rune) bool {
+	return 0x0300 <= r && r <= 0x036F || r == 0x3099 || r == 0x309A || 0x1160 <= r && r <= 0x11FF
+}
 
 // foldCase returns a text in which letters that differ by case alone are the same.
 func foldCase(s string) string {
@@ -148,7 +147,7 @@ func foldCase(s string) string {
 func CheckHint(hint string) string {
 	const most = 256
 	if len(hint) > most {
-		return fmt.Sprintf("has %d bytes, and may have %d", len(hint), most)
+		return fmt.Sprintf("has %d bytes, the limit is %d", len(hint), most)
 	}
 	for _, c := range []byte(hint) {
 		if c >= utf8.RuneSelf || !strings.ContainsRune("._-/:", rune(c)) &&

@@ -73,7 +73,7 @@ func (t *Tree) settleEnded(r *Run) {
 		}
 	}
 	if t.mayTidy(r) {
-		r.tidied = r.Ended
+		r.tidied = r.Turns
 		t.addEffect(EffectTidy, r, 0)
 	}
 	if !t.mayArchive(r) || t.archiveAt(r) > t.now {
@@ -90,7 +90,7 @@ func (t *Tree) settleEnded(r *Run) {
 // mayTidy reports whether what was made for an ended run elsewhere may go, and this owner has not
 // said so yet. The end has arrived where it was to be told. An archive does it by itself.
 func (t *Tree) mayTidy(r *Run) bool {
-	return t.opt.Tidies && r.tidied != r.Ended && len(r.Spec.Extra) > 0 && !r.isHeld() &&
+	return t.opt.Tidies && r.tidied != r.Turns && len(r.Spec.Extra) > 0 && !r.isHeld() &&
 		r.Archiving == 0
 }
 
