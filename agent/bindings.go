@@ -229,7 +229,11 @@ func (b *bindings) post(
 	if m.ID != "" {
 		own := binding.Binding{Conversation: at, Target: s.key, Root: root}
 		for _, of := range thread.SeenBy(to, bound, own, table.Former(at, now), now) {
-			knows, err := b.knows(ctx, of, m.ID)
+			asked := Incoming{ID: m.ID, Route: at, Thread: true}
+			if of.Target == s.key {
+				asked.Route, asked.Thread = m.Route, false
+			}
+			knows, err := b.knows(ctx, of, asked)
 			if err != nil {
 				return err
 			}
@@ -253,12 +257,12 @@ func (b *bindings) post(
 
 // knows reports whether a session has seen a message. A tree that can never be read has told it to
 // no one.
-func (b *bindings) knows(ctx context.Context, of binding.Binding, id string) (bool, error) {
+func (b *bindings) knows(ctx context.Context, of binding.Binding, m Incoming) (bool, error) {
 	root, err := b.rootOf(ctx, of)
 	if err != nil {
 		return false, unlessGone(err)
 	}
-	knows, err := b.rt.sup.Knows(ctx, root, of.Target, id)
+	knows, err := b.rt.sup.Knows(ctx, root, of.Target, m)
 	return knows, unlessGone(err)
 }
 
@@ -326,11 +330,13 @@ func (b *bindings) timeout() time.Duration {
 	return cmp.Or(b.rt.cfg.DeliverTimeout, spawn.DefaultDeliverTimeout)
 }
 
-// call calls a ThreadHost on behalf of a session. field is its place in the Config.
+// call calls a ThreadHost on behalf of a session. field is its place in the Config. With says the
+// call is a delivery.
 func (b *bindings) call(
-	ctx context.Context, of session.Key, field string, f func(context.Context) error,
+	ctx context.Context, of session.Key, says bool, field string,
+	f func(context.Context) error,
 ) *thread.Call {
-	return b.calls.Start(ctx, of, b.timeout(), func(ctx context.Context) error {
+	return b.calls.Start(ctx, of, says, b.timeout(), func(ctx context.Context) error {
 		return protect(field, func() error { return f(ctx) })
 	})
 }
@@ -346,24 +352,44 @@ func (b *bindings) start() {
 	go b.run(b.running)
 }
 
-// stop ends the goroutine and the calls under way. It returns the sessions of those that have not
-// returned within the grace period.
-func (b *bindings) stop() []session.Key {
+// stop ends the goroutine and the calls under way. It returns what has not returned within the
+// grace period, or nil. Under the context of a call, stop does not wait for that one.
+func (b *bindings) stop(ctx context.Context) *StillRunningError {
 	b.mu.Lock()
 	b.over = true
 	running := b.running
 	b.mu.Unlock()
+	own := thread.Of(ctx)
+	own.Quit()
 	b.end(ErrShutdown)
-	grace := time.NewTimer(cmp.Or(b.rt.cfg.Grace, spawn.DefaultGrace))
-	defer grace.Stop()
+	grace, cancel := context.WithTimeout(
+		context.WithoutCancel(ctx), cmp.Or(b.rt.cfg.Grace, spawn.DefaultGrace),
+	)
+	defer cancel()
+	hangs := false
 	if running != nil {
 		select {
 		case <-running:
-		case <-grace.C:
-			return nil // the store has not returned, as the Supervisor reports
+		case <-grace.Done():
+			hangs = true
 		}
 	}
-	return b.calls.Left(grace.C)
+	still := new(StillRunningError)
+	still.Deliveries, still.Sessions = b.calls.Left(grace, own != nil)
+	if !hangs && len(still.Deliveries)+len(still.Sessions) == 0 {
+		return nil
+	}
+	return still // with both lists empty, the store
+}
+
+// ended returns ErrShutdown after the end of the Runtime.
+func (b *bindings) ended() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return ErrShutdown
+	}
+	return nil
 }
 
 // atOnce is how many things are done at the same time at most: farewells, probes and trees.

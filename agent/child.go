@@ -294,7 +294,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 
 // spawnRun implements Requester.
 func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err != nil {
 		return info, s.rt.orArchived(ctx, s.key, err)
 	}

@@ -60,6 +60,10 @@ type UnfocusRequest struct {
 //
 // The limits of the binding are those of [Threads]. They can be changed with [Runtime.LimitFocus].
 //
+// What the Session would refuse as a message of the Conversation, under the rules of this moment,
+// Focus refuses likewise, with the same error and before anything exists: a run that is to end, and
+// one that has ended and that no other may follow.
+//
 // The error is a [*policy.Refusal] with [RuleThread] if Threads do not allow it, a *[binding.Error]
 // that is [binding.ErrNotOwner] if another owner has bound the conversation, [ErrNotFound],
 // [ErrArchived] or [ErrEnded] for a session that is not on record, was archived, or has ended
@@ -146,13 +150,17 @@ func (rt *Runtime) focusRoot(
 		return root, err
 	}
 	rt.expectRun()
-	if q.Session.IsSubagent() { // before another binding has to go
-		var info RunInfo
-		info, err = rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+	// What forbids it is found before a thread exists, and before another binding has to go.
+	if q.Session.IsSubagent() {
+		info, err := rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		if err != nil {
+			return root, rt.orArchived(ctx, q.Session, err)
+		}
 		if q.Label == "" {
 			q.Label = threadLabel(info.Label)
 		}
-		return root, rt.orArchived(ctx, q.Session, err)
+		err = rt.sup.CanBind(ctx, root, q.Session)
+		return root, rt.orArchived(ctx, q.Session, inOurWords(err))
 	}
 	return root, inOurWords(rt.cfg.Rules.CheckAgent(q.Session))
 }
@@ -223,9 +231,21 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 	}
 	err = rt.bindings.with(ctx, func(t *binding.Table, now time.Time) error {
 		list = t.All(now)
-		return nil
+		return context.Cause(ctx)
 	})
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// unrecorded is the error of what a command asks before it is sent: if ctx has ended, it says that
+// nothing was recorded.
+func unrecorded(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotRecorded) {
+		return err
+	}
+	return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 }
 
 // endedBefore returns why a command is not recorded whose ctx has ended before the call, or nil. It

@@ -10,7 +10,10 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A ctx that has ended before the call has no effect: no thread is created, and nothing recorded.
@@ -39,4 +42,121 @@ func TestFocusWithAnEndedContext(t *testing.T) {
 		require.ErrorIs(t, err, agent.ErrNotRecorded)
 		require.NoError(t, rt.Shutdown(t.Context()))
 	})
+}
+
+// Focus on a session that would refuse a message now is refused with the error of the message, and
+// before anything exists: no thread, no binding, and the one that the conversation has stays.
+func TestFocusOnASessionThatRefuses(t *testing.T) {
+	painter := policy.Agent{ID: "painter"}
+	main := policy.Agent{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}
+	before := policy.Rules{
+		Agents: []policy.Agent{main, painter}, Subagents: policy.Subagents{MaxSpawnDepth: 2},
+	}
+	with := func(change func(r *policy.Rules)) policy.Rules {
+		r := before
+		change(&r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		rules  policy.Rules // of the process that is asked
+		delete bool
+		below  bool
+		absent bool
+	}{
+		"its agent is not there any more": {
+			rules: with(func(r *policy.Rules) { r.Agents = []policy.Agent{main} }),
+		},
+		"its agent may not be spawned any more": {
+			rules: with(func(r *policy.Rules) { r.Agents = []policy.Agent{{ID: "main"}, painter} }),
+		},
+		"the budget of the tree is spent": {
+			rules: with(func(r *policy.Rules) { r.Budget.Tokens = 1 }),
+		},
+		"below one that has ended": {rules: before, below: true},
+		"archived":                 {rules: before, delete: true},
+		"not on record":            {rules: before, absent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				chat := agenttest.NewFakeChannel("discord")
+				var below session.Key
+				cfg := agent.Config{Store: session.NewMemory(), Rules: before}
+				cfg.Runner = agent.RunnerFunc(
+					func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+						if tn.Session.Key.Agent() == "painter" && tn.Session.Depth == 1 && tn.N == 1 {
+							child, err := tn.Spawn(ctx, agent.Task{Text: "x"})
+							require.NoError(t, err)
+							below = child.Key()
+							_, err = child.Wait(ctx)
+							require.NoError(t, err)
+						}
+						return agent.Result{Text: "ok", Usage: agent.Usage{Input: 5}}, nil
+					})
+				chat.Connect(&cfg)
+				at, other := chat.At("general", ""), chat.At("lounge", "")
+				key := topKey
+				running(t, cfg, func(rt *agent.Runtime) {
+					_, err := rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"})
+					require.NoError(t, err)
+					child, err := rt.Session(topKey).Spawn(t.Context(),
+						agent.Task{Text: "x", Agent: "painter"})
+					require.NoError(t, err)
+					_, err = child.Wait(t.Context())
+					require.NoError(t, err)
+					_, err = rt.Focus(t.Context(), agent.FocusRequest{
+						Conversation: other, Session: topKey, By: "ann",
+					})
+					require.NoError(t, err)
+					key = child.Key()
+				})
+				cfg.Rules = c.rules
+				running(t, cfg, func(rt *agent.Runtime) {
+					switch {
+					case c.below:
+						key = below
+					case c.absent:
+						key = session.Must(topKey.Child("main", session.NewID()))
+					case c.delete:
+						require.NoError(t, rt.DeleteSession(t.Context(), key))
+					}
+					bound, err := rt.Bindings(t.Context())
+					require.NoError(t, err)
+					require.Len(t, bound, 1)
+					for _, q := range []agent.FocusRequest{
+						{Conversation: at}, {Conversation: at, NewThread: true},
+						{Conversation: other},
+					} {
+						q.Session, q.By = key, "ann"
+						_, err = rt.Focus(t.Context(), q)
+						message := agent.Incoming{Text: "x"}
+						_, refused := rt.Session(key).Post(t.Context(), message)
+						require.Error(t, refused)
+						require.Error(t, err)
+						sameKind(t, refused, err)
+						now, err := rt.Bindings(t.Context())
+						require.NoError(t, err)
+						require.Equal(t, bound, now)
+					}
+					require.Empty(t, chat.Threads())
+					require.Empty(t, chat.Farewells(other))
+				})
+			})
+		})
+	}
+}
+
+// sameKind checks that an error says what another one does, about the same session.
+func sameKind(t *testing.T, want, got error) {
+	t.Helper()
+	for _, kind := range []error{
+		agent.ErrNotFound, agent.ErrArchived, agent.ErrEnded, spawn.ErrStopping,
+	} {
+		require.Equal(t, errors.Is(want, kind), errors.Is(got, kind), "%v, %v", want, got)
+	}
+	a, isRefusal := errors.AsType[*policy.Refusal](want)
+	b, _ := errors.AsType[*policy.Refusal](got)
+	if isRefusal {
+		require.NotNil(t, b, got)
+		require.Equal(t, a.Rule, b.Rule)
+	}
 }

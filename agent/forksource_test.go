@@ -23,6 +23,17 @@ import (
 // A compaction of the requester holds for the fork: it begins with the summary, also in its later
 // turns, and has what follows. The code that fences the summary is the sub-agent's own.
 func TestForkOfACompactedConversation(t *testing.T) {
+	for keep, want := range map[int][]string{
+		1: {"> assistant: answer 4", "task: do kid"},
+		2: {"> user: question 4", "> assistant: answer 4", "task: do kid"},
+	} {
+		checkForkOfASummary(t, keep, want)
+	}
+}
+
+// checkForkOfASummary forks a conversation of eight messages of which some are kept beside the
+// summary, and checks what the sub-agent is shown behind that.
+func checkForkOfASummary(t *testing.T, keep int, want []string) {
 	chat := modelFunc(func(
 		_ context.Context, req *agent.ModelRequest,
 	) (*agent.ModelResponse, error) {
@@ -40,7 +51,7 @@ func TestForkOfACompactedConversation(t *testing.T) {
 		return agent.Result{Text: fmt.Sprint("answer ", tn.N)}, nil
 	})
 	cfg.Models.Window = func(string) agent.Window {
-		return agent.Window{Keep: 2, Compact: agent.Summarize(chat)}
+		return agent.Window{Keep: keep, Compact: agent.Summarize(chat)}
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for n := range 4 {
@@ -54,10 +65,9 @@ func TestForkOfACompactedConversation(t *testing.T) {
 		require.Len(h.T(), shown, 1)
 		said := forkedLines(shown[0])
 		require.Contains(h.T(), said[0], "| They counted.")
-		require.Contains(h.T(), said[0], "The conversation began with 6 messages more")
-		require.Equal(h.T(), []string{
-			"> user: question 4", "> assistant: answer 4", "task: do kid",
-		}, said[1:])
+		require.Contains(h.T(), said[0],
+			fmt.Sprintf("The conversation began with %d messages more", 8-keep))
+		require.Equal(h.T(), want, said[1:])
 		page, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
 		require.NoError(h.T(), err)
 		require.Len(h.T(), page.Lines, 8)

@@ -140,7 +140,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 // receive prepares what comes in for the session: it fills in the route from the key, and corrects
 // what the parts say of their bytes. It returns the top-level session of the tree.
 func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error) {
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err != nil {
 		return root, s.rt.orArchived(ctx, s.key, err)
 	}

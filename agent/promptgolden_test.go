@@ -80,6 +80,7 @@ func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 	forked := child(topKey, forkTask("open orders"))
 	for name, in := range map[string]agentctx.Input{
 		"forked": forked,
+		"thread": child(topKey, agent.Task{Text: "x", Label: "orders", Thread: true}),
 		"main":   inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
 		"cron": inputOf(t, cfg, workshopCron), "none": none,
 	} {

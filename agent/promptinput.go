@@ -121,10 +121,12 @@ func (c Config) ChildInput(
 		fillSkills(&in, c.skills(key, in.Spec))
 		setModel(&in, grant.Model.Value, grant.Thinking.Value)
 		in.Task = task.Text
+		keep, _ := task.mode() // admit has refused what cannot be
 		in.Subagent = agentctx.Subagent{
 			Label: text.Line(task.Label), Requester: above.Key, RequesterChannel: from.Channel(),
 			Depth: grant.Depth, MaxDepth: c.Rules.MaxSpawnDepth(),
 			MaySpawn: slices.Contains(now.Tools, toolSpawn), Forked: c.forks(above.Key, &task),
+			Persistent: keep,
 		}
 		above = policy.Caller{
 			Key: key, Role: now.Role, Depth: grant.Depth, Model: grant.Model.Value,

@@ -51,7 +51,8 @@ func observeRules(t *testing.T, r policy.Rules) (seen, refused string) {
 	child := session.Must(topKey.Child("main", "a"))
 	var b strings.Builder
 	b.WriteString(seen)
-	fmt.Fprintln(&b, r.MayAttach(true), r.Attachments.OrDefault()) // see TestAttachmentsThatAreRefused
+	// TestAttachmentsThatAreRefused has what comes of these.
+	fmt.Fprintln(&b, r.MayAttach(true), r.Attachments.OrDefault())
 	for _, c := range []policy.Caller{
 		top,
 		{Key: topKey, Children: 3},

@@ -136,7 +136,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	}
 	rt.watch.end()
 	rt.bindings.start()
-	return rt.withHosts(rt.drive(ctx))
+	return rt.withHosts(ctx, rt.drive(ctx))
 }
 
 // drive has the Supervisor run until ctx ends, and for the Drain after that.
@@ -173,31 +173,37 @@ func (rt *Runtime) drive(ctx context.Context) error {
 // when all else has ended, and the turn goes on to its own end. If the turn or delivery comes to
 // its end first, its timeout included, the call returns ErrShuttingDown, and the others still have
 // their time. With another ctx, which should then have an end, and from a function without a ctx,
-// the call waits for itself until a ctx ends. See [spawn.Supervisor.Shutdown].
+// the call waits for itself until a ctx ends. See [spawn.Supervisor.Shutdown]. A [ThreadHost] may
+// call it, too, and the call does not wait for it; the end of its ctx ends the time of the others.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
 	if err := rt.checked(ctx); err != nil {
 		return err
 	}
 	rt.watch.end()
-	return rt.withHosts(rt.sup.Shutdown(ctx))
+	return rt.withHosts(ctx, rt.sup.Shutdown(ctx))
 }
 
 // withHosts ends what is done for conversations that are bound, after the Supervisor has come to an
 // end with err. It adds calls of a ThreadHost that have not returned.
-func (rt *Runtime) withHosts(err error) error {
+func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
 		return err // another call goes on
 	}
-	left := rt.bindings.stop()
-	if len(left) == 0 {
+	left := rt.bindings.stop(ctx)
+	switch {
+	case left == nil:
 		return err
+	case err == nil:
+		return left
 	}
-	both := &StillRunningError{Deliveries: left}
-	if running, ok := errors.AsType[*StillRunningError](err); ok {
-		both.Sessions, both.Deliveries = running.Sessions, slices.Concat(running.Deliveries, left)
-		return both
+	running, ok := errors.AsType[*StillRunningError](err)
+	if !ok {
+		return errors.Join(err, left)
 	}
-	return errors.Join(err, both)
+	return &StillRunningError{
+		Sessions:   slices.Concat(running.Sessions, left.Sessions),
+		Deliveries: slices.Concat(running.Deliveries, left.Deliveries),
+	}
 }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
@@ -246,7 +252,7 @@ func (rt *Runtime) DeleteSession(ctx context.Context, key session.Key) error {
 	if kind := key.Kind(); kind == session.KindMain || kind == session.KindGlobal {
 		return &MainSessionError{key}
 	}
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err == nil {
 		err = rt.sup.DeleteSession(ctx, root, key, "its session is deleted")
 	}
@@ -406,6 +412,7 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 		MaxDepth:         st.MaxDepth,
 		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
 		Forked:           !x.Fork.IsZero(),
+		Persistent:       st.Run.Persistent,
 	}
 }
 

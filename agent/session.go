@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -28,6 +29,12 @@ func (s *Session) Key() session.Key { return s.key }
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
 	return s.treeBy(ctx, (*spawn.Supervisor).RootOf)
+}
+
+// commandTree is tree for a command. If ctx ends first, the error says that nothing was recorded.
+func (s *Session) commandTree(ctx context.Context) (session.Key, error) {
+	root, err := s.tree(ctx)
+	return root, unrecorded(ctx, err)
 }
 
 // rootFunc is a method of a Supervisor that looks for a tree.
@@ -128,7 +135,7 @@ func (s *Session) Steer(ctx context.Context, key session.Key, text string) error
 }
 
 func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +167,7 @@ func (s *Session) steer(ctx context.Context, key session.Key, text string) error
 // A session that wants no turn is not changed, and the error is nil. It is [ErrNotFound] for a
 // sub-agent that is not on record, or one that every command can return.
 func (s *Session) CancelTurn(ctx context.Context) error {
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -177,7 +184,7 @@ func (s *Session) CancelTurn(ctx context.Context) error {
 // a sub-agent that is not on record, the cause of ctx if that ends while Stop waits, or one that
 // every command can return.
 func (s *Session) Stop(ctx context.Context) error {
-	root, err := s.tree(ctx)
+	root, err := s.commandTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,7 +205,8 @@ func (s *Session) Stop(ctx context.Context) error {
 // [session.LineQuery.Archived].
 //
 // A crash while Reset waits leaves the session as it is, and one after it has returned does not
-// undo it.
+// undo it. Conversations that are bound to the session stay bound: the session goes on, and answers
+// there in its new conversation.
 //
 // The error is a *[ChildrenError] while a sub-agent of the session has not ended, also one that the
 // turn under way has spawned: its result belongs to the conversation. Stop it, or wait for it. It
@@ -230,15 +238,18 @@ func (s *Session) Reset(ctx context.Context) error {
 // because an earlier version wrote it, or the Store had no Files; that of the Store, or one that
 // every command can return.
 func (s *Session) Revive(ctx context.Context) error {
-	if err := s.check(ctx); err != nil || !s.key.IsSubagent() {
+	if err := s.check(ctx); err != nil {
 		return err
+	}
+	if !s.key.IsSubagent() {
+		return cmp.Or(endedBefore(ctx), s.rt.bindings.ended())
 	}
 	return s.rt.sup.Revive(ctx, s.key)
 }
 
 // wishOf returns the tree of a session that is to be reset or compacted.
 func (s *Session) wishOf(ctx context.Context) (root session.Key, err error) {
-	if root, err = s.tree(ctx); err == nil && s.key.IsSubagent() {
+	if root, err = s.commandTree(ctx); err == nil && s.key.IsSubagent() {
 		err = fmt.Errorf("agent: %w: %q", ErrNotTopLevel, s.key)
 	}
 	return root, err

@@ -55,7 +55,9 @@ type ThreadChannel struct {
 // Its methods are called for many conversations at once, and have Config.DeliverTimeout. After that
 // time, a panic or a runtime.Goexit the call has failed. One that does not return all the same
 // holds up nothing but its own conversation, and the end of [Runtime.Run] for the time of
-// Config.Grace.
+// Config.Grace: then a *[StillRunningError] names the session, under Deliveries for a Farewell and
+// else under Sessions. A call of [Runtime.Shutdown] under the ctx of a method does not wait for
+// that method, which goes on with a ctx that has ended.
 type ThreadHost interface {
 	// CreateThread creates a thread and returns the Route of what is said in it. That has the
 	// channel and the account of t.In, a recipient, and is not t.In itself. Under a Key that it has
@@ -73,6 +75,12 @@ type ThreadHost interface {
 }
 
 // A NewThread is a thread that a [ThreadHost] is to create.
+//
+// Name and Intro are plain text. What a model or a person has chosen of them, the label, is on one
+// line, has no character that is not drawn, and what could begin a mention, a link, a command or
+// mark-up on a channel of the field is replaced by characters that look alike. The host still
+// escapes the texts as its channel wants it, where that reads other marks, and sends them so that
+// they notify no person of what stands in them, where the channel can do that.
 type NewThread struct {
 	Key     string        // one thread is created under a Key
 	In      session.Route // the conversation that gets the thread; it has no Thread itself
@@ -87,9 +95,9 @@ type Farewell struct {
 	Attempt int            // of this process, from 1
 	Route   session.Route  // the conversation
 	Session session.Key    // that it was bound to
-	Label   string         // the name of the session for people; may be empty
+	Label   string         // the name of the session, as it was given: not plain; may be empty
 	Reason  binding.Reason // why the binding has ended
-	Text    string         // says so in English; a ThreadHost may say it in other words
+	Text    string         // says so in English, plain as a NewThread's; may be put otherwise
 }
 
 // A ThreadState says what has become of a conversation.
@@ -476,7 +484,7 @@ func checkThread(made, in session.Route) error {
 func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, error) {
 	host, field := b.rt.cfg.Threads.host(t.In)
 	var made session.Route
-	call := b.call(ctx, t.Session, field, func(ctx context.Context) error {
+	call := b.call(ctx, t.Session, false, field, func(ctx context.Context) error {
 		route, err := host.CreateThread(ctx, t)
 		if err != nil {
 			return err
@@ -561,7 +569,7 @@ func (b *bindings) farewell(u *binding.Unbound, tried *thread.Attempt) error {
 		Key: "farewell-" + u.ID, Attempt: tried.Tries + 1, Route: of.Conversation,
 		Session: of.Target, Label: of.Label, Reason: u.Reason, Text: said,
 	}
-	call := b.call(b.life, of.Target, field, func(ctx context.Context) error {
+	call := b.call(b.life, of.Target, true, field, func(ctx context.Context) error {
 		return host.Farewell(ctx, what)
 	})
 	err := call.Wait()
@@ -594,7 +602,7 @@ func (b *bindings) probe(of binding.Binding) {
 		return
 	}
 	state := ThreadUncertain
-	err = b.call(b.life, of.Target, field, func(ctx context.Context) error {
+	err = b.call(b.life, of.Target, false, field, func(ctx context.Context) error {
 		now, err := host.ProbeThread(ctx, of.Conversation)
 		if err == nil {
 			state = now

@@ -43,7 +43,7 @@ func (f RunnerFunc) Run(ctx context.Context, t *Turn) (Result, error) { return f
 // They end with the turn, and so do its Tools and the handles that its Spawn returned, in every
 // goroutine: once the Runner has returned, or the turn was given up, or its process has lost the
 // tree, each call returns an error that is [ErrStale] and changes nothing. While a turn that was
-// cancelled has its grace period, only Record, Spend and Delta still work.
+// cancelled has its grace period, only Record, Spend, Delta and SetState still work.
 type Turn struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
@@ -123,6 +123,7 @@ type Turn struct {
 	said    bool   // people were told something before the end of the turn
 	within  string // the field of the Config that the turn is in
 	asked   string // the ID of the last message of a person that the turn consumed, or ""
+	state   []byte // see State
 
 	window    turnWindow
 	overspent error     // of what a summary has spent; guarded by mu

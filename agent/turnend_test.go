@@ -193,6 +193,10 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.Report": func(ctx context.Context) error {
 			return tn.Report(ctx, agent.Progress{Text: "late", Milestone: true})
 		},
+		"Turn.State": nil,
+		"Turn.SetState": func(ctx context.Context) error {
+			return tn.SetState(ctx, []byte("late"))
+		},
 		"Turn.Spend": func(ctx context.Context) error { return tn.Spend(ctx, agent.Usage{Input: 1}) },
 		"Turn.SpendOn": func(ctx context.Context) error {
 			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})

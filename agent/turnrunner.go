@@ -30,7 +30,7 @@ func (b turnRunner) RunTurn(
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
 		New:   len(st.Inputs),
 		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking,
-		rt: b.rt, spawn: st,
+		rt: b.rt, spawn: st, state: st.State,
 		Sandboxed: st.Authority.Sandboxed,
 	}
 	if st.Run.ID != "" {

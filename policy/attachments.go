@@ -1,7 +1,8 @@
 package policy
 
 // Attachments say what sub-agents may be given beside their task, and are
-// tools.sessions_spawn.attachments in the configuration. The zero Attachments are the defaults: programs may attach files, and models may not.
+// tools.sessions_spawn.attachments in the configuration. The zero Attachments are the defaults:
+// programs may attach files, and models may not.
 type Attachments struct {
 	// Enabled says that models may attach files to what they spawn. A program always may.
 	Enabled bool

@@ -122,13 +122,7 @@ func (s *Supervisor) archive(ctx context.Context, job archiveJob) (err error) {
 	}
 	transcripts, files := s.cfg.Store.Transcripts, s.cfg.Store.Files
 	if transcripts != nil {
-		var record session.File
-		if err = s.beginTranscript(ctx, job); err == nil {
-			record, err = s.putRecord(ctx, job)
-		}
-		if err == nil {
-			err = fenceOff(ctx, transcripts, job, record)
-		}
+		err = s.endTranscript(ctx, job)
 		if err == nil {
 			_, err = transcripts.Archive(ctx, job.ref, job.at)
 		}
@@ -152,17 +146,25 @@ type recordFile struct {
 // recordName is the name of a recordFile in the note.
 const recordName = "session.json"
 
-// beginTranscript begins the transcript of a session that has written none, if a record is to be
-// kept of it: files belong to a transcript at every moment, which is what a purge finds them by.
-func (s *Supervisor) beginTranscript(ctx context.Context, job archiveJob) error {
-	if job.record == nil || s.cfg.Store.Files == nil {
-		return nil
+// endTranscript has a transcript end as its archive is to. One that has no line is begun before
+// the record of the session is kept: files belong to a transcript at every moment, which is what a
+// purge finds them by. A transcript that is archived, damaged or of a newer version stays as it is,
+// without an error.
+func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
+	ts := s.cfg.Store.Transcripts
+	last, err := lastLine(ctx, ts, job.ref, false)
+	if err == nil && last.Pos == 0 && job.record != nil && s.cfg.Store.Files != nil {
+		last.Message = session.Fence(job.end, job.at)
+		last.Pos, err = ts.Append(ctx, job.ref, 0, last.Message)
 	}
-	last, err := lastLine(ctx, s.cfg.Store.Transcripts, job.ref, false)
-	if err == nil && last.Pos == 0 {
-		_, err = s.cfg.Store.Transcripts.Append(ctx, job.ref, 0, session.Fence(job.end, job.at))
+	if err != nil {
+		return unlessItStays(err)
 	}
-	return unlessItStays(err)
+	record, err := s.putRecord(ctx, job)
+	if err != nil {
+		return err
+	}
+	return unlessItStays(fenceOff(ctx, ts, job, last, record))
 }
 
 // putRecord puts the record of a session among its files, and returns its name. It returns the zero
@@ -189,12 +191,12 @@ func (s *Supervisor) putRecord(ctx context.Context, job archiveJob) (f session.F
 
 // fenceOff has a transcript end with a note that names the record, if there is one. The note is a
 // fence, also without a record if the transcript has lines behind its end: where a transcript is
-// committed is known as long as its run is in the tree, and the fence says it from then on. A
-// transcript that is archived, damaged or of a newer version stays as it is, without an error.
+// committed is known as long as its run is in the tree, and the fence says it from then on. last is
+// its last line.
 func fenceOff(
-	ctx context.Context, ts session.Transcripts, job archiveJob, record session.File,
+	ctx context.Context, ts session.Transcripts, job archiveJob, last session.Line,
+	record session.File,
 ) (err error) {
-	last, err := lastLine(ctx, ts, job.ref, false)
 	note := session.Fence(job.end, job.at)
 	isFence := last.Message.Role == session.MessageNote && last.Message.Discard <= job.end
 	wanted := last.Pos > job.end && !isFence
@@ -204,10 +206,10 @@ func fenceOff(
 		}}
 		wanted = recordOf(last) != record
 	}
-	if err == nil && wanted {
+	if wanted {
 		_, err = ts.Append(ctx, job.ref, last.Pos, note)
 	}
-	return unlessItStays(err)
+	return err
 }
 
 // unlessItStays returns err, or nil if it says that a transcript stays as it is.
@@ -311,7 +313,7 @@ func (s *Supervisor) lockArchives(ctx context.Context) (unlock func(), err error
 func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 	there, err := s.awaitArchive(ctx, key)
 	if there || err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	unlock, err := s.lockArchives(ctx)
 	if err != nil {
@@ -427,7 +429,7 @@ func (s *Supervisor) DeleteSession(
 		known = r != nil && r.Spec.SessionID != ""
 	}
 	if err := s.do(ctx, root, nil, read); err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	if !known {
 		return fmt.Errorf("%w: deleting %q", ErrNotFound, key)
@@ -455,17 +457,19 @@ const purgeEvery = 60
 //
 // What a tree still names stays: a session that is in it, and a run whose outcome is kept for its
 // key. So does what cannot be read, which is part of the error. The other errors are those of the
-// store, the cause of ctx, and [ErrShutdown].
+// store, the cause of ctx, beside [ErrNotRecorded] if that has ended before, and [ErrShutdown].
 func (s *Supervisor) Purge(ctx context.Context) (removed int, err error) {
+	select {
+	case <-s.closed:
+		return 0, ErrShutdown
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, context.Cause(ctx))
+	default:
+	}
 	keep := s.cfg.Rules.KeepArchives
 	transcripts := s.cfg.Store.Transcripts
 	if keep <= 0 || transcripts == nil {
 		return 0, nil
-	}
-	select {
-	case <-s.closed:
-		return 0, ErrShutdown
-	default:
 	}
 	var old []session.Archived
 	var errs []error

@@ -25,7 +25,7 @@ var archiveMutants = []mutant{
 	{
 		"2.4 nothing calls an archive off", "internal/tree/archive.go",
 		"\tcase r.Archiving != 0:\n\t\treturn true\n",
-		"", "./internal/tree", "TestScenarios/archive_begun",
+		"", "./internal/tree", "TestScenarios/archive_off",
 	},
 	{
 		"2.12 what is below what is below goes with it, too", "internal/tree/archive.go",
@@ -93,6 +93,6 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.4 files belong to a transcript at every moment", "archive.go",
-		"if err == nil && last.Pos == 0 {", "if false {", "../agent", "TestRecordFollowsItsTranscript",
+		"if err == nil && last.Pos == 0 &&", "if err == nil && last.Pos == 9 &&", "../agent", "TestRecordFollowsItsTranscript",
 	},
 }

@@ -46,6 +46,24 @@ func (s *Supervisor) Bind(
 	return repeatable(s.do(ctx, root, &tree.Bind{Run: key, Route: route}, nil), repeatAsIs)
 }
 
+// CanBind returns why [Supervisor.Bind] would refuse to bind a conversation to the session key, or
+// why the session would not take a message of it now, or nil. It changes nothing. Beside the errors
+// of Bind, which look at no route here, the error is [ErrStopping] for a run that is to end, and a
+// *[policy.Refusal] or a *[CallbackError] if the rules of this moment do not admit another run of a
+// session that has ended.
+func (s *Supervisor) CanBind(ctx context.Context, root, key session.Key) error {
+	cmd := &tree.Bind{Run: key, Dry: true}
+	for {
+		err := s.do(ctx, root, cmd, nil)
+		if err == nil {
+			return nil
+		}
+		if err = s.answerAll(ctx, err, &cmd.Answers); err != nil {
+			return repeatable(err, repeatAsIs)
+		}
+	}
+}
+
 // Unbind unbinds a conversation from the session key, and returns when that is durable. The reason
 // is one of the words of a reason of package session/binding. Of a conversation that is not bound
 // to the session, or of a session that is not on record, Unbind changes nothing. The error is an

@@ -4,8 +4,9 @@ package spawn_test
 var bindMutants = []mutant{
 	{
 		"2.10 a bound session is not archived", "internal/tree/archive.go",
-		"case r.isHeld() || len(r.Bound) > 0 || r.unbinding:",
-		"case r.isHeld() || r.unbinding:", "./internal/tree", "TestScenarios/bind$",
+		"case r.isHeld() || len(r.Bound) > 0:\n\t\treturn false\n\t}\n\treturn t.opt",
+		"case r.isHeld():\n\t\treturn false\n\t}\n\treturn t.opt", "./internal/tree",
+		"TestScenarios/bind$",
 	},
 	{
 		"2.10 no conversation is bound below a run that has ended", "internal/tree/bind.go",
@@ -63,8 +64,8 @@ var bindMutants = []mutant{
 		"i >= 0 {", "./internal/tree", "TestScenarios/thread_instant",
 	},
 	{
-		"2.10 the own session of a conversation knows its messages", "internal/tree/inbox.go",
-		"if f.Flags&FlagThread != 0 && f.From.IsValid() {",
+		"2.10 the own session of a conversation knows its messages", "internal/tree/seen.go",
+		"if how == toldAsBound && f.From.IsValid() {",
 		"if false {", "./internal/tree", "TestScenarios/thread_own",
 	},
 	{
@@ -105,7 +106,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a run that was stopped does not", "internal/tree/mail.go",
-		"f.State == Cancelled && !unread ||", "false ||", "./internal/tree", "TestScenarios/thread_apology",
+		"f.State == Cancelled && !unread ||", "false && unread ||", "./internal/tree", "TestScenarios/thread_apology",
 	},
 	{
 		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",
@@ -115,11 +116,31 @@ var bindMutants = []mutant{
 	{
 		"2.5 a wait goes on over what people ask", "internal/tree/apply.go",
 		"r.Join.Ready(f.At) && !aside {",
-		"r.Join.Ready(f.At) {", "./internal/tree", "TestScenarios/thread_wait",
+		"r.Join.Ready(f.At) && (aside || !aside) {", "./internal/tree", "TestScenarios/thread_wait",
 	},
 	{
 		"2.10 who unbinds first does not keep the archive", "internal/tree/bind.go",
 		"t.armTimer(r) // also where", "// also where", "./internal/tree",
 		"TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what a command has unbound is not due any more", "internal/tree/tree.go",
+		"slices.ContainsFunc(t.unbinding, t.owesUnbind)", "len(t.unbinding) > 0",
+		"./internal/tree", "TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what waits for an unbinding to be archived is due when it would be without",
+		"internal/tree/tree.go", "at = earlier(at, t.archiveAt(r))", "_ = r", "./internal/tree",
+		"TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what another session was told is known to the own one that is bound",
+		"internal/tree/seen.go", "case p.how == toldOther:", "case p.how == toldOther && !o.bound:",
+		"./internal/tree", "TestScenarios/thread_own",
+	},
+	{
+		"2.10 an unbinding that failed is tried again, whatever came between", "internal/tree/bind.go",
+		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
+		"TestScenarios/unbind_again",
 	},
 }

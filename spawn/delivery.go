@@ -114,7 +114,8 @@ type Reply struct {
 // Blocked returns the blocked deliveries of all trees on record: those that are not tried again
 // until [Supervisor.Retry] or [Supervisor.Dismiss] is called. A tree that is not in memory is read
 // and not opened. The list beside an error lacks the deliveries of the trees that cannot be read.
-// The error joins those of the trees, and is that of the journal if that cannot list them.
+// The error joins those of the trees, each [ErrUnreadable], as is that of a journal that cannot
+// list them.
 func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 	err = s.eachTree(ctx, func(t *tree.Tree) bool {
 		t.Outbox(func(e *tree.Entry) {
@@ -129,7 +130,8 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 
 // Retry makes the blocked delivery with a key due again. It opens no tree except that of the
 // delivery. The error is [ErrNotFound] if no tree has the delivery or it is not blocked, those of
-// the trees that cannot be read if it may be in one of them, or one that every command can return.
+// the trees that cannot be read, each [ErrUnreadable], if it may be in one of them, or one that
+// every command can return.
 func (s *Supervisor) Retry(ctx context.Context, key string) error {
 	return s.settleBlocked(ctx, key, SettleRetry)
 }
@@ -158,7 +160,7 @@ func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settleme
 		})
 	}
 	if err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	if ord == 0 {
 		return fmt.Errorf("%w: delivery %s", ErrNotFound, text.Quote(key))

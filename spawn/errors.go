@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -123,6 +124,15 @@ func repeatable(err error, how string) error {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, how)
+}
+
+// unrecorded is the error of what a command reads before it is sent: if ctx has ended, it says that
+// nothing was recorded.
+func unrecorded(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotRecorded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 }
 
 // repeat returns how the spawn may be repeated.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -94,9 +95,23 @@ type Checkpoint struct {
 
 // CheckAppends has check called after every append of the Supervisor, before it acts on the facts.
 // It must be called before anything is asked of the Supervisor.
+//
+// A check that ends its goroutine, as t.FailNow does, is not called again: the owner goes on with
+// another goroutine, as after an append that failed so, and would meet it again without end.
 func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
+	var exited atomic.Bool
 	s.ownerConfig.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
+		if exited.Load() {
+			return
+		}
+		returned := false
+		defer func() {
+			if !returned {
+				exited.Store(true)
+			}
+		}()
 		check(Checkpoint{last, root, t, s.ownerConfig.Options})
+		returned = true
 	}
 }
 

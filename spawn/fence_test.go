@@ -61,6 +61,9 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"KeepSkills": func(_ context.Context, tn *spawn.TurnInput) error {
 		return tn.KeepSkills(spawn.SkillSet{})
 	},
+	"SetState": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.SetState(ctx, []byte("x"))
+	},
 	"Say": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Say(ctx, spawn.Saying{Text: "x"})
 	},

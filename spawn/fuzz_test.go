@@ -36,6 +36,7 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		n = 20
 	}
+	var happened tally
 	first, fixed := maphash.Bytes(maphash.MakeSeed(), nil)>>1, false
 	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
 		first, fixed = seed, true
@@ -45,7 +46,14 @@ func TestHistories(t *testing.T) {
 		if fixed {
 			seed = first
 		}
-		synctest.Test(t, func(t *testing.T) { newWorld(t, seed).play() })
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed)
+			w.tally = &happened
+			w.play()
+		})
+	}
+	if !fixed && n >= 500 {
+		happened.check(t, wanted)
 	}
 }
 
@@ -57,8 +65,7 @@ type world struct {
 	store *session.Store
 	log   *spawntest.Recorder
 	cfg   spawn.Config
-	limit int  // of the lane
-	plain bool // nothing is bound, deleted or brought back
+	limit int // of the lane
 	clock clock
 	years atomic.Bool // the clock has jumped over the window of the keys
 	stop  chan struct{}
@@ -84,6 +91,11 @@ type world struct {
 	epoch    uint64          // the highest that it has seen
 	checks   atomic.Int64
 	calls    int // of deliver
+
+	tally  *tally
+	now    *life // the newest one
+	met    int   // facts that were followed at once, see meet
+	extras map[session.Key]string
 }
 
 type activeKey struct {
@@ -119,6 +131,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		newest:  map[string]uint64{},
 		refused: map[string]bool{},
 		calling: map[callKey]bool{},
+		tally:   new(tally), extras: map[session.Key]string{},
 	}
 	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
 	w.limit = 1 + w.rand.IntN(4)
@@ -164,8 +177,12 @@ func (j *watchedJournal) Append(
 			case tree.RunEnded, tree.Admitted:
 				j.w.durable[fmt.Sprintf("%s %v", f.Run, f.Kind)] = true
 			}
+			if f.Kind == tree.Admitted {
+				j.w.extras[f.Run] = string(f.Spec.Extra)
+			}
 		}
 	}
+	j.w.meet(b.Entries)
 	return seq, nil
 }
 
@@ -243,6 +260,9 @@ func (w *world) live(n int, last bool) *life {
 		}
 	})
 	l.sup = sup
+	w.mu.Lock()
+	w.now = l
+	w.mu.Unlock()
 	go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
 	var people sync.WaitGroup
 	for range 3 {

@@ -39,6 +39,9 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 	info := outcomeOf(t, r.Spec, of)
 	info.setRights(t.Authority(r))
+	for i := range r.Bound {
+		info.Conversations = append(info.Conversations, r.Bound[i].Route)
+	}
 	return info
 }
 
@@ -53,7 +56,7 @@ func outcomeOf(t *tree.Tree, s *tree.Spec, of *tree.Past) RunInfo {
 		Warnings: slices.Clone(s.Warnings),
 		Created:  timeOf(s.Created), Started: timeOf(of.Started),
 		Deadline: timeOf(of.Deadline), Ended: timeOf(of.Ended),
-		Turns: int(of.Turns), Sandboxed: s.Sandboxed,
+		Turns: int(of.Turns), Sandboxed: s.Sandboxed, Persistent: s.Session,
 	}
 	if b := of.Begin; b != nil {
 		info.ID, info.Created = RunID(b.ID), timeOf(b.Created)

@@ -22,9 +22,10 @@ type Incoming struct {
 	// last seven days is accepted and changes nothing, whatever else it has: transports hand an
 	// edited message over under its old ID. Empty: the message is always new.
 	//
-	// The ID is unique among all conversations that can lead to one session, bound ones too: a
-	// transport whose ids are unique within a chat alone puts the chat into the ID. Else a message
-	// of one chat counts as the repeat of one of another, and is lost.
+	// The ID is unique in its conversation. Messages of several conversations that lead to one
+	// session may share one: they differ in the channel, the recipient or the thread of their
+	// Route, and those of bound conversations in any part of it. A message without a Route, or with
+	// one that lacks a part, is taken for the one that has come under its ID.
 	ID string
 	// Text is what the session is told, byte for byte. It may be blank beside Parts.
 	Text string
@@ -331,7 +332,7 @@ func checkFile(
 // is durable, and looks at the tree then. The lock of the shell guards it.
 type answerWaiter struct {
 	run   session.Key
-	id    string
+	of    *tree.Post  // the message
 	ended error       // why the turn under way ends, if a person has said so
 	said  *tree.Entry // what was said last before the end of a turn; may be nil
 	reply Reply
@@ -354,14 +355,14 @@ func (w *answerWaiter) finish(e *tree.Entry, err error) {
 // postAndWait posts a message and waits for the reply.
 func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, error) {
 	ready := make(chan struct{})
-	w := &answerWaiter{run: cmd.To, id: cmd.ID, ready: ready}
+	w := &answerWaiter{run: cmd.To, of: cmd, ready: ready}
 	defer sh.removeAnswerWaiter(w)
 	err := sh.owner.Await(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 		sh.answerWaiters[w] = struct{}{}
 		w.run = r.Ref // the conversation's own session may have the message
-		_, aside := t.Waiting(w.run, w.id)
+		_, aside := t.Waiting(w.run, w.of)
 		if aside && !r.Existing {
 			w.finish(nil, ErrTurnCancelled) // in the batch of the message
 		}
@@ -382,7 +383,7 @@ func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, er
 	case w.ready == nil && w.err == nil:
 		return w.reply, nil
 	case w.ready == nil:
-		return Reply{}, fmt.Errorf("%w: message %s to %q", w.err, text.Quote(w.id), w.run)
+		return Reply{}, fmt.Errorf("%w: message %s to %q", w.err, text.Quote(w.of.ID), w.run)
 	case ctx.Err() != nil:
 		return Reply{}, context.Cause(ctx)
 	}
@@ -399,19 +400,19 @@ func (sh *treeShell) removeAnswerWaiter(w *answerWaiter) {
 // look ends the wait if the message is answered in the outbox, or does not wait for an answer any
 // more: what was said meanwhile is not known.
 func (w *answerWaiter) look(t *tree.Tree) {
-	final, interim := t.ReplyTo(w.run, w.id)
+	final, interim := t.ReplyTo(w.run, w.of)
 	if final != nil {
 		w.finish(final, nil)
 	}
 	if w.said = interim; interim == nil {
-		w.said = t.LastSaid(w.run, w.id)
+		w.said = t.LastSaid(w.run, w.of)
 	}
 	w.endUnless(t, ErrAnswered)
 }
 
 // endUnless ends the wait with err unless the message waits for an answer.
 func (w *answerWaiter) endUnless(t *tree.Tree, err error) {
-	waiting, _ := t.Waiting(w.run, w.id)
+	waiting, _ := t.Waiting(w.run, w.of)
 	switch {
 	case waiting:
 	case w.said != nil && w.ended == nil:
@@ -431,7 +432,7 @@ func (sh *treeShell) tellAnswerWaiters(t *tree.Tree, facts []tree.Fact) {
 	for w := range sh.answerWaiters {
 		for _, e := range spoken {
 			switch {
-			case e.Run != w.run || !slices.Contains(e.InReplyTo, w.id):
+			case !t.Answers(e, w.run, w.of):
 			case e.Interim:
 				w.said = e
 			default:
@@ -471,7 +472,7 @@ func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 		case f.Kind == tree.SetAside:
 			aside = true
 		case f.Kind == tree.TurnEnded && f.Flags&tree.FlagAside != 0:
-			_, aside = t.Waiting(w.run, w.id) // it may have been posted since, and start a turn
+			_, aside = t.Waiting(w.run, w.of) // it may have been posted since, and start a turn
 		case f.Kind == tree.TurnStarted:
 			w.ended = nil // what ended the turn before, which has not read the message
 		}

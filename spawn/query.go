@@ -163,13 +163,18 @@ func (s *Supervisor) RouteOf(
 	return route, err
 }
 
-// Knows reports whether a session has seen the ID of a message, also one that has ended or was
-// archived since. A session that is not on record knows nothing. The error is one that every call
-// that reads can return.
+// Knows reports whether a session has seen a message, also one that has ended or was archived
+// since: one of its ID that came from its Route, and with its Thread. Nothing else of m is looked
+// at. A session that is not on record knows nothing. The error is one that every call that reads
+// can return.
 func (s *Supervisor) Knows(
-	ctx context.Context, root, key session.Key, id string,
+	ctx context.Context, root, key session.Key, m Incoming,
 ) (known bool, err error) {
-	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) { known = t.Knows(key, id) })
+	post := &tree.Post{To: key, ID: m.ID, Thread: m.Thread}
+	if route := m.Route.Clean(); !route.IsZero() {
+		post.Route = &route
+	}
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) { known = t.Knows(post) })
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}

@@ -80,4 +80,9 @@ var requestMutants = []mutant{
 		"2.13 a compaction works for no request", "internal/tree/budget.go",
 		"\tif r.Open != nil && r.Open.Compact {\n", "\tif false {\n", "./internal/tree", "TestScenarios/request_budget_compact",
 	},
+	{
+		"2.13 a request that was charged nothing stays so", "internal/tree/request.go",
+		"return c.Uncharged || c.ByModel == 0 || c.", "return c.", "./internal/tree",
+		"TestScenarios/request_uncharged",
+	},
 }

@@ -78,6 +78,12 @@ type RunInfo struct {
 	// Thread says that the message of a FollowUp was said in a conversation that is bound to the
 	// session. What the run answers is said there.
 	Thread bool `json:"thread,omitempty"`
+	// Persistent says that the session stays open for what people write in its conversation when a
+	// run has ended, as [Request].Session has asked for it.
+	Persistent bool `json:"persistent,omitempty"`
+	// Conversations are those that are bound to the session now, the oldest first: what people
+	// write there goes to it. All runs of a session have the same.
+	Conversations []session.Route `json:"conversations,omitempty"`
 }
 
 // Ref returns the name of the run.

@@ -99,6 +99,9 @@ type SkillRef = tree.SkillRef
 // MaxSkills is how many skills a [SkillSet] has at most.
 const MaxSkills = tree.MaxSkills
 
+// MaxState is how many bytes a session keeps for its Runner; see [TurnInput.SetState].
+const MaxState = tree.MaxKept
+
 // An Input is something that a turn consumes.
 type Input struct {
 	// Ord is the ordinal of the input. It counts from 1 in the session.

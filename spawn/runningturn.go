@@ -102,6 +102,9 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 		turn.Run = infoOf(t, r)
 	}
 	turn.Exhausted, turn.Skills = t.Exhausted(r), r.Skills
+	if r.Kept != "" {
+		turn.State = []byte(r.Kept)
+	}
 	for _, x := range r.Said {
 		turn.Said = append(turn.Said, string(x.Text))
 	}

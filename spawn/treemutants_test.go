@@ -573,6 +573,33 @@ var treeMutants = []mutant{
 		"TestDecoderKnowsEveryMember",
 	},
 	{
+		"what a session keeps is of its conversation", "internal/tree/reset.go",
+		"\tr.Kept = \"\" // it was of the conversation before\n", "", "./internal/tree",
+		"TestScenarios/kept",
+	},
+	{
+		"what a session keeps stands in later runs", "internal/tree/restart.go",
+		"Active: f.At, Kept: r.Kept,", "Active: f.At,", "./internal/tree", "TestScenarios/kept",
+	},
+	{
+		"what a session keeps is recorded once", "internal/tree/keep.go",
+		"case r.Kept == c.Kept:", "case false:", "./internal/tree", "TestScenarios/kept",
+	},
+	{
+		"what a session keeps is bounded", "internal/tree/keep.go",
+		"case n > MaxKept:", "case false:", "../agent", "TestStateOfAnyBytes",
+	},
+	{
+		"A3 to keep something is to do something", "internal/tree/apply.go",
+		"\t\tr.didWork, r.Kept = true, f.Text\n", "\t\tr.Kept = f.Text\n", "./internal/tree",
+		"TestScenarios/kept_untouched",
+	},
+	{
+		"what a session keeps survives a snapshot", "internal/tree/decodeimage.go",
+		"\t\tr.Kept = s.text()\n", "\t\t_ = s.text()\n", "./internal/tree",
+		"TestDecoderKnowsEveryMember",
+	},
+	{
 		"a reply names all messages that its turn has read", "internal/tree/mail.go",
 		"a.IDs = append(a.IDs, in.ID)", "a.IDs = []string{in.ID}", "./internal/tree", "TestScenarios/mail",
 	},
@@ -647,6 +674,11 @@ var treeMutants = []mutant{
 	{
 		"1.11 a compaction does not end a wait", "internal/tree/apply.go",
 		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
+	},
+	{
+		"1.11 no other owner is due for a compaction that a caller waits for",
+		"internal/tree/tree.go", "t.root.owesTurn(t.now) ||", "t.root.wantsTurn(t.now) ||",
+		"./internal/tree", "TestScenarios/compaction_due",
 	},
 	{
 		"1.11 a compaction consumes nothing", "internal/tree/reset.go",

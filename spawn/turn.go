@@ -81,6 +81,8 @@ type TurnInput struct {
 	Extra json.RawMessage
 	// Skills are those that the session took in an earlier turn. Nil: it has not taken any.
 	Skills *SkillSet
+	// State is what the session keeps for its Runner, as the turn begins. Nil: nothing.
+	State []byte
 
 	oneInput [1]Input       // memory for Inputs: most turns have one
 	oneAbove [1]session.Key // memory for Above: most sub-agents are below a top-level session
@@ -184,6 +186,22 @@ func (t *TurnInput) KeepSkills(set SkillSet) error {
 	keep := tree.KeepSkills{Run: t.run.Key(), N: uint32(t.N), Skills: &set}
 	t.shell.owner.Send(t.gen, keep)
 	return nil
+}
+
+// SetState has the session keep something for its Runner, in place of what it kept before: every
+// later turn gets it as its State, also in a later run of the session and in another process. An
+// empty state is none. It stands as soon as SetState returns, whatever becomes of the turn, and a
+// turn that was cancelled may still set it. A session that is reset begins without; one that is
+// revived has what it had; a fork gets nothing of it.
+//
+// The error is a *[LimitError] for more than [MaxState] bytes, [ErrStale] after the turn, or one
+// that every command can return. A state that is [ErrUnconfirmed] may be set again.
+func (t *TurnInput) SetState(ctx context.Context, state []byte) error {
+	if err := t.Over(); err != nil {
+		return err
+	}
+	cmd := tree.Keep{Run: t.run.Key(), N: uint32(t.N), Kept: tree.Text(state)}
+	return repeatable(t.doUntilOver(ctx, cmd, nil), repeatAsIs)
 }
 
 // Spawn admits a child of this session. The errors are [ErrStale] and those of [Supervisor.Spawn].

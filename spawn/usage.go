@@ -101,8 +101,9 @@ type UsageRow struct {
 // tree, another one all trees, one after the other.
 //
 // The report beside an error lacks the trees that cannot be read. The error joins those of the
-// trees, and is that of the journal if that cannot list them. It is [ErrNotFound] for a run
-// that is not on record, an *[InputError] for an unknown By, [ErrShutdown], or the cause of ctx.
+// trees, each [ErrUnreadable], as is that of a journal that cannot list them. It is [ErrNotFound]
+// for a run that is not on record, an *[InputError] for an unknown By, [ErrShutdown], or the cause
+// of ctx.
 func (s *Supervisor) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	sum, err := newUsageSum(q, s.cfg.Rules.AgentOf)
 	if err != nil {
@@ -276,8 +277,9 @@ type SessionInfo struct {
 //
 // Like [Supervisor.Usage] it reads every tree that is not in memory from its journal, one after the
 // other, and neither takes it over nor keeps it. The list beside an error lacks the trees that
-// cannot be read. The error joins those of the trees, and is that of the journal if that cannot
-// list them. It is an *[InputError] for a negative Limit, [ErrShutdown], or the cause of ctx.
+// cannot be read. The error joins those of the trees, each [ErrUnreadable], as is that of a journal
+// that cannot list them. It is an *[InputError] for a negative Limit, [ErrShutdown], or the cause
+// of ctx.
 func (s *Supervisor) Sessions(ctx context.Context, q SessionQuery) ([]SessionInfo, error) {
 	if q.Limit < 0 {
 		return nil, &InputError{Field: "Limit", Reason: fmt.Sprintf("%d is negative", q.Limit)}
@@ -354,7 +356,7 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 	for head, err := range s.journal.Roots(ctx, session.RootQuery{}) {
 		switch {
 		case err != nil:
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("%w: listing the trees: %w", ErrUnreadable, err))
 		case isTree(head.Root):
 			roots = append(roots, head.Root)
 		}
@@ -389,7 +391,10 @@ func (s *Supervisor) readTree(ctx context.Context, root session.Key, f func(*tre
 	}
 	v := viewer{root: root}
 	if err := v.read(s.journal.Read(ctx, root, 0)); err != nil {
-		return err
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if v.last > 0 {
 		f(v.tree)

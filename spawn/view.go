@@ -26,11 +26,13 @@ type TreeView struct {
 	Time   time.Time   `json:"time,omitzero"` // when the last entry was recorded
 	Epoch  uint64      `json:"epoch"`         // that of the last owner, see Delivery
 	Total  int         `json:"total"`         // runs ever admitted, archived ones included
-	// Due is when the tree next needs an owner. It is Time itself if anything is under way or to be
-	// delivered at once, and otherwise when a wait or the pause of a delivery ends. It is zero if
-	// the tree never does. Due does not consider the archive of runs that have ended, which is a
-	// matter of configuration. The Due of [session.Head] does, and is a fixed instant in the past
-	// if anything is in hand, a delivery that waits included.
+	// Due is when the tree next needs an owner. It is Time itself if anything is under way, to be
+	// delivered at once or to be unbound, or a session is deleted, and otherwise when a wait or the
+	// pause of a delivery ends. It is zero if the tree never does. Due does not consider the
+	// archive of runs that have ended, which is a matter of configuration, nor what no entry
+	// records: a call of Config.Unbind that is not needed any more, and the pause after one, or
+	// after an archive, that failed. The Due of [session.Head] does, and is a
+	// fixed instant in the past if anything is in hand, a delivery that waits included.
 	Due time.Time `json:"due,omitzero"`
 	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents
 	// first, siblings oldest first. A TreeView knows no rules: Tools and Sandboxed of a RunInfo are
@@ -211,7 +213,7 @@ func (v *viewer) due() time.Time {
 	if v.tree.UnderWay() {
 		return timeOf(v.lastTime)
 	}
-	at := v.tree.NextWake()
+	at := v.tree.WakeOfAll()
 	v.tree.Outbox(func(e *tree.Entry) {
 		if e.Blocked == 0 && (at == 0 || e.Due < at) {
 			at = e.Due

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"reflect"
+	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
@@ -34,7 +37,6 @@ func TestViewOfHistories(t *testing.T) {
 			w := newWorld(t, seed)
 			if seed%2 == 0 {
 				w.cfg.Rules.Subagents.ArchiveAfter = policy.Off
-				w.plain = true // sameDue knows nothing of archives
 			}
 			w.playWatched(seen)
 		})
@@ -118,7 +120,9 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 	}
 	head := headOf(w.t, w.store.Journal)
 	if w.cfg.Rules.Subagents.ArchiveAfter == policy.Off {
-		sameDue(w.t, head, v)
+		if other := otherDue(head, v); other != "" {
+			w.fail("after entry %d %s", v.Last, other)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,4 +136,51 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 		}
 	}
 	seen["looks"]++
+}
+
+// A tree that is to unbind a conversation is due now, to its head and to a view, also where what
+// ends the binding is the end of a session above it.
+func TestViewOfWhatIsToBeUnbound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		w := openTalk(t, func(cfg *spawn.Config, w *talkWorld) {
+			cfg.Rules.Subagents.MaxSpawnDepth = 2
+			cfg.Rules.Subagents.ArchiveAfter = policy.Off
+			w.unbind = func(context.Context, int) error { <-release; return nil }
+		})
+		above := mustSpawn(t, w.sup, spawn.Request{Task: "hang"})
+		info, err := w.sup.Spawn(t.Context(), topKey, above, spawn.Request{
+			Task: "x", Thread: true, Bind: roomOf(0), Session: true,
+		})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, w.sup.Stop(t.Context(), topKey, above, "enough"))
+		synctest.Wait()
+		require.True(t, mustFind(t, w.sup, info.Key).Status.Terminal())
+		require.Len(t, w.unbound, 1)
+		head := headOf(t, w.log)
+		require.Equal(t, tree.DueNow, head.Due)
+		sameDue(t, head, viewTop(t, w.log))
+		close(release)
+		synctest.Wait()
+		require.Zero(t, headOf(t, w.log).Due)
+		sameDue(t, headOf(t, w.log), viewTop(t, w.log))
+	})
+}
+
+// A check that fails the test from the goroutine of an owner does not keep that from going on.
+func TestCheckThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := spawn.Open(t.Context(), viewConfig(session.NewMemory()))
+		require.NoError(t, err)
+		s.CheckAppends(func(spawn.Checkpoint) { runtime.Goexit() })
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "A"})
+		if err != nil { // the first append may count as unknown
+			require.ErrorIs(t, err, spawn.ErrUnconfirmed)
+		}
+		require.NoError(t, s.Shutdown(t.Context()))
+		require.NoError(t, <-ran)
+	})
 }

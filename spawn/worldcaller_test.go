@@ -2,6 +2,7 @@ package spawn_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -39,6 +40,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
 	defer cancel()
 	what, began := r.IntN(17), time.Now()
+	w.tally.add("act %d", what)
 	defer func() { // also while the journal fails, a caller outside gets its answer
 		// It may meet two stalls, one and a half seconds each.
 		if took := time.Since(began); what < 8 && took > 4*time.Second {
@@ -201,9 +203,11 @@ func (w *world) spawnFrom(
 	if w.roll(4, from, key, "tools") == 0 {
 		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
 	}
+	q.Extra = json.RawMessage(strconv.FormatInt(w.checks.Add(1), 10)) // of a fork: where it is
+	q.Policy.Fork = w.roll(2, from, key, "fork") == 0
 	q.Again = w.roll(4, from, key, "again") == 0
-	q.Delete = !w.plain && w.roll(6, from, key, "delete") == 0
-	if !w.plain && w.roll(4, from, key, "thread") == 0 {
+	q.Delete = w.roll(6, from, key, "delete") == 0
+	if w.roll(4, from, key, "thread") == 0 {
 		q.Thread, q.Bind = true, roomOf(w.roll(3, from, key, "room"))
 		q.Session = w.roll(2, from, key, "session") == 0
 	}

@@ -20,6 +20,9 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 	if !w.durable[fmt.Sprintf("turn %d of %s", t.N, key)] {
 		w.fail("turn %d of %s started before it was durable", t.N, key)
 	}
+	if t.Session.Depth > 0 && string(t.Extra) != w.extras[key] {
+		w.fail("turn %d of %s has %q, it was spawned with %q", t.N, key, t.Extra, w.extras[key])
+	}
 	if w.active[me]++; w.active[me] > 1 {
 		w.fail("two turns of %s at once", key)
 	}

@@ -21,9 +21,6 @@ func roomOf(n int) session.Route {
 // useSessions plays one act of those that sessions are there for which outlive their runs.
 func (w *world) useSessions(ctx context.Context, l *life, r *rand.Rand) {
 	to, room := w.any(r), roomOf(r.IntN(3))
-	if w.plain {
-		return
-	}
 	switch r.IntN(8) {
 	case 0, 1:
 		w.expected(l.sup.Bind(ctx, topKey, to, room))
@@ -109,7 +106,7 @@ func (w *world) unbind(_ context.Context, u spawn.UnbindRequest) error {
 
 // checkMessages checks that a message of a conversation is told to one session, once.
 func (w *world) checkMessages() {
-	seen := make(map[string]session.Key)
+	seen := make(map[string]session.Key) // by id and conversation
 	for e, err := range w.log.History(topKey) {
 		if err != nil {
 			return // checkResults says so
@@ -119,9 +116,10 @@ func (w *world) checkMessages() {
 			f.Kind != tree.Posted && f.Kind != tree.Restarted {
 			continue
 		}
-		if old, again := seen[f.ID]; again && !w.years.Load() {
-			w.fail("message %q was told to %s and then to %s", f.ID, old, f.Run)
+		id := fmt.Sprintf("%s of %+v", f.ID, *f.Route)
+		if old, again := seen[id]; again && !w.years.Load() {
+			w.fail("message %q was told to %s and then to %s", id, old, f.Run)
 		}
-		seen[f.ID] = f.Run
+		seen[id] = f.Run
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -92,14 +93,26 @@ func (h *Harness) checkConversations() {
 		if refs.note(f); f.Kind != "turn_ended" || f.Pos == 0 {
 			continue
 		}
-		var messages []agent.Message
 		lines := upTo(h.lines[refs[f.Run]], f.Pos)
-		for line := range session.Committed(lines) { //nolint:errcheck // they have been read
-			messages = append(messages, line.Message)
-		}
-		if err := CheckConversation(messages); err != nil {
+		if err := CheckConversation(committed(lines)); err != nil {
 			h.t.Errorf("agenttest: what %s had committed at entry %d: %v",
 				f.Run, f.Seq, err)
 		}
 	}
+}
+
+// committed returns the conversation of a transcript. The copy of one that was compacted begins
+// with the summary, which the model is told as the message of a user.
+func committed(lines iter.Seq2[session.Line, error]) (messages []agent.Message) {
+	for line := range lines { //nolint:errcheck // they have been read
+		if m := line.Message; m.Role != session.MessageNote {
+			break
+		} else if m.IsCompaction() {
+			messages = []agent.Message{{Role: session.MessageUser, Text: m.Text}}
+		}
+	}
+	for line := range session.Committed(lines) { //nolint:errcheck // they have been read
+		messages = append(messages, line.Message)
+	}
+	return messages
 }

@@ -69,13 +69,11 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 	for key := range h.watched {
 		h.watch(ctx, proc, key)
 	}
-	h.mu.Unlock()
-	go func() { proc.done <- rt.Run(ctx) }()
-	h.mu.Lock()
 	before := h.running
-	h.running = proc
+	h.running = proc // before it runs: it may be killed, and have a successor, at its first write
 	h.processes = append(h.processes, proc)
 	h.mu.Unlock()
+	go func() { proc.done <- rt.Run(ctx) }()
 	if before != nil {
 		close(before.next)
 	}

@@ -200,6 +200,7 @@ type run struct {
 	turn     *turn
 	crashes  int // of turns in a row, shutdowns not counted
 	skills   *tree.SkillSet
+	kept     tree.Text     // for its Runner
 	aside    uint32        // inputs up to it start no turn
 	said     []tree.Saying // since inputs were last consumed, without their texts
 	reported uint32        // milestones of the run, or of the last turn of the top-level session
@@ -368,7 +369,7 @@ func (a *auditor) ofSession(r *run, f *tree.Fact) {
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
 	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown,
-		tree.SkillsTaken, tree.Said, tree.Reported:
+		tree.SkillsTaken, tree.Said, tree.Reported, tree.Kept:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)

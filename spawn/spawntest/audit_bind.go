@@ -61,10 +61,12 @@ func (a *auditor) message(r *run, f *tree.Fact) input {
 	return in
 }
 
-// messageID is the id of a message, as a session knows it.
+// messageID is the id of a message, as a session knows it: of one conversation.
 type messageID struct {
 	session session.Key
 	id      string
+	at      session.Route
+	thread  bool // the conversation is bound to the session
 }
 
 // toldOnce checks that a session is told a message with an id once. One of a conversation counts as
@@ -73,14 +75,21 @@ func (a *auditor) toldOnce(r *run, f *tree.Fact) {
 	if f.ID == "" {
 		return
 	}
-	known := []session.Key{f.Run}
-	if f.Flags&tree.FlagThread != 0 && f.From.IsValid() && f.From != f.Run {
-		known = append(known, f.From)
+	m := messageID{f.Run, f.ID, f.Run.Route().Clean(), f.Flags&tree.FlagThread != 0}
+	if f.Route != nil {
+		m.at = *f.Route
 	}
-	for _, k := range known {
-		m := messageID{k, f.ID}
-		if a.told[m] > f.At {
-			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID, k)
+	known := []messageID{m}
+	if m.thread && f.From.IsValid() && f.From != f.Run {
+		known = append(known, messageID{f.From, f.ID, m.at, false})
+	}
+	for _, m := range known {
+		anywhere := m
+		if anywhere.at = (session.Route{}); m.thread {
+			anywhere = m
+		}
+		if a.told[m] > f.At || a.told[anywhere] > f.At {
+			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID, m.session)
 		}
 		a.told[m] = sat.Add(f.At, int64(tree.KeyWindow))
 	}

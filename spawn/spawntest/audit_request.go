@@ -156,7 +156,7 @@ func (a *auditor) withinRules(r *run, f *tree.Fact) {
 func (a *auditor) sameCharges(m *tree.Image) {
 	for _, c := range m.Requests {
 		want := a.charges[c.Request]
-		if c.Charged != (tree.Budget{}) && c.Charged != want &&
+		if c.IsKnown() && c.Charged != want &&
 			!strings.HasPrefix(c.Request, "o:") {
 			a.fail(nil, "snapshot", "the request %q was charged %+v; the facts say %+v", c.Request,
 				c.Charged, want)
@@ -174,7 +174,7 @@ func (a *auditor) beginRequests(m *tree.Image) {
 	}
 	for _, c := range m.Requests {
 		a.requests[c.Request] = c.ByModel
-		if c.Charged != (tree.Budget{}) {
+		if c.IsKnown() {
 			a.charges[c.Request] = c.Charged
 		}
 	}

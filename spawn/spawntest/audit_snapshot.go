@@ -131,6 +131,9 @@ func describeState(s *tree.RunState) string {
 	if s.Milestones != 0 {
 		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
 	}
+	if s.Kept != "" {
+		fmt.Fprintf(&b, " keeps=%.40q of %d", s.Kept, len(s.Kept))
+	}
 	if s.Skills != nil {
 		fmt.Fprintf(&b, " skills=%v", *s.Skills)
 	}
@@ -164,6 +167,7 @@ func (r *run) describe() string {
 		Consumed:   r.consumed,
 		Charged:    r.charged,
 		Skills:     r.skills,
+		Kept:       r.kept,
 		Aside:      r.aside,
 		Said:       r.said,
 		Pos:        r.pos,
@@ -239,6 +243,7 @@ func runOf(s *tree.RunState) *run {
 		charged:  s.Charged,
 		crashes:  len(s.Crashes),
 		skills:   s.Skills,
+		kept:     s.Kept,
 		aside:    s.Aside,
 		reported: s.Milestones,
 		at:       s.Request,

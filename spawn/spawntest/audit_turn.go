@@ -111,6 +111,8 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 	case tree.Reported:
 		r.turn.worked = f.Kind.String()
 		a.reported(r, f)
+	case tree.Kept:
+		a.keeps(r, f)
 	case tree.TurnCancelled:
 		r.turn.cancelled = true
 	default: // the others do not come here
@@ -276,6 +278,17 @@ func (a *auditor) said(r *run, f *tree.Fact) {
 	}
 }
 
+// keeps takes what a session keeps for its Runner.
+func (a *auditor) keeps(r *run, f *tree.Fact) {
+	switch {
+	case len(f.Text) > tree.MaxKept:
+		a.fail(r, "state", "it keeps %d bytes", len(f.Text))
+	case f.Text == r.kept:
+		a.fail(r, "state", "turn %d has it keep what it keeps", f.N)
+	}
+	r.turn.worked, r.kept = f.Kind.String(), f.Text
+}
+
 // reported takes a milestone of a turn. It is in the inbox of the requester, if that asked for it
 // and its turns read an inbox, in the place of the one before that no turn has begun to read.
 func (a *auditor) reported(r *run, f *tree.Fact) {
@@ -384,7 +397,7 @@ func (a *auditor) reset(r *run, f *tree.Fact) {
 		r.past = make(map[string]bool)
 	}
 	r.former = append(r.former, r.session)
-	r.session, r.pos, r.skills = f.ID, 0, nil
+	r.session, r.pos, r.skills, r.kept = f.ID, 0, nil, ""
 	r.past[f.ID] = true
 }
 

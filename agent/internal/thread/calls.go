@@ -32,18 +32,52 @@ func NewCalls(life context.Context, over error) *Calls {
 
 // A Call is one of them.
 type Call struct {
-	of   session.Key
-	ctx  context.Context //nolint:containedctx // of the call
-	done chan struct{}   // closed when err is set
-	err  error
+	of    session.Key
+	says  bool            // it says something, as a delivery does
+	ctx   context.Context //nolint:containedctx // of the call
+	done  chan struct{}   // closed when err is set
+	quits chan struct{}   // closed when it waits for the end of all others, see Quit
+	quit  sync.Once
+	err   error
 }
 
-// Start calls f on behalf of a session. The context of f ends after the time limit.
+// callKey is the key under which the context of a call has the Call.
+type callKey struct{}
+
+// Of returns the Call under whose context ctx is, or nil.
+func Of(ctx context.Context) *Call {
+	call, _ := ctx.Value(callKey{}).(*Call)
+	return call
+}
+
+// Quit notes that the function of a call waits until all else has ended, as Shutdown does. What
+// waits for the call once its context has ended gives it up at once, and [Calls.Left] may leave it
+// out. Quit of nil does nothing.
+func (c *Call) Quit() {
+	if c != nil {
+		c.quit.Do(func() { close(c.quits) })
+	}
+}
+
+// hasQuit reports whether Quit was called.
+func (c *Call) hasQuit() bool {
+	select {
+	case <-c.quits:
+		return true
+	default:
+		return false
+	}
+}
+
+// Start calls f on behalf of a session. The context of f ends after the time limit, and is one that
+// [Of] finds the Call by. With says the call counts as a delivery.
 func (c *Calls) Start(
-	ctx context.Context, of session.Key, limit time.Duration, f func(context.Context) error,
+	ctx context.Context, of session.Key, says bool, limit time.Duration,
+	f func(context.Context) error,
 ) *Call {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	call := &Call{of: of, ctx: ctx, done: make(chan struct{})}
+	call := &Call{of: of, says: says, done: make(chan struct{}), quits: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, callKey{}, call), limit)
+	call.ctx = ctx
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.life.Err() != nil {
@@ -78,9 +112,10 @@ func (c *Call) Wait() error {
 	select {
 	case <-c.done:
 		return c.err
+	case <-c.quits:
 	case <-soon.C:
-		return ErrHangs
 	}
+	return ErrHangs
 }
 
 // Returned waits until a call that hangs returns, and returns its error, or that of ctx.
@@ -93,24 +128,38 @@ func (c *Call) Returned(ctx context.Context) error {
 	}
 }
 
-// Left waits until all calls have returned, at most until stop is closed or yields. It returns the
-// sessions of those that have not.
-func (c *Calls) Left(stop <-chan time.Time) []session.Key {
+// Left waits until all calls have returned, at most until ctx ends, and returns the sessions of
+// those that have not: of calls that say something, and of the others. With quitting it does not
+// wait for calls that wait themselves, see [Call.Quit].
+func (c *Calls) Left(ctx context.Context, quitting bool) (saying, others []session.Key) {
 	for {
-		c.mu.Lock()
 		var some *Call
-		var of []session.Key
+		saying, others = nil, nil
+		c.mu.Lock()
 		for call := range c.left {
-			some, of = call, append(of, call.of)
+			switch {
+			case quitting && call.hasQuit():
+				continue
+			case call.says:
+				saying = append(saying, call.of)
+			default:
+				others = append(others, call.of)
+			}
+			some = call
 		}
 		c.mu.Unlock()
 		if some == nil {
-			return nil
+			return nil, nil
+		}
+		quits := some.quits
+		if !quitting {
+			quits = nil
 		}
 		select {
 		case <-some.done:
-		case <-stop:
-			return of
+		case <-quits:
+		case <-ctx.Done():
+			return saying, others
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
@@ -38,6 +39,52 @@ func TestName(t *testing.T) {
 	long := thread.Name(strings.Repeat("ü", 300), "main")
 	require.Equal(t, 100, utf8.RuneCountInString(long))
 	require.True(t, strings.HasSuffix(long, "…"))
+}
+
+// The label of a sub-agent may be a model's: of it people read plain text.
+func TestPlain(t *testing.T) {
+	for label, want := range map[string]string{
+		"painter": "painter", "Fix the bug (now!), 50%": "Fix the bug (now!), 50%",
+		"v1.2 of a_b-c.": "v1.2 of a_b-c.", "at 12:30": "at 12:30", "fix: and/or": "fix: and/or",
+		"ann's, e.g": "ann's, e．g", "грязь": "грязь", "🤖": "🤖",
+		"@everyone": "＠everyone", "<@42>": "＜＠42＞", "<@&7> <#8>": "＜＠&7＞ ＜＃8＞",
+		"<!here>": "＜!here＞", "#general": "＃general", "a#b": "a＃b",
+		"[x](http://a.b)": "［x］(http：／／a．b)", "t.me/x": "t．me/x", "a@b.de": "a＠b．de",
+		"**b** _i_ ~~s~~": "＊＊b＊＊ ＿i＿ ～～s～～", "__u__": "＿＿u＿＿", "||s||": "｜｜s｜｜",
+		"`code`": "'code'", "> q": "＞ q", "- l": "－ l", "-- x": "－－ x", "/kill all": "／kill all",
+		":smile:": "：smile:", "&lt;": "＆lt;", "$TSLA": "＄TSLA", "\\@x": "＼＠x",
+		"a\nb\t c": "a b c", "\u202edcba": "dcba", "@\u200beveryone": "＠everyone",
+		"\xff\x00x": "x", "\u200b": "", "": "",
+	} {
+		require.Equal(t, want, thread.Plain(label), label)
+	}
+}
+
+// Nothing that people read has a mark of a channel, wherever the label goes.
+func FuzzPlain(f *testing.F) {
+	for _, label := range []string{
+		"painter", "@everyone", "<@&42> **x** [a](b.de)", "a\u202e@\u200bhere", "--- :a:b:", "_.a._",
+	} {
+		f.Add(label)
+	}
+	f.Fuzz(func(t *testing.T, label string) {
+		u := ended("1", "1", binding.ReasonIdle)
+		u.Binding.Label = label
+		plain := thread.Plain(label)
+		require.Equal(t, plain, thread.Plain(plain), "it is plain already")
+		require.False(t, strings.ContainsAny(plain, "@#<>[]*~`\\\n\r"), plain)
+		require.NotContains(t, plain, "://")
+		require.Equal(t, text.Line(plain), plain)
+		require.LessOrEqual(t, utf8.RuneCountInString(thread.Name(label, "main")), 100)
+		for _, said := range []string{
+			thread.Name(label, "main"), thread.Intro(label, "main", time.Hour, 0),
+			thread.Farewell(u),
+		} {
+			require.True(t, utf8.ValidString(said))
+			require.False(t, strings.ContainsAny(said, "@#<>[]*~`\\\n\r"), said)
+			require.Less(t, len(said), 1200)
+		}
+	})
 }
 
 func TestIntro(t *testing.T) {
@@ -211,7 +258,7 @@ func TestCalls(t *testing.T) {
 		calls := thread.NewCalls(life, over)
 		main := session.Must(session.MainKey("main"))
 		start := func(f func(context.Context) error) *thread.Call {
-			return calls.Start(t.Context(), main, time.Minute, f)
+			return calls.Start(t.Context(), main, true, time.Minute, f)
 		}
 		own := errors.New("own")
 		require.Equal(t, own, start(func(context.Context) error { return own }).Wait())
@@ -226,12 +273,16 @@ func TestCalls(t *testing.T) {
 		hangs := start(func(context.Context) error { <-release; return own })
 		require.Equal(t, thread.ErrHangs, hangs.Wait())
 		end()
-		grace := time.NewTimer(time.Second)
-		require.Equal(t, []session.Key{main}, calls.Left(grace.C))
+		grace, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		saying, others := calls.Left(grace, true)
+		require.Equal(t, []session.Key{main}, saying)
+		require.Empty(t, others)
 		require.ErrorIs(t, hangs.Returned(life), context.Canceled)
 		close(release)
 		require.Equal(t, own, hangs.Returned(t.Context()))
-		require.Empty(t, calls.Left(nil))
+		saying, others = calls.Left(t.Context(), false)
+		require.Empty(t, append(saying, others...))
 		require.Equal(t, over, start(func(context.Context) error { return nil }).Wait())
 	})
 }

@@ -3,8 +3,10 @@ package thread
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -15,12 +17,72 @@ import (
 const maxName = 100
 
 // Name returns the name of a thread for a sub-agent: its label, or else its agent.
-func Name(label, agent string) string {
-	name := "🤖 " + cmp.Or(text.Line(label), agent)
-	if cut := []rune(name); len(cut) > maxName {
-		name = strings.TrimSpace(string(cut[:maxName-1])) + "…"
+func Name(label, agent string) string { return shorten("🤖 "+who(label, agent), maxName) }
+
+// maxWho is how many characters of a label a sentence has at most.
+const maxWho = 200
+
+// Plain returns a label, which a model may have chosen, as plain text on one line: without
+// characters that are not drawn, and with no mention, link, command, emoji or mark-up of the
+// channels of the field. A character that could begin one becomes its full-width form, which looks
+// alike and means nothing to them, and a backtick an apostrophe. What stands in a word as in a file
+// name, an abbreviation or a time stays. Plain of what it returned changes nothing.
+func Plain(label string) string {
+	line := []rune(text.Line(label))
+	plain := slices.Clone(line)
+	for i, r := range line {
+		switch {
+		case r == '`':
+			plain[i] = '\''
+		case marks(line, i):
+			plain[i] = r - '!' + '！'
+		}
 	}
-	return name
+	return string(plain)
+}
+
+// marks reports whether a channel could read the character i of a line as a mark: the begin of a
+// mention, a tag, an emoji, a command or a link, or of emphasis, a quotation, a heading or a list.
+func marks(line []rune, i int) bool {
+	r, before, after := line[i], ' ', ' '
+	if i > 0 {
+		before = line[i-1]
+	}
+	if i+1 < len(line) {
+		after = line[i+1]
+	}
+	doubled := before == r || after == r
+	switch r {
+	case '@', '#', '<', '>', '[', ']', '*', '~', '\\':
+		return true
+	case '|', '=':
+		return doubled
+	case '-', '+':
+		return doubled || i == 0
+	case '_':
+		return doubled || !isWordy(before) || !isWordy(after)
+	case '.': // a name with a dot is a link
+		return isWordy(before) && unicode.IsLetter(after)
+	case '/':
+		return doubled || !isWordy(before) && isWordy(after)
+	case ':':
+		inTime := unicode.IsDigit(before) && unicode.IsDigit(after)
+		return after == '/' || isWordy(after) && !inTime
+	case '&', '$':
+		return unicode.IsLetter(after)
+	}
+	return false
+}
+
+// isWordy reports whether a character is of a word or a number.
+func isWordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// shorten returns as much of a line as has so many characters.
+func shorten(line string, limit int) string {
+	if cut := []rune(line); len(cut) > limit {
+		return strings.TrimSpace(string(cut[:limit-1])) + "…"
+	}
+	return line
 }
 
 // Intro returns what people read first in a thread that was created for a sub-agent, under the
@@ -39,7 +101,7 @@ func Intro(label, agent string, idle, maxAge time.Duration) string {
 
 // who names a sub-agent for people.
 func who(label, agent string) string {
-	return cmp.Or(text.Line(label), agent, "The sub-agent")
+	return cmp.Or(shorten(Plain(label), maxWho), agent, "The sub-agent")
 }
 
 // reasons say why a binding has ended. What is not here is not said.

@@ -57,7 +57,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyRestarted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said, Reported:
+	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said, Reported,
+		Kept:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -250,6 +251,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Reported:
 		r.didWork = true
 		return t.applyReported(r, f)
+	case Kept:
+		r.didWork, r.Kept = true, f.Text
 	case TurnEnded:
 		switch compact := f.Flags&FlagCompact != 0; {
 		case compact != r.Open.Compact:

@@ -19,6 +19,10 @@ var ErrNotBound = errors.New("spawn: the conversation is not bound to the sessio
 type Bind struct {
 	Run   session.Key
 	Route session.Route
+	// Dry binds nothing: it is refused as a Bind is, or as a message of the conversation would be
+	// now. The Route does not matter.
+	Dry     bool
+	Answers Answers // of Dry, see QuestionsError
 }
 
 // An Unbind unbinds a conversation from a session. One that it does not have is accepted and
@@ -81,6 +85,25 @@ func (t *Tree) bindForbidden(r *Run, k session.Key) error {
 		return fmt.Errorf("%w: binding %q, which has never had a turn", ErrEnded, k)
 	}
 	return nil
+}
+
+// messageForbidden returns why a session to which a conversation can be bound would not take a
+// message of it now, or nil.
+func (t *Tree) messageForbidden(r *Run, c *Bind) error {
+	switch {
+	case r.IsRoot():
+		return nil
+	case !r.State.Terminal():
+		if r.Cause != NoCause {
+			return fmt.Errorf("%w: binding %q", ErrStopping, c.Run)
+		}
+		return nil
+	}
+	if err := t.followUpForbidden(r); err != nil {
+		return err
+	}
+	message := &Post{To: c.Run, Thread: true, Answers: c.Answers}
+	return t.admitFollowUp(r, message, &Begin{Thread: true})
 }
 
 // endingAbove returns the topmost run above r that has ended or is to end, or nil. A top-level
@@ -167,17 +190,25 @@ func (t *Tree) settleBound(r *Run) {
 			t.emit(unbound(t.now, r, &c.Route, why))
 		case !r.unbinding && t.unbindRetries[r].at <= t.now:
 			r.unbinding = true
-			t.unbinding++
+			t.unbinding = append(t.unbinding, r)
 			t.effects = append(t.effects, Effect{
 				Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route}, ID: string(why),
 			})
+		case !r.unbinding: // it failed before, and was not wanted meanwhile
+			t.armTimer(r)
 		}
 	}
 }
 
 // wantsUnbind reports whether nothing but time keeps a conversation from being unbound.
 func (t *Tree) wantsUnbind(r *Run) bool {
-	return !r.unbinding && slices.ContainsFunc(r.Bound, func(c Conversation) bool {
+	return !r.unbinding && t.owesUnbind(r)
+}
+
+// owesUnbind reports whether a conversation of r is to be unbound, as the journal has it: another
+// command may have unbound it while the Executor does, or the end of the binding may have gone.
+func (t *Tree) owesUnbind(r *Run) bool {
+	return slices.ContainsFunc(r.Bound, func(c Conversation) bool {
 		return t.unbinds(r, &c) != ""
 	})
 }
@@ -190,7 +221,7 @@ func (t *Tree) decideUnbindDone(c *UnbindDone) {
 		return
 	}
 	r.unbinding = false
-	t.unbinding--
+	t.unbinding = slices.DeleteFunc(t.unbinding, func(x *Run) bool { return x == r })
 	t.touch(r)
 	switch {
 	case c.Failed:
@@ -222,6 +253,9 @@ func (t *Tree) decideBind(c *Bind) (Reply, error) {
 	r := t.find(c.Run)
 	if err := t.bindForbidden(r, c.Run); err != nil {
 		return Reply{}, err
+	}
+	if c.Dry {
+		return Reply{Run: r}, t.messageForbidden(r, c)
 	}
 	if err := checkConversation(&c.Route); err != nil {
 		return Reply{}, err

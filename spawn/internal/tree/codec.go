@@ -154,7 +154,7 @@ func (m *Image) beyondVersion1() bool {
 	newKey := func(s Spawned) bool {
 		return s.Digest != "" || s.ByModel || s.Spec != nil || s.End != nil
 	}
-	newPost := func(p SeenPost) bool { return p.RunID != "" }
+	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
 		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != ""
@@ -170,7 +170,8 @@ func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
 		len(s.Former) > 0 || s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
-		s.Archiving != 0 || s.Announce || s.Discard || s.Repairs != 0 || s.Cause > LimitReached ||
+		s.Archiving != 0 || s.Announce || s.Discard || s.Kept != "" ||
+		s.Repairs != 0 || s.Cause > LimitReached ||
 		s.Ledger != nil || s.Active != 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||

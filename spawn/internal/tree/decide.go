@@ -110,6 +110,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideReach(c)
 	case KeepSkills:
 		return t.decideKeepSkills(c)
+	case Keep:
+		return t.decideKeep(c)
 	case CancelTurn:
 		return t.decideCancelTurn(c)
 	case *Stop:
@@ -183,7 +185,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
 	})
-	t.archiving, t.unbinding = 0, 0
+	t.archiving, t.unbinding = 0, nil
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
 		t.setFlying(e.queue, 0)

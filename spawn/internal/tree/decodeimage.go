@@ -240,6 +240,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Announce = s.bool()
 	case "discard":
 		r.Discard = s.bool()
+	case "kept":
+		r.Kept = s.text()
 	case "repairs":
 		r.Repairs = s.uint8()
 	default:
@@ -583,6 +585,8 @@ func (s *scanner) requestCount() (x RequestCount) {
 			x.ByModel = s.uint32()
 		case "charged":
 			x.Charged = s.budget()
+		case "uncharged":
+			x.Uncharged = s.bool()
 		default:
 			s.fail()
 		}
@@ -629,6 +633,10 @@ func (s *scanner) seenPost() (x SeenPost) {
 			x.Until = s.int64()
 		case "runId":
 			x.RunID = s.string()
+		case "at":
+			x.At = s.route()
+		case "how":
+			x.How = s.uint8()
 		default:
 			s.fail()
 		}

@@ -67,6 +67,9 @@ func (f *Fact) String() string {
 		l.said(f)
 	case Reported:
 		l.reported(f)
+	case Kept:
+		l.add("turn %d of %s has it keep %s", f.N, f.Run,
+			text.Count(len(f.Text), "byte", "bytes"))
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Reset:

@@ -51,6 +51,7 @@ const (
 	Unarchived   // a session that was archived is back in the tree
 	Discarded    // a session is to be archived as soon as it may be
 	AnnounceSet  // the requester of a run is to be told of its end
+	Kept         // what a session keeps for its Runner
 	kinds
 )
 
@@ -60,7 +61,7 @@ var kindNames = [kinds]string{
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
 	"reset", "put_away", "reported", "restarted", "bound", "unbound", "archive_begun", "unarchived",
-	"discarded", "announce_set",
+	"discarded", "announce_set", "kept",
 }
 
 func (k Kind) String() string {
@@ -251,6 +252,9 @@ const (
 //	Discarded      Run: the session; the top-level one goes on in a new conversation
 //	AnnounceSet    Run: the session
 //	               ID: the run, which has not ended
+//	Kept           Run: the session
+//	               N: the turn under way
+//	               Text: what the session keeps for its Runner from now on; empty for nothing
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -443,6 +447,10 @@ func reported(at int64, r *Run, c *Report) Fact {
 
 func announceSet(at int64, r *Run) Fact {
 	return Fact{Kind: AnnounceSet, At: at, Run: r.Key(), ID: r.RunID()}
+}
+
+func kept(at int64, r *Run, value Text) Fact {
+	return Fact{Kind: Kept, At: at, Run: r.Key(), N: r.Open.N, Text: value}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

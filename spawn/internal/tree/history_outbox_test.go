@@ -25,6 +25,7 @@ func (d *driver) settle(which, how byte) error {
 		if c.Hangs || c.Error == "" {
 			return nil
 		}
+		d.hung = slices.DeleteFunc(d.hung, func(ord uint32) bool { return ord == c.Ord })
 	case how&16 != 0 && len(d.hung) > 0:
 		c.Hangs = false
 		c.Ord, d.hung = d.hung[0], d.hung[1:]

@@ -28,9 +28,16 @@ func (d *driver) conversation() session.Route {
 func (d *driver) session(what byte) error {
 	switch what % 10 {
 	case 0:
-		return d.do(&Bind{Run: d.key(), Route: d.conversation()})
+		return d.do(&Bind{Run: d.ended(), Route: d.conversation()})
 	case 1:
-		return d.do(&Unbind{Run: d.key(), Route: d.conversation(), Reason: "manual"})
+		c := &Unbind{Run: d.ended(), Route: d.conversation(), Reason: "manual"}
+		if r := d.tree.Run(c.Run); r != nil && len(r.Bound) > 0 {
+			c.Route = r.Bound[0].Route
+		}
+		if err := d.do(c); err != nil || what&16 == 0 {
+			return err
+		}
+		return d.post(c.Run, what)
 	case 2, 3:
 		c := &Post{To: d.key(), ID: "m" + string('a'+rune(what>>5)), Text: "there", RunID: d.id()}
 		route := d.conversation()
@@ -43,7 +50,7 @@ func (d *driver) session(what byte) error {
 		return d.do(c)
 	case 4:
 		c := &Spawn{
-			Parent: d.key(), ID: d.id(), Task: "work", Announce: what&16 != 0,
+			Parent: d.alive(), ID: d.id(), Task: "work", Announce: what&16 != 0,
 			Delete: what&32 != 0, Dry: what>>6 == 3,
 		}
 		if what>>6 == 1 || what>>6 == 2 {
@@ -53,10 +60,13 @@ func (d *driver) session(what byte) error {
 		}
 		return d.do(c)
 	case 5:
-		if what < 128 { // it ends a great deal
-			return d.do(&Stop{Run: d.key(), Reason: "enough"})
+		switch { // each ends a great deal
+		case what < 64:
+			return d.stop()
+		case what < 96:
+			return d.do(&Discard{Run: d.key(), Reason: "deleted"})
 		}
-		return d.do(&Discard{Run: d.key(), Reason: "deleted"})
+		return d.post(d.ended(), what)
 	case 6:
 		return d.revive(what)
 	case 7:
@@ -108,7 +118,7 @@ func (d *driver) unbound(how byte) error {
 
 // revive brings back a session that is archived, or tries to.
 func (d *driver) revive(how byte) error {
-	k := d.key()
+	k := d.keyOf(func(k session.Key) bool { return d.records[k] != nil && d.tree.Run(k) == nil })
 	record := d.records[k]
 	if record == nil {
 		return nil
@@ -136,12 +146,13 @@ func (d *driver) revive(how byte) error {
 	if r == nil {
 		return nil // it was refused
 	}
+	delete(d.records, k) // its next archive has another one, also at the same instant
 	s := &record.Image.Runs[0]
 	if r.State != s.State || r.Turns != s.Turns || r.NextOrd != s.NextOrd || r.Pos != s.Pos ||
 		len(r.Past) != len(s.Past) || r.RunID() != newRun(*s).RunID() {
 		return fmt.Errorf("%s came back as %+v, it was %+v", k, r.RunState, s)
 	}
-	return nil
+	return d.post(k, how)
 }
 
 // keepRecord keeps the record of a session that is to be archived, as the Executor does. Each

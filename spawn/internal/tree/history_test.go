@@ -43,6 +43,11 @@ type driver struct {
 	unbindings []unbinding           // asked for
 	records    map[session.Key]*Fact // of archived sessions
 	revived    map[session.Key]bool  // what they used before is in the ledgers above them
+
+	again bool // it has been checked
+
+	happened map[string]int // by kinds of commands, facts and coincidences
+	instant  map[session.Key]instantFacts
 }
 
 func newDriver(data []byte) *driver {
@@ -52,24 +57,25 @@ func newDriver(data []byte) *driver {
 	b := d.byte()
 	d.rules.Subagents = policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 3}
 	if b&1 != 0 {
-		d.rules.Budget.Tokens = 4000
+		d.rules.Budget.Tokens = 1500
 	}
 	d.opt = Options{
 		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0,
 		Grace: 10 * time.Second, ArchiveAfter: time.Hour,
-		Chunk: Budget{Tokens: 500}, Apology: "sorry",
+		Chunk: Budget{Tokens: 200}, Apology: "sorry",
 	}
 	if b&8 != 0 {
 		d.opt.ArchiveAfter = time.Minute
 	}
 	if b&16 != 0 {
-		d.rules.RequestBudget.Tokens = 1500
+		d.rules.RequestBudget.Tokens = 700
 	}
 	if b&32 != 0 {
 		d.opt.ArchiveAfter = 0
 	}
 	d.opt.Unbinds, d.records = b&64 == 0, make(map[session.Key]*Fact)
 	d.revived = make(map[session.Key]bool)
+	d.happened, d.instant = make(map[string]int), make(map[session.Key]instantFacts)
 	d.tree = New(top, &d.opt)
 	d.reset()
 	return d
@@ -94,6 +100,51 @@ func (d *driver) byte() byte {
 
 func (d *driver) key() session.Key { return d.keys[int(d.byte())%len(d.keys)] }
 
+// keyOf returns a session that has what is wanted, and any one if none has.
+func (d *driver) keyOf(wanted func(session.Key) bool) session.Key {
+	n := int(d.byte())
+	var list []session.Key
+	for _, k := range d.keys {
+		if wanted(k) {
+			list = append(list, k)
+		}
+	}
+	if len(list) == 0 || n%8 == 0 {
+		list = d.keys
+	}
+	return list[n/8%len(list)]
+}
+
+// busy returns a session with a turn under way.
+func (d *driver) busy() session.Key {
+	return d.keyOf(func(k session.Key) bool { _, ok := d.started[k]; return ok })
+}
+
+// alive returns a session whose run has not ended, and ended one whose run has.
+func (d *driver) alive() session.Key {
+	return d.keyOf(func(k session.Key) bool {
+		r := d.tree.Run(k)
+		return r != nil && !r.State.Terminal()
+	})
+}
+
+func (d *driver) ended() session.Key {
+	return d.keyOf(func(k session.Key) bool {
+		r := d.tree.Run(k)
+		return r != nil && r.State.Terminal()
+	})
+}
+
+// blocked returns the ordinal of an entry of the outbox, of a blocked one if there is one.
+func (d *driver) blocked(n byte) uint32 {
+	for _, ord := range d.tree.outbox.ords() {
+		if d.tree.Entry(ord).Blocked > 0 && n%8 > 0 {
+			return ord
+		}
+	}
+	return uint32(n)
+}
+
 func (d *driver) id() string {
 	d.ids++
 	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", d.ids)
@@ -115,7 +166,7 @@ func (d *driver) run() error {
 func (d *driver) step() error {
 	switch what := d.byte(); what % 26 {
 	case 0, 1, 2:
-		parent, how := d.key(), d.byte()
+		parent, how := d.alive(), d.byte()
 		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
 		c.Milestones = how&16 != 0
 		if how&2 != 0 {
@@ -129,17 +180,20 @@ func (d *driver) step() error {
 		}
 		return d.do(c)
 	case 3:
-		return d.post(d.key(), d.byte())
+		if what >= 128 {
+			return d.post(d.ended(), d.byte())
+		}
+		return d.post(d.alive(), d.byte())
 	case 4:
-		k := d.key()
+		k := d.alive()
 		id := "s" + strconv.Itoa(int(d.byte()%16))
 		return d.do(&Steer{From: top, To: k, ID: id, Text: "this way"})
 	case 5, 6, 7:
-		return d.grant(d.key())
+		return d.grant(d.keyOf(func(k session.Key) bool { return d.asked[k] }))
 	case 8, 9, 10, 11:
-		return d.turnDone(d.key(), d.byte(), d.byte())
+		return d.turnDone(d.busy(), d.byte(), d.byte())
 	case 12:
-		k := d.key()
+		k := d.busy()
 		if err := d.do(Take{Run: k, N: d.started[k]}); err != nil {
 			return err
 		}
@@ -148,6 +202,10 @@ func (d *driver) step() error {
 			Version: strconv.Itoa(int(used)), Skills: []SkillRef{{Name: "pdf"}},
 		}}
 		if err := d.do(keep); err != nil {
+			return err
+		}
+		state := Keep{Run: k, N: d.started[k], Kept: Text(strconv.Itoa(int(used % 3)))}
+		if err := d.do(state); err != nil {
 			return err
 		}
 		say := &Say{Run: k, N: d.started[k], Num: uint32(used % 4), Answer: Result{Reply: "well"}}
@@ -163,20 +221,19 @@ func (d *driver) step() error {
 		}
 		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(used) * 4}})
 	case 13:
-		return d.do(CancelTurn{Run: d.key()})
+		return d.do(CancelTurn{Run: d.busy()})
 	case 14:
-		return d.do(&Stop{Run: d.key(), Reason: "enough"})
+		return d.stop()
 	case 15:
 		return d.settle(d.byte(), d.byte())
 	case 16:
-		d.pass(d.byte(), 700*time.Millisecond)
-		return d.do(Tick{Rand: uint64(what)})
+		return d.wait(what)
 	case 17:
 		b := d.byte()
 		if b&1 != 0 {
-			return d.do(Retry{Ord: uint32(b >> 1)})
+			return d.do(Retry{Ord: d.blocked(b >> 1)})
 		}
-		return d.do(Dismiss{Ord: uint32(b >> 1)})
+		return d.do(Dismiss{Ord: d.blocked(b >> 1)})
 	case 18:
 		return d.crash(d.byte())
 	case 19:
@@ -185,11 +242,48 @@ func (d *driver) step() error {
 	return d.session(d.byte())
 }
 
+// wait lets a while pass. Some are long enough for entries to be blocked, and for archives.
+func (d *driver) wait(what byte) error {
+	unit := 700 * time.Millisecond
+	if what >= 172 {
+		unit = 20 * time.Second
+	}
+	d.pass(d.byte(), unit)
+	return d.do(Tick{Rand: uint64(what)})
+}
+
+// outage has every receiver fail for longer than an entry is tried.
+func (d *driver) outage() error {
+	for range 6 {
+		for range len(d.flying) {
+			if err := d.settle(0, 1); err != nil {
+				return err
+			}
+		}
+		d.now += int64(10 * time.Minute)
+		if err := d.do(Tick{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop stops a session, which rarely is the top-level one.
+func (d *driver) stop() error {
+	c := &Stop{Run: d.key(), Reason: "enough"}
+	if c.Run == top && d.byte()%4 > 0 {
+		return nil
+	}
+	return d.do(c)
+}
+
 // rare does what happens now and then.
 func (d *driver) rare(what byte) error {
 	switch what % 8 {
-	case 0, 1:
+	case 0:
 		return d.do(Compact{})
+	case 1:
+		return d.outage()
 	case 2:
 		return d.do(Restart{Run: d.key(), SessionID: d.id()})
 	case 3:
@@ -221,7 +315,7 @@ func (d *driver) post(to session.Key, how byte) error {
 	if how&32 != 0 {
 		c.Mail = &Mail{Sender: session.Sender{ID: "ann"}, Meta: map[string]string{"n": c.ID}}
 	}
-	if how == 255 {
+	if how >= 250 {
 		return d.do(SetRoute{Run: to, Route: session.Route{Channel: "sms", To: "b"}})
 	}
 	return d.do(c)
@@ -335,6 +429,7 @@ func (d *driver) do(c Command) error {
 	facts, effects := d.tree.Take()
 	refused := err != nil && len(facts) == 0
 	fmt.Fprintf(&d.trace, "%T %v\n", c, err)
+	d.count(c, err, facts)
 	if s, ok := c.(*Spawn); ok && err == nil && !reply.Existing && !s.Dry {
 		d.keys = append(d.keys, reply.Ref)
 	}
@@ -361,7 +456,7 @@ func (d *driver) do(c Command) error {
 	}
 	d.commands++
 	// A comparison reads the whole journal.
-	if d.commands%5 == 0 || len(d.data) == 0 && d.commands%50 == 0 {
+	if !d.again && (d.commands%8 == 0 || len(d.data) == 0 && d.commands%50 == 0) {
 		if err := d.log.check(d.tree); err != nil {
 			return fmt.Errorf("after %T: %w", c, err)
 		}
@@ -535,7 +630,7 @@ func (d *driver) rest() error {
 	if !d.tree.Due().IsZero() || !d.tree.Idle() {
 		t := d.tree
 		return fmt.Errorf("at rest it is due %v, idle %v, %d archives, %d unbinds, wants %v",
-			t.Due(), t.Idle(), t.archiving, t.unbinding, t.root.wantsTurn(t.now))
+			t.Due(), t.Idle(), t.archiving, len(t.unbinding), t.root.wantsTurn(t.now))
 	}
 	return d.checkRest()
 }
@@ -548,7 +643,11 @@ func (d *driver) work() (busy bool, err error) {
 		case d.asked[k]:
 			busy, err = true, d.grant(k)
 		case r != nil && r.Open != nil:
-			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Result{Text: "end"}})
+			answer := &Result{Text: "end"}
+			if r.Repairs > 0 { // what is refused twice is refused for good
+				answer.Refused = "not what was asked for"
+			}
+			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: answer})
 		case d.archived[k] && r != nil:
 			delete(d.archived, k)
 			done := ArchiveDone{Run: k}
@@ -585,13 +684,19 @@ func (d *driver) work() (busy bool, err error) {
 	return busy, nil
 }
 
-// history plays bytes twice and compares.
-func history(data []byte) error {
+// history plays bytes twice and compares. It counts what happens, unless happened is nil.
+func history(data []byte, happened map[string]int) error {
 	a := newDriver(data)
 	if err := a.run(); err != nil {
 		return err
 	}
+	for what, n := range a.happened {
+		if happened != nil {
+			happened[what] += n
+		}
+	}
 	b := newDriver(data)
+	b.again = true
 	if err := b.run(); err != nil {
 		return err
 	}
@@ -620,25 +725,32 @@ func sameImage(a, b *Image) error {
 	return nil
 }
 
-// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many, in fives; a failure names the
-// seed, OFFSHOOT_SEED plays that one.
+// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many; a failure names the seed,
+// OFFSHOOT_SEED plays that one.
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
-	n = max(n/5, 100) // they are five times as slow as those of whole processes
+	if n == 0 {
+		n = 500
+	}
+	if testing.Short() {
+		n = 50
+	}
 	first := rand.Uint64() >> 1
 	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
 		first, n = seed, 1
 	}
+	happened := make(map[string]int)
 	for seed := first; seed < first+uint64(n); seed++ {
 		r := rand.New(rand.NewPCG(seed, 1))
 		data := make([]byte, 20+r.IntN(400))
 		for i := range data {
 			data[i] = byte(r.Uint32())
 		}
-		if err := history(data); err != nil {
+		if err := history(data, happened); err != nil {
 			t.Fatalf("OFFSHOOT_SEED=%d: %v", seed, err)
 		}
 	}
+	checkHappened(t, happened, n >= 500)
 }
 
 func FuzzHistory(f *testing.F) {
@@ -647,7 +759,7 @@ func FuzzHistory(f *testing.F) {
 		if len(data) > 600 {
 			t.Skip()
 		}
-		if err := history(data); err != nil {
+		if err := history(data, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -48,6 +48,9 @@ type SeenPost struct {
 	ID    string      `json:"id"`
 	Until int64       `json:"until"`
 	RunID string      `json:"runId,omitempty"` // the run that the message began; empty: none
+	// At is the conversation that it was said in; nil: an earlier library did not keep it.
+	At  *session.Route `json:"at,omitempty"`
+	How uint8          `json:"how,omitempty"` // see told
 }
 
 // Image returns the state of the tree. The image shares with the tree only what never changes, so
@@ -89,12 +92,7 @@ func (t *Tree) Image() *Image {
 			falseFirst(a.ByModel, b.ByModel),
 		)
 	})
-	for k, p := range t.posts {
-		m.Posts = append(m.Posts, SeenPost{k.to, k.id, p.until, p.runID})
-	}
-	slices.SortFunc(m.Posts, func(a, b SeenPost) int {
-		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID))
-	})
+	m.Posts = t.seenPosts()
 	return m
 }
 
@@ -151,11 +149,7 @@ func (t *Tree) forgetExpired(now int64) {
 			t.reindexKey(k)
 		}
 	}
-	for k, p := range t.posts {
-		if p.until <= now {
-			delete(t.posts, k)
-		}
-	}
+	t.forgetPosts(now)
 }
 
 // restore sets the state of a new tree to the image of a Snapshot, and derives everything that is
@@ -186,9 +180,7 @@ func (t *Tree) restore(f *Fact) error {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
 		t.spawned[k] = spawnRef{s.Run, s.ID, s.Digest, s.Until, s.Spec, s.End}
 	}
-	for _, s := range m.Posts {
-		t.posts[postKey{s.To, s.ID}] = seenPost{s.Until, s.RunID}
-	}
+	t.restorePosts(m.Posts)
 	t.restoreRequests(m)
 	t.Walk(func(r *Run) {
 		r.recount()

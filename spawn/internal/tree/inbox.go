@@ -3,7 +3,6 @@ package tree
 import (
 	"fmt"
 
-	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -37,16 +36,6 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 func (t *Tree) noteSent(f *Fact) {
 	if from := t.find(f.sender()); from != nil {
 		from.didWork = true
-	}
-}
-
-// notePost has the id of a message recognised for a while, with the run that took it, and by the
-// session of a bound conversation, too.
-func (t *Tree) notePost(f *Fact, runID string) {
-	until := sat.Add(f.At, int64(KeyWindow))
-	t.posts[postKey{f.Run, f.ID}] = seenPost{until, runID}
-	if f.Flags&FlagThread != 0 && f.From.IsValid() {
-		t.posts[postKey{f.From, f.ID}] = seenPost{until: until}
 	}
 }
 

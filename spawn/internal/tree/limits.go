@@ -156,6 +156,8 @@ func TextOf(c Command) int {
 		return len(c.Failed) + len(c.Note) + c.Answer.bytes()
 	case KeepSkills:
 		return c.Skills.bytes()
+	case Keep:
+		return len(c.Kept)
 	case InTurn:
 		return TextOf(c.Cmd)
 	default: // the texts of the others are short

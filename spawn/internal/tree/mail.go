@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -292,28 +293,47 @@ func (r *Run) owesAnswer() bool {
 	return told
 }
 
+// isFrom reports whether an input is of the conversation that is bound and that a message comes
+// from, or as little of one that is as the message.
+func (in *Input) isFrom(o origin) bool {
+	return in.Thread == o.bound && (!o.bound || in.Route != nil && *in.Route == o.at)
+}
+
+// Answers reports whether a reply is one to the message c to the session k: said where c comes
+// from, if that is bound to the session, and else not in a conversation that is.
+func (t *Tree) Answers(e *Entry, k session.Key, c *Post) bool {
+	if !e.Reply || e.Run != k || !slices.Contains(e.InReplyTo, c.ID) {
+		return false
+	}
+	o, r := c.origin(k), t.find(k)
+	if o.bound {
+		return e.Route != nil && *e.Route == o.at
+	}
+	return r == nil || e.Route == nil || *e.Route == o.at || r.bindingOf(*e.Route) < 0
+}
+
 // Waiting reports whether a message to the session k waits for an answer to people: no turn has
 // read it, one that is under way has, or a later one is still to answer it. Aside says that it
 // starts no turn.
-func (t *Tree) Waiting(k session.Key, id string) (waiting, aside bool) {
-	r := t.find(k)
+func (t *Tree) Waiting(k session.Key, c *Post) (waiting, aside bool) {
+	r, from := t.find(k), c.origin(k)
 	if r == nil {
 		return false, false
 	}
 	for i := range r.Inbox {
-		if in := &r.Inbox[i]; r.fromPeople(in) && in.ID == id {
+		if in := &r.Inbox[i]; r.fromPeople(in) && in.ID == c.ID && in.isFrom(from) {
 			return true, in.Ord <= r.Aside
 		}
 	}
-	return r.Asked != nil && slices.Contains(r.Asked.IDs, id), false
+	return r.Asked != nil && slices.Contains(r.Asked.IDs, c.ID), false
 }
 
 // ReplyTo returns the oldest reply of the session k in the outbox with which a turn that answers a
 // message has ended, and the last one that was said before that. Each may be nil.
-func (t *Tree) ReplyTo(k session.Key, id string) (final, interim *Entry) {
+func (t *Tree) ReplyTo(k session.Key, c *Post) (final, interim *Entry) {
 	for _, ord := range t.outbox.ords() {
 		switch e := t.outbox.entries[ord]; {
-		case !e.Reply || e.Run != k || !slices.Contains(e.InReplyTo, id):
+		case !t.Answers(e, k, c):
 		case !e.Interim:
 			return e, interim
 		default:
@@ -325,14 +345,15 @@ func (t *Tree) ReplyTo(k session.Key, id string) (final, interim *Entry) {
 
 // LastSaid returns what was said last over a message to the session k that no turn has consumed, or
 // nil. It may have been delivered.
-func (t *Tree) LastSaid(k session.Key, id string) *Entry {
-	r := t.find(k)
+func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
+	r, from := t.find(k), c.origin(k)
 	if r == nil || len(r.Said) == 0 {
 		return nil
 	}
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
-		if !r.fromPeople(in) || in.ID != id || r.Open != nil && in.Ord > r.Open.Through {
+		if !r.fromPeople(in) || in.ID != c.ID || !in.isFrom(from) ||
+			r.Open != nil && in.Ord > r.Open.Through {
 			continue
 		}
 		asked := r.asking(r.Inbox, in.Ord)
@@ -366,12 +387,13 @@ func (r *Run) filledRoute(route *session.Route) *session.Route {
 
 func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
 	r := t.find(c.Run)
-	if c.Of != nil && c.Of.Thread {
-		if known, err := t.postKnown(c.Of.Own, c.ID); known || err != nil {
-			return Reply{Run: t.find(c.Of.Own), Ref: c.Of.Own, Existing: known}, err
+	of := cmp.Or(c.Of, &Post{To: c.Run})
+	if of.Thread {
+		if known, err := t.postKnown(of.Own, c.ID, of.origin(of.Own)); known || err != nil {
+			return Reply{Run: t.find(of.Own), Ref: of.Own, Existing: known}, err
 		}
-		if known, _ := t.postKnown(c.Run, c.ID); !known {
-			if err := t.threadForbidden(r, c.Of); err != nil {
+		if known, _ := t.postKnown(c.Run, c.ID, of.origin(c.Run)); !known {
+			if err := t.threadForbidden(r, of); err != nil {
 				return Reply{}, err
 			}
 		}
@@ -379,7 +401,7 @@ func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.Run)
 	}
-	known, err := t.postKnown(c.Run, c.ID)
+	known, err := t.postKnown(c.Run, c.ID, of.origin(c.Run))
 	if err == nil && !known && r.State.Terminal() {
 		err = t.followUpForbidden(r)
 	}
@@ -461,8 +483,8 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 // due at once, because the receiver is heard from.
 func (t *Tree) decidePost(c *Post) (Reply, error) {
 	for _, to := range [...]session.Key{c.To, c.Own} {
-		if known, err := t.postKnown(to, c.ID); known || err != nil {
-			seen := t.posts[postKey{to, c.ID}]
+		if known, err := t.postKnown(to, c.ID, c.origin(to)); known || err != nil {
+			seen, _ := t.seen(to, c.ID, c.origin(to))
 			return Reply{Run: t.find(to), Ref: to, RunID: seen.runID, Existing: known}, err
 		}
 	}
@@ -505,27 +527,11 @@ func (c *Post) route(r *Run, f *Fact) {
 	}
 }
 
-// postKnown reports whether a message with an id has come before, whatever has become of its
-// session since.
-func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
-	if err := t.opt.Limits.checkID(id); err != nil {
-		return false, err
-	}
-	if !utf8.ValidString(id) {
-		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
-	}
-	seen, ok := t.posts[postKey{to, id}]
-	return ok && seen.until > t.now, nil
-}
-
-// Knows reports whether a message with an id has come to a session, by the last command.
-func (t *Tree) Knows(to session.Key, id string) bool {
-	seen, ok := t.posts[postKey{to, id}]
-	return ok && seen.until > t.now
-}
+// steered returns where a steer comes from.
+func steered(to session.Key) origin { return origin{at: to.Route().Clean()} }
 
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
-	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
+	if known, err := t.postKnown(c.To, c.ID, steered(c.To)); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
 	r := t.find(c.To)

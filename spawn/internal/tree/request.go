@@ -30,6 +30,14 @@ type RequestCount struct {
 	Request string `json:"request"`
 	ByModel uint32 `json:"byModel"`
 	Charged Budget `json:"charged,omitzero"`
+	// Uncharged says that Charged is zero and not unknown, as it is in the images of an earlier
+	// library.
+	Uncharged bool `json:"uncharged,omitempty"`
+}
+
+// IsKnown reports whether the image says what the request was charged.
+func (c *RequestCount) IsKnown() bool {
+	return c.Uncharged || c.ByModel == 0 || c.Charged != Budget{}
 }
 
 // requestOf returns the request that a session is at: for a run that of its spawn, for the
@@ -264,7 +272,10 @@ func (t *Tree) requestCounts() (list []RequestCount) {
 	})
 	for _, name := range slices.Sorted(maps.Keys(t.requests)) {
 		if n := t.requests[name]; n.byModel > 0 || n.charged != own[name] {
-			list = append(list, RequestCount{Request: name, ByModel: n.byModel, Charged: n.charged})
+			list = append(list, RequestCount{
+				Request: name, ByModel: n.byModel, Charged: n.charged,
+				Uncharged: n.byModel > 0 && n.charged == Budget{} && own[name] != Budget{},
+			})
 		}
 	}
 	return list
@@ -305,7 +316,7 @@ func (t *Tree) restoreRequests(m *Image) {
 	}
 	t.Walk(t.keepBegunRuns)
 	for _, c := range m.Requests {
-		if n := t.requests[c.Request]; c.Charged != (Budget{}) {
+		if n := t.requests[c.Request]; c.IsKnown() {
 			n.charged = c.Charged
 			t.requests[c.Request] = n
 		}

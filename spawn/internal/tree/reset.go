@@ -125,6 +125,7 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 	spec.SessionID = f.ID
 	r.Spec = &spec
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
+	r.Kept = "" // it was of the conversation before
 	r.Discard = false
 	t.armTimer(r)
 	return nil
@@ -223,7 +224,7 @@ func (t *Tree) compactForbidden(r *Run) error {
 // startCompaction starts the turn that callers wait for, in the slot that r was granted. It reports
 // whether it has. Such a turn comes before the one over the inputs.
 func (t *Tree) startCompaction(r *Run) bool {
-	if len(r.wishes.compact) == 0 || r.Open != nil || r.Cause != NoCause {
+	if !r.wantsCompaction() {
 		return false
 	}
 	if err := t.compactForbidden(r); err != nil {

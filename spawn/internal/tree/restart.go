@@ -440,7 +440,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
-		Active: f.At,
+		Active: f.At, Kept: r.Kept,
 	}
 	r.held, r.keptRequest = 0, false
 	r.startedIn, r.woke, r.rights = 0, nil, nil

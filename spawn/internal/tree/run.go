@@ -212,6 +212,7 @@ type RunState struct {
 	Former []Former `json:"former,omitempty"`
 	// Milestones counts those of the run, or of the last turn of the top-level session.
 	Milestones uint32 `json:"milestones,omitempty"`
+	Kept       Text   `json:"kept,omitempty"` // for the Runner, see Keep
 	// Begin is what the present run began with; nil: it is the first one, see Spec.
 	Begin *Begin `json:"begin,omitempty"`
 	// Past has runs that ended before, oldest first: the first one, the last one, and those that

@@ -102,6 +102,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Reserve{r, s.turn(r, w), Budget{Tokens: int64(w.num("used"))}}, nil
 	case "skills":
 		return KeepSkills{Run: r, N: s.turn(r, w), Skills: skillsOf(w)}, nil
+	case "keep":
+		return Keep{Run: r, N: s.turn(r, w), Kept: Text(w.named["value"])}, nil
 	case "cancel_turn":
 		return CancelTurn{Run: r}, nil
 	case "stop":

@@ -162,6 +162,9 @@ func milestonesOf(r *Run) string {
 	if r.Milestones > 0 {
 		fmt.Fprintf(&b, " milestones %d", r.Milestones)
 	}
+	if r.Kept != "" {
+		b.WriteString(" keeps " + quoteShort(r.Kept))
+	}
 	for _, in := range r.Inbox {
 		if in.Class == Milestone {
 			fmt.Fprintf(&b, " input %d of %s %s", in.Ord, in.From, quoteShort(in.Text))

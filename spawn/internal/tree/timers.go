@@ -66,6 +66,14 @@ func earlier(a, b int64) int64 {
 	return a
 }
 
+// WakeOfAll is [Tree.NextWake] of a tree that was folded and that no command was decided for since:
+// its timers may lack a run to which the fate of another gives something to do. It asks every run,
+// and not the outbox.
+func (t *Tree) WakeOfAll() (at int64) {
+	t.Walk(func(r *Run) { at = earlier(at, t.runWakeTime(r)) })
+	return at
+}
+
 // nextTimer returns the earliest time of the heap that still holds, or 0 if there is none. It drops
 // timers that are out of date.
 func (t *Tree) nextTimer() int64 {
@@ -233,9 +241,10 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		ref.Until = min(ref.Until, window)
 		t.spawned[k] = ref
 	}
-	for k, seen := range t.posts {
-		seen.until = min(seen.until, window)
-		t.posts[k] = seen
+	for _, seen := range t.posts {
+		for i := range seen {
+			seen[i].until = min(seen[i].until, window)
+		}
 	}
 	for _, retries := range [...]map[*Run]archiveRetry{t.archiveRetries, t.unbindRetries} {
 		for r, retry := range retries {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -46,7 +47,7 @@ type Tree struct {
 	lastFound    *Run                 // by find; may be nil
 	runs         map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned      map[spawnKey]spawnRef
-	posts        map[postKey]seenPost
+	posts        map[postKey][]seenPost
 	requests     map[string]requestCount
 	outbox       outbox
 	timers       timers
@@ -62,7 +63,7 @@ type Tree struct {
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
 
-	unbinding     int // sessions of which the Executor is unbinding a conversation
+	unbinding     []*Run // of which the Executor is unbinding a conversation
 	unbindRetries map[*Run]archiveRetry
 
 	sinceSnapshot int   // facts since the last snapshot
@@ -93,18 +94,6 @@ type spawnKey struct {
 	byModel bool
 }
 
-// A postKey is the id of a message with the session that it was for.
-type postKey struct {
-	to session.Key
-	id string
-}
-
-// A seenPost is what is known of a message that has come.
-type seenPost struct {
-	until int64  // when its id is forgotten, in Unix nanoseconds
-	runID string // of the run that it began; empty: none
-}
-
 // A spawnRef is the run that a spawn key made.
 type spawnRef struct {
 	Run    session.Key
@@ -131,7 +120,7 @@ func New(root session.Key, opt *Options) *Tree {
 		root:    newRun(RunState{Spec: top, State: Waiting}),
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
-		posts:   make(map[postKey]seenPost),
+		posts:   make(map[postKey][]seenPost),
 
 		requests: make(map[string]requestCount),
 	}
@@ -221,7 +210,7 @@ func (t *Tree) Idle() bool {
 // Quiet reports whether nothing is under way outside: no turn, no delivery, no archive, and no
 // conversation that is being unbound.
 func (t *Tree) Quiet() bool {
-	return t.turns == 0 && t.archiving == 0 && t.unbinding == 0 && !t.Calling()
+	return t.turns == 0 && t.archiving == 0 && len(t.unbinding) == 0 && !t.Calling()
 }
 
 // Archiving reports whether the Executor is archiving a run.
@@ -234,16 +223,22 @@ func (t *Tree) Due() time.Time {
 	if t.UnderWay() || t.outbox.pending > 0 {
 		return DueNow
 	}
-	if at := t.NextWake(); at > 0 {
+	at := t.NextWake()
+	for _, r := range t.unbinding { // this owner archives it after the unbinding
+		if r.State.Terminal() && t.ripens(r) {
+			at = earlier(at, t.archiveAt(r))
+		}
+	}
+	if at > 0 {
 		return time.Unix(0, at).UTC()
 	}
 	return time.Time{}
 }
 
-// UnderWay reports whether anything but a delivery is in hand.
+// UnderWay reports whether anything but a delivery is in hand that the next owner would go on with.
 func (t *Tree) UnderWay() bool {
-	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.unbinding > 0 ||
-		t.root.wantsTurn(t.now) || t.root.Cause != NoCause
+	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.root.owesTurn(t.now) ||
+		t.root.Cause != NoCause || slices.ContainsFunc(t.unbinding, t.owesUnbind)
 }
 
 // touch marks a run, which may be nil, to be settled.

@@ -1,0 +1,167 @@
+package tree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A postKey is the id of a message with the session that it was for. Messages of several
+// conversations may share one.
+type postKey struct {
+	to session.Key
+	id string
+}
+
+// A seenPost is what is known of a message that has come.
+type seenPost struct {
+	until int64  // when its id is forgotten, in Unix nanoseconds
+	runID string // of the run that it began; empty: none
+	// at is the conversation that it was said in, with what is not known of it empty. Nil: any, as
+	// an earlier library did not tell conversations apart.
+	at  *session.Route
+	how told
+}
+
+// told says how a session has come to know a message.
+type told uint8
+
+const (
+	toldDirectly told = iota // it was posted to the session; what its Route lacked was filled in
+	toldAsBound              // it is of a conversation that was bound to the session
+	toldOther                // it is of a conversation of the session, and another was told it
+)
+
+// An origin is where a message comes from.
+type origin struct {
+	at    session.Route
+	bound bool // the conversation is bound to the session
+}
+
+// origin returns where c comes from, for a session that it may be told to. To the conversation's
+// own session it comes as what was said there.
+func (c *Post) origin(to session.Key) origin {
+	o := origin{bound: c.Thread && to == c.To}
+	if o.at = to.Route().Clean(); c.Route != nil {
+		o.at = *c.Route
+	}
+	return o
+}
+
+// isFrom reports whether a message that comes from o may be the one of p, which has its id: the two
+// are of one conversation as far as both are known.
+func (p *seenPost) isFrom(o origin) bool {
+	switch {
+	case p.at == nil:
+		return true
+	case p.how == toldOther: // also where the conversation has been bound to its own session since
+		return *p.at == o.at
+	case (p.how == toldAsBound) != o.bound:
+		return false
+	case o.bound:
+		return *p.at == o.at
+	}
+	a, b := p.at, &o.at
+	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
+	return !differ(a.Channel, b.Channel) && !differ(a.Account, b.Account) &&
+		!differ(a.To, b.To) && (a.To == "" || b.To == "" || a.Thread == b.Thread)
+}
+
+// seen returns what is known of the message with an id to a session that comes from o, and whether
+// it has come before.
+func (t *Tree) seen(to session.Key, id string, o origin) (p seenPost, known bool) {
+	for _, p := range t.posts[postKey{to, id}] {
+		if p.until > t.now && p.isFrom(o) {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// notePost has the id of a message recognised for a while, with the run that took it, and by the
+// session of a bound conversation, too. Conversations that count their messages from 1 do not meet.
+func (t *Tree) notePost(f *Fact, runID string) {
+	until := sat.Add(f.At, int64(KeyWindow))
+	how := toldDirectly
+	if f.Flags&FlagThread != 0 {
+		how = toldAsBound
+	}
+	note := func(to session.Key, p seenPost) {
+		if p.at == nil {
+			own := to.Route().Clean()
+			p.at = &own
+		}
+		k, o := postKey{to, f.ID}, origin{*p.at, p.how == toldAsBound}
+		others := slices.DeleteFunc(slices.Clone(t.posts[k]), func(old seenPost) bool {
+			return old.until <= f.At || old.isFrom(o)
+		})
+		t.posts[k] = append(others, p)
+	}
+	note(f.Run, seenPost{until, runID, f.Route, how})
+	if how == toldAsBound && f.From.IsValid() {
+		note(f.From, seenPost{until, "", f.Route, toldOther})
+	}
+}
+
+// postKnown reports whether a message has come before, whatever has become of its session since.
+func (t *Tree) postKnown(to session.Key, id string, o origin) (bool, error) {
+	if err := t.opt.Limits.checkID(id); err != nil {
+		return false, err
+	}
+	if !utf8.ValidString(id) {
+		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
+	}
+	_, known := t.seen(to, id, o)
+	return known, nil
+}
+
+// Knows reports whether the message c has come to the session c.To, by the last command.
+func (t *Tree) Knows(c *Post) bool {
+	_, known := t.seen(c.To, c.ID, c.origin(c.To))
+	return known
+}
+
+// seenPosts returns the messages of the tree that are recognised, for an image.
+func (t *Tree) seenPosts() (list []SeenPost) {
+	for k, seen := range t.posts {
+		for _, p := range seen {
+			list = append(list, SeenPost{k.to, k.id, p.until, p.runID, p.at, uint8(p.how)})
+		}
+	}
+	slices.SortFunc(list, func(a, b SeenPost) int {
+		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID),
+			cmp.Compare(a.How, b.How), cmp.Compare(a.place(), b.place()))
+	})
+	return list
+}
+
+// place orders the conversations of messages with one id.
+func (s *SeenPost) place() string {
+	if s.At == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q", []string{s.At.Channel, s.At.Account, s.At.To, s.At.Thread})
+}
+
+// restorePosts has the messages of an image recognised.
+func (t *Tree) restorePosts(list []SeenPost) {
+	for _, s := range list {
+		k := postKey{s.To, s.ID}
+		t.posts[k] = append(t.posts[k], seenPost{s.Until, s.RunID, s.At, told(s.How)})
+	}
+}
+
+// forgetPosts removes the ids of messages that are no longer recognised at now.
+func (t *Tree) forgetPosts(now int64) {
+	for k, seen := range t.posts {
+		left := slices.DeleteFunc(seen, func(p seenPost) bool { return p.until <= now })
+		if t.posts[k] = left; len(left) == 0 {
+			delete(t.posts, k)
+		}
+	}
+}
