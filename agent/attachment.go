@@ -214,7 +214,7 @@ func (r *attachmentReader) pump(ctx context.Context) {
 			data := make([]byte, 32<<10)
 			n, err := r.in.Read(data)
 			if n < 0 || n > len(data) {
-				return fmt.Errorf("its reader says %d of %d bytes", n, len(data))
+				return fmt.Errorf("its reader says %d, where there is room for %d", n, len(data))
 			}
 			if n > 0 {
 				empty = -1
