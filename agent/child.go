@@ -52,6 +52,13 @@ type Task struct {
 	// so. The child works where the path leads to at the spawn, also after a restart and in its
 	// later runs. Empty: the work directory itself, wherever the requester works.
 	Dir string
+	// Runtime names the external program that the child runs in, one of [Runners].Runtimes. Empty
+	// and "subagent": it runs as its agent does. One that is not configured, or not for the agent,
+	// and one for a session in a sandbox, is a *[policy.Refusal].
+	Runtime string
+	// Stream, beside Runtime, has the session find what the program says as it works, as Milestones
+	// does with what it reports: the newest, with its next turn. See docs/runtimes.md.
+	Stream bool
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
 	// Thread gives the sub-agent a conversation of its own: people see what it says there, and what
@@ -121,6 +128,10 @@ type runExtra struct {
 	Fork     fork            `json:"fork,omitzero"`
 	Attached attached        `json:"attached,omitzero"`
 	Dir      string          `json:"dir,omitempty"` // below the work directory of the agent
+	// Runtime is the external runtime that runs the turns; empty: none. With Stream what it says is
+	// told to the requester.
+	Runtime string `json:"runtime,omitempty"`
+	Stream  bool   `json:"stream,omitempty"`
 }
 
 func decodeRunExtra(data []byte) (x runExtra, err error) {
@@ -240,7 +251,7 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
 		return info, err
 	}
-	if t.Dir != "" || len(t.Attachments) > 0 {
+	if t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0 {
 		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
 			return info, err
 		}
@@ -266,14 +277,14 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
-		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
+		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
 		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
 			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
-			Fork: !x.Fork.IsZero(),
+			Fork: !x.Fork.IsZero(), Runtime: t.external(),
 		},
 	}
 	if !reflect.ValueOf(t.Spec).IsZero() {
@@ -283,7 +294,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		}
 		q.Variant = string(spec)
 	}
-	q.Variant += t.dirVariant() + x.Attached.variant()
+	q.Variant += t.dirVariant() + t.runtimeVariant() + x.Attached.variant()
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {
 			return q, fmt.Errorf("agent: keeping the context of a run: %w", err)

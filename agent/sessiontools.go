@@ -102,8 +102,10 @@ func (h toolHost) tools() []Tool {
 	if h.turn == nil {
 		spawns = callerSpawnSchema
 	}
+	cfg := &h.rt.cfg
+	spawns = cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(spawns))))
 	return []Tool{
-		h.tool(toolSpawn, h.rt.cfg.withOptions(spawns), h.spawn),
+		h.tool(toolSpawn, spawns, h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 		h.tool(toolSend, sendSchema, h.send),
@@ -165,8 +167,8 @@ var deliveryParams = []string{
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
 	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
-	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "cwd", "attachments",
-	"attachAs", "attach_as",
+	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "streamTo", "cwd",
+	"attachments", "attachAs", "attach_as",
 }
 
 // unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
@@ -174,14 +176,13 @@ var spawnParams = []string{
 var unbuiltParams = map[string]string{
 	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
 		"the run id for you",
-	"streamTo":        "what a sub-agent says as it works cannot be forwarded; its result comes to you",
 	"resumeSessionId": "a session of an external runtime cannot be resumed yet; leave it out",
 	"lightContext":    "what a sub-agent sees is set by its owner; leave it out",
 }
 
 // unbuiltNames are other names of the unbuiltParams.
 var unbuiltNames = map[string]string{
-	"task_name": "taskName", "stream_to": "streamTo",
+	"task_name":         "taskName",
 	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
@@ -190,7 +191,8 @@ type spawnArgs struct {
 	Dir, AttachAs                         string
 	Attachments                           attachmentArgs
 	Timeout                               time.Duration
-	RequireSandbox, Thread                bool
+	RequireSandbox, Thread, Stream        bool
+	Runtime                               string
 	Mode                                  TaskMode
 	Cleanup                               Cleanup
 	Context                               string // "", "isolated" or "fork"
@@ -367,8 +369,10 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 			q.Timeout = policy.Off
 		}
 	}
-	if a.word("runtime", "subagent", "acp") == "acp" {
-		a.fail("runtime", "external runtimes are not available yet; leave runtime out")
+	q.Runtime = a.text("runtime")
+	q.Stream = a.word("streamTo", "parent") != ""
+	if q.Stream && (q.Runtime == "" || strings.EqualFold(q.Runtime, nativeRuntime)) {
+		a.fail("streamTo", "it is for an external runtime; name one as runtime, or leave it out")
 	}
 	_ = q.Cleanup.UnmarshalText([]byte(a.word("cleanup", "keep", "delete"))) // empty: keep
 	q.Thread = a.flag("thread")
@@ -500,6 +504,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true, Dir: q.Dir,
 		Attachments: q.Attachments.task(), AttachAs: q.AttachAs,
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
+		Runtime: q.Runtime, Stream: q.Stream,
 	}
 	task.origin = h.origin(ctx)
 	if task.Spec.History, err = h.historyFor(&q); err != nil {

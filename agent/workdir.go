@@ -83,6 +83,17 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 	if err != nil {
 		return RunInfo{}, err
 	}
+	if x.Runtime, err = rt.cfg.runtimeFor(t, from.sessionKey()); err != nil {
+		if known.ID != "" {
+			return known, nil // its runtime may be gone
+		}
+		return RunInfo{}, err
+	}
+	x.Stream = t.Stream
+	if x.Runtime != "" && len(t.Attachments) > 0 {
+		return RunInfo{}, &InputError{Field: "Task.Attachments", Reason: "an external runtime " +
+			"takes none; name the files in the task instead"}
+	}
 	if t.Dir != "" {
 		p, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
 		switch {
@@ -150,11 +161,6 @@ func (t *Turn) openPlace(dir string) (err error) {
 	}
 	t.Dir = t.place.Dir()
 	return nil
-}
-
-// withOptions returns a schema of sessions_spawn with what the Config allows beside.
-func (c *Config) withOptions(schema json.RawMessage) json.RawMessage {
-	return c.withAttachments(c.withDirs(c.withThreads(schema)))
 }
 
 // withDirs returns a schema of sessions_spawn with what it has where agents have work directories.
