@@ -676,6 +676,16 @@ var treeMutants = []mutant{
 		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
 	},
 	{
+		"P32 a message that no run has read is new when it comes again",
+		"internal/tree/inbox.go", "t.forgetUnread(r, in)", "_ = t", "./internal/tree",
+		"TestScenarios/followup_unread",
+	},
+	{
+		"P32 what a conversation is told of stays known",
+		"internal/tree/seen.go", "in.Class != User || in.Thread {", "in.Class != User {",
+		"./internal/tree", "TestScenarios/followup_unread",
+	},
+	{
 		"1.11 no other owner is due for a compaction that a caller waits for",
 		"internal/tree/tree.go", "t.root.owesTurn(t.now) ||", "t.root.wantsTurn(t.now) ||",
 		"./internal/tree", "TestScenarios/compaction_due",

@@ -516,6 +516,7 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 		}
 	}
 	a.apology(r, f)
+	a.forgetUnread(r)
 	for _, in := range r.inbox {
 		switch {
 		case in.class != tree.Completion:
