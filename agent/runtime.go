@@ -100,6 +100,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		prices: cfg.priceList(),
 	}
 	rt.bindings = newBindings(ctx, rt)
+	var ended func(context.Context, spawn.Delivery) error
+	if cfg.Hooks.Ended != nil {
+		ended = rt.hookEnded
+	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -111,6 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Rested:  rt.rested,
 		Unbind:  rt.bindings.unbind,
 		Tidy:    rt.tidy,
+		Ended:   ended, Spawning: cfg.Hooks.Spawning,
 	})
 	if err != nil {
 		return nil, err

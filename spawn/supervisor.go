@@ -124,7 +124,9 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
 			Limits:  cfg.Limits,
 			Apology: tree.Text(cfg.Apology),
-			Unbinds: cfg.Unbind != nil, Tidies: cfg.Tidy != nil,
+			Unbinds: cfg.Unbind != nil,
+			Ends:    cfg.Ended != nil, AskSpawns: cfg.Spawning != nil,
+			Tidies: cfg.Tidy != nil,
 		},
 	}
 	return s, nil

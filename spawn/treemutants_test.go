@@ -386,7 +386,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I16 a snapshot says everything", "internal/tree/image.go",
-		"\t\t\tt.holdCompletion(e.Run, e.RunID)\n", "", "./internal/tree", "TestScenarios/outbox",
+		"\t\tt.holdEntry(&e, 1)\n", "", "./internal/tree", "TestScenarios/outbox",
 	},
 	{
 		"I16 only what Apply does is folded", "internal/tree/settle.go",

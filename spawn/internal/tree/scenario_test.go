@@ -159,6 +159,8 @@ func (s *scene) options(w words) {
 			s.opt.CallerRun = value == "true"
 		case "tidies":
 			s.opt.Tidies = value == "true"
+		case "hook":
+			s.opt.Ends = value == "true"
 		case "unbinds":
 			s.opt.Unbinds = value == "true"
 		case "replies":
@@ -223,8 +225,11 @@ func (s *scene) do(c Command) string {
 			name = e.Run.Key().String()
 		case e.To != nil:
 			name = "completions"
-			if e.To.Reply {
+			switch {
+			case e.To.Reply:
 				name = "replies"
+			case e.To.Hook:
+				name = "the hook"
 			}
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		case e.ID != "":

@@ -28,6 +28,8 @@ type Options struct {
 	Apology      Text          // the reply of a turn that is given up; empty: none
 	Tidies       bool          // the Executor removes what was made for a run with an Extra
 	Unbinds      bool          // the Executor unbinds conversations; else the tree does at once
+	Ends         bool          // the end of each run goes to the outbox, for a hook
+	AskSpawns    bool          // whether a run may be admitted is a Question; else it may
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.
