@@ -683,3 +683,31 @@ func TestRefusedSpawnReadsNothing(t *testing.T) {
 func debugLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
+
+// The hook of spawns is asked once, before a Reader is read. What it refuses is not read.
+func TestHookIsAskedBeforeAttachmentsAreRead(t *testing.T) {
+	for _, veto := range []bool{false, true} {
+		asked, read := 0, 0
+		cfg := attachConfig("")
+		cfg.Hooks.Spawning = func(context.Context, agent.SpawningHook) error {
+			asked++
+			if read > 0 || veto {
+				return errors.New("no")
+			}
+			return nil
+		}
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
+				Text: "x", Attachments: []agent.Attachment{{
+					Name: "a", Reader: readFunc(func([]byte) (int, error) {
+						read++
+						return 0, io.EOF
+					}),
+				}},
+			})
+			require.Equal(t, veto, err != nil, "%v", err)
+			require.Equal(t, 1, asked)
+			require.Equal(t, !veto, read > 0)
+		})
+	}
+}

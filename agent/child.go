@@ -251,7 +251,8 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
 		return info, err
 	}
-	if t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0 {
+	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
+	if equips {
 		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
 			return info, err
 		}
@@ -260,6 +261,7 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	if err != nil {
 		return info, err
 	}
+	q.Asked = equips
 	return from.spawnRun(ctx, q)
 }
 
