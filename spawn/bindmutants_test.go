@@ -127,4 +127,10 @@ var bindMutants = []mutant{
 		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
 		"TestScenarios/unbind_again",
 	},
+	{
+		"2.5 a conversation of two sessions tells one of them", "internal/tree/seen.go",
+		"\tcase p.how != toldDirectly || o.bound:\n",
+		"\tcase (p.how == toldAsBound) != o.bound:\n\t\treturn false\n\tcase p.how != toldDirectly:\n",
+		"./internal/tree", "TestScenarios/thread_both",
+	},
 }

@@ -59,9 +59,7 @@ func (p *seenPost) isFrom(o origin) bool {
 	switch {
 	case p.at == nil:
 		return true
-	case (p.how == toldAsBound) != o.bound:
-		return false
-	case p.how != toldDirectly:
+	case p.how != toldDirectly || o.bound:
 		return *p.at == o.at
 	}
 	a, b := p.at, &o.at
