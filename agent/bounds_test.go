@@ -112,7 +112,8 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
-		"agent.Tool agent.Summarizer agent.Window agent.Threads agent.ThreadChannel",
+		"agent.Tool agent.Summarizer agent.Window agent.Threads agent.ThreadChannel " +
+		"agent.ExternalRuntime",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
 		"session.Store session.File session.Part session.Sender agent.ModelChunk",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +

@@ -52,6 +52,13 @@ type Task struct {
 	// so. The child works where the path leads to at the spawn, also after a restart and in its
 	// later runs. Empty: the work directory itself, wherever the requester works.
 	Dir string
+	// Runtime names the external program that the child runs in, one of [Runners].Runtimes. Empty
+	// and "subagent": it runs as its agent does. One that is not configured, or not for the agent,
+	// and one for a session in a sandbox, is a *[policy.Refusal].
+	Runtime string
+	// Stream, beside Runtime, has the session find what the program says as it works, as Milestones
+	// does with what it reports: the newest, with its next turn. See docs/runtimes.md.
+	Stream bool
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
 	// Thread gives the sub-agent a conversation of its own: people see what it says there, and what
@@ -112,6 +119,10 @@ type runExtra struct {
 	Type   string          `json:"type,omitempty"` // of Go, see resultTypes
 	Fork   fork            `json:"fork,omitzero"`
 	Dir    string          `json:"dir,omitempty"` // below the work directory of the agent
+	// Runtime is the external runtime that runs the turns; empty: none. With Stream what it says is
+	// told to the requester.
+	Runtime string `json:"runtime,omitempty"`
+	Stream  bool   `json:"stream,omitempty"`
 }
 
 func decodeRunExtra(data []byte) (x runExtra, err error) {
@@ -229,7 +240,7 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 		return info, err
 	}
 	var known RunInfo
-	if t.Dir != "" { // nothing is looked for on behalf of what a rule refuses
+	if t.Dir != "" || t.external() != "" { // nothing is looked for on behalf of what a rule refuses
 		q, err := t.request(x)
 		if err == nil {
 			known, err = wouldSpawn(ctx, from, q)
@@ -238,6 +249,14 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 			return info, err
 		}
 	}
+	rt, _ := from.actor()
+	if x.Runtime, err = rt.cfg.runtimeFor(t, from.sessionKey()); err != nil {
+		if known.ID != "" {
+			return known, nil // its runtime may be gone
+		}
+		return info, err
+	}
+	x.Stream = t.Stream
 	if x.Dir, err = t.placeFor(from); err != nil {
 		if known.ID != "" {
 			return known, nil // its directory may be gone
@@ -265,14 +284,14 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
-		Milestones: t.Milestones, Origin: t.origin, Again: t.Again,
+		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
 		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
 			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
-			Fork: !x.Fork.IsZero(),
+			Fork: !x.Fork.IsZero(), Runtime: t.external(),
 		},
 	}
 	if !reflect.ValueOf(t.Spec).IsZero() {
@@ -282,7 +301,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		}
 		q.Variant = string(spec)
 	}
-	q.Variant += t.dirVariant()
+	q.Variant += t.dirVariant() + t.runtimeVariant()
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {
 			return q, fmt.Errorf("agent: keeping the context of a run: %w", err)

@@ -166,6 +166,10 @@ type Runners struct {
 	// and each of them has a Runner here. An error that names a Runner names its field, such as
 	// `Runners.Agents["coder"]`.
 	Agents map[string]Runner
+	// Runtimes are external programs that sub-agents can run in, by the name that
+	// [Task].Runtime and the argument runtime of sessions_spawn have for them, such as "acp". Names
+	// are of letters, digits, _ and -, in any letter case, and not "subagent".
+	Runtimes map[string]ExternalRuntime
 }
 
 // runner returns the Runner of a session, and its field in the Config. It is nil if neither the
@@ -266,6 +270,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 		return nil, found.errs // the others would repeat it
 	}
 	found.runners(c)
+	found.runtimes(c)
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
 	}
@@ -433,6 +438,7 @@ func (c *Config) input(
 		Execution: dir,
 	})
 	setDir(&in, place)
+	c.addRuntimes(&in, tools, sandboxed)
 	in.Tools = nil
 	for _, t := range c.Tools {
 		if slices.Contains(tools, t.Name) {

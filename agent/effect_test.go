@@ -287,6 +287,12 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 		},
 		"Dir":     {set: set(func(x *agent.Task) { x.Dir = "x" }), refused: "has no work directory"},
 		"Cleanup": {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
+		"Runtime": {
+			set: set(func(x *agent.Task) { x.Runtime = "acp" }), refused: "refused by runtime",
+		},
+		"Stream": {
+			set: set(func(x *agent.Task) { x.Stream = true }), refused: "for an external runtime",
+		},
 		"Milestones": {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
 			set:  set(func(x *agent.Task) { x.Milestones = true }),
@@ -328,13 +334,13 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"model": {"a/b", ""}, "thinking": {"high", ""}, "runTimeoutSeconds": {1, ""},
 		"timeoutSeconds": {1, ""}, "sandbox": {"require", ""},
 		"mode": {"session", "thread"}, "thread": {true, ""},
-		"cleanup": {"delete", ""}, "runtime": {"acp", "not available yet"},
+		"cleanup": {"delete", ""}, "runtime": {"acp", ""},
 		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "attached yet"},
 		"attachAs": {map[string]string{"mountPath": "m"}, "attached yet"},
 		"cwd":      {"x", "has no work directory"}, "taskName": {"t", "run id"},
-		"streamTo": {"parent", "result comes to you"}, "resumeSessionId": {"1", "resumed yet"},
+		"streamTo": {"parent", "for an external runtime"}, "resumeSessionId": {"1", "resumed yet"},
 		"lightContext": {true, "set by its owner"}, "attach_as": {"m", "attached yet"},
-		"task_name": {"t", "run id"}, "stream_to": {"parent", "result comes to you"},
+		"task_name":         {"t", "run id"},
 		"resume_session_id": {"1", "resumed yet"}, "light_context": {true, "set by its owner"},
 	} {
 		rows[name] = effect[map[string]any]{refused: c.refused, set: func(args *map[string]any) {

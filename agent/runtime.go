@@ -75,6 +75,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg = cfg.withFullModels()
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
 	cfg.Runners.Agents = maps.Clone(cfg.Runners.Agents)
+	cfg.Runners.Runtimes = maps.Clone(cfg.Runners.Runtimes)
+	for name, x := range cfg.Runners.Runtimes {
+		x.Agents = slices.Clone(x.Agents)
+		cfg.Runners.Runtimes[name] = x
+	}
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)

@@ -101,8 +101,10 @@ func (h toolHost) tools() []Tool {
 	if h.turn == nil {
 		spawns = callerSpawnSchema
 	}
+	cfg := &h.rt.cfg
+	spawns = cfg.withDirs(cfg.withRuntimes(cfg.withThreads(spawns)))
 	return []Tool{
-		h.tool(toolSpawn, h.rt.cfg.withDirs(h.rt.cfg.withThreads(spawns)), h.spawn),
+		h.tool(toolSpawn, spawns, h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 		h.tool(toolSend, sendSchema, h.send),
@@ -164,7 +166,7 @@ var deliveryParams = []string{
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
 	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
-	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "cwd",
+	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "streamTo", "cwd",
 }
 
 // unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
@@ -174,14 +176,13 @@ var unbuiltParams = map[string]string{
 	"attachAs":    "files cannot be attached yet; name them in the task instead",
 	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
 		"the run id for you",
-	"streamTo":        "what a sub-agent says as it works cannot be forwarded; its result comes to you",
 	"resumeSessionId": "a session of an external runtime cannot be resumed yet; leave it out",
 	"lightContext":    "what a sub-agent sees is set by its owner; leave it out",
 }
 
 // unbuiltNames are other names of the unbuiltParams.
 var unbuiltNames = map[string]string{
-	"attach_as": "attachAs", "task_name": "taskName", "stream_to": "streamTo",
+	"attach_as": "attachAs", "task_name": "taskName",
 	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
@@ -189,7 +190,8 @@ type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
 	Dir                                   string
 	Timeout                               time.Duration
-	RequireSandbox, Thread                bool
+	RequireSandbox, Thread, Stream        bool
+	Runtime                               string
 	Mode                                  TaskMode
 	Cleanup                               Cleanup
 	Context                               string // "", "isolated" or "fork"
@@ -364,8 +366,10 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 			q.Timeout = policy.Off
 		}
 	}
-	if a.word("runtime", "subagent", "acp") == "acp" {
-		a.fail("runtime", "external runtimes are not available yet; leave runtime out")
+	q.Runtime = a.text("runtime")
+	q.Stream = a.word("streamTo", "parent") != ""
+	if q.Stream && (q.Runtime == "" || strings.EqualFold(q.Runtime, nativeRuntime)) {
+		a.fail("streamTo", "it is for an external runtime; name one as runtime, or leave it out")
 	}
 	_ = q.Cleanup.UnmarshalText([]byte(a.word("cleanup", "keep", "delete"))) // empty: keep
 	q.Thread = a.flag("thread")
@@ -493,6 +497,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true, Dir: q.Dir,
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
+		Runtime: q.Runtime, Stream: q.Stream,
 	}
 	task.origin = h.origin(ctx)
 	if task.Spec.History, err = h.historyFor(&q); err != nil {

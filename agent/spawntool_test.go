@@ -134,8 +134,8 @@ func TestSpawnArguments(t *testing.T) {
 		},
 		{id: "1.23", name: "no attachments", args: `{"task":"x","attachments":[]}`},
 		{
-			id: "", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`,
-			err: `argument "runtime"`,
+			id: "8.1", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`,
+			out: map[string]string{"status": "forbidden", "rule": "runtime"},
 		},
 		{
 			id: "", name: "space around a label", args: `{"task":"x","label":" a "}`,

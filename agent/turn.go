@@ -50,6 +50,9 @@ type Turn struct {
 	Run spawn.RunID
 	// Label is what the requester called the run.
 	Label string
+	// Runtime is the name of the external runtime that runs the session; empty: none does. See
+	// [Runners.Runtimes].
+	Runtime string
 	// N counts the turns of the session from 1.
 	N int
 	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects
@@ -111,6 +114,8 @@ type Turn struct {
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
 
 	deltas deltas
+	relay  *relay // nil: what is said is not passed on to the requester
+	stream bool   // there is a relay while the Runner runs
 
 	mu      sync.Mutex
 	yielded bool
@@ -205,6 +210,7 @@ func inputText(key session.Key, fresh []Message) string {
 func (t *Turn) Delta(text string) {
 	if !t.over.Load() {
 		t.deltas.write(t.spawn, text)
+		t.relay.hear(text)
 	}
 }
 

@@ -81,6 +81,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
+	t.Runtime, t.stream = extra.Runtime, extra.Stream
 	t.noteAsked(st.Inputs)
 	t.entering("Store.Files")
 	st.InStore(true)
@@ -181,8 +182,12 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	runner, field := b.rt.cfg.runner(t.Session.Key)
-	if runner == nil { // the journal may have sessions of an agent that is not configured any more
+	runner, field := b.rt.cfg.runnerOf(t)
+	switch {
+	case runner != nil:
+	case t.Runtime != "": // the journal may have sessions of what is not configured any more
+		return Result{}, fmt.Errorf("agent: there is no %s any more", field)
+	default:
 		return Result{}, fmt.Errorf("agent: there is neither Config.Runner nor %s", field)
 	}
 	t.runner = field
@@ -191,6 +196,10 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	}
 	t.entering(field)
 	t.entered = true
+	if t.stream {
+		t.relay = startRelay(ctx, t)
+		defer t.relay.close()
+	}
 	return runner.Run(ctx, t)
 }
 

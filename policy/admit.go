@@ -43,6 +43,10 @@ type Request struct {
 	Tools          []string // names, groups and globs that narrow; nil: do not narrow; empty: none
 	RequireSandbox bool     // refuse unless the child runs in a sandbox
 
+	// Runtime names the external runtime that is to run the child, which no sandbox holds: a caller
+	// or child that is in one, or has to be, is refused. Empty: none.
+	Runtime string
+
 	// Fork says that the child is to begin with a copy of the caller's conversation. An agent that
 	// is not the caller's gets it only by [Agent.ShareHistory].
 	Fork bool
@@ -145,6 +149,9 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	sandboxed, refusal := r.checkTarget(c, &p, q.Child, q.RequireSandbox)
 	if refusal != nil {
 		return Grant{}, refusal
+	}
+	if q.Runtime != "" && (c.Sandboxed || sandboxed || q.RequireSandbox) {
+		return Grant{}, r.refuseRuntime(&p, q.Runtime)
 	}
 	if q.Fork && !p.sharesHistory() {
 		return Grant{}, r.refuseHistory(&p)
@@ -278,6 +285,13 @@ func (r *Rules) checkRequiredID(c *Caller, p *spawnAgents, asked string) *Refusa
 // sharesHistory reports whether the agent that is asked for may have the caller's conversation.
 func (p *spawnAgents) sharesHistory() bool {
 	return p.targetID == p.callerID || p.caller != nil && p.caller.ShareHistory
+}
+
+// refuseRuntime refuses an external runtime where there is a sandbox, or has to be one.
+func (r *Rules) refuseRuntime(p *spawnAgents, name string) *Refusal {
+	_, at := r.sandboxMode(p.target)
+	return at.refuse(RuleRuntime, name+" in a sandbox, which does not hold what it does",
+		"runtimes of this program alone")
 }
 
 // refuseHistory refuses to give the caller's conversation to another agent.

@@ -25,6 +25,7 @@ const (
 	RuleAgents     Rule = "allowAgents"         // the caller may not spawn this agent
 	RuleSandbox    Rule = "sandbox"             // the child would run outside a sandbox
 	RuleTarget     Rule = "agents.list"         // the agent is not configured, allowed or not
+	RuleRuntime    Rule = "runtime"             // the external runtime is not for this child
 	RuleHistory    Rule = "shareHistory"        // the conversation is not for other agents
 	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
 	RuleBudget     Rule = "budget"              // nothing is left to spend, of the tree or the request

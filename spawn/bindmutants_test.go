@@ -4,8 +4,9 @@ package spawn_test
 var bindMutants = []mutant{
 	{
 		"2.10 a bound session is not archived", "internal/tree/archive.go",
-		"case r.isHeld() || len(r.Bound) > 0 || r.unbinding:",
-		"case r.isHeld() || r.unbinding:", "./internal/tree", "TestScenarios/bind$",
+		"case r.isHeld() || len(r.Bound) > 0:\n\t\treturn false\n\t}\n\treturn t.opt",
+		"case r.isHeld():\n\t\treturn false\n\t}\n\treturn t.opt", "./internal/tree",
+		"TestScenarios/bind$",
 	},
 	{
 		"2.10 no conversation is bound below a run that has ended", "internal/tree/bind.go",
@@ -120,6 +121,16 @@ var bindMutants = []mutant{
 	{
 		"2.10 who unbinds first does not keep the archive", "internal/tree/bind.go",
 		"t.armTimer(r) // also where", "// also where", "./internal/tree",
+		"TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what a command has unbound is not due any more", "internal/tree/tree.go",
+		"slices.ContainsFunc(t.unbinding, t.owesUnbind)", "len(t.unbinding) > 0",
+		"./internal/tree", "TestScenarios/unbind_by_hand",
+	},
+	{
+		"2.10 what waits for an unbinding to be archived is due when it would be without",
+		"internal/tree/tree.go", "at = earlier(at, t.archiveAt(r))", "_ = r", "./internal/tree",
 		"TestScenarios/unbind_by_hand",
 	},
 	{

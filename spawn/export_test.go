@@ -115,9 +115,6 @@ func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
 	}
 }
 
-// Calls reports whether a turn, a delivery, an archive or an unbinding is under way.
-func (c Checkpoint) Calls() bool { return !c.tree.Quiet() }
-
 // Verify reads the journal up to the append and returns an error if that gives another tree than
 // the one that lives in memory. Another owner may have appended since, or have replaced the log by
 // a snapshot, in which case nothing of the append is left to read.

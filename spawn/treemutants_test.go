@@ -676,6 +676,11 @@ var treeMutants = []mutant{
 		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
 	},
 	{
+		"1.11 no other owner is due for a compaction that a caller waits for",
+		"internal/tree/tree.go", "t.root.owesTurn(t.now) ||", "t.root.wantsTurn(t.now) ||",
+		"./internal/tree", "TestScenarios/compaction_due",
+	},
+	{
 		"1.11 a compaction consumes nothing", "internal/tree/reset.go",
 		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, \"\"))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r, \"\"))",
 		"./internal/tree", "TestScenarios/compaction$",

@@ -120,8 +120,7 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 	}
 	head := headOf(w.t, w.store.Journal)
 	if w.cfg.Rules.Subagents.ArchiveAfter == policy.Off {
-		unseen := v.Due.IsZero() && c.Calls() // such as an unbinding that a command overtook
-		if other := otherDue(head, v); other != "" && !unseen {
+		if other := otherDue(head, v); other != "" {
 			w.fail("after entry %d %s", v.Last, other)
 		}
 	}

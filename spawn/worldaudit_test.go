@@ -121,15 +121,17 @@ func (w *world) ordOf(out spawn.Delivery) uint64 {
 }
 
 // settle lets a process that has not crashed finish everything. It stops the turns that do not end
-// by themselves, because they hold their slots.
+// by themselves, because they hold their slots. It looks until two looks in a row have found no
+// turn: a look may be what takes the tree from a former process, and the turns that this one left
+// begin then.
 func (w *world) settle(l *life) {
 	ctx := w.t.Context()
 	w.pause(2 * time.Hour)
-	for hung := true; hung; w.pause(time.Hour) {
-		hung = false
+	for quiet := 0; quiet < 2; w.pause(time.Hour) {
+		quiet++
 		for _, r := range w.runs(l) {
 			if r.Status == spawn.StatusRunning {
-				hung = true
+				quiet = 0
 				w.halt(ctx, l, r.Key)
 			}
 		}

@@ -86,12 +86,17 @@ func (t *Tree) settleEnded(r *Run) {
 // mayArchive reports whether nothing but time keeps an ended run from being archived. A
 // conversation that is bound to the session does: what is said there goes to it.
 func (t *Tree) mayArchive(r *Run) bool {
+	return (r.Archiving != 0 || !r.unbinding) && t.ripens(r)
+}
+
+// ripens is mayArchive for any owner: it heeds what the Executor archives, and not what it unbinds.
+func (t *Tree) ripens(r *Run) bool {
 	switch {
 	case r.archiving || r.firstChild != nil:
 		return false
 	case r.Archiving != 0:
 		return true
-	case r.isHeld() || len(r.Bound) > 0 || r.unbinding:
+	case r.isHeld() || len(r.Bound) > 0:
 		return false
 	}
 	return t.opt.ArchiveAfter > 0 || t.goesAtOnce(r)

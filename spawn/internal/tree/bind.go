@@ -190,7 +190,7 @@ func (t *Tree) settleBound(r *Run) {
 			t.emit(unbound(t.now, r, &c.Route, why))
 		case !r.unbinding && t.unbindRetries[r].at <= t.now:
 			r.unbinding = true
-			t.unbinding++
+			t.unbinding = append(t.unbinding, r)
 			t.effects = append(t.effects, Effect{
 				Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route}, ID: string(why),
 			})
@@ -202,7 +202,13 @@ func (t *Tree) settleBound(r *Run) {
 
 // wantsUnbind reports whether nothing but time keeps a conversation from being unbound.
 func (t *Tree) wantsUnbind(r *Run) bool {
-	return !r.unbinding && slices.ContainsFunc(r.Bound, func(c Conversation) bool {
+	return !r.unbinding && t.owesUnbind(r)
+}
+
+// owesUnbind reports whether a conversation of r is to be unbound, as the journal has it: another
+// command may have unbound it while the Executor does, or the end of the binding may have gone.
+func (t *Tree) owesUnbind(r *Run) bool {
+	return slices.ContainsFunc(r.Bound, func(c Conversation) bool {
 		return t.unbinds(r, &c) != ""
 	})
 }
@@ -215,7 +221,7 @@ func (t *Tree) decideUnbindDone(c *UnbindDone) {
 		return
 	}
 	r.unbinding = false
-	t.unbinding--
+	t.unbinding = slices.DeleteFunc(t.unbinding, func(x *Run) bool { return x == r })
 	t.touch(r)
 	switch {
 	case c.Failed:

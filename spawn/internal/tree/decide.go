@@ -185,7 +185,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
 	})
-	t.archiving, t.unbinding = 0, 0
+	t.archiving, t.unbinding = 0, nil
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
 		t.setFlying(e.queue, 0)

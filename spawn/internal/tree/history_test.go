@@ -633,7 +633,7 @@ func (d *driver) rest() error {
 	if !d.tree.Due().IsZero() || !d.tree.Idle() {
 		t := d.tree
 		return fmt.Errorf("at rest it is due %v, idle %v, %d archives, %d unbinds, wants %v",
-			t.Due(), t.Idle(), t.archiving, t.unbinding, t.root.wantsTurn(t.now))
+			t.Due(), t.Idle(), t.archiving, len(t.unbinding), t.root.wantsTurn(t.now))
 	}
 	return d.checkRest()
 }

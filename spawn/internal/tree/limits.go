@@ -139,7 +139,7 @@ func TextOf(c Command) int {
 	case *Spawn:
 		q := &c.Request
 		n := len(c.Task) + len(c.Label) + len(c.Key) + len(c.Origin) + len(c.Extra) +
-			len(q.Agent) + len(q.Model) + len(q.Thinking)
+			len(q.Agent) + len(q.Model) + len(q.Thinking) + len(q.Runtime)
 		for _, name := range q.Tools {
 			n += perName + len(name)
 		}
@@ -228,6 +228,7 @@ func (l Limits) checkSpawn(c *Spawn) error {
 		{"agent", len(q.Agent), l.ID, defaultID, "ID"},
 		{"model", len(q.Model), l.ID, defaultID, "ID"},
 		{"thinking", len(q.Thinking), l.ID, defaultID, "ID"},
+		{"runtime", len(q.Runtime), l.ID, defaultID, "ID"},
 		{"tools", tools, l.Extra, defaultExtra, "Extra"},
 		{"variant", len(c.Variant), l.Extra, defaultExtra, "Extra"},
 		{"extra", len(c.Extra), l.Extra, defaultExtra, "Extra"},

@@ -224,7 +224,7 @@ func (t *Tree) compactForbidden(r *Run) error {
 // startCompaction starts the turn that callers wait for, in the slot that r was granted. It reports
 // whether it has. Such a turn comes before the one over the inputs.
 func (t *Tree) startCompaction(r *Run) bool {
-	if len(r.wishes.compact) == 0 || r.Open != nil || r.Cause != NoCause {
+	if !r.wantsCompaction() {
 		return false
 	}
 	if err := t.compactForbidden(r); err != nil {

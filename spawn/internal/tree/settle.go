@@ -65,12 +65,21 @@ func (t *Tree) settleRun(r *Run) {
 // and messages of people always start one. A completion does unless r waits for a join that is not
 // ready. A steer does only while r waits for a join, and a repair always does.
 func (r *Run) wantsTurn(now int64) bool {
+	return r.owesTurn(now) || r.wantsCompaction()
+}
+
+// wantsCompaction reports whether callers wait for a turn that compacts, and none is under way.
+func (r *Run) wantsCompaction() bool {
+	return len(r.wishes.compact) > 0 && r.Open == nil && r.Cause == NoCause
+}
+
+// owesTurn is wantsTurn without what callers of this process wait for: that ends with the process,
+// and the next owner has nothing to do for it.
+func (r *Run) owesTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
 		return false
 	case r.Retry:
-		return true
-	case len(r.wishes.compact) > 0:
 		return true
 	case r.Join != nil:
 		return r.nUser > 0 || r.nControl > 0 || r.Join.Ready(now)

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -61,7 +62,7 @@ type Tree struct {
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
 
-	unbinding     int // sessions of which the Executor is unbinding a conversation
+	unbinding     []*Run // of which the Executor is unbinding a conversation
 	unbindRetries map[*Run]archiveRetry
 
 	sinceSnapshot int   // facts since the last snapshot
@@ -208,7 +209,7 @@ func (t *Tree) Idle() bool {
 // Quiet reports whether nothing is under way outside: no turn, no delivery, no archive, and no
 // conversation that is being unbound.
 func (t *Tree) Quiet() bool {
-	return t.turns == 0 && t.archiving == 0 && t.unbinding == 0 && !t.Calling()
+	return t.turns == 0 && t.archiving == 0 && len(t.unbinding) == 0 && !t.Calling()
 }
 
 // Archiving reports whether the Executor is archiving a run.
@@ -221,16 +222,22 @@ func (t *Tree) Due() time.Time {
 	if t.UnderWay() || t.outbox.pending > 0 {
 		return DueNow
 	}
-	if at := t.NextWake(); at > 0 {
+	at := t.NextWake()
+	for _, r := range t.unbinding { // this owner archives it after the unbinding
+		if r.State.Terminal() && t.ripens(r) {
+			at = earlier(at, t.archiveAt(r))
+		}
+	}
+	if at > 0 {
 		return time.Unix(0, at).UTC()
 	}
 	return time.Time{}
 }
 
-// UnderWay reports whether anything but a delivery is in hand.
+// UnderWay reports whether anything but a delivery is in hand that the next owner would go on with.
 func (t *Tree) UnderWay() bool {
-	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.unbinding > 0 ||
-		t.root.wantsTurn(t.now) || t.root.Cause != NoCause
+	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.root.owesTurn(t.now) ||
+		t.root.Cause != NoCause || slices.ContainsFunc(t.unbinding, t.owesUnbind)
 }
 
 // touch marks a run, which may be nil, to be settled.

@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// An ExternalRuntime runs sub-agents by a program of its own, such as a coding agent that is driven
+// over stdio. What it does is not held by a sandbox of the Rules, so that neither a session in a
+// sandbox nor one that has to be in one gets it. All else is as for other sub-agents: admission,
+// limits, slots, timeouts, budgets, announcements, stops, threads and archives.
+type ExternalRuntime struct {
+	// Runner runs the turns. Where the program keeps the conversation, [Turn.SetState] keeps its id
+	// for it, and [Turn.Input] is what it is to be told. See docs/runtimes.md.
+	Runner Runner
+	// Agents are the ids of the agents whose sub-agents may run in it, in any letter case. Nil: of
+	// all.
+	Agents []string
+	// Guidance tells a model in a sentence what the runtime is for. Empty: its name has to say it.
+	Guidance string
+}
+
+// nativeRuntime is the runtime of sub-agents that ask for none.
+const nativeRuntime = "subagent"
+
+// runsAgent reports whether sub-agents of an agent may run in x.
+func (x *ExternalRuntime) runsAgent(id string) bool {
+	return x.Agents == nil || slices.ContainsFunc(x.Agents, func(a string) bool {
+		return strings.EqualFold(strings.TrimSpace(a), id)
+	})
+}
+
+// externalRuntime returns the runtime of a name, in any letter case, with the name in the Config.
+func (c *Config) externalRuntime(name string) (x ExternalRuntime, as string, ok bool) {
+	as, ok = keyInAnyCase(c.Runners.Runtimes, strings.TrimSpace(name))
+	return c.Runners.Runtimes[as], as, ok
+}
+
+// runtimeNames are the names of the external runtimes, sorted.
+func (c *Config) runtimeNames() []string { return slices.Sorted(maps.Keys(c.Runners.Runtimes)) }
+
+func runtimeField(name string) string { return fmt.Sprintf("Runners.Runtimes[%q]", name) }
+
+// external returns the name of the runtime that the task asks for, "" for none of its own.
+func (t *Task) external() string {
+	if name := strings.ToLower(strings.TrimSpace(t.Runtime)); name != nativeRuntime {
+		return name
+	}
+	return ""
+}
+
+// runtimeFor returns the name in the Config of the external runtime of a task, "" for none. The
+// error is an *InputError for what no task can ask for, or a *policy.Refusal.
+func (c *Config) runtimeFor(t *Task, requester session.Key) (string, error) {
+	name := t.external()
+	switch {
+	case name == "" && t.Stream:
+		return "", &InputError{
+			Field: "Task.Stream", Reason: "it is for an external runtime, and Task.Runtime names none",
+		}
+	case name == "":
+		return "", nil
+	}
+	x, as, ok := c.externalRuntime(name)
+	refuse := func(field, limit string) error {
+		return &policy.Refusal{
+			Rule: policy.RuleRuntime, Asked: name, Limit: limit,
+			Field: "Config." + field, Path: "Task.Runtime",
+		}
+	}
+	agent := t.Agent
+	if strings.TrimSpace(agent) == "" {
+		agent = c.Rules.AgentOf(requester)
+	}
+	switch {
+	case !ok:
+		return "", refuse("Runners.Runtimes",
+			strings.Join(append([]string{nativeRuntime}, c.runtimeNames()...), ", "))
+	case !x.runsAgent(strings.TrimSpace(agent)):
+		return "", refuse(runtimeField(as)+".Agents", strings.Join(x.Agents, ", "))
+	}
+	return as, nil
+}
+
+// runnerOf returns the Runner of a turn, and its field in the Config. It is nil if the Config has
+// none for it.
+func (c *Config) runnerOf(t *Turn) (r Runner, field string) {
+	if t.Runtime == "" {
+		return c.runner(t.Session.Key)
+	}
+	x, as, ok := c.externalRuntime(t.Runtime)
+	if !ok {
+		as = t.Runtime
+	}
+	return x.Runner, runtimeField(as) + ".Runner"
+}
+
+// runtimeVariant returns what tells a task from the same one in another runtime.
+func (t *Task) runtimeVariant() string {
+	if name := t.external(); name != "" {
+		return fmt.Sprintf(" runtime %q stream %t", name, t.Stream)
+	}
+	return ""
+}
+
+// withRuntimes returns the schema of sessions_spawn with the parameters of external runtimes, if
+// there are any.
+func (c *Config) withRuntimes(schema json.RawMessage) json.RawMessage {
+	if len(c.Runners.Runtimes) == 0 {
+		return schema
+	}
+	names, err := json.Marshal(append([]string{nativeRuntime}, c.runtimeNames()...))
+	if err != nil {
+		return schema // names are text
+	}
+	const before = `"sandbox":{"type":"string"`
+	return bytes.Replace(schema, []byte(before), []byte(`"runtime":{"type":"string","enum":`+
+		string(names)+`,"description":"who runs it: subagent (default), or an external program"},`+
+		`"streamTo":{"type":"string","enum":["parent"],"description":"with an external runtime: `+
+		`what it says as it works comes to you with your next turn"},`+before), 1)
+}
+
+// runtimesID is the id of the section of a prompt about external runtimes.
+const runtimesID = "external-runtimes"
+
+// addRuntimes adds what a session that may spawn is told of the external runtimes: how to use them,
+// that none is for the agents that it may start, or that a sandbox has none.
+func (c *Config) addRuntimes(in *agentctx.Input, tools []string, sandboxed bool) {
+	if len(c.Runners.Runtimes) == 0 || !slices.Contains(tools, toolSpawn) {
+		return
+	}
+	in.Extra = append(slices.Clip(in.Extra), agentctx.Section{
+		ID: runtimesID, Class: agentctx.ClassPerSession, Minimal: true,
+		Text: "## External Runtimes\n" + c.runtimesText(in.Session, sandboxed),
+	})
+}
+
+func (c *Config) runtimesText(key session.Key, sandboxed bool) string {
+	if sandboxed {
+		return "You are in a sandbox, which does not hold external programs: sessions_spawn has " +
+			"only the runtime " + nativeRuntime + " here."
+	}
+	targets := c.Rules.Targets(policy.Caller{Key: key})
+	var lines []string
+	for _, name := range c.runtimeNames() {
+		x := c.Runners.Runtimes[name]
+		line := "- " + name
+		if x.Guidance != "" {
+			line += ": " + text.Line(x.Guidance)
+		}
+		if x.Agents != nil {
+			mine := slices.DeleteFunc(slices.Clone(targets), func(id string) bool {
+				return !x.runsAgent(id)
+			})
+			if len(mine) == 0 {
+				continue
+			}
+			line += " (agentId: " + strings.Join(mine, ", ") + ")"
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		return "No external runtime is for the agents that you may start: sessions_spawn has only " +
+			"the runtime " + nativeRuntime + " here."
+	}
+	return "When a person wants work done by one of these programs, call sessions_spawn with its " +
+		"name as runtime; do not start the program by yourself:\n" + strings.Join(lines, "\n")
+}
+
+// runtimes adds the mistakes of the external runtimes.
+func (c *checkup) runtimes(cfg *Config) {
+	seen := make(map[string]bool)
+	for _, name := range cfg.runtimeNames() {
+		at, x := runtimeField(name), cfg.Runners.Runtimes[name]
+		folded := strings.ToLower(name)
+		switch {
+		case !validToolName(name):
+			c.bad(at, "the name %s is not of letters, digits, _ and -", text.Quote(name))
+		case folded == nativeRuntime:
+			c.bad(at, "the name is that of the runtime of all other sub-agents")
+		case seen[folded]:
+			c.bad(at, "the name is there twice, in another letter case")
+		}
+		seen[folded] = true
+		c.runner(at+".Runner", x.Runner, "it is nil")
+		c.agentIDs(cfg, at+".Agents", slices.Clone(x.Agents))
+	}
+}
