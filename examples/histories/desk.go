@@ -1,16 +1,15 @@
-// Histories shows how an orchestrator on top of package spawn is tested with random histories. A
-// Desk has a sub-agent work on each order. Two of its three versions have a mistake that no test of
-// one call finds: main_test.go has spawntest.Histories find them, and prints in how few steps.
+// Package histories shows how an orchestrator on top of package spawn is tested with random
+// histories. A Desk has a sub-agent work on each order. Two of its three versions have a mistake
+// that a test of one call does not find: desk_test.go has spawntest.Histories find them, and says
+// in how few steps.
 //
 //	Order  -->  Desk  -->  spawn.Supervisor  -->  a run for each order
 //	              |
-//	            Ledger   what was acknowledged, which outlives the process
-package main
+//	             Ack   tells the customer, who outlives the process
+package histories
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -36,35 +35,30 @@ type Desk struct {
 // top is the session that the runs belong to.
 var top = session.Must(session.MainKey("main"))
 
-// Order takes an order. It returns when the order was acknowledged, or why it was not.
-func (d *Desk) Order(ctx context.Context, order string) error {
+// Order takes an order. It returns when the order was acknowledged, or why it was not. What may
+// have happened is tried again.
+func (d *Desk) Order(ctx context.Context, order string) (err error) {
+	for range 3 {
+		if err = d.take(ctx, order); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// take records an order, and acknowledges it.
+func (d *Desk) take(ctx context.Context, order string) error {
 	if d.Version == Hasty {
 		if err := d.Ack(order); err != nil {
 			return err
 		}
 	}
-	if err := d.record(ctx, order); err != nil || d.Version == Hasty {
-		return err
-	}
-	return d.Ack(order)
-}
-
-// record spawns the run of an order. What may have happened is tried again.
-func (d *Desk) record(ctx context.Context, order string) (err error) {
 	q := spawn.Request{Task: order, Key: order, Announce: true}
 	if d.Version == Keyless {
 		q.Key = ""
 	}
-	for range 5 {
-		_, err = d.Spawn(ctx, top, top, q)
-		if !errors.Is(err, spawn.ErrUnconfirmed) && !errors.Is(err, spawn.ErrNotRecorded) {
-			return err
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if _, err := d.Spawn(ctx, top, top, q); err != nil || d.Version == Hasty {
+		return err
 	}
-	return err
+	return d.Ack(order)
 }

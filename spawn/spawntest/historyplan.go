@@ -168,25 +168,28 @@ func shrinkPlan(p historyPlan, most int, fails func(historyPlan) bool) historyPl
 		p = next
 		return true
 	}
+	drop := func() {
+		for size := (len(p.steps) + 1) / 2; size >= 1 && most > 0; {
+			smaller := false
+			for at := 0; at < len(p.steps); {
+				next := p
+				end := min(at+size, len(p.steps))
+				next.steps = slices.Concat(p.steps[:at], p.steps[end:])
+				if try(next) {
+					smaller = true
+					continue
+				}
+				at = end
+			}
+			if size > 1 || !smaller {
+				size /= 2
+			}
+		}
+	}
 	for life := p.lives; life >= 1 && p.lives > 1; life-- {
 		try(p.withoutLife(life))
 	}
-	for size := (len(p.steps) + 1) / 2; size >= 1 && most > 0; {
-		smaller := false
-		for at := 0; at < len(p.steps); {
-			next := p
-			end := min(at+size, len(p.steps))
-			next.steps = slices.Concat(p.steps[:at], p.steps[end:])
-			if try(next) {
-				smaller = true
-				continue
-			}
-			at = end
-		}
-		if size > 1 || !smaller {
-			size /= 2
-		}
-	}
+	drop()
 	for life := p.lives; life >= 1 && p.lives > 1; life-- {
 		if !try(p.withoutLife(life)) {
 			try(p.merged(life))
@@ -201,15 +204,19 @@ func shrinkPlan(p historyPlan, most int, fails func(historyPlan) bool) historyPl
 			}
 		}
 	}
+	drop() // an earlier fault needs fewer calls before it
 	return p
 }
 
 // simpler returns the simpler forms of a step, the simplest first.
 func (s historyStep) simpler() (list []historyStep) {
-	if s.caller == 0 {
-		return nil
-	}
 	x := s
+	if s.caller == 0 {
+		x.n, x.times = 1, 1
+		list = append(list, x)
+		x.n, x.times = s.n, 1
+		return append(list, x)
+	}
 	x.caller, x.after, x.n = 1, 0, 0
 	list = append(list, x)
 	x = s

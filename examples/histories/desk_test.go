@@ -1,4 +1,4 @@
-package main
+package histories
 
 import (
 	"context"
@@ -81,19 +81,25 @@ func TestMendedDesk(t *testing.T) { histories(Mended).Run(t) }
 // The histories find what is wrong, and leave few steps of it, which fail again.
 func TestBrokenDesks(t *testing.T) {
 	for v, want := range map[Version]string{
-		Keyless: "has 2 runs", Hasty: "acknowledged, and is not on record",
+		Keyless: "was placed", Hasty: "acknowledged, and is not on record",
 	} {
-		err := histories(v).Find(t)
+		broken := histories(v)
+		broken.N = 10_000 // it ends with the first that fails
+		err := broken.Find(t)
 		found, ok := errors.AsType[*spawntest.HistoryError](err)
 		if !ok || !strings.Contains(found.Error(), want) {
 			t.Fatalf("version %d: found %v, not that an order %s", v, err, want)
 		}
-		if t.Logf("%d steps of %d:\n%s", found.Steps, found.Of, found.History); found.Steps > 4 {
+		if t.Logf("%d steps of %d:\n%s", found.Steps, found.Of, found.History); found.Steps > 8 {
 			t.Errorf("version %d: %d steps are left", v, found.Steps)
 		}
 		again := histories(v)
 		again.Replay = found.History
-		if again.Find(t) == nil {
+		failed := false
+		for range 20 { // the pauses of a store that fails are random
+			failed = failed || again.Find(t) != nil
+		}
+		if !failed {
 			t.Errorf("version %d: the history passes when it is played again", v)
 		}
 	}
