@@ -373,8 +373,8 @@ func (b *bindings) stop(ctx context.Context) *StillRunningError {
 			hangs = true
 		}
 	}
-	still := new(StillRunningError)
-	still.Deliveries, still.Sessions = b.calls.Left(grace, own != nil)
+	deliveries, sessions := b.calls.Left(grace, own != nil)
+	still := &StillRunningError{Deliveries: distinct(deliveries), Sessions: distinct(sessions)}
 	if !hangs && len(still.Deliveries)+len(still.Sessions) == 0 {
 		return nil
 	}

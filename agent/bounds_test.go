@@ -118,6 +118,7 @@ var otherStructs = map[string]string{
 		"session.Store session.File session.Part session.Sender agent.ModelChunk",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.CompactRequest agent.WindowError agent.HistoryLine agent.HistoryPage " +
+		"agent.EndedHook agent.Hooks spawn.EndedRun spawn.SpawningRun spawn.VetoError " +
 		"agent.JoinError agent.MainSessionError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +

@@ -193,13 +193,13 @@ type Child[T any] struct {
 // from a Session with what is committed. The copy is made when the first turn begins, and is what
 // it was at the spawn. If it cannot be read then, the run fails without a call of the Runner.
 //
-// A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
-// panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
-// field that cannot be accepted, such as a fork of a session that has no conversation here, gives
-// an *[InputError], which is a *[LimitError] for one that is too long, and a requester that has
-// ended or is to end [ErrEnded] or [spawn.ErrStopping], or [ErrArchived] if it was archived. Else
-// the error is one that every command can return: after [ErrUnconfirmed] spawn again with the same
-// Key.
+// A rule that refuses gives a *[policy.Refusal], Hooks.Spawning a *[VetoError], and that function,
+// Models.Valid or Rules.Sandbox.Decide that panics a *[spawn.CallbackError]. The Key of another
+// task gives a *[spawn.KeyConflictError]. A field that cannot be accepted, such as a fork of a
+// session that has no conversation here, gives an *[InputError], which is a *[LimitError] for one
+// that is too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping],
+// or [ErrArchived] if it was archived. Else the error is one that every command can return: after
+// [ErrUnconfirmed] spawn again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	if err := checkRequester(from, "spawn"); err != nil {
 		return nil, err
@@ -350,8 +350,13 @@ func inOurWords(err error) error {
 			ours(&refused.Removed[i].Field, &refused.Removed[i].Path)
 		}
 	}
-	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {
-		failed.Callback = "Models.Valid"
+	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok {
+		switch failed.Callback {
+		case "ValidModel":
+			failed.Callback = "Models.Valid"
+		case "Spawning":
+			failed.Callback = "Hooks.Spawning"
+		}
 	}
 	return err
 }

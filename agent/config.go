@@ -93,6 +93,8 @@ type Config struct {
 	// Threads say on which channels a conversation can be bound to a session, such as a thread to
 	// the sub-agent that works in it. The zero Threads say: on none.
 	Threads Threads
+	// Hooks hear of spawns, which they may refuse, and of the ends of sub-agents.
+	Hooks Hooks
 	// Limits bound what people, models and tools give. The zero Limits are the defaults.
 	Limits Limits
 

@@ -224,7 +224,7 @@ var (
 	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
 	ErrTimedOut = spawn.ErrTimedOut
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
-	// the end of a Runtime returns it.
+	// the end of a Runtime returns it, but one whose arguments are refused. Streams of events end.
 	ErrShutdown = spawn.ErrShutdown
 	// ErrUntouched is returned by a Runner, alone or wrapped, for a turn of a sub-agent that a
 	// shutdown has cancelled before it did anything: it recorded nothing, and called no tool that

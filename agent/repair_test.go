@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type repairable struct {
 	cfg  agent.Config
 	told []string
 	work time.Duration // of a turn
+	mu   sync.Mutex
 }
 
 func newRepairable() *repairable {
@@ -39,7 +41,9 @@ func newRepairable() *repairable {
 		}
 		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
 		if tn.N > 1 {
+			r.mu.Lock()
 			r.told = append(r.told, tn.Input())
+			r.mu.Unlock()
 		}
 		answers := strings.Split(task, "|")
 		return textResult(answers[min(tn.N, len(answers))-1])

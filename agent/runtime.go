@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,6 +99,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		prices: cfg.priceList(),
 	}
 	rt.bindings = newBindings(ctx, rt)
+	var ended func(context.Context, spawn.Delivery) error
+	if cfg.Hooks.Ended != nil {
+		ended = rt.hookEnded
+	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -108,6 +113,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Apology: apologyText,
 		Rested:  rt.rested,
 		Unbind:  rt.bindings.unbind,
+		Ended:   ended, Spawning: cfg.Hooks.Spawning,
 	})
 	if err != nil {
 		return nil, err
@@ -204,9 +210,17 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 		return errors.Join(err, left)
 	}
 	return &StillRunningError{
-		Sessions:   slices.Concat(running.Sessions, left.Sessions),
-		Deliveries: slices.Concat(running.Deliveries, left.Deliveries),
+		Sessions:   distinct(slices.Concat(running.Sessions, left.Sessions)),
+		Deliveries: distinct(slices.Concat(running.Deliveries, left.Deliveries)),
 	}
+}
+
+// distinct sorts keys, and leaves each there once.
+func distinct(keys []session.Key) []session.Key {
+	slices.SortFunc(keys, func(a, b session.Key) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	return slices.Compact(keys)
 }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
@@ -233,7 +247,8 @@ func (e *MainSessionError) Error() string {
 // be, whatever Rules.Subagents.ArchiveAfter says. What is alive is stopped, as [Session.Stop] does,
 // and conversations are unbound. A session of another sort than a sub-agent's, such as that of a
 // chat or a cron job, has its conversation put away as with [Session.Reset]: under its key it may
-// begin anew, and what people have written and it has not read is answered there.
+// begin anew, and what people have written and it has not read is answered there. What a turn had
+// read that is stopped gets no answer.
 //
 // No result is lost without a word. The requester of a sub-agent is told that it was cancelled, as
 // after a Stop. A completion that waits is read or delivered before the archive. One that is

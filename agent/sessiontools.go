@@ -519,6 +519,11 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		return jsonReply(refusalReply(refusal))
 	}
+	if veto, ok := errors.AsType[*VetoError](err); ok {
+		return jsonReply(spawnReply{
+			Status: "forbidden", Error: "the program refuses this sub-agent: " + veto.Reason,
+		})
+	}
 	if bad, ok := errors.AsType[*InputError](err); ok && bad.Field == "Task.Dir" {
 		return "", newArgumentError(toolSpawn, "cwd", bad.Reason)
 	}

@@ -385,18 +385,19 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 	if err := rt.cfg.Threads.refuse(at, "", creates); err != nil {
 		return info, err
 	}
+	id := session.NewID()
+	s.request.ID = RunID(id)
 	dry := s.request
 	dry.Dry, dry.Bind = true, session.Route{}
 	if info, err = s.spawn(ctx, dry); err != nil || info.ID != "" {
 		return info, err
 	}
-	id := session.NewID()
+	s.request.Asked = true
 	agent := cmp.Or(strings.TrimSpace(s.request.Policy.Agent), rt.cfg.Rules.AgentOf(s.requester))
 	child, err := s.requester.Child(agent, id)
 	if err != nil {
 		return info, err
 	}
-	s.request.ID = RunID(id)
 	limits := rt.cfg.Threads.policy(at)
 	if creates {
 		key := s.request.Key

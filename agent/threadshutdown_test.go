@@ -114,6 +114,37 @@ func TestShutdownNamesAThreadHostThatHangs(t *testing.T) {
 	}
 }
 
+// A session is named once, however many calls for it hang.
+func TestShutdownNamesASessionOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chat := agenttest.NewFakeChannel("discord")
+		cfg := agent.Config{Runner: sayOK, Grace: time.Second, Store: session.NewMemory()}
+		chat.Connect(&cfg)
+		main := session.Must(session.MainKey("main"))
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		release := make(chan struct{})
+		defer synctest.Wait()
+		defer close(release)
+		chat.Intercept(func(context.Context, agenttest.FakeCall) error {
+			<-release
+			return nil
+		})
+		for range 3 {
+			go func() {
+				_, _ = rt.Focus(t.Context(), agent.FocusRequest{
+					Conversation: chat.At("general", ""), NewThread: true, Session: main, By: "alice",
+				})
+			}()
+		}
+		synctest.Wait()
+		var left *agent.StillRunningError
+		require.ErrorAs(t, rt.Shutdown(t.Context()), &left)
+		require.Equal(t, []session.Key{main}, left.Sessions)
+		require.ErrorContains(t, left, "1 session has code that has not returned: "+main.String())
+	})
+}
+
 // Shutdown under the ctx of a method of a ThreadHost does not wait for that method.
 func TestShutdownUnderAThreadHost(t *testing.T) {
 	for _, op := range hostOps {

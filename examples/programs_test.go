@@ -48,6 +48,10 @@ var programs = []program{
 		ready: "There are 42 files.", codes: []int{0},
 	},
 	{
+		folder: "harness", says: []string{"-state", "-foreign", "Ctrl-C"},
+		args: []string{"-state", "STATE"}, typed: "hello\n", ready: "You told me", codes: []int{0},
+	},
+	{
 		folder: "inspect", says: []string{
 			"-workspace", "-session", "-diff", "-mode", "-report", "-state", "-tree", "-json",
 			"-verify", "-repair", "-restored", "-retry", "-dismiss",

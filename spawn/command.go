@@ -68,6 +68,8 @@ type Request struct {
 	// Delete says that the session is archived as soon as its end has arrived. With Session it has
 	// no effect.
 	Delete bool
+	// Asked says that a call with Dry has asked Config.Spawning, which is not asked again.
+	Asked bool
 	// Dry has all of this decided, and nothing admitted or recorded. Thread needs no Bind then. The
 	// RunInfo is that of the run that the Key is known for, or zero.
 	Dry bool
@@ -107,6 +109,7 @@ func (sh *treeShell) spawn(
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry, Again: q.Again,
+		Asked: q.Asked,
 	}
 	if !q.Bind.IsZero() {
 		route := q.Bind // &q.Bind would move every request to the heap

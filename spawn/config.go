@@ -47,6 +47,19 @@ type Config struct {
 	// DeliverTimeout is an error, because a receiver that hangs must not hold back its destination
 	// without a word.
 	DeliverTimeout time.Duration
+	// Spawning is asked before a run is admitted, after the rules: an error of it refuses the
+	// spawn, with a *[VetoError]. It is asked for every spawn of a program and of a model, unless
+	// its Key is known, and not for a follow-up. Its ctx is that of the spawn and ends after
+	// HookTimeout. Spawning may call the Supervisor. One that panics, ends its goroutine or has not
+	// returned in time refuses the spawn with a *[CallbackError]. Of a spawn that is repeated after
+	// ErrUnconfirmed it may be asked twice. Nil: every spawn that the rules admit may be.
+	Spawning func(ctx context.Context, run SpawningRun) error
+	// Ended is told of the end of every run that ends while it is set; out.Ended is. It gets a
+	// destination of its own: in the order in which the runs of a tree end, at least once under one
+	// Key, tried again and blocked as Deliver is, with HookTimeout for a call. Neither completions
+	// nor replies wait for it. A run is archived after it has arrived, or was dismissed. Without
+	// Ended what an earlier process has left for it is dismissed. Nil: nothing is told.
+	Ended func(ctx context.Context, out Delivery) error
 	// CallerRun says that the caller runs the top-level sessions itself: their completions are
 	// handed to Deliver instead of put into their inbox.
 	CallerRun bool

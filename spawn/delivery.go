@@ -31,8 +31,9 @@ type Completion struct {
 	Origin string `json:"origin,omitempty"`
 }
 
-// A Delivery is something that leaves a tree: a completion for a session that the caller runs, or a
-// reply for people. Exactly one of Completion and Reply is set.
+// A Delivery is something that leaves a tree: a completion for a session that the caller runs, a
+// reply for people, or the end of a run for [Config.Ended]. Exactly one of Completion, Reply and
+// Ended is set.
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
 // that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,
@@ -57,12 +58,14 @@ type Delivery struct {
 	// after a process that died it is set for all that was pending. A [Supervisor.Shutdown] after
 	// which nothing still runs records what was not tried.
 	MayRepeat bool `json:"mayRepeat,omitempty"`
-	// Completion is the end of a run that a session run by the caller asked for; nil in a reply.
+	// Completion is the end of a run that a session run by the caller asked for; nil in all others.
 	Completion *Completion `json:"completion,omitempty"`
-	// Reply is what a session run by Offshoot says to people; nil in a completion.
+	// Reply is what a session run by Offshoot says to people; nil in all others.
 	Reply *Reply `json:"reply,omitempty"`
-	// To is the session that the delivery concerns: the requester of a completion, the conversation
-	// of a reply.
+	// Ended is the end of a run as Config.Ended gets it; nil in all others.
+	Ended *EndedRun `json:"ended,omitempty"`
+	// To is the session that the delivery concerns: the requester of a completion or of a run that
+	// has ended, the conversation of a reply.
 	To session.Key `json:"to"`
 	// Late says that the delivery was blocked, and is tried because a person asked for it: later
 	// ones for the same destination may have arrived before it.

@@ -313,6 +313,12 @@ func (w *world) configOf(l *life) spawn.Config {
 	cfg.Rules.Sandbox.Decide = func(_ string, key session.Key) bool {
 		return key.IsSubagent() && w.validModel(l, "a/"+strconv.Itoa(w.roll(24, key, "sandbox")))
 	}
+	if w.seed%2 == 0 { // not a roll, so that other histories stay what they are
+		cfg.Ended = func(ctx context.Context, out spawn.Delivery) error {
+			return w.deliver(ctx, l, out)
+		}
+		cfg.Spawning = w.spawning
+	}
 	cfg.Deliver = func(ctx context.Context, out spawn.Delivery) error {
 		return w.deliver(ctx, l, out)
 	}

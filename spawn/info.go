@@ -37,7 +37,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 // runInfoOf returns what is known of a run of a session, apart from its Children: one that has
 // ended has none.
 func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
-	info := outcomeOf(t, r.Spec, of)
+	info := outcomeOf(t.Root().Key(), r.Spec, of)
 	info.setRights(t.Authority(r))
 	for i := range r.Bound {
 		info.Conversations = append(info.Conversations, r.Bound[i].Route)
@@ -46,9 +46,9 @@ func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 }
 
 // outcomeOf is runInfoOf for what a session was granted, whatever is left of that today.
-func outcomeOf(t *tree.Tree, s *tree.Spec, of *tree.Past) RunInfo {
+func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 	info := RunInfo{
-		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID,
+		ID: RunID(s.ID), Key: s.Key, Root: root, Parent: s.Parent, SessionID: s.SessionID,
 		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
 		Status: Status(of.State), Error: reasonOf(of),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
@@ -92,7 +92,7 @@ func findRun(t *tree.Tree, ref RunRef) (info RunInfo, found bool) {
 		return info, false
 	}
 	spec, end := t.Kept(ref.Session)
-	return outcomeOf(t, spec, end), true
+	return outcomeOf(t.Root().Key(), spec, end), true
 }
 
 // findRunOf returns what is known of a run of a session, which may be nil, and whether it has it.
@@ -274,6 +274,10 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	}
 	if e.Reply {
 		out.Reply = replyOf(e)
+		return out
+	}
+	if e.Hook {
+		out.Ended = endedOf(t, e)
 		return out
 	}
 	if r := t.Run(e.Run); r != nil {

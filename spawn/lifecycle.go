@@ -433,6 +433,7 @@ func (s *Supervisor) stillRunning() *StillRunningError {
 	for _, sh := range s.allShells() {
 		sh.addStillRunning(still)
 	}
+	still.Sessions, still.Deliveries = distinct(still.Sessions), distinct(still.Deliveries)
 	return still
 }
 

@@ -27,7 +27,7 @@ type mutant struct {
 // mutants are all of them.
 var mutants = slices.Concat(
 	shellMutants, treeMutants, archiveMutants, requestMutants, bindMutants, roomMutants,
-	repairMutants,
+	repairMutants, hookMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.

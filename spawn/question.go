@@ -22,7 +22,11 @@ type CallbackError struct {
 }
 
 func (e *CallbackError) Error() string {
-	return fmt.Sprintf("spawn: Config.%s failed, so that the spawn is refused", e.Callback)
+	how := "failed"
+	if errors.Is(e.Err, context.DeadlineExceeded) {
+		how = "did not answer in time"
+	}
+	return fmt.Sprintf("spawn: Config.%s %s, so that the spawn is refused", e.Callback, how)
 }
 
 // Unwrap returns Err.
@@ -42,6 +46,17 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 		}
 		if err == nil {
 			return nil
+		}
+		if asked, ok := errors.AsType[*tree.QuestionsError](err); ok && asked.Spec != nil {
+			run := SpawningRun{
+				Run:     outcomeOf(sh.owner.Root(), asked.Spec, &tree.Past{State: tree.Queued}),
+				ByModel: call.cmd.Request.ByModel, Thread: call.cmd.Thread,
+			}
+			if err := sh.sup.askSpawning(ctx, run); err != nil {
+				return err
+			}
+			call.cmd.Asked = true
+			continue
 		}
 		if err = sh.sup.answerAll(ctx, err, &call.cmd.Answers); err != nil {
 			return err

@@ -15,7 +15,7 @@ var repairMutants = []mutant{
 	{
 		"repairs: they are counted in the snapshot", "internal/tree/decodeimage.go",
 		"\t\tr.Repairs = s.uint8()\n", "\t\ts.uint8()\n",
-		"./internal/tree", "TestScenarios/repair_crash",
+		"./internal/tree", "TestDecoderKnowsEveryMember",
 	},
 	{
 		"repairs: a repair starts a turn", "internal/tree/settle.go",
@@ -54,10 +54,5 @@ var repairMutants = []mutant{
 		"repairs: a later run has its own", "internal/tree/restart.go",
 		"Spec: r.Spec, State: Queued,", "Repairs: r.Repairs, Spec: r.Spec, State: Queued,",
 		"./internal/tree", "TestScenarios/repair$",
-	},
-	{
-		"repairs: an answer that failed is not refused", "runningturn.go",
-		`if err != nil || rt.turn.Run.ID == "" {`, `if rt.turn.Run.ID == "" {`,
-		".", "TestRefusedAnswers",
 	},
 }

@@ -207,9 +207,6 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		return
 	}
 	done := &turnDone{answer: answerOf(out)}
-	if err != nil || rt.turn.Run.ID == "" {
-		done.answer.Refused = "" // it is not an answer that a run may end with
-	}
 	rt.turn.attribute(&done.answer, out.Models)
 	done.TurnDone = tree.TurnDone{
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,

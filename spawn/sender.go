@@ -31,6 +31,7 @@ type sender struct {
 	// is that of the call, or of a later incarnation of the tree.
 	hangs bool
 	told  attempt
+	limit time.Duration // of a call
 }
 
 // attempt names an entry of the outbox, and the incarnation of the tree that is to hear of it.
@@ -151,7 +152,10 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 	}
 	p.call, p.calling, p.orphaned = p.queue[0], true, false
 	limit := sh.sup.cfg.DeliverTimeout
-	p.ctx = newCallContext(ctx, limit)
+	if to.Hook {
+		limit = HookTimeout
+	}
+	p.limit, p.ctx = limit, newCallContext(ctx, limit)
 	if p.timer == nil {
 		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
 	} else {
@@ -219,7 +223,7 @@ func (sh *treeShell) tellHangs(p *sender, of attempt) {
 	sh.owner.Send(of.gen, &tree.Settle{
 		Ord: of.ord, Hangs: true, Rand: sh.sup.ids.rand(),
 		Error: fmt.Sprintf("spawn: delivery %q: the receiver has not returned within %v",
-			p.call.out.Key, sh.sup.cfg.DeliverTimeout),
+			p.call.out.Key, p.limit),
 	})
 }
 
@@ -247,7 +251,8 @@ func (sh *treeShell) callReturned(
 	default:
 		p.stopped = true
 		sh.owner.Send(call.gen, &tree.Settle{
-			Ord: call.ord, Error: errorText(err), Busy: errors.Is(err, ErrBusy),
+			Ord: call.ord, Error: errorText(err),
+			Busy: errors.Is(err, ErrBusy) && !to.Hook, // a hook has no session that is busy
 			Rand: sh.sup.ids.rand(),
 		})
 	}
@@ -291,7 +296,12 @@ func (sh *treeShell) callDeliver(ctx context.Context, out Delivery) (err error) 
 			err = pe
 		}
 	}()
-	if sh.sup.cfg.Deliver == nil {
+	switch {
+	case out.Ended != nil && sh.sup.cfg.Ended == nil: // an earlier configuration has asked for it
+		return fmt.Errorf("spawn: delivery %q: Config.Ended is not set", out.Key)
+	case out.Ended != nil:
+		return sh.sup.cfg.Ended(ctx, out)
+	case sh.sup.cfg.Deliver == nil:
 		return fmt.Errorf("spawn: delivery %q: Config.Deliver is not set", out.Key)
 	}
 	if out.Completion != nil {

@@ -191,6 +191,7 @@ func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tr
 		Options: &tree.Options{
 			Rules: &policy.Rules{}, CallerRun: true, Replies: true, Grace: DefaultGrace,
 			Unbinds: true, // what is to be unbound is left to the next Supervisor, too
+			Ends:    true, // so is what a hook is to be told
 		},
 	}, root, noEffects{})
 	// The appends end with ctx. That the call does not makes its answer certain.

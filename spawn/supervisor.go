@@ -125,6 +125,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Limits:  cfg.Limits,
 			Apology: tree.Text(cfg.Apology),
 			Unbinds: cfg.Unbind != nil,
+			Ends:    cfg.Ended != nil, AskSpawns: cfg.Spawning != nil,
 		},
 	}
 	return s, nil

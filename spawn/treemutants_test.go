@@ -386,7 +386,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"I16 a snapshot says everything", "internal/tree/image.go",
-		"\t\t\tt.holdCompletion(e.Run, e.RunID)\n", "", "./internal/tree", "TestScenarios/outbox",
+		"\t\tt.holdEntry(&e, 1)\n", "", "./internal/tree", "TestScenarios/outbox",
 	},
 	{
 		"I16 only what Apply does is folded", "internal/tree/settle.go",
@@ -674,6 +674,16 @@ var treeMutants = []mutant{
 	{
 		"1.11 a compaction does not end a wait", "internal/tree/apply.go",
 		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
+	},
+	{
+		"P32 a message that no run has read is new when it comes again",
+		"internal/tree/inbox.go", "t.forgetUnread(r, in)", "_ = t", "./internal/tree",
+		"TestScenarios/followup_unread",
+	},
+	{
+		"P32 what a conversation is told of stays known",
+		"internal/tree/seen.go", "in.Class != User || in.Thread {", "in.Class != User {",
+		"./internal/tree", "TestScenarios/followup_unread",
 	},
 	{
 		"1.11 no other owner is due for a compaction that a caller waits for",

@@ -230,6 +230,12 @@ func (sum *usageSum) report() (report UsageReport) {
 
 func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.String()) }
 
+// distinct sorts keys, and leaves each there once.
+func distinct(keys []session.Key) []session.Key {
+	slices.SortFunc(keys, compareKeys)
+	return slices.Compact(keys)
+}
+
 // A SessionQuery selects sessions. The zero SessionQuery selects every session on record.
 type SessionQuery struct {
 	// TopLevel leaves out sub-agents.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/secret"
@@ -352,10 +351,7 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	case all && len(left) == 0:
 		return nil
 	}
-	slices.SortFunc(left, func(a, b session.Key) int {
-		return strings.Compare(a.String(), b.String())
-	})
-	return &StillRunningError{Sessions: left}
+	return &StillRunningError{Sessions: distinct(left)}
 }
 
 // cancelledBelow returns the turns of a session, and of everything below it, that were cancelled

@@ -35,6 +35,10 @@ func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error 
 			w.fail("%s was delivered while it was %v", c.Run.Key, c.Run.Status)
 		}
 	}
+	if x := out.Ended; x != nil && (!x.Run.Status.Terminal() ||
+		!w.durable[fmt.Sprintf("%s %v", x.Run.Key, tree.RunEnded)]) {
+		w.fail("a hook is told of %s, which is %v", x.Run.Key, x.Run.Status)
+	}
 	// A repeat is marked as one, or comes from an owner that has been replaced.
 	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
 		w.fail("%s was delivered twice without a warning", out.Key)
@@ -104,7 +108,10 @@ func (w *world) checkOrder(out spawn.Delivery) {
 
 // destinationOf names the destination of a delivery.
 func destinationOf(out spawn.Delivery) string {
-	if out.Reply == nil {
+	switch {
+	case out.Ended != nil:
+		return "ends"
+	case out.Reply == nil:
 		return "completions"
 	}
 	return fmt.Sprint(out.Reply.Route)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -42,8 +43,12 @@ func (w *world) act(l *life, r *rand.Rand) {
 	what, began := r.IntN(17), time.Now()
 	w.tally.add("act %d", what)
 	defer func() { // also while the journal fails, a caller outside gets its answer
-		// It may meet two stalls, one and a half seconds each.
-		if took := time.Since(began); what < 8 && took > 4*time.Second {
+		// It may meet two stalls, one and a half seconds each, and a spawn a hook that hangs.
+		most := 4 * time.Second
+		if what <= 2 && w.seed%2 == 0 {
+			most += spawn.HookTimeout
+		}
+		if took := time.Since(began); what < 8 && took > most {
 			w.fail("an answer took %v", took)
 		}
 	}()
@@ -93,7 +98,10 @@ func (w *world) act(l *life, r *rand.Rand) {
 	case 11:
 		for _, out := range w.outbox(ctx, l) {
 			if !out.Blocked.IsZero() {
-				w.known(l.sup.Retry(ctx, out.Key))
+				err := l.sup.Retry(ctx, out.Key)
+				if err == nil || !strings.Contains(err.Error(), "has crashed") { // else nothing is read
+					w.known(err)
+				}
 			}
 		}
 	case 12:
@@ -160,8 +168,10 @@ func (w *world) known(err error) {
 	var refusal *policy.Refusal
 	var still *spawn.StillRunningError
 	var failed *spawn.CallbackError
+	var veto *spawn.VetoError
 	switch {
-	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed):
+	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed),
+		errors.As(err, &veto):
 	case errors.Is(err, context.DeadlineExceeded):
 	default:
 		for _, want := range []error{
@@ -176,6 +186,27 @@ func (w *world) known(err error) {
 		}
 		w.fail("unexpected error %T: %v", err, err)
 	}
+}
+
+// spawning is asked for spawns, and may do anything.
+func (w *world) spawning(ctx context.Context, run spawn.SpawningRun) error {
+	if run.Run.Status != spawn.StatusQueued || run.Run.Root != topKey {
+		w.fail("a hook is asked for %+v", run.Run)
+	}
+	switch w.roll(24, "spawning", run.Run.Parent, run.Run.Task) {
+	case 0:
+		return errBroken
+	case 1:
+		panic("broken")
+	case 2:
+		runtime.Goexit()
+	case 3:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	case 4: // far beyond its time
+		w.pause(2 * spawn.HookTimeout)
+	}
+	return nil
 }
 
 // any returns a run that a caller was told of, or the top-level session.

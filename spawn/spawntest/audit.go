@@ -251,7 +251,8 @@ type turn struct {
 
 // parcel is an entry of the outbox.
 type parcel struct {
-	child   *completion // nil: a reply
+	child   *completion // nil: a reply, or an end for a hook
+	hook    *completion // the end that a hook is told of; nil: another entry
 	blocked bool
 	busy    bool
 	sent    bool // an attempt may have arrived

@@ -41,6 +41,7 @@ func (a *auditor) mayLeave(r *run) {
 		a.fail(r, "archive", "it is archived while %+v is bound to it", r.bound[0])
 	}
 	a.archivedHeld(r)
+	a.archivedUntold(r)
 }
 
 // archived takes a session out of the tree. Earlier libraries did so without a beginning.

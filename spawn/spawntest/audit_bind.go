@@ -1,6 +1,7 @@
 package spawntest
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
@@ -92,6 +93,19 @@ func (a *auditor) toldOnce(r *run, f *tree.Fact) {
 			a.fail(r, "messages", "it is told the message %q, which %q knows", f.ID, m.session)
 		}
 		a.told[m] = sat.Add(f.At, int64(tree.KeyWindow))
+	}
+}
+
+// forgetUnread takes it that a run which ends has not read the messages that are left: they may be
+// told again. Those of conversations may not.
+func (a *auditor) forgetUnread(r *run) {
+	for _, in := range r.inbox {
+		if in.class != tree.User || in.thread {
+			continue
+		}
+		maps.DeleteFunc(a.told, func(m messageID, _ int64) bool {
+			return m.session == r.spec.Key && m.id == in.id && !m.thread
+		})
 	}
 }
 

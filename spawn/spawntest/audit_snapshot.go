@@ -70,7 +70,8 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
 		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
-			p.unsent != e.Unsent || (p.child == nil) != e.Reply {
+			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook) ||
+			(p.hook != nil) != e.Hook {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
 		} else if n := len(e.InReplyTo) - len(p.answers); n < 0 ||
 			!slices.Equal(e.InReplyTo[n:], p.answers) {
@@ -355,7 +356,10 @@ func (a *auditor) begin(m *tree.Image) {
 			blocked: e.Blocked > 0, busy: e.Busy, sent: e.Tries > 0, unsent: e.Unsent,
 			answers: e.InReplyTo,
 		}
-		if !e.Reply {
+		switch {
+		case e.Hook:
+			p.hook = a.completion(e.Run, e.RunID)
+		case !e.Reply:
 			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)
 		}

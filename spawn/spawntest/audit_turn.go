@@ -516,6 +516,7 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 		}
 	}
 	a.apology(r, f)
+	a.forgetUnread(r)
 	for _, in := range r.inbox {
 		switch {
 		case in.class != tree.Completion:
@@ -538,6 +539,7 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 	if f.Flags&tree.FlagTell != 0 {
 		a.tell(r.end(), a.requester(r), f)
 	}
+	a.tellHook(r, f)
 }
 
 // checkTold checks that the requester of a run is told of its end exactly if it has to be.
@@ -630,7 +632,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 	}
 	switch f.Kind {
 	case tree.Delivered, tree.Dismissed:
-		if f.Kind == tree.Dismissed && !p.blocked {
+		if f.Kind == tree.Dismissed && !p.blocked && p.hook == nil {
 			a.fail(p.child.session(), "outbox", "entry %d is dismissed and was not blocked", f.Ord)
 		}
 		if p.child != nil {

@@ -447,6 +447,9 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	if f.Flags&FlagTell != 0 {
 		t.sendCompletion(r.Key(), r.runName(), f)
 	}
+	if f.Flags&FlagHook != 0 {
+		t.tellHook(r, f)
+	}
 	to := t.requester(r)
 	if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {
 		p.Asked = nil
@@ -521,7 +524,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Dismissed:
 		t.removeEntry(e)
 	case Redirected:
-		if e.Reply {
+		if e.Reply || e.Hook {
 			reason := fmt.Sprintf("entry %d of the outbox is not a completion", f.Ord)
 			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}

@@ -156,7 +156,7 @@ func (m *Image) beyondVersion1() bool {
 	}
 	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
-		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
+		return e.Late || e.Unsent || e.Hook || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != ""
 	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 || m.FirstSession != "" ||

@@ -47,6 +47,8 @@ type Spawn struct {
 	Bind    *session.Route
 	Session bool
 	Delete  bool // the session is archived as soon as its end has arrived
+	// Asked says that it is known that the run may be admitted, as far as that is a Question.
+	Asked bool
 	// Dry has the command decided without consequences. Its reply names a run if the Key is known.
 	Dry bool
 }

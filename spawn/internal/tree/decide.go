@@ -190,7 +190,10 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		e := t.outbox.entries[ord]
 		t.setFlying(e.queue, 0)
 		t.setHung(e.queue, 0, "")
-		if !e.Reply && !t.opt.CallerRun {
+		switch {
+		case e.Hook && !t.opt.Ends: // there is no hook any more
+			t.emit(outboxFact(Dismissed, t.now, ord, 0, ""))
+		case !e.Reply && !e.Hook && !t.opt.CallerRun:
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
 		}
 	}
@@ -351,6 +354,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		if open := asker.missing(); open != nil {
 			return Reply{}, open
 		}
+	}
+	if t.opt.AskSpawns && !c.Asked && !asker.ask(Question{Spawn: true, Key: key}) {
+		return Reply{}, &QuestionsError{Questions: asker.open, Spec: spec}
 	}
 	return t.admit(c, spec, rights), nil
 }

@@ -498,6 +498,8 @@ func (s *scanner) entry() (e Entry) {
 			e.RunID = s.string()
 		case "reply":
 			e.Reply = s.bool()
+		case "hook":
+			e.Hook = s.bool()
 		case "failed":
 			e.Failed = s.bool()
 		case "cause":

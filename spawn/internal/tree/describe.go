@@ -160,6 +160,7 @@ func (l *factLine) runEnded(f *Fact) {
 	default:
 		l.add("its requester is told")
 	}
+	l.addIf(f.Flags&FlagHook != 0, "and a hook is")
 	if f.Answer != nil {
 		l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
 	}

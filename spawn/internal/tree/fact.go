@@ -114,6 +114,8 @@ const (
 	FlagUntouched
 	// FlagRepair, on Posted: the run is to answer again, see [MaxRepairs]. It is of version 2.
 	FlagRepair
+	// FlagHook, on RunEnded: a hook is told of the end through the outbox. It is of version 2.
+	FlagHook
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -173,7 +175,7 @@ const (
 //	RunEnded       Run: the run
 //	               State: the terminal state
 //	               Num: the nonce of the completion
-//	               Flags: FlagTell, FlagOut, FlagReply
+//	               Flags: FlagTell, FlagOut, FlagReply, FlagHook
 //	               Answer: the Reply to messages of bound conversations that the run leaves
 //	               without an answer; may be nil
 //	               Route: where that goes; with an Answer only

@@ -253,8 +253,8 @@ func (d *driver) checkSessions() (err error) {
 		if r.IsRoot() {
 			return
 		}
-		if n := named[runName{r.Key(), r.runName()}]; n != r.held {
-			fail(r, "its run %q is named %d times, counted %d", r.runName(), n, r.held)
+		if n := named[runName{r.Key(), r.runName()}]; n != r.held+r.hooks {
+			fail(r, "its run %q is named %d times, counted %d", r.runName(), n, r.held+r.hooks)
 		}
 		switch {
 		case t.NextWake() > 0 || d.waitsForExecutor(r):

@@ -385,6 +385,9 @@ func (d *driver) crash(how byte) error {
 	if how&3 == 3 {
 		d.opt.CallerRun = !d.opt.CallerRun
 	}
+	if how&12 == 12 {
+		d.opt.Ends = !d.opt.Ends
+	}
 	if how&32 != 0 {
 		if err := d.do(ShutDown{}); err != nil {
 			return err

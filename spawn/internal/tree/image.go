@@ -212,9 +212,7 @@ func (t *Tree) restoreOutbox(m *Image) error {
 		if q := e.queue; since > 0 && e.Blocked == 0 && (q.since == 0 || since < q.since) {
 			q.since = since
 		}
-		if !e.Reply {
-			t.holdCompletion(e.Run, e.RunID)
-		}
+		t.holdEntry(&e, 1)
 	}
 	for _, c := range m.Clocks {
 		e := t.outbox.entries[c.Ord]

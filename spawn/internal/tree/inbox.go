@@ -169,11 +169,13 @@ func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
 }
 
 // forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
-// requester, unless the run or its requester was stopped. Other unread inputs are lost.
+// requester, unless the run or its requester was stopped. Other unread inputs are lost: a message
+// is a new one when it is posted again.
 func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Class != Completion {
+			t.forgetUnread(r, in)
 			continue
 		}
 		if f.State == Cancelled || t.requester(r).Cause == Stopped {

@@ -19,14 +19,15 @@ const (
 )
 
 // An Entry is something that leaves the tree: the completion of a child of the top-level session,
-// or a reply to people. It stays in the outbox until it has been delivered or dismissed. Times are
-// Unix nanoseconds.
+// a reply to people, or the end of a run for a hook. It stays in the outbox until it has been
+// delivered or dismissed. Times are Unix nanoseconds.
 type Entry struct {
 	Ord     uint32      `json:"ord"`
 	Run     session.Key `json:"run"`             // that ended, or that replies
 	To      session.Key `json:"to"`              // the requester, or the conversation
 	RunID   string      `json:"runId,omitempty"` // of the run that ended; empty: its first one
 	Reply   bool        `json:"reply,omitempty"` // text for people, not a completion
+	Hook    bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
 	Failed  bool        `json:"failed,omitempty"`
 	Cause   Text        `json:"cause,omitempty"` // with Failed: why, for the program
 	Text    Text        `json:"text,omitempty"`
@@ -64,12 +65,15 @@ func (e *Entry) MayRepeat() bool { return e.mayRepeat || e.Tries > 0 }
 type Destination struct {
 	To    session.Key   // the requester; of replies the conversation, if they have no route
 	Reply bool          // replies, not completions
+	Hook  bool          // ends for a hook: all of a tree
 	Route session.Route // of replies
 }
 
 // Destination returns where e goes.
 func (e *Entry) Destination() Destination {
 	switch {
+	case e.Hook:
+		return Destination{Hook: true}
 	case !e.Reply:
 		return Destination{To: e.To}
 	case e.Route == nil || e.Route.IsZero():
@@ -300,9 +304,7 @@ func (t *Tree) removeEntry(e *Entry) {
 		t.takeOut(e)
 	}
 	t.dropIfEmpty(e.queue)
-	if c := t.find(e.Run); c != nil && !e.Reply {
-		t.hold(c, e.RunID, -1)
-	}
+	t.holdEntry(e, -1)
 }
 
 // dropIfEmpty drops the queue of a destination without entries, and with it the failure clock. A

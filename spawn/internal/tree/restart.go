@@ -113,7 +113,7 @@ func (r *Run) Present() Past {
 		Begin: r.Begin, State: r.State, Cause: r.Cause, Reason: r.Reason, Silent: r.Silent,
 		Quiet: r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
 		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
-		Ended: r.Ended, held: r.held, keptRequest: r.keptRequest,
+		Ended: r.Ended, held: r.held + r.hooks, keptRequest: r.keptRequest,
 	}
 }
 
@@ -281,7 +281,8 @@ func (t *Tree) hold(r *Run, name string, by int) {
 
 // isHeld reports whether anything names a run of r.
 func (r *Run) isHeld() bool {
-	return r.held > 0 || slices.ContainsFunc(r.Past, func(p Past) bool { return p.held > 0 })
+	return r.held+r.hooks > 0 ||
+		slices.ContainsFunc(r.Past, func(p Past) bool { return p.held > 0 })
 }
 
 // prunePast forgets the runs between the first and the last one that nothing names.
@@ -442,7 +443,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
 		Active: f.At, Kept: r.Kept,
 	}
-	r.held, r.keptRequest = 0, false
+	r.held, r.hooks, r.keptRequest = 0, 0, false
 	r.startedIn, r.woke, r.rights = 0, nil, nil
 	r.cancelled, r.cascaded = false, false // the lane may still have been asked for a slot
 	r.recount()

@@ -96,6 +96,9 @@ func sameAuthority(a, b *policy.Authority) bool {
 // called within a decision: it may panic, take its time, or call back. Its answer comes with the
 // command, which is decided again for that.
 type Question struct {
+	// Spawn asks whether the run with the Key, which the rules have admitted, may be for the
+	// program, too.
+	Spawn bool
 	Model string // whether this model is valid; empty: the question is about a sandbox
 	Agent string // whether a session of this agent ...
 	Key   session.Key
@@ -106,7 +109,10 @@ type Answers map[Question]bool
 
 // A QuestionsError says that a command was not decided, because answers are missing. Nothing has
 // changed.
-type QuestionsError struct{ Questions []Question }
+type QuestionsError struct {
+	Questions []Question
+	Spec      *Spec // of the run that may be admitted, if that is a Question; else nil
+}
 
 func (e *QuestionsError) Error() string {
 	return "spawn: " + text.Count(len(e.Questions), "answer is", "answers are") + " missing"
@@ -120,7 +126,7 @@ type asker struct {
 
 // newAsker returns an asker, or nil for a tree whose decisions ask nothing.
 func (t *Tree) newAsker(answers Answers) *asker {
-	if !t.opt.AskModels && t.opt.Rules.Sandbox.Decide == nil {
+	if !t.opt.AskModels && !t.opt.AskSpawns && t.opt.Rules.Sandbox.Decide == nil {
 		return nil
 	}
 	return &asker{answers: answers}
@@ -139,7 +145,7 @@ func (a *asker) missing() error {
 	if a == nil || len(a.open) == 0 {
 		return nil
 	}
-	return &QuestionsError{a.open}
+	return &QuestionsError{Questions: a.open}
 }
 
 // validModel returns the function that tells policy which models are valid, nil for all.

@@ -272,7 +272,8 @@ type Run struct {
 	nComp    int // unread completions
 	nControl int // unread steers and repairs
 	nRepair  int // of those, repairs
-	held     int // how many inputs and entries of the outbox name the present run
+	held     int // how many inputs and completions in the outbox name the present run
+	hooks    int // how many entries for a hook do
 
 	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
 

@@ -157,6 +157,8 @@ func (s *scene) options(w words) {
 		switch name {
 		case "caller-run":
 			s.opt.CallerRun = value == "true"
+		case "hook":
+			s.opt.Ends = value == "true"
 		case "unbinds":
 			s.opt.Unbinds = value == "true"
 		case "replies":
@@ -221,8 +223,11 @@ func (s *scene) do(c Command) string {
 			name = e.Run.Key().String()
 		case e.To != nil:
 			name = "completions"
-			if e.To.Reply {
+			switch {
+			case e.To.Reply:
 				name = "replies"
+			case e.To.Hook:
+				name = "the hook"
 			}
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		case e.ID != "":

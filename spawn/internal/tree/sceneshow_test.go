@@ -70,7 +70,7 @@ func (s *scene) show() string {
 	})
 	b.WriteString(s.requests())
 	s.tree.Outbox(func(e *Entry) {
-		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
+		fmt.Fprintf(&b, "entry %d to %s tries %d%s", e.Ord, e.To, e.Tries, forHook(e))
 		if e.Blocked > 0 {
 			b.WriteString(" blocked")
 		}
@@ -104,6 +104,14 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
 	}
 	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// forHook says whose end an entry of the outbox is for the hook.
+func forHook(e *Entry) string {
+	if !e.Hook {
+		return ""
+	}
+	return " for the hook, of " + cmp.Or(e.RunID, e.Run.ID())
 }
 
 // keptOf says what has become of runs with a key that have left the tree.

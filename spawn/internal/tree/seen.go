@@ -122,6 +122,25 @@ func (t *Tree) Knows(c *Post) bool {
 	return known
 }
 
+// forgetUnread has a message that the run of r, which ends, leaves in its inbox be a new one when
+// it comes again: the conversation does not have it, because no turn has read it, or because its
+// process died. One of a bound conversation stays known: people are told that the run has ended.
+func (t *Tree) forgetUnread(r *Run, in *Input) {
+	if in.Class != User || in.Thread {
+		return
+	}
+	k, o := postKey{r.key, in.ID}, origin{at: r.key.Route().Clean()}
+	if in.Route != nil {
+		o.at = *in.Route
+	}
+	left := slices.DeleteFunc(slices.Clone(t.posts[k]), func(p seenPost) bool {
+		return p.how == toldDirectly && p.isFrom(o)
+	})
+	if t.posts[k] = left; len(left) == 0 {
+		delete(t.posts, k)
+	}
+}
+
 // seenPosts returns the messages of the tree that are recognised, for an image.
 func (t *Tree) seenPosts() (list []SeenPost) {
 	for k, seen := range t.posts {

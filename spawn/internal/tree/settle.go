@@ -210,6 +210,9 @@ func (t *Tree) endRun(r *Run, s State) {
 	if t.requester(r).IsRoot() && t.opt.CallerRun {
 		flags |= FlagOut
 	}
+	if t.opt.Ends {
+		flags |= FlagHook
+	}
 	f := runEnded(t.now, r, s, t.nextNonce(), flags)
 	t.apologize(r, &f)
 	t.emit(f)

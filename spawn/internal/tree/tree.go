@@ -27,6 +27,8 @@ type Options struct {
 	Limits       Limits        // of what callers and models give
 	Apology      Text          // the reply of a turn that is given up; empty: none
 	Unbinds      bool          // the Executor unbinds conversations; else the tree does at once
+	Ends         bool          // the end of each run goes to the outbox, for a hook
+	AskSpawns    bool          // whether a run may be admitted is a Question; else it may
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.

@@ -1,0 +1,134 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// HookTimeout is how long a call of Config.Spawning or Config.Ended may take. Then its ctx ends:
+// the spawn is refused, or the attempt has failed.
+const HookTimeout = 10 * time.Second
+
+// A SpawningRun is a run that the rules have admitted, and that does not exist yet.
+type SpawningRun struct {
+	// Run is what it would be: its Status is StatusQueued. No other call knows it.
+	Run RunInfo `json:"run"`
+	// ByModel says that a model asks for it, and Thread that a conversation is to be bound to it.
+	ByModel bool `json:"byModel,omitempty"`
+	Thread  bool `json:"thread,omitempty"`
+}
+
+// An EndedRun is the end of a run for Config.Ended, whether another receiver is told of it or not.
+type EndedRun struct {
+	// Run is frozen when the run ends. Of a long Result it has the beginning, see [Result].
+	Run RunInfo `json:"run"`
+	// Requester is the session that asked for the run, or one above it if that one has ended.
+	Requester session.Key `json:"requester"`
+}
+
+// maxReason is how many bytes of a reason are told.
+const maxReason = 1000
+
+// A VetoError says that Config.Spawning has refused a spawn. Nothing has happened. It is not a
+// *[policy.Refusal]: no rule of the configuration has refused, and none can be changed for it.
+type VetoError struct {
+	// Reason is the text of Err in one line, with its credentials masked and in at most 1,000
+	// bytes. A model may be told of it.
+	Reason string
+	Err    error // what the function returned
+}
+
+func (e *VetoError) Error() string { return "spawn: the spawn is refused: " + e.Reason }
+
+// Unwrap returns Err.
+func (e *VetoError) Unwrap() error { return e.Err }
+
+// errHookHangs is the Err of a CallbackError.
+var errHookHangs = fmt.Errorf("spawn: the function has not returned within %v: %w", HookTimeout,
+	context.DeadlineExceeded)
+
+// askSpawning asks Config.Spawning, which has a goroutine of its own: it may end it, hang, and call
+// back. The error is a *VetoError, a *CallbackError, or the cause of ctx.
+func (s *Supervisor) askSpawning(ctx context.Context, run SpawningRun) error {
+	call := newCallContext(ctx, HookTimeout)
+	timer := time.AfterFunc(HookTimeout, func() { call.end(context.DeadlineExceeded) })
+	answer := make(chan error, 1)
+	started := s.workers.start(taskFunc(func() { //nolint:contextcheck // its parent is ctx
+		failed := error(&CallbackError{Callback: "Spawning", Err: errCallbackExited})
+		defer func() {
+			if p := recover(); p != nil {
+				failed = &CallbackError{
+					Callback: "Spawning", Err: &PanicError{Value: p, Stack: debug.Stack()},
+				}
+			}
+			timer.Stop()
+			s.workers.markOver(&call.mark)
+			call.end(context.Canceled)
+			answer <- failed
+		}()
+		if err := s.cfg.Spawning(call, run); err != nil {
+			reason := text.Bound(text.Line(errorText(err)), maxReason)
+			failed = &VetoError{Reason: reason, Err: err}
+			return
+		}
+		failed = nil
+	}))
+	if !started {
+		timer.Stop()
+		return owner.ErrShutdown
+	}
+	var err error
+	select {
+	case err = <-answer:
+	case <-call.Done():
+		if err = s.hookCut(ctx, call, answer); err == nil {
+			return nil
+		}
+	case <-s.closed:
+		return owner.ErrShutdown
+	}
+	if failed, ok := errors.AsType[*CallbackError](err); ok {
+		s.log.Error("offshoot: a function of the Config failed", "function", failed.Callback,
+			"error", failed.Err.Error())
+	}
+	return err
+}
+
+// hookCut returns what a call of Spawning comes to whose context has ended: its answer if there is
+// one, else why there is none.
+func (s *Supervisor) hookCut(ctx context.Context, call *callContext, answer chan error) error {
+	select {
+	case err := <-answer:
+		return err
+	default:
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if time.Now().Before(call.deadline) {
+		return <-answer // the function has returned, and says so next
+	}
+	s.workers.markHangs(&call.mark)
+	return &CallbackError{Callback: "Spawning", Err: errHookHangs}
+}
+
+// endedOf returns the end of a run for a hook.
+func endedOf(t *tree.Tree, e *tree.Entry) *EndedRun {
+	ended := &EndedRun{Requester: e.To}
+	r := t.Run(e.Run)
+	if r == nil {
+		return ended // it stays in the tree for the entry
+	}
+	if of, kept := r.RunOf(e.RunID); kept {
+		ended.Run = runInfoOf(t, r, &of)
+	}
+	return ended
+}
