@@ -51,6 +51,7 @@ var house = arch.House{
 	Prefixes: map[string]string{
 		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",
 		"agent/internal/thread": "agent",
+		"agent/internal/attach": "agent", "agent/internal/workdir": "agent",
 	},
 	Exempt: map[string][]string{
 		"columns": {"context/templates", "examples/quickstart/workspace"},
