@@ -36,7 +36,7 @@ var house = arch.House{
 	Examples:      "examples",
 	TestOnly:      []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 	Pure:          []string{"policy", "spawn/internal/tree"},
-	Bubbles:       []string{"agent/agenttest"},
+	Bubbles:       []string{"agent/agenttest", "spawn/spawntest"},
 	MaxFunc:       80,
 	Words: []arch.Word{
 		{Is: "whoever|somebody|anybody|nobody"},
