@@ -36,7 +36,7 @@ var house = arch.House{
 	Examples:      "examples",
 	TestOnly:      []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 	Pure:          []string{"policy", "spawn/internal/tree"},
-	Bubbles:       []string{"agent/agenttest"},
+	Bubbles:       []string{"agent/agenttest", "spawn/spawntest"},
 	MaxFunc:       80,
 	Words: []arch.Word{
 		{Is: "whoever|somebody|anybody|nobody"},
@@ -51,6 +51,7 @@ var house = arch.House{
 	Prefixes: map[string]string{
 		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",
 		"agent/internal/thread": "agent",
+		"agent/internal/attach": "agent", "agent/internal/workdir": "agent",
 	},
 	Exempt: map[string][]string{
 		"columns": {"context/templates", "examples/quickstart/workspace"},

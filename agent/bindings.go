@@ -23,8 +23,9 @@ import (
 //
 // From Run to the end it has a goroutine, which owns all others.
 type bindings struct {
-	rt    *Runtime
-	locks thread.Locks // of a conversation, for what has to be done at once in table and tree
+	rt *Runtime
+	// locks are of a conversation, for what has to be done at once in table and tree.
+	locks thread.Locks[session.Route]
 
 	// life ends with the Runtime. Calls of a ThreadHost end with it.
 	life context.Context //nolint:containedctx // it outlives the call of Open

@@ -115,7 +115,8 @@ var otherStructs = map[string]string{
 		"agent.Tool agent.Summarizer agent.Window agent.Threads agent.ThreadChannel " +
 		"agent.ExternalRuntime",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
-		"session.Store session.File session.Part session.Sender agent.ModelChunk",
+		"session.Store session.File session.Part session.Sender agent.ModelChunk " +
+		"agent.Attachment",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.CompactRequest agent.WindowError agent.HistoryLine agent.HistoryPage " +
 		"agent.EndedHook agent.Hooks spawn.EndedRun spawn.SpawningRun spawn.VetoError " +
@@ -127,6 +128,7 @@ var otherStructs = map[string]string{
 		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
 		"spawn.SessionState spawn.TreeState spawn.Receipt spawn.BoundSession spawn.UnbindRequest " +
+		"spawn.TidyRequest " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"agent.NewThread agent.Farewell binding.SettingError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",

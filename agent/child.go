@@ -69,6 +69,13 @@ type Task struct {
 	// Conversation, beside Thread, is where: a Route with a Thread is bound as it is, in any other
 	// one a thread is created. Zero: a thread is created where the session talks to people.
 	Conversation session.Route
+	// Attachments are files that the child is given: see [Attachment]. Rules.Attachments bound
+	// them.
+	Attachments []Attachment
+	// AttachAs, beside Attachments, tells the child where the requester thinks of them as being: at
+	// most 256 of letters, digits and ._-/: without ".." in between. It is a hint, and nothing is
+	// put there.
+	AttachAs string
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
 	// Milestones also has the session find what the sub-agent reports as a milestone, see
@@ -85,6 +92,7 @@ type Task struct {
 	Cleanup Cleanup
 
 	byModel bool   // a model asks
+	given   given  // by the spawn
 	origin  string // see spawn.Request.Origin
 }
 
@@ -114,11 +122,12 @@ func (c *Cleanup) UnmarshalText(text []byte) error {
 
 // runExtra is what is kept with a run beyond what the spawn package knows.
 type runExtra struct {
-	Spec   agentctx.Spec   `json:"spec,omitzero"`
-	Schema json.RawMessage `json:"schema,omitempty"`
-	Type   string          `json:"type,omitempty"` // of Go, see resultTypes
-	Fork   fork            `json:"fork,omitzero"`
-	Dir    string          `json:"dir,omitempty"` // below the work directory of the agent
+	Spec     agentctx.Spec   `json:"spec,omitzero"`
+	Schema   json.RawMessage `json:"schema,omitempty"`
+	Type     string          `json:"type,omitempty"` // of Go, see resultTypes
+	Fork     fork            `json:"fork,omitzero"`
+	Attached attached        `json:"attached,omitzero"`
+	Dir      string          `json:"dir,omitempty"` // below the work directory of the agent
 	// Runtime is the external runtime that runs the turns; empty: none. With Stream what it says is
 	// told to the requester.
 	Runtime string `json:"runtime,omitempty"`
@@ -236,37 +245,23 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	if err := t.Spec.Validate(); err != nil {
 		return info, err
 	}
+	if err := t.checkHint(); err != nil {
+		return info, err
+	}
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
 		return info, err
 	}
-	var known RunInfo
-	if t.Dir != "" || t.external() != "" { // nothing is looked for on behalf of what a rule refuses
-		q, err := t.request(x)
-		if err == nil {
-			known, err = wouldSpawn(ctx, from, q)
-		}
-		if err != nil {
+	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
+	if equips {
+		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
 			return info, err
 		}
-	}
-	rt, _ := from.actor()
-	if x.Runtime, err = rt.cfg.runtimeFor(t, from.sessionKey()); err != nil {
-		if known.ID != "" {
-			return known, nil // its runtime may be gone
-		}
-		return info, err
-	}
-	x.Stream = t.Stream
-	if x.Dir, err = t.placeFor(from); err != nil {
-		if known.ID != "" {
-			return known, nil // its directory may be gone
-		}
-		return info, err
 	}
 	q, err := t.request(x)
 	if err != nil {
 		return info, err
 	}
+	q.Asked = equips
 	return from.spawnRun(ctx, q)
 }
 
@@ -301,7 +296,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		}
 		q.Variant = string(spec)
 	}
-	q.Variant += t.dirVariant() + t.runtimeVariant()
+	q.Variant += t.dirVariant() + t.runtimeVariant() + x.Attached.variant()
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {
 			return q, fmt.Errorf("agent: keeping the context of a run: %w", err)

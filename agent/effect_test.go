@@ -285,7 +285,14 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			set:     set(func(x *agent.Task) { x.Conversation.To = "1" }),
 			refused: "Thread is not",
 		},
-		"Dir":     {set: set(func(x *agent.Task) { x.Dir = "x" }), refused: "has no work directory"},
+		"Dir": {set: set(func(x *agent.Task) { x.Dir = "x" }), refused: "has no work directory"},
+		"Attachments": {set: set(func(x *agent.Task) {
+			x.Attachments = attaching("a", "")
+		})},
+		"AttachAs": {
+			base: set(func(x *agent.Task) { x.Attachments = attaching("a", "") }),
+			set:  set(func(x *agent.Task) { x.AttachAs = "in" }),
+		},
 		"Cleanup": {set: set(func(x *agent.Task) { x.Cleanup = agent.CleanupDelete })},
 		"Runtime": {
 			set: set(func(x *agent.Task) { x.Runtime = "acp" }), refused: "refused by runtime",
@@ -335,11 +342,11 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"timeoutSeconds": {1, ""}, "sandbox": {"require", ""},
 		"mode": {"session", "thread"}, "thread": {true, ""},
 		"cleanup": {"delete", ""}, "runtime": {"acp", ""},
-		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "attached yet"},
-		"attachAs": {map[string]string{"mountPath": "m"}, "attached yet"},
+		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "not an object"},
+		"attachAs": {map[string]string{"mountPath": "m"}, "there are none"},
 		"cwd":      {"x", "has no work directory"}, "taskName": {"t", "run id"},
 		"streamTo": {"parent", "for an external runtime"}, "resumeSessionId": {"1", "resumed yet"},
-		"lightContext": {true, "set by its owner"}, "attach_as": {"m", "attached yet"},
+		"lightContext": {true, "set by its owner"}, "attach_as": {"m", "there are none"},
 		"task_name":         {"t", "run id"},
 		"resume_session_id": {"1", "resumed yet"}, "light_context": {true, "set by its owner"},
 	} {

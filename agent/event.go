@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -163,7 +164,11 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 		if tool.Effect != EffectUnknown {
 			e.Effect = tool.Effect.String()
 		}
-		t.spawn.ShowTool(e, shownArgs(c.Args))
+		args := c.Args
+		if tool.Name == toolSpawn {
+			args, _ = attach.Redact(args)
+		}
+		t.spawn.ShowTool(e, shownArgs(args))
 		err = spawn.ErrExited // unless call returns
 		defer func() {
 			outcome, head := shownOutcome(ctx, out, err)

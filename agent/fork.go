@@ -339,7 +339,7 @@ func (r *turnRecord) bring(
 				continue
 			}
 			err := r.retry(ctx, func() error {
-				return attempt(func() error { return r.bringFile(ctx, from, f) })
+				return attempt(func() error { return errorOnly(r.bringFile(ctx, from, f)) })
 			})
 			if permanent(err) && ctx.Err() == nil {
 				r.log.Warn("offshoot: a file of another conversation cannot be read",
@@ -368,9 +368,14 @@ func filesOf(m *Message) (files []session.File) {
 	return files
 }
 
+// errorOnly returns the error of a call.
+func errorOnly(_ bool, err error) error { return err }
+
 // bringFile copies a file that the transcript does not have from the last of the others that has
-// it.
-func (r *turnRecord) bringFile(ctx context.Context, from []session.Ref, f session.File) error {
+// it, and reports whether one of them has it.
+func (r *turnRecord) bringFile(
+	ctx context.Context, from []session.Ref, f session.File,
+) (found bool, err error) {
 	all := append(slices.Clone(from), r.ref)
 	for i, ref := range slices.Backward(all) {
 		src, err := r.files.Open(ctx, ref, f.Hash)
@@ -378,11 +383,11 @@ func (r *turnRecord) bringFile(ctx context.Context, from []session.Ref, f sessio
 		case errors.Is(err, session.ErrNotFound):
 			continue
 		case err != nil:
-			return err
+			return false, err
 		case i < len(from):
 			_, err = r.files.Put(ctx, r.ref, src, f)
 		}
-		return errors.Join(err, src.Close())
+		return true, errors.Join(err, src.Close())
 	}
-	return nil
+	return false, nil
 }

@@ -72,7 +72,7 @@ const maxBeginAttempts = 4
 // follows.
 func beginRecord(
 	ctx, life context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
-	st *spawn.TurnInput, begin fork, fresh []Message,
+	st *spawn.TurnInput, extra runExtra, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
@@ -83,8 +83,12 @@ func beginRecord(
 		r.taking.Store(1)
 		var kept history
 		kept, r.lease = hot.take(st.Session.Root, r.ref)
-		switch {
-		case !begin.IsZero() && st.Pos == 0: // no turn has come so far that its lines count
+		if st.Pos == 0 { // no turn has come so far that its lines count
+			err = r.bringAttachments(ctx, st.Session.Parent, extra.Attached)
+		}
+		switch begin := extra.Fork; {
+		case err != nil:
+		case !begin.IsZero() && st.Pos == 0:
 			from := session.Ref{Key: st.Session.Parent, SessionID: begin.SessionID}
 			err = r.copyFork(ctx, from, begin.Through)
 		case n == 0 && st.Run.ID != "" && st.N == 1: // a new session

@@ -51,6 +51,8 @@ func observeRules(t *testing.T, r policy.Rules) (seen, refused string) {
 	child := session.Must(topKey.Child("main", "a"))
 	var b strings.Builder
 	b.WriteString(seen)
+	// TestAttachmentsThatAreRefused has what comes of these.
+	fmt.Fprintln(&b, r.MayAttach(true), r.Attachments.OrDefault())
 	for _, c := range []policy.Caller{
 		top,
 		{Key: topKey, Children: 3},
@@ -140,6 +142,14 @@ func (rows ruleRows) addLimits() {
 	sub("RequireAgentID", func(s *policy.Subagents) { s.RequireAgentID = new(true) })
 }
 
+func (rows ruleRows) addAttachments() {
+	rows.add("Attachments.Enabled", func(r *policy.Rules) { r.Attachments.Enabled = true })
+	rows.add("Attachments.MaxFiles", func(r *policy.Rules) { r.Attachments.MaxFiles = 1 })
+	rows.add("Attachments.MaxFileBytes", func(r *policy.Rules) { r.Attachments.MaxFileBytes = 1 })
+	rows.add("Attachments.MaxTotalBytes", func(r *policy.Rules) { r.Attachments.MaxTotalBytes = 1 })
+	rows.add("Attachments.Retain", func(r *policy.Rules) { r.Attachments.Retain = true })
+}
+
 func (rows ruleRows) addOthers() {
 	rows.add("Budget.Tokens", func(r *policy.Rules) { r.Budget.Tokens = 1 })
 	rows.add("Budget.Cost", func(r *policy.Rules) { r.Budget.Cost = 0.1 })
@@ -149,6 +159,7 @@ func (rows ruleRows) addOthers() {
 	rows.add("RequestBudget.Turns", func(r *policy.Rules) { r.RequestBudget.Turns = 1 })
 	rows.add("MaxSessions", func(r *policy.Rules) { r.MaxSessions = 1 })
 	rows.add("KeepArchives", func(r *policy.Rules) { r.KeepArchives = time.Minute })
+	rows.addAttachments()
 	rows.add("DefaultDeny", func(r *policy.Rules) { r.DefaultDeny = []string{} })
 	rows.add("Groups", func(r *policy.Rules) { r.Groups = map[string][]string{"group:a": {"exec"}} },
 		func(r *policy.Rules) {

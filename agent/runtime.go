@@ -35,6 +35,7 @@ type Runtime struct {
 	summaries summaries
 	prices    priceList
 	bindings  *bindings
+	attached  attachedDirs
 	results   resultTypes
 }
 
@@ -113,6 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Apology: apologyText,
 		Rested:  rt.rested,
 		Unbind:  rt.bindings.unbind,
+		Tidy:    rt.tidy,
 		Ended:   ended, Spawning: cfg.Hooks.Spawning,
 	})
 	if err != nil {
@@ -402,6 +404,7 @@ func (rt *Runtime) promptInput(
 			Text: note, Source: "agent",
 		})
 	}
+	t.tellAttachments(&in, extra.Attached)
 	if st.ForPeople && st.Session.Key.IsSubagent() {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: peopleSection, Class: agentctx.ClassPerTurn, Minimal: true, Text: peopleText,

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -102,7 +103,7 @@ func (h toolHost) tools() []Tool {
 		spawns = callerSpawnSchema
 	}
 	cfg := &h.rt.cfg
-	spawns = cfg.withDirs(cfg.withRuntimes(cfg.withThreads(spawns)))
+	spawns = cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(spawns))))
 	return []Tool{
 		h.tool(toolSpawn, spawns, h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
@@ -167,13 +168,12 @@ var deliveryParams = []string{
 var spawnParams = []string{
 	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
 	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "streamTo", "cwd",
+	"attachments", "attachAs", "attach_as",
 }
 
 // unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
 // the model is told. Each may be given as null, or empty.
 var unbuiltParams = map[string]string{
-	"attachments": "files cannot be attached yet; name them in the task instead",
-	"attachAs":    "files cannot be attached yet; name them in the task instead",
 	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
 		"the run id for you",
 	"resumeSessionId": "a session of an external runtime cannot be resumed yet; leave it out",
@@ -182,13 +182,14 @@ var unbuiltParams = map[string]string{
 
 // unbuiltNames are other names of the unbuiltParams.
 var unbuiltNames = map[string]string{
-	"attach_as": "attachAs", "task_name": "taskName",
+	"task_name":         "taskName",
 	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
-	Dir                                   string
+	Dir, AttachAs                         string
+	Attachments                           attachmentArgs
 	Timeout                               time.Duration
 	RequireSandbox, Thread, Stream        bool
 	Runtime                               string
@@ -351,6 +352,8 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 		Model:          a.text("model"),
 		Thinking:       a.text("thinking"),
 		Dir:            a.text("cwd"),
+		Attachments:    a.attachments(),
+		AttachAs:       a.hint("attachAs", "attach_as"),
 		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 		Context:        a.word("context", contextIsolated, contextFork),
 	}
@@ -454,11 +457,14 @@ type spawnReply struct {
 	ModelApplied    *bool    `json:"modelApplied,omitempty"`
 	Note            string   `json:"note,omitempty"`
 	Warnings        []string `json:"warnings,omitempty"`
-	Error           string   `json:"error,omitempty"`
-	Rule            string   `json:"rule,omitempty"`
-	Asked           string   `json:"asked,omitempty"`
-	Limit           string   `json:"limit,omitempty"`
-	Path            string   `json:"path,omitempty"`
+
+	Attachments *attach.Summary `json:"attachments,omitempty"`
+
+	Error string `json:"error,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	Asked string `json:"asked,omitempty"`
+	Limit string `json:"limit,omitempty"`
+	Path  string `json:"path,omitempty"`
 }
 
 // refusalReply is what the model is told of a refusal.
@@ -496,6 +502,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true, Dir: q.Dir,
+		Attachments: q.Attachments.task(), AttachAs: q.AttachAs,
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
 		Runtime: q.Runtime, Stream: q.Stream,
 	}
@@ -511,6 +518,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		// The provider uses its ids again, or a turn that is retried asks for something else.
 		sum := sha256.Sum256(c.Args)
 		task.Key = h.spawnKey(task.Key + "/" + hex.EncodeToString(sum[:16]))
+		task.Attachments = q.Attachments.task() // the first spawn may have read them
 		info, err = h.spawnTask(ctx, &task)
 	}
 	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
@@ -524,8 +532,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 			Status: "forbidden", Error: "the program refuses this sub-agent: " + veto.Reason,
 		})
 	}
-	if bad, ok := errors.AsType[*InputError](err); ok && bad.Field == "Task.Dir" {
-		return "", newArgumentError(toolSpawn, "cwd", bad.Reason)
+	if bad := inArguments(err); bad != nil {
+		return "", bad
 	}
 	if err != nil {
 		return jsonReply(spawnReply{Status: "error", Error: err.Error()})
@@ -533,7 +541,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
 		Mode: task.modeWord(), Context: h.contextOf(&task), Model: info.Model.Resolved,
-		Warnings: info.Warnings,
+		Warnings: info.Warnings, Attachments: task.given.summary(info.Key),
 	}
 	if h.session.key.Kind() != session.KindCron {
 		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."

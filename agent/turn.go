@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -93,6 +94,10 @@ type Turn struct {
 	// that of [Config.WorkDir], or the [Task].Dir below it. A tool finds the same in [CallerOf].
 	// Empty: the Config says nothing of it. It is a directory when the turn begins.
 	Dir string
+	// Files are those that the session was given with its task, in one directory, which has none of
+	// another session; see [Task].Attachments. They cannot be written, are opened as they are asked
+	// for, and end with the turn. What is in them is untrusted.
+	Files fs.FS
 	// Model and Thinking are what policy resolved; empty: the caller's default.
 	Model, Thinking string
 	// Schema is the JSON Schema of the result, if a typed one was asked for.
@@ -102,10 +107,11 @@ type Turn struct {
 	spawn *spawn.TurnInput
 	log   *turnRecord
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
-	decided bool
-	extra   runExtra // its Schema is as that of the Turn, which is the Runner's to change
-	runner  string   // the field of the Config that has the Runner
-	place   workdir.Place
+	decided  bool
+	extra    runExtra // its Schema is as that of the Turn, which is the Runner's to change
+	runner   string   // the field of the Config that has the Runner
+	place    workdir.Place
+	attaches bool // attachments are in use in the place
 
 	entered bool        // the Runner was called; of the goroutine of the turn
 	worked  atomic.Bool // the Runner has recorded something, or called what may have an effect
@@ -273,6 +279,7 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 				"role that a Runner records",
 		}
 	}
+	m = withoutContents(m)
 	bounded, err := t.rt.cfg.Limits.boundMessage(m)
 	if err != nil {
 		return nil, err

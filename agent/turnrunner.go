@@ -37,6 +37,7 @@ func (b turnRunner) RunTurn(
 		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
 	}
 	returned := false
+	defer t.closeAttachments()
 	defer t.end() // also if the Runner ends its goroutine
 	defer func() {
 		if !returned && !t.decided {
@@ -93,7 +94,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Transcripts")
 	kept, done := rt.keptInputs(ctx)
 	log, messages, err := beginRecord(
-		kept, ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra.Fork, fresh)
+		kept, ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra, fresh)
 	done()
 	if err != nil {
 		return b.refuse(ctx, t, err)
@@ -110,6 +111,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	var in agentctx.Input
 	if err = t.openWindow(); err == nil {
 		err = t.openPlace(extra.Dir)
+	}
+	if err == nil {
+		err = t.openAttachments(ctx, extra.Attached)
 	}
 	if err == nil {
 		in, err = rt.promptInput(ctx, t, extra)

@@ -58,16 +58,55 @@ func (c *Config) findPlace(agent, asked string) (p workdir.Place, err error) {
 	return p, redact(err)
 }
 
-// placeFor returns the directory that the sub-agent of a task of a requester is to work in, as a
-// path below the work directory of its agent; "": the work directory itself.
-func (t *Task) placeFor(from Requester) (rel string, err error) {
-	if t.Dir == "" {
-		return "", nil
-	}
+// agentFor returns the agent of the sub-agent of a task, as its key has it.
+func (t *Task) agentFor(from Requester) string {
 	rt, _ := from.actor()
-	agent := strings.ToLower(strings.TrimSpace(t.Agent)) // as the key of the sub-agent has it
-	p, err := rt.cfg.findPlace(cmp.Or(agent, rt.cfg.Rules.AgentOf(from.sessionKey())), t.Dir)
-	return p.Rel, err
+	own := rt.cfg.Rules.AgentOf(from.sessionKey())
+	return cmp.Or(strings.ToLower(strings.TrimSpace(t.Agent)), own)
+}
+
+// equip finds the directory that the sub-agent of a task is to work in, and reads what it is to be
+// given. Nothing is looked for, and nothing read, on behalf of what a rule refuses. It returns the
+// run of a Key that is known, if the directory of that is gone.
+func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known RunInfo, err error) {
+	rt, _ := from.actor()
+	q, err := t.request(*x)
+	if err == nil {
+		known, err = wouldSpawn(ctx, from, q)
+	}
+	if errors.Is(err, ErrKeyConflict) && len(t.Attachments) > 0 {
+		err = nil // the request does not name the files yet
+	}
+	if err == nil {
+		err = t.checkAttaching(&rt.cfg.Rules)
+	}
+	if err != nil {
+		return RunInfo{}, err
+	}
+	if x.Runtime, err = rt.cfg.runtimeFor(t, from.sessionKey()); err != nil {
+		if known.ID != "" {
+			return known, nil // its runtime may be gone
+		}
+		return RunInfo{}, err
+	}
+	x.Stream = t.Stream
+	if x.Runtime != "" && len(t.Attachments) > 0 {
+		return RunInfo{}, &InputError{Field: "Task.Attachments", Reason: "an external runtime " +
+			"takes none; name the files in the task instead"}
+	}
+	if t.Dir != "" {
+		p, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
+		switch {
+		case err == nil:
+			x.Dir = p.Rel
+		case known.ID != "":
+			return known, nil
+		default:
+			return RunInfo{}, err
+		}
+	}
+	x.Attached, err = t.attachTo(ctx, from)
+	return RunInfo{}, err
 }
 
 // dirVariant returns what tells a task from another one with the same Key that works elsewhere.

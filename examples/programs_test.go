@@ -89,7 +89,7 @@ var programs = []program{
 }
 
 // libraries are the examples that have no main.
-var libraries = []string{"bottest", "customjournal", "promptci"}
+var libraries = []string{"bottest", "customjournal", "histories", "promptci"}
 
 // limit is how long a program may take for anything. It is only for those that would not end.
 const limit = time.Minute

@@ -58,6 +58,7 @@ var (
 	visibilityPlace    = place{"Rules.Visibility", "tools.sessions.visibility"}
 	agentToAgentPlace  = place{"Rules.AgentToAgent", "tools.agentToAgent"}
 	maxSessionsPlace   = place{"Rules.MaxSessions", "agents.defaults.maxConcurrent"}
+	attachmentsPlace   = place{"Rules.Attachments", "tools.sessions_spawn.attachments"}
 	keepArchivesPlace  = place{"Rules.KeepArchives", "session.keepArchivesMinutes"}
 	maxDepthPlace      = defaultsPlace.dot("MaxSpawnDepth", "maxSpawnDepth")
 	maxChildrenPlace   = defaultsPlace.dot("MaxChildren", "maxChildrenPerAgent")

@@ -13,28 +13,31 @@ type Rule string
 // The rules: first those of [Rules.Admit] in the order of its checks, then those of
 // [Rules.Authorize] alone.
 const (
-	RuleAgentID    Rule = "agentId"             // the id asked for cannot be that of an agent
-	RuleCaller     Rule = "caller"              // the caller's record is missing or contradicts its key
-	RuleDepth      Rule = "maxSpawnDepth"       // the tree would become too deep
-	RuleRole       Rule = "role"                // the caller was made as a leaf, and stays one
-	RuleChildren   Rule = "maxChildrenPerAgent" // the caller has too many active children
-	RuleSpawns     Rule = "maxSpawnsPerRun"     // the caller has spawned too many children in its life
-	RuleTreeRuns   Rule = "maxRunsPerTree"      // the tree has had too many runs
-	RuleRequest    Rule = "maxRunsPerRequest"   // models have spawned too many runs for one request
-	RuleRequireID  Rule = "requireAgentId"      // the spawn must name its agent
-	RuleAgents     Rule = "allowAgents"         // the caller may not spawn this agent
-	RuleSandbox    Rule = "sandbox"             // the child would run outside a sandbox
-	RuleTarget     Rule = "agents.list"         // the agent is not configured, allowed or not
-	RuleRuntime    Rule = "runtime"             // the external runtime is not for this child
-	RuleHistory    Rule = "shareHistory"        // the conversation is not for other agents
-	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
-	RuleBudget     Rule = "budget"              // nothing is left to spend, of the tree or the request
-	RuleThinking   Rule = "thinking"            // the level is unknown
-	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
-	RuleTimeout    Rule = "timeout"             // the timeout is negative
-	RuleTools      Rule = "tools"               // the child cannot have the tools asked for
-	RuleVisibility Rule = "visibility"          // the caller may not see the session
-	RuleControl    Rule = "control"             // the session is not below the caller
+	RuleAgentID   Rule = "agentId"             // the id asked for cannot be that of an agent
+	RuleCaller    Rule = "caller"              // the caller's record is missing or contradicts its key
+	RuleDepth     Rule = "maxSpawnDepth"       // the tree would become too deep
+	RuleRole      Rule = "role"                // the caller was made as a leaf, and stays one
+	RuleChildren  Rule = "maxChildrenPerAgent" // the caller has too many active children
+	RuleSpawns    Rule = "maxSpawnsPerRun"     // the caller has spawned too many children in its life
+	RuleTreeRuns  Rule = "maxRunsPerTree"      // the tree has had too many runs
+	RuleRequest   Rule = "maxRunsPerRequest"   // models have spawned too many runs for one request
+	RuleRequireID Rule = "requireAgentId"      // the spawn must name its agent
+	RuleAgents    Rule = "allowAgents"         // the caller may not spawn this agent
+	RuleSandbox   Rule = "sandbox"             // the child would run outside a sandbox
+	RuleTarget    Rule = "agents.list"         // the agent is not configured, allowed or not
+	RuleRuntime   Rule = "runtime"             // the external runtime is not for this child
+	RuleHistory   Rule = "shareHistory"        // the conversation is not for other agents
+	RuleBlocked   Rule = "blocked"             // too many completions could not be delivered
+	RuleBudget    Rule = "budget"              // nothing is left to spend, of the tree or the request
+	RuleThinking  Rule = "thinking"            // the level is unknown
+	RuleModel     Rule = "model"               // the model is not valid, and nothing else was wanted
+	RuleTimeout   Rule = "timeout"             // the timeout is negative
+	RuleTools     Rule = "tools"               // the child cannot have the tools asked for
+	// RuleAttachments: models may not attach files to what they spawn.
+	RuleAttachments Rule = "attachments"
+
+	RuleVisibility Rule = "visibility" // the caller may not see the session
+	RuleControl    Rule = "control"    // the session is not below the caller
 )
 
 // String returns the name, such as "maxSpawnDepth".

@@ -83,6 +83,9 @@ type Rules struct {
 	// Chats say what the sessions of some conversations may use, and so every session below them.
 	Chats []Chat
 
+	// Attachments, tools.sessions_spawn.attachments: what sub-agents may be given.
+	Attachments Attachments
+
 	Sandbox      Sandbox      // agents.defaults.sandbox: which sessions run in a sandbox
 	Visibility   Visibility   // tools.sessions.visibility: what a session sees; zero: tree
 	AgentToAgent AgentToAgent // tools.agentToAgent: whether visibility all crosses agents

@@ -60,6 +60,7 @@ func (r *Rules) Validate() error {
 		}
 		v.add(maxSessionsPlace, strconv.Itoa(n), want)
 	}
+	v.attachments(r.Attachments)
 	v.groups()
 	v.toolPolicy(toolsPlace, &r.Tools)
 	if r.Tools.Delegable != nil {

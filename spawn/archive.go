@@ -27,6 +27,7 @@ type archiveJob struct {
 	at     time.Time
 	root   session.Key
 	record *tree.Fact // the state of a sub-agent; nil of a conversation before a reset
+	extra  []byte     // of a sub-agent, for Config.Tidy
 }
 
 // Archive implements owner.Executor. A caller that waits for the run reads how it ended first,
@@ -43,7 +44,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 		id := &job.ref.SessionID
 		*id, job.end, job.at, done.Session = x.ID, session.Pos(x.Pos), timeOf(x.At), x.ID
 	} else {
-		job.record = t.Record(r)
+		job.record, job.extra = t.Record(r), r.Spec.Extra
 	}
 	start := func() { sh.startArchive(gen, job, done) }
 	if r.Discard || !sh.holdArchive(key, start) {
@@ -113,6 +114,12 @@ var errStoreExited = errors.New("spawn: the store ended its goroutine")
 // transcript that does not exist, have nothing to archive. The tree has archive called again after
 // an error.
 func (s *Supervisor) archive(ctx context.Context, job archiveJob) (err error) {
+	err = s.tidy(ctx, TidyRequest{
+		Root: job.root, Session: job.ref.Key, Extra: job.extra, Archive: true,
+	})
+	if err != nil {
+		return err
+	}
 	transcripts, files := s.cfg.Store.Transcripts, s.cfg.Store.Files
 	if transcripts != nil {
 		err = s.endTranscript(ctx, job)

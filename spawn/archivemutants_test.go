@@ -3,6 +3,16 @@ package spawn_test
 // archiveMutants are the mutants of what is decided for archives, deletions and revivals.
 var archiveMutants = []mutant{
 	{
+		"what was made for a run stays until its end was read", "internal/tree/archive.go",
+		"len(r.Spec.Extra) > 0 && !r.isHeld() &&",
+		"len(r.Spec.Extra) > 0 &&", "./internal/tree", "TestScenarios/tidy",
+	},
+	{
+		"what was made for a run goes once", "internal/tree/archive.go",
+		"\t\tr.tidied = r.Turns\n",
+		"", "./internal/tree", "TestScenarios/tidy",
+	},
+	{
 		"2.4 what is being archived takes nothing more", "internal/tree/archive.go",
 		"return r.Archiving != 0 || r.Discard",
 		"return r.Discard", "./internal/tree", "TestScenarios/archive_begun",

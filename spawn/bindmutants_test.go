@@ -179,13 +179,14 @@ var bindMutants = []mutant{
 		"TestScenarios/unbind_by_hand",
 	},
 	{
-		"2.10 what another session was told is known to the own one that is bound",
-		"internal/tree/seen.go", "case p.how == toldOther:", "case p.how == toldOther && !o.bound:",
-		"./internal/tree", "TestScenarios/thread_own",
-	},
-	{
 		"2.10 an unbinding that failed is tried again, whatever came between", "internal/tree/bind.go",
 		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
 		"TestScenarios/unbind_again",
+	},
+	{
+		"2.5 a conversation of two sessions tells one of them", "internal/tree/seen.go",
+		"\tcase p.how != toldDirectly || o.bound:\n",
+		"\tcase (p.how == toldAsBound) != o.bound:\n\t\treturn false\n\tcase p.how != toldDirectly:\n",
+		"./internal/tree", "TestScenarios/thread_both",
 	},
 }

@@ -107,6 +107,13 @@ type Config struct {
 	// goroutine, and after a restart of the process. So it may be called for what is unbound
 	// already. Nil: the tree unbinds at once.
 	Unbind func(ctx context.Context, u UnbindRequest) error
+	// Tidy is told that what the program has made for a sub-agent outside of the Store may go, if
+	// it was spawned with an Extra: when the end of its run, however that came, has arrived where
+	// it was to be told, and when its session is archived. After the end of a run it is called
+	// once by each process that has the tree in memory; what fails is left to the archive, which
+	// waits for Tidy and calls it again, after pauses, until it returns nil. A next run may begin
+	// meanwhile. The ctx ends after DeliverTimeout. Nil: nothing is told.
+	Tidy func(ctx context.Context, q TidyRequest) error
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
 	// Logger gets the failures that are not returned to a caller. Credentials in their texts are

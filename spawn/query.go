@@ -106,6 +106,21 @@ func (s *Supervisor) Transcript(
 	return ref, end, err
 }
 
+// Files returns the transcript under which a program puts files for a session, before a fact or a
+// line names them. A top-level session that is not on record is begun. The error is [ErrNotFound]
+// for a sub-agent that is not in the tree, an [*EndedError] or [ErrStopping] for one that would
+// take no message, or one that every command can return.
+func (s *Supervisor) Files(
+	ctx context.Context, root, key session.Key,
+) (ref session.Ref, err error) {
+	err = s.do(ctx, root, tree.Ensure{Run: key}, func(_ *tree.Tree, r tree.Reply) {
+		if r.Run != nil {
+			ref = session.Ref{Key: key, SessionID: r.Run.Spec.SessionID}
+		}
+	})
+	return ref, repeatable(err, repeatAsIs)
+}
+
 // RootOf returns the top-level session of the tree that a session belongs to. A top-level session
 // is its own root. Of a sub-agent the journal names the tree, which is opened if it was not touched
 // yet. The error is ErrNotFound if no tree has it, ErrShutdown after a shutdown, and why the

@@ -221,6 +221,7 @@ func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
 func (noEffects) Recall(tree.Destination)                 {}
 func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
 func (noEffects) Answer(string, error)                    {}
+func (noEffects) Tidy(*tree.Run)                          {}
 
 func (noEffects) Unbind(uint64, *tree.Run, session.Route, string) {}
 

@@ -126,6 +126,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Apology: tree.Text(cfg.Apology),
 			Unbinds: cfg.Unbind != nil,
 			Ends:    cfg.Ended != nil, AskSpawns: cfg.Spawning != nil,
+			Tidies: cfg.Tidy != nil,
 		},
 	}
 	return s, nil

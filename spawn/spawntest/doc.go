@@ -17,9 +17,16 @@
 //	Recorder       a journal that remembers every entry, also those that a snapshot has replaced
 //	Audit          returns an error if a journal says what cannot have happened; Inspect counts
 //	Facts, Ends    yield what the entries of a journal record
+//	Histories      play a program with random callers, faults and crashes
 //
 // A crash is a CrashJournal that dies, and a second Supervisor that opens the same store. The first
 // Supervisor is not shut down. The example of the package shows it.
+//
+// Histories play a program of the caller's many times: commands by several callers at once, a store
+// that fails, processes that die and follow each other. A history that fails is made as short as it
+// fails with, and is printed as lines that play it again. examples/histories shows it.
+//
+//	seed  -->  lives, calls, faults  -->  play  -->  Check, Audit  -->  shrink  -->  HistoryError
 //
 // Audit decides by its own rules. It shares nothing with the code that it checks but the reading of
 // facts.

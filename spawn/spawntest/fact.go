@@ -18,9 +18,10 @@ type Fact struct {
 	Kind string      // the word that the journal has for it, such as "run_ended"
 	Run  session.Key // the session that it is about; zero where it is about the tree or a delivery
 
-	// Of "admitted": the id of the run and its requester.
+	// Of "admitted": the id of the run, its requester and its task.
 	ID     string
 	Parent session.Key
+	Task   string
 	// SessionID names the transcript: of "admitted" that of the run, of "opened" that of the
 	// top-level session if it has none yet, of "reset" that from then on, and of "put_away" one
 	// from before a reset.
@@ -152,6 +153,7 @@ func factOf(e session.Entry) (Fact, error) {
 		f.SessionID, f.Former = from.ID, string(from.Text)
 	case tree.Admitted:
 		f.ID, f.SessionID, f.Parent = from.Spec.ID, from.Spec.SessionID, from.Spec.Parent
+		f.Task = string(from.Spec.Task)
 	case tree.Posted, tree.Restarted:
 		if from.Begin != nil {
 			f.ID = from.Begin.ID

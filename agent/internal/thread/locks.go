@@ -3,32 +3,30 @@ package thread
 import (
 	"context"
 	"sync"
-
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Locks has a lock for each conversation. The zero Locks is ready for use.
-type Locks struct {
+// Locks has a lock for each of some things, such as conversations. The zero Locks is ready for use.
+type Locks[K comparable] struct {
 	mu   sync.Mutex
-	held map[session.Route]*lock
+	held map[K]*lock
 }
 
-// A lock is that of one conversation. It is there while at least one goroutine holds it or waits.
+// A lock is that of one thing. It is there while at least one goroutine holds it or waits.
 type lock struct {
 	token chan struct{}
 	users int
 }
 
-// Lock waits for the lock of a conversation, and returns the function that gives it back. The error
+// Lock waits for the lock of one of them, and returns the function that gives it back. The error
 // is the cause of ctx.
-func (l *Locks) Lock(ctx context.Context, of session.Route) (unlock func(), err error) {
+func (l *Locks[K]) Lock(ctx context.Context, of K) (unlock func(), err error) {
 	l.mu.Lock()
 	k := l.held[of]
 	if k == nil {
 		k = &lock{token: make(chan struct{}, 1)}
 		k.token <- struct{}{}
 		if l.held == nil {
-			l.held = make(map[session.Route]*lock)
+			l.held = make(map[K]*lock)
 		}
 		l.held[of] = k
 	}
@@ -47,7 +45,7 @@ func (l *Locks) Lock(ctx context.Context, of session.Route) (unlock func(), err 
 }
 
 // leave forgets a lock that has no users any more.
-func (l *Locks) leave(of session.Route, k *lock) {
+func (l *Locks[K]) leave(of K, k *lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k.users--; k.users == 0 {

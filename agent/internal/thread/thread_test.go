@@ -220,7 +220,7 @@ func TestSeenBy(t *testing.T) {
 
 func TestLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var locks thread.Locks
+		var locks thread.Locks[session.Route]
 		unlock, err := locks.Lock(t.Context(), conversation("1"))
 		require.NoError(t, err)
 		other, err := locks.Lock(t.Context(), conversation("2"))

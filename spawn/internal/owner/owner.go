@@ -50,6 +50,8 @@ type Executor interface {
 	// Archive archives the transcript of a run, or that of the top-level session before a reset:
 	// the first of its RunState.Former.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
+	// Tidy removes what the program has made for an ended run outside of the store.
+	Tidy(r *tree.Run)
 	// Unbind unbinds a conversation from a run for a reason, and then sends a tree.UnbindDone.
 	Unbind(gen uint64, r *tree.Run, route session.Route, reason string)
 	// Answer tells the caller whose wish has an ID what it has come to; nil: it has happened.
@@ -526,6 +528,8 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			o.exec.Recall(*e.To)
 		case tree.EffectArchive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
+		case tree.EffectTidy:
+			o.exec.Tidy(e.Run)
 		case tree.EffectUnbind:
 			o.exec.Unbind(o.gen, e.Run, e.To.Route, e.ID)
 		case tree.EffectAnswer:

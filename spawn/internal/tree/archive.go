@@ -72,6 +72,10 @@ func (t *Tree) settleEnded(r *Run) {
 			t.touch(c)
 		}
 	}
+	if t.mayTidy(r) {
+		r.tidied = r.Turns
+		t.addEffect(EffectTidy, r, 0)
+	}
 	if !t.mayArchive(r) || t.archiveAt(r) > t.now {
 		return
 	}
@@ -81,6 +85,13 @@ func (t *Tree) settleEnded(r *Run) {
 	r.archiving = true
 	t.archiving++
 	t.addEffect(EffectArchive, r, 0)
+}
+
+// mayTidy reports whether what was made for an ended run elsewhere may go, and this owner has not
+// said so yet. The end has arrived where it was to be told. An archive does it by itself.
+func (t *Tree) mayTidy(r *Run) bool {
+	return t.opt.Tidies && r.tidied != r.Turns && len(r.Spec.Extra) > 0 && !r.isHeld() &&
+		r.Archiving == 0
 }
 
 // mayArchive reports whether nothing but time keeps an ended run from being archived. A

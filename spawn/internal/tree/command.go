@@ -320,11 +320,12 @@ const (
 	EffectRecall                           // drop the entries for the destination To
 	EffectAnswer                           // tell the caller of the wish ID that it came to Err
 	EffectUnbind                           // unbind To.Route from Run for ID, then send UnbindDone
+	EffectTidy                             // remove what was made for the ended run elsewhere
 )
 
 var effectNames = [...]string{
 	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive", "recall",
-	"answer", "unbind",
+	"answer", "unbind", "tidy",
 }
 
 func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }

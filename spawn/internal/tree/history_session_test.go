@@ -199,6 +199,11 @@ func (d *driver) checkBatch(facts []Fact) error {
 	for i := range facts {
 		f := &facts[i]
 		r := d.tree.Run(f.Run)
+		if f.Join != nil {
+			for i, k := range f.Join.Keys {
+				d.joined[runName{k, f.Join.run(i)}] = true
+			}
+		}
 		switch {
 		case f.Kind == Restarted && r != nil:
 			for x := r.Parent; x != nil; x = x.Parent {
@@ -240,8 +245,8 @@ func (d *driver) checkSessions() (err error) {
 			if p.held != n {
 				fail(r, "its run %q is named %d times, counted %d", p.name(), n, p.held)
 			}
-			if i > 0 && i < last && n == 0 && (r.Parent.Join == nil ||
-				!r.Parent.Join.names(r.Key(), p.name())) {
+			// One that a join has named stays until the session begins its next run.
+			if i > 0 && i < last && n == 0 && !d.joined[runName{r.Key(), p.name()}] {
 				fail(r, "the run %q is kept for nothing", p.name())
 			}
 		}

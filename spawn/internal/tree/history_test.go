@@ -44,6 +44,8 @@ type driver struct {
 	records    map[session.Key]*Fact // of archived sessions
 	revived    map[session.Key]bool  // what they used before is in the ledgers above them
 
+	joined map[runName]bool // a session has waited for it
+
 	again bool // it has been checked
 
 	happened map[string]int // by kinds of commands, facts and coincidences
@@ -75,6 +77,7 @@ func newDriver(data []byte) *driver {
 	}
 	d.opt.Unbinds, d.records = b&64 == 0, make(map[session.Key]*Fact)
 	d.revived = make(map[session.Key]bool)
+	d.joined = make(map[runName]bool)
 	d.happened, d.instant = make(map[string]int), make(map[session.Key]instantFacts)
 	d.tree = New(top, &d.opt)
 	d.reset()

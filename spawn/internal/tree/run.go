@@ -300,13 +300,14 @@ type Run struct {
 	asked   bool // the lane was asked for a slot
 	// askedForPeople says, beside asked, that the turn answers a person.
 	askedForPeople bool
-	slot           bool  // the run holds a slot
-	cancelled      bool  // the turn under way was cancelled
-	cascaded       bool  // the children were stopped
-	archiving      bool  // the Executor is archiving the run
-	unbinding      bool  // the Executor is unbinding one of its conversations
-	gone           bool  // the run has left the tree
-	hastened       int64 // the Ended of the run whose children were looked at, see settleEnded
+	slot           bool   // the run holds a slot
+	cancelled      bool   // the turn under way was cancelled
+	cascaded       bool   // the children were stopped
+	archiving      bool   // the Executor is archiving the run
+	unbinding      bool   // the Executor is unbinding one of its conversations
+	gone           bool   // the run has left the tree
+	tidied         uint32 // the Turns of the run whose Executor was told, see mayTidy
+	hastened       int64  // the Ended of the run whose children were looked at, see settleEnded
 	wishes         wishes
 
 	rights *policy.Authority // see Tree.Authority; nil: not asked for yet

@@ -157,6 +157,8 @@ func (s *scene) options(w words) {
 		switch name {
 		case "caller-run":
 			s.opt.CallerRun = value == "true"
+		case "tidies":
+			s.opt.Tidies = value == "true"
 		case "hook":
 			s.opt.Ends = value == "true"
 		case "unbinds":

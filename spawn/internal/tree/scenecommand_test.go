@@ -237,6 +237,9 @@ func (s *scene) spawn(w words) Command {
 			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
 		},
 	}
+	if w.has("extra") {
+		c.Extra = []byte(`{}`)
+	}
 	if c.Task == "" {
 		c.Task = Text("task of " + name)
 		if key := parent.String() + " " + c.Key; c.Key != "" && s.tasks[key] != "" {

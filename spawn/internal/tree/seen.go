@@ -59,11 +59,7 @@ func (p *seenPost) isFrom(o origin) bool {
 	switch {
 	case p.at == nil:
 		return true
-	case p.how == toldOther: // also where the conversation has been bound to its own session since
-		return *p.at == o.at
-	case (p.how == toldAsBound) != o.bound:
-		return false
-	case o.bound:
+	case p.how != toldDirectly || o.bound:
 		return *p.at == o.at
 	}
 	a, b := p.at, &o.at

@@ -26,6 +26,7 @@ type Options struct {
 	MaxDepth     int           // recorded for children, which are told it
 	Limits       Limits        // of what callers and models give
 	Apology      Text          // the reply of a turn that is given up; empty: none
+	Tidies       bool          // the Executor removes what was made for a run with an Extra
 	Unbinds      bool          // the Executor unbinds conversations; else the tree does at once
 	Ends         bool          // the end of each run goes to the outbox, for a hook
 	AskSpawns    bool          // whether a run may be admitted is a Question; else it may

@@ -1,0 +1,473 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// An Attachment is a file that a sub-agent is given with its task. See docs/attachments.md.
+type Attachment struct {
+	// Name is that of a file, and not a path. White space around it is left out. No two of a task
+	// are the same, and where the sub-agent has a work directory no two differ by letter case or by
+	// how their characters are composed alone, and none is one that Windows reserves.
+	Name string
+	// MediaType is kept with the file. It may be empty.
+	MediaType string
+	// Reader has the bytes. The spawn reads it to its end, once, and does not close it. An error or
+	// a panic of it refuses the spawn. So does the end of ctx while a Read hangs, whose goroutine
+	// stays until that returns.
+	Reader io.Reader
+}
+
+// attached is what is kept of the attachments of a sub-agent. The zero attached has none.
+type attached struct {
+	SessionID string        `json:"session"` // of the transcript of the requester that has the bytes
+	Files     []attach.File `json:"files"`
+	Hint      string        `json:"hint,omitempty"`
+}
+
+// given is what a spawn has given to the sub-agent of a task.
+type given struct {
+	files  []attach.File
+	onDisk bool // they are to be in its work directory
+}
+
+// summary returns what the model is told of the files of a sub-agent; nil: there are none.
+func (g given) summary(of session.Key) *attach.Summary {
+	if len(g.files) == 0 {
+		return nil
+	}
+	dir := ""
+	if g.onDisk {
+		dir = attach.Dir(of.ID())
+	}
+	return attach.Summarize(dir, g.files)
+}
+
+// IsZero reports whether there are no files.
+func (a attached) IsZero() bool { return len(a.Files) == 0 }
+
+// attachTo reads the attachments of a task that a requester spawns, and puts their bytes where the
+// requester's are. They come before the fact that names them: of a spawn that is refused, bytes are
+// left that no line names, and that go with the transcript.
+func (t *Task) attachTo(ctx context.Context, from Requester) (a attached, err error) {
+	if len(t.Attachments) == 0 {
+		return a, nil
+	}
+	rt, _ := from.actor()
+	limits := rt.cfg.Rules.Attachments.OrDefault()
+	bounds := attach.Limits{
+		Files: limits.MaxFiles, FileBytes: limits.MaxFileBytes, TotalBytes: limits.MaxTotalBytes,
+	}
+	place, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
+	if err == nil {
+		err = t.checkAttachments(bounds, place.Base != "")
+	}
+	if err == nil && rt.cfg.Store.Files == nil {
+		err = session.ErrNoFiles
+	}
+	var ref session.Ref
+	if err == nil {
+		ref, err = filesHere(ctx, from)
+	}
+	if err != nil {
+		return a, attachmentError(err)
+	}
+	a.SessionID, a.Hint = ref.SessionID, t.AttachAs
+	for i, given := range t.Attachments {
+		in := &attachmentReader{
+			in: given.Reader, index: i, bounds: bounds, before: int(attach.Total(a.Files)),
+		}
+		file, err := in.put(ctx, rt.cfg.Store.Files, ref)
+		if err != nil {
+			return attached{}, fmt.Errorf("agent: attachment %s: %w",
+				text.Quote(given.Name), attachmentError(err))
+		}
+		a.Files = append(a.Files, attach.File{
+			Name: strings.TrimSpace(given.Name), MediaType: given.MediaType, File: file,
+		})
+	}
+	t.given = given{a.Files, place.Base != ""}
+	return a, nil
+}
+
+// checkAttachments returns what is wrong with attachments before one is read.
+func (t *Task) checkAttachments(bounds attach.Limits, onDisk bool) error {
+	if err := bounds.CheckCount(len(t.Attachments)); err != nil {
+		return err
+	}
+	names := make([]string, len(t.Attachments))
+	for i, a := range t.Attachments {
+		names[i] = strings.TrimSpace(a.Name)
+		if a.MediaType != "" && !text.IsLine(a.MediaType, text.MaxName) {
+			return &InputError{
+				Field: fmt.Sprintf("Task.Attachments[%d].MediaType", i), Reason: fmt.Sprintf(
+					"it is not one line of text, or is longer than the limit is, %d bytes",
+					text.MaxName),
+			}
+		}
+	}
+	if err := attach.CheckNames(names, onDisk); err != nil {
+		return err
+	}
+	for i, a := range t.Attachments {
+		if a.Reader == nil {
+			return &InputError{
+				Field: fmt.Sprintf("Task.Attachments[%d].Reader", i), Reason: "it is missing",
+			}
+		}
+	}
+	return nil
+}
+
+// attachmentsPath is where the limits of attachments are set.
+const attachmentsPath = "Config.Rules.Attachments.%s (tools.sessions_spawn.attachments.%s)"
+
+// attachmentError returns an error in the words of a Task.
+func attachmentError(err error) error {
+	if bad, ok := errors.AsType[*attach.NameError](err); ok {
+		return &InputError{
+			Field:  fmt.Sprintf("Task.Attachments[%d].Name", bad.Index),
+			Reason: text.Quote(bad.Name) + " " + bad.Reason,
+		}
+	}
+	if bad, ok := errors.AsType[*attach.SizeError](err); ok {
+		over := &LimitError{
+			Field: "Task.Attachments", Size: bad.Size, Limit: bad.Limit, Unit: "bytes",
+			Path: fmt.Sprintf(attachmentsPath, bad.Name, "m"+bad.Name[1:]),
+		}
+		if bad.Index >= 0 {
+			over.Field = fmt.Sprintf("Task.Attachments[%d]", bad.Index)
+		}
+		if bad.Name == "MaxFiles" {
+			over.Unit = "files"
+		}
+		return over
+	}
+	return err
+}
+
+// An attachmentReader reads one attachment within bounds. The Reader may hang, panic or end its
+// goroutine.
+type attachmentReader struct {
+	in     io.Reader
+	index  int
+	bounds attach.Limits
+	before int // how many bytes the files before it have
+
+	read   int
+	chunks chan chunk // of the goroutine that reads
+	rest   chunk
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// put puts the bytes into the files of a transcript.
+func (r *attachmentReader) put(
+	ctx context.Context, files session.Files, ref session.Ref,
+) (file session.File, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the goroutine ends as soon as its Read has returned
+	r.chunks = make(chan chunk)
+	go r.pump(ctx)
+	err = attempt(func() (err error) {
+		file, err = files.Put(ctx, ref, readerFunc(func(p []byte) (int, error) {
+			return r.next(ctx, p)
+		}), session.File{})
+		return err
+	})
+	return file, err
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// maxEmptyReads is how many Reads in a row may return nothing.
+const maxEmptyReads = 100
+
+// pump reads until ctx ends.
+func (r *attachmentReader) pump(ctx context.Context) {
+	send := func(c chunk) bool {
+		select {
+		case r.chunks <- c:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	err := protect("Reader", func() error {
+		for empty := 0; empty < maxEmptyReads && ctx.Err() == nil; empty++ {
+			data := make([]byte, 32<<10)
+			n, err := r.in.Read(data)
+			if n < 0 || n > len(data) {
+				return fmt.Errorf("its reader says %d, where there is room for %d", n, len(data))
+			}
+			if n > 0 {
+				empty = -1
+				if !send(chunk{data: data[:n]}) {
+					return nil
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return io.ErrNoProgress
+	})
+	send(chunk{err: cmp.Or(err, io.ErrNoProgress)})
+}
+
+// next reads what the goroutine has read.
+func (r *attachmentReader) next(ctx context.Context, p []byte) (int, error) {
+	if len(r.rest.data) == 0 && r.rest.err == nil {
+		select {
+		case r.rest = <-r.chunks:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+		r.read += len(r.rest.data)
+		if err := r.bounds.CheckSize(r.index, r.read, r.before); err != nil {
+			r.rest = chunk{err: err}
+		}
+	}
+	if len(r.rest.data) == 0 {
+		return 0, r.rest.err
+	}
+	n := copy(p, r.rest.data)
+	r.rest.data = r.rest.data[n:]
+	return n, nil
+}
+
+// filesHere names the transcript that files of a requester are put under.
+func filesHere(ctx context.Context, from Requester) (ref session.Ref, err error) {
+	if t, ok := from.(*Turn); ok {
+		return t.log.ref, t.err()
+	}
+	s := from.(*Session) //nolint:forcetypeassert // a Requester is one of the two
+	root, err := s.tree(ctx)
+	if err == nil {
+		ref, err = s.rt.sup.Files(ctx, root, s.key)
+	}
+	return ref, s.rt.orArchived(ctx, s.key, err)
+}
+
+// variant returns what tells a task from another one with the same Key that has other files.
+func (a attached) variant() string {
+	if a.IsZero() {
+		return ""
+	}
+	data, _ := json.Marshal(attached{Files: a.Files, Hint: a.Hint}) // it has a form in JSON
+	return "\nfiles " + string(data)
+}
+
+// bringAttachments copies the files of a sub-agent from the transcript of its requester, before its
+// first line, so that they have the fate of its own.
+func (r *turnRecord) bringAttachments(
+	ctx context.Context, requester session.Key, a attached,
+) error {
+	from := []session.Ref{{Key: requester, SessionID: a.SessionID}}
+	for _, f := range a.Files {
+		found := false
+		err := r.retry(ctx, func() error {
+			return attempt(func() (err error) {
+				found, err = r.bringFile(ctx, from, f.File)
+				return err
+			})
+		})
+		if err == nil && !found {
+			err = session.ErrNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("agent: attachment %s of %q: %w", text.Quote(f.Name), r.ref.Key, err)
+		}
+	}
+	return nil
+}
+
+// checkHint returns what is wrong with the AttachAs of a task.
+func (t *Task) checkHint() error {
+	reason := attach.CheckHint(t.AttachAs)
+	if reason == "" && t.AttachAs != "" && len(t.Attachments) == 0 {
+		reason = "is for attachments, and there are none"
+	}
+	if reason != "" {
+		return &InputError{Field: "Task.AttachAs", Reason: "it " + reason}
+	}
+	return nil
+}
+
+// checkAttaching returns a *policy.Refusal if the task may not have attachments.
+func (t *Task) checkAttaching(rules *policy.Rules) error {
+	if len(t.Attachments) == 0 {
+		return nil
+	}
+	return inOurWords(rules.MayAttach(t.byModel))
+}
+
+// attachmentArgs are the files of a call of sessions_spawn.
+type attachmentArgs struct {
+	files []Attachment
+	data  [][]byte
+}
+
+// task returns the files for a Task, whose spawn reads them.
+func (a *attachmentArgs) task() []Attachment {
+	files := append([]Attachment(nil), a.files...)
+	for i := range files {
+		files[i].Reader = bytes.NewReader(a.data[i])
+	}
+	return files
+}
+
+// attachments reads the attachments of a call. An error does not repeat a content.
+func (a *arguments) attachments() (list attachmentArgs) {
+	raw, name := a.value("attachments")
+	if raw == nil {
+		return list
+	}
+	var given []json.RawMessage
+	if json.Unmarshal(raw, &given) != nil {
+		a.fail(name, "it is not a list of files")
+		return list
+	}
+	for i, raw := range given {
+		name := fmt.Sprintf("attachments[%d]", i)
+		f, content, encoding := Attachment{}, (*string)(nil), ""
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil || members == nil {
+			a.fail(name, "it is not an object")
+			return list
+		}
+		if member, twice := repeatedMember(raw); twice {
+			a.fail(name, "its %s is there twice", text.Quote(member))
+		}
+		for member, value := range members {
+			var to any
+			switch member {
+			case "name":
+				to = &f.Name
+			case "content":
+				to = &content
+			case "encoding":
+				to = &encoding
+			case "mimeType", "mime_type":
+				to = &f.MediaType
+			default:
+				a.fail(name, "its member %s is not known; they are name, content, encoding and "+
+					"mimeType", text.Quote(member))
+				continue
+			}
+			if json.Unmarshal(value, to) != nil {
+				a.fail(name, "its %s is not a string", member)
+			}
+		}
+		if content == nil {
+			a.fail(name, "its content is missing")
+			return list
+		}
+		data, err := attach.Decode(*content, strings.TrimSpace(encoding))
+		if bad, ok := errors.AsType[*attach.ContentError](err); ok {
+			a.fail(name, "its content %s", bad.Reason)
+		}
+		list.files, list.data = append(list.files, f), append(list.data, data)
+	}
+	return list
+}
+
+// hint reads the argument attachAs, a text or an object with a mountPath.
+func (a *arguments) hint(names ...string) string {
+	raw, name := a.value(names...)
+	if raw == nil {
+		return ""
+	}
+	var as struct {
+		MountPath  *string `json:"mountPath"`
+		MountPath2 *string `json:"mount_path"`
+	}
+	var hint string
+	if json.Unmarshal(raw, &hint) == nil {
+		return strings.TrimSpace(hint)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&as) != nil || as.MountPath != nil && as.MountPath2 != nil {
+		a.fail(name, "it is neither a text nor an object with a mountPath")
+		return ""
+	}
+	if path := cmp.Or(as.MountPath, as.MountPath2); path != nil {
+		hint = *path
+	}
+	return strings.TrimSpace(hint)
+}
+
+// withoutContents returns a message in which no call of sessions_spawn has the contents of
+// attachments. The form of the provider would have them, and is left out then.
+func withoutContents(m Message) Message {
+	calls := m.ToolCalls
+	for i, c := range calls {
+		if !isSpawnCall(c.Name) {
+			continue
+		}
+		shown, changed := attach.Redact(c.Args)
+		if !changed {
+			continue
+		}
+		if m.Raw = nil; &m.ToolCalls[0] == &calls[0] {
+			m.ToolCalls = append([]ToolCall(nil), calls...)
+		}
+		m.ToolCalls[i].Args = shown
+	}
+	return m
+}
+
+// isSpawnCall reports whether a model means sessions_spawn.
+func isSpawnCall(name string) bool { return strings.EqualFold(strings.TrimSpace(name), toolSpawn) }
+
+// withAttachments returns a schema of sessions_spawn with what it has where models may attach
+// files.
+func (c *Config) withAttachments(schema json.RawMessage) json.RawMessage {
+	if !c.Rules.Attachments.Enabled {
+		return schema
+	}
+	most := c.Rules.Attachments.OrDefault().MaxFiles
+	return bytes.Replace(schema, []byte(`"sandbox":`), fmt.Appendf(nil,
+		`"attachments":{"type":"array","maxItems":%d,"description":"files for it","items":{`+
+			`"type":"object","properties":{"name":{"type":"string","description":"no path"},`+
+			`"content":{"type":"string"},"encoding":{"type":"string","enum":["utf8","base64"]},`+
+			`"mimeType":{"type":"string"}},"required":["name","content"]}},`+
+			`"attachAs":{"type":"string","description":"where you think of the files as being; a `+
+			`hint only"},"sandbox":`, most), 1)
+}
+
+// inArguments returns what is wrong with a field of a Task as what is wrong with an argument, or
+// nil if it is not one that the model gives by another name.
+func inArguments(err error) error {
+	bad, ok := errors.AsType[*InputError](err)
+	if !ok {
+		return nil
+	}
+	for field, argument := range map[string]string{
+		"Task.Dir": "cwd", "Task.AttachAs": "attachAs", "Task.Attachments": "attachments",
+	} {
+		if rest, ok := strings.CutPrefix(bad.Field, field); ok {
+			return newArgumentError(
+				toolSpawn, argument+strings.Replace(rest, ".MediaType", ".mimeType", 1), bad.Reason)
+		}
+	}
+	return nil
+}
