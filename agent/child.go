@@ -440,19 +440,36 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 }
 
 // Info returns what is known of the run now. A run that a later one has followed stays as it has
-// ended. The error is [ErrNotFound] once it has been archived, unless it has a [Task].Key, or is
-// not kept after several later ones, or one that every call that reads can return.
+// ended. The error is [ErrArchived], which is [ErrNotFound] too, once it has been archived, unless
+// it has a [Task].Key, ErrNotFound if it is not kept after several later ones, or one that every
+// call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
-		return c.rt.sup.Find(ctx, c.root, c.ref())
+		info, err := c.rt.sup.Find(ctx, c.root, c.ref())
+		return info, c.rt.orOutcomeGone(ctx, err, c.ref())
 	}
 	if err := c.turn.err(); err != nil {
 		return RunInfo{}, err
 	}
-	return c.turn.spawn.Find(ctx, c.ref())
+	info, err := c.turn.spawn.Find(ctx, c.ref())
+	return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+}
+
+// orOutcomeGone says that one of the sessions was archived, and how an outcome is kept, where err
+// is that a run is not found.
+func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.RunRef) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	for _, ref := range of {
+		if gone := rt.orArchived(ctx, ref.Session, err); errors.Is(gone, ErrArchived) {
+			return fmt.Errorf("%w (with a Task.Key the outcome stays for seven days)", gone)
+		}
+	}
+	return err
 }
 
 // Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one
@@ -494,9 +511,13 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 // run that did not end well gives a
 // *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
 // context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
-// error is the cause of ctx, [ErrNotFound] once the run has been archived, unless it has a
-// [Task].Key, or one that every call that waits can return. [ErrUnreadable] says that the whole of
-// a long result was removed from the archive: Info has its beginning.
+// error is the cause of ctx, one that is as for Info, or one that every call that waits can return.
+// [ErrUnreadable] says that the whole of a long result was removed from the archive: Info has its
+// beginning.
+//
+// A Wait that has begun before the run is archived gets its result. One that begins later gets it
+// only of a run with a Task.Key, whose outcome is kept for seven days: a child with
+// [CleanupDelete] is archived as soon as its end has been read or delivered.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		var zero T
@@ -542,9 +563,10 @@ func (e *JoinError) Error() string {
 
 // Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
 // also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time, [ErrNotFound] if one without a Key has been archived, or one
-// that every call that waits can return. Without children it returns at once. The error is an
-// *[InputError], without outcomes, for a from that is nil and a child that is nil or of another
+// that is zero) ended well in time, [ErrArchived], which is [ErrNotFound] too, if one without a Key
+// has been archived, or one that every call that waits can return. Without children it returns at
+// once. The error is an *[InputError], without outcomes, for a from that is nil and a child that
+// is nil or of another
 // tree.
 //
 // A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
@@ -647,12 +669,14 @@ func (c *Child[T]) waitFor(
 ) ([]RunInfo, error) {
 	if turn == nil {
 		c.rt.expectRun()
-		return c.rt.sup.Wait(ctx, c.root, refs, opt)
+		infos, err := c.rt.sup.Wait(ctx, c.root, refs, opt)
+		return infos, c.rt.orOutcomeGone(ctx, err, refs...)
 	}
 	if err := turn.err(); err != nil {
 		return nil, err
 	}
-	return turn.spawn.Wait(ctx, refs, opt)
+	infos, err := turn.spawn.Wait(ctx, refs, opt)
+	return infos, c.rt.orOutcomeGone(ctx, err, refs...)
 }
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {

@@ -42,9 +42,10 @@ type Receipt = spawn.Receipt
 // The Route of a message overrides what the key of the session says, and what it lacks is filled in
 // from there, and then from the message before, as [session.Route.Or] does: never from another
 // channel or account, and a thread only together with its recipient. A message
-// without a Route is answered where the one before was, the first one where the key says. A session
-// whose key names no chat, such as a main session, so answers to where the last message came from.
-// Meta comes back with the reply, see [Reply].
+// without a Route is answered where the one before was, the first one where the key says, and none
+// in a conversation that is bound to the session. A session whose key names no chat, such as a main
+// session, so answers to where the last message came from. Meta comes back with the reply, see
+// [Reply].
 //
 // The error is an *[InputError] for a Text that is blank without Parts, an ID, From.ID or Meta that
 // is not UTF-8, a From.ID that could pass for another, since it has characters that are not drawn

@@ -106,12 +106,56 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a run that was stopped does not", "internal/tree/mail.go",
-		"f.State == Cancelled && !unread ||", "false && unread ||", "./internal/tree", "TestScenarios/thread_apology",
+		"return end == Cancelled && !slices", "return false && !slices", "./internal/tree", "TestScenarios/thread_apology",
 	},
 	{
 		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",
 		"\tcase !r.inThread():\n\t\tr.Asked = nil",
 		"\tcase false:\n\t\tr.Asked = nil", "./internal/tree", "TestScenarios/thread_unread",
+	},
+	{
+		"2.5 a run that was stopped says so where no turn has read", "internal/tree/mail.go",
+		"return in.Thread && a.isAt(in.Route) }", "return in.Thread }", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 each conversation that a run leaves is told", "internal/tree/mail.go",
+		"len(owed) > 1 {", "false {", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 an apology names the messages of its conversation", "internal/tree/mail.go",
+		"\t\te.Route = asked.Route\n", "\t\te.Route = r.Route\n", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 a reply names the messages of its conversation", "internal/tree/mail.go",
+		"a := askedAt(&list, in.conversation())\n\t\tif a.Meta", "a := askedAt(&list, r.Route)\n\t\tif a.Meta", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 a reply leaves what another conversation waits for", "internal/tree/mail.go",
+		"return a.isAt(at) })\n\tdefault:", "return a.isAt(at) || true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 a top-level session answers a child where it was asked for", "internal/tree/mail.go",
+		"(r.inThread() || r.IsRoot()):", "r.inThread():", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 an own conversation is not answered in a bound one", "internal/tree/inbox.go",
+		"\tcase !bound && r.Home != nil &&", "\tcase false &&", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 a message without a route is not of a bound conversation", "internal/tree/mail.go",
+		"in.Class == User && !in.Thread && in.Route != nil", "in.Class == User && in.Route != nil", "../agent", "TestOwnConversationAfterABoundOne",
+	},
+	{
+		"2.5 a kept message is one of its conversation", "internal/tree/mail.go",
+		"return a.isAt(at) && slices.Contains(a.IDs, c.ID)", "return (a.isAt(at) || true) && slices.Contains(a.IDs, c.ID)", "../agent", "TestPostAndWaitWithKeptIDs",
+	},
+	{
+		"2.10 ids name messages of one conversation", "internal/tree/seen.go",
+		"if p.until > t.now && p.isFrom(o) {", "if p.until > t.now {", "../agent", "TestConversationsWithTheSameIDs",
+	},
+	{
+		"2.10 a session that refuses messages is not focused", "../agent/focus.go",
+		"err = rt.sup.CanBind(ctx, root, q.Session)\n", "_ = rt.sup.CanBind(ctx, root, q.Session)\n", "../agent", "TestFocus",
 	},
 	{
 		"2.5 a wait goes on over what people ask", "internal/tree/apply.go",

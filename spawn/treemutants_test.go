@@ -609,7 +609,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message without an answer is left to the next turn", "internal/tree/mail.go",
-		"r.Asked = &a", "_ = &a", "./internal/tree", "TestScenarios/asked",
+		"if r.Asked = r.waiting(inbox, read); !root {", "if r.Asked = nil; !root {", "./internal/tree", "TestScenarios/asked",
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",

@@ -122,7 +122,7 @@ func (h *Harness) checkCompletions() {
 		}
 		runID := runs[f.Run]
 		if f.Replied {
-			replies++
+			replies += max(f.Conversations, 1)
 		}
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":

@@ -183,7 +183,10 @@ func (a *auditor) apology(r *run, f *tree.Fact) {
 	if well || f.Answer.Reply == "" || !thread {
 		a.fail(r, "replies", "it ends %v and says %q to people", f.State, f.Answer.Reply)
 	}
-	if f.Flags&tree.FlagReply != 0 {
+	if f.Flags&tree.FlagReply == 0 {
+		return
+	}
+	for range max(f.Ord, 1) {
 		a.out++
 		a.outbox[a.out] = &parcel{answers: r.messages(r.next)}
 	}

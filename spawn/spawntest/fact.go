@@ -44,6 +44,9 @@ type Fact struct {
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
 	// delivery.
 	Told, Out bool
+	// Conversations says in how many it speaks to people, each of which waits for an answer. Zero:
+	// in one, if Replied says that it speaks.
+	Conversations int
 }
 
 // Facts yields what the entries of a tree's journal record, in their order. An entry that cannot be
@@ -170,7 +173,7 @@ func factOf(e session.Entry) (Fact, error) {
 		f.Replied = has(tree.FlagReply)
 	case tree.RunEnded:
 		f.Told, f.Out = has(tree.FlagTell), has(tree.FlagOut)
-		f.Replied = has(tree.FlagReply)
+		f.Replied, f.Conversations = has(tree.FlagReply), int(from.Ord)
 	default: // the kind and the session say it all
 	}
 	return f, nil

@@ -78,7 +78,7 @@ func (t *Tree) Apply(f *Fact) error {
 	case SetAside:
 		return r.applySetAside(f)
 	case RouteSet:
-		r.Route = f.Route
+		r.Route, r.Home = f.Route, nil
 	case Reset:
 		return t.applyReset(r, f)
 	case PutAway:
@@ -439,8 +439,9 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 		p.Join.Count(f.State)
 	}
 	if f.Answer != nil {
-		asked, _ := r.unanswered()
-		t.speak(r, f, asked)
+		if err := t.speakLast(r, f); err != nil {
+			return err
+		}
 	}
 	r.Asked = nil
 	t.forwardCompletions(r, f)

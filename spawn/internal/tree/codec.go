@@ -168,7 +168,8 @@ func (m *Image) beyondVersion1() bool {
 
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
-		s.Aside != 0 || s.Skills != nil || s.Asked != nil || len(s.Said) > 0 ||
+		s.Aside != 0 || s.Skills != nil || len(s.Asked) > 0 || len(s.Said) > 0 ||
+		s.Home != nil || s.WasAsked != nil ||
 		len(s.Former) > 0 || s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
 		s.Archiving != 0 || s.Announce || s.Discard || s.Kept != "" ||
 		s.Repairs != 0 || s.Cause > LimitReached ||

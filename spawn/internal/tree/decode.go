@@ -489,14 +489,15 @@ func (s *scanner) texts() map[string]string {
 	return m
 }
 
-func (s *scanner) asked() *Asked {
-	a := new(Asked)
+func (s *scanner) asked() (a Asked) {
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "ids":
 			a.IDs = scanList(s, (*scanner).string)
 		case "meta":
 			a.Meta = s.texts()
+		case "route":
+			a.Route = s.route()
 		default:
 			s.fail()
 		}

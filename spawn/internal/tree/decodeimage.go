@@ -212,7 +212,10 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 	case "active":
 		r.Active = s.int64()
 	case "asked":
-		r.Asked = s.asked()
+		asked := s.asked()
+		r.WasAsked = &asked
+	case "askedBy":
+		r.Asked = scanList(s, (*scanner).asked)
 	case "said":
 		r.Said = scanList(s, (*scanner).saying)
 	case "former":
@@ -240,6 +243,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Announce = s.bool()
 	case "discard":
 		r.Discard = s.bool()
+	case "home":
+		r.Home = s.route()
 	case "kept":
 		r.Kept = s.text()
 	case "repairs":

@@ -163,6 +163,7 @@ func (l *factLine) runEnded(f *Fact) {
 	l.addIf(f.Flags&FlagHook != 0, "and a hook is")
 	if f.Answer != nil {
 		l.add("%s is said to people who wait for an answer", quoteShort(f.Answer.Reply))
+		l.addIf(f.Ord > 0, "in %s", text.Count(int(f.Ord), "conversation", "conversations"))
 	}
 }
 

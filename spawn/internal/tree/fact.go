@@ -178,7 +178,9 @@ const (
 //	               Flags: FlagTell, FlagOut, FlagReply, FlagHook
 //	               Answer: the Reply to messages of bound conversations that the run leaves
 //	               without an answer; may be nil
-//	               Route: where that goes; with an Answer only
+//	               Route: where that goes; with an Answer only, and without an Ord
+//	               Ord: how many conversations are told, each of its own messages, in the order in
+//	               which they began to wait; 0: one. With an Answer only
 //	Recovered      Run: the top-level session
 //	Delivered      Ord: the entry of the outbox
 //	Deferred       Ord: the entry of the outbox

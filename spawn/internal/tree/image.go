@@ -236,6 +236,12 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	}
 	r.RunState, r.key = *s, s.Spec.Key
 	r.own()
+	if r.WasAsked != nil { // without its conversation
+		r.Asked = []Asked{*r.WasAsked}
+		if r.WasAsked = nil; !top {
+			r.Asked[0].Route = r.Route
+		}
+	}
 	for i := range r.Past {
 		r.Past[i].held, r.Past[i].keptRequest = 0, false
 	}

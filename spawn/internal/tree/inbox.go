@@ -48,38 +48,71 @@ func (f *Fact) sender() session.Key {
 }
 
 // applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
-// them that has one. A completion has the route of the child's Spec.
+// them that has one. A completion has the route of the child's Spec. A message that a top-level
+// session gets otherwise than from a bound conversation is not answered in one.
 func (t *Tree) applyRoute(r *Run, through uint32) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord > through {
 			return
 		}
+		if r.IsRoot() {
+			t.routeTop(r, in)
+			continue
+		}
 		switch {
 		case r.inThread() && in.Class == Completion: // the conversation that asked is answered
-			if route := t.routeOf(in); route != nil {
+			if route := t.routeOf(r, in); route != nil {
 				r.Route = route
 			}
 		case r.inThread() && !in.Thread: // the conversation is answered
 		case in.Route != nil:
 			r.Route = in.Route
 		case in.Class == Completion:
-			if route := t.routeOf(in); route != nil {
+			if route := t.routeOf(r, in); route != nil {
 				r.Route = route
 			}
 		}
 	}
 }
 
-// routeOf returns what the requester was answering when it asked for the run whose completion in
-// is, or nil.
-func (t *Tree) routeOf(in *Input) *session.Route {
+// routeTop sets where the answer of a top-level session to an input goes.
+func (t *Tree) routeTop(r *Run, in *Input) {
+	route := in.Route
+	if route == nil && in.Class == Completion {
+		route = t.routeOf(r, in)
+	}
+	bound := route != nil && (in.Thread || in.Class == Completion && r.converses(*route))
+	switch {
+	case bound && r.Home == nil:
+		if r.Home = new(session.Route); r.Route != nil {
+			r.Home = r.Route
+		}
+	case !bound && r.Home != nil && (route != nil || in.Class == User):
+		if route == nil && !r.Home.IsZero() {
+			route = r.Home
+		}
+		r.Route, r.Home = nil, nil
+	}
+	if route != nil {
+		r.Route = route
+	}
+}
+
+// routeOf returns what r was answering when it asked for the run whose completion in is, or nil. A
+// completion that has moved up to r was asked for where a session below r answers, which is not
+// where r does: it has the route of the sub-agent of r that it came up through.
+func (t *Tree) routeOf(r *Run, in *Input) *session.Route {
 	c := t.find(in.From)
 	if c == nil {
 		return nil
 	}
-	if of, ok := c.RunOf(in.RunID); ok && of.Begin != nil {
+	of, known := c.RunOf(in.RunID)
+	if known && of.Begin != nil && t.RequesterOf(c, &of) == r.key {
 		return of.Begin.Route
+	}
+	for c.Parent != nil && c.Parent != r && c.Below(r) {
+		c = c.Parent
 	}
 	return c.Spec.Route
 }

@@ -34,10 +34,45 @@ func (m *Mail) bytes() (n int) {
 	return n + len(m.Sender.ID) + len(m.Sender.Name)
 }
 
-// Asked are messages of people.
+// Asked are messages of people, of one conversation.
 type Asked struct {
 	IDs  []string          `json:"ids,omitempty"`
 	Meta map[string]string `json:"meta,omitempty"` // of the last one
+	// Route is the conversation, which is or was bound to the session. Nil: it is none, but where
+	// the session speaks otherwise.
+	Route *session.Route `json:"route,omitempty"`
+}
+
+// isAt reports whether a has messages of the conversation of a Route as that of an Asked.
+func (a *Asked) isAt(route *session.Route) bool {
+	if a.Route == nil || route == nil {
+		return a.Route == route
+	}
+	return *a.Route == *route
+}
+
+// askedAt returns what list has of a conversation, and adds that.
+func askedAt(list *[]Asked, route *session.Route) *Asked {
+	i := slices.IndexFunc(*list, func(a Asked) bool { return a.isAt(route) })
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, Asked{Route: route})
+	}
+	return &(*list)[i]
+}
+
+// conversation returns where a message comes from, as the Route of an Asked.
+func (in *Input) conversation() *session.Route {
+	if in.Thread {
+		return in.Route
+	}
+	return nil
+}
+
+// converses reports whether a conversation is bound to r, or was and waits for an answer.
+func (r *Run) converses(at session.Route) bool {
+	return r.bindingOf(at) >= 0 ||
+		slices.ContainsFunc(r.Asked, func(a Asked) bool { return a.isAt(&at) })
 }
 
 // A Saying is something that a turn has told people. It is named by ID, or else by Num, among those
@@ -137,8 +172,11 @@ func (t *Tree) placeOf(r *Run, in *Input) place {
 	switch {
 	case in.Thread:
 		route = in.Route
-	case r.inThread() && in.Class == Completion:
-		route = t.routeOf(in)
+	case in.Class == Completion && (r.inThread() || r.IsRoot()):
+		route = t.routeOf(r, in)
+		if route != nil && r.IsRoot() && !r.converses(*route) {
+			route = nil
+		}
 	}
 	if at.people && route != nil {
 		at.route = *route
@@ -155,12 +193,38 @@ func (r *Run) AnswersPeople() (people bool, to *session.Route) {
 	return true, r.Route
 }
 
-// asking returns the messages that a reply answers: those that earlier turns have read and not
-// answered, and those in an inbox up to an ordinal.
-func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
-	if r.Asked != nil {
-		a = *r.Asked
-		a.IDs = slices.Clip(a.IDs)
+// asking returns the messages that a reply answers, of the conversation to which it goes.
+func (r *Run) asking(inbox []Input, through uint32) Asked {
+	list := r.waiting(inbox, through)
+	return *askedAt(&list, r.answered(inbox, through))
+}
+
+// answered returns the conversation that a turn of r answers which reads an inbox up to an ordinal,
+// as the Route of an Asked. r.Route is where the turn answers.
+func (r *Run) answered(inbox []Input, through uint32) *session.Route {
+	if !r.IsRoot() {
+		return r.Route
+	}
+	for i := len(inbox) - 1; i >= 0; i-- {
+		if in := &inbox[i]; in.Ord <= through && r.fromPeople(in) {
+			return in.conversation()
+		}
+	}
+	for i := range r.Asked {
+		if a := &r.Asked[i]; a.Route != nil && a.isAt(r.Route) {
+			return a.Route
+		}
+	}
+	return nil
+}
+
+// waiting returns the messages that wait for an answer, by conversation: those that earlier turns
+// have read and not answered, and those in an inbox up to an ordinal. It shares nothing that is
+// changed.
+func (r *Run) waiting(inbox []Input, through uint32) []Asked {
+	list := slices.Clone(r.Asked)
+	for i := range list {
+		list[i].IDs = slices.Clip(list[i].IDs)
 	}
 	for i := range inbox {
 		in := &inbox[i]
@@ -170,6 +234,7 @@ func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
 		if !r.fromPeople(in) {
 			continue
 		}
+		a := askedAt(&list, in.conversation())
 		if a.Meta = nil; in.Mail != nil {
 			a.Meta = in.Mail.Meta
 		}
@@ -177,7 +242,7 @@ func (r *Run) asking(inbox []Input, through uint32) (a Asked) {
 			a.IDs = append(a.IDs, in.ID)
 		}
 	}
-	return a
+	return list
 }
 
 // read returns the last input that a turn has read whose end f is.
@@ -216,10 +281,14 @@ func (t *Tree) speak(r *Run, f *Fact, asked Asked) {
 	case e.Failed:
 		e.Cause = f.Text
 	}
+	switch {
+	case f.Kind == RunEnded && f.Ord > 0:
+		e.Route = asked.Route
+	case f.Flags&FlagReply == 0 && f.Kind != RunEnded:
+		e.Route = r.Route
+	}
 	if f.Flags&FlagReply != 0 {
 		t.addEntry(e)
-	} else {
-		e.Route = r.Route
 	}
 	t.spoken = append(t.spoken, e)
 }
@@ -233,48 +302,76 @@ func (t *Tree) TakeSpoken() []*Entry {
 }
 
 // keepAsked folds which messages wait for an answer after a turn of r that answers people. A turn
-// that says nothing leaves them to the next one, as long as there is something that starts it. A
-// sub-agent that is to end leaves them to the end of its run, see unanswered.
+// that says nothing leaves them to the next one, as long as there is something that starts it, and
+// every turn leaves those of other conversations. A sub-agent that is to end leaves them to the end
+// of its run, see owed.
 func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
 	root, goesOn := r.IsRoot(), r.Cause == NoCause && f.State == OK
 	switch {
 	case f.Flags&FlagUntouched != 0, f.Flags&FlagCrashed != 0 && f.Flags&FlagGivenUp == 0:
-	case t.speaks(r, f) || r.TurnCancelled,
-		root && (f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause),
-		!r.owesAnswer() && (root || goesOn):
+	case !r.owesAnswer() && (root || goesOn):
 		r.Asked = nil
+	case t.speaks(r, f) || r.TurnCancelled,
+		root && (f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause):
+		at := r.answered(inbox, read)
+		r.Asked = slices.DeleteFunc(slices.Clone(r.Asked), func(a Asked) bool { return a.isAt(at) })
 	default:
-		if a := r.asking(inbox, read); !root || len(a.IDs) > 0 || len(a.Meta) > 0 {
-			r.Asked = &a
+		at := r.answered(inbox, read)
+		if r.Asked = r.waiting(inbox, read); !root {
+			askedAt(&r.Asked, at)
 		}
+		r.Asked = slices.DeleteFunc(r.Asked, func(a Asked) bool {
+			return root && len(a.IDs) == 0 && len(a.Meta) == 0
+		})
 	}
 }
 
-// unanswered returns the messages of bound conversations that a run leaves which is about to end,
-// and whether there are any.
-func (r *Run) unanswered() (Asked, bool) {
-	unread := slices.ContainsFunc(r.Inbox, func(in Input) bool { return in.Thread })
-	return r.asking(r.Inbox, r.NextOrd), !r.IsRoot() && (unread || r.Asked != nil)
+// owed returns the messages of bound conversations that a run leaves without an answer which ends
+// in the state end. One that was stopped owes an answer only where no turn has read a message, as a
+// turn that was cancelled.
+func (r *Run) owed(end State) []Asked {
+	if r.IsRoot() || end == OK {
+		return nil
+	}
+	return slices.DeleteFunc(r.waiting(r.Inbox, r.NextOrd), func(a Asked) bool {
+		unread := func(in Input) bool { return in.Thread && a.isAt(in.Route) }
+		return end == Cancelled && !slices.ContainsFunc(r.Inbox, unread)
+	})
 }
 
-// apologize adds to the end f of the run of r what is said to the conversation whose messages it
-// leaves without an answer. A run that was stopped says so of what no turn has read, and nothing
-// else, as a turn that was cancelled.
+// apologize adds to the end f of the run of r what is said to each conversation whose messages it
+// leaves without an answer.
 func (t *Tree) apologize(r *Run, f *Fact) {
-	_, owes := r.unanswered()
-	unread := slices.ContainsFunc(r.Inbox, func(in Input) bool { return in.Thread })
-	if !owes || f.State == OK || f.State == Cancelled && !unread || t.opt.Apology == "" {
+	owed := r.owed(f.State)
+	if len(owed) == 0 || t.opt.Apology == "" {
 		return
 	}
-	f.Answer, f.Route = &Result{Reply: t.opt.Apology}, r.Route
-	for i := range r.Inbox {
-		if in := &r.Inbox[i]; in.Thread {
-			f.Route = in.Route
-		}
+	f.Answer = &Result{Reply: t.opt.Apology}
+	if f.Route = owed[0].Route; len(owed) > 1 {
+		f.Route, f.Ord = nil, uint32(len(owed))
 	}
 	if t.opt.Replies {
 		f.Flags |= FlagReply
 	}
+}
+
+// speakLast folds what the end f of the run of r says to the conversations that it leaves: to each,
+// or to one. An earlier library said it to one only.
+func (t *Tree) speakLast(r *Run, f *Fact) error {
+	if f.Ord == 0 {
+		list := r.waiting(r.Inbox, r.NextOrd)
+		t.speak(r, f, *askedAt(&list, f.Route))
+		return nil
+	}
+	owed := r.owed(f.State)
+	if len(owed) != int(f.Ord) {
+		reason := fmt.Sprintf("conversations told: %d, left: %d", f.Ord, len(owed))
+		return &CorruptError{f.Kind, f.Run, reason}
+	}
+	for _, a := range owed {
+		t.speak(r, f, a)
+	}
+	return nil
 }
 
 // owesAnswer reports whether a turn of r is still to come that no message starts: r waits for
@@ -325,7 +422,13 @@ func (t *Tree) Waiting(k session.Key, c *Post) (waiting, aside bool) {
 			return true, in.Ord <= r.Aside
 		}
 	}
-	return r.Asked != nil && slices.Contains(r.Asked.IDs, c.ID), false
+	var at *session.Route
+	if from.bound {
+		at = &from.at
+	}
+	return slices.ContainsFunc(r.Asked, func(a Asked) bool {
+		return a.isAt(at) && slices.Contains(a.IDs, c.ID)
+	}), false
 }
 
 // ReplyTo returns the oldest reply of the session k in the outbox with which a turn that answers a
@@ -356,10 +459,14 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 			r.Open != nil && in.Ord > r.Open.Through {
 			continue
 		}
-		asked := r.asking(r.Inbox, in.Ord)
-		return &Entry{
+		list := r.waiting(r.Inbox, in.Ord)
+		asked := askedAt(&list, in.conversation())
+		e := &Entry{
 			Run: k, To: t.root.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
 			Text: r.Said[len(r.Said)-1].Text, InReplyTo: asked.IDs, Meta: asked.Meta,
+		}
+		if t.Answers(e, k, c) {
+			return e
 		}
 	}
 	return nil
@@ -370,8 +477,13 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 // what the key says, or nil.
 func (r *Run) filledRoute(route *session.Route) *session.Route {
 	stored := r.Route
+	if r.Home != nil {
+		if stored = nil; !r.Home.IsZero() {
+			stored = r.Home
+		}
+	}
 	for i := range r.Inbox {
-		if in := &r.Inbox[i]; in.Class == User && in.Route != nil {
+		if in := &r.Inbox[i]; in.Class == User && !in.Thread && in.Route != nil {
 			stored = in.Route
 		}
 	}

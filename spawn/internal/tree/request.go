@@ -360,6 +360,9 @@ func (c *Spawn) digest() string {
 	if c.Thread || c.Session || c.Delete {
 		fmt.Fprintf(h, "thread %t, session %t, delete %t;", c.Thread, c.Session, c.Delete)
 	}
+	if q.Runtime != "" {
+		fmt.Fprintf(h, "runtime %x;", q.Runtime)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

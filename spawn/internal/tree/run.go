@@ -206,8 +206,13 @@ type RunState struct {
 	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
 	Ledger      *Ledger        `json:"ledger,omitempty"`   // nil: nothing was used
 	Active      int64          `json:"active,omitempty"`   // see LastActive; 0: not known
-	Asked       *Asked         `json:"asked,omitempty"`    // see keepAsked
+	Asked       []Asked        `json:"askedBy,omitempty"`  // see keepAsked
 	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
+	// WasAsked is what an earlier library kept in the place of Asked. It is read, and not written.
+	WasAsked *Asked `json:"asked,omitempty"`
+	// Home is the Route of a top-level session before that of a bound conversation, which is the
+	// Route now: zero if there was none. Nil: the Route is the session's own.
+	Home *session.Route `json:"home,omitempty"`
 	// Former has the conversations before resets that are still to be archived, oldest first.
 	Former []Former `json:"former,omitempty"`
 	// Milestones counts those of the run, or of the last turn of the top-level session.

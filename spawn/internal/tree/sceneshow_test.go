@@ -46,9 +46,7 @@ func (s *scene) show() string {
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
 		}
-		if r.Asked != nil {
-			fmt.Fprintf(&b, " owes %s", strings.Join(r.Asked.IDs, " "))
-		}
+		b.WriteString(owedBy(r))
 		for _, x := range r.Said {
 			fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
 		}
@@ -179,4 +177,15 @@ func milestonesOf(r *Run) string {
 		}
 	}
 	return b.String()
+}
+
+// owedBy says which messages of r wait for an answer.
+func owedBy(r *Run) (words string) {
+	for _, a := range r.Asked {
+		words += " owes " + strings.Join(a.IDs, " ")
+		if a.Route != nil {
+			words += " at " + wordsOf(a.Route)
+		}
+	}
+	return words
 }

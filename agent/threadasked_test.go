@@ -1,0 +1,231 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// places are the first words of what is written in each conversation of these tests.
+var places = []string{"one", "two", "zero"}
+
+// placesRunner does what the last words of its input ask for, and says which places it was told of.
+func placesRunner(hangs *atomic.Int32) agent.Runner {
+	return agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		heard := saidByLine.ReplaceAllString(tn.Input(), "")
+		told := slices.DeleteFunc(slices.Clone(places), func(p string) bool {
+			return !strings.Contains(heard, p+" ")
+		})
+		answer := agent.Result{Text: strings.Join(told, "+")}
+		switch {
+		case strings.HasSuffix(tn.Label, "helper"):
+			return agent.Result{Text: answer.Text + " was found"}, pause(ctx, 10*time.Minute)
+		case strings.Contains(heard, " was found"):
+			return answer, nil
+		case strings.Contains(heard, " research"):
+			task := agent.Task{Text: told[0] + " question", Label: told[0] + " helper"}
+			task.Announce = true
+			_, err := tn.Spawn(ctx, task)
+			tn.Yield(agent.JoinOptions{})
+			return agent.Result{}, err
+		case strings.Contains(heard, " interim"):
+			return answer, tn.Say(ctx, "soon "+answer.Text)
+		case strings.Contains(heard, " fail"):
+			return agent.Result{}, errors.New("broken")
+		case strings.Contains(heard, " hang") && hangs.Add(1) == 1:
+			return answer, pause(ctx, time.Hour)
+		case strings.Contains(heard, " silent"):
+			return agent.Result{Text: "NO_REPLY"}, nil
+		}
+		return answer, nil
+	})
+}
+
+// What one conversation waits for stays its own: whatever becomes of a message of another one, and
+// of one to the session itself, ids, texts and routes never meet.
+func TestConversationsAreAnsweredApart(t *testing.T) {
+	type bot struct {
+		threadBot
+		target session.Key
+	}
+	sorry := "Sorry"
+	for name, c := range map[string]struct {
+		two string // what is asked for there while "one" waits for the answer of a child
+		do  func(b bot)
+		// want are the replies to the two, each with the ids that it names, of a top-level session
+		// and of a sub-agent; one: of both.
+		want, sub []string
+	}{
+		"a reply": {two: "hello", want: []string{"two two", "one one"}},
+		"an interim text": {
+			two: "interim", want: []string{"two soon two", "two two", "one one"},
+		},
+		"silence": {two: "silent", want: []string{"one one"}},
+		"a failure": {
+			two: "fail", want: []string{"two " + sorry, "one one"},
+			sub: []string{"one " + sorry, "two " + sorry},
+		},
+		"a crash": {
+			two: "hang", do: func(b bot) { b.Crash() }, want: []string{"two two", "one one"},
+			sub: []string{"one " + sorry, "two " + sorry, "zero one"}, // the end of the child moves up
+		},
+		"another wait": {two: "research", want: []string{"one one", "two two"}},
+		"a farewell": {
+			two: "hello", want: []string{"two two", "one one"},
+			do: func(b bot) {
+				_, err := b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+					Conversation: b.chat.At("one", ""), By: "alice",
+				})
+				require.NoError(b.T(), err)
+				b.Pass(time.Second)
+				require.Len(b.T(), b.chat.Farewells(b.chat.At("one", "")), 1)
+				require.Empty(b.T(), b.chat.Farewells(b.chat.At("two", "")))
+			},
+		},
+		"a message to the session itself": {
+			two: "hello", want: []string{"two two", "zero zero", "one one"},
+			sub: []string{"two two", "one one"}, // its requester waits for the run
+			do: func(b bot) {
+				_, err := b.Session(b.target).Post(b.Context(),
+					agent.Incoming{ID: "zero-1", Text: "zero hello"})
+				require.NoError(b.T(), err)
+			},
+		},
+	} {
+		for _, top := range []bool{true, false} {
+			kind := map[bool]string{true: "top-level", false: "sub-agent"}[top]
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				var hangs atomic.Int32
+				cfg := agent.Config{Runner: placesRunner(&hangs)}
+				cfg.Rules.Subagents.MaxSpawnDepth = 3
+				threadsOn(t, cfg, nil, func(b threadBot) {
+					b.Post("hello")
+					x := bot{b, topKey}
+					if !top {
+						x.target = b.worker("worker").Key()
+					}
+					before := len(b.Replies())
+					post := func(place, asks string) {
+						at := b.chat.At(place, "")
+						key, err := b.chat.Key(at)
+						require.NoError(t, err)
+						_, err = b.Session(key).Post(b.Context(), agent.Incoming{
+							ID: place + "-1", Text: place + " " + asks, Route: at,
+						})
+						require.NoError(t, err)
+						b.Pass(time.Second)
+					}
+					for _, place := range places[:2] {
+						_, err := b.focus(b.chat.At(place, ""), x.target, "alice")
+						require.NoError(t, err)
+					}
+					post("one", "research")
+					if post("two", c.two); c.do != nil {
+						c.do(x)
+					}
+					b.Pass(time.Hour)
+					want := c.want
+					if !top && c.sub != nil {
+						want = c.sub
+					}
+					got := repliesByPlace(t, b.Replies()[before:])
+					slices.Sort(got) // two destinations, at once
+					want = slices.Sorted(slices.Values(want))
+					require.Equal(t, want, got)
+				})
+			})
+		}
+	}
+}
+
+// repliesByPlace returns each reply as the place that it went to and what it says, and checks that
+// it names the message of that place.
+func repliesByPlace(t *testing.T, list []agent.Delivery) (out []string) {
+	t.Helper()
+	for _, d := range list {
+		place := d.Reply.Route.To
+		if place == "" || place == "general" {
+			place = "zero"
+		}
+		if place != "zero" || len(d.Reply.InReplyTo) > 0 {
+			require.Equal(t, []string{place + "-1"}, d.Reply.InReplyTo, d.Reply.Text)
+		}
+		text, _, _ := strings.Cut(d.Reply.Text, ",")
+		out = append(out, place+" "+text)
+	}
+	return out
+}
+
+// A message of a session's own conversation that says nothing of where it came from is answered
+// there, also after the session has answered in one that is bound to it.
+func TestOwnConversationAfterABoundOne(t *testing.T) {
+	cfg := agent.Config{Runner: echoRunner}
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		own, bound := session.Route{Channel: "irc", To: "ann"}, b.chat.At("lounge", "")
+		post := func(m agent.Incoming) {
+			b.PostIncoming(topKey, m)
+			b.Pass(time.Second)
+		}
+		post(agent.Incoming{ID: "1", Text: "hello", Route: own})
+		_, err := b.focus(bound, topKey, "alice")
+		require.NoError(t, err)
+		b.write(bound, "bound")
+		b.Pass(time.Second)
+		post(agent.Incoming{ID: "2", Text: "private"})
+		b.write(bound, "bound")
+		b.Pass(time.Second)
+		b.Crash()
+		post(agent.Incoming{ID: "3", Text: "more", Route: session.Route{Channel: "irc"}})
+		b.write(bound, "bound")
+		b.Crash()
+		post(agent.Incoming{ID: "4", Text: "again"})
+		var went []session.Route
+		for _, d := range b.Replies() {
+			went = append(went, d.Reply.Route)
+		}
+		require.Equal(t, []session.Route{own, bound, own, bound, own, bound, own}, went)
+	})
+}
+
+// A caller that waits for the answer to a message which a turn has left to the end of a child is
+// not held up by a message of another conversation with the same ID, nor told of that.
+func TestPostAndWaitWithKeptIDs(t *testing.T) {
+	var hangs atomic.Int32
+	threadsOn(t, agent.Config{Runner: placesRunner(&hangs)}, nil, func(b threadBot) {
+		b.Post("hello")
+		answers := make(chan string, 2)
+		wait := func(place, asks string) {
+			at := b.chat.At(place, "")
+			_, err := b.focus(at, topKey, "alice")
+			require.NoError(t, err)
+			key, err := b.chat.Key(at)
+			require.NoError(t, err)
+			go func() {
+				r, err := b.Session(key).PostAndWait(b.Context(),
+					agent.Incoming{ID: "1", Text: place + " " + asks, Route: at})
+				if errors.Is(err, agent.ErrAnswered) {
+					r.Text = "nothing"
+				}
+				answers <- place + ": " + r.Text
+			}()
+			b.Pass(time.Second)
+		}
+		wait("one", "research")
+		for _, want := range []string{"two: two", "two: nothing"} { // it has been answered
+			wait("two", "hello")
+			require.Len(t, answers, 1)
+			require.Equal(t, want, <-answers)
+		}
+		b.Pass(time.Hour)
+		require.Equal(t, "one: one", <-answers)
+	})
+}
