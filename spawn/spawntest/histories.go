@@ -210,8 +210,15 @@ func (hs Histories) Run(t *testing.T) {
 // Find plays the histories and returns the first one that fails, or nil. The error is a
 // *[HistoryError], or one of Replay. It must not be called in a bubble.
 func (hs Histories) Find(t *testing.T) error {
-	hs.Lives, hs.Callers, hs.Acts = orElse(hs.Lives, 3), orElse(hs.Callers, 2), orElse(hs.Acts, 6)
-	hs.N, hs.Rest = orElse(hs.N, 100), orElse(hs.Rest, 24*time.Hour)
+	all := &hs
+	all.Lives, all.Callers = orElse(hs.Lives, 3), orElse(hs.Callers, 2)
+	all.Acts = orElse(hs.Acts, 6)
+	all.N, all.Rest = orElse(hs.N, 100), orElse(hs.Rest, 24*time.Hour)
+	return all.find(t)
+}
+
+// find plays the histories, whose fields are set.
+func (hs *Histories) find(t *testing.T) error {
 	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ")); err == nil && n > 0 {
 		hs.N = n
 	}
@@ -338,7 +345,9 @@ func (h *History) live(ctx context.Context, program *Program, life int, rest tim
 	if err := server.Shutdown(end); err != nil && !p.IsDead() {
 		h.Errorf("Shutdown: %w", err)
 	}
-	<-ran
+	if err := <-ran; err != nil && !p.IsDead() {
+		h.Errorf("Run: %w", err)
+	}
 }
 
 // call has the callers of a life do what they do.

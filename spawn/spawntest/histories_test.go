@@ -3,6 +3,7 @@ package spawntest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,12 +40,7 @@ func TestHistoriesAreReadBack(t *testing.T) {
 func TestHistoriesAreShrunk(t *testing.T) {
 	hs := &Histories{Lives: 3, Callers: 3, Acts: 8}
 	has := func(p historyPlan, want func(historyStep) bool) bool {
-		for _, s := range p.steps {
-			if want(s) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(p.steps, want)
 	}
 	for seed := range uint64(100) {
 		p := newPlan(seed, hs, []Command{{Name: "a"}, {Name: "b"}}, nil)
