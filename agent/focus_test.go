@@ -123,7 +123,8 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 					require.NoError(t, err)
 					require.Len(t, bound, 1)
 					for _, q := range []agent.FocusRequest{
-						{Conversation: at}, {Conversation: at, NewThread: true},
+						{Conversation: at},
+						{Conversation: at, NewThread: true},
 						{Conversation: other},
 					} {
 						q.Session, q.By = key, "ann"

@@ -280,7 +280,7 @@ func TestHooksShutDown(t *testing.T) {
 				h = in
 				began := time.Now()
 				_, _ = agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
-				_ = <-errs
+				<-errs
 				require.LessOrEqual(t, time.Since(began), 2*spawn.HookTimeout+spawn.DefaultGrace)
 			})
 		})

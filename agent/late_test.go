@@ -33,12 +33,23 @@ func lateArgs(key session.Key, child *agent.Child[string]) map[reflect.Type]refl
 	at := session.Route{Channel: "discord", To: "general", Thread: "1"}
 	list := map[reflect.Type]reflect.Value{}
 	for _, v := range []any{
-		key, "x", true, at, agent.RunID("run"), session.File{}, agent.Incoming{Text: "x"},
-		agent.HistoryQuery{}, agent.Task{Text: "x"}, agent.JoinOptions{}, []session.Key(nil),
-		agent.EventQuery{}, agent.UsageQuery{}, agent.SessionQuery{}, binding.Limit{},
+		key, "x", true, at, agent.RunID("run"),
+		session.File{},
+		agent.Incoming{Text: "x"},
+		agent.HistoryQuery{},
+		agent.Task{Text: "x"},
+		agent.JoinOptions{},
+		[]session.Key(nil),
+		agent.EventQuery{},
+		agent.UsageQuery{},
+		agent.SessionQuery{},
+		binding.Limit{},
 		agent.FocusRequest{Conversation: at, Session: key, By: "ann"},
-		agent.UnfocusRequest{Conversation: at, By: "ann"}, spawn.RunRef{Session: key},
-		spawn.Incoming{Text: "x"}, spawn.Request{Task: "x"}, []*agent.Child[string]{child},
+		agent.UnfocusRequest{Conversation: at, By: "ann"},
+		spawn.RunRef{Session: key},
+		spawn.Incoming{Text: "x"},
+		spawn.Request{Task: "x"},
+		[]*agent.Child[string]{child},
 	} {
 		list[reflect.TypeOf(v)] = reflect.ValueOf(v)
 	}
@@ -65,7 +76,7 @@ func callLate(
 	last := out[len(out)-1].Interface()
 	if events, ok := last.(iter.Seq2[agent.TreeEvent, error]); ok {
 		var err error
-		for _, err = range events { //nolint:revive // the last one ends it
+		for _, err = range events {
 		}
 		return err
 	}

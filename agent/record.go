@@ -83,6 +83,7 @@ func beginRecord(
 		r.taking.Store(1)
 		var kept history
 		kept, r.lease = hot.take(st.Session.Root, r.ref)
+		err = nil
 		if st.Pos == 0 { // no turn has come so far that its lines count
 			err = r.bringAttachments(ctx, st.Session.Parent, extra.Attached)
 		}

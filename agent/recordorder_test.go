@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,13 @@ type orderedFiles struct {
 	session.Files
 	t           *testing.T
 	transcripts session.Transcripts
-	puts        int
+	puts        atomic.Int32
 }
 
 func (f *orderedFiles) Put(
 	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
 ) (session.File, error) {
-	f.puts++
+	f.puts.Add(1)
 	lines := 0
 	for line, err := range f.transcripts.Read(ctx, ref, session.LineQuery{Last: 1}) {
 		assert.NoError(f.t, err)
@@ -62,7 +63,7 @@ func TestRecordFollowsItsTranscript(t *testing.T) {
 		}
 		require.NoError(t, s.Stop(t.Context()))
 		time.Sleep(3 * time.Hour)
-		require.Equal(t, 2, files.puts, "a record of each")
+		require.EqualValues(t, 2, files.puts.Load(), "a record of each")
 		require.NoError(t, last.Session().Revive(t.Context()), "the record was found")
 		require.NoError(t, rt.Shutdown(t.Context()))
 		require.NoError(t, <-done)

@@ -130,7 +130,7 @@ func TestSpawnArguments(t *testing.T) {
 		},
 		{
 			id: "1.23", name: "attachments", args: `{"task":"x","attachments":[{"name":"a"}]}`,
-			err: `argument "attachments"`,
+			err: `argument "attachments[0]": its content is missing`,
 		},
 		{id: "1.23", name: "no attachments", args: `{"task":"x","attachments":[]}`},
 		{

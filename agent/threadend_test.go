@@ -181,6 +181,7 @@ func TestShutdownWithAChannelThatHangs(t *testing.T) {
 		go func() { done <- rt.Run(ctx) }()
 		main := session.Must(session.MainKey("main"))
 		at := chat.At("general", "1")
+		chat.Set(at, agent.ThreadOpen) // the first look around finds it
 		_, err = rt.Focus(t.Context(), agent.FocusRequest{
 			Conversation: at, Session: main, By: "alice",
 		})

@@ -96,6 +96,7 @@ func TestEndedIsNotBusy(t *testing.T) {
 		s := openSupervisor(t, cfg)
 		mustSpawn(t, s, spawn.Request{Task: "x"})
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, []int{1, 2, 3}, attempts)
 		auditOf(t, log)
 	})

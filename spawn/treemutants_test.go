@@ -717,4 +717,9 @@ var treeMutants = []mutant{
 		"Usage the end of a turn is activity", "internal/tree/apply.go",
 		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
 	},
+	{
+		"a wait ends while an archive is under way", "internal/tree/settle.go",
+		"\t\t\tt.armTimerAt(x.run, t.runWakeTimeAfter(x.run, t.now))\n", "",
+		"./internal/tree", "TestScenarios/join_archiving",
+	},
 }

@@ -29,7 +29,11 @@ func main() {
 			"run by another program. Type lines; \"slow\" takes a while. Ctrl-C ends it.\n")
 		flag.PrintDefaults()
 	}
-	flag.Parse()
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "harness: unexpected argument %q\n", flag.Arg(0))
+		flag.Usage()
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	var err error
@@ -69,10 +73,15 @@ func run(ctx context.Context, state, program string, in io.Reader, out io.Writer
 	ctx, end := context.WithCancel(ctx)
 	go func() {
 		defer end()
-		for lines := bufio.NewScanner(in); lines.Scan(); {
+		lines := bufio.NewScanner(in)
+		lines.Buffer(nil, 1<<20) // room for a message of 1,000,000 bytes
+		for lines.Scan() {
 			if _, err := chat.Post(ctx, agent.Incoming{Text: lines.Text()}); err != nil {
 				log.Print(err)
 			}
+		}
+		if err := lines.Err(); err != nil {
+			log.Print(err)
 		}
 		_ = chat.Idle(ctx)
 	}()

@@ -48,8 +48,16 @@ func FuzzNames(f *testing.F) {
 // Names of different files in many scripts stay so.
 func TestNamesThatDiffer(t *testing.T) {
 	for _, names := range [][]string{
-		{"a", "b"}, {"日本", "中国"}, {"né", "nà"}, {"ne\u0301", "na\u0300"}, {"Привет", "Пример"},
-		{"a.txt", "a.md"}, {"가", "나"}, {"हिन्दी", "मराठी"}, {"1", "01"}, {"common", "console.log"},
+		{"a", "b"},
+		{"日本", "中国"},
+		{"né", "nà"},
+		{"ne\u0301", "na\u0300"},
+		{"Привет", "Пример"},
+		{"a.txt", "a.md"},
+		{"가", "나"},
+		{"हिन्दी", "मराठी"},
+		{"1", "01"},
+		{"common", "console.log"},
 	} {
 		require.NoError(t, attach.CheckNames(names, true), names)
 	}

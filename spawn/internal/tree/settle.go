@@ -231,7 +231,8 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 	return !(s == OK && r.Silent)
 }
 
-// tick has settle look at every run and every destination whose timer is due.
+// tick has settle look at every run and every destination whose timer is due. A run may wait for
+// something later too, which what is begun now need not bring back.
 func (t *Tree) tick() {
 	for _, ord := range slices.Sorted(maps.Keys(t.outbox.hung)) {
 		t.mark(t.outbox.hung[ord])
@@ -244,6 +245,7 @@ func (t *Tree) tick() {
 		}
 		if x.run != nil {
 			t.touch(x.run)
+			t.armTimerAt(x.run, t.runWakeTimeAfter(x.run, t.now))
 		} else {
 			t.mark(x.queue)
 		}

@@ -104,9 +104,12 @@ func (t *Tree) wakeTime(x timer) int64 {
 // runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes
 // without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never. A
 // run that has asked for a slot waits for that, and not for the end of its wait.
-func (t *Tree) runWakeTime(r *Run) (at int64) {
+func (t *Tree) runWakeTime(r *Run) (at int64) { return t.runWakeTimeAfter(r, 0) }
+
+// runWakeTimeAfter is runWakeTime for what is later than a time.
+func (t *Tree) runWakeTimeAfter(r *Run, after int64) (at int64) {
 	atMost := func(x int64) {
-		if x > 0 && (at == 0 || x < at) {
+		if x > after && (at == 0 || x < at) {
 			at = x
 		}
 	}
@@ -136,8 +139,11 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 
 // armTimer makes sure that the heap has a timer for r that is early enough. It pushes none if there
 // is one, so that a run does not fill the heap.
-func (t *Tree) armTimer(r *Run) {
-	if at := t.runWakeTime(r); at > 0 && (r.armedAt == 0 || at < r.armedAt) {
+func (t *Tree) armTimer(r *Run) { t.armTimerAt(r, t.runWakeTime(r)) }
+
+// armTimerAt is armTimer for the time at, if that is not 0.
+func (t *Tree) armTimerAt(r *Run, at int64) {
+	if at > 0 && (r.armedAt == 0 || at < r.armedAt) {
 		r.armedAt = at
 		t.timers.push(timer{at: at, run: r})
 	}
