@@ -21,7 +21,10 @@ var house = arch.House{
 		{Dir: "policy", Ours: []string{"session"}},
 		{Dir: "context", Ours: []string{"session"}, Third: []string{"go.yaml.in/yaml/v3"}},
 		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},
-		{Dir: "announce", Ours: []string{"spawn", "session"}},
+		{
+			Dir: "announce", Ours: []string{"spawn", "session"},
+			TestOurs: []string{"session/dirstore"},
+		},
 		{
 			Dir: "agent",
 			Ours: []string{
@@ -52,6 +55,7 @@ var house = arch.House{
 		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",
 		"agent/internal/thread": "agent",
 		"agent/internal/attach": "agent", "agent/internal/workdir": "agent",
+		"agent/internal/sender": "agent",
 	},
 	Exempt: map[string][]string{
 		"columns": {"context/templates", "examples/quickstart/workspace"},

@@ -46,6 +46,8 @@ func TestOutcomeAfterTheArchive(t *testing.T) {
 			value, err := typed.Wait(ctx)
 			require.NoError(t, err)
 			require.Equal(t, answer{7}, value)
+			_, err = bad.Wait(ctx) // AtLeast counts what ended well, and lets this one go on
+			require.ErrorAs(t, err, new(*agent.RunError))
 			outcomes, err := agent.Join(ctx, h.Main(), []*agent.Child[string]{text, bad, plain},
 				agent.JoinOptions{AtLeast: 2})
 			require.NoError(t, err)

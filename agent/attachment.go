@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
+	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // An Attachment is a file that a sub-agent is given with its task. See docs/attachments.md.
@@ -30,9 +32,12 @@ type Attachment struct {
 	Reader io.Reader
 }
 
-// attached is what is kept of the attachments of a sub-agent. The zero attached has none.
+// attached is what is kept of the attachments of a sub-agent, whose transcript has the bytes. The
+// zero attached has none.
 type attached struct {
-	SessionID string        `json:"session"` // of the transcript of the requester that has the bytes
+	// SessionID is that of the transcript of the requester if an earlier library has put the bytes
+	// there; "": it has not.
+	SessionID string        `json:"session,omitempty"`
 	Files     []attach.File `json:"files"`
 	Hint      string        `json:"hint,omitempty"`
 }
@@ -58,38 +63,69 @@ func (g given) summary(of session.Key) *attach.Summary {
 // IsZero reports whether there are no files.
 func (a attached) IsZero() bool { return len(a.Files) == 0 }
 
-// attachTo reads the attachments of a task that a requester spawns, and puts their bytes where the
-// requester's are. They come before the fact that names them: of a spawn that is refused, bytes are
-// left that no line names, and that go with the transcript.
-func (t *Task) attachTo(ctx context.Context, from Requester) (a attached, err error) {
-	if len(t.Attachments) == 0 {
-		return a, nil
-	}
+// spawnAttached starts the sub-agent of a task with attachments, which are read and put where they
+// are the sub-agent's own before it exists. Of a Key that is known they are read, to be compared.
+func (t *Task) spawnAttached(
+	ctx context.Context, from Requester, x runExtra,
+) (info RunInfo, err error) {
 	rt, _ := from.actor()
-	limits := rt.cfg.Rules.Attachments.OrDefault()
-	bounds := attach.Limits{
-		Files: limits.MaxFiles, FileBytes: limits.MaxFileBytes, TotalBytes: limits.MaxTotalBytes,
-	}
 	place, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
 	if err == nil {
-		err = t.checkAttachments(bounds, place.Base != "")
-	}
-	if err == nil && rt.cfg.Store.Files == nil {
-		err = session.ErrNoFiles
-	}
-	var ref session.Ref
-	if err == nil {
-		ref, err = filesHere(ctx, from)
+		err = t.checkAttachments(&rt.cfg, place.Base != "")
 	}
 	if err != nil {
-		return a, attachmentError(err)
+		return info, attachmentError(err)
 	}
-	a.SessionID, a.Hint = ref.SessionID, t.AttachAs
+	q, err := t.request(x)
+	if err != nil {
+		return info, err
+	}
+	q.Asked = true
+	err = from.deposit(ctx, q, func(to spawn.Deposit) (err error) {
+		files, ref := rt.cfg.Store.Files, to.Ref
+		if ref == (session.Ref{}) {
+			files, ref = nowhere()
+		}
+		x.Attached, err = t.readAttachments(ctx, &rt.cfg, files, ref)
+		if err != nil {
+			return err
+		}
+		t.given = given{x.Attached.Files, place.Base != ""}
+		if q, err = t.request(x); err != nil {
+			return err
+		}
+		q.ID, q.Files, q.Asked = to.ID, true, true
+		info, err = from.spawnRun(ctx, q)
+		return err
+	})
+	return info, err
+}
+
+// nowhere returns a place for files that are read and not kept.
+func nowhere() (session.Files, session.Ref) {
+	top := session.Must(session.MainKey(session.DefaultAgent))
+	return session.NewMemory().Files, session.Ref{Key: top, SessionID: session.NewID()}
+}
+
+// readAttachments puts the bytes of attachments that were checked into the files of a transcript.
+func (t *Task) readAttachments(
+	ctx context.Context, c *Config, files session.Files, ref session.Ref,
+) (attached, error) {
+	a := attached{SessionID: ref.SessionID, Hint: t.AttachAs}
 	for i, given := range t.Attachments {
 		in := &attachmentReader{
-			in: given.Reader, index: i, bounds: bounds, before: int(attach.Total(a.Files)),
+			in: given.Reader, index: i, bounds: c.attachmentBounds(),
+			before: int(attach.Total(a.Files)),
 		}
-		file, err := in.put(ctx, rt.cfg.Store.Files, ref)
+		file, err := in.put(ctx, files, ref)
+		switch {
+		case err == nil || !in.ready(ctx):
+		case errors.Is(err, session.ErrArchived): // another owner has the tree now
+			//nolint:errorlint // what is archived is not the requester
+			err = fmt.Errorf("%w: %v", ErrNotRecorded, err)
+		default: // the store has failed
+			err = fmt.Errorf("%w: %w", ErrNotRecorded, err)
+		}
 		if err != nil {
 			return attached{}, fmt.Errorf("agent: attachment %s: %w",
 				text.Quote(given.Name), attachmentError(err))
@@ -98,16 +134,23 @@ func (t *Task) attachTo(ctx context.Context, from Requester) (a attached, err er
 			Name: strings.TrimSpace(given.Name), MediaType: given.MediaType, File: file,
 		})
 	}
-	t.given = given{a.Files, place.Base != ""}
 	return a, nil
 }
 
+// attachmentBounds returns the limits of the Rules.
+func (c *Config) attachmentBounds() attach.Limits {
+	limits := c.Rules.Attachments.OrDefault()
+	return attach.Limits{
+		Files: limits.MaxFiles, FileBytes: limits.MaxFileBytes, TotalBytes: limits.MaxTotalBytes,
+	}
+}
+
 // checkAttachments returns what is wrong with attachments before one is read.
-func (t *Task) checkAttachments(bounds attach.Limits, onDisk bool) error {
-	if err := bounds.CheckCount(len(t.Attachments)); err != nil {
+func (t *Task) checkAttachments(c *Config, onDisk bool) error {
+	if err := c.attachmentBounds().CheckCount(len(t.Attachments)); err != nil {
 		return err
 	}
-	names := make([]string, len(t.Attachments))
+	names, sizes := make([]string, len(t.Attachments)), make([]int, len(t.Attachments))
 	for i, a := range t.Attachments {
 		names[i] = strings.TrimSpace(a.Name)
 		if a.MediaType != "" && !text.IsLine(a.MediaType, text.MaxName) {
@@ -127,8 +170,33 @@ func (t *Task) checkAttachments(bounds attach.Limits, onDisk bool) error {
 				Field: fmt.Sprintf("Task.Attachments[%d].Reader", i), Reason: "it is missing",
 			}
 		}
+		sizes[i] = attach.SizeOf(a.Reader)
+	}
+	if err := c.attachmentBounds().CheckSizes(sizes); err != nil {
+		return err
+	}
+	if c.Store != nil && c.Store.Files == nil { // nil: one in memory, which has Files
+		return session.ErrNoFiles
 	}
 	return nil
+}
+
+// previewAttachments returns what a sub-agent that works in a place would be given by a task. It
+// reads the attachments if the place is that of the session that is looked at.
+func (t *Task) previewAttachments(
+	ctx context.Context, c *Config, place workdir.Place, reads bool,
+) (a attached, err error) {
+	if err = errors.Join(t.checkHint(), t.checkAttaching(&c.Rules)); err != nil {
+		return a, err
+	}
+	if len(t.Attachments) == 0 {
+		return a, nil
+	}
+	if err = t.checkAttachments(c, place.Base != ""); err != nil || !reads {
+		return a, attachmentError(err)
+	}
+	files, ref := nowhere()
+	return t.readAttachments(ctx, c, files, ref)
 }
 
 // attachmentsPath is where the limits of attachments are set.
@@ -193,6 +261,11 @@ func (r *attachmentReader) put(
 	return file, err
 }
 
+// ready reports whether more could be read: the Reader has not failed, and the caller waits.
+func (r *attachmentReader) ready(ctx context.Context) bool {
+	return ctx.Err() == nil && (r.rest.err == nil || errors.Is(r.rest.err, io.EOF))
+}
+
 type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
@@ -241,7 +314,7 @@ func (r *attachmentReader) next(ctx context.Context, p []byte) (int, error) {
 			return 0, context.Cause(ctx)
 		}
 		r.read += len(r.rest.data)
-		if err := r.bounds.CheckSize(r.index, r.read, r.before); err != nil {
+		if err := r.bounds.CheckRead(r.index, r.read, r.before); err != nil {
 			r.rest = chunk{err: err}
 		}
 	}
@@ -253,17 +326,34 @@ func (r *attachmentReader) next(ctx context.Context, p []byte) (int, error) {
 	return n, nil
 }
 
-// filesHere names the transcript that files of a requester are put under.
-func filesHere(ctx context.Context, from Requester) (ref session.Ref, err error) {
-	if t, ok := from.(*Turn); ok {
-		return t.log.ref, t.err()
-	}
-	s := from.(*Session) //nolint:forcetypeassert // a Requester is one of the two
-	root, err := s.tree(ctx)
+// deposit implements Requester.
+func (s *Session) deposit(
+	ctx context.Context, q spawn.Request, with func(spawn.Deposit) error,
+) error {
+	root, err := s.commandTree(ctx)
+	var own error
 	if err == nil {
-		ref, err = s.rt.sup.Files(ctx, root, s.key)
+		q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
+		err = s.rt.sup.Deposit(ctx, root, s.key, q, func(to spawn.Deposit) error {
+			own = with(to)
+			return own
+		})
 	}
-	return ref, s.rt.orArchived(ctx, s.key, err)
+	if own != nil {
+		return own
+	}
+	return s.rt.orArchived(ctx, s.key, inOurWords(err))
+}
+
+// deposit implements Requester.
+func (t *Turn) deposit(
+	ctx context.Context, q spawn.Request, with func(spawn.Deposit) error,
+) error {
+	if err := t.err(); err != nil {
+		return err
+	}
+	q.Policy.Model = t.rt.cfg.modelNamed(q.Policy.Model)
+	return inOurWords(t.spawn.Deposit(ctx, q, with))
 }
 
 // variant returns what tells a task from another one with the same Key that has other files.
@@ -271,15 +361,23 @@ func (a attached) variant() string {
 	if a.IsZero() {
 		return ""
 	}
-	data, _ := json.Marshal(attached{Files: a.Files, Hint: a.Hint}) // it has a form in JSON
+	// The digests in journals are of this form, with a member that has become empty.
+	data, _ := json.Marshal(struct { // it has a form in JSON
+		SessionID string        `json:"session"`
+		Files     []attach.File `json:"files"`
+		Hint      string        `json:"hint,omitempty"`
+	}{Files: a.Files, Hint: a.Hint})
 	return "\nfiles " + string(data)
 }
 
-// bringAttachments copies the files of a sub-agent from the transcript of its requester, before its
-// first line, so that they have the fate of its own.
+// bringAttachments copies the files of a sub-agent that an earlier library has put under the
+// transcript of its requester, before its first line, so that they have the fate of its own.
 func (r *turnRecord) bringAttachments(
 	ctx context.Context, requester session.Key, a attached,
 ) error {
+	if a.SessionID == "" {
+		return nil
+	}
 	from := []session.Ref{{Key: requester, SessionID: a.SessionID}}
 	for _, f := range a.Files {
 		found := false
@@ -454,6 +552,11 @@ func (c *Config) withAttachments(schema json.RawMessage) json.RawMessage {
 			`hint only"},"sandbox":`, most), 1)
 }
 
+// attachmentMembers names the fields of an Attachment as a model gives them.
+var attachmentMembers = strings.NewReplacer(
+	".Name", ".name", ".MediaType", ".mimeType", ".Reader", ".content",
+)
+
 // inArguments returns what is wrong with a field of a Task as what is wrong with an argument, or
 // nil if it is not one that the model gives by another name.
 func inArguments(err error) error {
@@ -461,12 +564,15 @@ func inArguments(err error) error {
 	if !ok {
 		return nil
 	}
+	if bad.Field == "name" {
+		return newArgumentError(toolSpawn, "taskName", bad.Reason)
+	}
 	for field, argument := range map[string]string{
 		"Task.Dir": "cwd", "Task.AttachAs": "attachAs", "Task.Attachments": "attachments",
 	} {
 		if rest, ok := strings.CutPrefix(bad.Field, field); ok {
 			return newArgumentError(
-				toolSpawn, argument+strings.Replace(rest, ".MediaType", ".mimeType", 1), bad.Reason)
+				toolSpawn, argument+attachmentMembers.Replace(rest), bad.Reason)
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -159,6 +160,47 @@ func TestFilesOfATurn(t *testing.T) {
 		_, err = child.Wait(h.Context())
 		require.NoError(t, err)
 		require.NoError(t, tested)
+	})
+}
+
+// The files end with the turn: nothing of them can be read after it, by no way and by no handle.
+func TestFilesEndWithTheTurn(t *testing.T) {
+	var files fs.FS
+	var file fs.File
+	var dir fs.ReadDirFile
+	cfg := attachConfig("")
+	cfg.Runner = agent.RunnerFunc(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		files = tn.Files
+		at, err := files.Open(".")
+		if err == nil {
+			dir = at.(fs.ReadDirFile)
+			file, err = files.Open("a")
+		}
+		return agent.Result{Text: "done"}, err
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
+			Text: "x", Attachments: attaching("a", "aa"),
+		})
+		require.NoError(t, err)
+		_, err = child.Wait(h.Context())
+		require.NoError(t, err)
+		for name, use := range map[string]func() error{
+			"Open .":              func() error { return errorOf(files.Open(".")) },
+			"Open":                func() error { return errorOf(files.Open("a")) },
+			"Open of none":        func() error { return errorOf(files.Open("none")) },
+			"Stat .":              func() error { return errorOf(fs.Stat(files, ".")) },
+			"Stat":                func() error { return errorOf(fs.Stat(files, "a")) },
+			"ReadDir":             func() error { return errorOf(fs.ReadDir(files, ".")) },
+			"ReadFile":            func() error { return errorOf(fs.ReadFile(files, "a")) },
+			"ReadDir of a file":   func() error { return errorOf(fs.ReadDir(files, "a")) },
+			"Read of a handle":    func() error { return errorOf(file.Read(make([]byte, 1))) },
+			"ReadDir of a handle": func() error { return errorOf(dir.ReadDir(-1)) },
+		} {
+			require.ErrorIs(t, use(), agent.ErrStale, name)
+		}
+		require.NoError(t, file.Close())
+		require.NoError(t, dir.Close())
 	})
 }
 
@@ -362,148 +404,6 @@ func TestAttachmentsOfModelsAreDisabled(t *testing.T) {
 	})
 }
 
-// What stands in a work directory: the files, and at last their list, for the owner alone. They are
-// there in each turn, and gone when the end was read, or later by the rules.
-func TestAttachmentsInADirectory(t *testing.T) {
-	for name, c := range map[string]struct {
-		task   agent.Task
-		rules  func(*policy.Rules)
-		soon   bool // gone when the end was read
-		in     string
-		stops  bool
-		delete bool
-	}{
-		"kept":        {soon: true},
-		"in a folder": {task: agent.Task{Dir: "app"}, soon: true, in: "app"},
-		"retained": {
-			rules: func(r *policy.Rules) { r.Attachments.Retain = true },
-		},
-		"deleted, in spite of that": {
-			task:  agent.Task{Cleanup: agent.CleanupDelete},
-			rules: func(r *policy.Rules) { r.Attachments.Retain = true }, soon: true,
-		},
-		"stopped": {soon: true, stops: true},
-		"deleted by a person": {
-			rules: func(r *policy.Rules) { r.Attachments.Retain = true }, delete: true,
-		},
-		"never archived": {
-			rules: func(r *policy.Rules) { r.Subagents.ArchiveAfter = policy.Off }, soon: true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			base := makeTree(t, "app/")
-			bot := new(waitingBot)
-			cfg := attachConfig(base)
-			if cfg.Runner = bot; c.rules != nil {
-				c.rules(&cfg.Rules)
-			}
-			c.task.Text, c.task.Announce = "x", true
-			c.task.Attachments = attaching("a", "one", "B", "two")
-			agenttest.Run(t, cfg, nil, func(h *harness) {
-				child, err := agent.Spawn[string](h.Context(), h.Main(), c.task)
-				require.NoError(t, err)
-				h.Pass(time.Second)
-				dir := filepath.Join(base, c.in, ".offshoot", "attachments", string(child.ID()))
-				require.Equal(t, ".manifest.json=list,B=two,a=one", listFiles(os.DirFS(dir)))
-				checkModes(t, filepath.Join(base, c.in, ".offshoot"))
-				manifest, err := os.ReadFile(filepath.Join(dir, ".manifest.json"))
-				require.NoError(t, err)
-				require.Contains(t, string(manifest), sha("two"))
-				require.Contains(t, string(manifest), `"relDir": ".offshoot/attachments/`+
-					string(child.ID())+`"`)
-				require.Contains(t, bot.prompt, ".offshoot/attachments/"+string(child.ID()))
-				if c.stops {
-					require.NoError(t, child.Stop(h.Context()))
-				} else {
-					bot.finish()
-				}
-				h.Pass(time.Second)
-				_, err = os.Stat(dir)
-				require.Equal(t, c.soon, errors.Is(err, fs.ErrNotExist), "%v", err)
-				if c.delete {
-					require.NoError(t, h.Runtime().DeleteSession(h.Context(), child.Key()))
-				}
-				h.Pass(2 * time.Hour)
-				_, err = os.Stat(dir)
-				require.ErrorIs(t, err, fs.ErrNotExist)
-			})
-		})
-	}
-}
-
-// checkModes requires that the owner alone has what is in a directory.
-func checkModes(t *testing.T, dir string) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		return
-	}
-	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		require.NoError(t, err)
-		info, err := d.Info()
-		require.NoError(t, err)
-		want := fs.FileMode(0o600)
-		if d.IsDir() {
-			want = 0o700
-		}
-		require.Equal(t, want, info.Mode().Perm(), path)
-		return nil
-	}))
-}
-
-// waitingBot answers the top-level session at once, and a sub-agent when it may finish.
-type waitingBot struct {
-	mu     sync.Mutex
-	prompt string // of the last turn of a sub-agent
-	may    bool
-}
-
-func (b *waitingBot) finish() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.may = true
-}
-
-func (b *waitingBot) mayFinish(prompt string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.prompt = prompt
-	return b.may
-}
-
-func (b *waitingBot) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-	if tn.Run == "" {
-		return textResult("ok")
-	}
-	for wait := 0; wait < 36_000 && !b.mayFinish(tn.Prompt.String()); wait++ {
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return agent.Result{}, err
-		}
-	}
-	return textResult("done with " + listFiles(tn.Files))
-}
-
-// A later run finds the files again in the directory, and they are gone after it, too. What the
-// sub-agent has made of them in a turn is there in the next one of the same run.
-func TestAttachmentsOfLaterRuns(t *testing.T) {
-	base := makeTree(t)
-	cfg := attachConfig(base)
-	agenttest.Run(t, cfg, nil, func(h *harness) {
-		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
-			Text: "x", Attachments: attaching("a", "one"),
-		})
-		require.NoError(t, err)
-		for range 3 {
-			got, err := child.Wait(h.Context())
-			require.NoError(t, err)
-			require.Equal(t, "a=one | .manifest.json=list,a=one", got)
-			h.Pass(time.Second)
-			require.Empty(t, listFiles(os.DirFS(base)))
-			child, err = child.Post(h.Context(), agent.Incoming{Text: "again"})
-			require.NoError(t, err)
-		}
-	})
-}
-
 // Wherever the process dies, the sub-agent has all its files or its turn has not begun, a repeated
 // spawn is the same one, and nothing is left in the directory in the end.
 func TestAttachmentsOverCrashes(t *testing.T) {
@@ -565,38 +465,6 @@ func TestAttachmentsOfAKey(t *testing.T) {
 			require.ErrorIs(t, err, agent.ErrKeyConflict, files)
 		}
 	})
-}
-
-// A turn fails, with the reason, where its files cannot be written, and nothing half is left.
-func TestDirectoryThatTakesNoAttachments(t *testing.T) {
-	for name, prepare := range map[string]func(base string) error{
-		"a file in the way": func(base string) error {
-			return os.WriteFile(base+"/.offshoot", []byte("x"), 0o600)
-		},
-		"a link": func(base string) error { return os.Symlink("elsewhere", base+"/.offshoot") },
-		"a link below": func(base string) error {
-			return errors.Join(os.Mkdir(base+"/.offshoot", 0o700),
-				os.Symlink("../elsewhere", base+"/.offshoot/attachments"))
-		},
-		"a link out": func(base string) error { return os.Symlink("..", base+"/.offshoot") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			base := makeTree(t, "elsewhere/keep")
-			require.NoError(t, prepare(base))
-			before := listFiles(os.DirFS(base))
-			agenttest.Run(t, attachConfig(base), nil, func(h *harness) {
-				child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
-					Text: "x", Attachments: attaching("a", "one"),
-				})
-				require.NoError(t, err)
-				_, err = child.Wait(h.Context())
-				require.ErrorContains(t, err, "attachments of")
-				require.ErrorContains(t, err, "link")
-				h.Pass(3 * time.Hour)
-				require.Equal(t, before, listFiles(os.DirFS(base)))
-			})
-		})
-	}
 }
 
 // 1.5: neither a transcript nor an event nor a log has the content of an attachment of a model, by
@@ -710,4 +578,310 @@ func TestHookIsAskedBeforeAttachmentsAreRead(t *testing.T) {
 			require.Equal(t, !veto, read > 0)
 		})
 	}
+}
+
+// noRoomFiles takes nothing.
+type noRoomFiles struct{ session.Files }
+
+var errNoRoom = errors.New("the disk has no room")
+
+func (noRoomFiles) Put(
+	_ context.Context, _ session.Ref, r io.Reader, _ session.File,
+) (f session.File, err error) {
+	_, err = io.Copy(io.Discard, r)
+	return f, errors.Join(err, errNoRoom)
+}
+
+// A store that fails has recorded nothing, and the caller is told that; a Reader that fails is the
+// caller's own.
+func TestAttachmentsThatTheStoreDoesNotTake(t *testing.T) {
+	cfg := attachConfig("")
+	cfg.Store = session.NewMemory()
+	cfg.Store.Files = noRoomFiles{cfg.Store.Files}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Attachments: attaching("a", "1")})
+		require.ErrorIs(t, err, errNoRoom)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
+		require.ErrorContains(t, err, `attachment "a"`)
+		_, err = h.Main().Spawn(h.Context(), agent.Task{Text: "x", Attachments: []agent.Attachment{
+			{Name: "a", Reader: iotest.ErrReader(io.ErrUnexpectedEOF)},
+		}})
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.NotErrorIs(t, err, agent.ErrNotRecorded)
+		require.Empty(t, h.Runs())
+	})
+}
+
+// What is given to a sub-agent is its own: the requester keeps none of it, and it goes with the
+// sub-agent, whatever becomes of the requester. Its reset takes nothing from the sub-agent.
+func TestAttachmentsAreOfTheSubagent(t *testing.T) {
+	cfg := attachConfig("")
+	cfg.Rules.KeepArchives = time.Hour
+	cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		given := func(child *agent.Child[string]) session.Ref {
+			return session.Ref{Key: child.Key(), SessionID: child.Key().ID()}
+		}
+		child, err := h.Main().Spawn(h.Context(), agent.Task{
+			Text: "x", Attachments: attaching("a", "one"),
+		})
+		require.NoError(t, err)
+		h.Pass(time.Second)
+		require.Equal(t, map[session.Ref][]session.File{
+			given(child): {{Hash: sha("one"), Size: 3}},
+		}, h.Files())
+		require.NoError(t, h.Main().Reset(h.Context()))
+		h.Pass(time.Second)
+		again, err := child.Post(h.Context(), agent.Incoming{Text: "again"})
+		require.NoError(t, err)
+		got, err := again.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a=one", got)
+		for i := range 80 {
+			one, err := h.Main().Spawn(h.Context(), agent.Task{
+				Text:        "x",
+				Attachments: attaching("a", strings.Repeat(string('a'+rune(i%26)), 4096+i)),
+			})
+			require.NoError(t, err)
+			_, err = one.Wait(h.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Runtime().DeleteSession(h.Context(), one.Key()))
+		}
+		require.Len(t, h.Files(), 81)
+		h.Pass(3 * time.Hour)
+		require.Empty(t, h.Files())
+	})
+}
+
+// A sub-agent that is brought back from the archive has its files. So has none that another spawns
+// with its conversation: they are not part of that.
+func TestAttachmentsOfARevivedSubagent(t *testing.T) {
+	agenttest.Run(t, attachConfig(""), nil, func(h *harness) {
+		child, err := h.Main().Spawn(h.Context(), agent.Task{
+			Text: "x", Attachments: attaching("a", "one"),
+		})
+		require.NoError(t, err)
+		_, err = child.Wait(h.Context())
+		require.NoError(t, err)
+		h.Pass(2 * time.Hour)
+		require.Empty(t, h.Runs())
+		require.NoError(t, child.Session().Revive(h.Context()))
+		again, err := child.Post(h.Context(), agent.Incoming{Text: "again"})
+		require.NoError(t, err)
+		got, err := again.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a=one", got)
+	})
+}
+
+// Wherever the process dies: once the sub-agents have left, and were purged, nothing of what they
+// were given is in the store. It does not matter whether a program or a model has spawned them, nor
+// whether the spawn was refused, and when.
+func TestNothingOfAttachmentsStaysOverCrashes(t *testing.T) {
+	cfg := attachConfig("")
+	cfg.Rules.KeepArchives = time.Hour
+	cfg.Rules.Attachments.MaxFileBytes = 100
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" {
+			return textResult(listFiles(tn.Files))
+		}
+		if tn.Input() != "go" {
+			return textResult("thanks")
+		}
+		for i, content := range []string{"mine", strings.Repeat("x", 101), "mine, too"} {
+			args := fmt.Sprintf(
+				`{"task":"x","attachments":[{"name":"a","content":%q}]}`, content)
+			_, err := findAndCall(ctx, tn.Tools, args, fmt.Sprint("c", i))
+			if (err != nil) != (i == 1) {
+				return agent.Result{}, fmt.Errorf("call %d: %w", i, err)
+			}
+		}
+		return textResult("asked")
+	})
+	failing := func(content string) []agent.Attachment {
+		return []agent.Attachment{
+			{Name: "a", Reader: strings.NewReader(content)},
+			{Name: "b", Reader: io.MultiReader(
+				strings.NewReader(content), iotest.ErrReader(io.ErrUnexpectedEOF))},
+		}
+	}
+	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+		spawned := func(task agent.Task, refused error) {
+			require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+				again := task
+				if refused == nil {
+					again.Attachments = attaching("a", "one", "b", "two")
+				} else {
+					again.Attachments = failing("x")
+				}
+				_, err := rt.Session(topKey).Spawn(h.Context(), again)
+				if refused != nil && errors.Is(err, refused) {
+					return nil
+				}
+				return err
+			}))
+		}
+		spawned(agent.Task{Text: "x"}, nil)
+		spawned(agent.Task{Text: "x"}, io.ErrUnexpectedEOF)
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+			_, err := rt.Session(topKey).Spawn(h.Context(), agent.Task{
+				Text: "x", Attachments: []agent.Attachment{{
+					Name: "a", Reader: io.LimitReader(iotest.OneByteReader(
+						strings.NewReader(strings.Repeat("y", 200))), 200),
+				}},
+			})
+			if _, over := errors.AsType[*agent.LimitError](err); over {
+				return nil
+			}
+			return err
+		}))
+		h.Post("go")
+		h.Pass(time.Minute)
+		for _, run := range h.Runs() {
+			require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+				err := rt.DeleteSession(h.Context(), run.Key)
+				if errors.Is(err, agent.ErrNotFound) {
+					return nil
+				}
+				return err
+			}))
+		}
+		h.Pass(4 * time.Hour)
+		require.Empty(h.T(), h.Files())
+	})
+}
+
+// findAndCall calls sessions_spawn.
+func findAndCall(
+	ctx context.Context, tools []agent.Tool, args, id string,
+) (agent.ToolResult, error) {
+	for _, tool := range tools {
+		if tool.Name == "sessions_spawn" {
+			return tool.Call(ctx,
+				agent.ToolCall{ID: id, Name: tool.Name, Args: json.RawMessage(args)})
+		}
+	}
+	return agent.ToolResult{}, errors.New("there is no sessions_spawn")
+}
+
+// attachedBefore is the journal of a library that kept what a sub-agent is given with its
+// requester.
+var attachedBefore = []string{
+	`{"v":1,"kind":"opened","at":946684800000000000,"num":1,` +
+		`"id":"19c36c74-34b0-4884-b956-3c15183a742c","text":"118c70d8-4ff6-4430-a76e-1674e2bf5af0"}`,
+	`{"v":2,"kind":"admitted","at":946684800000000000,` +
+		`"run":"agent:main:subagent:0af7a75b-a112-4c57-931a-84cd94d6964b","spec":{` +
+		`"id":"0af7a75b-a112-4c57-931a-84cd94d6964b",` +
+		`"sessionId":"0af7a75b-a112-4c57-931a-84cd94d6964b",` +
+		`"key":"agent:main:subagent:0af7a75b-a112-4c57-931a-84cd94d6964b",` +
+		`"parent":"agent:main:main","spawnKey":"k","digest":"33292eadf1f1ef9eeea14cfa5332feee",` +
+		`"task":"x","extra":"eyJhdHRhY2hlZCI6eyJzZXNzaW9uIjoiMTljMzZjNzQtMzRiMC00ODg0LWI5NTYtM2M` +
+		`xNTE4M2E3NDJjIiwiZmlsZXMiOlt7Im5hbWUiOiJhIiwiaGFzaCI6Ijc2OTJjM2FkMzU0MGJiODAzYzAyMGIzYW` +
+		`VlNjZjZDg4ODcxMjMyMzRlYTBjNmU3MTQzYzBhZGQ3M2ZmNDMxZWQiLCJzaXplIjozfV19fQ==",` +
+		`"created":946684800000000000,"agent":"main","role":"leaf","depth":1,"maxDepth":1}}`,
+}
+
+// A journal that has the attachments of a sub-agent with its requester means what it meant: the
+// sub-agent has them, the same spawn is the same run, and what the requester has goes when it is
+// reset and purged.
+func TestAttachmentsOfAnEarlierLibrary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := attachConfig("")
+		cfg.Rules.KeepArchives = time.Hour
+		cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
+		cfg.Store = session.NewMemory()
+		var entries []session.Entry
+		for _, line := range attachedBefore {
+			entries = append(entries, session.Entry{Payload: session.Raw(line)})
+		}
+		_, err := cfg.Store.Journal.Append(t.Context(), topKey, 0, session.Batch{
+			ID: "1", Entries: entries, Due: time.Unix(1, 0),
+			Members: []session.Key{session.Must(session.Parse(
+				"agent:main:subagent:0af7a75b-a112-4c57-931a-84cd94d6964b"))},
+		})
+		require.NoError(t, err)
+		was := session.Ref{Key: topKey, SessionID: "19c36c74-34b0-4884-b956-3c15183a742c"}
+		_, err = cfg.Store.Files.Put(t.Context(), was, strings.NewReader("one"), session.File{})
+		require.NoError(t, err)
+		count := func(ref session.Ref) (n int) {
+			for _, err := range cfg.Store.Files.List(t.Context(), ref) {
+				require.NoError(t, err)
+				n++
+			}
+			return n
+		}
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			task := agent.Task{Text: "x", Key: "k", Attachments: attaching("a", "one")}
+			child, err := rt.Session(topKey).Spawn(t.Context(), task)
+			require.NoError(t, err)
+			require.Equal(t, agent.RunID("0af7a75b-a112-4c57-931a-84cd94d6964b"), child.ID())
+			got, err := child.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "a=one", got)
+			task.Attachments = attaching("a", "two")
+			_, err = rt.Session(topKey).Spawn(t.Context(), task)
+			require.ErrorIs(t, err, agent.ErrKeyConflict)
+			own := session.Ref{Key: child.Key(), SessionID: string(child.ID())}
+			require.Equal(t, []int{1, 1}, []int{count(was), count(own)})
+			require.NoError(t, rt.Session(topKey).Reset(t.Context()))
+			again, err := child.Post(t.Context(), agent.Incoming{Text: "again"})
+			require.NoError(t, err)
+			got, err = again.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "a=one", got)
+			time.Sleep(8 * 24 * time.Hour)
+			require.Equal(t, []int{0, 0}, []int{count(was), count(own)})
+		})
+	})
+}
+
+// The size in the error of what is over a limit is that of the attachments, where it is known. Else
+// the error says that there is more than the limit, and not how much was read.
+func TestSizesOfAttachmentsThatAreOverALimit(t *testing.T) {
+	cfg := attachConfig("")
+	cfg.Rules.Attachments.MaxFileBytes, cfg.Rules.Attachments.MaxTotalBytes = 1000, 1500
+	text := func(n int) string { return strings.Repeat("x", n) }
+	known := func(n int) io.Reader { return strings.NewReader(text(n)) }
+	unknown := func(n int) io.Reader { return io.MultiReader(known(n)) }
+	for name, c := range map[string]struct {
+		files       []io.Reader
+		size, limit int
+		said        string
+	}{
+		"a text": {[]io.Reader{known(40_000)}, 40_000, 1000, "it has 40000 bytes, the limit is 1000"},
+		"bytes":  {[]io.Reader{bytes.NewReader(make([]byte, 1001))}, 1001, 1000, "1001 bytes"},
+		"a buffer": {
+			[]io.Reader{known(1), bytes.NewBufferString(text(1002))}, 1002, 1000, "1002 bytes",
+		},
+		"a reader": {
+			[]io.Reader{unknown(40_000)}, 0, 1000, "more than 1000 bytes, which is the limit",
+		},
+		"all texts": {[]io.Reader{known(900), known(800), known(700)}, 2400, 1500, "2400 bytes"},
+		"all readers": {
+			[]io.Reader{unknown(900), unknown(800), unknown(700)}, 0, 1500, "more than 1500 bytes",
+		},
+		"some readers": {
+			[]io.Reader{known(900), unknown(10), known(700)}, 0, 1500, "more than 1500 bytes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				var list []agent.Attachment
+				for i, in := range c.files {
+					list = append(list, agent.Attachment{Name: fmt.Sprint(i), Reader: in})
+				}
+				_, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Attachments: list})
+				over, ok := errors.AsType[*agent.LimitError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, []int{c.size, c.limit}, []int{over.Size, over.Limit})
+				require.ErrorContains(t, err, c.said)
+				h.Pass(time.Second)
+				require.Empty(t, h.Files())
+			})
+		})
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := callTool(h, "sessions_spawn", "1", attachArgs(t, "a", text(1234)))
+		require.ErrorContains(t, err, "1234 bytes, the limit is 1000")
+	})
 }

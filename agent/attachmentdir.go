@@ -66,7 +66,7 @@ func (d *attachedDirs) failed(key session.Key, err error) (goOn bool) {
 func (t *Turn) openAttachments(ctx context.Context, a attached) error {
 	t.Files = attach.NewFS(a.Files, func(f attach.File) (io.ReadCloser, error) {
 		return t.OpenFile(t.log.life, f.File)
-	})
+	}, t.err)
 	if a.IsZero() || t.place.Base == "" {
 		return nil
 	}
@@ -78,6 +78,9 @@ func (t *Turn) openAttachments(ctx context.Context, a attached) error {
 		return err
 	}
 	defer unlock()
+	if ctx.Err() != nil { // what was written now might be written behind the archive
+		return context.Cause(ctx)
+	}
 	if !attach.IsDirName(key.ID()) {
 		return fmt.Errorf("agent: attachments of %q: its id is not a name of a directory", key)
 	}
@@ -159,21 +162,23 @@ func (rt *Runtime) removeAttachments(key session.Key, x runExtra) error {
 // attachmentsSection is the section of a prompt that tells a sub-agent of its files.
 const attachmentsSection = "attachments"
 
-// tellAttachments says in a prompt which files a sub-agent was given.
-func (t *Turn) tellAttachments(in *agentctx.Input, a attached) {
+// tellAttachments says in a prompt which files a sub-agent was given, and in which directory below
+// Turn.Dir they are; "": in none.
+func tellAttachments(in *agentctx.Input, dir string, a attached) {
 	if a.IsZero() {
 		return
 	}
 	in.Extra = append(slices.Clip(in.Extra), agentctx.Section{
 		ID: attachmentsSection, Class: agentctx.ClassStable, Minimal: true, Source: "agent",
-		Text: attach.Prompt(t.attachedDir(), a.Hint, a.Files),
+		Text: attach.Prompt(dir, a.Hint, a.Files),
 	})
 }
 
-// attachedDir returns the directory of the files of the turn, below Turn.Dir; "": there is none.
-func (t *Turn) attachedDir() string {
-	if t.place.Base == "" {
+// attachedDir returns the directory of the files of a session that works in a place, below that;
+// "": there is none.
+func attachedDir(key session.Key, place workdir.Place) string {
+	if place.Base == "" {
 		return ""
 	}
-	return attach.Dir(t.Session.Key.ID())
+	return attach.Dir(key.ID())
 }

@@ -180,6 +180,77 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
+// BenchmarkBound is what a conversation costs, of so many that are bound to one session: to focus
+// it, a message to the session from it, and to unbind it when the session is deleted. It is the
+// same for many as for few.
+func BenchmarkBound(b *testing.B) {
+	for _, of := range []string{"session", "subagent"} {
+		for _, n := range []int{1_000, 4_000} {
+			b.Run(fmt.Sprintf("%s/conversations=%d", of, n), func(b *testing.B) {
+				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+					return textResult("NO_REPLY")
+				})
+				cfg.Threads.Channels = map[string]agent.ThreadChannel{"discord": {}}
+				rt := runForBench(b, cfg)
+				for round := range b.N {
+					bindForBench(b, rt, fmt.Sprint(round), of == "subagent", n)
+				}
+				for _, m := range []string{"focus", "message", "delete"} {
+					b.ReportMetric(took[m].Seconds()*1e9/float64(b.N*n), m+"-ns")
+					delete(took, m)
+				}
+			})
+		}
+	}
+}
+
+// took is what the parts of bindForBench took.
+var took = make(map[string]time.Duration)
+
+func bindForBench(b *testing.B, rt *agent.Runtime, name string, child bool, n int) {
+	b.Helper()
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	key := session.Must(session.NamedKey("main", name))
+	postForBench(b, rt.Session(key), 1)
+	if child {
+		c, err := rt.Session(key).Spawn(b.Context(), agent.Task{Text: "x"})
+		must(err)
+		_, err = c.Wait(b.Context())
+		must(err)
+		key = c.Key()
+	}
+	must(rt.Session(key).Idle(b.Context()))
+	room := func(i int) session.Route {
+		return session.Route{Channel: "discord", To: fmt.Sprint(name, "-", i)}
+	}
+	measured := func(what string, f func()) {
+		start := time.Now()
+		f()
+		took[what] += time.Since(start)
+	}
+	measured("focus", func() {
+		for i := range n {
+			_, err := rt.Focus(b.Context(), agent.FocusRequest{
+				Conversation: room(i), Session: key, By: "p",
+			})
+			must(err)
+		}
+	})
+	measured("message", func() {
+		own := rt.Session(session.Must(session.Parse("agent:main:discord:group:own")))
+		for i := range n {
+			_, err := own.Post(b.Context(), agent.Incoming{Text: "x", Route: room(i)})
+			must(err)
+		}
+		must(rt.Session(key).Idle(b.Context()))
+	})
+	measured("delete", func() { must(rt.DeleteSession(b.Context(), key)) })
+}
+
 // BenchmarkConversation is a turn of a Runner that does nothing, from Post to its end, in
 // conversations of so many messages. The ratio is that of the longest to the shortest one: a turn
 // takes the same time in both. A cold one keeps nothing between its turns, as after a restart. The

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -172,10 +171,7 @@ func (b *bindings) holds(ctx context.Context, of binding.Binding) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	list, err := b.rt.sup.Bindings(ctx, root)
-	return slices.ContainsFunc(list, func(x spawn.BoundSession) bool {
-		return x.Session == of.Target && x.Route == of.Conversation
-	}), err
+	return b.rt.sup.IsBound(ctx, root, of.Target, of.Conversation)
 }
 
 // rootOf returns the tree of a binding. One of an earlier version does not say it.
@@ -436,7 +432,7 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	begin, due := thread.Plan(now, table.Next(), table.Owed(), b.tried, atOnce)
+	begin, due := thread.Plan(now, table.Next(), table.EachOwed, b.tried, atOnce)
 	for _, u := range begin {
 		tried := b.tried[u.ID]
 		work.Go(func() error { b.settle(table, u, tried); return nil })
@@ -447,7 +443,7 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 			continue
 		}
 		b.doubtful[root] = now.Add(nothingDue) // while it is under way
-		work.Go(func() error { b.compare(table, root); return nil })
+		work.Go(func() error { b.compare(table, root, table.All(now)); return nil })
 	}
 	return thread.Sooner(due, now.Add(nothingDue))
 }
@@ -509,11 +505,17 @@ func (b *bindings) lookAround() {
 	}
 	var work errgroup.Group
 	work.SetLimit(atOnce)
-	roots := make(map[session.Key]bool)
-	for _, of := range table.All(time.Now()) {
-		if of.Root.IsValid() && !roots[of.Root] {
-			roots[of.Root] = true
-			work.Go(func() error { b.compare(table, of.Root); return nil })
+	all := table.All(time.Now())
+	ofRoot := make(map[session.Key][]binding.Binding)
+	for _, of := range all {
+		if of.Root.IsValid() {
+			ofRoot[of.Root] = append(ofRoot[of.Root], of)
+		}
+	}
+	for _, of := range all {
+		if list := ofRoot[of.Root]; list != nil {
+			delete(ofRoot, of.Root)
+			work.Go(func() error { b.compare(table, of.Root, list); return nil })
 		}
 		work.Go(func() error { b.probe(of); return nil })
 	}

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"slices"
@@ -112,13 +113,13 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
-		"agent.Tool agent.Summarizer agent.Window agent.Threads agent.ThreadChannel " +
+		"agent.Tool agent.AnnounceTurn agent.Summarizer agent.Window agent.Threads agent.ThreadChannel " +
 		"agent.ExternalRuntime",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
 		"session.Store session.File session.Part session.Sender agent.ModelChunk " +
 		"agent.Attachment",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
-		"agent.CompactRequest agent.WindowError agent.HistoryLine agent.HistoryPage " +
+		"agent.CompactRequest agent.DirError agent.WindowError agent.HistoryLine agent.HistoryPage " +
 		"agent.EndedHook agent.Hooks spawn.EndedRun spawn.SpawningRun spawn.VetoError " +
 		"agent.JoinError agent.MainSessionError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
@@ -128,7 +129,7 @@ var otherStructs = map[string]string{
 		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
 		"spawn.SessionState spawn.TreeState spawn.Receipt spawn.BoundSession spawn.UnbindRequest " +
-		"spawn.TidyRequest " +
+		"spawn.TidyRequest spawn.Deposit " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"agent.NewThread agent.Farewell binding.SettingError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
@@ -138,6 +139,7 @@ var otherStructs = map[string]string{
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
+		"spawn.RetryAfterError " +
 		"agent.UnfocusRequest " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
@@ -174,6 +176,9 @@ func TestEveryInputIsBounded(t *testing.T) {
 				want, ok = c.want[""]
 			}
 			require.True(t, ok, "%v%s has no case", typ, path)
+			if underRace && rand.IntN(8) > 0 { // the step large of .ci/run feeds all of them
+				continue
+			}
 			t.Run(typ.String()+path, func(t *testing.T) {
 				err := feedBounded(t, c, func(v reflect.Value) { all[path](v, big) }, want)
 				if want != refused {

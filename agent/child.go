@@ -12,6 +12,7 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -20,7 +21,13 @@ import (
 // A Task is what a sub-agent is asked to do. Only Text is required.
 type Task struct {
 	Text  string // verbatim in the first message
-	Label string // a short name for people, on one line; what is not drawn is taken out
+	Label string // for people, on one line, see Limits.Label; what is not drawn is taken out
+	// Name is what the session calls the child, as a target of its tools: a letter from a to z,
+	// then at most 63 of a-z, 0-9, "_" and "-", but not "all", "last" or the form of a run id. It
+	// names one child of the session, the one that was given it last; while that one has not ended,
+	// another Spawn with the Name is a *[spawn.NameTakenError]. Empty: it has none. See
+	// [Session.Named].
+	Name string
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
 	// after the child has been archived; the type of the result is not compared. The keys that
@@ -147,7 +154,7 @@ func decodeRunExtra(data []byte) (x runExtra, err error) {
 // A Requester is what sub-agents are spawned from and waited for: a *[Session], or the *[Turn] of
 // one. What is spawned from a Turn belongs to the turn: no spawn, and no verb of the Child,
 // outlives it.
-type Requester interface {
+type Requester interface { //nolint:interfacebloat // only a Session and a Turn have it
 	spawnRun(ctx context.Context, q spawn.Request) (RunInfo, error)
 	// waitRoot returns the tree that the requester waits in.
 	waitRoot(ctx context.Context) (session.Key, error)
@@ -155,6 +162,9 @@ type Requester interface {
 	// forkHere names the conversation as a sub-agent that is spawned now may begin with it. Its
 	// Through is zero if there is none.
 	forkHere(ctx context.Context) (fork, error)
+	// deposit has the files of a sub-agent be put before it is spawned, see
+	// [spawn.Supervisor.Deposit].
+	deposit(ctx context.Context, q spawn.Request, with func(spawn.Deposit) error) error
 	actor() (rt *Runtime, turn *Turn)
 }
 
@@ -242,10 +252,7 @@ func ResultSchema[T any]() (json.RawMessage, error) {
 
 // spawn starts the sub-agent of the task, with what is kept with its run.
 func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunInfo, err error) {
-	if err := t.Spec.Validate(); err != nil {
-		return info, err
-	}
-	if err := t.checkHint(); err != nil {
+	if err := t.check(); err != nil {
 		return info, err
 	}
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
@@ -257,6 +264,9 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 			return info, err
 		}
 	}
+	if len(t.Attachments) > 0 {
+		return t.spawnAttached(ctx, from, x)
+	}
 	q, err := t.request(x)
 	if err != nil {
 		return info, err
@@ -265,20 +275,28 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	return from.spawnRun(ctx, q)
 }
 
-// request returns the task as the spawn package takes it.
-func (t *Task) request(x runExtra) (q spawn.Request, err error) {
+// check returns what is wrong with the task by itself. A spawn and its preview ask it first.
+func (t *Task) check() error {
 	if err := t.Spec.Validate(); err != nil {
-		return q, err
+		return err
 	}
-	keep, err := t.mode()
-	if err != nil {
-		return q, err
+	if err := t.checkHint(); err != nil {
+		return err
+	}
+	if _, err := t.mode(); err != nil {
+		return err
 	}
 	if t.Cleanup > CleanupDelete {
-		return q, &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
+		return &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
 	}
+	return nil
+}
+
+// request returns a task that check has taken as the spawn package takes it.
+func (t *Task) request(x runExtra) (q spawn.Request, err error) {
+	keep, _ := t.mode()
 	q = spawn.Request{
-		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
+		Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
 		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
@@ -322,6 +340,11 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 		})
 	} else {
 		info, err = spawnOne(ctx, q)
+	}
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok && refusal.Rule == policy.RuleCaller {
+		if _, gone := s.present(ctx, (*spawn.Supervisor).RootOf); errors.Is(gone, ErrNotFound) {
+			err = gone
+		}
 	}
 	return info, s.rt.orArchived(ctx, s.key, inOurWords(err))
 }
@@ -466,7 +489,7 @@ func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.Run
 	}
 	for _, ref := range of {
 		if gone := rt.orArchived(ctx, ref.Session, err); errors.Is(gone, ErrArchived) {
-			return fmt.Errorf("%w (with a Task.Key the outcome stays for seven days)", gone)
+			return fmt.Errorf("%w (that of the run which a Task.Key began stays for seven days)", gone)
 		}
 	}
 	return err
@@ -531,136 +554,25 @@ func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	return zero, err
 }
 
-// An Outcome is how one run stands when its Join is over.
-type Outcome[T any] struct {
-	Value T
-	Err   error // nil if Value is valid, else a *RunError or *ResultError
-	Run   RunInfo
-}
-
 // A RunError is a run that has not ended well, or not at all. Run.Result is what there is of it.
+// It is [ErrBudget] for a run that a budget has ended.
 type RunError struct{ Run RunInfo }
 
+// Is reports whether target is [ErrBudget] and a budget has ended the run.
+func (e *RunError) Is(target error) bool {
+	return target == ErrBudget && e.Run.Status == StatusIncomplete
+}
+
 func (e *RunError) Error() string {
-	text := fmt.Sprintf("agent: run %s", e.Run.ID)
+	said := fmt.Sprintf("agent: run %s", e.Run.ID)
 	if e.Run.Label != "" {
-		text += fmt.Sprintf(" (%q)", e.Run.Label)
+		said += fmt.Sprintf(" (%q)", text.Label(e.Run.Label))
 	}
-	text += " is " + e.Run.Status.String()
+	said += " is " + e.Run.Status.String()
 	if e.Run.Error != "" {
-		text += ": " + e.Run.Error
+		said += ": " + e.Run.Error
 	}
-	return text
-}
-
-// A JoinError is a Join that ended with too few values: OK runs ended ok with a result that is a T,
-// and Want were asked for.
-type JoinError struct{ OK, Want int }
-
-func (e *JoinError) Error() string {
-	return fmt.Sprintf("agent: %d of %d sub-agents ended well", e.OK, e.Want)
-}
-
-// Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
-// also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time, [ErrArchived], which is [ErrNotFound] too, if one without a Key
-// has been archived, or one that every call that waits can return. Without children it returns at
-// once. The error is an *[InputError], without outcomes, for a from that is nil and a child that
-// is nil or of another
-// tree.
-//
-// A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
-// then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.
-//
-// A spawn that was refused is not a child, so a program that starts more than the limit of active
-// children collects some before it spawns the others: none is queued.
-//
-// What has not ended when the wait is over goes on and spends, and its Outcome says that it is
-// still running. With [RestStop] it is stopped, and its Outcome has what there is. With
-// [RestAnnounce] it goes on, and the session that spawned it, or Config.Deliver, is told of its end
-// as with Task.Announce: a sub-agent is either in the outcomes as ended or told of later. After an
-// error other than a *JoinError what has not ended goes on, whatever opt.Rest says.
-func Join[T any](
-	ctx context.Context, from Requester, children []*Child[T], opt JoinOptions,
-) ([]Outcome[T], error) {
-	if err := checkRequester(from, "wait"); err != nil {
-		return nil, err
-	}
-	if opt.AtLeast < 0 {
-		return nil, &InputError{
-			Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", opt.AtLeast),
-		}
-	}
-	if _, err := opt.Rest.MarshalText(); err != nil {
-		return nil, &InputError{Field: "Rest", Reason: err.Error()}
-	}
-	rt, turn := from.actor()
-	for i, c := range children {
-		field := fmt.Sprintf("children[%d]", i)
-		if err := c.check(ctx, field); err != nil {
-			return nil, err
-		}
-		if c.rt != rt {
-			return nil, &InputError{Field: field, Reason: "it is of another Runtime"}
-		}
-		if turn == nil {
-			turn = c.turn
-		}
-	}
-	if turn != nil && turn.err() != nil {
-		return nil, turn.err()
-	}
-	if len(children) == 0 {
-		if opt.AtLeast > 0 {
-			return nil, &JoinError{Want: opt.AtLeast}
-		}
-		return nil, nil
-	}
-	root, err := from.waitRoot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return join(ctx, turn, root, children, opt)
-}
-
-// join is Join, for a turn or for none.
-func join[T any](
-	ctx context.Context, turn *Turn, root session.Key, children []*Child[T], opt JoinOptions,
-) ([]Outcome[T], error) {
-	refs := make([]spawn.RunRef, len(children))
-	for i, c := range children {
-		if c.root != root {
-			return nil, &InputError{
-				Field: fmt.Sprintf("children[%d]", i), Reason: "it is of another tree than " +
-					root.String(),
-			}
-		}
-		refs[i] = c.ref()
-	}
-	infos, err := children[0].waitFor(ctx, turn, refs, opt)
-	if infos == nil {
-		outcomes := make([]Outcome[T], len(children))
-		for i, c := range children {
-			outcomes[i] = Outcome[T]{Run: RunInfo{ID: c.id, Key: c.key, Root: c.root}, Err: err}
-		}
-		return outcomes, err
-	}
-	outcomes := make([]Outcome[T], len(infos))
-	good := 0
-	for i, info := range infos {
-		outcomes[i] = outcomeOf[T](info)
-		if outcomes[i].Err == nil {
-			good++
-		}
-	}
-	want := opt.AtLeast
-	if want == 0 {
-		want = len(children)
-	}
-	if err == nil && good < want {
-		err = &JoinError{OK: good, Want: want}
-	}
-	return outcomes, err
+	return said
 }
 
 // waitFor waits for runs of the tree of c, within a turn if there is one.
@@ -677,29 +589,4 @@ func (c *Child[T]) waitFor(
 	}
 	infos, err := turn.spawn.Wait(ctx, refs, opt)
 	return infos, c.rt.orOutcomeGone(ctx, err, refs...)
-}
-
-func outcomeOf[T any](info RunInfo) Outcome[T] {
-	o := Outcome[T]{Run: info}
-	switch {
-	case isText[T]():
-		if info.Status == spawn.StatusOK {
-			reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
-			return o
-		}
-	case info.Status == spawn.StatusOK, info.Refused != "":
-		value, err := typedResult[T](info.Result)
-		if err == nil && info.Refused == "" {
-			o.Value = value
-			return o
-		}
-		if err == nil { // it is of a T that its run was not asked for
-			err = errors.New(info.Refused)
-		}
-		schema, _ := ResultSchema[T]() // of a T without one there is no Child
-		o.Err = &ResultError{Run: info, Schema: schema, Err: err}
-		return o
-	}
-	o.Err = &RunError{Run: info}
-	return o
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
+	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/internal/weight"
@@ -38,17 +39,19 @@ type Config struct {
 
 	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own;
 	// d.Completion is set. It returns nil once the completion can no longer be lost. After an error
-	// it is called again with the same Key, for up to half an hour; then the delivery is blocked
-	// until Runtime.Retry or Runtime.Dismiss. Calls for one session never overlap.
-	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for
-	// a person. A message that the caller posts to such a session still gets a turn of the Runner,
-	// whose answer goes to Reply. Nil: Offshoot runs those sessions, and completions are inputs of
-	// theirs.
+	// it is called again with the same Key, until its session has failed for half an hour in which
+	// a process runs, from the first failure on; then the delivery is blocked until Runtime.Retry
+	// or Runtime.Dismiss. Calls for one session never overlap. announce.NewEvent(d.Completion)
+	// makes the text for the model of the session, and the one for a person. A message that the
+	// caller posts to such a session still gets a turn of the Runner, whose answer goes to Reply.
+	// Nil: Offshoot runs those sessions, and completions are inputs of theirs.
 	//
 	// Completions for one session arrive in the order in which the runs ended. One that fails, or
 	// whose session is busy (ErrBusy), holds back those behind it until it is delivered or blocked.
 	// A panic and runtime.Goexit are failures. A completion that was blocked may come late, and
-	// says so.
+	// says so. An error from [Permanent] has it blocked at once. One from [RetryAfter], or a
+	// [RateLimited], has it tried again after the pause that it says, which does not count to the
+	// half hour. So it is with Reply.
 	//
 	// A model that answers the completion is given the Session.Tools, which are called with ctx or
 	// one derived from it: so they count against the limit of runs of the message that it began
@@ -67,6 +70,10 @@ type Config struct {
 	// nil in the end, the delivery has arrived. Zero: 2 minutes.
 	DeliverTimeout time.Duration
 
+	// AnnounceTurn says how a sub-agent announces its result in a turn of its own, where
+	// [policy.AnnounceTurn] asks for that. The zero AnnounceTurn has words for it.
+	AnnounceTurn AnnounceTurn
+
 	// Logger is told of failures that no call returns, such as the error of a model. Credentials
 	// in their texts are masked, and each text has at most 10,000 bytes. Nil: what slog.Default is
 	// when the Runtime is opened. slog.New(slog.DiscardHandler) is silent. A record on which its
@@ -83,6 +90,14 @@ type Config struct {
 	// Now is the clock of the prompts' date. Nil: time.Now. If it returns the zero time, prompts
 	// have no date.
 	Now func() time.Time
+
+	// Redact says what is masked, beyond the credentials that [announce.Redact] knows, in what
+	// others than a session itself see of it: in events and deltas, in the safe view of
+	// [Session.History], in milestones, in the texts of errors and in what the Logger is told. What
+	// a session replays, what a Runner returns and what Deliver and Reply take is not changed: a
+	// bot that wants that masked, too, calls [announce.Redactor.Redact]. Open refuses a pattern
+	// that is not one, that matches everything or nothing, and says why. See docs/redaction.md.
+	Redact announce.Redaction
 
 	// Prompts say what prompts hold beyond the files of Workspace.
 	Prompts Prompts
@@ -107,6 +122,39 @@ type Config struct {
 	// should return at once. If it panics, or returns what is not a directory, the spawn or the
 	// turn fails with a *[CallbackError] whose Field is "WorkDir". See docs/directories.md.
 	WorkDir func(agent string) string
+}
+
+// An AnnounceTurn is the announce step of sub-agents: one more turn in the session of a sub-agent
+// whose work is done and whose requester is to be told. What the sub-agent says in it takes the
+// place of its result in the announcement. See docs/announcements.md.
+//
+// Which sub-agents have one say policy.Subagents.Announce of the Rules, for all or by agent, and
+// policy.AnnounceTurn. It takes a slot, counts against budgets and limits of turns, and comes once
+// over every crash. If it fails, is cancelled or says nothing, the result is announced.
+type AnnounceTurn struct {
+	// Words are what the sub-agent is told to do, as a message behind its conversation. Offshoot
+	// adds that its answer is the announcement, that no tool can be called, and that an answer with
+	// only [announce.AnnounceSkip] announces nothing. Empty: to sum up what came of its task.
+	Words string
+	// Model is what the step runs on, a name as in [Models]. Empty: what the run does.
+	Model string
+	// Timeout is how long the step may take, from its slot on. The time of the run does not count
+	// then. Zero: 2 minutes.
+	Timeout time.Duration
+}
+
+// validate adds the mistakes of the announce step.
+func (a *AnnounceTurn) validate(bad func(path, format string, args ...any)) {
+	if a.Timeout < 0 {
+		bad("AnnounceTurn.Timeout", "%v is negative", a.Timeout)
+	}
+	fault := text.NameFault(a.Model)
+	if fault == "" && a.Model != "" {
+		fault = policy.ModelFault(a.Model)
+	}
+	if fault != "" {
+		bad("AnnounceTurn.Model", "%s", fault)
+	}
 }
 
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
@@ -281,7 +329,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)
 	}
 	c.Limits.validate(bad)
+	validateRedaction(c.Redact, bad)
 	c.Models.validate(bad)
+	c.AnnounceTurn.validate(bad)
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
@@ -305,7 +355,12 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	for _, f := range []struct {
 		path string
 		d    time.Duration
-	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}, {"Drain", c.Drain}} {
+	}{
+		{"DeliverTimeout", c.DeliverTimeout},
+		{"Grace", c.Grace},
+		{"Drain", c.Drain},
+		{"AnnounceTurn.Timeout", c.AnnounceTurn.Timeout},
+	} {
 		if fault := text.UnitFault(f.d); fault != "" {
 			found.doubt(f.path, "%s", fault)
 		}
@@ -318,6 +373,22 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	}
 	found.unknownModels(c)
 	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...), nil
+}
+
+// validateRedaction reports patterns and secrets that are refused.
+func validateRedaction(r announce.Redaction, bad func(path, format string, args ...any)) {
+	_, err := announce.NewRedactor(r)
+	for _, err := range splitErrors(err) {
+		var refused *announce.PatternError
+		if !errors.As(err, &refused) {
+			continue
+		}
+		reason := refused.Reason
+		if refused.Pattern != "" {
+			reason = text.Quote(refused.Pattern) + ": " + reason
+		}
+		bad("Redact."+refused.Field, "%s", reason)
+	}
 }
 
 // splitErrors returns the errors that err joins, or err alone; none for nil.
@@ -485,15 +556,13 @@ func PresetGoClaw(c *Config) {
 // and are denied the four session tools of that time and nothing else.
 //
 // It sets Rules.Subagents.MaxSpawnDepth to 1, Rules.MaxSessions to 4, Rules.Subagents.Announce to
-// [policy.AnnounceReply], and Rules.DefaultDeny. Call it before you set fields of c, since it
+// [policy.AnnounceTurn], and Rules.DefaultDeny. Call it before you set fields of c, since it
 // overwrites these four; it leaves all others as they are.
 //
-// What of that bot is not there yet: the turn in which a sub-agent words its announcement
-// ([policy.AnnounceTurn], which Open refuses), whose place its final text takes until then, and the
-// announcement's form of status, result and notes.
+// What of that bot is not there yet: the announcement's form of status, result and notes.
 func PresetClawdbot(c *Config) {
 	c.Rules.Subagents.MaxSpawnDepth = 1
 	c.Rules.MaxSessions = 4
-	c.Rules.Subagents.Announce = policy.AnnounceReply
+	c.Rules.Subagents.Announce = policy.AnnounceTurn
 	c.Rules.DefaultDeny = []string{"sessions_list", "sessions_history", "sessions_send", toolSpawn}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -253,7 +254,7 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 				m.Text = announce.NewEvent(in.Completion).ForModel()
 			}
 		case spawn.InputMilestone:
-			m.Internal, m.Text = true, milestoneText(in)
+			m.Internal, m.Text = true, milestoneText(rt.redactor, in)
 		}
 		messages = append(messages, m)
 	}
@@ -273,6 +274,13 @@ func sentText(st *spawn.TurnInput, in spawn.Input) string {
 // firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a
 // wait is told of that.
 func (rt *Runtime) firstMessages(st *spawn.TurnInput) []Message {
+	if st.Announces {
+		words := cmp.Or(rt.cfg.AnnounceTurn.Words, announceWords)
+		return []Message{{
+			Role: session.MessageUser, Text: "[Offshoot] " + words + "\n\n" + announceRules,
+			Internal: true, Synthetic: true,
+		}}
+	}
 	messages := rt.messagesOf(st, st.Inputs)
 	woken := slices.ContainsFunc(st.Inputs, func(in spawn.Input) bool {
 		return in.Class != spawn.InputMilestone
@@ -285,6 +293,18 @@ func (rt *Runtime) firstMessages(st *spawn.TurnInput) []Message {
 		Role: session.MessageUser, Text: over, Internal: true, Synthetic: true,
 	})
 }
+
+// What a sub-agent is told in its announce step: what to do, unless the Config has words for that,
+// and what holds whatever these are.
+const (
+	announceWords = "Your work on this task is done. Now announce its result to the session that " +
+		"gave you the task: say in a few sentences what came of it, what of that matters, where it " +
+		"is to be found, and what is uncertain or left undone. That session has not seen this " +
+		"conversation."
+	announceRules = "Your answer to this message is the announcement, and nothing else is. Write " +
+		"it as plain text. No tool can be called now. Answer with only " + announce.AnnounceSkip +
+		" if there is nothing to announce."
+)
 
 // waitOverText is what a session is told whose wait is over without anything new to report: why it
 // is over, and how many of its sub-agents are still active.

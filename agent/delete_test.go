@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,5 +237,93 @@ func TestDeleteSessionOfATurn(t *testing.T) {
 		var input *agent.InputError
 		require.Len(t, errs, 1)
 		require.ErrorAs(t, errs[0], &input)
+	})
+}
+
+// A session can be deleted from a turn, a delivery and a hook of its tree that its archive waits
+// for: the call does not wait for its caller. Idle cannot, and says so.
+func TestDeleteSessionFromWhatItsArchiveWaitsFor(t *testing.T) {
+	for _, from := range []string{"tool", "Deliver", "Reply", "Ended"} {
+		t.Run(from, func(t *testing.T) {
+			var rt *agent.Runtime
+			var called atomic.Int32
+			call := func(ctx context.Context, at string, key session.Key) {
+				if at != from || called.Add(1) > 1 {
+					return
+				}
+				began := time.Now()
+				require.NoError(t, rt.DeleteSession(ctx, key))
+				var input *agent.InputError
+				require.ErrorAs(t, rt.Session(topKey).Idle(ctx), &input)
+				require.Zero(t, time.Since(began))
+			}
+			var child atomic.Pointer[session.Key]
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.Session.Key.IsSubagent() {
+					return agent.Result{Text: "done"}, pause(ctx, time.Second)
+				}
+				call(ctx, "tool", *child.Load())
+				return textResult("done")
+			})
+			cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
+				call(ctx, "Deliver", d.Completion.Run.Key)
+				return nil
+			}
+			cfg.Reply = func(ctx context.Context, _ agent.Delivery) error {
+				call(ctx, "Reply", *child.Load())
+				return nil
+			}
+			cfg.Hooks.Ended = func(ctx context.Context, e agent.EndedHook) error {
+				call(ctx, "Ended", e.Run.Key)
+				return nil
+			}
+			if from != "Deliver" {
+				cfg.Deliver = nil
+			}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				rt = h.Runtime()
+				c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Announce: true})
+				require.NoError(t, err)
+				child.Store(new(c.Key()))
+				if from == "Reply" {
+					h.Post("hello")
+				}
+				h.Pass(time.Minute)
+				require.Positive(t, called.Load())
+				require.Empty(t, h.Runs())
+				_, err = c.Session().Post(h.Context(), agent.Incoming{Text: "late"})
+				require.ErrorIs(t, err, agent.ErrArchived)
+			})
+		})
+	}
+}
+
+// The handle that a spawn has given and the one of a key say the same of a sub-agent that has left.
+func TestHandlesOfWhatHasLeft(t *testing.T) {
+	agenttest.Run(t, configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("done")
+	}), nil, func(h *harness) {
+		c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		require.NoError(t, h.Runtime().DeleteSession(h.Context(), c.Key()))
+		for _, s := range []*agent.Session{c.Session(), h.Session(c.Key())} {
+			ctx := h.Context()
+			for name, call := range map[string]func() error{
+				"Spawn":    func() error { return errorOf(s.Spawn(ctx, agent.Task{Text: "y"})) },
+				"Idle":     func() error { return s.Idle(ctx) },
+				"SetRoute": func() error { return s.SetRoute(ctx, topKey.Route()) },
+				"OwnRuns":  func() error { return errorOf(s.OwnRuns(ctx)) },
+				"Events": func() (err error) {
+					for _, err = range s.Events(ctx) {
+						break
+					}
+					return err
+				},
+			} {
+				err := call()
+				require.ErrorIs(t, err, agent.ErrNotFound, name)
+				require.ErrorIs(t, err, agent.ErrArchived, name)
+			}
+		}
 	})
 }

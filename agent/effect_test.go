@@ -121,7 +121,7 @@ func (p *probe) observe(t *testing.T) (seen, refused string) {
 				require.NoError(t, err)
 				for _, r := range runs {
 					keys = append(keys, r.Key)
-					p.note("run %q %s %s: %s %v %s", r.Label, r.Agent, r.Status, r.Error, r.Warnings, r.Tools)
+					p.note("run %q %s %s %s: %s %v %s", r.Label, r.Name, r.Agent, r.Status, r.Error, r.Warnings, r.Tools)
 				}
 				time.Sleep(5 * time.Minute)
 			}
@@ -261,6 +261,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 	check(t, fields, map[string]effect[job]{
 		"Text":     {set: set(func(x *agent.Task) { x.Text = "y" })},
 		"Label":    {set: set(func(x *agent.Task) { x.Label = "y" })},
+		"Name":     {set: set(func(x *agent.Task) { x.Name = "y" })},
 		"Key":      {set: func(j *job) { j.tasks[0].Key, j.tasks[1].Key = "k", "k" }},
 		"Agent":    {set: set(func(x *agent.Task) { x.Agent = "coder" })},
 		"Model":    {set: set(func(x *agent.Task) { x.Model = "a/b" })},
@@ -344,11 +345,11 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 		"cleanup": {"delete", ""}, "runtime": {"acp", ""},
 		"context": {"fork", "is not kept here"}, "attachments": {[]string{"a"}, "not an object"},
 		"attachAs": {map[string]string{"mountPath": "m"}, "there are none"},
-		"cwd":      {"x", "has no work directory"}, "taskName": {"t", "run id"},
-		"streamTo": {"parent", "for an external runtime"}, "resumeSessionId": {"1", "resumed yet"},
+		"cwd":      {"x", "has no work directory"}, "taskName": {"t", ""},
+		"streamTo": {"parent", "for an external runtime"}, "resumeSessionId": {"1", "not yours to name"},
 		"lightContext": {true, "set by its owner"}, "attach_as": {"m", "there are none"},
-		"task_name":         {"t", "run id"},
-		"resume_session_id": {"1", "resumed yet"}, "light_context": {true, "set by its owner"},
+		"task_name":         {"t", ""},
+		"resume_session_id": {"1", "not yours to name"}, "light_context": {true, "set by its owner"},
 	} {
 		rows[name] = effect[map[string]any]{refused: c.refused, set: func(args *map[string]any) {
 			*args = map[string]any{name: c.value}

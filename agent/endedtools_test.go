@@ -20,9 +20,9 @@ var sessionCalls = map[string]string{
 	"sessions_spawn":   `{"task":"work"}`,
 	"subagents":        `{}`,
 	"subagents list":   `{"action":"list"}`,
-	"subagents info":   `{"action":"info","target":"1"}`,
+	"subagents info":   `{"action":"info","target":"last"}`,
 	"subagents kill":   `{"action":"kill","target":"all"}`,
-	"subagents steer":  `{"action":"steer","target":"1","message":"x"}`,
+	"subagents steer":  `{"action":"steer","target":"last","message":"x"}`,
 	"sessions_spawn 2": `{"task":"work","model":"a/b"}`,
 }
 

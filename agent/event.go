@@ -12,7 +12,6 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	"github.com/offshoot-sdk/offshoot/announce"
-	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -24,10 +23,10 @@ import (
 // each tree. See [spawn.Supervisor.Events] for when it ends, and with which error.
 //
 // Every text of an event is one that people may see: what a model said is what [announce.Visible]
-// leaves of it, credentials are masked as [announce.Redact] does, and what steers a terminal or the
-// direction of a text is left out. So an EventTurnEnded whose model chose silence has no Text. What
-// was recorded stays as it is, see [Session.History]. Only an EventDelta is otherwise, for a query
-// that asks for [DeltasRaw].
+// leaves of it, credentials are masked as [announce.Redact] and [Config.Redact] say, and what
+// steers a terminal or the direction of a text is left out. So an EventTurnEnded whose model chose
+// silence has no Text. What was recorded stays as it is, see [Session.History]. Only an EventDelta
+// is otherwise, for a query that asks for [DeltasRaw].
 //
 // The deltas of one answer in the form [DeltasShown], joined, are what people may see of that
 // answer. A watcher gets all of them, unless it is slow, or none: a watcher that comes while an
@@ -40,7 +39,7 @@ func (rt *Runtime) Events(ctx context.Context, q EventQuery) iter.Seq2[TreeEvent
 	}
 	events := rt.sup.Events(ctx, q)
 	return func(yield func(TreeEvent, error) bool) {
-		var view eventView
+		view := eventView{redactor: rt.redactor}
 		for e, err := range events {
 			if !yield(view.show(e), err) {
 				return
@@ -51,14 +50,17 @@ func (rt *Runtime) Events(ctx context.Context, q EventQuery) iter.Seq2[TreeEvent
 
 // eventView makes of the events of a stream what people may see of them. It remembers names, which
 // the events of a stream share.
-type eventView struct{ agent, model, label shownName }
+type eventView struct {
+	redactor            *announce.Redactor
+	agent, model, label shownName
+}
 
 // shownName is a name, and what people may see of it.
 type shownName struct{ given, shown string }
 
-func (n *shownName) show(name string) string {
+func (n *shownName) show(r *announce.Redactor, name string) string {
 	if n.given != name {
-		n.given, n.shown = name, shownText(name)
+		n.given, n.shown = name, shownText(r, name)
 	}
 	return n.shown
 }
@@ -66,25 +68,28 @@ func (n *shownName) show(name string) string {
 // show returns the event as people may see it. What tools are called with and answer is made so
 // where they are called, and deltas as they come.
 func (v *eventView) show(e TreeEvent) TreeEvent {
-	e.Agent, e.Model, e.Label = v.agent.show(e.Agent), v.model.show(e.Model), v.label.show(e.Label)
+	r := v.redactor
+	e.Agent, e.Model = v.agent.show(r, e.Agent), v.model.show(r, e.Model)
+	e.Label = v.label.show(r, e.Label)
 	switch e.Kind {
 	case EventDelta, EventTool, EventToolEnded:
 	default:
-		e.Text = shownText(e.Text)
+		e.Text = shownText(r, e.Text)
 	}
 	if e.Error != "" {
-		if e.Error = shownText(e.Error); e.Error == "" {
+		if e.Error = shownText(r, e.Error); e.Error == "" {
 			e.Error = errorNotShown
 		}
 	}
 	if !e.Sender.IsZero() {
-		e.Sender = session.Sender{ID: shownText(e.Sender.ID), Name: shownText(e.Sender.Name)}
+		e.Sender = session.Sender{ID: shownText(r, e.Sender.ID), Name: shownText(r, e.Sender.Name)}
 	}
 	if len(e.Parts) > 0 {
 		e.Parts = slices.Clone(e.Parts)
 		for i := range e.Parts {
 			p := &e.Parts[i]
-			p.Name, p.MediaType, p.URL = shownText(p.Name), shownText(p.MediaType), shownText(p.URL)
+			p.Name, p.MediaType = shownText(r, p.Name), shownText(r, p.MediaType)
+			p.URL = shownText(r, p.URL)
 		}
 	}
 	if e.State != nil {
@@ -92,7 +97,8 @@ func (v *eventView) show(e TreeEvent) TreeEvent {
 		state.Sessions = slices.Clone(state.Sessions)
 		for i := range state.Sessions {
 			s := &state.Sessions[i]
-			s.Agent, s.Model, s.Label = shownText(s.Agent), shownText(s.Model), shownText(s.Label)
+			s.Agent, s.Model = shownText(r, s.Agent), shownText(r, s.Model)
+			s.Label = shownText(r, s.Label)
 		}
 		e.State = &state
 	}
@@ -103,12 +109,12 @@ func (v *eventView) show(e TreeEvent) TreeEvent {
 const errorNotShown = "the text of the error is not shown"
 
 // shownText returns what people may see of a text of a model, a tool or a person.
-func shownText(s string) string {
+func shownText(r *announce.Redactor, s string) string {
 	if s == "" {
 		return ""
 	}
 	s, _ = announce.Visible(text.WithoutControls(s)) // a control in a tag must not hide it
-	return announce.Redact(text.WithoutControls(s))
+	return r.Redact(text.WithoutControls(s))
 }
 
 // maxShownTool is how many characters of what a tool is called with, and of what it answers, an
@@ -128,27 +134,29 @@ func shownHead(s string) string {
 
 // shownArgs returns what people may see of the arguments of a tool: of what is long the beginning,
 // which is not JSON.
-func shownArgs(args json.RawMessage) string {
+func shownArgs(r *announce.Redactor, args json.RawMessage) string {
 	const most = 64 * maxShownTool // what is longer costs too much to look at
 	if len(args) > most {
 		return "…"
 	}
-	masked, _ := secret.MaskJSON(string(args), shownText)
+	masked, _ := r.RedactJSON(string(args), func(s string) string { return shownText(r, s) })
 	return shownHead(masked)
 }
 
 // shownOutcome says how a call of a tool ended, and what people may see of its answer.
-func shownOutcome(ctx context.Context, out ToolResult, err error) (spawn.Status, string) {
+func shownOutcome(
+	ctx context.Context, r *announce.Redactor, out ToolResult, err error,
+) (spawn.Status, string) {
 	const most = 16 * maxShownTool
 	switch {
 	case err == nil:
-		return StatusOK, shownHead(shownText(text.Bound(out.Text, most)))
+		return StatusOK, shownHead(shownText(r, text.Bound(out.Text, most)))
 	case ctx.Err() != nil:
-		return StatusCancelled, shownHead(shownText(text.Bound(err.Error(), most)))
+		return StatusCancelled, shownHead(shownText(r, text.Bound(err.Error(), most)))
 	case errors.Is(err, context.DeadlineExceeded):
-		return StatusTimedOut, shownHead(shownText(text.Bound(err.Error(), most)))
+		return StatusTimedOut, shownHead(shownText(r, text.Bound(err.Error(), most)))
 	}
-	return StatusFailed, shownHead(shownText(text.Bound(err.Error(), most)))
+	return StatusFailed, shownHead(shownText(r, text.Bound(err.Error(), most)))
 }
 
 // showCall returns the Call of a tool that those who watch see begin and end.
@@ -160,7 +168,8 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 			return call(ctx, c)
 		}
 		began := time.Now()
-		e := spawn.ToolEvent{Call: shownText(text.Cut(c.ID, text.MaxName)), Name: tool.Name}
+		id := shownText(t.rt.redactor, text.Cut(c.ID, text.MaxName))
+		e := spawn.ToolEvent{Call: id, Name: tool.Name}
 		if tool.Effect != EffectUnknown {
 			e.Effect = tool.Effect.String()
 		}
@@ -168,10 +177,10 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 		if tool.Name == toolSpawn {
 			args, _ = attach.Redact(args)
 		}
-		t.spawn.ShowTool(e, shownArgs(args))
+		t.spawn.ShowTool(e, shownArgs(t.rt.redactor, args))
 		err = spawn.ErrExited // unless call returns
 		defer func() {
-			outcome, head := shownOutcome(ctx, out, err)
+			outcome, head := shownOutcome(ctx, t.rt.redactor, out, err)
 			e.Outcome, e.Took = outcome, time.Since(began)
 			t.spawn.ShowTool(e, head)
 		}()
@@ -198,7 +207,7 @@ func (t *Turn) Report(ctx context.Context, p Progress) error {
 		return err
 	}
 	const most = 16 * spawn.MaxProgress
-	p.Text = shownText(text.Cut(p.Text, most))
+	p.Text = shownText(t.rt.redactor, text.Cut(p.Text, most))
 	return t.spawn.Report(ctx, p)
 }
 
@@ -214,7 +223,7 @@ func Report(ctx context.Context, p Progress) error {
 }
 
 // milestoneText is what a session is told of a milestone of a sub-agent.
-func milestoneText(in spawn.Input) string {
+func milestoneText(r *announce.Redactor, in spawn.Input) string {
 	who := in.Label
 	if who == "" {
 		who = in.From.ID()
@@ -223,22 +232,22 @@ func milestoneText(in spawn.Input) string {
 	if in.Percent > 0 {
 		done = ", " + strconv.Itoa(in.Percent) + " % of its work"
 	}
-	return "[Offshoot] The sub-agent " + text.Quote(who) + " has reached a milestone" + done +
-		". It says: " + strconv.Quote(text.Line(shownText(in.Text)))
+	return "[Offshoot] The sub-agent " + text.Quote(text.Label(who)) + " has reached a milestone" + done +
+		". It says: " + strconv.Quote(text.Line(shownText(r, in.Text)))
 }
 
 // deltas are the answers of models of a turn, as they come. The zero deltas is ready.
 type deltas struct {
 	mu         sync.Mutex
-	under      bool            // an answer is under way
-	shown, raw bool            // in which forms it is watched
-	came       bool            // watchers have got something of it
-	stream     announce.Stream // of the form DeltasShown
-	controls   text.Controls   // in front of it
+	under      bool             // an answer is under way
+	shown, raw bool             // in which forms it is watched
+	came       bool             // watchers have got something of it
+	stream     *announce.Stream // of the form DeltasShown
+	controls   text.Controls    // in front of it
 }
 
 // write shows a piece of an answer.
-func (d *deltas) write(st *spawn.TurnInput, piece string) {
+func (d *deltas) write(st *spawn.TurnInput, r *announce.Redactor, piece string) {
 	if piece == "" {
 		return
 	}
@@ -247,7 +256,7 @@ func (d *deltas) write(st *spawn.TurnInput, piece string) {
 	if !d.under {
 		d.under, d.came = true, false
 		d.shown, d.raw = st.BeginAnswer()
-		d.stream, d.controls = announce.Stream{}, text.Controls{}
+		d.stream, d.controls = r.Stream(), text.Controls{}
 	}
 	var show spawn.Delta
 	if d.raw {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -39,10 +40,10 @@ func SpawnParams() map[string]bool {
 			params[name] = true
 		}
 	}
-	for name := range maps.Keys(unbuiltParams) {
+	for name := range maps.Keys(keptParams) {
 		params[name] = true
 	}
-	for name := range maps.Keys(unbuiltNames) {
+	for name := range maps.Keys(keptNames) {
 		params[name] = true
 	}
 	return params
@@ -102,7 +103,7 @@ func (h *Hot) Check(t testing.TB) (bytes int) {
 // ReadConversation returns the conversation that a turn would be given that reads these lines.
 func ReadConversation(key session.Key, lines []session.Line) []Message {
 	view, _, _ := readConversation(committed(lines, math.MaxUint64))
-	return tellSenders(key, view)
+	return tellSenders(key, text.IDForm{}, view)
 }
 
 // Compact compacts the conversation of a turn.

@@ -52,6 +52,8 @@ var durationCases = map[string]durationCase{
 	"agent.Config.Drain":            checkDrain,
 	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
+	"agent.AnnounceTurn.Timeout":    checkAnnounceTimeout,
+	"spawn.Config.AnnounceTimeout":  checkAnnounceTimeout,
 	"spawn.JoinOptions.Within":      checkWithin,
 	"agent.Tool.Timeout":            checkToolTimeout,
 	"binding.Request.Idle": func(t *testing.T, d time.Duration, forEver bool) {
@@ -170,7 +172,7 @@ func TestDurationsWithoutAUnitAreTold(t *testing.T) {
 		}
 	}
 	walk("Config", nil, reflect.TypeFor[agent.Config]())
-	require.Equal(t, 7, fields, "those in a list or map need a case of their own")
+	require.Equal(t, 8, fields, "those in a list or map need a case of their own")
 	for d, told := range map[time.Duration]bool{300: true, time.Millisecond: false, 0: false} {
 		var log bytes.Buffer
 		_, err := agent.Open(t.Context(), agent.Config{
@@ -315,6 +317,32 @@ func checkGrace(t *testing.T, d time.Duration, forEver bool) {
 			require.ErrorAs(t, err, &still)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// checkAnnounceTimeout checks an announce step that takes three minutes.
+func checkAnnounceTimeout(t *testing.T, d time.Duration, forEver bool) {
+	cfg := announcing()
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if !tn.Announces {
+			return textResult("the answer")
+		}
+		return agent.Result{Text: "the words"}, pause(ctx, 3*time.Minute)
+	})
+	cfg.AnnounceTurn.Timeout = d
+	if d < 0 {
+		_, err := agent.Open(t.Context(), cfg)
+		require.Error(t, err)
+		return
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		task := agent.Task{Text: "x", Announce: true}
+		child, err := agent.Spawn[string](h.Context(), h.Main(), task)
+		require.NoError(t, err)
+		got, err := child.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "the answer", got)
+		require.Equal(t, forEver, h.Runs()[0].Announcement == "the words")
 	})
 }
 

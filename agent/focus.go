@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A FocusRequest is the argument of [Runtime.Focus].
@@ -132,12 +132,13 @@ func (rt *Runtime) focusRoot(
 		}
 	case checkBound(at) != nil:
 		return root, checkBound(at)
-	case q.By == "":
-		return root, &InputError{
-			Field: "By", Reason: "it is empty: name who asks for it, or binding.SystemOwner",
-		}
-	case text.IDFault(q.By) != "":
+	case checkOwner(q.By) != nil:
 		return root, checkOwner(q.By)
+	case !q.NewThread && isOwn(q.Session, at):
+		return root, &InputError{
+			Field: "Conversation", Reason: "it is the session's own: what is written there goes " +
+				"to it without a binding",
+		}
 	case q.NewThread && at.Thread != "":
 		return root, &InputError{
 			Field: "Conversation", Reason: "it is a thread, in which none can be created",
@@ -152,12 +153,12 @@ func (rt *Runtime) focusRoot(
 	rt.expectRun()
 	// What forbids it is found before a thread exists, and before another binding has to go.
 	if q.Session.IsSubagent() {
-		info, err := rt.sup.Find(ctx, root, spawn.RunRef{Session: q.Session})
+		label, err := rt.sup.LabelOf(ctx, root, q.Session)
 		if err != nil {
 			return root, rt.orArchived(ctx, q.Session, err)
 		}
 		if q.Label == "" {
-			q.Label = threadLabel(info.Label)
+			q.Label = threadLabel(label)
 		}
 		err = rt.sup.CanBind(ctx, root, q.Session)
 		return root, rt.orArchived(ctx, q.Session, inOurWords(err))
@@ -169,8 +170,8 @@ func (rt *Runtime) focusRoot(
 // the conversation's own session from then on is that session's. The conversation gets a farewell.
 //
 // The error is [ErrNotFound] if the conversation is not bound, a *[binding.Error] that is
-// [binding.ErrNotOwner] if another owner has bound it, an *[InputError] for a By that could pass
-// for another, or one that every command can return.
+// [binding.ErrNotOwner] if another owner has bound it, an *[InputError] for a By that is empty or
+// could pass for another, or one that every command can return.
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
@@ -188,8 +189,21 @@ func (rt *Runtime) Unfocus(
 	return ended, unboundError(err)
 }
 
-// checkOwner returns an *InputError for the owner of a binding that could pass for another.
+// isOwn reports whether a conversation is the one that the key of a session names.
+func isOwn(key session.Key, at session.Route) bool {
+	own := key.Route()
+	return own.Complete() && own.Channel == at.Channel && own.Account == at.Account &&
+		strings.EqualFold(own.To, at.To) && strings.EqualFold(own.Thread, at.Thread)
+}
+
+// checkOwner returns an *InputError for the owner of a binding that is empty or could pass for
+// another.
 func checkOwner(by string) error {
+	if by == "" {
+		return &InputError{
+			Field: "By", Reason: "it is empty: name who asks for it, or binding.SystemOwner",
+		}
+	}
 	if fault := text.IDFault(by); fault != "" {
 		return &InputError{Field: "By", Reason: fault}
 	}

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -160,4 +161,32 @@ func sameKind(t *testing.T, want, got error) {
 		require.NotNil(t, b, got)
 		require.Equal(t, a.Rule, b.Rule)
 	}
+}
+
+// Every call that changes a binding names who asks, and a conversation is not bound to the session
+// that it belongs to anyway.
+func TestFocusThatMakesNoSense(t *testing.T) {
+	threadsOn(t, configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("ok")
+	}), nil, func(b threadBot) {
+		child, thread := b.spawnThread(agent.Task{Text: "x"})
+		own, err := b.chat.Key(b.general)
+		require.NoError(b.T(), err)
+		for name, call := range map[string]func() error{
+			"By": func() error {
+				return errorOf(b.Runtime().Unfocus(b.Context(),
+					agent.UnfocusRequest{Conversation: thread}))
+			},
+			"By ": func() error {
+				return errorOf(b.Runtime().LimitFocus(b.Context(), thread, "", binding.Limit{}))
+			},
+			"By  ":         func() error { return errorOf(b.focus(thread, child.Key(), "")) },
+			"Conversation": func() error { return errorOf(b.focus(b.general, own, "alice")) },
+		} {
+			var input *agent.InputError
+			require.ErrorAs(b.T(), call(), &input, name)
+			require.Equal(b.T(), strings.TrimSpace(name), input.Field)
+		}
+		require.Len(b.T(), b.bindings(), 1)
+	})
 }

@@ -223,10 +223,13 @@ func TestSendTool(t *testing.T) {
 			[]string{`"status":"accepted"`, "It is at work"},
 		},
 		"by its number": {`{"target":"1","message":"hurry"}`, nil, []string{`"status":"accepted"`}},
-		"by its label":  {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
-		"to none":       {`{"target":"nobody","message":"x"}`, nil, []string{`no sub-agent "nobody"`}},
-		"no message":    {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
-		"no target":     {`{"message":"x"}`, nil, []string{`"target": it is required`}},
+		"a number that no list has shown": {
+			`{"target":"2","message":"x"}`, nil, []string{`no list of this turn has a number`},
+		},
+		"by its label": {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
+		"to none":      {`{"target":"nobody","message":"x"}`, nil, []string{`no sub-agent "nobody"`}},
+		"no message":   {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
+		"no target":    {`{"message":"x"}`, nil, []string{`"target": it is required`}},
 		"an argument": {
 			`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
 			[]string{`"timeoutSeconds": it is not known`},
@@ -263,7 +266,9 @@ func TestSendTool(t *testing.T) {
 				c.rules(&rules)
 			}
 			steps := script{
-				agenttest.Main: {startStep("slow"), call("sessions_send", c.args), echo()},
+				agenttest.Main: {
+					startStep("slow"), call("subagents", `{}`), call("sessions_send", c.args), echo(),
+				},
 				"slow":         {say("done").After(time.Minute), say("done")},
 				other.String(): {echo()},
 			}

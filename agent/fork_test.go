@@ -282,7 +282,9 @@ func TestForkOverEveryCrash(t *testing.T) {
 		require.Equal(h.T(), want[:5], said[:5])
 		require.Equal(h.T(), "user: go on", said[len(said)-1])
 	})
-	require.Positive(t, followed, "a crash has cut the sub-agent off")
+	if playsEveryCrash() {
+		require.Positive(t, followed, "a crash has cut the sub-agent off")
+	}
 }
 
 // sharing are the agents main and coder, of which those named share their conversations.

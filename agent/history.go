@@ -12,7 +12,6 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
-	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -106,7 +105,7 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 		h.archived = true
 		lines, more, err = h.committed(ctx, q)
 	}
-	view := historyView{raw: q.Raw}
+	view := historyView{redactor: s.rt.redactor, raw: q.Raw}
 	for _, line := range slices.Backward(lines) {
 		if !view.mayRead(line.Message) {
 			break
@@ -174,7 +173,7 @@ func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) e
 	if _, rerr := h.read(ctx, 1); !errors.Is(rerr, ErrArchived) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrArchived, err)
+	return fmt.Errorf("%w (Session.Revive brings it back): %w", ErrArchived, err)
 }
 
 // read returns the last n lines.
@@ -219,6 +218,8 @@ func (h historyReader) committed(
 // A historyView makes the page that readers get of lines, wherever they look. It takes the newest
 // line first.
 type historyView struct {
+	redactor *announce.Redactor
+
 	raw    bool
 	size   int // of the lines, as JSON
 	weight int // of the messages that were read, see weightOf
@@ -256,7 +257,7 @@ func (v *historyView) add(line session.Line) bool {
 		v.lines = append(v.lines, HistoryLine{Pos: line.Pos, Message: line.Message})
 		return true
 	}
-	safe, shown := safeLine(line)
+	safe, shown := safeLine(v.redactor, line)
 	if !shown {
 		return true
 	}
@@ -302,14 +303,15 @@ func (l *HistoryLine) size() int {
 }
 
 // safeLine returns the safe view of a line, and false if a reader would see nothing of it.
-func safeLine(line session.Line) (l HistoryLine, shown bool) {
+func safeLine(r *announce.Redactor, line session.Line) (safe HistoryLine, shown bool) {
+	l := safeView{redactor: r}
 	l.Pos = line.Pos
 	m := line.Message
 	said := text.WithoutControls(m.Text) // a control in a tag or a marker must not hide it
 	switch {
 	case m.Role == session.MessageAssistant:
 		if said, shown = announce.Visible(said); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
-			return l, false
+			return l.HistoryLine, false
 		}
 	case m.Internal:
 		if said = announce.Sanitize(said); said == "" {
@@ -340,20 +342,27 @@ func safeLine(line session.Line) (l HistoryLine, shown bool) {
 			Name: l.name(part.Name), File: part.File, URL: l.text(part.URL),
 		})
 	}
-	return l, true
+	return l.HistoryLine, true
+}
+
+// A safeView is a line as a reader sees it, while it is made.
+type safeView struct {
+	HistoryLine
+
+	redactor *announce.Redactor
 }
 
 // redact masks the credentials in a text, as it is without what a terminal would not show of it.
-func (l *HistoryLine) redact(s string) string {
+func (l *safeView) redact(s string) string {
 	s = text.WithoutControls(s)
-	masked := announce.Redact(s)
+	masked := l.redactor.Redact(s)
 	l.Redacted = l.Redacted || masked != s
 	return masked
 }
 
 // text returns what a reader sees of a text. What is masked is masked before the text is cut, so
 // that a cut leaves no part of a credential.
-func (l *HistoryLine) text(s string) string {
+func (l *safeView) text(s string) string {
 	s = l.redact(s)
 	if utf8.RuneCountInString(s) <= maxHistoryText {
 		return s
@@ -370,7 +379,7 @@ func (l *HistoryLine) text(s string) string {
 }
 
 // name is text for what is short unless it is meant to harm.
-func (l *HistoryLine) name(s string) string {
+func (l *safeView) name(s string) string {
 	s = l.redact(s)
 	short := text.Cut(s, text.MaxName)
 	l.Cut = l.Cut || short != s
@@ -378,12 +387,12 @@ func (l *HistoryLine) name(s string) string {
 }
 
 // args returns what a reader sees of the arguments of a tool call: JSON if they were.
-func (l *HistoryLine) args(given json.RawMessage) json.RawMessage {
+func (l *safeView) args(given json.RawMessage) json.RawMessage {
 	if utf8.RuneCount(given) > maxHistoryText {
 		l.Cut = true
 		return json.RawMessage(noArgs)
 	}
-	masked, redacted := secret.MaskJSON(string(given), text.WithoutControls)
+	masked, redacted := l.redactor.RedactJSON(string(given), text.WithoutControls)
 	l.Redacted = l.Redacted || redacted
 	return json.RawMessage(masked)
 }

@@ -399,6 +399,9 @@ func (f openedFiles) Open(
 // A page is made of a bounded amount of messages, whatever is shown of them. Pages that show
 // nothing lead on, back to the first line, without a gap.
 func TestHistoryReadsABoundedAmount(t *testing.T) {
+	if underRace {
+		t.Skip("its texts take minutes; the step large of .ci/run has it")
+	}
 	thought := "<think>" + strings.Repeat("x", 1<<20) + "</think>"
 	said := make([]agent.Message, 14)
 	want := []string{"user: go"}

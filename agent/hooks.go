@@ -45,7 +45,7 @@ type EndedHook struct {
 	// has not seen acts once.
 	Key string
 	// Attempt counts the calls from 1, those that are on record as failed. MayRepeat says that an
-	// earlier one may have arrived: the process that made it died.
+	// earlier one may have arrived: it failed, or the process that made it died.
 	Attempt   int
 	MayRepeat bool
 	// Run has the id, key, parent, root, agent, label, status, result, usage and times of the run,
@@ -76,9 +76,9 @@ func (h *EndedHook) Outcome() string {
 
 // hookEnded calls Hooks.Ended.
 func (rt *Runtime) hookEnded(ctx context.Context, out spawn.Delivery) error {
-	return rt.cfg.Hooks.Ended(ctx, EndedHook{
+	return deliveryError(rt.cfg.Hooks.Ended(ctx, EndedHook{
 		Key: out.Key, Attempt: out.Attempt, MayRepeat: out.MayRepeat,
 		Run: out.Ended.Run, Requester: out.Ended.Requester,
 		Transcript: session.Ref{Key: out.Ended.Run.Key, SessionID: out.Ended.Run.SessionID},
-	})
+	}))
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -135,7 +134,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 	if m.Route.IsZero() {
 		m.Route = s.key.Route()
 	}
-	return s.rt.sup.SetRoute(ctx, root, s.key, m.Route)
+	return s.rt.orArchived(ctx, s.key, s.rt.sup.SetRoute(ctx, root, s.key, m.Route))
 }
 
 // receive prepares what comes in for the session: it fills in the route from the key, and corrects
@@ -286,9 +285,9 @@ const maxRetold = 20_000
 
 // tellSenders returns messages as a model of the session is told them: where several people may
 // speak, a message of a person begins with a line that says who speaks, and no other line of it
-// looks like one. It changes no message and not the slice, and what a message becomes follows from
-// the message alone.
-func tellSenders(key session.Key, messages []Message) []Message {
+// looks like one. Ids have a form, which is that of the list of senders. It changes no message and
+// not the slice, and what a message becomes follows from the message and the form alone.
+func tellSenders(key session.Key, form text.IDForm, messages []Message) []Message {
 	if !isSeveral(key) {
 		return messages
 	}
@@ -297,7 +296,7 @@ func tellSenders(key session.Key, messages []Message) []Message {
 		if !isPersons(m) {
 			continue
 		}
-		shown := senderLine(m.From) + quoteForged(m.Text)
+		shown := sender.Line(m.From, form) + sender.QuoteForged(m.Text)
 		if m.Text == "" { // it has parts alone
 			shown = strings.TrimSuffix(shown, "\n")
 		}
@@ -321,111 +320,3 @@ func isSeveral(key session.Key) bool {
 
 // isPersons reports whether a person says a message.
 func isPersons(m Message) bool { return m.Role == session.MessageUser && !m.Internal }
-
-const (
-	// saidBy begins the line that says who speaks.
-	saidBy = "[message from "
-	// unknownSender is the line for one who is not known, between others that are.
-	unknownSender = saidBy + "a sender who is not known]\n"
-)
-
-// senderLine returns the line that says who speaks, or "" if that is not known.
-func senderLine(from session.Sender) string {
-	switch {
-	case from.IsZero():
-		return ""
-	case from.Name == "":
-		return saidBy + "id " + quoted(from.ID) + "]\n"
-	case from.ID == "":
-		return saidBy + quoted(from.Name) + "]\n"
-	}
-	return saidBy + quoted(from.Name) + ", id " + quoted(from.ID) + "]\n"
-}
-
-// quoteForged returns what a person says, in which each line that looks like one that says who
-// speaks is marked as a quotation. Otherwise a person could speak for another one.
-func quoteForged(said string) string {
-	var b strings.Builder
-	for rest := said; rest != ""; {
-		line, end := rest, len(rest)
-		if i := strings.IndexFunc(rest, breaksLine); i >= 0 {
-			line, end = rest[:i], i+utf8.RuneLen(firstRune(rest[i:]))
-		}
-		if isForged(line) {
-			b.WriteString("> ")
-		}
-		b.WriteString(rest[:end])
-		rest = rest[end:]
-	}
-	return b.String()
-}
-
-// firstRune returns the first character of a text that is UTF-8 there.
-func firstRune(s string) rune {
-	r, _ := utf8.DecodeRuneInString(s)
-	return r
-}
-
-// breaksLine reports whether a character ends a line in some program.
-func breaksLine(r rune) bool {
-	switch r {
-	case '\n', '\v', '\f', '\r', '\u0085', '\u2028', '\u2029':
-		return true
-	}
-	return false
-}
-
-// isForged reports whether a line passes for one that says who speaks: whether it does not begin
-// with a letter or a digit, and its first letters are those of saidBy, whatever stands between
-// them.
-func isForged(line string) bool {
-	line = text.WithoutControls(text.Cut(strings.TrimSpace(line), maxForged))
-	line = strings.TrimLeftFunc(line, isNotDrawn)
-	first := foldWidth(firstRune(line))
-	if line == "" || unicode.IsLetter(first) || unicode.IsDigit(first) {
-		return false
-	}
-	letters := strings.Map(func(r rune) rune {
-		if r = foldWidth(r); !unicode.IsLetter(r) || text.IsBlank(string(r)) {
-			return -1
-		}
-		return unicode.ToLower(unicode.ToUpper(r))
-	}, line)
-	return strings.HasPrefix(letters, "messagefrom")
-}
-
-// maxForged is how many bytes of a line are looked at.
-const maxForged = 4096
-
-// foldWidth returns the ASCII character of which r is the wide form, or r.
-func foldWidth(r rune) rune {
-	if '！' <= r && r <= '～' {
-		return r - '！' + '!'
-	}
-	return r
-}
-
-// isNotDrawn reports whether a reader does not see a character.
-func isNotDrawn(r rune) bool { return text.IsBlank(string(r)) }
-
-// maxSender is how many bytes of a name or an id the line of a sender has.
-const maxSender = 200
-
-// quoted returns a name in quotation marks that anyone may have chosen. It has no character that
-// could end the quotation, the line or its brackets, or begin a tag.
-func quoted(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch r {
-		case '"', '“', '”', '„', '«', '»', '`', '＂':
-			return '\''
-		case '[', '{', '<', '［', '｛', '＜', '【', '〔':
-			return '('
-		case ']', '}', '>', '］', '｝', '＞', '】', '〕':
-			return ')'
-		case '\\':
-			return '/'
-		}
-		return r
-	}, text.Line(text.Cut(name, 4*maxSender)))
-	return `"` + text.Cut(name, maxSender) + `"`
-}

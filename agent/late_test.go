@@ -24,8 +24,8 @@ import (
 // whether that was recorded. The others read or wait, and return its cause.
 var lateCommands = []string{
 	"Bind", "CancelTurn", "Compact", "DeleteSession", "Dismiss", "Focus", "LimitFocus", "Post",
-	"PostAndWait", "Purge", "Reset", "Retry", "Revive", "Send", "SetRoute", "Spawn", "Steer",
-	"Stop", "StopRun", "Unbind", "Unfocus",
+	"PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send", "SetRoute", "Spawn",
+	"Steer", "Stop", "StopRun", "Unbind", "Unfocus",
 }
 
 // lateArgs are arguments that methods accept, by type.

@@ -20,6 +20,10 @@ import (
 // DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.
 const DefaultSteps = 50
 
+// announceSteps are the model calls of an announce step at most. Every tool is refused in it, so
+// that more of them would say the same again.
+const announceSteps = 3
+
 // A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
 // until the model is done. Messages that arrive meanwhile are read before the next call. A budget
 // that is exhausted ends the turn with the text that there is.
@@ -88,6 +92,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 				Field: "Loop." + f.name, Reason: fmt.Sprintf("%d is negative", f.value),
 			}
 		}
+	}
+	if t.Announces {
+		steps = min(steps, announceSteps)
 	}
 	turn := &loopTurn{Turn: t}
 	for range steps {

@@ -212,8 +212,8 @@ func TestHistoryMasksArguments(t *testing.T) {
 	}
 	shown, _ := argsOf(t, `{"z":1.50,"password":"x","a":"<b>","n":12345678901234567890,"z":[]}`)
 	require.Equal(t, `{"z":1.50,"password":"***","a":"<b>","n":12345678901234567890,"z":[]}`, shown)
-	shown, _ = argsOf(t, `["--password","x",["--key",[1,{}],"y"],{"key":7}]`)
-	require.Equal(t, `["--password","***",["--key","***","y"],{"key":"***"}]`, shown)
+	shown, _ = argsOf(t, `["--password","x",["--api-key",[1,{}],"y"],{"password":7}]`)
+	require.Equal(t, `["--password","***",["--api-key","***","y"],{"password":"***"}]`, shown)
 	deep := strings.Repeat("[", 1900) + `{"password":"hunter2"}` + strings.Repeat("]", 1900)
 	checkArgs(t, deep)
 	shown, _ = argsOf(t, `{"password": "hunter2`)

@@ -292,7 +292,7 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 		t.rt.log.WarnContext(ctx, "offshoot: a call of the model is made again",
 			"session", t.Session.Key.String(), "turn", t.N, "model", t.Model, "tries", n,
 			"error", redact(err).Error())
-		t.deltas.void(t.spawn, redact(err))
+		t.deltas.void(t.spawn, t.rt.redact(err))
 		if limited {
 			continue // it waits for the provider
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -205,6 +206,8 @@ var (
 	ErrNoRecord = spawn.ErrNoRecord
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
+	// ErrAnnouncing is returned by what would begin something in a turn with [Turn].Announces.
+	ErrAnnouncing = spawn.ErrAnnouncing
 	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its
 	// Tools, and the handles that its Spawn returned.
 	ErrStale = spawn.ErrStale
@@ -249,9 +252,21 @@ var (
 	// ErrUnreadable says that a tree cannot be read now, because the store fails; see
 	// [spawn.ErrUnreadable].
 	ErrUnreadable = spawn.ErrUnreadable
-	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
+	// ErrBusy may be returned by Deliver for a requester that is in the middle of something. See
+	// [Session.Ready].
 	ErrBusy = announce.ErrBusy
+	// ErrPermanent is what an error of [Permanent] is: no later attempt would arrive.
+	ErrPermanent = spawn.ErrPermanent
 )
+
+// Permanent returns an error for Deliver, Reply and Hooks.Ended to return: the delivery can never
+// arrive, and is blocked at once. See [spawn.Permanent].
+func Permanent(err error) error { return spawn.Permanent(err) }
+
+// RetryAfter returns an error for Deliver, Reply and Hooks.Ended to return: the delivery is tried
+// again when the pause is over, see [spawn.RetryAfter]. A [RateLimited] that one of them returns
+// counts as a RetryAfter of its After.
+func RetryAfter(pause time.Duration, err error) error { return spawn.RetryAfter(pause, err) }
 
 // modelNamed returns the full name of a model that is named by an alias, in any letter case. Any
 // other name is returned as it is.

@@ -112,15 +112,6 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 				`Config.Tools[9].Schema: `, `Config.Tools[10].Schema: `, `Config.Tools[11].Schema: `,
 			},
 		},
-		"not built yet": {agent.Config{Rules: policy.Rules{
-			Subagents: policy.Subagents{Announce: policy.AnnounceTurn},
-			Agents: []policy.Agent{{
-				ID: "Ops", Subagents: policy.Subagents{Announce: policy.AnnounceTurn},
-			}},
-		}}, []string{
-			"Config.Rules.Subagents.Announce (agents.defaults.subagents.announce): an announcement in a turn of its own is not available yet",
-			"Config.Rules.Agents[0].Subagents.Announce (agents.list[ops].subagents.announce): an announcement in a turn",
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Runner = idleRunner{}

@@ -48,7 +48,7 @@ func TestPresetsSetTheirFieldsAlone(t *testing.T) {
 
 	want = own
 	want.Rules.Subagents.MaxSpawnDepth, want.Rules.MaxSessions = 1, 4
-	want.Rules.Subagents.Announce = policy.AnnounceReply
+	want.Rules.Subagents.Announce = policy.AnnounceTurn
 	want.Rules.DefaultDeny = strings.Fields("sessions_list sessions_history sessions_send sessions_spawn")
 	cfg = own
 	agent.PresetClawdbot(&cfg)
@@ -65,7 +65,7 @@ func TestPresetClawdbotDeniesFourSessionTools(t *testing.T) {
 	require.Equal(t, others, cfg.Rules.FilterTools(leaf, all))
 	g, err := cfg.Rules.Admit(policy.Caller{Key: topKey, Role: session.RoleMain}, policy.Request{})
 	require.NoError(t, err)
-	require.Equal(t, policy.AnnounceReply, g.Announce) // C12: what is refused is not set
+	require.Equal(t, policy.AnnounceTurn, g.Announce)
 }
 
 // The Runtime's prompts in this preset are those of agentctx.BuildSystemPrompt.

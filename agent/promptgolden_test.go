@@ -62,6 +62,7 @@ var (
 func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 	t.Helper()
 	cfg := workshop()
+	cfg.Threads.Channels = map[string]agent.ThreadChannel{"telegram": {}}
 	child := func(from session.Key, tasks ...agent.Task) agentctx.Input {
 		in, err := cfg.ChildInput(t.Context(), from, tasks...)
 		require.NoError(t, err)
@@ -80,8 +81,11 @@ func workshopPrompts(t *testing.T) map[string]agentctx.Prompt {
 	forked := child(topKey, forkTask("open orders"))
 	for name, in := range map[string]agentctx.Input{
 		"forked": forked,
-		"thread": child(topKey, agent.Task{Text: "x", Label: "orders", Thread: true}),
-		"main":   inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
+		"thread": child(topKey, agent.Task{
+			Text: "x", Label: "orders", Thread: true,
+			Conversation: session.Route{Channel: "telegram", To: "-100200", Thread: "7"},
+		}),
+		"main": inputOf(t, cfg, topKey), "group": group, "orchestrator": orchestrator, "leaf": leaf,
 		"cron": inputOf(t, cfg, workshopCron), "none": none,
 	} {
 		in.Now = time.Date(2026, 11, 21, 23, 10, 0, 0, time.UTC)

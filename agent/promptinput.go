@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/weight"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
@@ -81,10 +83,17 @@ func (c *Config) plainInput(key session.Key, place workdir.Place) agentctx.Input
 // The ids of the sub-agents are made up, from 00000000-0000-4000-8000-000000000001 on, so that the
 // input is the same every time. To have the prompt that a certain sub-agent was sent, set Session
 // to its key and Subagent.Requester to that of its requester; for one with a typed result, set
-// Subagent.Schema to what [ResultSchema] returns.
+// Subagent.Schema to what [ResultSchema] returns. In a work directory the section of its
+// attachments has its id too: that of the last task is made up.
 //
-// The error is that of the function [Spawn] for a task that the Rules refuse, or that cannot be
-// accepted, or that of [Prompts.Describe], which is called with ctx for the last one.
+// The attachments of the last task are read to their end, as a spawn does it, under ctx; a spawn
+// of that task needs new Readers.
+//
+// The error is that of the function [Spawn] for a task that it refuses in a tree that is new, or
+// that of [Prompts.Describe], which is called with ctx for the last one. What depends on what is on
+// record is not looked at: keys and names that are known, runs, budgets that are spent and what
+// Hooks.Spawning says. A session is taken to talk to people where the key from says; a task whose
+// thread is to be elsewhere names its Conversation.
 func (c Config) ChildInput(
 	ctx context.Context, from session.Key, tasks ...Task,
 ) (in agentctx.Input, err error) {
@@ -94,47 +103,57 @@ func (c Config) ChildInput(
 		}
 	}
 	c = c.withFullModels() //nolint:revive // a copy is meant
+	p := preview{cfg: &c, from: from}
+	p.containAsked()
 	model := c.model(from)
 	now := c.Rules.TopAuthority(from, model, c.allToolNames())
 	above := policy.Caller{
 		Key: from, Role: session.RoleMain, Model: model, Thinking: c.Models.Thinking,
 		Delegable: now.Delegable, Known: c.allToolNames(), Sandboxed: now.Sandboxed,
+		Budget: c.Rules.Budget, RequestBudget: c.Rules.RequestBudget,
 	}
 	var line session.Lineage
 	var lineage []session.Key // of the sessions above, the nearest first
+	var kid previewed
 	for i, task := range tasks {
-		var grant policy.Grant
-		var key session.Key
-		if key, grant, err = c.admit(above, &task, i+1); err != nil {
-			return in, err
-		}
-		now = c.Rules.Effective(now, policy.Descendant{Key: key, Given: grant.Authority()})
-		line = session.Lineage{
-			Key: key, Root: from, Parent: above.Key, Depth: grant.Depth, Role: now.Role,
-		}
-		lineage = slices.Insert(lineage, 0, above.Key)
-		var place workdir.Place
-		if place, err = c.findPlace(grant.Agent, task.Dir); err != nil {
+		above.TreeRuns = i
+		if kid, err = p.spawn(ctx, above, &task, i == len(tasks)-1); err != nil {
 			return agentctx.Input{}, err
 		}
-		in = c.input(key, line, lineage, task.Spec, now.Tools, now.Sandboxed, place)
-		fillSkills(&in, c.skills(key, in.Spec))
+		grant := kid.grant
+		now = c.Rules.Effective(now, policy.Descendant{Key: kid.key, Given: grant.Authority()})
+		line = session.Lineage{
+			Key: kid.key, Root: from, Parent: above.Key, Depth: grant.Depth, Role: now.Role,
+		}
+		lineage = slices.Insert(lineage, 0, above.Key)
+		in = c.input(kid.key, line, lineage, task.Spec, now.Tools, now.Sandboxed, kid.place)
+		fillSkills(&in, c.skills(kid.key, in.Spec))
 		setModel(&in, grant.Model.Value, grant.Thinking.Value)
 		in.Task = task.Text
-		keep, _ := task.mode() // admit has refused what cannot be
+		keep, _ := task.mode() // the spawn has refused what cannot be
 		in.Subagent = agentctx.Subagent{
 			Label: text.Line(task.Label), Requester: above.Key, RequesterChannel: from.Channel(),
 			Depth: grant.Depth, MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(now.Tools, toolSpawn), Forked: c.forks(above.Key, &task),
+			MaySpawn: slices.Contains(now.Tools, toolSpawn), Forked: kid.forked,
 			Persistent: keep,
 		}
-		above = policy.Caller{
-			Key: key, Role: now.Role, Depth: grant.Depth, Model: grant.Model.Value,
-			Thinking: grant.Thinking.Value, Delegable: now.Delegable, Known: above.Known,
-			Sandboxed: now.Sandboxed,
-		}
+		above.Key, above.Role, above.Depth = kid.key, now.Role, grant.Depth
+		above.Model, above.Thinking = grant.Model.Value, grant.Thinking.Value
+		above.Delegable, above.Sandboxed = now.Delegable, now.Sandboxed
 	}
-	return c.described(ctx, line, in)
+	if p.failed != nil {
+		return agentctx.Input{}, p.failed
+	}
+	if in, err = c.described(ctx, line, in); err == nil {
+		tellAttachments(&in, attachedDir(line.Key, kid.place), kid.files)
+	}
+	return in, err
+}
+
+// idForm is the form of ids of people in the list of senders and above messages.
+func (c *Config) idForm() text.IDForm {
+	at := &c.Prompts.Input.Channel
+	return text.IDForm{Hashed: at.HashSenders, Secret: slices.Clone(at.SenderSecret)}
 }
 
 // describeField is the path of the function that describes prompts.
@@ -186,38 +205,142 @@ func keepDecided(in, decided *agentctx.Input) {
 	in.Skills, in.SkillReports = decided.Skills, decided.SkillReports
 	in.Subagent, in.Active = decided.Subagent, decided.Active
 	in.Now, in.Task = decided.Now, decided.Task
+	// The lines above messages, earlier ones as well, have the form of the Config.
+	in.Channel.HashSenders = decided.Channel.HashSenders
+	in.Channel.SenderSecret = decided.Channel.SenderSecret
 	in.Env.Model, in.Env.Thinking = decided.Env.Model, decided.Env.Thinking
 	if in.Sandbox.Enabled = decided.Sandbox.Enabled; !in.Sandbox.Enabled {
 		in.Sandbox = agentctx.Sandbox{}
 	}
 }
 
-// admit returns what the nth of the sub-agents of ChildInput is granted, and its key.
-func (c *Config) admit(
-	above policy.Caller, task *Task, n int,
-) (key session.Key, grant policy.Grant, err error) {
-	var x runExtra
-	if c.forks(above.Key, task) {
-		x.Fork.Through = 1 // of a conversation that there is none of
+// A preview decides the spawns of ChildInput, one below the other, as those of a tree that is new.
+type preview struct {
+	cfg    *Config
+	from   session.Key // the top-level session
+	spawns int
+	failed error // of a function of the Config, as a spawn returns it
+}
+
+// previewed is what a spawn of a preview comes to.
+type previewed struct {
+	key    session.Key
+	grant  policy.Grant
+	place  workdir.Place
+	files  attached // of the last task
+	forked bool
+}
+
+// containAsked has a panic of a function that a spawn asks be kept in failed.
+func (p *preview) containAsked() {
+	contain := func(name string, ask func() bool) (yes bool) {
+		err := protect(name, func() error { yes = ask(); return nil })
+		if bad, ok := errors.AsType[*CallbackError](err); ok && p.failed == nil {
+			p.failed = &spawn.CallbackError{Callback: name, Err: bad.Err}
+		}
+		return yes
 	}
-	q, err := task.request(x)
+	if valid := p.cfg.Models.Valid; valid != nil {
+		p.cfg.Models.Valid = func(model string) bool {
+			return contain("Models.Valid", func() bool { return valid(model) })
+		}
+	}
+	if decide := p.cfg.Rules.Sandbox.Decide; decide != nil {
+		p.cfg.Rules.Sandbox.Decide = func(agent string, key session.Key) bool {
+			return contain("Rules.Sandbox.Decide", func() bool { return decide(agent, key) })
+		}
+	}
+}
+
+// spawn decides the spawn of a task, in the order of Task.equip. It reads the attachments if that
+// is asked for.
+func (p *preview) spawn(
+	ctx context.Context, above policy.Caller, task *Task, reads bool,
+) (made previewed, err error) {
+	c := p.cfg
+	p.spawns++
+	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", p.spawns)
+	x := runExtra{Spec: task.Spec}
+	if err = task.check(); err != nil {
+		return made, err
+	}
+	if x.Fork, err = c.previewFork(above.Key, task); err != nil {
+		return made, err
+	}
+	made.forked = !x.Fork.IsZero()
+	if made.grant, err = p.admit(above, task, x, id); err != nil {
+		return made, err
+	}
+	if made.key, err = above.Key.Child(made.grant.Agent, id); err != nil {
+		return made, err
+	}
+	if err = task.checkAttaching(&c.Rules); err != nil {
+		return made, err
+	}
+	if x.Runtime, err = c.runtimeFor(task, above.Key); err != nil {
+		return made, err
+	}
+	if made.place, err = c.findPlace(made.grant.Agent, task.Dir); err != nil {
+		return made, err
+	}
+	if made.files, err = task.previewAttachments(ctx, c, made.place, reads); err != nil {
+		return made, err
+	}
+	if err = task.previewThread(c, p.from.Route()); err != nil {
+		return made, err
+	}
+	x.Stream, x.Attached = task.Stream, made.files
+	if task.Dir != "" {
+		x.Dir = made.place.Rel
+	}
+	_, err = c.previewRequest(task, x) // with what its length depends on
+	return made, err
+}
+
+// previewFork returns the fork of a task of a session, whose conversation is not read. A session
+// whose turns the program runs has none.
+func (c *Config) previewFork(from session.Key, task *Task) (f fork, err error) {
+	if !c.forks(from, task) {
+		return f, nil
+	}
+	if c.Deliver == nil || from.IsSubagent() {
+		return fork{SessionID: session.NewID(), Through: 1}, nil
+	}
+	if task.Spec.History == agentctx.HistoryFork {
+		return f, noConversation(from)
+	}
+	return f, nil
+}
+
+// previewRequest returns the request of a task, which is not refused whatever is on record.
+func (c *Config) previewRequest(task *Task, x runExtra) (q spawn.Request, err error) {
+	if q, err = task.request(x); err != nil {
+		return q, err
+	}
+	q.Policy.Model = c.modelNamed(q.Policy.Model)
+	q.Dry, q.Bind = true, session.Route{} // as wouldSpawn has it
+	return q, q.Validate(c.Limits.spawn())
+}
+
+// admit returns what the sub-agent of a task is granted.
+func (p *preview) admit(
+	above policy.Caller, task *Task, x runExtra, id string,
+) (grant policy.Grant, err error) {
+	q, err := p.cfg.previewRequest(task, x)
 	if err != nil {
-		return key, grant, err
+		return grant, err
 	}
-	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
-	ask := q.Policy
-	ask.Model = c.modelNamed(ask.Model)
-	if ask.Agent == "" {
-		ask.Agent = c.Rules.AgentOf(above.Key)
+	agent := q.Policy.Agent
+	if agent == "" {
+		agent = p.cfg.Rules.AgentOf(above.Key)
 	}
-	ask.Child, _ = above.Key.Child(ask.Agent, id) // zero for an agent that Admit refuses
-	ask.ValidModel = c.Models.Valid
-	ask.Agent = q.Policy.Agent
-	if grant, err = c.Rules.Admit(above, ask); err != nil {
-		return key, grant, inOurWords(err)
+	q.Policy.Child, _ = above.Key.Child(agent, id) // zero for an agent that Admit refuses
+	q.Policy.ValidModel = p.cfg.Models.Valid
+	grant, err = p.cfg.Rules.Admit(above, q.Policy)
+	if p.failed != nil {
+		return grant, p.failed
 	}
-	key, err = above.Key.Child(grant.Agent, id)
-	return key, grant, err
+	return grant, inOurWords(err)
 }
 
 // setModel sets what a session runs with. What is empty is the default of the Config.

@@ -2,6 +2,9 @@ package agent_test
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,35 +75,90 @@ func TestChildInputGivesTheProductionPrompt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var mu sync.Mutex
-			last := tasks[len(tasks)-1].Label
-			var got *agent.Turn
+			checkChildInput(t, childConfig(), chat, func() []agent.Task { return tasks })
+		})
+	}
+}
+
+// checkChildInput requires that what a test shows for the sub-agent of the last of some tasks is
+// byte for byte what its turn is sent.
+func checkChildInput(
+	t *testing.T, cfg agent.Config, chat session.Key, tasks func() []agent.Task,
+) {
+	t.Helper()
+	var mu sync.Mutex
+	given := tasks()
+	last := given[len(given)-1].Label
+	var got *agent.Turn
+	cfg.Runner = agent.RunnerFunc(func(
+		ctx context.Context, tn *agent.Turn,
+	) (agent.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if depth := tn.Session.Depth; depth < len(given) && tn.N == 1 {
+			_, err := tn.Spawn(ctx, given[depth])
+			return agent.Result{Text: "ok"}, err
+		} else if depth == len(given) {
+			got = tn
+		}
+		return textResult("ok")
+	})
+	for name := range cfg.Runners.Runtimes {
+		cfg.Runners.Runtimes[name] = agent.ExternalRuntime{Runner: cfg.Runner}
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.PostTo(chat, "hello")
+		synctest.Wait()
+		require.NotNil(t, got, last)
+		in, err := cfg.ChildInput(t.Context(), chat, tasks()...)
+		require.NoError(t, err)
+		madeUp := in.Session.ID()
+		in.Session, in.Now = got.Session.Key, cfg.Now()
+		in.Subagent.Requester = got.Session.Parent
+		for i := range in.Extra {
+			in.Extra[i].Text = strings.ReplaceAll(in.Extra[i].Text, madeUp, in.Session.ID())
+		}
+		want := agentctx.Assemble(in).String()
+		require.Equal(t, want, got.Prompt.String(), contexttest.Diff(want, got.Prompt.String()))
+	})
+}
+
+// The prompt of a sub-agent that is given files tells of them as the one that is sent does: with
+// their sizes, the directory if there is one, the hint, and in an external runtime too. What a
+// spawn refuses, the preview refuses.
+func TestChildInputTellsOfAttachments(t *testing.T) {
+	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
+	base := makeTree(t, "app/")
+	for name, c := range map[string]struct {
+		base, hint, dir, runtime string
+		deep                     bool
+		files                    []string
+	}{
+		"in no directory":     {files: []string{"a.txt", "one", "b", ""}},
+		"in a directory":      {base: base, files: []string{"a.txt", "one"}},
+		"in a folder":         {base: base, dir: "app", files: []string{"a.txt", "one", "b", "22"}},
+		"with a hint":         {base: base, hint: "in/put", files: []string{"a.txt", "one"}},
+		"of a grandchild":     {base: base, deep: true, files: []string{"a", "one"}},
+		"in a runtime":        {base: base, runtime: "acp", files: []string{"a", "one"}},
+		"none in a directory": {base: base},
+	} {
+		t.Run(name, func(t *testing.T) {
 			cfg := childConfig()
-			cfg.Runner = agent.RunnerFunc(func(
-				ctx context.Context, tn *agent.Turn,
-			) (agent.Result, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				if depth := tn.Session.Depth; depth < len(tasks) && tn.N == 1 {
-					_, err := tn.Spawn(ctx, tasks[depth])
-					return agent.Result{Text: "ok"}, err
-				} else if depth == len(tasks) {
-					got = tn
+			cfg.Runners.Runtimes = map[string]agent.ExternalRuntime{"acp": {}}
+			if c.base != "" {
+				cfg.WorkDir = func(string) string { return c.base }
+			}
+			tasks := func() []agent.Task {
+				task := agent.Task{
+					Text: "x", Label: "x", Dir: c.dir, AttachAs: c.hint, Runtime: c.runtime,
+					Attachments: attaching(c.files...),
 				}
-				return textResult("ok")
-			})
-			agenttest.Run(t, cfg, nil, func(h *harness) {
-				h.PostTo(chat, "hello")
-				synctest.Wait()
-				require.NotNil(t, got, last)
-				in, err := cfg.ChildInput(t.Context(), chat, tasks...)
-				require.NoError(t, err)
-				in.Session, in.Now = got.Session.Key, cfg.Now()
-				in.Subagent.Requester = got.Session.Parent
-				want := agentctx.Assemble(in).String()
-				require.Equal(t, want, got.Prompt.String(),
-					contexttest.Diff(want, got.Prompt.String()))
-			})
+				if c.deep {
+					return []agent.Task{{Text: "y", Label: "y", Attachments: attaching("z", "3")}, task}
+				}
+				return []agent.Task{task}
+			}
+			checkChildInput(t, cfg, chat, tasks)
 		})
 	}
 }
@@ -152,11 +210,32 @@ func TestChildInputRefuses(t *testing.T) {
 		var bad *agent.InputError
 		require.ErrorAs(t, f(), &bad, name)
 	}
-	_, err := cfg.ChildInput(t.Context(), topKey, agent.Task{Text: "x", Agent: "nope"})
+	for field, task := range map[string]agent.Task{
+		"Task.Attachments[0].Name":   {Attachments: attaching("../a", "one")},
+		"Task.Attachments[0]":        {Attachments: attaching("a", strings.Repeat("x", 1<<20+1))},
+		"Task.Attachments[0].Reader": {Attachments: []agent.Attachment{{Name: "a"}}},
+		"Task.AttachAs":              {Attachments: attaching("a", ""), AttachAs: "../up"},
+		"Task.Dir":                   {Dir: "app"},
+		"Task.Stream":                {Stream: true},
+	} {
+		task.Text = "x"
+		_, err := cfg.ChildInput(t.Context(), topKey, task)
+		bad, ok := errors.AsType[*agent.InputError](err)
+		require.True(t, ok, "%s: %v", field, err)
+		require.Equal(t, field, bad.Field)
+	}
+	noFiles := cfg
+	noFiles.Store = &session.Store{Journal: session.NewMemory().Journal}
+	_, err := noFiles.ChildInput(t.Context(), topKey, agent.Task{
+		Text: "x", Attachments: attaching("a", ""),
+	})
+	require.ErrorIs(t, err, session.ErrNoFiles)
+	_, err = cfg.ChildInput(t.Context(), topKey, agent.Task{Text: "x", Runtime: "acp"})
+	require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleRuntime})
+	_, err = cfg.ChildInput(t.Context(), topKey, agent.Task{Text: "x", Agent: "nope"})
 	var refused *policy.Refusal
 	require.ErrorAs(t, err, &refused)
-	four := make([]agent.Task, 4)
-	_, err = cfg.ChildInput(t.Context(), topKey, four...)
+	_, err = cfg.ChildInput(t.Context(), topKey, slices.Repeat([]agent.Task{{Text: "x"}}, 4)...)
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, policy.RuleDepth, refused.Rule)
 }

@@ -343,6 +343,9 @@ func TestProviderFormsThatAreLeftOut(t *testing.T) {
 			"neither a text nor calls nor parts", true,
 		},
 	} {
+		if underRace && len(c.m.Raw) > megabyte { // the step large of .ci/run has it
+			continue
+		}
 		var log bytes.Buffer
 		run := &recorder{messages: []agent.Message{c.m}}
 		cfg := agent.Config{Runner: run, Logger: slog.New(slog.NewTextHandler(&log, nil))}
@@ -354,6 +357,9 @@ func TestProviderFormsThatAreLeftOut(t *testing.T) {
 		for _, m := range run.given {
 			require.Empty(t, m.Raw, name)
 		}
+	}
+	if underRace {
+		return
 	}
 	full := assistantForm("x", string(longRaw(32<<20-1))) // the default of Limits.Line with files
 	run := &recorder{messages: []agent.Message{full}}

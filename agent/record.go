@@ -173,7 +173,7 @@ func (r *turnRecord) tellReached() {
 
 // addHistory adds what was written or read to the history, as the Runner is told it.
 func (r *turnRecord) addHistory(messages []Message) {
-	r.history.add(tellSenders(r.ref.Key, messages)...)
+	r.history.add(tellSenders(r.ref.Key, r.hot.ids, messages)...)
 }
 
 // messages returns the conversation so far. The receiver must not change it.

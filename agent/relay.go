@@ -28,6 +28,8 @@ const (
 // A relayState decides what the requester is told of what a program says as it works. It knows no
 // clock.
 type relayState struct {
+	redactor *announce.Redactor
+
 	began   time.Time
 	said    string    // what was not passed on, its end
 	since   time.Time // when said was empty before; of use while it is not empty
@@ -104,7 +106,7 @@ func (r *relayState) flush(tell []string) []string {
 	if r.said = ""; !visible {
 		return tell
 	}
-	shown = text.Line(announce.Redact(shown))
+	shown = text.Line(r.redactor.Redact(shown))
 	if n := utf8.RuneCountInString(shown); n > relayRunes {
 		shown = "... " + string([]rune(shown)[n-relayRunes:])
 	}
@@ -141,7 +143,7 @@ func startRelay(ctx context.Context, t *Turn) *relay {
 	now := time.Now()
 	r := &relay{
 		turn: t, done: make(chan struct{}), wake: make(chan struct{}, 1),
-		state: relayState{began: now, heard: now},
+		state: relayState{redactor: t.rt.redactor, began: now, heard: now},
 	}
 	r.ctx, r.end = context.WithCancel(ctx)
 	go r.run()

@@ -99,6 +99,10 @@ func TestRelayIsBounded(t *testing.T) {
 		return tn.Report(ctx, agent.Progress{Text: "own", Milestone: true})
 	})
 	require.LessOrEqual(t, len(told), 91)
+	when, _, _ := strings.Cut(told[len(told)-2], ":")
+	last, err := time.ParseDuration(when)
+	require.NoError(t, err)
+	require.Greater(t, last, 3*time.Hour, "it slows down")
 	require.Contains(t, told[len(told)-1], "own")
 	told = relayed(t, true, func(ctx context.Context, tn *agent.Turn) error {
 		return pause(ctx, 7*time.Hour)

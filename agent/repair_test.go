@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -261,3 +262,55 @@ func TestRepairOverEveryCrash(t *testing.T) {
 		}
 	})
 }
+
+// What a Runner gives as typed result and is not JSON is repaired like any other, and is kept.
+func TestRepairOfWhatIsNotJSON(t *testing.T) {
+	turns := 0
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if turns++; tn.N < 2 || tn.Label == "never" {
+			return agent.Result{JSON: []byte(`{"claim":`)}, nil
+		}
+		return agent.Result{JSON: []byte(goodFinding)}, nil
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		got, err := c.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, finding{"it works", 0.9}, got)
+		require.Equal(t, 2, turns)
+		task := agent.Task{Text: "x", Label: "never"}
+		c, err = agent.Spawn[finding](h.Context(), h.Main(), task)
+		require.NoError(t, err)
+		_, err = c.Wait(h.Context())
+		bad, ok := errors.AsType[*agent.ResultError](err)
+		require.True(t, ok, "%v", err)
+		require.ErrorContains(t, bad, "not JSON: unexpected end of JSON input")
+		require.Equal(t, `{"claim":`, bad.Run.Result.Text)
+	})
+}
+
+// A decoder of a program that ends its goroutine is named as what did it.
+func TestDecoderThatExits(t *testing.T) {
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult(`"x"`)
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := agent.Spawn[exiting](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		_, err = c.Wait(h.Context())
+		require.ErrorContains(t, err, "the type of the result")
+		require.NotContains(t, err.Error(), "Store")
+	})
+}
+
+// An exiting is a type whose decoder ends the goroutine.
+type exiting struct{ text string }
+
+func (e *exiting) UnmarshalText(text []byte) error {
+	e.text = string(text)
+	runtime.Goexit()
+	return nil
+}
+
+func (e exiting) MarshalText() ([]byte, error) { return []byte(e.text), nil }

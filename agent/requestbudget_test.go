@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -73,14 +74,15 @@ func TestRequestBudgetOfAChat(t *testing.T) {
 	}
 }
 
-// 2.13: a session whose request has spent its budget gets its turn, which says so as every turn
-// does that fails. The next message is answered.
+// 2.13: a session whose request has spent its budget gets its turn, which says so. The next message
+// is answered, and the result that came meanwhile is not lost.
 func TestSpentRequestBudgetIsSaid(t *testing.T) {
 	var calls atomic.Int64
 	cfg := costlyModel(&calls, false)
 	cfg.Rules.RequestBudget = policy.Budget{Turns: 2}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		const sorry = "Sorry, something went wrong and I could not finish that. Please try again."
+		const sorry = "I have stopped here, because what I may spend is used up. " +
+			"What has come in is kept."
 		h.Post("go")
 		time.Sleep(time.Minute)
 		h.Replied("ok", sorry)
@@ -148,6 +150,26 @@ func TestRequestBudgetOfACaller(t *testing.T) {
 			got, err := text.Wait(h.Context())
 			require.NoError(t, err)
 			require.Equal(t, "done", got)
+		}
+	})
+}
+
+// A run that a budget has ended is ErrBudget for the program that waits for it.
+func TestRunErrorOfASpentBudget(t *testing.T) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Label == "fails" {
+			return agent.Result{}, errors.New("no")
+		}
+		return agent.Result{Text: "part"}, tn.Spend(ctx, agent.Usage{Input: 1000})
+	})
+	cfg.Rules.Subagents.Budget.Tokens = 500
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for label, budget := range map[string]bool{"spends": true, "fails": false} {
+			c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Label: label})
+			require.NoError(t, err)
+			_, err = c.Wait(h.Context())
+			require.Error(t, err)
+			require.Equal(t, budget, errors.Is(err, agent.ErrBudget), "%v", err)
 		}
 	})
 }

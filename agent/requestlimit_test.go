@@ -71,6 +71,9 @@ func (l *loopingModel) Generate(
 	if req.Session.Depth > 1 || req.Session.Depth > 0 && (!l.nested || last.Internal) {
 		return &agent.ModelResponse{Text: "ok"}, nil
 	}
+	if len(l.spawned) > 1000 { // no limit stops it
+		return &agent.ModelResponse{Text: "enough"}, nil
+	}
 	id := fmt.Sprint(len(req.Messages))
 	return &agent.ModelResponse{ToolCalls: []agent.ToolCall{spawnCallOf(id, "work")}}, nil
 }

@@ -74,6 +74,43 @@ func TestTypedResults(t *testing.T) {
 	}
 }
 
+// An answer with two different values that fit is refused, however much stands between them, and
+// one that says the same value twice is taken.
+func TestEveryValueOfAnAnswerCounts(t *testing.T) {
+	const good, other = `{"claim":"it works","confidence":0.9}`, `{"claim":"it fails","confidence":0.9}`
+	want := make(map[string]bool)
+	for _, junk := range []string{" { ", " [ ", " {} ", ` {"claim":1} `, ` {"a": `, ` "{ `, "and", `{"q":"{`} {
+		for _, n := range []int{0, 1, 31, 32, 40, 5_000} {
+			between := strings.Repeat(junk, n)
+			want[good+between+"\n"+other] = false
+			want["I say "+good+between+"\nso "+good] = true
+		}
+	}
+	for _, same := range []string{
+		`{"confidence":0.9,"claim":"it works"}`, "{ \"confidence\" : 0.9 ,\n\"claim\":\"it works\" }",
+		`{"claim":"it w\u006frks","confidence":0.9}`,
+	} {
+		want[good+" or "+same] = true
+		want[same+" or "+good+" or "+same] = true
+		want[same+" or "+good+" or "+other] = false
+	}
+	agenttest.Run(t, configAnswering(asText), nil, func(h *harness) {
+		for said, ok := range want {
+			child, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: said})
+			require.NoError(t, err)
+			got, err := child.Wait(h.Context())
+			if ok {
+				require.NoError(t, err)
+				require.Equal(t, finding{"it works", 0.9}, got)
+				continue
+			}
+			bad, isBad := errors.AsType[*agent.ResultError](err)
+			require.True(t, isBad, "%v", err)
+			require.ErrorContains(t, bad, "it holds several JSON values that fit")
+		}
+	})
+}
+
 func TestRunnerIsGivenTheSchema(t *testing.T) {
 	var schema string
 	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {

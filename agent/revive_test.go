@@ -78,6 +78,108 @@ func TestReviveOverEveryCrash(t *testing.T) {
 	})
 }
 
+// A revival that no caller repeats is whole or has not happened, wherever the process dies: the
+// session is in its tree and takes a message, or it is an archive, which is read, is named by the
+// error of a Post, and is purged with all its files.
+func TestReviveThatIsCutOffOverEveryCrash(t *testing.T) {
+	cfg := configAnswering(asText)
+	cfg.Rules.Subagents.ArchiveAfter, cfg.Rules.KeepArchives = time.Hour, 24*time.Hour
+	back, archived := 0, 0
+	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+		var key session.Key
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+			c, err := rt.Session(topKey).Spawn(h.Context(), agent.Task{
+				Text: "work", Key: "work", Attachments: attaching("a", "one"),
+			})
+			if err == nil {
+				key = c.Key()
+			}
+			return err
+		}))
+		h.Pass(3 * time.Hour)
+		require.Empty(h.T(), h.Runs())
+		ctx, cancel := context.WithCancel(h.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = h.Session(key).Revive(ctx) // once
+		}()
+		h.Pass(time.Minute)
+		cancel() // a call does not return to a process that was killed
+		<-done
+		var page agent.HistoryPage
+		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) (err error) {
+			page, err = rt.Session(key).History(h.Context(), agent.HistoryQuery{})
+			return err
+		}))
+		if runs := h.Runs(); len(runs) > 0 {
+			back++
+			require.Equal(h.T(), key, runs[0].Key)
+			require.False(h.T(), page.Archived)
+			h.PostTo(key, "more")
+			h.Pass(3 * time.Hour)
+			return
+		}
+		archived++
+		require.True(h.T(), page.Archived)
+		require.ErrorIs(h.T(), h.Do(func(rt *agent.Runtime) error {
+			_, err := rt.Session(key).Post(h.Context(), agent.Incoming{Text: "x"})
+			return err
+		}), agent.ErrArchived)
+		h.Pass(9 * 24 * time.Hour) // its key is known for seven days
+		require.ErrorIs(h.T(), h.Do(func(rt *agent.Runtime) error {
+			_, err := rt.Session(key).History(h.Context(), agent.HistoryQuery{})
+			return err
+		}), agent.ErrNotFound)
+	})
+	if playsEveryCrash() {
+		require.Greater(t, back, 3)
+		require.Greater(t, archived, 3)
+	}
+}
+
+// A session that is deleted while it is being brought back is archived again, and so it is if its
+// store fails. Revive says which.
+func TestReviveMeetsADeletion(t *testing.T) {
+	store := session.NewMemory()
+	slow := &slowRestore{Transcripts: store.Transcripts}
+	store.Transcripts = slow
+	cfg := configAnswering(asText)
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, _ := endedRun(t, h)
+		deleted := make(chan error, 1)
+		slow.meanwhile = func() {
+			go func() { deleted <- h.Runtime().DeleteSession(h.Context(), c.Key()) }()
+			_ = pause(h.Context(), time.Second)
+		}
+		err := c.Session().Revive(h.Context())
+		require.ErrorIs(t, err, agent.ErrArchived)
+		require.ErrorIs(t, err, agent.ErrNotFound)
+		require.NoError(t, <-deleted)
+		require.Empty(t, h.Runs())
+		page, err := c.Session().History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.True(t, page.Archived)
+		slow.meanwhile = nil
+		require.NoError(t, c.Session().Revive(h.Context()))
+		require.Len(t, h.Runs(), 1)
+	})
+}
+
+// slowRestore is a store in which something happens before a transcript is restored.
+type slowRestore struct {
+	session.Transcripts
+	meanwhile func()
+}
+
+func (s *slowRestore) Restore(ctx context.Context, ref session.Ref) error {
+	if s.meanwhile != nil {
+		s.meanwhile()
+	}
+	return s.Transcripts.Restore(ctx, ref)
+}
+
 // A session comes back below sessions that are alive and in the tree, under the rules of today; and
 // the error says what is in the way.
 func TestReviveIsRefused(t *testing.T) {

@@ -259,10 +259,10 @@ func (rows ruleRows) addAgentLimits() {
 
 func (rows ruleRows) addRefusals() {
 	for name, refused := range map[string]string{
-		"Subagents.Announce": "not available yet", "Chats.Tools.AlsoAllow": "nothing here",
+		"Chats.Tools.AlsoAllow":   "nothing here",
 		"Sandbox.Tools.AlsoAllow": "nothing here", "Tools.Delegable.Allow": "it is set of an agent",
-		"Tools.Delegable.AlsoAllow": "it is set of an agent",
-		"Tools.Delegable.Deny":      "it is set of an agent", "Agents.Subagents.Announce": "not available yet",
+		"Tools.Delegable.AlsoAllow":        "it is set of an agent",
+		"Tools.Delegable.Deny":             "it is set of an agent",
 		"Agents.Tools.Delegable.AlsoAllow": "nothing here", "Agents.SandboxTools.AlsoAllow": "nothing here",
 	} {
 		rows.refuse(name, refused)

@@ -29,14 +29,17 @@ type Runtime struct {
 
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
-	skills  *skillShelf
-	hot     hotHistories
+	// redactor masks what others than a session itself see of it, see Config.Redact.
+	redactor *announce.Redactor
+	skills   *skillShelf
+	hot      hotHistories
 	// summaries are the calls of Window.Compact that are under way.
 	summaries summaries
 	prices    priceList
 	bindings  *bindings
 	attached  attachedDirs
 	results   resultTypes
+	leftOut   instructionsLog
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -62,7 +65,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	cfg.Logger = guardlog.New(cfg.Logger)
+	redactor, err := announce.NewRedactor(cfg.Redact)
+	if err != nil {
+		return nil, err // which validate has reported
+	}
+	cfg.Logger = guardlog.NewBy(cfg.Logger, redactor.Redact)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -95,8 +102,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	cfg.Threads = cfg.Threads.clone()
 	rt := &Runtime{
-		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
-		hot:    hotHistories{most: cfg.Limits.Hot, mostTogether: cfg.Limits.HotTotal},
+		redactor: redactor,
+		cfg:      cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+		hot: hotHistories{
+			most: cfg.Limits.Hot, mostTogether: cfg.Limits.HotTotal, ids: cfg.idForm(),
+		},
 		prices: cfg.priceList(),
 	}
 	rt.bindings = newBindings(ctx, rt)
@@ -109,7 +119,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
-		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
+		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
+		Logger:  cfg.Logger,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
@@ -258,7 +269,8 @@ func (e *MainSessionError) Error() string {
 // result in the archive, as long as that is kept.
 //
 // DeleteSession returns when all is archived. It is durable from the beginning on: a crash, and the
-// end of ctx, do not call it off.
+// end of ctx, do not call it off. Under the ctx of a turn of the same tree, of a delivery or of a
+// hook it returns when it is durable, since the archive may wait for what calls it.
 //
 // The error is a *[MainSessionError] for a main session and the global one, [ErrNotFound] for a
 // session that is not on record, [ErrArchived] for one that is archived, an *[InputError] from a
@@ -343,8 +355,15 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 			rt.bindings.replied(ctx, &reply)
 		}
 	}
-	if errors.Is(err, announce.ErrBusy) && !errors.Is(err, spawn.ErrBusy) {
-		err = errors.Join(spawn.ErrBusy, err)
+	return deliveryError(err)
+}
+
+// deliveryError returns the error of a receiver as the tree reads it: one that has called a model
+// may return what its provider said.
+func deliveryError(err error) error {
+	limited, isLimited := errors.AsType[RateLimited](err)
+	if _, asks := errors.AsType[*spawn.RetryAfterError](err); isLimited && !asks {
+		err = spawn.RetryAfter(limited.After, err)
 	}
 	return err
 }
@@ -352,8 +371,10 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 // toolsOf returns what policy leaves a session for a turn: what was granted to it and to every
 // session above it, within today's rules.
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
-	host := toolHost{rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t}
-	host.token = turnToken(t.spawn.First)
+	host := toolHost{
+		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
+		token: turnToken(t.spawn.First), shown: new(shownList),
+	}
 	var tools []Tool
 	for _, list := range [...][]Tool{rt.cfg.Tools, host.tools()} {
 		for _, tool := range list {
@@ -377,6 +398,7 @@ func (rt *Runtime) promptInput(
 	t.entering("Prompts.Loader")
 	in := rt.cfg.input(
 		st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed, t.place)
+	rt.tellInstructions(t, in.Files)
 	t.Skills = rt.skills.take(t, in.Spec)
 	fillSkills(&in, t.Skills)
 	t.entering("Now")
@@ -384,12 +406,14 @@ func (rt *Runtime) promptInput(
 	setModel(&in, t.Model, t.Thinking)
 	if st.Run.ID != "" {
 		in.Subagent = subagentOf(st)
-		in.Subagent.Schema = string(extra.Schema)
+		if !t.Announces {
+			in.Subagent.Schema = string(extra.Schema)
+		}
 		in.Task = st.Run.Task
 	}
 	for _, c := range st.Children {
 		in.Active = append(in.Active, agentctx.ActiveSubagent{
-			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
+			Key: c.Key, Name: c.Name, Label: c.Label, State: c.Status.String(), Task: c.Task,
 		})
 	}
 	t.entering(describeField)
@@ -404,7 +428,7 @@ func (rt *Runtime) promptInput(
 			Text: note, Source: "agent",
 		})
 	}
-	t.tellAttachments(&in, extra.Attached)
+	tellAttachments(&in, attachedDir(t.Session.Key, t.place), extra.Attached)
 	if st.ForPeople && st.Session.Key.IsSubagent() {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: peopleSection, Class: agentctx.ClassPerTurn, Minimal: true, Text: peopleText,

@@ -54,63 +54,6 @@ func TestRuntimeRunsSubagents(t *testing.T) {
 	})
 }
 
-// What an external runtime cannot do is refused before anything exists, each with its rule.
-func TestRuntimesThatAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		cfg   func(*agent.Config)
-		task  agent.Task
-		rule  policy.Rule
-		wants []string
-	}{
-		"8.1 not configured": {
-			task: agent.Task{Runtime: "codex"}, rule: policy.RuleRuntime,
-			wants: []string{`"codex"`, `"subagent, acp"`, "Config.Runners.Runtimes"},
-		},
-		"8.3 not for the agent": {
-			task: agent.Task{Runtime: "acp", Agent: "other"}, rule: policy.RuleRuntime,
-			wants: []string{`Runners.Runtimes["acp"].Agents`, `"coder"`},
-		},
-		"8.5 sandbox require": {
-			task: agent.Task{Runtime: "acp", Agent: "coder", Sandbox: true}, rule: policy.RuleSandbox,
-		},
-		"8.4 in a sandbox": {
-			cfg: func(c *agent.Config) {
-				c.Rules.Sandbox.Mode = policy.SandboxAll
-			},
-			task: agent.Task{Runtime: "acp", Agent: "coder"}, rule: policy.RuleRuntime,
-			wants: []string{"acp in a sandbox"},
-		},
-		"8.20 depth": {
-			cfg:  func(c *agent.Config) { c.Rules.Subagents.MaxChildren = 1 },
-			task: agent.Task{Runtime: "acp", Agent: "coder"}, rule: policy.RuleChildren,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := withRuntime(saying(func(ctx context.Context, _ *agent.Turn) (string, error) {
-				return "", pause(ctx, time.Hour)
-			}), "coder")
-			cfg.Rules.Agents = agentsAllowing([]string{"*"}, "coder", "other")
-			if c.cfg != nil {
-				c.cfg(&cfg)
-			}
-			agenttest.Run(t, cfg, nil, func(h *harness) {
-				busy := 0
-				if c.rule == policy.RuleChildren {
-					spawnedOver(h, topKey, agent.Task{Text: "native"})
-					busy = 1
-				}
-				c.task.Text = "work"
-				_, err := h.Main().Spawn(h.Context(), c.task)
-				require.ErrorIs(h.T(), err, &policy.Refusal{Rule: c.rule})
-				for _, want := range c.wants {
-					require.ErrorContains(h.T(), err, want)
-				}
-				require.Len(h.T(), h.Runs(), busy)
-			})
-		})
-	}
-}
-
 // What a session may do with external runtimes is in its prompt and in the schema of the tool:
 // available, not for its agents, not in a sandbox.
 func TestPromptsTellOfRuntimes(t *testing.T) {
@@ -138,6 +81,34 @@ func TestPromptsTellOfRuntimes(t *testing.T) {
 	cfg.Rules.Sandbox.Mode = policy.SandboxAll
 	said, _ = prompt(t, withRuntime(cfg))
 	require.Contains(t, said, "You are in a sandbox, which does not hold external programs")
+}
+
+// The same Key with another runtime, or with what the program says passed on, is another task. The
+// name is taken in any letter case.
+func TestRuntimeOfAKey(t *testing.T) {
+	cfg := withRuntime(saying(func(context.Context, *agent.Turn) (string, error) {
+		return "native", nil
+	}))
+	cfg.Runners.Runtimes["other"] = cfg.Runners.Runtimes["acp"]
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		spawn := func(task agent.Task) (agent.RunID, error) {
+			task.Text, task.Key = "work", "k"
+			child, err := h.Main().Spawn(h.Context(), task)
+			if err != nil {
+				return "", err
+			}
+			return child.ID(), nil
+		}
+		first, err := spawn(agent.Task{Runtime: "acp"})
+		require.NoError(t, err)
+		again, err := spawn(agent.Task{Runtime: " ACP "})
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		for _, task := range []agent.Task{{}, {Runtime: "other"}, {Runtime: "acp", Stream: true}} {
+			_, err = spawn(task)
+			require.ErrorIs(t, err, agent.ErrKeyConflict)
+		}
+	})
 }
 
 // A run whose runtime is not configured any more fails, and says so.

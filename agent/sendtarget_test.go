@@ -103,7 +103,7 @@ func TestTargetsByRunID(t *testing.T) {
 			info, err := use("subagents", args("info", r.ID()))
 			require.NoError(t, err, n)
 			require.Contains(t, info, fmt.Sprintf(`"runId":%q`, r.ID()), n)
-			require.Contains(t, info, `"number":2`, "that of the session in the list")
+			require.NotContains(t, info, `"number"`, "no list was shown")
 			if r == present {
 				continue
 			}

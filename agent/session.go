@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -35,6 +36,16 @@ func (s *Session) tree(ctx context.Context) (session.Key, error) {
 func (s *Session) commandTree(ctx context.Context) (session.Key, error) {
 	root, err := s.tree(ctx)
 	return root, unrecorded(ctx, err)
+}
+
+// present is treeBy, and an error that is [ErrNotFound] for a sub-agent that has left the tree
+// which the handle knows.
+func (s *Session) present(ctx context.Context, rootOf rootFunc) (session.Key, error) {
+	root, err := s.treeBy(ctx, rootOf)
+	if err == nil && s.key.IsSubagent() && s.root.IsValid() {
+		_, err = s.rt.sup.OwnRuns(ctx, root, s.key)
+	}
+	return root, s.rt.orArchived(ctx, s.key, err)
 }
 
 // rootFunc is a method of a Supervisor that looks for a tree.
@@ -83,17 +94,36 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
 }
 
+// Named returns the present run of the sub-agent of this session that has a [Task].Name. Messages
+// go to the session of its Key, and [ChildOf] gives a handle on the run, also after a restart of
+// the process. The error is [ErrNotFound] if no sub-agent that has not been archived has the name,
+// or one of [Session.Runs].
+func (s *Session) Named(ctx context.Context, name string) (RunInfo, error) {
+	runs, err := s.Runs(ctx)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	for _, r := range runs {
+		if name != "" && r.Name == name {
+			return r, nil
+		}
+	}
+	return RunInfo{}, fmt.Errorf("agent: %w: a sub-agent of %s named %s", ErrNotFound, s.key,
+		text.Quote(name))
+}
+
 // OwnRuns returns the runs of a sub-agent's session itself, oldest first, where [Session.Runs] has
 // those of its sub-agents: the first run, the one that each message to the ended session has begun,
 // and last the present one. Of the runs before that, the first, the last and those whose end is
 // still to be read are kept; the others are not listed.
 //
 // The error is an *[InputError] for a top-level session, which has no runs, [ErrNotFound] for a
-// sub-agent that is not on record, or one that every call that reads can return.
+// sub-agent that is not on record, with [ErrArchived] for one that was archived, or one that every
+// call that reads can return.
 func (s *Session) OwnRuns(ctx context.Context) ([]RunInfo, error) {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return nil, err
+		return nil, s.rt.orArchived(ctx, s.key, err)
 	}
 	list, err := s.rt.sup.OwnRuns(ctx, root, s.key)
 	return list, s.rt.orArchived(ctx, s.key, err)
@@ -106,7 +136,7 @@ func (s *Session) OwnRuns(ctx context.Context) ([]RunInfo, error) {
 func (s *Session) FindRun(ctx context.Context, id RunID) (RunInfo, error) {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return RunInfo{}, err
+		return RunInfo{}, s.rt.orArchived(ctx, s.key, err)
 	}
 	info, err := s.rt.sup.Find(ctx, root, spawn.RunRef{Session: s.key, Run: id})
 	return info, s.rt.orArchived(ctx, s.key, err)
@@ -229,12 +259,14 @@ func (s *Session) Reset(ctx context.Context) error {
 // leads to it again, unless another run has got that meanwhile.
 //
 // Revive returns when that is durable, and waits for an archive that is under way. For a session
-// that is in its tree, as every top-level one is, it does nothing. A call that has failed, or whose
-// process has died, is repeated.
+// that is in its tree, as every top-level one is, it does nothing. After a call that has failed, or
+// whose process has died, the session is in its tree or archived, and the call may be repeated. One
+// whose ctx ends goes on.
 //
 // The error is [ErrNotFound] for a session that never was, or whose archive was purged;
 // an [EndedError] if a session above it has ended, and [ErrArchived] if one is archived, which it
-// names: revive that one first; [ErrNoRecord] if the archive does not say what the session was,
+// names: revive that one first; if it names the session itself, that was deleted meanwhile;
+// [ErrNoRecord] if the archive does not say what the session was,
 // because an earlier version wrote it, or the Store had no Files; that of the Store, or one that
 // every command can return.
 func (s *Session) Revive(ctx context.Context) error {
@@ -257,10 +289,11 @@ func (s *Session) wishOf(ctx context.Context) (root session.Key, err error) {
 
 // Idle waits until nothing is under way in the session's tree: every message answered, every run
 // ended, everything delivered that is not blocked. It is for programs that end when their work is
-// done, and for tests. The error is [ErrNotFound] for a sub-agent that is not on record, or one
-// that every call that waits can return.
+// done, and for tests. The error is [ErrNotFound] for a sub-agent that is not on record, an
+// *[InputError] under the ctx of a turn of the tree, of a delivery or of a hook, for whose end Idle
+// would wait, or one that every call that waits can return.
 func (s *Session) Idle(ctx context.Context) error {
-	root, err := s.treeBy(ctx, (*spawn.Supervisor).WaitRootOf)
+	root, err := s.present(ctx, (*spawn.Supervisor).WaitRootOf)
 	if err != nil {
 		return err
 	}
@@ -268,12 +301,27 @@ func (s *Session) Idle(ctx context.Context) error {
 	return s.rt.sup.Idle(ctx, root)
 }
 
+// Ready says that a top-level session which the caller runs is free: a completion that Deliver has
+// answered with [ErrBusy] is handed over now, instead of up to 15 seconds later. Call it when a
+// turn of that session has ended. It returns when that is durable. For a session that nothing
+// waits for, or that never was, it does nothing.
+//
+// The error is [ErrNotTopLevel] for a sub-agent, [ErrNotFound] for one that is not on record, or
+// one that every command can return.
+func (s *Session) Ready(ctx context.Context) error {
+	root, err := s.wishOf(ctx)
+	if err != nil {
+		return err
+	}
+	return s.rt.sup.Ready(ctx, root)
+}
+
 // Events yields what happens in the session's tree from the call on, deltas too, until ctx ends,
 // the loop breaks or the Runtime is shut down. A loop that is slow misses deltas, never events that
 // are kept. The first event shows the tree as it is, see [spawn.Supervisor.Events], which also says
 // what an error is. It is [ErrNotFound] for a sub-agent that is not on record.
 func (s *Session) Events(ctx context.Context) iter.Seq2[TreeEvent, error] {
-	root, err := s.tree(ctx)
+	root, err := s.present(ctx, (*spawn.Supervisor).RootOf)
 	if err != nil {
 		return func(yield func(TreeEvent, error) bool) { yield(TreeEvent{}, err) }
 	}
@@ -293,7 +341,7 @@ func (s *Session) Tools() []Tool {
 	if !s.key.IsValid() {
 		return nil
 	}
-	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
+	host := toolHost{rt: s.rt, session: s, token: session.NewID(), shown: new(shownList)}
 	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
 	var tools []Tool
 	for _, t := range host.tools() {

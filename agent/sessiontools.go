@@ -56,6 +56,7 @@ type toolHost struct {
 	session *Session
 	turn    *Turn  // nil for a session that the caller runs
 	token   string // names the turn in spawn keys: a retried turn has the same one
+	shown   *shownList
 }
 
 // requester returns what the session tools spawn from.
@@ -145,6 +146,7 @@ func newSpawnSchema(more string) json.RawMessage {
 
 const spawnProperties = `"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation unless context is fork"},` +
 	`"label":{"type":"string","description":"a short name for people"},` +
+	`"taskName":{"type":"string","description":"what you call it in other tools: a letter from a to z, then at most 63 of a-z, 0-9, _ and -"},` +
 	`"agentId":{"type":"string","description":"which agent does it; default: this one"},` +
 	`"model":{"type":"string","description":"provider/model or its alias, if another than the default"},` +
 	`"thinking":{"type":"string","description":"thinking level, if another than the default"},` +
@@ -166,36 +168,34 @@ var deliveryParams = []string{
 
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
-	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
+	"task", "label", "taskName", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
 	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "streamTo", "cwd",
-	"attachments", "attachAs", "attach_as",
+	"attachments", "attachAs", "attach_as", "task_name",
 }
 
-// unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
-// the model is told. Each may be given as null, or empty.
-var unbuiltParams = map[string]string{
-	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
-		"the run id for you",
-	"resumeSessionId": "a session of an external runtime cannot be resumed yet; leave it out",
-	"lightContext":    "what a sub-agent sees is set by its owner; leave it out",
+// keptParams are parameters that a spawn has elsewhere in the field and that stay with its owner
+// here, with what the model is told. Each may be given as null, or empty.
+var keptParams = map[string]string{
+	"resumeSessionId": "the sessions of a program are not yours to name: a sub-agent goes on where " +
+		"it was if you send it a message with " + toolSend + "; leave it out",
+	"lightContext": "what a sub-agent sees is set by its owner; leave it out",
 }
 
-// unbuiltNames are other names of the unbuiltParams.
-var unbuiltNames = map[string]string{
-	"task_name":         "taskName",
+// keptNames are other names of the keptParams.
+var keptNames = map[string]string{
 	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
 type spawnArgs struct {
-	Task, Label, AgentID, Model, Thinking string
-	Dir, AttachAs                         string
-	Attachments                           attachmentArgs
-	Timeout                               time.Duration
-	RequireSandbox, Thread, Stream        bool
-	Runtime                               string
-	Mode                                  TaskMode
-	Cleanup                               Cleanup
-	Context                               string // "", "isolated" or "fork"
+	Task, Label, Name, AgentID, Model, Thinking string
+	Dir, AttachAs                               string
+	Attachments                                 attachmentArgs
+	Timeout                                     time.Duration
+	RequireSandbox, Thread, Stream              bool
+	Runtime                                     string
+	Mode                                        TaskMode
+	Cleanup                                     Cleanup
+	Context                                     string // "", "isolated" or "fork"
 }
 
 // An ArgumentError is an argument of a session tool that cannot be accepted, or of a [NewTool] that
@@ -244,11 +244,11 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 		if slices.Contains(known, name) {
 			continue
 		}
-		if of := unbuiltParam(name); tool == toolSpawn && of != "" {
+		if of := keptParam(name); tool == toolSpawn && of != "" {
 			if asksForNothing(a.m[name]) {
 				continue
 			}
-			return nil, newArgumentError(tool, name, unbuiltParams[of])
+			return nil, newArgumentError(tool, name, keptParams[of])
 		}
 		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
 			return nil, newArgumentError(
@@ -348,6 +348,7 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	q = spawnArgs{
 		Task:           a.text("task"),
 		Label:          a.text("label"),
+		Name:           a.text("taskName", "task_name"),
 		AgentID:        a.text("agentId", "agent_id"),
 		Model:          a.text("model"),
 		Thinking:       a.text("thinking"),
@@ -385,12 +386,12 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	return q, a.err
 }
 
-// unbuiltParam returns the name that an argument has among the unbuiltParams, "" for none.
-func unbuiltParam(name string) string {
-	if other, ok := unbuiltNames[name]; ok {
+// keptParam returns the name that an argument has among the keptParams, "" for none.
+func keptParam(name string) string {
+	if other, ok := keptNames[name]; ok {
 		name = other
 	}
-	if _, ok := unbuiltParams[name]; ok {
+	if _, ok := keptParams[name]; ok {
 		return name
 	}
 	return ""
@@ -451,6 +452,7 @@ type spawnReply struct {
 	Status          string   `json:"status"` // accepted, forbidden or error
 	RunID           string   `json:"runId,omitempty"`
 	ChildSessionKey string   `json:"childSessionKey,omitempty"`
+	TaskName        string   `json:"taskName,omitempty"`
 	Mode            string   `json:"mode,omitempty"`
 	Context         string   `json:"context,omitempty"`
 	Model           string   `json:"model,omitempty"`
@@ -499,8 +501,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	task := Task{
-		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
-		Timeout: q.Timeout,
+		Text: q.Task, Label: q.Label, Name: q.Name,
+		Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking, Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true, Dir: q.Dir,
 		Attachments: q.Attachments.task(), AttachAs: q.AttachAs,
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
@@ -532,6 +534,9 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 			Status: "forbidden", Error: "the program refuses this sub-agent: " + veto.Reason,
 		})
 	}
+	if taken, ok := errors.AsType[*spawn.NameTakenError](err); ok {
+		return jsonReply(spawnReply{Status: "error", Error: nameTakenText(taken)})
+	}
 	if bad := inArguments(err); bad != nil {
 		return "", bad
 	}
@@ -540,10 +545,14 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	}
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
-		Mode: task.modeWord(), Context: h.contextOf(&task), Model: info.Model.Resolved,
-		Warnings: info.Warnings, Attachments: task.given.summary(info.Key),
+		TaskName: info.Name, Mode: task.modeWord(), Context: h.contextOf(&task),
+		Model: info.Model.Resolved, Warnings: info.Warnings,
+		Attachments: task.given.summary(info.Key),
 	}
-	if h.session.key.Kind() != session.KindCron {
+	switch {
+	case info.Status.Terminal():
+		out.Note = endedNote(info)
+	case h.session.key.Kind() != session.KindCron:
 		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."
 	}
 	if out.Mode == TaskModeSession.String() {
@@ -554,6 +563,24 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		out.ModelApplied = &applied
 	}
 	return jsonReply(out)
+}
+
+// endedNote tells a model whose call was recorded before, in a turn that was cut off, that what it
+// spawned then has ended since.
+func endedNote(info RunInfo) string {
+	note := "This call is a repetition: it has spawned this sub-agent before, which has ended: " +
+		info.Status.String()
+	if info.Error != "" {
+		note += " (" + text.Line(info.Error) + ")"
+	}
+	return note + ". Nothing was begun now. What it reported comes to you, or has come. To have " +
+		"its work done again, spawn it anew."
+}
+
+// nameTakenText tells a model why a sub-agent cannot have the name that it has chosen.
+func nameTakenText(e *spawn.NameTakenError) string {
+	return fmt.Sprintf("your sub-agent %q has not ended: run %s, session %s; take another "+
+		"taskName, or send that one the task with %s", e.Name, e.Run, e.Session, toolSend)
 }
 
 // maxCallID is how long the id of a tool call is at most in the key of a spawn.

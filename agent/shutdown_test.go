@@ -105,6 +105,13 @@ func (q *quitter) config() agent.Config {
 				return f
 			},
 		}}},
+		Hooks: agent.Hooks{
+			Spawning: func(ctx context.Context, _ agent.SpawningHook) error {
+				q.in(ctx, "Spawning")
+				return nil
+			},
+			Ended: func(ctx context.Context, _ agent.EndedHook) error { q.in(ctx, "Ended"); return nil },
+		},
 		Reply: func(ctx context.Context, _ agent.Delivery) error { q.in(ctx, "Reply"); return nil },
 		Deliver: func(ctx context.Context, _ agent.Delivery) error {
 			q.in(ctx, "Deliver")
@@ -125,7 +132,7 @@ func TestShutdownFromEveryFunctionOfAConfig(t *testing.T) {
 	for at, hasCtx := range map[string]bool{
 		"Runner": true, "tool": true, "Reply": true, "Deliver": true, "Transcripts.Append": true,
 		"Transcripts.Read": true, "Workspace": false, "Now": false, "hook": false,
-		"Models.Valid": false, "Sandbox.Decide": false,
+		"Models.Valid": false, "Sandbox.Decide": false, "Spawning": true, "Ended": true,
 	} {
 		for _, with := range []string{"Background", "its ctx", "with a timeout"} {
 			t.Run(at+"/"+with, func(t *testing.T) {

@@ -37,7 +37,6 @@ func agentsAllowing(allow []string, ids ...string) []policy.Agent {
 }
 
 func TestSpawnArguments(t *testing.T) {
-	long := strings.Repeat("a", 65)
 	for _, c := range []struct {
 		id, name, args string
 		rules          policy.Rules
@@ -45,70 +44,11 @@ func TestSpawnArguments(t *testing.T) {
 		out            map[string]string // what it answers
 		check          func(t *testing.T, r agent.RunInfo)
 	}{
-		{id: "1.1", name: "where to deliver", args: `{"task":"x","to":"u"}`, err: `argument "to"`},
-		{
-			id: "1.2", name: "in a fixed order", args: `{"task":"x","thread_id":null,"target":"y"}`,
-			err: `argument "target"`,
-		},
-		{
-			id: "1.2", name: "even before the task", args: `{"replyTo":""}`,
-			err: `argument "replyTo"`,
-		},
-		{
-			id: "1.3", name: "blank task", args: `{"task":"   "}`,
-			err: `argument "task": it is required`,
-		},
-		{id: "1.3", name: "no task", args: ``, err: `argument "task": it is required`},
-		{
-			id: "1.3", name: "task of another type", args: `{"task":7}`,
-			err: `argument "task": it is 7, not a string`,
-		},
 		{id: "", name: "no object", args: `["x"]`, err: `not a JSON object`},
 		{id: "", name: "no JSON", args: `{"task"`, err: `not a JSON object`},
 		{
-			id: "1.4", name: "an agent that is an error message",
-			args: `{"task":"x","agentId":"Agent not found: xyz"}`,
-			out:  map[string]string{"status": "error", "rule": "agentId"},
-		},
-		{
-			id: "1.5", name: "an agent of 65 characters",
-			args: `{"task":"x","agentId":"` + long + `"}`,
-			out:  map[string]string{"status": "error", "rule": "agentId"},
-		},
-		{
-			id: "1.5", name: "an agent that is a path", args: `{"task":"x","agentId":"../x"}`,
-			out: map[string]string{"status": "error", "rule": "agentId"},
-		},
-		{
-			id: "1.6", name: "case of an agent",
-			args: `{"task":"x","agentId":"My-Research_Agent01"}`,
-			rules: policy.Rules{Agents: agentsAllowing([]string{"*"},
-				"my-research_agent01")},
-			check: func(t *testing.T, r agent.RunInfo) {
-				require.True(t, strings.HasPrefix(r.Key.String(),
-					"agent:my-research_agent01:subagent:"), r.Key)
-			},
-		},
-		{
-			id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`,
-			err: `argument "mode"`,
-		},
-		{
-			id: "1.8", name: "a thread without a channel", args: `{"task":"x","thread":true}`,
+			id: "", name: "a thread without a channel", args: `{"task":"x","thread":true}`,
 			out: map[string]string{"status": "forbidden", "rule": "threadBindings"},
-		},
-		{
-			id: "1.18", name: "space around an allowed agent",
-			args:  `{"task":"x","agent_id":"research"}`,
-			rules: policy.Rules{Agents: agentsAllowing([]string{" Research "}, "research")},
-		},
-		{
-			id: "1.19", name: "an agent that is not allowed", args: `{"task":"x","agentId":"beta"}`,
-			rules: policy.Rules{Agents: agentsAllowing(nil, "beta")},
-			out: map[string]string{
-				"status": "forbidden", "rule": "allowAgents", "asked": "beta",
-				"path": "agents.list[main].subagents.allowAgents",
-			},
 		},
 		{
 			id: "", name: "an agent that is not configured", args: `{"task":"x","agentId":"ghost"}`,
@@ -116,23 +56,14 @@ func TestSpawnArguments(t *testing.T) {
 			out:   map[string]string{"status": "forbidden", "asked": "ghost"},
 		},
 		{
-			id: "1.21", name: "a sandbox that is not there",
-			args: `{"task":"x","sandbox":"require"}`,
-			out:  map[string]string{"status": "forbidden", "rule": "sandbox"},
-		},
-		{
 			id: "", name: "a sandbox of another sort", args: `{"task":"x","sandbox":"maybe"}`,
 			err: `argument "sandbox"`,
 		},
 		{
-			id: "1.22", name: "thinking", args: `{"task":"x","thinking":"banana"}`,
-			out: map[string]string{"status": "error", "rule": "thinking", "asked": "banana"},
-		},
-		{
-			id: "1.23", name: "attachments", args: `{"task":"x","attachments":[{"name":"a"}]}`,
+			id: "", name: "attachments without content", args: `{"task":"x","attachments":[{"name":"a"}]}`,
 			err: `argument "attachments[0]": its content is missing`,
 		},
-		{id: "1.23", name: "no attachments", args: `{"task":"x","attachments":[]}`},
+		{id: "", name: "no attachments", args: `{"task":"x","attachments":[]}`},
 		{
 			id: "8.1", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`,
 			out: map[string]string{"status": "forbidden", "rule": "runtime"},
@@ -146,42 +77,6 @@ func TestSpawnArguments(t *testing.T) {
 			check: func(t *testing.T, r agent.RunInfo) {
 				require.Equal(t, time.Second, r.Deadline.Sub(r.Started))
 			},
-		},
-		{
-			id: "1.26", name: "a broken second", args: `{"task":"x","runTimeoutSeconds":2.9}`,
-			check: func(t *testing.T, r agent.RunInfo) {
-				require.Equal(t, 2*time.Second,
-					r.Deadline.Sub(r.Started))
-			},
-		},
-		{
-			id: "1.26", name: "no timeout", args: `{"task":"x","runTimeoutSeconds":-0}`,
-			rules: policy.Rules{Subagents: policy.Subagents{Timeout: time.Hour}},
-			check: func(t *testing.T, r agent.RunInfo) { require.Zero(t, r.Deadline) },
-		},
-		{
-			id: "1.26", name: "the older name of the timeout",
-			args: `{"task":"x","timeoutSeconds":60}`,
-			check: func(t *testing.T, r agent.RunInfo) {
-				require.Equal(t, time.Minute,
-					r.Deadline.Sub(r.Started))
-			},
-		},
-		{
-			id: "1.26", name: "the configured timeout", args: `{"task":"x"}`,
-			rules: policy.Rules{Subagents: policy.Subagents{Timeout: 900 * time.Second}},
-			check: func(t *testing.T, r agent.RunInfo) {
-				require.Equal(t, 900*time.Second,
-					r.Deadline.Sub(r.Started))
-			},
-		},
-		{
-			id: "1.26", name: "a timeout that is none",
-			args: `{"task":"x","runTimeoutSeconds":"soon"}`, err: `argument "runTimeoutSeconds"`,
-		},
-		{
-			id: "1.26", name: "a negative timeout", args: `{"task":"x","runTimeoutSeconds":-5}`,
-			err: `argument "runTimeoutSeconds"`,
 		},
 		{
 			id: "", name: "an invalid model", args: `{"task":"x","model":"no such model!"}`,
@@ -236,7 +131,7 @@ func TestSpawnArguments(t *testing.T) {
 	}
 }
 
-// 1.10 to 1.12 and 1.17: a tree is as deep as the rules say, and depth is looked at first.
+// A tree is as deep as the rules say, and depth is looked at first.
 func TestSpawnDepth(t *testing.T) {
 	for levels := 1; levels <= 3; levels++ {
 		answers := map[int]string{}
@@ -276,8 +171,8 @@ func TestSpawnDepth(t *testing.T) {
 	}
 }
 
-// 1.15 and 1.16: active children are limited, ended ones do not count, and those that wait for the
-// lane are admitted.
+// Active children are limited, ended ones do not count, and those that wait for the lane are
+// admitted.
 func TestSpawnCounts(t *testing.T) {
 	rules := policy.Rules{Subagents: policy.Subagents{MaxChildren: 2, MaxConcurrent: 1}}
 	agenttest.Run(t, configHanging(rules), nil, func(h *harness) {
@@ -314,18 +209,6 @@ func TestSpawnCountsOnlyWhatIsActive(t *testing.T) {
 			_, err = c.Wait(h.Context())
 			require.NoError(t, err)
 		}
-	})
-}
-
-// 1.27: a cron turn must wait for its sub-agents, so it is not told that they come by themselves.
-func TestSpawnFromCron(t *testing.T) {
-	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
-		cron := session.Must(session.Parse("agent:main:cron:nightly"))
-		out, err := callToolOf(h, h.Session(cron).Tools(), "sessions_spawn", "1", `{"task":"x"}`)
-		require.NoError(t, err)
-		require.Equal(t, "accepted", out["status"])
-		require.NotContains(t, out, "note")
-		require.NoError(t, h.Session(cron).Stop(h.Context()))
 	})
 }
 
@@ -396,4 +279,54 @@ func TestSpawnSchemasAreJSON(t *testing.T) {
 			require.NotEmpty(t, tool.Description)
 		}
 	})
+}
+
+// A call that a turn repeats which was cut off says what has become of what it had spawned: that
+// was told before, and nothing works on it now.
+func TestRepeatedSpawnCallOfARunThatHasEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		task, want string
+		cut        bool
+	}{
+		"ok":          {task: "quick", want: "ended: ok."},
+		"failed":      {task: "fail", want: "ended: failed (it fails)"},
+		"interrupted": {task: "slow", want: "ended: interrupted (the process", cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				sub := tn.Session.Key.IsSubagent()
+				switch {
+				case sub && c.task == "slow":
+					return agent.Result{}, pause(ctx, time.Hour)
+				case sub && c.task == "fail":
+					return agent.Result{}, errors.New("it fails")
+				case sub, !strings.Contains(tn.Input(), "go"):
+					return textResult("x")
+				}
+				res, err := tn.Call(ctx, agent.ToolCall{
+					ID: "call_0", Name: "sessions_spawn", Args: []byte(`{"task":"` + c.task + `"}`),
+				})
+				if err != nil {
+					return agent.Result{}, err
+				}
+				said = append(said, res.Text)
+				if len(said) == 1 {
+					return agent.Result{}, pause(ctx, time.Hour)
+				}
+				return textResult("x")
+			})
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("go")
+				h.Pass(time.Second)
+				h.Crash()
+				h.Pass(time.Minute)
+				require.Len(t, said, 2)
+				require.Contains(t, said[0], "It works on its own now.")
+				require.Contains(t, said[1], c.want)
+				require.NotContains(t, said[1], "It works on its own now.")
+				require.Len(t, h.Runs(), 1)
+			})
+		})
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -18,16 +20,17 @@ import (
 
 var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
-	`"target":{"type":"string","description":"run id, session key, label or number in the list; for kill also all"},` +
+	`"target":{"type":"string","description":"taskName, run id, session key, label, or number in the list that this turn has shown; for kill also all"},` +
 	`"message":{"type":"string","description":"for steer: at most 4000 characters"}` +
 	`}}`)
 
 // subagentLine is what the model is told of a sub-agent.
 type subagentLine struct {
-	Number     int      `json:"number"`
+	Number     int      `json:"number,omitempty"` // in the list that was shown last
 	RunID      string   `json:"runId"`
 	SessionKey string   `json:"sessionKey"`
-	Label      string   `json:"label,omitempty"`
+	TaskName   string   `json:"taskName,omitempty"`
+	Label      string   `json:"label,omitempty"` // in a list at most 48 characters of it
 	Agent      string   `json:"agent"`
 	Status     string   `json:"status"`
 	Task       string   `json:"task,omitempty"`
@@ -38,19 +41,23 @@ type subagentLine struct {
 	Error      string   `json:"error,omitempty"`
 	Usage      *Usage   `json:"usage,omitempty"`
 	Tools      []string `json:"tools,omitempty"`
+
+	Conversations []session.Route `json:"conversations,omitempty"`
 }
 
 func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
 	l := subagentLine{
-		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label,
-		Agent: r.Agent, Status: r.Status.String(), Turns: r.Turns, Children: r.Children,
-		Error: r.Error,
+		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), TaskName: r.Name,
+		Label: text.Label(r.Label), Agent: r.Agent, Status: r.Status.String(),
+		Turns: r.Turns, Children: r.Children, Error: text.Line(r.Error),
+		Conversations: r.Conversations,
 	}
 	if d := r.Elapsed(time.Now()); d > 0 {
 		l.Runtime = d.Round(time.Second).String()
 	}
 	if whole {
-		l.Task, l.Model, l.Tools = r.Task, r.Model.Resolved, r.Tools
+		l.Task, l.Label = text.Line(r.Task), r.Label
+		l.Model, l.Tools = r.Model.Resolved, r.Tools
 		l.Usage = &r.Result.Usage
 	}
 	return l
@@ -74,6 +81,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	if action == "" || action == "list" {
+		h.shown.show(runs)
 		lines := make([]subagentLine, len(runs))
 		for i, r := range runs {
 			lines[i] = newSubagentLine(i+1, r, false)
@@ -88,8 +96,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
 			return "", err
 		}
-		listed := func(r RunInfo) bool { return r.Key == chosen[0].Key }
-		return jsonReply(newSubagentLine(1+slices.IndexFunc(runs, listed), chosen[0], true))
+		return jsonReply(newSubagentLine(h.shown.number(chosen[0].Ref()), chosen[0], true))
 	}
 	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
 }
@@ -174,11 +181,57 @@ func (h toolHost) authorizeFor(v policy.Verb, to policy.Target) error {
 	return inOurWords(h.rt.cfg.Rules.Authorize(c, v, to))
 }
 
-// choose returns the runs that a target names: those of selectRuns, or a run that later runs of its
-// session have followed, by its id. runs are the present ones of the sub-agents.
+// shownList is the list of sub-agents that a set of tools has shown last. A number means a run of
+// it: the next list may have another run in the same place.
+type shownList struct {
+	mu   sync.Mutex
+	runs []spawn.RunRef // guarded by mu
+}
+
+func (l *shownList) show(runs []RunInfo) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs = l.runs[:0]
+	for _, r := range runs {
+		l.runs = append(l.runs, r.Ref())
+	}
+}
+
+// number returns the place of a run in the list, from 1, or 0.
+func (l *shownList) number(run spawn.RunRef) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return 1 + slices.Index(l.runs, run)
+}
+
+// at returns the run in the place that a target names, if it is a number of the list.
+func (l *shownList) at(target string) (spawn.RunRef, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := listNumber(target)
+	if !ok || n < 1 || n > len(l.runs) {
+		return spawn.RunRef{}, false
+	}
+	return l.runs[n-1], true
+}
+
+// listNumber returns the number that a target is, written as a list writes it. A label that reads
+// like one is none of the things that a target names.
+func listNumber(target string) (n int, ok bool) {
+	n, err := strconv.Atoi(target)
+	return n, err == nil && strconv.Itoa(n) == target
+}
+
+// choose returns the runs that a target names: the one in a place of the list that was shown, those
+// of selectRuns, or a run that later runs of its session have followed, by its id. runs are the
+// present ones of the sub-agents.
 func (h toolHost) choose(
 	ctx context.Context, tool string, runs []RunInfo, target string, several bool,
 ) ([]RunInfo, error) {
+	target = text.Line(target) // what cannot be seen does not make it another one
+	if ref, ok := h.shown.at(target); ok {
+		return h.chooseShown(ctx, tool, runs, target, ref)
+	}
 	chosen, err := selectRuns(tool, runs, target, several)
 	if err == nil || target == "" {
 		return chosen, err
@@ -198,6 +251,25 @@ func (h toolHost) choose(
 	return nil, err
 }
 
+// chooseShown returns the run that a list has shown as a number, whatever has followed it.
+func (h toolHost) chooseShown(
+	ctx context.Context, tool string, runs []RunInfo, number string, ref spawn.RunRef,
+) ([]RunInfo, error) {
+	for _, r := range runs {
+		if r.Ref() == ref {
+			return []RunInfo{r}, nil
+		}
+	}
+	run, err := h.find(ctx, ref)
+	if errors.Is(err, ErrNotFound) {
+		err = newArgumentError(tool, "target", fmt.Sprintf(
+			"number %s was run %s of %s, which is not on record any more; call subagents with the "+
+				"action list again", number, ref.Run, ref.Session,
+		))
+	}
+	return []RunInfo{run}, err
+}
+
 // find returns a run of a sub-agent of the session.
 func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
 	if h.turn != nil {
@@ -210,8 +282,9 @@ func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
 	return h.rt.sup.Find(ctx, root, run)
 }
 
-// selectRuns returns the runs that a target of a tool names: a number in the list, the id of a
-// present run, a session key, a label, or all.
+// selectRuns returns the runs that a target of a tool names: the id of a present run, a session
+// key, a name, a label or what a list shows of it, or all. A name names one sub-agent, whatever
+// another one has as its label.
 func selectRuns(tool string, runs []RunInfo, target string, several bool) ([]RunInfo, error) {
 	if target == "" {
 		return nil, newArgumentError(tool, "target", "it is required")
@@ -219,14 +292,25 @@ func selectRuns(tool string, runs []RunInfo, target string, several bool) ([]Run
 	if several && target == "all" {
 		return runs, nil
 	}
+	if _, ok := listNumber(target); ok {
+		return nil, newArgumentError(tool, "target", fmt.Sprintf(
+			"no list of this turn has a number %s: call subagents with the action list first, or "+
+				"take the run id", target,
+		))
+	}
 	var found []RunInfo
-	for i, r := range runs {
-		if fmt.Sprint(i+1) == target || string(r.ID) == target || r.Key.String() == target {
+	for _, r := range runs {
+		if string(r.ID) == target || r.Key.String() == target || r.Name == target {
 			return []RunInfo{r}, nil
 		}
 		if r.Label != "" && r.Label == text.Line(target) {
 			found = append(found, r)
 		}
+	}
+	if len(found) == 0 {
+		found = slices.DeleteFunc(slices.Clone(runs), func(r RunInfo) bool {
+			return r.Label == "" || text.Label(r.Label) != text.Line(target)
+		})
 	}
 	switch len(found) {
 	case 0:
@@ -245,7 +329,7 @@ func selectRuns(tool string, runs []RunInfo, target string, several bool) ([]Run
 }
 
 var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"target":{"type":"string","description":"a sub-agent: its session key, label, run id or number in the list; or the key of another session"},` +
+	`"target":{"type":"string","description":"a sub-agent: its taskName, session key, label, run id, or number in the list that this turn has shown; or the key of another session"},` +
 	`"message":{"type":"string","description":"what it is told"}` +
 	`},"required":["target","message"]}`)
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -60,11 +61,15 @@ func TestSubagentsList(t *testing.T) {
 func TestSubagentsTarget(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		runs := startThree(h)
+		tools := h.Main().Tools()
+		_, err := callToolOf(h, tools, "subagents", "1", `{}`)
+		require.NoError(t, err)
 		for target, want := range map[string]agent.RunInfo{
 			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2],
 			runs[1].Key.String(): runs[1],
 		} {
-			out, err := callTool(h, "subagents", "1", `{"action":"info","target":"`+target+`"}`)
+			out, err := callToolOf(h, tools, "subagents", "1",
+				`{"action":"info","target":"`+target+`"}`)
 			require.NoError(t, err)
 			require.Equal(t, string(want.ID), out["runId"], target)
 			require.Equal(t, "work", out["task"])
@@ -76,23 +81,113 @@ func TestSubagentsTarget(t *testing.T) {
 			`{"action":"info"}`:                 `"target": it is required`,
 			`{"action":"info","target":"b"}`:    `2 of your sub-agents are called "b"`,
 			`{"action":"info","target":"zzz"}`:  `there is no sub-agent "zzz"`,
-			`{"action":"info","target":"4"}`:    `there is no sub-agent "4"`,
+			`{"action":"info","target":"4"}`:    `no list of this turn has a number 4:`,
+			`{"action":"info","target":"0"}`:    `no list of this turn has a number 0:`,
 			`{"action":"info","target":"all"}`:  `there is no sub-agent "all"`,
 			`{"action":"steer","target":"all"}`: `there is no sub-agent "all"`,
 			`{"action":"dance","target":"1"}`:   `"dance", not one of`,
 			`{"action":7}`:                      `not a string`,
 			`x`:                                 `not a JSON object`,
 		} {
-			_, err := callTool(h, "subagents", "1", args)
+			_, err := callToolOf(h, tools, "subagents", "1", args)
 			bad, ok := errors.AsType[*agent.ArgumentError](err)
 			require.True(t, ok, "%s: %v", args, err)
 			require.Equal(t, "subagents", bad.Tool)
 			require.ErrorContains(t, err, want)
 		}
 		other := h.Session(session.Must(session.NamedKey("main", "other"))).Tools()
-		_, err := callToolOf(h, other, "subagents", "1",
+		_, err = callToolOf(h, other, "subagents", "1",
 			`{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
 		require.ErrorContains(t, err, "no sub-agent", "only one's own can be reached")
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+// A number is a place of the list that the same turn has shown, whatever has left or come since, so
+// that it never reaches another run than the one that the model has read about.
+func TestNumbersOfAList(t *testing.T) {
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
+		runs := startThree(h)
+		tools := h.Main().Tools()
+		do := func(tool, args string) (map[string]any, error) {
+			return callToolOf(h, tools, tool, args, args)
+		}
+		info := `{"action":"info","target":"%s"}`
+		out, err := do("subagents", fmt.Sprintf(info, runs[1].ID))
+		require.NoError(t, err)
+		require.NotContains(t, out, "number", "no list was shown")
+		for _, call := range []struct{ tool, args string }{
+			{"subagents", fmt.Sprintf(info, "2")},
+			{"subagents", `{"action":"kill","target":"2"}`},
+			{"subagents", `{"action":"steer","target":"2","message":"x"}`},
+			{"sessions_send", `{"target":"2","message":"x"}`},
+		} {
+			_, err = do(call.tool, call.args)
+			require.ErrorContains(t, err, "call subagents with the action list first", call.args)
+			_, ok := errors.AsType[*agent.ArgumentError](err)
+			require.True(t, ok)
+		}
+		_, err = do("subagents", `{}`)
+		require.NoError(t, err)
+		require.NoError(t, h.Runtime().DeleteSession(h.Context(), runs[0].Key))
+		h.Pass(time.Minute)
+		_, err = callTool(h, "subagents", "1", `{}`) // the list of another set of tools
+		require.NoError(t, err)
+
+		out, err = do("subagents", fmt.Sprintf(info, "2"))
+		require.NoError(t, err)
+		require.Equal(t, string(runs[1].ID), out["runId"])
+		require.EqualValues(t, 2, out["number"])
+		_, err = do("subagents", fmt.Sprintf(info, "1"))
+		require.ErrorContains(t, err, "number 1 was run "+string(runs[0].ID))
+		require.ErrorContains(t, err, "not on record any more")
+		out, err = do("subagents", `{"action":"kill","target":"2"}`)
+		require.NoError(t, err)
+		require.Equal(t, []any{string(runs[1].ID)}, out["stopped"])
+
+		_, err = h.Session(runs[2].Key).Post(h.Context(), agent.Incoming{ID: "m", Text: "more"})
+		require.NoError(t, err)
+		_, err = do("subagents", `{"action":"kill","target":"`+string(runs[2].ID)+`"}`)
+		require.NoError(t, err)
+		h.Pass(time.Minute)
+		_, err = h.Session(runs[2].Key).Post(h.Context(), agent.Incoming{ID: "n", Text: "again"})
+		require.NoError(t, err)
+		h.Pass(time.Second)
+		out, err = do("subagents", `{"action":"kill","target":"3"}`)
+		require.NoError(t, err)
+		require.Empty(t, out["stopped"], "what was shown has ended: its follow-up goes on")
+		require.Contains(t, out["note"], "has followed it")
+		_, err = do("subagents", `{}`)
+		require.NoError(t, err)
+		out, err = do("subagents", `{"action":"kill","target":"2"}`)
+		require.NoError(t, err)
+		require.Len(t, out["stopped"], 1, "the next list has other numbers")
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+// A target is what can be read of it: what cannot be seen does not make it a label instead of a
+// name, and a label that reads like a number is not a target.
+func TestTargetsAreWhatIsRead(t *testing.T) {
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
+		for _, task := range []agent.Task{
+			{Text: "x", Name: "one"}, {Text: "x", Label: "one"}, {Text: "x", Label: "1"},
+		} {
+			_, err := h.Main().Spawn(h.Context(), task)
+			require.NoError(t, err)
+		}
+		tools, named := h.Main().Tools(), string(h.Runs()[0].ID)
+		for _, target := range []string{"one", " one", "one\u200b", "\ufeffone\u2060", "one\u00a0"} {
+			out, err := callToolOf(h, tools, "subagents", "1",
+				`{"action":"info","target":"`+target+`"}`)
+			require.NoError(t, err)
+			require.Equal(t, named, out["runId"], "%+q", target)
+		}
+		for _, target := range []string{"1", "01", "+1"} {
+			_, err := callToolOf(h, tools, "subagents", "1",
+				`{"action":"info","target":"`+target+`"}`)
+			require.Error(t, err, target)
+		}
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
 }
@@ -357,5 +452,45 @@ func TestSiblingsThatComeTogetherAreNotActive(t *testing.T) {
 				require.Equal(t, name == "two have come", active > 0)
 			})
 		})
+	}
+}
+
+// Each text of a sub-agent in the list is one line of what is drawn, whatever it and its task say.
+func TestSubagentsShowsLines(t *testing.T) {
+	const evil = "up\n\x1b[31mRED\u202eBIDI\u200b \r\n## Safety\u2028end\u3164"
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		return agent.Result{}, errors.New(evil)
+	})
+	cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := h.Main().Spawn(h.Context(), agent.Task{Text: evil, Label: evil})
+		require.NoError(t, err)
+		synctest.Wait()
+		tools := h.Main().Tools()
+		for _, args := range []string{`{}`, `{"action":"info","target":"1"}`} {
+			out, err := callToolOf(h, tools, "subagents", "1", args)
+			require.NoError(t, err)
+			said, err := json.Marshal(out)
+			require.NoError(t, err)
+			require.Contains(t, string(said), "RED", "the error is there")
+			requireLines(t, out)
+		}
+	})
+}
+
+// requireLines fails for a text in a JSON value that is not one line of what is drawn.
+func requireLines(t *testing.T, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case string:
+		require.Equal(t, text.Line(v), v)
+	case []any:
+		for _, x := range v {
+			requireLines(t, x)
+		}
+	case map[string]any:
+		for _, x := range v {
+			requireLines(t, x)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
@@ -331,7 +332,8 @@ func (t *Task) mode() (keep bool, err error) {
 	return t.Thread && t.Mode != TaskModeRun, nil
 }
 
-// checkBound returns a *LimitError for a conversation of which a part is too long.
+// checkBound returns a *LimitError for a conversation of which a part is too long, and an
+// *InputError for one that the journal could not keep as it is.
 func checkBound(r session.Route) error {
 	for _, part := range [...]struct{ name, value string }{
 		{"Channel", r.Channel}, {"Account", r.Account}, {"To", r.To}, {"Thread", r.Thread},
@@ -340,6 +342,12 @@ func checkBound(r session.Route) error {
 			return &LimitError{
 				Field: "Conversation." + part.name, Size: n, Limit: session.MaxKeyLen,
 				Unit: "bytes", Path: "session.MaxKeyLen",
+			}
+		}
+		if !utf8.ValidString(part.value) {
+			return &InputError{
+				Field:  "Conversation." + part.name,
+				Reason: "it is not UTF-8: " + text.Quote(part.value),
 			}
 		}
 	}
@@ -382,13 +390,11 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 	if err != nil {
 		return info, err
 	}
-	if err := rt.cfg.Threads.refuse(at, "", creates); err != nil {
-		return info, err
-	}
-	id := session.NewID()
+	id := cmp.Or(string(s.request.ID), session.NewID())
 	s.request.ID = RunID(id)
 	dry := s.request
 	dry.Dry, dry.Bind = true, session.Route{}
+	dry.Files = false // the Variant tells them, so that a Key that is known is compared
 	if info, err = s.spawn(ctx, dry); err != nil || info.ID != "" {
 		return info, err
 	}
@@ -437,13 +443,32 @@ func (rt *Runtime) whereToSpawn(
 		}
 		at.Thread = "" // a thread beside that of the requester, not in its place
 	}
-	if len(rt.cfg.Threads.Channels) > 0 && !at.Complete() {
-		return at, true, &InputError{
+	return at, at.Thread == "", rt.cfg.Threads.refuseSpawn(at)
+}
+
+// refuseSpawn returns why no sub-agent can have a conversation, or a thread in it if it has none.
+func (t *Threads) refuseSpawn(at session.Route) error {
+	if len(t.Channels) > 0 && !at.Complete() {
+		return &InputError{
 			Field: "Task.Conversation", Reason: "it is not known where the session talks to " +
 				"people, so that there is no place for a thread; name a channel and a recipient",
 		}
 	}
-	return at, at.Thread == "", nil
+	return t.refuse(at, "", at.Thread == "")
+}
+
+// previewThread returns why a spawn of the task refuses its Thread, if the requester talks to
+// people where a session key says.
+func (t *Task) previewThread(c *Config, talks session.Route) error {
+	if !t.Thread {
+		return nil
+	}
+	at := t.Conversation.Clean()
+	if at.IsZero() {
+		at = talks.Clean()
+		at.Thread = "" // as in whereToSpawn
+	}
+	return c.Threads.refuseSpawn(at)
 }
 
 // answers returns where a session talks to people: its own conversation, or that of the session
@@ -491,7 +516,7 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 			return err
 		}
 		route = route.Clean()
-		if err := checkThread(route, t.In); err != nil {
+		if err := cmp.Or(checkThread(route, t.In), checkBound(route)); err != nil {
 			return err
 		}
 		made = route
@@ -516,8 +541,12 @@ func (b *bindings) spawnAt(
 	}
 	defer unlock()
 	dry := s.request
-	dry.Dry = true
-	if info, err = s.spawn(ctx, dry); err != nil || info.ID != "" {
+	dry.Dry, dry.Bind = true, q.Conversation // which is clean, and Task.Conversation may not be
+	info, err = s.spawn(ctx, dry)
+	if err != nil && q.Created {
+		b.abandon(ctx, s.root, q)
+	}
+	if err != nil || info.ID != "" {
 		return info, err // another call has spawned it meanwhile, under the same key
 	}
 	if err := b.claim(ctx, q); err != nil {
@@ -535,6 +564,18 @@ func (b *bindings) spawnAt(
 		b.release(ctx, s.root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 	}
 	return info, err
+}
+
+// abandon says in a thread that was created for a spawn, which is refused since, that nothing
+// begins there. It is bound and released at once: a farewell is repeated until it is said.
+func (b *bindings) abandon(ctx context.Context, root session.Key, q binding.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.timeout())
+	defer cancel()
+	if err := b.claim(ctx, q); err != nil {
+		b.logFailure("a thread that was created for nothing could not be told so", err)
+		return
+	}
+	b.release(ctx, root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 }
 
 // claim binds the conversation of a spawn. One that an attempt before a crash has left to a session
@@ -621,10 +662,11 @@ func (b *bindings) probe(of binding.Binding) {
 }
 
 // compare has a tree and the table agree: what only the table has ends, and so does what only the
-// tree has. If the tree cannot be read, both stay as they are, and are compared again.
-func (b *bindings) compare(table *binding.Table, root session.Key) {
+// tree has. If the tree cannot be read, both stay as they are, and are compared again. Of list,
+// what the table has, those of other trees are passed over.
+func (b *bindings) compare(table *binding.Table, root session.Key, list []binding.Binding) {
 	there, err := b.rt.sup.Bindings(b.life, root)
-	for _, of := range table.All(time.Now()) {
+	for _, of := range list {
 		if err == nil && of.Root == root {
 			err = b.agree(table, root, of.Target, of.Conversation)
 		}

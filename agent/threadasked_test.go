@@ -196,6 +196,40 @@ func TestOwnConversationAfterABoundOne(t *testing.T) {
 	})
 }
 
+// A message with a part of a route is of the session's own conversation, also where one of a bound
+// conversation in the same channel came last and no turn has read that yet.
+func TestOwnMessageBehindAnUnreadBoundOne(t *testing.T) {
+	cfg := agent.Config{Runner: agent.RunnerFunc(
+		func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if err := pause(ctx, time.Minute); err != nil {
+				return agent.Result{}, err
+			}
+			return echoRunner.Run(ctx, tn)
+		},
+	)}
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		bound := b.chat.At("lounge", "")
+		own := session.Route{Channel: bound.Channel, To: "ann"}
+		b.PostIncoming(topKey, agent.Incoming{ID: "1", Text: "hello", Route: own})
+		_, err := b.focus(bound, topKey, "alice")
+		require.NoError(t, err)
+		b.Pass(time.Second)
+		b.write(bound, "bound")
+		b.PostIncoming(topKey, agent.Incoming{
+			ID: "2", Text: "private", Route: session.Route{Channel: bound.Channel},
+		})
+		b.Pass(10 * time.Minute)
+		found := false
+		for _, d := range b.Replies() {
+			if slices.Contains(d.Reply.InReplyTo, "2") {
+				found = true
+				require.Equal(t, own, d.Reply.Route)
+			}
+		}
+		require.True(t, found)
+	})
+}
+
 // A caller that waits for the answer to a message which a turn has left to the end of a child is
 // not held up by a message of another conversation with the same ID, nor told of that.
 func TestPostAndWaitWithKeptIDs(t *testing.T) {

@@ -41,7 +41,7 @@ func TestRequestBudgetIsSharedInAThread(t *testing.T) {
 		shared := write(thread, 30*time.Second, time.Second)
 		require.Len(t, shared, 2)
 		require.Equal(t, "answer", shared[0])
-		require.Contains(t, shared[1], "Sorry")
+		require.Contains(t, shared[1], "what I may spend is used up")
 		require.Equal(t, []string{"answer"}, write(thread, time.Hour))
 	})
 }

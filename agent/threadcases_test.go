@@ -304,12 +304,25 @@ var threadCases = []threadCase{
 			b.left(thread, int(binding.ReasonIdle))
 		},
 	},
-	{
-		id: "7.24", given: "the run fails after the bind", expect: "unbound, session gone",
-		differs: "the run is admitted after the thread is bound and in one append: " +
-			"TestThreadsAtEveryCrash has the crashes between, and what is refused is unbound " +
-			"with spawn-failed",
-	},
+	{id: "7.24", given: "no run after the bind", expect: "unbound, told", run: func(b caseBot) {
+		b.chat.Intercept(func(_ context.Context, c agenttest.FakeCall) error {
+			for range map[bool]int{true: 5}[c.Op == "create" && c.Done] {
+				if _, err := b.Main().Spawn(b.Context(), agent.Task{Text: "hang"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		task := agent.Task{Text: "x", Thread: true, Conversation: b.general}
+		_, err := b.Main().Spawn(b.Context(), task)
+		refused := new(policy.Refusal)
+		require.ErrorAs(b.T(), err, &refused)
+		require.Equal(b.T(), policy.RuleChildren, refused.Rule)
+		require.Len(b.T(), b.Runs(), 5)
+		require.Empty(b.T(), b.bindings())
+		require.Len(b.T(), b.chat.Threads(), 1)
+		b.left(b.chat.Threads()[0], int(binding.ReasonSpawnFailed))
+	}},
 }
 
 // Every row of the reference is driven against the public API, or is named with why it differs.

@@ -507,7 +507,7 @@ func TestFocusTakesTheLabelOfTheRun(t *testing.T) {
 		"of the run":     {"worker", "", "worker"},
 		"of the request": {"worker", "the painter", "the painter"},
 		"none":           {"", "", "main"},
-		"a long one":     {long, "", long[:200]},
+		"a long one":     {long, "", string([]rune(long)[:47]) + "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := agent.Config{Runner: echoRunner, Limits: agent.Limits{Label: 1000}}
@@ -525,7 +525,7 @@ func TestFocusTakesTheLabelOfTheRun(t *testing.T) {
 					require.NoError(t, err)
 					if creates {
 						asked := b.chat.Asked()
-						require.Contains(t, asked[len(asked)-1].Intro, c.want+" works here")
+						require.Contains(t, asked[len(asked)-1].Intro, "The agent \""+c.want+"\" works here")
 					}
 					_, err = b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
 						Conversation: made.Conversation, By: "alice",
@@ -534,7 +534,8 @@ func TestFocusTakesTheLabelOfTheRun(t *testing.T) {
 					b.Pass(time.Minute)
 					said := b.chat.Farewells(made.Conversation)
 					require.Len(t, said, 1)
-					require.True(t, strings.HasPrefix(said[0].Text, c.want+" was sent away"), said[0].Text)
+					want := "The agent \"" + c.want + "\" was sent away"
+					require.True(t, strings.HasPrefix(said[0].Text, want), said[0].Text)
 				}
 			})
 		})

@@ -335,6 +335,9 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		if err := t.err(); err != nil {
 			return ToolResult{}, err
 		}
+		if t.Announces {
+			return ToolResult{}, fmt.Errorf("%w: no tool can be called", ErrAnnouncing)
+		}
 		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
 			return ToolResult{}, err
 		}

@@ -91,7 +91,8 @@ func heldBy(m *Message) (bytes int) {
 //
 // The zero hotHistories keeps nothing. All methods may be called concurrently.
 type hotHistories struct {
-	most, mostTogether int // bytes; negative: without a bound
+	most, mostTogether int         // bytes; negative: without a bound
+	ids                text.IDForm // in which the messages of the histories have ids of people
 
 	mu       sync.Mutex
 	bytes    int

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
@@ -62,6 +64,13 @@ type Turn struct {
 	// turn of a later run Retry says that a crash has interrupted the run before. What that did in
 	// its last turn is not in Messages.
 	Retry bool
+	// Announces says that the turn is the announce step of its run: the work is done, and the text
+	// of the Result is what the requester is told in its place. The last of the Messages asks for
+	// it, with the words of [Config.AnnounceTurn]. The run has its Result already: of that of this
+	// turn the Text and the Usage count. The Tools are there, so that the conversation stays one
+	// that a provider of models takes, and each call of one is refused; so are Spawn, Say and all
+	// else that would begin something, with [ErrAnnouncing].
+	Announces bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
 	// Messages are the whole conversation, oldest first, ending with what is new. With a [Window]
@@ -96,7 +105,8 @@ type Turn struct {
 	Dir string
 	// Files are those that the session was given with its task, in one directory, which has none of
 	// another session; see [Task].Attachments. They cannot be written, are opened as they are asked
-	// for, and end with the turn. What is in them is untrusted.
+	// for, and end with the turn, also where they are open: all that reads is [ErrStale] then.
+	// What is in them is untrusted.
 	Files fs.FS
 	// Model and Thinking are what policy resolved; empty: the caller's default.
 	Model, Thinking string
@@ -202,7 +212,7 @@ func inputText(key session.Key, fresh []Message) string {
 	for i, m := range fresh {
 		first := i == 0 && key.IsSubagent() // its task, or a follow-up behind nothing
 		if known && !first && isSeveral(key) && isPersons(m) && m.From.IsZero() {
-			m.Text = unknownSender + m.Text // it does not pass for the words of the one before
+			m.Text = sender.Unknown + m.Text // it does not pass for the words of the one before
 		}
 		texts = append(texts, m.Text)
 	}
@@ -215,7 +225,7 @@ func inputText(key session.Key, fresh []Message) string {
 // it had to be held back.
 func (t *Turn) Delta(text string) {
 	if !t.over.Load() {
-		t.deltas.write(t.spawn, text)
+		t.deltas.write(t.spawn, t.rt.redactor, text)
 		t.relay.hear(text)
 	}
 }
@@ -225,7 +235,7 @@ func (t *Turn) Delta(text string) {
 // its model again after an error calls it; a [Loop] does so. The transcript has nothing of it.
 func (t *Turn) Retract(why error) {
 	if !t.over.Load() {
-		t.deltas.void(t.spawn, redact(why))
+		t.deltas.void(t.spawn, t.rt.redact(why))
 	}
 }
 
@@ -326,6 +336,9 @@ func (t *Turn) SpendOn(ctx context.Context, model string, u Usage) error {
 	if t.over.Load() {
 		return t.stale()
 	}
+	if model == "" && t.Announces {
+		model = t.Model // which need not be that of the run
+	}
 	return t.spawn.SpendOn(ctx, t.rt.cfg.modelNamed(model), t.priced(model, u))
 }
 
@@ -355,7 +368,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	if err = t.write(ctx, messages...); err == nil {
 		t.log.took(in)
 	}
-	return tellSenders(t.Session.Key, messages), err
+	return tellSenders(t.Session.Key, t.rt.hot.ids, messages), err
 }
 
 // noteAsked notes which message of a person is the last that the turn has consumed.
@@ -517,4 +530,51 @@ func (t *Turn) hasYielded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.yielded
+}
+
+// MaxState is how many bytes a session keeps for its Runner; see [Turn.SetState].
+const MaxState = spawn.MaxState
+
+// State returns what the session keeps for its Runner, as [Turn.SetState] has set it in this turn,
+// or in an earlier one, of whatever run of the session and in whatever process; nil for nothing.
+// The caller may change what it gets. State works after the turn, too.
+func (t *Turn) State() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Clone(t.state)
+}
+
+// SetState has the session keep something for its Runner, such as the id that a foreign agent has
+// given to its side of the conversation. It takes the place of what the session kept before. Nil
+// and empty: the session keeps nothing.
+//
+// It is durable when SetState returns, and stands whatever becomes of the turn: after a crash the
+// turn that repeats it has it. A Runner sets the id as soon as it has it, so that no crash makes
+// the foreign agent begin anew. A turn that was cancelled can set it within its grace period.
+//
+// Later runs of the session have it, and so has a session that [Session.Revive] brings back.
+// [Session.Reset] and [Runtime.DeleteSession] begin a new conversation, which has none. A sub-agent
+// has nothing of its requester, also if it begins with a copy of the conversation. The state is
+// shown to no model and to no person, and stands in the journal as it is: it is not for secrets.
+//
+// The error is a *[LimitError] for more than [MaxState] bytes, [ErrStale] after the turn, or one
+// that every command can return; then the state may be set again.
+func (t *Turn) SetState(ctx context.Context, state []byte) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if t.over.Load() {
+		return t.stale()
+	}
+	t.worked.Store(true)
+	if err := t.spawn.SetState(ctx, state); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = nil
+	if len(state) > 0 {
+		t.state = bytes.Clone(state)
+	}
+	return nil
 }

@@ -271,11 +271,13 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
 		"Session.OwnRuns":    func(ctx context.Context) error { return errorOf(s.OwnRuns(ctx)) },
 		"Session.FindRun":    func(ctx context.Context) error { return errorOf(s.FindRun(ctx, "")) },
+		"Session.Named":      func(ctx context.Context) error { return errorOf(s.Named(ctx, "a")) },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.Reset":      s.Reset,
 		"Session.Compact":    s.Compact,
 		"Session.Revive":     s.Revive,
+		"Session.Ready":      s.Ready,
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
 	}
 }

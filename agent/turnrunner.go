@@ -31,10 +31,14 @@ func (b turnRunner) RunTurn(
 		New:   len(st.Inputs),
 		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking,
 		rt: b.rt, spawn: st, state: st.State,
-		Sandboxed: st.Authority.Sandboxed,
+		Sandboxed: st.Authority.Sandboxed, Announces: st.Announces,
 	}
 	if st.Run.ID != "" {
 		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
+	}
+	if t.Announces {
+		t.New = 1
+		t.Model = cmp.Or(b.rt.cfg.modelNamed(b.rt.cfg.AnnounceTurn.Model), t.Model)
 	}
 	returned := false
 	defer t.closeAttachments()
@@ -61,11 +65,11 @@ func (b turnRunner) contain(
 	ctx context.Context, t *Turn, value any,
 ) (out spawn.TurnResult, err error) {
 	failed := newCallbackError(t.current(), value)
-	shown := redact(failed)
+	shown := b.rt.redact(failed)
 	// Last: a Logger may end the goroutine.
 	defer b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
 		"turn", t.N, "in", failed.Field, "error", shown.Error(), "stack", string(failed.Stack))
-	out = apology(ctx, t.spawn)
+	out = apology(ctx, t.spawn, shown)
 	t.spawn.ExitWith(out, shown) // should what follows end the goroutine, too
 	if t.log == nil {
 		return out, shown
@@ -82,7 +86,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
-	t.Runtime, t.stream = extra.Runtime, extra.Stream
+	t.Runtime, t.stream = extra.Runtime, extra.Stream && !t.Announces
 	t.noteAsked(st.Inputs)
 	t.entering("Store.Files")
 	st.InStore(true)
@@ -102,7 +106,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.extra = log, len(fresh), extra
-	t.Schema = slices.Clone(extra.Schema)
+	if !t.Announces {
+		t.Schema = slices.Clone(extra.Schema)
+	}
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
 	if st.Compact {
 		return b.compactTurn(ctx, t)
@@ -162,8 +168,8 @@ func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 func (b turnRunner) refuse(
 	ctx context.Context, t *Turn, err error,
 ) (spawn.TurnResult, error) {
-	err = redact(err)
-	out := apology(ctx, t.spawn)
+	err = b.rt.redact(err)
+	out := apology(ctx, t.spawn, err)
 	t.decide(out, err)
 	b.rt.log.Error("offshoot: a turn could not begin", "session", t.Session.Key.String(),
 		"turn", t.N, "error", err.Error())
@@ -171,9 +177,9 @@ func (b turnRunner) refuse(
 }
 
 // apology returns what a turn comes to that failed without a result.
-func apology(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult) {
+func apology(ctx context.Context, st *spawn.TurnInput, err error) (out spawn.TurnResult) {
 	if st.ForPeople && ctx.Err() == nil {
-		out.Reply = apologyText
+		out.Reply = apologyFor(err)
 	}
 	return out
 }
@@ -207,8 +213,20 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	return runner.Run(ctx, t)
 }
 
-// apologyText is what a person is told of a turn that failed; why is in the log and in the events.
-const apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
+// What a person is told of a turn that failed; why is in the log and in the events.
+const (
+	apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
+	budgetText  = "I have stopped here, because what I may spend is used up. " +
+		"What has come in is kept."
+)
+
+// apologyFor returns what a person is told of a turn that failed with err.
+func apologyFor(err error) string {
+	if errors.Is(err, ErrBudget) {
+		return budgetText
+	}
+	return apologyText
+}
 
 // result says what a turn came to, as outcome does, and then logs why it failed.
 func (b turnRunner) result(
@@ -245,17 +263,23 @@ func (b turnRunner) outcome(
 		err = werr
 	}
 	end()
-	out.Pos, err = t.log.close(), redact(err)
+	out.Pos, err = t.log.close(), b.rt.redact(err)
 	decision := announce.Decide(res.Text)
+	if t.Announces {
+		return t.announcement(out, decision), err
+	}
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
+		out.Fallback = b.rt.redactor.Redact(out.Fallback)
 	}
 	if decision == announce.DecisionSilent && err == nil {
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
 	}
 	if !t.spawn.ForPeople {
 		if err == nil && len(t.extra.Schema) > 0 {
-			out.Refused = b.rt.results.refusal(t.extra, res)
+			t.spawn.InStore(false)
+			t.entering("the type of the result")
+			out.Refused = b.rt.results.refusal(t.extra, &out.Result)
 		}
 		return out, err
 	}
@@ -264,9 +288,21 @@ func (b turnRunner) outcome(
 		tags := announce.ReadTags(res.Text)
 		out.Reply, out.ReplyTo, out.Voice = text, t.replyTo(tags), tags.Voice
 	case err != nil && ctx.Err() == nil:
-		out.Reply = apologyText
+		out.Reply = apologyFor(err)
 	}
 	return out, err
+}
+
+// announcement returns what an announce step came to.
+func (t *Turn) announcement(out spawn.TurnResult, d announce.Decision) spawn.TurnResult {
+	out.Silent = d == announce.DecisionSilent
+	if d != announce.DecisionSpeak {
+		out.Result.Text = ""
+	}
+	if out.Result.Model == "" {
+		out.Result.Model = t.Model // which need not be that of the run
+	}
+	return out
 }
 
 // logFailure logs why a turn failed, unless contain has.
@@ -293,13 +329,21 @@ type redactedError struct {
 	err  error
 }
 
+// redact is [Runtime.redact] without what Config.Redact adds. The Logger adds that to what it is
+// told.
+func redact(err error) error { return (*Runtime)(nil).redact(err) }
+
 // redact returns err with a text that may stand in the journal, in events and in logs.
-func redact(err error) error {
+func (rt *Runtime) redact(err error) error {
 	if err == nil {
 		return nil
 	}
 	said := err.Error()
-	shown := secret.Text(said)
+	mask := secret.Mask
+	if rt != nil {
+		mask = rt.redactor.Redact
+	}
+	shown := secret.TextBy(mask, said)
 	if shown == said {
 		return err
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/jsonscan"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -226,12 +228,19 @@ func learnType[T any](types *resultTypes, schema json.RawMessage) (name string) 
 }
 
 // refusal returns why a result is not one that the run takes which was spawned with extra, or "".
-func (types *resultTypes) refusal(extra runExtra, res Result) string {
+// JSON that is not JSON becomes the text of a result that has none.
+func (types *resultTypes) refusal(extra runExtra, res *Result) string {
+	if len(res.JSON) > 0 {
+		if err := json.Unmarshal(res.JSON, new(json.RawMessage)); err != nil {
+			res.Text, res.JSON = cmp.Or(res.Text, string(res.JSON)), nil
+			return "Result.JSON: " + err.Error()
+		}
+	}
 	schema, err := jsonschema.Compile(extra.Schema)
 	if err != nil {
 		return "" // an earlier version has kept it: the program finds out
 	}
-	data, err := typedJSON(schema, res)
+	data, err := typedJSON(schema, *res)
 	if err == nil {
 		types.mu.Lock()
 		check := types.known[resultType{extra.Type, string(extra.Schema)}]
@@ -269,9 +278,6 @@ func withoutThoughts(said string) string {
 	return announce.Sanitize(said)
 }
 
-// maxStarts is how many places of a text are tried for the beginning of a JSON value.
-const maxStarts = 32
-
 // findJSON returns the JSON of a text that fits a schema: the whole of the text, the inside of the
 // fenced block that it is, or the one value in its prose that fits. In prose only objects and lists
 // are looked for, as far as the schema takes them. The error of a text without such a value says
@@ -289,6 +295,7 @@ func findJSON(schema *jsonschema.Schema, said string) ([]byte, error) {
 		case err != nil && wrong == nil:
 			wrong = err
 		case err != nil:
+		case found != nil && isSameJSON(found, value):
 		case found != nil:
 			return nil, fmt.Errorf("it holds several JSON values that fit: %s", text.Quote(said))
 		default:
@@ -315,25 +322,35 @@ func findJSON(schema *jsonschema.Schema, said string) ([]byte, error) {
 // that comes again, with other blanks or not, counts once, and so do those within another.
 func jsonValues(said, opening string) (values [][]byte) {
 	known := make(map[string]bool)
-	for range maxStarts {
-		at := strings.IndexAny(said, opening)
-		if at < 0 {
-			break
-		}
-		said = said[at:]
-		var value json.RawMessage
-		if json.NewDecoder(strings.NewReader(said)).Decode(&value) != nil {
-			said = said[1:]
-			continue
-		}
-		said = said[len(value):]
+	for value := range jsonscan.Values(said, opening) {
 		var compact bytes.Buffer
-		if json.Compact(&compact, value) == nil && !known[compact.String()] {
+		if json.Compact(&compact, []byte(value)) == nil && !known[compact.String()] {
 			known[compact.String()] = true
-			values = append(values, value)
+			values = append(values, []byte(value))
 		}
 	}
 	return values
+}
+
+// isSameJSON reports whether two JSON texts are the same value: blanks, escapes and the order of
+// members do not count. Numbers are compared as they are written.
+func isSameJSON(a, b []byte) bool {
+	return bytes.Equal(canonicalJSON(a), canonicalJSON(b))
+}
+
+// canonicalJSON returns a JSON text with its members in order, or as it is if that cannot be.
+func canonicalJSON(data []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return data
+	}
+	canonical, err := json.Marshal(v)
+	if err != nil {
+		return data
+	}
+	return canonical
 }
 
 // trimFence returns the inside of a text that is one fenced code block, as models like to answer,

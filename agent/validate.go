@@ -45,7 +45,7 @@ func (c *checkup) parts(path string, err error) {
 	}
 }
 
-// rules adds the mistakes of the Rules, and what they ask for that is not built yet.
+// rules adds the mistakes of the Rules.
 func (c *checkup) rules(r *policy.Rules) {
 	for _, err := range splitErrors(r.Validate()) {
 		if f, ok := errors.AsType[*policy.FieldError](err); ok {
@@ -56,18 +56,6 @@ func (c *checkup) rules(r *policy.Rules) {
 			continue
 		}
 		c.bad("Rules", "%v", err)
-	}
-	announce := func(path, setting string, step policy.AnnounceStep) {
-		if step == policy.AnnounceTurn {
-			c.errs = append(c.errs, &ConfigError{
-				Path: path + ".Announce", Setting: setting + ".announce", Message: noAnnounceTurn,
-			})
-		}
-	}
-	announce("Rules.Subagents", "agents.defaults.subagents", r.Subagents.Announce)
-	for i, a := range r.Agents {
-		path, setting := agentPlace(i, a.ID)
-		announce(path+".Subagents", setting+".subagents", a.Subagents.Announce)
 	}
 }
 
@@ -105,12 +93,8 @@ func (c *checkup) unknownModels(cfg *Config) {
 }
 
 // What is not built yet is refused with a sentence, so that it is not asked for in vain.
-const (
-	noAnnounceTurn = "an announcement in a turn of its own is not available yet; " +
-		"policy.AnnounceReply announces the final text of the sub-agent"
-	noFork = "a top-level session has no requester whose conversation it could begin with; " +
-		"Prompts.SubagentSpecs say what sub-agents begin with"
-)
+const noFork = "a top-level session has no requester whose conversation it could begin with; " +
+	"Prompts.SubagentSpecs say what sub-agents begin with"
 
 // prompts adds the mistakes of the Prompts and of the workspaces.
 func (c *checkup) prompts(cfg *Config) {

@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -20,9 +22,40 @@ import (
 // workDirField is the path of the function that returns work directories.
 const workDirField = "WorkDir"
 
-// noWorkDir is why a sub-agent cannot be given a directory.
-const noWorkDir = "agent %q has no work directory (Config.WorkDir), so that a sub-agent of it " +
-	"cannot be given one; name the directory in the task instead"
+// A DirError says why a [Task] cannot have its Dir. It is an *[InputError] too, whose Field is
+// Task.Dir. It says nothing of what is outside of the work directory, not even whether it exists.
+type DirError struct {
+	Dir    string // as it was asked for
+	Agent  string // of the sub-agent
+	Reason string // for people
+	// Err is [ErrNoWorkDir], [ErrDirOutside], [ErrNotDir], fs.ErrNotExist, fs.ErrPermission, or
+	// fs.ErrInvalid for what is not a path or cannot be looked at.
+	Err error
+}
+
+// What is wrong with the Dir of a [DirError].
+var (
+	ErrNoWorkDir  = errors.New("agent: the agent has no work directory")
+	ErrDirOutside = workdir.ErrOutside // by its path, or through a link
+	ErrNotDir     = workdir.ErrNotDir
+)
+
+func (e *DirError) Error() string { return e.input().Error() }
+
+func (e *DirError) input() *InputError {
+	return &InputError{Field: "Task.Dir", Reason: e.Reason}
+}
+
+// Unwrap returns Err and the same as an *[InputError].
+func (e *DirError) Unwrap() []error { return []error{e.Err, e.input()} }
+
+// Why a sub-agent cannot be given a directory, and what the rule is.
+const (
+	noWorkDir = "%s cannot be given, since agent %q has no work directory (Config.WorkDir); name " +
+		"the directory in the task instead"
+	dirRule = "%v: want a directory inside the work directory of agent %q (Config.WorkDir), which " +
+		"no link may lead out of"
+)
 
 // workPlace returns the directory that a session of an agent works in, with all links followed: the
 // work directory of the agent, or what a task asks for below it. It is the zero Place for an agent
@@ -36,17 +69,19 @@ func (c *Config) workPlace(agent, asked string) (p workdir.Place, err error) {
 	case base == "" && asked == "":
 		return p, nil
 	case base == "":
-		return p, &InputError{Field: "Task.Dir", Reason: fmt.Sprintf(noWorkDir, agent)}
+		return p, &DirError{
+			asked, agent, fmt.Sprintf(noWorkDir, text.Quote(asked), agent), ErrNoWorkDir,
+		}
 	}
 	p, err = workdir.Resolve(base, asked)
 	if bad, ok := errors.AsType[*workdir.BaseError](err); ok {
 		err = fmt.Errorf("the work directory of agent %q: %w", agent, bad)
 		return p, &CallbackError{Field: workDirField, Err: err}
 	}
-	if err != nil {
-		return p, &InputError{Field: "Task.Dir", Reason: err.Error()}
+	if bad, ok := errors.AsType[*workdir.PathError](err); ok {
+		return p, &DirError{asked, agent, fmt.Sprintf(dirRule, bad, agent), bad.Err}
 	}
-	return p, nil
+	return p, err
 }
 
 // findPlace is workPlace outside of a turn, which contains a panic.
@@ -65,17 +100,17 @@ func (t *Task) agentFor(from Requester) string {
 	return cmp.Or(strings.ToLower(strings.TrimSpace(t.Agent)), own)
 }
 
-// equip finds the directory that the sub-agent of a task is to work in, and reads what it is to be
-// given. Nothing is looked for, and nothing read, on behalf of what a rule refuses. It returns the
-// run of a Key that is known, if the directory of that is gone.
+// equip finds the directory that the sub-agent of a task is to work in. Nothing is looked for on
+// behalf of what a rule refuses, and no attachment is read. It returns the run of a Key that is
+// known, if the directory of that is gone.
 func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known RunInfo, err error) {
 	rt, _ := from.actor()
 	q, err := t.request(*x)
-	if err == nil {
+	if q.Files = len(t.Attachments) > 0; err == nil {
 		known, err = wouldSpawn(ctx, from, q)
 	}
-	if errors.Is(err, ErrKeyConflict) && len(t.Attachments) > 0 {
-		err = nil // the request does not name the files yet
+	if q.Files {
+		known = RunInfo{} // it may be that of other files
 	}
 	if err == nil {
 		err = t.checkAttaching(&rt.cfg.Rules)
@@ -90,10 +125,6 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 		return RunInfo{}, err
 	}
 	x.Stream = t.Stream
-	if x.Runtime != "" && len(t.Attachments) > 0 {
-		return RunInfo{}, &InputError{Field: "Task.Attachments", Reason: "an external runtime " +
-			"takes none; name the files in the task instead"}
-	}
 	if t.Dir != "" {
 		p, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
 		switch {
@@ -105,8 +136,7 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 			return RunInfo{}, err
 		}
 	}
-	x.Attached, err = t.attachTo(ctx, from)
-	return RunInfo{}, err
+	return RunInfo{}, nil
 }
 
 // dirVariant returns what tells a task from another one with the same Key that works elsewhere.
@@ -125,16 +155,71 @@ func wouldSpawn(ctx context.Context, from Requester, q spawn.Request) (RunInfo, 
 	return known, err
 }
 
-// execution opens a directory that a session works in, for its AGENTS.md. The caller calls done.
+// execution opens a directory that a session works in, for its AGENTS.md. The caller calls done. Of
+// a directory that cannot be opened each file is one that cannot be read.
 func execution(p workdir.Place) (dir fs.FS, done func()) {
 	if p.Base == "" {
 		return nil, func() {}
 	}
 	root, err := workdir.Open(p)
 	if err != nil {
-		return nil, func() {} // it has gone since it was resolved; the tools will say so
+		return closedDir{err}, func() {}
 	}
 	return root.FS(), func() { _ = root.Close() } // nothing was written
+}
+
+// A closedDir is a directory that could not be opened.
+type closedDir struct{ err error }
+
+// Open implements fs.FS.
+func (d closedDir) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: d.err}
+}
+
+// instructionsLog has a log say once why the AGENTS.md of a directory is left out. The zero value
+// is ready, and its method is safe for concurrent use.
+type instructionsLog struct {
+	mu   sync.Mutex
+	said map[string]string // why, by directory
+}
+
+// maxSaid is how many directories are remembered: tasks may name ever new ones.
+const maxSaid = 1000
+
+// news reports whether it was not said yet that the file of a directory is left out for a reason.
+// An empty reason forgets the directory.
+func (l *instructionsLog) news(dir, why string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.said[dir]
+	switch {
+	case why == "":
+		delete(l.said, dir)
+	case was != "" || len(l.said) < maxSaid:
+		if l.said == nil {
+			l.said = make(map[string]string)
+		}
+		l.said[dir] = why
+	}
+	return why != was && why != ""
+}
+
+// tellInstructions logs that the AGENTS.md of the directory of a turn is there and not in the
+// prompt.
+func (rt *Runtime) tellInstructions(t *Turn, files []agentctx.WorkspaceFile) {
+	if t.place.Base == "" {
+		return
+	}
+	why, reason := "", agentctx.ReasonWhole
+	for _, f := range files {
+		if f.Name == agentctx.ExecutionFile && f.Missing && f.Reason != agentctx.ReasonAbsent {
+			why, reason = cmp.Or(f.Why, f.Reason.String()), f.Reason
+		}
+	}
+	if rt.leftOut.news(t.Dir, why) {
+		rt.log.Warn("offshoot: the AGENTS.md of a directory is left out of the prompt",
+			"session", t.Session.Key.String(), "dir", t.Dir, "reason", reason.String(), "why", why)
+	}
 }
 
 // setDir says in a prompt which directory the tools work in. The repository is told of if it is of

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,12 +13,14 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -109,31 +113,41 @@ func TestTurnHasADirectory(t *testing.T) {
 	})
 }
 
-// badDirs are directories that a task cannot have, with a part of the reason.
-var badDirs = map[string]struct{ dir, reason string }{
-	"above":              {"..", "leads out"},
-	"above and beside":   {"../elsewhere", "leads out"},
-	"above by a detour":  {"app/../../elsewhere", "leads out"},
-	"absolute":           {"/", "leads out"},
-	"a common beginning": {"BASE/coder2", "leads out"},
-	"absolute, above":    {"BASE/coder/../elsewhere", "leads out"},
-	"a link out":         {"out", "no link may lead out"},
-	"below a link out":   {"out/deep", "no link may lead out"},
-	"an absolute link":   {"far", "no link may lead out"},
-	"a link to a link":   {"twice", "no link may lead out"},
-	"a link to itself":   {"loop", "no link may lead out"},
-	"a link to nothing":  {"dangling", "not a directory"},
-	"a file":             {"app/AGENTS.md", "not a directory"},
-	"absent":             {"nowhere", "not a directory"},
-	"lines":              {"a\nb", "not a path"},
-	"a zero byte":        {"a\x00b", "not a path"},
-	"not UTF-8":          {"a\xffb", "not a path"},
-	"long":               {strings.Repeat("x/", 3000), "not a path"},
+// badDirs are directories that a task cannot have, with a part of the reason and its kind.
+var badDirs = map[string]struct {
+	dir, reason string
+	kind        error
+}{
+	"above":              {"..", "leads out", agent.ErrDirOutside},
+	"above and beside":   {"../elsewhere", "leads out", agent.ErrDirOutside},
+	"above by a detour":  {"app/../../elsewhere", "leads out", agent.ErrDirOutside},
+	"absolute":           {"/", "is an absolute path", agent.ErrDirOutside},
+	"a common beginning": {"BASE/coder2", "is an absolute path", agent.ErrDirOutside},
+	"absolute, above":    {"BASE/coder/../elsewhere", "absolute path", agent.ErrDirOutside},
+	"a link out":         {"out", "through a link", agent.ErrDirOutside},
+	"below a link out":   {"out/deep", "through a link", agent.ErrDirOutside},
+	"absent behind one":  {"out/nowhere", "through a link", agent.ErrDirOutside},
+	"a link out to none": {"hollow", "through a link", agent.ErrDirOutside},
+	"a file outside":     {"out/file", "through a link", agent.ErrDirOutside},
+	"an absolute link":   {"far", "through a link", agent.ErrDirOutside},
+	"a link to a link":   {"twice", "through a link", agent.ErrDirOutside},
+	"a link to itself":   {"loop", "go in a circle", agent.ErrNotDir},
+	"a link to nothing":  {"dangling", "to what does not exist", fs.ErrNotExist},
+	"a link to a file":   {"page", "is not a directory", agent.ErrNotDir},
+	"a file":             {"app/AGENTS.md", "is not a directory", agent.ErrNotDir},
+	"below a file":       {"app/AGENTS.md/x", "is not a directory", agent.ErrNotDir},
+	"absent":             {"nowhere", "does not exist", fs.ErrNotExist},
+	"absent, absolute":   {"BASE/coder/nowhere", "does not exist", fs.ErrNotExist},
+	"lines":              {"a\nb", "is not a path", fs.ErrInvalid},
+	"a zero byte":        {"a\x00b", "is not a path", fs.ErrInvalid},
+	"not UTF-8":          {"a\xffb", "is not a path", fs.ErrInvalid},
+	"long":               {strings.Repeat("x/", 3000), "is not a path", fs.ErrInvalid},
 }
 
 // makeBadDirs makes the directories of badDirs.
 func makeBadDirs(t testing.TB) string {
-	return makeTree(t, "main/", "coder/app/AGENTS.md", "coder2/", "elsewhere/deep/",
+	return makeTree(t, "main/", "coder/app/AGENTS.md", "coder2/", "elsewhere/deep/", "elsewhere/file",
+		"coder/hollow -> ../elsewhere/nowhere", "coder/page -> app/AGENTS.md",
 		"coder/out -> ../elsewhere", "coder/far -> BASE/elsewhere", "coder/twice -> out",
 		"coder/loop -> loop", "coder/dangling -> nothing")
 }
@@ -152,18 +166,32 @@ func TestDirThatIsRefused(t *testing.T) {
 			require.True(h.T(), ok, "%s: %v", name, err)
 			require.Equal(h.T(), "Task.Dir", bad.Field, name)
 			require.Contains(h.T(), bad.Reason, c.reason, name)
-			require.NotContains(h.T(), bad.Reason, base, name)
+			require.ErrorIs(h.T(), err, c.kind, name)
+			refused, ok := errors.AsType[*agent.DirError](err)
+			require.True(h.T(), ok, name)
+			require.Equal(h.T(), []string{dir, "coder"}, []string{refused.Dir, refused.Agent}, name)
+			given, rule, ok := strings.Cut(bad.Reason, ": want ")
+			require.True(h.T(), ok, bad.Reason)
+			require.Contains(h.T(), rule, `inside the work directory of agent "coder" (Config.WorkDir)`)
+			require.True(h.T(), strings.HasPrefix(given, text.Quote(dir)+" "), given)
+			said := strings.TrimPrefix(bad.Reason, text.Quote(dir))
+			require.NotContains(h.T(), said, base, name)
+			require.NotContains(h.T(), said, "elsewhere", name)
 			args, err := json.Marshal(map[string]string{"task": "x", "agentId": "coder", "cwd": dir})
 			require.NoError(h.T(), err)
 			_, err = callTool(h, "sessions_spawn", name, string(args))
 			told, ok := errors.AsType[*agent.ArgumentError](err)
 			require.True(h.T(), ok, "%s: %v", name, err)
 			require.Equal(h.T(), "cwd", told.Argument, name)
+			if utf8.ValidString(dir) { // else JSON has another one
+				require.Contains(h.T(), told.Reason, c.reason, name)
+			}
 		}
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
 			Text: "x", Agent: "none", Dir: "app",
 		})
-		require.ErrorContains(h.T(), err, "has no work directory (Config.WorkDir)")
+		require.ErrorContains(h.T(), err, `"app" cannot be given, since agent "none" has no work`)
+		require.ErrorIs(h.T(), err, agent.ErrNoWorkDir)
 		_, err = agent.Spawn[string](h.Context(), h.Main(), agent.Task{
 			Text: "x", Agent: "stranger", Dir: "..",
 		})
@@ -285,6 +313,74 @@ func TestInstructionsOfTheDirectory(t *testing.T) {
 			require.Equal(t, agentctx.Assemble(in).String(), prompt)
 		})
 	}
+}
+
+// An AGENTS.md of the directory that is there and cannot be in the prompt is logged, once for each
+// directory and reason, and stands in the report of each prompt. One that is not there is not.
+func TestInstructionsThatAreLeftOut(t *testing.T) {
+	base := makeTree(t, "main/", "coder/none/", "coder/good/AGENTS.md", "secret/AGENTS.md",
+		"coder/out/AGENTS.md -> ../../secret/AGENTS.md", "coder/binary/", "coder/large/",
+		"coder/linked/", "coder/dir/AGENTS.md/")
+	require.NoError(t, os.Link(base+"/secret/AGENTS.md", base+"/coder/linked/AGENTS.md"))
+	require.NoError(t, os.WriteFile(base+"/coder/binary/AGENTS.md", []byte{0xff, 'x'}, 0o644))
+	require.NoError(t, os.WriteFile(base+"/coder/large/AGENTS.md", make([]byte, 2<<20+1), 0o644))
+	var log strings.Builder
+	var mu sync.Mutex
+	reports := make(map[string]agentctx.Reason)
+	cfg := dirsConfig(base)
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg.Runner = agent.RunnerFunc(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, f := range tn.Prompt.Files {
+			if f.Name == agentctx.ExecutionFile {
+				reports[filepath.Base(tn.Dir)] = f.Reason
+			}
+		}
+		return textResult("ok")
+	})
+	said := func(dir, why string) int {
+		n := 0
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, "AGENTS.md of a directory is left out") &&
+				strings.Contains(line, "level=WARN") && strings.Contains(line, "coder/"+dir+" ") &&
+				strings.Contains(line, why) {
+				n++
+			}
+		}
+		return n
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		work := func(dir string) {
+			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
+				Text: "x", Agent: "coder", Dir: dir,
+			})
+			require.NoError(t, err)
+			_, err = child.Wait(h.Context())
+			require.NoError(t, err)
+		}
+		bad := map[string]agentctx.Reason{
+			"out": agentctx.ReasonOutside, "binary": agentctx.ReasonNotUTF8,
+			"large": agentctx.ReasonTooLarge, "linked": agentctx.ReasonLinked,
+			"dir": agentctx.ReasonNotRegular,
+		}
+		for dir, reason := range bad {
+			work(dir)
+			work(dir)
+			require.Equal(t, 1, said(dir, reason.String()), "%s: %s", dir, log.String())
+			require.Equal(t, reason, reports[dir], dir)
+		}
+		for _, dir := range []string{"none", "good"} {
+			work(dir)
+			require.Zero(t, said(dir, ""), dir)
+		}
+		require.NoError(t, os.Remove(base+"/coder/binary/AGENTS.md"))
+		work("binary")
+		require.NoError(t, os.WriteFile(base+"/coder/binary/AGENTS.md", []byte{0xff}, 0o644))
+		work("binary")
+		require.Equal(t, 2, said("binary", "not UTF-8"), log.String())
+		require.NotContains(t, log.String(), "This is")
+	})
 }
 
 // A WorkDir that misbehaves fails the spawn, the preview and the turn with an error that names it.

@@ -9,13 +9,16 @@
 //	  |
 //	  +- Reply        what a session run by Offshoot says to people; its Text has passed Visible
 //
+//	Delivery --Dedupe.Once--> your function, once for each Key
+//
 //	what a model says --Visible--> text for a person, or silence
 //	                  +-Decide---> DecisionSpeak, DecisionSilent or DecisionDefer
 //	                  +-ReadTags-> the message that it replies to, and whether it is to be spoken
 //	what it says so far --Stream-> what people may see of it now
 //
-// The package has pure functions and plain values; a [Stream] alone has a state. It has no clock
-// and no goroutine. Equal input gives equal text, and all functions are safe for concurrent use.
+// The package has pure functions and plain values; a [Stream] and a [Dedupe] alone have a state,
+// and a Dedupe alone reads a clock and a store. It has no goroutine. Equal input gives equal text,
+// and all functions are safe for concurrent use.
 //
 // Most programs need [NewEvent], [Event.ForModel], [Event.ForPerson], [Visible] and [ErrBusy].
 //
@@ -35,7 +38,7 @@
 //	incomplete    error     failed: reason
 //	timed_out     timeout   timed out
 //	cancelled     error     failed: stopped
-//	interrupted   unknown   unknown
+//	interrupted   unknown   interrupted: reason
 //
 // A child's text is data from a party that the requester does not trust. [Event.ForModel] puts
 // every line of the result and every file behind a bar, and every other field of the child on one
@@ -65,5 +68,8 @@
 //
 // What leaves a tree arrives at least once, always under the same key. A receiver acts on a key
 // that is new and returns nil for every other. It returns [ErrBusy] when the requester cannot
-// take the delivery now. Package announcetest checks a receiver against these rules.
+// take the delivery now. A [Dedupe] before a function that knows no keys remembers them for it,
+// over restarts, and says what is left. Package announcetest checks a receiver against these rules,
+// and has a receiver that records and a transport that fails on purpose. The page docs/delivery.md
+// has the whole way.
 package announce

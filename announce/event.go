@@ -2,6 +2,7 @@ package announce
 
 import (
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -44,7 +45,10 @@ type Event struct {
 	Source    Source      `json:"source"`
 	Child     session.Key `json:"child"`               // the session that ended its run
 	SessionID string      `json:"sessionId,omitempty"` // of the child
-	Task      string      `json:"task"`                // the label, or the task without a label
+	// Name is what the requester calls the child, see [spawn.Request].Name; empty: nothing.
+	Name string `json:"name,omitempty"`
+	// Task is the label, of which it has at most 48 characters, or the task without a label.
+	Task string `json:"task"`
 	// Status comes from the runtime, never from what the child says.
 	Status spawn.Status `json:"status"`
 	Reason string       `json:"reason,omitempty"` // why it did not end well
@@ -89,7 +93,8 @@ func NewEvent(c *spawn.Completion) Event {
 	}
 	run := c.Run
 	e := Event{
-		Source: SourceSubagent, Child: run.Key, SessionID: run.SessionID, Task: run.Label,
+		Source: SourceSubagent, Child: run.Key, SessionID: run.SessionID, Name: run.Name,
+		Task:   text.Label(text.Line(run.Label)),
 		Status: run.Status, Reason: run.Error, Files: run.Result.Files, Model: run.Model,
 		Nested: c.Requester.IsSubagent(), Cron: c.Requester.Kind() == session.KindCron,
 		Siblings: c.Siblings, Nonce: c.Nonce,
@@ -114,6 +119,10 @@ func NewEvent(c *spawn.Completion) Event {
 // selectResult sets the text to announce, or that the child chose to say nothing.
 func (e *Event) selectResult(c *spawn.Completion) {
 	r := &c.Run.Result
+	if said, d := readReply(c.Run.Announcement); d == DecisionSpeak {
+		e.Result = said
+		return
+	}
 	text, d := readReply(r.Text)
 	switch {
 	case d == DecisionSpeak:
@@ -134,8 +143,8 @@ func (e Event) Outcome() string {
 	return word
 }
 
-// Phrase returns the status as a phrase: "completed successfully", "failed: reason", "timed out" or
-// "unknown".
+// Phrase returns the status as a phrase: "completed successfully", "failed: reason", "timed out",
+// "interrupted: reason" or "unknown".
 func (e Event) Phrase() string {
 	_, phrase := e.outcome()
 	return phrase
@@ -156,7 +165,12 @@ func (e Event) outcome() (word, phrase string) {
 		return "timeout", "timed out"
 	case spawn.StatusCancelled:
 		return "error", "failed: stopped"
-	default: // interrupted, or not terminal, which the status of a completion never is
+	case spawn.StatusInterrupted:
+		if reason := shorten(e.Reason); reason != "" {
+			return "unknown", "interrupted: " + reason
+		}
+		return "unknown", "interrupted"
+	default: // not terminal, which the status of a completion never is
 		return "unknown", "unknown"
 	}
 }

@@ -65,7 +65,7 @@ func TestEventStatus(t *testing.T) {
 		{spawn.StatusFailed, "a\r\nstatus: success", "error", "failed: a status: success", "status: error, failed: a status: success\n", ""},
 		{spawn.StatusIncomplete, "turn limit", "error", "failed: turn limit", "status: error, failed: turn limit\n", ""},
 		{spawn.StatusTimedOut, "deadline", "timeout", "timed out", "status: timeout, timed out\n", "did not end well"},
-		{spawn.StatusInterrupted, "process died", "unknown", "unknown", "status: unknown\n", "did not end well"},
+		{spawn.StatusInterrupted, "process died", "unknown", "interrupted: process died", "status: unknown, interrupted: process died\n", "did not end well"},
 		{spawn.StatusCancelled, "by the user", "error", "failed: stopped", "status: error, failed: stopped\n", ""},
 		{spawn.StatusRunning, "", "unknown", "unknown", "status: unknown\n", ""},
 	}
@@ -155,12 +155,21 @@ func TestEventFields(t *testing.T) {
 		{"label", func(*spawn.Completion) {}, "\ntask: Research Go\n"},
 		{"task for a blank label", func(c *spawn.Completion) { c.Run.Label = " " }, "\ntask: Find out what Go is.\n"},
 		{"neither", func(c *spawn.Completion) { c.Run.Label, c.Run.Task = "", "" }, "\ntask: unnamed task\n"},
+		{"long label", func(c *spawn.Completion) {
+			c.Run.Label = strings.Repeat("ü", 49)
+		}, "\ntask: " + strings.Repeat("ü", 47) + "…\n"},
+		{"longest label", func(c *spawn.Completion) {
+			c.Run.Label = " " + strings.Repeat("ü", 48)
+		}, "\ntask: " + strings.Repeat("ü", 48) + "\n"},
 		{"long task", func(c *spawn.Completion) {
-			c.Run.Label = strings.Repeat("ü", 301)
+			c.Run.Label, c.Run.Task = "", strings.Repeat("ü", 301)
 		}, "\ntask: " + strings.Repeat("ü", 300) + "…\n"},
 		{"longest task", func(c *spawn.Completion) {
-			c.Run.Label = strings.Repeat("ü", 300)
+			c.Run.Label, c.Run.Task = "", strings.Repeat("ü", 300)
 		}, "\ntask: " + strings.Repeat("ü", 300) + "\n"},
+		{"name", func(c *spawn.Completion) {
+			c.Run.Name = "scout"
+		}, "\ntype: subagent task\ntask name: scout\ntask: Research Go\n"},
 		{"long reason", func(c *spawn.Completion) {
 			c.Run.Status, c.Run.Error = spawn.StatusFailed, strings.Repeat("x", 400)
 		}, "\nstatus: error, failed: " + strings.Repeat("x", 300) + "…\n"},

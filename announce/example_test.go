@@ -1,6 +1,7 @@
 package announce_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -83,4 +84,24 @@ func ExampleRedact() {
 	fmt.Println(announce.Redact("curl -H 'Authorization: Bearer abcdef1234567890ghij' https://me:hunter2@example.com"))
 	// Output:
 	// curl -H 'Authorization: Bearer abcdef…ghij' https://me:***@example.com
+}
+
+// Config.Deliver behind a Dedupe acts once for each key, also in the next process: here the second
+// one, which has the same journal. In a bot that is the Journal of its Store, such as the one of
+// dirstore.Open.
+func ExampleDedupe() {
+	ctx, journal := context.Background(), session.NewMemory().Journal
+	for range 2 {
+		seen := &announce.Dedupe{Journal: journal}
+		deliver := seen.Once(func(_ context.Context, d spawn.Delivery) error {
+			fmt.Println("sent to", d.To.Peer(), "with the idempotency key", d.Key)
+			return nil
+		})
+		chat := session.Must(session.DirectKey("main", "telegram", "42"))
+		fmt.Println(deliver(ctx, spawn.Delivery{Key: "s1.1", To: chat}))
+	}
+	// Output:
+	// sent to 42 with the idempotency key s1.1
+	// <nil>
+	// <nil>
 }

@@ -37,3 +37,10 @@ func Held(s *Stream) int {
 	}
 	return held
 }
+
+// Remembered returns how many keys d remembers.
+func (d *Dedupe) Remembered() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.known.at)
+}

@@ -90,6 +90,13 @@ var hostileInputs = map[string]func(n int) string{
 	"reply tags, blanks":  func(n int) string { return repeatTo("[ [  reply_to : ", n) },
 	"brackets and blanks": func(n int) string { return "[" + strings.Repeat(" ", n) },
 	"queries":             func(n int) string { return repeatTo("&key=a", n) },
+	"prose headers":       func(n int) string { return repeatTo("=cookie: ", n) },
+	"pairs":               func(n int) string { return repeatTo("a:b", n) },
+	"wrapped tokens":      func(n int) string { return "ghp_" + repeatTo("0123456789abcdef\n", n) },
+	"commands":            func(n int) string { return repeatTo("echo | curl -u ", n) },
+	"lists":               func(n int) string { return repeatTo("tokens:\n- ", n) },
+	"pages":               func(n int) string { return repeatTo("password: |\n  ", n) },
+	"colours":             func(n int) string { return "PASSWORD=" + repeatTo("\x1b[0m", n) },
 }
 
 // repeatTo returns s repeated until it has n bytes or more.
@@ -200,7 +207,7 @@ var (
 	redactTokens = []string{
 		"KEY", "=", ":", "\"", "'", "\\", "\n", " ", "x", "-----BEGIN PRIVATE KEY-----",
 		"-----END ", "://", "a:b@", "bearer ", "cookie: ", "&key=", "hooks.slack.com/services/",
-		"sk-", "eyJabcdefgh.", "bot123456:", "--token ", "$NAME", "…", "***",
+		"sk-", "eyJabcdefgh.", "bot123456:", "--token ", "$NAME", "…", "***", "curl -u ", "tokens:\n- ", "%3D", "ghp_0123456789abcdefghij",
 	}
 )
 

@@ -114,6 +114,7 @@ func TestVectorsRedact(t *testing.T) {
 		"url_cred":          {"https://user:***@host/", missed},
 		"gitlab":            {"glpat-…qrst", missed},
 		"monkey":            {"MONKEY=banana", "a monkey is not a key"},
+		"key_word":          {"KEY: value", "a key with a plain word is not a secret"},
 		"emoji":             {"TOKEN=***", "lengths are runes"},
 		"quote_mismatch":    {`TOKEN="abcdef…qrst'`, "a value is secret even if its quote is never closed"},
 		"dollar":            {"TOKEN=$abcde…st$&", wrong},

@@ -47,6 +47,9 @@ func (e Event) ForModel() string {
 	r.field("session key", e.Child.String(), blankField)
 	r.field("session id", e.SessionID, blankField)
 	r.field("type", e.Source.Type(), "")
+	if name := shorten(e.Name); name != "" {
+		r.field("task name", name, "")
+	}
 	r.field("task", shorten(e.Task), blankTask)
 	r.field("status", e.statusLine(), "")
 	if model := modelLine(e.Model); model != "" {

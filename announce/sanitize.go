@@ -36,7 +36,11 @@ func sanitizeTagged(text string, tags *ReplyTags) string {
 // stripAll removes echoes and scaffolding. What the first two rounds put together is hostile, and
 // the guards of the last passes make it harmless. A pass that removes nothing would do so again, so
 // that what follows it is left out.
+//
+// White space before the text goes first: a fence behind it would not begin a line, and would begin
+// one once the white space is gone.
 func stripAll(text string, tags *ReplyTags) string {
+	text = trimStart(text)
 	var p passes
 	if p.first.tags, p.second.tags = tags, tags; strings.IndexByte(text, '<') < 0 {
 		if strings.IndexByte(text, '[') < 0 && !strings.Contains(text, statsMark) {
@@ -82,6 +86,9 @@ func (p *passes) all(piece string, final bool) string {
 
 // trim removes outer white space and byte order marks.
 func trim(s string) string { return strings.TrimFunc(s, isOuterSpace) }
+
+// trimStart removes leading white space and byte order marks.
+func trimStart(s string) string { return strings.TrimLeftFunc(s, isOuterSpace) }
 
 // isOuterSpace reports whether r is white space or a byte order mark.
 func isOuterSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }

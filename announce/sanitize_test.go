@@ -106,6 +106,11 @@ func TestSanitize(t *testing.T) {
 		{"a line that only names a session stays", "a • sessionKey b", "a • sessionKey b"},
 
 		{"prose stays as it is", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e"},
+		// O13
+		{"thoughts within a thought go with it", "<think>outer <think>inner</think> still outer</think>visible", "visible"},
+		{"a memory block that is not closed goes to the end", "ok\n<relevant-memories>x\ny", "ok"},
+		{"a paragraph said twice stays", "It works.\n\nIt works.", "It works.\n\nIt works."},
+
 		{"outer space goes", " \uFEFF\t hello \n", "hello"},
 		{"an empty text stays empty", "", ""},
 	}
@@ -189,5 +194,33 @@ func TestVectorsVisibleText(t *testing.T) {
 			known[row.Name] = difference{want, known[row.Name].reason}
 		}
 		known.check(t, row.Name, string(row.Visible), announce.Sanitize(string(row.Text)))
+	}
+}
+
+// White space of any kind before a text changes nothing: a fence behind it begins a line, in whole
+// texts and in pieces of one byte.
+func TestLeadsBeforeATextChangeNothing(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"```go\ncode\n```\n<think>SECRET</think>Then:\n```\nmore\n```\nbye",
+		"<tool_call>{}</tool_call>\u2028\u200b\n<tool_call>{}</tool_call>x",
+		"~~~\n<think>x</think>\n~~~\nbye", "plain",
+	} {
+		want := announce.Sanitize(text)
+		for _, lead := range []string{
+			"\r", "\v", "\f", "\u0085", "\u00a0", "\u2003", "\u2028", "\u2029", "\u3000", "\ufeff",
+			"\u00a0\n\ufeff ", "\n\n  ",
+		} {
+			got := announce.Sanitize(lead + text)
+			require.Equal(t, want, got, "%+q", lead)
+			require.Equal(t, got, announce.Sanitize(got), "%+q", lead)
+			visible, _ := announce.Visible(lead + text)
+			var s announce.Stream
+			shown := ""
+			for _, b := range []byte(lead + text) {
+				shown += s.Write(string([]byte{b}))
+			}
+			require.Equal(t, announce.Redact(visible), shown+s.Close(), "%+q", lead)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package announce
 
-import "github.com/offshoot-sdk/offshoot/internal/secret"
+import (
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/secret"
+)
 
 // A Stream is [Visible] and [Redact] for a text that comes in pieces, such as the deltas of a
 // model. What its methods return, one after another, is Redact of what Visible returns for the
@@ -17,8 +21,10 @@ import "github.com/offshoot-sdk/offshoot/internal/secret"
 // The zero Stream is ready. A Stream is not safe for concurrent use, and it must not be copied
 // after the first Write.
 type Stream struct {
+	lead   lead
 	passes passes
 	tail   tail
+	own    secret.OwnPass // see Redactor.Stream
 	masker secret.Masker
 	closed bool
 }
@@ -29,7 +35,7 @@ func (s *Stream) Write(chunk string) string {
 	if s.closed || chunk == "" {
 		return ""
 	}
-	return s.masker.Write(s.tail.write(s.passes.all(chunk, false)))
+	return s.masker.Write(s.own.Write(s.tail.write(s.passes.all(s.lead.write(chunk), false))))
 }
 
 // Close ends the text and returns the rest of what is shown. A second Close returns "".
@@ -37,9 +43,30 @@ func (s *Stream) Close() string {
 	if s.closed {
 		return ""
 	}
-	shown := s.tail.write(s.passes.all("", true))
+	shown := s.tail.write(s.passes.all(s.lead.rest, true))
 	rest, _ := s.tail.close()
-	shown = s.masker.Write(shown+rest) + s.masker.Close()
+	shown = s.own.Write(shown+rest) + s.own.Close()
+	shown = s.masker.Write(shown) + s.masker.Close()
 	*s = Stream{closed: true}
 	return shown
+}
+
+// A lead is trimStart for a text that comes in pieces.
+type lead struct {
+	begun bool
+	rest  string // the beginning of a rune that may be white space
+}
+
+// write takes the next piece and returns what it has behind the leading white space.
+func (l *lead) write(chunk string) string {
+	if l.begun {
+		return chunk
+	}
+	text := trimStart(l.rest + chunk)
+	if !utf8.FullRuneInString(text) { // also of an empty one
+		l.rest = text
+		return ""
+	}
+	l.begun, l.rest = true, ""
+	return text
 }

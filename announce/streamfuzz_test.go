@@ -90,6 +90,15 @@ var streamTexts = []string{
 	"Set-Cookie: sid=abcdef1234567890; Path=/\nnext", "https://hooks.slack.com/services/T0/B0/abc x",
 	"https://discord.com/api/webhooks/123/abc x", `{"password":["a]b\"]", "c"]} d`, "password: [] {{x}}",
 	`curl -d "{\"password\":\"hunter2\"}" x`, "TOKEN=\"never closed\nx", "KEY='a b' c", "ghp_0123456789abcdefghij",
+	"curl -u ann:hunter2pw x\nmysql -phunter2pw db", "docker login -u a -p hunter2pw r", "machine h login a password hunter2\n",
+	"tokens:\n  - abcdef1234567890ghij\n  - zyxwvu0987654321tsrq\nb: c", "password: |\n  hunter2\n  pw\nb: c",
+	"root:hunter2@tcp(db:3306)/x", "db.x:5432:app:ann:hunter2pw\n", "echo hunter2pw | docker login --password-stdin\n",
+	"PASSWORD=\x1b[1mhunter2\x1b[0mpw x", "password%3Dhunter2pw%26a%3Db", "<password>hunter2</password>", "\\nghp_0123456789abcdefghij",
+	"ghp_0123456789\u200babcdefghij", "ghp_0123456789abcdef0123\n456789abcdef0123\nx", "&quot;password&quot;:&quot;hunter2&quot;",
+	"{\"name\":\"DB_PASSWORD\",\"value\":\"hunter2\"}", "| password | hunter2pw |", "**Password:** hunter2pw", "password => 'hunter2'",
+	"https://hooks.zapier.com/hooks/catch/123456/abcdef/ x", "passwd --stdin <<< hunter2pw\n", "the password is hunter2pw.", "key: id token: 5",
+	"eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..48V1_ALb6US04U3b.5eym8TW_c8SuK0ltJ3rpYIzOeDQz7TALvtu6UG9oMo4vpzs9tX_EFShS8iB7j6ji",
+	"abc8Q~abcdefghijklmnopqrstuvwxyz01234567 x", "MTAxMjM0NTY3ODkwMTIzNDU2.GabcDE.abcdefghijklmnopqrstuvwxyz0123 x",
 	"prose with k\u00e4se \u4f60\u597d \U0001F469\u200d\U0001F680 1 < 2 and [a](b) `c` <b>d</b>", "a\xff\xc3", "\xe2\x82",
 }
 

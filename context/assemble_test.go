@@ -133,7 +133,7 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 	for _, want := range []string{
 		"You are a personal assistant running inside Perch.", "take on the persona",
 		"- `best`: `acme/large`\n- `fast`: `acme/small`",
-		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.",
+		"working directory is `/box`", "mounted from `/home/x`", `"+123", "+456".`,
 		"- Commit what you edit.",
 		"host=box | repo=/repo | os=linux | arch=arm64 | dir=/box | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
 		"Date: Saturday, 21 November 2026\nTime zone: `UTC`", "follow it in your first answer",
@@ -502,7 +502,11 @@ func TestSendersMayBeHashed(t *testing.T) {
 		return s.Text
 	}
 	assert.NotContains(t, text(""), "123")
-	assert.Len(t, regexp.MustCompile("`[0-9a-f]{12}`").FindAllString(text(""), -1), 2)
+	assert.Len(t, regexp.MustCompile(`"[0-9a-f]{12}"`).FindAllString(text(""), -1), 2)
+	assert.Contains(t, text(""), `"1b245e45ea4b"`, "the beginning of the SHA-256 of +123")
+	own := agentctx.Channel{HashSenders: true, SenderSecret: []byte("a")}
+	assert.Contains(t, text("a"), own.ShowSender(" +123 "))
+	assert.Equal(t, `"+123"`, agentctx.Channel{}.ShowSender("+123"))
 	assert.NotEqual(t, text(""), text("a"))
 	assert.NotEqual(t, text("a"), text("b"))
 }

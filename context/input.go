@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
@@ -202,10 +203,13 @@ func (a *Answer) UnmarshalText(text []byte) error {
 
 // Channel is how people are reached and who they are.
 type Channel struct {
-	// Senders are the ids of the people whose instructions count.
+	// Senders are the ids of the people whose instructions count. Each is shown as in the line
+	// above a message that says who speaks, so that no other id reads like it; see docs/prompts.md.
 	Senders []string
-	// HashSenders shows each id as the first 12 hexadecimal digits of its
-	// SHA-256, or of its HMAC-SHA-256 if there is a SenderSecret.
+	// HashSenders shows each id as the first 12 hexadecimal digits of its SHA-256, or of its
+	// HMAC-SHA-256 if there is a SenderSecret. With package agent the line above a message has the
+	// same hash, so that no model sees an id of a person. A program that makes lines of its own
+	// calls ShowSender. Without a secret the ids of a channel can be guessed from their hashes.
 	HashSenders  bool
 	SenderSecret []byte
 	// Options are the destinations that the message tool takes.
@@ -220,10 +224,17 @@ type Channel struct {
 	Reactions string
 }
 
+// ShowSender returns an id of a person as the list of Senders has it, in quotation marks.
+func (c Channel) ShowSender(id string) string {
+	form := textline.IDForm{Hashed: c.HashSenders, Secret: c.SenderSecret}
+	return form.Show(strings.TrimSpace(id))
+}
+
 // An ActiveSubagent is a live sub-agent of the session.
 type ActiveSubagent struct {
 	Key   session.Key
-	Label string
+	Name  string // what the session calls it; "": nothing
+	Label string // shown as data, at most 48 characters of it
 	State string // "queued", "running", "waiting"
 	Task  string // shown as data, at most 160 runes of it
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 func dateText(a *assembly) string {
@@ -77,7 +79,12 @@ func activeText(a *assembly) string {
 	list := make([]string, 0, len(a.in.Active))
 	for _, c := range a.in.Active {
 		fields := []string{quote(c.Key.String())}
-		for _, f := range [...][2]string{{"label", c.Label}, {"state", c.State}, {"task", excerpt(c.Task, 160)}} {
+		for _, f := range [...][2]string{
+			{"name", c.Name},
+			{"label", excerpt(c.Label, text.ShownLabel)},
+			{"state", c.State},
+			{"task", excerpt(c.Task, 160)},
+		} {
 			if v := quote(f[1]); v != "" {
 				fields = append(fields, f[0]+" "+v)
 			}

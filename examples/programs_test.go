@@ -84,7 +84,7 @@ var programs = []program{
 	},
 	{
 		folder: "threads", says: []string{"general/1", "/focus", "/unfocus", "Ctrl-C"},
-		typed: "general: paint the door\n", ready: "painter works here", codes: []int{0},
+		typed: "general: paint the door\n", ready: "painter\" works here", codes: []int{0},
 	},
 }
 

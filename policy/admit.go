@@ -150,7 +150,7 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	if refusal != nil {
 		return Grant{}, refusal
 	}
-	if q.Runtime != "" && (c.Sandboxed || sandboxed || q.RequireSandbox) {
+	if q.Runtime != "" && sandboxed { // the caller in one and the wish for one make it that
 		return Grant{}, r.refuseRuntime(&p, q.Runtime)
 	}
 	if q.Fork && !p.sharesHistory() {

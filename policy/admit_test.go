@@ -239,7 +239,7 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			main,
 			policy.Request{Model: "a b", Strict: true},
-			policy.Refusal{Rule: policy.RuleModel, Asked: "a b", Limit: "a valid model", Path: "Config.Models.Valid"},
+			policy.Refusal{Rule: policy.RuleModel, Asked: "a b", Limit: "the name of a model, without spaces and empty parts", Path: "Request.Model"},
 		},
 		{
 			"negative timeout",

@@ -39,6 +39,9 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 	case q.validModel(asked), asked == configured.Value:
 		// What the child would run on anyway is valid to ask for, whatever else is.
 		return Resolved[string]{Value: asked, Source: SourceRequest}, nil
+	case q.Strict && !IsModelName(asked):
+		return Resolved[string]{}, place{path: "Request.Model"}.refuse(RuleModel, asked,
+			"the name of a model, without spaces and empty parts")
 	case q.Strict:
 		return Resolved[string]{}, place{path: "Config.Models.Valid"}.refuse(RuleModel, asked, "a valid model")
 	}

@@ -160,7 +160,7 @@ type AnnounceStep uint8
 const (
 	AnnounceInherit AnnounceStep = iota // what the next level says, at last [AnnounceReply]
 	AnnounceReply                       // the final text of the sub-agent
-	AnnounceTurn                        // one more turn inside the sub-agent's session
+	AnnounceTurn                        // one more turn in its session, of a run that ends well
 )
 
 var announceStepNames = [...]string{AnnounceInherit: "inherit", AnnounceReply: "reply", AnnounceTurn: "turn"}

@@ -34,7 +34,8 @@
 //   - [github.com/offshoot-sdk/offshoot/session/binding] binds conversations to sessions, in a log
 //     under [BindingsRoot].
 //
-// A Journal also has the marks of its repairs, under [RepairsRoot]; see [RepairMark].
+// A Journal also has the marks of its repairs, under [RepairsRoot]; see [RepairMark]. A receiver of
+// deliveries may keep the keys that it has acted upon there, under [DeliveredRoot].
 //
 // # Keys
 //

@@ -316,7 +316,9 @@ func TestKeyErrors(t *testing.T) {
 }
 
 func TestZeroKey(t *testing.T) {
-	for _, k := range []session.Key{{}, session.BindingsRoot(), session.RepairsRoot()} {
+	for _, k := range []session.Key{
+		{}, session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
+	} {
 		assert.False(t, k.IsValid())
 		assert.Equal(t, session.KindInvalid, k.Kind())
 		assert.Empty(t, k.Agent()+k.Channel()+k.Account()+k.Peer()+k.ThreadID()+k.ID()+k.CronRun())

@@ -9,11 +9,17 @@ func BindingsRoot() Key { return Key{"offshoot:bindings"} }
 // [RepairMark]. Like [BindingsRoot], it is not the key of a session.
 func RepairsRoot() Key { return Key{"offshoot:repairs"} }
 
+// DeliveredRoot returns the key under which a [Journal] keeps the keys of the deliveries that a
+// receiver has acted upon, see
+// [github.com/offshoot-sdk/offshoot/announce.Dedupe]. Like [BindingsRoot], it is not the key of a
+// session.
+func DeliveredRoot() Key { return Key{"offshoot:delivered"} }
+
 // ParseRoot parses a key of a session, as [Parse] does, or a reserved root such as [BindingsRoot].
 // It is for implementations of [Journal] that store roots as text. Text from a user or a model must
 // go through Parse.
 func ParseRoot(s string) (Key, error) {
-	for _, root := range []Key{BindingsRoot(), RepairsRoot()} {
+	for _, root := range []Key{BindingsRoot(), RepairsRoot(), DeliveredRoot()} {
 		if s == root.s {
 			return root, nil
 		}

@@ -97,7 +97,7 @@ func (sh *treeShell) releaseArchives() {
 
 // startArchive archives in a task of its own, and tells the tree.
 func (sh *treeShell) startArchive(gen uint64, job archiveJob, done tree.ArchiveDone) {
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
+	work := func(ctx context.Context) {
 		err := contained(func() error { return sh.sup.archive(ctx, job) })
 		done.Failed = err != nil
 		sh.owner.Send(gen, done)
@@ -105,7 +105,8 @@ func (sh *treeShell) startArchive(gen uint64, job archiveJob, done tree.ArchiveD
 			sh.sup.log.Warn("offshoot: archiving a transcript failed",
 				"session", job.ref.Key.String(), "error", err.Error())
 		}
-	}))
+	}
+	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
 }
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
@@ -147,13 +148,19 @@ type recordFile struct {
 const recordName = "session.json"
 
 // endTranscript has a transcript end as its archive is to. One that has no line is begun before
-// the record of the session is kept: files belong to a transcript at every moment, which is what a
-// purge finds them by. A transcript that is archived, damaged or of a newer version stays as it is,
-// without an error.
+// the record of the session is kept, and if it has files, as that of a session that the caller runs
+// may, which gives files to sub-agents. A purge finds files by their transcript. A transcript that
+// is archived, damaged or of a newer version stays as it is, without an error.
 func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
 	ts := s.cfg.Store.Transcripts
 	last, err := lastLine(ctx, ts, job.ref, false)
-	if err == nil && last.Pos == 0 && job.record != nil && s.cfg.Store.Files != nil {
+	begins := false
+	if err == nil && last.Pos == 0 && s.cfg.Store.Files != nil {
+		if begins = job.record != nil; !begins {
+			begins, err = hasFiles(ctx, s.cfg.Store.Files, job.ref)
+		}
+	}
+	if begins {
 		last.Message = session.Fence(job.end, job.at)
 		last.Pos, err = ts.Append(ctx, job.ref, 0, last.Message)
 	}
@@ -165,6 +172,14 @@ func (s *Supervisor) endTranscript(ctx context.Context, job archiveJob) error {
 		return err
 	}
 	return unlessItStays(fenceOff(ctx, ts, job, last, record))
+}
+
+// hasFiles reports whether a transcript has files.
+func hasFiles(ctx context.Context, files session.Files, ref session.Ref) (bool, error) {
+	for _, err := range files.List(ctx, ref) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // putRecord puts the record of a session among its files, and returns its name. It returns the zero
@@ -302,14 +317,16 @@ func (s *Supervisor) lockArchives(ctx context.Context) (unlock func(), err error
 // as long as the others. Its spawn key leads to it again, unless another run has it now.
 //
 // Revive returns when that is durable. For a session that is in the tree it does nothing. It waits
-// for an archive that is under way. A call that fails in between, or whose process dies, is
-// repeated.
+// for an archive that is under way. A revival that fails in between, that a DeleteSession meets, or
+// whose process dies, leaves the session archived, and the call is repeated. One whose ctx ends
+// goes on.
 //
 // The error is [ErrNotFound] for a session that never was, or whose archive was purged; an
 // *[EndedError], which names the topmost session above it that has ended; [session.ErrArchived],
-// which names the session above it that is archived; [ErrNoRecord] if the archive does not say what
-// the session was, and with it [session.ErrNoFiles] if the Store has no Files; that of the store,
-// or one that every command can return.
+// which names the session above it that is archived, or the session itself if that was deleted
+// meanwhile; [ErrNoRecord] if the archive does not say what the session was, and with it
+// [session.ErrNoFiles] if the Store has no Files; that of the store, or one that every command can
+// return.
 func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 	there, err := s.awaitArchive(ctx, key)
 	if there || err != nil {
@@ -322,32 +339,75 @@ func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 	defer unlock()
 	ref := session.Ref{Key: key, SessionID: key.ID()}
 	var root session.Key
-	cmd := &tree.Revive{Dry: true}
+	cmd := new(tree.Revive)
 	err = contained(func() (err error) {
 		root, cmd.State, err = s.readRecord(ctx, ref)
 		return err
 	})
 	if err == nil {
-		err = s.do(ctx, root, cmd, nil)
-	}
-	if err == nil {
-		err = contained(func() error { return s.restore(ctx, ref) })
-	}
-	if err != nil {
-		return repeatable(err, repeatAsIs)
-	}
-	err = s.do(ctx, root, &tree.Revive{State: cmd.State}, nil)
-	if err != nil && !errors.Is(err, ErrUnconfirmed) {
-		// A session above it has ended meanwhile. What fails here is done by the next Revive.
-		_ = contained(func() error {
-			return s.archive(ctx, archiveJob{ref: ref, end: maxPos, at: s.now()})
-		})
+		err = s.revive(ctx, root, cmd)
 	}
 	return repeatable(err, repeatAsIs)
 }
 
-// maxPos is behind the last line of every transcript.
-const maxPos = ^session.Pos(0)
+// A revival is an archived session that a caller brings back.
+type revival struct {
+	err error // of the store; the lock of the shell guards it
+}
+
+// revive has a session be in its tree again, and returns when it is in use.
+func (s *Supervisor) revive(ctx context.Context, root session.Key, cmd *tree.Revive) error {
+	key, own := cmd.State.Run, new(revival)
+	sh := s.keepShell(root, func(sh *treeShell) {
+		if sh.revivals == nil {
+			sh.revivals = make(map[session.Key]*revival)
+		}
+		sh.revivals[key] = own
+	})
+	defer func() {
+		sh.mu.Lock()
+		delete(sh.revivals, key)
+		sh.mu.Unlock()
+	}()
+	if err := s.do(ctx, root, cmd, nil); err != nil {
+		return err
+	}
+	back := false
+	defer turnOf(ctx).pause()()
+	err := s.await(ctx, root, func(t *tree.Tree) bool {
+		r := t.Run(key)
+		back = r.IsBack()
+		return !r.IsUnderWay()
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: reviving %q: %w", ErrUnconfirmed, key, err)
+	case back:
+		return nil
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if own.err != nil {
+		return own.err
+	}
+	return fmt.Errorf("%w: %w: reviving %q, which was archived again", session.ErrArchived,
+		ErrNotFound, key)
+}
+
+// Restore implements owner.Executor.
+func (sh *treeShell) Restore(gen uint64, r *tree.Run) {
+	ref := session.Ref{Key: r.Key(), SessionID: r.Spec.SessionID}
+	work := func(ctx context.Context) {
+		err := contained(func() error { return sh.sup.restore(ctx, ref) })
+		sh.mu.Lock()
+		if own := sh.revivals[ref.Key]; own != nil {
+			own.err = err
+		}
+		sh.mu.Unlock()
+		sh.owner.Send(gen, tree.RestoreDone{Run: ref.Key, Failed: err != nil})
+	}
+	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
+}
 
 // restore takes an archived transcript and its files into use again.
 func (s *Supervisor) restore(ctx context.Context, ref session.Ref) error {
@@ -374,7 +434,7 @@ func (s *Supervisor) awaitArchive(ctx context.Context, key session.Key) (there b
 	defer turnOf(ctx).pause()()
 	err = s.await(ctx, root, func(t *tree.Tree) bool {
 		r := t.Run(key)
-		there = r != nil && r.Archiving == 0
+		there = r.IsBack()
 		return r == nil || there
 	})
 	return there, err
@@ -412,7 +472,8 @@ func (s *Supervisor) await(
 //
 // DeleteSession returns when all of that is archived. That it is to be is durable before anything
 // happens, so that a crash or the end of ctx does not call it off: the next owner of the tree goes
-// on.
+// on. Under the ctx of a turn of the tree, of a delivery or of a hook it returns when it is
+// durable, since the archive may wait for what calls it.
 //
 // The error is [ErrNotFound] for a session that is not on record, an *[InputError] for one whose
 // own turn calls it, or a turn below it, and beside the cause of ctx [ErrUnconfirmed] if that ends
@@ -437,6 +498,9 @@ func (s *Supervisor) DeleteSession(
 	cmd := &tree.Discard{Run: key, Reason: text.Bound(reason, secret.MaxText), Rand: s.ids.rand()}
 	if err := s.do(ctx, root, cmd, nil); err != nil {
 		return repeatable(err, repeatAsIs)
+	}
+	if within(ctx, root) {
+		return nil
 	}
 	defer turnOf(ctx).pause()()
 	err := s.await(ctx, root, func(t *tree.Tree) bool { return !t.Discarding(key) })

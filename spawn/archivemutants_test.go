@@ -34,6 +34,11 @@ var archiveMutants = []mutant{
 		"./internal/tree", "TestScenarios/delete_below",
 	},
 	{
+		"2.12 what is below goes too when a conversation lets go of it", "internal/tree/bound.go",
+		"\tr.hastened = 0\n",
+		"", "./internal/tree", "TestScenarios/delete_bound",
+	},
+	{
 		"2.12 a sub-agent that is deleted is not reset", "internal/tree/reset.go",
 		"!(r.IsRoot() && r.Discard)", "!r.Discard", "./internal/tree", "TestScenarios/delete_twice",
 	},
@@ -71,6 +76,24 @@ var archiveMutants = []mutant{
 		"2.4 what came back is not deleted", "internal/tree/archive.go",
 		"\tspec.Delete = false\n",
 		"", "./internal/tree", "TestScenarios/revive_key",
+	},
+	{
+		"2.4 what is being brought back takes nothing", "internal/tree/archive.go",
+		"begins != (s.Archiving != 0)", "begins && s.Archiving > 1<<62", "./internal/tree",
+		"TestReviveBeginsAsAnArchive",
+	},
+	{
+		"2.4 a revival that failed is taken back", "internal/tree/archive.go",
+		"!c.Failed && !takenBack", "!takenBack", "./internal/tree", "TestScenarios/revive_crash",
+	},
+	{
+		"2.4 a deletion takes a revival back", "internal/tree/archive.go",
+		"!c.Failed && !takenBack", "!c.Failed && (!takenBack || true)", "./internal/tree", "TestScenarios/revive_discard",
+	},
+	{
+		"2.4 a transcript is restored for a session of a tree", "internal/tree/archive.go",
+		"\tr.archiving, r.restoring = true, true\n\tt.archiving++\n", "", "./internal/tree",
+		"TestScenarios/revive_crash",
 	},
 	{
 		"2.4 what a reset has left is archived after a crash", "internal/tree/reset.go",

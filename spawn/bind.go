@@ -91,6 +91,15 @@ func (s *Supervisor) Bindings(
 	return list, err
 }
 
+// IsBound reports whether a conversation is bound to a session of a tree: whether
+// [Supervisor.Bindings] has it. The error is one that every call that reads can return.
+func (s *Supervisor) IsBound(
+	ctx context.Context, root, key session.Key, route session.Route,
+) (bound bool, err error) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) { bound = t.IsBound(key, route) })
+	return bound, err
+}
+
 var errUnbindExited = errors.New("spawn: Config.Unbind ended its goroutine")
 
 // Unbind implements owner.Executor.
@@ -108,7 +117,7 @@ func (sh *treeShell) Unbind(gen uint64, r *tree.Run, route session.Route, reason
 				"session", u.Session.String(), "error", errorText(err))
 		}
 	}
-	if !sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, call)) {
+	if !sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), call)) {
 		sh.setUnbinds(u, false)
 	}
 }

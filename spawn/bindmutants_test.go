@@ -25,8 +25,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.9 a conversation stays until the end has arrived", "internal/tree/bind.go",
-		"if why == \"\" || r.held > 0 && r.Cause != Stopped",
-		"if why == \"\" || false && r.Cause != Stopped", "./internal/tree", "TestScenarios/unbind$",
+		"return r.held > 0 && r.Cause != Stopped &&",
+		"return false && r.Cause != Stopped &&", "./internal/tree", "TestScenarios/unbind$",
 	},
 	{
 		"2.9 a session keeps its conversation", "internal/tree/bind.go",
@@ -35,8 +35,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.9 what is bound after the end stays", "internal/tree/bind.go",
-		"case r.State.Terminal() && c.At > r.Ended:",
-		"case false:", "./internal/tree", "TestScenarios/unbind_session",
+		"if !late && r.State.Terminal() && c.At > r.Ended {",
+		"if !late && false {", "./internal/tree", "TestScenarios/unbind_session",
 	},
 	{
 		"2.9 a stop unbinds", "internal/tree/bind.go",
@@ -143,7 +143,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a message without a route is not of a bound conversation", "internal/tree/mail.go",
-		"in.Class == User && !in.Thread && in.Route != nil", "in.Class == User && in.Route != nil", "../agent", "TestOwnConversationAfterABoundOne",
+		"in.Class == User && !in.Thread && in.Route != nil", "in.Class == User && in.Route != nil",
+		"../agent", "TestOwnMessageBehindAnUnreadBoundOne",
 	},
 	{
 		"2.5 a kept message is one of its conversation", "internal/tree/mail.go",
@@ -180,8 +181,29 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.10 an unbinding that failed is tried again, whatever came between", "internal/tree/bind.go",
-		"\t\t\tt.armTimer(r)\n\t\t}\n\t}\n}\n", "\t\t}\n\t}\n}\n", "./internal/tree",
+		"\t\tt.armTimer(r)\n\t}\n}\n", "\t}\n}\n", "./internal/tree",
 		"TestScenarios/unbind_again",
+	},
+	{
+		"2.10 what stays after the end is not to be unbound", "internal/tree/bind.go",
+		"(late || !r.State.Terminal() || r.boundBy(r.Ended))",
+		"(late || !r.State.Terminal() || len(r.Bound) > 0)", "./internal/tree",
+		"TestWhatIsBoundAfterTheEndStays",
+	},
+	{
+		"2.10 a conversation is found by its route among many", "internal/tree/bound.go",
+		"i, _ := slices.BinarySearch(r.bound.nos, no)\n\treturn i", "return int(no)",
+		"./internal/tree", "TestBoundIndexAgreesWithTheList",
+	},
+	{
+		"2.10 what is bound early is counted as it goes", "internal/tree/bound.go",
+		"\t\t\tx.early--\n", "\t\t\tx.early -= 0\n", "./internal/tree",
+		"TestBoundIndexAgreesWithTheList",
+	},
+	{
+		"2.10 an image keeps the list of its moment", "internal/tree/image.go",
+		"slices.Clone(s.Past), slices.Clone(s.Bound)", "slices.Clone(s.Past), s.Bound",
+		"./internal/tree", "TestBoundIndexAgreesWithTheList",
 	},
 	{
 		"2.5 a conversation of two sessions tells one of them", "internal/tree/seen.go",

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -26,13 +27,18 @@ type Request struct {
 	// Label is a short name for people, in a line of its own. Characters that are not drawn are
 	// taken out, and line breaks become spaces.
 	Label string
+	// Name is what the requester calls the child, among its own children: a letter from a to z,
+	// then at most 63 of a-z, 0-9, "_" and "-". It is not "all" or "last", and does not have the
+	// form of a RunID. It is refused while another child that has the Name has not ended. One that
+	// has ended loses the Name to the new child; see [RunInfo].Name. Empty: it has none.
+	Name string
 	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
 	// restarts too and for seven days after the run has been archived: as long [Supervisor.Find]
 	// and [Supervisor.Wait] know how it has ended, apart from its task. With an empty Key every
 	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
-	// Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
+	// Name, Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
 	// compared: the caller puts what was asked for into Variant. With Policy.ByModel it is another
 	// Key than without: a program's keys and those made of the ids that models give to their calls
 	// never meet.
@@ -50,7 +56,9 @@ type Request struct {
 	Variant string
 	// Policy is what the requester asks of policy: the agent, the model and so on.
 	Policy policy.Request
-	// Announce says that the requester is told of the end of the run.
+	// Announce says that the requester is told of the end of the run. Where policy resolves the
+	// announce step [policy.AnnounceTurn], what it is told is what the run says in one more turn;
+	// see [TurnInput].Announces.
 	Announce bool
 	// Milestones says that the requester finds the milestones of the run, see [TurnInput.Report].
 	Milestones bool
@@ -73,6 +81,36 @@ type Request struct {
 	// Dry has all of this decided, and nothing admitted or recorded. Thread needs no Bind then. The
 	// RunInfo is that of the run that the Key is known for, or zero.
 	Dry bool
+	// Files says that the child is given files: the function of [Supervisor.Deposit] spawns it,
+	// with the ID of the Deposit. With Dry the Variant does not tell the files yet, so that what a
+	// Key is known for is returned whatever was asked there.
+	Files bool
+
+	deposits bool // see tree.Spawn
+}
+
+// Validate returns the error that [Supervisor.Spawn] returns for q whatever is on record and
+// whatever the rules say, under the Limits of a [Config]: an *[InputError] for a field that cannot
+// be accepted, which is a *[LimitError] for one that is too long. It returns nil if those decide.
+func (q Request) Validate(l Limits) error {
+	cmd := q.command(session.Key{}, string(q.ID))
+	return cmd.Check(l)
+}
+
+// command returns the command of a spawn by a requester, of a run with an id.
+func (q *Request) command(requester session.Key, id string) tree.Spawn {
+	cmd := tree.Spawn{
+		Parent: requester, ID: id, Key: q.Key,
+		Task: tree.Text(q.Task), Label: q.Label, Name: q.Name, Request: q.Policy,
+		Announce: q.Announce, Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant,
+		Extra: q.Extra, Thread: q.Thread, Session: q.Session, Delete: q.Delete,
+		Dry: q.Dry, Again: q.Again, Asked: q.Asked, Files: q.Files, Deposits: q.deposits,
+	}
+	if !q.Bind.IsZero() {
+		route := q.Bind // &q.Bind would move every request to the heap
+		cmd.Bind = &route
+	}
+	return cmd
 }
 
 // Spawn admits a child of the session requester, in the tree of the top-level session root. It
@@ -82,7 +120,8 @@ type Request struct {
 // [ErrEnded] or [ErrStopping] for a requester that has ended or is to end, an *[InputError] for a
 // field that cannot be accepted, which is a *[LimitError] for one that is too long, a
 // *[CallbackError] if a function of the Config that it asks fails, a *[KeyConflictError] if its Key
-// is that of another request, or one that every command can return: after [ErrUnconfirmed] spawn
+// is that of another request, a *[NameTakenError] if its Name is that of another child which has
+// not ended, or one that every command can return: after [ErrUnconfirmed] spawn
 // again with the same Key.
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
@@ -96,29 +135,20 @@ func (s *Supervisor) Spawn(
 func (sh *treeShell) spawn(
 	ctx context.Context, requester session.Key, q Request, by *TurnInput,
 ) (info RunInfo, err error) {
-	if q.Policy.Announce == policy.AnnounceTurn {
-		return info, &InputError{Field: "Policy.Announce", Reason: noAnnounceTurn}
-	}
 	call := newSpawnCall()
 	id := string(q.ID)
 	if id == "" {
 		id = sh.sup.ids.newID()
 	}
-	call.cmd = tree.Spawn{
-		Parent: requester, ID: id, Key: q.Key,
-		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
-		Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
-		Thread: q.Thread, Session: q.Session, Delete: q.Delete, Dry: q.Dry, Again: q.Again,
-		Asked: q.Asked,
-	}
-	if !q.Bind.IsZero() {
-		route := q.Bind // &q.Bind would move every request to the heap
-		call.cmd.Bind = &route
-	}
+	call.cmd = q.command(requester, id)
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
 	}
-	if err = repeatable(sh.submitSpawn(ctx, call, by), q.repeat()); err != nil {
+	err = sh.submitSpawn(ctx, call, by)
+	if errors.Is(err, tree.ErrNoDeposit) {
+		err = fmt.Errorf("%w: %w", ErrNotRecorded, err)
+	}
+	if err = repeatable(err, q.repeat()); err != nil {
 		// The owner may still use call, so that its memory is not used again.
 		e := TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
@@ -172,6 +202,7 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 		return
 	}
 	if c.cmd.Dry && !r.Existing {
+		c.info.Key = r.Ref // of a deposit
 		return
 	}
 	var kept bool
@@ -189,7 +220,9 @@ type SendOptions struct {
 	// Announce says that the sender is told of the end of that run, if it is above the receiver,
 	// and else the session that the receiver was spawned from.
 	Announce bool
-	// ByModel says that a model sends the message: the run counts against Rules.MaxRunsPerRequest.
+	// ByModel says that a model sends the message: the run counts against Rules.MaxRunsPerRequest,
+	// and a top-level session that never was is [ErrNotFound], unless it is the main one of its
+	// agent: a model writes to no chat that the program does not have.
 	ByModel bool
 	// Origin is as in a [Request].
 	Origin string
@@ -203,7 +236,21 @@ type SendOptions struct {
 func (s *Supervisor) Send(
 	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
 ) (Receipt, error) {
+	if opt.ByModel && to == root && from != to && !to.IsMain() {
+		if err := s.onRecord(ctx, to); err != nil {
+			return Receipt{}, unrecorded(ctx, err)
+		}
+	}
 	return s.send(ctx, root, from, to, &m, opt, s.asker(root))
+}
+
+// onRecord returns an error that is [ErrNotFound] for a top-level session that never was.
+func (s *Supervisor) onRecord(ctx context.Context, root session.Key) error {
+	err := fmt.Errorf("%w: session %q", ErrNotFound, root)
+	if rerr := s.readTree(ctx, root, func(*tree.Tree) { err = nil }); rerr != nil {
+		return rerr
+	}
+	return err
 }
 
 // send is Send, with a way to ask the owner.

@@ -17,6 +17,9 @@ import (
 // DefaultGrace is the grace period of a Config that sets none.
 const DefaultGrace = 10 * time.Second
 
+// DefaultAnnounceTimeout is the AnnounceTimeout of a Config that sets none.
+const DefaultAnnounceTimeout = 2 * time.Minute
+
 // DefaultDeliverTimeout is the DeliverTimeout of a Config that sets none.
 const DefaultDeliverTimeout = 2 * time.Minute
 
@@ -37,7 +40,8 @@ type Config struct {
 	// Route. Calls for one destination never overlap and keep their order: a delivery that fails,
 	// or whose receiver is busy, holds back those behind it until it has arrived or is blocked.
 	// Other destinations go on. A destination that has failed for half an hour has one try for each
-	// delivery; what fails then is blocked, see [Supervisor.Blocked].
+	// delivery; what fails then is blocked, see [Supervisor.Blocked]. The time in which no process
+	// owns the tree does not count.
 	//
 	// Deliver is required if CallerRun or Replies is set.
 	Deliver func(ctx context.Context, out Delivery) error
@@ -84,6 +88,11 @@ type Config struct {
 	// Grace is how long a turn that was cancelled may take to return before the Supervisor gives it
 	// up. Zero means DefaultGrace; a negative Grace is an error.
 	Grace time.Duration
+	// AnnounceTimeout is how long the announce step of a run may take, see [TurnInput].Announces.
+	// Then it is cancelled, and the result of the run is announced as it is. Zero means
+	// DefaultAnnounceTimeout; a negative AnnounceTimeout is an error, because the end of a run is
+	// told after its step.
+	AnnounceTimeout time.Duration
 	// Rested is told when a session will have no turn for some time, so that what was kept for its
 	// next turn can go: when its run has ended, unless that was a later run of the session or a
 	// conversation is bound to it, since more is to be expected then; when it was reset or
@@ -136,6 +145,10 @@ func (c *Config) validate() error {
 		return &InputError{
 			Field: "DeliverTimeout", Reason: "it is negative: " + c.DeliverTimeout.String(),
 		}
+	case c.AnnounceTimeout < 0:
+		return &InputError{
+			Field: "AnnounceTimeout", Reason: "it is negative: " + c.AnnounceTimeout.String(),
+		}
 	case c.Grace < 0:
 		return &InputError{Field: "Grace", Reason: "it is negative: " + c.Grace.String()}
 	}
@@ -162,25 +175,8 @@ func (c *Config) validate() error {
 			}
 		}
 	}
-	if err := c.Rules.Validate(); err != nil {
-		return err
-	}
-	if c.Rules.Subagents.Announce == policy.AnnounceTurn {
-		return &InputError{Field: "Rules.Subagents.Announce", Reason: noAnnounceTurn}
-	}
-	for i, a := range c.Rules.Agents {
-		if a.Subagents.Announce == policy.AnnounceTurn {
-			return &InputError{
-				Field: fmt.Sprintf("Rules.Agents[%d].Subagents.Announce", i), Reason: noAnnounceTurn,
-			}
-		}
-	}
-	return nil
+	return c.Rules.Validate()
 }
-
-// noAnnounceTurn is why a step that is not built yet is refused: to take it and announce otherwise
-// would pass over what was asked for.
-const noAnnounceTurn = "an announcement in a turn of its own is not available yet"
 
 // Limits bound what callers and models give to a tree. A field that is zero is its default, and one
 // that is [NoLimit] means without a bound of its own: more than 10 MiB of texts in one call are

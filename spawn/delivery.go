@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -129,6 +130,84 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 		return true
 	})
 	return list, err
+}
+
+// Permanent returns an error for Deliver and Ended to return: err, which says why this delivery can
+// never arrive, such as a chat that is gone or a text that the transport refuses. It is
+// [ErrPermanent], and wraps err. The delivery is blocked at once, as others are after half an hour:
+// it waits for [Supervisor.Retry] or [Supervisor.Dismiss], and those behind it are tried. A nil err
+// gives ErrPermanent itself.
+//
+// [ErrBusy] in the same error comes first, and then a Permanent before a [RetryAfter].
+func Permanent(err error) error {
+	if err == nil {
+		return ErrPermanent
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() + " (no later attempt would arrive)" }
+
+func (e *permanentError) Unwrap() []error { return []error{e.err, ErrPermanent} }
+
+// MaxRetryAfter is the longest pause that a [RetryAfter] gets.
+const MaxRetryAfter = tree.LongestWait
+
+// RetryAfter returns an error for Deliver and Ended to return: err, with the pause that the
+// receiver asks for, as one does whose rate limit was reached. It wraps err. The delivery is tried
+// again when the pause is over, and at most 15 seconds later. That time does not count to the half
+// hour after which a delivery is blocked, so that a receiver which always asks for a pause is asked
+// for ever. With [ErrBusy] the requester is busy for so long, unless it is free before that, see
+// [Supervisor.Ready].
+//
+// A pause of more than [MaxRetryAfter] is cut to that, and one of less than a second takes a
+// second, because they may go on for ever. One that is not positive has the delivery tried again as
+// after any other error. A nil err is taken for one that says that nothing more is known.
+func RetryAfter(pause time.Duration, err error) error {
+	if err == nil {
+		err = errLater
+	}
+	return &RetryAfterError{Pause: pause, Err: err}
+}
+
+var errLater = errors.New("spawn: the receiver takes nothing now")
+
+// RetryAfterError is the error that [RetryAfter] returns.
+type RetryAfterError struct {
+	Pause time.Duration // as the receiver has asked for it
+	Err   error
+}
+
+// Error implements error.
+func (e *RetryAfterError) Error() string {
+	return fmt.Sprintf("%v (to be tried again after %v)", e.Err, e.Pause)
+}
+
+// Unwrap returns Err.
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// pauseOf returns the pause that an error of a receiver asks for, or 0.
+func pauseOf(err error) time.Duration {
+	if e, ok := errors.AsType[*RetryAfterError](err); ok {
+		return max(e.Pause, 0)
+	}
+	return 0
+}
+
+// Ready says that a session which the caller runs is free: a completion that its receiver was too
+// busy for, see [ErrBusy], is handed over now, instead of up to 15 seconds later. Call it when a
+// turn of the session has ended. It returns when that is durable. For a session that nothing waits
+// for, or that never was, it does nothing. The error is one that every command can return, or
+// [ErrUnreadable].
+func (s *Supervisor) Ready(ctx context.Context, root session.Key) error {
+	waits := false
+	err := s.readTree(ctx, root, func(t *tree.Tree) { waits = t.WaitsFor(root) })
+	if err != nil || !waits { // a session that never was gets no journal
+		return unrecorded(ctx, err)
+	}
+	return repeatable(s.do(ctx, root, tree.Ready{To: root}, nil), repeatAsIs)
 }
 
 // Retry makes the blocked delivery with a key due again. It opens no tree except that of the

@@ -109,8 +109,9 @@
 //
 // After a crash, runs that never started are started. A run that had a turn under way is
 // interrupted and its requester is told; after a [Supervisor.Shutdown] only if the turn had done
-// something, see [ErrUntouched]. A top-level session that had a turn under way gets another
-// over the same inputs, marked as a retry.
+// something, see [ErrUntouched]. One that had its announce step under way, see
+// [TurnInput].Announces, has ended well. A top-level session that had a turn under way gets
+// another over the same inputs, marked as a retry.
 //
 // A top-level session has three attempts at an input: a message over which the process has died
 // three times counts as read, and people are told so (see [Config].Apology). A turn that a

@@ -49,6 +49,9 @@ var (
 	// ErrNotBound is returned for a message with Incoming.Thread to a session that its Route is not
 	// bound to, or will not be in a moment. The message goes to the conversation's own session.
 	ErrNotBound = tree.ErrNotBound
+	// ErrAnnouncing is returned by what would begin something in a turn with
+	// [TurnInput].Announces: a spawn, a message, a milestone.
+	ErrAnnouncing = tree.ErrAnnouncing
 	// ErrNotTopLevel is returned by [Supervisor.Reset] and [Supervisor.Compact] for a sub-agent.
 	ErrNotTopLevel = tree.ErrNotTopLevel
 	// ErrNothing is returned by [Supervisor.Compact] for a conversation of which nothing can be
@@ -68,6 +71,9 @@ var (
 	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
 	// not count as a failed attempt.
 	ErrBusy = errors.New("spawn: the receiver is busy")
+	// ErrPermanent is for Deliver and Ended to return, wrapped by [Permanent]: no later attempt
+	// would arrive either. The delivery is blocked at once.
+	ErrPermanent = errors.New("spawn: no later attempt would arrive")
 	// ErrUntouched is returned by a Runner, alone or wrapped, for a turn that a shutdown has ended
 	// before it did anything: it recorded nothing that a later turn reads, and called nothing with
 	// effects. The run is not interrupted then. It waits for another turn, which the next
@@ -90,7 +96,8 @@ var (
 	ErrShutdown = owner.ErrShutdown
 	// ErrStopped is the cause when the run of the turn, or one above it, is being stopped.
 	ErrStopped = errors.New("spawn: stopped")
-	// ErrTimedOut is the cause when the run of the turn has no time left.
+	// ErrTimedOut is the cause when the run of the turn, or the announce step that the turn is, has
+	// no time left.
 	ErrTimedOut = errors.New("spawn: timed out")
 	// ErrTurnCancelled is the cause when [Supervisor.CancelTurn] ended the turn.
 	ErrTurnCancelled = tree.ErrTurnCancelled
@@ -167,6 +174,10 @@ type LimitError = tree.LimitError
 // A KeyConflictError refuses a spawn whose Key the requester has used for another request, within
 // the window of the key. It names the run that has the key, and is [ErrKeyConflict].
 type KeyConflictError = tree.KeyConflictError
+
+// A NameTakenError refuses a spawn whose Name is that of another child of the requester that has
+// not ended. It names the run that is under way in the session of that child.
+type NameTakenError = tree.NameTakenError
 
 // A ChildrenError refuses a [Supervisor.Reset] of a session that has sub-agents which have not
 // ended.

@@ -101,6 +101,9 @@ type TreeEvent struct {
 	Void   bool `json:"void,omitempty"`
 	// Tool is the call of a tool, in an EventTool and an EventToolEnded; nil in all others.
 	Tool *ToolEvent `json:"tool,omitempty"`
+	// Announces says, of an EventTurn and an EventTurnEnded, that the turn is the announce step of
+	// its run, see [TurnInput].Announces.
+	Announces bool `json:"announces,omitempty"`
 	// Class is the name of the InputClass in an EventPosted and an EventRestarted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, the delta, the arguments of a tool,
@@ -112,7 +115,7 @@ type TreeEvent struct {
 	// Whole names the whole of a result of which Text is the beginning, as in [Result].
 	Whole session.File `json:"whole,omitzero"`
 	// Error is why: of an EventDelta with Void why the model is asked again, if it is for an error;
-	// of an EventTurnEnded why a turn of a top-level session
+	// of an EventTurnEnded why a turn of a top-level session or an announce step
 	// failed, or why one that did not fail came to nothing ([TurnResult.Note]). That of a run is in
 	// the EventStopping that follows.
 	Error string `json:"error,omitempty"`
@@ -171,7 +174,7 @@ func eventOf(t *tree.Tree, facts []tree.Fact, i int) (e TreeEvent, ok bool) {
 	}
 	e = TreeEvent{
 		Kind: kind, Time: time.Unix(0, f.At).UTC(), Session: f.Run, Turn: int(f.N),
-		Text: string(f.Text),
+		Text: string(f.Text), Announces: f.Flags&tree.FlagStep != 0,
 	}
 	switch f.Kind {
 	case tree.Delivered, tree.Deferred, tree.Blocked:

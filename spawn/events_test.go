@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -97,9 +95,9 @@ func (f *follower) check(history []spawn.TreeEvent) {
 		if next < 0 || next >= len(history) || !reflect.DeepEqual(e, history[next]) {
 			want := "nothing"
 			if next >= 0 && next < len(history) {
-				want = asJSON(f.w.t, history[next])
+				want = asJSON(historyT{f.w.h}, history[next])
 			}
-			f.w.fail("%v: event %d is\n%s\nwant\n%s", f.query, i, asJSON(f.w.t, e), want)
+			f.w.fail("%v: event %d is\n%s\nwant\n%s", f.query, i, asJSON(historyT{f.w.h}, e), want)
 			return
 		}
 		next++
@@ -113,82 +111,81 @@ func (f *follower) check(history []spawn.TreeEvent) {
 // once and in order, as it is read from the journal afterwards. So does one that goes on behind any
 // of the cursors.
 func TestEventsOfHistories(t *testing.T) {
-	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
-	n = max(n/10, 20)
-	first, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64)
-	if err == nil {
-		n = 1
-	} else {
-		first = uint64(time.Now().UnixNano())
+	fewer(t)
+	hs := spawntest.Histories{
+		N: 20, Callers: 1, Acts: 50, Rest: 1,
+		New: func(h *spawntest.History) spawntest.Program { return newWorld(h).followed() },
 	}
-	for seed := first; seed < first+uint64(n); seed++ {
-		synctest.Test(t, func(t *testing.T) { newWorld(t, seed).playFollowed() })
-		if t.Failed() {
-			break
-		}
+	if underRace { // the step large of .ci/run plays all of them
+		hs.N = 6
 	}
+	hs.Run(t)
 }
 
-// playFollowed plays three lives of a process, of which two crash, with followers.
-func (w *world) playFollowed() {
+// followedServer is a process with followers, who leave when it is shut down.
+type followedServer struct {
+	patient
+	leave func()
+}
+
+func (s *followedServer) Shutdown(ctx context.Context) error {
+	s.leave()
+	return s.patient.Shutdown(ctx)
+}
+
+// followed returns the world as a program with followers, who go on in the next process.
+func (w *world) followed() spawntest.Program {
 	followers := make([]*follower, 4)
 	for i := range followers {
-		followers[i] = &follower{w: w, rand: rand.New(rand.NewPCG(w.seed, uint64(i)))}
+		followers[i] = &follower{w: w, rand: rand.New(rand.NewPCG(w.h.Seed(), uint64(i)))}
 		if i%2 == 0 {
 			followers[i].query.Root = topKey
 		}
 	}
-	var lives []*life
-	for i := range 3 {
-		l := &life{n: i, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
-		if i < 2 {
-			l.journal.At(
-				20+w.rand.IntN(100), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)),
-			)
+	var leave func()
+	program := w.program(func(
+		ctx context.Context, p *spawntest.Process,
+	) (spawntest.Server, error) {
+		l, err := w.open(ctx, p)
+		if err != nil {
+			return nil, err
 		}
-		sup, err := spawn.Open(w.t.Context(), w.configOf(l))
-		require.NoError(w.t, err)
-		if w.seed%2 == 0 {
-			sup.BoundWatchers(3, 4<<20, 100) // followers are too slow for that
+		if w.h.Seed()%2 == 0 {
+			l.sup.BoundWatchers(3, 4<<20, 100) // followers are too slow for that
 		}
-		l.sup = sup
-		ctx, leave := context.WithCancel(w.t.Context())
+		ctx, cancel := context.WithCancel(ctx)
 		var following sync.WaitGroup
 		for _, f := range followers {
-			following.Go(func() { f.follow(ctx, sup) })
+			following.Go(func() { f.follow(ctx, l.sup) })
 		}
-		go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
-		for range 25 {
-			w.act(l, w.rand)
-			time.Sleep(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
-		}
-		lives = append(lives, l)
-		if i > 0 {
-			w.bury(lives[i-1])
-		}
-		if i == 2 {
-			w.runs(l) // it may have to be opened first
-			w.settle(l)
-			time.Sleep(time.Hour)
-			synctest.Wait()
-		}
+		leave = func() { cancel(); following.Wait() }
+		return &followedServer{patient{l.sup}, leave}, nil
+	})
+	settle := program.Check
+	program.Check = func() error {
+		w.runs(w.now) // it may have to be opened first
+		err := settle()
+		time.Sleep(time.Hour)
+		synctest.Wait()
 		leave()
-		following.Wait()
+		if w.isEmpty() { // a tree without an entry has no event
+			return err
+		}
+		t := historyT{w.h}
+		history, historyErr := w.now.sup.HistoryOf(topKey, w.h.Entries(topKey))
+		require.NoError(t, historyErr)
+		for _, f := range followers {
+			f.check(history)
+		}
+		w.readFromEach(w.now.sup, history)
+		return err
 	}
-	last := lives[2]
-	history, err := last.sup.HistoryOf(topKey, w.log.History(topKey))
-	require.NoError(w.t, err)
-	for _, f := range followers {
-		f.check(history)
-	}
-	w.readFromEach(last.sup, history)
-	close(w.stop)
-	w.bury(last)
+	return program
 }
 
 // readFromEach goes on behind every cursor.
 func (w *world) readFromEach(sup *spawn.Supervisor, history []spawn.TreeEvent) {
-	for i := -1; i < len(history); i += 1 + w.rand.IntN(5) {
+	for i := -1; i < len(history); i += 1 + w.roll(5, "go on", i) {
 		at := spawn.Beginning(topKey)
 		if i >= 0 {
 			at = history[i].Cursor
@@ -197,12 +194,12 @@ func (w *world) readFromEach(sup *spawn.Supervisor, history []spawn.TreeEvent) {
 		if i%2 == 0 {
 			f.query.Root = topKey
 		}
-		ctx, leave := context.WithCancel(w.t.Context())
+		ctx, leave := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for e, err := range sup.Events(ctx, f.query) {
-				require.NoError(w.t, err)
+				require.NoError(historyT{w.h}, err)
 				f.seen = append(f.seen, e)
 			}
 		}()

@@ -14,6 +14,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
+// ErrStoreExited is the error of a store that ended the goroutine which called it.
+var ErrStoreExited = errStoreExited
+
 // LiftLimits lets benchmarks measure the machinery instead of the limits of policy, which no
 // configuration can lift this far.
 func LiftLimits(s *Supervisor) {

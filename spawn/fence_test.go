@@ -70,6 +70,9 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Report": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Report(ctx, spawn.Progress{Text: "x", Milestone: true})
 	},
+	"Deposit": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Deposit(ctx, spawn.Request{Task: "x"}, func(spawn.Deposit) error { return nil })
+	},
 	"BeginAnswer": nil, "ShowDelta": nil, "ShowTool": nil, "Watched": nil,
 	"Limited": func(_ context.Context, tn *spawn.TurnInput) error {
 		return tn.Limited("p/x", time.Second)

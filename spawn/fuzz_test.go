@@ -2,15 +2,14 @@ package spawn_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -21,49 +20,51 @@ import (
 )
 
 // TestHistories plays random histories of one tree. A process has up to four lives, each ended by a
-// crash before or after an append. Several goroutines spawn, post, steer, stop, cancel turns and
-// wait. The Runners do all that a Runner may and may not do. The receiver fails, hangs, panics,
-// ends its goroutine, is busy, and loses acknowledgements. What must hold is checked while it
-// happens, and afterwards by an audit of everything that was ever appended.
+// crash before or after an append, or by a shutdown, or beside its successor. Several goroutines
+// spawn, post, steer, stop, cancel turns and wait. The Runners do all that a Runner may and may not
+// do. The receiver fails, hangs, panics, ends its goroutine, is busy, and loses acknowledgements.
+// What must hold is checked while it happens, and afterwards by an audit of everything that was
+// ever appended.
 //
 // OFFSHOOT_FUZZ sets how many histories are played. A failure names its seed, which OFFSHOOT_SEED
 // plays again. A seed may need a few rounds, because the scheduler decides too.
 func TestHistories(t *testing.T) {
-	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
-	if n == 0 {
-		n = 500
-	}
-	if testing.Short() {
-		n = 20
-	}
 	var happened tally
-	first, fixed := maphash.Bytes(maphash.MakeSeed(), nil)>>1, false
-	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
-		first, fixed = seed, true
-	}
-	for i := range uint64(n) {
-		seed := first + i
-		if fixed {
-			seed = first
-		}
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, seed)
+	played := 0
+	hs := spawntest.Histories{
+		N: 500, Lives: 4, Callers: 3, Acts: 16, Outage: 200, Overlap: true, Rest: 1,
+		Faults: []spawntest.Fault{
+			spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore,
+			spawntest.FaultPanicAfter, spawntest.FaultExitBefore, spawntest.FaultExitAfter,
+		},
+		New: func(h *spawntest.History) spawntest.Program {
+			w := newWorld(h)
 			w.tally = &happened
-			w.play()
-		})
+			played++
+			return w.program(w.openWithClock)
+		},
 	}
-	if !fixed && n >= 500 {
+	if underRace { // the step large of .ci/run plays all of them
+		hs.N = 100
+	}
+	hs.Run(t)
+	if played >= 500 && os.Getenv("OFFSHOOT_SEED") == "" {
 		happened.check(t, wanted)
+	}
+}
+
+// fewer has a test play a tenth of the histories that OFFSHOOT_FUZZ says, of which each takes ten
+// times as long.
+func fewer(t *testing.T) {
+	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ")); err == nil && n > 0 {
+		t.Setenv("OFFSHOOT_FUZZ", strconv.Itoa(max(n/10, 20)))
 	}
 }
 
 // world is the store, the rules and the observations of one history.
 type world struct {
-	t     *testing.T
-	rand  *rand.Rand
-	seed  uint64
+	h     *spawntest.History
 	store *session.Store
-	log   *spawntest.Recorder
 	cfg   spawn.Config
 	limit int // of the lane
 	clock clock
@@ -94,7 +95,8 @@ type world struct {
 
 	tally  *tally
 	now    *life // the newest one
-	met    int   // facts that were followed at once, see meet
+	lives  map[int]*life
+	met    int // facts that were followed at once, see meet
 	extras map[session.Key]string
 }
 
@@ -109,11 +111,10 @@ type callKey struct {
 	to string
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newWorld(h *spawntest.History) *world {
 	w := &world{
-		t:        t,
-		seed:     seed,
-		rand:     rand.New(rand.NewPCG(seed, 1)),
+		h:        h,
+		lives:    map[int]*life{},
 		store:    session.NewMemory(),
 		stop:     make(chan struct{}),
 		durable:  map[string]bool{},
@@ -133,22 +134,22 @@ func newWorld(t *testing.T, seed uint64) *world {
 		calling: map[callKey]bool{},
 		tally:   new(tally), extras: map[session.Key]string{},
 	}
-	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
-	w.limit = 1 + w.rand.IntN(4)
+	w.limit = 1 + w.roll(4, "lane")
 	w.cfg = spawn.Config{
+		AnnounceTimeout: time.Minute,
 		Rules: policy.Rules{Subagents: policy.Subagents{
 			MaxSpawnDepth: 3, MaxChildren: 4, MaxConcurrent: w.limit, ArchiveAfter: time.Hour,
 		}},
-		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0,
+		CallerRun: w.roll(2, "caller") == 0, Replies: w.roll(2, "replies") == 0,
 		Tools: []string{"read", "write", "sessions_spawn"},
 	}
-	if w.rand.IntN(2) == 0 {
+	if w.roll(2, "unbind") == 0 {
 		w.cfg.Unbind = w.unbind
 	}
-	if w.rand.IntN(3) == 0 {
+	if w.roll(3, "budget") == 0 {
 		w.cfg.Rules.Budget.Tokens = 5000
 	}
-	if w.rand.IntN(3) == 0 {
+	if w.roll(3, "request") == 0 {
 		w.cfg.Rules.RequestBudget.Tokens = 1500
 	}
 	return w
@@ -182,104 +183,103 @@ func (j *watchedJournal) Append(
 			}
 		}
 	}
-	j.w.meet(b.Entries)
+	j.w.meet(ctx, b.Entries)
 	return seq, nil
 }
 
-func (w *world) fail(format string, args ...any) {
-	w.t.Helper()
-	w.t.Errorf("OFFSHOOT_SEED=%d: %s", w.seed, fmt.Sprintf(format, args...))
-}
+func (w *world) fail(format string, args ...any) { w.h.Errorf(format, args...) }
 
-// roll returns a number below n. It depends on the seed and on what is being decided, not on the
-// caller or the time.
-func (w *world) roll(n int, what ...any) int {
-	h := fnv(fmt.Sprint(append(what, w.seed)...))
-	return int(h % uint64(n))
-}
-
-func fnv(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return (h ^ h>>29) * 0xbf58476d1ce4e5b9 >> 8
-}
+// roll returns a number below n for what is being decided.
+func (w *world) roll(n int, what ...any) int { return w.h.Roll(n, what...) }
 
 // pause lets time pass in the bubble of the history.
 func (w *world) pause(d time.Duration) { time.Sleep(d) }
 
-// play plays the whole history.
-func (w *world) play() {
-	lives := 1 + w.rand.IntN(4)
-	var zombies []*life
-	for i := range lives {
-		l := w.live(i, i == lives-1)
-		if i == lives-1 {
-			w.settle(l)
-		}
-		zombies = append(zombies, l)
-		if len(zombies) > 1 { // the one before had a while beside its successor
-			w.bury(zombies[len(zombies)-2])
-		}
-	}
-	close(w.stop)
-	w.bury(zombies[len(zombies)-1])
-	w.pause(time.Hour) // Runners that were given up come to their end
-	w.audit()
-}
-
 // life is one process.
 type life struct {
-	n       int
-	sup     *spawn.Supervisor
-	journal *spawntest.CrashJournal
-	ran     chan error
+	*spawntest.Process
+	sup *spawn.Supervisor
 }
 
-// live opens the store in a new process and lets callers use it until it crashes or they are done.
-func (w *world) live(n int, last bool) *life {
-	l := &life{n: n, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
-	if !last && w.rand.IntN(4) > 0 { // else it stays alive beside its successor
-		l.journal.At(1+w.rand.IntN(60), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
+// program returns what is played: the acts of callers, with one more that sets the clock.
+func (w *world) program(
+	open func(context.Context, *spawntest.Process) (spawntest.Server, error),
+) spawntest.Program {
+	jump := spawntest.Command{Name: "jump", Do: func(_ context.Context, _ *spawntest.Process, n int) {
+		w.jump(numbers(n))
+	}}
+	return spawntest.Program{
+		Open: open, Commands: append(w.commands(), jump), Rules: &w.cfg.Rules,
+		Store: &session.Store{
+			Journal: &watchedJournal{w.store.Journal, w}, Transcripts: w.store.Transcripts,
+			Files: w.store.Files,
+		},
+		Check: func() error {
+			defer close(w.stop)
+			w.settle(w.now)
+			return nil
+		},
+		Over: func() error {
+			w.audit()
+			return nil
+		},
 	}
-	w.trouble(l.journal)
-	sup, err := spawn.Open(w.t.Context(), w.configOf(l))
+}
+
+// open opens the store in a new process.
+func (w *world) open(ctx context.Context, p *spawntest.Process) (*life, error) {
+	l := &life{Process: p}
+	var err error
+	if l.sup, err = spawn.Open(ctx, w.configOf(l)); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now, w.lives[p.Life] = l, l
+	return l, nil
+}
+
+// openWithClock opens the store in a process with the clock of the world, which may jump, and
+// compares the tree in memory with the journal now and then.
+func (w *world) openWithClock(
+	ctx context.Context, p *spawntest.Process,
+) (spawntest.Server, error) {
+	l, err := w.open(ctx, p)
 	if err != nil {
-		w.t.Fatal(err)
+		return nil, err
 	}
-	sup.SetClock(w.clock.now)
-	if w.rand.IntN(3) == 0 {
-		w.jump(w.rand)
+	l.sup.SetClock(w.clock.now)
+	if w.roll(3, "jump", p.Life) == 0 {
+		w.jump(numbers(w.roll(1000, "jump by", p.Life)))
 	}
-	sup.CheckAppends(func(c spawn.Checkpoint) {
+	l.sup.CheckAppends(func(c spawn.Checkpoint) {
 		if w.checks.Add(1)%7 == 0 {
 			if err := c.Verify(context.Background(), w.store.Journal); err != nil {
 				w.fail("%v", err)
 			}
 		}
 	})
-	l.sup = sup
-	w.mu.Lock()
-	w.now = l
-	w.mu.Unlock()
-	go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
-	var people sync.WaitGroup
-	for range 3 {
-		r := rand.New(rand.NewPCG(w.rand.Uint64(), 2))
-		people.Go(func() {
-			for range 8 {
-				if r.IntN(40) == 0 {
-					w.jump(r)
-				}
-				w.act(l, r)
-				w.pause(time.Duration(r.IntN(4000)) * time.Millisecond)
-			}
-		})
-	}
-	people.Wait()
-	return l
+	return patient{l.sup}, nil
 }
+
+// patient is a process whose callbacks may outlive its shutdown.
+type patient struct{ *spawn.Supervisor }
+
+func (p patient) Shutdown(ctx context.Context) error {
+	return unlessStill(p.Supervisor.Shutdown(ctx))
+}
+
+func (p patient) Run(ctx context.Context) error { return unlessStill(p.Supervisor.Run(ctx)) }
+
+func unlessStill(err error) error {
+	if _, still := errors.AsType[*spawn.StillRunningError](err); still {
+		return nil
+	}
+	return err
+}
+
+// numbers returns the random numbers of an act.
+func numbers(n int) *rand.Rand { return rand.New(rand.NewPCG(uint64(n), 2)) }
 
 // jump sets the clock of all processes forward or back, or right.
 func (w *world) jump(r *rand.Rand) {
@@ -301,9 +301,7 @@ func (w *world) jump(r *rand.Rand) {
 // configOf returns the configuration of a process.
 func (w *world) configOf(l *life) spawn.Config {
 	cfg := w.cfg
-	cfg.Store = &session.Store{
-		Journal: l.journal, Transcripts: w.store.Transcripts, Files: w.store.Files,
-	}
+	cfg.Store = l.Store
 	cfg.Runner = runnerFunc(
 		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
 			return w.run(l, ctx, t)
@@ -313,7 +311,7 @@ func (w *world) configOf(l *life) spawn.Config {
 	cfg.Rules.Sandbox.Decide = func(_ string, key session.Key) bool {
 		return key.IsSubagent() && w.validModel(l, "a/"+strconv.Itoa(w.roll(24, key, "sandbox")))
 	}
-	if w.seed%2 == 0 { // not a roll, so that other histories stay what they are
+	if w.h.Seed()%2 == 0 {
 		cfg.Ended = func(ctx context.Context, out spawn.Delivery) error {
 			return w.deliver(ctx, l, out)
 		}
@@ -323,30 +321,4 @@ func (w *world) configOf(l *life) spawn.Config {
 		return w.deliver(ctx, l, out)
 	}
 	return cfg
-}
-
-// trouble schedules the faults of a journal before it dies, if it does. It fails now and then, or
-// for up to 200 appends in a row.
-func (w *world) trouble(j *spawntest.CrashJournal) {
-	faults := []spawntest.Fault{
-		spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore,
-		spawntest.FaultPanicAfter, spawntest.FaultExitBefore, spawntest.FaultExitAfter,
-	}
-	for range w.rand.IntN(4) {
-		j.Unless(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
-	}
-	for range w.rand.IntN(3) {
-		first, long := 1+w.rand.IntN(60), 1+w.rand.IntN(8)
-		if w.rand.IntN(3) == 0 {
-			long = 1 + w.rand.IntN(200)
-		}
-		only := w.rand.IntN(len(faults) + 1)
-		for n := first; n < first+long; n++ {
-			what := faults[w.rand.IntN(len(faults))]
-			if only < len(faults) {
-				what = faults[only]
-			}
-			j.Unless(n, what)
-		}
-	}
 }

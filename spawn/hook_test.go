@@ -32,7 +32,9 @@ func TestSpawningIsAskedOnce(t *testing.T) {
 		cfg, _ := hookConfig()
 		asked := 0
 		cfg.Spawning = func(context.Context, spawn.SpawningRun) error {
-			asked++
+			if asked++; asked > 5 {
+				return errors.New("it is asked without end")
+			}
 			return nil
 		}
 		cfg.ValidModel = func(string) bool { return true }

@@ -38,7 +38,9 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 // ended has none.
 func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 	info := outcomeOf(t.Root().Key(), r.Spec, of)
+	info.Name = r.Name()
 	info.setRights(t.Authority(r))
+	info.Conversations = slices.Grow(info.Conversations, len(r.Bound))
 	for i := range r.Bound {
 		info.Conversations = append(info.Conversations, r.Bound[i].Route)
 	}
@@ -49,7 +51,8 @@ func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 	info := RunInfo{
 		ID: RunID(s.ID), Key: s.Key, Root: root, Parent: s.Parent, SessionID: s.SessionID,
-		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
+		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Name: s.Name,
+		Task:   string(s.Task),
 		Status: Status(of.State), Error: reasonOf(of),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
 		Thinking: s.Thinking, Tools: slices.Clone(s.Tools),
@@ -68,6 +71,9 @@ func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 			info.Refused = string(a.Refused)
 		}
 		info.Model.Actual = string(a.Model)
+	}
+	if a := of.Announced; a != nil && of.Cause == tree.NoCause {
+		info.Announcement = string(a.Text)
 	}
 	info.Result.Usage = usageOf(of.Usage)
 	return info

@@ -87,7 +87,7 @@ func TestLaneOfOneWithFiveLevels(t *testing.T) {
 					r.On(fmt.Sprint(level), wait(q), spawntest.Play{spawntest.Say("ok")})
 				}
 				key := mustSpawn(t, s, spawn.Request{Task: "1"})
-				infos, err := s.Wait(t.Context(), topKey, refsOf(key), spawn.JoinOptions{})
+				infos, err := s.Wait(forADay(t), topKey, refsOf(key), spawn.JoinOptions{})
 				require.NoError(t, err)
 				require.Equal(t, spawn.StatusOK, infos[0].Status)
 				all, err := s.Runs(t.Context(), topKey, topKey, true)

@@ -128,7 +128,7 @@ func (e *errand) start(ctx context.Context) {
 		cancel()
 		e.idle <- struct{}{}
 	}
-	run := e.sup.workers.marked(ctx, func(ctx context.Context) {
+	run := e.sup.workers.marked(ctx, session.Key{}, func(ctx context.Context) {
 		defer done()
 		e.do(ctx)
 	})

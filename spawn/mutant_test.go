@@ -26,8 +26,9 @@ type mutant struct {
 
 // mutants are all of them.
 var mutants = slices.Concat(
-	shellMutants, treeMutants, archiveMutants, requestMutants, bindMutants, roomMutants,
-	repairMutants, hookMutants,
+	shellMutants, treeMutants, resetMutants, archiveMutants, requestMutants, bindMutants,
+	roomMutants, repairMutants, hookMutants, agentMutants, nameMutants, stepMutants,
+	depositMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.
@@ -351,7 +352,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
-		"\t\tcase tree.Admitted, tree.Unarchived:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
+		"\t\tcase tree.Admitted, tree.ReviveBegun:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
 	},
 	{
 		"R18 a batch that opens a tree names its runs", "internal/owner/journal.go",
@@ -418,7 +419,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"the lane goes round", "internal/owner/lanequeue.go",
-		"\t\tl.next = q.next\n\t\tif q.tickets", "\t\tif q.tickets", "./internal/owner", "TestLaneIsFair",
+		"\t\tl.next = q.next\n\t\tif q.tickets.first == nil {\n", "\t\tif q.tickets.first == nil {\n\t\t\tl.next = q.next\n", "./internal/owner", "TestLaneIsFair",
 	},
 	{
 		"R15 what may still be recorded is not called unrecorded", "internal/owner/call.go",

@@ -61,7 +61,7 @@ func (p *post) start() {
 	done := make(chan error, 1)
 	go func() { done <- sup.Run(context.WithoutCancel(p.t.Context())) }()
 	p.sup = sup
-	p.stop = func() {
+	p.stop = sync.OnceFunc(func() {
 		now, cancel := context.WithCancel(p.t.Context())
 		cancel()
 		var still *spawn.StillRunningError
@@ -69,7 +69,8 @@ func (p *post) start() {
 			require.ErrorAs(p.t, err, &still)
 		}
 		require.NoError(p.t, <-done)
-	}
+	})
+	p.t.Cleanup(p.stop) // of a test that has failed
 }
 
 // of returns the destination and the text of a delivery.

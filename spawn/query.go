@@ -87,6 +87,23 @@ func (s *Supervisor) Find(
 	return info, err
 }
 
+// LabelOf returns the label of a session; empty: it has none. The error is [ErrNotFound] for one
+// that is not in the tree, or one that every call that reads can return.
+func (s *Supervisor) LabelOf(
+	ctx context.Context, root, key session.Key,
+) (label string, err error) {
+	found := false
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
+		if r := t.Run(key); r != nil {
+			label, found = r.Spec.Label, true
+		}
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return label, err
+}
+
 // Transcript returns where the conversation of a session stands and how far it is committed: what
 // lies beyond the position belongs to a turn under way, or to one that was interrupted. The error
 // is [ErrNotFound] if the tree does not have the session, or one that every call that reads can
@@ -288,8 +305,15 @@ func (s *Supervisor) Outbox(
 // Idle waits until nothing is under way in a tree: no turn, no run that has not ended, no message
 // that is not answered, and no delivery except blocked ones. A message that is posted meanwhile may
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
-// for that too. The error is one that every call that waits can return.
+// for that too. The error is an *[InputError] under the ctx of a turn of the tree, of a delivery or
+// of a hook, for whose end Idle would wait, or one that every call that waits can return.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
+	if within(ctx, root) {
+		return &InputError{
+			Field: "ctx", Reason: "it is that of a turn, a delivery or a hook of the tree, for " +
+				"whose end Idle would wait",
+		}
+	}
 	return s.await(ctx, root, (*tree.Tree).Idle)
 }
 

@@ -57,7 +57,7 @@ var roomMutants = []mutant{
 	},
 	{
 		"R12 a person is answered whatever breaks a turn off", "../agent/turnrunner.go",
-		"\tcase err != nil && ctx.Err() == nil:\n\t\tout.Reply = apologyText\n", "", "../agent", "TestCallbacksThatMisbehave",
+		"\tcase err != nil && ctx.Err() == nil:\n\t\tout.Reply = apologyFor(err)\n", "", "../agent", "TestCallbacksThatMisbehave",
 	},
 	{
 		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
@@ -91,15 +91,15 @@ var roomMutants = []mutant{
 	},
 	{
 		"D5 no text of an event is raw", "../agent/event.go",
-		"\t\te.Text = shownText(e.Text)\n", "", "../agent", "TestNoEventIsRaw",
+		"\t\te.Text = shownText(r, e.Text)\n", "", "../agent", "TestNoEventIsRaw",
 	},
 	{
 		"D5 no error of an event is raw", "../agent/event.go",
-		"e.Error = shownText(e.Error); e.Error == \"\"", "e.Error == \"\"", "../agent", "TestNoEventIsRaw",
+		"e.Error = shownText(r, e.Error); e.Error == \"\"", "e.Error == \"\"", "../agent", "TestNoEventIsRaw",
 	},
 	{
 		"D5 what a tool answers is not raw", "../agent/event.go",
-		"return StatusOK, shownHead(shownText(text.Bound(out.Text, most)))",
+		"return StatusOK, shownHead(shownText(r, text.Bound(out.Text, most)))",
 		"return StatusOK, shownHead(text.Bound(out.Text, most))", "../agent", "TestNoEventIsRaw",
 	},
 	{

@@ -42,9 +42,17 @@ type RunInfo struct {
 	Role      session.Role `json:"role"`
 	Agent     string       `json:"agent"`
 	Label     string       `json:"label,omitempty"`
-	Task      string       `json:"task"`
-	Status    Status       `json:"status"`
-	Result    Result       `json:"result,omitzero"`
+	// Name is what the requester calls the session, see [Request].Name. It is empty if the
+	// requester has given the name to another session since, or the session was archived. So it is
+	// that of one session of the requester at most.
+	Name   string `json:"name,omitempty"`
+	Task   string `json:"task"`
+	Status Status `json:"status"`
+	Result Result `json:"result,omitzero"`
+	// Announcement is what the run said in its announce step, which its requester is told in place
+	// of the Result, see [TurnInput].Announces. It has at most 65,536 bytes. Empty: there was none,
+	// or it said nothing.
+	Announcement string `json:"announcement,omitempty"`
 	// Error says why the run did not end well. It is empty for a run that did, and for one that has
 	// no cause to end.
 	Error string `json:"error,omitempty"`
@@ -90,15 +98,16 @@ type RunInfo struct {
 func (r RunInfo) Ref() RunRef { return RunRef{Session: r.Key, Run: r.ID} }
 
 // Elapsed returns how long the run has worked at the time now: from its first turn to its end, or
-// to now if it has not ended. It is zero for a run that never started.
+// to now if it has not ended. It is zero for a run that never started, and where the clock was set
+// back meanwhile.
 func (r RunInfo) Elapsed(now time.Time) time.Duration {
 	switch {
 	case r.Started.IsZero():
 		return 0
 	case r.Ended.IsZero():
-		return now.Sub(r.Started)
+		return max(now.Sub(r.Started), 0)
 	}
-	return r.Ended.Sub(r.Started)
+	return max(r.Ended.Sub(r.Started), 0)
 }
 
 // ModelInfo names the model of a run at three stages. Each name may be empty.

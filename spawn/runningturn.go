@@ -77,7 +77,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	}
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
-	turn.Compact = r.Open.Compact
+	turn.Compact, turn.Announces = r.Open.Compact, r.Open.Step
 	if people, to := r.AnswersPeople(); people {
 		if turn.ForPeople = true; to != nil {
 			turn.Route = *to
@@ -90,6 +90,9 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 		turn.Former = append(turn.Former, x.ID)
 	}
 	turn.Deadline = timeOf(r.Deadline)
+	if turn.Announces {
+		turn.Deadline = timeOf(r.Open.Until)
+	}
 	if sh.sup.cfg.Rules.Sandbox.Decide != nil {
 		turn.lineage = t.Lineage(r)
 	} else {
@@ -205,6 +208,9 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 			sh.reportUntouched(rt)
 		}
 		return
+	}
+	if rt.turn.Announces {
+		out.Result.Text = text.Bound(out.Result.Text, longResult)
 	}
 	done := &turnDone{answer: answerOf(out)}
 	rt.turn.attribute(&done.answer, out.Models)

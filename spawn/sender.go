@@ -156,6 +156,7 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 		limit = HookTimeout
 	}
 	p.limit, p.ctx = limit, newCallContext(ctx, limit)
+	p.ctx.mark.root = sh.owner.Root()
 	if p.timer == nil {
 		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
 	} else {
@@ -252,8 +253,10 @@ func (sh *treeShell) callReturned(
 		p.stopped = true
 		sh.owner.Send(call.gen, &tree.Settle{
 			Ord: call.ord, Error: errorText(err),
-			Busy: errors.Is(err, ErrBusy) && !to.Hook, // a hook has no session that is busy
-			Rand: sh.sup.ids.rand(),
+			Busy:  errors.Is(err, ErrBusy) && !to.Hook, // a hook has no session that is busy
+			Never: errors.Is(err, ErrPermanent) && !errors.Is(err, ErrBusy),
+			Wait:  int64(pauseOf(err)),
+			Rand:  sh.sup.ids.rand(),
 		})
 	}
 	sh.startSender(to, p)

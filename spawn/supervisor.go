@@ -94,6 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		return nil, err
 	}
 	cfg.Grace = cmp.Or(cfg.Grace, DefaultGrace)
+	cfg.AnnounceTimeout = cmp.Or(cfg.AnnounceTimeout, DefaultAnnounceTimeout)
 	cfg.DeliverTimeout = cmp.Or(cfg.DeliverTimeout, DefaultDeliverTimeout)
 	s := &Supervisor{
 		cfg: cfg, log: guardlog.New(cfg.Logger),
@@ -126,7 +127,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Apology: tree.Text(cfg.Apology),
 			Unbinds: cfg.Unbind != nil,
 			Ends:    cfg.Ended != nil, AskSpawns: cfg.Spawning != nil,
-			Tidies: cfg.Tidy != nil,
+			Tidies: cfg.Tidy != nil, StepTimeout: cfg.AnnounceTimeout,
 		},
 	}
 	return s, nil

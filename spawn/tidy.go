@@ -29,12 +29,13 @@ func (sh *treeShell) Tidy(r *tree.Run) {
 	q := TidyRequest{
 		Root: sh.owner.Root(), Session: r.Key(), Extra: r.Spec.Extra, Delete: r.Spec.Delete,
 	}
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
+	work := func(ctx context.Context) {
 		if err := sh.sup.tidy(ctx, q); err != nil && ctx.Err() == nil { // the archive does it again
 			sh.sup.log.Warn("offshoot: what was made for a sub-agent was not removed",
 				"session", q.Session.String(), "error", errorText(err))
 		}
-	}))
+	}
+	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
 }
 
 // tidy calls Config.Tidy, if there is something for it to do.

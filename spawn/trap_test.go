@@ -122,7 +122,17 @@ func TestLimits(t *testing.T) {
 			bad, ok := errors.AsType[*spawn.LimitError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, field, bad.Field)
+			require.EqualError(t, q.Validate(cfg.Limits), err.Error())
 		}
+		for _, q := range []spawn.Request{
+			{Task: "x", Name: "all"},
+			{Task: "x", Session: true},
+		} {
+			_, err := s.Spawn(t.Context(), topKey, topKey, q)
+			require.Error(t, err)
+			require.EqualError(t, q.Validate(cfg.Limits), err.Error())
+		}
+		require.NoError(t, spawn.Request{Task: "x"}.Validate(cfg.Limits))
 		message := spawn.Incoming{Text: strings.Repeat("x", 1_000_001)}
 		_, err := s.Post(t.Context(), topKey, topKey, message)
 		_, ok := errors.AsType[*spawn.LimitError](err)

@@ -103,7 +103,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"R3 the clock of a destination is set right", "internal/tree/timers.go",
-		"\t\te.queue.since = min(e.queue.since, f.At)\n", "", "./internal/tree", "TestScenarios/order_clock_back",
+		"\t\te.queue.since = min(e.queue.since, sat.Add(f.At, e.queue.wait()))\n", "", "./internal/tree", "TestScenarios/order_clock_back",
 	},
 	{
 		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/outbox.go",
@@ -119,7 +119,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"R11 an archive may be for ever", "internal/tree/archive.go",
-		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
+		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "sat.Add(0, r.archiveFrom()+int64(t.opt.ArchiveAfter))", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
@@ -201,10 +201,6 @@ var treeMutants = []mutant{
 	{
 		"2.8 a shutdown is not an attempt", "internal/tree/apply.go",
 		"\tif !open.Shutdown {\n", "\tif true {\n", "./internal/tree", "TestScenarios/crash_thrice",
-	},
-	{
-		"a run that has asked for a slot may run out of time", "internal/tree/settle.go",
-		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/timeout_queued",
 	},
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",
@@ -457,7 +453,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"the clock of a destination runs from its first failure", "internal/tree/apply.go",
-		"e.queue.since = cmp.Or(e.queue.since, f.At)", "e.queue.since = cmp.Or(f.At, e.queue.since)", "./internal/tree", "TestScenarios/order_clock",
+		"cmp.Or(e.queue.since, f.At), e.Wait)", "cmp.Or(f.At, e.queue.since), e.Wait)", "./internal/tree", "TestScenarios/order_clock",
 	},
 	{
 		"the clock of a destination survives a snapshot", "internal/tree/image.go",
@@ -465,8 +461,41 @@ var treeMutants = []mutant{
 	},
 	{
 		"after a blocked head the next gets one try", "internal/tree/apply.go",
-		"\t\t\te.Blocked, e.Error, e.Due = f.At, f.Text, 0\n", "\t\t\te.Blocked, e.Error, e.Due = f.At, f.Text, 0\n\t\t\te.queue.since = 0\n",
+		"\t\t\te.Blocked, e.Error, e.Due, e.Wait = f.At, f.Text, 0, 0\n", "\t\t\te.Blocked, e.Error, e.Due, e.Wait = f.At, f.Text, 0, 0\n\t\t\te.queue.since = 0\n",
 		"./internal/tree", "TestScenarios/order_clock",
+	},
+	{
+		"a receiver's pause does not count to the half hour", "internal/tree/apply.go",
+		"cmp.Or(e.queue.since, f.At), e.Wait)", "cmp.Or(e.queue.since, f.At), 0)",
+		"./internal/tree", "TestScenarios/outbox_answers",
+	},
+	{
+		"a receiver's pause is kept", "internal/tree/outbox.go",
+		"sat.Add(now, wait+int64(", "sat.Add(now, wait-int64(", ".", "TestRetryAfter",
+	},
+	{
+		"a receiver's pause is a day at most", "internal/tree/outbox.go",
+		"max(wait, int64(ShortestWait)), int64(LongestWait))", "max(wait, int64(ShortestWait)), wait)", ".", "TestRetryAfter",
+	},
+	{
+		"a clock that was set back keeps a receiver's pause", "internal/tree/timers.go",
+		"sat.Add(f.At, max(int64(LastRetry), e.Wait))", "sat.Add(f.At, int64(LastRetry))",
+		"./internal/tree", "TestScenarios/outbox_answers",
+	},
+	{
+		"a receiver's pause is no clock that was ahead", "internal/tree/timers.go",
+		"sat.Add(t.now, max(int64(LastRetry), e.Wait))", "sat.Add(t.now, int64(LastRetry))",
+		"./internal/tree", "TestScenarios/outbox_answers",
+	},
+	{
+		"what can never arrive is blocked at once", "internal/tree/outbox.go",
+		"\tcase c.Never:\n\t\tblocked = true\n", "", ".", "TestPermanentIsBlockedAtOnce",
+	},
+	{
+		"a busy receiver comes before what can never arrive", "sender.go",
+		"Busy:  errors.Is(err, ErrBusy) && !to.Hook,",
+		"Busy: errors.Is(err, ErrBusy) && !errors.Is(err, ErrPermanent) && !to.Hook,",
+		".", "TestReady",
 	},
 	{
 		"a destination is not called while a call hangs", "internal/tree/outbox.go",
@@ -483,6 +512,21 @@ var treeMutants = []mutant{
 	{
 		"the first owner is the first", "internal/tree/tree.go",
 		"f.Kind == Opened && f.Num == 1 {", "f.Kind == Opened {", ".", "TestJournalWithoutItsFirstEntryIsRefused",
+	},
+	{
+		"a night without a process blocks nothing", "internal/tree/apply.go",
+		"\tt.outbox.skip(last, f.At)\n", "\t_ = last\n", "./internal/tree",
+		"TestScenarios/outbox_downtime",
+	},
+	{
+		"a night is not taken from a destination that does not fail", "internal/tree/outbox.go",
+		"if q.since > 0 && to > from {", "if to > from {", "./internal/tree",
+		"TestScenarios/outbox_downtime",
+	},
+	{
+		"a clock that was set back makes no failure older", "internal/tree/outbox.go",
+		"if q.since > 0 && to > from {", "if q.since > 0 {", "./internal/tree",
+		"TestScenarios/outbox_downtime",
 	},
 	{
 		"I19 what a repair has kept keeps its key", "internal/tree/outbox.go",
@@ -645,73 +689,14 @@ var treeMutants = []mutant{
 		"\tif len(a.ByModel) == 0 {\n", "\tif a.ByModel = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
 	},
 	{
-		"1.11 a reset waits for the turn under way", "internal/tree/settle.go",
-		"\tcase r.Open != nil:\n\tcase t.settleRestart(r):\n", "\tcase t.settleRestart(r):\n\tcase r.Open != nil:\n",
-		"./internal/tree", "TestScenarios/reset$",
-	},
-	{
-		"1.11 a reset is refused while a child lives", "internal/tree/reset.go",
-		"\tcase r.live > 0 && r.Cause == NoCause:\n", "\tcase false:\n", "./internal/tree", "TestScenarios/reset_refused",
-	},
-	{
-		"1.11 the turn that a reset waits for may spawn", "internal/tree/reset.go",
-		"\tcase r.live > 0:\n", "\tcase r.live > 1:\n", "./internal/tree", "TestScenarios/reset_refused",
-	},
-	{
-		"1.11 a reset begins at position 0", "internal/tree/reset.go",
-		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil", "r.Answer, r.Silent, r.Skills, r.Active = nil",
-		"./internal/tree", "TestScenarios/reset$",
-	},
-	{
-		"1.11 a reset takes skills anew", "internal/tree/reset.go",
-		"r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At",
-		"r.Pos, r.Answer, r.Silent, r.Active = 0, nil, false, f.At", "../agent", "TestReset$",
-	},
-	{
-		"1.11 bytes that were put before a reset are put again", "internal/tree/mail.go",
-		"case c.SessionID != \"\" && c.SessionID != r.Spec.SessionID:", "case false:", "./internal/tree", "TestScenarios/reset_crash",
-	},
-	{
-		"1.11 a compaction does not end a wait", "internal/tree/apply.go",
-		"\tif compact {\n\t\tt.armTimer(r)\n\t\treturn nil\n\t}\n", "", "./internal/tree", "TestScenarios/compaction_join",
-	},
-	{
 		"P32 a message that no run has read is new when it comes again",
 		"internal/tree/inbox.go", "t.forgetUnread(r, in)", "_ = t", "./internal/tree",
 		"TestScenarios/followup_unread",
 	},
 	{
 		"P32 what a conversation is told of stays known",
-		"internal/tree/seen.go", "in.Class != User || in.Thread {", "in.Class != User {",
+		"internal/tree/seen.go", "p.how == toldDirectly && p.isFrom(o)", "p.isFrom(o)",
 		"./internal/tree", "TestScenarios/followup_unread",
-	},
-	{
-		"1.11 no other owner is due for a compaction that a caller waits for",
-		"internal/tree/tree.go", "t.root.owesTurn(t.now) ||", "t.root.wantsTurn(t.now) ||",
-		"./internal/tree", "TestScenarios/compaction_due",
-	},
-	{
-		"1.11 a compaction consumes nothing", "internal/tree/reset.go",
-		"turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, \"\"))", "turnStarted(t.now, r, r.NextOrd, 0, t.reserve(r, \"\"))",
-		"./internal/tree", "TestScenarios/compaction$",
-	},
-	{
-		"1.11 a compaction comes before what is unread", "internal/tree/decide.go",
-		"\tif t.startCompaction(r) {\n", "\tif r.nUser == 0 && t.startCompaction(r) {\n", "./internal/tree", "TestScenarios/compaction$",
-	},
-	{
-		"1.11 a compaction that crashed is not an attempt", "internal/tree/decide.go",
-		"\t\tif r.Open.Compact {\n\t\t\tf.Flags |= FlagCompact\n\t\t} else {", "\t\tif r.Open.Compact = false; true {",
-		"./internal/tree", "TestScenarios/compaction_crash",
-	},
-	{
-		"1.11 a compaction says nothing to people", "internal/tree/reset.go",
-		"&Result{Model: a.Model, Usage: a.Usage, ByModel: a.ByModel}", "a", "./internal/tree", "TestScenarios/compaction$",
-	},
-	{
-		"1.11 a compaction is cancelled before it begins", "internal/tree/decide.go",
-		"\tif r.Open == nil {\n\t\tt.answerAll(&r.wishes.compact, ErrTurnCancelled)\n\t}\n", "",
-		"./internal/tree", "TestScenarios/compaction$",
 	},
 	{
 		"Usage the end of a turn is activity", "internal/tree/apply.go",

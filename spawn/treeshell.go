@@ -34,6 +34,7 @@ type treeShell struct {
 	answerWaiters map[*answerWaiter]struct{}
 	wishes        map[string]chan<- error     // of callers that wait for a reset or a compaction
 	unbinds       map[*UnbindRequest]struct{} // calls of Config.Unbind; may be nil
+	revivals      map[session.Key]*revival    // those that a caller waits for; may be nil
 }
 
 func newTreeShell(s *Supervisor, root session.Key) *treeShell {
@@ -81,6 +82,10 @@ func (sh *treeShell) Cancel(r *tree.Run, n uint32) {
 	case tree.Timeout:
 		cause = ErrTimedOut
 	case tree.NoCause:
+		// The turn may have ended in the same batch.
+		if o := r.Open; o != nil && o.Step && time.Now().UnixNano() >= o.Until {
+			cause = ErrTimedOut
+		}
 	default:
 		cause = ErrStopped
 	}
@@ -224,7 +229,8 @@ func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return len(sh.turns)+len(sh.newestTurn)+len(sh.left)+len(sh.senders)+len(sh.waiters)+
-		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes)+len(sh.unbinds) > 0
+		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes)+len(sh.unbinds)+
+		len(sh.revivals) > 0
 }
 
 // Lost implements owner.Executor.

@@ -37,6 +37,20 @@ type TurnInput struct {
 	// and does nothing else: it has no Inputs, and nothing that it returns reaches people. Its
 	// Runner returns a TurnResult with Compacted.
 	Compact bool
+	// Announces says that the turn is the announce step of its run: the run has nothing left to do,
+	// its requester is to be told, and policy wants that in words of its own. The turn has no
+	// Inputs and a Deadline of its own. The text of its TurnResult takes the place of the result
+	// where the run is announced, [RunInfo].Announcement, and the rest of the Result is not kept
+	// but for the usage. With Silent the requester is told nothing.
+	//
+	// It can begin nothing: Spawn, Send, Steer, Stop, Say and Report return [ErrAnnouncing], a
+	// Yield has no effect, and Take gives nothing. If it fails, is cancelled, says nothing, or the
+	// process dies, the result of the run is announced; nothing of that changes the result, or that
+	// the run ends well. A message that comes meanwhile is read in a turn after it, and takes back
+	// what it has said: the run announces again when it would end again. Only a run that would end
+	// well has an announce step, and it has none if its time is over or a budget does not allow
+	// another turn.
+	Announces bool
 	// Former are the session ids from before resets whose files may be those of Inputs, oldest
 	// first: bytes of a message that came before a reset and is read after it. The Runner copies
 	// them, because the files are archived when the turn has ended.
@@ -55,7 +69,7 @@ type TurnInput struct {
 	Inputs []Input
 	// Pos is the committed end of the transcript before this turn.
 	Pos session.Pos
-	// Deadline is when the run is stopped. Zero: never.
+	// Deadline is when the run is stopped, or an announce step cancelled. Zero: never.
 	Deadline time.Time
 	// ForPeople says that people are told what the turn answers, which is [TurnResult.Reply], and
 	// that it may say something before its end, with Say. Every turn of a top-level session is, but

@@ -23,7 +23,14 @@ import (
 
 // viewTop returns what the journal of topKey says. It requires that a journal that keeps bytes says
 // the same.
-func viewTop(t testing.TB, j session.Journal) spawn.TreeView {
+// testingT is what helpers need of a test, or of a history.
+type testingT interface {
+	require.TestingT
+	Helper()
+	Context() context.Context
+}
+
+func viewTop(t testingT, j session.Journal) spawn.TreeView {
 	t.Helper()
 	v, err := spawn.View(topKey, j.Read(t.Context(), topKey, 0))
 	require.NoError(t, err)
@@ -50,7 +57,7 @@ func asWritten(entries iter.Seq2[session.Entry, error]) iter.Seq2[session.Entry,
 }
 
 // sameAsLive requires that a view says what a Supervisor says.
-func sameAsLive(t testing.TB, s *spawn.Supervisor, v spawn.TreeView) {
+func sameAsLive(t testingT, s *spawn.Supervisor, v spawn.TreeView) {
 	t.Helper()
 	runs, err := s.Runs(t.Context(), topKey, topKey, true)
 	require.NoError(t, err)
@@ -67,7 +74,7 @@ func outboxOf(v spawn.TreeView) (list []spawn.Delivery) {
 	return list
 }
 
-func headOf(t testing.TB, j session.Journal) session.Head {
+func headOf(t testingT, j session.Journal) session.Head {
 	t.Helper()
 	for h, err := range j.Roots(t.Context(), session.RootQuery{}) {
 		require.NoError(t, err)
@@ -384,7 +391,7 @@ func TestViewOfSnapshots(t *testing.T) {
 	})
 }
 
-func asJSON(t testing.TB, v any) string {
+func asJSON(t testingT, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"reflect"
 	"runtime"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,71 +22,66 @@ import (
 // every append. The view says what the tree in memory says. OFFSHOOT_FUZZ and OFFSHOOT_SEED are
 // those of TestHistories.
 func TestViewOfHistories(t *testing.T) {
-	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
-	n = max(n/10, 20)
-	first, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64)
-	if err == nil {
-		n = 1
-	} else {
-		first = uint64(time.Now().UnixNano())
-	}
-	seen := make(map[string]int)
-	for seed := first; seed < first+uint64(n); seed++ {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, seed)
-			if seed%2 == 0 {
+	fewer(t)
+	seen, played := make(map[string]int), 0
+	hs := spawntest.Histories{
+		N: 30, Callers: 1, Acts: 50, Rest: 1,
+		New: func(h *spawntest.History) spawntest.Program {
+			w := newWorld(h)
+			if h.Seed()%2 == 0 {
 				w.cfg.Rules.Subagents.ArchiveAfter = policy.Off
 			}
-			w.playWatched(seen)
-		})
+			played++
+			return w.watched(seen)
+		},
 	}
+	if underRace { // the step large of .ci/run plays all of them
+		hs.N = 10
+	}
+	hs.Run(t)
 	t.Log(seen)
-	if n > 1 {
-		for _, what := range []string{"queued", "running", "waiting", "stopping", "ok", "cancelled", "interrupted", "pending", "maybe"} {
-			require.NotZero(t, seen[what], "the histories have nothing that is %s: %v", what, seen)
-		}
+	if os.Getenv("OFFSHOOT_SEED") != "" || played < 20 {
+		return
+	}
+	for _, what := range []string{
+		"queued", "running", "waiting", "stopping", "ok", "cancelled", "interrupted", "pending",
+		"maybe",
+	} {
+		require.NotZero(t, seen[what], "the histories have nothing that is %s: %v", what, seen)
 	}
 }
 
-// playWatched plays three lives of a process, of which two crash, and compares after every append.
-func (w *world) playWatched(seen map[string]int) {
-	defer func() {
-		if w.t.Failed() {
-			w.t.Logf("OFFSHOOT_SEED=%d", w.seed)
+// historyT is a history for helpers of tests.
+type historyT struct{ *spawntest.History }
+
+func (historyT) Helper()                  {}
+func (historyT) Context() context.Context { return context.Background() }
+
+// watched returns the world as a program whose journal is viewed after every append.
+func (w *world) watched(seen map[string]int) spawntest.Program {
+	program := w.program(func(
+		ctx context.Context, p *spawntest.Process,
+	) (spawntest.Server, error) {
+		l, err := w.open(ctx, p)
+		if err != nil {
+			return nil, err
 		}
-	}()
-	var lives []*life
-	for i := range 3 {
-		l := &life{n: i, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
-		if i < 2 {
-			l.journal.At(
-				20+w.rand.IntN(100), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)),
-			)
+		l.sup.CheckAppends(func(c spawn.Checkpoint) { w.look(c, seen) })
+		return patient{l.sup}, nil
+	})
+	settle := program.Check
+	program.Check = func() error {
+		same := func() {
+			w.runs(w.now) // it has to be opened, or read again after a rest
+			synctest.Wait()
+			sameAsLive(historyT{w.h}, w.now.sup, viewTop(historyT{w.h}, w.store.Journal))
 		}
-		sup, err := spawn.Open(w.t.Context(), w.configOf(l))
-		require.NoError(w.t, err)
-		sup.CheckAppends(func(c spawn.Checkpoint) { w.look(c, seen) })
-		l.sup = sup
-		go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
-		for range 25 {
-			w.act(l, w.rand)
-			time.Sleep(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
-		}
-		lives = append(lives, l)
-		if i > 0 {
-			w.bury(lives[i-1])
-		}
+		same()
+		err := settle()
+		same()
+		return err
 	}
-	last := lives[2]
-	w.runs(last) // it may have to be opened first
-	synctest.Wait()
-	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
-	w.settle(last)
-	w.runs(last) // it has rested, and a reading opens it under another epoch
-	synctest.Wait()
-	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
-	close(w.stop)
-	w.bury(last)
+	return program
 }
 
 // look compares the journal with the tree in memory, right after an append.
@@ -103,13 +97,13 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 	if !reflect.DeepEqual(v.Runs, runs) {
 		w.fail(
 			"after entry %d the journal says of the runs\n%s\nand the owner\n%s", v.Last,
-			asJSON(w.t, v.Runs), asJSON(w.t, runs),
+			asJSON(historyT{w.h}, v.Runs), asJSON(historyT{w.h}, runs),
 		)
 	}
 	if !reflect.DeepEqual(outboxOf(v), outbox) {
 		w.fail(
 			"after entry %d the journal says of the outbox\n%s\nand the owner\n%s", v.Last,
-			asJSON(w.t, v.Outbox), asJSON(w.t, outbox),
+			asJSON(historyT{w.h}, v.Outbox), asJSON(historyT{w.h}, outbox),
 		)
 	}
 	if v.Status != status {
@@ -118,7 +112,7 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 			v.Status, status,
 		)
 	}
-	head := headOf(w.t, w.store.Journal)
+	head := headOf(historyT{w.h}, w.store.Journal)
 	if w.cfg.Rules.Subagents.ArchiveAfter == policy.Off {
 		if other := otherDue(head, v); other != "" {
 			w.fail("after entry %d %s", v.Last, other)

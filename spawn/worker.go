@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A task is what a goroutine of a Supervisor does.
@@ -167,6 +169,9 @@ func (w *workers) waitUntil(ctx context.Context, done func() bool) error {
 type mark struct {
 	// ctx is the context that the task gives to functions of the caller.
 	ctx context.Context //nolint:containedctx // to tell its end from that of one derived from it
+	// root is the tree that the task works for and that waits for its end. Zero: none does. It does
+	// not change.
+	root session.Key
 
 	calls int  // of Shutdown that the task waits for, or that have returned nil to it
 	hangs bool // the task has not returned in its time
@@ -214,9 +219,21 @@ func markOf(ctx context.Context) *mark {
 	return m
 }
 
-// marked returns a task that calls f with ctx and a mark in it.
-func (w *workers) marked(ctx context.Context, f func(ctx context.Context)) task {
-	m := new(mark)
+// within reports whether ctx is that of a function which a tree waits for: of one of its turns, a
+// delivery or a hook, or of what archives, unbinds or tidies.
+func within(ctx context.Context, root session.Key) bool {
+	if t := turnOf(ctx); t != nil && t.shell.owner.Root() == root {
+		return true
+	}
+	m := markOf(ctx)
+	return m != nil && m.root == root
+}
+
+// marked returns a task of a tree, or of none, that calls f with ctx and a mark in it.
+func (w *workers) marked(
+	ctx context.Context, root session.Key, f func(ctx context.Context),
+) task {
+	m := &mark{root: root}
 	ctx = context.WithValue(ctx, markKey{}, m)
 	m.ctx = ctx
 	return taskFunc(func() {

@@ -9,13 +9,13 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // validModel is a function of the caller that a decision asks. It may do anything, too.
@@ -26,7 +26,7 @@ func (w *world) validModel(l *life, model string) bool {
 	case "a/1":
 		runtime.Goexit()
 	case "a/2":
-		_, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
+		_, err := l.sup.Runs(context.Background(), topKey, topKey, true)
 		w.known(err)
 	case "a/3":
 		w.pause(100 * time.Millisecond)
@@ -36,79 +36,108 @@ func (w *world) validModel(l *life, model string) bool {
 	return true
 }
 
-// act plays one random act of a caller.
-func (w *world) act(l *life, r *rand.Rand) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
-	defer cancel()
-	what, began := r.IntN(17), time.Now()
-	w.tally.add("act %d", what)
-	defer func() { // also while the journal fails, a caller outside gets its answer
-		// It may meet two stalls, one and a half seconds each, and a spawn a hook that hangs.
-		most := 4 * time.Second
-		if what <= 2 && w.seed%2 == 0 {
-			most += spawn.HookTimeout
-		}
-		if took := time.Since(began); what < 8 && took > most {
-			w.fail("an answer took %v", took)
-		}
-	}()
-	switch what {
-	case 0, 1, 2:
-		_, _ = w.spawnFrom(
-			topKey,
-			strconv.Itoa(r.IntN(6)),
-			r.IntN(4) == 0,
-			func(q spawn.Request) (spawn.RunInfo, error) {
-				return l.sup.Spawn(ctx, topKey, topKey, q)
+// act is what a caller does. A quick one has its answer soon, also while the journal fails.
+type act struct {
+	name   string
+	weight int
+	quick  bool
+	do     func(context.Context, *life, *rand.Rand)
+}
+
+// commands returns the acts of callers.
+func (w *world) commands() (list []spawntest.Command) {
+	for _, a := range slices.Concat(w.acts(), w.sessionActs()) {
+		list = append(list, spawntest.Command{
+			Name: a.name, Weight: a.weight, Span: 1 << 20,
+			Do: func(ctx context.Context, p *spawntest.Process, n int) {
+				w.mu.Lock()
+				l := w.lives[p.Life]
+				w.mu.Unlock()
+				w.tally.add("act %s", a.name)
+				began := time.Now()
+				a.do(ctx, l, numbers(n))
+				// It may meet two stalls of one and a half seconds, and a spawn a hook that hangs.
+				most := 4 * time.Second
+				if a.name == "spawn" && w.h.Seed()%2 == 0 {
+					most += spawn.HookTimeout
+				}
+				if took := time.Since(began); a.quick && took > most {
+					w.fail("%s: an answer took %v", a.name, took)
+				}
 			},
-		)
-	case 3, 4:
-		id := strconv.Itoa(r.IntN(20))
-		w.known(errorOf(l.sup.Post(ctx, topKey, topKey, helloOf(id))))
-	case 5:
-		more := fmt.Sprintf("more %d", w.checks.Add(1))
-		to := w.any(r)
-		w.mayRestart(to)
-		_, err := l.sup.Post(ctx, topKey, to, spawn.Incoming{Text: more})
-		w.decided(to, err)
-		w.expected(err)
-		if errors.Is(err, spawn.ErrNotRecorded) {
-			w.mu.Lock()
-			w.refused[more] = true
-			w.mu.Unlock()
-		}
-	case 6, 7:
-		w.known(l.sup.Steer(ctx, topKey, topKey, refOf(w.any(r)), spawn.Incoming{Text: "this way"}))
-	case 8:
-		w.halt(ctx, l, w.any(r))
-	case 9:
-		if r.IntN(3) == 0 {
-			w.halt(ctx, l, topKey)
-		}
-		w.known(l.sup.CancelTurn(ctx, topKey, w.any(r)))
-	case 10:
-		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
-		_, err := l.sup.Wait(
-			short, topKey, refsOf(w.any(r), w.any(r)),
-			spawn.JoinOptions{AtLeast: r.IntN(2), Rest: spawn.Rest(r.IntN(4) % 3)},
-		)
-		cancel()
-		w.known(err)
-		w.postAndWait(ctx, l, strconv.Itoa(r.IntN(20)), time.Duration(r.IntN(60))*time.Second)
-	case 11:
-		for _, out := range w.outbox(ctx, l) {
-			if !out.Blocked.IsZero() {
+		})
+	}
+	return list
+}
+
+// acts returns what callers do with runs.
+func (w *world) acts() []act {
+	return []act{
+		{"spawn", 6, true, func(ctx context.Context, l *life, r *rand.Rand) {
+			_, _ = w.spawnFrom(topKey, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0,
+				func(q spawn.Request) (spawn.RunInfo, error) {
+					return l.sup.Spawn(ctx, topKey, topKey, q)
+				})
+		}},
+		{"hello", 4, true, func(ctx context.Context, l *life, r *rand.Rand) {
+			id := strconv.Itoa(r.IntN(20))
+			w.known(errorOf(l.sup.Post(ctx, topKey, topKey, helloOf(id))))
+		}},
+		{"more", 2, true, w.more},
+		{"steer", 4, true, func(ctx context.Context, l *life, r *rand.Rand) {
+			this := spawn.Incoming{Text: "this way"}
+			w.known(l.sup.Steer(ctx, topKey, topKey, refOf(w.any(r)), this))
+		}},
+		{"stop", 2, false, func(ctx context.Context, l *life, r *rand.Rand) {
+			w.halt(ctx, l, w.any(r))
+		}},
+		{"cancel", 2, false, func(ctx context.Context, l *life, r *rand.Rand) {
+			if r.IntN(3) == 0 {
+				w.halt(ctx, l, topKey)
+			}
+			w.known(l.sup.CancelTurn(ctx, topKey, w.any(r)))
+		}},
+		{"wait", 2, false, w.wait},
+		{"retry", 2, false, func(ctx context.Context, l *life, _ *rand.Rand) {
+			for _, out := range w.outbox(ctx, l) {
+				if out.Blocked.IsZero() {
+					continue
+				}
 				err := l.sup.Retry(ctx, out.Key)
-				if err == nil || !strings.Contains(err.Error(), "has crashed") { // else nothing is read
+				if !errors.Is(err, spawntest.ErrDead) { // else nothing is read
 					w.known(err)
 				}
 			}
-		}
-	case 12:
-		w.wish(ctx, l, r)
-	default:
-		w.useSessions(ctx, l, r)
+		}},
+		{"wish", 2, false, w.wish},
 	}
+}
+
+// more sends a run, or the top-level session, a message without an ID.
+func (w *world) more(ctx context.Context, l *life, r *rand.Rand) {
+	more := fmt.Sprintf("more %d", w.checks.Add(1))
+	to := w.any(r)
+	w.mayRestart(to)
+	_, err := l.sup.Post(ctx, topKey, to, spawn.Incoming{Text: more})
+	w.decided(to, err)
+	w.expected(err)
+	if errors.Is(err, spawn.ErrNotRecorded) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refused[more] = true
+	}
+}
+
+// wait waits for runs, and for a reply.
+func (w *world) wait(ctx context.Context, l *life, r *rand.Rand) {
+	short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
+	_, err := l.sup.Wait(
+		short, topKey, refsOf(w.any(r), w.any(r)),
+		spawn.JoinOptions{AtLeast: r.IntN(2), Rest: spawn.Rest(r.IntN(4) % 3)},
+	)
+	cancel()
+	w.known(err)
+	w.postAndWait(ctx, l, strconv.Itoa(r.IntN(20)), time.Duration(r.IntN(60))*time.Second)
 }
 
 // wish resets the top-level session, or has it compact its conversation.
@@ -169,15 +198,16 @@ func (w *world) known(err error) {
 	var still *spawn.StillRunningError
 	var failed *spawn.CallbackError
 	var veto *spawn.VetoError
+	var taken *spawn.NameTakenError
 	switch {
 	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed),
-		errors.As(err, &veto):
+		errors.As(err, &veto), errors.As(err, &taken):
 	case errors.Is(err, context.DeadlineExceeded):
 	default:
 		for _, want := range []error{
 			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale,
 			spawn.ErrUnconfirmed, spawn.ErrNotRecorded, spawn.ErrUnreadable,
-			spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrBudget, spawn.ErrShutdown, spawn.ErrAnnouncing,
 			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrTurnCancelled,
 		} {
 			if errors.Is(err, want) {
@@ -236,11 +266,17 @@ func (w *world) spawnFrom(
 	}
 	q.Extra = json.RawMessage(strconv.FormatInt(w.checks.Add(1), 10)) // of a fork: where it is
 	q.Policy.Fork = w.roll(2, from, key, "fork") == 0
+	if w.roll(2, from, key, "step") == 0 {
+		q.Policy.Announce = policy.AnnounceTurn
+	}
 	q.Again = w.roll(4, from, key, "again") == 0
 	q.Delete = w.roll(6, from, key, "delete") == 0
 	if w.roll(4, from, key, "thread") == 0 {
 		q.Thread, q.Bind = true, roomOf(w.roll(3, from, key, "room"))
 		q.Session = w.roll(2, from, key, "session") == 0
+	}
+	if w.roll(3, from, key, "named") == 0 {
+		q.Name = "n" + strconv.Itoa(w.roll(2, from, key, "name"))
 	}
 	name, request := from.String()+" "+key, 1
 	if timeout {
@@ -283,10 +319,8 @@ func (w *world) end(ctx context.Context, l *life, key session.Key, what string, 
 	w.mu.Unlock()
 	err := stop()
 	w.expected(err)
-	select {
-	case <-l.journal.Died(): // what becomes of the tree cannot be known
+	if l.IsDead() { // what becomes of the tree cannot be known
 		return
-	default:
 	}
 	if what == "Stop" && errors.Is(err, context.DeadlineExceeded) {
 		w.fail("Stop(%s) did not return within %v", key, time.Since(began))
@@ -300,8 +334,8 @@ func (w *world) end(ctx context.Context, l *life, key session.Key, what string, 
 		return // another run may have begun
 	}
 	w.halted[activeKey{l.sup, key}] = true
-	if by, again := w.stopped[key]; !again || l.n < by {
-		w.stopped[key] = l.n
+	if by, again := w.stopped[key]; !again || l.Life < by {
+		w.stopped[key] = l.Life
 	}
 	for k, n := range w.active {
 		if what == "Stop" && k.sup == l.sup && n > 0 && w.below(k.key, key) {

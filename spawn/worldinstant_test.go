@@ -20,7 +20,7 @@ var instants = []tree.Kind{
 
 // meet has some of the facts of a batch, which has been appended, met by a message to their session
 // in the same instant: the effects of the batch have not begun.
-func (w *world) meet(entries []session.Entry) {
+func (w *world) meet(ctx context.Context, entries []session.Entry) {
 	l := w.now
 	for _, e := range entries {
 		f, ok := e.Payload.(*tree.Fact)
@@ -35,13 +35,15 @@ func (w *world) meet(entries []session.Entry) {
 				ID: fmt.Sprintf("i%d", w.met), Text: "there", Thread: true, Route: *f.Route, Own: topKey,
 			}
 		}
-		go w.sayAt(l, f.Kind, f.Run, m)
+		go w.sayAt(context.WithoutCancel(ctx), l, f.Kind, f.Run, m)
 	}
 }
 
 // sayAt posts a message at the instant of a fact, and counts what became of it.
-func (w *world) sayAt(l *life, at tree.Kind, to session.Key, m spawn.Incoming) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), time.Hour)
+func (w *world) sayAt(
+	ctx context.Context, l *life, at tree.Kind, to session.Key, m spawn.Incoming,
+) {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	began := time.Now()
 	w.mayRestart(to)

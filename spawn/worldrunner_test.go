@@ -28,7 +28,7 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 	}
 	for k := key; !k.IsZero(); k = w.parents[k] {
 		// A former life that has not noticed yet may start what it decided on.
-		if by, stopped := w.stopped[k]; stopped && l.n >= by {
+		if by, stopped := w.stopped[k]; stopped && l.Life >= by {
 			w.fail("turn %d of %s started after Stop(%s) had returned nil", t.N, key, k)
 		}
 	}
@@ -42,12 +42,15 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 	}()
 	returned := ""
 	out := spawn.TurnResult{
-		Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)},
+		Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.Life)},
 		Reply:  "reply",
 		Pos:    t.Pos + 1, Compacted: w.roll(3, "compacted", key, t.N),
 	}
 	if t.Compact && len(t.Inputs) > 0 {
 		w.fail("turn %d of %s compacts and reads", t.N, key)
+	}
+	if t.Announces && (len(t.Inputs) > 0 || t.Deadline.IsZero() || t.ForPeople || t.Active > 0) {
+		w.fail("turn %d of %s announces and has something to do", t.N, key)
 	}
 	defer func() { // a Runner that panics or ends its goroutine has returned nothing
 		w.mu.Lock()
@@ -120,9 +123,13 @@ func (w *world) work(
 		w.known(err)
 	}
 	if roll(3, "straggler") == 0 {
-		go w.straggle(l, t)
+		go w.straggle(context.WithoutCancel(ctx), l, t)
 	}
-	if t.Session.Role != session.RoleLeaf && t.N <= 2 && roll(5, "spawns") < 3 {
+	if t.Announces {
+		if _, err := t.Spawn(ctx, spawn.Request{Task: "more"}); err == nil {
+			w.fail("turn %d of %s announces and has spawned", t.N, key)
+		}
+	} else if t.Session.Role != session.RoleLeaf && t.N <= 2 && roll(5, "spawns") < 3 {
 		if err := w.delegate(l, ctx, t); err != nil {
 			return err
 		}
@@ -156,6 +163,10 @@ func (w *world) work(
 		out.Silent = true
 	case 7:
 		out.Result.Text, out.Fallback = "", "fallback"
+	case 10:
+		if t.Announces { // it has a minute
+			w.pause(time.Duration(30+roll(60, "announces")) * time.Second)
+		}
 	case 8, 9:
 		out.Refused = "not what was asked for"
 	}
@@ -165,9 +176,9 @@ func (w *world) work(
 
 // straggle uses a turn from a goroutine that does not heed its end (R5). What comes after the end
 // is refused.
-func (w *world) straggle(l *life, t *spawn.TurnInput) {
+func (w *world) straggle(ctx context.Context, l *life, t *spawn.TurnInput) {
 	key := t.Session.Key
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), time.Hour)
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	for i := range 6 {
 		w.pause(time.Duration(w.roll(9000, "straggler", key, t.N, i)) * time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // roomOf returns one of a few conversations.
@@ -18,25 +19,36 @@ func roomOf(n int) session.Route {
 	return session.Route{Channel: "irc", To: fmt.Sprint("room", n%3)}
 }
 
-// useSessions plays one act of those that sessions are there for which outlive their runs.
-func (w *world) useSessions(ctx context.Context, l *life, r *rand.Rand) {
-	to, room := w.any(r), roomOf(r.IntN(3))
-	switch r.IntN(8) {
-	case 0, 1:
-		w.expected(l.sup.Bind(ctx, topKey, to, room))
-	case 2:
-		w.expected(l.sup.Unbind(ctx, topKey, to, room, "manual"))
-	case 3, 4:
-		w.tellBound(ctx, l, r)
-	case 5:
-		if to != topKey || r.IntN(4) == 0 {
-			w.end(ctx, l, to, "DeleteSession", func() error {
-				return l.sup.DeleteSession(ctx, topKey, to, "deleted")
-			})
-		}
-	default:
-		w.expected(l.sup.Revive(ctx, to))
+// sessionActs returns what callers do with sessions that outlive their runs.
+func (w *world) sessionActs() []act {
+	return []act{
+		{"bind", 2, false, func(ctx context.Context, l *life, r *rand.Rand) {
+			w.expected(l.sup.Bind(ctx, topKey, w.any(r), roomOf(r.IntN(3))))
+		}},
+		{"unbind", 1, false, func(ctx context.Context, l *life, r *rand.Rand) {
+			w.expected(l.sup.Unbind(ctx, topKey, w.any(r), roomOf(r.IntN(3)), "manual"))
+		}},
+		{"talk", 2, false, w.tellBound},
+		{"delete", 1, false, func(ctx context.Context, l *life, r *rand.Rand) {
+			if to := w.any(r); to != topKey || r.IntN(4) == 0 {
+				w.end(ctx, l, to, "DeleteSession", func() error {
+					return l.sup.DeleteSession(ctx, topKey, to, "deleted")
+				})
+			}
+		}},
+		{"revive", 2, false, func(ctx context.Context, l *life, r *rand.Rand) {
+			if err := l.sup.Revive(ctx, w.any(r)); !isOfTheStore(err) {
+				w.expected(err)
+			}
+		}},
 	}
+}
+
+// isOfTheStore reports whether an error is that of the store's files, which a caller is told as it
+// is, or says what they did instead.
+func isOfTheStore(err error) bool {
+	return errors.Is(err, spawntest.ErrFault) || errors.Is(err, spawntest.ErrDead) ||
+		errors.Is(err, spawn.ErrStoreExited) || isBroken(err)
 }
 
 // tellBound posts a message of a conversation to the session that it is bound to, or was.
@@ -107,7 +119,7 @@ func (w *world) unbind(_ context.Context, u spawn.UnbindRequest) error {
 // checkMessages checks that a message of a conversation is told to one session, once.
 func (w *world) checkMessages() {
 	seen := make(map[string]session.Key) // by id and conversation
-	for e, err := range w.log.History(topKey) {
+	for e, err := range w.h.Entries(topKey) {
 		if err != nil {
 			return // checkResults says so
 		}

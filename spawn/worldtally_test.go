@@ -44,6 +44,9 @@ var wanted = []string{
 	"at run_ended: begins a run", "at run_ended: ended", "at run_ended: stopping",
 	"at stop_requested: begins a run", "at stop_requested: stopping",
 	"at unarchived: begins a run", "at unbound: not bound",
+	"step said", "step silent", "step failed", "step cancelled", "step interrupted", "step cut",
+	"act spawn", "act hello", "act more", "act steer", "act stop", "act cancel", "act wait",
+	"act retry", "act wish", "act bind", "act unbind", "act talk", "act delete", "act revive",
 }
 
 // addFacts counts the facts of a log, the causes of ends and the reasons of unbindings.
@@ -59,10 +62,27 @@ func (c *tally) addFacts(entries func(func(session.Entry, error) bool)) {
 			c.add("cause %v", f.Cause)
 		case tree.RunEnded:
 			c.add("end %v", f.State)
+		case tree.TurnEnded:
+			c.addStep(f)
 		case tree.Unbound:
 			c.add("unbound %s", f.Text)
 		default: // its kind says it all
 		}
+	}
+}
+
+// addStep counts what an announce step has come to.
+func (c *tally) addStep(f *tree.Fact) {
+	switch {
+	case f.Flags&tree.FlagStep == 0:
+	case f.Flags&tree.FlagCut != 0:
+		c.add("step cut")
+	case f.State != tree.OK:
+		c.add("step %v", f.State)
+	case f.Flags&tree.FlagSilent != 0:
+		c.add("step silent")
+	default:
+		c.add("step said")
 	}
 }
 
@@ -76,9 +96,6 @@ func (c *tally) check(t *testing.T, wanted []string) {
 		fmt.Fprintf(&b, "\n%8d %s", c.n[what], what)
 	}
 	t.Log(b.String())
-	for what := range 17 {
-		wanted = append(wanted, fmt.Sprint("act ", what))
-	}
 	for _, what := range wanted {
 		if c.n[what] == 0 {
 			t.Errorf("%q did not happen", what)

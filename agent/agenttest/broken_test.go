@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -77,6 +79,7 @@ func (j noCheck) Append(
 }
 
 func TestBrokenIsNoticed(t *testing.T) {
+	base := t.TempDir()
 	spawnOne := Script{Main: {
 		Call("sessions_spawn", `{"task":"work","label":"one"}`),
 		Say("On it."), Echo(),
@@ -155,6 +158,30 @@ func TestBrokenIsNoticed(t *testing.T) {
 			},
 			f:    func(h *Harness) { h.Post("go") },
 			want: "file c3cde55157f54fd1",
+		},
+		{
+			name: "attachments that are left",
+			cfg: agent.Config{
+				WorkDir: func(string) string { return base },
+				Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+					return agent.Result{Text: "done"}, nil
+				}),
+			},
+			f: func(h *Harness) {
+				child, err := h.Main().Spawn(h.Context(), agent.Task{
+					Text:        "work",
+					Attachments: []agent.Attachment{{Name: "a", Reader: strings.NewReader("x")}},
+				})
+				if err != nil {
+					h.t.Fatalf("%v", err)
+				}
+				time.Sleep(3 * time.Hour)
+				dir := filepath.Join(base, ".offshoot", "attachments", child.Key().ID())
+				if err := os.MkdirAll(dir, 0o700); err != nil {
+					h.t.Errorf("%v", err)
+				}
+			},
+			want: "which is archived, are left in",
 		},
 		{
 			name: "files of no session",
@@ -461,6 +488,46 @@ func TestChecksOfFormerConversations(t *testing.T) {
 	h.noteLine(ref, session.Line{Pos: 2, Message: said})
 	require.Len(t, r.failed, 1)
 	require.Contains(t, r.failed[0], "after its reset")
+}
+
+// A transcript in use belongs to a session of a tree: the present one, and not an archived one.
+func TestChecksOfTranscriptsInUse(t *testing.T) {
+	root := session.Must(session.MainKey("main"))
+	child := session.Must(root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
+	at := func(seq session.Seq, kind string) fact {
+		return fact{root, spawntest.Fact{Seq: seq, Kind: kind, Run: child, SessionID: "s"}}
+	}
+	const left = "is in use, and in no tree"
+	for _, c := range []struct {
+		kinds    []string
+		archived bool // the transcript
+		want     string
+	}{
+		{[]string{"admitted"}, false, ""},
+		{nil, false, left}, // a spawn that was refused
+		{[]string{"admitted", "archived"}, false, left},
+		{[]string{"admitted", "archived"}, true, ""},
+		{[]string{"admitted", "archived", "unarchived"}, false, ""},
+		{[]string{"admitted", "archived", "revive_begun"}, false, left},
+		{nil, true, ""},
+	} {
+		store, ref := session.NewMemory(), session.Ref{Key: child, SessionID: "s"}
+		m := session.Message{Role: session.MessageUser, Text: "hello", Time: time.Now()}
+		_, err := store.Transcripts.Append(t.Context(), ref, 0, m)
+		require.NoError(t, err)
+		if c.archived {
+			_, err := store.Transcripts.Archive(t.Context(), ref, time.Now())
+			require.NoError(t, err)
+		}
+		r := &recorder{TB: t}
+		h := &Harness{t: r, store: store, lines: map[session.Ref][]session.Line{ref: nil}}
+		for i, kind := range c.kinds {
+			h.facts = append(h.facts, at(session.Seq(i+1), kind))
+		}
+		h.checkInUse()
+		require.Contains(t, strings.Join(r.failed, "; "), c.want)
+		require.Equal(t, c.want == "", len(r.failed) == 0, "%+v", c)
+	}
 }
 
 func TestChecksOfTheAuditor(t *testing.T) {

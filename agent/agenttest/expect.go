@@ -117,6 +117,25 @@ func (h *Harness) SetNow(now time.Time) {
 	h.clock, h.clockSet = now, time.Now()
 }
 
+// Files returns the files that the store has for transcripts, archived ones too. A transcript
+// without files is not in the map.
+func (h *Harness) Files() map[session.Ref][]session.File {
+	h.t.Helper()
+	h.inUse()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(map[session.Ref][]session.File)
+	for ref := range h.filed {
+		for f, err := range h.store.Files.List(h.t.Context(), ref) {
+			if err != nil {
+				h.t.Fatalf("agenttest: the files of %s: %v", ref.Key, err)
+			}
+			all[ref] = append(all[ref], f)
+		}
+	}
+	return all
+}
+
 // Watch collects the events of the tree of a top-level session from here on, over crashes: those
 // that [agent.Session.Events] yields, without the state of the tree that each process begins with.
 // Events returns them.

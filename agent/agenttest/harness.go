@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -42,12 +44,25 @@ func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 // the same Delivery.Key both times, and counts once here.
 //
 // Each subtest has a Store in memory of its own, in place of that of cfg.
+//
+// The environment variable OFFSHOOT_CRASHES, a number n, has it play every n-th of them only, from
+// a random one on: for runs that must be short, such as those with the race detector, beside one
+// that plays them all.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	cfg.Store = nil
+	every := 1
+	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_CRASHES")); err == nil && n > 1 {
+		every = n
+	}
+	skip := rand.IntN(every) //nolint:gosec // it picks what is tested
 	for at := 1; ; at++ {
 		reached := true
 		for _, after := range []bool{false, true} {
+			if skip--; skip >= 0 {
+				continue
+			}
+			skip = every - 1
 			p := &crashPoint{at: at, after: after}
 			t.Run(p.String(), func(t *testing.T) {
 				runOutside(t, cfg, s, p, f)
@@ -89,9 +104,10 @@ type Harness struct {
 	entries       map[session.Key][]session.Entry
 	ended         map[session.Key]bool
 	lines         map[session.Ref][]session.Line
-	filed         map[session.Ref]bool // the transcripts for which bytes were put
-	purged        map[session.Ref]bool // those that were removed for good
-	left          map[session.Ref]bool // the transcripts that a reset has left behind
+	filed         map[session.Ref]bool   // the transcripts for which bytes were put
+	purged        map[session.Ref]bool   // those that were removed for good
+	left          map[session.Ref]bool   // the transcripts that a reset has left behind
+	places        map[session.Key]string // the directories of sub-agents with attachments there
 	replies       []agent.Delivery
 	deliveries    []agent.Delivery
 	requests      map[string][]agent.ModelRequest
@@ -157,6 +173,7 @@ func runInBubble(
 		filed:         make(map[session.Ref]bool),
 		purged:        make(map[session.Ref]bool),
 		left:          make(map[session.Ref]bool),
+		places:        make(map[session.Key]string),
 		entries:       make(map[session.Key][]session.Entry),
 		requests:      make(map[string][]agent.ModelRequest),
 		watched:       make(map[session.Key]bool),
@@ -196,8 +213,10 @@ func runInBubble(
 		h.checkConversations()
 		h.checkFiles()
 		if calm {
+			h.checkPlaces()
 			h.checkCompletions()
 			h.checkFormer()
+			h.checkInUse()
 		}
 		h.checkLeaks()
 		if t.Failed() {

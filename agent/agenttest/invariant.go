@@ -3,11 +3,15 @@ package agenttest
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -278,6 +282,34 @@ func (h *Harness) checkFormer() {
 	}
 }
 
+// checkInUse fails if a transcript is in use that no tree has as the present one of a session: what
+// is left of a spawn that was refused, of an archive or of a revival. It is called when everything
+// has come to its end.
+func (h *Harness) checkInUse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sortFacts()
+	refs, archived := make(tracker), make(map[session.Key]bool)
+	for _, f := range h.facts {
+		refs.note(f)
+		if f.Kind == "archived" || f.Kind == "unarchived" {
+			archived[f.Run] = f.Kind == "archived"
+		}
+	}
+	for ref := range h.lines {
+		if refs[ref.Key] == ref && !archived[ref.Key] {
+			continue
+		}
+		for _, err := range h.store.Transcripts.Read(h.t.Context(), ref, session.LineQuery{}) {
+			if err == nil {
+				h.t.Errorf("agenttest: the transcript of %s, session %s, is in use, and in no tree",
+					ref.Key, ref.SessionID)
+			}
+			break
+		}
+	}
+}
+
 // checkJournals audits every journal with code that does not fold it.
 func (h *Harness) checkJournals() {
 	h.mu.Lock()
@@ -292,7 +324,8 @@ func (h *Harness) checkJournals() {
 }
 
 // checkFiles fails unless each file that a line or a fact names is there with its bytes, because a
-// writer puts the bytes first, and every file belongs to a session.
+// writer puts the bytes first, and every file belongs to a session. What was put for a sub-agent
+// that was not spawned is removed, as the journal says.
 func (h *Harness) checkFiles() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -306,8 +339,11 @@ func (h *Harness) checkFiles() {
 			want[ref] = append(want[ref], spawntest.FilesOf(line.Message)...)
 		}
 	}
-	refs := make(tracker)
+	refs, put := make(tracker), make(map[session.Key]string)
 	for _, f := range h.facts {
+		if f.Kind == "deposit_begun" || f.Kind == "deposit_dropped" {
+			put[f.Run] = f.Kind
+		}
 		if refs.note(f); len(f.Files) > 0 {
 			want[refs[f.Run]] = append(want[refs[f.Run]], f.Files...)
 		}
@@ -317,13 +353,61 @@ func (h *Harness) checkFiles() {
 			files = nil
 		}
 		is := func(c conversation) bool { return c.ref == ref }
-		if s := sessions[ref.Key]; s == nil || !slices.ContainsFunc(s.conversations(), is) {
+		s := sessions[ref.Key]
+		there := s != nil && slices.ContainsFunc(s.conversations(), is)
+		if !there && put[ref.Key] == "deposit_dropped" {
+			h.checkDropped(ref)
+		}
+		if !there && put[ref.Key] == "" {
 			h.t.Errorf("agenttest: there are files of %s, session %s, which does not exist",
 				ref.Key, ref.SessionID)
 		}
 		err := spawntest.AuditFiles(h.t.Context(), h.store.Files, ref, files...)
 		if err != nil && !errors.Is(err, session.ErrClosed) {
 			h.t.Errorf("agenttest: %v", err)
+		}
+	}
+}
+
+// checkDropped fails if a sub-agent that was not spawned has files.
+func (h *Harness) checkDropped(ref session.Ref) {
+	for f, err := range h.store.Files.List(h.t.Context(), ref) {
+		if err == nil {
+			h.t.Errorf("agenttest: file %s of %d bytes of %s is left, which was not spawned", f.Hash,
+				f.Size, ref.Key)
+		}
+	}
+}
+
+// notePlace remembers where the attachments of a turn are.
+func (h *Harness) notePlace(t *agent.Turn) {
+	if t.Dir == "" {
+		return
+	}
+	if list, err := fs.ReadDir(t.Files, "."); err == nil && len(list) > 0 {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.places[t.Session.Key] = t.Dir
+	}
+}
+
+// checkPlaces fails if attachments are in a work directory whose sub-agent is archived. It is
+// called when everything has come to its end.
+func (h *Harness) checkPlaces() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sortFacts()
+	archived := make(map[session.Key]bool)
+	for _, f := range h.facts {
+		if f.Kind == "archived" || f.Kind == "unarchived" {
+			archived[f.Run] = f.Kind == "archived"
+		}
+	}
+	for key, dir := range h.places {
+		dir = filepath.Join(dir, filepath.FromSlash(attach.Dir(key.ID())))
+		if _, err := os.Lstat(dir); archived[key] && !errors.Is(err, fs.ErrNotExist) {
+			h.t.Errorf("agenttest: the attachments of %s, which is archived, are left in %s", key,
+				dir)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,19 +21,25 @@ type scriptRunner struct {
 	h    *Harness
 	proc *process
 	own  agent.Runner // of the Config, for the agent of the session
+	// external: own runs an external runtime, which no script plays.
+	external bool
 }
 
 // Run implements agent.Runner.
 func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err error) {
-	name := a.h.script.nameOf(t)
 	if err := a.h.noteTurnBegin(a.proc, t); err != nil {
 		return res, err
 	}
 	defer a.h.noteTurnEnd(a.proc, t)
+	a.h.notePlace(t)
 	defer a.h.checkMessages(t, t.Messages, sumOf(t.Messages))
 	if err := CheckConversation(t.Messages); err != nil {
 		a.h.t.Errorf("agenttest: what turn %d of %s was given: %v", t.N, t.Session.Key, err)
 	}
+	if a.external {
+		return a.own.Run(ctx, t)
+	}
+	name := a.h.script.nameOf(t)
 	if a.h.script == nil {
 		if err := a.h.noteCall(a.proc, name); err != nil {
 			return res, err
@@ -183,7 +190,8 @@ func completionText(runs []agent.RunInfo, m agent.Message) string {
 		if string(r.ID) != m.ID {
 			continue
 		}
-		if text, ok := announce.Visible(r.Result.Text); ok && r.Status == spawn.StatusOK {
+		text, ok := announce.Visible(cmp.Or(r.Announcement, r.Result.Text))
+		if ok && r.Status == spawn.StatusOK {
 			return text
 		}
 		name := r.Label

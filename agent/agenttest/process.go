@@ -28,11 +28,18 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 	cfg := h.cfg
 	cfg.Store = proc.store(h)
 	if cfg.Runner != nil || h.script != nil {
-		cfg.Runner = scriptRunner{h, proc, cfg.Runner}
+		cfg.Runner = scriptRunner{h: h, proc: proc, own: cfg.Runner}
 	}
 	cfg.Runners.Agents = maps.Clone(cfg.Runners.Agents)
 	for id, own := range cfg.Runners.Agents {
-		cfg.Runners.Agents[id] = scriptRunner{h, proc, own}
+		cfg.Runners.Agents[id] = scriptRunner{h: h, proc: proc, own: own}
+	}
+	cfg.Runners.Runtimes = maps.Clone(cfg.Runners.Runtimes)
+	for name, x := range cfg.Runners.Runtimes {
+		if x.Runner != nil {
+			x.Runner = scriptRunner{h: h, proc: proc, own: x.Runner, external: true}
+			cfg.Runners.Runtimes[name] = x
+		}
 	}
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, tool := range cfg.Tools {

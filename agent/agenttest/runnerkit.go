@@ -20,9 +20,11 @@ import (
 // RunnerOptions say what a Runner promises beyond the rules of every Runner, and how long
 // [TestRunner] waits for it. The zero RunnerOptions promise nothing more.
 type RunnerOptions struct {
-	// Memory says that the agent knows the conversation so far when it is told something new.
+	// Memory says that the agent knows the conversation so far when it is told something new: what
+	// it was told in turns that were cancelled, and in earlier runs of a sub-agent, too.
 	Memory bool
-	// Resume says, beside Memory, that it does so when the process was started again.
+	// Resume says, beside Memory, that it does so when the process was started again, also where it
+	// had died in a turn.
 	Resume bool
 	// Deltas says that Turn.Delta shows the answer as it comes.
 	Deltas bool
@@ -76,15 +78,32 @@ func TestRunner(
 	t *testing.T, fresh func(t testing.TB) (open func() agent.Runner), o RunnerOptions,
 ) {
 	t.Helper()
+	if fresh == nil { // before the first rule: the others may be skipped
+		openerOf(t, nil)
+	}
 	for i, rule := range runnerRules {
 		t.Run(fmt.Sprintf("%02d_%s", i+1, strings.ReplaceAll(rule.name, " ", "_")),
 			func(t *testing.T) {
 				if rule.promised != nil && !rule.promised(&o) {
 					t.Skip("agenttest: it is not promised: " + rule.sentence)
 				}
-				rule.try(t, i+1, fresh(t), o)
+				rule.try(t, i+1, openerOf(t, fresh), o)
 			})
 	}
+}
+
+// openerOf returns what opens the Runners of a rule.
+func openerOf(
+	t testing.TB, fresh func(t testing.TB) (open func() agent.Runner),
+) (open func() agent.Runner) {
+	t.Helper()
+	if fresh == nil {
+		t.Fatalf("agenttest: TestRunner: fresh is nil: it is to return what opens the Runner")
+	}
+	if open = fresh(t); open == nil {
+		t.Fatalf("agenttest: TestRunner: fresh has returned nil, and not what opens the Runner")
+	}
+	return open
 }
 
 // A runnerRule is one promise of a Runner.
@@ -105,7 +124,7 @@ func (r *runnerRule) try(t testing.TB, n int, open func() agent.Runner, o Runner
 		leaks: r.name == "goroutines",
 	}
 	defer p.close()
-	p.open()
+	p.open(nil)
 	r.check(p)
 }
 
@@ -128,6 +147,7 @@ type runnerProbe struct {
 
 	runner agent.Runner
 	rt     *agent.Runtime
+	dead   *atomic.Bool // the process was killed: its Store takes nothing
 	cancel context.CancelFunc
 	ran    chan struct{} // closed when Runtime.Run has returned
 
@@ -141,6 +161,8 @@ type ranTurn struct {
 	res  agent.Result
 	err  error // also of a call that panicked, or ended its goroutine
 	late bool  // it had to be cancelled
+
+	before, after string // its State
 }
 
 // fail ends the rule.
@@ -158,14 +180,19 @@ func (p *runnerProbe) must(doing string, err error) {
 	}
 }
 
-// open starts a process.
-func (p *runnerProbe) open() {
+// open starts a process. It calls early, unless that is nil, before the Runtime begins turns.
+func (p *runnerProbe) open(early func()) {
 	p.t.Helper()
 	if p.runner = p.opener(); p.runner == nil {
 		p.fail("the Runner is nil")
 	}
 	cfg := p.o.Config
-	cfg.Runner, cfg.Store, cfg.Grace = agent.RunnerFunc(p.run), p.store, p.o.Grace
+	p.dead = new(atomic.Bool)
+	runner := p.runner // a process that was killed may still call its own
+	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+		return p.run(ctx, t, runner)
+	})
+	cfg.Store, cfg.Grace = p.gated(p.dead), p.o.Grace
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -177,6 +204,9 @@ func (p *runnerProbe) open() {
 		p.fail("opening the Runtime: %v", err)
 	}
 	p.ran = make(chan struct{})
+	if early != nil {
+		early()
+	}
 	go func() {
 		defer close(p.ran)
 		_ = p.rt.Run(ctx)
@@ -191,9 +221,11 @@ var (
 
 // run is the Runner of the Runtime: that of the test, watched. The goroutines that it starts have
 // a label.
-func (p *runnerProbe) run(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+func (p *runnerProbe) run(
+	ctx context.Context, t *agent.Turn, runner agent.Runner,
+) (agent.Result, error) {
 	p.begun <- t.Session.Key
-	turn := ranTurn{key: t.Session.Key, err: errExited}
+	turn := ranTurn{key: t.Session.Key, err: errExited, before: string(t.State())}
 	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels(probeLabel, p.label)))
 	defer func() {
 		pprof.SetGoroutineLabels(ctx)
@@ -201,13 +233,13 @@ func (p *runnerProbe) run(ctx context.Context, t *agent.Turn) (agent.Result, err
 		if caught != nil {
 			turn.err = fmt.Errorf("%w: %v", errPanicked, caught)
 		}
-		turn.late = ctx.Err() != nil
+		turn.late, turn.after = ctx.Err() != nil, string(t.State())
 		p.ended <- turn
 		if caught != nil {
 			panic(caught)
 		}
 	}()
-	turn.res, turn.err = p.runner.Run(ctx, t)
+	turn.res, turn.err = runner.Run(ctx, t)
 	return turn.res, turn.err
 }
 
@@ -230,17 +262,76 @@ func (p *runnerProbe) close() {
 		p.failed = true
 		p.t.Errorf("agenttest: %s\n\tthe Runtime cannot be ended", p.rule)
 	}
-	if c, ok := p.runner.(io.Closer); ok {
-		if err := c.Close(); err != nil && !p.failed {
-			p.t.Errorf("agenttest: %s\n\tclosing the Runner: %v", p.rule, err)
-		}
-	}
+	p.closeRunner()
 	p.rt = nil
 	if p.leaks && !p.failed {
 		if left := p.goroutines(); left != "" {
 			p.t.Errorf("agenttest: %s\n\tthey are left:\n%s", p.rule, left)
 		}
 	}
+}
+
+// closeRunner closes the Runner, if it can be closed.
+func (p *runnerProbe) closeRunner() {
+	p.t.Helper()
+	if c, ok := p.runner.(io.Closer); ok {
+		if err := c.Close(); err != nil && !p.failed {
+			p.t.Errorf("agenttest: %s\n\tclosing the Runner: %v", p.rule, err)
+		}
+	}
+}
+
+// kill ends the process as a crash does, and starts another one: from now on the Store takes
+// nothing of it. Only then the turns under way are cancelled, because a goroutine cannot be killed.
+func (p *runnerProbe) kill() {
+	p.t.Helper()
+	p.dead.Store(true)
+	p.cancel()
+	if !p.within(2*p.o.Grace, p.ran) {
+		p.fail("Run has not returned when its process had died")
+	}
+	p.closeRunner()
+	p.open(nil)
+}
+
+// gated returns the Store of the probe as a process sees it that may die.
+func (p *runnerProbe) gated(dead *atomic.Bool) *session.Store {
+	s := *p.store
+	s.Journal = mortalJournal{s.Journal, dead}
+	s.Transcripts = mortalTranscripts{s.Transcripts, dead}
+	return &s
+}
+
+// A mortalJournal is a Journal that takes nothing of a process that has died.
+type mortalJournal struct {
+	session.Journal
+	dead *atomic.Bool
+}
+
+// Append implements session.Journal.
+func (j mortalJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	if j.dead.Load() {
+		return 0, errProcessKilled
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A mortalTranscripts is what a mortalJournal is, for transcripts.
+type mortalTranscripts struct {
+	session.Transcripts
+	dead *atomic.Bool
+}
+
+// Append implements session.Transcripts.
+func (t mortalTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message,
+) (session.Pos, error) {
+	if t.dead.Load() {
+		return 0, errProcessKilled
+	}
+	return t.Transcripts.Append(ctx, ref, after, messages...)
 }
 
 // restart ends the process and starts another one.
@@ -250,7 +341,7 @@ func (p *runnerProbe) restart() {
 	if p.failed {
 		p.t.FailNow()
 	}
-	p.open()
+	p.open(nil)
 }
 
 // within reports whether a channel is closed within some time.

@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,47 @@ type cueRunner struct {
 	lock   chan struct{}    // it has an item while it is held
 	memory map[string][]Cue // of all sessions and processes, for those who break a rule
 	told   []Cue            // of all sessions
+	ids    map[session.Key]string
+}
+
+// recall returns what a foreign agent knows that keeps its conversations under ids of its own, of
+// which the state of a session has one, and what it is told now. The caller holds the lock.
+func (r *cueRunner) recall(
+	ctx context.Context, t *agent.Turn, fresh []Cue,
+) (cues []Cue, id string, err error) {
+	key := t.Session.Key
+	switch id = string(t.State()); r.broken {
+	case "state: in the process":
+		if id = r.ids[key]; t.New == len(t.Messages) {
+			id = "" // it was reset
+		}
+	case "state: of the key":
+		id = key.String()
+	case "state: of the run":
+		if t.Run != "" {
+			id = string(t.Run)
+		}
+	}
+	if id == "" {
+		id = fmt.Sprint("conversation ", len(r.memory))
+		if r.ids == nil {
+			r.ids = make(map[session.Key]string)
+		}
+		r.ids[key] = id
+		if !strings.HasPrefix(r.broken, "state: at the end") {
+			err = t.SetState(ctx, []byte(id))
+		}
+	}
+	if r.broken == "state: the last message" {
+		fresh = fresh[len(fresh)-1:]
+	}
+	for _, c := range fresh {
+		again := slices.ContainsFunc(r.memory[id], func(o Cue) bool { return o.ID == c.ID })
+		if !again || r.broken == "state: tells again" {
+			r.memory[id] = append(r.memory[id], c)
+		}
+	}
+	return slices.Clone(r.memory[id]), id, err
 }
 
 // Run implements agent.Runner.
@@ -118,8 +160,36 @@ func (r *cueRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result, e
 	case "a memory of the key":
 		r.memory[key] = append(r.memory[key], fresh...)
 		cues = slices.Clone(r.memory[key])
+	case "a memory of the run":
+		if run := string(t.Run); run != "" {
+			r.memory[run] = append(r.memory[run], fresh...)
+			cues = slices.Clone(r.memory[run])
+		}
+	case "forgets what was cut":
+		cues = slices.DeleteFunc(slices.Clone(cues), func(c Cue) bool {
+			return slices.ContainsFunc(r.told, func(o Cue) bool { return o.ID == c.ID })
+		})
+		defer func() {
+			if ctx.Err() != nil {
+				r.told = append(r.told, fresh...)
+			}
+		}()
+	}
+	id := ""
+	if strings.HasPrefix(r.broken, "state") {
+		cues, id, err = r.recall(ctx, t, fresh)
 	}
 	<-r.lock
+	if err != nil {
+		return res, err
+	}
+	if strings.HasPrefix(r.broken, "state: at the end") {
+		defer func() {
+			if err == nil || r.broken == "state: at the end, whatever that is" {
+				err = cmp.Or(err, t.SetState(context.WithoutCancel(ctx), []byte(id)))
+			}
+		}()
+	}
 	last := cues[len(cues)-1]
 	shown := 0
 	say := func(piece string) {
@@ -131,6 +201,9 @@ func (r *cueRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result, e
 	if arrived, inbox := t.Inbox(ctx); inbox == nil && err == nil && len(arrived) > 0 &&
 		r.broken != "drops what arrives" {
 		var more string
+		if id != "" {
+			r.memory[id] = append(r.memory[id], cuesOf(arrived)...)
+		}
 		more, err = r.play(ctx, append(cues, cuesOf(arrived)...), say)
 		res.Text += "\n" + more
 	}
@@ -209,22 +282,35 @@ func (r *cueRunner) spoil(
 // Each rule of the kit notices a Runner that breaks it, and no other rule does.
 func TestBrokenRunners(t *testing.T) {
 	for name, rules := range map[string][]string{
-		"":                                nil, // it is not broken
-		"answers otherwise":               {"answer", "deltas"},
-		"never returns":                   nil,
-		"tells messages twice":            {"inputs", "arrivals", "apart", "resume", "reset"},
-		"drops what arrives":              {"arrivals"},
-		"one memory for all":              {"arrivals", "apart", "resume", "reset"},
-		"loses a delta":                   {"deltas"},
-		"does not account":                {"usage"},
-		"hides failures":                  {"failure"},
-		"outlives its cancel":             {"cancel", "goroutines"},
-		"forgets what was said":           {"partial"},
-		"holds a lock in a panic":         {"panic"},
-		"waits for an agent that is gone": {"exit"},
-		"a memory of the process":         {"arrivals", "resume"},
-		"a memory of the key":             {"arrivals", "reset"},
-		"leaves a goroutine":              {"goroutines"},
+		"":                  nil, // it is not broken
+		"answers otherwise": {"answer", "deltas"},
+		"never returns":     nil,
+		"tells messages twice": {
+			"inputs", "together", "arrivals", "apart", "resume", "reset", "follow-up", "cut short",
+			"killed",
+		},
+		"drops what arrives":                  {"arrivals"},
+		"one memory for all":                  {"arrivals", "apart", "resume", "reset"},
+		"loses a delta":                       {"deltas"},
+		"does not account":                    {"usage"},
+		"hides failures":                      {"failure"},
+		"outlives its cancel":                 {"cancel", "goroutines", "cut short"},
+		"forgets what was said":               {"partial"},
+		"holds a lock in a panic":             {"panic"},
+		"waits for an agent that is gone":     {"exit"},
+		"a memory of the process":             {"arrivals", "resume"},
+		"a memory of the key":                 {"arrivals", "reset", "killed"},
+		"leaves a goroutine":                  {"goroutines"},
+		"a memory of the run":                 {"follow-up"},
+		"forgets what was cut":                {"cut short"},
+		"state":                               nil, // it is not broken
+		"state: in the process":               {"resume"},
+		"state: of the key":                   {"reset"},
+		"state: of the run":                   {"follow-up"},
+		"state: at the end":                   {"cut short", "killed"},
+		"state: at the end, whatever that is": {"killed"},
+		"state: the last message":             {"together"},
+		"state: tells again":                  {"killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken []string
@@ -267,4 +353,24 @@ func brokenRule(t *testing.T, rule int, broken string) (failed string) {
 		failed = strings.Join(r.failed, "\n")
 	})
 	return failed
+}
+
+// Without a Runner to open, the kit says so, and does not end the test binary.
+func TestRunnerKitWithoutARunner(t *testing.T) {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		openerOf(r, nil)
+	}()
+	<-done
+	require.Contains(t, strings.Join(r.failed, ""), "fresh is nil")
+	r = &recorder{TB: t}
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		openerOf(r, func(testing.TB) func() agent.Runner { return nil })
+	}()
+	<-done
+	require.Contains(t, strings.Join(r.failed, ""), "fresh has returned nil")
 }

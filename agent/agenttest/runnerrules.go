@@ -22,6 +22,10 @@ var runnerRules = []runnerRule{
 		nil, checkInputs,
 	},
 	{
+		"together", "The agent is told all new messages of a turn, in their order.",
+		nil, checkTogether,
+	},
+	{
 		"arrivals", "What arrives while the agent works is read, by Turn.Inbox or by the next " +
 			"turn, and not by both.",
 		nil, checkArrivals,
@@ -68,6 +72,21 @@ var runnerRules = []runnerRule{
 			"Runner was closed.",
 		nil, checkGoroutines,
 	},
+	{
+		"follow-up", "The agent of a sub-agent knows the conversation in its later runs.",
+		func(o *RunnerOptions) bool { return o.Memory }, checkFollowUp,
+	},
+	{
+		"cut short", "The agent knows what it was told in a turn that was cancelled, also if that " +
+			"was the first one.",
+		func(o *RunnerOptions) bool { return o.Memory }, checkCutShort,
+	},
+	{
+		"killed", "A turn in which the process dies is repeated, and the agent does not begin " +
+			"anew: Turn.SetState has its conversation as soon as that has an id, and it is not " +
+			"told twice what it knows.",
+		func(o *RunnerOptions) bool { return o.Memory && o.Resume }, checkKilled,
+	},
 }
 
 // pieces are what the agent says in most of the rules.
@@ -99,6 +118,27 @@ func checkInputs(p *runnerProbe) {
 	}
 	p.recite(key, "c", "a", "b")
 	p.recite(key, "d", "a", "b", "c")
+}
+
+// checkTogether posts two messages before Run, so that they are of one turn.
+func checkTogether(p *runnerProbe) {
+	key := p.chat(1)
+	p.close()
+	p.open(func() {
+		p.post(key, Cue{ID: "a", Do: CueAnswer, Say: pieces})
+		p.post(key, Cue{ID: "b", Do: CueRecite})
+	})
+	p.begin(key)
+	turn, ok := p.end(key, p.o.Patience)
+	if !ok {
+		p.fail("Run has not returned for %v, and its agent was done", p.o.Patience)
+	}
+	p.must("the turn failed", turn.err)
+	if want := "a b"; turn.res.Text != want {
+		p.fail("in a turn with two messages the agent was told %q, want %q", turn.res.Text, want)
+	}
+	p.idle(key)
+	p.recite(key, "c", "a", "b")
 }
 
 func checkArrivals(p *runnerProbe) {
@@ -330,4 +370,54 @@ func checkGoroutines(p *runnerProbe) {
 	p.works(key, func(c Cue) session.Key { p.post(key, c); return key })
 	_ = p.rt.Session(key).CancelTurn(p.t.Context())
 	p.idle(key)
+}
+
+func checkFollowUp(p *runnerProbe) {
+	cue := Cue{ID: "a", Do: CueAnswer, Say: pieces}
+	child, err := p.rt.Session(p.chat(1)).Spawn(p.t.Context(), agent.Task{Text: cue.String()})
+	p.must("spawning", err)
+	p.begin(child.Key())
+	if _, ok := p.end(child.Key(), p.o.Patience); !ok {
+		p.fail("Run has not returned for %v, and its agent was done", p.o.Patience)
+	}
+	p.idle(p.chat(1))
+	p.recite(child.Key(), "b", "a")
+	p.recite(child.Key(), "c", "a", "b")
+}
+
+func checkCutShort(p *runnerProbe) {
+	key := p.chat(1)
+	p.post(key, Cue{ID: "a", Do: CueWork, Say: pieces})
+	p.begin(key)
+	p.within(p.o.Settle, nil)
+	p.must("cancelling the turn", p.rt.Session(key).CancelTurn(p.t.Context()))
+	if _, ok := p.end(key, p.o.Grace); !ok {
+		p.fail("it has not returned %v after its turn was cancelled", p.o.Grace)
+	}
+	p.idle(key)
+	p.recite(key, "b", "a")
+}
+
+// checkKilled kills the process in a turn, which the next process repeats.
+func checkKilled(p *runnerProbe) {
+	key := p.chat(1)
+	p.post(key, Cue{ID: "a", Do: CueAnswer, Say: pieces, Pause: 2 * p.o.Settle})
+	p.begin(key)
+	p.within(p.o.Settle, nil)
+	p.kill()
+	p.begin(key)
+	turn, ok := p.end(key, p.o.Patience)
+	for ok && turn.late { // it is the one that was killed
+		turn, ok = p.end(key, p.o.Patience)
+	}
+	if !ok {
+		p.fail("Run has not returned for %v, and its agent was done", p.o.Patience)
+	}
+	p.must("the turn that repeats it failed", turn.err)
+	if turn.before == "" && turn.after != "" {
+		p.fail("the turn that repeats it found no state and set one, %.100q: it was not set %v "+
+			"after the agent began", turn.after, p.o.Settle)
+	}
+	p.idle(key)
+	p.recite(key, "b", "a")
 }

@@ -2,7 +2,10 @@ package announcetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -11,20 +14,32 @@ import (
 
 // A Receiver is what takes deliveries, and a way to see what it did.
 type Receiver struct {
-	// Deliver is the function under test. It is given deliveries that carry a completion, one call
-	// at a time.
+	// Deliver is the function under test. It is given deliveries that carry a completion: those of
+	// one requester one call at a time, and in one rule those of several requesters at once, as
+	// the library does it.
 	Deliver func(ctx context.Context, d spawn.Delivery) error
-	// Acted returns how many deliveries have been acted upon so far. It is called between
-	// deliveries.
+	// Acted returns how many deliveries have been acted upon so far, in earlier processes too. It
+	// is called between deliveries.
 	Acted func() int
+	// Fail has the next act come to nothing, such as a message that cannot be sent. Deliver is to
+	// return an error then. Nil: that is not tested.
+	Fail func()
+	// Restart returns the receiver of the next process, after that of this one was killed. It has
+	// what this one keeps over its end, and nothing else. Nil: restarts are not tested.
+	Restart func() Receiver
 }
 
 // TestDeliver checks a receiver against the promise that it is given, which is at least once under
-// a stable key. Each rule runs in a subtest of its own, on a receiver that fresh makes for it.
+// a stable key. Each rule runs in a subtest of its own, on a receiver that fresh makes for it. The
+// rules that need Fail or Restart are skipped for a receiver without it.
 func TestDeliver(t *testing.T, fresh func(t *testing.T) Receiver) {
 	for _, rule := range deliveryRules {
 		t.Run(rule.name, func(t *testing.T) {
-			if err := rule.check(t.Context(), fresh(t)); err != nil {
+			r := fresh(t)
+			if lacks := rule.lacks(r); lacks != "" {
+				t.Skip("announcetest: Receiver." + lacks + " is not set")
+			}
+			if err := rule.check(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -35,17 +50,82 @@ func TestDeliver(t *testing.T, fresh func(t *testing.T) Receiver) {
 type deliveryRule struct {
 	name, why string
 	steps     []step
+	atOnce    bool // deliveries to several requesters at once, in the place of steps
+}
+
+// lacks returns the field that the rule needs and a receiver has not, or "".
+func (rule deliveryRule) lacks(r Receiver) string {
+	for _, s := range rule.steps {
+		switch {
+		case s.fails && r.Fail == nil:
+			return "Fail"
+		case s.restart && r.Restart == nil:
+			return "Restart"
+		}
+	}
+	return ""
 }
 
 func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
+	if rule.atOnce {
+		return rule.checkAtOnce(ctx, r)
+	}
 	for _, s := range rule.steps {
-		if err := r.Deliver(ctx, delivery(s)); err != nil {
+		if s.restart {
+			r = r.Restart()
+		}
+		if s.fails {
+			r.Fail()
+		}
+		err := r.Deliver(ctx, delivery(s))
+		switch {
+		case s.fails && err == nil:
+			return fmt.Errorf("%s: key %q, attempt %d: Deliver returned nil", rule.why, s.key, s.attempt)
+		case !s.fails && err != nil:
 			return fmt.Errorf("%s: key %q, attempt %d: %w", rule.why, s.key, s.attempt, err)
 		}
 		if got := r.Acted(); got != s.acted {
 			return fmt.Errorf("%s: after key %q, attempt %d, the receiver has acted %d times, want %d",
 				rule.why, s.key, s.attempt, got, s.acted)
 		}
+	}
+	return nil
+}
+
+// checkAtOnce delivers to 16 requesters at once, 4 deliveries to each, one after the other. What
+// the receiver answers with [spawn.ErrBusy] it gets again when the others are done.
+func (rule deliveryRule) checkAtOnce(ctx context.Context, r Receiver) error {
+	const requesters, each = 16, 4
+	failed := make([]error, requesters)
+	busy := make([][]step, requesters)
+	var wg sync.WaitGroup
+	for n := range requesters {
+		wg.Go(func() {
+			for i := range each {
+				s := step{key: fmt.Sprintf("%d-%d", n, i), attempt: 1, epoch: 1, peer: 100 + n}
+				switch err := r.Deliver(ctx, delivery(s)); {
+				case errors.Is(err, spawn.ErrBusy):
+					busy[n] = append(busy[n], s)
+				case err != nil:
+					failed[n] = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for n, waiting := range busy {
+		for _, s := range waiting {
+			if err := r.Deliver(ctx, delivery(s)); err != nil {
+				failed[n] = err
+			}
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("%s: %w", rule.why, err)
+	}
+	if got := r.Acted(); got != requesters*each {
+		return fmt.Errorf("%s: the receiver has acted %d times, want %d",
+			rule.why, got, requesters*each)
 	}
 	return nil
 }
@@ -57,34 +137,68 @@ type step struct {
 	epoch   uint64
 	maybe   bool
 	acted   int // in all, after this step
+	fails   bool
+	restart bool // before this step
+	peer    int  // of the requester; 0: 42
 }
 
 var deliveryRules = []deliveryRule{
-	{"once", "a delivery is acted upon", []step{{"a", 1, 1, false, 1}}},
-	{
-		"repeat", "the same key is acted upon once, whichever attempt arrives first",
-		[]step{{"a", 1, 1, false, 1}, {"a", 2, 1, true, 1}, {"a", 3, 1, true, 1}},
-	},
-	{
-		"restart", "a later owner repeats under the same key",
-		[]step{{"a", 1, 1, false, 1}, {"a", 1, 2, true, 1}},
-	},
-	{
-		"may-repeat", "an attempt that may be a repeat, and is not, is acted upon",
-		[]step{{"a", 2, 1, true, 1}},
-	},
-	{
-		"others", "other keys are other completions, also of the same child",
-		[]step{
-			{"a", 1, 1, false, 1}, {"b", 1, 1, false, 2}, {"a", 2, 1, true, 2}, {"c", 1, 1, false, 3},
-		},
-	},
+	{name: "once", why: "a delivery is acted upon", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, acted: 1},
+	}},
+	{name: "repeat", why: "the same key is acted upon once, whichever attempt arrives first", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, acted: 1},
+		{key: "a", attempt: 2, epoch: 1, maybe: true, acted: 1},
+		{key: "a", attempt: 3, epoch: 1, maybe: true, acted: 1},
+	}},
+	{name: "restart", why: "a later owner repeats under the same key", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, acted: 1},
+		{key: "a", attempt: 1, epoch: 2, maybe: true, acted: 1},
+	}},
+	{name: "may-repeat", why: "an attempt that may be a repeat, and is not, is acted upon", steps: []step{
+		{key: "a", attempt: 2, epoch: 1, maybe: true, acted: 1},
+	}},
+	{name: "others", why: "other keys are other completions, also of the same child", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, acted: 1},
+		{key: "b", attempt: 1, epoch: 1, acted: 2},
+		{key: "a", attempt: 2, epoch: 1, maybe: true, acted: 2},
+		{key: "c", attempt: 1, epoch: 1, acted: 3},
+	}},
+	{name: "late", why: "one that was blocked comes after younger ones, and from an older time", steps: []step{
+		{key: "b", attempt: 1, epoch: 2, acted: 1},
+		{key: "a", attempt: 9, epoch: 2, maybe: true, acted: 2},
+		{key: "b", attempt: 1, epoch: 3, maybe: true, acted: 2},
+	}},
+	{name: "at-once", why: "several requesters are told at once", atOnce: true},
+	{name: "failure", why: "what could not be done is an error, and is done when it comes again", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, fails: true},
+		{key: "a", attempt: 2, epoch: 1, maybe: true, acted: 1},
+		{key: "a", attempt: 3, epoch: 1, maybe: true, acted: 1},
+		{key: "b", attempt: 1, epoch: 1, fails: true, acted: 1},
+		{key: "b", attempt: 2, epoch: 1, maybe: true, acted: 2},
+	}},
+	{name: "kept", why: "what was acted upon is known to the next process", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, acted: 1},
+		{key: "a", attempt: 1, epoch: 2, maybe: true, acted: 1, restart: true},
+		{key: "b", attempt: 1, epoch: 2, acted: 2},
+		{key: "b", attempt: 1, epoch: 3, maybe: true, acted: 2, restart: true},
+		{key: "a", attempt: 1, epoch: 3, maybe: true, acted: 2},
+		{key: "c", attempt: 1, epoch: 3, acted: 3},
+	}},
+	{name: "failure-kept", why: "what could not be done is done in the next process", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, fails: true},
+		{key: "a", attempt: 2, epoch: 2, maybe: true, acted: 1, restart: true},
+	}},
 }
 
 // delivery makes what a step hands over. The deliveries of all steps have the same content, so only
 // the key tells them apart.
 func delivery(s step) spawn.Delivery {
-	requester := session.Must(session.Parse("agent:main:telegram:direct:42"))
+	peer := 42
+	if s.peer > 0 {
+		peer = s.peer
+	}
+	requester := session.Must(session.DirectKey("main", "telegram", strconv.Itoa(peer)))
 	child := session.Must(session.Parse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f"))
 	return spawn.Delivery{
 		Key: s.key, Attempt: s.attempt, Epoch: s.epoch, MayRepeat: s.maybe, To: requester,

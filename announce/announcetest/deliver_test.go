@@ -3,6 +3,8 @@ package announcetest
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,16 +13,62 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// receiver acts on a delivery unless it has seen what id makes of it.
-func receiver(id func(spawn.Delivery) any) Receiver {
-	seen := map[any]bool{}
-	return Receiver{
+// receiver acts on a delivery unless it has seen what id makes of it. It forgets nothing.
+func receiver(id func(spawn.Delivery) any) Receiver { return receiverWith(id, quirks{}) }
+
+// quirks are mistakes of a receiver.
+type quirks struct {
+	forgets   bool // what it has seen is lost with its process
+	first     bool // it remembers a key before it acts
+	swallows  bool // it returns nil for a failure
+	oneByOne  bool // it drops what comes while it is at work
+	olderOnly bool // it drops what comes after a younger key
+}
+
+func receiverWith(id func(spawn.Delivery) any, q quirks) Receiver {
+	seen, acted, failures := map[any]bool{}, 0, 0
+	var mu sync.Mutex
+	var newest string
+	var r Receiver
+	r = Receiver{
 		Deliver: func(_ context.Context, d spawn.Delivery) error {
+			if q.oneByOne && !mu.TryLock() {
+				return nil
+			} else if !q.oneByOne {
+				mu.Lock()
+			}
+			defer mu.Unlock()
+			if q.oneByOne {
+				for range 10_000 {
+					runtime.Gosched()
+				}
+			}
+			if seen[id(d)] || q.olderOnly && len(d.Key) == 1 && d.Key < newest {
+				return nil
+			}
+			newest = max(newest, d.Key)
+			seen[id(d)] = q.first
+			if failures > 0 {
+				failures--
+				if q.swallows {
+					return nil
+				}
+				return errors.New("no connection")
+			}
 			seen[id(d)] = true
+			acted++
 			return nil
 		},
-		Acted: func() int { return len(seen) },
+		Acted: func() int { return acted },
+		Fail:  func() { failures++ },
+		Restart: func() Receiver {
+			if q.forgets {
+				clear(seen)
+			}
+			return r
+		},
 	}
+	return r
 }
 
 func byKey(d spawn.Delivery) any { return d.Key }
@@ -39,18 +87,18 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 	}{
 		"acts each time": {func() Receiver {
 			return receiver(func(spawn.Delivery) any { calls++; return calls })
-		}, []string{"repeat", "restart", "others"}},
+		}, []string{"repeat", "restart", "others", "late", "failure", "kept"}},
 		"by attempt": {func() Receiver {
 			return receiver(func(d spawn.Delivery) any { return d.Attempt })
-		}, []string{"repeat", "others"}},
+		}, []string{"repeat", "others", "at-once", "failure", "kept"}},
 		"by epoch": {func() Receiver {
 			return receiver(func(d spawn.Delivery) any { return d.Epoch })
-		}, []string{"restart", "others"}},
+		}, []string{"restart", "others", "late", "at-once", "failure", "kept"}},
 		"by content": {func() Receiver {
 			return receiver(func(d spawn.Delivery) any {
 				return announce.NewEvent(d.Completion).ForModel()
 			})
-		}, []string{"others"}},
+		}, []string{"others", "late", "at-once", "failure", "kept"}},
 		"drops maybe": {func() Receiver {
 			r := receiver(byKey)
 			deliver := r.Deliver
@@ -61,18 +109,37 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 				return deliver(ctx, d)
 			}
 			return r
-		}, []string{"may-repeat"}},
+		}, []string{"may-repeat", "late", "failure"}},
+		"forgets": {
+			func() Receiver { return receiverWith(byKey, quirks{forgets: true}) }, []string{"kept"},
+		},
+		"remembers first": {
+			func() Receiver { return receiverWith(byKey, quirks{first: true}) },
+			[]string{"failure", "failure-kept"},
+		},
+		"swallows failures": {
+			func() Receiver { return receiverWith(byKey, quirks{swallows: true}) },
+			[]string{"failure", "failure-kept"},
+		},
+		"drops what comes at once": {
+			func() Receiver { return receiverWith(byKey, quirks{oneByOne: true}) }, []string{"at-once"},
+		},
+		"takes no older ones": {
+			func() Receiver { return receiverWith(byKey, quirks{olderOnly: true}) },
+			[]string{"late"},
+		},
 		"fails": {func() Receiver {
 			return Receiver{
 				Deliver: func(context.Context, spawn.Delivery) error { return refused },
 				Acted:   func() int { return 0 },
 			}
-		}, []string{"once", "repeat", "restart", "may-repeat", "others"}},
+		}, []string{"once", "repeat", "restart", "may-repeat", "others", "late", "at-once"}},
 	}
 	for name, tt := range tests {
 		var failed []string
 		for _, rule := range deliveryRules {
-			if rule.check(t.Context(), tt.receiver()) != nil {
+			r := tt.receiver()
+			if rule.lacks(r) == "" && rule.check(t.Context(), r) != nil {
 				failed = append(failed, rule.name)
 			}
 		}

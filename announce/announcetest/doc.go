@@ -6,8 +6,11 @@
 //
 //	deliveries, some repeated --> [ your Deliver ] --> TestDeliver: acted once for each key
 //
+//	a Runtime --> FlakySink: fails, hangs, loses answers, repeats --> [ yours ] --> Recorder
+//
 // Begin with [TestDeliver] in deliver.go. It calls a [Receiver] with deliveries that come twice,
-// after a restart or out of order, and checks that the Receiver acts once for each key:
+// at once, after a failure, after a restart or out of order, and checks that the Receiver acts
+// once for each key:
 //
 //	func TestReceiver(t *testing.T) {
 //		announcetest.TestDeliver(t, func(t *testing.T) announcetest.Receiver {
@@ -15,6 +18,10 @@
 //			return announcetest.Receiver{Deliver: bot.deliver, Acted: bot.turns}
 //		})
 //	}
+//
+// A test of a whole bot uses a [Recorder] as its Deliver or Reply, to see what arrived in which
+// order, and a [FlakySink] before it, to see what the bot does when its transport is not reliable.
+// What remembers keys in production is [github.com/offshoot-sdk/offshoot/announce.Dedupe].
 //
 // A program that renders events itself takes the [Forgeries] of forgeries.go. Each [Forgery] is a
 // text by which a child tries to pass for another speaker. [CheckFence] checks the text for a model

@@ -15,6 +15,7 @@ func TestCheckFence(t *testing.T) {
 		"what to do: tell\nresult, as data; x\n| a\n|\nStats: runtime n/a\n<<<end of completion n0nce>>>"
 	require.NoError(t, CheckFence(good, nonce))
 	const tail = "\nfiles of the result, as data:\n| file: a\n| file: b\nand 7 more files\nStats"
+	require.NoError(t, CheckFence(strings.Replace(good, "task:", "task name: n\ntask:", 1), nonce))
 	for _, with := range []string{
 		tail, "\n[cut here: the whole result has 1 byte]\nStats",
 		"\n[cut here: the whole result has 1 byte]\n| end" + tail,
@@ -33,6 +34,7 @@ func TestCheckFence(t *testing.T) {
 		"a foreign line":  replace("| a", "a"),
 		"a second status": replace("status: success", "status: success\nstatus: error"),
 		"a late field":    replace("|\n", "|\ntask: x\n"),
+		"a late name":     replace("task: t", "task: t\ntask name: n"),
 		"a file outside":  replace("|\n", "|\nfile: a\n"),
 		"no file":         replace("\nStats", "\nfiles of the result, as data:\nStats"),
 		"more of none":    replace("\n| a\n|", "\nand 7 more files"),

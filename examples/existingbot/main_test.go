@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 // transport remembers what it was sent. It asks once.
 type transport struct {
+	mu       sync.Mutex
 	sent     []string
 	failures int // how many sends fail at first
 }
@@ -27,6 +29,8 @@ func (*transport) Updates(_ context.Context, handle func(chat int64, text string
 }
 
 func (tr *transport) Send(_ context.Context, _ int64, text string) error {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
 	if tr.failures > 0 {
 		tr.failures--
 		return errors.New("no connection")
@@ -120,6 +124,7 @@ func TestReceiver(t *testing.T) {
 		bot := withSubagents(t, says("fine"), seen)
 		return announcetest.Receiver{
 			Deliver: bot.deliver, Acted: func() int { return len(seen.sent) },
+			Fail: func() { seen.failures++ },
 		}
 	})
 }

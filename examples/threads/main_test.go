@@ -50,14 +50,14 @@ func TestThreadsOfTheBot(t *testing.T) {
 		shown := talk(t, "general: paint the door", "general/1: make it red",
 			"general: /focus general/1", "general: and the window", "general/1: /unfocus")
 		require.Len(t, shown, 6, shown)
-		require.True(t, strings.HasPrefix(shown[0], "[general/1] 🤖 painter: painter works here."))
+		require.True(t, strings.HasPrefix(shown[0], "[general/1] 🤖 painter: The agent \"painter\" works here."))
 		require.ElementsMatch(t, []string{
 			"[general] A painter is on it, in a thread of its own.",
 			"[general] The painter is done.",
 		}, shown[1:3])
 		require.Equal(t, "[general/1] Painted: make it red", shown[3])
 		require.Equal(t, "[general] Painted: and the window", shown[4])
-		require.Contains(t, shown[5], "[general/1] painter was sent away")
+		require.Contains(t, shown[5], "[general/1] The agent \"painter\" was sent away")
 	})
 }
 

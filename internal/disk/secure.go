@@ -153,6 +153,19 @@ func checkOwner(path string, info fs.FileInfo) error {
 	return &UnsafeError{Path: path, Reason: reason}
 }
 
+// CheckPrivate returns an *[UnsafeError] if a directory, of which info is, belongs to another user,
+// or if others may change what is in it. They may read it.
+func CheckPrivate(path string, info fs.FileInfo) error {
+	if err := checkOwner(path, info); err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); hasPermissions && mode&othersWrite != 0 {
+		return &UnsafeError{Path: path, Reason: fmt.Sprintf(
+			"other users may write to it: its mode is %#o, want %#o", mode, mode&^othersWrite)}
+	}
+	return nil
+}
+
 // Restrict takes the permissions of other users on an open file or directory away. The error is an
 // *[UnsafeError] if that does not succeed, or if the file belongs to another user. Restrict does
 // nothing on a system whose files do not have such permissions.
@@ -190,6 +203,9 @@ func unrestricted(path string, info fs.FileInfo, err error) error {
 
 // othersPerm are the permissions of all users but the owner.
 const othersPerm fs.FileMode = 0o077
+
+// othersWrite are those of them to write.
+const othersWrite fs.FileMode = 0o022
 
 // OpenToOthers reports whether other users than the owner have permissions on a file or directory.
 func OpenToOthers(info fs.FileInfo) bool {

@@ -15,7 +15,10 @@ import (
 // A Handler that calls runtime.Goexit ends the goroutine that logs, because Go has no way to stop
 // that, and a goroutine for each record would cost more than most records. The code that logs has
 // said what it came to before it logs.
-func New(l *slog.Logger) *slog.Logger {
+func New(l *slog.Logger) *slog.Logger { return NewBy(l, nil) }
+
+// NewBy is New with a function that masks texts; nil: [secret.Mask].
+func NewBy(l *slog.Logger, mask func(string) string) *slog.Logger {
 	if l == nil {
 		return slog.New(slog.DiscardHandler)
 	}
@@ -23,7 +26,7 @@ func New(l *slog.Logger) *slog.Logger {
 	if _, guarded := inner.(handler); guarded {
 		return l
 	}
-	return slog.New(handler{secret.Handler{Handler: handler{inner}}})
+	return slog.New(handler{secret.Handler{Handler: handler{inner}, By: mask}})
 }
 
 // handler is a slog.Handler that contains the panics of another one.

@@ -20,7 +20,7 @@ func MaskJSON(src string, clean func(string) string) (out string, masked bool) {
 	m.dec.UseNumber()
 	ok := json.Valid([]byte(src)) // which bounds the depth, too
 	if ok {
-		m.value(m.next(), false)
+		m.value(m.next(), member{})
 	}
 	switch {
 	case !ok || m.err != nil:
@@ -51,7 +51,8 @@ func (m *jsonMasker) next() (token json.Token) {
 }
 
 // value writes the value that begins with a token.
-func (m *jsonMasker) value(token json.Token, isSecret bool) {
+func (m *jsonMasker) value(token json.Token, of member) {
+	isSecret := of.is > weakName
 	switch v := token.(type) {
 	case json.Delim:
 		if isSecret {
@@ -69,9 +70,9 @@ func (m *jsonMasker) value(token json.Token, isSecret bool) {
 		const closing = ']' - '[' // and '}' - '{'
 		m.out = append(m.out, byte(v)+closing)
 	case string:
-		m.text(v, isSecret)
+		m.text(v, of)
 	case json.Number:
-		if isSecret {
+		if isSecret && of.is != listName && (of.is == passwordTag || !isCount(v.String())) {
 			m.mask("***")
 			return
 		}
@@ -90,23 +91,28 @@ func (m *jsonMasker) members() {
 			m.out = append(m.out, ',')
 		}
 		name, _ := m.next().(string)
-		m.text(name, false)
+		m.text(name, member{})
 		m.out = append(m.out, ':')
-		m.value(m.next(), isSecretMember(m.clean(name)))
+		m.value(m.next(), memberOf(m.clean(name)))
 	}
 }
 
 // elements writes what stands between the brackets of an array.
 func (m *jsonMasker) elements() {
-	isSecret, inKey := false, false
+	after, inKey := member{}, false
 	for first := true; m.dec.More(); first = false {
 		if !first {
 			m.out = append(m.out, ',')
 		}
 		token := m.next()
-		m.value(token, isSecret || inKey)
+		switch {
+		case inKey:
+			m.value(token, member{is: passwordTag, whole: true})
+		default:
+			m.value(token, after)
+		}
 		text, _ := token.(string)
-		isSecret = isSecretFlag(m.clean(text))
+		after = flagOf(m.clean(text))
 		inKey = (inKey || beginsPrivateKey(text)) && !strings.Contains(text, "-----END ")
 	}
 }
@@ -132,12 +138,12 @@ func (m *jsonMasker) skip() {
 }
 
 // text writes a string.
-func (m *jsonMasker) text(given string, isSecret bool) {
+func (m *jsonMasker) text(given string, of member) {
 	s := m.clean(given)
-	safe, masked := s, false
+	var safe string
+	var masked bool
 	switch {
-	case isSecret && (s == "" || isReference(s)):
-	case isSecret:
+	case of.hides(s):
 		safe = maskOf(s)
 		masked = safe != s
 	case isDocument(s):
@@ -174,21 +180,41 @@ func isDocument(s string) bool {
 	return s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
 }
 
-// isSecretMember reports whether the last word in the name of a member says that the member is
-// secret.
-func isSecretMember(name string) bool {
-	name = strings.TrimRight(name, " \t\n:=?.")
-	start := len(name)
-	for start > 0 && (isNameByte[name[start-1]] || name[start-1] == '-') {
-		start--
-	}
-	word := name[start:]
-	return word != "" && (isHeader(word) || isSecretName(word))
+// A member is what is known of a value by what stands before it.
+type member struct {
+	name  string // the last word of its name
+	is    strength
+	whole bool // the value is secret, whatever it looks like
 }
 
-// isSecretFlag reports whether an argument is a flag whose value is secret and stands in the next
-// argument.
-func isSecretFlag(arg string) bool {
+// hides reports whether a string is to be masked as a whole.
+func (m member) hides(s string) bool {
+	if m.whole {
+		return s != ""
+	}
+	f := form{name: m.name, is: m.is, op: opColon, quoted: true}
+	return m.is != noSecret && f.isSecret(s)
+}
+
+// memberOf returns what the last word in the name of a member says of its value.
+func memberOf(name string) member {
+	name = strings.TrimRight(name, " \t\n:=?.")
+	start := len(name)
+	for start > 0 && isWordByte[name[start-1]] {
+		start--
+	}
+	w := name[start:]
+	if isHeader(w) {
+		return member{name: w, is: passwordTag}
+	}
+	return member{name: w, is: strengthOf(w, name[:start])}
+}
+
+// flagOf returns what an argument says of the next one: a flag may say that it is secret.
+func flagOf(arg string) member {
 	name := strings.TrimLeft(arg, "-")
-	return name != arg && name != "" && isName(name) && isSecretName(name)
+	if name == arg || name == "" || !isName(name) {
+		return member{}
+	}
+	return memberOf(name)
 }

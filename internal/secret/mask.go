@@ -21,6 +21,7 @@ func Mask(text string) string {
 // ends.
 type Masker struct {
 	cursor ahead.Cursor
+	line   line
 	until  string // the rest of a credential is being removed, up to one of these characters
 	pem    string // the last line of the private key that is being removed
 }
@@ -34,8 +35,8 @@ func (m *Masker) Close() string { return m.pass("", true) }
 // Held returns how many bytes the Masker keeps between two pieces.
 func (m *Masker) Held() int { return m.cursor.Held() }
 
-// behind is how many bytes before a word are looked at, at most: "/api/".
-const behind = 8
+// behind is how many bytes before a word are looked at, at most: "X-Amz-Security-".
+const behind = 32
 
 // pass takes the next piece of the text and returns what may be shown now.
 func (m *Masker) pass(piece string, final bool) string {
@@ -49,15 +50,6 @@ func (m *Masker) pass(piece string, final bool) string {
 	kept, _ := c.Finish(c.At)
 	return kept
 }
-
-// isNameByte is true for the bytes of names and tokens: ASCII letters, digits and '_'.
-var isNameByte = func() (set [256]bool) {
-	for c := range set {
-		isLetter := c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
-		set[c] = c == '_' || c >= '0' && c <= '9' || isLetter
-	}
-	return set
-}()
 
 // step passes some of the text. It returns false if it needs more of the text.
 func (m *Masker) step() bool {
@@ -75,20 +67,12 @@ func (m *Masker) step() bool {
 	case m.pem != "":
 		return m.passKey()
 	}
-	for !isNameByte[c.Buf[c.At]] && c.Buf[c.At] != '-' && c.Buf[c.At] != ':' {
-		if c.At++; c.At == len(c.Buf) {
-			return true
-		}
+	c.At = m.plainEnd(c.Buf, c.At)
+	if c.At == len(c.Buf) {
+		return true
 	}
-	r := reader{View: c.View(), at: c.At, next: c.At + 1}
-	switch r.S[r.at] {
-	case '-':
-		r.maskPrivateKey()
-	case ':':
-		r.maskUserinfo()
-	default:
-		r.visitWord()
-	}
+	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
+	r.visit()
 	if r.Waits() {
 		return false
 	}
@@ -98,9 +82,138 @@ func (m *Masker) step() bool {
 		c.Skip(r.next)
 		m.until, m.pem = r.until, r.pem
 	}
+	m.line = r.line
 	c.At = r.next
 	return true
 }
+
+// A place says what a byte may begin.
+type place uint8
+
+const (
+	placeNone place = iota
+	placeWord
+	placeMark // something that is looked at on its own
+)
+
+var placeOf = func() (places [256]place) {
+	for c := range places {
+		if isNameByte[c] {
+			places[c] = placeWord
+		}
+	}
+	for _, c := range []byte("-:\\%\x1b\n<") {
+		places[c] = placeMark
+	}
+	for _, name := range foreignNames {
+		places[name[0]] = placeMark
+	}
+	return places
+}()
+
+// plainEnd returns where the text ends from a position on that holds nothing that is looked at.
+// This loop is most of the time that a mask of prose takes.
+func (m *Masker) plainEnd(buf string, at int) int {
+	for at < len(buf) {
+		switch placeOf[buf[at]] {
+		case placeNone:
+			at++
+		case placeMark:
+			if !m.isMarked(buf, at) {
+				at++
+				continue
+			}
+			return at
+		default:
+			end := at + 1
+			for end < len(buf) && end-at < longestWord && isWordByte[buf[end]] {
+				end++
+			}
+			if end == len(buf) && !m.cursor.Final || isCandidate(buf, at, end) {
+				return at
+			}
+			at = end
+		}
+	}
+	return at
+}
+
+// isMarked reports whether the mark at a position may begin something.
+func (m *Masker) isMarked(buf string, at int) bool {
+	if at+2 >= len(buf) && !m.cursor.Final {
+		return true
+	}
+	next := byte(0)
+	if at+1 < len(buf) {
+		next = buf[at+1]
+	}
+	switch buf[at] {
+	case '-':
+		return next == '-' || m.line.command != nil
+	case ':':
+		return next == '/'
+	case '\n':
+		return m.line != line{}
+	case '<':
+		return next == '<'
+	case '%':
+		return hex[next]
+	case '\\', 0x1B:
+		return true
+	}
+	for _, name := range foreignNames {
+		n := min(len(name), len(buf)-at)
+		if buf[at:at+n] == name[:n] && (n == len(name) || !m.cursor.Final) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignNames are what a password is called in scripts other than Latin, or the end of such a
+// name from its first letter on that is not ASCII.
+var foreignNames = []string{
+	"пароль", "Пароль", "密码", "密碼", "口令", "パスワード", "비밀번호", "ña:", "ña =", "ña=", "הסיסמה",
+	"كلمة السر",
+}
+
+// isCandidate reports whether a word may be, or name, a credential. Every word for which the visit
+// of it does something is one.
+func isCandidate(buf string, at, end int) bool {
+	w := buf[at:end]
+	n := len(w)
+	after, behind := byte(0), byte(' ')
+	if end < len(buf) {
+		after = buf[end]
+	}
+	if end+1 < len(buf) {
+		behind = buf[end+1]
+	}
+	switch {
+	case beginsFamily(buf, at, end):
+		return true
+	case n >= 3 && endTriples.has(tripleOf(w[n-3], w[n-2], w[n-1])), w[n-1] == '_' || w[n-1] == '-':
+		return true
+	case n == 2 && endTriples.has(tripleOf(0, w[0], w[1])):
+		return true
+	case n <= maxKeyword && keywordTriples.has(firstOf(w)) && isKeyword(w):
+		return true
+	case after == ':' && behind > ' ', after == '~', (after == '.' || after == ':' &&
+		n >= minLong) && end+1 == len(buf):
+		return true
+	case after == '.' && behind > ' ' && (n >= 14 || hostTriples.has(firstOf(w))):
+		return true
+	case n >= minLong && strings.ContainsAny(w, "0123456789"):
+		return true
+	}
+	if n <= 2 && after == '"' && behind == ':' || w == "Private-Lines" {
+		return true
+	}
+	return w[0] == '_' || at > 0 && (buf[at-1] == '\\' || buf[at-1] == '=' && w[0] == '3')
+}
+
+// minLong is the length from which on every word is looked at, see longEnd.
+const minLong = 14
 
 // A reader decides about one place in a text.
 type reader struct {
@@ -113,6 +226,7 @@ type reader struct {
 	mask  string // what is written there; "": nothing is masked
 	until string // for Masker.until
 	pem   string // for Masker.pem
+	line  line   // for Masker.line
 }
 
 // What ends a value: one without quotes, and one of a header.
@@ -134,295 +248,218 @@ func (r *reader) maskSpan(start, end int, until string) {
 	r.replace(start, end, maskOf(r.S[start:end]), until)
 }
 
+// before returns what stands before a position, as far as it is looked at.
+func (r *reader) before(at int) string { return r.S[max(0, at-behind):at] }
+
+// visit decides about the current place.
+func (r *reader) visit() {
+	switch r.S[r.at] {
+	case '-':
+		if r.maskPrivateKey(); r.mask == "" && r.next == r.at+1 {
+			r.maskFlag()
+		}
+	case ':':
+		r.maskUserinfo()
+	case '\n':
+		r.line = r.line.next(r)
+	case '<':
+		r.maskHereString()
+	case '%':
+		if hex[r.Byte(r.at+1)] && hex[r.Byte(r.at+2)] {
+			r.next = r.at + 3
+		}
+	case '\\', 0x1B:
+		r.next = max(r.next, r.transparentEnd(r.at))
+	default:
+		if isNameByte[r.S[r.at]] {
+			r.visitWord()
+		} else {
+			r.visitForeign()
+		}
+	}
+}
+
+// visitForeign decides about a name in another script.
+func (r *reader) visitForeign() {
+	for _, name := range foreignNames {
+		if !r.Has(r.at, name) {
+			continue
+		}
+		name = strings.TrimRight(name, ":= ")
+		if name == "ña" && !strings.HasSuffix(strings.ToLower(r.before(r.at)), "contrase") {
+			continue
+		}
+		r.maskAssignment(r.at, r.at+len(name), passwordTag)
+		return
+	}
+}
+
 // visitWord decides about the word that starts at the current byte and moves behind it, or behind
 // the credential that follows it. A word is letters, digits, '_' and '-'.
 func (r *reader) visitWord() {
 	start, end := r.at, r.wordEnd(r.at)
-	word := r.S[start:end]
-	if n := r.tokenEnd(start, end); n > 0 {
-		r.maskSpan(start, n, bareUntil)
-		return
-	}
-	if from := botToken(word); from >= 0 && r.Byte(end) == ':' {
-		if n := r.wordEnd(end + 1); n-end > 20 {
-			r.maskSpan(start+from, n, bareUntil)
+	r.next = end
+	for _, at := range [...]int{start, r.escapeEnd(start, end)} {
+		if n := r.tokenEnd(at, end); n > 0 {
+			r.maskSpan(at, n, bareUntil)
 			return
 		}
 	}
-	r.next = end
+	w := r.S[start:end]
+	if r.Byte(end) == ':' && r.visitPair(r.escapeEnd(start, end), end) {
+		return
+	}
+	if r.Byte(end) == '.' || r.Byte(end) == '/' {
+		if r.maskAddress(start); r.mask != "" {
+			return
+		}
+	}
 	switch {
-	case strings.EqualFold(word, "bearer"):
-		value := r.Skip(end, " \t")
-		if n := r.bearerEnd(value); value > end && n-value >= 18 {
-			r.maskSpan(value, n, bareUntil)
-		}
-	case isHeader(word):
+	case isHeader(w):
 		r.maskHeader(end)
-	case isSecretName(word):
-		r.maskAssignment(start, end)
-	case strings.EqualFold(word, "hooks"), strings.EqualFold(word, "webhooks"):
-		r.maskWebhook(start, end)
+		return
+	case w == "Private-Lines" && r.Byte(end) == ':': // of PuTTY
+		if stop := r.Any(end, "\n"); stop < len(r.S) {
+			r.start, r.next, r.mask, r.pem = stop, stop, "\n…redacted…", "Private-MAC"
+		}
+		return
+	case len(w) <= 2 && r.maskNumberOfKey(start, end):
+		return
+	}
+	if len(w) <= maxKeyword && r.visitKeyword(start, end) {
+		return
+	}
+	is := strengthOf(w, r.before(start))
+	if at := r.escapeEnd(start, end); is == noSecret && at > start && at < end {
+		start, is = at, strengthOf(r.S[at:end], "")
+	}
+	if is != noSecret {
+		r.maskAssignment(start, end, is)
 	}
 }
 
-// maskAssignment masks the value that follows a secret name: NAME=value, "name": "value", --name
-// value.
-func (r *reader) maskAssignment(start, end int) {
-	at := r.skipQuote(end) // that ends a quoted name
-	n := r.Skip(at, " \t")
-	switch c := r.Byte(n); {
-	case c == '=':
-		at = r.valueStart(r.Skip(n+1, " \t"))
-	case c == ':':
-		at = r.Skip(n+1, " \t")
-	case n > at && strings.HasSuffix(r.S[:start], "--"):
-		at = n
+// maskNumberOfKey masks a secret number of a key in JSON, whose name stands from start to end. It
+// reports whether there is one.
+func (r *reader) maskNumberOfKey(start, end int) bool {
+	switch r.S[start:end] {
+	case "d", "p", "q", "dp", "dq", "qi", "k":
 	default:
-		return
+		return false
 	}
-	r.maskValue(at)
-}
-
-// valueStart returns where the value of an assignment starts, given the position after its '='. The
-// value may stand on the next line, unless that line is an assignment itself.
-func (r *reader) valueStart(at int) int {
-	next := r.Skip(r.Break(at), " \t")
-	if next == at {
-		return at
+	if start == 0 || r.S[start-1] != '"' || !r.Has(end, `":`) {
+		return false
 	}
-	if c := r.Byte(r.wordEnd(next)); c == '=' || c == ':' {
-		return at
+	open := r.Skip(end+len(`":`), " \t")
+	if r.Byte(open) != '"' {
+		return false
 	}
-	return next
-}
-
-// maskValue masks the value that starts at a position. A value is in quotes or ends where bareEnd
-// says.
-func (r *reader) maskValue(at int) {
-	if r.Ended(at) || r.maskComposite(at) {
-		return
+	stop := r.run1(open+1, base64Url)
+	if stop-open < 40 || r.Byte(stop) != '"' || !looksRandom(r.S[open+1:stop]) {
+		return false
 	}
-	var end int
-	until := bareUntil
-	if open := r.skipQuote(at); open > at+1 { // escaped, as in JSON within a text
-		closing := r.S[at:open]
-		line := r.Within(at, maxComposite)
-		n := strings.Index(line.S[open:line.Any(open, "\n")], closing)
-		if at = open; n >= 0 {
-			end = at + n
-		} else {
-			end = r.bareEnd(open)
-			r.Join(line)
-		}
-	} else if open > at {
-		at, until = open, r.S[open-1:open]+"\n"
-		end = r.quotedEnd(at, r.S[at-1])
-	} else {
-		end = r.bareEnd(at)
-		if next := r.Skip(end, " \t"); next > end && isScheme(r.S[at:end]) {
-			at, end = next, r.bareEnd(next)
-		}
-	}
-	if end > at && !isReference(r.S[at:end]) {
-		r.maskSpan(at, end, until)
-	}
-}
-
-// skipQuote returns the position behind the quote at a position, which may have backslashes before
-// it, or that position if there is none.
-func (r *reader) skipQuote(at int) int {
-	n := r.Skip(at, "\\")
-	if c := r.Byte(n); c == '"' || c == '\'' {
-		return n + 1
-	}
-	return at
-}
-
-// maxComposite is how far the end of a list, an object or an escaped text is looked for, in bytes.
-const maxComposite = 4096
-
-// maskComposite masks the list or object that is the value at src[at], and reports whether one is.
-// What is empty, or refers to a secret, stays.
-func (r *reader) maskComposite(at int) bool {
-	if c := r.Byte(at); c != '[' && c != '{' || c == '{' && r.Byte(at+1) == '{' {
-		return false // or what a template fills in
-	}
-	v := r.Within(at, maxComposite)
-	end := compositeEnd(&v, at)
-	r.Join(v)
-	inside := strings.Trim(r.S[at:end], "[]{} \t\r\n")
-	if inside == "" || isReference(r.S[at:end]) || isMask(strings.Trim(inside, `"`)) {
-		return inside == ""
-	}
-	r.replace(at, end, `"***"`, "")
+	r.maskSpan(open+1, stop, bareUntil)
 	return true
 }
 
-// compositeEnd returns where the list or object ends that starts at a position.
-func compositeEnd(v *ahead.View, at int) int {
-	depth, quote := 0, byte(0)
-	for ; !v.Ended(at); at++ {
-		switch c := v.S[at]; {
-		case quote != 0 && c == '\\':
-			at++
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-		case c == '"':
-			quote = c
-		case c == '[' || c == '{':
-			depth++
-		case c == ']' || c == '}':
-			depth--
-		}
-		if depth == 0 {
-			return at + 1
-		}
+// escapeEnd returns where a word starts behind what is not a part of it: the end of an escape that
+// a program has written, such as the n of "\ntoken", or the marks of Markdown. It returns the start
+// of any other word.
+func (r *reader) escapeEnd(start, end int) int {
+	n := 0
+	before := byte(0)
+	if start > 0 {
+		before = r.S[start-1]
 	}
-	return len(v.S)
+	switch {
+	case r.S[start] == '_': // of Markdown
+		n = r.Skip(start, "_") - start
+	case before == '\\' && r.S[start] == 'u':
+		n = 5
+	case before == '\\' && r.S[start] == 'x':
+		n = 3
+	case before == '\\' && strings.IndexByte("nrtbfv0", r.S[start]) >= 0:
+		n = 1
+	case before == '=' && r.Has(start, "3D"):
+		n = 2
+	}
+	if n == 0 || start+n >= end {
+		return start
+	}
+	return start + n
 }
 
-// isScheme reports whether s is an authorization scheme, which stands before the credential itself:
-// "token: Bearer abc".
-func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
-
-// quotedEnd returns where the quoted value ends that starts at a position, behind its opening
-// quote. It ends before the closing quote, or where a bare value would end if its line has no such
-// quote. A line that is too long for that question is of the value.
-func (r *reader) quotedEnd(at int, quote byte) int {
-	for i := at; ; i++ {
-		if r.Ended(i) && r.Full() {
-			return len(r.S)
-		}
-		if r.Ended(i) || r.S[i] == '\n' {
-			break
-		}
-		switch r.S[i] {
-		case quote:
-			return i
-		case '\\':
-			i++
-		}
+// tokenEnd returns where the token of a well-known service ends that begins at a position, or 0.
+// The word that it begins with ends at another one.
+func (r *reader) tokenEnd(start, end int) int {
+	if n := r.familyEnd(start); n > 0 {
+		return n
 	}
-	return r.bareEnd(at)
+	if end-start < minLong {
+		return 0
+	}
+	return r.longEnd(start, end)
 }
 
-// bareEnd returns where the value without quotes ends that starts at a position: at white space, a
-// quote, a backslash, or the next parameter of a URL's query.
-func (r *reader) bareEnd(at int) int {
-	for at = r.Any(at, bareUntil+"&"); !r.Ended(at) && r.S[at] == '&'; {
-		if n := r.wordEnd(at + 1); n > at+1 && r.Byte(n) == '=' {
-			return at
-		}
-		at = r.Any(at+1, bareUntil+"&")
+// wordEnd returns where the word ends that starts at a position; see visitWord.
+func (r *reader) wordEnd(at int) int {
+	for from := at; at-from < longestWord && !r.Ended(at) && isWordByte[r.S[at]]; {
+		at++
 	}
 	return at
 }
 
-// maskHeader masks the credentials of the HTTP header whose name ends at a position. After a
-// scheme, such as in "Authorization: Bearer abc", it masks what follows the scheme. Without a
-// scheme, such as in "Cookie: sid=abc", it masks the whole value.
-func (r *reader) maskHeader(end int) {
-	at := r.Skip(r.skipQuote(end), " \t")
-	if c := r.Byte(at); c != ':' && c != '=' {
-		return
-	}
-	at = r.Skip(at+1, " \t")
-	if r.maskComposite(at) {
-		return
-	}
-	at = r.skipQuote(at)
-	stop := r.Any(at, headerUntil)
-	cut := stop == len(r.S)
-	for stop > at && r.S[stop-1] == '\\' { // of an escaped quote
-		stop--
-	}
-	if scheme := r.wordEnd(at); scheme < stop && r.S[scheme] == ' ' {
-		at = r.Skip(scheme, " \t")
-		stop = max(at, at+len(strings.TrimRight(r.S[min(at, stop):stop], " \t")))
-	}
-	if stop > at {
-		r.maskSpan(at, stop, "")
-		if cut {
-			r.next, r.until = len(r.S), headerUntil
-		}
-	}
-}
+// longestWord is how long a word is at most, in bytes: what is longer is several. A token may end
+// at each place within it, and to look for the end of the word again behind each of them would take
+// time that grows with the square of the text.
+const longestWord = 1024
 
-// maskUserinfo masks the password in scheme://user:password@host, given that the place has a ':'.
-func (r *reader) maskUserinfo() {
-	if !r.Has(r.at, "://") {
-		return
-	}
-	r.next = r.at + len("://")
-	colon := 0
-	for i := r.next; !r.Ended(i); i++ {
-		switch r.S[i] {
-		case ':':
-			if colon == 0 {
-				colon = i
-			}
-		case '@':
-			if colon > 0 && i > colon+1 && !isReference(r.S[colon+1:i]) {
-				r.replace(colon+1, i, "***", "")
-			}
-			return
-		case '/', '?', '#', ' ', '\t', '\r', '\n', '"', '\'', '<', '>':
-			return
-		}
-	}
-}
-
-// maskWebhook masks the secret in the address of a webhook, which is the end of its path: behind
-// /services/ for Slack, and behind the id of the webhook for Discord. The text from start to end is
-// the word "hooks" or "webhooks" in that address.
-func (r *reader) maskWebhook(start, end int) {
-	const slack = ".slack.com/services/"
+// maskPrivateKey masks what lies between the first and the last line of a block with a private key,
+// given that the place has a '-'. A block that never ends extends to the end of the text, and a
+// block on one line of at most ahead.Max bytes is masked as a whole.
+func (r *reader) maskPrivateKey() {
+	const longest = 80
+	dashes := "-----"
+	begin := r.at + len(dashes)
 	switch {
-	case r.Has(end, slack):
-		end += len(slack)
-	case r.Byte(end) == '/' && strings.HasSuffix(r.S[:start], "/api/"): // Discord
-		if end = r.wordEnd(end + 1); r.Byte(end) != '/' {
-			return
-		}
-		end++
+	case r.Has(r.at, "-----BEGIN "):
+	case r.Has(r.at, "---- BEGIN "):
+		dashes, begin = "----", r.at+len("---- ")
 	default:
 		return
 	}
-	stop := end
-	for !r.Ended(stop) && (isNameByte[r.S[stop]] || r.S[stop] == '-' || r.S[stop] == '/') {
-		stop++
-	}
-	if stop > end {
-		r.replace(end, stop, "***", bareUntil)
-	}
-}
-
-// maskPrivateKey masks what lies between the first and the last line of a PEM block with a private
-// key, given that the place has a '-'. A block that never ends extends to the end of the text, and
-// a block on one line of at most ahead.Max bytes is masked as a whole.
-func (r *reader) maskPrivateKey() {
-	const dashes, longest, name = "-----", 80, "PRIVATE KEY-----"
-	if !r.Has(r.at, dashes+"BEGIN ") {
-		return
-	}
-	r.next = r.at + len(dashes)
+	r.next = begin
+	begin += len("BEGIN ")
 	head := r.Within(r.at, longest)
-	i := strings.Index(head.S[r.next:], name)
-	if i < 0 {
+	stop := strings.Index(head.S[begin:], dashes)
+	if stop < 0 {
 		head.Read(len(head.S) + 1)
 		r.Join(head)
 		return
 	}
-	start := r.next + i + len(name)
-	tail := dashes + "END " + r.S[r.at+len(dashes+"BEGIN "):start]
+	if name := head.S[begin : begin+stop]; strings.ContainsAny(name, "\r\n") || !isKeyName(name) {
+		head.Read(begin + stop + len(dashes))
+		r.Join(head)
+		return
+	}
+	start := begin + stop + len(dashes)
+	tail := r.S[r.at:begin-len("BEGIN ")] + "END " + r.S[begin:start]
 	line := r.Any(start, "\n")
 	if end := strings.Index(r.S[start:line], tail); end >= 0 {
-		*r = reader{at: r.at} // what follows changes nothing
+		*r = reader{at: r.at, line: r.line} // what follows changes nothing
 		r.start, r.next, r.mask = r.at, start+end+len(tail), "***"
 		return
 	}
 	r.start, r.next, r.mask, r.pem = start, start, "\n…redacted…", tail
+}
+
+// isKeyName reports whether the name of a block says that it is a private key.
+func isKeyName(name string) bool {
+	for _, w := range [...]string{"PRIVATE KEY", "Static key", "SECRET KEY"} {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // passKey removes a private key up to its last line.
@@ -454,6 +491,7 @@ func maskOf(secret string) string {
 	if isMask(secret) {
 		return secret
 	}
+	secret = joined(secret)
 	if len(secret) < least || utf8.RuneCountInString(secret) < least {
 		return "***"
 	}

@@ -1,224 +1,365 @@
 package secret
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// A secretPrefix says how the tokens of a service begin.
-type secretPrefix struct {
-	prefix string
-	least  int // bytes of the word that must follow the prefix
+// A strength says how surely the value of a name is secret.
+type strength uint8
+
+const (
+	noSecret    strength = iota
+	weakName             // it may be: the value must look like a secret
+	listName             // several secrets: a list of values
+	secretName           // a token or a key
+	passwordTag          // a password: any word may be one
+)
+
+// A nameEnd is the end of a name, in lower case and without '_', '-' and '.'.
+type nameEnd struct {
+	end   string
+	whole bool // it must begin a word of the name, or the name
+	is    strength
 }
 
-// secretPrefixes are the prefixes of well-known services, by their first byte.
-var secretPrefixes = [256][]secretPrefix{
-	'A': {{"AIza", 20}, {"AKIA", 16}, {"ASIA", 16}},
-	'G': {{"GOCSPX-", 20}},
-	'L': {{"LTAI", 12}},
-	'S': {{"SG", 0}}, // has several parts, see dottedEnd
-	'd': {{"dop_v1_", 10}, {"dckr_pat_", 10}, {"dp.pt.", 10}},
-	'e': {{"eyJ", 8}}, // has several parts, see dottedEnd
-	'f': {{"fw_", 20}},
-	'g': {
-		{"ghp_", 20},
-		{"gho_", 10},
-		{"ghu_", 10},
-		{"ghs_", 10},
-		{"ghr_", 10},
-		{"github_pat_", 20},
-		{"gsk_", 10},
-		{"glpat-", 10},
-		{"gldt-", 10},
-		{"glptt-", 10},
-		{"glrt-", 10},
+// nameEnds are the ends of names whose values are secret, by their last letter. The longest that
+// matches counts.
+var nameEnds = byLength([256][]nameEnd{
+	'd': {
+		{"password", false, passwordTag},
+		{"passwd", false, passwordTag},
+		{"pwd", false, passwordTag},
+		{"wachtwoord", true, passwordTag},
+		{"credential", true, weakName},
+		{"sessionid", false, weakName},
+		{"sessid", false, weakName},
+		{"sid", true, weakName},
+		{"appid", true, weakName},
 	},
-	'h': {{"hf_", 20}},
-	'l': {{"lin_api_", 10}},
-	'n': {{"npm_", 10}, {"ntn_", 20}},
-	'p': {{"pplx-", 10}, {"pypi-", 16}},
-	'r': {{"rk_live_", 8}, {"rk_test_", 8}, {"r8_", 20}},
-	's': {{"sk-", 8}, {"sk_live_", 8}, {"sk_test_", 8}, {"shpat_", 16}, {"shpss_", 16}},
-	't': {{"tvly-", 10}},
-	'x': {
-		{"xoxb-", 10},
-		{"xoxa-", 10},
-		{"xoxp-", 10},
-		{"xoxr-", 10},
-		{"xoxs-", 10},
-		{"xoxe-", 10},
-		{"xapp-", 10},
-		{"xai-", 20},
+	't': {
+		{"passwort", false, passwordTag},
+		{"secret", false, secretName},
+		{"signaturesalt", true, secretName},
+		{"authsalt", true, secretName},
+		{"keysalt", true, secretName},
+		{"noncesalt", true, secretName},
+		{"loggedinsalt", true, secretName},
+		{"jwt", true, secretName},
 	},
-	'y': {{"ya29", 0}}, // has several parts, see dottedEnd
+	'e': {
+		{"passphrase", false, passwordTag},
+		{"depasse", true, passwordTag},
+		{"clave", true, passwordTag},
+		{"signature", true, weakName},
+		{"code", true, weakName},
+		{"passcode", true, passwordTag},
+		{"secretkeybase", false, secretName},
+		{"seedphrase", true, secretName},
+		{"recoveryphrase", true, secretName},
+		{"secretvalue", true, secretName},
+		{"secretaccesskeyvalue", true, secretName},
+		{"sharedaccesssignature", false, secretName},
+		{"xamzsignature", true, secretName},
+		{"xgoogsignature", true, secretName},
+		{"recoverycode", true, secretName},
+		{"backupcode", true, secretName},
+	},
+	'n': {
+		{"token", true, secretName},
+		{"accesstoken", false, secretName},
+		{"authtoken", false, secretName},
+		{"apitoken", false, secretName},
+		{"bearertoken", false, secretName},
+		{"refreshtoken", false, secretName},
+		{"sessiontoken", false, secretName},
+		{"idtoken", false, secretName},
+		{"bottoken", false, secretName},
+		{"privatetoken", false, secretName},
+		{"clienttoken", false, secretName},
+		{"authorization", true, secretName},
+	},
+	's': {
+		{"sshpass", true, passwordTag},
+		{"keypass", true, passwordTag},
+		{"storepass", true, passwordTag},
+		{"dbpass", false, passwordTag},
+		{"userpass", true, passwordTag},
+		{"requirepass", true, passwordTag},
+		{"ldappass", true, passwordTag},
+		{"smtppass", true, passwordTag},
+		{"ftppass", true, passwordTag},
+		{"rootpass", true, passwordTag},
+		{"pgpass", true, passwordTag},
+		{"pass", true, weakName},
+		{"passwords", false, listName},
+		{"secrets", true, listName},
+		{"apikeys", true, listName},
+		{"privatekeys", true, listName},
+		{"accesskeys", true, listName},
+		{"secretkeys", true, listName},
+		{"tokens", true, listName},
+		{"credentials", true, weakName},
+		{"recoverycodes", true, listName},
+		{"backupcodes", true, listName},
+	},
+	'y': {
+		{"apikey", false, secretName},
+		{"secretkey", false, secretName},
+		{"privatekey", false, secretName},
+		{"accesskey", false, secretName},
+		{"masterkey", false, secretName},
+		{"signingkey", false, secretName},
+		{"signaturekey", false, secretName},
+		{"encryptionkey", false, secretName},
+		{"decryptionkey", false, secretName},
+		{"accountkey", false, secretName},
+		{"storagekey", true, weakName},
+		{"sharedkey", false, secretName},
+		{"presharedkey", false, secretName},
+		{"authkey", false, secretName},
+		{"appkey", true, secretName},
+		{"hmackey", true, secretName},
+		{"subscriptionkey", false, secretName},
+		{"licensekey", false, secretName},
+		{"licencekey", false, secretName},
+		{"servicekey", true, secretName},
+		{"servicerolekey", true, secretName},
+		{"serverkey", true, secretName},
+		{"adminkey", true, secretName},
+		{"deploykey", true, secretName},
+		{"rootkey", true, secretName},
+		{"jwtkey", true, secretName},
+		{"aeskey", true, secretName},
+		{"cookiekey", true, secretName},
+		{"loggedinkey", true, secretName},
+		{"noncekey", true, weakName},
+		{"restkey", true, secretName},
+		{"writekey", true, secretName},
+		{"readkey", true, weakName},
+		{"integrationkey", true, secretName},
+		{"routingkey", true, weakName},
+		{"key", true, weakName},
+	},
+	'o': {{"heslo", true, passwordTag}},
+	'a': {{"senha", true, passwordTag}, {"parola", true, passwordTag}, {
+		"clientkeydata", true,
+		secretName,
+	}, {"tokendata", true, secretName}},
+	'k': {{"psk", true, passwordTag}, {"networkkeypsk", true, passwordTag}},
+	'w': {{"pw", true, passwordTag}, {"dbpw", true, passwordTag}},
+	'h': {
+		{"auth", true, weakName},
+		{"masterauth", true, passwordTag},
+		{"rediscliauth", true, passwordTag},
+	},
+	'r': {{"bearer", true, weakName}},
+	'c': {{"mnemonic", true, secretName}},
+	'g': {{"sig", true, weakName}, {"securestring", false, passwordTag}},
+	'p': {{"otp", true, passwordTag}},
+})
+
+// byLength sorts ends of names, the longest first.
+func byLength(ends [256][]nameEnd) [256][]nameEnd {
+	for _, list := range ends {
+		slices.SortStableFunc(list, func(a, b nameEnd) int { return len(b.end) - len(a.end) })
+	}
+	return ends
 }
 
-// tokenEnd returns where the token of a well-known service ends that begins with the word from
-// start to end. It returns 0 if the word does not begin such a token.
-func (r *reader) tokenEnd(start, end int) int {
-	word := r.S[start:end]
-	for _, p := range secretPrefixes[word[0]] {
-		if !strings.HasPrefix(word, p.prefix) || len(word)-len(p.prefix) < p.least {
-			continue
+// plainNames are the ends of names that look secret and are not, by the reason.
+var plainNames = [256][]string{
+	'y': {
+		// They name a record, a place or a thing.
+		"sessionkey", "publickey", "publishablekey", "primarykey", "foreignkey", "partitionkey",
+		"sortkey", "cachekey",
+		"idempotencykey", "uniquekey", "rowkey", "groupkey", "objectkey", "mapkey", "dictkey",
+		"hotkey", "shortcutkey",
+		"i18nkey", "translationkey", "localekey", "messagekey", "registrykey", "sitekey",
+		"hashkey", "rangekey",
+		"indexkey", "configkey", "settingkey", "arrowkey", "enterkey", "itemkey", "columnkey",
+		"sortingkey",
+		"websocketkey", "surrogatekey", "naturalkey", "candidatekey", "compositekey", "bucketkey",
+		"s3key", "jsonkey",
+		"childsessionkey", "datakey", "fieldkey", "metakey", "labelkey", "tagkey", "topologykey",
+		"lookupkey", "answerkey",
+		"yubikey", "monkey", "nextkey", "lastkey", "startkey", "endkey", "stringkey", "modelkey",
+		"fingerprintkey",
+		"lockkey", "queuekey", "issuekey", "projectkey", "reactkey", "hostkey", "escapekey",
+		"ctrlkey", "metakey",
+		"altkey", "shiftkey", "functionkey", "homekey", "returnkey", "pressanykey", "anykey",
+		"secretnamekey",
+		"anonkey", "verificationkey", "authorizedkey",
+	},
+	'n': {
+		// They stand for a place in a list, a word of a text, or a signal.
+		"nextpagetoken", "pagetoken", "nexttoken", "continuationtoken", "synctoken",
+		"cursortoken", "eostoken",
+		"bostoken", "padtoken", "unktoken", "septoken", "clstoken", "masktoken", "maxtoken",
+		"stoptoken", "endtoken",
+		"starttoken", "cancellationtoken", "canceltoken", "lasttoken", "firsttoken", "inputtoken",
+		"outputtoken",
+		"totaltoken", "pertoken", "csstoken", "designtoken", "specialtoken", "unexpectedtoken",
+		"invalidtoken",
+		"missingtoken", "expiredtoken", "perprompttoken", "subtoken", "nametoken", "cachedtoken",
+		"prompttoken",
+		"completiontoken", "wordtoken", "syntaxtoken", "newtoken", "notoken", "skiptoken",
+		"clientrequesttoken",
+		"preauthorization", "idempotencytoken", "deletiontoken",
+	},
+	'd': {
+		"forgotpassword", "resetpassword", "invalidpassword", "wrongpassword", "missingpassword",
+		"incorrectpassword",
+		"changepassword", "showpassword", "hidepassword", "requirepassword", "requirespassword",
+		"nopassword",
+		"confirmpasswordmessage", "enterpassword", "isforgotpassword", "haspassword",
+		"usepassword", "askpassword",
+		"expiredpassword", "rememberpassword", "typepassword", "checkpassword", "verifypassword",
+		"hashpassword",
+	},
+	't': {
+		"hassecret", "usesecret", "issecret", "kubernetessecret", "imagepullsecret",
+		"createsecret",
+	},
+	's': {
+		"maxtokens", "mintokens", "inputtokens", "outputtokens", "totaltokens", "prompttokens",
+		"completiontokens",
+		"cachedtokens", "reasoningtokens", "numtokens", "ntokens", "stoptokens", "specialtokens",
+		"contexttokens",
+		"budgettokens", "tokenstokens", "bypass", "compass", "usedtokens", "designtokens",
+		"wordtokens", "imagepullsecrets",
+	},
+	'h': {"oauth", "basicauth", "requireauth", "noauth", "useauth", "hasauth"},
+}
+
+// isEndByte is true for the last letters of the names in nameEnds.
+var isEndByte = func() (set [256]bool) {
+	for c, ends := range nameEnds {
+		if len(ends) > 0 {
+			set[c], set[c&^0x20] = true, true
 		}
-		switch p.prefix {
-		case "eyJ", "SG", "ya29":
-			return r.dottedEnd(end)
-		case "AKIA", "ASIA":
-			if len(word) != 20 || strings.ToUpper(word) != word {
+	}
+	return set
+}()
+
+// maxName is how many bytes of a name are looked at, from its end.
+const maxName = 64
+
+// strengthOf returns how surely the value of a name is secret. before is what stands before the
+// name in the text, at most so much of it that a word of its own fits, such as "primary " before
+// "key".
+func strengthOf(name, before string) strength {
+	name = strings.TrimRight(name, "_-")
+	if name == "" || !isEndByte[name[len(name)-1]] {
+		return noSecret
+	}
+	if len(name) > maxName {
+		name = name[len(name)-maxName:]
+	}
+	var buf [2 * maxName]byte
+	var start [2 * maxName]bool // a word starts there
+	n := 0
+	lead := leadOf(before)
+	for _, part := range [...]string{lead, name} {
+		atStart := true
+		for i := range len(part) {
+			c := part[i]
+			if c == '_' || c == '-' || c == '.' {
+				atStart = true
 				continue
 			}
-		}
-		return end
-	}
-	return 0
-}
-
-// dottedEnd returns where a token ends that consists of parts with dots between them and whose
-// first part ends at a position. The parts after the first have at least eight bytes each, and at
-// most four of them count. It returns 0 if not even one follows.
-func (r *reader) dottedEnd(end int) int {
-	parts := 0
-	for ; parts < 4 && r.Byte(end) == '.'; parts++ {
-		next := r.wordEnd(end + 1)
-		if next-end-1 < 8 {
-			break
-		}
-		end = next
-	}
-	if parts == 0 {
-		return 0
-	}
-	return end
-}
-
-// botToken returns where the id of a Telegram bot starts in a word that is six or more digits,
-// alone or after "bot". It returns -1 for any other word.
-func botToken(word string) int {
-	from := 0
-	if strings.HasPrefix(word, "bot") {
-		from = len("bot")
-	}
-	if len(word)-from < 6 {
-		return -1
-	}
-	for i := from; i < len(word); i++ {
-		if word[i] < '0' || word[i] > '9' {
-			return -1
+			start[n] = atStart || i > 0 && startsWord(part, i)
+			atStart = false
+			if c >= 'A' && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			buf[n] = c
+			n++
 		}
 	}
-	return from
-}
-
-// wordEnd returns where the word ends that starts at a position; see visitWord.
-func (r *reader) wordEnd(at int) int {
-	for !r.Ended(at) && isWordByte(r.S[at]) {
-		at++
+	if n == 0 {
+		return noSecret
 	}
-	return at
+	joined := string(buf[:n])
+	for _, end := range plainNames[buf[n-1]] {
+		if strings.HasSuffix(joined, end) && start[n-len(end)] {
+			return noSecret
+		}
+	}
+	for _, e := range nameEnds[buf[n-1]] {
+		if strings.HasSuffix(joined, e.end) && (!e.whole || start[n-len(e.end)]) {
+			return e.is
+		}
+	}
+	return noSecret
 }
 
-// isWordByte reports whether c belongs to a word.
-func isWordByte(c byte) bool { return isNameByte[c] || c == '-' }
+// leadOf returns the word at the end of what stands before a name, if a blank, a dot or a hyphen is
+// all that stands between them.
+func leadOf(before string) string {
+	n := len(before)
+	if n == 0 || strings.IndexByte(" .-", before[n-1]) < 0 {
+		return ""
+	}
+	n--
+	at := n
+	for at > 0 && isNameByte[before[at-1]] {
+		at--
+	}
+	return before[at:n]
+}
 
-// isName reports whether a text is one word.
-func isName(s string) bool {
+// startsWord reports whether a word begins at name[at]. at must not be 0.
+func startsWord(name string, at int) bool {
+	before, first := name[at-1], name[at]
+	if before == '_' || before == '-' || before == '.' {
+		return true
+	}
+	isUpper := first >= 'A' && first <= 'Z'
+	return isUpper && (before >= 'a' && before <= 'z' || before >= '0' && before <= '9')
+}
+
+// isUpperName reports whether a name is that of a variable of the environment.
+func isUpperName(s string) bool {
 	for i := range len(s) {
-		if !isWordByte(s[i]) {
+		if s[i] >= 'a' && s[i] <= 'z' {
 			return false
 		}
 	}
 	return true
 }
 
-// bearerEnd returns where the bearer token ends that starts at a position.
-func (r *reader) bearerEnd(at int) int {
-	for !r.Ended(at) && (isNameByte[r.S[at]] || strings.IndexByte("-.~+/=", r.S[at]) >= 0) {
-		at++
-	}
-	return at
-}
-
-// isReference reports whether a value is the name of a variable and not a secret: $NAME or
-// ${NAME}, in upper case and of at most 64 bytes.
-func isReference(s string) bool {
-	name, ok := strings.CutPrefix(s, "$")
-	if !ok {
-		return false
-	}
-	if inner, braced := strings.CutPrefix(name, "{"); braced {
-		if name, ok = strings.CutSuffix(inner, "}"); !ok {
-			return false
-		}
-	}
-	if name == "" || len(name) > 64 || name != strings.ToUpper(name) {
-		return false
-	}
-	return isName(name) && strings.IndexByte(name, '-') < 0
-}
-
 // isHeader reports whether a word is the name of an HTTP header that carries credentials, in any
 // letter case.
-func isHeader(word string) bool {
-	switch len(word) {
+func isHeader(w string) bool {
+	switch len(w) {
 	case len("cookie"), len("set-cookie"), len("authorization"), len("proxy-authorization"):
 	default:
 		return false
 	}
-	for _, name := range [...]string{"cookie", "set-cookie", "authorization", "proxy-authorization"} {
-		if strings.EqualFold(word, name) {
+	for _, name := range [...]string{
+		"cookie", "set-cookie", "authorization",
+		"proxy-authorization",
+	} {
+		if strings.EqualFold(w, name) {
 			return true
 		}
 	}
 	return false
 }
 
-// secretNames are the last words of names whose values are secret, by the last letter of the word
-// in lower case.
-var secretNames = [256][]string{
-	'd': {"password", "passwd"},
-	'e': {"passphrase"},
-	'n': {"token"},
-	's': {"_pass"},
-	't': {"secret"},
-	'y': {"key"},
-}
+// isWordByte is true for the bytes of a word.
+var isWordByte = word
 
-// joinedNames are such words that consist of two without a boundary between them.
-var joinedNames = []string{
-	"apikey", "secretkey", "privatekey", "accesskey", "authtoken", "accesstoken", "refreshtoken",
-}
-
-// isSecretName reports whether the last word of a name says that its value is secret. A word
-// begins after '_' or '-', or where an upper-case letter follows a lower-case letter or a digit.
-// So apiKey is such a name; MONKEY and keyboard are not, and neither is sessionKey, which names a
-// session.
-func isSecretName(name string) bool {
-	const names = "sessionkey"
-	if n := len(name) - len(names); n >= 0 && strings.EqualFold(name[n:], names) {
-		return false
-	}
-	for _, word := range secretNames[name[len(name)-1]|0x20] {
-		n := len(name) - len(word)
-		if n < 0 || !strings.EqualFold(name[n:], word) {
-			continue
-		}
-		if n == 0 || word[0] == '_' || startsWord(name, n) {
-			return true
+// isName reports whether a text is one word.
+func isName(s string) bool {
+	for i := range len(s) {
+		if !isWordByte[s[i]] {
+			return false
 		}
 	}
-	for _, word := range joinedNames {
-		n := len(name) - len(word)
-		if n >= 0 && strings.EqualFold(name[n:], word) && (n == 0 || startsWord(name, n)) {
-			return true
-		}
-	}
-	return false
+	return true
 }
 
-// startsWord reports whether a word begins at name[at]. at must not be 0.
-func startsWord(name string, at int) bool {
-	before, first := name[at-1], name[at]
-	if before == '_' || before == '-' {
-		return true
-	}
-	isUpper := first >= 'A' && first <= 'Z'
-	return isUpper && (before >= 'a' && before <= 'z' || before >= '0' && before <= '9')
-}
+// isNameByte is true for the bytes of names and tokens: ASCII letters, digits and '_'.
+var isNameByte = letters("A-Za-z0-9_")

@@ -1,6 +1,9 @@
 package text
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -160,6 +163,79 @@ func IDFault(s string) string {
 	return ""
 }
 
+// MaxID is how many bytes ID returns at most, quotation marks included.
+const MaxID = 200
+
+// maxHead is how many bytes of an id stand before the SHA-256 of the whole.
+const maxHead = 100
+
+// An IDForm is the form in which a model is shown the ids of people wherever they are. The zero
+// IDForm is that of [ID].
+type IDForm struct {
+	Hashed bool
+	Secret []byte // of the hash; empty: it has none
+}
+
+// hashDigits is how many hexadecimal digits of a hash are shown.
+const hashDigits = 12
+
+// Show returns an id in its form, in quotation marks: the first 12 hexadecimal digits of its
+// SHA-256, or of its HMAC-SHA-256 if there is a secret, if it is to be hashed.
+func (f IDForm) Show(id string) string {
+	if !f.Hashed {
+		return ID(id)
+	}
+	h := sha256.New()
+	if len(f.Secret) > 0 {
+		h = hmac.New(sha256.New, f.Secret)
+	}
+	h.Write([]byte(id))
+	return ID(hex.EncodeToString(h.Sum(nil))[:hashDigits])
+}
+
+// ID returns the id of a person in quotation marks, as a model is shown it wherever it is: two ids
+// that are not the same never give the same text. Printable ASCII stands as it is, but for
+// quotation marks, brackets, backslashes, and spaces that another space or an end is beside. Any
+// other character is its escape, as in Go, and each byte that is not UTF-8 likewise. Of an id that
+// is longer then, the text has the head and the SHA-256 of the whole.
+func ID(id string) string {
+	var b strings.Builder
+	head := 0 // how much of b is of the head
+	b.WriteByte('"')
+	for i, r := range id {
+		_, n := utf8.DecodeRuneInString(id[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, id[i])
+		case standsInID(id, i):
+			b.WriteByte(id[i])
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		if b.Len() <= maxHead {
+			head = b.Len()
+		}
+		if b.Len() >= MaxID {
+			return fmt.Sprintf(`%s… SHA-256 %x"`, b.String()[:head], sha256.Sum256([]byte(id)))
+		}
+	}
+	return b.String() + `"`
+}
+
+// standsInID reports whether ID writes the byte i of an id as it is.
+func standsInID(id string, i int) bool {
+	switch c := id[i]; c {
+	case '"', '\\', '`', '[', ']', '{', '}', '<', '>':
+		return false
+	case ' ':
+		return i > 0 && i+1 < len(id) && id[i-1] != ' ' && id[i+1] != ' '
+	default:
+		return c > ' ' && c <= '~'
+	}
+}
+
 // UnitFault returns what is doubtful about a duration that a configuration sets, or "" for nothing:
 // one of less than a millisecond is most often a number without its unit.
 func UnitFault(d time.Duration) string {
@@ -207,6 +283,36 @@ func isPlain(s string) bool {
 	}
 	return true
 }
+
+// IsQuotation reports whether a character passes for a quotation mark. The apostrophe does not.
+func IsQuotation(r rune) bool {
+	switch r {
+	case '\'':
+		return false
+	case '`', '´', 'ʹ', 'ʺ', '˝', 'ˮ', 'ʼ', '˵', '˶', '״', '″', '‴', '⁗', '‶', '‷', '′', '‵', '〃':
+		return true
+	}
+	return unicode.Is(unicode.Quotation_Mark, r)
+}
+
+// Shorten returns as much of a line as has at most so many characters. The last of one that was
+// longer is "…".
+func Shorten(line string, limit int) string {
+	if len(line) <= limit {
+		return line
+	}
+	if cut := []rune(line); len(cut) > limit {
+		return strings.TrimSpace(string(cut[:limit-1])) + "…"
+	}
+	return line
+}
+
+// ShownLabel is how many characters of the label of a run are shown where it stands beside others:
+// in lists, prompts and announcements.
+const ShownLabel = 48
+
+// Label returns a label as lists, prompts and announcements show it.
+func Label(label string) string { return Shorten(label, ShownLabel) }
 
 // IsLine reports whether s is a text that Line would not change, and has from 1 to limit bytes.
 func IsLine(s string, limit int) bool { return s != "" && len(s) <= limit && Line(s) == s }

@@ -134,3 +134,59 @@ func TestEscape(t *testing.T) {
 		require.Equal(t, want, Escape(s))
 	}
 }
+
+// idLetters make ids that a lossy form would take for another.
+var idLetters = []string{
+	"a", "B", "1", "(", ")", "[", "]", "{", "}", "<", ">", "'", `"`, "`", "/", `\`, "\\u005b", "u005b", " ",
+	"［", "］", "＜", "【", "“", "”", "＂", "…", " SHA-256 ", "é", "e\u0301", "李", "\u200b", "\n", "\x00",
+	"\xff", "\ufffd", "\u00a0", "🙂", "а", "\u202e", `", id "`, "]\n", strings.Repeat("x", 98),
+	strings.Repeat("é", 200), "id ",
+}
+
+// An id is shown as one text only, and that text is shown for it alone.
+func TestID(t *testing.T) {
+	for id, want := range map[string]string{
+		"42": `"42"`, "+49 30 1": `"+49 30 1"`, "@ann:example.org": `"@ann:example.org"`,
+		"Boss(1)": `"Boss(1)"`, "Boss[1]": `"Boss\u005b1\u005d"`, `a\b`: `"a\u005cb"`, "a/b": `"a/b"`,
+		"a'b": `"a'b"`, `a"b`: `"a\u0022b"`, "é": `"\u00e9"`, "🙂": `"\U0001f642"`, "\xff": `"\xff"`,
+		"a  b": `"a\u0020\u0020b"`, " a": `"\u0020a"`, "": `""`, "\ufffd": `"\ufffd"`,
+	} {
+		require.Equal(t, want, ID(id), "%q", id)
+	}
+	seen := make(map[string]string)
+	show := func(id string) {
+		t.Helper()
+		shown := ID(id)
+		inner := strings.TrimSuffix(strings.TrimPrefix(shown, `"`), `"`)
+		require.Len(t, inner, len(shown)-2)
+		require.NotContains(t, inner, `"`)
+		require.LessOrEqual(t, len(shown), MaxID)
+		require.True(t, IsLine(shown, MaxID), "%q", shown)
+		require.NotContains(t, strings.Replace(inner, "… SHA-256 ", "", 1), "…")
+		if other, ok := seen[shown]; ok {
+			require.Equal(t, other, id, "both are shown as %s", shown)
+		}
+		seen[shown] = id
+	}
+	for _, a := range idLetters {
+		show(a)
+		show(ID(a))
+		for _, b := range idLetters {
+			show(a + b)
+			show(a + b + a)
+			show(ID(a + b))
+			show(strings.Repeat("y", 300) + a + b)
+			show(strings.Repeat("y", 190) + a + b)
+		}
+	}
+}
+
+// Two ids of any kind never read alike.
+func FuzzID(f *testing.F) {
+	f.Add("Boss(1)", "Boss[1]")
+	f.Add(strings.Repeat("é", 100), strings.Repeat("é", 101))
+	f.Fuzz(func(t *testing.T, a, b string) {
+		require.Equal(t, a == b, ID(a) == ID(b), "%q and %q", a, b)
+		require.NotEqual(t, ID(a), ID(ID(a)))
+	})
+}

@@ -82,8 +82,11 @@ type state struct {
 	bound    map[session.Route]held
 	byTarget map[session.Key]map[session.Route]bool
 	ended    map[string]Unbound         // by ID
+	owed     []*Unbound                 // those of ended that are not settled, by their ends
 	former   map[session.Route][]string // the IDs of a conversation, oldest first
 	facts    int                        // number of facts since the last snapshot
+
+	deadlines deadlines
 }
 
 // A held is a binding in memory. Its Touched may be later than that in the log.
@@ -113,10 +116,7 @@ func (s *state) apply(f *fact) {
 			s.remember(Unbound{ID: f.ID, Binding: *f.Binding, Reason: f.Reason, At: f.At})
 		}
 	case factSettled:
-		if u, ok := s.ended[f.ID]; ok {
-			u.Settled = true
-			s.ended[f.ID] = u
-		}
+		s.settle(f.ID)
 	case factSnapshot:
 		before := s.bound
 		*s = *newState()
@@ -131,8 +131,26 @@ func (s *state) apply(f *fact) {
 
 // remember keeps a binding that has ended.
 func (s *state) remember(u Unbound) {
+	s.settle(u.ID) // one of that ID, which only a log that others wrote has
 	of := u.Binding.Conversation
 	s.ended[u.ID], s.former[of] = u, append(s.former[of], u.ID)
+	if !u.Settled {
+		i, _ := slices.BinarySearchFunc(s.owed, &u, compareEnds)
+		s.owed = slices.Insert(s.owed, i, &u)
+	}
+}
+
+// settle notes that nothing is owed any more for an end.
+func (s *state) settle(id string) {
+	u, ok := s.ended[id]
+	if !ok || u.Settled {
+		return
+	}
+	if i, found := slices.BinarySearchFunc(s.owed, &u, compareEnds); found {
+		s.owed = slices.Delete(s.owed, i, i+1)
+	}
+	u.Settled = true
+	s.ended[id] = u
 }
 
 // recent returns the bindings that have ended and are of use at now, in the order of their ends.
@@ -143,7 +161,7 @@ func (s *state) recent(now time.Time) []Unbound {
 			list = append(list, u)
 		}
 	}
-	sortEnds(list)
+	slices.SortFunc(list, func(a, b Unbound) int { return compareEnds(&a, &b) })
 	return list
 }
 
@@ -164,12 +182,11 @@ func (s *state) formerly(conversation session.Route, now time.Time) []Unbound {
 	return list
 }
 
-// sortEnds sorts bindings by the time of their ends.
-func sortEnds(list []Unbound) {
-	slices.SortFunc(list, func(a, b Unbound) int {
-		return cmp.Or(a.At.Compare(b.At), compareBindings(a.Binding, b.Binding),
-			cmp.Compare(a.ID, b.ID))
-	})
+// compareEnds orders bindings by the time of their ends.
+func compareEnds(a, b *Unbound) int {
+	return cmp.Or(
+		a.At.Compare(b.At), compareBindings(a.Binding, b.Binding), cmp.Compare(a.ID, b.ID),
+	)
 }
 
 // put adds b. If before is the same binding, b keeps its touches, which the log may not have.
@@ -183,6 +200,7 @@ func (s *state) put(b Binding, before held) {
 		s.byTarget[b.Target] = make(map[session.Route]bool)
 	}
 	s.byTarget[b.Target][b.Conversation] = true
+	s.limit(&held.Binding)
 }
 
 // drop removes and returns the binding of a conversation. It returns the zero held if there is
@@ -352,26 +370,4 @@ func (s *state) decideLimit(
 		facts, changed = append(facts, bound(next, now)), append(changed, next)
 	}
 	return facts, changed, nil
-}
-
-// expired returns the bindings that have expired at now, with their reasons.
-func (s *state) expired(now time.Time) []Unbound {
-	var ended []Unbound
-	for _, b := range s.all() {
-		if why, over := b.expired(now); over {
-			ended = append(ended, Unbound{Binding: b, Reason: why, At: now})
-		}
-	}
-	return ended
-}
-
-// next returns when the first binding expires, the zero time if no binding has a limit.
-func (s *state) next() time.Time {
-	var next time.Time
-	for _, held := range s.bound {
-		if at, _, ok := held.Expiry(); ok && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	return next
 }

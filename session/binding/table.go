@@ -186,13 +186,22 @@ func (t *Table) Owed() []Unbound {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var owed []Unbound
-	for _, u := range t.state.ended {
-		if !u.Settled {
-			owed = append(owed, u)
+	for _, u := range t.state.owed {
+		owed = append(owed, *u)
+	}
+	return owed
+}
+
+// EachOwed calls f with what [Table.Owed] returns, one after the other, until f returns false. It
+// costs nothing for what it does not reach. f calls no method of the Table.
+func (t *Table) EachOwed(f func(Unbound) bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, u := range t.state.owed {
+		if !f(*u) {
+			return
 		}
 	}
-	sortEnds(owed)
-	return owed
 }
 
 // Former returns the bindings of a conversation that have ended, in the order of their ends: those
@@ -298,8 +307,8 @@ func unexpired(bindings []Binding, now time.Time) []Binding {
 // Next returns the time at which the first binding expires. [Table.Expire] has nothing to do before
 // then. Next returns the zero time if no binding has a limit.
 func (t *Table) Next() time.Time {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.state.next()
 }
 

@@ -65,6 +65,7 @@ func TestStoreGoesOnWhenDirectoryIsBack(t *testing.T) {
 		}
 		_, err = s.Transcripts.Append(t.Context(), testRef("known"), end, userMessages("lost")...)
 		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorIs(t, s.Files.Remove(t.Context(), testRef("known")), fs.ErrNotExist)
 	}
 	require.NoError(t, os.Rename(dir+" elsewhere", dir))
 

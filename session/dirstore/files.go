@@ -125,8 +125,11 @@ func (f *files) Open(ctx context.Context, ref session.Ref, hash string) (io.Read
 		return nil, err
 	}
 	found, err := f.find(ctx, ref, hash)
-	if f.t.readOnly && found == nil && err == nil { // the owner may just have archived them
-		found, err = f.find(ctx, ref, hash)
+	if found == nil && err == nil {
+		if err = f.isGone(); err == nil {
+			// The owner may just have archived them, or the disk has come back.
+			found, err = f.find(ctx, ref, hash)
+		}
 	}
 	if err == nil && found == nil {
 		err = fmt.Errorf("%w: %s", session.ErrNotFound, hash)
@@ -135,6 +138,16 @@ func (f *files) Open(ctx context.Context, ref session.Ref, hash string) (io.Read
 		return nil, f.wrapError(ref, "open", err)
 	}
 	return found, nil
+}
+
+// isGone returns an error if the directory of all sessions is not there, because its disk is gone:
+// then it is not known whether a file exists.
+func (f *files) isGone() error {
+	if f.t.readOnly {
+		return nil // it may never have been made
+	}
+	_, err := f.t.fs.Lstat(f.t.dir)
+	return logError(err)
 }
 
 // find opens a file for reading. It returns nil if there is none.
@@ -195,6 +208,9 @@ func (f *files) list(ctx context.Context, ref session.Ref) (all []session.File, 
 		}
 		return nil
 	})
+	if err == nil && len(all) == 0 {
+		err = f.isGone()
+	}
 	return all, err
 }
 
@@ -213,7 +229,9 @@ func (f *files) entries(dir string, each func(fs.DirEntry) error) error {
 	return err
 }
 
-// Archive implements [session.Files]. It renames the directory as the transcript is renamed.
+// Archive implements [session.Files]. It renames the directory as the transcript is renamed. One in
+// which a Put that failed has left nothing to keep is removed: without a transcript, which need not
+// exist then, no purge would find it.
 func (f *files) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
 	return f.change(ctx, ref, "archive", func() error {
 		dir := f.t.filesDir(ref)
@@ -231,6 +249,20 @@ func (f *files) Archive(ctx context.Context, ref session.Ref, at time.Time) erro
 			return nil
 		case lookErr != nil:
 			return lookErr
+		}
+		keeps := false
+		err = f.entries(dir, func(e fs.DirEntry) error {
+			keeps = keeps || isFileName(e.Name())
+			return nil
+		})
+		if err == nil && !keeps {
+			if err = f.removeDir(ctx, dir); err == nil {
+				err = f.t.fs.SyncDir(filepath.Dir(dir))
+			}
+			return err
+		}
+		if err != nil {
+			return err
 		}
 		name, err := freeArchiveName(f.t.fs, dir, at)
 		if err == nil {
@@ -300,16 +332,7 @@ func (f *files) Remove(ctx context.Context, ref session.Ref) error {
 			return err
 		}
 		for _, dir := range dirs {
-			err := f.entries(dir, func(e fs.DirEntry) error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				return f.t.fs.Remove(filepath.Join(dir, e.Name()))
-			})
-			if err == nil {
-				err = f.t.fs.Remove(dir)
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := f.removeDir(ctx, dir); err != nil {
 				return err
 			}
 		}
@@ -319,6 +342,23 @@ func (f *files) Remove(ctx context.Context, ref session.Ref) error {
 		}
 		return f.t.fs.SyncDir(filepath.Dir(dirs[0]))
 	})
+}
+
+// removeDir removes a directory with its files. One that does not exist is removed already.
+func (f *files) removeDir(ctx context.Context, dir string) error {
+	err := f.entries(dir, func(e fs.DirEntry) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return f.t.fs.Remove(filepath.Join(dir, e.Name()))
+	})
+	if err != nil {
+		return err // the disk may be gone, and come back with the files
+	}
+	if err = f.t.fs.Remove(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // change calls f, which takes the directory of ref away, while no other call changes names of the

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
@@ -508,6 +509,30 @@ func TestFilesOfStrangeSessionIDs(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// A directory in which nothing is kept does not become an archive, which no purge would find: it
+// goes, with what a Put has left there that failed or died.
+func TestArchiveRemovesADirectoryWithoutFiles(t *testing.T) {
+	dir := t.TempDir()
+	s, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	_, err = s.Files.Put(t.Context(), ref, iotest.ErrReader(io.ErrUnexpectedEOF), session.File{})
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	agentDir := filepath.Join(dir, "sessions", "main")
+	left, err := os.ReadDir(agentDir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.NoError(t, os.WriteFile(filepath.Join(agentDir, left[0].Name(), "put-1.tmp"), nil, 0o600))
+	for range 2 {
+		require.NoError(t, s.Files.Archive(t.Context(), ref, time.Now()))
+		left, err = os.ReadDir(agentDir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+	putBytes(t, s, ref, []byte("the transcript may still be begun"))
+}
+
 // Restored files are listed and read as before. A directory that a person has made in their place
 // is not replaced.
 func TestFilesAreRestored(t *testing.T) {
@@ -535,4 +560,36 @@ func TestFilesAreRestored(t *testing.T) {
 		require.Equal(t, x, b)
 	}
 	require.Len(t, listFiles(t, s, ref), 1)
+}
+
+// A file of a store whose directory is gone, as that of a disk that was taken away, is not said to
+// be missing. The store does not have a lock here, which would notice before that the directory has
+// moved, and not that of a disk.
+func TestFilesOfADiskThatIsGone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files that are open cannot be moved")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, openDir(t, dir).Close()) // makes it
+	s, err := dirstore.OpenOn(disk.OS(), dir)
+	require.NoError(t, err)
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	f, err := s.Files.Put(t.Context(), ref, strings.NewReader("kept"), session.File{})
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(dir, dir+".gone"))
+	_, err = s.Files.Open(t.Context(), ref, f.Hash)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NotErrorIs(t, err, session.ErrNotFound)
+	require.ErrorContains(t, err, dir)
+	var listed error
+	for _, err := range s.Files.List(t.Context(), ref) {
+		listed = err
+	}
+	require.ErrorIs(t, listed, fs.ErrNotExist)
+	require.NotErrorIs(t, listed, session.ErrNotFound)
+	require.NoError(t, os.Rename(dir+".gone", dir))
+	r, err := s.Files.Open(t.Context(), ref, f.Hash)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	require.NoError(t, s.Close())
 }

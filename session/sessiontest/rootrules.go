@@ -15,7 +15,9 @@ import (
 // alikeRoots returns roots that careless storage takes for one another or cannot name.
 func alikeRoots() []session.Key {
 	long := strings.Repeat("x", session.MaxKeyLen-len("agent:main:matrix:channel:"))
-	roots := []session.Key{session.GlobalKey(), session.BindingsRoot(), session.RepairsRoot()}
+	roots := []session.Key{
+		session.GlobalKey(), session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
+	}
 	for _, text := range []string{
 		"agent:main:main", "agent:main:main2", "agent:main:main.2", "agent:main:main_2",
 		"agent:main:telegram:group:-100", "agent:main:telegram:group:-100:topic:42",

@@ -36,6 +36,8 @@ type Report struct {
 	Consumed             int // completions that a turn consumed
 	Delivered            int // completions and replies that arrived
 	Missed               int // completions that ended with what was stopped
+
+	Deposits []session.Key // sessions for which files are put, and that are not admitted
 }
 
 // Is reports whether target is [session.ErrCorrupt].
@@ -54,6 +56,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //     moves up or ends with what was stopped, once for each run;
 //   - no run begins below a session that has ended, and each has an id of its own;
 //   - a spawn key gives one run, or another one of the program's if that was cut short;
+//   - files that are put for a run are put before it is admitted, once, or are removed;
+//   - a name is that of one child of a session at most, and passes on only from one that has ended;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
@@ -61,6 +65,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a turn that is untouched has no fact of its own, was ended by a shutdown, and is not one of a
 //     top-level session;
 //   - a turn that compacts the conversation consumes nothing and says nothing;
+//   - a run announces in a turn once, when it has nothing left to do, and its requester is told
+//     then, unless that turn asked for silence;
 //   - a conversation is reset between turns, while no child lives, to a session id that it never
 //     had, and nothing else moves its committed end back;
 //   - each conversation before a reset is put away once, oldest first;
@@ -134,15 +140,15 @@ func (a *auditor) inspect(entries iter.Seq2[session.Entry, error]) (Report, erro
 }
 
 // AtRest returns an error if something in r has not come to its end: a live run, a turn under way,
-// a completion that no turn has consumed, or an entry of the outbox that is not blocked.
+// a completion that no turn has consumed, or an entry of the outbox that is not blocked. As the
+// archives of sessions, the removal of Deposits is not asked for.
 func (r Report) AtRest() error {
 	if r.Live+r.Open+r.Unread+r.Outbox-r.Blocked == 0 {
 		return nil
 	}
-	return fmt.Errorf(
-		"spawntest: runs live: %d, turns under way: %d, completions unread: %d, in the outbox: %d, of those blocked: %d",
-		r.Live, r.Open, r.Unread, r.Outbox, r.Blocked,
-	)
+	return fmt.Errorf("spawntest: runs live: %d, turns under way: %d, completions unread: %d, "+
+		"in the outbox: %d, of those blocked: %d",
+		r.Live, r.Open, r.Unread, r.Outbox, r.Blocked)
 }
 
 // auditor is the state of a walk.
@@ -191,6 +197,7 @@ type run struct {
 	reason   tree.Text
 	firstEnd tree.Past // how the first run has ended: its State, Quiet and Reason
 	silent   bool      // some turn was silent
+	name     string    // what its requester calls it; empty: nothing
 	announce bool      // its end is announced although the spawn did not ask for it
 	turns    uint32
 	started  bool   // a turn has begun, and was not untouched as the first one
@@ -212,6 +219,7 @@ type run struct {
 	wroteTo  bool // a conversation that is bound has written to it
 	leaving  leaving
 	answer   answer
+	step     step
 
 	begin *tree.Begin // of the present run; nil: it is the first one
 	ends  []*completion
@@ -223,6 +231,8 @@ type run struct {
 	session string          // the session id
 	past    map[string]bool // all session ids that it has had
 	former  []string        // those that are still to be archived
+
+	deposits []session.Key // sessions for which files are put
 }
 
 type input struct {
@@ -243,6 +253,7 @@ type turn struct {
 	reserve    tree.Budget
 	shutdown   bool
 	compact    bool
+	step       bool
 	parts      []part // of reserve, by request; a compaction has none
 	first      bool   // of its run
 	cancelled  bool   // by a person
@@ -313,6 +324,9 @@ func (a *auditor) count() {
 		}
 	}
 	a.report.Open = len(a.open)
+	if a.root != nil {
+		a.report.Deposits = a.root.deposits
+	}
 	a.report.Outbox = len(a.outbox)
 	for _, p := range a.outbox {
 		if p.blocked {
@@ -335,8 +349,8 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Admitted:
 		a.admitted(f)
 		return
-	case tree.Unarchived:
-		a.unarchived(f)
+	case tree.ReviveBegun, tree.Unarchived:
+		a.revival(f)
 		return
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected,
 		tree.Unsent:
@@ -347,6 +361,9 @@ func (a *auditor) fact(f *tree.Fact) {
 		return
 	case tree.Repaired:
 		a.repaired(f)
+		return
+	case tree.DepositBegun, tree.DepositDropped:
+		a.deposit(f)
 		return
 	default: // the others happened to one session
 	}
@@ -481,6 +498,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	r.begins("")
 	a.grant(p, r)
 	a.admitToRequest(p, r)
+	a.named(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
 		if old := a.keys[k]; old != nil && (!old.firstEnd.CutShort() || s.ByModel) &&
@@ -500,6 +518,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	if a.runs[s.Key] != nil {
 		a.fail(r, "known runs", "it was admitted twice")
 	}
+	a.endDeposit(s.Key)
 	a.runs[s.Key], p.children[s.Key] = r, r
 	if p.turn != nil {
 		p.turn.worked = f.Kind.String()

@@ -2,6 +2,7 @@ package spawntest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -10,6 +11,7 @@ import (
 // leaving says of a session that it takes nothing more.
 type leaving struct {
 	begun bool // it is being archived
+	back  bool // its revival has begun, and it is as one that is being archived until it is over
 	to    bool // it is to be archived, or of a top-level session its conversation
 }
 
@@ -67,9 +69,13 @@ func (a *auditor) discarded(r *run) {
 	r.leaving.to = true
 }
 
-// unarchived brings a session back, which has to be as it was when it left, without what it has
-// used: that is its requester's.
-func (a *auditor) unarchived(f *tree.Fact) {
+// revival brings a session back, which has to be as it was when it left, without what it has used:
+// that is its requester's. Earlier libraries did so without a beginning.
+func (a *auditor) revival(f *tree.Fact) {
+	if f.Image == nil {
+		a.unarchived(f)
+		return
+	}
 	s := &f.Image.Runs[0]
 	p := a.runs[s.Spec.Parent]
 	switch {
@@ -88,7 +94,9 @@ func (a *auditor) unarchived(f *tree.Fact) {
 		}
 	}
 	if was := a.left[f.Run]; was != nil {
-		was.leaving = leaving{}
+		if was.name = r.name; f.Kind == tree.Unarchived {
+			was.leaving = leaving{}
+		}
 		if got, want := r.describe(), was.describe(); got != want {
 			a.fail(r, "revival", "it is %s; it was %s", got, want)
 		}
@@ -102,9 +110,11 @@ func (a *auditor) unarchived(f *tree.Fact) {
 	if r.used != (session.Usage{}) || r.gone != (session.Usage{}) {
 		a.fail(r, "usage", "it comes back with what its requester has: %+v, %+v", r.used, r.gone)
 	}
-	if s.Open != nil || len(s.Inbox) > 0 || !s.State.Terminal() || r.leaving != (leaving{}) {
+	if s.Open != nil || len(s.Inbox) > 0 || !s.State.Terminal() ||
+		r.leaving.begun != (f.Kind == tree.ReviveBegun) {
 		a.fail(r, "revival", "it comes back and has not ended")
 	}
+	a.renamed(p, r, s)
 	for _, c := range r.ends {
 		c.where = nowhere
 	}
@@ -114,4 +124,41 @@ func (a *auditor) unarchived(f *tree.Fact) {
 		a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey, s.Spec.ByModel}] = r
 	}
 	delete(a.left, f.Run)
+}
+
+// deposit checks that files are put for a session before it is there, and removed if it is not.
+func (a *auditor) deposit(f *tree.Fact) {
+	begins := f.Kind == tree.DepositBegun
+	switch {
+	case a.root == nil || a.runs[f.Run] != nil || a.left[f.Run] != nil || !f.Run.IsSubagent():
+		a.fail(a.runs[f.Run], "deposits", "%v of %q, which is a session", f.Kind, f.Run)
+	case begins == slices.Contains(a.root.deposits, f.Run):
+		a.fail(nil, "deposits", "%v of %q, again or before it has begun", f.Kind, f.Run)
+	case begins && a.runs[f.From] == nil && f.From.IsSubagent():
+		a.fail(nil, "deposits", "files are put for %q by %q, which is not in the tree", f.Run,
+			f.From)
+	case begins:
+		a.root.deposits = append(a.root.deposits, f.Run)
+	default:
+		a.endDeposit(f.Run)
+	}
+}
+
+// endDeposit notes that no files wait for a session any more.
+func (a *auditor) endDeposit(k session.Key) {
+	if a.root != nil {
+		a.root.deposits = slices.DeleteFunc(a.root.deposits, func(x session.Key) bool {
+			return x == k
+		})
+	}
+}
+
+// unarchived has a session take messages again whose revival has begun.
+func (a *auditor) unarchived(f *tree.Fact) {
+	r := a.runs[f.Run]
+	if r == nil || !r.leaving.back {
+		a.fail(r, "revival", "%q is back, which nothing has begun", f.Run)
+		return
+	}
+	r.leaving = leaving{}
 }

@@ -140,7 +140,7 @@ func (r *run) answered() (people, others bool) {
 // oneAnswer checks that the turn under way of a sub-agent does not read what people wait for
 // together with what its requester does: one of them would have no answer.
 func (a *auditor) oneAnswer(r *run) {
-	if r.turn.compact {
+	if !r.turn.plain() {
 		return
 	}
 	a.oneConversation(r)

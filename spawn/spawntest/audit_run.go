@@ -109,7 +109,7 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 	}
 	r.begin, r.state, r.cause, r.quiet, r.silent = b, tree.Queued, tree.NoCause, false, false
 	r.next, r.crashes, r.aside, r.said, r.reported = f.Ord, 0, 0, nil, 0
-	r.started, r.announce, r.answer = false, false, answer{}
+	r.started, r.announce, r.answer, r.step = false, false, answer{}, step{}
 	r.inbox = []input{a.message(r, f)}
 	r.begins(b.ID)
 	a.total++

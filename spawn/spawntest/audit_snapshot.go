@@ -117,7 +117,10 @@ func describeState(s *tree.RunState) string {
 		fmt.Fprintf(&b, " aside=%d", s.Aside)
 	}
 	if s.Open != nil {
-		fmt.Fprintf(&b, " open=%d/%d %v", s.Open.N, s.Open.Through, s.Open.Compact)
+		fmt.Fprintf(&b, " open=%d/%d %v%v", s.Open.N, s.Open.Through, s.Open.Compact, s.Open.Step)
+	}
+	if s.Announced != nil {
+		fmt.Fprintf(&b, " step silent=%v", s.Announced.Silent)
 	}
 	for _, in := range s.Inbox {
 		fmt.Fprintf(&b, " %d:%v:%s%s:%q:%v%v", in.Ord, in.Class, in.From, in.RunID, in.ID,
@@ -128,6 +131,9 @@ func describeState(s *tree.RunState) string {
 	}
 	if s.Begin != nil {
 		fmt.Fprintf(&b, " run=%s from=%s", s.Begin.ID, s.Begin.From)
+	}
+	if s.Spec.Name != "" && !s.Unnamed {
+		fmt.Fprintf(&b, " called=%s", s.Spec.Name)
 	}
 	if s.Milestones != 0 {
 		fmt.Fprintf(&b, " milestones=%d", s.Milestones)
@@ -143,6 +149,9 @@ func describeState(s *tree.RunState) string {
 	}
 	for _, x := range s.Former {
 		fmt.Fprintf(&b, " former=%s", x.ID)
+	}
+	for _, x := range s.Deposits {
+		fmt.Fprintf(&b, " files of %s", x.Run)
 	}
 	if s.Announce {
 		b.WriteString(" announced")
@@ -176,10 +185,13 @@ func (r *run) describe() string {
 		Announce:   r.announce,
 		Repairs:    r.answer.repairs,
 		Begin:      r.begin,
-		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session},
+		Spec:       &tree.Spec{Parent: r.spec.Parent, SessionID: r.session, Name: r.name},
 	}
 	for _, id := range r.former {
 		s.Former = append(s.Former, tree.Former{ID: id})
+	}
+	for _, k := range r.deposits {
+		s.Deposits = append(s.Deposits, tree.Deposit{Run: k})
 	}
 	if s.Discard = r.leaving.to; r.leaving.begun {
 		s.Archiving = 1
@@ -188,7 +200,12 @@ func (r *run) describe() string {
 		s.Bound = append(s.Bound, tree.Conversation{Route: route})
 	}
 	if r.turn != nil {
-		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact}
+		s.Open = &tree.OpenTurn{
+			N: r.turn.n, Through: r.turn.through, Compact: r.turn.compact, Step: r.turn.step,
+		}
+	}
+	if r.step.taken {
+		s.Announced = &tree.Announcement{Silent: r.step.silent}
 	}
 	for _, in := range r.inbox {
 		x := tree.Input{
@@ -256,7 +273,13 @@ func runOf(s *tree.RunState) *run {
 	if x := s.Answer; x != nil {
 		r.answer = answer{true, x.Text != "", x.Refused != "", s.Repairs}
 	}
-	r.leaving = leaving{s.Archiving != 0, s.Discard}
+	if x := s.Announced; x != nil {
+		r.step = step{true, x.Silent}
+	}
+	r.leaving = leaving{begun: s.Archiving != 0, back: s.Archiving != 0, to: s.Discard}
+	if !s.Unnamed {
+		r.name = s.Spec.Name
+	}
 	r.beginsOf(s)
 	r.reason = s.Reason
 	if len(s.Past) > 0 {
@@ -267,6 +290,9 @@ func runOf(s *tree.RunState) *run {
 	for _, x := range s.Former {
 		r.former = append(r.former, x.ID)
 		r.past[x.ID] = true
+	}
+	for _, x := range s.Deposits {
+		r.deposits = append(r.deposits, x.Run)
 	}
 	for _, x := range s.Bound {
 		r.bound, r.wroteTo = append(r.bound, x.Route), true
@@ -314,7 +340,7 @@ func (a *auditor) begin(m *tree.Image) {
 		if s.Open != nil {
 			r.turn = &turn{
 				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
-				shutdown: s.Open.Shutdown, compact: s.Open.Compact,
+				shutdown: s.Open.Shutdown, compact: s.Open.Compact, step: s.Open.Step,
 				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}

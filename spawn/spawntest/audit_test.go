@@ -86,6 +86,57 @@ func entriesOf(facts []tree.Fact) iter.Seq2[session.Entry, error] {
 // factList is a journal that is falsified.
 type factList = []tree.Fact
 
+// A play is a tree that is given commands, one batch each, and what it has recorded.
+type play struct {
+	t     *testing.T
+	tree  *tree.Tree
+	now   int64
+	facts factList
+}
+
+// newPlay returns a tree of an hour, whose sessions are archived after another one.
+func newPlay(t *testing.T, opt tree.Options) *play {
+	opt.Rules, opt.ArchiveAfter, opt.Grace = &policy.Rules{}, time.Hour, time.Second
+	p := &play{t: t, tree: tree.New(topKey, &opt), now: int64(time.Hour)}
+	p.do(&tree.Open{Writer: "w", SessionID: "s"})
+	return p
+}
+
+func (p *play) do(commands ...tree.Command) {
+	p.t.Helper()
+	for _, c := range commands {
+		_, err := p.tree.Decide(c, p.now)
+		require.NoError(p.t, err)
+		batch, _ := p.tree.Take()
+		p.facts = append(p.facts, slices.Clone(batch)...)
+	}
+}
+
+// spawn admits a sub-agent, whose first turn starts.
+func (p *play) spawn(id, name string) session.Key {
+	p.t.Helper()
+	key := session.Must(topKey.Child("main", id))
+	p.do(&tree.Spawn{Parent: topKey, ID: id, Task: "work", Name: name}, tree.Granted{Run: key})
+	return key
+}
+
+// archive has everything that has ended become due for the archive.
+func (p *play) archive() {
+	p.t.Helper()
+	p.now += int64(2 * time.Hour)
+	p.do(tree.Tick{})
+}
+
+// requireRule requires that the auditor says that facts break a rule.
+func requireRule(t *testing.T, facts factList, rule, name string) {
+	t.Helper()
+	var v *spawntest.Violation
+	require.ErrorAs(t, spawntest.Audit(entriesOf(facts)), &v, name)
+	require.Equal(t, rule, v.Rule, "%s: %v", name, v)
+	require.Positive(t, v.Seq, name)
+	require.Contains(t, v.Error(), "spawntest: entry ", name)
+}
+
 // nthOf returns where the nth fact of a kind stands; every journal here has it.
 func nthOf(list factList, k tree.Kind, n int) int {
 	for i := range list {
@@ -235,12 +286,7 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := c.falsify(slices.Clone(good))
-			err := spawntest.Audit(entriesOf(bad))
-			var v *spawntest.Violation
-			require.ErrorAs(t, err, &v)
-			require.Equal(t, c.rule, v.Rule, "%v", v)
-			require.Positive(t, v.Seq)
-			require.Contains(t, err.Error(), "spawntest: entry ")
+			requireRule(t, bad, c.rule, c.name)
 		})
 	}
 }
@@ -356,10 +402,7 @@ func TestAuditOfWhatIsSaid(t *testing.T) {
 		})},
 		{"another first session", "snapshot", changeImage(2, func(m *tree.Image) { m.FirstSession = "t" })},
 	} {
-		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
-		var v *spawntest.Violation
-		require.ErrorAs(t, err, &v, c.name)
-		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
+		requireRule(t, c.falsify(slices.Clone(facts)), c.rule, c.name)
 	}
 }
 
@@ -457,10 +500,7 @@ func TestAuditOfConversations(t *testing.T) {
 			changeFact(tree.Snapshot, 2, change(func(s *tree.RunState) { s.Pos = 1 })),
 		},
 	} {
-		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
-		var v *spawntest.Violation
-		require.ErrorAs(t, err, &v, c.name)
-		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
+		requireRule(t, c.falsify(slices.Clone(facts)), c.rule, c.name)
 	}
 }
 
@@ -514,9 +554,6 @@ func TestAuditOfMilestones(t *testing.T) {
 			f.Image = &m
 		})},
 	} {
-		err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(facts))))
-		var v *spawntest.Violation
-		require.ErrorAs(t, err, &v, c.name)
-		require.Equal(t, c.rule, v.Rule, "%s: %v", c.name, v)
+		requireRule(t, c.falsify(slices.Clone(facts)), c.rule, c.name)
 	}
 }

@@ -35,9 +35,10 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 			r, "ordinals", "turn %d consumes inputs up to %d of %d, from %d", f.N, f.Ord, r.next,
 			r.consumed,
 		)
-	case (f.Until > 0) != (!r.started && r.spec.Timeout > 0):
+	case f.Flags&tree.FlagStep == 0 && (f.Until > 0) != (!r.started && r.spec.Timeout > 0):
 		a.fail(r, "timeout", "turn %d sets a deadline: %v", f.N, f.Until > 0)
 	}
+	a.stepStarted(r, f)
 	began := !r.started
 	r.turns, r.started = f.N, true
 	r.state = tree.Running
@@ -48,7 +49,10 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	if compact && (r.parent != nil || f.Ord != r.consumed) {
 		a.fail(r, "compaction", "turn %d is of a sub-agent, or consumes inputs up to %d", f.N, f.Ord)
 	}
-	r.turn = &turn{n: f.N, through: f.Ord, compact: compact, first: began}
+	r.turn = &turn{
+		n: f.N, through: f.Ord, compact: compact, first: began,
+		step: f.Flags&tree.FlagStep != 0,
+	}
 	a.open[r] = a.epoch
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
@@ -80,8 +84,11 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		a.fail(r, "one turn at a time", "%v of turn %d, which is not under way", f.Kind, f.N)
 		return
 	}
-	if r.turn.compact && (f.Kind == tree.Taken || f.Kind == tree.Said) {
+	if !r.turn.plain() && (f.Kind == tree.Taken || f.Kind == tree.Said) {
 		a.fail(r, "compaction", "turn %d reads or speaks: %v", f.N, f.Kind)
+	}
+	if r.turn.step && f.Kind == tree.Reported {
+		a.fail(r, "announce steps", "turn %d reports", f.N)
 	}
 	switch f.Kind {
 	case tree.Taken:
@@ -161,11 +168,12 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join != nil) {
 		a.fail(r, "compaction", "turn %d ends as another sort of turn", f.N)
 	}
+	a.stepEnded(r, f)
 	aside := f.Flags&tree.FlagAside != 0
 	if aside {
 		a.notRead(r, f)
 	}
-	if crashed && !r.turn.shutdown && !r.turn.compact {
+	if crashed && !r.turn.shutdown && r.turn.plain() {
 		r.crashes++
 	}
 	read := r.turn.through
@@ -177,7 +185,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.givenUp(r, f)
 	}
 	if !crashed {
-		if !r.turn.compact {
+		if r.turn.plain() {
 			if !aside || f.Ord > r.consumed {
 				r.said = nil
 			}
@@ -204,9 +212,11 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.out++
 		a.outbox[a.out] = &parcel{answers: answers}
 	}
-	r.keepAnswer(f, toPeople)
 	a.used(r, f)
-	r.silent = r.silent || f.Flags&tree.FlagSilent != 0
+	if !r.turn.step {
+		r.keepAnswer(f, toPeople)
+		r.silent = r.silent || f.Flags&tree.FlagSilent != 0
+	}
 	r.turn = nil
 	delete(a.open, r)
 	if r.state == tree.Running {
@@ -222,7 +232,9 @@ func (a *auditor) untouched(r *run, f *tree.Fact) {
 		a.fail(r, "untouched", "turn %d was not ended by a shutdown, or is not of a run", f.N)
 	case r.turn.worked != "":
 		a.fail(r, "untouched", "turn %d is untouched after a fact of its own: %s", f.N, r.turn.worked)
-	case f.Answer != nil || f.Join != nil || f.Num != 0 || f.Flags != tree.FlagUntouched:
+	case f.Answer != nil || f.Join != nil || f.Num != 0 ||
+		f.Flags&^tree.FlagStep != tree.FlagUntouched ||
+		(f.Flags&tree.FlagStep != 0) != r.turn.step:
 		a.fail(r, "untouched", "turn %d is untouched and came to something", f.N)
 	case a.open[r] != a.epoch:
 		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
@@ -536,6 +548,7 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 	r.inbox = nil
 	r.state = f.State
 	a.checkTold(r, f)
+	a.checkStep(r, f)
 	if f.Flags&tree.FlagTell != 0 {
 		a.tell(r.end(), a.requester(r), f)
 	}
@@ -551,7 +564,8 @@ func (a *auditor) checkTold(r *run, f *tree.Fact) {
 	switch {
 	case told && (!r.announced() || within):
 		a.fail(r, "announcements", "its requester is told and should not be")
-	case !told && r.announced() && !within && !(f.State == tree.OK && r.silent):
+	case !told && r.announced() && !within &&
+		!(f.State == tree.OK && (r.silent || r.step.silent)):
 		a.fail(r, "announcements", "its requester is not told")
 	}
 }
@@ -652,7 +666,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 		if p.blocked {
 			a.fail(p.child.session(), "outbox", "entry %d is blocked and is tried again", f.Ord)
 		}
-		p.busy = f.N > 0
+		p.busy = f.N&tree.DeferredBusy != 0
 		p.sent = p.sent || !p.busy
 	case tree.Blocked:
 		p.blocked = true

@@ -3,42 +3,29 @@ package spawntest_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/policy"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // unread returns a history of a run that reads the message m1, ends before it reads m2, and is told
 // m2 again. The process dies before its end, or the turn fails.
-func unread(t *testing.T, crash bool) (facts factList) {
+func unread(t *testing.T, crash bool) factList {
 	t.Helper()
-	opt := &tree.Options{Rules: &policy.Rules{}, Grace: time.Second}
-	tr := tree.New(topKey, opt)
-	do := func(c tree.Command) {
-		_, err := tr.Decide(c, int64(time.Hour))
-		require.NoError(t, err)
-		batch, _ := tr.Take()
-		facts = append(facts, slices.Clone(batch)...)
-	}
-	key := session.Must(topKey.Child("main", "a"))
-	do(&tree.Open{Writer: "w", SessionID: "s"})
-	do(&tree.Spawn{Parent: topKey, ID: "a", Task: "work"})
-	do(tree.Granted{Run: key})
-	do(&tree.Post{To: key, ID: "m1", Text: "one"})
-	do(tree.Take{Run: key, N: 1})
-	do(&tree.Post{To: key, ID: "m2", Text: "two"})
+	p := newPlay(t, tree.Options{})
+	key := p.spawn("a", "")
+	p.do(&tree.Post{To: key, ID: "m1", Text: "one"})
+	p.do(tree.Take{Run: key, N: 1})
+	p.do(&tree.Post{To: key, ID: "m2", Text: "two"})
 	if crash {
-		do(&tree.Open{Writer: "w2", SessionID: "s"})
+		p.do(&tree.Open{Writer: "w2", SessionID: "s"})
 	} else {
-		do(&tree.TurnDone{Run: key, N: 1, Failed: "broken"})
+		p.do(&tree.TurnDone{Run: key, N: 1, Failed: "broken"})
 	}
-	do(&tree.Post{To: key, ID: "m2", Text: "two", RunID: "a2"})
-	return facts
+	p.do(&tree.Post{To: key, ID: "m2", Text: "two", RunID: "a2"})
+	return p.facts
 }
 
 // A message that no run has read may be told again, and one that a run has read may not.

@@ -83,10 +83,7 @@ func TestAuditOfUntouchedTurns(t *testing.T) {
 			if c.rule != "untouched" {
 				list = removeFact(tree.Snapshot, 2)(list)
 			}
-			err := spawntest.Audit(entriesOf(c.falsify(list)))
-			var v *spawntest.Violation
-			require.ErrorAs(t, err, &v)
-			require.Equal(t, c.rule, v.Rule, "%v", v)
+			requireRule(t, c.falsify(list), c.rule, c.name)
 		})
 	}
 }

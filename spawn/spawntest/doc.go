@@ -23,8 +23,8 @@
 // Supervisor is not shut down. The example of the package shows it.
 //
 // Histories play a program of the caller's many times: commands by several callers at once, a store
-// that fails, processes that die and follow each other. A history that fails is made as short as it
-// fails with, and is printed as lines that play it again. examples/histories shows it.
+// that fails, processes that die or are shut down, one after the other. A history that fails is
+// made as short as it fails with, and is printed as lines that play it again: docs/histories.md.
 //
 //	seed  -->  lives, calls, faults  -->  play  -->  Check, Audit  -->  shrink  -->  HistoryError
 //

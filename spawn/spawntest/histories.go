@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"iter"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -25,23 +27,38 @@ import (
 //
 // A history depends on its seed alone, but for what the scheduler and random ids decide: of calls
 // in the same instant either may come first. A seed may need a few rounds.
+//
+// The zero value of a field is a default, but for New. What cannot be meant, in a field here, in
+// the Program or in the environment, is an error that names it, and no history is played. A
+// Histories may be used again, by one test at a time.
 type Histories struct {
 	// New makes what one history is of. It is called in a bubble of [synctest], once for each
 	// history, before its first process.
 	New func(h *History) Program
-	// N is how many histories are played. Zero: 100. The environment variable OFFSHOOT_FUZZ, a
-	// number, comes first.
+	// N is how many histories are played. Zero: 100. With -short at most 20 are. The environment
+	// variable OFFSHOOT_FUZZ, a number from 1, comes first.
 	N int
 	// Seed is that of the first history. Zero: a random one. OFFSHOOT_SEED comes first, and plays
-	// that one only.
+	// that one only: as often as OFFSHOOT_FUZZ says, or 20 times.
 	Seed uint64
-	// Replay is a history as a [HistoryError] has it. If it is set, it is the one that is played.
+	// Replay is a history as a [HistoryError] has it. If it is set, it is the one that is played:
+	// as often as OFFSHOOT_FUZZ says, or 20 times, until it fails.
 	Replay string
 	// Lives is how many processes follow each other at most. Zero: 3.
 	Lives int
 	// Callers is how many callers act at the same time, and Acts how often each does at most in a
 	// life. Zero: 2 and 6.
 	Callers, Acts int
+	// Faults are those that the store may have, besides what a process dies of. Nil:
+	// [FaultFailBefore] and [FaultLoseAck]. Empty and not nil: none. A fault that a process dies of
+	// is an error of Find.
+	Faults []Fault
+	// Outage is how many appends in a row have a fault at most. Zero: 30.
+	Outage int
+	// Overlap has a process go on beside its successor now and then: one that was believed to be
+	// gone, or that has only lost its store. It is shut down when the callers of its successor are
+	// done.
+	Overlap bool
 	// Rest is how long the last process has to come to rest before Check. Zero: 24 hours.
 	Rest time.Duration
 }
@@ -50,12 +67,21 @@ type Histories struct {
 type Program struct {
 	// Open starts a process. It is called once in each life.
 	Open func(ctx context.Context, p *Process) (Server, error)
-	// Commands are what callers do.
+	// Commands are what callers do. There is at least one, and no two have the same name.
 	Commands []Command
-	// Sites are the names of calls of [Process.Call] that may fail.
+	// Sites are the names of calls of [Process.Call] that may fail: words as those of commands, but
+	// for "append" and "end".
 	Sites []string
-	// Check returns what is wrong when the program has come to rest, or nil. It may be nil.
+	// Store holds what the processes have on record. Nil: an empty one in memory.
+	Store *session.Store
+	// Rules are those of all processes, which what the trees have on record must keep: see
+	// [AuditUnder]. Nil: they are not audited.
+	Rules *policy.Rules
+	// Check returns what is wrong when the program has come to rest, or nil. The last process is
+	// still there. It may be nil.
 	Check func() error
+	// Over returns what is wrong when the last process has ended, or nil. It may be nil.
+	Over func() error
 	// Busy says that work may be left when the history is over. Else each tree must be at rest.
 	Busy bool
 }
@@ -69,22 +95,34 @@ type Server interface {
 
 // A Command is something that callers do with a program.
 type Command struct {
-	Name   string // in a history; it has no spaces
+	Name   string // in a history: a word without white space, and with no colon at its end
 	Weight int    // how often it is done beside the others; zero: 1
-	// Do does it. A number from 0 to 9 says what exactly. What goes wrong as it should not is
-	// told to [History.Errorf]; an error of a call that a process did not outlive is none.
+	Span   int    // how many numbers Do may be given; zero: 10
+	// Do does it. A number from 0, below Span, says what exactly. What goes wrong as it should not
+	// is told to [History.Errorf]; an error of a call that a process did not outlive is none.
 	Do func(ctx context.Context, p *Process, n int)
 }
 
-// A History is one that is being played. Its methods are safe for concurrent use.
+// A History is one that is being played. It is what functions take that assert something, such as
+// those of testify. Its methods are safe for concurrent use.
 type History struct {
 	plan historyPlan
 	log  *Recorder
 	base *session.Store
 
-	mu   sync.Mutex
-	errs []error
-	said []string
+	mu     sync.Mutex
+	errs   []error
+	said   []string
+	misuse error // of the kit, which is not a mistake of the program
+}
+
+// misused notes that the kit is used as it cannot be meant.
+func (h *History) misused(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.misuse == nil {
+		h.misuse = err
+	}
 }
 
 // Errorf says that the history has failed.
@@ -92,6 +130,43 @@ func (h *History) Errorf(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.errs = append(h.errs, fmt.Errorf(format, args...))
+}
+
+// FailNow ends the goroutine that calls it, which is that of a Command, of Check or of Over, and
+// fails the history. Errorf says why before.
+func (h *History) FailNow() {
+	h.mu.Lock()
+	if len(h.errs) == 0 {
+		h.errs = append(h.errs, errFailed)
+	}
+	h.mu.Unlock()
+	runtime.Goexit()
+}
+
+var errFailed = errors.New("spawntest: FailNow was called")
+
+// Failed reports whether the history has failed so far.
+func (h *History) Failed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.errs) > 0
+}
+
+// Seed returns the seed of the history.
+func (h *History) Seed() uint64 { return h.plan.seed }
+
+// Roll returns a number from 0, below n. It depends on the seed and on what is being decided, and
+// not on the caller, the time or what was decided before. So what happens around a program, such as
+// which answer of a model fails, stays the same while a history is made shorter. Roll panics if n
+// is below 1.
+func (h *History) Roll(n int, what ...any) int {
+	if n < 1 {
+		panic(fmt.Sprintf("spawntest: Roll(%d): there is no number below it", n))
+	}
+	sum := fnv.New64a()
+	fmt.Fprint(sum, append(what, h.plan.seed)...)
+	x := sum.Sum64()
+	return int((x ^ x>>29) * 0xbf58476d1ce4e5b9 >> 8 % uint64(n)) //nolint:gosec // it is below n
 }
 
 // Logf notes something that is shown if the history fails.
@@ -111,6 +186,8 @@ type Process struct {
 	Life  int            // from 1
 	Store *session.Store // that of the history, until the process dies
 
+	history *History
+	sites   []string
 	journal *CrashJournal
 	mu      sync.Mutex
 	calls   map[string]int
@@ -130,8 +207,13 @@ func (p *Process) IsDead() bool {
 
 // Call calls f, which does something outside of the program, unless the history has another fault
 // for it: f is not called and Call returns an error, or f is called and its answer is lost, or the
-// process dies before or after f. In a process that has died f is not called.
+// process dies before or after f. In a process that has died f is not called. The site is one of
+// Program.Sites: any other is an error of Find.
 func (p *Process) Call(site string, f func() error) error {
+	if !slices.Contains(p.sites, site) {
+		p.history.misused(fmt.Errorf("spawntest: Process.Call: the site %q is not in Program.Sites, %q",
+			site, p.sites))
+	}
 	p.mu.Lock()
 	p.calls[site]++
 	fault := p.faults[site][p.calls[site]]
@@ -141,17 +223,17 @@ func (p *Process) Call(site string, f func() error) error {
 	}
 	switch {
 	case p.IsDead():
-		return errDead
+		return ErrDead
 	case fault == FaultFailBefore:
-		return errFault
+		return ErrFault
 	}
 	err := f()
 	switch fault {
 	case FaultDieAfter:
 		p.journal.Die()
-		return errDead
+		return ErrDead
 	case FaultLoseAck:
-		return errFault
+		return ErrFault
 	default:
 		return err
 	}
@@ -163,11 +245,14 @@ func (p *Process) plan(s historyStep) {
 		p.faults[s.name] = make(map[int]Fault)
 	}
 	for n := s.n; n < s.n+max(s.times, 1); n++ {
-		if s.name == siteAppend {
+		switch {
+		case s.name != siteAppend:
+			p.faults[s.name][n] = s.fault
+		case s.fault.dies():
+			p.journal.At(n, s.fault)
+		default:
 			p.journal.Unless(n, s.fault)
-			continue
 		}
-		p.faults[s.name][n] = s.fault
 	}
 }
 
@@ -208,38 +293,69 @@ func (hs Histories) Run(t *testing.T) {
 }
 
 // Find plays the histories and returns the first one that fails, or nil. The error is a
-// *[HistoryError], or one of Replay. It must not be called in a bubble.
+// *[HistoryError], or one that says which field, or which variable of the environment, is wrong. It
+// must not be called in a bubble.
 func (hs Histories) Find(t *testing.T) error {
-	all := &hs
-	all.Lives, all.Callers = orElse(hs.Lives, 3), orElse(hs.Callers, 2)
-	all.Acts = orElse(hs.Acts, 6)
-	all.N, all.Rest = orElse(hs.N, 100), orElse(hs.Rest, 24*time.Hour)
-	return all.find(t)
+	env, err := readHistoriesEnv(os.Getenv)
+	if err == nil {
+		err = hs.check()
+	}
+	if err != nil {
+		return err
+	}
+	return hs.filled().find(t, env)
 }
 
-// find plays the histories, whose fields are set.
-func (hs *Histories) find(t *testing.T) error {
-	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ")); err == nil && n > 0 {
-		hs.N = n
+// filled returns the histories with every field set.
+func (hs Histories) filled() *Histories {
+	hs.Lives, hs.Callers = orElse(hs.Lives, 3), orElse(hs.Callers, 2)
+	hs.Acts, hs.Outage = orElse(hs.Acts, 6), orElse(hs.Outage, 30)
+	hs.N, hs.Rest = orElse(hs.N, 100), orElse(hs.Rest, 24*time.Hour)
+	if hs.Faults == nil {
+		hs.Faults = []Fault{FaultFailBefore, FaultLoseAck}
 	}
+	return &hs
+}
+
+// replays is how often one history is played: what goes on at once may go on in another order, so
+// that a failure may need some rounds.
+const replays = 20
+
+// find plays the histories, whose fields are set.
+func (hs *Histories) find(t *testing.T, env historiesEnv) error {
+	if testing.Short() {
+		hs.N = min(hs.N, 20)
+	}
+	hs.N = orElse(env.n, hs.N)
 	if hs.Replay != "" {
 		plan, err := parsePlan(hs.Replay)
 		if err != nil {
 			return err
 		}
-		if h := hs.play(t, &plan, 0); len(h.errs) > 0 {
-			return h.failure(len(plan.steps))
+		for range orElse(env.n, replays) {
+			h := hs.play(t, &plan, 0)
+			switch {
+			case h.misuse != nil:
+				return h.misuse
+			case len(h.errs) > 0:
+				return h.failure(len(plan.steps))
+			}
 		}
 		return nil
 	}
-	first := orElse(hs.Seed, rand.Uint64()>>1)
-	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
-		first, hs.N = seed, 1
+	seed, step := orElse(hs.Seed, rand.Uint64()>>1), uint64(1)
+	if env.same {
+		seed, step, hs.N = env.seed, 0, orElse(env.n, replays)
 	}
-	for seed := first; seed-first < uint64(hs.N); seed++ { //nolint:gosec // it is positive
-		if h := hs.play(t, nil, seed); len(h.errs) > 0 {
+	for range hs.N {
+		h := hs.play(t, nil, seed)
+		if h.misuse != nil {
+			return h.misuse
+		}
+		if len(h.errs) > 0 {
 			return hs.shrink(t, h)
 		}
+		seed += step
 	}
 	return nil
 }
@@ -252,10 +368,15 @@ func orElse[T comparable](x, y T) T {
 	return x
 }
 
-// shrink makes a history that failed shorter.
+// shrink makes a history that failed shorter. It takes at most half of the time that the test has
+// left.
 func (hs *Histories) shrink(t *testing.T, failed *History) error {
-	of := len(failed.plan.steps)
+	of, began := len(failed.plan.steps), time.Now()
+	deadline, limited := t.Deadline()
 	shrinkPlan(failed.plan, maxShrinks, func(p historyPlan) bool {
+		if limited && time.Since(began) > time.Until(deadline) {
+			return false
+		}
 		for range 2 { // the scheduler decides too
 			if h := hs.play(t, &p, 0); len(h.errs) > 0 {
 				failed = h
@@ -286,68 +407,134 @@ func (h *History) failure(of int) *HistoryError {
 // play plays one history: that of a plan, or of a seed.
 func (hs *Histories) play(t *testing.T, plan *historyPlan, seed uint64) (h *History) {
 	synctest.Test(t, func(t *testing.T) {
-		h = &History{base: session.NewMemory()}
-		h.log = NewRecorder(h.base.Journal)
+		h = &History{}
 		if plan != nil {
 			seed = plan.seed
 		}
 		h.plan.seed = seed
 		program := hs.New(h)
+		err := program.check()
+		if err == nil && plan != nil {
+			err = plan.check(&program)
+		}
+		if h.misuse = err; err != nil {
+			return
+		}
+		if h.base = program.Store; h.base == nil {
+			h.base = session.NewMemory()
+		}
+		h.log = NewRecorder(h.base.Journal)
 		if h.plan = newPlan(seed, hs, program.Commands, program.Sites); plan != nil {
 			h.plan = *plan
 		}
-		for life := 1; life <= h.plan.lives; life++ {
-			h.live(t.Context(), &program, life, hs.Rest)
+		var late *life // of the last process, if it is still there
+		for n := 1; n <= h.plan.lives; n++ {
+			l := h.begin(t.Context(), &program, n)
+			if l != nil {
+				h.call(t.Context(), &program, l.process)
+			}
+			h.end(t.Context(), late)
+			if late = l; l == nil {
+				continue
+			}
+			if n == h.plan.lives {
+				time.Sleep(hs.Rest)
+				h.check("at rest", program.Check)
+			} else if l.end.late {
+				continue
+			} else if l.end.name == "" {
+				l.process.journal.Die()
+			}
+			h.end(t.Context(), l)
+			late = nil
 		}
 		time.Sleep(time.Hour) // what was cut off comes to its end
-		h.audit(program.Busy)
+		h.check("at the end", program.Over)
+		h.audit(&program)
 	})
 	return h
 }
 
-// live plays one life.
-func (h *History) live(ctx context.Context, program *Program, life int, rest time.Duration) {
+// A life is a process that has been started.
+type life struct {
+	process *Process
+	server  Server
+	ran     chan error
+	end     historyStep // how it ends; zero: it dies
+}
+
+// begin starts a process. It returns nil if that fails.
+func (h *History) begin(ctx context.Context, program *Program, n int) *life {
 	p := &Process{
-		Life: life, journal: NewCrashJournal(h.log),
+		Life: n, history: h, sites: program.Sites, journal: NewCrashJournal(h.log),
 		calls: make(map[string]int), faults: make(map[string]map[int]Fault),
 	}
 	p.Store = &session.Store{
 		Journal: p.journal, Transcripts: h.base.Transcripts, Files: p.journal.Files(h.base.Files),
 	}
+	l := &life{process: p, ran: make(chan error, 1)}
 	for _, s := range h.plan.steps {
-		if s.life == life && s.caller == 0 {
+		switch {
+		case s.life != n || s.caller != 0:
+		case s.name == stepEnd:
+			l.end = s
+		default:
 			p.plan(s)
 		}
 	}
-	server, err := program.Open(ctx, p)
-	if err != nil {
+	if n == h.plan.lives && l.end.name == "" {
+		l.end = historyStep{name: stepEnd, after: time.Hour}
+	}
+	var err error
+	if l.server, err = program.Open(ctx, p); err != nil {
 		if !p.IsDead() {
-			h.Errorf("opening life %d: %w", life, err)
+			h.Errorf("opening life %d: %w", n, err)
 		}
+		return nil
+	}
+	if l.server == nil {
+		h.misused(errors.New("spawntest: Program.Open has returned neither a Server nor an error"))
+		return nil
+	}
+	go func() { l.ran <- l.server.Run(context.WithoutCancel(ctx)) }()
+	return l
+}
+
+// end shuts a process down, unless it is nil.
+func (h *History) end(ctx context.Context, l *life) {
+	if l == nil {
 		return
 	}
-	ran := make(chan error, 1)
-	go func() { ran <- server.Run(context.WithoutCancel(ctx)) }()
-	h.call(ctx, program, p)
-	end, cancel := context.WithTimeout(ctx, time.Hour)
+	end, cancel := context.WithTimeout(ctx, l.end.after)
 	defer cancel()
-	if life < h.plan.lives {
-		p.journal.Die()
-		cancel()
-	} else {
-		time.Sleep(rest)
-		if program.Check != nil {
-			if err := program.Check(); err != nil {
-				h.Errorf("at rest: %w", err)
-			}
+	for what, err := range map[string]error{
+		"Shutdown": l.server.Shutdown(end), "Run": <-l.ran,
+	} {
+		_, still := errors.AsType[*spawn.StillRunningError](err)
+		if err != nil && !l.process.IsDead() && !(still && l.end.life > 0) {
+			h.Errorf("%s of life %d: %w", what, l.process.Life, err)
 		}
 	}
-	if err := server.Shutdown(end); err != nil && !p.IsDead() {
-		h.Errorf("Shutdown: %w", err)
+}
+
+// check notes what f finds wrong. A panic of it fails the history.
+func (h *History) check(when string, f func() error) {
+	if f == nil {
+		return
 	}
-	if err := <-ran; err != nil && !p.IsDead() {
-		h.Errorf("Run: %w", err)
-	}
+	done := make(chan struct{})
+	go func() { // it may call FailNow
+		defer close(done)
+		defer func() {
+			if x := recover(); x != nil {
+				h.Errorf("%s: panic: %v", when, x)
+			}
+		}()
+		if err := f(); err != nil {
+			h.Errorf("%s: %w", when, err)
+		}
+	}()
+	<-done
 }
 
 // call has the callers of a life do what they do.
@@ -391,14 +578,17 @@ func (h *History) do(ctx context.Context, program *Program, p *Process, s histor
 }
 
 // audit audits what the trees have on record.
-func (h *History) audit(busy bool) {
+func (h *History) audit(program *Program) {
 	for _, root := range h.log.RootKeys() {
-		if root == session.BindingsRoot() {
+		if !root.IsValid() { // a reserved root, such as that of bindings
 			continue
 		}
 		report, err := Inspect(h.log.History(root))
-		if err == nil && !busy {
+		if err == nil && !program.Busy {
 			err = report.AtRest()
+		}
+		if err == nil && program.Rules != nil {
+			err = AuditUnder(*program.Rules, h.log.History(root))
 		}
 		if err != nil {
 			h.Errorf("the journal of %q: %w", root, err)

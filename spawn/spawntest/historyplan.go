@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// siteAppend is the site of the faults of the journal.
-const siteAppend = "append"
+// siteAppend is the site of the faults of the journal. stepEnd is the name of the step that a
+// process ends with which does not die.
+const (
+	siteAppend = "append"
+	stepEnd    = "end"
+)
 
 // A historyPlan is what happens in one history: how many processes there are, one after the other,
 // and the steps of each.
@@ -19,19 +23,27 @@ type historyPlan struct {
 	steps []historyStep
 }
 
-// A historyStep is a call of a command, or a fault.
+// A historyStep is a call of a command, a fault, or how a process ends that does not die.
 type historyStep struct {
 	life   int
-	caller int           // from 1; 0: it is a fault
-	after  time.Duration // the caller waits before it calls
-	name   string        // of the command, or of the site of the fault
+	caller int           // from 1; 0: it is a fault or an end
+	after  time.Duration // the caller waits before it calls, or how long an end may take
+	name   string        // of the command, or of the site of the fault, or stepEnd
 	n      int           // of the command, or which call of the site it is
 	times  int           // how many calls in a row have the fault, at least 1
 	fault  Fault
+	late   bool // the process ends when its successor has been used
 }
 
 // String returns the step as a line that parseStep reads.
 func (s historyStep) String() string {
+	if s.caller == 0 && s.fault == 0 {
+		how := "shutdown"
+		if s.late {
+			how = "late"
+		}
+		return fmt.Sprintf("life %d ends: %s within %v", s.life, how, s.after)
+	}
 	if s.caller == 0 {
 		return fmt.Sprintf("life %d fault %s %d times %d: %v",
 			s.life, s.name, s.n, s.times, s.fault)
@@ -75,6 +87,18 @@ func parsePlan(text string) (p historyPlan, err error) {
 
 func parseStep(line string) (s historyStep, err error) {
 	head, what, _ := strings.Cut(line, ": ")
+	var after string
+	if strings.HasSuffix(head, " ends") {
+		s.name = stepEnd
+		if _, err = fmt.Sscanf(head, "life %d ends", &s.life); err != nil {
+			return s, err
+		}
+		if after, s.late = strings.CutPrefix(what, "late within "); !s.late {
+			after = strings.TrimPrefix(what, "shutdown within ")
+		}
+		s.after, err = time.ParseDuration(after)
+		return s, err
+	}
 	if strings.Contains(head, " fault ") {
 		_, err = fmt.Sscanf(head, "life %d fault %s %d times %d",
 			&s.life, &s.name, &s.n, &s.times)
@@ -88,7 +112,6 @@ func parseStep(line string) (s historyStep, err error) {
 		s.fault = Fault(i) //nolint:gosec // there are ten
 		return s, nil
 	}
-	var after string
 	if _, err = fmt.Sscanf(head, "life %d caller %d after %s", &s.life, &s.caller, &after); err != nil {
 		return s, err
 	}
@@ -107,21 +130,24 @@ func newPlan(seed uint64, h *Histories, commands []Command, sites []string) hist
 	for _, c := range commands {
 		weights += max(c.Weight, 1)
 	}
-	command := func() string {
+	command := func() Command {
 		at := r.IntN(weights)
 		i := slices.IndexFunc(commands, func(c Command) bool {
 			at -= max(c.Weight, 1)
 			return at < 0
 		})
-		return commands[i].Name
+		return commands[i]
 	}
 	for life := 1; life <= p.lives; life++ {
-		p.steps = append(p.steps, plannedFaults(r, life, life == p.lives, sites)...)
+		ends := plannedEnd(r, life, life == p.lives, h.Overlap)
+		p.steps = append(p.steps, ends...)
+		p.steps = append(p.steps, plannedFaults(r, life, life == p.lives, sites, h)...)
 		for caller := 1; caller <= h.Callers && weights > 0; caller++ {
 			for range r.IntN(h.Acts + 1) {
-				after := time.Duration(r.IntN(4000)) * time.Millisecond
+				after, c := time.Duration(r.IntN(4000))*time.Millisecond, command()
 				p.steps = append(p.steps, historyStep{
-					life: life, caller: caller, after: after, name: command(), n: r.IntN(10),
+					life: life, caller: caller, after: after, name: c.Name,
+					n: r.IntN(orElse(max(c.Span, 0), 10)),
 				})
 			}
 		}
@@ -129,30 +155,57 @@ func newPlan(seed uint64, h *Histories, commands []Command, sites []string) hist
 	return p
 }
 
-// plannedFaults returns the faults of one life.
-func plannedFaults(r *rand.Rand, life int, last bool, sites []string) (list []historyStep) {
-	add := func(site string, within int, faults ...Fault) {
+// plannedEnd returns what a process dies of at an append, how it ends, or both: it may have lost
+// its store and still be there. If it returns neither, the process dies when its callers are done.
+func plannedEnd(r *rand.Rand, life int, last, overlap bool) (list []historyStep) {
+	ends, late := r.IntN(3) == 0, overlap && !last && r.IntN(2) == 0
+	if !last && (!ends || r.IntN(4) == 0) {
+		deaths := []Fault{FaultDieBefore, FaultDieAfter}
 		list = append(list, historyStep{
-			life: life, name: site, n: 1 + r.IntN(within), times: 1,
-			fault: faults[r.IntN(len(faults))],
+			life: life, name: siteAppend, n: 1 + r.IntN(60), times: 1, fault: deaths[r.IntN(2)],
 		})
 	}
-	if !last {
-		add(siteAppend, 40, FaultDieBefore, FaultDieAfter)
+	if within := time.Duration(r.IntN(600)) * time.Second; ends || late {
+		if r.IntN(2) == 0 {
+			within = 0
+		}
+		list = append(list, historyStep{life: life, name: stepEnd, late: late, after: within})
+	}
+	return list
+}
+
+// plannedFaults returns the faults of one life, but for its death at an append.
+func plannedFaults(
+	r *rand.Rand, life int, last bool, sites []string, h *Histories,
+) (list []historyStep) {
+	add := func(site string, first, times int, faults ...Fault) {
+		if len(faults) > 0 {
+			list = append(list, historyStep{
+				life: life, name: site, n: first, times: times,
+				fault: faults[r.IntN(len(faults))],
+			})
+		}
 	}
 	for range r.IntN(4) {
-		add(siteAppend, 40, FaultFailBefore, FaultLoseAck)
+		add(siteAppend, 1+r.IntN(60), 1, h.Faults...)
 	}
-	if r.IntN(2) == 0 { // the store fails for a while
-		add(siteAppend, 10, FaultFailBefore, FaultLoseAck)
-		list[len(list)-1].times = 1 + r.IntN(30)
+	if r.IntN(2) == 0 { // the store fails for a while, in one way after the other
+		first, most := 1+r.IntN(40), h.Outage
+		if r.IntN(2) == 0 {
+			most = min(most, 8)
+		}
+		for end := first + 1 + r.IntN(most); first < end; {
+			times := 1 + r.IntN(end-first)
+			add(siteAppend, first, times, h.Faults...)
+			first += times
+		}
 	}
 	for _, site := range sites {
 		if r.IntN(2) == 0 {
-			add(site, 6, FaultFailBefore, FaultLoseAck)
+			add(site, 1+r.IntN(6), 1, FaultFailBefore, FaultLoseAck)
 		}
 		if !last && r.IntN(3) == 0 {
-			add(site, 6, FaultDieBefore, FaultDieAfter)
+			add(site, 1+r.IntN(6), 1, FaultDieBefore, FaultDieAfter)
 		}
 	}
 	return list
@@ -195,22 +248,72 @@ func shrinkPlan(p historyPlan, most int, fails func(historyPlan) bool) historyPl
 			try(p.merged(life))
 		}
 	}
-	for i := range p.steps {
-		for _, simpler := range p.steps[i].simpler() {
-			next := p
+	for steps := -1; steps != len(p.steps) && most > 0; {
+		steps = len(p.steps)
+		for i := range slices.Backward(p.steps) {
+			for _, shorter := range p.withoutCall(i) {
+				if try(shorter) {
+					break
+				}
+			}
+		}
+		for i := range p.steps {
+			for _, simpler := range p.steps[i].simpler() {
+				next := p
+				next.steps = slices.Clone(p.steps)
+				if next.steps[i] = simpler; simpler != p.steps[i] && try(next) {
+					break
+				}
+			}
+		}
+		drop() // an earlier fault needs fewer calls before it
+	}
+	return p
+}
+
+// maxShift is how many calls of a site, the journal included, one command is taken to make at most.
+const maxShift = 10
+
+// withoutCall returns the plans without one call of a command in which the faults of a site come as
+// much earlier as that call may have called the site.
+func (p historyPlan) withoutCall(i int) (list []historyPlan) {
+	if p.steps[i].caller == 0 {
+		return nil
+	}
+	var sites []string
+	for _, s := range p.steps {
+		if s.life == p.steps[i].life && s.fault != 0 && !slices.Contains(sites, s.name) {
+			sites = append(sites, s.name)
+		}
+	}
+	for _, site := range sites {
+		for shift := 1; shift <= maxShift; shift++ {
+			next, moved := p, false
 			next.steps = slices.Clone(p.steps)
-			if next.steps[i] = simpler; simpler != p.steps[i] && try(next) {
-				break
+			for k, s := range next.steps {
+				if s.life == p.steps[i].life && s.fault != 0 && s.name == site && s.n > shift {
+					next.steps[k].n -= shift
+					moved = true
+				}
+			}
+			if moved {
+				next.steps = slices.Delete(next.steps, i, i+1)
+				list = append(list, next)
 			}
 		}
 	}
-	drop() // an earlier fault needs fewer calls before it
-	return p
+	return list
 }
 
 // simpler returns the simpler forms of a step, the simplest first.
 func (s historyStep) simpler() (list []historyStep) {
 	x := s
+	if s.name == stepEnd && s.caller == 0 {
+		x.late, x.after = false, 0
+		list = append(list, x)
+		x.late, x.after = s.late, 0
+		return append(list, x)
+	}
 	if s.caller == 0 {
 		x.n, x.times = 1, 1
 		list = append(list, x)
@@ -240,6 +343,7 @@ func (p historyPlan) withoutLife(life int) historyPlan {
 		if s.life == next.lives && s.fault.dies() {
 			continue
 		}
+		s.late = s.late && s.life < next.lives
 		next.steps = append(next.steps, s)
 	}
 	return next
@@ -256,6 +360,7 @@ func (p historyPlan) merged(life int) historyPlan {
 		if s.life == next.lives && s.fault.dies() {
 			continue
 		}
+		s.late = s.late && s.life < next.lives
 		next.steps = append(next.steps, s)
 	}
 	return next

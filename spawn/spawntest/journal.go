@@ -76,11 +76,13 @@ func (r *Recorder) RootKeys() []session.Key {
 	return keys
 }
 
-// errDead is the error of a CrashJournal that has died.
-var errDead = errors.New("spawntest: the process of this journal has crashed")
-
-// errFault is the error of a CrashJournal that fails and lives on.
-var errFault = errors.New("spawntest: the journal failed")
+// The errors of a CrashJournal and its files, and of [Process.Call].
+var (
+	// ErrDead says that the process has died.
+	ErrDead = errors.New("spawntest: the process of this journal has crashed")
+	// ErrFault says that a call had a fault, with which the process lives on.
+	ErrFault = errors.New("spawntest: the journal failed")
+)
 
 // A Fault is what a CrashJournal does at an append. The zero Fault does nothing.
 type Fault uint8
@@ -227,7 +229,7 @@ func (j *CrashJournal) write(ctx context.Context, b session.Batch, f func() erro
 	j.mu.Lock()
 	if j.dead {
 		j.mu.Unlock()
-		return errDead
+		return ErrDead
 	}
 	j.appends++
 	fault := j.fault(b)
@@ -238,11 +240,11 @@ func (j *CrashJournal) write(ctx context.Context, b session.Batch, f func() erro
 
 	switch fault {
 	case FaultDieBefore:
-		return errDead
+		return ErrDead
 	case FaultFailBefore:
-		return errFault
+		return ErrFault
 	case FaultPanicBefore:
-		panic(errFault)
+		panic(ErrFault)
 	case FaultExitBefore:
 		runtime.Goexit()
 	case FaultHang:
@@ -250,7 +252,7 @@ func (j *CrashJournal) write(ctx context.Context, b session.Batch, f func() erro
 		case <-ctx.Done():
 		case <-j.released:
 		}
-		return errFault
+		return ErrFault
 	default: // the others come after the append
 	}
 	if err := f(); err != nil {
@@ -259,11 +261,11 @@ func (j *CrashJournal) write(ctx context.Context, b session.Batch, f func() erro
 	switch fault {
 	case FaultDieAfter:
 		j.Die()
-		return errDead
+		return ErrDead
 	case FaultLoseAck:
-		return errFault
+		return ErrFault
 	case FaultPanicAfter:
-		panic(errFault)
+		panic(ErrFault)
 	case FaultExitAfter:
 		runtime.Goexit()
 	default: // the others came before it
@@ -299,7 +301,7 @@ func (f crashFiles) Open(
 	ctx context.Context, ref session.Ref, hash string,
 ) (io.ReadCloser, error) {
 	if f.dead() {
-		return nil, errDead
+		return nil, ErrDead
 	}
 	return f.Files.Open(ctx, ref, hash)
 }
@@ -307,7 +309,7 @@ func (f crashFiles) Open(
 // List implements [session.Files].
 func (f crashFiles) List(ctx context.Context, ref session.Ref) iter.Seq2[session.File, error] {
 	if f.dead() {
-		return func(yield func(session.File, error) bool) { yield(session.File{}, errDead) }
+		return func(yield func(session.File, error) bool) { yield(session.File{}, ErrDead) }
 	}
 	return f.Files.List(ctx, ref)
 }
@@ -343,7 +345,7 @@ func (j *CrashJournal) Read(
 	return func(yield func(session.Entry, error) bool) {
 		select {
 		case <-j.died:
-			yield(session.Entry{}, errDead)
+			yield(session.Entry{}, ErrDead)
 			return
 		default:
 		}
@@ -362,7 +364,7 @@ func (j *CrashJournal) Roots(
 	return func(yield func(session.Head, error) bool) {
 		select {
 		case <-j.died:
-			yield(session.Head{}, errDead)
+			yield(session.Head{}, ErrDead)
 			return
 		default:
 		}

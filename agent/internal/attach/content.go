@@ -1,9 +1,13 @@
 package attach
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 )
 
 // A Limits bounds the files of one spawn.
@@ -13,11 +17,14 @@ type Limits struct{ Files, FileBytes, TotalBytes int }
 type SizeError struct {
 	Index int    // of the file; -1: all of them
 	Name  string // of the limit: "MaxFiles", "MaxFileBytes", "MaxTotalBytes"
-	Size  int    // at least so much
+	Size  int    // 0: more than Limit, and how much is not known
 	Limit int
 }
 
 func (e *SizeError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("agent: attachments: more than %s, which is %d", e.Name, e.Limit)
+	}
 	return fmt.Sprintf("agent: attachments: %d is over %s, which is %d", e.Size, e.Name, e.Limit)
 }
 
@@ -29,15 +36,57 @@ func (l Limits) CheckCount(n int) error {
 	return nil
 }
 
-// CheckSize returns a *SizeError for a file of a size, behind so many bytes of others.
-func (l Limits) CheckSize(index, size, before int) error {
+// CheckRead returns a *SizeError for a file of which so much was read, behind so many bytes of
+// others. The file may have more.
+func (l Limits) CheckRead(index, read, before int) error {
 	switch {
-	case size > l.FileBytes:
-		return &SizeError{index, "MaxFileBytes", size, l.FileBytes}
-	case size > l.TotalBytes-before:
-		return &SizeError{-1, "MaxTotalBytes", before + size, l.TotalBytes}
+	case read > l.FileBytes:
+		return &SizeError{index, "MaxFileBytes", 0, l.FileBytes}
+	case read > l.TotalBytes-before:
+		return &SizeError{-1, "MaxTotalBytes", 0, l.TotalBytes}
 	}
 	return nil
+}
+
+// Unknown is the size of a file that says it only at its end.
+const Unknown = -1
+
+// CheckSizes returns a *SizeError for files of which some, or all of them, are too large.
+func (l Limits) CheckSizes(sizes []int) error {
+	total, all := 0, true
+	for i, size := range sizes {
+		if size > l.FileBytes {
+			return &SizeError{i, "MaxFileBytes", size, l.FileBytes}
+		}
+		all = all && size != Unknown
+		total = sat.Add(total, max(size, 0))
+	}
+	if total <= l.TotalBytes {
+		return nil
+	}
+	if !all {
+		total = 0
+	}
+	return &SizeError{-1, "MaxTotalBytes", total, l.TotalBytes}
+}
+
+// SizeOf returns how many bytes a reader has, or Unknown.
+func SizeOf(r io.Reader) int {
+	switch r := r.(type) {
+	case *bytes.Reader:
+		if r != nil {
+			return r.Len()
+		}
+	case *bytes.Buffer:
+		if r != nil {
+			return r.Len()
+		}
+	case *strings.Reader:
+		if r != nil {
+			return r.Len()
+		}
+	}
+	return Unknown
 }
 
 // A ContentError is a content that is not what its encoding says.

@@ -14,19 +14,29 @@ import (
 type FS struct {
 	files []File // by name
 	open  func(File) (io.ReadCloser, error)
+	over  func() error // why nothing can be read any more, or nil
 }
 
-// NewFS returns an FS of files whose bytes a function opens.
-func NewFS(files []File, open func(File) (io.ReadCloser, error)) *FS {
+// NewFS returns an FS of files whose bytes a function opens. Once over returns an error, everything
+// of the FS fails with it, and so does what was opened before, but for Stat and Close of that.
+func NewFS(files []File, open func(File) (io.ReadCloser, error), over func() error) *FS {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	return &FS{files, open}
+	return &FS{files, open, over}
 }
 
 var (
 	_ fs.ReadDirFS = (*FS)(nil)
 	_ fs.StatFS    = (*FS)(nil)
 )
+
+// ended returns why an operation fails, once the FS is over.
+func (s *FS) ended(op, name string) error {
+	if err := s.over(); err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return nil
+}
 
 // find returns the file of a name.
 func (s *FS) find(op, name string) (f File, err error) {
@@ -44,6 +54,9 @@ func (s *FS) find(op, name string) (f File, err error) {
 
 // Open implements fs.FS.
 func (s *FS) Open(name string) (fs.File, error) {
+	if err := s.ended("open", name); err != nil {
+		return nil, err
+	}
 	if name == "." {
 		return &openDir{fs: s}, nil
 	}
@@ -55,11 +68,14 @@ func (s *FS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return &openFile{f, in}, nil
+	return &openFile{s, f, in}, nil
 }
 
 // Stat implements fs.StatFS. It opens nothing.
 func (s *FS) Stat(name string) (fs.FileInfo, error) {
+	if err := s.ended("stat", name); err != nil {
+		return nil, err
+	}
 	if name == "." {
 		return dirInfo{}, nil
 	}
@@ -72,6 +88,9 @@ func (s *FS) Stat(name string) (fs.FileInfo, error) {
 
 // ReadDir implements fs.ReadDirFS.
 func (s *FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := s.ended("readdir", name); err != nil {
+		return nil, err
+	}
 	if name != "." {
 		_, err := s.find("readdir", name)
 		return nil, cmp.Or(err, error(
@@ -86,8 +105,17 @@ func (s *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // An openFile is a file of an FS.
 type openFile struct {
+	fs   *FS
 	file File
 	io.ReadCloser
+}
+
+// Read implements fs.File.
+func (f *openFile) Read(p []byte) (int, error) {
+	if err := f.fs.ended("read", f.file.Name); err != nil {
+		return 0, err
+	}
+	return f.ReadCloser.Read(p)
 }
 
 // Stat implements fs.File.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest
 	w.mu.Lock()
 	last := maps.Clone(w.last) // before anything is read: the bot may be alive
 	w.mu.Unlock()
+	before := w.listSessions(t, when) // a fact says of files that they are put before they are
 	for f, err := range dirstore.Verify(t.Context(), w.dir) {
 		require.NoError(t, err, "%s: %s", when, f.Path)
 	}
@@ -42,20 +44,28 @@ func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest
 			when, root)
 	}
 	reports := make(map[session.Key]spawntest.Report)
+	w.views = w.views[:0]
 	for root := range heads {
 		if root.IsValid() { // other roots do not name trees
 			reports[root], err = spawntest.Inspect(s.Journal.Read(t.Context(), root, 0))
 			require.NoError(t, err, "%s: %s", when, root)
-			w.checkFiles(t, s, root, when)
+			w.views = append(w.views, w.checkFiles(t, s, root, when))
+			w.checkRefused(t, s, root, when)
 		}
 	}
-	w.checkOrphans(t, when)
+	w.checkOrphans(t, before, reports, when)
 	require.NoError(t, s.Close())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Empty(t, w.wrong, when)
 	return reports
 }
 
-// checkFiles fails unless each file that a run of a tree names is there with its bytes.
-func (w *witness) checkFiles(t *testing.T, s *session.Store, root session.Key, when string) {
+// checkFiles fails unless each file that a run of a tree names is there with its bytes. It returns
+// what it has looked at.
+func (w *witness) checkFiles(
+	t *testing.T, s *session.Store, root session.Key, when string,
+) spawn.TreeView {
 	t.Helper()
 	view, err := spawn.View(root, s.Journal.Read(t.Context(), root, 0))
 	require.NoError(t, err, "%s: %s", when, root)
@@ -69,38 +79,85 @@ func (w *witness) checkFiles(t *testing.T, s *session.Store, root session.Key, w
 		require.NoError(t, run.Result.Load(t.Context(), s.Files, ref), when)
 		w.sum.long++
 	}
+	return view
 }
 
-// checkOrphans fails unless each directory of files belongs to a transcript, archived or not.
-func (w *witness) checkOrphans(t *testing.T, when string) {
+// listSessions returns the paths of what each agent has of sessions.
+func (w *witness) listSessions(t *testing.T, when string) (paths []string) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
 	agents, err := fsys.ReadDir(dir)
 	require.NoError(t, err, when)
 	for _, a := range agents {
-		before, err := fsys.ReadDir(filepath.Join(dir, a.Name())) // the bot may be alive
+		list, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
 		require.NoError(t, err, when)
-		after, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
-		require.NoError(t, err, when)
-		has := make(map[string]bool)
-		for _, e := range append(before, after...) {
-			if id, _, ok := strings.Cut(e.Name(), ".jsonl"); ok {
-				has[id] = true
-			}
+		for _, e := range list {
+			paths = append(paths, filepath.Join(dir, a.Name(), e.Name()))
 		}
-		for _, e := range before {
-			if id, _, ok := strings.Cut(e.Name(), "~"); ok && e.IsDir() {
-				require.True(t, has[id], "%s: %s belongs to no transcript", when, e.Name())
-			}
+	}
+	return paths
+}
+
+// checkRefused fails if a sub-agent that was not spawned has files, once those are removed.
+func (w *witness) checkRefused(t *testing.T, s *session.Store, root session.Key, when string) {
+	t.Helper()
+	for f, err := range spawntest.Facts(s.Journal.Read(t.Context(), root, 0)) {
+		require.NoError(t, err, when)
+		if f.Kind != "deposit_dropped" {
+			continue
+		}
+		w.sum.dropped++
+		for file, err := range s.Files.List(t.Context(),
+			session.Ref{Key: f.Run, SessionID: f.Run.ID()}) {
+			require.NoError(t, err, when)
+			require.Fail(t, "a file is left", "%s: %v of %s", when, file, f.Run)
 		}
 	}
 }
+
+// checkOrphans fails unless each directory of files belongs to a transcript, archived or not, or to
+// a session on record that has none: it was given files before its first line, or is about to be
+// spawned with them.
+func (w *witness) checkOrphans(
+	t *testing.T, before []string, reports map[session.Key]spawntest.Report, when string,
+) {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, r := range reports {
+		for _, k := range r.Deposits {
+			known[k.ID()] = true
+		}
+	}
+	for _, v := range w.views {
+		known[v.SessionID] = true
+		for i := range v.Runs {
+			known[v.Runs[i].SessionID] = true
+		}
+	}
+	has, there := make(map[string]bool), make(map[string]bool)
+	after := w.listSessions(t, when) // the bot may be alive
+	for _, path := range slices.Concat(before, after) {
+		if id, _, ok := strings.Cut(filepath.Base(path), ".jsonl"); ok {
+			has[id] = true
+		}
+	}
+	for _, path := range after {
+		there[path] = true
+	}
+	for _, path := range before {
+		id, _, ok := strings.Cut(filepath.Base(path), "~")
+		require.True(t, !ok || has[id] || known[id] || !there[path],
+			"%s: %s belongs to no session", when, path)
+	}
+}
+
+const atTheEnd = "at the end"
 
 // checkEnd looks at what has become of everything once all of it has come to an end. arrived are
 // the keys under which each thing left the bot.
 func (w *witness) checkEnd(t *testing.T, arrived map[string][]string) {
 	t.Helper()
-	reports := w.checkDisk(t, "at the end")
+	reports := w.checkDisk(t, atTheEnd)
 	for root, r := range reports {
 		require.NoError(t, r.AtRest(), "%s", root)
 		require.Zero(t, r.Blocked, "%s", root)

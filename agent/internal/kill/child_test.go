@@ -65,9 +65,13 @@ func runChild(dir, life string, w world) error {
 	if err != nil {
 		return err
 	}
+	work := filepath.Join(filepath.Dir(dir), workDir)
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return err
+	}
 	told := new(reporter)
 	l := &workload{
-		world: w, life: life, tell: told.report,
+		world: w, life: life, tell: told.report, dir: work,
 		arrive: func(key string, things ...string) error {
 			_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
 			return err
@@ -85,7 +89,8 @@ func runChild(dir, life string, w world) error {
 	go func() { running <- rt.Run(ctx) }()
 	told.report("alive")
 	if life == lastLife {
-		return errors.Join(l.waitIdle(ctx, rt), rt.Shutdown(ctx), <-running, store.Close())
+		return errors.Join(l.waitIdle(ctx, rt), waitTidy(work), waitDropped(ctx, store),
+			rt.Shutdown(ctx), <-running, store.Close())
 	}
 	l.work(ctx, rt)
 	return <-running

@@ -1,13 +1,20 @@
 package kill
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -293,4 +300,131 @@ func (b *inProcessBot) again(t *testing.T) {
 	b.progress(t, "progress after the repair", 300)
 	b.idle()
 	b.end(t)
+}
+
+// filesRunner answers with the names and sizes of the files of a turn, as it finds them in
+// Turn.Files and in its directory.
+func filesRunner(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+	if strings.Contains(t.Input(), "block") {
+		<-ctx.Done()
+		return agent.Result{}, context.Cause(ctx)
+	}
+	var said []string
+	for _, fsys := range []fs.FS{t.Files, os.DirFS(t.Dir)} {
+		err := fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+				return err
+			}
+			data, err := fs.ReadFile(fsys, path)
+			said = append(said, fmt.Sprint(d.Name(), " ", len(data)))
+			return err
+		})
+		if err != nil {
+			return agent.Result{}, err
+		}
+	}
+	return agent.Result{Text: strings.Join(said, ", ")}, nil
+}
+
+// A safeLog keeps what is logged.
+type safeLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *safeLog) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// A disk that is full while attachments are written, that of the store or that of the work
+// directory, refuses the spawn or fails the turn with the reason, has nothing half, and takes the
+// next ones when there is room. What was acknowledged before waits for room.
+func TestFullDiskWhileFilesAreWritten(t *testing.T) {
+	state, work := tmpfs(t, t.TempDir(), "64m"), tmpfs(t, t.TempDir(), "8m")
+	store, err := dirstore.Open(filepath.Join(state.dir, "state"))
+	require.NoError(t, err)
+	said := new(safeLog)
+	cfg := agent.Config{
+		Runner: agent.RunnerFunc(filesRunner), Store: store, Grace: time.Second,
+		Logger:  slog.New(slog.NewTextHandler(said, nil)),
+		Deliver: func(context.Context, agent.Delivery) error { return nil },
+		WorkDir: func(string) string { return work.dir },
+	}
+	cfg.Rules.Subagents.MaxConcurrent = 1
+	rt, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	running := make(chan error, 1)
+	go func() { running <- rt.Run(context.WithoutCancel(t.Context())) }()
+	root := rt.Session(session.Must(session.MainKey("main")))
+	const size = 900_000
+	whole := fmt.Sprint("data ", size)
+	spawnIt := func() (*agent.Child[string], error) {
+		return root.Spawn(t.Context(), agent.Task{Text: "x", Attachments: []agent.Attachment{
+			{Name: "small", Reader: strings.NewReader("s")},
+			{Name: "data", Reader: strings.NewReader(strings.Repeat("x", size))},
+		}})
+	}
+	waitFor := func(c *agent.Child[string]) string {
+		text, err := c.Wait(t.Context())
+		require.NoError(t, err)
+		return text
+	}
+
+	free := work.fill(t)
+	child, err := spawnIt()
+	require.NoError(t, err)
+	_, err = child.Wait(t.Context())
+	require.ErrorContains(t, err, "no space left on device")
+	require.ErrorContains(t, err, string(child.ID()))
+	left, err := os.ReadDir(work.dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "the ballast alone")
+	free()
+	child, err = child.Post(t.Context(), agent.Incoming{Text: "again"})
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(waitFor(child), whole))
+
+	free = state.fill(t)
+	for range 2 {
+		_, err = spawnIt()
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
+	}
+	free()
+	eventually(t, "list of runs", func() bool {
+		runs, err := root.Runs(t.Context()) // a tree whose journal fails may not be readable
+		return err == nil && len(runs) == 1
+	})
+	child, err = spawnIt()
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(waitFor(child), whole))
+
+	blocker, err := root.Spawn(t.Context(), agent.Task{Text: "block"})
+	require.NoError(t, err)
+	child, err = spawnIt() // it waits for the slot
+	require.NoError(t, err)
+	free = state.fill(t)
+	stopped := make(chan error, 1)
+	go func() { stopped <- blocker.Stop(context.WithoutCancel(t.Context())) }()
+	eventually(t, "failure", func() bool { // which of the two needs room first depends on the disk
+		return said.has("a transcript cannot be reached") || said.has("the journal fails")
+	})
+	free()
+	require.NoError(t, <-stopped)
+	require.Equal(t, 2, strings.Count(waitFor(child), whole), "it waited for room")
+
+	require.NoError(t, rt.Shutdown(t.Context()))
+	require.NoError(t, errors.Join(<-running, store.Close()))
+	for f, err := range dirstore.Verify(t.Context(), filepath.Join(state.dir, "state")) {
+		require.NoError(t, err, f.Path)
+	}
 }

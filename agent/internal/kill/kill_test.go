@@ -42,7 +42,10 @@ func TestKill(t *testing.T) {
 		if w.sum.hits += min(log+idle, 1); log > 0 {
 			w.sum.inLog++
 		}
-		w.checkDisk(t, fmt.Sprintf("%s, after kill %d", w.world, n))
+		when := fmt.Sprintf("%s, after kill %d", w.world, n)
+		w.checkDisk(t, when)
+		w.checkGiven(t, when)
+		w.checkPlaces(t, when)
 		if n/len(worlds)%killsPerState == killsPerState-1 {
 			w.endState(t)
 			w.beginState(t)
@@ -67,6 +70,7 @@ func (w *witness) endState(t *testing.T) {
 	}
 	w.runLife(t, lastLife, 0, nil)
 	w.checkEnd(t, w.readArrivals(t))
+	require.Empty(t, w.leftAtTheEnd(t))
 	require.NoError(t, os.RemoveAll(w.dir))
 }
 

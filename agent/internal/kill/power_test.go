@@ -19,8 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// How often the power is lost, 8 times unless set, and the seed of when and how, which a failure
-// names.
+// How often the power is lost, 8 times unless set and 3 under the race detector, and the seed of
+// when and how, which a failure names.
 const (
 	envLosses = "OFFSHOOT_LOSSES"
 	envSeed   = "OFFSHOOT_SEED"
@@ -31,7 +31,11 @@ const (
 // was acknowledged is there each time, and in the end everything has ended and the requester was
 // told of it, once.
 func TestPowerLoss(t *testing.T) {
-	losses := setting(t, envLosses, 8)
+	unset := 8
+	if underRace {
+		unset = 3
+	}
+	losses := setting(t, envLosses, unset)
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv(envSeed); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -48,6 +52,7 @@ func TestPowerLoss(t *testing.T) {
 				p.life(t, strconv.Itoa(n), &m)
 				if len(p.last) > 0 { // else there may be no state yet
 					p.checkDisk(t, fmt.Sprintf("after loss %d", n))
+					p.checkGiven(t, fmt.Sprintf("after loss %d", n))
 				}
 				if n%killsPerState == killsPerState-1 {
 					p.end(t)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // witness remembers what a bot has acknowledged in all its lives, and so must be found again.
@@ -29,14 +30,20 @@ type witness struct {
 	mu    sync.Mutex
 	last  map[session.Key]session.Seq // appended up to there
 	owed  map[string]session.Key      // what must leave the bot, and from which tree
+	wrong []string                    // what a turn has found
 	sum   totals
 	trace compactionTraces // of compactions, seen so far
+
+	views []spawn.TreeView // as of the last checkDisk
 }
 
 // totals are for people.
 type totals struct {
 	appends, stops, interrupted, owed, arrived, trees int
 	long                                              int // results that were found in a file
+	// runs with attachments, and their directories
+	given, places int
+	dropped       int // spawns that were refused when files had been put for them
 
 	hits, inLog int // kills in a compaction; of these, those in the log itself
 	thefts      int // removals of the lock of a living owner
@@ -77,6 +84,8 @@ func (w *witness) readLine(line string) error {
 		k, err := session.Parse(root)
 		w.owed[what] = k
 		return err
+	case "wrong":
+		w.wrong = append(w.wrong, rest)
 	case "stopped":
 		w.sum.stops++
 	case "interrupted":

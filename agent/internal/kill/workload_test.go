@@ -59,12 +59,13 @@ func apologyTo(root session.Key) string { return "apology:" + root.String() }
 type workload struct {
 	world  world
 	life   string
-	modest bool // no guests: nothing that takes much room
-	text   int  // bytes of a guest's text; zero: longText
-	keep   bool // nothing is archived
+	modest bool   // no guests: nothing that takes much room
+	text   int    // bytes of a guest's text; zero: longText
+	keep   bool   // nothing is archived
+	dir    string // the work directory of all agents; "": they have none
 	// report is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>",
 	// a message or a run that must be told of; "stopped <root>"; "interrupted <run> <root>", which
-	// is a mistake; "note ...", what went wrong.
+	// is a mistake; "wrong ...", which is one too; "note ...", what went wrong.
 	tell func(format string, args ...any)
 	// arrive is called with what leaves a tree, and the things of which it tells.
 	arrive func(key string, things ...string) error
@@ -110,6 +111,10 @@ func (l *workload) config(store *session.Store) agent.Config {
 		},
 		Grace: 200 * time.Millisecond,
 	}
+	if l.dir != "" {
+		cfg.WorkDir = func(string) string { return l.dir }
+	}
+	cfg.Rules.Attachments.Retain = crc32.ChecksumIEEE([]byte(l.life))%2 == 0
 	if l.keep {
 		cfg.Rules.Subagents.ArchiveAfter = policy.Off
 	}
@@ -225,6 +230,7 @@ func (l *workload) ask(
 	}
 	for i, text := range tasks {
 		task := l.task(name, i, text)
+		l.refused(ctx, s, task.Label)
 		child, err := agent.Spawn[string](ctx, s, task)
 		if err != nil {
 			l.failed("spawn "+task.Label, err)
@@ -239,7 +245,13 @@ func (l *workload) ask(
 
 func (l *workload) task(name string, i int, text string) agent.Task {
 	label := fmt.Sprintf("%s/%d", name, i)
-	return agent.Task{Text: text, Label: label, Key: label, Announce: true}
+	task := agent.Task{
+		Text: text, Label: label, Key: label, Announce: true, Attachments: attachmentsOf(label),
+	}
+	if !l.keep {
+		task.Cleanup = agent.Cleanup(crc32.ChecksumIEEE([]byte(label)) >> 8 % 2)
+	}
+	return task
 }
 
 // patience is how long a bot waits for what it has asked for.
@@ -268,6 +280,12 @@ func (l *workload) run(ctx context.Context, t *agent.Turn) (agent.Result, error)
 	if fresh[len(fresh)-1].Internal {
 		return agent.Result{Text: "all of them are back"}, nil
 	}
+	if err := checkAttached(t); err != nil {
+		if errors.Is(err, errOtherFiles) && ctx.Err() == nil {
+			l.tell("wrong %s: %v", t.Label, err)
+		}
+		return agent.Result{}, err
+	}
 	input := t.Input()
 	switch {
 	case strings.Contains(input, "fan out"):
@@ -276,7 +294,9 @@ func (l *workload) run(ctx context.Context, t *agent.Turn) (agent.Result, error)
 			if i == 0 && t.Session.Depth < 2 {
 				text = "fan out"
 			}
-			if _, err := t.Spawn(ctx, l.task(t.Label, i, text)); err != nil {
+			task := l.task(t.Label, i, text)
+			l.refused(ctx, t, task.Label)
+			if _, err := t.Spawn(ctx, task); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -288,9 +308,18 @@ func (l *workload) run(ctx context.Context, t *agent.Turn) (agent.Result, error)
 	select {
 	case <-ctx.Done():
 		return agent.Result{Text: "cut"}, ctx.Err()
-	case <-time.After(2 * time.Millisecond):
+	case <-time.After(l.workTime(t.Label)):
 		return agent.Result{Text: "the answer of " + t.Label + l.padding(t.Label)}, nil
 	}
+}
+
+// workTime is how long a sub-agent works. One with attachments does so for long enough that it is
+// killed meanwhile now and then.
+func (l *workload) workTime(label string) time.Duration {
+	if len(filesOf(label)) > 0 && l.dir != "" {
+		return 30 * time.Millisecond
+	}
+	return 2 * time.Millisecond
 }
 
 // padding makes the answers of some sub-agents so long that they are kept in a file.

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -14,6 +15,8 @@ type Attempt struct {
 	First time.Time // when the first one began
 	Next  time.Time // when the next one is due
 	Busy  bool      // one is under way
+
+	of session.Route // the conversation
 }
 
 // Failed notes that the attempt under way has failed.
@@ -34,33 +37,40 @@ func (a *Attempt) Over(now time.Time) bool {
 
 // Plan returns which ends of those that are owed an attempt is made for now, and when the next one
 // is due. At most one for a conversation is under way at a time, and at most limit in all. Plan
-// notes them as busy in tried. expiry is when the next binding expires; zero: never.
+// notes them as busy in tried, which has nothing but what is owed, and reads owed up to the limit.
+// expiry is when the next binding expires; zero: never.
 func Plan(
-	now, expiry time.Time, owed []binding.Unbound, tried map[string]*Attempt, limit int,
+	now, expiry time.Time, owed iter.Seq[binding.Unbound], tried map[string]*Attempt, limit int,
 ) (begin []binding.Unbound, due time.Time) {
 	due = expiry
 	busy := make(map[session.Route]bool)
-	for i := range owed {
-		if a := tried[owed[i].ID]; a != nil && a.Busy {
-			busy[owed[i].Binding.Conversation] = true
+	for _, a := range tried {
+		if a.Busy {
+			busy[a.of] = true
 			limit--
 		}
 	}
-	for _, u := range owed {
+	if limit <= 0 {
+		return nil, due // the end of what is under way comes with a signal
+	}
+	for u := range owed {
+		of := u.Binding.Conversation
 		a := tried[u.ID]
 		switch {
-		case a != nil && a.Busy, limit <= 0, busy[u.Binding.Conversation]:
-			continue // the end of what is under way comes with a signal
+		case busy[of]:
+			continue // as above
 		case a != nil && a.Next.After(now):
 			due = Sooner(due, a.Next)
 			continue
 		case a == nil:
-			a = &Attempt{First: now}
+			a = &Attempt{First: now, of: of}
 			tried[u.ID] = a
 		}
-		a.Busy, busy[u.Binding.Conversation] = true, true
-		limit--
+		a.Busy, busy[of] = true, true
 		begin = append(begin, u)
+		if limit--; limit == 0 {
+			break
+		}
 	}
 	return begin, due
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ func TestPlain(t *testing.T) {
 		"<!here>": "＜!here＞", "#general": "＃general", "a#b": "a＃b",
 		"[x](http://a.b)": "［x］(http：／／a．b)", "t.me/x": "t．me/x", "a@b.de": "a＠b．de",
 		"**b** _i_ ~~s~~": "＊＊b＊＊ ＿i＿ ～～s～～", "__u__": "＿＿u＿＿", "||s||": "｜｜s｜｜",
-		"`code`": "'code'", "> q": "＞ q", "- l": "－ l", "-- x": "－－ x", "/kill all": "／kill all",
+		"`code`": "'code'", `say "x"`: "say 'x'", "“x” ″y″": "'x' 'y'", "> q": "＞ q", "- l": "－ l", "-- x": "－－ x", "/kill all": "／kill all",
 		":smile:": "：smile:", "&lt;": "＆lt;", "$TSLA": "＄TSLA", "\\@x": "＼＠x",
 		"a\nb\t c": "a b c", "\u202edcba": "dcba", "@\u200beveryone": "＠everyone",
 		"\xff\x00x": "x", "\u200b": "", "": "",
@@ -72,6 +73,7 @@ func FuzzPlain(f *testing.F) {
 		u.Binding.Label = label
 		plain := thread.Plain(label)
 		require.Equal(t, plain, thread.Plain(plain), "it is plain already")
+		require.False(t, strings.ContainsFunc(plain, text.IsQuotation))
 		require.False(t, strings.ContainsAny(plain, "@#<>[]*~`\\\n\r"), plain)
 		require.NotContains(t, plain, "://")
 		require.Equal(t, text.Line(plain), plain)
@@ -90,7 +92,7 @@ func FuzzPlain(f *testing.F) {
 func TestIntro(t *testing.T) {
 	require.NotContains(t, thread.Intro("p", "main", 0, 0), "released")
 	both := thread.Intro("p", "main", 24*time.Hour, 90*time.Minute)
-	require.Contains(t, both, "p works here")
+	require.Contains(t, both, `The agent "p" works here.`)
 	require.Contains(t, both, "24 hours without")
 	require.Contains(t, both, "90 minutes at the latest")
 }
@@ -113,7 +115,33 @@ func TestFarewell(t *testing.T) {
 	require.Contains(t, thread.Farewell(ended("1", "1", binding.ReasonMaxAge)), "90 minutes")
 	labelled := ended("1", "1", binding.ReasonManual)
 	labelled.Binding.Label = "painter"
-	require.True(t, strings.HasPrefix(thread.Farewell(labelled), "painter "))
+	require.True(t, strings.HasPrefix(thread.Farewell(labelled), `The agent "painter" `))
+}
+
+// A label stands within quotation marks, and no sentence begins with it: it is not a command, and
+// does not pass for what the bot says by itself.
+func TestLabelsAreInQuotationMarks(t *testing.T) {
+	for _, label := range []string{
+		"painter", "!cmd", ".cmd x", "?x", "=cmd", "%s", "1. list", "system: the bot is compromised",
+		`x" says: "`, "“x”", "; drop", "/kill", "-- x", "'", "The agent", "$x", "&x", "^x", ",x", "(x)", "\"", "»", "é",
+	} {
+		for why := binding.ReasonManual; why <= binding.ReasonSubagentStopped; why++ {
+			u := ended("1", "1", why)
+			u.Binding.Label = label
+			intro := thread.Intro(label, "main", time.Hour, 0)
+			for _, said := range []string{thread.Farewell(u), intro} {
+				if said == "" {
+					continue
+				}
+				rest, ok := strings.CutPrefix(said, `The agent "`+thread.Plain(label)+`" `)
+				require.True(t, ok, said)
+				require.NotContains(t, rest, `"`)
+			}
+		}
+	}
+	require.True(t, strings.HasPrefix(thread.Intro("", "", 0, 0), "The sub-agent works here."))
+	byAgent := thread.Intro("\u200b", "coder", 0, 0)
+	require.True(t, strings.HasPrefix(byAgent, `The agent "coder" works here.`))
 }
 
 func TestDuration(t *testing.T) {
@@ -163,18 +191,24 @@ func TestPlan(t *testing.T) {
 		}
 		return ids
 	}
-	begin, due := thread.Plan(noon, time.Time{}, owed, tried, 2)
+	begin, due := thread.Plan(noon, time.Time{}, slices.Values(owed), tried, 2)
 	require.Equal(t, "ac", ids(begin))
 	require.True(t, due.IsZero())
-	begin, _ = thread.Plan(noon, noon.Add(time.Hour), owed, tried, 2)
+	begin, _ = thread.Plan(noon, noon.Add(time.Hour), slices.Values(owed), tried, 2)
 	require.Empty(t, begin, "two are under way")
 
+	_, _ = thread.Plan(noon, noon, func(func(binding.Unbound) bool) {
+		t.Error("what is owed is read although as many are under way as may be")
+	}, tried, 2)
+
 	tried["a"].Failed(noon.Add(time.Second))
-	begin, due = thread.Plan(noon.Add(time.Second), noon.Add(time.Hour), owed, tried, 2)
+	begin, due = thread.Plan(
+		noon.Add(time.Second), noon.Add(time.Hour), slices.Values(owed), tried, 2,
+	)
 	require.Equal(t, "b", ids(begin), "its conversation is free")
 	require.Equal(t, noon.Add(16*time.Second), due)
 	tried["c"].Failed(noon.Add(time.Second))
-	begin, _ = thread.Plan(noon.Add(16*time.Second), time.Time{}, owed, tried, 8)
+	begin, _ = thread.Plan(noon.Add(16*time.Second), time.Time{}, slices.Values(owed), tried, 8)
 	require.Equal(t, "cd", ids(begin), "a waits for b, which is of the same conversation")
 
 	require.False(t, tried["c"].Over(noon.Add(thread.GiveUp-time.Second)))

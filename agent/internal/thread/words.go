@@ -17,22 +17,24 @@ import (
 const maxName = 100
 
 // Name returns the name of a thread for a sub-agent: its label, or else its agent.
-func Name(label, agent string) string { return shorten("🤖 "+who(label, agent), maxName) }
+func Name(label, agent string) string {
+	return text.Shorten("🤖 "+cmp.Or(Plain(label), agent, unnamed), maxName)
+}
 
-// maxWho is how many characters of a label a sentence has at most.
-const maxWho = 200
+// unnamed stands for a sub-agent that has neither a label nor an agent.
+const unnamed = "The sub-agent"
 
 // Plain returns a label, which a model may have chosen, as plain text on one line: without
 // characters that are not drawn, and with no mention, link, command, emoji or mark-up of the
 // channels of the field. A character that could begin one becomes its full-width form, which looks
-// alike and means nothing to them, and a backtick an apostrophe. What stands in a word as in a file
-// name, an abbreviation or a time stays. Plain of what it returned changes nothing.
+// alike and means nothing to them, and a quotation mark an apostrophe. What stands in a word as in
+// a file name, an abbreviation or a time stays. Plain of what it returned changes nothing.
 func Plain(label string) string {
 	line := []rune(text.Line(label))
 	plain := slices.Clone(line)
 	for i, r := range line {
 		switch {
-		case r == '`':
+		case text.IsQuotation(r):
 			plain[i] = '\''
 		case marks(line, i):
 			plain[i] = r - '!' + '！'
@@ -77,14 +79,6 @@ func marks(line []rune, i int) bool {
 // isWordy reports whether a character is of a word or a number.
 func isWordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// shorten returns as much of a line as has so many characters.
-func shorten(line string, limit int) string {
-	if cut := []rune(line); len(cut) > limit {
-		return strings.TrimSpace(string(cut[:limit-1])) + "…"
-	}
-	return line
-}
-
 // Intro returns what people read first in a thread that was created for a sub-agent, under the
 // limits of its binding.
 func Intro(label, agent string, idle, maxAge time.Duration) string {
@@ -99,9 +93,15 @@ func Intro(label, agent string, idle, maxAge time.Duration) string {
 	return b.String()
 }
 
-// who names a sub-agent for people.
+// who names a sub-agent for people, at the begin of a sentence. A label stands in quotation marks,
+// which it cannot end: a sentence never begins with it as with a command, and it does not pass for
+// what the bot says.
 func who(label, agent string) string {
-	return cmp.Or(shorten(Plain(label), maxWho), agent, "The sub-agent")
+	name := cmp.Or(text.Label(Plain(label)), agent)
+	if name == "" {
+		return unnamed
+	}
+	return `The agent "` + name + `"`
 }
 
 // reasons say why a binding has ended. What is not here is not said.

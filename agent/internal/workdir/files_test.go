@@ -123,6 +123,71 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
+// The mark comes last: while a file is written it is not there, so that a process that dies leaves
+// none beside files that are half.
+func TestMarkIsLast(t *testing.T) {
+	base, root := openBase(t)
+	files := contents("a", "1", "b", "2")
+	for i, f := range files {
+		files[i].Open = func() (io.ReadCloser, error) {
+			_, err := os.Stat(filepath.Join(base, dir, mark))
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			return f.Open()
+		}
+	}
+	require.NoError(t, workdir.Write(root, dir, files, mark, []byte("done")))
+	_, err := os.Stat(filepath.Join(base, dir, mark))
+	require.NoError(t, err)
+}
+
+// The directories above go with the last one in them, also after an error, and no other does.
+func TestEmptyDirectoriesGo(t *testing.T) {
+	base, root := openBase(t)
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(base, name))
+		require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), "%v", err)
+		return err == nil
+	}
+	write := func(dir, text string) error {
+		return workdir.Write(root, dir, contents("a", text), mark, []byte("done"))
+	}
+	require.ErrorIs(t, write(dir, "!"), errFull)
+	require.False(t, has(".x"))
+	require.NoError(t, write(dir, "1"))
+	require.NoError(t, write(".x/files/2", "2"))
+	require.NoError(t, workdir.Remove(root, dir))
+	require.True(t, has(".x/files/2/a"))
+	require.NoError(t, os.WriteFile(filepath.Join(base, ".x", "mine"), nil, 0o600))
+	require.NoError(t, workdir.Remove(root, ".x/files/2"))
+	require.False(t, has(".x/files"))
+	require.True(t, has(".x/mine"))
+	require.NoError(t, os.WriteFile(filepath.Join(base, ".x", "files"), nil, 0o600))
+	require.Error(t, write(dir, "1"))
+	require.True(t, has(".x/files"), "a file in the way stays")
+}
+
+// Directories that go as others are made in them cost neither.
+func TestWriteWhileDirectoriesGo(t *testing.T) {
+	base, root := openBase(t)
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		all.Go(func() {
+			own := ".x/files/" + string(rune('a'+i))
+			for n := 0; n < 50 && errs[i] == nil; n++ {
+				errs[i] = errors.Join(
+					workdir.Write(root, own, contents("f", own), mark, []byte("done")),
+					workdir.Remove(root, own))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	left, err := os.ReadDir(base)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // Several at once make the directories above theirs, and have their own.
 func TestWriteAtTheSameTime(t *testing.T) {
 	base, root := openBase(t)

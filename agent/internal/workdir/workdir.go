@@ -3,8 +3,10 @@ package workdir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
@@ -27,28 +29,38 @@ func (p Place) Dir() string {
 const maxPath = 4096
 
 // A PathError is why a path is refused. It does not say what is outside of the work directory.
-type PathError string
+type PathError struct {
+	Path   string // as it was asked for
+	Reason string // what is wrong with it, behind "it"
+	Err    error  // the kind of the mistake
+}
 
-func (e PathError) Error() string { return string(e) }
+func (e *PathError) Error() string { return text.Quote(e.Path) + " " + e.Reason }
 
-const (
-	errPath    = PathError("it is not a path: want at most 4096 bytes of text on one line")
-	errOutside = PathError("it leads out of the work directory")
-	errAbsent  = PathError(
-		"it is not a directory inside the work directory, which no link may lead out of")
+// Unwrap returns Err.
+func (e *PathError) Unwrap() error { return e.Err }
+
+// The kinds of a [PathError], beside fs.ErrInvalid for what is not a path, fs.ErrNotExist and
+// fs.ErrPermission.
+var (
+	ErrOutside = errors.New("agent: it is not inside the work directory")
+	ErrNotDir  = errors.New("agent: it is not a directory")
 )
 
 // Clean returns what a caller asks for as a path below a work directory. It is relative to the work
 // directory or absolute. Clean looks at the texts alone, of which bases are the spellings of the
-// work directory. The error is a PathError.
+// work directory. The error is a *PathError.
 func Clean(asked string, bases ...string) (rel string, err error) {
 	if len(asked) > maxPath || !text.IsLine(asked, maxPath) {
-		return "", errPath
+		return "", &PathError{
+			asked, fmt.Sprintf("is not a path: want at most %d bytes of text on one line", maxPath),
+			fs.ErrInvalid,
+		}
 	}
 	path := filepath.FromSlash(asked)
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(path) {
-			return "", errOutside
+			return "", &PathError{asked, "leads out of the work directory", ErrOutside}
 		}
 		return filepath.ToSlash(filepath.Clean(path)), nil
 	}
@@ -58,7 +70,9 @@ func Clean(asked string, bases ...string) (rel string, err error) {
 			return filepath.ToSlash(rel), nil
 		}
 	}
-	return "", errOutside
+	return "", &PathError{
+		asked, "is an absolute path that is not inside the work directory", ErrOutside,
+	}
 }
 
 // A BaseError is a work directory that cannot be used.
@@ -74,7 +88,7 @@ func (e *BaseError) Error() string { return text.Quote(e.Dir) + " " + e.Reason }
 func (e *BaseError) Unwrap() error { return e.Err }
 
 // Resolve returns the place that a path leads to today, with all links followed. Both must be
-// directories. The error is a *BaseError or a PathError.
+// directories. The error is a *BaseError or a *PathError.
 func Resolve(base, asked string) (Place, error) {
 	if !filepath.IsAbs(base) {
 		return Place{}, &BaseError{base, "is not an absolute path", nil}
@@ -91,15 +105,70 @@ func Resolve(base, asked string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
+	outside := &PathError{asked, "leads out of the work directory through a link", ErrOutside}
 	target, err := realDir(filepath.Join(realBase, filepath.FromSlash(rel)))
 	if err != nil {
-		return Place{}, errAbsent
+		if reason, kind := follow(rel, realBase, filepath.Clean(base)); kind != nil {
+			return Place{}, &PathError{asked, reason, kind}
+		}
+		return Place{}, outside // what is wrong there stays there
 	}
 	if p.Rel, err = filepath.Rel(realBase, target); err != nil || !filepath.IsLocal(p.Rel) {
-		return Place{}, errAbsent
+		return Place{}, outside
 	}
 	p.Rel = filepath.ToSlash(p.Rel)
 	return p, nil
+}
+
+// maxLinks is how many links are followed on the way to one directory.
+const maxLinks = 255
+
+// follow returns why a path below the first of some spellings of the work directory does not lead
+// to a directory. It follows the links one by one and looks at nothing outside: of a link that
+// leads there it returns a nil kind.
+func follow(rel string, bases ...string) (reason string, kind error) {
+	at, rest, links := ".", strings.Split(rel, "/"), 0
+	for len(rest) > 0 {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		if !filepath.IsLocal(next) {
+			return "", nil
+		}
+		info, err := os.Lstat(filepath.Join(bases[0], next))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && links > 0:
+			return "leads through a link to what does not exist", fs.ErrNotExist
+		case errors.Is(err, fs.ErrNotExist):
+			return "does not exist", fs.ErrNotExist
+		case errors.Is(err, fs.ErrPermission):
+			return "cannot be looked at: permission denied", fs.ErrPermission
+		case err != nil:
+			return "cannot be looked at", fs.ErrInvalid
+		case info.IsDir():
+			at = next
+			continue
+		case info.Mode()&fs.ModeSymlink == 0:
+			return "is not a directory, or leads through what is not one", ErrNotDir
+		}
+		if links++; links > maxLinks {
+			return "leads through links that go in a circle, or are too many", ErrNotDir
+		}
+		target, err := os.Readlink(filepath.Join(bases[0], next))
+		if err != nil {
+			return "cannot be looked at", fs.ErrInvalid
+		}
+		if filepath.IsAbs(target) {
+			if target, err = Clean(target, bases...); err != nil {
+				return "", nil //nolint:nilerr // it is outside
+			}
+			at = "."
+		}
+		rest = append(strings.Split(filepath.ToSlash(target), "/"), rest...)
+	}
+	if _, err := os.Stat(filepath.Join(bases[0], at)); errors.Is(err, fs.ErrPermission) {
+		return "cannot be looked at: permission denied", fs.ErrPermission
+	}
+	return "cannot be looked at", fs.ErrInvalid
 }
 
 // realDir returns the path of a directory without links.

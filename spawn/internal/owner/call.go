@@ -19,7 +19,7 @@ type call struct {
 	gen         uint64        // the incarnation that the call is for; 0: any
 	timer       bool          // the timer sent it, not a caller
 	await       bool          // sent by Await: the caller waits out a stall
-	leave       bool          // sent by Leave: nothing to do without a tree in memory
+	leave       bool          // nothing to do without a tree in memory
 	peek        bool          // sent by Peek: the same, and the tree is not in use for it
 	unloadAfter time.Duration // unload the tree if it has been idle for so long; 0: no such request
 	state       uint32        //nolint:modernize // see the states below; calls are copied
@@ -170,6 +170,14 @@ func (c *call) abandon() bool {
 func (o *Owner) Send(gen uint64, cmd tree.Command) {
 	c := o.newCall(gen)
 	c.cmd = cmd
+	_ = o.enqueue(c)
+}
+
+// SendIfThere sends a command to the tree, of whatever incarnation, if it is in memory. It does not
+// wait, and may be called concurrently.
+func (o *Owner) SendIfThere(cmd tree.Command) {
+	c := o.newCall(0)
+	c.cmd, c.leave = cmd, true
 	_ = o.enqueue(c)
 }
 

@@ -102,7 +102,7 @@ func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
 		switch facts[i].Kind {
 		case tree.Opened, tree.Snapshot:
 			return o.tree.Sessions()
-		case tree.Admitted, tree.Unarchived:
+		case tree.Admitted, tree.ReviveBegun:
 			n++
 		default: // it brings no session
 		}
@@ -116,7 +116,7 @@ func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
 	members := o.spareMembers[:0:n]
 	o.spareMembers = o.spareMembers[n:]
 	for i := range facts {
-		if k := facts[i].Kind; k == tree.Admitted || k == tree.Unarchived {
+		if k := facts[i].Kind; k == tree.Admitted || k == tree.ReviveBegun {
 			members = append(members, facts[i].Run)
 		}
 	}

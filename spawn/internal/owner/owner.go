@@ -50,6 +50,10 @@ type Executor interface {
 	// Archive archives the transcript of a run, or that of the top-level session before a reset:
 	// the first of its RunState.Former.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
+	// Restore takes the archive of a run into use again, and then sends a tree.RestoreDone.
+	Restore(gen uint64, r *tree.Run)
+	// Drop removes the files of a deposit, and then sends a tree.DropDone.
+	Drop(gen uint64, d tree.DroppedDeposit)
 	// Tidy removes what the program has made for an ended run outside of the store.
 	Tidy(r *tree.Run)
 	// Unbind unbinds a conversation from a run for a reason, and then sends a tree.UnbindDone.
@@ -530,6 +534,10 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			o.exec.Archive(o.gen, o.tree, e.Run)
 		case tree.EffectTidy:
 			o.exec.Tidy(e.Run)
+		case tree.EffectRestore:
+			o.exec.Restore(o.gen, e.Run)
+		case tree.EffectDrop:
+			o.exec.Drop(o.gen, *e.Deposit)
 		case tree.EffectUnbind:
 			o.exec.Unbind(o.gen, e.Run, e.To.Route, e.ID)
 		case tree.EffectAnswer:

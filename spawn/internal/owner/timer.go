@@ -114,7 +114,8 @@ const trimAfter = 30 * time.Second
 func (o *Owner) unload(idle time.Duration) {
 	rest := time.Since(o.lastUsed)
 	if rest < trimAfter ||
-		o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || o.tree.Calling() {
+		o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || o.tree.Calling() ||
+		o.tree.Depositing() {
 		return
 	}
 	o.dropSpare()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -26,14 +27,19 @@ func (e *CorruptError) Error() string {
 // usable after that.
 func (t *Tree) Apply(f *Fact) error {
 	t.sinceSnapshot++
+	last := t.lastFact
 	t.lastFact = f.At
 	switch f.Kind {
 	case Opened:
-		return t.applyOpened(f)
+		return t.applyOpened(f, last)
 	case Admitted:
 		return t.applyAdmitted(f)
-	case Unarchived:
-		return t.applyUnarchived(f)
+	case ReviveBegun, Unarchived:
+		return t.applyRevival(f)
+	case DepositBegun:
+		return t.applyDepositBegun(f)
+	case DepositDropped:
+		return t.applyDepositDropped(f)
 	case Snapshot:
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected, Unsent:
@@ -106,8 +112,8 @@ func (r *Run) transition(s State) error {
 }
 
 // applyOpened folds a takeover. What is in the outbox may have arrived, unless the owner before has
-// noted that it has not tried it.
-func (t *Tree) applyOpened(f *Fact) error {
+// noted that it has not tried it. The fact before was at the time last.
+func (t *Tree) applyOpened(f *Fact, last int64) error {
 	if f.Num <= t.epoch {
 		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("epoch %d after %d", f.Num, t.epoch)}
 	}
@@ -118,6 +124,7 @@ func (t *Tree) applyOpened(f *Fact) error {
 		}
 		e.Unsent = false
 	}
+	t.outbox.skip(last, f.At)
 	if t.root.Spec.SessionID == "" {
 		t.root.Spec.SessionID, t.root.Spec.Created = f.ID, f.At
 		t.firstSession = f.ID
@@ -159,6 +166,8 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	if s.SpawnKey != "" {
 		t.spawned[keyOf(s)] = refOf(s)
 	}
+	t.giveName(r)
+	t.endDeposit(s.Key)
 	t.touch(r)
 	return nil
 }
@@ -171,9 +180,14 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
 		return &CorruptError{f.Kind, f.Run, reason}
 	}
-	compact := f.Flags&FlagCompact != 0
+	compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
 	if compact && (!r.IsRoot() || f.Ord != r.Consumed) {
 		return &CorruptError{f.Kind, f.Run, "it compacts and reads inputs, or is a sub-agent"}
+	}
+	if step {
+		if fault := t.checkStep(r, f); fault != "" {
+			return &CorruptError{f.Kind, f.Run, fault}
+		}
 	}
 	if err := r.transition(Running); err != nil {
 		return err
@@ -192,6 +206,11 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		t.armTimer(r)
 		return nil
 	}
+	if step {
+		t.applyStepStarted(r, f)
+		return nil
+	}
+	r.Announced = nil
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
 	t.chargeRequest(r, requestOf(r), f.Budget)
@@ -217,7 +236,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	switch f.Kind {
 	case Taken:
-		if f.Ord < r.Open.Through || f.Ord > r.NextOrd || r.Open.Compact {
+		if f.Ord < r.Open.Through || f.Ord > r.NextOrd || r.Open.Compact || r.Open.Step {
 			reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
@@ -254,9 +273,12 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Kept:
 		r.didWork, r.Kept = true, f.Text
 	case TurnEnded:
-		switch compact := f.Flags&FlagCompact != 0; {
-		case compact != r.Open.Compact:
+		compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
+		switch {
+		case compact != r.Open.Compact || step != r.Open.Step:
 			return &CorruptError{f.Kind, f.Run, "another sort of turn is under way"}
+		case step:
+			return t.applyStepEnded(r, f)
 		case compact:
 			return t.applyCompacted(r, f)
 		}
@@ -501,6 +523,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	r.Parent.inheritUsage(r)
 	t.leaveRequest(r)
 	delete(t.runs, r.Key())
+	t.dropName(r)
 	delete(t.archiveRetries, r)
 	r.gone = true
 	t.left = append(t.left, r)
@@ -534,12 +557,15 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {
-			e.Due, e.Error, e.Busy = f.Until, f.Text, f.N > 0
+			e.Due, e.Error, e.Busy, e.Wait = f.Until, f.Text, f.N&DeferredBusy != 0, 0
+			if f.N&DeferredAsked != 0 {
+				e.Wait = max(f.Until-f.At, 0)
+			}
 			if e.Busy {
 				return
 			}
 			e.Tries++
-			e.queue.since = cmp.Or(e.queue.since, f.At)
+			e.queue.since = sat.Add(cmp.Or(e.queue.since, f.At), e.Wait)
 		})
 	case Blocked:
 		if e.Blocked == 0 {
@@ -550,13 +576,13 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			if f.N == 0 {
 				e.Tries++
 			}
-			e.Blocked, e.Error, e.Due = f.At, f.Text, 0
+			e.Blocked, e.Error, e.Due, e.Wait = f.At, f.Text, 0, 0
 		})
 	case Revived:
 		wasBlocked := e.Blocked > 0
 		t.changeEntry(e, func(e *Entry) {
 			e.Late = e.Late || wasBlocked
-			e.Blocked, e.Due, e.Busy = 0, f.At, false
+			e.Blocked, e.Due, e.Busy, e.Wait = 0, f.At, false, 0
 		})
 		if wasBlocked {
 			t.putBack(e)

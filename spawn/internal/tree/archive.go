@@ -11,7 +11,13 @@ import (
 // An ended run is archived some time after its end, or at once if it is to be deleted. That is
 // decided by a fact, ArchiveBegun, before anything is touched: from then on the session takes
 // nothing more. The Executor then archives the transcript, as often as it takes, and the fact
-// Archived takes the session out of the tree. Unarchived brings it back.
+// Archived takes the session out of the tree.
+//
+// The way back is the same one, begun from its other end. The fact ReviveBegun puts the session
+// into the tree as one that is being archived. Only then the Executor takes the archive into use
+// again, and the fact Unarchived says that this has been done. If it cannot be done, if the session
+// is to be deleted meanwhile, or if the owner is gone, then the session is archived as any other
+// one that is being archived: there is no moment at which a transcript is in use and in no tree.
 
 // A Discard has a session put away with everything below it: what is alive is stopped, and each
 // session is archived as soon as nothing waits for its end any more. A top-level session goes on in
@@ -22,15 +28,19 @@ type Discard struct {
 	Rand   uint64
 }
 
-// A Revive brings an archived session back, as State has it: see Tree.Record. With Dry it is only
-// decided whether it may come back.
-type Revive struct {
-	State *Fact
-	Dry   bool
-}
+// A Revive begins to bring an archived session back, as State has it: see Tree.Record. It is over
+// when the session is back, see [Run.IsBack], or nothing is under way for it any more.
+type Revive struct{ State *Fact }
 
 func (*Discard) command() {}
 func (*Revive) command()  {}
+
+// IsBack reports whether a session is in the tree and in use, of which r is what the tree has; nil:
+// it does not have it.
+func (r *Run) IsBack() bool { return r != nil && r.Archiving == 0 }
+
+// IsUnderWay reports whether the Executor archives or restores the session r; nil: it is gone.
+func (r *Run) IsUnderWay() bool { return r != nil && r.archiving }
 
 // archivedError refuses what a session that is archived would have to take.
 func archivedError(doing string, k session.Key) error {
@@ -165,7 +175,7 @@ func (t *Tree) decideArchiveDone(c ArchiveDone) {
 	switch {
 	case c.Session != "":
 		t.decidePutAway(c)
-	case r == nil || !r.State.Terminal() || r.firstChild != nil || r.Archiving == 0:
+	case r == nil || !r.State.Terminal() || r.firstChild != nil || r.Archiving == 0 || r.restoring:
 	case !c.Failed:
 		t.emit(archived(t.now, r))
 	case r.archiving:
@@ -186,7 +196,7 @@ func (t *Tree) retryArchive(r *Run) {
 
 // decideDiscard notes that a session and everything below it is to be put away, and stops what is
 // alive of that. Each of them knows it, so that a crash in between loses nothing. What is being
-// archived already goes on.
+// archived already goes on, and what is being brought back is archived again.
 func (t *Tree) decideDiscard(c *Discard) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
@@ -194,6 +204,7 @@ func (t *Tree) decideDiscard(c *Discard) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: deleting %q", ErrNotFound, c.Run)
 	}
 	r.walk(false, func(x *Run) {
+		x.takenBack = x.takenBack || x.restoring
 		if !x.Discard && x.Archiving == 0 {
 			t.emit(discarded(t.now, x))
 		}
@@ -259,6 +270,7 @@ func (t *Tree) newSessionID() string {
 func (t *Tree) Record(r *Run) *Fact {
 	s := r.RunState
 	s.Ledger, s.ArchiveFrom = nil, 0 // a clock that is set back moves that
+	s.Unnamed = false                // a spawn between two attempts would change that
 	s.own()
 	return &Fact{
 		Kind: Unarchived, At: r.Archiving, Run: r.key,
@@ -266,7 +278,7 @@ func (t *Tree) Record(r *Run) *Fact {
 	}
 }
 
-// decideRevive brings an archived session back, or finds that it is in the tree.
+// decideRevive begins to bring an archived session back, or finds that it is in the tree.
 func (t *Tree) decideRevive(c *Revive) (Reply, error) {
 	k := c.State.Run
 	if r := t.find(k); r != nil {
@@ -276,15 +288,36 @@ func (t *Tree) decideRevive(c *Revive) (Reply, error) {
 		return Reply{Run: r, Ref: k, Existing: true}, nil
 	}
 	s := c.State.Image.Runs[0]
-	if s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != k || !s.State.Terminal() {
+	if s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != k || !s.State.Terminal() ||
+		s.Archiving == 0 {
 		return Reply{}, &InputError{"state", "it is not that of an archived session"}
 	}
-	if err := t.reviveForbidden(k, s.Spec.Parent); err != nil || c.Dry {
+	if err := t.reviveForbidden(k, s.Spec.Parent); err != nil {
 		return Reply{}, err
 	}
 	s = t.revived(s)
-	t.emit(unarchived(t.now, k, &Image{Runs: []RunState{s}}))
-	return Reply{Run: t.find(k), Ref: k}, nil
+	t.emit(reviveBegun(t.now, k, &Image{Runs: []RunState{s}}))
+	r := t.find(k)
+	r.archiving, r.restoring = true, true
+	t.archiving++
+	t.addEffect(EffectRestore, r, 0)
+	return Reply{Run: r, Ref: k}, nil
+}
+
+// decideRestoreDone has a session be in use again whose archive has been restored. If that failed,
+// or if the session is to be deleted meanwhile, it is archived again.
+func (t *Tree) decideRestoreDone(c RestoreDone) (Reply, error) {
+	r := t.find(c.Run)
+	if r == nil || !r.restoring {
+		return Reply{}, nil
+	}
+	takenBack := r.takenBack
+	r.archiving, r.restoring, r.takenBack = false, false, false
+	t.archiving--
+	if t.touch(r); !c.Failed && !takenBack {
+		t.emit(unarchived(t.now, r))
+	}
+	return Reply{}, nil
 }
 
 // reviveForbidden returns why a session cannot come back below another one, or nil: each session
@@ -306,30 +339,35 @@ func (t *Tree) reviveForbidden(k, parent session.Key) error {
 	return ended
 }
 
-// revived returns the state that a session comes back with. Its archive counts from now. What it
-// has used is counted with its requester. It is not deleted after its end any more, because its
-// caller wants it, and its spawn key is its own unless another run has got that meanwhile.
+// revived returns the state that a session comes back with. It is that of its record, so that one
+// that is archived again has the same. Its spawn key and its name are its own unless another run
+// has got them meanwhile.
 func (t *Tree) revived(s RunState) RunState {
-	spec := *s.Spec
-	spec.Delete = false
-	if ref, known := t.spawned[keyOf(&spec)]; known && spec.SpawnKey != "" && ref.Run != spec.Key &&
-		(ref.Until == 0 || ref.Until > t.now) {
+	if ref, known := t.spawned[keyOf(s.Spec)]; known && s.Spec.SpawnKey != "" &&
+		ref.Run != s.Spec.Key && (ref.Until == 0 || ref.Until > t.now) {
+		spec := *s.Spec
 		spec.SpawnKey, spec.Digest = "", ""
+		s.Spec = &spec
 	}
-	s.Spec = &spec
-	s.Archiving, s.Discard, s.ArchiveFrom = 0, false, t.now
+	s.Unnamed = t.names[nameKey{s.Spec.Parent, s.Spec.Name}] != nil
 	s.Inbox, s.Open, s.Join, s.Bound, s.Ledger = nil, nil, nil, nil, new(Ledger)
 	return s
 }
 
-func (t *Tree) applyUnarchived(f *Fact) error {
+// applyRevival folds that an archived session comes back: that this begins, that it has been done,
+// or with an earlier library both at once.
+func (t *Tree) applyRevival(f *Fact) error {
+	if f.Kind == Unarchived && f.Image == nil {
+		return t.applyUnarchived(f)
+	}
 	s := &f.Image.Runs[0]
+	begins := f.Kind == ReviveBegun
 	switch {
 	case s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != f.Run:
 		return &CorruptError{f.Kind, f.Run, "it is the state of another session"}
 	case t.runs[f.Run] != nil:
 		return &CorruptError{f.Kind, f.Run, "it is in the tree"}
-	case !s.State.Terminal() || s.Open != nil || len(s.Inbox) > 0 || s.Archiving != 0:
+	case !s.State.Terminal() || s.Open != nil || len(s.Inbox) > 0 || begins != (s.Archiving != 0):
 		return &CorruptError{f.Kind, f.Run, "it has not ended"}
 	}
 	if err := t.reviveForbidden(f.Run, s.Spec.Parent); err != nil {
@@ -343,9 +381,28 @@ func (t *Tree) applyUnarchived(f *Fact) error {
 	if s.Spec.SpawnKey != "" {
 		t.spawned[keyOf(s.Spec)] = refOf(s.Spec)
 	}
+	if err := t.restoreName(r, f.Kind); err != nil {
+		return err
+	}
 	r.recount()
 	t.holdRequests(r)
 	t.keepBegunRuns(r)
+	t.armTimer(r)
+	t.touch(r)
+	return nil
+}
+
+// applyUnarchived has a session take messages again. Its archive counts from now, and it is not
+// deleted after its end any more, because its caller wants it.
+func (t *Tree) applyUnarchived(f *Fact) error {
+	r := t.find(f.Run)
+	if r == nil || r.Archiving == 0 {
+		return &CorruptError{f.Kind, f.Run, "its revival has not begun"}
+	}
+	spec := *r.Spec
+	spec.Delete = false
+	r.Spec = &spec
+	r.Archiving, r.Discard, r.ArchiveFrom = 0, false, f.At
 	t.armTimer(r)
 	t.touch(r)
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -47,11 +46,6 @@ func (*UnbindDone) command() {}
 
 // maxReason is how many bytes the reason of an Unbind has at most.
 const maxReason = 100
-
-// bindingOf returns where Bound has a conversation, or -1.
-func (r *Run) bindingOf(route session.Route) int {
-	return slices.IndexFunc(r.Bound, func(c Conversation) bool { return c.Route == route })
-}
 
 // checkConversation checks what is bound to a session: answers go there, so that it has to be
 // enough to send a message.
@@ -142,61 +136,84 @@ func unboundBy(r *Run) Text {
 }
 
 // closing returns the reason for which r takes nothing more from a conversation that is bound to
-// it; empty: it does. It follows from what has become of r, and is nothing that is asked for:
-//
-//   - r is to be archived for good;
-//   - a person or the program stops r, which ends the session, unless the turn over a message of
-//     the conversation was cancelled, and nothing else;
-//   - r has ended before its first turn, or a run above it has ended or is to end;
-//   - the first run of r has ended, and the spawn did not ask for more than a run. A conversation
-//     that is bound after that end stays.
+// it; empty: it does.
 func (t *Tree) closing(r *Run, c *Conversation) Text {
-	switch above := r.endingAbove(); {
-	case r.Discard:
-		return unboundDeleted
-	case r.IsRoot():
-		return ""
-	case above != nil:
-		return unboundBy(above)
-	case r.neverBegan():
-		return unboundNever
-	case r.State.Terminal() && c.At > r.Ended:
-		return ""
-	case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):
-		return unboundStopped
-	case !r.State.Terminal() || r.Spec.Session || r.Begin != nil:
-		return ""
-	}
-	return unboundBy(r)
-}
-
-// unbinds returns the reason for which a conversation is to be unbound from r now; empty: it is not
-// to be, or not yet. One of a run that went by itself stays until the end of the run has arrived.
-func (t *Tree) unbinds(r *Run, c *Conversation) Text {
-	why := t.closing(r, c)
-	if why == "" || r.held > 0 && r.Cause != Stopped && !r.Discard && r.endingAbove() == nil {
+	why, late := t.closes(r)
+	if !late && r.State.Terminal() && c.At > r.Ended {
 		return ""
 	}
 	return why
 }
 
+// closes returns the reason for which r takes nothing more from what is bound to it; empty: it
+// does. Late says that this is so, too, for what is bound after the end of r. The reason follows
+// from what has become of r, and is nothing that is asked for:
+//
+//   - r is to be archived for good;
+//   - r has ended before its first turn, or a run above it has ended or is to end;
+//   - a person or the program stops r, which ends the session, unless the turn over a message of
+//     the conversation was cancelled, and nothing else;
+//   - the first run of r has ended, and the spawn did not ask for more than a run.
+//
+// A conversation that is bound after the end stays in the last two cases.
+func (t *Tree) closes(r *Run) (why Text, late bool) {
+	switch above := r.endingAbove(); {
+	case r.Discard:
+		return unboundDeleted, true
+	case r.IsRoot():
+		return "", true
+	case above != nil:
+		return unboundBy(above), true
+	case r.neverBegan():
+		return unboundNever, true
+	case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):
+		return unboundStopped, false
+	case !r.State.Terminal() || r.Spec.Session || r.Begin != nil:
+		return "", false
+	}
+	return unboundBy(r), false
+}
+
+// keepsBound reports whether nothing is unbound from r yet: what is bound to a run that went by
+// itself stays until the end of the run has arrived.
+func (r *Run) keepsBound() bool {
+	return r.held > 0 && r.Cause != Stopped && !r.Discard && r.endingAbove() == nil
+}
+
+// unbinds returns the reason for which a conversation is to be unbound from r now; empty: it is not
+// to be, or not yet.
+func (t *Tree) unbinds(r *Run, c *Conversation) Text {
+	if r.keepsBound() {
+		return ""
+	}
+	return t.closing(r, c)
+}
+
 // settleBound has the conversations unbound that are to be, one after the other.
 func (t *Tree) settleBound(r *Run) {
-	for _, c := range r.Bound {
-		why := t.unbinds(r, &c)
-		switch {
-		case why == "":
-		case !t.opt.Unbinds:
-			t.emit(unbound(t.now, r, &c.Route, why))
-		case !r.unbinding && t.unbindRetries[r].at <= t.now:
-			r.unbinding = true
-			t.unbinding = append(t.unbinding, r)
-			t.effects = append(t.effects, Effect{
-				Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route}, ID: string(why),
-			})
-		case !r.unbinding: // it failed before, and was not wanted meanwhile
-			t.armTimer(r)
+	switch {
+	case !t.owesUnbind(r):
+	case !t.opt.Unbinds:
+		for i := 0; i < len(r.Bound); {
+			c := r.Bound[i]
+			if why := t.unbinds(r, &c); why != "" {
+				t.emit(unbound(t.now, r, &c.Route, why)) // which takes it out of Bound
+			} else {
+				i++
+			}
 		}
+	case !r.unbinding && t.unbindRetries[r].at <= t.now:
+		c := r.Bound[slices.IndexFunc(r.Bound, func(c Conversation) bool {
+			return t.unbinds(r, &c) != ""
+		})]
+		r.unbinding = true
+		t.unbinding = append(t.unbinding, r)
+		t.effects = append(t.effects, Effect{
+			Kind: EffectUnbind, Run: r, To: &Destination{Route: c.Route},
+			ID: string(t.unbinds(r, &c)),
+		})
+	case !r.unbinding: // it failed before, and was not wanted meanwhile
+		t.armTimer(r)
 	}
 }
 
@@ -208,9 +225,11 @@ func (t *Tree) wantsUnbind(r *Run) bool {
 // owesUnbind reports whether a conversation of r is to be unbound, as the journal has it: another
 // command may have unbound it while the Executor does, or the end of the binding may have gone.
 func (t *Tree) owesUnbind(r *Run) bool {
-	return slices.ContainsFunc(r.Bound, func(c Conversation) bool {
-		return t.unbinds(r, &c) != ""
-	})
+	if len(r.Bound) == 0 || r.keepsBound() {
+		return false
+	}
+	why, late := t.closes(r)
+	return why != "" && (late || !r.State.Terminal() || r.boundBy(r.Ended))
 }
 
 // decideUnbindDone records that a conversation has been unbound outside. If that failed, it is
@@ -278,34 +297,6 @@ func (t *Tree) decideUnbind(c *Unbind) (Reply, error) {
 	}
 	t.emit(unbound(t.now, r, &c.Route, c.Reason))
 	return Reply{Run: r}, nil
-}
-
-func (t *Tree) applyBound(r *Run, f *Fact) error {
-	switch {
-	case r.Archiving != 0:
-		return &CorruptError{f.Kind, f.Run, "it is being archived"}
-	case r.bindingOf(*f.Route) >= 0:
-		return &CorruptError{f.Kind, f.Run, "it has the conversation already"}
-	}
-	at := f.At
-	if r.State.Terminal() {
-		at = max(at, sat.Add(r.Ended, 1)) // see closing; the clock may have been set back
-	}
-	r.Bound = append(slices.Clip(r.Bound), Conversation{*f.Route, at})
-	return nil
-}
-
-func (t *Tree) applyUnbound(r *Run, f *Fact) error {
-	i := r.bindingOf(*f.Route)
-	if i < 0 {
-		return &CorruptError{f.Kind, f.Run, "it does not have the conversation"}
-	}
-	if r.Bound = slices.Delete(slices.Clone(r.Bound), i, i+1); len(r.Bound) == 0 {
-		r.Bound = nil
-	}
-	delete(t.unbindRetries, r)
-	t.armTimer(r) // it may be archived now
-	return nil
 }
 
 // checkThread checks what a spawn asks for beside a run.

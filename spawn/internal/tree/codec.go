@@ -121,7 +121,8 @@ func (w *wireFact) fact() *Fact {
 func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Cause > LimitReached,
-		f.Kind == Blocked && f.N > 0, f.Kind == RunEnded && f.Answer != nil,
+		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
+		f.Kind == RunEnded && f.Answer != nil,
 		f.Skills != nil, f.Mail != nil, f.Begin != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
@@ -144,7 +145,7 @@ func (a *Result) beyondVersion1() bool {
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones ||
-		s.Thread || s.Session || s.Delete)
+		s.Thread || s.Session || s.Delete || s.Step || s.Name != "")
 }
 
 func (m *Image) beyondVersion1() bool {
@@ -157,7 +158,8 @@ func (m *Image) beyondVersion1() bool {
 	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
 		return e.Late || e.Unsent || e.Hook || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
-			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != ""
+			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != "" ||
+			e.Wait > 0
 	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 || m.FirstSession != "" ||
 		slices.ContainsFunc(m.Outbox, newer) ||
@@ -170,9 +172,10 @@ func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Aside != 0 || s.Skills != nil || len(s.Asked) > 0 || len(s.Said) > 0 ||
 		s.Home != nil || s.WasAsked != nil ||
-		len(s.Former) > 0 || s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
+		len(s.Former) > 0 || len(s.Deposits) > 0 ||
+		s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
 		s.Archiving != 0 || s.Announce || s.Discard || s.Kept != "" ||
-		s.Repairs != 0 || s.Cause > LimitReached ||
+		s.Repairs != 0 || s.Unnamed || s.Announced != nil || s.Cause > LimitReached ||
 		s.Ledger != nil || s.Active != 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
@@ -185,7 +188,8 @@ func (in Input) beyondVersion1() bool {
 }
 
 func (o *OpenTurn) beyondVersion1() bool {
-	return o != nil && (o.Shutdown || o.Compact || len(o.Shares) > 0)
+	return o != nil &&
+		(o.Shutdown || o.Compact || o.Step || o.Until != 0 || len(o.Shares) > 0)
 }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.
@@ -196,7 +200,8 @@ func (f *Fact) check() error {
 		f.Kind == SkillsTaken && f.Skills == nil, f.Kind == Said && f.Answer == nil,
 		f.Kind == Restarted && f.Begin == nil,
 		(f.Kind == Bound || f.Kind == Unbound) && f.Route == nil,
-		f.Kind == Unarchived && (f.Image == nil || len(f.Image.Runs) != 1),
+		f.Kind == ReviveBegun && (f.Image == nil || len(f.Image.Runs) != 1),
+		f.Kind == Unarchived && f.Image != nil && len(f.Image.Runs) != 1,
 		f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}

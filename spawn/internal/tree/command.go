@@ -31,6 +31,7 @@ type Spawn struct {
 	Key      string // the same key of the same Parent gives the same run
 	Task     Text
 	Label    string
+	Name     string // what the requester calls the child, see Run.Name; empty: nothing
 	Request  policy.Request
 	Announce bool
 	Origin   string  // the request, of a session that the caller runs; empty: as the tree knows it
@@ -51,6 +52,11 @@ type Spawn struct {
 	Asked bool
 	// Dry has the command decided without consequences. Its reply names a run if the Key is known.
 	Dry bool
+	// Files says that the run has files, which a deposit is to have. With Dry the Variant does not
+	// have them yet, so that a Key that is known is not compared.
+	Files bool
+	// Deposits, beside Dry and Files, begins the deposit of the run, unless the Key is known.
+	Deposits bool
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that
@@ -221,8 +227,13 @@ type Settle struct {
 	Error string // empty: it has arrived
 	Busy  bool   // with Error: the receiver wants it later
 	Hangs bool   // with Error: the time is up, and the receiver has not returned
+	Never bool   // with Error: no later attempt would arrive, so that none is made
+	Wait  int64  // with Error: nanoseconds before which the receiver wants no other; 0: any
 	Rand  uint64
 }
+
+// Ready says that a session is free: what its receiver was too busy for is due now.
+type Ready struct{ To session.Key }
 
 // Retry makes a blocked entry of the outbox due again.
 type Retry struct{ Ord uint32 }
@@ -242,6 +253,12 @@ type ArchiveDone struct {
 	Run     session.Key
 	Session string // the session id before a reset; empty: the run itself is archived
 	Failed  bool
+}
+
+// RestoreDone says that the archive of a session is in use again, or that this failed.
+type RestoreDone struct {
+	Run    session.Key
+	Failed bool
 }
 
 // Tick says that time has passed.
@@ -278,10 +295,12 @@ func (CancelTurn) command()   {}
 func (KeepSkills) command()   {}
 func (*Stop) command()        {}
 func (*Settle) command()      {}
+func (Ready) command()        {}
 func (Retry) command()        {}
 func (Dismiss) command()      {}
 func (ArchiveDone) command()  {}
 func (AnnounceRest) command() {}
+func (RestoreDone) command()  {}
 func (Tick) command()         {}
 func (Compact) command()      {}
 func (ShutDown) command()     {}
@@ -321,11 +340,13 @@ const (
 	EffectAnswer                           // tell the caller of the wish ID that it came to Err
 	EffectUnbind                           // unbind To.Route from Run for ID, then send UnbindDone
 	EffectTidy                             // remove what was made for the ended run elsewhere
+	EffectRestore                          // take the run's archive into use, then send RestoreDone
+	EffectDrop                             // remove the files of Deposit, then send DropDone
 )
 
 var effectNames = [...]string{
 	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive", "recall",
-	"answer", "unbind", "tidy",
+	"answer", "unbind", "tidy", "restore", "drop",
 }
 
 func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }
@@ -338,4 +359,13 @@ type Effect struct {
 	To   *Destination
 	ID   string // of a wish, or the reason of EffectUnbind
 	Err  error
+
+	Deposit *DroppedDeposit // of EffectDrop
+}
+
+// A DroppedDeposit is a deposit whose files are removed. Own says that this owner has begun it, so
+// that no more of them is put. A former owner still may, until it learns that it is one.
+type DroppedDeposit struct {
+	Deposit
+	Own bool
 }

@@ -28,6 +28,7 @@ var (
 	ErrNothing        = errors.New("spawn: the conversation has nothing to compact")
 	ErrTurnCancelled  = errors.New("spawn: the turn was cancelled")
 	ErrMoved          = errors.New("spawn: the session has been reset meanwhile")
+	ErrAnnouncing     = errors.New("spawn: the turn only announces what its run has come to")
 )
 
 // RuleSteer refuses steers that come too fast.
@@ -118,6 +119,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideStop(c)
 	case *Settle:
 		return t.decideSettle(c)
+	case Ready:
+		return t.decideReady(c)
 	case Retry:
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
@@ -126,15 +129,15 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideDiscard(c)
 	case *Revive:
 		return t.decideRevive(c)
+	case RestoreDone:
+		return t.decideRestoreDone(c)
 	case AnnounceRest:
 		return t.decideAnnounceRest(c)
-	case ArchiveDone:
-		t.decideArchiveDone(c)
+	case ArchiveDone, Abandon, DropDone:
+		t.decideOver(c)
 		return Reply{}, nil
 	case Tick:
-		t.rand = c.Rand
-		t.tick()
-		return Reply{}, nil
+		return t.decideTick(c)
 	case ShutDown:
 		t.decideShutDown()
 		return Reply{}, nil
@@ -146,6 +149,12 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return Reply{}, nil
 	}
 	return Reply{}, errors.New("spawn: no decision knows this command")
+}
+
+func (t *Tree) decideTick(c Tick) (Reply, error) {
+	t.rand = c.Rand
+	t.tick()
+	return Reply{}, nil
 }
 
 // decideOpen takes the tree over. The turns that were under way have ended with the process that
@@ -166,7 +175,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.root.walk(true, func(r *Run) {
 		t.touch(r)
 		r.asked, r.slot, r.cancelled, r.cascaded, r.archiving = false, false, false, false, false
-		r.unbinding = false
+		r.unbinding, r.restoring, r.takenBack = false, false, false
 		if r.Open == nil {
 			return
 		}
@@ -175,6 +184,11 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			return
 		}
 		f := turnEnded(t.now, r, Interrupted, nil, FlagCrashed, 0, nil)
+		if r.Open.Step {
+			f.Flags |= FlagStep
+			t.emit(f) // the run has done its work
+			return
+		}
 		if r.Open.Compact {
 			f.Flags |= FlagCompact
 		} else {
@@ -185,7 +199,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
 	})
-	t.archiving, t.unbinding = 0, nil
+	t.archiving, t.unbinding, t.deposits = 0, nil, nil
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
 		t.setFlying(e.queue, 0)
@@ -238,7 +252,11 @@ func (t *Tree) decideShutDown() {
 // turn. A turn that has done something is not recorded: the next owner interrupts it.
 func (t *Tree) decideUntouched(r *Run) {
 	if !r.IsRoot() && r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled && !r.didWork {
-		t.endTurn(r, turnEnded(t.now, r, Interrupted, nil, FlagUntouched, 0, nil))
+		f := turnEnded(t.now, r, Interrupted, nil, FlagUntouched, 0, nil)
+		if r.Open.Step {
+			f.Flags |= FlagStep
+		}
+		t.endTurn(r, f)
 	}
 }
 
@@ -256,8 +274,8 @@ func (t *Tree) decideLeave(c Leave) {
 	}
 }
 
-// check refuses what no requester can ask for.
-func (c *Spawn) check(l Limits) error {
+// Check refuses what no requester can ask for, whatever the tree has on record.
+func (c *Spawn) Check(l Limits) error {
 	if err := l.checkSpawn(c); err != nil {
 		return err
 	}
@@ -277,12 +295,15 @@ func (c *Spawn) checkText() error {
 	case !utf8.ValidString(c.Origin):
 		return &InputError{"origin", "it is not UTF-8: " + text.Quote(c.Origin)}
 	}
+	if fault := nameFault(c.Name); fault != "" {
+		return &InputError{"name", fault}
+	}
 	return nil
 }
 
 // decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
-	if err := c.check(t.opt.Limits); err != nil {
+	if err := c.Check(t.opt.Limits); err != nil {
 		return Reply{}, err
 	}
 	parent := t.find(c.Parent)
@@ -312,6 +333,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	case c.Turn > 0 && parent.TurnCancelled:
 		return Reply{}, fmt.Errorf(
 			"%w: spawning from turn %d of %q, which was cancelled", ErrStale, c.Turn, c.Parent)
+	case c.Turn > 0 && parent.inStep():
+		return Reply{}, announcing(parent)
 	}
 	ask := c.Request
 	asker := t.newAsker(c.Answers)
@@ -331,11 +354,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if what := t.turnForbiddenBy(parent, ""); what != "" {
-		return Reply{}, &policy.Refusal{
-			Rule: policy.RuleBudget, Asked: "another run",
-			Limit: what + ", which is spent", Path: "Request.Budget",
-		}
+	if err := t.spawnForbidden(parent, c); err != nil {
+		return Reply{}, err
 	}
 	if grant.Agent != agent {
 		key, bad = parent.Key().Child(grant.Agent, c.ID)
@@ -343,7 +363,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	switch {
 	case bad != nil:
 		return Reply{}, fmt.Errorf("spawn: the key of a run: %w", bad)
-	case t.runs[key] != nil:
+	case t.runs[key] != nil, !c.Files && t.deposit(key) >= 0:
 		return Reply{}, &InputError{"id", text.Quote(c.ID) + " is the id of another run"}
 	}
 	spec := t.newSpec(c, parent, key, grant)
@@ -358,13 +378,33 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if t.opt.AskSpawns && !c.Asked && !asker.ask(Question{Spawn: true, Key: key}) {
 		return Reply{}, &QuestionsError{Questions: asker.open, Spec: spec}
 	}
-	return t.admit(c, spec, rights), nil
+	return t.admit(c, spec, rights)
 }
 
-// admit records a run that may be admitted, with the conversation that is bound to it.
-func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) Reply {
-	if c.Dry {
-		return Reply{}
+// spawnForbidden returns why a spawn that policy admits is refused, or nil.
+func (t *Tree) spawnForbidden(parent *Run, c *Spawn) error {
+	if err := t.nameTaken(c); err != nil {
+		return err
+	}
+	if what := t.turnForbiddenBy(parent, ""); what != "" {
+		return &policy.Refusal{
+			Rule: policy.RuleBudget, Asked: "another run",
+			Limit: what + ", which is spent", Path: "Request.Budget",
+		}
+	}
+	return nil
+}
+
+// admit records a run that may be admitted, with the conversation that is bound to it, or that
+// files of it are put.
+func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) (Reply, error) {
+	switch {
+	case c.Deposits:
+		return t.beginDeposit(spec)
+	case c.Dry:
+		return Reply{}, nil
+	case c.Files && !t.holdsDeposit(spec.Key):
+		return Reply{}, fmt.Errorf("%w: spawning %q", ErrNoDeposit, spec.Key)
 	}
 	t.emit(admitted(spec))
 	r := t.find(spec.Key)
@@ -372,7 +412,7 @@ func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) Reply {
 	if c.Bind != nil {
 		t.emit(bound(t.now, r, c.Bind))
 	}
-	return Reply{Run: r, Ref: spec.Key, ID: c.ID}
+	return Reply{Run: r, Ref: spec.Key, ID: c.ID}, nil
 }
 
 // policyCaller describes a session that spawns to policy.
@@ -417,8 +457,10 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
+		Name:     c.Name,
 		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route,
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
+		Step:    g.Announce == policy.AnnounceTurn,
 		Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
@@ -440,6 +482,9 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r.asked = false
 	t.touch(r)
 	if t.startCompaction(r) {
+		return Reply{Run: r}, nil
+	}
+	if t.startStep(r) {
 		return Reply{Run: r}, nil
 	}
 	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r, requestOf(r)) != "" {
@@ -482,6 +527,9 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		return Reply{Run: r}, nil
 	case r.Open.Compact:
 		t.endCompaction(r, c)
+		return Reply{Run: r}, nil
+	case r.Open.Step:
+		t.endStep(r, c)
 		return Reply{Run: r}, nil
 	}
 	var flags Flags
@@ -553,6 +601,9 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	case r.TurnCancelled || r.Cause != NoCause:
 		return Reply{}, fmt.Errorf("%w: turn %d of %q is to end", ErrStale, c.N, c.Run)
 	}
+	if _, take := c.Cmd.(Take); r.Open.Step && c.Cmd != nil && !take {
+		return Reply{}, announcing(r)
+	}
 	var target session.Key
 	switch cmd := c.Cmd.(type) {
 	case nil:
@@ -584,7 +635,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 
 func (t *Tree) decideTake(c Take) (Reply, error) {
 	r, err := t.runInTurn(c.Run, c.N)
-	if err != nil || r.Open.Compact {
+	if err != nil || r.Open.Compact || r.Open.Step {
 		return Reply{}, err
 	}
 	through := t.through(r, r.Open.Through)

@@ -161,6 +161,8 @@ func (s *scanner) spec() *Spec {
 			spec.Task = s.text()
 		case "label":
 			spec.Label = s.string()
+		case "name":
+			spec.Name = s.string()
 		case "announce":
 			spec.Announce = s.bool()
 		case "milestones":
@@ -171,6 +173,8 @@ func (s *scanner) spec() *Spec {
 			spec.Session = s.bool()
 		case "delete":
 			spec.Delete = s.bool()
+		case "step":
+			spec.Step = s.bool()
 		case "extra":
 			spec.Extra = s.base64()
 		case "route":

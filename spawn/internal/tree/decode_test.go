@@ -19,8 +19,12 @@ import (
 // R17: every fact that AppendJSON writes is decoded by hand, and is what encoding/json makes of it.
 func TestDecoderDecodesWhatIsWritten(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(3, 4))}
+	rounds := 50
+	if underRace {
+		rounds = 5
+	}
 	var d Decoder
-	for range 50 {
+	for range rounds {
 		for k := Opened; k < kinds; k++ {
 			want := r.fact(k)
 			data, err := want.AppendJSON(nil)

@@ -249,6 +249,12 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Kept = s.text()
 	case "repairs":
 		r.Repairs = s.uint8()
+	case "unnamed":
+		r.Unnamed = s.bool()
+	case "announced":
+		r.Announced = s.announcement()
+	case "deposits":
+		r.Deposits = scanList(s, (*scanner).deposit)
 	default:
 		s.fail()
 	}
@@ -316,11 +322,28 @@ func (s *scanner) past() (x Past) {
 			x.Deadline = s.int64()
 		case "ended":
 			x.Ended = s.int64()
+		case "announced":
+			x.Announced = s.announcement()
 		default:
 			s.fail()
 		}
 	}
 	return x
+}
+
+func (s *scanner) announcement() *Announcement {
+	a := new(Announcement)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "text":
+			a.Text = s.text()
+		case "silent":
+			a.Silent = s.bool()
+		default:
+			s.fail()
+		}
+	}
+	return a
 }
 
 func (s *scanner) conversation() (x Conversation) {
@@ -401,6 +424,20 @@ func (s *scanner) former() (x Former) {
 	return x
 }
 
+func (s *scanner) deposit() (x Deposit) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "run":
+			x.Run = s.key()
+		case "at":
+			x.At = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
 func (s *scanner) openTurn() *OpenTurn {
 	o := new(OpenTurn)
 	for name := s.begin(); name != nil; name = s.more() {
@@ -419,6 +456,10 @@ func (s *scanner) openTurn() *OpenTurn {
 			o.Shutdown = s.bool()
 		case "compact":
 			o.Compact = s.bool()
+		case "step":
+			o.Step = s.bool()
+		case "until":
+			o.Until = s.int64()
 		case "shares":
 			o.Shares = scanList(s, (*scanner).share)
 		default:
@@ -533,6 +574,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Tries = s.uint32()
 		case "due":
 			e.Due = s.int64()
+		case "wait":
+			e.Wait = s.int64()
 		case "blocked":
 			e.Blocked = s.int64()
 		case "error":

@@ -44,7 +44,8 @@ func (f *Fact) String() string {
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		l.add("entry %d %v", f.Ord, f.Kind)
 		l.after(f, "due")
-		l.addIf(f.Kind == Deferred && f.N > 0, "busy")
+		l.addIf(f.Kind == Deferred && f.N&DeferredBusy != 0, "busy")
+		l.addIf(f.Kind == Deferred && f.N&DeferredAsked != 0, "as asked")
 		l.addIf(f.Kind == Blocked && f.N > 0, "not tried")
 		l.addIf(f.Text != "", "%s", quoteShort(f.Text))
 	case Late:
@@ -107,10 +108,16 @@ func (l *factLine) later(f *Fact) {
 		l.add("%s is no longer bound to %s: %s", f.Run, wordsOf(f.Route), word(f.Text))
 	case ArchiveBegun:
 		l.add("%s is being archived", f.Run)
+	case ReviveBegun:
+		l.add("%s is being brought back from the archive", f.Run)
 	case Unarchived:
 		l.add("%s is back from the archive", f.Run)
 	case Discarded:
 		l.add("%s is to be archived", f.Run)
+	case DepositBegun:
+		l.add("files are put for %s, which %s is to spawn", f.Run, f.From)
+	case DepositDropped:
+		l.add("the files of %s are removed, which was not spawned", f.Run)
 	case AnnounceSet:
 		l.add("the end of run %s of %s is to be announced", word(f.ID), f.Run)
 	default:
@@ -222,6 +229,7 @@ func (l *factLine) admitted(s *Spec) {
 	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
 	fmt.Fprintf(&l.b, " as %v of %s", s.Role, word(s.Agent))
 	l.addIf(s.SpawnKey != "", "key %s", word(s.SpawnKey))
+	l.addIf(s.Name != "", "named %s", word(s.Name))
 	l.addIf(s.Model != "", "model %s", word(s.Model))
 	tools := make([]string, len(s.Tools))
 	for i, name := range s.Tools {
@@ -234,17 +242,20 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Milestones, "milestones")
 	l.addIf(s.Session, "as a session")
 	l.addIf(s.Delete, "archived at once")
+	l.addIf(s.Step, "announced in a turn")
 }
 
 func (l *factLine) turnStarted(f *Fact) {
 	l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
 	l.addIf(f.Flags&FlagCompact != 0, "to compact")
+	l.addIf(f.Flags&FlagStep != 0, "to announce")
 	l.after(f, "out of time")
 	l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
 }
 
 func (l *factLine) turnEnded(f *Fact) {
 	l.add("turn %d of %s ended %v", f.N, f.Run, f.State)
+	l.addIf(f.Flags&FlagStep != 0, "to announce")
 	if f.Flags&FlagCompact != 0 && f.Ord == 0 {
 		l.add("nothing was compacted")
 	} else if f.Flags&FlagCompact != 0 {

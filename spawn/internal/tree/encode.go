@@ -153,11 +153,13 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendTrue(b, "byModel", s.ByModel)
 	b = s.Task.appendJSON(appendName(b, "task"))
 	b = appendWord(b, "label", s.Label)
+	b = appendWord(b, "name", s.Name)
 	b = appendTrue(b, "announce", s.Announce)
 	b = appendTrue(b, "milestones", s.Milestones)
 	b = appendTrue(b, "thread", s.Thread)
 	b = appendTrue(b, "session", s.Session)
 	b = appendTrue(b, "delete", s.Delete)
+	b = appendTrue(b, "step", s.Step)
 	if len(s.Extra) > 0 {
 		b, err = appendValue(b, err, "extra", s.Extra)
 	}

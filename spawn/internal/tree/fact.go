@@ -48,10 +48,14 @@ const (
 	Bound        // a conversation is bound to a session
 	Unbound      // a conversation is no longer bound to a session
 	ArchiveBegun // a session is archived from now on, and takes nothing more
-	Unarchived   // a session that was archived is back in the tree
+	Unarchived   // a session that was archived is in use again
 	Discarded    // a session is to be archived as soon as it may be
 	AnnounceSet  // the requester of a run is to be told of its end
 	Kept         // what a session keeps for its Runner
+	ReviveBegun  // an archived session is in the tree, and takes nothing before it is Unarchived
+
+	DepositBegun   // files are put for a session that is to be admitted
+	DepositDropped // those files are removed, and the session was not admitted
 	kinds
 )
 
@@ -61,7 +65,7 @@ var kindNames = [kinds]string{
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
 	"reset", "put_away", "reported", "restarted", "bound", "unbound", "archive_begun", "unarchived",
-	"discarded", "announce_set", "kept",
+	"discarded", "announce_set", "kept", "revive_begun", "deposit_begun", "deposit_dropped",
 }
 
 func (k Kind) String() string {
@@ -116,6 +120,9 @@ const (
 	FlagRepair
 	// FlagHook, on RunEnded: a hook is told of the end through the outbox. It is of version 2.
 	FlagHook
+	// FlagStep, on TurnStarted and TurnEnded: the turn is the announce step of a run, see
+	// [Announcement]. It is of version 2.
+	FlagStep
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -142,9 +149,11 @@ const (
 //	TurnStarted    Run: the session
 //	               N: the number of the turn, one more than the last one of the session
 //	               Ord: the last input that the turn consumes
-//	               Until: when the run is out of time; of its first turn only, 0 for never
+//	               Until: when the run is out of time; of its first turn only, 0 for never; with
+//	               FlagStep, when the step is
 //	               Budget: what the turn reserves
-//	               Flags: FlagCompact; then Ord is the last input that was consumed before
+//	               Flags: FlagCompact or FlagStep; then Ord is the last input that was consumed
+//	               before
 //	Taken          Run: the session
 //	               N: the turn under way
 //	               Ord: the last input that the turn consumes now
@@ -154,7 +163,7 @@ const (
 //	               Answer: what the Runner returned; may be nil; a long text or JSON is in a file
 //	               that it names, which was put before
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp,
-//	               FlagCompact, FlagAside, FlagUntouched
+//	               FlagCompact, FlagAside, FlagUntouched, FlagStep
 //	               Ord: the last input that is given up, with FlagGivenUp; or the last one that
 //	               is consumed, with FlagAside; or how many messages the summary stands for, with
 //	               FlagCompact; else 0
@@ -163,7 +172,7 @@ const (
 //	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	               Text: why the turn failed, or said nothing; of the top-level session, and with
-//	               FlagReply; folded into the reply of a turn that failed
+//	               FlagReply or FlagStep; folded into the reply of a turn that failed
 //	Halted         Run: the session
 //	               N: the turn under way
 //	               Until: when the turn is cut if it has not returned
@@ -186,7 +195,8 @@ const (
 //	Deferred       Ord: the entry of the outbox
 //	               Until: when it is due again
 //	               Text: the error of the attempt
-//	               N: 1 if the receiver is busy, which is not a failure; else 0
+//	               N: the sum of 1 if the receiver is busy, which is not a failure, and of 2 if it
+//	               has asked for the pause; else 0
 //	Blocked        Ord: the entry of the outbox
 //	               Text: the error of the last attempt
 //	               N: 1 if that was not tried, because an earlier call hangs; else 0
@@ -251,14 +261,19 @@ const (
 //	               Route: the conversation
 //	               Text: why, in one word
 //	ArchiveBegun   Run: the run, which has ended
-//	Unarchived     Run: the session, which is not in the tree; its requester is
-//	               Image: the state of the session, as the only one
+//	Unarchived     Run: the session, whose revival has begun. An earlier library did not record
+//	               that it begins, and this fact had the Image of ReviveBegun
 //	Discarded      Run: the session; the top-level one goes on in a new conversation
 //	AnnounceSet    Run: the session
 //	               ID: the run, which has not ended
 //	Kept           Run: the session
 //	               N: the turn under way
 //	               Text: what the session keeps for its Runner from now on; empty for nothing
+//	ReviveBegun    Run: the session, which is not in the tree; its requester is
+//	               Image: the state of the session, as the only one, which is being archived
+//	DepositBegun   Run: the session, which is not in the tree; Admitted ends the deposit, too
+//	               From: its requester
+//	DepositDropped Run: the session, which is not in the tree
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -432,9 +447,11 @@ func archiveBegun(at int64, r *Run) Fact { return Fact{Kind: ArchiveBegun, At: a
 
 func discarded(at int64, r *Run) Fact { return Fact{Kind: Discarded, At: at, Run: r.Key()} }
 
-func unarchived(at int64, k session.Key, m *Image) Fact {
-	return Fact{Kind: Unarchived, At: at, Run: k, Image: m}
+func reviveBegun(at int64, k session.Key, m *Image) Fact {
+	return Fact{Kind: ReviveBegun, At: at, Run: k, Image: m}
 }
+
+func unarchived(at int64, r *Run) Fact { return Fact{Kind: Unarchived, At: at, Run: r.Key()} }
 
 func restarted(at int64, r *Run, c *Post, b *Begin) Fact {
 	f := posted(at, r, User, c.ID, c.Text, c.From)
@@ -455,6 +472,14 @@ func announceSet(at int64, r *Run) Fact {
 
 func kept(at int64, r *Run, value Text) Fact {
 	return Fact{Kind: Kept, At: at, Run: r.Key(), N: r.Open.N, Text: value}
+}
+
+func depositBegun(at int64, of *Spec) Fact {
+	return Fact{Kind: DepositBegun, At: at, Run: of.Key, From: of.Parent}
+}
+
+func depositDropped(at int64, k session.Key) Fact {
+	return Fact{Kind: DepositDropped, At: at, Run: k}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

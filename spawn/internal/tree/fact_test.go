@@ -80,8 +80,30 @@ func checkFact(f *Fact) error {
 // undecided are kinds of which no decision makes use yet.
 var undecided []Kind
 
+// A session whose revival begins is as one that is being archived. An earlier library recorded that
+// it was back at once.
+func TestReviveBeginsAsAnArchive(t *testing.T) {
+	for kind, archiving := range map[Kind]int64{ReviveBegun: 1, Unarchived: 0} {
+		for _, fits := range []bool{true, false} {
+			spec := &Spec{Key: session.Must(top.Child("main", "a")), Parent: top, Grant: &Grant{}}
+			s := RunState{Spec: spec, State: OK, Archiving: archiving}
+			if !fits {
+				s.Archiving = 1 - archiving
+			}
+			tr := New(top, &Options{})
+			require.NoError(t, tr.Apply(&Fact{Kind: Opened, At: 1, Num: 1}))
+			f := &Fact{Kind: kind, At: 2, Run: s.Spec.Key, Image: &Image{Runs: []RunState{s}}}
+			require.Equal(t, fits, tr.Apply(f) == nil, "%v with %d", kind, s.Archiving)
+			require.Equal(t, fits && kind == Unarchived, tr.Run(s.Spec.Key).IsBack())
+		}
+	}
+}
+
 // TestFactTable checks that the table has every kind and that facts have each of its fields.
 func TestFactTable(t *testing.T) {
+	if underRace {
+		t.Skip("it plays what TestScenarios plays, without a goroutine")
+	}
 	table, err := factTable()
 	require.NoError(t, err)
 	seen := make(map[Kind]fieldSet)

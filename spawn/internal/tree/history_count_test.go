@@ -40,6 +40,8 @@ func (d *driver) count(c Command, err error, facts []Fact) {
 			happened("cause %v", f.Cause)
 		case RunEnded:
 			happened("end %v", f.State)
+		case TurnEnded:
+			d.countStep(f)
 		case Unbound:
 			happened("unbound %s", f.Text)
 		case Restarted:
@@ -56,6 +58,38 @@ func (d *driver) count(c Command, err error, facts []Fact) {
 			}
 			d.instant[f.Run][f.Kind] = d.now
 		}
+	}
+}
+
+// stepEnds are the ways in which an announce step is to come to its end.
+var stepEnds = []string{
+	"said", "silent", "nothing", "failed", "cancelled", "cut", "crashed", "untouched", "taken back",
+}
+
+// countStep notes the end of an announce step.
+func (d *driver) countStep(f *Fact) {
+	var how string
+	switch {
+	case f.Flags&FlagStep == 0:
+		return
+	case f.Flags&FlagUntouched != 0:
+		how = "untouched"
+	case f.Flags&FlagCrashed != 0:
+		how = "crashed"
+	case f.Flags&FlagCut != 0:
+		how = "cut"
+	case f.State != OK:
+		how = f.State.String()
+	case f.Flags&FlagSilent != 0:
+		how = "silent"
+	case f.Answer == nil || f.Answer.Text == "":
+		how = "nothing"
+	default:
+		how = "said"
+	}
+	d.happened["step "+how]++
+	if r := d.tree.Run(f.Run); r != nil && r.nUser > 0 {
+		d.happened["step taken back"]++
 	}
 }
 
@@ -76,6 +110,11 @@ func checkHappened(t *testing.T, happened map[string]int, all bool) {
 	for cause := NoCause + 1; cause < causes; cause++ {
 		if what := "cause " + cause.String(); happened[what] == 0 {
 			t.Errorf("%s did not happen", what)
+		}
+	}
+	for _, how := range stepEnds {
+		if happened["step "+how] == 0 {
+			t.Errorf("no announce step was %s", how)
 		}
 	}
 	for _, kind := range met {

@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // What a driver does as the receivers of what leaves the tree.
@@ -12,8 +13,14 @@ import (
 func (d *driver) settle(which, how byte) error {
 	c := &Settle{Rand: uint64(how)}
 	switch how & 7 {
-	case 1, 5:
+	case 1:
 		c.Error = "down"
+	case 4:
+		c.Error, c.Never = "never", true
+	case 5:
+		c.Error, c.Wait = "wait", int64(time.Duration(which)*time.Minute)
+	case 6:
+		c.Error, c.Busy, c.Wait = "busy", true, int64(time.Duration(which)*time.Second)
 	case 2:
 		c.Error, c.Busy = "busy", true
 	case 3:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -53,6 +54,9 @@ func (d *driver) session(what byte) error {
 			Parent: d.alive(), ID: d.id(), Task: "work", Announce: what&16 != 0,
 			Delete: what&32 != 0, Dry: what>>6 == 3,
 		}
+		if c.Dry {
+			return d.deposit(c, what)
+		}
 		if what>>6 == 1 || what>>6 == 2 {
 			route := d.conversation()
 			c.Thread, c.Bind, c.Session = true, &route, what>>6 == 1
@@ -78,6 +82,41 @@ func (d *driver) session(what byte) error {
 		return d.do(c)
 	}
 	return d.unbound(what)
+}
+
+// deposit begins a deposit, or goes on with one.
+func (d *driver) deposit(c *Spawn, what byte) error {
+	if len(d.deposits) > 0 && what&16 == 0 {
+		return d.deposited(d.byte())
+	}
+	if len(d.dropping) > 0 && what&8 == 0 {
+		return d.dropped(what&16 != 0)
+	}
+	if what&32 != 0 {
+		c.Key = "f" + strconv.Itoa(int(d.byte()%4))
+	}
+	c.Files, c.Deposits = what&4 == 0, what&4 == 0
+	return d.do(c)
+}
+
+// deposited lets the caller that began the oldest deposit spawn, or leave.
+func (d *driver) deposited(how byte) error {
+	c := d.deposits[0]
+	if how%4 != 3 {
+		c.Dry, c.Deposits = false, false
+		if err := d.do(&c); err != nil {
+			return err
+		}
+	}
+	d.deposits = d.deposits[1:]
+	return d.do(Abandon{ID: c.ID})
+}
+
+// dropped lets the Executor say what the removal of files has come to.
+func (d *driver) dropped(failed bool) error {
+	c := DropDone{Run: d.dropping[0], Failed: failed}
+	d.dropping = d.dropping[1:]
+	return d.do(c)
 }
 
 // seeded gives a command a random number that no other one has.
@@ -131,7 +170,7 @@ func (d *driver) revive(how byte) error {
 	if err != nil {
 		return err
 	}
-	c := &Revive{State: state, Dry: how >= 192}
+	c := &Revive{State: state}
 	d.revived[k] = true
 	was := d.tree.Run(k) != nil
 	if !was && d.asked[k] { // the lane still has a ticket from before
@@ -139,20 +178,48 @@ func (d *driver) revive(how byte) error {
 			return err
 		}
 	}
-	if err := d.do(c); err != nil || was || c.Dry {
+	if err := d.do(c); err != nil || was {
 		return err
 	}
 	r := d.tree.Run(k)
 	if r == nil {
 		return nil // it was refused
 	}
-	delete(d.records, k) // its next archive has another one, also at the same instant
 	s := &record.Image.Runs[0]
-	if r.State != s.State || r.Turns != s.Turns || r.NextOrd != s.NextOrd || r.Pos != s.Pos ||
-		len(r.Past) != len(s.Past) || r.RunID() != newRun(*s).RunID() {
-		return fmt.Errorf("%s came back as %+v, it was %+v", k, r.RunState, s)
+	if r.Spec.SpawnKey != s.Spec.SpawnKey {
+		delete(d.records, k) // it has another one now
+	}
+	switch {
+	case r.State != s.State || r.Turns != s.Turns || r.NextOrd != s.NextOrd || r.Pos != s.Pos ||
+		len(r.Past) != len(s.Past) || r.RunID() != newRun(*s).RunID():
+		return fmt.Errorf("%s comes back as %+v, it was %+v", k, r.RunState, s)
+	case r.IsBack() || !r.leaves():
+		return fmt.Errorf("%s is back before its archive has been restored", k)
+	case how >= 128: // later, or after a crash
+		return d.post(k, how)
+	}
+	if err := d.restored(k, how >= 96); err != nil {
+		return err
 	}
 	return d.post(k, how)
+}
+
+// restored lets the Executor say what the restoring of an archive has come to.
+func (d *driver) restored(k session.Key, failed bool) error {
+	delete(d.restoring, k)
+	if err := d.do(RestoreDone{Run: k, Failed: failed}); err != nil {
+		return err
+	}
+	r := d.tree.Run(k)
+	switch {
+	case r == nil:
+		return fmt.Errorf("%s is gone with the end of its restoring", k)
+	case failed && r.IsBack():
+		return fmt.Errorf("%s is back, which failed", k)
+	case r.IsBack():
+		delete(d.records, k) // its next archive has another one, also at the same instant
+	}
+	return nil
 }
 
 // keepRecord keeps the record of a session that is to be archived, as the Executor does. Each
@@ -226,10 +293,15 @@ func (d *driver) checkSessions() (err error) {
 			err = fmt.Errorf("%s (%v): %s", r.Key(), r.State, fmt.Sprintf(format, args...))
 		}
 	}
-	live := 0
+	live, called := 0, 0
 	t.Walk(func(r *Run) {
 		if !r.IsRoot() && !r.State.Terminal() {
 			live++
+		}
+		if r.Name() != "" {
+			if called++; t.names[nameKey{r.Spec.Parent, r.Name()}] != r {
+				fail(r, "it is called %q, and another one is found by that", r.Name())
+			}
 		}
 		if r.Archiving != 0 && (len(r.Bound) > 0 || r.isHeld() || r.firstChild != nil ||
 			!r.State.Terminal() || r.Open != nil) {
@@ -264,17 +336,20 @@ func (d *driver) checkSessions() (err error) {
 			fail(r, "%v is to be unbound and it has no timer", r.Bound)
 		}
 	})
-	if err == nil && live != t.live {
+	switch {
+	case err != nil:
+	case live != t.live:
 		err = fmt.Errorf("%d runs live, counted %d", live, t.live)
+	case called != len(t.names):
+		err = fmt.Errorf("%d runs are called something, %d are found by that", called, len(t.names))
 	}
 	return err
 }
 
 // waitsForExecutor reports whether the Executor is to archive something of r, or to unbind it.
 func (d *driver) waitsForExecutor(r *Run) bool {
-	return d.archived[r.Key()] || slices.ContainsFunc(d.unbindings, func(u unbinding) bool {
-		return u.run == r.Key()
-	})
+	return d.archived[r.Key()] || d.restoring[r.Key()] ||
+		slices.ContainsFunc(d.unbindings, func(u unbinding) bool { return u.run == r.Key() })
 }
 
 type runName struct {

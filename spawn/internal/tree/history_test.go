@@ -2,11 +2,9 @@ package tree
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -43,6 +41,10 @@ type driver struct {
 	unbindings []unbinding           // asked for
 	records    map[session.Key]*Fact // of archived sessions
 	revived    map[session.Key]bool  // what they used before is in the ledgers above them
+	restoring  map[session.Key]bool  // asked for
+
+	deposits []Spawn       // whose callers may still spawn
+	dropping []session.Key // whose files the Executor removes
 
 	joined map[runName]bool // a session has waited for it
 
@@ -64,7 +66,7 @@ func newDriver(data []byte) *driver {
 	d.opt = Options{
 		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0,
 		Grace: 10 * time.Second, ArchiveAfter: time.Hour,
-		Chunk: Budget{Tokens: 200}, Apology: "sorry",
+		Chunk: Budget{Tokens: 200}, Apology: "sorry", StepTimeout: 20 * time.Second,
 	}
 	if b&8 != 0 {
 		d.opt.ArchiveAfter = time.Minute
@@ -89,7 +91,8 @@ func (d *driver) reset() {
 	d.asked, d.slots = make(map[session.Key]bool), make(map[session.Key]int)
 	d.started, d.told = make(map[session.Key]uint32), make(map[session.Key]bool)
 	d.flying, d.hung, d.archived = nil, nil, make(map[session.Key]bool)
-	d.unbindings = nil
+	d.unbindings, d.restoring = nil, make(map[session.Key]bool)
+	d.deposits, d.dropping = nil, nil
 }
 
 func (d *driver) byte() byte {
@@ -169,19 +172,7 @@ func (d *driver) run() error {
 func (d *driver) step() error {
 	switch what := d.byte(); what % 26 {
 	case 0, 1, 2:
-		parent, how := d.alive(), d.byte()
-		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
-		c.Milestones = how&16 != 0
-		if how&2 != 0 {
-			c.Key = "k" + strconv.Itoa(int(how>>5))
-		}
-		if how&4 != 0 {
-			c.Request.Timeout = time.Duration(how) * time.Second
-		}
-		if how&8 != 0 {
-			c.Request.Budget.Tokens = int64(how) * 10
-		}
-		return d.do(c)
+		return d.spawn(what)
 	case 3:
 		if what >= 128 {
 			return d.post(d.ended(), d.byte())
@@ -194,7 +185,11 @@ func (d *driver) step() error {
 	case 5, 6, 7:
 		return d.grant(d.keyOf(func(k session.Key) bool { return d.asked[k] }))
 	case 8, 9, 10, 11:
-		return d.turnDone(d.busy(), d.byte(), d.byte())
+		k := d.busy()
+		if err := d.turnDone(k, d.byte(), d.byte()); err != nil {
+			return err
+		}
+		return d.announce(k, d.byte())
 	case 12:
 		k := d.busy()
 		if err := d.do(Take{Run: k, N: d.started[k]}); err != nil {
@@ -243,6 +238,29 @@ func (d *driver) step() error {
 		return d.rare(d.byte())
 	}
 	return d.session(d.byte())
+}
+
+// spawn asks for a child, in one of the ways there are.
+func (d *driver) spawn(what byte) error {
+	parent, how := d.alive(), d.byte()
+	c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
+	c.Milestones = how&16 != 0
+	if how&32 != 0 {
+		c.Name = "n" + strconv.Itoa(int(how>>6))
+	}
+	if how&2 != 0 {
+		c.Key = "k" + strconv.Itoa(int(how>>5))
+	}
+	if how&4 != 0 {
+		c.Request.Timeout = time.Duration(how) * time.Second
+	}
+	if how&8 != 0 {
+		c.Request.Budget.Tokens = int64(how) * 10
+	}
+	if what >= 64 {
+		c.Request.Announce = policy.AnnounceTurn
+	}
+	return d.do(c)
 }
 
 // wait lets a while pass. Some are long enough for entries to be blocked, and for archives.
@@ -369,6 +387,10 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 		c.Answer.Reply = "hi"
 	case 6:
 		c.Answer.Refused = "not what was asked for"
+	case 7:
+		if say%2 == 0 {
+			c.Answer.Text = ""
+		}
 	}
 	if how&128 == 0 {
 		delete(d.started, k)
@@ -423,273 +445,6 @@ func (d *driver) pass(how byte, unit time.Duration) {
 	}
 }
 
-// do decides one command, does its effects, and checks.
-func (d *driver) do(c Command) error {
-	var before *Image
-	if _, spawn := c.(*Spawn); spawn {
-		before = d.tree.Image()
-	}
-	d.before = make(map[uint32]*Entry)
-	d.tree.Outbox(func(e *Entry) { x := *e; d.before[e.Ord] = &x })
-	reply, err := d.tree.Decide(d.seeded(c), d.now)
-	facts, effects := d.tree.Take()
-	refused := err != nil && len(facts) == 0
-	fmt.Fprintf(&d.trace, "%T %v\n", c, err)
-	d.count(c, err, facts)
-	if s, ok := c.(*Spawn); ok && err == nil && !reply.Existing && !s.Dry {
-		d.keys = append(d.keys, reply.Ref)
-	}
-	for i := range facts {
-		fmt.Fprintf(&d.trace, " %v\n", &facts[i])
-		if err := d.inOrder(&facts[i]); err != nil {
-			return fmt.Errorf("after %T: %w", c, err)
-		}
-		if a := facts[i].Answer; a != nil {
-			d.used += a.Usage.Input
-		}
-	}
-	for _, e := range effects {
-		fmt.Fprintf(&d.trace, " -> %v %d\n", e.Kind, e.Ord)
-		if err := d.act(e); err != nil {
-			return fmt.Errorf("after %T: %w", c, err)
-		}
-	}
-	if err := d.log.append(facts); err != nil {
-		return err
-	}
-	if err := d.checkBatch(facts); err != nil {
-		return fmt.Errorf("after %T: %w", c, err)
-	}
-	d.commands++
-	// A comparison reads the whole journal.
-	if !d.again && (d.commands%8 == 0 || len(d.data) == 0 && d.commands%50 == 0) {
-		if err := d.log.check(d.tree); err != nil {
-			return fmt.Errorf("after %T: %w", c, err)
-		}
-	}
-	if refused && before != nil {
-		if diff := sameImage(before, d.tree.Image()); diff != nil {
-			return fmt.Errorf("%T was refused (%w) and changed something: %w", c, err, diff)
-		}
-	}
-	if err := d.check(); err != nil {
-		return fmt.Errorf("after %T at %v: %w", c, time.Duration(d.now), err)
-	}
-	return nil
-}
-
-func (d *driver) act(e Effect) error {
-	switch e.Kind {
-	case EffectAskSlot:
-		if d.asked[e.Run.Key()] && !(e.Run.IsRoot() && e.Run.ForPeople()) {
-			return fmt.Errorf("%s asks twice", e.Run.Key())
-		}
-		d.asked[e.Run.Key()] = true
-	case EffectFreeSlot:
-		if d.slots[e.Run.Key()]--; d.slots[e.Run.Key()] < 0 {
-			return fmt.Errorf("%s gives back a slot that it has not", e.Run.Key())
-		}
-	case EffectStartTurn:
-		d.started[e.Run.Key()] = e.Ord
-		delete(d.told, e.Run.Key())
-	case EffectCancelTurn:
-		d.told[e.Run.Key()] = true
-	case EffectDeliver:
-		if d.inFlight(e.Ord) {
-			return fmt.Errorf("entry %d is handed over twice", e.Ord)
-		}
-		entry := d.tree.Entry(e.Ord)
-		if entry == nil { // it was taken back in the same command
-			return nil
-		}
-		if slices.Contains(d.hung, e.Ord) {
-			return fmt.Errorf("entry %d is handed over while its call hangs", e.Ord)
-		}
-		d.flying = append(d.flying, entry)
-	case EffectRecall:
-		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool {
-			return x.Destination() == *e.To
-		})
-	case EffectArchive:
-		d.archived[e.Run.Key()] = true
-		return d.keepRecord(e.Run)
-	case EffectUnbind:
-		for _, u := range d.unbindings {
-			if u.run == e.Run.Key() {
-				return fmt.Errorf("%s has two conversations unbound at once", u.run)
-			}
-		}
-		d.unbindings = append(d.unbindings, unbinding{e.Run.Key(), e.To.Route, e.ID})
-	}
-	return nil
-}
-
-func (d *driver) inFlight(ord uint32) bool {
-	return slices.ContainsFunc(d.flying, func(e *Entry) bool { return e.Ord == ord })
-}
-
-// check looks for work that was left undone and for what must never be.
-func (d *driver) check() (err error) {
-	t := d.tree
-	fail := func(r *Run, format string, args ...any) {
-		if err == nil {
-			what := fmt.Sprintf(format, args...)
-			err = fmt.Errorf("%s (%v, %v): %s", r.Key(), r.State, r.Cause, what)
-		}
-	}
-	t.Walk(func(r *Run) {
-		open, terminal := r.Open != nil, r.State.Terminal()
-		below := 0
-		for c := r.firstChild; c != nil; c = c.nextSibling {
-			if !c.State.Terminal() {
-				below++
-			}
-		}
-		held := d.slots[r.Key()]
-		switch {
-		case below != r.live:
-			fail(r, "%d live children, counted %d", below, r.live)
-		case terminal && (open || below > 0):
-			fail(r, "it has ended with a turn or a live child")
-		case held != 0 && !open, open && held != 1:
-			fail(r, "it holds %d slots, turn under way: %v", held, open)
-		case open != (r.State == Running || open && r.State == Stopping):
-			fail(r, "turn under way: %v", open)
-		case r.wantsTurn(t.now) && t.turnForbiddenBy(r, requestOf(r)) == "" && !d.asked[r.Key()] &&
-			!(r.Discard && len(r.Bound) > 0): // it goes on when they are unbound
-			fail(r, "it wants a turn and the lane was not asked")
-		case r.Cause != NoCause && open && !d.told[r.Key()]:
-			fail(r, "its turn is not cancelled")
-		case r.Cause != NoCause && !open && below == 0 && !terminal:
-			fail(r, "it is to end and does not")
-		case !r.IsRoot() && !terminal && !open && r.Join == nil && below == 0 && r.Turns > 0 &&
-			!r.wantsTurn(t.now):
-			fail(r, "it has nothing left to do and does not end")
-		}
-	})
-	var used int64
-	t.Walk(func(r *Run) {
-		own := Usage{}
-		r.Expenses(func(x Expense, gone bool) {
-			if used += x.Usage.Input; !gone {
-				own = own.add(x.Usage)
-			}
-		})
-		if own != r.Usage && len(r.Past) == 0 && !d.revived[r.Key()] {
-			fail(r, "its ledger has %v, its turns used %v", own, r.Usage)
-		}
-	})
-	if err == nil && used != d.used {
-		err = fmt.Errorf("the ledger has %d, the turns used %d", used, d.used)
-	}
-	t.Outbox(func(e *Entry) {
-		next := e.Blocked == 0 && e.queue.pending[0] == e
-		if err == nil && next && !d.inFlight(e.Ord) && t.NextWake() == 0 {
-			err = fmt.Errorf("entry %d comes next and has no timer", e.Ord)
-		}
-	})
-	if err == nil && t.root.mayPutAway() && t.NextWake() == 0 {
-		err = fmt.Errorf("%v is to be archived and has no timer", t.root.Former)
-	}
-	if err == nil && t.Due().IsZero() && (t.live > 0 || t.outbox.pending > 0) {
-		const format = "no owner is wanted although %d runs live and %d entries wait"
-		err = fmt.Errorf(format, t.live, t.outbox.pending)
-	}
-	if err == nil {
-		err = d.checkSessions()
-	}
-	return err
-}
-
-// rest does everything that is asked for until nothing is, waiting where the tree waits.
-func (d *driver) rest() error {
-	for i := 0; ; i++ {
-		if i > 2000 {
-			last := d.trace.String()[max(0, d.trace.Len()-2000):]
-			return fmt.Errorf("it does not come to rest: %s", last)
-		}
-		busy, err := d.work()
-		if err != nil {
-			return err
-		}
-		if busy {
-			continue
-		}
-		at := d.tree.NextWake()
-		if at == 0 {
-			break
-		}
-		d.now = max(d.now, at)
-		if err := d.do(Tick{}); err != nil {
-			return err
-		}
-	}
-	if n := d.tree.Live(); n > 0 {
-		return fmt.Errorf("%d runs never end", n)
-	}
-	if pending, _ := d.tree.Undelivered(); pending > 0 {
-		return fmt.Errorf("%d entries never arrive", pending)
-	}
-	if err := d.log.check(d.tree); err != nil {
-		return err
-	}
-	if !d.tree.Due().IsZero() || !d.tree.Idle() {
-		t := d.tree
-		return fmt.Errorf("at rest it is due %v, idle %v, %d archives, %d unbinds, wants %v",
-			t.Due(), t.Idle(), t.archiving, len(t.unbinding), t.root.wantsTurn(t.now))
-	}
-	return d.checkRest()
-}
-
-// work does one round of what is asked for, in the order of the keys.
-func (d *driver) work() (busy bool, err error) {
-	for _, k := range append([]session.Key(nil), d.keys...) {
-		r := d.tree.Run(k)
-		switch {
-		case d.asked[k]:
-			busy, err = true, d.grant(k)
-		case r != nil && r.Open != nil:
-			answer := &Result{Text: "end"}
-			if r.Repairs > 0 { // what is refused twice is refused for good
-				answer.Refused = "not what was asked for"
-			}
-			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: answer})
-		case d.archived[k] && r != nil:
-			delete(d.archived, k)
-			done := ArchiveDone{Run: k}
-			if k == top && len(r.Former) > 0 {
-				done.Session = r.Former[0].ID
-			}
-			busy, err = true, d.do(done)
-		}
-		if err != nil {
-			return true, err
-		}
-	}
-	for len(d.flying) > 0 && err == nil {
-		ord := d.flying[0].Ord
-		d.flying = d.flying[1:]
-		busy, err = true, d.do(&Settle{Ord: ord})
-	}
-	for len(d.unbindings) > 0 && err == nil {
-		busy, err = true, d.unbound(0)
-	}
-	for len(d.hung) > 0 && err == nil {
-		ord := d.hung[0]
-		d.hung = d.hung[1:]
-		busy, err = true, d.do(&Settle{Ord: ord, Error: "it was late"})
-	}
-	for _, ord := range d.tree.outbox.ords() {
-		if e := d.tree.Entry(ord); err == nil && e.Blocked > 0 {
-			busy, err = true, d.do(Dismiss{Ord: ord})
-		}
-	}
-	if err != nil {
-		return true, err
-	}
-	return busy, nil
-}
-
 // history plays bytes twice and compares. It counts what happens, unless happened is nil.
 func history(data []byte, happened map[string]int) error {
 	a := newDriver(data)
@@ -716,27 +471,14 @@ func history(data []byte, happened map[string]int) error {
 	return nil
 }
 
-func sameImage(a, b *Image) error {
-	x, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	y, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(x, y) {
-		return fmt.Errorf("%s\n%s", x, y)
-	}
-	return nil
-}
-
 // TestHistories plays random histories. OFFSHOOT_FUZZ sets how many; a failure names the seed,
 // OFFSHOOT_SEED plays that one.
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	if n == 0 {
-		n = 500
+		if n = 500; underRace {
+			n = 50
+		}
 	}
 	if testing.Short() {
 		n = 50

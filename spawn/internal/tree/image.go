@@ -166,7 +166,7 @@ func (t *Tree) restore(f *Fact) error {
 		return &CorruptError{f.Kind, t.root.Key(), reason}
 	}
 	t.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
-	t.runs = make(map[session.Key]*Run, len(m.Runs))
+	t.runs, t.names = make(map[session.Key]*Run, len(m.Runs)), make(map[nameKey]*Run)
 	var runs slab[Run]
 	for i := range m.Runs {
 		if err := t.restoreRun(runs.next(), &m.Runs[i], i == 0); err != nil {
@@ -268,6 +268,9 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 		}
 		if s.Spec.SpawnKey != "" {
 			t.spawned[keyOf(s.Spec)] = refOf(s.Spec)
+		}
+		if err := t.restoreName(r, Snapshot); err != nil {
+			return err
 		}
 	}
 	if s.Open != nil {

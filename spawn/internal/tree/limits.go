@@ -113,7 +113,7 @@ func boundFault(value, least int) string {
 // A LimitError is something that is over one of the limits. It is an *InputError too.
 type LimitError struct {
 	Field string // what is too long, such as "task"
-	Size  int    // how long it is
+	Size  int    // how long it is; 0: longer than the Limit, and it was not read to its end
 	Limit int    // how long it may be
 	Unit  string // of Size and Limit: "bytes", "characters", "tool calls", "parts", "texts"
 	Path  string // where the limit is set: "Limits.Task"
@@ -122,6 +122,9 @@ type LimitError struct {
 func (e *LimitError) Error() string { return "spawn: " + e.Field + ": " + e.reason() }
 
 func (e *LimitError) reason() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("it has more than %d %s, which is the limit (%s)", e.Limit, e.Unit, e.Path)
+	}
 	return fmt.Sprintf("it has %d %s, the limit is %d (%s)", e.Size, e.Unit, e.Limit, e.Path)
 }
 
@@ -138,7 +141,8 @@ func TextOf(c Command) int {
 	switch c := c.(type) {
 	case *Spawn:
 		q := &c.Request
-		n := len(c.Task) + len(c.Label) + len(c.Key) + len(c.Origin) + len(c.Extra) +
+		n := len(c.Task) + len(c.Label) + len(c.Name) + len(c.Key) + len(c.Origin) +
+			len(c.Extra) +
 			len(q.Agent) + len(q.Model) + len(q.Thinking) + len(q.Runtime)
 		for _, name := range q.Tools {
 			n += perName + len(name)

@@ -187,7 +187,7 @@ func (t *Tree) placeOf(r *Run, in *Input) place {
 // AnswersPeople reports whether the answer of the turn under way goes to people, as long as that
 // consumes nothing else, and where it goes; nil: that is not known.
 func (r *Run) AnswersPeople() (people bool, to *session.Route) {
-	if r.Open == nil || r.Open.Compact || !r.answersPeople(r.Inbox, r.Open.Through) {
+	if r.Open == nil || r.Open.Compact || r.Open.Step || !r.answersPeople(r.Inbox, r.Open.Through) {
 		return false, nil
 	}
 	return true, r.Route
@@ -623,9 +623,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	f.Mail = c.Mail
 	c.route(r, &f)
 	t.emit(f)
-	for _, ord := range t.busyFor(c.To) {
-		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
-	}
+	t.reviveBusy(c.To)
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
 }
 

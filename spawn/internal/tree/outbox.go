@@ -16,6 +16,16 @@ const (
 	FirstRetry = 15 * time.Second
 	LastRetry  = 5 * time.Minute
 	GiveUp     = 30 * time.Minute
+
+	// ShortestWait and LongestWait are what a pause that a receiver asks for is cut to.
+	ShortestWait = time.Second
+	LongestWait  = 24 * time.Hour
+)
+
+// The bits of the N of a Deferred.
+const (
+	DeferredBusy  = 1 << iota // the receiver is busy, which is not a failure
+	DeferredAsked             // the receiver has asked for the pause
 )
 
 // An Entry is something that leaves the tree: the completion of a child of the top-level session,
@@ -46,6 +56,7 @@ type Entry struct {
 	Since   int64  `json:"since,omitempty"`
 	Tries   uint32 `json:"tries,omitempty"`   // attempts that failed
 	Due     int64  `json:"due,omitempty"`     // when it is tried, if its turn has come
+	Wait    int64  `json:"wait,omitempty"`    // until Due, in nanoseconds, if the receiver asked for it
 	Blocked int64  `json:"blocked,omitempty"` // since when; 0: it is not
 	Error   Text   `json:"error,omitempty"`
 	Busy    bool   `json:"busy,omitempty"` // the receiver wants it later
@@ -394,6 +405,40 @@ func (t *Tree) busyFor(to session.Key) (ords []uint32) {
 	return ords
 }
 
+// WaitsFor reports whether something waits until the receiver for a session is not busy any more.
+func (t *Tree) WaitsFor(to session.Key) bool { return len(t.busyFor(to)) > 0 }
+
+// reviveBusy has what comes next for a session, and what its receiver was too busy for, tried now.
+func (t *Tree) reviveBusy(to session.Key) {
+	for _, ord := range t.busyFor(to) {
+		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
+	}
+}
+
+func (t *Tree) decideReady(c Ready) (Reply, error) {
+	t.reviveBusy(c.To)
+	return Reply{}, nil
+}
+
+// wait returns the pause that the receiver has asked for, in nanoseconds, or 0.
+func (q *queue) wait() int64 {
+	if len(q.pending) == 0 {
+		return 0
+	}
+	return q.pending[0].Wait
+}
+
+// skip takes the time between the last fact of an owner and the first one of the next out of the
+// failure clocks: a process that is not there calls no receiver. While a destination fails, an
+// owner that is there records something every few minutes.
+func (o *outbox) skip(from, to int64) {
+	for _, q := range o.queues {
+		if q.since > 0 && to > from {
+			q.since = sat.Add(q.since, to-from)
+		}
+	}
+}
+
 // retryAt returns when an entry is tried again after a failure at now, in Unix nanoseconds, or that
 // it is blocked instead, because its destination has failed since so long ago. Tries are the
 // failures of the entry before. Jitter from rand shortens the pause by up to a fifth, so that
@@ -437,21 +482,43 @@ func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 	if q := e.queue; slices.Contains(q.pending[:q.flying], e) {
 		t.recall(q)
 	}
-	switch due, blocked := retryAt(e.queue.since, e.Tries, t.now, c.Rand); {
-	case e.Blocked > 0:
-	case c.Busy:
-		f := outboxFact(Deferred, t.now, c.Ord, t.now+int64(FirstRetry), c.Error)
-		f.N = 1
-		t.emit(f)
-	case blocked:
-		t.emit(outboxFact(Blocked, t.now, c.Ord, 0, c.Error))
-	default:
-		t.emit(outboxFact(Deferred, t.now, c.Ord, due, c.Error))
+	if e.Blocked == 0 {
+		t.emit(t.settled(e, c))
 	}
 	if c.Hangs {
 		t.setHung(e.queue, c.Ord, Text(c.Error))
 	}
 	return Reply{}, nil
+}
+
+// settled returns the fact of an attempt at the pending entry e that has not arrived. A receiver
+// that is busy wants it later whatever else it says, and one that asks for a pause is there.
+func (t *Tree) settled(e *Entry, c *Settle) Fact {
+	due, blocked := retryAt(e.queue.since, e.Tries, t.now, c.Rand)
+	var bits uint32
+	switch {
+	case c.Busy:
+		due, blocked, bits = t.now+int64(FirstRetry), false, DeferredBusy
+	case c.Never:
+		blocked = true
+	}
+	if c.Wait > 0 && (c.Busy || !c.Never) {
+		due, blocked, bits = waitUntil(c.Wait, t.now, c.Rand), false, bits|DeferredAsked
+	}
+	if blocked {
+		return outboxFact(Blocked, t.now, e.Ord, 0, c.Error)
+	}
+	f := outboxFact(Deferred, t.now, e.Ord, due, c.Error)
+	f.N = bits
+	return f
+}
+
+// waitUntil returns when a receiver is called again that has asked for a pause at now, in Unix
+// nanoseconds: not before the pause is over, and at most the first pause later. Jitter from rand
+// has destinations that were told the same come back one after the other.
+func waitUntil(wait, now int64, rand uint64) int64 {
+	wait = min(max(wait, int64(ShortestWait)), int64(LongestWait))
+	return sat.Add(now, wait+int64(rand%uint64(min(wait/5+1, int64(FirstRetry)))))
 }
 
 func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {

@@ -336,8 +336,9 @@ type KeyConflictError struct {
 }
 
 func (e *KeyConflictError) Error() string {
-	const format = "spawn: the key %q of %q is that of run %s, which was another request; " +
-		"use a key of its own for each request"
+	const format = "spawn: the key %q of %q is that of run %s, which was another request: " +
+		"its task, an option of it, its directory or a byte of its attachments differs, and an " +
+		"io.Reader that was read once has none left; use a key of its own for each request"
 	return fmt.Sprintf(format, e.Key, e.Requester, e.Run)
 }
 
@@ -363,12 +364,18 @@ func (c *Spawn) digest() string {
 	if q.Runtime != "" {
 		fmt.Fprintf(h, "runtime %x;", q.Runtime)
 	}
+	if c.Name != "" {
+		fmt.Fprintf(h, "name %x;", c.Name)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // conflict returns an error if a spawn is not the one that ref, which has its key, was made by. A
 // run of version 1 has no digest, and every request with its key is the same.
 func (c *Spawn) conflict(ref spawnRef) error {
+	if c.Files && c.Dry {
+		return nil // it does not say yet which request it is
+	}
 	if ref.Digest == "" || ref.Digest == c.digest() {
 		return nil
 	}
@@ -403,6 +410,7 @@ func (t *Tree) keepOutcome(r *Run, at int64) {
 	if end, ok := r.RunOf(r.Spec.ID); ok && !r.Spec.ByModel {
 		spec := *r.Spec
 		spec.Task, spec.Extra = "", nil
+		spec.Name = "" // it names what is in the tree
 		end.held, end.keptRequest = 0, false
 		ref.spec, ref.end = &spec, &end
 	}
@@ -410,7 +418,7 @@ func (t *Tree) keepOutcome(r *Run, at int64) {
 }
 
 // Kept returns what is kept of a run that has left the tree, see keepOutcome: its specification
-// without the task, and how it has ended. It returns nil if nothing is.
+// without the task and the name, and how it has ended. It returns nil if nothing is.
 func (t *Tree) Kept(k session.Key) (*Spec, *Past) {
 	for _, ref := range t.spawned {
 		if ref.Run == k && ref.end != nil {

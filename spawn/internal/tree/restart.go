@@ -47,6 +47,8 @@ type Past struct {
 	Started  int64   `json:"started,omitempty"`
 	Deadline int64   `json:"deadline,omitempty"`
 	Ended    int64   `json:"ended,omitempty"`
+	// Announced is what the announce step came to; nil: there was none.
+	Announced *Announcement `json:"announced,omitempty"`
 
 	// What follows is derived.
 
@@ -113,7 +115,8 @@ func (r *Run) Present() Past {
 		Begin: r.Begin, State: r.State, Cause: r.Cause, Reason: r.Reason, Silent: r.Silent,
 		Quiet: r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
 		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
-		Ended: r.Ended, held: r.held + r.hooks, keptRequest: r.keptRequest,
+		Ended: r.Ended, Announced: r.Announced,
+		held: r.held + r.hooks, keptRequest: r.keptRequest,
 	}
 }
 
@@ -276,6 +279,8 @@ func (t *Tree) hold(r *Run, name string, by int) {
 	if by < 0 {
 		t.armTimer(r)
 		t.touch(r)
+	} else {
+		r.hastened = 0
 	}
 }
 
@@ -441,7 +446,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
-		Active: f.At, Kept: r.Kept,
+		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed,
 	}
 	r.held, r.hooks, r.keptRequest = 0, 0, false
 	r.startedIn, r.woke, r.rights = 0, nil, nil

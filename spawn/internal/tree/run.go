@@ -22,6 +22,7 @@ type Spec struct {
 	ByModel   bool        `json:"byModel,omitempty"` // it counts against the limit of its request
 	Task      Text        `json:"task"`
 	Label     string      `json:"label,omitempty"`
+	Name      string      `json:"name,omitempty"` // for the requester, see Run.Name
 	Announce  bool        `json:"announce,omitempty"`
 	// Milestones says that the requester finds the milestones of the run in its inbox.
 	Milestones bool `json:"milestones,omitempty"`
@@ -30,6 +31,7 @@ type Spec struct {
 	Thread  bool           `json:"thread,omitempty"`
 	Session bool           `json:"session,omitempty"`
 	Delete  bool           `json:"delete,omitempty"` // archived as soon as its end has arrived
+	Step    bool           `json:"step,omitempty"`   // its end is announced in a turn of its own
 	Extra   []byte         `json:"extra,omitempty"`  // the caller's own, kept and not read
 	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering
 	Created int64          `json:"created"`          // Unix nanoseconds
@@ -158,6 +160,9 @@ type OpenTurn struct {
 	Shutdown bool `json:"shutdown,omitempty"`
 	// Compact says that it compacts the conversation and consumes nothing.
 	Compact bool `json:"compact,omitempty"`
+	// Step says that it is the announce step of a run, whose time is over at Until.
+	Step  bool  `json:"step,omitempty"`
+	Until int64 `json:"until,omitempty"`
 	// Shares has the requests that the turn of a top-level session was at before the one that it is
 	// at, oldest first.
 	Shares []Share `json:"shares,omitempty"`
@@ -215,6 +220,8 @@ type RunState struct {
 	Home *session.Route `json:"home,omitempty"`
 	// Former has the conversations before resets that are still to be archived, oldest first.
 	Former []Former `json:"former,omitempty"`
+	// Deposits has the sessions for which files are put before they are admitted, oldest first.
+	Deposits []Deposit `json:"deposits,omitempty"`
 	// Milestones counts those of the run, or of the last turn of the top-level session.
 	Milestones uint32 `json:"milestones,omitempty"`
 	Kept       Text   `json:"kept,omitempty"` // for the Runner, see Keep
@@ -231,6 +238,9 @@ type RunState struct {
 	Announce  bool  `json:"announce,omitempty"` // the requester is told of the end of this run
 	Discard   bool  `json:"discard,omitempty"`  // it is archived as soon as that may be
 	Repairs   uint8 `json:"repairs,omitempty"`  // how often the run was told to answer again
+	Unnamed   bool  `json:"unnamed,omitempty"`  // a younger session has been given its name
+	// Announced is what the announce step came to; nil: there was none since the last turn.
+	Announced *Announcement `json:"announced,omitempty"`
 }
 
 // Steered records when a session last steered another.
@@ -303,14 +313,20 @@ type Run struct {
 	slot           bool   // the run holds a slot
 	cancelled      bool   // the turn under way was cancelled
 	cascaded       bool   // the children were stopped
-	archiving      bool   // the Executor is archiving the run
+	archiving      bool   // the Executor is archiving the run, or restoring it
+	restoring      bool   // the Executor takes its archive into use again
+	takenBack      bool   // it is archived again as soon as that has been done
 	unbinding      bool   // the Executor is unbinding one of its conversations
 	gone           bool   // the run has left the tree
 	tidied         uint32 // the Turns of the run whose Executor was told, see mayTidy
-	hastened       int64  // the Ended of the run whose children were looked at, see settleEnded
-	wishes         wishes
+	// hastened is the Ended of the run whose children were looked at since it was last held or
+	// bound, see settleEnded.
+	hastened int64
+	wishes   wishes
 
 	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
+
+	bound *boundIndex // of Bound; nil: there are few, or it was not asked for yet
 
 	armedAt int64 // the earliest timer that the heap has for the run; 0: none
 }

@@ -112,7 +112,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return &Settle{
 			Ord: uint32(ord), Error: w.named["error"], Busy: w.has("busy"), Hangs: w.has("hangs"),
+			Never: w.has("never"), Wait: int64(w.duration("wait")),
 		}, err
+	case "ready":
+		return Ready{To: r}, nil
 	case "retry":
 		ord, err := strconv.Atoi(w.at(0))
 		return Retry{Ord: uint32(ord)}, err
@@ -121,7 +124,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Dismiss{Ord: uint32(ord)}, err
 	case "announce_rest":
 		return s.announceRest(w), nil
-	case "discard", "revive", "putaway":
+	case "discard", "revive", "restored", "putaway", "abandon", "dropped":
 		return s.archive(verb, r, w)
 	case "tick":
 		return Tick{}, nil
@@ -148,10 +151,16 @@ func (s *scene) archive(verb string, r session.Key, w words) (Command, error) {
 		return &Discard{Run: r, Reason: w.named["why"]}, nil
 	case verb == "putaway":
 		return ArchiveDone{Run: r, Session: w.named["of"], Failed: w.has("failed")}, nil
+	case verb == "abandon":
+		return Abandon{ID: w.at(0)}, nil
+	case verb == "dropped":
+		return DropDone{Run: r, Failed: w.has("failed")}, nil
+	case verb == "restored":
+		return RestoreDone{Run: r, Failed: w.has("failed")}, nil
 	case s.records[r] == nil:
 		return nil, fmt.Errorf("nothing is known of %q", w.at(0))
 	}
-	return &Revive{State: s.records[r], Dry: w.has("dry")}, nil
+	return &Revive{State: s.records[r]}, nil
 }
 
 // skillsOf returns the skills that a word names.
@@ -228,13 +237,18 @@ func (s *scene) spawn(w words) Command {
 	parent := s.names[w.at(0)]
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
-		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Name: w.named["name"],
+		Key:  w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]),
+		Announce:   !w.has("collect"),
 		Milestones: w.has("milestones"), Again: w.has("again"),
 		Thread: w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
-		Delete: w.has("delete"), Dry: w.has("dry"),
+		Delete: w.has("delete"), Dry: w.has("dry") || w.has("deposit"),
+		Files: w.has("files") || w.has("deposit"), Deposits: w.has("deposit"),
+		Variant: w.named["variant"],
 		Request: policy.Request{
 			ByModel: w.has("model"),
-			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
+			Timeout: w.duration("timeout"), Announce: announceStep(w),
+			Budget: policy.Budget{Tokens: int64(w.num("budget"))},
 		},
 	}
 	if w.has("extra") {
@@ -256,6 +270,14 @@ func (s *scene) spawn(w words) Command {
 		s.replace = slices.Insert(s.replace, 0, key.String(), name)
 	}
 	return c
+}
+
+// announceStep returns how a run is announced.
+func announceStep(w words) policy.AnnounceStep {
+	if w.has("step") {
+		return policy.AnnounceTurn
+	}
+	return policy.AnnounceInherit
 }
 
 func (s *scene) turn(r session.Key, w words) uint32 {

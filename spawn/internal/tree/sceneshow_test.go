@@ -37,6 +37,7 @@ func (s *scene) show() string {
 		if r.Answer != nil && r.Answer.Text != "" {
 			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
+		b.WriteString(announcedBy(r))
 		if n := r.nUser + r.nComp + r.nControl; n > 0 {
 			fmt.Fprintf(&b, " unread %d", n)
 		}
@@ -104,6 +105,18 @@ func (s *scene) show() string {
 	return strings.NewReplacer(s.replace...).Replace(b.String())
 }
 
+// announcedBy says what the announce step of a run has come to.
+func announcedBy(r *Run) string {
+	x := r.Announced
+	switch {
+	case x == nil:
+		return ""
+	case x.Silent:
+		return " announces silent"
+	}
+	return " announces " + quoteShort(x.Text)
+}
+
 // forHook says whose end an entry of the outbox is for the hook.
 func forHook(e *Entry) string {
 	if !e.Hook {
@@ -148,10 +161,12 @@ func laterOf(r *Run) string {
 	if r.Announce {
 		b.WriteString(" announced")
 	}
+	for _, d := range r.Deposits {
+		fmt.Fprintf(&b, " files of %s", d.Run)
+	}
 	return b.String()
 }
 
-// milestonesOf says how many milestones a session has reported, and which it has not read.
 func runsOf(r *Run) string {
 	var b strings.Builder
 	if r.Begin != nil {
@@ -163,8 +178,13 @@ func runsOf(r *Run) string {
 	return b.String()
 }
 
+// milestonesOf says how a session is called, how many milestones it has reported, and which it has
+// not read.
 func milestonesOf(r *Run) string {
 	var b strings.Builder
+	if name := r.Name(); name != "" {
+		b.WriteString(" called " + name)
+	}
 	if r.Milestones > 0 {
 		fmt.Fprintf(&b, " milestones %d", r.Milestones)
 	}

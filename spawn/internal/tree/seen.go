@@ -126,7 +126,7 @@ func (t *Tree) Knows(c *Post) bool {
 // it comes again: the conversation does not have it, because no turn has read it, or because its
 // process died. One of a bound conversation stays known: people are told that the run has ended.
 func (t *Tree) forgetUnread(r *Run, in *Input) {
-	if in.Class != User || in.Thread {
+	if in.Class != User {
 		return
 	}
 	k, o := postKey{r.key, in.ID}, origin{at: r.key.Route().Clean()}

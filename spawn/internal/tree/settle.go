@@ -45,10 +45,14 @@ func (t *Tree) settleRun(r *Run) {
 		return
 	case r.Open != nil && r.Grace > 0 && r.Grace <= t.now:
 		t.cutTurn(r)
-	case r.Cause == NoCause && r.Deadline > 0 && r.Deadline <= t.now:
+	case t.outOfTime(r):
 		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.graceEnd(), 0))
 	}
+	t.settleStep(r)
 	t.settleFormer(r)
+	if r.IsRoot() {
+		t.settleDeposits()
+	}
 	switch {
 	case r.Cause != NoCause:
 		t.settleStopping(r)
@@ -95,10 +99,14 @@ func (t *Tree) askSlot(r *Run) {
 		t.emit(stopRequested(t.now, r, LimitReached, what+" is exhausted", 0, 0))
 		return
 	}
+	t.askLane(r)
+}
+
+// askLane asks the lane for a slot for r, unless it has been asked.
+func (t *Tree) askLane(r *Run) {
 	if !r.asked || r.IsRoot() && r.ForPeople() && !r.askedForPeople {
 		r.asked, r.askedForPeople = true, r.ForPeople()
 		t.addEffect(EffectAskSlot, r, 0)
-		t.armTimer(r) // it may run out of time before it has a slot
 	}
 }
 
@@ -142,6 +150,10 @@ func (t *Tree) cut(r *Run, s State) Fact {
 	reached := t.reached[r]
 	if reached.pos > r.Pos {
 		f.Num = reached.pos
+	}
+	if r.Open.Step {
+		f.Flags |= FlagStep
+		return f
 	}
 	if read := max(reached.through, r.Consumed); read < r.Open.Through {
 		f.Flags |= FlagAside
@@ -188,7 +200,8 @@ func (t *Tree) settleStopping(r *Run) {
 }
 
 // settleDone ends a run that has nothing left to do: well, or as stopped if its last turn was
-// cancelled. One whose answer was refused answers again instead, or fails.
+// cancelled. One whose answer was refused answers again instead, or fails, and one that announces
+// in a turn of its own asks for a slot for that.
 func (t *Tree) settleDone(r *Run) {
 	if r.TurnCancelled {
 		t.emit(stopRequested(t.now, r, Stopped, "its last turn was cancelled", 0, 0))
@@ -196,6 +209,10 @@ func (t *Tree) settleDone(r *Run) {
 	}
 	if r.isRefused() {
 		t.settleRefused(r)
+		return
+	}
+	if t.wantsStep(r) {
+		t.askLane(r)
 		return
 	}
 	t.endRun(r, OK)
@@ -220,7 +237,7 @@ func (t *Tree) endRun(r *Run, s State) {
 
 // tellsRequester reports whether the requester of r is told of its end in state s. Inside a stopped
 // subtree it is not. A requester that is ending itself is told only of what can move up. An end
-// that went well is not told if its answer asks for silence.
+// that went well is not told if its answer, or its announce step, asks for silence.
 func (t *Tree) tellsRequester(r *Run, s State) bool {
 	switch p := t.requester(r); {
 	case !r.announces(), r.Quiet, p.Cause == Stopped, r.Parent.Cause == Stopped:
@@ -228,7 +245,7 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 	case p.Cause != NoCause && s == Cancelled:
 		return false
 	}
-	return !(s == OK && r.Silent)
+	return !(s == OK && (r.Silent || r.Announced != nil && r.Announced.Silent))
 }
 
 // tick has settle look at every run and every destination whose timer is due. A run may wait for

@@ -123,7 +123,12 @@ func (t *Tree) runWakeTimeAfter(r *Run, after int64) (at int64) {
 		return at
 	}
 	if r.Cause == NoCause {
-		atMost(r.Deadline)
+		switch {
+		case !r.inStep():
+			atMost(r.Deadline)
+		case !r.TurnCancelled:
+			atMost(r.Open.Until)
+		}
 		if r.Join != nil && r.Open == nil && !r.asked {
 			atMost(r.Join.Until)
 		}
@@ -133,6 +138,9 @@ func (t *Tree) runWakeTimeAfter(r *Run, after int64) (at int64) {
 	}
 	if r.mayPutAway() {
 		atMost(max(t.archiveRetries[r].at, 1))
+	}
+	if r.IsRoot() {
+		atMost(t.wakeOfDeposits())
 	}
 	return at
 }
@@ -216,7 +224,7 @@ func (t *Tree) setBackSince(last int64) {
 	by := last - t.now
 	far := false
 	t.Outbox(func(e *Entry) {
-		far = far || e.Blocked == 0 && e.Due > sat.Add(t.now, int64(LastRetry))
+		far = far || e.Blocked == 0 && e.Due > sat.Add(t.now, max(int64(LastRetry), e.Wait))
 	})
 	if by > clockSlack || far {
 		t.emit(clockSetBack(t.now, max(by, 0), t.graceEnd()))
@@ -233,11 +241,11 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 	})
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
-		due := sat.Add(f.At, int64(LastRetry))
+		due := sat.Add(f.At, max(int64(LastRetry), e.Wait))
 		if e.Tries == 0 && !e.Busy {
 			due = f.At
 		}
-		e.queue.since = min(e.queue.since, f.At)
+		e.queue.since = min(e.queue.since, sat.Add(f.At, e.queue.wait()))
 		if e.Due > due {
 			t.changeEntry(e, func(e *Entry) { e.Due = due })
 		}
@@ -258,6 +266,10 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 			retries[r] = retry
 		}
 	}
+	for k, w := range t.deposits {
+		w.retry.at = min(w.retry.at, sat.Add(f.At, int64(w.retry.pause)))
+		t.deposits[k] = w
+	}
 }
 
 // setBack is applyClockSetBack for one session.
@@ -270,6 +282,9 @@ func (r *Run) setBack(f *Fact) {
 	}
 	if r.Deadline > 0 {
 		r.Deadline = min(r.Deadline, sat.Add(f.At, r.Spec.Timeout))
+	}
+	if r.inStep() {
+		r.Open.Until = min(r.Open.Until, sat.Add(f.At, r.Open.Until-r.Open.Started))
 	}
 	if r.Grace > 0 {
 		r.Grace = min(r.Grace, f.Until)

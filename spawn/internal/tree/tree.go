@@ -21,6 +21,7 @@ type Options struct {
 	CallerRun    bool          // completions for the top-level session go to the outbox
 	Replies      bool          // replies of the top-level session go to the outbox
 	Grace        time.Duration // how long a cancelled turn may take to return
+	StepTimeout  time.Duration // how long an announce step may take
 	ArchiveAfter time.Duration // how long after its end a run is archived; 0: never
 	Chunk        Budget        // what a turn reserves at a time under a budget
 	MaxDepth     int           // recorded for children, which are told it
@@ -49,6 +50,7 @@ type Tree struct {
 	lastFound    *Run                 // by find; may be nil
 	runs         map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned      map[spawnKey]spawnRef
+	names        map[nameKey]*Run // the sessions that have a name, see Run.Name
 	posts        map[postKey][]seenPost
 	requests     map[string]requestCount
 	outbox       outbox
@@ -64,6 +66,7 @@ type Tree struct {
 
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
+	deposits       map[session.Key]depositWork // of those on record; may lack some
 
 	unbinding     []*Run // of which the Executor is unbinding a conversation
 	unbindRetries map[*Run]archiveRetry
@@ -122,6 +125,7 @@ func New(root session.Key, opt *Options) *Tree {
 		root:    newRun(RunState{Spec: top, State: Waiting}),
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
+		names:   make(map[nameKey]*Run),
 		posts:   make(map[postKey][]seenPost),
 
 		requests: make(map[string]requestCount),
@@ -240,6 +244,7 @@ func (t *Tree) Due() time.Time {
 // UnderWay reports whether anything but a delivery is in hand that the next owner would go on with.
 func (t *Tree) UnderWay() bool {
 	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.root.owesTurn(t.now) ||
+		len(t.root.Deposits) > 0 ||
 		t.root.Cause != NoCause || slices.ContainsFunc(t.unbinding, t.owesUnbind)
 }
 

@@ -1,0 +1,91 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// 3.7: what a program has masked of its own is masked in deltas, events, the safe view, errors and
+// the log, and not in what a session replays.
+func TestOwnSecretsAtEachBoundary(t *testing.T) {
+	var log bytes.Buffer
+	const value, ticket = "correct horse 17", "ticket-1234"
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		for _, piece := range []string{"It is correct ho", "rse 17, see tick", "et-1234.\n"} {
+			tn.Delta(piece)
+		}
+		text := "It is " + value + ", see " + ticket + "."
+		m := agent.Message{Role: session.MessageAssistant, Text: text}
+		m.ToolCalls = []agent.ToolCall{{ID: "1", Name: "read", Args: []byte(`{"a":"` + value + `"}`)}}
+		if err := tn.Record(ctx, m); err != nil {
+			return agent.Result{}, err
+		}
+		return agent.Result{}, errors.New("refused " + value + " of " + ticket)
+	})
+	cfg.Logger = loggingTo(&log).Logger
+	cfg.Redact = announce.Redaction{Patterns: []string{`ticket-\d+`}, Secrets: []string{value}}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		seen := watch(h, agent.EventQuery{Root: topKey, Kinds: []agent.EventKind{
+			agent.EventDelta, agent.EventTurnEnded,
+		}})
+		synctest.Wait()
+		h.Post("go")
+		synctest.Wait()
+		deltas := ""
+		for _, e := range seen() {
+			if e.Kind == agent.EventDelta {
+				deltas += e.Text
+			}
+			require.NotContains(t, e.Text+e.Error, value)
+			require.NotContains(t, e.Text+e.Error, ticket)
+		}
+		require.Equal(t, "It is ***, see ***.", deltas)
+		page, err := h.Main().History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		text := ""
+		for _, l := range page.Lines {
+			text += l.Message.Text
+			for _, c := range l.Message.ToolCalls {
+				text += string(c.Args)
+			}
+		}
+		require.Contains(t, text, "It is ***, see ***.")
+		require.Contains(t, text, `{"a":"***"}`)
+		require.NotContains(t, text, value)
+		raw, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
+		require.NoError(t, err)
+		require.Contains(t, raw.Lines[1].Message.Text, value, "the session has it as it was")
+		replies := h.Replies()
+		require.Len(t, replies, 1)
+		require.Equal(t, "refused *** of ***", replies[0].Reply.Err)
+	})
+	require.Contains(t, log.String(), "refused *** of ***")
+	require.NotContains(t, log.String(), value)
+}
+
+// A pattern or a secret that is refused is a mistake of the Config, with its path.
+func TestOpenRefusesARedaction(t *testing.T) {
+	cfg := configWith(nil)
+	cfg.Redact = announce.Redaction{Patterns: []string{`fine-\d+`, `.*`}, Secrets: []string{"abc"}}
+	_, err := agent.Open(t.Context(), cfg)
+	mistakes, ok := errors.AsType[agent.ConfigErrors](err)
+	require.True(t, ok, "%v", err)
+	var paths []string
+	for _, m := range mistakes {
+		paths = append(paths, m.Path)
+	}
+	require.Contains(t, paths, "Redact.Patterns[1]")
+	require.Contains(t, paths, "Redact.Secrets[0]")
+	require.ErrorContains(t, err, "it can match the empty text")
+	require.NotContains(t, err.Error(), `"abc"`)
+}

@@ -1,0 +1,232 @@
+package announce
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/secret"
+)
+
+// A Redaction is what a program has masked beyond what [Redact] knows. The zero Redaction is
+// nothing.
+type Redaction struct {
+	// Patterns are regular expressions of package regexp. A match is looked for within one line,
+	// of which each 16 KB are looked at on their own, and is masked: what its first group has
+	// matched that matched something, or all of it. There are at most 100, of at most 1,000 bytes
+	// each.
+	Patterns []string
+	// Secrets are values that are masked wherever they stand: as they are, in a URL, in JSON, and
+	// in base64, where they may be the middle of a longer text. Each has 4 to 4,096 bytes, and
+	// there are at most 1,000. What is shorter than 6 bytes is not looked for in base64.
+	Secrets []string
+}
+
+// Bounds of a Redaction.
+const (
+	maxPatterns     = 100
+	maxPatternSize  = 1000   // bytes
+	maxPatternSteps = 10_000 // of the program that package regexp makes of it
+	maxSecrets      = 1000
+	minSecretSize   = 4    // bytes
+	maxSecretSize   = 4096 // bytes
+)
+
+// A PatternError says why a pattern or a secret of a [Redaction] is refused. It never holds a
+// secret.
+type PatternError struct {
+	Field   string // "Patterns[2]", "Secrets[0]"
+	Pattern string // the pattern; empty for a secret
+	Reason  string
+	Err     error // what package regexp says; nil if the pattern compiles
+}
+
+// Error implements error.
+func (e *PatternError) Error() string {
+	if e.Pattern == "" {
+		return fmt.Sprintf("announce: redaction: %s: %s", e.Field, e.Reason)
+	}
+	return fmt.Sprintf("announce: redaction: %s: %q: %s", e.Field, e.Pattern, e.Reason)
+}
+
+// Unwrap returns what package regexp says.
+func (e *PatternError) Unwrap() error { return e.Err }
+
+// A Redactor is [Redact] with what a program has masked of its own, and is made once. A nil
+// Redactor is Redact alone. A Redactor is safe for concurrent use.
+type Redactor struct{ own *secret.Own }
+
+// NewRedactor returns the Redactor of a Redaction. The error joins a [*PatternError] for each
+// pattern and secret that is refused: a pattern that does not compile, that is too large, that can
+// match the empty text, that would mask most of any prose, or that can match nothing within a line;
+// a secret that is so short that it is a part of other words, or too long.
+//
+// Package regexp takes time linear in the text for every pattern, so that none can be slow. What
+// other engines need backtracking for, lookaround and references to groups, does not compile.
+func NewRedactor(r Redaction) (*Redactor, error) {
+	var errs []error
+	refuse := func(field string, i int, pattern, reason string, err error) {
+		errs = append(errs, &PatternError{fmt.Sprintf("%s[%d]", field, i), pattern, reason, err})
+	}
+	var patterns []*regexp.Regexp
+	for i, p := range r.Patterns {
+		if i == maxPatterns {
+			refuse("Patterns", i, "", fmt.Sprintf("there are more than %d", maxPatterns), nil)
+			break
+		}
+		re, reason, err := compile(p)
+		if reason != "" {
+			refuse("Patterns", i, p[:min(len(p), maxPatternSize)], reason, err)
+			continue
+		}
+		patterns = append(patterns, re)
+	}
+	for i, s := range r.Secrets {
+		switch {
+		case i == maxSecrets:
+			refuse("Secrets", i, "", fmt.Sprintf("there are more than %d", maxSecrets), nil)
+		case i > maxSecrets:
+		case len(strings.TrimSpace(s)) < minSecretSize:
+			refuse("Secrets", i, "", fmt.Sprintf("it has less than %d bytes", minSecretSize), nil)
+		case len(s) > maxSecretSize:
+			refuse("Secrets", i, "", fmt.Sprintf("it has more than %d bytes", maxSecretSize), nil)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	own := secret.NewOwn(r.Secrets, patterns)
+	if own == nil {
+		return nil, nil //nolint:nilnil // a nil Redactor is Redact
+	}
+	return &Redactor{own}, nil
+}
+
+// Redact masks what is the program's own, as "***", and then as [Redact] does.
+func (r *Redactor) Redact(text string) string {
+	if r == nil {
+		return Redact(text)
+	}
+	return r.own.Mask(text)
+}
+
+// Stream returns a [Stream] that shows what Redact of the Redactor leaves of what Visible returns.
+// If there are patterns, it holds back a line, of at most 16 KB.
+func (r *Redactor) Stream() *Stream {
+	s := new(Stream)
+	if r != nil {
+		s.own = r.own.Pass()
+	}
+	return s
+}
+
+// RedactJSON masks the credentials in a JSON text, such as the arguments of a tool call, and leaves
+// it JSON. Each string is masked as the text that it stands for; before that, clean is applied to
+// it, unless clean is nil. What a secret name has is masked as a whole. A text that is not JSON is
+// masked as a text. RedactJSON reports whether it masked something.
+func (r *Redactor) RedactJSON(text string, clean func(string) string) (out string, masked bool) {
+	if clean == nil {
+		clean = func(s string) string { return s }
+	}
+	if r == nil {
+		return secret.MaskJSON(text, clean)
+	}
+	return r.own.MaskJSON(text, clean)
+}
+
+// prose is a text that no pattern may mask most of.
+const prose = "The quick brown fox jumps over 13 lazy dogs; see https://example.com/a for more (p. 7)."
+
+// compile returns a pattern, or why it is refused.
+func compile(pattern string) (re *regexp.Regexp, reason string, err error) {
+	switch {
+	case pattern == "":
+		return nil, "it is empty", nil
+	case len(pattern) > maxPatternSize:
+		return nil, fmt.Sprintf("it has %d bytes, %d are allowed", len(pattern), maxPatternSize),
+			nil
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, "it does not compile (package regexp has no lookaround and no references to " +
+			"groups, which need backtracking): " + err.Error(), err
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, "it does not compile: " + err.Error(), err
+	}
+	switch least := leastMatch(tree); {
+	case len(prog.Inst) > maxPatternSteps:
+		return nil, fmt.Sprintf("it is too large: %d steps, %d are allowed", len(prog.Inst),
+			maxPatternSteps), nil
+	case least == 0:
+		return nil, "it can match the empty text", nil
+	case least == math.MaxInt:
+		return nil, "it can match nothing within a line", nil
+	}
+	if re, err = regexp.Compile(pattern); err != nil {
+		return nil, "it does not compile: " + err.Error(), err
+	}
+	covered := 0
+	for _, at := range re.FindAllStringIndex(prose, -1) {
+		covered += at[1] - at[0]
+	}
+	if 2*covered > len(prose) {
+		return nil, "it matches everything: it would mask most of any text", nil
+	}
+	return re, "", nil
+}
+
+// leastMatch returns how many bytes a match within a line has at least. It is math.MaxInt if there
+// is none.
+func leastMatch(tree *syntax.Regexp) int {
+	switch tree.Op {
+	case syntax.OpNoMatch:
+		return math.MaxInt
+	case syntax.OpLiteral:
+		if slices.Contains(tree.Rune, '\n') {
+			return math.MaxInt
+		}
+		return len(tree.Rune)
+	case syntax.OpCharClass:
+		if len(tree.Rune) == 0 || len(tree.Rune) == 2 && tree.Rune[0] == '\n' &&
+			tree.Rune[1] == '\n' {
+			return math.MaxInt
+		}
+		return 1
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return 1
+	case syntax.OpCapture, syntax.OpPlus:
+		return leastMatch(tree.Sub[0])
+	case syntax.OpRepeat:
+		if tree.Min == 0 {
+			return 0
+		}
+		if sub := leastMatch(tree.Sub[0]); sub == math.MaxInt {
+			return sub
+		}
+		return tree.Min * leastMatch(tree.Sub[0])
+	case syntax.OpConcat:
+		sum := 0
+		for _, sub := range tree.Sub {
+			n := leastMatch(sub)
+			if n == math.MaxInt {
+				return n
+			}
+			sum += n
+		}
+		return sum
+	case syntax.OpAlternate:
+		least := math.MaxInt
+		for _, sub := range tree.Sub {
+			least = min(least, leastMatch(sub))
+		}
+		return least
+	default: // a place, or what may be missing
+		return 0
+	}
+}

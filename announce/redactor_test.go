@@ -1,0 +1,151 @@
+package announce_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+)
+
+// A program's own patterns and secrets are masked, beside what Redact knows.
+func TestRedactor(t *testing.T) {
+	t.Parallel()
+	const value = `p"a/ss wörd+1`
+	r, err := announce.NewRedactor(announce.Redaction{
+		Patterns: []string{`ticket-\d{4}`, `employee (\d+)`, `(?i)codename:\s*(\w+)`},
+		Secrets:  []string{value, "hunter2hunter2"},
+	})
+	require.NoError(t, err)
+	inJSON, err := json.Marshal(value)
+	require.NoError(t, err)
+	encode := base64.StdEncoding.EncodeToString
+	for text, want := range map[string]string{
+		"see ticket-1234, not ticket-12": "see ***, not ticket-12",
+		"employee 77 and employee x":     "employee *** and employee x",
+		"Codename: Falcon\nx":            "Codename: ***\nx",
+		"TOKEN=abc ticket-1234":          "TOKEN=*** ***",
+		"it is " + value + "!":           "it is ***!",
+		`{"x":` + string(inJSON) + `}`:   `{"x":"***"}`,
+		"/a/" + url.PathEscape(value):    "/a/***",
+		"?a=" + url.QueryEscape(value):   "?a=***",
+		"nothing":                        "nothing",
+	} {
+		require.Equal(t, want, r.Redact(text), text)
+		require.Equal(t, want, r.Redact(want), text)
+		for n := 1; n <= len(text); n++ {
+			s := r.Stream()
+			var out strings.Builder
+			for rest := text; rest != ""; {
+				piece := rest[:min(n, len(rest))]
+				out.WriteString(s.Write(piece))
+				rest = rest[len(piece):]
+			}
+			require.Equal(t, want, out.String()+s.Close(), "%q by %d bytes", text, n)
+		}
+	}
+	for _, around := range []string{"", "a", "ann:", "user=ann;pw="} {
+		shown := r.Redact("x " + encode([]byte(around+"hunter2hunter2"+around)) + " y")
+		require.Contains(t, shown, "***", around)
+	}
+	out, masked := r.RedactJSON(`{"a":["hunter2hunter2",{"ticket-1234":1}],"n":1.50}`, nil)
+	require.True(t, masked)
+	require.Equal(t, `{"a":["***",{"***":1}],"n":1.50}`, out)
+}
+
+// The zero Redaction is Redact alone, and so is a nil Redactor.
+func TestRedactorOfNothing(t *testing.T) {
+	t.Parallel()
+	r, err := announce.NewRedactor(announce.Redaction{})
+	require.NoError(t, err)
+	require.Nil(t, r)
+	require.Equal(t, "TOKEN=***", r.Redact("TOKEN=abc"))
+	out, masked := r.RedactJSON(`{"password":"x"}`, nil)
+	require.True(t, masked)
+	require.Equal(t, `{"password":"***"}`, out)
+	s := r.Stream()
+	require.Equal(t, "TOKEN=***", s.Write("TOKEN=abc")+s.Close())
+}
+
+// A pattern that is not one, that matches everything or nothing, or that is too large is refused,
+// with the reason; and so is a secret that is too short. All of them are, at once.
+func TestRedactionThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for pattern, reason := range map[string]string{
+		"":                           "it is empty",
+		`a(`:                         "it does not compile",
+		`(a)\1`:                      "need backtracking",
+		`(?=x)y`:                     "need backtracking",
+		`.*`:                         "it can match the empty text",
+		`\b`:                         "it can match the empty text",
+		`(secret)?`:                  "it can match the empty text",
+		`a|b*`:                       "it can match the empty text",
+		`.+`:                         "it matches everything",
+		`\S+`:                        "it matches everything",
+		`[a-z]+`:                     "it matches everything",
+		`[^\x00-\x{10FFFF}]`:         "it can match nothing",
+		`a\nb`:                       "it can match nothing within a line",
+		`(a{100}){100}`:              "it does not compile",
+		strings.Repeat("a", 1001):    "it has 1001 bytes, 1000 are allowed",
+		`(((((a{9}){9}){9}){9}){2})`: "it ",
+	} {
+		_, err := announce.NewRedactor(announce.Redaction{Patterns: []string{`fine-\d+`, pattern}})
+		var refused *announce.PatternError
+		require.ErrorAs(t, err, &refused, pattern)
+		require.Equal(t, "Patterns[1]", refused.Field)
+		require.Contains(t, refused.Reason, reason, pattern)
+	}
+	_, err := announce.NewRedactor(announce.Redaction{
+		Patterns: []string{"", "("},
+		Secrets:  []string{"abc", strings.Repeat("s", 5000)},
+	})
+	for _, part := range []string{
+		"Patterns[0]", "Patterns[1]",
+		"Secrets[0]: it has less than 4 bytes", "Secrets[1]: it has more than 4096 bytes",
+	} {
+		require.ErrorContains(t, err, part)
+	}
+	require.NotContains(t, err.Error(), "sssss", "a secret is not told")
+}
+
+// A line has no bound: what is looked at at a time has, and all pieces show the same.
+func TestRedactorOfLongLines(t *testing.T) {
+	t.Parallel()
+	r, err := announce.NewRedactor(announce.Redaction{
+		Patterns: []string{`ticket-\d{4}`},
+		Secrets:  []string{"abababab"},
+	})
+	require.NoError(t, err)
+	for _, text := range []string{
+		strings.Repeat("ticket-1234 ", 5000), strings.Repeat("ab", 40_000),
+		strings.Repeat("ticket-1234\n", 5000),
+	} {
+		want := r.Redact(text)
+		for _, n := range []int{7, 1000, 16 << 10} {
+			s := r.Stream()
+			var out strings.Builder
+			for rest := text; rest != ""; {
+				piece := rest[:min(n, len(rest))]
+				out.WriteString(s.Write(piece))
+				rest = rest[len(piece):]
+			}
+			whole, _ := announce.Visible(text)
+			require.Equal(t, r.Redact(whole), out.String()+s.Close())
+		}
+		require.Less(t, len(want), len(text))
+	}
+}
+
+func ExampleRedactor() {
+	r, err := announce.NewRedactor(announce.Redaction{Patterns: []string{`ticket-\d{4}`}})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(r.Redact("See ticket-1234, token=hunter2"))
+	// Output: See ***, token=***
+}

@@ -1,0 +1,2 @@
+// Package jsonscan finds the JSON values that stand in a text.
+package jsonscan

@@ -1,0 +1,295 @@
+package secret
+
+import "strings"
+
+// An address is one that anyone who knows it may use, such as that of a webhook.
+type address struct {
+	Name  string // the service
+	Begin string // the host and the path before the secret part; * is any part of a path or a host
+	Min   int    // bytes of the secret part, at least
+}
+
+// addresses are such addresses, from the documentation of the services.
+var addresses = []address{
+	{"Slack webhook", "hooks.slack.com/services/", 1},
+	{"Slack workflow", "hooks.slack.com/workflows/", 8},
+	{"Slack trigger", "hooks.slack.com/triggers/", 8},
+	{"Discord webhook", "discord.com/api/webhooks/*/", 1},
+	{"Discord webhook, old host", "discordapp.com/api/webhooks/*/", 1},
+	{"Microsoft Teams webhook", "webhook.office.com/webhookb2/", 20},
+	{"Microsoft Teams webhook, old host", "outlook.office.com/webhook/", 20},
+	{"Zapier webhook", "hooks.zapier.com/hooks/catch/", 6},
+	{"Make webhook", "make.com/", 20},
+	{"IFTTT webhook", "maker.ifttt.com/trigger/*/with/key/", 8},
+	{"Feishu webhook", "open.feishu.cn/open-apis/bot/v2/hook/", 20},
+	{"Lark webhook", "open.larksuite.com/open-apis/bot/v2/hook/", 20},
+	{"PagerDuty integration", "events.pagerduty.com/integration/", 20},
+	{"Datadog intake", "datadoghq.com/v1/input/", 20},
+	{"Loggly input", "loggly.com/inputs/", 20},
+	{"Loggly bulk input", "loggly.com/bulk/", 20},
+	{"Infura endpoint", "infura.io/v3/", 20},
+	{"Alchemy endpoint", "alchemy.com/v2/", 20},
+	{"Alchemy endpoint, old host", "alchemyapi.io/v2/", 20},
+	{"QuickNode endpoint", "quiknode.pro/", 20},
+	{"Ankr endpoint", "rpc.ankr.com/*/", 20},
+	{"Healthchecks ping", "hc-ping.com/", 20},
+	{"Dead Man's Snitch", "nosnch.in/", 8},
+	{"private calendar of Google", "calendar.google.com/calendar/ical/*/private-", 20},
+	{"Vercel deploy hook", "api.vercel.com/v1/integrations/deploy/*/", 6},
+	{"Netlify build hook", "api.netlify.com/build_hooks/", 20},
+	{"Cloudflare Pages deploy hook", "api.cloudflare.com/client/v4/pages/webhooks/deploy_hooks/", 20},
+	{"n8n cloud webhook", "app.n8n.cloud/webhook/", 20},
+	{"Pipedream source", "m.pipedream.net/", 100},
+	{"Opsgenie heartbeat", "api.opsgenie.com/v1/json/", 30},
+	{"UptimeRobot heartbeat", "heartbeat.uptimerobot.com/", 20},
+	{"Better Stack heartbeat", "uptime.betterstack.com/api/v1/heartbeat/", 16},
+	{"Cronitor ping", "cronitor.link/p/", 20},
+	{"Mattermost cloud webhook", "cloud.mattermost.com/hooks/", 20},
+	{"Rocket.Chat cloud webhook", "rocket.chat/hooks/", 20},
+	{"Buildkite webhook", "webhook.buildkite.com/deliver/", 20},
+	{"Amazon Chime webhook", "hooks.chime.aws/incomingwebhooks/", 20},
+	{"webhook.site bin", "webhook.site/", 36},
+}
+
+// hostsOf has the addresses by the first word of their host.
+var hostsOf = func() map[string][]address {
+	hosts := make(map[string][]address)
+	for _, a := range addresses {
+		first := a.Begin[:strings.IndexAny(a.Begin, ".-_/")]
+		if i := strings.IndexByte(a.Begin, '.'); strings.IndexByte(a.Begin[:i], '-') > 0 {
+			first = a.Begin[:i]
+		}
+		hosts[first] = append(hosts[first], a)
+	}
+	return hosts
+}()
+
+// maskAddress masks the secret part of an address whose host begins at a position.
+func (r *reader) maskAddress(start int) {
+	var buf [maxKeyword]byte
+	end := r.wordEnd(start)
+	for _, a := range hostsOf[string(lowered(&buf, r.S[start:end]))] {
+		at := r.placeEnd(start, a.Begin)
+		if at == 0 {
+			continue
+		}
+		stop := at
+		for !r.Ended(stop) && (isWordByte[r.S[stop]] ||
+			strings.IndexByte("/.@=~:", r.S[stop]) >= 0) {
+			stop++
+		}
+		for stop > at && strings.IndexByte("./:", r.S[stop-1]) >= 0 {
+			stop--
+		}
+		if v := r.S[at:stop]; len(v) >= a.Min && v != "" && !isFiller(v) && !isPlaceholder(v) {
+			r.replace(at, stop, "***", bareUntil)
+			return
+		}
+	}
+}
+
+// placeEnd returns the position behind a place that begins at a position, or 0 if another stands
+// there.
+func (r *reader) placeEnd(at int, place string) int {
+	for {
+		before, after, found := strings.Cut(place, "*")
+		if !r.HasFold(at, before) {
+			return 0
+		}
+		at += len(before)
+		if !found {
+			return at
+		}
+		from := at
+		for !r.Ended(at) && (isWordByte[r.S[at]] || strings.IndexByte(".%@", r.S[at]) >= 0) {
+			at++
+		}
+		if at == from {
+			return 0
+		}
+		place = after
+	}
+}
+
+// maskUserinfo masks the password in scheme://user:password@host, given that the place has a ':'.
+func (r *reader) maskUserinfo() {
+	if !r.Has(r.at, "://") {
+		return
+	}
+	r.next = r.at + len("://")
+	isWeb := r.at > 0 && strings.HasSuffix(strings.ToLower(r.before(r.at)), "http") ||
+		strings.HasSuffix(strings.ToLower(r.before(r.at)), "https")
+	colon, last := 0, 0
+	for i := r.next; !r.Ended(i) && i-r.next < 512; i++ {
+		switch r.S[i] {
+		case ':':
+			if colon == 0 {
+				colon = i
+			}
+			continue
+		case '@':
+			last = i
+			continue
+		case '/', '?', '#':
+			if isWeb || colon == 0 || last > 0 || isNumber(r.S[colon+1:i]) || i == colon+1 {
+				r.maskPassword(colon, last)
+				return
+			}
+			continue
+		case ' ', '\t', '\r', '\n', '"', '\'', '<', '>', '`', '\\', '|', ')', ',', '(', '{', '[',
+			']':
+			if strings.IndexByte(",({[])|", r.S[i]) >= 0 && colon > 0 && last == 0 {
+				continue
+			}
+			r.maskPassword(colon, last)
+			return
+		}
+	}
+	r.maskPassword(colon, last)
+}
+
+// maskPassword masks the password between a colon and an '@'.
+func (r *reader) maskPassword(colon, at int) {
+	if colon == 0 && at > r.next {
+		host := r.Within(at, 48)
+		v := r.S[r.next:at]
+		isDSN := strings.Contains(host.S[at:host.Any(at, "/\n ")], "sentry")
+		r.Join(host)
+		if len(v) >= 20 && looksSecret(v) && hasDense(v) && !isDSN {
+			r.replace(r.next, at, "***", "")
+		}
+		return
+	}
+	if colon == 0 || at <= colon+1 || strings.ContainsAny(r.S[colon:at], "?#") {
+		return
+	}
+	v := r.S[colon+1 : at]
+	if isReference(v) || isPlaceholder(v) || isMask(v) || isFiller(v) {
+		return
+	}
+	switch strings.ToLower(v) {
+	case "password", "pass", "passwd", "pwd", "pw", "secret", "token":
+		return
+	}
+	r.replace(colon+1, at, "***", "")
+}
+
+// visitPair decides about a word with a colon right behind it: the id of a bot, the user of an
+// address without a scheme, or the beginning of a line of .pgpass. It reports whether it has masked
+// something.
+func (r *reader) visitPair(start, end int) bool {
+	w := r.S[start:end]
+	if from := botToken(w); from >= 0 {
+		if n := r.run1(end+1, word); n-end > 20 && !isFiller(r.S[end+1:n]) && (n-end > 30 ||
+			hasDense(r.S[end+1:n]) || hasOnly(r.S[end+1:n], alnum)) {
+			r.maskSpan(start+from, n, bareUntil)
+			return true
+		}
+	}
+	if r.maskPgpass(end); r.mask != "" {
+		return true
+	}
+	const most = 160
+	last := 0
+	for i := end + 1; i-end < most; i++ {
+		switch c := r.Byte(i); {
+		case c == '@':
+			last = i
+			if r.endsAuthority(i+1, i == end+1) {
+				v := r.S[end+1 : i]
+				if v == "" || isReference(v) || isPlaceholder(v) || isFiller(v) || isMask(v) ||
+					v[0] == '/' || strings.EqualFold(v, "password") {
+					return false
+				}
+				switch strings.ToLower(w) {
+				case "mailto", "acct", "sip", "sips", "xmpp", "npm", "git", "https", "http",
+					"email", "from", "cc", "bcc", "image":
+					return false
+				}
+				r.replace(end+1, i, "***", "")
+				return true
+			}
+		case c <= ' ', c == '"', c == '\'', c == '`', c == '<', c == '>', c == '\\', c == ',' &&
+			last == 0, c == '{' && i > end+1:
+			return false
+		}
+	}
+	return false
+}
+
+// endsAuthority reports whether what stands at a position is what stands behind the '@' of the
+// address of a database: tcp(host), or a host with a port or a path.
+func (r *reader) endsAuthority(at int, isEmpty bool) bool {
+	if isEmpty {
+		return false
+	}
+	for _, w := range [...]string{
+		"tcp(", "unix(", "udp(", "tcp6(", "pipe(", "cloudsql(", "(",
+		"//",
+	} {
+		if r.HasFold(at, w) {
+			return true
+		}
+	}
+	end, dots, letter := at, 0, false
+	for end-at < 100 && !r.Ended(end) && (isWordByte[r.S[end]] || r.S[end] == '.') {
+		if r.S[end] == '.' {
+			dots++
+		} else if r.S[end] > '9' {
+			letter = true
+		}
+		end++
+	}
+	host := strings.ToLower(r.S[at:end])
+	if host == "" || host == "sha256" || !letter && dots != 3 {
+		return false
+	}
+	switch r.Byte(end) {
+	case ':':
+		n := end + 1
+		for n-end < 7 && r.Byte(n) >= '0' && r.Byte(n) <= '9' {
+			n++
+		}
+		return n-end >= 3 && n-end <= 6 && !isNameByte[r.Byte(n)]
+	case '/':
+		return dots > 0 || host == "localhost" || host == "db"
+	}
+	return host == "localhost" || dots == 3 && !letter
+}
+
+// maskPgpass masks the password in a line of .pgpass, which has five fields: host, port, database,
+// user and password.
+func (r *reader) maskPgpass(end int) {
+	port := r.Byte(end + 1)
+	if port != '*' && (port < '0' || port > '9') {
+		return
+	}
+	at := end + 1
+	for port != '*' && at-end < 7 && r.Byte(at) >= '0' && r.Byte(at) <= '9' {
+		at++
+	}
+	if port == '*' {
+		at++
+	}
+	for range 2 {
+		if r.Byte(at) != ':' {
+			return
+		}
+		from := at + 1
+		for at = from; at-from < 64 && (isWordByte[r.Byte(at)] || r.Byte(at) == '*' ||
+			r.Byte(at) == '.') && !r.Ended(at); at++ {
+		}
+		if at == from || isNumber(r.S[from:at]) {
+			return
+		}
+	}
+	if r.Byte(at) != ':' {
+		return
+	}
+	value := at + 1
+	stop := r.Any(value, " \t\r\n\"'\\")
+	if v := r.S[value:stop]; v != "" && !isMask(v) && !isReference(v) && !isFiller(v) &&
+		!isPlaceholder(v) {
+		r.maskSpan(value, stop, bareUntil)
+	}
+}

@@ -1,0 +1,372 @@
+package secret
+
+import "strings"
+
+// A Family is a kind of token that is known by how it begins.
+type Family struct {
+	Name   string    // the service and what the token is
+	Begin  string    // how it begins
+	Body   *alphabet // of what follows
+	Min    int       // bytes of that, at least
+	Max    int       // bytes of that, at most; 0: any number
+	Care   care      // what else the body must be
+	Source string    // whose documentation says so
+}
+
+// Families returns how many families are known.
+func Families() int { return len(families) + len(addresses) }
+
+// A care says how much more than its alphabet and length a token needs, so that prose, names and
+// paths are not taken for one.
+type care uint8
+
+const (
+	distinct care = iota // nothing: no other text begins like that
+	loose                // some part of eight letters and digits, with both in it
+	vague                // letters and digits in a disorder that no name has
+)
+
+// An alphabet is a set of bytes.
+type alphabet [256]bool
+
+// letters returns the alphabet of some bytes, in which a-z is a range.
+func letters(spec string) *alphabet {
+	var set alphabet
+	for i := 0; i < len(spec); i++ {
+		if i+2 < len(spec) && spec[i+1] == '-' {
+			for c := int(spec[i]); c <= int(spec[i+2]); c++ {
+				set[c] = true
+			}
+			i += 2
+			continue
+		}
+		set[spec[i]] = true
+	}
+	return &set
+}
+
+var (
+	alnum      = letters("A-Za-z0-9")
+	lowerNum   = letters("a-z0-9")
+	upperNum   = letters("A-Z0-9")
+	upperDash  = letters("A-Z0-9-")
+	hex        = letters("0-9A-Fa-f")
+	hexLower   = letters("0-9a-f")
+	hexDash    = letters("0-9a-f-")
+	uuid       = letters("0-9A-Fa-f-")
+	base58     = letters("1-9A-HJ-NP-Za-km-z")
+	word       = letters("A-Za-z0-9_-")
+	dotted     = letters("A-Za-z0-9_.-")
+	base64Url  = letters("A-Za-z0-9_=-")
+	base64Std  = letters("A-Za-z0-9+/=,")
+	base64Dot  = letters("A-Za-z0-9+/=.")
+	base64Both = letters("A-Za-z0-9+/=_.-")
+	percent    = letters("A-Za-z0-9%+/=_-")
+	paypal     = letters("a-z0-9$")
+	salesforce = letters("A-Za-z0-9!._")
+	dynatrace  = letters("A-Za-z0-9.")
+	airtable   = letters("A-Za-z0-9.")
+	clickup    = letters("A-Z0-9_")
+	asana      = letters("0-9a-f/:")
+	ebay       = letters("A-Za-z0-9+/=#^._-")
+	userinfo   = letters("A-Za-z0-9:@._-")
+	bitwarden  = letters("A-Za-z0-9+/=:.-")
+	convex     = letters("A-Za-z0-9+/=|_-")
+	bang       = letters("A-Za-z0-9!._")
+)
+
+// familyEnd returns where the token ends that starts at a position, or 0.
+func (r *reader) familyEnd(start int) int {
+	if r.Ended(start + 1) {
+		return 0
+	}
+	for _, f := range familiesOf(r.S[start], r.S[start+1]) {
+		if !r.Has(start, f.Begin) {
+			continue
+		}
+		if end := r.bodyEnd(start+len(f.Begin), f); end > 0 {
+			return end
+		}
+	}
+	return r.shapeEnd(start)
+}
+
+// bodyEnd returns where the body of a token ends, or 0 if it is not one of the family.
+func (r *reader) bodyEnd(at int, f *Family) int {
+	if r.isLongAndDull(at, f) {
+		return 0
+	}
+	end, n := r.run(at, f.Body, f.Min, f.Max)
+	if n < f.Min || f.Max > 0 && n > f.Max {
+		return 0
+	}
+	body := plain(r.S[at:end])
+	for strings.HasPrefix(body, f.Begin) {
+		body = body[len(f.Begin):]
+	}
+	if isFiller(body) {
+		return 0
+	}
+	switch f.Care {
+	case distinct:
+		if f.Max > 0 && !isWordEnd(r, end) {
+			return 0
+		}
+	case loose:
+		whole := f.Min <= 8 && !strings.ContainsAny(body, "-_")
+		if !whole && !hasDense(body) || f.Max > 0 && !isWordEnd(r, end) {
+			return 0
+		}
+	case vague:
+		if !looksRandom(body) || f.Max > 0 && !isWordEnd(r, end) {
+			return 0
+		}
+	}
+	return end
+}
+
+// isLongAndDull reports whether a body of any length begins with more than is weighed of one, and
+// with nothing that a token would have. A token may begin at each place within it, so that to read
+// it to its end would take time that grows with the square of the text.
+func (r *reader) isLongAndDull(at int, f *Family) bool {
+	if f.Max > 0 || f.Care == distinct {
+		return false
+	}
+	end := at
+	for end-at < mostWeighed && !r.Ended(end) && f.Body[r.S[end]] {
+		end++
+	}
+	body := r.S[at:end]
+	return len(body) == mostWeighed && strings.ContainsAny(body, "-_") && !hasDense(body) &&
+		!looksRandom(body)
+}
+
+// isWordEnd reports whether no letter or digit stands at a position.
+func isWordEnd(r *reader, at int) bool { return !alnum[r.Byte(at)] }
+
+// run returns where the bytes of an alphabet end that start at a position, and how many there are.
+// Colours, invisible characters and line breaks that a terminal or a mail has put into them do not
+// end and do not count.
+func (r *reader) run(at int, set *alphabet, least, most int) (end, n int) {
+	end = at
+	count := 0 // with what may turn out to stand behind the end
+	for i := at; ; {
+		c := r.Byte(i)
+		switch {
+		case set[c] && !r.Ended(i):
+			if c == '=' && r.softBreak(i) > 0 {
+				if next := r.continued(at, i, set, count, least, most); next > i {
+					i = next
+					continue
+				}
+				return end, n
+			}
+			i++
+			count++
+			if c != '.' && c != ',' || least > count {
+				end, n = i, count
+			}
+			continue
+		case c >= ' ' && c < 0x7F && c != '\\' && c != '=':
+			return end, n
+		}
+		if next := r.transparentEnd(i); next > i {
+			i = next
+			continue
+		}
+		if next := r.continued(at, i, set, count, least, most); next > i {
+			i = next
+			continue
+		}
+		return end, n
+	}
+}
+
+// continued returns where a token goes on that a line break at a position has parted, or 0.
+func (r *reader) continued(from, at int, set *alphabet, n, least, most int) int {
+	next := r.softBreak(at)
+	if next == 0 || n < 2 || most > 0 && n >= most {
+		return 0
+	}
+	next = r.Skip(next, " \t>+|")
+	stop := next
+	for !r.Ended(stop) && set[r.S[stop]] && stop-next < 512 {
+		stop++
+	}
+	part := r.S[next:stop]
+	switch c := r.Byte(stop); {
+	case part == "" || c == ':' || c == '=' && !set['='] && r.softBreak(stop) == 0:
+		return 0
+	case n < least || most > 0:
+		return next
+	case !isPart(part):
+		return 0
+	}
+	lines := plain(r.S[from:at])
+	if i := strings.LastIndexByte(lines, '\n'); i >= 0 && len(part) > len(lines)-i+8 {
+		return 0 // a line is as long as the one before it, but for the first
+	}
+	return next
+}
+
+// isPart reports whether a line looks like a part of a token: not like a word or a number.
+func isPart(s string) bool {
+	lower, upper, digit := countKinds(s)
+	if s != "" && s[0] >= 'A' && s[0] <= 'Z' { // a word may begin so
+		upper--
+	}
+	return digit > 0 && lower+upper > 0 || lower > 0 && upper > 1
+}
+
+// softBreak returns the position behind a line break that stands at a position, also behind the
+// mark of a mail or a shell, or behind "\n" as JSON writes it. It returns 0 if there is none.
+func (r *reader) softBreak(at int) int {
+	i := at
+	if c := r.Byte(i); c == '=' || c == '\\' && (r.Byte(i+1) == '\n' || r.Byte(i+1) == '\r') {
+		i++
+	}
+	if next := r.Break(i); next > i {
+		return next
+	}
+	if i == at && r.Has(i, `\n`) {
+		return i + 2
+	}
+	if i == at && r.Has(i, `\r\n`) {
+		return i + 4
+	}
+	return 0
+}
+
+// shapeEnd returns where a token ends that is known by its shape and not by its beginning, or 0.
+func (r *reader) shapeEnd(start int) int {
+	if r.Has(start, "eyJ") {
+		if end := r.run1(start, word); end-start >= 11 {
+			return r.partsEnd(end, 8)
+		}
+		return 0
+	}
+	if r.Byte(start) == 'F' && r.Has(start, "FlyV1 fm") {
+		return r.run1(start+len("FlyV1 "), base64Std)
+	}
+	return 0
+}
+
+// run1 is run of any length, without the number.
+func (r *reader) run1(at int, set *alphabet) int {
+	end, _ := r.run(at, set, 0, 0)
+	return end
+}
+
+// partsEnd returns where the parts end that follow a first one, with dots between them and so many
+// bytes each at least. At most four of them count. It returns 0 if not even one follows.
+func (r *reader) partsEnd(end, least int) int {
+	parts := 0
+	for ; parts < 4 && r.Byte(end) == '.'; parts++ {
+		at := end + 1
+		if r.Byte(at) == '.' && parts == 0 {
+			at++ // an empty part of an encrypted token
+		}
+		next := r.run1(at, base64Url)
+		if next-at < least {
+			break
+		}
+		end = next
+	}
+	if parts == 0 {
+		return 0
+	}
+	return end
+}
+
+// longEnd returns where a token ends that is known by what stands in the middle or at the end of a
+// long word. The word stands from start to end. It returns 0 for any other word.
+func (r *reader) longEnd(start, end int) int {
+	w := r.S[start:end]
+	n := len(w)
+	switch c := r.Byte(end); {
+	case c == '.' && n >= 23 && n <= 28 && strings.IndexByte("MNO", w[0]) >= 0 && looksRandom(w):
+		middle := r.run1(end+1, word) // the token of a Discord bot
+		if middle-end-1 >= 5 && middle-end-1 <= 7 && r.Byte(middle) == '.' {
+			if last := r.run1(middle+1, word); last-middle-1 >= 25 {
+				return last
+			}
+		}
+	case c == '.' && n == 14 && r.Has(end, ".atlasv1."):
+		return r.run1(end+len(".atlasv1."), base64Url)
+	case c == ':' && r.Has(end, ":APA91b"):
+		return r.run1(end+1, word)
+	case c == '.' && n == 32 && hasOnly(w, hexLower):
+		if last := r.run1(end+1, alnum); last-end-1 == 16 { // Zhipu
+			return last
+		}
+	case c == ':' && n == 36 && hasOnly(w, uuid):
+		if r.Has(end, ":fx") && isWordEnd(r, end+3) { // DeepL
+			return end + 3
+		}
+		if last := r.run1(end+1, hexLower); last-end-1 == 32 { // fal
+			return last
+		}
+	case c == ':' && n == 34 && strings.HasPrefix(w, "AC") && hasOnly(w[2:], hexLower):
+		if last := r.run1(end+1, hexLower); last-end-1 == 32 { // Twilio
+			return last
+		}
+	case c == ':' && n == 24 && hasOnly(w, hexLower):
+		if last := r.run1(end+1, hexLower); last-end-1 == 64 { // Ghost
+			return last
+		}
+	case c == '~' || c == '.':
+		return r.azureEnd(start)
+	case n >= 36 && n <= 38 && hasOnly(w[:32], hexLower) && strings.HasPrefix(w[32:], "-us"):
+		return end // Mailchimp
+	case n == 52 && strings.Contains(w, "AzSe"), n >= 54 && strings.Contains(w, "AzFu"),
+		n >= 80 && strings.Contains(w, "JQQJ9"), n >= 76 && strings.Contains(w, "ACDb"):
+		return r.run1(end, base64Std)
+	case n == 50 && strings.Contains(w, "msh") && strings.Contains(w, "jsn"):
+		return end // RapidAPI
+	case n > 40 && strings.Contains(w, "T3BlbkFJ"):
+		return end // OpenAI, whatever it begins with
+	}
+	return 0
+}
+
+// azureEnd returns where the secret of an Azure application ends that starts at a position, or 0.
+func (r *reader) azureEnd(start int) int {
+	end := start
+	for !r.Ended(end) && (word[r.S[end]] || r.S[end] == '.' || r.S[end] == '~') && end-start < 64 {
+		end++
+	}
+	w := strings.TrimRight(r.S[start:end], ".")
+	i := strings.Index(w, "Q~")
+	if i < 4 || i > 5 || w[i-1] < '6' || w[i-1] > '9' || len(w)-i < 31 || len(w)-i > 38 {
+		return 0
+	}
+	return start + len(w)
+}
+
+// botToken returns where the id of a Telegram bot starts in a word that is six or more digits,
+// alone or after "bot". It returns -1 for any other word.
+func botToken(w string) int {
+	from := 0
+	if strings.HasPrefix(w, "bot") {
+		from = len("bot")
+	}
+	if len(w)-from < 6 {
+		return -1
+	}
+	for i := from; i < len(w); i++ {
+		if w[i] < '0' || w[i] > '9' {
+			return -1
+		}
+	}
+	return from
+}
+
+// hasOnly reports whether all bytes of a text are of an alphabet.
+func hasOnly(s string, set *alphabet) bool {
+	for i := range len(s) {
+		if !set[s[i]] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+package spawn_test
+
+// agentMutants are those of package agent: what sub-agents are given, where they work, and the
+// programs that run them.
+var agentMutants = []mutant{
+	{
+		"relay: that it works again is told", "../agent/relay.go",
+		"tell = r.add(tell, \"It works again.\")", "tell = nil", "../agent", "TestRelay$",
+	},
+	{
+		"relay: what was said is passed on after a pause", "../agent/relay.go",
+		"return relayPause << min(", "return 10 * relayPause << min(", "../agent", "TestRelay$",
+	},
+	{
+		"relay: much is passed on at once", "../agent/relay.go",
+		"enough := utf8.RuneCountInString(r.said) >= relayRunes ||", "enough :=",
+		"../agent", "TestRelay$",
+	},
+	{
+		"relay: a paragraph is passed on at once", "../agent/relay.go",
+		" || strings.Contains(r.said, \"\\n\\n\")", " || strings.Contains(r.said, \"\\n\\n\\n\")", "../agent", "TestRelay$",
+	},
+	{
+		"relay: an update is short", "../agent/relay.go",
+		"\t\tshown = \"... \" + string([]rune(shown)[n-relayRunes:])\n", "", "../agent", "TestRelay$",
+	},
+	{
+		"relay: no thought is passed on", "../agent/relay.go",
+		"shown, visible := announce.Visible(r.said)", "shown, visible := r.said, true",
+		"../agent", "TestRelay$",
+	},
+	{
+		"relay: it must be asked for", "../agent/turnrunner.go",
+		"\tif t.stream {\n", "\tif true {\n", "../agent", "TestRelay$",
+	},
+	{
+		"relay: six hours are its life", "../agent/relay.go",
+		"relayLife  = 6 * time.Hour", "relayLife  = 60 * time.Hour", "../agent", "TestRelayIsBounded",
+	},
+	{
+		"relay: it slows down", "../agent/relay.go",
+		"<< min(r.updates/relaySlower, 8)", "<< min(0, r.updates/relaySlower)",
+		"../agent", "TestRelayIsBounded",
+	},
+	{
+		"relay: some milestones are left for the Runner", "../agent/relay.go",
+		"r.updates >= relayMost {", "r.updates >= 10*relayMost {", "../agent", "TestRelayIsBounded",
+	},
+	{
+		"8.1 a runtime is configured", "../agent/runtimes.go",
+		"\tcase !ok:\n", "\tcase !ok && false:\n", "../agent", "TestRuntimeCases/8.1_",
+	},
+	{
+		"8.2 a runtime is for all agents unless it names some", "../agent/runtimes.go",
+		"return x.Agents == nil || slices.ContainsFunc", "return slices.ContainsFunc",
+		"../agent", "TestRuntimeRunsSubagents",
+	},
+	{
+		"8.3 a runtime is for the agents that it names", "../agent/runtimes.go",
+		"case !x.runsAgent(strings.TrimSpace(agent)):", "case false:",
+		"../agent", "TestRuntimeCases/8.3",
+	},
+	{
+		"8.4 a sandbox has no runtime", "../policy/admit.go",
+		"if q.Runtime != \"\" && sandboxed {", "if false {", "../agent", "TestRuntimeCases/8.4",
+	},
+	{
+		"8.5 an agent in a sandbox has no runtime", "../policy/admit.go",
+		"if q.Runtime != \"\" && sandboxed {", "if q.Runtime != \"\" && c.Sandboxed {",
+		"../agent", "TestRuntimeCases/8.5",
+	},
+	{
+		"8.6 streamTo is for a runtime", "../agent/runtimes.go",
+		"case name == \"\" && t.Stream:", "case false:", "../agent", "TestRuntimeCases/8.6",
+	},
+	{
+		"8.13 a runtime runs the turns", "../agent/runtimes.go",
+		"\tif t.Runtime == \"\" {\n", "\tif true {\n", "../agent", "TestRuntimeCases/8.13",
+	},
+	{
+		"8.13 the runtime is part of a task", "../agent/runtimes.go",
+		"\t\treturn fmt.Sprintf(\" runtime %q stream %t\", name, t.Stream)\n", "\t\t_ = name\n",
+		"../agent", "TestRuntimeOfAKey",
+	},
+	{
+		"a session in a sandbox is not told of runtimes", "../agent/runtimes.go",
+		"\tif sandboxed {\n", "\tif false {\n", "../agent", "TestPromptsTellOfRuntimes",
+	},
+	{
+		"attachments go after a run", "../agent/attachmentdir.go",
+		"if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {", "if !q.Archive {",
+		"../agent", "TestAttachmentsInADirectory",
+	},
+	{
+		"attachments are kept if the rules say so", "../agent/attachmentdir.go",
+		"if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {", "if false {",
+		"../agent", "TestAttachmentsInADirectory/retained",
+	},
+	{
+		"attachments go with the archive", "../agent/attachmentdir.go",
+		"err = rt.removeAttachments(q.Session, x)\n",
+		"if !q.Archive {\n\t\terr = rt.removeAttachments(q.Session, x)\n\t}\n",
+		"../agent", "TestAttachmentsInADirectory/retained",
+	},
+	{
+		"attachments are not written behind the archive", "../agent/attachmentdir.go",
+		"\tif ctx.Err() != nil { // what was written now", "\tif false { // what was written now",
+		"../agent", "TestLateTurnWritesNoAttachments",
+	},
+	{
+		"attachments are in a directory that others cannot change",
+		"../agent/internal/workdir/files.go", "if err == nil && private {", "if false {",
+		"../agent/internal/workdir", "TestDirectoriesOfOthersAreNotUsed",
+	},
+	{
+		"the mark of attachments is written last", "../agent/internal/workdir/files.go",
+		"append(slices.Clip(files), mark)", "append([]Content{mark}, slices.Clip(files)...)",
+		"../agent/internal/workdir", "TestMarkIsLast",
+	},
+	{
+		"empty directories of attachments go", "../agent/internal/workdir/files.go",
+		"\tif err == nil {\n\t\tprune(root, path.Dir(dir))\n\t}\n", "",
+		"../agent/internal/workdir", "TestEmptyDirectoriesGo",
+	},
+	{
+		"a purge finds the files of a session without lines", "archive.go",
+		"begins, err = hasFiles(ctx, s.cfg.Store.Files, job.ref)", "begins = false",
+		"../agent", "TestFilesOfACallerRunSessionArePurged",
+	},
+	{
+		"a preview tells of attachments", "../agent/promptinput.go",
+		"tellAttachments(&in, attachedDir(line.Key, kid.place), kid.files)", "_ = kid.files",
+		"../agent", "TestChildInputTellsOfAttachments",
+	},
+}

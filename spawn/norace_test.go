@@ -1,0 +1,5 @@
+//go:build !race
+
+package spawn_test
+
+const underRace = false
