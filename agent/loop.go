@@ -26,7 +26,8 @@ const announceSteps = 3
 
 // A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
 // until the model is done. Messages that arrive meanwhile are read before the next call. A budget
-// that is exhausted ends the turn with the text that there is.
+// that is exhausted ends the turn with the text that there is. So does the end of ctx, in the middle
+// of a stream with what had come of the answer.
 //
 // An answer in which nothing is visible, without tool calls and Parts, is asked for once more; so
 // is one that only thinks. A second one in a row fails the turn with [ErrEmptyAnswer]. An answer
@@ -119,6 +120,9 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 		return false, err
 	}
 	resp, err := l.callModel(ctx, t.Turn)
+	if said := resp.ModelResponse; said != nil && said.Text != "" && (err == nil || ctx.Err() != nil) {
+		t.res.Text = said.Text
+	}
 	if err != nil {
 		return false, err
 	}
@@ -135,9 +139,6 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 	lines, err := t.record(ctx, said)
 	if err != nil {
 		return false, err
-	}
-	if resp.Text != "" {
-		t.res.Text = resp.Text
 	}
 	if asked == 0 {
 		if isEmpty(said) && !t.hasSaid() {

@@ -122,7 +122,8 @@ func (l *Loop) generate(
 
 // readStream reads a stream until it has a response or an error, or ctx ends, and shows its text on
 // the way. It keeps little more of the text than limit bytes; negative: all of it. A stream that
-// goes on although it was told to end is not listened to.
+// goes on although it was told to end is not listened to. The response beside an error has the text
+// so far.
 func readStream(
 	ctx context.Context, req *ModelRequest, stream iter.Seq2[ModelChunk, error], limit int,
 ) (resp *ModelResponse, err error) {
@@ -152,12 +153,18 @@ func readStream(
 		return !over
 	})
 	over = true // a yield that the stream has kept is not listened to either
-	if resp != nil && resp.Text == "" && said.Len() > 0 {
-		whole := *resp
-		whole.Text = said.String()
-		resp = &whole
+	if said.Len() == 0 || resp != nil && resp.Text != "" {
+		return resp, err
 	}
-	return resp, err
+	var whole ModelResponse
+	if resp != nil {
+		whole = *resp
+	}
+	whole.Text = said.String()
+	if resp == nil && err == nil {
+		err = ErrNoResponse
+	}
+	return &whole, err
 }
 
 // Retryable marks an error of a [Model] or a tool as worth another try: the provider is overloaded,
@@ -297,7 +304,7 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 			continue // it waits for the provider
 		}
 		if err := t.sleep(ctx, pause); err != nil {
-			return a, err
+			return modelAnswer{}, err // what has been streamed does not count
 		}
 	}
 }

@@ -66,7 +66,9 @@ func TestSayOverEveryCrash(t *testing.T) {
 		}
 		require.Equal(h.T(), []string{"Let me see.", "Seen in turn.", "A cat."}, got)
 	})
-	require.True(t, again, "a repeated turn is told what has been said")
+	if playsEveryCrash() {
+		require.True(t, again, "a repeated turn is told what has been said")
+	}
 }
 
 // What has been said is told to a repeated turn as it was, and cannot pass for another section.

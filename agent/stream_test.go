@@ -242,3 +242,59 @@ func TestStreamedTextIsBounded(t *testing.T) {
 	}
 	require.Equal(t, texts[false], texts[true])
 }
+
+// What a sub-agent had said of its answer is there when it is cut off. What a call had said that
+// was to be made again is not.
+func TestCutStreamIsTheResult(t *testing.T) {
+	hang := func(ctx context.Context, _ func(agent.ModelChunk, error) bool) bool {
+		<-ctx.Done()
+		return false
+	}
+	again := func(_ context.Context, yield func(agent.ModelChunk, error) bool) bool {
+		return yield(agent.ModelChunk{}, agent.Retryable(errBad))
+	}
+	for name, c := range map[string]struct {
+		stream []piece
+		want   string
+	}{
+		"in a stream":               {[]piece{chunk("one "), chunk("two"), hang}, "one two"},
+		"before a text":             {[]piece{hang}, ""},
+		"in the pause before a try": {[]piece{chunk("lost"), again}, ""},
+	} {
+		model := streamFunc(func(
+			ctx context.Context, _ *agent.ModelRequest,
+		) iter.Seq2[agent.ModelChunk, error] {
+			return func(yield func(agent.ModelChunk, error) bool) {
+				for _, p := range c.stream {
+					if !p(ctx, yield) {
+						return
+					}
+				}
+			}
+		})
+		cfg := agent.Config{Runner: &agent.Loop{Model: model, Retries: 1}}
+		for how, end := range map[string]func(h *harness, c *agent.Child[string]) error{
+			"stopped": func(h *harness, c *agent.Child[string]) error {
+				return c.Stop(h.Context())
+			},
+			"timed out": func(*harness, *agent.Child[string]) error {
+				time.Sleep(time.Second)
+				return nil
+			},
+		} {
+			t.Run(name+" and "+how, func(t *testing.T) {
+				agenttest.Run(t, cfg, nil, func(h *harness) {
+					task := agent.Task{Text: "work", Timeout: 300 * time.Millisecond}
+					child, err := h.Main().Spawn(h.Context(), task)
+					require.NoError(t, err)
+					time.Sleep(100 * time.Millisecond)
+					require.NoError(t, end(h, child))
+					info, err := child.Info(h.Context())
+					require.NoError(t, err)
+					require.True(t, info.Status.Terminal(), info.Status)
+					require.Equal(t, c.want, info.Result.Text)
+				})
+			})
+		}
+	}
+}
