@@ -26,8 +26,8 @@ const announceSteps = 3
 
 // A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
 // until the model is done. Messages that arrive meanwhile are read before the next call. A budget
-// that is exhausted ends the turn with the text that there is. So does the end of ctx, in the middle
-// of a stream with what had come of the answer.
+// that is exhausted ends the turn with the text that there is. So does the end of ctx, and in the
+// middle of a stream that is what had come of the answer.
 //
 // An answer in which nothing is visible, without tool calls and Parts, is asked for once more; so
 // is one that only thinks. A second one in a row fails the turn with [ErrEmptyAnswer]. An answer
@@ -120,7 +120,8 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 		return false, err
 	}
 	resp, err := l.callModel(ctx, t.Turn)
-	if said := resp.ModelResponse; said != nil && said.Text != "" && (err == nil || ctx.Err() != nil) {
+	said := resp.ModelResponse
+	if said != nil && said.Text != "" && (err == nil || ctx.Err() != nil) {
 		t.res.Text = said.Text
 	}
 	if err != nil {
@@ -131,17 +132,17 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 		t.res.Model = resp.Model
 	}
 	asked := len(resp.ToolCalls)
-	said := t.rt.cfg.Limits.answerOf(resp.ModelResponse)
-	said.Usage = recordable(used)
-	if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
+	answer := t.rt.cfg.Limits.answerOf(resp.ModelResponse)
+	answer.Usage = recordable(used)
+	if answer.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
 		return false, err
 	}
-	lines, err := t.record(ctx, said)
+	lines, err := t.record(ctx, answer)
 	if err != nil {
 		return false, err
 	}
 	if asked == 0 {
-		if isEmpty(said) && !t.hasSaid() {
+		if isEmpty(answer) && !t.hasSaid() {
 			return false, t.gotNothing(ctx, spent)
 		}
 		t.res.Text = resp.Text
@@ -151,7 +152,7 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 	if spent != nil {
 		return false, spent
 	}
-	calls := said.ToolCalls
+	calls := answer.ToolCalls
 	if n := len(lines); n > 0 { // the ids are those of the transcript
 		calls = withIDs(calls, lines[n-1].ToolCalls)
 	}
