@@ -35,7 +35,7 @@ func NewMemory() *Store {
 // calls.
 func (s *Store) Close() error {
 	var errs []error
-	for _, part := range []any{s.Journal, s.Transcripts, s.Files} {
+	for _, part := range []any{s.Files, s.Transcripts, s.Journal} {
 		if c, ok := part.(io.Closer); ok {
 			errs = append(errs, c.Close())
 		}

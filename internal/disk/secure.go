@@ -113,6 +113,11 @@ func CheckDir(fsys FS, name string) error {
 	return nil
 }
 
+// IsPlain reports whether info is that of a regular file of a length, with one name.
+func IsPlain(info fs.FileInfo, size int64) bool {
+	return info.Mode().IsRegular() && info.Size() == size && links(info) == 1
+}
+
 // Secure does what [Restrict] does to a file or directory of the operating system, without
 // following a link. With dir, what has the name must be a directory. Secure is quick if there is
 // nothing to do. What cannot be looked at is left to the caller, who is about to use it. The error

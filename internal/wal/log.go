@@ -192,20 +192,8 @@ func (l *Log) Size() int64 {
 // written a whole group and that could not be cut off: the next write cuts it off, but an Open
 // before that may find it.
 func (l *Log) Append(ctx context.Context, records []Record, notify func([]Span, error)) error {
-	r := &request{
-		records: records, heads: make([]frameHead, len(records)),
-		notify: notify, done: make(chan struct{}),
-	}
-	for i, rec := range records {
-		if err := checkSize(rec.Payload, l.limit); err != nil {
-			notify(nil, err)
-			return err
-		}
-		r.heads[i] = payloadHead(rec.Kind, rec.Payload)
-		r.size += frameLen + int64(len(rec.Payload))
-	}
-	if err := l.enqueue(r); err != nil {
-		notify(nil, err)
+	r, err := l.request(records, notify)
+	if err != nil {
 		return err
 	}
 	select {
@@ -223,6 +211,37 @@ func (l *Log) Append(ctx context.Context, records []Record, notify func([]Span, 
 	default:
 		return ctx.Err()
 	}
+}
+
+// Write is Append for a caller that waits for the outcome, however long the disk takes.
+func (l *Log) Write(records []Record, notify func([]Span, error)) error {
+	r, err := l.request(records, notify)
+	if err != nil {
+		return err
+	}
+	<-r.done
+	return r.err
+}
+
+// request adds a request to the queue. After an error it has called notify.
+func (l *Log) request(records []Record, notify func([]Span, error)) (*request, error) {
+	r := &request{
+		records: records, heads: make([]frameHead, len(records)),
+		notify: notify, done: make(chan struct{}),
+	}
+	for i, rec := range records {
+		if err := checkSize(rec.Payload, l.limit); err != nil {
+			notify(nil, err)
+			return nil, err
+		}
+		r.heads[i] = payloadHead(rec.Kind, rec.Payload)
+		r.size += frameLen + int64(len(rec.Payload))
+	}
+	if err := l.enqueue(r); err != nil {
+		notify(nil, err)
+		return nil, err
+	}
+	return r, nil
 }
 
 // enqueue adds r to the queue, and starts flush if it is not running.

@@ -105,6 +105,9 @@ func (t *transcripts) archive(
 		}
 		return name, err
 	}
+	if err := t.ground(ref, x); err != nil {
+		return "", err
+	}
 	if err := t.repairFile(ctx, ref, x); err != nil {
 		return "", err
 	}

@@ -27,6 +27,10 @@ const (
 	frameIdleHead
 	// frameMembers has entries of the index of members.
 	frameMembers
+	// frameLines has lines of a transcript; see loggedLines.
+	frameLines
+	// frameGrounded says that the files have all lines of the frames before it.
+	frameGrounded
 )
 
 const (

@@ -93,6 +93,7 @@ func TestRemovedAgentDirectoryIsMadeAgain(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	appendTexts(t, s, testRef("x"), 0, "one")
+	file(t, s, testRef("x"))
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
 	require.NoError(t, d.Remove("/sessions/main"))
 	appendTexts(t, s, testRef("y"), 0, "two")

@@ -114,6 +114,7 @@ func TestLocateAfterCloseDoesNotDisturbNextOwner(t *testing.T) {
 	s, next := openOn(t, d), openOn(t, d)
 	require.NoError(t, s.Close())
 	ref := testRef("x")
+	dirstore.WriteLinesAtOnce(next)
 	looked := false
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync && strings.HasSuffix(op.Name, ".tmp") {

@@ -14,7 +14,7 @@ func (j *journal) compactIfNeeded() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	size := j.log.Size()
-	if j.compacting || j.closed.Load() || size <= j.slack+2*j.live || size < j.compactAbove {
+	if j.compacting || j.closed.Load() || size <= j.slack+2*j.live+j.lines.weight() || size < j.compactAbove {
 		return
 	}
 	j.compacting = true
@@ -40,11 +40,20 @@ func (j *journal) compact() error {
 	if err := j.moveIdleTrees(); err != nil {
 		return err
 	}
+	// What cannot be settled is copied, and Health of the transcripts tells why.
+	_ = j.settleLines()
 	var old map[*treeLog][]batchSpan
 	copied := make(map[*treeLog][]batchSpan)
-	return j.log.Rewrite(wal.Rewriter{
-		Begin: func() { old = j.snapshot(func(l *treeLog) bool { return !l.idleOnly }) },
+	var lines *lineCopy
+	err := j.log.Rewrite(wal.Rewriter{
+		Begin: func() {
+			old = j.snapshot(func(l *treeLog) bool { return !l.idleOnly })
+			lines = j.lines.begin()
+		},
 		Copy: func(view *wal.View, w *wal.Writer) error {
+			if err := lines.copyTo(view, w); err != nil {
+				return err
+			}
 			for l, frames := range old {
 				if j.closed.Load() {
 					return session.ErrClosed
@@ -64,8 +73,13 @@ func (j *journal) compact() error {
 			for _, l := range j.logs {
 				l.frames = moveSpans(l.frames, copied[l], from, delta)
 			}
+			lines.switched(from, delta)
 		},
 	})
+	if err != nil && lines != nil {
+		lines.undo()
+	}
+	return err
 }
 
 // snapshot returns the places of the batches of the selected trees. selected is called with mu

@@ -38,6 +38,7 @@ func TestChangedLengthOfTranscriptIsAnErrorOnce(t *testing.T) {
 				d := disktest.New()
 				s := openOn(t, d)
 				end := appendTexts(t, s, ref, 0, "one", "two")
+				file(t, s, ref)
 				want := session.ErrCorrupt
 				if b := change.f(readAll(t, d, path)); b != nil {
 					writeAll(t, d, path, b)
@@ -76,6 +77,7 @@ func TestArchiveOfRemovedTranscriptIsAnErrorOnce(t *testing.T) {
 	s := openOn(t, d)
 	ref := testRef("x")
 	appendTexts(t, s, ref, 0, "one")
+	file(t, s, ref)
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
 	_, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -114,6 +116,7 @@ func TestViewSeesLaterTranscripts(t *testing.T) {
 	assert.Equal(t, []string{"one"}, lineTexts(t, v, a))
 	assert.Empty(t, v.Transcripts.Locate(b))
 	appendTexts(t, s, a, end, "two")
+	file(t, s, a)
 	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, a))
 	_, err = s.Transcripts.Archive(t.Context(), a, testTime)
 	require.NoError(t, err)
@@ -124,5 +127,6 @@ func TestViewSeesLaterTranscripts(t *testing.T) {
 	require.NoError(t, s.Transcripts.Remove(t.Context(), a))
 	assert.Empty(t, lineTexts(t, v, a))
 	appendTexts(t, s, b, 0, "of b")
+	file(t, s, b)
 	assert.Equal(t, []string{"of b"}, lineTexts(t, v, b))
 }

@@ -202,6 +202,7 @@ func TestHealthWithoutTranscripts(t *testing.T) {
 	message := session.Message{Role: session.MessageUser, Text: "hello"}
 	end, err := s.Transcripts.Append(t.Context(), ref, 0, message)
 	require.NoError(t, err)
+	dirstore.WriteLinesAtOnce(s)
 	sessions, away := filepath.Join(dir, "sessions"), filepath.Join(dir, "away")
 	require.NoError(t, os.Rename(sessions, away))
 	_, err = s.Transcripts.Append(t.Context(), ref, end, message)

@@ -26,6 +26,10 @@ type journal struct {
 	maxBatch int          // the most bytes of a batch as it is written
 	hold     *hold        // of the directory; nil if the journal is read-only
 	release  func() error // called once, at the end of Close
+	lines    *lineLog     // the lines of transcripts in the log
+
+	settleLines func() error // makes the files of transcripts durable, before a compaction
+	closeLines  func() error // likewise, before the log is closed
 
 	closed     atomic.Bool
 	compactor  sync.WaitGroup // the compaction in the background
@@ -82,6 +86,8 @@ func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 		logs:        make(map[session.Key]*treeLog),
 		members:     make(map[keyID][]*treeLog),
 		parsedRoots: make(map[string]session.Key), slack: defaultSlack,
+		lines:       newLineLog(),
+		settleLines: func() error { return nil }, closeLines: func() error { return nil },
 	}
 }
 
@@ -96,6 +102,7 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 		return nil, logError(err)
 	}
 	j.view = j.log.View
+	j.lines.finishReplay(j.log)
 	j.finishReplay()
 	return j, nil
 }
@@ -103,7 +110,7 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 // viewJournal returns a read-only journal as it is now.
 func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	j := newJournal(fsys, dir, nil)
-	restart := func() { clear(j.logs); clear(j.members) }
+	restart := func() { clear(j.logs); clear(j.members); j.lines.restart() }
 	view, _, err := wal.OpenView(fsys, dir, restart, j.replay)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = missingLog(fsys, filepath.Dir(dir), err)
@@ -132,6 +139,9 @@ func (j *journal) parseRoot(name string) (session.Key, error) {
 
 // replay adds a frame of the log to the index.
 func (j *journal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
+	if ok, err := j.lines.replay(at, kind, payload); ok || err != nil {
+		return err
+	}
 	if kind != frameBatch && kind != frameFirst {
 		return &wal.FormatError{What: fmt.Sprintf("frame kind %d", kind)}
 	}
@@ -219,9 +229,9 @@ func (j *journal) Close() error {
 		return nil
 	}
 	j.compactor.Wait()
-	var err error
+	err := j.closeLines()
 	if j.log != nil {
-		err = j.log.Close()
+		err = errors.Join(err, j.log.Close())
 	}
 	var rot error
 	if errors.Is(j.compactErr, session.ErrCorrupt) || errors.Is(j.compactErr, session.ErrFormat) {

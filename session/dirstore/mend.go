@@ -24,6 +24,12 @@ func (t *transcripts) Mend(
 		return done, err
 	}
 	err = t.change(ctx, ref, false, func(x *transcriptState) (err error) {
+		if _, err := t.restore(ref); err != nil {
+			return err
+		}
+		if err := t.ground(ref, x); err != nil {
+			return err
+		}
 		x.path = "" // the next call looks at the file as it is then
 		done, err = t.mend(ctx, ref)
 		return err

@@ -113,6 +113,7 @@ func TestMendOfFirstLine(t *testing.T) {
 	s := openOn(t, d)
 	ref := testRef("x")
 	appendTexts(t, s, ref, 0, "one")
+	file(t, s, ref)
 	const path = "/sessions/main/x.jsonl"
 	whole := readAll(t, d, path)
 	require.NoError(t, s.Close())

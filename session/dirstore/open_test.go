@@ -91,6 +91,7 @@ func TestRelativePathIsResolvedOnce(t *testing.T) {
 	}
 	require.NoError(t, dirstore.Compact(s))
 	appendTexts(t, s, ref, end, "two")
+	file(t, s, ref)
 	appendTexts(t, s, session.Ref{Key: treeKey(1), SessionID: "y"}, 0, "one")
 	_, err = readLog(t.Context(), v.Journal, treeKey(1))
 	require.NoError(t, err)

@@ -164,6 +164,9 @@ func (r *repairer) findDamage(ctx context.Context) (found findings, err error) {
 
 // all repairs the journal, then the transcripts and the kept files.
 func (r *repairer) all(ctx context.Context) error {
+	if err := r.lines(); err != nil {
+		return err
+	}
 	found, err := r.findDamage(ctx)
 	if err != nil {
 		return err
@@ -194,6 +197,22 @@ func (r *repairer) all(ctx context.Context) error {
 		}
 	}
 	return errors.Join(left, leftAlso, leftToo, leftFiles)
+}
+
+// lines brings the lines of transcripts that are intact in the log to their files: a new log does
+// not have them. What a file has that differs is damage. An unsafe file is left alone.
+func (r *repairer) lines() error {
+	x, err := salvageLog(r.fs, filepath.Join(r.dir, journalDir))
+	if err != nil {
+		return err
+	}
+	nothing := func() error { return nil }
+	t := newTranscripts(r.fs, filepath.Join(r.dir, sessionsDir), false, x.lines, nothing)
+	err = t.settleFound()
+	if errors.Is(err, session.ErrUnsafe) {
+		return nil
+	}
+	return err
 }
 
 // members puts damaged files of the index of members aside, and writes the members of all idle

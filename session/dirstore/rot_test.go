@@ -118,6 +118,7 @@ func TestVerifyFindsRotOfTranscript(t *testing.T) {
 func TestTornWriteIsNeverRot(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
+	dirstore.WriteLinesAtOnce(s)
 	ref := testRef("x")
 	end := appendTexts(t, s, ref, 0, "before", "as well")
 	end = appendTexts(t, s, ref, end, "and")

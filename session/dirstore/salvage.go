@@ -27,6 +27,7 @@ type LostTree struct {
 type salvage struct {
 	log   wal.Salvage
 	trees map[session.Key]*salvagedTree // those of the log, and those of damaged idle logs
+	lines *lineLog                      // what the log has of transcripts
 }
 
 // A salvagedTree is what is intact of one tree.
@@ -43,7 +44,7 @@ func salvageLog(fsys disk.FS, dir string) (*salvage, error) {
 	if err != nil {
 		return nil, logError(err)
 	}
-	x := &salvage{log: log, trees: make(map[session.Key]*salvagedTree)}
+	x := &salvage{log: log, trees: make(map[session.Key]*salvagedTree), lines: newLineLog()}
 	idle := newIdleLogs(fsys, dir)
 	for _, r := range log.Records {
 		if err := x.add(&idle, r); err != nil {
@@ -75,6 +76,11 @@ func (x *salvage) tree(root session.Key) *salvagedTree {
 
 // add adds an intact frame of the log.
 func (x *salvage) add(idle *idleLogs, r wal.Record) error {
+	// A damage may have taken a frame between: what the log has of a transcript is then what follows
+	// the gap. Lines that cannot be read are of no tree.
+	if ok, err := x.lines.replay(wal.Span{}, r.Kind, r.Payload); ok {
+		return logError(onlyFormat(err))
+	}
 	b, err := readBatch(r)
 	if errors.Is(err, session.ErrFormat) {
 		return err
@@ -90,6 +96,14 @@ func (x *salvage) add(idle *idleLogs, r wal.Record) error {
 		t.idleTree, _ = idle.read(b.root) // the frames that were copied from there are lost
 	}
 	t.addNext(r, b)
+	return nil
+}
+
+// onlyFormat returns err if it says that a newer version has written something, else nil.
+func onlyFormat(err error) error {
+	if _, ok := errors.AsType[*wal.FormatError](err); ok {
+		return err
+	}
 	return nil
 }
 
@@ -256,13 +270,15 @@ func viewIntactOn(fsys disk.FS, dir string) (store *session.Store, damage, err e
 	}
 	damage = err
 	logs := filepath.Join(dir, journalDir)
+	isNow := logWatch(fsys, logs)
 	x, err := salvageLog(fsys, logs)
 	if err != nil {
 		return nil, damage, dirError("view", dir, err)
 	}
 	j := &intactJournal{trees: x.trees, idle: newIdleLogs(fsys, logs)}
 	nothing := func() error { return nil }
-	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, nothing)
+	fsys = x.lines.over(fsys, filepath.Join(dir, sessionsDir), isNow)
+	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, nil, nothing)
 	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, damage, nil
 }
 

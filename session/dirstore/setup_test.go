@@ -37,6 +37,12 @@ func openOn(t *testing.T, d *disktest.Disk) *session.Store {
 	return s
 }
 
+// file writes the lines of a transcript to its file, as the store does in a moment.
+func file(t *testing.T, s *session.Store, ref session.Ref) {
+	t.Helper()
+	require.NotEmpty(t, s.Transcripts.Locate(ref))
+}
+
 // openDir opens the store in a directory.
 func openDir(t *testing.T, dir string) *session.Store {
 	t.Helper()

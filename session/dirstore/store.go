@@ -98,7 +98,8 @@ func openOn(fsys disk.FS, dir string, lock lockFunc) (*session.Store, error) {
 		return nil, errors.Join(dirError("open", dir, err), h.release())
 	}
 	j.hold = h
-	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), false, releasePart)
+	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), false, j.lines, releasePart)
+	j.settleLines, j.closeLines = t.settleAll, t.closeLines
 	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, nil
 }
 
@@ -125,11 +126,13 @@ func noLock(fsys disk.FS, dir string) (*hold, error) {
 
 // viewOn is View on any file system.
 func viewOn(fsys disk.FS, dir string) (*session.Store, error) {
+	isNow := logWatch(fsys, filepath.Join(dir, journalDir))
 	j, err := viewJournal(fsys, filepath.Join(dir, journalDir))
 	if err != nil {
 		return nil, dirError("view", dir, err)
 	}
 	release := func() error { return nil }
-	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, release)
+	fsys = j.lines.over(fsys, filepath.Join(dir, sessionsDir), isNow)
+	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, nil, release)
 	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A sync fails, and its process dies before it cuts the lines off. Reads show lines that the disk
@@ -18,6 +19,7 @@ import (
 func TestFirstAppendRewritesTailOfFailedSync(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
+	dirstore.WriteLinesAtOnce(s)
 	ref := testRef("x")
 	end := appendTexts(t, s, ref, 0, "first", "second")
 	end = appendTexts(t, s, ref, end, "third", "fourth")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,7 @@ type transcripts struct {
 	dir      string
 	readOnly bool
 	release  func() error // called once, at the end of Close
+	lines    *lineLog     // nil: lines go to the files at once
 	closing  sync.Once
 	closed   atomic.Bool
 	writers  sync.WaitGroup // calls that may write; none is added once closed is set
@@ -41,10 +43,12 @@ type transcriptState struct {
 	sem       chan struct{} // a mutex with one place: a call waits for it until its context is done
 	forgotten bool          // the state is not in known any more; a waiting call must look again
 
-	path      string // "" if there is no file
+	path      string // "" if there is no transcript
+	second    bool   // path has the second of the names
 	head      int64  // length of the first line, in bytes
 	end       int64  // offset behind the last line
-	durable   bool   // the name of the file and its last write are durable
+	pending   []byte // the last lines, if they are in the log and not in the file
+	durable   bool   // the name of the file and its last write are durable, or in the log
 	torn      bool   // there may be bytes beyond the end
 	inherited bool   // the bytes beyond the end are of an earlier process
 	corrupt   error  // not nil if acknowledged lines beyond the end cannot be read; appends fail
@@ -64,14 +68,17 @@ type agentFiles struct {
 	made     bool            // the directory exists durably
 	cleaned  bool            // of what was begun by a process before
 	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
+	reserved map[string]bool // the names of files that are to be made; those of transcripts in the log
 
 	// files are the names of the archived directories of files, by filesDirName; nil: not read yet
 	files map[string]string
 }
 
-func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *transcripts {
+func newTranscripts(
+	fsys disk.FS, dir string, readOnly bool, lines *lineLog, release func() error,
+) *transcripts {
 	return &transcripts{
-		fs: fsys, dir: dir, readOnly: readOnly, release: release,
+		fs: fsys, dir: dir, readOnly: readOnly, release: release, lines: lines,
 		known: make(map[session.Ref]*transcriptState), agents: make(map[string]*agentFiles),
 	}
 }
@@ -84,7 +91,10 @@ func (t *transcripts) Close() (err error) {
 		t.closed.Store(true)
 		t.mu.Unlock()
 		t.writers.Wait()
-		err = t.release()
+		if t.lines != nil {
+			err = t.closeLines()
+		}
+		err = errors.Join(err, t.release())
 	})
 	return err
 }
@@ -116,6 +126,25 @@ func (t *transcripts) exclusive(
 func (t *transcripts) hold(
 	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
 ) error {
+	x, ok := t.acquire(ctx.Done(), ref)
+	if !ok {
+		return ctx.Err()
+	}
+	defer t.yield(ref, x)
+	err := t.check(ctx) // the call may have waited for a long time
+	if err == nil {
+		err = t.checkDirs(ref)
+	}
+	if err == nil {
+		err = f(x)
+	}
+	t.noteUnsafe(ref, err)
+	return err
+}
+
+// acquire returns the state of a transcript, which no other call has until yield. It gives up when
+// done is closed, and returns false.
+func (t *transcripts) acquire(done <-chan struct{}, ref session.Ref) (*transcriptState, bool) {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
@@ -126,27 +155,25 @@ func (t *transcripts) hold(
 		t.mu.Unlock()
 		select {
 		case x.sem <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-done:
+			return nil, false
 		}
-		if x.forgotten {
-			<-x.sem
-			continue
-		}
-		err := t.check(ctx) // the call may have waited for a long time
-		if err == nil {
-			err = t.checkDirs(ref)
-		}
-		if err == nil {
-			err = f(x)
-		}
-		t.noteUnsafe(ref, err)
-		if x.path == "" || x.corrupt != nil || t.readOnly {
-			t.forget(ref, x)
+		if !x.forgotten {
+			return x, true
 		}
 		<-x.sem
-		return err
 	}
+}
+
+// yield ends what acquire began.
+func (t *transcripts) yield(ref session.Ref, x *transcriptState) {
+	if len(x.pending) > 0 && (x.path == "" || x.corrupt != nil) {
+		t.putBack(ref, x)
+	}
+	if x.path == "" || x.corrupt != nil || t.readOnly {
+		t.forget(ref, x)
+	}
+	<-x.sem
 }
 
 // checkDirs returns a *[disk.UnsafeError] if something else has the name of a directory that the
@@ -193,7 +220,7 @@ func (t *transcripts) Health(ctx context.Context) error {
 			t.noteUnsafe(ref, nil)
 		}
 	}
-	var errs []error
+	errs := []error{t.lines.lastError()}
 	if _, err := t.fs.Lstat(t.dir); err != nil && !t.readOnly {
 		errs = append(errs, fmt.Errorf("dirstore: transcripts: %w", logError(err)))
 	}
@@ -233,6 +260,10 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	if x.path != "" {
 		return nil
 	}
+	found, err := t.restore(ref)
+	if err != nil {
+		return err
+	}
 	f, err := t.open(ref, os.O_RDONLY)
 	if f == nil || err != nil {
 		return err
@@ -243,7 +274,9 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return err
 	}
-	x.path, x.head, x.end, x.durable = f.path, f.head, end, false
+	x.path, x.head, x.end = f.path, f.head, end
+	x.second = strings.EqualFold(filepath.Base(f.path), transcriptNames(ref)[1])
+	x.durable = found != nil && end == found.end()
 	x.torn, x.inherited, x.corrupt = end < size && err == nil, true, err
 	return nil
 }
@@ -340,6 +373,11 @@ func (t *transcripts) read(
 func (t *transcripts) file(
 	ctx context.Context, ref session.Ref, x *transcriptState, flag int,
 ) (f *transcriptFile, err error) {
+	if x.filed() == 0 {
+		f = &transcriptFile{path: x.path, head: x.head, end: x.end}
+		f.f = x.withPending(ctx, nil)
+		return f, nil
+	}
 	f, ok, err := openTranscript(t.fs, x.path, ref, flag)
 	if err != nil {
 		return nil, err
@@ -351,12 +389,13 @@ func (t *transcripts) file(
 		err = &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist}
 		return nil, t.forgetMissing(x, err)
 	}
-	f.f, f.end, f.corrupt = duringFile{f.f, ctx}, x.end, x.corrupt
+	f.end, f.corrupt = x.end, x.corrupt
 	if err = checkLength(f, x); err != nil && !t.readOnly {
 		x.path = ""
 		_ = f.f.Close()
 		return nil, err
 	}
+	f.f = x.withPending(ctx, f.f)
 	return f, nil
 }
 
@@ -376,11 +415,12 @@ func checkLength(f *transcriptFile, x *transcriptState) error {
 	if err != nil {
 		return err
 	}
-	if size < x.end || size > x.end && !x.torn && x.corrupt == nil {
+	had := x.filed()
+	if size < had || size > had && !x.torn && x.corrupt == nil {
 		return &session.CorruptError{
-			File: x.path, Offset: min(size, x.end),
+			File: x.path, Offset: min(size, had),
 			Reason: fmt.Sprintf(
-				"another program has changed the file, which has %d bytes and had %d", size, x.end),
+				"another program has changed the file, which has %d bytes and had %d", size, had),
 		}
 	}
 	return nil
@@ -391,6 +431,7 @@ func (t *transcripts) Locate(ref session.Ref) string {
 	if ref.Validate() != nil {
 		return ""
 	}
+	t.fileNow(ref)
 	f, err := t.open(ref, os.O_RDONLY)
 	if err != nil {
 		return ""

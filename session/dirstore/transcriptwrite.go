@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -101,6 +102,15 @@ func (t *transcripts) append(
 	}
 	if len(lines) == 0 {
 		return after, nil
+	}
+	if x.durable && !x.torn && t.lines.takes(len(lines)) && t.isIntact(x) {
+		pos, err := t.appendToLog(ref, x, markContinued(lines))
+		if !errors.Is(err, errLinesShut) {
+			return pos, err
+		}
+	}
+	if err := t.ground(ref, x); err != nil {
+		return 0, err
 	}
 	f, err := t.file(ctx, ref, x, os.O_RDWR)
 	if err != nil {
@@ -205,6 +215,12 @@ func (t *transcripts) create(
 	case len(lines) == 0:
 		return 0, nil
 	}
+	if t.lines.takes(len(lines)) {
+		pos, err := t.beginInLog(ref, x, lines)
+		if !errors.Is(err, errLinesShut) {
+			return pos, err
+		}
+	}
 	dir, err := t.makeAgentDir(ref)
 	if err != nil {
 		return 0, err
@@ -226,6 +242,7 @@ func (t *transcripts) create(
 		return 0, err
 	}
 	x.path, x.durable, x.torn = path, true, false
+	x.second = filepath.Base(path) == names[1]
 	x.head, x.end = int64(len(head)), int64(len(head)+len(lines))
 	return session.Pos(x.end), nil
 }
@@ -236,15 +253,28 @@ func (t *transcripts) publish(ref session.Ref, tmp string, names [2]string) (str
 	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	path := filepath.Join(dir, names[0])
-	_, err := t.fs.Lstat(path)
-	switch {
-	case err == nil: // a file of this transcript would have been found before
-		path = filepath.Join(dir, names[1])
-	case !errors.Is(err, fs.ErrNotExist):
+	path, _, err := t.freeName(a, dir, names)
+	if err != nil {
 		return "", err
 	}
 	return path, t.fs.Rename(tmp, path)
+}
+
+// freeName returns the path of the first name that another transcript does not have, and whether
+// that is the second one. The caller holds the mutex of a.
+func (t *transcripts) freeName(
+	a *agentFiles, dir string, names [2]string,
+) (path string, second bool, err error) {
+	path = filepath.Join(dir, names[0])
+	_, err = t.fs.Lstat(path)
+	switch {
+	case err == nil || a.reserved[strings.ToLower(names[0])]:
+		// A file of this transcript would have been found before.
+		return filepath.Join(dir, names[1]), true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", false, err
+	}
+	return path, false, nil
 }
 
 // writeFile writes a new file and makes its content durable.

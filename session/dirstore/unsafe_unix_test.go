@@ -84,6 +84,7 @@ func TestTranscriptThatIsALinkIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s := openDir(t, dir)
 	end := appendTexts(t, s, testRef("x"), 0, "one")
+	file(t, s, testRef("x"))
 	path := filepath.Join(dir, "sessions", "main", "x.jsonl")
 	var refused *dirstore.UnsafeError
 	require.NoError(t, os.Link(path, dir+" name"))

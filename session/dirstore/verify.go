@@ -108,7 +108,8 @@ func (v verifier) files(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	inLog, err := v.log(ctx, logs)
+	isNow := logWatch(v.fs, logs)
+	inLog, lines, err := v.log(ctx, logs)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,9 @@ func (v verifier) files(ctx context.Context) error {
 			return err
 		}
 	}
-	return v.transcripts(ctx, filepath.Join(v.dir, sessionsDir))
+	sessions := filepath.Join(v.dir, sessionsDir)
+	v.fs = lines.over(v.fs, sessions, isNow)
+	return v.transcripts(ctx, sessions)
 }
 
 // members verifies the index of members. A file that disappears meanwhile was merged with others,
@@ -157,15 +160,23 @@ func (v verifier) members(ctx context.Context, x *memberIndex) error {
 	return nil
 }
 
-// log verifies the write-ahead log, and returns the trees that it has. It yields the mark of its
-// end only if that is damaged.
-func (v verifier) log(ctx context.Context, dir string) (trees map[session.Key]*treeLog, err error) {
+// log verifies the write-ahead log, and returns the trees and the lines of transcripts that it has.
+// It yields the mark of its end only if that is damaged.
+func (v verifier) log(
+	ctx context.Context, dir string,
+) (trees map[session.Key]*treeLog, lines *lineLog, err error) {
 	var j *journal
-	view, r, err := wal.OpenView(v.fs, dir, func() { j = newJournal(v.fs, dir, nil) },
+	batches := 0
+	view, r, err := wal.OpenView(v.fs, dir,
+		func() { j, batches = newJournal(v.fs, dir, nil), 0 },
 		func(at wal.Span, kind wal.Kind, payload []byte) error {
 			if err := j.replay(at, kind, payload); err != nil {
 				return err
 			}
+			if kind == frameLines || kind == frameGrounded {
+				return nil
+			}
+			batches++
 			return verifyBatch(payload)
 		})
 	if err == nil {
@@ -177,14 +188,14 @@ func (v verifier) log(ctx context.Context, dir string) (trees map[session.Key]*t
 	if r.File == "" {
 		r.File = dir
 	}
-	err = v.report(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
+	err = v.report(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: batches, Torn: r.Torn}, err)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if name, err := wal.VerifyMark(v.fs, dir); err != nil {
-		return j.logs, v.report(ctx, File{Path: name}, err)
+		return j.logs, j.lines, v.report(ctx, File{Path: name}, err)
 	}
-	return j.logs, nil
+	return j.logs, j.lines, nil
 }
 
 // idleLog verifies one idle log, and that the index has its members, unless the tree is in the

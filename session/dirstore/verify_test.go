@@ -84,6 +84,7 @@ func TestVerifyFollowsArchivedTranscript(t *testing.T) {
 	dir, s, _ := storeOnDisk(t)
 	for _, id := range []string{"b", "c"} {
 		appendTexts(t, s, testRef(id), 0, "one")
+		file(t, s, testRef(id))
 	}
 	var transcripts []string
 	for f, err := range dirstore.Verify(t.Context(), dir) {

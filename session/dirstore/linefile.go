@@ -1,0 +1,455 @@
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// filed returns the offset up to which the file has the lines. The others are pending.
+func (x *transcriptState) filed() int64 { return x.end - int64(len(x.pending)) }
+
+// appendToLog adds lines to a transcript through the log. The first ones have the first line of the
+// file before them.
+func (t *transcripts) appendToLog(
+	ref session.Ref, x *transcriptState, lines []byte,
+) (session.Pos, error) {
+	l := loggedLines{ref: ref, second: x.second, off: x.end, bytes: lines}
+	if err := t.lines.append(&l); err != nil {
+		return 0, logError(err)
+	}
+	x.pending = append(x.pending, lines...)
+	x.end += int64(len(lines))
+	t.waitForFile(ref)
+	return session.Pos(x.end), nil
+}
+
+// isIntact reports whether the file of a transcript is as this process left it, as far as its name
+// tells. What is wrong with it is an error of a write to it.
+func (t *transcripts) isIntact(x *transcriptState) bool {
+	if x.filed() == 0 {
+		return true
+	}
+	info, err := t.fs.Lstat(x.path)
+	return err == nil && disk.IsPlain(info, x.filed())
+}
+
+// beginInLog begins a transcript in the log. Its file is made later.
+func (t *transcripts) beginInLog(
+	ref session.Ref, x *transcriptState, lines []byte,
+) (session.Pos, error) {
+	if _, err := t.makeAgentDir(ref); err != nil {
+		return 0, err
+	}
+	head, err := headLine(ref)
+	if err != nil {
+		return 0, err
+	}
+	path, second, err := t.reserve(ref)
+	if err != nil {
+		return 0, err
+	}
+	fresh := transcriptState{sem: x.sem, path: path, second: second, durable: true}
+	pos, err := t.appendToLog(ref, &fresh, append(head, lines...))
+	if err != nil {
+		t.unreserve(ref, path)
+		return 0, err
+	}
+	fresh.head = int64(len(head))
+	*x = fresh
+	return pos, nil
+}
+
+// reserve returns the path for the file of a new transcript. No other transcript gets it.
+func (t *transcripts) reserve(ref session.Ref) (path string, second bool, err error) {
+	a, dir := t.agentOf(ref)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	path, second, err = t.freeName(a, dir, transcriptNames(ref))
+	if err != nil {
+		return "", false, err
+	}
+	if a.reserved == nil {
+		a.reserved = make(map[string]bool)
+	}
+	a.reserved[strings.ToLower(filepath.Base(path))] = true
+	return path, second, nil
+}
+
+// unreserve ends what reserve began: the file is there, or is not to be.
+func (t *transcripts) unreserve(ref session.Ref, path string) {
+	a, _ := t.agentOf(ref)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.reserved, strings.ToLower(filepath.Base(path)))
+}
+
+// flush writes the pending lines to the file, without a sync. If the file is not what this process
+// left, the lines are looked at again with the next call.
+func (t *transcripts) flush(ref session.Ref, x *transcriptState) error {
+	if len(x.pending) == 0 {
+		return nil
+	}
+	f, err := t.fileForLines(ref, x)
+	if err != nil {
+		return err
+	}
+	from := x.filed()
+	_, err = f.f.WriteAt(x.pending, from)
+	if err == nil && x.torn {
+		err = f.f.Truncate(x.end)
+	}
+	if err == nil && from == 0 {
+		t.unreserve(ref, x.path)
+	}
+	x.torn, x.inherited = err != nil, false
+	if err = errors.Join(err, f.f.Close()); err != nil {
+		x.torn = true
+		return err
+	}
+	x.pending = nil
+	t.lines.filed(ref, x.path)
+	return nil
+}
+
+// fileForLines opens the file that the pending lines go to, and makes it if they are the first.
+func (t *transcripts) fileForLines(
+	ref session.Ref, x *transcriptState,
+) (*transcriptFile, error) {
+	if x.filed() == 0 {
+		if _, err := t.makeAgentDir(ref); err != nil {
+			return nil, err
+		}
+		flag := os.O_RDWR | os.O_CREATE | os.O_EXCL
+		if x.torn { // this process has begun the file
+			flag &^= os.O_EXCL
+		}
+		f, err := t.fs.OpenFile(x.path, flag)
+		if err != nil {
+			return nil, err
+		}
+		return &transcriptFile{f: f, path: x.path}, nil
+	}
+	f, ok, err := openTranscript(t.fs, x.path, ref, os.O_RDWR)
+	if err == nil && !ok {
+		err = &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist}
+		err = t.forgetMissing(x, err)
+	}
+	if err == nil {
+		if err = checkLength(f, x); err != nil {
+			x.path = ""
+			_ = f.f.Close()
+		}
+	}
+	if err != nil && x.path == "" {
+		t.putBack(ref, x)
+	}
+	return f, err
+}
+
+// putBack makes the pending lines of a state that is forgotten found ones.
+func (t *transcripts) putBack(ref session.Ref, x *transcriptState) {
+	t.lines.putBack(ref, &foundLines{second: x.second, off: x.filed(), bytes: x.pending})
+	x.pending = nil
+}
+
+// settle makes all lines of a transcript durable in its file.
+func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
+	if err := t.flush(ref, x); err != nil {
+		return err
+	}
+	path := t.lines.unsynced(ref)
+	if path == "" {
+		return nil
+	}
+	f, err := t.fs.OpenFile(path, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, filepath.Dir(path)) {
+		t.lines.settled(ref) // another program has removed it
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = t.fs.SyncDir(filepath.Dir(path))
+	}
+	if err == nil {
+		t.lines.settled(ref)
+	}
+	return err
+}
+
+// ground settles a transcript, and has the log say so. So the next Open does not compare what is
+// done to the file from then on with its frames.
+func (t *transcripts) ground(ref session.Ref, x *transcriptState) error {
+	if t.lines == nil {
+		return nil
+	}
+	if err := t.settle(ref, x); err != nil {
+		return err
+	}
+	return logError(t.lines.ground(ref))
+}
+
+// restore brings what the log has of a transcript to its file. A crash has kept it from there. The
+// file is right where it agrees with the log. Where it does not, the system has lost what was
+// written to it, and the log is right. Lines that do not join the file are put beside it.
+//
+// It returns the lines that are in the file now, or nil.
+func (t *transcripts) restore(ref session.Ref) (*foundLines, error) {
+	found := t.lines.take(ref)
+	if found == nil {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	dir, err := t.makeAgentDir(ref)
+	if err != nil {
+		return nil, err
+	}
+	name := transcriptNames(ref)[0]
+	if found.second {
+		name = transcriptNames(ref)[1]
+	}
+	path := filepath.Join(dir, name)
+	joins, err := t.restoreFile(path, found)
+	if err != nil {
+		return nil, err
+	}
+	t.lines.restored(ref)
+	if joins {
+		t.lines.filed(ref, path)
+		return found, nil
+	}
+	t.lines.settled(ref)
+	return nil, logError(t.lines.ground(ref))
+}
+
+// restoreFile brings found lines to the file at path. It reports false if it has put them beside
+// it.
+func (t *transcripts) restoreFile(path string, found *foundLines) (joins bool, err error) {
+	flag := os.O_RDWR
+	if found.off == 0 {
+		flag |= os.O_CREATE
+	}
+	f, err := t.fs.OpenFile(path, flag)
+	joins = !errors.Is(err, fs.ErrNotExist)
+	if err != nil && joins {
+		return false, err
+	}
+	if joins {
+		joins, err = found.writeTo(t.fs, f, path)
+		err = errors.Join(err, f.Close())
+	}
+	if err == nil && !joins {
+		_, err = disk.SaveTorn(t.fs, offsetReader{found}, path, found.off, found.end())
+	}
+	return joins, err
+}
+
+// writeTo writes the lines to a file where it does not have them. What the file has in their place
+// is put beside it, unless it is nothing but zeros, which a power failure leaves. writeTo reports
+// false if the file does not reach to the lines.
+func (found *foundLines) writeTo(fsys disk.FS, f disk.File, path string) (joins bool, err error) {
+	size, err := f.Size()
+	if err != nil || size < found.off {
+		return false, err
+	}
+	have := make([]byte, min(max(size-found.off, 0), int64(len(found.bytes))))
+	n, err := f.ReadAt(have, found.off)
+	if n < len(have) {
+		return true, err
+	}
+	same := 0
+	for same < len(have) && have[same] == found.bytes[same] {
+		same++
+	}
+	if len(bytes.Trim(have[same:], "\x00")) > 0 {
+		if _, err = disk.SaveTorn(fsys, f, path, found.off+int64(same), size); err != nil {
+			return true, err
+		}
+	}
+	if same < len(found.bytes) {
+		_, err = f.WriteAt(found.bytes[same:], found.off+int64(same))
+		return true, err
+	}
+	return true, nil
+}
+
+// An offsetReader reads found lines at their offsets in the file.
+type offsetReader struct{ found *foundLines }
+
+// ReadAt implements io.ReaderAt.
+func (r offsetReader) ReadAt(b []byte, off int64) (int, error) {
+	return bytes.NewReader(r.found.bytes).ReadAt(b, off-r.found.off)
+}
+
+// waitForFile notes that a transcript has lines that are not in its file, and has them written
+// there in lineDelay.
+func (t *transcripts) waitForFile(ref session.Ref) {
+	l := t.lines
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting[ref] = true
+	if l.timer == nil && !l.closing {
+		l.writer.Add(1)
+		l.timer = time.AfterFunc(lineDelay, t.writeLines)
+	}
+}
+
+// writeLines writes lines to their files, and is called again while lines come, or could not be
+// written.
+func (t *transcripts) writeLines() {
+	l := t.lines
+	defer l.writer.Done()
+	l.fail(t.eachUnfiled(false, t.flush))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = nil
+	if len(l.waiting) > 0 && !l.closing {
+		l.writer.Add(1)
+		l.timer = time.AfterFunc(lineDelay, t.writeLines)
+	}
+}
+
+// stopWriting returns when writeLines does not run and will not.
+func (l *lineLog) stopWriting() {
+	l.mu.Lock()
+	l.closing = true
+	if l.timer != nil && l.timer.Stop() {
+		l.writer.Done()
+	}
+	l.mu.Unlock()
+	l.writer.Wait()
+}
+
+// eachUnfiled calls f for each transcript whose lines are not all in its file, and with unsynced
+// also for those whose file is not durable. It returns their errors.
+func (t *transcripts) eachUnfiled(
+	unsynced bool, f func(session.Ref, *transcriptState) error,
+) error {
+	var errs []error
+	for _, ref := range t.lines.unfiled(unsynced) {
+		x, _ := t.acquire(nil, ref)
+		t.lines.mu.Lock()
+		delete(t.lines.waiting, ref)
+		t.lines.mu.Unlock()
+		err := t.checkDirs(ref)
+		if err == nil {
+			_, err = t.restore(ref)
+		}
+		if err == nil {
+			err = f(ref, x)
+		}
+		if err != nil {
+			errs = append(errs, t.wrapError(ref, "write to its file", err))
+			t.lines.mu.Lock()
+			t.lines.waiting[ref] = true
+			t.lines.mu.Unlock()
+		}
+		t.yield(ref, x)
+	}
+	return errors.Join(errs...)
+}
+
+// settleAll makes the files of all transcripts durable, as far as that can be done. What cannot be
+// settled stays in the log.
+func (t *transcripts) settleAll() error {
+	err := t.eachUnfiled(true, t.settle)
+	t.lines.fail(err)
+	return err
+}
+
+// fileNow writes the lines of a transcript to its file, for a person who looks at it, unless another
+// call works with the transcript. The error is that of a later call.
+func (t *transcripts) fileNow(ref session.Ref) {
+	if t.lines == nil || t.closed.Load() {
+		return
+	}
+	x, _ := t.acquire(nil, ref)
+	defer t.yield(ref, x)
+	if t.checkDirs(ref) == nil {
+		if _, err := t.restore(ref); err == nil {
+			_ = t.flush(ref, x)
+		}
+	}
+}
+
+// closeLines ends the lines of the log: what is in the log alone goes to the files, and the log
+// says that it is there. Later appends go to the files.
+func (t *transcripts) closeLines() error {
+	l := t.lines
+	l.mu.Lock()
+	shut := l.shut
+	l.shut = true
+	l.mu.Unlock()
+	if shut {
+		return nil
+	}
+	l.appends.Wait()
+	l.stopWriting()
+	err := t.settleAll()
+	if err == nil {
+		err = logError(l.ground(session.Ref{}))
+	}
+	if errors.Is(err, session.ErrSync) {
+		return nil // the directory is lost, or its log: each later append says so, and no line is lost
+	}
+	return err
+}
+
+// pendingFile is a file whose last bytes are not in it yet. They begin at an offset.
+type pendingFile struct {
+	disk.File // nil: nothing is in it yet
+	from      int64
+	bytes     []byte
+}
+
+// ReadAt implements io.ReaderAt.
+func (p pendingFile) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < p.from {
+		n, err = p.File.ReadAt(b[:min(int64(len(b)), p.from-off)], off)
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
+	more, err := bytes.NewReader(p.bytes).ReadAt(b[n:], off+int64(n)-p.from)
+	return n + more, err
+}
+
+// Size implements disk.File.
+func (p pendingFile) Size() (int64, error) { return p.from + int64(len(p.bytes)), nil }
+
+// Close implements disk.File.
+func (p pendingFile) Close() error {
+	if p.File == nil {
+		return nil
+	}
+	return p.File.Close()
+}
+
+var errPending = fmt.Errorf("dirstore: the file has pending lines: %w", errors.ErrUnsupported)
+
+// WriteAt implements disk.File. Nothing is written before the pending bytes are in the file.
+func (pendingFile) WriteAt([]byte, int64) (int, error) { return 0, errPending }
+
+// Truncate implements disk.File.
+func (pendingFile) Truncate(int64) error { return errPending }
+
+// Sync implements disk.File.
+func (pendingFile) Sync() error { return errPending }
+
+// withPending returns the file of a transcript as a reader sees it until ctx is done.
+func (x *transcriptState) withPending(ctx context.Context, f disk.File) disk.File {
+	if len(x.pending) > 0 {
+		f = pendingFile{f, x.filed(), x.pending}
+	}
+	return duringFile{f, ctx}
+}

@@ -1,0 +1,167 @@
+package dirstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
+
+// A lineFS shows the files of transcripts as they are with the lines that are in the log alone. It
+// is for reading.
+type lineFS struct {
+	disk.FS
+	lines map[string]*foundLines // by the paths of the files
+	isNow func() bool            // reports whether the log is still as it was
+}
+
+// over returns fsys with the lines of the log in the files of transcripts below dir. isNow reports
+// whether the log is as it was: it tells a file that is not there yet from one that is gone.
+func (l *lineLog) over(fsys disk.FS, dir string, isNow func() bool) disk.FS {
+	if l == nil || len(l.found) == 0 {
+		return fsys
+	}
+	o := lineFS{FS: fsys, lines: make(map[string]*foundLines), isNow: isNow}
+	for ref, f := range l.found {
+		name := transcriptNames(ref)[0]
+		if f.second {
+			name = transcriptNames(ref)[1]
+		}
+		o.lines[filepath.Join(dir, agentDir(ref.Key), name)] = f
+	}
+	return o
+}
+
+// logWatch returns a function that reports whether the log of a directory is as it is now.
+func logWatch(fsys disk.FS, dir string) (isNow func() bool) {
+	name, size, err := wal.Newest(fsys, dir)
+	return func() bool {
+		n, s, errNow := wal.Newest(fsys, dir)
+		return err == nil && errNow == nil && n == name && s == size
+	}
+}
+
+// isNew reports whether the log has a whole transcript whose file is not there yet. An owner that
+// has archived the transcript, or removed it, has written that to the log first. One that goes on
+// writes the file in a moment.
+func (o lineFS) isNew(path string) bool {
+	f := o.lines[path]
+	return f != nil && f.off == 0 && !fileExists(o.FS, path) && o.isNow()
+}
+
+// OpenFile implements disk.FS.
+func (o lineFS) OpenFile(name string, flag int) (disk.File, error) {
+	f, err := o.FS.OpenFile(name, flag)
+	lines := o.lines[name]
+	if lines == nil || flag != os.O_RDONLY {
+		return f, err
+	}
+	if errors.Is(err, fs.ErrNotExist) && o.isNew(name) {
+		return pendingFile{nil, 0, lines.bytes}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	if size < lines.off {
+		return f, nil
+	}
+	return coveredFile{f, lines}, nil
+}
+
+// Lstat implements disk.FS.
+func (o lineFS) Lstat(name string) (fs.FileInfo, error) {
+	info, err := o.FS.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) && o.isNew(name) {
+		return newFileInfo{filepath.Base(name), int64(len(o.lines[name].bytes))}, nil
+	}
+	return info, err
+}
+
+// ReadDir implements disk.FS.
+func (o lineFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := o.FS.ReadDir(name)
+	if err != nil {
+		return entries, err
+	}
+	for path, lines := range o.lines {
+		if filepath.Dir(path) == name && o.isNew(path) {
+			info := newFileInfo{filepath.Base(path), int64(len(lines.bytes))}
+			entries = append(entries, fs.FileInfoToDirEntry(info))
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// A coveredFile is a file in which the log is right, wherever it has lines.
+type coveredFile struct {
+	disk.File
+	lines *foundLines
+}
+
+// ReadAt implements io.ReaderAt.
+func (c coveredFile) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < c.lines.off {
+		n, err = c.File.ReadAt(b[:min(int64(len(b)), c.lines.off-off)], off)
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
+	if at := off + int64(n); at < c.lines.end() {
+		n += copy(b[n:], c.lines.bytes[at-c.lines.off:])
+	}
+	if n == len(b) {
+		return n, nil
+	}
+	more, err := c.File.ReadAt(b[n:], off+int64(n))
+	return n + more, err
+}
+
+// Size implements disk.File.
+func (c coveredFile) Size() (int64, error) {
+	size, err := c.File.Size()
+	return max(size, c.lines.end()), err
+}
+
+// A newFileInfo describes a file that is in the log alone.
+type newFileInfo struct {
+	name string
+	size int64
+}
+
+func (i newFileInfo) Name() string     { return i.name }
+func (i newFileInfo) Size() int64      { return i.size }
+func (newFileInfo) Mode() fs.FileMode  { return disk.FilePerm }
+func (newFileInfo) ModTime() time.Time { return time.Time{} }
+func (newFileInfo) IsDir() bool        { return false }
+func (newFileInfo) Sys() any           { return nil }
+
+// settleFound brings found lines to their files, and makes them durable there. It is for a log that
+// takes no more frames.
+func (t *transcripts) settleFound() error {
+	var errs []error
+	for _, ref := range t.lines.unfiled(false) {
+		x, _ := t.acquire(nil, ref)
+		err := t.checkDirs(ref)
+		if err == nil {
+			_, err = t.restore(ref)
+		}
+		if err == nil {
+			err = t.settle(ref, x)
+		}
+		t.yield(ref, x)
+		errs = append(errs, transcriptError(err))
+	}
+	return errors.Join(errs...)
+}
