@@ -29,7 +29,7 @@ type journal struct {
 	lines    *lineLog     // the lines of transcripts in the log
 
 	settleLines func() error // makes the files of transcripts durable, before a compaction
-	closeLines  func() error // likewise, before the log is closed
+	closeLines  func()       // likewise, before the log is closed
 
 	closed     atomic.Bool
 	compactor  sync.WaitGroup // the compaction in the background
@@ -87,7 +87,7 @@ func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 		members:     make(map[keyID][]*treeLog),
 		parsedRoots: make(map[string]session.Key), slack: defaultSlack,
 		lines:       newLineLog(),
-		settleLines: func() error { return nil }, closeLines: func() error { return nil },
+		settleLines: func() error { return nil }, closeLines: func() {},
 	}
 }
 
@@ -229,9 +229,10 @@ func (j *journal) Close() error {
 		return nil
 	}
 	j.compactor.Wait()
-	err := j.closeLines()
+	j.closeLines()
+	var err error
 	if j.log != nil {
-		err = errors.Join(err, j.log.Close())
+		err = j.log.Close()
 	}
 	var rot error
 	if errors.Is(j.compactErr, session.ErrCorrupt) || errors.Is(j.compactErr, session.ErrFormat) {

@@ -383,26 +383,22 @@ func (t *transcripts) fileNow(ref session.Ref) {
 }
 
 // closeLines ends the lines of the log: what is in the log alone goes to the files, and the log
-// says that it is there. Later appends go to the files.
-func (t *transcripts) closeLines() error {
+// says that it is there. Later appends go to the files. What cannot be done of that costs nothing:
+// the log has the lines, and the next Open goes on with them.
+func (t *transcripts) closeLines() {
 	l := t.lines
 	l.mu.Lock()
 	shut := l.shut
 	l.shut = true
 	l.mu.Unlock()
 	if shut {
-		return nil
+		return
 	}
 	l.appends.Wait()
 	l.stopWriting()
-	err := t.settleAll()
-	if err == nil {
-		err = logError(l.ground(session.Ref{}))
+	if t.settleAll() == nil {
+		_ = l.ground(session.Ref{})
 	}
-	if errors.Is(err, session.ErrSync) {
-		return nil // the directory is lost, or its log: each later append says so, and no line is lost
-	}
-	return err
 }
 
 // pendingFile is a file whose last bytes are not in it yet. They begin at an offset.

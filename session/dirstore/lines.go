@@ -209,8 +209,9 @@ func (l *lineLog) restart() {
 	l.bytes = 0
 }
 
-// takes reports whether an append of so many bytes goes to the log.
-func (l *lineLog) takes(n int) bool { return l != nil && n <= l.limit }
+// takes reports whether an append of so many bytes goes to the log. None does while lines cannot be
+// written to their files: then the error is that of the append, and the log does not grow.
+func (l *lineLog) takes(n int) bool { return l != nil && n <= l.limit && l.lastError() == nil }
 
 // append makes lines durable. The error is errLinesShut after shutDown.
 func (l *lineLog) append(lines *loggedLines) error {

@@ -92,9 +92,9 @@ func (t *transcripts) Close() (err error) {
 		t.mu.Unlock()
 		t.writers.Wait()
 		if t.lines != nil {
-			err = t.closeLines()
+			t.closeLines()
 		}
-		err = errors.Join(err, t.release())
+		err = t.release()
 	})
 	return err
 }

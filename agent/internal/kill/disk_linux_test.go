@@ -92,7 +92,7 @@ func TestReadOnlyTranscripts(t *testing.T) {
 			b.progress(t, "progress", 300)
 			v.remount(t, "ro")
 			b.progress(t, "progress of what needs no transcript", 20)
-			b.readable(t)
+			b.unwritable(t)
 			b.checkDisk(t, "while it is read-only")
 			v.remount(t, "rw")
 			b.progress(t, "progress after it can be written", 300)
@@ -151,7 +151,7 @@ func TestDiskBecomesReadOnly(t *testing.T) {
 			v.remount(t, "abort")
 			b.work(t)
 			eventually(t, "failure", func() bool { return b.failed(syscall.EROFS) > 30 })
-			b.readable(t)
+			b.unwritable(t)
 			b.checkDisk(t, "while it is read-only")
 			b.idle()
 			b.refused(t, syscall.EROFS)
@@ -241,25 +241,41 @@ func (b *inProcessBot) progress(t *testing.T, what string, n int) {
 	eventually(t, what, func() bool { return b.appends() > before+n })
 }
 
-// readable fails unless the bot can read every transcript that there is, and says why it writes
-// none.
+// readable fails unless the bot can read every transcript that there is.
 func (b *inProcessBot) readable(t *testing.T) {
 	t.Helper()
 	for _, ref := range b.transcripts(t, false) {
-		var end session.Pos
-		for line, err := range b.store.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
-			require.NoError(t, err)
-			end = line.Pos
-		}
+		require.NotZero(t, b.lastLine(t, ref))
+	}
+}
+
+// lastLine reads a transcript and returns where it ends.
+func (b *inProcessBot) lastLine(t *testing.T, ref session.Ref) (end session.Pos) {
+	t.Helper()
+	for line, err := range b.store.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
+		require.NoError(t, err)
+		end = line.Pos
+	}
+	return end
+}
+
+// unwritable fails unless the bot can read every transcript that there is, and says why it writes
+// none, once it knows that it cannot.
+func (b *inProcessBot) unwritable(t *testing.T) {
+	t.Helper()
+	eventually(t, "a store that says so", func() bool {
+		return errors.Is(b.store.Health(t.Context()), syscall.EROFS)
+	})
+	lost := session.Message{Role: session.MessageUser, Text: "lost"}
+	for _, ref := range b.transcripts(t, false) {
+		end := b.lastLine(t, ref)
 		require.NotZero(t, end)
-		_, err := b.store.Transcripts.Append(t.Context(), ref, end,
-			session.Message{Role: session.MessageUser, Text: "lost"})
+		_, err := b.store.Transcripts.Append(t.Context(), ref, end, lost)
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, b.store.Transcripts.Locate(ref))
 	}
 	fresh := session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}
-	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0,
-		session.Message{Role: session.MessageUser, Text: "lost"})
+	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0, lost)
 	require.ErrorIs(t, err, syscall.EROFS)
 }
 
