@@ -10,10 +10,21 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// OpenOn is Open on another file system, without a lock.
+// OpenOn is Open on another file system, without a lock. Lines are written to their files when they
+// must be, and not after a time, so that each run of a test is like another.
 func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
-	return openOn(fsys, dir, noLock)
+	s, err := openOn(fsys, dir, noLock)
+	if err == nil {
+		s.Transcripts.(*transcripts).lines.delay = 0
+	}
+	return s, err
 }
+
+// OpenTimedOn is OpenOn with lines that are written to their files after a time.
+func OpenTimedOn(fsys disk.FS, dir string) (*session.Store, error) { return openOn(fsys, dir, noLock) }
+
+// WaitForCompaction returns when no compaction runs in the background.
+func WaitForCompaction(s *session.Store) { s.Journal.(*journal).compactor.Wait() }
 
 // OpenLockedOn is Open on another view of the file system of the operating system.
 func OpenLockedOn(fsys disk.FS, dir string) (*session.Store, error) {

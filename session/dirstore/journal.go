@@ -103,6 +103,7 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 	}
 	j.view = j.log.View
 	j.lines.finishReplay(j.log)
+	j.lines.grown = j.compactIfNeeded
 	j.finishReplay()
 	return j, nil
 }

@@ -58,14 +58,14 @@ func (t *transcripts) beginInLog(
 	if err != nil {
 		return 0, err
 	}
-	fresh := transcriptState{sem: x.sem, path: path, second: second, durable: true}
+	fresh := transcriptState{path: path, second: second, durable: true}
 	pos, err := t.appendToLog(ref, &fresh, append(head, lines...))
 	if err != nil {
 		t.unreserve(ref, path)
 		return 0, err
 	}
-	fresh.head = int64(len(head))
-	*x = fresh
+	x.path, x.second, x.durable, x.torn = path, second, true, false
+	x.head, x.end, x.pending = int64(len(head)), fresh.end, fresh.pending
 	return pos, nil
 }
 
@@ -162,30 +162,33 @@ func (t *transcripts) putBack(ref session.Ref, x *transcriptState) {
 	x.pending = nil
 }
 
-// settle makes all lines of a transcript durable in its file.
+// settle makes all lines of a transcript durable in its file. After a sync of the file that has
+// failed, the system may think that the bytes are on the disk, and a later sync may succeed falsely.
+// So the log keeps the lines until the directory is opened again, which writes them once more.
 func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
 	if err := t.flush(ref, x); err != nil {
 		return err
 	}
-	path := t.lines.unsynced(ref)
-	if path == "" {
-		return nil
+	path, err := t.lines.unsynced(ref)
+	if err != nil || path == "" {
+		return err
 	}
 	f, err := t.fs.OpenFile(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, filepath.Dir(path)) {
 		t.lines.settled(ref) // another program has removed it
 		return nil
 	}
-	if err == nil {
-		err = errors.Join(f.Sync(), f.Close())
+	if err != nil {
+		return err
 	}
-	if err == nil {
+	if err = errors.Join(f.Sync(), f.Close()); err == nil {
 		err = t.fs.SyncDir(filepath.Dir(path))
 	}
-	if err == nil {
-		t.lines.settled(ref)
+	if err != nil {
+		return t.lines.doubt(ref, err)
 	}
-	return err
+	t.lines.settled(ref)
+	return nil
 }
 
 // ground settles a transcript, and has the log say so. So the next Open does not compare what is
@@ -200,8 +203,8 @@ func (t *transcripts) ground(ref session.Ref, x *transcriptState) error {
 	return logError(t.lines.ground(ref))
 }
 
-// restore brings what the log has of a transcript to its file. A crash has kept it from there. The
-// file is right where it agrees with the log. Where it does not, the system has lost what was
+// restore brings what the log has of a transcript to its file. A crash has kept it from there, or
+// a sync that failed. Where the file does not agree with the log, the system has lost what was
 // written to it, and the log is right. Lines that do not join the file are put beside it.
 //
 // It returns the lines that are in the file now, or nil.
@@ -254,9 +257,10 @@ func (t *transcripts) restoreFile(path string, found *foundLines) (joins bool, e
 	return joins, err
 }
 
-// writeTo writes the lines to a file where it does not have them. What the file has in their place
-// is put beside it, unless it is nothing but zeros, which a power failure leaves. writeTo reports
-// false if the file does not reach to the lines.
+// writeTo writes the lines to a file, also where it seems to have them: a sync that failed may have
+// left them in memory alone. What the file has in their place is put beside it, unless it is nothing
+// but zeros, which a power failure leaves. writeTo reports false if the file does not reach to the
+// lines.
 func (found *foundLines) writeTo(fsys disk.FS, f disk.File, path string) (joins bool, err error) {
 	size, err := f.Size()
 	if err != nil || size < found.off {
@@ -276,11 +280,8 @@ func (found *foundLines) writeTo(fsys disk.FS, f disk.File, path string) (joins 
 			return true, err
 		}
 	}
-	if same < len(found.bytes) {
-		_, err = f.WriteAt(found.bytes[same:], found.off+int64(same))
-		return true, err
-	}
-	return true, nil
+	_, err = f.WriteAt(found.bytes, found.off)
+	return true, err
 }
 
 // An offsetReader reads found lines at their offsets in the file.
@@ -292,15 +293,22 @@ func (r offsetReader) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // waitForFile notes that a transcript has lines that are not in its file, and has them written
-// there in lineDelay.
+// there in its delay.
 func (t *transcripts) waitForFile(ref session.Ref) {
 	l := t.lines
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting[ref] = true
-	if l.timer == nil && !l.closing {
+	if l.timer == nil {
+		t.writeLater()
+	}
+}
+
+// writeLater has writeLines called in a moment. The caller holds lines.mu, and no timer runs.
+func (t *transcripts) writeLater() {
+	if l := t.lines; l.delay > 0 && !l.closing {
 		l.writer.Add(1)
-		l.timer = time.AfterFunc(lineDelay, t.writeLines)
+		l.timer = time.AfterFunc(l.delay, t.writeLines)
 	}
 }
 
@@ -313,9 +321,8 @@ func (t *transcripts) writeLines() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = nil
-	if len(l.waiting) > 0 && !l.closing {
-		l.writer.Add(1)
-		l.timer = time.AfterFunc(lineDelay, t.writeLines)
+	if len(l.waiting) > 0 {
+		t.writeLater()
 	}
 }
 

@@ -26,8 +26,10 @@ import (
 // What a process leaves is found at the next Open, and goes to the file before anything else is
 // done with the transcript.
 type lineLog struct {
-	log   *wal.Log // nil: it takes no frames
-	limit int      // the most bytes of one append of lines that go to the log
+	log   *wal.Log      // nil: it takes no frames
+	grown func()        // looks whether the log is to be compacted
+	limit int           // the most bytes of one append of lines that go to the log
+	delay time.Duration // how long lines wait for their file; 0: until they are asked for, or dropped
 
 	mu      sync.Mutex
 	shut    bool                        // no append of lines begins any more
@@ -36,6 +38,7 @@ type lineLog struct {
 	spans   map[session.Ref][]wal.Span  // the frames that are needed: files may lack their lines
 	framed  map[session.Ref]bool        // transcripts that have frames in the log, needed or not
 	paths   map[session.Ref]string      // of files that were written and not synced
+	doubted map[session.Ref]error       // of syncs that failed
 	bytes   int64                       // of all frames of lines in the log
 	waiting map[session.Ref]bool        // transcripts with lines that are not in their files
 	timer   *time.Timer                 // of the next writeLines; nil: nothing waits
@@ -57,10 +60,12 @@ const (
 func newLineLog() *lineLog {
 	return &lineLog{
 		limit:   maxLoggedLines,
+		delay:   lineDelay,
 		found:   make(map[session.Ref]*foundLines),
 		spans:   make(map[session.Ref][]wal.Span),
 		framed:  make(map[session.Ref]bool),
 		paths:   make(map[session.Ref]string),
+		doubted: make(map[session.Ref]error),
 		waiting: make(map[session.Ref]bool),
 	}
 }
@@ -226,12 +231,16 @@ func (l *lineLog) append(lines *loggedLines) error {
 	}
 	defer l.appends.Done()
 	payload := lines.appendTo(nil)
-	return l.log.Write([]wal.Record{{Kind: frameLines, Payload: payload}},
+	err := l.log.Write([]wal.Record{{Kind: frameLines, Payload: payload}},
 		func(at []wal.Span, err error) {
 			if err == nil {
 				l.note(lines.ref, at[0])
 			}
 		})
+	if err == nil {
+		l.grown()
+	}
+	return err
 }
 
 var errLinesShut = errors.New("dirstore: the log takes no lines any more")
@@ -260,11 +269,21 @@ func (l *lineLog) filed(ref session.Ref, path string) {
 	l.paths[ref] = path
 }
 
-// unsynced returns the path of the file of a transcript if it was written and not synced, or "".
-func (l *lineLog) unsynced(ref session.Ref) string {
+// unsynced returns the path of the file of a transcript if it was written and not synced, or "". The
+// error is that of a sync that has failed.
+func (l *lineLog) unsynced(ref session.Ref) (path string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.paths[ref]
+	return l.paths[ref], l.doubted[ref]
+}
+
+// doubt notes that a sync of the file of a transcript has failed, and returns the error of that from
+// then on.
+func (l *lineLog) doubt(ref session.Ref, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doubted[ref] = fmt.Errorf("%w: %w", session.ErrSync, err)
+	return l.doubted[ref]
 }
 
 // ground writes that the frames of a settled transcript are not needed, if it has any. The zero Ref
