@@ -200,6 +200,40 @@ func BenchmarkTranscript(b *testing.B) {
 	}
 }
 
+// BenchmarkNewTranscripts has writers begin a transcript each with the two lines of a turn, and again
+// and again with another. Beside that it measures bare group commit. The two take turns.
+func BenchmarkNewTranscripts(b *testing.B) {
+	for _, writers := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			s, err := dirstore.Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close() //nolint:errcheck // what counts was synced
+			turn := userMessages("question", "answer")
+			record := make([]byte, 200)
+			g := disktest.NewGroupCommit(benchFile(b))
+			var appends, groups time.Duration
+			var next atomic.Int64
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				n += writers
+				appends += shareWrites(b, writers, writers, func(int) error {
+					ref := testRef(fmt.Sprint("t", next.Add(1)))
+					_, err := s.Transcripts.Append(context.Background(), ref, 0, turn...)
+					return err
+				})
+				b.StopTimer()
+				groups += shareWrites(b, writers, writers, func(int) error { return g.Write(record) })
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(n)/appends.Seconds(), "transcripts/s")
+			b.ReportMetric(100*groups.Seconds()/appends.Seconds(), "%group-commit")
+		})
+	}
+}
+
 // BenchmarkPut keeps files of 1 MB, each with other bytes. Beside that it measures the floor: a new
 // file of 1 MB that is written and synced. The two take turns.
 func BenchmarkPut(b *testing.B) {

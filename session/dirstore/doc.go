@@ -11,7 +11,7 @@
 // reads every byte and reports what is not intact. The directory has these files:
 //
 //	<dir>/lock                                   is locked, and names the owner
-//	<dir>/journal/00000001.wal                   one write-ahead log for all trees
+//	<dir>/journal/00000001.wal                   one write-ahead log for all trees, and for lines
 //	<dir>/journal/closed.wal                     how long that log was when it was closed
 //	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
 //	<dir>/journal/members/00000007.idx           leads from a session to its idle tree
@@ -69,11 +69,23 @@
 // one stops at its next write. So do not remove the file: a lock without an owner is free.
 //
 // A failure of the disk passes. Appends fail while the disk is full, not mounted or out of reach,
-// and succeed again afterwards. Only a [session.ErrSync] of the journal stays until the directory
-// is opened again; a LostError is one. [session.Store.Health] returns the errors that no append has
+// and succeed again afterwards. Only a [session.ErrSync] stays until the directory is opened again:
+// one of the log for all that is written, one of a file for its transcript. A LostError is one. [session.Store.Health] returns the errors that no append has
 // returned, for example why the last compaction of the log failed.
 //
-// Concurrent appends to different trees share one sync of the disk.
+// Concurrent appends to different trees and transcripts share one sync of the disk. Lines are
+// durable once they are in the log:
+//
+//	Append -> log, synced in a group -> about a second later: the file -> before a compaction of
+//	          the log: the file, synced
+//
+// So a file lacks the lines of the last second or two while its directory is open. Close leaves
+// every file whole. After a kill or a loss of power, Open has the lines in the log, and writes them
+// to the file before anything else is done with the transcript; View and Verify read the file and
+// the log as one. Lines that cannot be written to their file stay in the log: Health says why, and
+// appends fail for that reason until they can. Lines that do not join the file any more, because
+// another program has cut it, are put beside it as .torn. An append of more than 64 KiB, and the
+// first one to a transcript that an earlier process has left, go to the file at once.
 //
 // A Put that is cut off, by an error, a full disk or the end of the process, leaves nothing under a
 // name. What it leaves under a temporary name goes when a later process puts a file for the same
@@ -123,7 +135,8 @@
 // read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
-// crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
+// crash. lines.go has the lines that are in the log, linefile.go brings them to their files, and
+// lineview.go shows both as one. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
 // puts damaged lines aside. verify.go reads everything, salvage.go what is intact of a damaged
 // journal, members.go finds trees by their sessions, missing.go what a missing log means, and
 // repair.go repairs a directory.

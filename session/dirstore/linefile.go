@@ -181,11 +181,11 @@ func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(f.Sync(), f.Close()); err == nil {
-		err = t.fs.SyncDir(filepath.Dir(path))
-	}
-	if err != nil {
+	if err = errors.Join(f.Sync(), f.Close()); err != nil {
 		return t.lines.doubt(ref, err)
+	}
+	if err = t.fs.SyncDir(filepath.Dir(path)); err != nil {
+		return err
 	}
 	t.lines.settled(ref)
 	return nil

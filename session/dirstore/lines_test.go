@@ -207,6 +207,55 @@ func TestLinesThatDoNotJoinAreKept(t *testing.T) {
 	assert.NotContains(t, lineTexts(t, s, ref), "second")
 }
 
+// What another program has written where lines of the log belong is put beside the file.
+func TestForeignBytesInPlaceOfLinesAreKept(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := testRef("x")
+	appendTexts(t, s, ref, 0, "first")
+	whole := readAll(t, d, s.Transcripts.Locate(ref))
+	foreign := strings.ReplaceAll(string(whole), "first", "other")
+	writeAll(t, d, fileOf(ref), []byte(foreign))
+	s = openOn(t, d)
+	require.Equal(t, []string{"first"}, lineTexts(t, s, ref))
+	at := strings.Index(foreign, "other")
+	torn := fmt.Sprintf("%s.torn.%d", fileOf(ref), at)
+	require.Equal(t, foreign[at:], string(readAll(t, d, torn)))
+	appendTextsAtEnd(t, s, ref, "on")
+	require.Equal(t, []string{"first", "on"}, lineTexts(t, openOn(t, afterCrash(d)), ref))
+}
+
+// Appends fail while lines cannot be written to their files, and say why. They go on when they can.
+func TestAppendsFailWhileFilesCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New()
+		s, err := dirstore.OpenTimedOn(d, "/")
+		require.NoError(t, err)
+		ref := testRef("x")
+		end := appendTexts(t, s, ref, 0, "first")
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == disktest.OpWrite && strings.HasPrefix(op.Name, "/sessions") {
+				return errDiskFull
+			}
+			return nil
+		})
+		end = appendTexts(t, s, ref, end, "taken by the log")
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, s.Health(t.Context()), errDiskFull)
+		for range 3 {
+			_, err = s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
+			require.ErrorIs(t, err, errDiskFull)
+		}
+		d.Hook(nil)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, s.Health(t.Context()))
+		appendTexts(t, s, ref, end, "after")
+		require.NoError(t, s.Close())
+		again := openOn(t, afterCrash(d))
+		require.Equal(t, []string{"first", "taken by the log", "after"}, lineTexts(t, again, ref))
+	})
+}
+
 // appendTextsAtEnd appends messages behind what a transcript has.
 func appendTextsAtEnd(t *testing.T, s *session.Store, ref session.Ref, texts ...string) {
 	t.Helper()
