@@ -156,12 +156,11 @@ type foundLines struct {
 }
 
 // end returns the offset behind the lines.
-func (f *foundLines) end() int64 { return f.off + int64(len(f.bytes)) }
+func (found *foundLines) end() int64 { return found.off + int64(len(found.bytes)) }
 
 // replay adds a frame of the log. ok is false if the frame is not one of lines.
 func (l *lineLog) replay(at wal.Span, kind wal.Kind, payload []byte) (ok bool, err error) {
-	switch kind {
-	case frameLines:
+	if kind == frameLines {
 		lines, err := parseLines(payload)
 		if err != nil {
 			return true, err
@@ -170,21 +169,22 @@ func (l *lineLog) replay(at wal.Span, kind wal.Kind, payload []byte) (ok bool, e
 		l.bytes += at.Size()
 		l.add(at, &lines)
 		return true, nil
-	case frameGrounded:
-		ref, err := parseGrounded(payload)
-		if err != nil {
-			return true, err
-		}
-		if ref == (session.Ref{}) {
-			clear(l.found)
-			clear(l.framed)
-		}
-		delete(l.found, ref)
-		delete(l.framed, ref)
-		l.bytes += at.Size()
-		return true, nil
 	}
-	return false, nil
+	if kind != frameGrounded {
+		return false, nil
+	}
+	ref, err := parseGrounded(payload)
+	if err != nil {
+		return true, err
+	}
+	if ref == (session.Ref{}) {
+		clear(l.found)
+		clear(l.framed)
+	}
+	delete(l.found, ref)
+	delete(l.framed, ref)
+	l.bytes += at.Size()
+	return true, nil
 }
 
 // add adds lines to those that were found. Lines at an offset take the place of the ones that were

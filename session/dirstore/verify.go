@@ -128,8 +128,9 @@ func (v verifier) files(ctx context.Context) error {
 		}
 	}
 	sessions := filepath.Join(v.dir, sessionsDir)
-	v.fs = lines.over(v.fs, sessions, isNow)
-	return v.transcripts(ctx, sessions)
+	over := v
+	over.fs = lines.over(v.fs, sessions, isNow)
+	return over.transcripts(ctx, sessions)
 }
 
 // members verifies the index of members. A file that disappears meanwhile was merged with others,
