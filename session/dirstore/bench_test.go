@@ -200,8 +200,8 @@ func BenchmarkTranscript(b *testing.B) {
 	}
 }
 
-// BenchmarkNewTranscripts has writers begin a transcript each with the two lines of a turn, and again
-// and again with another. Beside that it measures bare group commit. The two take turns.
+// BenchmarkNewTranscripts has writers begin a transcript each with the two lines of a turn, and
+// again and again with another. Beside that it measures bare group commit. The two take turns.
 func BenchmarkNewTranscripts(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -225,7 +225,8 @@ func BenchmarkNewTranscripts(b *testing.B) {
 					return err
 				})
 				b.StopTimer()
-				groups += shareWrites(b, writers, writers, func(int) error { return g.Write(record) })
+				groups += shareWrites(b, writers, writers,
+					func(int) error { return g.Write(record) })
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(n)/appends.Seconds(), "transcripts/s")

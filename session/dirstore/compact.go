@@ -14,7 +14,8 @@ func (j *journal) compactIfNeeded() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	size := j.log.Size()
-	if j.compacting || j.closed.Load() || size <= j.slack+2*j.live+j.lines.weight() || size < j.compactAbove {
+	if j.compacting || j.closed.Load() || size < j.compactAbove ||
+		size <= j.slack+2*j.live+j.lines.weight() {
 		return
 	}
 	j.compacting = true

@@ -70,8 +70,9 @@
 //
 // A failure of the disk passes. Appends fail while the disk is full, not mounted or out of reach,
 // and succeed again afterwards. Only a [session.ErrSync] stays until the directory is opened again:
-// one of the log for all that is written, one of a file for its transcript. A LostError is one. [session.Store.Health] returns the errors that no append has
-// returned, for example why the last compaction of the log failed.
+// one of the log for all that is written, one of a file for its transcript. A LostError is one.
+// [session.Store.Health] returns the errors that no append has returned, for example why the last
+// compaction of the log failed.
 //
 // Concurrent appends to different trees and transcripts share one sync of the disk. Lines are
 // durable once they are in the log:
@@ -136,8 +137,8 @@
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
 // crash. lines.go has the lines that are in the log, linefile.go brings them to their files, and
-// lineview.go shows both as one. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
-// puts damaged lines aside. verify.go reads everything, salvage.go what is intact of a damaged
-// journal, members.go finds trees by their sessions, missing.go what a missing log means, and
-// repair.go repairs a directory.
+// lineview.go shows both as one. files.go opens, archives and removes the kept files, and
+// filewrite.go writes them. mend.go puts damaged lines aside. verify.go reads everything,
+// salvage.go what is intact of a damaged journal, members.go finds trees by their sessions,
+// missing.go what a missing log means, and repair.go repairs a directory.
 package dirstore

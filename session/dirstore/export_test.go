@@ -21,7 +21,9 @@ func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
 }
 
 // OpenTimedOn is OpenOn with lines that are written to their files after a time.
-func OpenTimedOn(fsys disk.FS, dir string) (*session.Store, error) { return openOn(fsys, dir, noLock) }
+func OpenTimedOn(fsys disk.FS, dir string) (*session.Store, error) {
+	return openOn(fsys, dir, noLock)
+}
 
 // WaitForCompaction returns when no compaction runs in the background.
 func WaitForCompaction(s *session.Store) { s.Journal.(*journal).compactor.Wait() }

@@ -163,8 +163,9 @@ func (t *transcripts) putBack(ref session.Ref, x *transcriptState) {
 }
 
 // settle makes all lines of a transcript durable in its file. After a sync of the file that has
-// failed, the system may think that the bytes are on the disk, and a later sync may succeed falsely.
-// So the log keeps the lines until the directory is opened again, which writes them once more.
+// failed, the system may think that the bytes are on the disk, and a later sync may succeed
+// falsely. So the log keeps the lines until the directory is opened again, which writes them once
+// more.
 func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
 	if err := t.flush(ref, x); err != nil {
 		return err
@@ -258,9 +259,9 @@ func (t *transcripts) restoreFile(path string, found *foundLines) (joins bool, e
 }
 
 // writeTo writes the lines to a file, also where it seems to have them: a sync that failed may have
-// left them in memory alone. What the file has in their place is put beside it, unless it is nothing
-// but zeros, which a power failure leaves. writeTo reports false if the file does not reach to the
-// lines.
+// left them in memory alone. What the file has in their place is put beside it, unless it is
+// nothing but zeros, which a power failure leaves. writeTo reports false if the file does not reach
+// to the lines.
 func (found *foundLines) writeTo(fsys disk.FS, f disk.File, path string) (joins bool, err error) {
 	size, err := f.Size()
 	if err != nil || size < found.off {
@@ -374,8 +375,8 @@ func (t *transcripts) settleAll() error {
 	return err
 }
 
-// fileNow writes the lines of a transcript to its file, for a person who looks at it, unless another
-// call works with the transcript. The error is that of a later call.
+// fileNow writes the lines of a transcript to its file, for a person who looks at it, unless
+// another call works with the transcript. The error is that of a later call.
 func (t *transcripts) fileNow(ref session.Ref) {
 	if t.lines == nil || t.closed.Load() {
 		return

@@ -29,12 +29,12 @@ type lineLog struct {
 	log   *wal.Log      // nil: it takes no frames
 	grown func()        // looks whether the log is to be compacted
 	limit int           // the most bytes of one append of lines that go to the log
-	delay time.Duration // how long lines wait for their file; 0: until they are asked for, or dropped
+	delay time.Duration // of lines until they are in their file; 0: until they must be
 
 	mu      sync.Mutex
 	shut    bool                        // no append of lines begins any more
 	appends sync.WaitGroup              // those under way; none is added once shut is set
-	found   map[session.Ref]*foundLines // what the log has of earlier processes, until it is looked at
+	found   map[session.Ref]*foundLines // left by earlier processes, until they are looked at
 	spans   map[session.Ref][]wal.Span  // the frames that are needed: files may lack their lines
 	framed  map[session.Ref]bool        // transcripts that have frames in the log, needed or not
 	paths   map[session.Ref]string      // of files that were written and not synced
@@ -269,16 +269,16 @@ func (l *lineLog) filed(ref session.Ref, path string) {
 	l.paths[ref] = path
 }
 
-// unsynced returns the path of the file of a transcript if it was written and not synced, or "". The
-// error is that of a sync that has failed.
+// unsynced returns the path of the file of a transcript if it was written and not synced, or "".
+// The error is that of a sync that has failed.
 func (l *lineLog) unsynced(ref session.Ref) (path string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.paths[ref], l.doubted[ref]
 }
 
-// doubt notes that a sync of the file of a transcript has failed, and returns the error of that from
-// then on.
+// doubt notes that a sync of the file of a transcript has failed, and returns the error of that
+// from then on.
 func (l *lineLog) doubt(ref session.Ref, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

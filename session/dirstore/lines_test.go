@@ -32,8 +32,8 @@ func texts(t *testing.T, s *session.Store, refs ...session.Ref) (all [][]string)
 	return all
 }
 
-// A linesRun is a program whose lines go through the log, to their files, out of the log and into it
-// again.
+// A linesRun is a program whose lines go through the log, to their files, out of the log and into
+// it again.
 type linesRun struct {
 	texts map[session.Ref][]string // acknowledged
 	ref   session.Ref              // of the append under way

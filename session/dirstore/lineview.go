@@ -100,7 +100,9 @@ func (o lineFS) ReadDir(name string) ([]fs.DirEntry, error) {
 			entries = append(entries, fs.FileInfoToDirEntry(info))
 		}
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int {
+		return strings.Compare(a.Name(), b.Name())
+	})
 	return entries, nil
 }
 

@@ -76,8 +76,8 @@ func (x *salvage) tree(root session.Key) *salvagedTree {
 
 // add adds an intact frame of the log.
 func (x *salvage) add(idle *idleLogs, r wal.Record) error {
-	// A damage may have taken a frame between: what the log has of a transcript is then what follows
-	// the gap. Lines that cannot be read are of no tree.
+	// A damage may have taken a frame between: what the log has of a transcript is then what
+	// follows the gap. Lines that cannot be read are of no tree.
 	if ok, err := x.lines.replay(wal.Span{}, r.Kind, r.Payload); ok {
 		return logError(onlyFormat(err))
 	}

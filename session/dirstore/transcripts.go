@@ -68,7 +68,7 @@ type agentFiles struct {
 	made     bool            // the directory exists durably
 	cleaned  bool            // of what was begun by a process before
 	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
-	reserved map[string]bool // the names of files that are to be made; those of transcripts in the log
+	reserved map[string]bool // the names of files that are to be made
 
 	// files are the names of the archived directories of files, by filesDirName; nil: not read yet
 	files map[string]string
