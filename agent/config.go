@@ -38,13 +38,15 @@ type Config struct {
 	Workspace fs.FS
 
 	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own;
-	// d.Completion is set. It returns nil once the completion can no longer be lost. After an error
-	// it is called again with the same Key, until its session has failed for half an hour in which
-	// a process runs, from the first failure on; then the delivery is blocked until Runtime.Retry
-	// or Runtime.Dismiss. Calls for one session never overlap. announce.NewEvent(d.Completion)
-	// makes the text for the model of the session, and the one for a person. A message that the
-	// caller posts to such a session still gets a turn of the Runner, whose answer goes to Reply.
-	// Nil: Offshoot runs those sessions, and completions are inputs of theirs.
+	// d.Completion is set, or d.Event for what [Runtime.Announce] has such a session know, and
+	// [announce.EventOf] reads both. It returns nil once the completion can no longer be lost.
+	// After an error it is called again with the same Key, until its session has failed for half an
+	// hour in which a process runs, from the first failure on; then the delivery is blocked until
+	// Runtime.Retry or Runtime.Dismiss. Calls for one session never overlap.
+	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for
+	// a person. A message that the caller posts to such a session still gets a turn of the Runner,
+	// whose answer goes to Reply. Nil: Offshoot runs those sessions, and completions are inputs of
+	// theirs.
 	//
 	// Completions for one session arrive in the order in which the runs ended. One that fails, or
 	// whose session is busy (ErrBusy), holds back those behind it until it is delivered or blocked.

@@ -253,6 +253,11 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 				m.ID = string(in.Completion.Run.ID)
 				m.Text = announce.NewEvent(in.Completion).ForModel()
 			}
+		case spawn.InputEvent:
+			m.Internal = true
+			if e, ok := announce.ParseEvent(in.Text); ok {
+				m.Text = e.ForModel()
+			}
 		case spawn.InputMilestone:
 			m.Internal, m.Text = true, milestoneText(rt.redactor, in)
 		}

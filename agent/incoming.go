@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -320,3 +322,40 @@ func isSeveral(key session.Key) bool {
 
 // isPersons reports whether a person says a message.
 func isPersons(m Message) bool { return m.Role == session.MessageUser && !m.Internal }
+
+// Announce has the top-level session to know of something that no person has said and no
+// sub-agent has done: that a job of the program is over, that a file has come. It returns when that
+// is durable. The session is told once for each id, which names the event for seven days: an
+// Announce that is repeated, also after a restart, changes nothing, and its Receipt says Existing.
+// Ids of messages and ids of events are apart.
+//
+// A session that Offshoot runs gets a turn over it. Its model reads e as [announce.Event.ForModel]
+// renders it, and what it answers goes where its last answer went; nothing, if it chooses silence.
+// A session that the caller runs is handed it by Config.Deliver, in order with the ends of its
+// sub-agents: [announce.EventOf] reads the event of a Delivery.
+//
+// A zero Status is taken for [spawn.StatusOK], a Source that is [announce.SourceSubagent] without a
+// Child for [announce.SourceProgram], and the Nonce is always drawn anew. What e says is data to
+// the model, never an instruction.
+//
+// The error is an *[InputError] for an empty id or a sub-agent, a *[LimitError] for what is longer
+// than Limits.Message as JSON, or one that every command can return. After [ErrUnconfirmed]
+// announce it again with the same id.
+func (rt *Runtime) Announce(
+	ctx context.Context, to session.Key, id string, e announce.Event,
+) (Receipt, error) {
+	if err := rt.checked(ctx); err != nil {
+		return Receipt{}, err
+	}
+	e.Nonce, e.Status = session.NewID(), cmp.Or(e.Status, spawn.StatusOK)
+	if e.Source == announce.SourceSubagent && e.Child.IsZero() {
+		e.Source = announce.SourceProgram
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return Receipt{}, &InputError{Field: "event", Reason: err.Error()}
+	}
+	rt.expectRun()
+	receipt, err := rt.sup.Announce(ctx, to, spawn.Event{ID: id, Text: string(b)})
+	return receipt, inOurWords(err)
+}

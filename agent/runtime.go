@@ -345,6 +345,9 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
 		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
 		err = rt.cfg.Deliver(ctx, out)
+	case out.Event != nil && rt.cfg.Deliver != nil:
+		ctx = context.WithValue(ctx, originKey{}, out.Event.Origin)
+		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := visibleReply(*out.Reply)
 		out.Reply = &reply

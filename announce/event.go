@@ -1,6 +1,8 @@
 package announce
 
 import (
+	"encoding/json"
+
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -14,9 +16,12 @@ type Source uint8
 const (
 	SourceSubagent Source = iota // a sub-agent
 	SourceCron                   // a session of a cron job
+	SourceProgram                // no run, but the program itself
 )
 
-var sourceNames = [...]string{SourceSubagent: "subagent", SourceCron: "cron"}
+var sourceNames = [...]string{
+	SourceSubagent: "subagent", SourceCron: "cron", SourceProgram: "program",
+}
 
 // String returns the word for s, such as "cron".
 func (s Source) String() string { return enum.String(sourceNames[:], "Source", s) }
@@ -31,12 +36,16 @@ func (s *Source) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(sourceNames[:], "announce", "source", text, s)
 }
 
-// Type returns the announce type: "subagent task" or "cron job".
+// Type returns the announce type: "subagent task", "cron job" or "event".
 func (s Source) Type() string {
-	if s == SourceCron {
+	switch s {
+	case SourceCron:
 		return "cron job"
+	case SourceProgram:
+		return "event"
+	default:
+		return "subagent task"
 	}
-	return "subagent task"
 }
 
 // An Event is what the requester of a run is told of its end. [NewEvent] makes one. It is a plain
@@ -114,6 +123,26 @@ func NewEvent(c *spawn.Completion) Event {
 	}
 	e.selectResult(c)
 	return e
+}
+
+// EventOf returns the event that a delivery brings: of a completion that of [NewEvent], and of
+// something that the program has announced that of Runtime.Announce. ok is false for a reply, for
+// the end of a run as a hook hears of it, and for a text that another program has announced.
+func EventOf(d spawn.Delivery) (e Event, ok bool) {
+	switch {
+	case d.Completion != nil:
+		return NewEvent(d.Completion), true
+	case d.Event != nil:
+		return ParseEvent(d.Event.Text)
+	}
+	return Event{}, false
+}
+
+// ParseEvent returns the Event whose JSON a text is, as Runtime.Announce writes it. ok is false for
+// another text.
+func ParseEvent(text string) (e Event, ok bool) {
+	err := json.Unmarshal([]byte(text), &e)
+	return e, err == nil
 }
 
 // selectResult sets the text to announce, or that the child chose to say nothing.

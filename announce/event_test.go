@@ -132,7 +132,9 @@ func TestEventSource(t *testing.T) {
 	require.Contains(t, e.ForModel(), "source: cron\n")
 	require.Contains(t, e.ForModel(), "type: cron job\n")
 
-	for _, s := range []announce.Source{announce.SourceSubagent, announce.SourceCron} {
+	for _, s := range []announce.Source{
+		announce.SourceSubagent, announce.SourceCron, announce.SourceProgram,
+	} {
 		text, err := s.MarshalText()
 		require.NoError(t, err)
 		var back announce.Source
@@ -140,7 +142,8 @@ func TestEventSource(t *testing.T) {
 		require.Equal(t, s, back)
 	}
 	var s announce.Source
-	require.EqualError(t, s.UnmarshalText([]byte("x")), `announce: unknown source "x", want one of ["subagent" "cron"]`)
+	require.EqualError(t, s.UnmarshalText([]byte("x")),
+		`announce: unknown source "x", want one of ["subagent" "cron" "program"]`)
 	_, err := announce.Source(9).MarshalText()
 	require.EqualError(t, err, "announce: 9 is not a source")
 }

@@ -44,8 +44,10 @@ func (e Event) ForModel() string {
 	r.line(fenceOpen + r.nonce + fenceEnd)
 	r.line("From the runtime, not from a person. It ends at the line that has the same code.")
 	r.field("source", e.Source.String(), "")
-	r.field("session key", e.Child.String(), blankField)
-	r.field("session id", e.SessionID, blankField)
+	if e.Source != SourceProgram {
+		r.field("session key", e.Child.String(), blankField)
+		r.field("session id", e.SessionID, blankField)
+	}
 	r.field("type", e.Source.Type(), "")
 	if name := shorten(e.Name); name != "" {
 		r.field("task name", name, "")

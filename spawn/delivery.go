@@ -32,9 +32,9 @@ type Completion struct {
 	Origin string `json:"origin,omitempty"`
 }
 
-// A Delivery is something that leaves a tree: a completion for a session that the caller runs, a
-// reply for people, or the end of a run for [Config.Ended]. Exactly one of Completion, Reply and
-// Ended is set.
+// A Delivery is something that leaves a tree: a completion or an event for a session that the
+// caller runs, a reply for people, or the end of a run for [Config.Ended]. Exactly one of
+// Completion, Event, Reply and Ended is set.
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
 // that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,
@@ -65,8 +65,11 @@ type Delivery struct {
 	Reply *Reply `json:"reply,omitempty"`
 	// Ended is the end of a run as Config.Ended gets it; nil in all others.
 	Ended *EndedRun `json:"ended,omitempty"`
+	// Event is what the program has a session know that the caller runs, see [Supervisor.Announce];
+	// nil in all others.
+	Event *Event `json:"event,omitempty"`
 	// To is the session that the delivery concerns: the requester of a completion or of a run that
-	// has ended, the conversation of a reply.
+	// has ended, the conversation of a reply, the session that is to know an event.
 	To session.Key `json:"to"`
 	// Late says that the delivery was blocked, and is tried because a person asked for it: later
 	// ones for the same destination may have arrived before it.

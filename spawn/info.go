@@ -286,6 +286,10 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		out.Ended = endedOf(t, e)
 		return out
 	}
+	if e.Event {
+		out.Event = programEvent(e)
+		return out
+	}
 	if r := t.Run(e.Run); r != nil {
 		out.Completion = completionOf(t, r, e.RunID, e.To)
 	}

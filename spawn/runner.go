@@ -73,10 +73,13 @@ const (
 	InputCompletion                       // the end of a child
 	// InputMilestone is what a child has reached. It starts no turn. It comes before completions.
 	InputMilestone
+	// InputEvent is what the program has the session know, see [Supervisor.Announce]. It comes
+	// after the messages of people.
+	InputEvent
 )
 
-// String returns the name of the class: "user", "control" for InputSteer, "task", "completion" or
-// "milestone".
+// String returns the name of the class: "user", "control" for InputSteer, "task", "completion",
+// "milestone" or "event".
 func (c InputClass) String() string { return enum.String(tree.ClassNames[:], "InputClass", c) }
 
 // MarshalText returns the name. A value that is not an InputClass is an error.

@@ -53,6 +53,7 @@ type Unread struct {
 	Steers      int         `json:"steers,omitempty"`      // InputSteer
 	Completions int         `json:"completions,omitempty"` // InputCompletion
 	Milestones  int         `json:"milestones,omitempty"`  // InputMilestone
+	Events      int         `json:"events,omitempty"`      // InputEvent
 }
 
 // An OutboxEntry is a delivery in a tree's outbox, with what the journal says of its next attempt.
@@ -242,6 +243,8 @@ func unreadOf(r *tree.Run) Unread {
 			u.Completions++
 		case tree.Milestone:
 			u.Milestones++
+		case tree.Event:
+			u.Events++
 		default: // the task is in the RunInfo
 		}
 	})

@@ -334,8 +334,8 @@ func (h *Harness) Replied(want ...string) {
 	}
 }
 
-// Deliveries returns what Deliver has accepted so far, each completion once, when everything that
-// can happen now has happened.
+// Deliveries returns what Deliver has accepted so far, each completion and event once, when
+// everything that can happen now has happened.
 func (h *Harness) Deliveries() []agent.Delivery {
 	h.inUse()
 	h.wait()
@@ -350,7 +350,8 @@ func (h *Harness) Delivered(want ...string) {
 	h.t.Helper()
 	got := make([]string, 0, len(want))
 	for _, d := range h.Deliveries() {
-		got = append(got, announce.NewEvent(d.Completion).ForPerson())
+		e, _ := announce.EventOf(d)
+		got = append(got, e.ForPerson())
 	}
 	if !slices.Equal(got, want) {
 		h.t.Fatalf("agenttest: delivered\n     %q\nwant %q", got, want)

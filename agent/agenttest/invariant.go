@@ -39,13 +39,23 @@ func (h *Harness) noteReply(d agent.Delivery) {
 	}
 }
 
-// noteDelivery is noteReply for completions.
+// subject names what a delivery for a session that the caller runs is about: the end of a run, or
+// an event.
+func subject(d agent.Delivery) string {
+	if d.Event != nil {
+		return "event " + d.Event.ID + " to " + d.To.String()
+	}
+	return "the end of run " + string(d.Completion.Run.ID)
+}
+
+// noteDelivery is noteReply for completions and events.
 func (h *Harness) noteDelivery(d agent.Delivery) {
-	run := d.Completion.Run.ID
+	about := subject(d)
 	for _, before := range h.deliveries {
-		switch same := before.Completion.Run.ID == run; {
+		switch same := subject(before) == about; {
 		case before.Key == d.Key:
-			first, again := announce.NewEvent(before.Completion), announce.NewEvent(d.Completion)
+			first, _ := announce.EventOf(before)
+			again, _ := announce.EventOf(d)
 			if !same || first.ForModel() != again.ForModel() {
 				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
 			}
@@ -55,8 +65,7 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 			}
 			return
 		case same:
-			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s",
-				run, before.Key, d.Key)
+			h.t.Errorf("agenttest: %s was delivered as %s and as %s", about, before.Key, d.Key)
 		}
 	}
 	h.deliveries = append(h.deliveries, d)
@@ -116,7 +125,9 @@ func (h *Harness) checkCompletions() {
 	read := h.whoRead(sessions)
 	delivered := make(map[string]bool)
 	for _, d := range h.deliveries {
-		delivered[string(d.Completion.Run.ID)] = true
+		if d.Completion != nil {
+			delivered[string(d.Completion.Run.ID)] = true
+		}
 	}
 	undelivered, out, replies := false, 0, 0
 	runs := make(map[session.Key]string) // the present ones
@@ -131,7 +142,7 @@ func (h *Harness) checkCompletions() {
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
-		case f.Told && f.Out:
+		case f.Out && (f.Told || f.Kind == "posted"):
 			out++
 		case f.Told && len(read[runID]) == 0 && delivered[runID]:
 			// Its requester ended without reading it. It went up to a session of the caller.

@@ -51,7 +51,8 @@ func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
 	if c.had[d.Key] {
 		return nil
 	}
-	if err := b.answer(ctx, c, announce.NewEvent(d.Completion).ForModel()); err != nil {
+	event, _ := announce.EventOf(d) // the end of a sub-agent, or what the program announces
+	if err := b.answer(ctx, c, event.ForModel()); err != nil {
 		return err
 	}
 	c.had[d.Key] = true

@@ -112,6 +112,9 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 	if wait := e.Due.Sub(now); wait > 0 {
 		next = "in " + lasted(wait)
 	}
+	if e.Event != nil {
+		what = "event " + e.Event.ID
+	}
 	switch {
 	case !e.Blocked.IsZero():
 		state, since, next = "blocked", e.Blocked, "-"
@@ -129,10 +132,10 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 
 // totals are the figures of all trees together.
 type totals struct {
-	trees, runs, archived          int
-	states                         [spawn.StatusIncomplete + 1]int
-	pending, blocked               int
-	messages, steers, unread, news int
+	trees, runs, archived                  int
+	states                                 [spawn.StatusIncomplete + 1]int
+	pending, blocked                       int
+	messages, steers, unread, news, events int
 }
 
 func (t *totals) add(v spawn.TreeView) {
@@ -147,6 +150,7 @@ func (t *totals) add(v spawn.TreeView) {
 		t.steers += u.Steers
 		t.unread += u.Completions
 		t.news += u.Milestones
+		t.events += u.Events
 	}
 	for _, e := range v.Outbox {
 		if e.Blocked.IsZero() {
@@ -174,6 +178,7 @@ func (t *totals) String() string {
 	}
 	all := spawn.Unread{
 		Messages: t.messages, Steers: t.steers, Completions: t.unread, Milestones: t.news,
+		Events: t.events,
 	}
 	fmt.Fprintf(&b, ", unread: %s, deliveries: %d pending, %d blocked\n",
 		unreadText(all), t.pending, t.blocked)
@@ -195,6 +200,7 @@ func unreadText(u spawn.Unread) string {
 		{u.Steers, "steer"},
 		{u.Completions, "completion"},
 		{u.Milestones, "milestone"},
+		{u.Events, "event"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, count(p.n, p.what))

@@ -262,8 +262,9 @@ type turn struct {
 
 // parcel is an entry of the outbox.
 type parcel struct {
-	child   *completion // nil: a reply, or an end for a hook
+	child   *completion // nil: a reply, an event, or an end for a hook
 	hook    *completion // the end that a hook is told of; nil: another entry
+	event   *string     // the id of an event; nil: another entry
 	blocked bool
 	busy    bool
 	sent    bool // an attempt may have arrived
@@ -560,12 +561,19 @@ func (a *auditor) grant(p, r *run) {
 }
 
 func (a *auditor) posted(r *run, f *tree.Fact) {
+	if f.Class == tree.Event && r.parent != nil {
+		a.fail(r, "inputs", "a sub-agent is told of an event")
+	}
+	if f.Flags&tree.FlagOut != 0 {
+		a.eventLeaves(r, f)
+		return
+	}
 	switch {
 	case f.Ord != r.next+1:
 		a.fail(r, "ordinals", "input %d after %d", f.Ord, r.next)
 	case r.state.Terminal():
 		a.fail(r, "end", "it is told something after its end")
-	case f.Class != tree.User && f.Class != tree.Control:
+	case f.Class != tree.User && f.Class != tree.Control && f.Class != tree.Event:
 		a.fail(r, "inputs", "a post of class %v", f.Class)
 	}
 	if f.Flags&tree.FlagRepair != 0 {

@@ -68,6 +68,7 @@ type messageID struct {
 	id      string
 	at      session.Route
 	thread  bool // the conversation is bound to the session
+	event   bool // it is an event, and no message
 }
 
 // toldOnce checks that a session is told a message with an id once. One of a conversation counts as
@@ -76,13 +77,16 @@ func (a *auditor) toldOnce(r *run, f *tree.Fact) {
 	if f.ID == "" {
 		return
 	}
-	m := messageID{f.Run, f.ID, f.Run.Route().Clean(), f.Flags&tree.FlagThread != 0}
+	m := messageID{
+		session: f.Run, id: f.ID, at: f.Run.Route().Clean(), thread: f.Flags&tree.FlagThread != 0,
+		event: f.Class == tree.Event,
+	}
 	if f.Route != nil {
 		m.at = *f.Route
 	}
 	known := []messageID{m}
 	if m.thread && f.From.IsValid() && f.From != f.Run {
-		known = append(known, messageID{f.From, f.ID, m.at, false})
+		known = append(known, messageID{session: f.From, id: f.ID, at: m.at})
 	}
 	for _, m := range known {
 		anywhere := m

@@ -62,7 +62,7 @@ func (a *auditor) reads(r *run, after, through uint32, begins bool) {
 		case in.ord <= after || in.ord > through:
 		case in.class == tree.User && in.steerer.IsValid(): // of another session
 			sender = "s:" + in.steerer.String()
-		case in.class == tree.User:
+		case in.class == tree.User, in.class == tree.Event:
 			person = strconv.FormatUint(uint64(in.ord), 10)
 		case in.class == tree.Completion && begins && in.from != nil:
 			child = in.from.request

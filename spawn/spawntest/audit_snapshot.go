@@ -70,8 +70,8 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
 		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
-			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook) ||
-			(p.hook != nil) != e.Hook {
+			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook || e.Event) ||
+			(p.hook != nil) != e.Hook || (p.event != nil) != e.Event {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
 		} else if n := len(e.InReplyTo) - len(p.answers); n < 0 ||
 			!slices.Equal(e.InReplyTo[n:], p.answers) {
@@ -385,6 +385,8 @@ func (a *auditor) begin(m *tree.Image) {
 		switch {
 		case e.Hook:
 			p.hook = a.completion(e.Run, e.RunID)
+		case e.Event:
+			p.event = &e.ID
 		case !e.Reply:
 			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)

@@ -655,6 +655,11 @@ func (a *auditor) parcel(f *tree.Fact) {
 		a.report.Delivered++
 		delete(a.outbox, f.Ord)
 	case tree.Redirected:
+		if p.event != nil {
+			delete(a.outbox, f.Ord)
+			a.eventComesBack(p)
+			return
+		}
 		if p.child == nil {
 			a.fail(nil, "outbox", "entry %d is a reply and goes to an inbox", f.Ord)
 			return

@@ -158,6 +158,7 @@ func factOf(e session.Entry) (Fact, error) {
 		if from.Begin != nil {
 			f.ID = from.Begin.ID
 		}
+		f.Out = from.Kind == tree.Posted && has(tree.FlagOut)
 		if m := from.Mail; m != nil {
 			f.Files = FilesOf(session.Message{Parts: m.Parts})
 		}

@@ -553,7 +553,11 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}
 		t.removeEntry(e)
-		t.postCompletion(t.root, e.Run, e.RunID, f.At)
+		if e.Event {
+			t.takeBack(e, f.At)
+		} else {
+			t.postCompletion(t.root, e.Run, e.RunID, f.At)
+		}
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {

@@ -9,7 +9,7 @@ import (
 // post builds a message from its words.
 func (s *scene) post(to session.Key, w words) *Post {
 	c := postOf(to, s.names[w.named["from"]], w)
-	c.Own = s.names[w.named["own"]]
+	c.Own, c.Event = s.names[w.named["own"]], w.has("event")
 	return c
 }
 

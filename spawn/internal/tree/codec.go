@@ -120,7 +120,8 @@ func (w *wireFact) fact() *Fact {
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
 	switch {
-	case f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Cause > LimitReached,
+	case f.Kind > Snapshot || f.Class > Milestone, f.Flags > flagsOfVersion1,
+		f.Cause > LimitReached,
 		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
 		f.Kind == RunEnded && f.Answer != nil,
 		f.Skills != nil, f.Mail != nil, f.Begin != nil,
@@ -157,7 +158,8 @@ func (m *Image) beyondVersion1() bool {
 	}
 	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
-		return e.Late || e.Unsent || e.Hook || e.Cause != "" || e.ReplyTo != "" || e.Voice ||
+		return e.Late || e.Unsent || e.Hook || e.Event || e.ID != "" || e.Cause != "" ||
+			e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != "" ||
 			e.Wait > 0
 	}
@@ -183,7 +185,7 @@ func (s RunState) beyondVersion1() bool {
 }
 
 func (in Input) beyondVersion1() bool {
-	return in.Mail != nil || in.Class == Milestone || in.Percent != 0 ||
+	return in.Mail != nil || in.Class >= Milestone || in.Percent != 0 ||
 		in.RunID != "" || in.Thread || in.Repair
 }
 

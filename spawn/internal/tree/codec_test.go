@@ -268,7 +268,7 @@ func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, data := range []string{
 		`{"v":1,"kind":"admitted"}`, `{"v":1,"kind":"snapshot"}`, `{"v":1,"kind":"turn_ended","flags":64}`,
 		`{"v":1,"kind":"run_ended","state":11}`, `{"v":1,"kind":"stop_requested","cause":7}`,
-		`{"v":1,"kind":"posted","class":6}`, `{"v":2,"kind":"skills_taken"}`,
+		`{"v":1,"kind":"posted","class":7}`, `{"v":2,"kind":"skills_taken"}`,
 	} {
 		_, err := DecodeFact([]byte(data))
 		var corrupt *CorruptError

@@ -70,6 +70,10 @@ type Post struct {
 	// SessionID is that of the transcript that has the bytes of Mail. Empty: it has none there.
 	SessionID string
 
+	// Event says that the Text is an event of the program, for a top-level session: no message of a
+	// person, and known by an ID of its own kind. It has neither a Route nor a Mail.
+	Event bool
+
 	// What follows is of use if the session has ended, and begins another run.
 
 	RunID    string      // of that run, a UUID

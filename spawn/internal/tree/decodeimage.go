@@ -546,6 +546,10 @@ func (s *scanner) entry() (e Entry) {
 			e.Reply = s.bool()
 		case "hook":
 			e.Hook = s.bool()
+		case "event":
+			e.Event = s.bool()
+		case "id":
+			e.ID = s.string()
 		case "failed":
 			e.Failed = s.bool()
 		case "cause":

@@ -194,7 +194,11 @@ func (l *factLine) reported(f *Fact) {
 }
 
 func (l *factLine) posted(f *Fact) {
-	l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
+	if f.Flags&FlagOut != 0 {
+		l.add("an event leaves %s: %s", f.Run, quoteShort(f.Text))
+	} else {
+		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
+	}
 	l.addIf(f.ID != "", "id %s", word(f.ID))
 	l.addIf(f.Flags&FlagThread != 0, "of a bound conversation")
 	l.addIf(f.Flags&FlagRepair != 0, "to answer again")

@@ -25,7 +25,7 @@ const (
 	Blocked                       // an entry of the outbox waits for a retry or a dismissal
 	Revived                       // a blocked entry is due again
 	Dismissed                     // a person has given a blocked entry up
-	Redirected                    // a completion moves from the outbox to the requester's inbox
+	Redirected                    // a completion or an event moves to the inbox
 	Archived                      // a run has left the tree
 	Late                          // the answer of a turn that was cut before
 	Reserved                      // the turn under way may use more of the budget
@@ -88,7 +88,8 @@ const (
 	FlagQuiet Flags = 1 << iota
 	// FlagTell, on RunEnded and Reported: the requester is told.
 	FlagTell
-	// FlagOut, on RunEnded: the requester is run by the caller and told through the outbox.
+	// FlagOut, on RunEnded and Posted: the session is run by the caller and told through the
+	// outbox.
 	FlagOut
 	// FlagSilent, on TurnEnded: the answer asks that nothing be announced.
 	FlagSilent
@@ -137,7 +138,7 @@ const (
 //	Admitted       Run: the new run, which is Spec.Key
 //	               Spec: what it is to do and may do; At is Spec.Created
 //	Posted         Run: the session that is told
-//	               Class: User or Control
+//	               Class: User, Control or Event
 //	               Ord: the ordinal of the input, one more than the last one of the session
 //	               ID: the id of the message, by which a repeat is recognised; may be empty
 //	               Text: the message
@@ -145,7 +146,8 @@ const (
 //	               conversation's own session, which knows the ID from then on, too
 //	               Route: where the answer goes; of User only, may be nil
 //	               Mail: what the message has beside its text; of User only, may be nil
-//	               Flags: FlagThread; FlagRepair, then the Text says why the answer was refused
+//	               Flags: FlagThread; FlagRepair, then the Text says why the answer was refused;
+//	               FlagOut, then it is an event for the outbox, and its Ord is 0
 //	TurnStarted    Run: the session
 //	               N: the number of the turn, one more than the last one of the session
 //	               Ord: the last input that the turn consumes

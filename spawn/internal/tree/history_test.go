@@ -336,6 +336,9 @@ func (d *driver) post(to session.Key, how byte) error {
 	if how&32 != 0 {
 		c.Mail = &Mail{Sender: session.Sender{ID: "ann"}, Meta: map[string]string{"n": c.ID}}
 	}
+	if how >= 240 && how < 250 { // the program announces something, of a sub-agent in vain
+		return d.do(&Post{To: to, ID: c.ID, Text: "an event", Event: true})
+	}
 	if how >= 250 {
 		return d.do(SetRoute{Run: to, Route: session.Route{Channel: "sms", To: "b"}})
 	}

@@ -7,6 +7,9 @@ import (
 )
 
 func (t *Tree) applyPosted(r *Run, f *Fact) error {
+	if f.Flags&FlagOut != 0 {
+		return t.applyEventOut(r, f)
+	}
 	if f.Ord != r.NextOrd+1 {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
 	}
@@ -237,4 +240,45 @@ func (t *Tree) holdCompletion(child session.Key, run string) {
 	if c := t.find(child); c != nil {
 		t.hold(c, run, 1)
 	}
+}
+
+// The program may have a top-level session know of something that no person has said and no child
+// has done: that a job is over, or that a file has come. It is posted as a message is, with the
+// class Event: known by its id, once. A session that Offshoot runs finds it in its inbox, and reads
+// it in a turn. For one that the caller runs it leaves through the outbox, among the completions.
+
+// decideEvent posts an event. The receiver of what waits for the session is not heard from by it.
+func (t *Tree) decideEvent(r *Run, c *Post) (Reply, error) {
+	if !r.IsRoot() {
+		return Reply{}, &InputError{"to", fmt.Sprintf("%q is a sub-agent, and hears of its own "+
+			"sub-agents alone", c.To)}
+	}
+	f := posted(t.now, r, Event, c.ID, c.Text, c.From)
+	if t.opt.CallerRun {
+		f.Flags, f.Ord = FlagOut, 0
+	}
+	t.emit(f)
+	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
+}
+
+// applyEventOut adds an event that leaves through the outbox.
+func (t *Tree) applyEventOut(r *Run, f *Fact) error {
+	if f.Class != Event || !r.IsRoot() || f.Ord != 0 {
+		return &CorruptError{f.Kind, f.Run, "it leaves through the outbox, and is not an event"}
+	}
+	t.addEntry(&Entry{
+		Run: f.Run, To: f.Run, Event: true, ID: f.ID, Text: f.Text, Created: f.At, Due: f.At,
+	})
+	t.notePost(f, r.RunID())
+	return nil
+}
+
+// takeBack moves an event from the outbox to the inbox of its session, which Offshoot runs now.
+func (t *Tree) takeBack(e *Entry, at int64) {
+	r := t.root
+	r.NextOrd++
+	r.Inbox = append(r.Inbox, Input{
+		Ord: r.NextOrd, Class: Event, At: at, ID: e.ID, Text: e.Text,
+	})
+	r.count(&r.Inbox[len(r.Inbox)-1], 1)
 }

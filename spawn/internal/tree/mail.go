@@ -619,6 +619,9 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
 		return Reply{}, err
 	}
+	if c.Event {
+		return t.decideEvent(r, c)
+	}
 	f := posted(t.now, r, User, c.ID, c.Text, c.From)
 	f.Mail = c.Mail
 	c.route(r, &f)

@@ -29,8 +29,8 @@ const (
 )
 
 // An Entry is something that leaves the tree: the completion of a child of the top-level session,
-// a reply to people, or the end of a run for a hook. It stays in the outbox until it has been
-// delivered or dismissed. Times are Unix nanoseconds.
+// an event for it, a reply to people, or the end of a run for a hook. It stays in the outbox until
+// it has been delivered or dismissed. Times are Unix nanoseconds.
 type Entry struct {
 	Ord     uint32      `json:"ord"`
 	Run     session.Key `json:"run"`             // that ended, or that replies
@@ -38,6 +38,8 @@ type Entry struct {
 	RunID   string      `json:"runId,omitempty"` // of the run that ended; empty: its first one
 	Reply   bool        `json:"reply,omitempty"` // text for people, not a completion
 	Hook    bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
+	Event   bool        `json:"event,omitempty"` // what the program has To know
+	ID      string      `json:"id,omitempty"`    // of the event
 	Failed  bool        `json:"failed,omitempty"`
 	Cause   Text        `json:"cause,omitempty"` // with Failed: why, for the program
 	Text    Text        `json:"text,omitempty"`

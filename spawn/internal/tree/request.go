@@ -236,6 +236,8 @@ func (t *Tree) nextRequest(
 				continue
 			}
 			person = strconv.FormatUint(uint64(in.Ord), 10)
+		case Event:
+			person = strconv.FormatUint(uint64(in.Ord), 10)
 		case Completion:
 			c := t.find(in.From)
 			if c == nil || !begins {

@@ -283,7 +283,7 @@ type Run struct {
 	prevSibling, nextSibling *Run
 
 	live     int // children that are not terminal
-	nUser    int // unread messages, and the task
+	nUser    int // unread messages and events, and the task
 	nComp    int // unread completions
 	nControl int // unread steers and repairs
 	nRepair  int // of those, repairs
@@ -479,7 +479,7 @@ func (r *Run) recount() {
 // count adds an input to the counts of unread inputs, or takes it off with -1.
 func (r *Run) count(in *Input, by int) {
 	switch in.Class {
-	case User, Task:
+	case User, Task, Event:
 		r.nUser += by
 	case Completion:
 		r.nComp += by

@@ -119,7 +119,10 @@ func announcedBy(r *Run) string {
 
 // forHook says whose end an entry of the outbox is for the hook.
 func forHook(e *Entry) string {
-	if !e.Hook {
+	switch {
+	case e.Event:
+		return " event " + e.ID
+	case !e.Hook:
 		return ""
 	}
 	return " for the hook, of " + cmp.Or(e.RunID, e.Run.ID())

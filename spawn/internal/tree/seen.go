@@ -35,18 +35,20 @@ const (
 	toldDirectly told = iota // it was posted to the session; what its Route lacked was filled in
 	toldAsBound              // it is of a conversation that was bound to the session
 	toldOther                // it is of a conversation of the session, and another was told it
+	toldEvent                // it is an event, and no message
 )
 
 // An origin is where a message comes from.
 type origin struct {
 	at    session.Route
 	bound bool // the conversation is bound to the session
+	event bool // it is an event, and comes from the program
 }
 
 // origin returns where c comes from, for a session that it may be told to. To the conversation's
 // own session it comes as what was said there.
 func (c *Post) origin(to session.Key) origin {
-	o := origin{bound: c.Thread && to == c.To}
+	o := origin{bound: c.Thread && to == c.To, event: c.Event}
 	if o.at = to.Route().Clean(); c.Route != nil {
 		o.at = *c.Route
 	}
@@ -57,7 +59,9 @@ func (c *Post) origin(to session.Key) origin {
 // are of one conversation as far as both are known.
 func (p *seenPost) isFrom(o origin) bool {
 	switch {
-	case p.at == nil:
+	case o.event != (p.how == toldEvent):
+		return false // an event and a message may share an ID
+	case p.at == nil || o.event:
 		return true
 	case p.how != toldDirectly || o.bound:
 		return *p.at == o.at
@@ -87,12 +91,15 @@ func (t *Tree) notePost(f *Fact, runID string) {
 	if f.Flags&FlagThread != 0 {
 		how = toldAsBound
 	}
+	if f.Class == Event {
+		how = toldEvent
+	}
 	note := func(to session.Key, p seenPost) {
 		if p.at == nil {
 			own := to.Route().Clean()
 			p.at = &own
 		}
-		k, o := postKey{to, f.ID}, origin{*p.at, p.how == toldAsBound}
+		k, o := postKey{to, f.ID}, origin{*p.at, p.how == toldAsBound, p.how == toldEvent}
 		others := slices.DeleteFunc(slices.Clone(t.posts[k]), func(old seenPost) bool {
 			return old.until <= f.At || old.isFrom(o)
 		})

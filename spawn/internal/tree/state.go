@@ -145,13 +145,14 @@ const (
 	Task                        // what a run was asked to do
 	Completion                  // the end of a child
 	Milestone                   // what a child has reached; it starts no turn
+	Event                       // what the program has a top-level session know, see [Post].Event
 	classes
 )
 
 // ClassNames are the names of the classes, indexed by class. They must not be changed.
-var ClassNames = [classes]string{"none", "user", "control", "task", "completion", "milestone"}
+var ClassNames = [classes]string{"none", "user", "control", "task", "completion", "milestone", "event"}
 
 // presented has the classes in the order in which a turn gets its inputs.
-var presented = [...]Class{User, Control, Task, Milestone, Completion}
+var presented = [...]Class{User, Event, Control, Task, Milestone, Completion}
 
 func (c Class) String() string { return enum.String(ClassNames[:], "Class", c) }
