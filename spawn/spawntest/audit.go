@@ -169,6 +169,7 @@ type auditor struct {
 	epoch        uint64
 	// treeLimit and requestLimit are what the rules say, see AuditUnder; zero: they are not known.
 	treeLimit, requestLimit tree.Budget
+	known                   bool // they are
 
 	left    map[session.Key]*run // those that were archived
 	told    map[messageID]int64  // until when a message is recognised

@@ -14,9 +14,11 @@ import (
 
 // AuditUnder is [Audit] of a journal that was written under rules, which do not stand in it. It
 // checks in addition that what turns reserve is within [policy.Rules.Budget] and
-// [policy.Rules.RequestBudget].
+// [policy.Rules.RequestBudget], and that a run which is to announce its end in a turn has done so
+// unless a budget or its time could have kept it from that.
 func AuditUnder(rules policy.Rules, entries iter.Seq2[session.Entry, error]) error {
 	a := newAuditor()
+	a.known = true
 	a.treeLimit, a.requestLimit = tree.BudgetOf(rules.Budget), tree.BudgetOf(rules.RequestBudget)
 	_, err := a.inspect(entries)
 	return err

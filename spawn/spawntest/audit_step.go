@@ -58,7 +58,7 @@ func (a *auditor) stepEnded(r *run, f *tree.Fact) {
 }
 
 // checkStep checks that a run which ends well has announced in a turn, if it was to and nothing
-// could have kept it from that.
+// could have kept it from that: a budget of the rules may have, if these are not known.
 func (a *auditor) checkStep(r *run, f *tree.Fact) {
 	if f.State != tree.OK || !r.spec.Step {
 		return
@@ -67,7 +67,7 @@ func (a *auditor) checkStep(r *run, f *tree.Fact) {
 	if told && r.step.silent {
 		a.fail(r, "announce steps", "its requester is told although its step was silent")
 	}
-	free := r.spec.Timeout == 0 && !a.treeLimit.Limited() && !a.requestLimit.Limited()
+	free := a.known && r.spec.Timeout == 0 && !a.treeLimit.Limited() && !a.requestLimit.Limited()
 	for x := r; x.parent != nil; x = x.parent {
 		free = free && !x.spec.Budget.Limited()
 	}

@@ -92,11 +92,15 @@ func TestAuditOfAnnounceSteps(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := spawntest.Audit(entriesOf(c.falsify(slices.Clone(without))))
+			list := c.falsify(slices.Clone(without))
+			err := spawntest.AuditUnder(policy.Rules{}, entriesOf(list))
 			var v *spawntest.Violation
 			require.ErrorAs(t, err, &v)
 			if c.name != "it reads" {
 				require.Equal(t, "announce steps", v.Rule, "%v", v)
+			}
+			if c.name == "there is none" { // a budget of rules that are not known may be the reason
+				require.NoError(t, spawntest.Audit(entriesOf(list)))
 			}
 		})
 	}
