@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -141,4 +144,54 @@ func TestAnnouncedTextIsData(t *testing.T) {
 		require.Contains(t, text, "source: program")
 		require.NotContains(t, text, "session key")
 	})
+}
+
+// The model of a requester is told where the transcript of its sub-agent is, unless it works in a
+// sandbox, and what a cache held.
+func TestEventNamesTheTranscript(t *testing.T) {
+	for _, sandboxed := range []bool{false, true} {
+		dir := t.TempDir()
+		store, err := dirstore.Open(dir)
+		require.NoError(t, err)
+		var told string
+		cfg := agent.Config{Store: store, Runner: agent.RunnerFunc(
+			func(ctx context.Context, turn *agent.Turn) (agent.Result, error) {
+				last := turn.Messages[len(turn.Messages)-1].Text
+				switch {
+				case turn.Session.Depth > 0:
+					usage := session.Usage{Input: 5, Output: 6, CacheRead: 900}
+					return agent.Result{Text: "There are 12.", Usage: usage}, nil
+				case strings.Contains(last, "There are 12."):
+					told = last
+					return agent.Result{Text: "12"}, nil
+				}
+				_, err := turn.Spawn(ctx, agent.Task{Text: "count", Announce: true})
+				return agent.Result{Text: "wait"}, err
+			},
+		)}
+		if sandboxed {
+			cfg.Rules.Sandbox.Mode = policy.SandboxAll
+		}
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- rt.Run(ctx) }()
+		_, err = rt.Session(topKey).Post(ctx, agent.Incoming{Text: "go"})
+		require.NoError(t, err)
+		require.NoError(t, rt.Session(topKey).Idle(ctx))
+		cancel()
+		<-ran
+		require.Contains(t, told, "/ cached 900)")
+		if !sandboxed {
+			path := told[strings.Index(told, "transcript ")+len("transcript "):]
+			path, _, _ = strings.Cut(path, "\n")
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Contains(t, string(text), "There are 12.")
+		} else {
+			require.NotContains(t, told, dir)
+		}
+		require.NoError(t, store.Close())
+	}
 }

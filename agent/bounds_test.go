@@ -56,6 +56,7 @@ var boundCases = []boundCase{
 	{spawn.Incoming{Text: "x"}, feedIncoming, map[string]string{
 		"": refused, ".From.Name": leftOut,
 	}},
+	{spawn.Event{ID: "x", Text: "x"}, feedEvent, map[string]string{"": refused, ".Origin": leftOut}},
 	{spawn.Incoming{Text: "x"}, feedPost, map[string]string{
 		"": refused, ".From.Name": leftOut,
 	}},

@@ -227,8 +227,9 @@ func taskFirst(inputs []spawn.Input) []spawn.Input {
 	return slices.Concat(inputs[i:i+1], inputs[:i], inputs[i+1:])
 }
 
-// messagesOf returns inputs as messages of the conversation.
-func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
+// messagesOf returns inputs of the session of a turn as messages of the conversation.
+func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
+	st := t.spawn
 	messages := make([]Message, 0, len(inputs)+1)
 	for _, in := range taskFirst(inputs) {
 		m := Message{
@@ -251,7 +252,7 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 			m.Internal = true
 			if in.Completion != nil {
 				m.ID = string(in.Completion.Run.ID)
-				m.Text = announce.NewEvent(in.Completion).ForModel()
+				m.Text = rt.eventOf(t, in.Completion).ForModel()
 			}
 		case spawn.InputEvent:
 			m.Internal = true
@@ -266,6 +267,17 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 	return messages
 }
 
+// eventOf returns the event of a completion for the session of a turn, with the path of the child's
+// transcript. A session in a sandbox is not told paths of the host.
+func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
+	e := announce.NewEvent(c)
+	if !t.Sandboxed {
+		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
+		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)
+	}
+	return e
+}
+
 // sentText is what a session is told that another one has sent. A sub-agent hears from the sessions
 // above it alone, whose words are its task; to a top-level session they are another's.
 func sentText(st *spawn.TurnInput, in spawn.Input) string {
@@ -278,7 +290,8 @@ func sentText(st *spawn.TurnInput, in spawn.Input) string {
 
 // firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a
 // wait is told of that.
-func (rt *Runtime) firstMessages(st *spawn.TurnInput) []Message {
+func (rt *Runtime) firstMessages(t *Turn) []Message {
+	st := t.spawn
 	if st.Announces {
 		words := cmp.Or(rt.cfg.AnnounceTurn.Words, announceWords)
 		return []Message{{
@@ -286,7 +299,7 @@ func (rt *Runtime) firstMessages(st *spawn.TurnInput) []Message {
 			Internal: true, Synthetic: true,
 		}}
 	}
-	messages := rt.messagesOf(st, st.Inputs)
+	messages := rt.messagesOf(t, st.Inputs)
 	woken := slices.ContainsFunc(st.Inputs, func(in spawn.Input) bool {
 		return in.Class != spawn.InputMilestone
 	})

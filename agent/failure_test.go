@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,6 +131,46 @@ func TestEmptyResponseIsTold(t *testing.T) {
 				require.Contains(t, lastTurnError(seen()), why)
 			})
 			require.Contains(t, log.String(), why)
+		})
+	}
+}
+
+// A failed turn tells people what they can do, by what the Model says of its error, and never what
+// the provider has said.
+func TestFailedTurnsSayWhatPeopleCanDo(t *testing.T) {
+	const provider = "HTTP 400 from provider x"
+	said := errors.New(provider)
+	for want, err := range map[string]error{
+		"too long for me":           fmt.Errorf("%w: %w", agent.ErrTooLong, said),
+		"does not accept":           fmt.Errorf("%w: %w", agent.ErrAccount, said),
+		"again in a few minutes.":   agent.RateLimited{Err: said},
+		"again in a minute.":        &agent.RateLimited{After: time.Second, Err: said},
+		"again in 5 minutes.":       agent.RateLimited{After: 4*time.Minute + 1, Err: said},
+		"again in 90 minutes.":      agent.RateLimited{After: 90 * time.Minute, Err: said},
+		"again in 2 hours.":         agent.RateLimited{After: 91 * time.Minute, Err: said},
+		"cannot be reached":         agent.Retryable(said),
+		"something went wrong":      said,
+		"what I may spend":          fmt.Errorf("%w: %w", agent.ErrBudget, said),
+		"begin a new one, or send ": fmt.Errorf("%w: %w", agent.ErrWindow, said),
+		// More than a day is taken for not known.
+		"requests have come to my model. Please try again in a few": agent.RateLimited{
+			After: 25 * time.Hour, Err: said,
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			cfg := agent.Config{Runner: agent.RunnerFunc(
+				func(context.Context, *agent.Turn) (agent.Result, error) {
+					return agent.Result{}, err
+				},
+			)}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("hello")
+				reply := h.Replies()[0].Reply
+				require.True(t, reply.Failed)
+				require.Contains(t, reply.Text, want)
+				require.NotContains(t, reply.Text, provider)
+				require.Contains(t, reply.Err, provider)
+			})
 		})
 	}
 }

@@ -87,6 +87,13 @@ func feedIncoming(t *testing.T, store *session.Store, v reflect.Value) (err erro
 	return err
 }
 
+func feedEvent(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	runTree(t, store, answerX, func(ctx context.Context, s *spawn.Supervisor) {
+		_, err = s.Announce(ctx, topKey, v.Interface().(spawn.Event))
+	})
+	return err
+}
+
 // feedSend has the main session send a message to a run that has ended.
 func feedSend(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	opt := v.Interface().(spawn.SendOptions)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -23,7 +24,7 @@ import (
 // lateCommands are the methods that change something: what they say of a ctx that has ended is
 // whether that was recorded. The others read or wait, and return its cause.
 var lateCommands = []string{
-	"Bind", "CancelTurn", "Compact", "DeleteSession", "Dismiss", "Focus", "LimitFocus", "Post",
+	"Announce", "Bind", "CancelTurn", "Compact", "DeleteSession", "Dismiss", "Focus", "LimitFocus", "Post",
 	"PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send", "SetRoute", "Spawn",
 	"Steer", "Stop", "StopRun", "Unbind", "Unfocus",
 }
@@ -48,6 +49,8 @@ func lateArgs(key session.Key, child *agent.Child[string]) map[reflect.Type]refl
 		agent.UnfocusRequest{Conversation: at, By: "ann"},
 		spawn.RunRef{Session: key},
 		spawn.Incoming{Text: "x"},
+		spawn.Event{ID: "x", Text: "x"},
+		announce.Event{},
 		spawn.Request{Task: "x"},
 		[]*agent.Child[string]{child},
 	} {

@@ -183,6 +183,16 @@ func (e *retryableError) Error() string { return e.err.Error() }
 // Unwrap returns the error that is marked.
 func (e *retryableError) Unwrap() error { return e.err }
 
+// What a [Model] says of an error that no other try mends, by wrapping one of these: people are
+// told then what they can do.
+var (
+	// ErrTooLong says that the conversation is longer than the provider takes.
+	ErrTooLong = errors.New("agent: the conversation is too long for the model")
+	// ErrAccount says that the provider refuses the account: its key is not valid, it is not paid
+	// for, or it may not use the model.
+	ErrAccount = errors.New("agent: the provider refuses the account")
+)
+
 // RateLimited is the error of a [Model] whose provider takes no calls for now, as HTTP status 429
 // says. It is worth another try, see [IsRetryable].
 //

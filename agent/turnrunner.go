@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -91,11 +92,11 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Files")
 	st.InStore(true)
 	rt.loadResults(ctx, st.Inputs)
+	t.entering("Store.Transcripts")
 	var fresh []Message
 	if !st.Compact {
-		fresh = rt.firstMessages(st)
+		fresh = rt.firstMessages(t)
 	}
-	t.entering("Store.Transcripts")
 	kept, done := rt.keptInputs(ctx)
 	log, messages, err := beginRecord(
 		kept, ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra, fresh)
@@ -218,14 +219,46 @@ const (
 	apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
 	budgetText  = "I have stopped here, because what I may spend is used up. " +
 		"What has come in is kept."
+	tooLongText = "This conversation has become too long for me, so I could not answer that. " +
+		"Please begin a new one, or send less at once."
+	accountText = "I cannot answer, because the provider of my model does not accept my account. " +
+		"The person who runs me has to look after that."
+	overloadText = "My model cannot be reached at the moment. Please try again in a few minutes."
 )
 
-// apologyFor returns what a person is told of a turn that failed with err.
+// apologyFor returns what a person is told of a turn that failed with err: what can be done, and
+// nothing of what a provider has said.
 func apologyFor(err error) string {
-	if errors.Is(err, ErrBudget) {
+	limit, limited := errors.AsType[RateLimited](err)
+	switch {
+	case errors.Is(err, ErrBudget):
 		return budgetText
+	case errors.Is(err, ErrTooLong), errors.Is(err, ErrWindow):
+		return tooLongText
+	case errors.Is(err, ErrAccount):
+		return accountText
+	case limited:
+		return limitedText(limit.After)
+	case IsRetryable(err):
+		return overloadText
 	}
 	return apologyText
+}
+
+// limitedText is what a person is told while a provider takes no calls for a time, of which 0 says
+// that it is not known. It is rounded up: a person who tries again too early is refused again.
+func limitedText(after time.Duration) string {
+	when := "in a few minutes"
+	switch minutes := (after + time.Minute - 1) / time.Minute; {
+	case after <= 0 || after > 24*time.Hour:
+	case minutes == 1:
+		when = "in a minute"
+	case minutes <= 90:
+		when = "in " + strconv.FormatInt(int64(minutes), 10) + " minutes"
+	default:
+		when = "in " + strconv.FormatInt(int64((minutes+59)/60), 10) + " hours"
+	}
+	return "Too many requests have come to my model. Please try again " + when + "."
 }
 
 // result says what a turn came to, as outcome does, and then logs why it failed.

@@ -95,7 +95,8 @@ type Event struct {
 // A child is silent if it ended ok and returned a silent token. A child that did not end ok is
 // always reported.
 //
-// A completion does not name the transcript. A caller that knows its path sets Stats.Transcript.
+// A completion does not name the transcript. A caller that knows its path sets Stats.Transcript, as
+// package agent does for the sessions that it runs.
 func NewEvent(c *spawn.Completion) Event {
 	if c == nil {
 		return Event{}

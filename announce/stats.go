@@ -23,7 +23,8 @@ type Stats struct {
 //	Stats: runtime 5m12s • tokens 1.0k (in 12 / out 1.0k) • est $0.12
 //	 • sessionKey K • sessionId S • transcript P
 //
-// A runtime or a count of tokens that is not known is "n/a"; the other parts are left out. The
+// A runtime or a count of tokens that is not known is "n/a"; the other parts are left out. What
+// came from a cache stands behind the tokens that did not, as "/ cached 900". The
 // text is one line, whatever the fields hold.
 func (s Stats) String() string {
 	var b strings.Builder
@@ -41,11 +42,16 @@ func (s Stats) String() string {
 // ForPerson returns the part of the line that people may see, which has no keys, ids or paths.
 func (s Stats) ForPerson() string {
 	line := statsStart + FormatDuration(s.Runtime) + " • tokens "
-	if in, out := max(s.Usage.Input, 0), max(s.Usage.Output, 0); in == 0 && out == 0 {
+	in, out := max(s.Usage.Input, 0), max(s.Usage.Output, 0)
+	cached := ""
+	if s.Usage.CacheRead > 0 {
+		cached = " / cached " + FormatTokens(s.Usage.CacheRead)
+	}
+	if in == 0 && out == 0 && cached == "" {
 		line += "n/a"
 	} else {
 		line += FormatTokens(sat.Add(in, out)) + " (in " + FormatTokens(in) + " / out " +
-			FormatTokens(out) + ")"
+			FormatTokens(out) + cached + ")"
 	}
 	if cost := FormatUSD(s.Usage.Cost); cost != "" && s.Usage.Cost != 0 {
 		line += " • est " + cost

@@ -52,6 +52,6 @@ func (s *Supervisor) Announce(
 // programEvent returns the event that an entry of the outbox is.
 func programEvent(e *tree.Entry) *Event {
 	return &Event{
-		ID: e.ID, Text: string(e.Text), Origin: "e:" + strconv.FormatUint(uint64(e.Ord), 10),
+		ID: e.RunID, Text: string(e.Text), Origin: "e:" + strconv.FormatUint(uint64(e.Ord), 10),
 	}
 }

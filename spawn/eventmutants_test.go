@@ -36,7 +36,8 @@ var eventMutants = []mutant{
 	},
 	{
 		"events: one that came back starts a turn", "internal/tree/inbox.go",
-		"\tr.count(&r.Inbox[len(r.Inbox)-1], 1)\n", "", "./internal/tree", "TestScenarios/event_out",
+		"Text: e.Text,\n\t})\n\tr.count(&r.Inbox[len(r.Inbox)-1], 1)\n", "Text: e.Text,\n\t})\n",
+		"./internal/tree", "TestScenarios/event_out",
 	},
 	{
 		"events: one in the outbox is in the snapshot", "internal/tree/decodeimage.go",

@@ -707,4 +707,10 @@ var treeMutants = []mutant{
 		"\t\t\tt.armTimerAt(x.run, t.runWakeTimeAfter(x.run, t.now))\n", "",
 		"./internal/tree", "TestScenarios/join_archiving",
 	},
+	{
+		"3.1 a clock that goes back is set right alike while entries are in flight",
+		"internal/tree/outbox.go", "wait = max(wait, e.Wait)",
+		"if wait = q.pending[0].Wait; e.Wait < 0 {\n\t\t\tbreak\n\t\t}", "./internal/tree",
+		"TestScenarios/order_clock_late",
+	},
 }

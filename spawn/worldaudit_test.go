@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,9 +83,16 @@ func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error 
 	case 8:
 		return spawn.Permanent(errors.New("gone"))
 	case 9:
-		return spawn.RetryAfter(40*time.Minute, errors.New("slow down"))
+		return spawn.RetryAfter(40*time.Minute, errSlowDown)
 	}
 	return nil
+}
+
+var errSlowDown = errors.New("slow down")
+
+// isPutOff reports whether the receiver has asked for a pause before the next attempt.
+func isPutOff(out spawn.Delivery) bool {
+	return out.Blocked.IsZero() && strings.Contains(out.Error, errSlowDown.Error())
 }
 
 // take notes that the receiver has taken a delivery. What was said under one name has one key.
@@ -153,6 +161,9 @@ func (w *world) settle(l *life) {
 	}
 	if len(w.runs(l)) == 0 && w.isEmpty() {
 		return
+	}
+	for n := 0; n < 48 && slices.ContainsFunc(w.outbox(ctx, l), isPutOff); n++ {
+		w.pause(time.Hour) // a receiver may ask for a pause for each of them, again and again
 	}
 	for _, out := range w.outbox(ctx, l) {
 		if out.Blocked.IsZero() {

@@ -117,7 +117,7 @@ func (t *transcripts) flush(ref session.Ref, x *transcriptState) error {
 		return err
 	}
 	x.pending = nil
-	t.lines.filed(ref, x.path)
+	t.lines.filed(ref, x.second)
 	return nil
 }
 
@@ -170,12 +170,14 @@ func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
 	if err := t.flush(ref, x); err != nil {
 		return err
 	}
-	path, err := t.lines.unsynced(ref)
-	if err != nil || path == "" {
+	name, err := t.lines.unsynced(ref)
+	if err != nil || name == "" {
 		return err
 	}
+	_, dir := t.agentOf(ref)
+	path := filepath.Join(dir, name)
 	f, err := t.fs.OpenFile(path, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, filepath.Dir(path)) {
+	if errors.Is(err, fs.ErrNotExist) && fileExists(t.fs, dir) {
 		t.lines.settled(ref) // another program has removed it
 		return nil
 	}
@@ -185,7 +187,7 @@ func (t *transcripts) settle(ref session.Ref, x *transcriptState) error {
 	if err = errors.Join(f.Sync(), f.Close()); err != nil {
 		return t.lines.doubt(ref, err)
 	}
-	if err = t.fs.SyncDir(filepath.Dir(path)); err != nil {
+	if err = t.fs.SyncDir(dir); err != nil {
 		return err
 	}
 	t.lines.settled(ref)
@@ -218,18 +220,14 @@ func (t *transcripts) restore(ref session.Ref) (*foundLines, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := transcriptNames(ref)[0]
-	if found.second {
-		name = transcriptNames(ref)[1]
-	}
-	path := filepath.Join(dir, name)
+	path := filepath.Join(dir, nameOf(ref, found.second))
 	joins, err := t.restoreFile(path, found)
 	if err != nil {
 		return nil, err
 	}
 	t.lines.restored(ref)
 	if joins {
-		t.lines.filed(ref, path)
+		t.lines.filed(ref, found.second)
 		return found, nil
 	}
 	t.lines.settled(ref)

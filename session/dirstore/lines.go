@@ -35,9 +35,7 @@ type lineLog struct {
 	shut    bool                        // no append of lines begins any more
 	appends sync.WaitGroup              // those under way; none is added once shut is set
 	found   map[session.Ref]*foundLines // left by earlier processes, until they are looked at
-	spans   map[session.Ref][]wal.Span  // the frames that are needed: files may lack their lines
-	framed  map[session.Ref]bool        // transcripts that have frames in the log, needed or not
-	paths   map[session.Ref]string      // of files that were written and not synced
+	filings map[session.Ref]*filing     // of transcripts that have frames in the log
 	doubted map[session.Ref]error       // of syncs that failed
 	bytes   int64                       // of all frames of lines in the log
 	waiting map[session.Ref]bool        // transcripts with lines that are not in their files
@@ -45,6 +43,14 @@ type lineLog struct {
 	writer  sync.WaitGroup              // the writeLines that is to come, or runs
 	closing bool
 	err     error // why the last lines could not be written to their file, or nil
+}
+
+// A filing is how far the lines of one transcript have come from the log to their file.
+type filing struct {
+	spans   []wal.Span // of the frames that are needed: the file may lack their lines
+	framed  bool       // the log has frames of it, needed or not
+	written bool       // lines were written to the file, and not synced
+	second  bool       // the file has the second of its names
 }
 
 const (
@@ -62,9 +68,7 @@ func newLineLog() *lineLog {
 		limit:   maxLoggedLines,
 		delay:   lineDelay,
 		found:   make(map[session.Ref]*foundLines),
-		spans:   make(map[session.Ref][]wal.Span),
-		framed:  make(map[session.Ref]bool),
-		paths:   make(map[session.Ref]string),
+		filings: make(map[session.Ref]*filing),
 		doubted: make(map[session.Ref]error),
 		waiting: make(map[session.Ref]bool),
 	}
@@ -165,7 +169,7 @@ func (l *lineLog) replay(at wal.Span, kind wal.Kind, payload []byte) (ok bool, e
 		if err != nil {
 			return true, err
 		}
-		l.framed[lines.ref] = true
+		l.filing(lines.ref).framed = true
 		l.bytes += at.Size()
 		l.add(at, &lines)
 		return true, nil
@@ -179,10 +183,10 @@ func (l *lineLog) replay(at wal.Span, kind wal.Kind, payload []byte) (ok bool, e
 	}
 	if ref == (session.Ref{}) {
 		clear(l.found)
-		clear(l.framed)
+		clear(l.filings)
 	}
 	delete(l.found, ref)
-	delete(l.framed, ref)
+	delete(l.filings, ref)
 	l.bytes += at.Size()
 	return true, nil
 }
@@ -203,15 +207,34 @@ func (l *lineLog) add(at wal.Span, lines *loggedLines) {
 func (l *lineLog) finishReplay(log *wal.Log) {
 	l.log = log
 	for ref, f := range l.found {
-		l.spans[ref] = f.spans
+		l.filing(ref).spans = f.spans
 	}
 }
 
 // restart forgets what was replayed.
 func (l *lineLog) restart() {
 	clear(l.found)
-	clear(l.framed)
+	clear(l.filings)
 	l.bytes = 0
+}
+
+// filing returns the filing of a transcript, which it makes if there is none. The caller holds mu,
+// or replays.
+func (l *lineLog) filing(ref session.Ref) *filing {
+	f := l.filings[ref]
+	if f == nil {
+		f = new(filing)
+		l.filings[ref] = f
+	}
+	return f
+}
+
+// unframe notes that the log has no frame of a transcript that is needed.
+func (l *lineLog) unframe(ref session.Ref) {
+	f := l.filing(ref)
+	if f.framed = false; len(f.spans) == 0 && !f.written {
+		delete(l.filings, ref)
+	}
 }
 
 // takes reports whether an append of so many bytes goes to the log. None does while lines cannot be
@@ -249,8 +272,8 @@ var errLinesShut = errors.New("dirstore: the log takes no lines any more")
 func (l *lineLog) note(ref session.Ref, at wal.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spans[ref] = append(l.spans[ref], at)
-	l.framed[ref] = true
+	f := l.filing(ref)
+	f.spans, f.framed = append(f.spans, at), true
 	l.bytes += at.Size()
 }
 
@@ -258,23 +281,40 @@ func (l *lineLog) note(ref session.Ref, at wal.Span) {
 func (l *lineLog) settled(ref session.Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.spans, ref)
-	delete(l.paths, ref)
+	if f := l.filing(ref); f.framed {
+		f.spans, f.written = nil, false
+	} else {
+		delete(l.filings, ref)
+	}
 }
 
-// filed says that the lines of a transcript were written to its file, and not synced.
-func (l *lineLog) filed(ref session.Ref, path string) {
+// filed says that the lines of a transcript were written to its file, and not synced. The file has
+// the second of its names, or the first.
+func (l *lineLog) filed(ref session.Ref, second bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.paths[ref] = path
+	f := l.filing(ref)
+	f.written, f.second = true, second
 }
 
-// unsynced returns the path of the file of a transcript if it was written and not synced, or "".
+// unsynced returns the name of the file of a transcript if it was written and not synced, or "".
 // The error is that of a sync that has failed.
-func (l *lineLog) unsynced(ref session.Ref) (path string, err error) {
+func (l *lineLog) unsynced(ref session.Ref) (name string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.paths[ref], l.doubted[ref]
+	if f := l.filings[ref]; f != nil && f.written {
+		name = nameOf(ref, f.second)
+	}
+	return name, l.doubted[ref]
+}
+
+// nameOf returns the first or the second of the names that the file of a transcript may have.
+func nameOf(ref session.Ref, second bool) string {
+	names := transcriptNames(ref)
+	if second {
+		return names[1]
+	}
+	return names[0]
 }
 
 // doubt notes that a sync of the file of a transcript has failed, and returns the error of that
@@ -290,7 +330,8 @@ func (l *lineLog) doubt(ref session.Ref, err error) error {
 // stands for all transcripts.
 func (l *lineLog) ground(ref session.Ref) error {
 	l.mu.Lock()
-	needed := l.framed[ref] || ref == session.Ref{} && len(l.framed) > 0
+	f := l.filings[ref]
+	needed := f != nil && f.framed || ref == session.Ref{} && len(l.filings) > 0
 	l.mu.Unlock()
 	if !needed || l.log == nil {
 		return nil
@@ -307,8 +348,12 @@ func (l *lineLog) ground(ref session.Ref) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.bytes += at[0].Size()
-			if delete(l.framed, ref); len(payload) == 0 {
-				clear(l.framed)
+			if len(payload) > 0 {
+				l.unframe(ref)
+				return
+			}
+			for ref := range l.filings {
+				l.unframe(ref)
 			}
 		})
 }
@@ -335,7 +380,7 @@ func (l *lineLog) restored(ref session.Ref) {
 func (l *lineLog) putBack(ref session.Ref, f *foundLines) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f.spans = l.spans[ref]
+	f.spans = l.filing(ref).spans
 	l.found[ref] = f
 }
 
@@ -349,8 +394,10 @@ func (l *lineLog) unfiled(unsynced bool) []session.Ref {
 		all[ref] = true
 	}
 	if unsynced {
-		for ref := range l.spans {
-			all[ref] = true
+		for ref, f := range l.filings {
+			if len(f.spans) > 0 {
+				all[ref] = true
+			}
 		}
 	}
 	return slices.Collect(maps.Keys(all))
@@ -383,9 +430,9 @@ func (l *lineLog) weight() int64 {
 // A lineCopy is the part of a compaction that keeps the frames of lines which are needed.
 type lineCopy struct {
 	l      *lineLog
-	frames []wal.Span           // at the beginning
-	framed map[session.Ref]bool // what framed was then
-	moved  map[int64]wal.Span   // the places of the copies by the offsets of the frames
+	frames []wal.Span         // at the beginning
+	left   []session.Ref      // transcripts whose frames are left out
+	moved  map[int64]wal.Span // the places of the copies by the offsets of the frames
 	bytes  int64
 }
 
@@ -393,11 +440,12 @@ type lineCopy struct {
 func (l *lineLog) begin() *lineCopy {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &lineCopy{l: l, framed: l.framed, moved: make(map[int64]wal.Span)}
-	l.framed = make(map[session.Ref]bool)
-	for ref, spans := range l.spans {
-		c.frames = append(c.frames, spans...)
-		l.framed[ref] = true
+	c := &lineCopy{l: l, moved: make(map[int64]wal.Span)}
+	for ref, f := range l.filings {
+		if c.frames = append(c.frames, f.spans...); len(f.spans) == 0 {
+			c.left = append(c.left, ref)
+			l.unframe(ref)
+		}
 	}
 	return c
 }
@@ -423,13 +471,13 @@ func (c *lineCopy) copyTo(view *wal.View, w *wal.Writer) error {
 func (c *lineCopy) switched(from, delta int64) {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	for _, spans := range c.l.spans {
-		for i, s := range spans {
+	for _, f := range c.l.filings {
+		for i, s := range f.spans {
 			if s.Off >= from {
-				spans[i].Off += delta
+				f.spans[i].Off += delta
 				c.bytes += s.Size()
 			} else {
-				spans[i] = c.moved[s.Off]
+				f.spans[i] = c.moved[s.Off]
 			}
 		}
 	}
@@ -440,5 +488,7 @@ func (c *lineCopy) switched(from, delta int64) {
 func (c *lineCopy) undo() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	maps.Copy(c.l.framed, c.framed)
+	for _, ref := range c.left {
+		c.l.filing(ref).framed = true
+	}
 }

@@ -29,11 +29,7 @@ func (l *lineLog) over(fsys disk.FS, dir string, isNow func() bool) disk.FS {
 	}
 	o := lineFS{FS: fsys, lines: make(map[string]*foundLines), isNow: isNow}
 	for ref, f := range l.found {
-		name := transcriptNames(ref)[0]
-		if f.second {
-			name = transcriptNames(ref)[1]
-		}
-		o.lines[filepath.Join(dir, agentDir(ref.Key), name)] = f
+		o.lines[filepath.Join(dir, agentDir(ref.Key), nameOf(ref, f.second))] = f
 	}
 	return o
 }

@@ -386,7 +386,7 @@ func (a *auditor) begin(m *tree.Image) {
 		case e.Hook:
 			p.hook = a.completion(e.Run, e.RunID)
 		case e.Event:
-			p.event = &e.ID
+			p.event = &e.RunID
 		case !e.Reply:
 			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)

@@ -158,7 +158,7 @@ func (m *Image) beyondVersion1() bool {
 	}
 	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
-		return e.Late || e.Unsent || e.Hook || e.Event || e.ID != "" || e.Cause != "" ||
+		return e.Late || e.Unsent || e.Hook || e.Event || e.Cause != "" ||
 			e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != "" ||
 			e.Wait > 0

@@ -548,8 +548,6 @@ func (s *scanner) entry() (e Entry) {
 			e.Hook = s.bool()
 		case "event":
 			e.Event = s.bool()
-		case "id":
-			e.ID = s.string()
 		case "failed":
 			e.Failed = s.bool()
 		case "cause":

@@ -267,7 +267,8 @@ func (t *Tree) applyEventOut(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, "it leaves through the outbox, and is not an event"}
 	}
 	t.addEntry(&Entry{
-		Run: f.Run, To: f.Run, Event: true, ID: f.ID, Text: f.Text, Created: f.At, Due: f.At,
+		Run: f.Run, To: f.Run, Event: true, RunID: f.ID, Text: f.Text, Created: f.At,
+		Due: f.At,
 	})
 	t.notePost(f, r.RunID())
 	return nil
@@ -278,7 +279,7 @@ func (t *Tree) takeBack(e *Entry, at int64) {
 	r := t.root
 	r.NextOrd++
 	r.Inbox = append(r.Inbox, Input{
-		Ord: r.NextOrd, Class: Event, At: at, ID: e.ID, Text: e.Text,
+		Ord: r.NextOrd, Class: Event, At: at, ID: e.RunID, Text: e.Text,
 	})
 	r.count(&r.Inbox[len(r.Inbox)-1], 1)
 }

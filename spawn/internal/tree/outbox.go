@@ -35,11 +35,10 @@ type Entry struct {
 	Ord     uint32      `json:"ord"`
 	Run     session.Key `json:"run"`             // that ended, or that replies
 	To      session.Key `json:"to"`              // the requester, or the conversation
-	RunID   string      `json:"runId,omitempty"` // of the run that ended; empty: its first one
+	RunID   string      `json:"runId,omitempty"` // that ended, empty: its first one; or the id of an Event
 	Reply   bool        `json:"reply,omitempty"` // text for people, not a completion
 	Hook    bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
 	Event   bool        `json:"event,omitempty"` // what the program has To know
-	ID      string      `json:"id,omitempty"`    // of the event
 	Failed  bool        `json:"failed,omitempty"`
 	Cause   Text        `json:"cause,omitempty"` // with Failed: why, for the program
 	Text    Text        `json:"text,omitempty"`
@@ -422,12 +421,14 @@ func (t *Tree) decideReady(c Ready) (Reply, error) {
 	return Reply{}, nil
 }
 
-// wait returns the pause that the receiver has asked for, in nanoseconds, or 0.
-func (q *queue) wait() int64 {
-	if len(q.pending) == 0 {
-		return 0
+// longestWait returns the longest pause that the receiver has asked for, in nanoseconds, or 0.
+// Which entry is the first does not matter to it: that depends on what is in flight, which no fact
+// says.
+func (q *queue) longestWait() (wait int64) {
+	for _, e := range q.pending {
+		wait = max(wait, e.Wait)
 	}
-	return q.pending[0].Wait
+	return wait
 }
 
 // skip takes the time between the last fact of an owner and the first one of the next out of the

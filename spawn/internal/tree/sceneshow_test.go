@@ -121,7 +121,7 @@ func announcedBy(r *Run) string {
 func forHook(e *Entry) string {
 	switch {
 	case e.Event:
-		return " event " + e.ID
+		return " event " + e.RunID
 	case !e.Hook:
 		return ""
 	}

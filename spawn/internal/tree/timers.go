@@ -245,7 +245,7 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		if e.Tries == 0 && !e.Busy {
 			due = f.At
 		}
-		e.queue.since = min(e.queue.since, sat.Add(f.At, e.queue.wait()))
+		e.queue.since = min(e.queue.since, sat.Add(f.At, e.queue.longestWait()))
 		if e.Due > due {
 			t.changeEntry(e, func(e *Entry) { e.Due = due })
 		}
