@@ -181,7 +181,7 @@ func TestEventNamesTheTranscript(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, rt.Session(topKey).Idle(ctx))
 		cancel()
-		<-ran
+		require.NoError(t, <-ran)
 		require.Contains(t, told, "/ cached 900)")
 		if !sandboxed {
 			path := told[strings.Index(told, "transcript ")+len("transcript "):]

@@ -103,7 +103,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"R3 the clock of a destination is set right", "internal/tree/timers.go",
-		"\t\te.queue.since = min(e.queue.since, sat.Add(f.At, e.queue.wait()))\n", "", "./internal/tree", "TestScenarios/order_clock_back",
+		"\t\te.queue.since = min(e.queue.since, sat.Add(f.At, e.queue.longestWait()))\n", "", "./internal/tree", "TestScenarios/order_clock_back",
 	},
 	{
 		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/outbox.go",
