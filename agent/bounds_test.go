@@ -141,7 +141,7 @@ var otherStructs = map[string]string{
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
 		"spawn.RetryAfterError " +
-		"agent.UnfocusRequest " +
+		"agent.UnfocusRequest agent.RouteRequest " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
 		"spawn.Waited binding.Limit",

@@ -85,6 +85,12 @@ type Task struct {
 	AttachAs string
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
+	// Update says the result to the chat itself when the sub-agent has ended, by Config.Reply and
+	// without a turn of the session: for what a person has asked for by hand. The text names the
+	// Label and how it ended, see [announce.Event.Update]; nothing is said if it chose silence. It
+	// is for top-level sessions, excludes Announce, and needs Config.Reply. A follow-up to the
+	// sub-agent has none.
+	Update bool
 	// Milestones also has the session find what the sub-agent reports as a milestone, see
 	// [Turn.Report].
 	Milestones bool
@@ -98,9 +104,10 @@ type Task struct {
 	// archive. Under a Key the outcome is kept.
 	Cleanup Cleanup
 
-	byModel bool   // a model asks
-	given   given  // by the spawn
-	origin  string // see spawn.Request.Origin
+	byModel bool          // a model asks
+	route   session.Route // see Config.Route
+	given   given         // by the spawn
+	origin  string        // see spawn.Request.Origin
 }
 
 // A Cleanup says what becomes of a sub-agent's session after its end.
@@ -258,6 +265,9 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
 		return info, err
 	}
+	if err := t.findRoute(ctx, from); err != nil {
+		return info, err
+	}
 	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
 	if equips {
 		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
@@ -275,6 +285,34 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	return from.spawnRun(ctx, q)
 }
 
+// checkUpdate refuses an update that no person would see.
+func (t *Task) checkUpdate(c *Config) error {
+	if t.Update && c.Reply == nil {
+		return &InputError{Field: "Task.Update", Reason: "the Config has no Reply"}
+	}
+	return nil
+}
+
+// findRoute asks Config.Route where what comes of the task is said.
+func (t *Task) findRoute(ctx context.Context, from Requester) error {
+	rt, _ := from.actor()
+	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil {
+		return err
+	}
+	err := protect("Route", func() (err error) {
+		t.route, err = rt.cfg.Route(ctx, RouteRequest{
+			From: from.sessionKey(), Agent: t.agentFor(from), Label: t.Label, Update: t.Update,
+		})
+		return err
+	})
+	if err != nil { // people are told where they would be without it
+		t.route = session.Route{}
+		rt.log.Warn("offshoot: Config.Route failed", "session", from.sessionKey().String(),
+			"error", rt.redact(err).Error())
+	}
+	return nil
+}
+
 // check returns what is wrong with the task by itself. A spawn and its preview ask it first.
 func (t *Task) check() error {
 	if err := t.Spec.Validate(); err != nil {
@@ -285,6 +323,9 @@ func (t *Task) check() error {
 	}
 	if _, err := t.mode(); err != nil {
 		return err
+	}
+	if t.Update && t.Announce {
+		return &InputError{Field: "Task.Update", Reason: "it excludes Announce"}
 	}
 	if t.Cleanup > CleanupDelete {
 		return &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
@@ -298,6 +339,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
+		Update: t.Update, Route: t.route,
 		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{

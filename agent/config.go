@@ -66,6 +66,12 @@ type Config struct {
 	// them returns nil, since an error is tried again. Nil: what they say is in the transcript
 	// only.
 	Reply func(ctx context.Context, d Delivery) error
+	// Route says where people are told what comes of a sub-agent: what the session that spawned it
+	// says over its end, and a [Task].Update. It is asked at each spawn, and what it returns is
+	// kept with the run; a bound conversation of the sub-agent comes first. Zero, after an error or
+	// a panic, which the Logger is told, and nil: where the session was answering at the spawn, or
+	// where its key or [Session.SetRoute] says. It should return at once.
+	Route func(ctx context.Context, q RouteRequest) (session.Route, error)
 	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
 	// attempt has failed. If the receiver does not return all the same, it is not called for the
 	// same session or Route before it has; what waits is blocked after half an hour. If it returns
@@ -124,6 +130,14 @@ type Config struct {
 	// should return at once. If it panics, or returns what is not a directory, the spawn or the
 	// turn fails with a *[CallbackError] whose Field is "WorkDir". See docs/directories.md.
 	WorkDir func(agent string) string
+}
+
+// A RouteRequest is a sub-agent that is to be spawned, for [Config].Route.
+type RouteRequest struct {
+	From   session.Key // the session that spawns it
+	Agent  string      // whose the sub-agent is
+	Label  string      // of the task
+	Update bool        // the chat itself is told of its end
 }
 
 // An AnnounceTurn is the announce step of sub-agents: one more turn in the session of a sub-agent

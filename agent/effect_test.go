@@ -305,6 +305,9 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
 			set:  set(func(x *agent.Task) { x.Milestones = true }),
 		},
+		"Update": { // see TestUpdateEveryCrash
+			set: set(func(x *agent.Task) { x.Update = true }), refused: "the Config has no Reply",
+		},
 	}, observe)
 	skilled := set(func(x *agent.Task) { x.Spec.Skills = []string{"sail"} })
 	check(t, exported[agentctx.Spec](), map[string]effect[job]{

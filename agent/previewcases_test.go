@@ -87,6 +87,7 @@ var refusedTasks = map[string][]agent.Task{
 	},
 	"AttachAs":   {{AttachAs: "in"}, {AttachAs: "../up", Attachments: attaching("a", "one")}},
 	"Announce":   nil,
+	"Update":     {{Update: true, Announce: true}},
 	"Milestones": nil,
 	"Cleanup":    {{Cleanup: 7}},
 }
@@ -94,6 +95,7 @@ var refusedTasks = map[string][]agent.Task{
 // previewConfig is one in which each of refusedTasks meets a rule.
 func previewConfig(base string) agent.Config {
 	cfg := dirsConfig(base)
+	cfg.Reply = func(context.Context, agent.Delivery) error { return nil }
 	cfg.Tools = toolbox("read")
 	cfg.Models = agent.Models{
 		Model: "acme/large", Valid: func(model string) bool { return model != "acme/no" },

@@ -267,6 +267,9 @@ func (p *preview) spawn(
 	if x.Fork, err = c.previewFork(above.Key, task); err != nil {
 		return made, err
 	}
+	if err = task.checkUpdate(c); err != nil {
+		return made, err
+	}
 	made.forked = !x.Fork.IsZero()
 	if made.grant, err = p.admit(above, task, x, id); err != nil {
 		return made, err

@@ -342,6 +342,9 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	// kept, and blocked in the end.
 	err := errNoReceiver
 	switch {
+	case out.Update && rt.cfg.Reply != nil:
+		return deliveryError(rt.sayUpdate(ctx, out))
+	case out.Update: // this configuration says nothing to people
 	case out.Completion != nil && rt.cfg.Deliver != nil:
 		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
 		err = rt.cfg.Deliver(ctx, out)
@@ -359,6 +362,20 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		}
 	}
 	return deliveryError(err)
+}
+
+// sayUpdate says the end of a sub-agent to the chat where a person has asked for it.
+func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
+	text := announce.NewEvent(out.Completion).Update()
+	if text == "" {
+		return nil
+	}
+	out.Reply = &spawn.Reply{
+		From: out.Completion.Run.Key, Text: text, Route: out.Route,
+		Failed: out.Completion.Run.Status != spawn.StatusOK, Err: out.Completion.Run.Error,
+	}
+	out.Completion, out.Update = nil, false
+	return rt.cfg.Reply(ctx, out)
 }
 
 // deliveryError returns the error of a receiver as the tree reads it: one that has called a model

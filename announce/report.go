@@ -59,6 +59,48 @@ func (e Event) Report() string {
 		"\n\nNotes:\n" + strings.Join(noted, "\n") + "\n\n" + e.Stats.ForPerson()
 }
 
+// Update renders the event for the chat of a person who has asked for the run by hand:
+//
+//	counter is done.
+//
+//	There are 12.
+//
+// The first line has the label, or the first line of the task, and how the run ended: is done, has
+// failed, ran out of time, was stopped or was interrupted. Why it failed is not for people. The
+// result follows if there is one. It is empty for a silent child.
+func (e Event) Update() string {
+	if e.Silent {
+		return ""
+	}
+	name, _ := Visible(shorten(e.Task))
+	if IsBlank(name) {
+		name = "The task"
+	}
+	text := name + " " + e.ended() + "."
+	if result := e.ForPerson(); result != "" {
+		text += "\n\n" + result
+	}
+	return text
+}
+
+// ended says how a run ended, behind its name.
+func (e Event) ended() string {
+	switch e.Status {
+	case spawn.StatusOK:
+		return "is done"
+	case spawn.StatusTimedOut:
+		return "ran out of time"
+	case spawn.StatusCancelled:
+		return "was stopped"
+	case spawn.StatusInterrupted:
+		return "was interrupted"
+	case spawn.StatusIncomplete:
+		return "has ended early, because what it may spend is used up"
+	default:
+		return "has failed"
+	}
+}
+
 // sections are what a child has written under its own headers.
 type sections struct{ result, notes string }
 

@@ -38,10 +38,10 @@ type Request struct {
 	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
-	// Name, Announce, Milestones or Variant, or another Policy. Extra and Policy.Fork are not
-	// compared: the caller puts what was asked for into Variant. With Policy.ByModel it is another
-	// Key than without: a program's keys and those made of the ids that models give to their calls
-	// never meet.
+	// Name, Announce, Milestones, Update or Variant, or another Policy. Extra and Policy.Fork are
+	// not compared: the caller puts what was asked for into Variant. With Policy.ByModel it is
+	// another Key than without: a program's keys and those made of the ids that models give to
+	// their calls never meet.
 	Key string
 	// Again has the Key give another attempt, a new run of a new session, if the run that it gave
 	// last was cut short: it was interrupted, or stopped because one above it was. Any other end,
@@ -62,6 +62,13 @@ type Request struct {
 	Announce bool
 	// Milestones says that the requester finds the milestones of the run, see [TurnInput.Report].
 	Milestones bool
+	// Update says that people are told of the end of the run, in a Delivery with Update, and the
+	// requester is not: for what a person has asked for by hand. It is for top-level sessions and
+	// for a Config with Replies, and excludes Announce. A follow-up to the run has none.
+	Update bool
+	// Route is where people are told, and where what the requester says over the end of the run
+	// goes. Zero: where what it answers now goes. It is not compared.
+	Route session.Route
 	// Extra is kept with the run and given to each of its turns.
 	Extra json.RawMessage
 	// ID is the id of the run, a new UUID as [session.NewID] makes them. Empty: Spawn makes one.
@@ -102,9 +109,13 @@ func (q *Request) command(requester session.Key, id string) tree.Spawn {
 	cmd := tree.Spawn{
 		Parent: requester, ID: id, Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Name: q.Name, Request: q.Policy,
-		Announce: q.Announce, Milestones: q.Milestones, Origin: q.Origin, Variant: q.Variant,
-		Extra: q.Extra, Thread: q.Thread, Session: q.Session, Delete: q.Delete,
+		Announce: q.Announce, Milestones: q.Milestones, Update: q.Update, Origin: q.Origin,
+		Variant: q.Variant,
+		Extra:   q.Extra, Thread: q.Thread, Session: q.Session, Delete: q.Delete,
 		Dry: q.Dry, Again: q.Again, Asked: q.Asked, Files: q.Files, Deposits: q.deposits,
+	}
+	if route := q.Route.Clean(); !route.IsZero() {
+		cmd.Route = &route
 	}
 	if !q.Bind.IsZero() {
 		route := q.Bind // &q.Bind would move every request to the heap

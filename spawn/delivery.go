@@ -71,6 +71,12 @@ type Delivery struct {
 	// To is the session that the delivery concerns: the requester of a completion or of a run that
 	// has ended, the conversation of a reply, the session that is to know an event.
 	To session.Key `json:"to"`
+	// Update says that the Completion is for people, as Request.Update asks: what it came to is to
+	// be said at Route.
+	Update bool `json:"update,omitempty"`
+	// Route is where what is said goes: of a Reply its Route, of a Completion where its requester
+	// was answering when it spawned the run, or what Request.Route said. Zero: that is not known.
+	Route session.Route `json:"route,omitzero"`
 	// Late says that the delivery was blocked, and is tried because a person asked for it: later
 	// ones for the same destination may have arrived before it.
 	Late bool `json:"late,omitempty"`

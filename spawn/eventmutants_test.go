@@ -49,4 +49,42 @@ var eventMutants = []mutant{
 		"\t\tcase Event:\n\t\t\tperson = strconv.FormatUint(uint64(in.Ord), 10)\n", "",
 		"./internal/tree", "TestScenarios/event_request",
 	},
+	{
+		"updates: people are told in place of the session", "internal/tree/settle.go",
+		"\t\tf.N = 1\n", "", "./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: a follow-up has none", "internal/tree/settle.go",
+		"r.Spec.Update && r.Begin == nil &&", "r.Spec.Update &&",
+		"./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: silence is kept", "internal/tree/settle.go",
+		"r.Parent.Cause != Stopped && !(s == OK && r.Silent)", "r.Parent.Cause != Stopped",
+		"./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: what is stopped with its requester says nothing", "internal/tree/settle.go",
+		"r.Parent.Cause != Stopped && !(s == OK && r.Silent)", "!(s == OK && r.Silent)",
+		"./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: in order with the replies of the conversation", "internal/tree/outbox.go",
+		"case !e.Reply && !e.Update:", "case !e.Reply:", "./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: a sub-agent has no chat", "internal/tree/decide.go",
+		"case c.Update && !parent.IsRoot():", "case false:",
+		"./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: one is not redirected", "internal/tree/decide.go",
+		"!e.Hook && !e.Update && !t.opt.CallerRun", "!e.Hook && !t.opt.CallerRun",
+		"./internal/tree", "TestScenarios/update",
+	},
+	{
+		"updates: the run is kept until it has arrived", "internal/tree/inbox.go",
+		"\tt.addEntry(e)\n\tt.holdEntry(e, 1)\n", "\tt.addEntry(e)\n",
+		"./internal/tree", "TestScenarios/update",
+	},
 }

@@ -23,7 +23,8 @@ var hookMutants = []mutant{
 	},
 	{
 		"hooks: an end is not redirected", "internal/tree/decide.go",
-		"case !e.Reply && !e.Hook && !t.opt.CallerRun:", "case !e.Reply && !t.opt.CallerRun:",
+		"case !e.Reply && !e.Hook && !e.Update && !t.opt.CallerRun:",
+		"case !e.Reply && !e.Update && !t.opt.CallerRun:",
 		"./internal/tree", "TestScenarios/hook_crash",
 	},
 	{

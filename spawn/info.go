@@ -280,6 +280,7 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	}
 	if e.Reply {
 		out.Reply = replyOf(e)
+		out.Route = out.Reply.Route
 		return out
 	}
 	if e.Hook {
@@ -291,7 +292,10 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		return out
 	}
 	if r := t.Run(e.Run); r != nil {
-		out.Completion = completionOf(t, r, e.RunID, e.To)
+		out.Completion, out.Update = completionOf(t, r, e.RunID, e.To), e.Update
+		if at := r.RouteOf(e.RunID); at != nil {
+			out.Route = *at
+		}
 	}
 	return out
 }

@@ -19,6 +19,7 @@ import (
 // has ended is also whether that was recorded. The others read or wait, or ask in the place of a
 // command whether it would do.
 var lateCommands = []string{
+	"Announce",
 	"Bind", "CanBind", "CancelTurn", "Compact", "DeleteSession", "Deposit", "Dismiss", "Files",
 	"Post", "PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send", "SetRoute",
 	"Spawn", "Steer", "Stop", "StopRun", "Unbind",
@@ -33,6 +34,7 @@ func lateArgs(t *testing.T, m reflect.Method, keys []session.Key) (args []reflec
 		"x", true, at,
 		spawn.Incoming{Text: "x"},
 		spawn.SendOptions{},
+		spawn.Event{ID: "x", Text: "x"},
 		spawn.EventQuery{},
 		spawn.RunRef{Session: keys[len(keys)-1]},
 		spawn.JoinOptions{},

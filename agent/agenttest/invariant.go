@@ -139,6 +139,9 @@ func (h *Harness) checkCompletions() {
 		if f.Replied {
 			replies += max(f.Conversations, 1)
 		}
+		if f.Updated {
+			replies++
+		}
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true

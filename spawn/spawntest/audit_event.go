@@ -19,3 +19,22 @@ func (a *auditor) eventComesBack(p *parcel) {
 		ord: a.root.next, class: tree.Event, id: *p.event,
 	})
 }
+
+// update adds the end of a run that people are told of to the outbox: of the first run of a session
+// that was spawned so, unless it was stopped with its requester or chose silence.
+func (a *auditor) update(r *run, f *tree.Fact) {
+	within := r.quiet || r.parent.cause == tree.Stopped
+	silent := f.State == tree.OK && r.silent
+	switch told := f.N > 0; {
+	case told && (!r.spec.Update || r.begin != nil || within || silent):
+		a.fail(r, "announcements", "people are told of its end and should not be")
+	case told && r.parent != a.root:
+		a.fail(r, "announcements", "people are told of the end of what a sub-agent has spawned")
+	case !told:
+		return
+	}
+	child := r.end()
+	a.move(child, nowhere, inOutbox)
+	a.out++
+	a.outbox[a.out] = &parcel{child: child}
+}

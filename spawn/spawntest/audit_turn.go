@@ -549,6 +549,7 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 	r.state = f.State
 	a.checkTold(r, f)
 	a.checkStep(r, f)
+	a.update(r, f)
 	if f.Flags&tree.FlagTell != 0 {
 		a.tell(r.end(), a.requester(r), f)
 	}

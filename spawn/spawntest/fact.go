@@ -44,6 +44,8 @@ type Fact struct {
 	// Of "run_ended". Told says that the requester is told of the end, and Out that it is told by a
 	// delivery.
 	Told, Out bool
+	// Updated says that people are told of the end.
+	Updated bool
 	// Conversations says in how many it speaks to people, each of which waits for an answer. Zero:
 	// in one, if Replied says that it speaks.
 	Conversations int
@@ -173,7 +175,7 @@ func factOf(e session.Entry) (Fact, error) {
 	case tree.Said:
 		f.Replied = has(tree.FlagReply)
 	case tree.RunEnded:
-		f.Told, f.Out = has(tree.FlagTell), has(tree.FlagOut)
+		f.Told, f.Out, f.Updated = has(tree.FlagTell), has(tree.FlagOut), from.N > 0
 		f.Replied, f.Conversations = has(tree.FlagReply), int(from.Ord)
 	default: // the kind and the session say it all
 	}

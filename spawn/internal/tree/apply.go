@@ -470,6 +470,9 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	if f.Flags&FlagTell != 0 {
 		t.sendCompletion(r.Key(), r.runName(), f)
 	}
+	if f.N > 0 {
+		t.update(r, f)
+	}
 	if f.Flags&FlagHook != 0 {
 		t.tellHook(r, f)
 	}
@@ -548,7 +551,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Dismissed:
 		t.removeEntry(e)
 	case Redirected:
-		if e.Reply || e.Hook {
+		if e.Reply || e.Hook || e.Update {
 			reason := fmt.Sprintf("entry %d of the outbox is not a completion", f.Ord)
 			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}

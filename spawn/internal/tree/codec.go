@@ -123,7 +123,7 @@ func (f *Fact) version() int {
 	case f.Kind > Snapshot || f.Class > Milestone, f.Flags > flagsOfVersion1,
 		f.Cause > LimitReached,
 		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
-		f.Kind == RunEnded && f.Answer != nil,
+		f.Kind == RunEnded && (f.Answer != nil || f.N > 0),
 		f.Skills != nil, f.Mail != nil, f.Begin != nil,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
@@ -146,7 +146,7 @@ func (a *Result) beyondVersion1() bool {
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones ||
-		s.Thread || s.Session || s.Delete || s.Step || s.Name != "")
+		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name != "")
 }
 
 func (m *Image) beyondVersion1() bool {
@@ -158,7 +158,7 @@ func (m *Image) beyondVersion1() bool {
 	}
 	newPost := func(p SeenPost) bool { return p.RunID != "" || p.At != nil || p.How != 0 }
 	newer := func(e Entry) bool {
-		return e.Late || e.Unsent || e.Hook || e.Event || e.Cause != "" ||
+		return e.Late || e.Unsent || e.Hook || e.Event || e.Update || e.Cause != "" ||
 			e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != "" ||
 			e.Wait > 0

@@ -41,6 +41,10 @@ type Spawn struct {
 	Answers  Answers // to the questions of an earlier decision of the command
 
 	Milestones bool // the requester finds those of the run in its inbox
+	// Update says that people are told of the end of the run, at Route, in place of the requester,
+	// which is the top-level session.
+	Update bool
+	Route  *session.Route // where answers over its end go; nil: as those of Parent now
 
 	// Thread says that the conversation Bind is bound to the session from its beginning on. With
 	// Session it stays bound when a run has ended.

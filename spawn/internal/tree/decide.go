@@ -207,7 +207,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		switch {
 		case e.Hook && !t.opt.Ends: // there is no hook any more
 			t.emit(outboxFact(Dismissed, t.now, ord, 0, ""))
-		case !e.Reply && !e.Hook && !t.opt.CallerRun:
+		case !e.Reply && !e.Hook && !e.Update && !t.opt.CallerRun:
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
 		}
 	}
@@ -298,7 +298,10 @@ func (c *Spawn) checkText() error {
 	if fault := nameFault(c.Name); fault != "" {
 		return &InputError{"name", fault}
 	}
-	return nil
+	if c.Update && c.Announce {
+		return &InputError{"update", "it is for a run whose requester is not told"}
+	}
+	return checkRoute(c.Route)
 }
 
 // decideSpawn admits a run, or finds the run of a key that is known.
@@ -335,6 +338,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			"%w: spawning from turn %d of %q, which was cancelled", ErrStale, c.Turn, c.Parent)
 	case c.Turn > 0 && parent.inStep():
 		return Reply{}, announcing(parent)
+	case c.Update && !parent.IsRoot():
+		return Reply{}, &InputError{"update", "the requester is a sub-agent, which has no chat"}
 	}
 	ask := c.Request
 	asker := t.newAsker(c.Answers)
@@ -458,7 +463,8 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Name:     c.Name,
-		Announce: c.Announce, Milestones: c.Milestones, Extra: c.Extra, Route: parent.Route,
+		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update, Extra: c.Extra,
+		Route:  cmp.Or(c.Route, parent.Route),
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Step:    g.Announce == policy.AnnounceTurn,
 		Created: t.now,

@@ -175,6 +175,8 @@ func (s *scanner) spec() *Spec {
 			spec.Delete = s.bool()
 		case "step":
 			spec.Step = s.bool()
+		case "update":
+			spec.Update = s.bool()
 		case "extra":
 			spec.Extra = s.base64()
 		case "route":

@@ -548,6 +548,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Hook = s.bool()
 		case "event":
 			e.Event = s.bool()
+		case "update":
+			e.Update = s.bool()
 		case "failed":
 			e.Failed = s.bool()
 		case "cause":

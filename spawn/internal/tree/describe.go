@@ -160,6 +160,8 @@ func (l *factLine) budget(what string, b Budget) {
 func (l *factLine) runEnded(f *Fact) {
 	l.add("%s ended %v", f.Run, f.State)
 	switch {
+	case f.N > 0:
+		l.add("people are told")
 	case f.Flags&FlagTell == 0:
 		l.add("its requester is not told")
 	case f.Flags&FlagOut != 0:
@@ -243,6 +245,7 @@ func (l *factLine) admitted(s *Spec) {
 	l.addIf(s.Sandboxed, "in a sandbox")
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
+	l.addIf(s.Update, "people are told of its end")
 	l.addIf(s.Milestones, "milestones")
 	l.addIf(s.Session, "as a session")
 	l.addIf(s.Delete, "archived at once")

@@ -160,6 +160,7 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendTrue(b, "session", s.Session)
 	b = appendTrue(b, "delete", s.Delete)
 	b = appendTrue(b, "step", s.Step)
+	b = appendTrue(b, "update", s.Update)
 	if len(s.Extra) > 0 {
 		b, err = appendValue(b, err, "extra", s.Extra)
 	}

@@ -187,6 +187,7 @@ const (
 //	               State: the terminal state
 //	               Num: the nonce of the completion
 //	               Flags: FlagTell, FlagOut, FlagReply, FlagHook
+//	               N: 1 if people are told of the end, at the Route of its Spec; else 0
 //	               Answer: the Reply to messages of bound conversations that the run leaves
 //	               without an answer; may be nil
 //	               Route: where that goes; with an Answer only, and without an Ord

@@ -204,6 +204,16 @@ func (t *Tree) sendCompletion(child session.Key, run string, f *Fact) {
 	t.postCompletion(to, child, run, f.At)
 }
 
+// update has people told of the end of a run of r, which f records.
+func (t *Tree) update(r *Run, f *Fact) {
+	e := &Entry{
+		Run: r.key, RunID: r.runName(), To: r.Parent.key, Update: true, Route: r.Spec.Route,
+		Created: f.At, Due: f.At,
+	}
+	t.addEntry(e)
+	t.holdEntry(e, 1)
+}
+
 // forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
 // requester, unless the run or its requester was stopped. Other unread inputs are lost: a message
 // is a new one when it is posted again.

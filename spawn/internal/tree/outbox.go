@@ -32,20 +32,22 @@ const (
 // an event for it, a reply to people, or the end of a run for a hook. It stays in the outbox until
 // it has been delivered or dismissed. Times are Unix nanoseconds.
 type Entry struct {
-	Ord     uint32      `json:"ord"`
-	Run     session.Key `json:"run"`             // that ended, or that replies
-	To      session.Key `json:"to"`              // the requester, or the conversation
-	RunID   string      `json:"runId,omitempty"` // that ended, empty: its first one; or the id of an Event
-	Reply   bool        `json:"reply,omitempty"` // text for people, not a completion
-	Hook    bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
-	Event   bool        `json:"event,omitempty"` // what the program has To know
-	Failed  bool        `json:"failed,omitempty"`
-	Cause   Text        `json:"cause,omitempty"` // with Failed: why, for the program
-	Text    Text        `json:"text,omitempty"`
-	ReplyTo Text        `json:"replyTo,omitempty"` // of a reply, see Result
-	Voice   bool        `json:"voice,omitempty"`   // likewise
-	Interim bool        `json:"interim,omitempty"` // of a reply: said before its turn has ended
-	Turn    uint32      `json:"turn,omitempty"`    // of a reply: that said it; 0: an earlier version
+	Ord   uint32      `json:"ord"`
+	Run   session.Key `json:"run"`             // that ended, or that replies
+	To    session.Key `json:"to"`              // the requester, or the conversation
+	RunID string      `json:"runId,omitempty"` // that ended, empty: its first one; or the id of an Event
+	Reply bool        `json:"reply,omitempty"` // text for people, not a completion
+	Hook  bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
+	Event bool        `json:"event,omitempty"` // what the program has To know
+	// Update says that people are told of the end of Run, as in a reply.
+	Update  bool   `json:"update,omitempty"`
+	Failed  bool   `json:"failed,omitempty"`
+	Cause   Text   `json:"cause,omitempty"` // with Failed: why, for the program
+	Text    Text   `json:"text,omitempty"`
+	ReplyTo Text   `json:"replyTo,omitempty"` // of a reply, see Result
+	Voice   bool   `json:"voice,omitempty"`   // likewise
+	Interim bool   `json:"interim,omitempty"` // of a reply: said before its turn has ended
+	Turn    uint32 `json:"turn,omitempty"`    // of a reply: that said it; 0: an earlier version
 	// InReplyTo are the ids of the messages that a reply answers, see asking, and Meta is that of
 	// the last of them. No fact has them: they follow from the inputs.
 	InReplyTo []string          `json:"inReplyTo,omitempty"`
@@ -86,7 +88,7 @@ func (e *Entry) Destination() Destination {
 	switch {
 	case e.Hook:
 		return Destination{Hook: true}
-	case !e.Reply:
+	case !e.Reply && !e.Update:
 		return Destination{To: e.To}
 	case e.Route == nil || e.Route.IsZero():
 		return Destination{To: e.To, Reply: true}

@@ -360,6 +360,9 @@ func (c *Spawn) digest() string {
 	if c.Milestones {
 		fmt.Fprint(h, "milestones;")
 	}
+	if c.Update {
+		fmt.Fprint(h, "update;")
+	}
 	if c.Thread || c.Session || c.Delete {
 		fmt.Fprintf(h, "thread %t, session %t, delete %t;", c.Thread, c.Session, c.Delete)
 	}

@@ -32,8 +32,9 @@ type Spec struct {
 	Session bool           `json:"session,omitempty"`
 	Delete  bool           `json:"delete,omitempty"` // archived as soon as its end has arrived
 	Step    bool           `json:"step,omitempty"`   // its end is announced in a turn of its own
+	Update  bool           `json:"update,omitempty"` // its end is said to people, at its Route
 	Extra   []byte         `json:"extra,omitempty"`  // the caller's own, kept and not read
-	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering
+	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering, or asked for
 	Created int64          `json:"created"`          // Unix nanoseconds
 	*Grant
 }
@@ -453,6 +454,14 @@ func (r *Run) firstOrd() uint32 {
 		return r.Begin.Ord
 	}
 	return 1
+}
+
+// RouteOf returns where the requester of a run of r was answering when it asked for it, or nil.
+func (r *Run) RouteOf(runID string) *session.Route {
+	if of, ok := r.RunOf(runID); ok && of.Begin != nil {
+		return of.Begin.Route
+	}
+	return r.Spec.Route
 }
 
 // hasCompletion reports whether the inbox holds a completion that no turn has read.

@@ -120,6 +120,8 @@ func announcedBy(r *Run) string {
 // forHook says whose end an entry of the outbox is for the hook.
 func forHook(e *Entry) string {
 	switch {
+	case e.Update:
+		return " for people, of " + cmp.Or(e.RunID, e.Run.ID()) + " at " + wordsOf(e.Route)
 	case e.Event:
 		return " event " + e.RunID
 	case !e.Hook:

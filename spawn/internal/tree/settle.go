@@ -231,6 +231,9 @@ func (t *Tree) endRun(r *Run, s State) {
 		flags |= FlagHook
 	}
 	f := runEnded(t.now, r, s, t.nextNonce(), flags)
+	if t.tellsPeople(r, s) {
+		f.N = 1
+	}
 	t.apologize(r, &f)
 	t.emit(f)
 }
@@ -246,6 +249,13 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 		return false
 	}
 	return !(s == OK && (r.Silent || r.Announced != nil && r.Announced.Silent))
+}
+
+// tellsPeople reports whether people are told of the end of r in state s, which they have asked for
+// themselves. They are not told of a follow-up, nor of what was stopped with its requester.
+func (t *Tree) tellsPeople(r *Run, s State) bool {
+	return r.Spec.Update && r.Begin == nil && t.opt.Replies &&
+		r.Parent.Cause != Stopped && !(s == OK && r.Silent)
 }
 
 // tick has settle look at every run and every destination whose timer is due. A run may wait for
