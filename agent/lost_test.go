@@ -167,6 +167,7 @@ func testTranscriptChanged(t *testing.T, limits agent.Limits, want []int) {
 			require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: text})))
 			synctest.Wait()
 			require.Len(t, replies, 1, "without waiting")
+			time.Sleep(2 * time.Second) // until the lines are in their file
 			return <-replies
 		}
 		assert.Equal(t, "answer to one", ask("one"))

@@ -152,6 +152,7 @@ func unsafeTranscript(t *testing.T, at string, plant plant) {
 	chat, other := session.Must(session.MainKey("main")), session.Must(session.MainKey("ops"))
 	c.live(t, func() {
 		require.Equal(t, "answer to one", c.say(t, chat, "one").Text)
+		time.Sleep(2 * time.Second) // until the lines are in their file
 		files, err := filepath.Glob(filepath.Join(c.dir, "sessions", "main", "*.jsonl"))
 		require.NoError(t, err)
 		require.Len(t, files, 1)

@@ -113,9 +113,11 @@ func CheckDir(fsys FS, name string) error {
 	return nil
 }
 
-// IsPlain reports whether info is that of a regular file of a length, with one name.
+// IsPlain reports whether info is that of a regular file of a length, with one name, which belongs
+// to the user of this process and is closed to others: [OpenFile] would do nothing to it.
 func IsPlain(info fs.FileInfo, size int64) bool {
-	return info.Mode().IsRegular() && info.Size() == size && links(info) == 1
+	return info.Mode().IsRegular() && info.Size() == size && links(info) == 1 &&
+		checkOwner("", info) == nil && !OpenToOthers(info)
 }
 
 // Secure does what [Restrict] does to a file or directory of the operating system, without
