@@ -45,6 +45,7 @@ func ExampleTurn_Record() {
 	// Output:
 	// to the provider: user What is 4 * 3?
 	// to the provider: user What is 4 * 3?
-	// to the provider: assistant [{"type":"thinking","thinking":"4 *
-	// 3","signature":"EqQB"},{"type":"text","text":"12"}] to the provider: user Why? <nil> <nil>
+	// to the provider: assistant [{"type":"thinking","thinking":"4 * 3","signature":"EqQB"},{"type":"text","text":"12"}]
+	// to the provider: user Why?
+	// <nil> <nil>
 }

@@ -22,8 +22,8 @@ func ExampleNewTool() {
 	answer, err := tool.Call(context.Background(), call)
 	fmt.Println(answer.Text, err)
 	// Output:
-	// {"type":"object","properties":{"city":{"type":"string","description":"the city, in
-	// English"}},"required":["city"],"additionalProperties":false} Sunny in Lisbon. <nil>
+	// {"type":"object","properties":{"city":{"type":"string","description":"the city, in English"}},"required":["city"],"additionalProperties":false}
+	// Sunny in Lisbon. <nil>
 }
 
 // A tool that asks for whom it is called, and does not leave the sandbox.

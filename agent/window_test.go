@@ -283,7 +283,7 @@ func TestPromptLargerThanTheWindow(t *testing.T) {
 				h.Post("hello")
 				h.Pass(time.Second)
 				require.Zero(t, calls)
-				require.Contains(t, h.Replies()[0].Reply.Text, "Sorry")
+				require.Contains(t, h.Replies()[0].Reply.Text, "too long for me")
 				require.Contains(t, log.list.String(), "agent: the window of the model is too small")
 			})
 		})
