@@ -31,6 +31,7 @@ const (
 	endBreak            // a line break, if one follows
 	endSpaces           // blanks that follow
 	endFence            // code, which stays: the line that closes the fence
+	endControl          // what is not said to people: the next control token
 )
 
 // block returns the ending of a block whose opening tag was passed.
@@ -51,6 +52,8 @@ func (e *ending) pass(l *lexer) bool {
 		return e.passLine(l)
 	case endFence:
 		return e.passFence(l)
+	case endControl:
+		return e.passControl(l)
 	case endSpaces:
 		v := l.View()
 		l.Skip(v.Skip(l.At, " \t"))

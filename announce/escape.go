@@ -61,8 +61,9 @@ func behindBars(s string) string {
 
 // normalize makes a text safe to split into lines and to show. Everything that a reader may take
 // for a line break becomes a line feed. Control and format characters, which are invisible and
-// can turn text around or hide it, are dropped. Tabs stay, and so do the joiners U+200C and
-// U+200D, which emoji and some scripts need. Bytes that are not UTF-8 become U+FFFD.
+// can turn text around or hide it, are dropped, and so is what else a drawn removes. Tabs stay, and
+// so do the joiners U+200C and U+200D, which emoji and some scripts need. Bytes that are not UTF-8
+// become U+FFFD.
 func normalize(s string) string {
 	clean := 0
 	for clean < len(s) &&
@@ -96,5 +97,5 @@ func normalize(s string) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	return new(drawn).pass(b.String(), true) // what a copy of it would lose cannot hide its markers
 }

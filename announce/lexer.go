@@ -12,6 +12,8 @@ import (
 // so that [Stream] makes the same passes. In the tables, "goes" means that the pass removes
 // something, and "stays" that it keeps it.
 //
+// Before them all, what is not drawn goes, and what steers a terminal (drawn.go).
+//
 // The first pass is an echo (echo.go). It removes the runtime's own texts that a model has copied:
 //
 //	events         An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without
@@ -22,7 +24,9 @@ import (
 // The second pass is the lexer. It stops at each of < [ ` ~ and asks in this order:
 //
 //	` ~  code              Code, fenced or inline, stays as it is (code.go).
-//	<    controlTokenEnd   A control token, <|...|>, goes (control.go).
+//	<    controlTokenEnd   A control token, <|...|>, goes (control.go), with the role or channel
+//	                       behind one that begins a turn, and what is said there to others than
+//	                       people: up to the next control token, or to the end.
 //	     parseTag          An unknown name, or a tag without its '>', is text (tag.go). So is a
 //	                       payload, such as <parameter>: it goes only as a part of a call.
 //	       toolTag         A tool call or result goes with its arguments (toolcall.go). An opening
@@ -238,7 +242,7 @@ func (l *lexer) stays(at int) (seen int, ok bool) {
 // angle decides what starts at the current '<'.
 func (l *lexer) angle(v *ahead.View) action {
 	if end := controlTokenEnd(v, l.At); end > 0 {
-		return action{end: end, cut: true, gap: true}
+		return l.control(v, end)
 	}
 	t := parseTag(v, l.At)
 	text := action{end: l.At + 1}
@@ -251,7 +255,7 @@ func (l *lexer) angle(v *ahead.View) action {
 		return text
 	case t.kind == invokeTag:
 		return l.invokeTag(v, t)
-	case t.kind == minimaxTag, t.kind == finalTag, t.closing:
+	case t.kind == minimaxTag, t.kind == finalTag, t.kind == markTag, t.closing:
 		return action{end: t.end, cut: true}
 	}
 	return action{end: t.end, cut: true, then: block(t.kind)}

@@ -79,6 +79,15 @@ var hostileInputs = map[string]func(n int) string{
 	"half of them closed": func(n int) string {
 		return repeatTo("<tool_call><function>", n/2) + repeatTo("</tool_call>", n/2)
 	},
+	"sequences":           func(n int) string { return repeatTo("\x1b[31m", n) },
+	"sequences not ended": func(n int) string { return repeatTo("\x1b[3", n) },
+	"titles":              func(n int) string { return repeatTo("\x1b]0;x\n", n) },
+	"a title not ended":   func(n int) string { return repeatTo("\x1b]0;x", n) },
+	"flags":               func(n int) string { return repeatTo("\U0001F3F4\U000E0067\U000E007F", n) },
+	"turns":               func(n int) string { return repeatTo("<|im_start|>user\n", n) },
+	"headers":             func(n int) string { return repeatTo("<|start|>assistant to=x", n) },
+	"channels":            func(n int) string { return repeatTo("<|channel|>analysis<|message|>x", n) },
+	"calls in a section":  func(n int) string { return repeatTo("<|tool_calls_begin|>x<|tool_sep|><", n) },
 	"bare invokes":        func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke> `</invoke>`", n) },
 	"invisible":           func(n int) string { return repeatTo("\u200b", n) },
 	"invisible and words": func(n int) string { return repeatTo("\u200b\u2060a", n) },
@@ -202,7 +211,7 @@ var (
 		"<|x|>", "<|", "[Tool Call: x]", "Arguments: ", "[Tool Result for ID 1]", "[Tool Result]",
 		"[Historical context: x]", "[Historical context: ", "<<<completion a>>>", "<<<completion ",
 		"[[reply_to:", "[[audio_as_voice]]", "<<<end of completion a>>>", "Stats: runtime ", " • sessionKey ", " NO_REPLY", "*",
-		"\u200b",
+		"\u200b", "<|im_start|>", "user\n", "<|channel|>analysis", "\x1b]",
 	}
 	redactTokens = []string{
 		"KEY", "=", ":", "\"", "'", "\\", "\n", " ", "x", "-----BEGIN PRIVATE KEY-----",

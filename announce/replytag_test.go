@@ -49,7 +49,7 @@ func TestReplyTags(t *testing.T) {
 		{"an opening bracket in it", "[[reply_to:a[b]] Hello", none, "Hello"},
 		{"a line break in it", "[[reply_to:a\nb]] Hello", none, "Hello"},
 		{"a return in it", "[[reply_to:a\r\nb]] Hello", none, "Hello"},
-		{"an invisible character in it", "[[reply_to:a\u200bb]] Hello", none, "Hello"},
+		{"an invisible character in it", "[[reply_to:a\u200bb]] Hello", announce.ReplyTags{To: "ab"}, "Hello"},
 		{"the name is broken", "[[reply_\u200bto_current]] Hello", current, "Hello"},
 		{"the name of voice is broken", "[[audio\u2060_as_voice]] Hello", voice, "Hello"},
 		{"an id of the current one", "[[reply_to_current:5]] Hello", none, "Hello"},

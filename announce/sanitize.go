@@ -5,14 +5,15 @@ import (
 	"unicode"
 )
 
-// Sanitize returns the part of a model's text that is meant to be read. It removes thoughts,
-// memory blocks, tool calls and their results, control tokens, reply tags, echoes of the runtime's
-// own events, and outer white space.
+// Sanitize returns the part of a model's text that is meant to be read. It removes what a reader
+// cannot see and what steers a terminal or the direction of a text, thoughts, memory blocks, tool
+// calls and their results, control tokens, reply tags, echoes of the runtime's own events, and
+// outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
-// is removed even there. A thought, a memory block, and a tool call with arguments that was opened
-// and never closed are hidden up to the end of the text. A sentence about the tags of a tool call,
-// such as <parameter>, stays.
+// is removed even there, and so is what is not drawn. A thought, a memory block, and a tool call
+// with arguments that was opened and never closed are hidden up to the end of the text. A sentence
+// about the tags of a tool call, such as <parameter>, stays.
 //
 // A tag, and what tells a call from a mention, is looked for in the next 16 KB alone: what is not
 // complete there is text. Sanitize does not fail, and it takes time linear in the text.
@@ -40,7 +41,7 @@ func sanitizeTagged(text string, tags *ReplyTags) string {
 // White space before the text goes first: a fence behind it would not begin a line, and would begin
 // one once the white space is gone.
 func stripAll(text string, tags *ReplyTags) string {
-	text = trimStart(text)
+	text = trimStart(new(drawn).pass(text, true))
 	var p passes
 	if p.first.tags, p.second.tags = tags, tags; strings.IndexByte(text, '<') < 0 {
 		if strings.IndexByte(text, '[') < 0 && !strings.Contains(text, statsMark) {

@@ -177,6 +177,8 @@ func TestVectorsVisibleText(t *testing.T) {
 		"tick_span_newline": {"`a\n\nb`", "inline code ends with its line, else two stray backticks shield a thought"},
 		"many_ticks":        {"", "backtick runs of 101 and 100 are not code; the answer is computed below"},
 		"zw":                {"y", "an invisible character must not disable a tag"},
+		"sp_multi":          {"hi", "the role of a turn is not for people"},
+		"rtl":               {"ab", "an override turns around what people read"},
 		"tc_xml":            {"z", shown + ": a call in tags is a call"},
 		"fcs_invoke":        {"z", shown + ": a call in tags is a call"},
 		"tc_apos_unq":       {"visible", "an apostrophe is not a quote in JSON, and the answer was lost"},

@@ -140,6 +140,9 @@ func FuzzVisible(f *testing.F) {
 	} {
 		f.Add(reply)
 	}
+	for _, row := range readMarkup(f) {
+		f.Add(row.Input)
+	}
 	f.Fuzz(func(t *testing.T, reply string) {
 		text, ok := announce.Visible(reply)
 		if again, stillOK := announce.Visible(text); again != text || stillOK != ok {

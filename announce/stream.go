@@ -21,6 +21,7 @@ import (
 // The zero Stream is ready. A Stream is not safe for concurrent use, and it must not be copied
 // after the first Write.
 type Stream struct {
+	drawn  drawn
 	lead   lead
 	passes passes
 	tail   tail
@@ -35,7 +36,8 @@ func (s *Stream) Write(chunk string) string {
 	if s.closed || chunk == "" {
 		return ""
 	}
-	return s.masker.Write(s.own.Write(s.tail.write(s.passes.all(s.lead.write(chunk), false))))
+	drawn := s.lead.write(s.drawn.pass(chunk, false))
+	return s.masker.Write(s.own.Write(s.tail.write(s.passes.all(drawn, false))))
 }
 
 // Close ends the text and returns the rest of what is shown. A second Close returns "".
@@ -43,7 +45,8 @@ func (s *Stream) Close() string {
 	if s.closed {
 		return ""
 	}
-	shown := s.tail.write(s.passes.all(s.lead.rest, true))
+	last := s.lead.write(s.drawn.pass("", true)) + s.lead.rest
+	shown := s.tail.write(s.passes.all(last, true))
 	rest, _ := s.tail.close()
 	shown = s.own.Write(shown+rest) + s.own.Close()
 	shown = s.masker.Write(shown) + s.masker.Close()

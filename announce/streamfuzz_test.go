@@ -169,6 +169,9 @@ func FuzzStream(f *testing.F) {
 	for i, text := range slices.Concat(streamTexts, visibleTokens, redactTokens) {
 		f.Add(text, uint64(i))
 	}
+	for i, row := range readMarkup(f) {
+		f.Add(row.Input, uint64(i))
+	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		checkStream(t, text, 1, 2, 3)
 		checkRandom(t, text, seed)

@@ -24,6 +24,7 @@ const (
 	thinkTag
 	memoryTag
 	finalTag
+	markTag // what chat templates put around turns, in the form of a tag
 	minimaxTag
 	invokeTag
 	payloadTag // a tag that models write inside a tool call; it is text outside of one
@@ -42,7 +43,15 @@ var tagKinds = map[string]tagKind{
 
 	"relevant-memories": memoryTag, "relevant_memories": memoryTag,
 
-	"final": finalTag, "minimax:tool_call": minimaxTag, "invoke": invokeTag,
+	"reasoning": thinkTag, "scratchpad": thinkTag, "scratch_pad": thinkTag, "seed:think": thinkTag,
+
+	"bos": markTag, "eos": markTag, "bos_token": markTag, "eos_token": markTag,
+	"seed:bos": markTag, "seed:eos": markTag, "sop": markTag, "eop": markTag, "eoa": markTag,
+	"start_of_turn": markTag, "end_of_turn": markTag,
+	"start_of_image": markTag, "end_of_image": markTag, "img_context": markTag,
+	"end_of_sentence": markTag,
+
+	"final": finalTag, "answer": finalTag, "response": finalTag, "minimax:tool_call": minimaxTag, "invoke": invokeTag,
 
 	"function": payloadTag, "parameter": payloadTag, "parameters": payloadTag,
 	"argument": payloadTag, "arguments": payloadTag, "antml:parameter": payloadTag,
@@ -126,7 +135,10 @@ func tagName(v *ahead.View, at int) (tagKind, int) {
 }
 
 // isNamespace reports whether a known tag has this name before its ':'.
-func isNamespace(name string) bool { return name == "antml" || name == "mm" || name == "minimax" }
+func isNamespace(name string) bool {
+	return name == "antml" || name == "mm" || name == "minimax" ||
+		name == "seed"
+}
 
 // lookupTag returns the kind of tag with this name, or noTag.
 func lookupTag(name []byte) tagKind {
