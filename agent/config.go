@@ -100,10 +100,12 @@ type Config struct {
 	Now func() time.Time
 
 	// Redact says what is masked, beyond the credentials that [announce.Redact] knows, in what
-	// others than a session itself see of it: in events and deltas, in the safe view of
-	// [Session.History], in milestones, in the texts of errors and in what the Logger is told. What
-	// a session replays, what a Runner returns and what Deliver and Reply take is not changed: a
-	// bot that wants that masked, too, calls [announce.Redactor.Redact]. Open refuses a pattern
+	// others than a session itself see of it: in what people are told by Reply, in what a sub-agent
+	// and another tree tell the model of a session, in events and deltas, in the safe view of
+	// [Session.History], in milestones, in the texts of errors and in what the Logger is told. Its
+	// Open leaves replies, or what models are told, as they are. What a session replays, a task,
+	// what a Runner returns and the Completion that Deliver takes are not changed: a bot that wants
+	// that masked, too, calls [announce.Redactor.Redact]. Open of the Runtime refuses a pattern
 	// that is not one, that matches everything or nothing, and says why. See docs/redaction.md.
 	Redact announce.Redaction
 

@@ -239,7 +239,7 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 		switch in.Class {
 		case spawn.InputUser:
 			if in.From.IsValid() {
-				m.Internal, m.Text = true, sentText(st, in)
+				m.Internal, m.Text = true, rt.sentText(st, in)
 			}
 		case spawn.InputTask:
 			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
@@ -271,6 +271,7 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 // transcript. A session in a sandbox is not told paths of the host.
 func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 	e := announce.NewEvent(c)
+	e.Result = rt.redactor.At(announce.BoundaryModels, e.Result)
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
 		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)
@@ -280,12 +281,12 @@ func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 
 // sentText is what a session is told that another one has sent. A sub-agent hears from the sessions
 // above it alone, whose words are its task; to a top-level session they are another's.
-func sentText(st *spawn.TurnInput, in spawn.Input) string {
+func (rt *Runtime) sentText(st *spawn.TurnInput, in spawn.Input) string {
 	if st.Session.Key.IsSubagent() {
 		return in.Text
 	}
 	return "[Offshoot] The session " + in.From.String() + " has sent you a message:\n" +
-		agentctx.Fenced(in.Text)
+		agentctx.Fenced(rt.redactor.At(announce.BoundaryModels, in.Text))
 }
 
 // firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a

@@ -115,7 +115,7 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 	if err != nil {
 		return Reply{}, s.rt.orArchived(ctx, s.key, inOurWords(err))
 	}
-	return visibleReply(reply), nil
+	return s.rt.shownReply(reply), nil
 }
 
 // SetRoute sets where the answers of a top-level session go from now on, until a message with a
@@ -185,6 +185,13 @@ func visibleReply(r Reply) Reply {
 	}
 	r.Voice = r.Voice || tags.Voice
 	r.Text, _ = announce.Visible(r.Text)
+	return r
+}
+
+// shownReply is visibleReply for people, who are shown no credentials unless the Config opens that.
+func (rt *Runtime) shownReply(r Reply) Reply {
+	r = visibleReply(r)
+	r.Text = rt.redactor.At(announce.BoundaryReplies, r.Text)
 	return r
 }
 

@@ -3,9 +3,14 @@ package agent_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"net/url"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +76,62 @@ func TestOwnSecretsAtEachBoundary(t *testing.T) {
 	})
 	require.Contains(t, log.String(), "refused *** of ***")
 	require.NotContains(t, log.String(), value)
+}
+
+// 3.7: what a sub-agent says of a registered secret, in whatever form, reaches neither the model of
+// its requester nor people, in a reply or an update, unless the Config opens that. The session that
+// said it has it as it was.
+func TestSecretsOfAChildReachNoBoundary(t *testing.T) {
+	const value = `p@ss "wörd"/9`
+	forms := []string{
+		value, url.QueryEscape(value), strconv.Quote(value),
+		base64.StdEncoding.EncodeToString([]byte(value)),
+	}
+	leak := "I found " + strings.Join(forms, " and ") + "."
+	for name, open := range map[string]announce.Boundary{
+		"closed": 0, "replies are open": announce.BoundaryReplies,
+		"models are open": announce.BoundaryModels,
+		"both are open":   announce.BoundaryModels | announce.BoundaryReplies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := ""
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				last := tn.Messages[len(tn.Messages)-1].Text
+				if tn.Session.Depth > 0 {
+					return agent.Result{Text: leak}, nil
+				}
+				if strings.Contains(last, "I found") {
+					told = last
+					return agent.Result{Text: leak}, nil // a model that has it from elsewhere
+				}
+				_, err := tn.Spawn(ctx, agent.Task{Text: "look", Announce: true})
+				return agent.Result{Text: "wait"}, err
+			})
+			cfg.Redact = announce.Redaction{Secrets: []string{value}, Open: open}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("go")
+				synctest.Wait()
+				child, err := h.Main().Spawn(h.Context(), agent.Task{Text: "look", Update: true})
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+				replies := h.Replies()
+				require.Len(t, replies, 3)
+				for i, form := range forms {
+					shown := open&announce.BoundaryModels != 0
+					if i != 2 { // each line of an event is as it is, but a quote in it may not be
+						require.Equal(t, shown, strings.Contains(told, form), form)
+					}
+					for _, d := range replies[1:] {
+						require.Equal(t, open&announce.BoundaryReplies != 0,
+							strings.Contains(d.Reply.Text, form), form)
+					}
+				}
+				page, err := child.Session().History(h.Context(), agent.HistoryQuery{Raw: true})
+				require.NoError(t, err)
+				require.Contains(t, page.Lines[len(page.Lines)-1].Message.Text, value)
+			})
+		})
+	}
 }
 
 // A pattern or a secret that is refused is a mistake of the Config, with its path.

@@ -352,7 +352,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		ctx = context.WithValue(ctx, originKey{}, out.Event.Origin)
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
-		reply := visibleReply(*out.Reply)
+		reply := rt.shownReply(*out.Reply)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
 			err = rt.cfg.Reply(ctx, out)
@@ -366,7 +366,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 
 // sayUpdate says the end of a sub-agent to the chat where a person has asked for it.
 func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
-	text := announce.NewEvent(out.Completion).Update()
+	text := rt.redactor.At(announce.BoundaryReplies, announce.NewEvent(out.Completion).Update())
 	if text == "" {
 		return nil
 	}

@@ -24,7 +24,19 @@ type Redaction struct {
 	// in base64, where they may be the middle of a longer text. Each has 4 to 4,096 bytes, and
 	// there are at most 1,000. What is shorter than 6 bytes is not looked for in base64.
 	Secrets []string
+	// Open are the boundaries at which nothing is masked, such as [BoundaryReplies], or several
+	// with '|' between them. It is for package agent. Zero: all are closed.
+	Open Boundary
 }
+
+// A Boundary is what a text crosses on its way out of a session.
+type Boundary uint8
+
+// The boundaries that a [Redaction] can open.
+const (
+	BoundaryReplies Boundary = 1 << iota // what people are told: replies and updates
+	BoundaryModels                       // what a sub-agent or another tree tells a session's model
+)
 
 // Bounds of a Redaction.
 const (
@@ -58,7 +70,10 @@ func (e *PatternError) Unwrap() error { return e.Err }
 
 // A Redactor is [Redact] with what a program has masked of its own, and is made once. A nil
 // Redactor is Redact alone. A Redactor is safe for concurrent use.
-type Redactor struct{ own *secret.Own }
+type Redactor struct {
+	own  *secret.Own
+	open Boundary
+}
 
 // NewRedactor returns the Redactor of a Redaction. The error joins a [*PatternError] for each
 // pattern and secret that is refused: a pattern that does not compile, that is too large, that can
@@ -96,19 +111,32 @@ func NewRedactor(r Redaction) (*Redactor, error) {
 			refuse("Secrets", i, "", fmt.Sprintf("it has more than %d bytes", maxSecretSize), nil)
 		}
 	}
+	if unknown := r.Open &^ (BoundaryReplies | BoundaryModels); unknown != 0 {
+		errs = append(errs, &PatternError{
+			Field: "Open", Reason: fmt.Sprintf("%d has a bit that is not a boundary", r.Open),
+		})
+	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	own := secret.NewOwn(r.Secrets, patterns)
-	if own == nil {
+	if own == nil && r.Open == 0 {
 		return nil, nil //nolint:nilnil // a nil Redactor is Redact
 	}
-	return &Redactor{own}, nil
+	return &Redactor{own, r.Open}, nil
+}
+
+// At is Redact for a text that crosses a boundary. It returns the text as it is where that is open.
+func (r *Redactor) At(b Boundary, text string) string {
+	if r != nil && r.open&b != 0 {
+		return text
+	}
+	return r.Redact(text)
 }
 
 // Redact masks what is the program's own, as "***", and then as [Redact] does.
 func (r *Redactor) Redact(text string) string {
-	if r == nil {
+	if r == nil || r.own == nil {
 		return Redact(text)
 	}
 	return r.own.Mask(text)
@@ -118,7 +146,7 @@ func (r *Redactor) Redact(text string) string {
 // If there are patterns, it holds back a line, of at most 16 KB.
 func (r *Redactor) Stream() *Stream {
 	s := new(Stream)
-	if r != nil {
+	if r != nil && r.own != nil {
 		s.own = r.own.Pass()
 	}
 	return s
@@ -132,7 +160,7 @@ func (r *Redactor) RedactJSON(text string, clean func(string) string) (out strin
 	if clean == nil {
 		clean = func(s string) string { return s }
 	}
-	if r == nil {
+	if r == nil || r.own == nil {
 		return secret.MaskJSON(text, clean)
 	}
 	return r.own.MaskJSON(text, clean)
