@@ -197,7 +197,7 @@ func (d *drawn) varies(r rune) bool {
 		return !unicode.Is(unicode.Variation_Selector, d.last)
 	case r >= 0xE0100:
 		return false
-	case d.last == '\u203C', d.last == '\u2049', d.last == '\u3030':
+	case d.last == '\u203C', d.last == '\u2049', d.last == '\u2139', d.last == '\u3030':
 		return true
 	}
 	return d.last > 0x7F && unicode.IsSymbol(d.last)
