@@ -95,6 +95,15 @@ func isPutOff(out spawn.Delivery) bool {
 	return out.Blocked.IsZero() && strings.Contains(out.Error, errSlowDown.Error())
 }
 
+// attemptsOf names what waits and at which attempt it is.
+func attemptsOf(outbox []spawn.Delivery) string {
+	var b strings.Builder
+	for _, out := range outbox {
+		fmt.Fprintf(&b, "%s %d, ", out.Key, out.Attempt)
+	}
+	return b.String()
+}
+
 // take notes that the receiver has taken a delivery. What was said under one name has one key.
 func (w *world) take(out spawn.Delivery) {
 	if r := out.Reply; r != nil && strings.HasPrefix(r.Text, "said ") {
@@ -162,8 +171,16 @@ func (w *world) settle(l *life) {
 	if len(w.runs(l)) == 0 && w.isEmpty() {
 		return
 	}
-	for n := 0; n < 48 && slices.ContainsFunc(w.outbox(ctx, l), isPutOff); n++ {
-		w.pause(time.Hour) // a receiver may ask for a pause for each of them, again and again
+	// A receiver may take an hour for each of them, and ask for pauses: it goes on while one is put
+	// off or another attempt was made.
+	for n, before := 0, ""; n < 48; n++ {
+		outbox := w.outbox(ctx, l)
+		if now := attemptsOf(outbox); now != before {
+			before = now
+		} else if !slices.ContainsFunc(outbox, isPutOff) {
+			break
+		}
+		w.pause(time.Hour)
 	}
 	for _, out := range w.outbox(ctx, l) {
 		if out.Blocked.IsZero() {
