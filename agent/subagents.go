@@ -100,7 +100,8 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
 			return "", err
 		}
-		return jsonReply(newSubagentLine(h.rt.shown.Number(h.viewer(), chosen[0].Ref(), time.Now()), chosen[0], true))
+		n := h.rt.shown.Number(h.viewer(), chosen[0].Ref(), time.Now())
+		return jsonReply(newSubagentLine(n, chosen[0], true))
 	}
 	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
 }

@@ -110,9 +110,9 @@ func TestSubagentsTarget(t *testing.T) {
 	})
 }
 
-// A number is a place of the list that the session's model was shown last, whatever has left or come
-// since, so that it never reaches another run than the one that the model has read about. After
-// half an hour, and where no list was shown, it is a place of the list of now.
+// A number is a place of the list that the session's model was shown last, whatever has left or
+// come since, so that it never reaches another run than the one that the model has read about.
+// After half an hour, and where no list was shown, it is a place of the list of now.
 func TestNumbersOfAList(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		runs := newestFirst(startThree(h))

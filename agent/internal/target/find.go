@@ -95,7 +95,9 @@ func (s *Search) numbered(target string, n int) ([]spawn.RunInfo, error) {
 		return s.listed(target, s.List[n-1])
 	}
 	if len(target) >= minDigits {
-		found := s.all(func(r *spawn.RunInfo) bool { return strings.HasPrefix(string(r.ID), target) })
+		found := s.all(func(r *spawn.RunInfo) bool {
+			return strings.HasPrefix(string(r.ID), target)
+		})
 		if len(found) > 0 {
 			return s.one(target, found)
 		}

@@ -53,7 +53,9 @@ func List(
 // for at the same moment it is the one that was the last before.
 func newestFirst(runs []spawn.RunInfo) {
 	slices.Reverse(runs)
-	slices.SortStableFunc(runs, func(a, b spawn.RunInfo) int { return b.Created.Compare(a.Created) })
+	slices.SortStableFunc(runs, func(a, b spawn.RunInfo) int {
+		return b.Created.Compare(a.Created)
+	})
 }
 
 // Refs returns the names of runs.
