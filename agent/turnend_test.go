@@ -268,8 +268,14 @@ func (u *turnUser) acts() map[string]act {
 			_, err := s.Wait(ctx, children, agent.JoinOptions{})
 			return err
 		},
-		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
-		"Session.OwnRuns":    func(ctx context.Context) error { return errorOf(s.OwnRuns(ctx)) },
+		"Session.Steer":   func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
+		"Session.OwnRuns": func(ctx context.Context) error { return errorOf(s.OwnRuns(ctx)) },
+		"Session.FindTarget": func(ctx context.Context) error {
+			return errorOf(s.FindTarget(ctx, "a", agent.TargetQuery{}))
+		},
+		"Session.ListRuns": func(ctx context.Context) error {
+			return errorOf(s.ListRuns(ctx, agent.TargetQuery{}))
+		},
 		"Session.FindRun":    func(ctx context.Context) error { return errorOf(s.FindRun(ctx, "")) },
 		"Session.Named":      func(ctx context.Context) error { return errorOf(s.Named(ctx, "a")) },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
