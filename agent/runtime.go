@@ -122,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
-		Logger:  cfg.Logger,
+		Logger: cfg.Logger, Queue: cfg.Queue,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
@@ -347,11 +347,8 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case out.Update && rt.cfg.Reply != nil:
 		return deliveryError(rt.sayUpdate(ctx, out))
 	case out.Update: // this configuration says nothing to people
-	case out.Completion != nil && rt.cfg.Deliver != nil:
-		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
-		err = rt.cfg.Deliver(ctx, out)
-	case out.Event != nil && rt.cfg.Deliver != nil:
-		ctx = context.WithValue(ctx, originKey{}, out.Event.Origin)
+	case (out.Completion != nil || out.Event != nil) && rt.cfg.Deliver != nil:
+		ctx = context.WithValue(ctx, originKey{}, originOf(out))
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := rt.shownReply(*out.Reply)
@@ -364,6 +361,18 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		}
 	}
 	return deliveryError(err)
+}
+
+// originOf returns the Origin of what the receiver of a call spawns in answer: that of the newest
+// delivery in it, as the turn of a session that Offshoot runs belongs to what it has read last.
+func originOf(out spawn.Delivery) string {
+	if n := len(out.More); n > 0 {
+		out = out.More[n-1]
+	}
+	if out.Event != nil {
+		return out.Event.Origin
+	}
+	return out.Completion.Origin
 }
 
 // sayUpdate says the end of a sub-agent to the chat where a person has asked for it.
