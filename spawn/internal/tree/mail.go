@@ -487,14 +487,23 @@ func (r *Run) filledRoute(route *session.Route) *session.Route {
 			stored = in.Route
 		}
 	}
-	switch own := r.Key().Route(); {
-	case route == nil && stored == nil && !own.IsZero():
-		return &own
+	switch {
+	case route == nil && stored == nil:
+		return r.ownRoute()
 	case route == nil || stored == nil:
 		return route
 	}
 	filled := route.Or(*stored)
 	return &filled
+}
+
+// ownRoute returns the conversation that the key of a top-level session names, or nil.
+func (r *Run) ownRoute() *session.Route {
+	own := r.Key().Route()
+	if !r.IsRoot() || own.IsZero() {
+		return nil
+	}
+	return &own
 }
 
 func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
