@@ -1,0 +1,82 @@
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Over every crash a spawn with Thread and Again comes about in the end: another attempt takes the
+// conversation over from the one that a crash has cut short, whether the thread was created for it
+// or is one that the program names, and people go on in it.
+func TestThreadOfAnotherAttempt(t *testing.T) {
+	general := session.Route{Channel: "discord", To: "general"}
+	for name, task := range map[string]agent.Task{
+		"run":     {Mode: agent.TaskModeRun, Conversation: general},
+		"session": {Mode: agent.TaskModeSession, Conversation: general},
+		"named":   {Mode: agent.TaskModeSession},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task.Text, task.Key, task.Again, task.Thread = "paint", "k", true, true
+			everyCrashInThreads(t, func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if strings.Contains(tn.Input(), "[Subagent Task]") {
+					err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "hm"})
+					if err == nil {
+						err = pause(ctx, time.Second)
+					}
+					return agent.Result{Text: "It is blue."}, err
+				}
+				return agent.Result{Text: "heard " + tn.Input()}, nil
+			}, func(b threadBot) {
+				task := task
+				if name == "named" {
+					at, err := b.chat.CreateThread(b.Context(), agent.NewThread{
+						Key: "standing", In: general, Name: "standing",
+					})
+					require.NoError(t, err)
+					task.Conversation = at
+				}
+				var last agent.RunInfo
+				for done := false; !done; {
+					err := b.Do(func(rt *agent.Runtime) error {
+						c, err := rt.Session(topKey).Spawn(b.Context(), task)
+						if err != nil {
+							return err
+						}
+						_, _ = c.Wait(b.Context())
+						last, err = c.Info(b.Context())
+						return err
+					})
+					require.NoError(t, err)
+					done = last.Status != agent.StatusInterrupted
+				}
+				require.Equal(t, agent.StatusOK, last.Status)
+				b.Pass(time.Minute)
+				if task.Mode == agent.TaskModeRun {
+					require.Empty(t, b.bindings())
+					return
+				}
+				bound := b.bindings()
+				require.Len(t, bound, 1)
+				require.Equal(t, last.Key, bound[0].Target)
+				b.write(bound[0].Conversation, "Red, please.")
+				b.Pass(time.Minute)
+				said := strings.Join(b.chat.Said(bound[0].Conversation), "\n")
+				// A run that a crash has cut short says so.
+				require.Equal(t, 1, strings.Count(said, "Red, please.")+
+					strings.Count(said, "Please try again."), said)
+				for _, info := range b.Runs() { // no former attempt believes that it is bound
+					if info.Key != last.Key {
+						require.Empty(t, info.Conversations, "%v", info.Key)
+					}
+				}
+			})
+		})
+	}
+}
