@@ -80,3 +80,51 @@ func TestThreadOfAnotherAttempt(t *testing.T) {
 		})
 	}
 }
+
+// A conversation that a person binds to a session of others does not stand for theirs: a thread
+// that they or the program ask for is created where they talk, and what the person asks for in the
+// bound conversation where that is.
+func TestThreadIsCreatedWhereItWasAskedFor(t *testing.T) {
+	cfg := agent.Config{Runner: agent.RunnerFunc(
+		func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if strings.Contains(tn.Input(), "[Subagent Task]") {
+				return agent.Result{Text: "done"}, nil
+			}
+			if !strings.Contains(tn.Input(), "thread please") {
+				return agent.Result{Text: "heard"}, nil
+			}
+			_, err := tn.Call(ctx, agent.ToolCall{
+				ID: "1", Name: "sessions_spawn", Args: []byte(`{"task":"sums","thread":true}`),
+			})
+			return agent.Result{Text: "begun"}, err
+		})}
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		own, err := b.chat.Key(b.general)
+		require.NoError(t, err)
+		spawn := func() {
+			_, err := b.Session(own).Spawn(b.Context(), agent.Task{Text: "x", Thread: true})
+			require.NoError(t, err)
+			b.Pass(time.Second)
+		}
+		last := func() session.Route {
+			asked := b.chat.Asked()
+			return asked[len(asked)-1].In
+		}
+		mallory := b.chat.At("mallory", "")
+		_, err = b.focus(mallory, own, "mallory")
+		require.NoError(t, err)
+		spawn() // before any message
+		require.Equal(t, b.general, last())
+		b.write(b.general, "a thread please")
+		b.Pass(time.Second)
+		require.Equal(t, b.general, last())
+		b.write(mallory, "hello")
+		b.Pass(time.Second)
+		spawn()
+		require.Equal(t, b.general, last(), "mallory was answered last")
+		b.write(mallory, "a thread please")
+		b.Pass(time.Second)
+		require.Equal(t, mallory, last())
+		require.Len(t, b.chat.Asked(), 4)
+	})
+}
