@@ -107,7 +107,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.extra = log, len(fresh), extra
-	if !t.Announces {
+	if !t.Announces && !st.ForPeople {
 		t.Schema = slices.Clone(extra.Schema)
 	}
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
