@@ -422,10 +422,13 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		if key == "" {
 			key = id
 		}
+		intro := thread.IntroRun(s.request.Label, child.Agent())
+		if s.request.Session {
+			intro = thread.Intro(s.request.Label, child.Agent(), limits.Idle, limits.MaxAge)
+		}
 		at, err = rt.bindings.create(ctx, NewThread{
 			Key: threadKey(s.requester, key), In: at, Session: child,
-			Name:  thread.Name(s.request.Label, child.Agent()),
-			Intro: thread.Intro(s.request.Label, child.Agent(), limits.Idle, limits.MaxAge),
+			Name: thread.Name(s.request.Label, child.Agent()), Intro: intro,
 		})
 		if err != nil {
 			return info, err
