@@ -66,7 +66,7 @@ type UnfocusRequest struct {
 //
 // The error is a [*policy.Refusal] with [RuleThread] if Threads do not allow it, a *[binding.Error]
 // that is [binding.ErrNotOwner] if another owner has bound the conversation, [ErrNotFound],
-// [ErrArchived] or [ErrEnded] for a session that is not on record, was archived, or has ended
+// [ErrArchived] or [ErrEnded] for a sub-agent that is not on record, was archived, or has ended
 // for good, an *[InputError] for a request that cannot be, a *[CallbackError] if the thread cannot
 // be created, or one that every command can return.
 func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, error) {
