@@ -43,7 +43,7 @@ func TestChatIsToldBeforeItsFirstMessage(t *testing.T) {
 			t.Run(name+"/"+key.String(), func(t *testing.T) {
 				play := agenttest.Script{
 					agenttest.Main: {agenttest.Say("There are 12.")},
-					"count":   {agenttest.Say("12")},
+					"count":        {agenttest.Say("12")},
 				}
 				agenttest.Run(t, agent.Config{}, play, func(h *harness) {
 					require.NoError(t, h.Do(func(rt *agent.Runtime) error { return tell(h, rt) }))

@@ -210,10 +210,10 @@ func checkOwner(by string) error {
 	return nil
 }
 
-// unboundError adds our own [ErrNotFound] to that of the table.
+// unboundError adds our own [ErrNotFound] to that of the table, and says what was not found.
 func unboundError(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("%w: %w", ErrNotFound, err)
+		return fmt.Errorf("%w: the conversation is not bound to a session: %w", ErrNotFound, err)
 	}
 	return err
 }

@@ -172,8 +172,12 @@ func (b turnRunner) refuse(
 	err = b.rt.redact(err)
 	out := apology(ctx, t.spawn, err)
 	t.decide(out, err)
-	b.rt.log.Error("offshoot: a turn could not begin", "session", t.Session.Key.String(),
-		"turn", t.N, "error", err.Error())
+	level := slog.LevelError
+	if ctx.Err() != nil { // it was cancelled, as by a shutdown
+		level = slog.LevelInfo
+	}
+	b.rt.log.Log(context.WithoutCancel(ctx), level, "offshoot: a turn could not begin",
+		"session", t.Session.Key.String(), "turn", t.N, "error", err.Error())
 	return out, err
 }
 
