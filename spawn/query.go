@@ -153,8 +153,8 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 }
 
 // RouteOf returns where a session talks to people: where the turn under way answers; between turns,
-// for a top-level session, where it talks but for the conversations that were bound to it, and for a
-// sub-agent the conversation that was bound to it last; else, of a sub-agent, where the answer of
+// for a top-level session, where it talks but for the conversations that were bound to it, and for
+// a sub-agent the conversation that was bound to it last; else, of a sub-agent, where the answer of
 // its requester went when it was spawned. So a conversation that a person binds to a session never
 // stands for that of others. Zero: that is not known. The error is [ErrNotFound] for a session that
 // is not on record, or one that every call that reads can return.

@@ -497,10 +497,10 @@ func (r *Run) filledRoute(route *session.Route) *session.Route {
 	return &filled
 }
 
-// TalksAt returns where r talks to people, or nil: where the turn under way answers. Between turns it
-// is, for a top-level session, where it talks without those who have bound a conversation to it, and
-// for a sub-agent the conversation that was bound to it last. Without any it is a conversation that
-// is bound, or where the requester of a sub-agent was answering.
+// TalksAt returns where r talks to people, or nil: where the turn under way answers. Between turns
+// it is, for a top-level session, where it talks without those who have bound a conversation to it,
+// and for a sub-agent the conversation that was bound to it last. Without any it is a conversation
+// that is bound, or where the requester of a sub-agent was answering.
 func (r *Run) TalksAt() *session.Route {
 	var bound *session.Route
 	if n := len(r.Bound); n > 0 {
