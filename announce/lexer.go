@@ -77,7 +77,7 @@ type lexer struct {
 
 	// mentions counts, by kind of tag, the openings that stayed in the text because they are
 	// prose and whose closing tag was not met yet.
-	mentions [toolKinds]int
+	mentions [noTag]int
 	unfenced [2]unfenced // for backticks and for tildes, see closingFence
 	// minimax says that the word for MiniMax's tag, which makes <invoke> a tool call, starts at
 	// searched. If it is false, none starts before searched.
@@ -85,6 +85,9 @@ type lexer struct {
 	searched int
 
 	unclosed [noTag]int // by kind: no closing tag starts before this position, see closesSoon
+	// unended says the same of what ends a mark, see closerAhead.
+	unended map[string]int
+	said    bool // something other than white space is kept
 }
 
 // An action is what the lexer does at a place where something may start.
@@ -121,6 +124,9 @@ func (l *lexer) shift(n int) {
 	for i := range l.unclosed {
 		l.unclosed[i] -= n
 	}
+	for word := range l.unended {
+		l.unended[word] -= n
+	}
 	l.searched -= n
 }
 
@@ -132,7 +138,7 @@ func (l *lexer) step() bool {
 	if l.gap && l.Buf[l.At] != '<' && !l.joinWords() {
 		return false
 	}
-	i := strings.IndexAny(l.Buf[l.At:], "<[`~")
+	i := nextOpener(l.Buf[l.At:])
 	if i < 0 {
 		l.keep(len(l.Buf))
 		return true
@@ -145,8 +151,13 @@ func (l *lexer) step() bool {
 		do = l.angle(&v)
 	case '[':
 		do = l.bracket(&v)
-	default:
+	case '`', '~':
 		do = l.code(&v)
+	default:
+		var ok bool
+		if do, ok = l.template(&v); !ok {
+			do = action{end: l.At + 1}
+		}
 	}
 	if v.Waits() {
 		l.Keep(min(l.settled(), l.hold(&l.Cursor, len(l.Buf))))
@@ -168,7 +179,7 @@ func (l *lexer) act(do action, seen int) {
 		l.mentions[do.kind]--
 	}
 	if !do.cut {
-		if c := l.Buf[l.At]; c == '<' || c == '[' {
+		if c := l.Buf[l.At]; c != '`' && c != '~' {
 			l.waits(l.At, seen)
 		}
 		l.keep(do.end)
@@ -192,6 +203,7 @@ func (l *lexer) keep(to int) {
 		text, l.within = text[i+1:], false
 	}
 	l.within = l.within || strings.Trim(text, " \t") != ""
+	l.said = l.said || strings.ContainsFunc(l.Buf[l.At:to], func(r rune) bool { return !isOuterSpace(r) })
 	l.At = to
 }
 
@@ -204,9 +216,12 @@ func (l *lexer) settled() int {
 	}
 	var open []opener
 	for at := l.At; ; at++ {
-		i := strings.IndexAny(l.Buf[at:], "<[")
+		i := nextOpener(l.Buf[at:])
 		if i >= 0 {
 			at += i
+			if c := l.Buf[at]; c == '`' || c == '~' {
+				continue
+			}
 			if seen, stays := l.stays(at); stays {
 				open = append(open, opener{at, seen})
 				continue
@@ -230,17 +245,22 @@ func (l *lexer) stays(at int) (seen int, ok bool) {
 	if at >= len(v.S) {
 		return at, false
 	}
-	if v.S[at] == '<' {
-		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag
-	} else {
+	switch v.S[at] {
+	case '<':
+		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag && !beginsMark(&v, at)
+	case '[':
 		_, isDouble := doubled(&v, at, '[')
-		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5])
+		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5]) &&
+			!beginsMark(&v, at) && !v.Has(at, toolsMark)
 	}
 	return v.Seen(), ok && !v.Ends()
 }
 
 // angle decides what starts at the current '<'.
 func (l *lexer) angle(v *ahead.View) action {
+	if do, ok := l.template(v); ok {
+		return do
+	}
 	if end := controlTokenEnd(v, l.At); end > 0 {
 		return l.control(v, end)
 	}
@@ -253,6 +273,10 @@ func (l *lexer) angle(v *ahead.View) action {
 		return l.toolTag(v, t)
 	case !t.complete:
 		return text
+	case t.kind == asideTag, t.kind == jsonTag:
+		return l.asideTag(v, t)
+	case t.kind == citeTag:
+		return l.citeTag(v, t)
 	case t.kind == invokeTag:
 		return l.invokeTag(v, t)
 	case t.kind == minimaxTag, t.kind == finalTag, t.kind == markTag, t.closing:
@@ -293,6 +317,9 @@ func (l *lexer) bracket(v *ahead.View) action {
 		if before := l.lastRune(); l.Tail() == "" || unicode.IsSpace(before) {
 			do.then = ending{how: endSpaces, alone: l.startsKept()}
 		}
+		return do
+	}
+	if do, ok := l.template(v); ok {
 		return do
 	}
 	switch {

@@ -41,12 +41,11 @@ func sanitizeTagged(text string, tags *ReplyTags) string {
 // White space before the text goes first: a fence behind it would not begin a line, and would begin
 // one once the white space is gone.
 func stripAll(text string, tags *ReplyTags) string {
-	text = trimStart(new(drawn).pass(text, true))
+	text = new(lead).write(new(drawn).pass(text, true), true)
 	var p passes
-	if p.first.tags, p.second.tags = tags, tags; strings.IndexByte(text, '<') < 0 {
-		if strings.IndexByte(text, '[') < 0 && !strings.Contains(text, statsMark) {
-			return text
-		}
+	p.first.tags, p.second.tags = tags, tags
+	if !mayRemove(text) {
+		return text
 	}
 	p.begin()
 	text = p.first.pass(p.echoes[0].pass(text, true), true)
@@ -54,6 +53,19 @@ func stripAll(text string, tags *ReplyTags) string {
 		return text
 	}
 	return p.last(text, true)
+}
+
+// mayRemove reports whether an echo or a lexer may remove something of a text.
+func mayRemove(text string) bool {
+	for at := 0; ; at++ {
+		i := nextOpener(text[at:])
+		if i < 0 {
+			return strings.Contains(text, statsBullet)
+		}
+		if at += i; text[at] != '`' && text[at] != '~' {
+			return true
+		}
+	}
 }
 
 // passes are the passes that Sanitize makes.
@@ -87,9 +99,6 @@ func (p *passes) all(piece string, final bool) string {
 
 // trim removes outer white space and byte order marks.
 func trim(s string) string { return strings.TrimFunc(s, isOuterSpace) }
-
-// trimStart removes leading white space and byte order marks.
-func trimStart(s string) string { return strings.TrimLeftFunc(s, isOuterSpace) }
 
 // isOuterSpace reports whether r is white space or a byte order mark.
 func isOuterSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
