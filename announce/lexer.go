@@ -21,9 +21,11 @@ import (
 //	               the end of the text. Of any other marker, only the marker goes.
 //	stats lines    A line that starts with "Stats: runtime" and names a session goes.
 //
-// The second pass is the lexer. It stops at each of < [ ` ~ and asks in this order:
+// The second pass is the lexer. It stops at each of < [ ` ~, and at the beginning of the marks that
+// have another one, and asks in this order:
 //
 //	` ~  code              Code, fenced or inline, stays as it is (code.go).
+//	     template          A mark of a chat template goes, with what it hides (template.go).
 //	<    controlTokenEnd   A control token, <|...|>, goes (control.go), with the role or channel
 //	                       behind one that begins a turn, and what is said there to others than
 //	                       people: up to the next control token, or to the end.
@@ -34,6 +36,7 @@ import (
 //	                       tag.
 //	       invokeTag       An <invoke> block goes if the text has MiniMax's tag, else it is text.
 //	                       <final>, MiniMax's tag and every other closing tag go alone.
+//	       asideTag        What a harness puts around its own words goes, if it is closed.
 //	       passBlock       A thought or a memory block goes up to the closing tag that matches,
 //	                       else up to the last one, else up to the end of the text (ending.go).
 //	[    parseReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
@@ -48,18 +51,18 @@ import (
 //
 // A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
 // last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
-// text loses each '<' and '['. A first round that removes nothing is the last one.
+// text loses each character with which something starts. A first round that removes nothing is the last one.
 //
 // The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
 // behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing
 // tag that no other one follows in 16 KB, even if it is nested. Some questions have a smaller
 // bound: maxMarker, maxControl, maxAttribute, maxReplyTag, maxInline, maxCall, maxQuote,
-// maxMention. What is being removed has no bound: an ending needs no memory. Stream and Visible
+// maxMention, maxStrike, maxToolName, maxCitation. What is being removed has no bound: an ending needs no memory. Stream and Visible
 // obey this rule alike.
 //
 // Therefore a pass takes time linear in the text: a question reads at most ahead.Max bytes, and
 // those that would often read as much remember for the next one what they did not find (unfenced,
-// unclosed, searched). TestHostileInputsAreLinear has an input for each case.
+// unclosed, unended, searched). TestHostileInputsAreLinear has an input for each case.
 // TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back, and removes scaffolding. What starts first

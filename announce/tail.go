@@ -7,9 +7,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
-// A tail reads a text without scaffolding for silent tokens. It holds what they may consist of and
-// stand among: the last run of space, marks and tokens. Of such a run, the first ahead.Max bytes
-// count. The zero tail is ready.
+// A tail reads a text without scaffolding for silent tokens and for the beginning of the next turn.
+// It holds what they may consist of and stand among: the last run of space, marks, tokens and roles.
+// Of such a run, the first ahead.Max bytes count. The zero tail is ready.
 type tail struct {
 	begun bool   // something that is neither space, nor a mark, nor a token was shown
 	run   []byte // held
