@@ -51,14 +51,15 @@ import (
 //
 // A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
 // last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
-// text loses each character with which something starts. A first round that removes nothing is the last one.
+// text loses each character with which something starts. A first round that removes nothing is the
+// last one.
 //
 // The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
 // behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing
 // tag that no other one follows in 16 KB, even if it is nested. Some questions have a smaller
 // bound: maxMarker, maxControl, maxAttribute, maxReplyTag, maxInline, maxCall, maxQuote,
-// maxMention, maxStrike, maxToolName, maxCitation. What is being removed has no bound: an ending needs no memory. Stream and Visible
-// obey this rule alike.
+// maxMention, maxStrike, maxToolName, maxCitation. What is being removed has no bound: an ending
+// needs no memory. Stream and Visible obey this rule alike.
 //
 // Therefore a pass takes time linear in the text: a question reads at most ahead.Max bytes, and
 // those that would often read as much remember for the next one what they did not find (unfenced,
@@ -206,7 +207,7 @@ func (l *lexer) keep(to int) {
 		text, l.within = text[i+1:], false
 	}
 	l.within = l.within || strings.Trim(text, " \t") != ""
-	l.said = l.said || strings.ContainsFunc(l.Buf[l.At:to], func(r rune) bool { return !isOuterSpace(r) })
+	l.said = l.said || trimStart(l.Buf[l.At:to]) != ""
 	l.At = to
 }
 

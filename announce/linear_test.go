@@ -267,7 +267,7 @@ func TestRepeatedTokensAreLinear(t *testing.T) {
 		work            func(text string)
 	}{
 		{visibleTokens, visibleTokens, visible},
-		{templateTokens, append([]string{"\n", " ", "x", "<", "`", "<think>", "<|x|>"}, templateTokens[:3]...), visible},
+		{templateTokens, []string{"\n", " ", "x", "<", "`", "<think>", "<|x|>", "[INST]"}, visible},
 		{redactTokens, redactTokens, func(text string) { announce.Redact(text) }},
 	} {
 		for _, first := range tt.firsts {

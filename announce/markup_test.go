@@ -78,46 +78,58 @@ func TestNamedMarkupStays(t *testing.T) {
 func TestMarkupOfTurns(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[INST] a [/INST] b [INST] c [/INST] d":                                   "b  d",
-		"[INST] a [INST] b [/INST] c":                                             "c",
-		"a [THINK]b[/THINK] c":                                                    "a  c",
-		"a\n[THINK]b":                                                             "a",
-		"a [THINK]b":                                                              "a [THINK]b",
-		"a</s><s>[INST] b [/INST] c":                                              "a c",
-		"a</s>USER: b ASSISTANT: c":                                               "a c",
-		"<s>[INST] a [/INST] b</s>":                                               "b",
-		"a[TOOL_CALLS]exec[ARGS]{\"a\": \"}\"} b":                                 "a b",
-		"a[TOOL_CALLS] [{\"name\": \"x\"":                                         "a",
-		"a[TOOL_CALLS]exec[ARGS]":                                                 "a",
-		"[|system|]a[|endofturn|]\n[|assistant|]b":                                "b",
-		"]~b]user\na[e~[\n]~b]ai\nb[e~[":                                          "b",
-		"<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb":            "b",
-		"<start_of_turn>user\na":                                                  "",
-		"<SPECIAL_10>System\na\n<SPECIAL_11>Assistant\nb":                         "b",
-		"<|turn>system\na<turn|>\n<|turn>model\nb<turn|>":                         "b",
-		"<|channel>thought\n" + strings.Repeat("long ", 200) + "<channel|>a":      "a",
+		"[INST] a [/INST] b [INST] c [/INST] d":               "b  d",
+		"[INST] a [INST] b [/INST] c":                         "c",
+		"a [THINK]b[/THINK] c":                                "a  c",
+		"a\n[THINK]b":                                         "a",
+		"a [THINK]b":                                          "a [THINK]b",
+		"a</s><s>[INST] b [/INST] c":                          "a c",
+		"a</s>USER: b ASSISTANT: c":                           "a c",
+		"<s>[INST] a [/INST] b</s>":                           "b",
+		"a[TOOL_CALLS]exec[ARGS]{\"a\": \"}\"} b":             "a b",
+		"a[TOOL_CALLS] [{\"name\": \"x\"":                     "a",
+		"a[TOOL_CALLS]exec[ARGS]":                             "a",
+		"[|system|]a[|endofturn|]\n[|assistant|]b":            "b",
+		"]~b]user\na[e~[\n]~b]ai\nb[e~[":                      "b",
+		"<start_of_turn>user\na":                              "",
+		"<SPECIAL_10>System\na\n<SPECIAL_11>Assistant\nb":     "b",
+		"<|turn>system\na<turn|>\n<|turn>model\nb<turn|>":     "b",
+		"✿FUNCTION✿: x\n✿ARGS✿: {}\n✿RESULT✿: a\n✿RETURN✿: b": "b",
+		">>>all\na\n>>>exec\n{\"a\": 1}\n>>>all\nb":           "a\n\nb",
+		"a\nfunctools[{\"name\": \"x\"}]\nb":                  "a\n\nb",
+		"a\n\nHuman:\nUser:\n":                                "a",
+		"a\nUser: NO_REPLY":                                   "a",
+		"NO_REPLY\nUser:":                                     "",
+		"a.\nUser:\n\n":                                       "a.",
+		"\n\nAssistant:\n\nAssistant: a":                      "a",
+		"a./nothink\nUser:":                                   "a.",
+		"<tool_call></tool_call>a<tool_calls> </tool_calls>":  "a",
+		"a\ue200cite b":                                       "acite b",
+		"STATS: RUNTIME 1s • tokens n/a • SESSIONKEY k\nb":    "b",
+
+		"<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb": "b",
+
+		"<|channel>thought\n" + strings.Repeat("long ", 200) + "<channel|>a": "a",
+
 		"a <|tool_call>call:x{" + strings.Repeat("long ", 200) + "}<tool_call|>b": "a b",
-		"<seed:bos>user\na<seed:eos><seed:bos>assistant\nb<seed:eos>":             "b",
-		"<|from|>user\n<|recipient|>all\n<|content|>a<|stop|><|from|>assistant\n<|recipient|>all\n<|content|>b":     "b",
+
+		"<seed:bos>user\na<seed:eos><seed:bos>assistant\nb<seed:eos>": "b",
+
+		"<|from|>user\n<|recipient|>all\n<|content|>a<|stop|><|from|>assistant\n<|recipient|>all\n<|content|>b": "b",
+
 		"<|start_header_id|>user<|end_header_id|>\n\na<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nb": "b",
-		"✿FUNCTION✿: x\n✿ARGS✿: {}\n✿RESULT✿: a\n✿RETURN✿: b":                                                       "b",
-		">>>all\na\n>>>exec\n{\"a\": 1}\n>>>all\nb":                                                                 "a\n\nb",
-		"a\nfunctools[{\"name\": \"x\"}]\nb":                                                                        "a\n\nb",
-		"a\n\nHuman:\nUser:\n":                                                                                      "a",
-		"a\nUser: NO_REPLY":                                                                                         "a",
-		"NO_REPLY\nUser:":                                                                                           "",
-		"a.\nUser:\n\n":                                                                                             "a.",
-		"\n\nAssistant:\n\nAssistant: a":                                                                            "a",
-		"a./nothink\nUser:":                                                                                         "a.",
-		"<tool_response>a</tool_response>b<tool_response>c":                                                         "b<tool_response>c",
-		"<tool_call></tool_call>a<tool_calls> </tool_calls>":                                                        "a",
-		"a <cite index=\"1\">b</cite> <cite>c</cite>":                                                               "a b <cite>c</cite>",
+
+		"<tool_response>a</tool_response>b<tool_response>c": "b<tool_response>c",
+
+		"a <cite index=\"1\">b</cite> <cite>c</cite>": "a b <cite>c</cite>",
+
 		"<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"x\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>\na": "a",
-		"a\ue200cite\ue202turn0search1\ue202turn0search2\ue201 b":                                "a b",
-		"a\ue200cite b": "acite b",
+
+		"a\ue200cite\ue202turn0search1\ue202turn0search2\ue201 b": "a b",
+
 		"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\na\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>\nb": "b",
-		"<<<COMPLETION a1>>>\nx\n<<<End Of Completion A1>>>\nb":                            "b",
-		"STATS: RUNTIME 1s • tokens n/a • SESSIONKEY k\nb":                                 "b",
+
+		"<<<COMPLETION a1>>>\nx\n<<<End Of Completion A1>>>\nb": "b",
 	} {
 		got, _ := announce.Visible(text)
 		require.Equal(t, want, got, "%q", text)

@@ -233,8 +233,8 @@ func (r *renderer) field(name, value, blank string) {
 // data writes words of the child, each line behind a bar.
 func (r *renderer) data(s string) { r.line(r.maskNonce(behindBars(s))) }
 
-// maskNonce replaces the nonce in s, in any letter case. The caller removes invisible characters from s before, because
-// these could hide the nonce.
+// maskNonce replaces the nonce in s, in any letter case. The caller removes invisible characters
+// from s before, because these could hide the nonce.
 func (r *renderer) maskNonce(s string) string {
 	if r.nonce == "" {
 		return s

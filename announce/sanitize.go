@@ -101,6 +101,9 @@ func (p *passes) all(piece string, final bool) string {
 // trim removes outer white space and byte order marks.
 func trim(s string) string { return strings.TrimFunc(s, isOuterSpace) }
 
+// trimStart removes leading white space and byte order marks.
+func trimStart(s string) string { return strings.TrimLeftFunc(s, isOuterSpace) }
+
 // isOuterSpace reports whether r is white space or a byte order mark.
 func isOuterSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 

@@ -120,9 +120,9 @@ func parseTag(v *ahead.View, at int) tag {
 }
 
 // tagName reads the name at a position. It returns the kind of tag and where the name ends.
-// Letters of any case, digits, '_', the ':' of a known namespace and the '-' of some names belong to a
-// name. Invisible characters are skipped, and any other character ends the name. A
-// name with a letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
+// Letters of any case, digits, '_', the ':' of a known namespace and the '-' of some names belong
+// to a name. Invisible characters are skipped, and any other character ends the name. A name with a
+// letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
 func tagName(v *ahead.View, at int) (tagKind, int) {
 	var name [maxTagName]byte
 	n := 0

@@ -8,8 +8,8 @@ import (
 )
 
 // A tail reads a text without scaffolding for silent tokens and for the beginning of the next turn.
-// It holds what they may consist of and stand among: the last run of space, marks, tokens and roles.
-// Of such a run, the first ahead.Max bytes count. The zero tail is ready.
+// It holds what they may consist of and stand among: the last run of space, marks, tokens and
+// roles. Of such a run, the first ahead.Max bytes count. The zero tail is ready.
 type tail struct {
 	begun bool   // something that is neither space, nor a mark, nor a token was shown
 	run   []byte // held

@@ -22,7 +22,7 @@ type markKind uint8
 const (
 	markAlone  markKind = iota // nothing
 	markBlock                  // what follows up to its end, if that is ahead; else it is a mention
-	markHides                  // at the start of a line: what follows up to its end or that of the text
+	markHides                  // at the start of a line: what follows, if need be all of it
 	markTurn                   // the role that follows, and what is said there if not to people
 	markLast                   // nothing; elsewhere than at the end of a line it is a mention
 	markBefore                 // nothing; it goes before another one that begins alike
@@ -122,7 +122,7 @@ func nextOpener(text string) int {
 			return i
 		case 2:
 			for _, word := range otherOpeners[text[i]] {
-				if rest := text[i:]; strings.HasPrefix(rest, word) || strings.HasPrefix(word, rest) {
+				if n := min(len(word), len(text)-i); text[i:i+n] == word[:n] {
 					return i
 				}
 			}
@@ -330,7 +330,8 @@ func nameEnd(v *ahead.View, at int) int {
 	near := v.Within(at, maxToolName)
 	end := at
 	for !near.Ended(end) {
-		if c := near.S[end]; c != '-' && c != '.' && c != ':' && (c >= utf8.RuneSelf || !isWord(rune(c))) {
+		c := near.S[end]
+		if c >= utf8.RuneSelf || !isWord(rune(c)) && c != '-' && c != '.' && c != ':' {
 			break
 		}
 		end++
@@ -454,7 +455,8 @@ func cutRoles(text string) string {
 			}
 		}
 		for _, word := range thinkSwitches {
-			if rest, ok := strings.CutSuffix(text, word); ok && rest != "" && endsSentence(rest[len(rest)-1]) {
+			rest, ok := strings.CutSuffix(text, word)
+			if ok && rest != "" && endsSentence(rest[len(rest)-1]) {
 				text = rest
 			}
 		}
@@ -532,7 +534,8 @@ func (l *lead) write(chunk string, final bool) string {
 		case l.breaks > 1 && found:
 			text, l.breaks = rest, 0
 			continue
-		case !final && (!utf8.FullRuneInString(trimmed) || l.breaks > 1 && strings.HasPrefix(ownRole, trimmed)):
+		case final:
+		case !utf8.FullRuneInString(trimmed), l.breaks > 1 && strings.HasPrefix(ownRole, trimmed):
 			l.rest = trimmed // also of an empty one
 			return ""
 		}

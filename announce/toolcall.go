@@ -82,7 +82,8 @@ func (l *lexer) namesTool(v *ahead.View, t tag, at int) bool {
 		return t.kind == functionCallsTag && l.closesSoon(v, t.end, t.kind)
 	}
 	end = skipBlank(v, end)
-	return v.Byte(end) == '<' && parseTag(v, end).kind == payloadTag && l.closesSoon(v, t.end, t.kind)
+	return v.Byte(end) == '<' && parseTag(v, end).kind == payloadTag &&
+		l.closesSoon(v, t.end, t.kind)
 }
 
 // asideTag decides about a tag of which nothing stays up to its end, if that is ahead. Otherwise it

@@ -43,8 +43,8 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	return o
 }
 
-// formsOf returns how a value is written: as it is, in a URL, in JSON, in JSON within JSON, in HTML,
-// and in base64, there also as the middle of a longer text.
+// formsOf returns how a value is written: as it is, in a URL, in JSON, in JSON within JSON, in
+// HTML, and in base64, there also as the middle of a longer text.
 func formsOf(v string) []string {
 	forms := append([]string{v, html.EscapeString(v)}, urlForms(v)...)
 	for _, once := range jsonForms(v) {
@@ -79,8 +79,8 @@ func urlForms(v string) (forms []string) {
 
 var lowerEscapes = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// jsonForms returns how a value is written in JSON: with and without escapes of HTML, of slashes and
-// of what is not ASCII, as the encoders of other languages write it.
+// jsonForms returns how a value is written in JSON: with and without escapes of HTML, of slashes
+// and of what is not ASCII, as the encoders of other languages write it.
 func jsonForms(v string) (forms []string) {
 	for _, escapeHTML := range []bool{true, false} {
 		var b strings.Builder
