@@ -310,7 +310,9 @@ func TestServerThatComesLater(t *testing.T) {
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 	told := make(changes, 10)
 	c := connect(t, mcp.Config{
-		Servers: []mcp.Server{{Name: "s", URL: web.URL, Optional: true, StartTimeout: 5 * time.Second}},
+		Servers: []mcp.Server{
+			{Name: "s", URL: web.URL, Optional: true, StartTimeout: 5 * time.Second},
+		},
 		Changed: func(c mcp.Change) { told <- c },
 	})
 	assert.Empty(t, c.Tools())
@@ -502,7 +504,9 @@ func TestHints(t *testing.T) {
 	}
 	web := overHTTP(t, s)
 	for _, trusted := range []bool{true, false} {
-		c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "s", URL: web.URL, Trusted: trusted}}})
+		c := connect(t, mcp.Config{Servers: []mcp.Server{
+			{Name: "s", URL: web.URL, Trusted: trusted},
+		}})
 		tools := c.Tools()
 		want := []agent.Effect{agent.EffectUnknown, agent.EffectUnknown, agent.EffectUnknown}
 		if trusted {

@@ -67,8 +67,8 @@ type link struct {
 	done   bool
 }
 
-// A conn is one connection. It has ended when ended is closed, and is of no use any more when broken
-// is: a call may see that before Wait returns.
+// A conn is one connection. It has ended when ended is closed, and is of no use any more when
+// broken is: a call may see that before Wait returns.
 type conn struct {
 	*sdk.ClientSession
 	began   time.Time
@@ -371,8 +371,8 @@ func ask[T any](
 	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: err})
 }
 
-// isBroken reports whether an error says that its connection is of no use any more: it is neither an
-// answer nor one request that did not get through.
+// isBroken reports whether an error says that its connection is of no use any more: it is neither
+// an answer nor one request that did not get through.
 func isBroken(err error) bool {
 	if err == nil || isAnswer(err) {
 		return false

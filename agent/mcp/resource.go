@@ -26,8 +26,8 @@ type readArgs struct {
 
 // resourceTools returns the tools for the resources of a server.
 func resourceTools(server string) []definition {
-	list := agent.NewTool("list", "", func(context.Context, listArgs) (string, error) { return "", nil })
-	read := agent.NewTool("read", "", func(context.Context, readArgs) (string, error) { return "", nil })
+	list := agent.NewTool[listArgs, string]("list", "", nil) // for its schema
+	read := agent.NewTool[readArgs, string]("read", "", nil)
 	return []definition{
 		{
 			name: toolName(server, "list_resources"), schema: list.Schema, readOnly: true,

@@ -80,9 +80,8 @@ type Chats struct {
 //
 // The client names the chat, and its name is the peer of the session's key: each client of the
 // Service reaches each of the Chats. An answer that is not waited for is said all the same, and
-// history has it. Texts are what people
-// may see; [agent.Config].Redact counts in ask and history, and the credentials that announce.Redact
-// knows are masked in subagents, too.
+// history has it. Texts are what people may see. [agent.Config].Redact counts in ask and history,
+// and in subagents the credentials are masked that announce.Redact knows.
 func RuntimeTools(rt *agent.Runtime, of Chats) func(ctx context.Context) []agent.Tool {
 	chats := &chatTools{
 		rt: rt, agent: cmp.Or(of.Agent, "main"), channel: cmp.Or(of.Channel, "mcp"),

@@ -21,7 +21,7 @@ import (
 // changed once it serves. It holds nothing between requests, so that any number of clients may use
 // it, and a client goes on when the bot was started anew.
 //
-// It asks nobody who they are. What is served over HTTP stands behind a handler that does, unless
+// It does not ask who calls. What is served over HTTP stands behind a handler that does, unless
 // it listens on the machine alone; a request to a local address under the name of another host is
 // refused.
 type Service struct {

@@ -90,10 +90,13 @@ func TestRuntimeAsAServer(t *testing.T) {
 // Deliver.
 func TestSessionToolsAsAServer(t *testing.T) {
 	came := make(chan agent.Delivery, 1)
-	rt := open(t, agent.Config{Runner: echo(), Deliver: func(_ context.Context, d agent.Delivery) error {
-		came <- d
-		return nil
-	}})
+	rt := open(t, agent.Config{
+		Runner: echo(),
+		Deliver: func(_ context.Context, d agent.Delivery) error {
+			came <- d
+			return nil
+		},
+	})
 	chat := rt.Session(session.Must(session.DirectKey("main", "cli", "me")))
 	c := served(t, &mcp.Service{Tools: mcp.SessionTools(chat)})
 	require.Contains(t, names(c.Tools()), "mcp__bot__sessions_spawn")
