@@ -69,6 +69,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err // which validate has reported
 	}
+	if redactor == nil {
+		redactor = new(announce.Redactor) // it learns what Models.Credentials return
+	}
 	cfg.Logger = guardlog.NewBy(cfg.Logger, redactor.Redact)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
