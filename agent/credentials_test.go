@@ -240,14 +240,16 @@ func TestPlantedCredentialIsNowhere(t *testing.T) {
 		fmt.Fprintf(&shown, "%+v %+v %+v %+v", page, runs, events, h.Replies())
 	})
 	texts := map[string]string{"log": log.String(), "shown": shown.String()}
-	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
+	files := os.DirFS(dir)
+	err = fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			var data []byte
-			data, err = fs.ReadFile(os.DirFS(dir), p)
+			data, err = fs.ReadFile(files, p)
 			texts[p] = string(data)
 		}
 		return err
-	}))
+	})
+	require.NoError(t, err)
 	require.Greater(t, len(texts), 4)
 	require.Contains(t, log.String(), "bad key ***")
 	for name, s := range texts {
