@@ -63,8 +63,10 @@ func (c *converter) document(root *value) {
 	c.skills()
 	c.workspaces()
 	c.credentials()
-	c.res.Apply(&c.res.Config)
-	c.validate()
+	if len(c.errs) == 0 {
+		c.res.Apply(&c.res.Config)
+		c.validate()
+	}
 }
 
 // validate adds what the rules of the file are wrong in, at their places in the file.

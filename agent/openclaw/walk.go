@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -186,6 +187,7 @@ func (w *walker) object(v *value, to reflect.Value, path string) {
 func (w *walker) unknown(
 	f field, typ reflect.Type, known map[string]reflect.StructField, at string,
 ) {
+	all := slices.Collect(maps.Keys(known))
 	for _, m := range reflect.VisibleFields(typ) {
 		if m.Type != reflect.TypeFor[others]() {
 			continue
@@ -195,12 +197,13 @@ func (w *walker) unknown(
 			w.note(&w.untaken, f.line, f.col, at, "%s", m.Tag.Get("not"))
 			return
 		}
+		all = append(all, list...)
 	}
 	if w.strict || isOwned(typ) {
-		w.bad(&value{line: f.line, column: f.col}, at, "it is not known%s", nearest(f.name, known))
+		w.bad(&value{line: f.line, column: f.col}, at, "it is not known%s", nearest(f.name, all))
 		return
 	}
-	w.note(&w.untaken, f.line, f.col, at, "it is not known%s", nearest(f.name, known))
+	w.note(&w.untaken, f.line, f.col, at, "it is not known%s", nearest(f.name, all))
 }
 
 // members returns the fields of a type by the name in the file, those of embedded ones too.
@@ -220,9 +223,9 @@ func isOwned(typ reflect.Type) bool {
 }
 
 // nearest returns the name that was most likely meant, as the end of a sentence.
-func nearest(name string, known map[string]reflect.StructField) string {
+func nearest(name string, known []string) string {
 	best, least := "", len(name)/3+1
-	for k := range known {
+	for _, k := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least ||
 			d == least && best != "" && k < best {
 			best, least = k, d
