@@ -76,7 +76,9 @@ func TestCredentialsOfAnAgent(t *testing.T) {
 	cfg.Models.Credentials = credentials
 	cfg.Rules.Agents = []policy.Agent{
 		{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}},
-		{ID: "coder"}, {ID: "ops"}, {ID: "plain"},
+		{ID: "coder"},
+		{ID: "ops"},
+		{ID: "plain"},
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("hello")
@@ -146,7 +148,7 @@ func TestSecretIsNotShown(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", x.Secret, "profile", x)
 	for _, shown := range []string{
-		fmt.Sprint(x.Secret), fmt.Sprintf("%v %+v %#v %q", x, x, x, x), fmt.Sprintf("%s", x.Secret),
+		fmt.Sprint(x.Secret), fmt.Sprintf("%v %+v %#v %q", x, x, x, x), x.Secret.String(),
 		fmt.Sprintf("%v %+v %#v", outer, outer, outer), fmt.Sprintf("%x", x.Secret), string(data),
 		log.String(), fmt.Sprint(&x), fmt.Sprintf("%#v", wallets["main"]),
 	} {

@@ -116,17 +116,6 @@ func (c *converter) at(path string) *value {
 	return v
 }
 
-// has reports whether the file has a value at a path.
-func (c *converter) has(path string) bool {
-	v := c.root
-	for name := range strings.SplitSeq(path, ".") {
-		if v = v.get(name); v == nil {
-			return false
-		}
-	}
-	return true
-}
-
 // duration returns so many units, at most the longest Duration.
 func duration(n int64, unit time.Duration) time.Duration {
 	if n > int64(math.MaxInt64/unit) {
@@ -276,11 +265,11 @@ func (c *converter) defaults() {
 	if level := c.thinking(path+".thinkingDefault", d.Thinking); level != "" {
 		c.change(func(cfg *agent.Config) { cfg.Models.Thinking = level })
 	}
-	if d.BootstrapMax != nil {
-		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Limits.File = atMost(*d.BootstrapMax) })
+	if n := d.BootstrapMax; n != nil {
+		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Limits.File = atMost(*n) })
 	}
-	if d.BootstrapAll != nil {
-		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Limits.Total = atMost(*d.BootstrapAll) })
+	if n := d.BootstrapAll; n != nil {
+		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Limits.Total = atMost(*n) })
 	}
 	if d.Zone != nil {
 		zone := strings.TrimSpace(*d.Zone)

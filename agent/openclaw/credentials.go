@@ -136,7 +136,7 @@ func (s *Store) profile(raw json.RawMessage) (x agent.Profile, ok bool) {
 	if x.Kind = strings.TrimSpace(in.Type); x.Kind == "" {
 		x.Kind = strings.TrimSpace(in.Mode)
 	}
-	secret := ""
+	var secret string
 	switch x.Kind {
 	case "api_key":
 		if secret = in.Key; secret == "" {
@@ -177,8 +177,10 @@ func (s *Store) resolve(secret string, ref *secretRef) string {
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	secret, _ = lookup(ref.ID)
-	return secret
+	if found, ok := lookup(ref.ID); ok {
+		return found
+	}
+	return ""
 }
 
 func (s *Store) now() time.Time {

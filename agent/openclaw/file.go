@@ -10,7 +10,8 @@ package openclaw
 //	doc    what the member is, for the schema
 //
 // An object whose first field is an owned knows all its members. Of any other object, what is not
-// here is listed, and what is not in the names of an others either is a mistake with Options.Strict.
+// here is listed, and what is not in the names of an others either is a mistake with
+// Options.Strict.
 
 type owned struct{}
 

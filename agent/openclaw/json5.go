@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -59,9 +60,9 @@ func (v *value) get(name string) *value {
 	if v == nil || v.kind != kindObject {
 		return nil
 	}
-	for i := len(v.fields) - 1; i >= 0; i-- {
-		if v.fields[i].name == name {
-			return v.fields[i].value
+	for _, f := range slices.Backward(v.fields) {
+		if f.name == name {
+			return f.value
 		}
 	}
 	return nil
@@ -130,15 +131,13 @@ func decode(data []byte) (*value, error) {
 
 // A parser reads a file token by token.
 type parser struct {
-	in   *parse.Input
-	lex  *js.Lexer
-	last int // the offset behind the token
+	in  *parse.Input
+	lex *js.Lexer
 
 	token  js.TokenType // js.ErrorToken: the end
 	text   string
 	line   int // where the token begins
 	column int
-	behind bool // the place is that of the token before, and advance is due
 }
 
 // fail returns an error at the place of the token.
@@ -264,7 +263,7 @@ func (p *parser) list(end js.TokenType, sign string, item func() error) error {
 // field reads a member of an object.
 func (p *parser) field(v *value, depth int) error {
 	f := field{line: p.line, col: p.column}
-	ok := false
+	var ok bool
 	switch {
 	case p.token == js.StringToken:
 		f.name, ok = unquote(p.text)

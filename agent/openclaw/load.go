@@ -25,7 +25,8 @@ type Options struct {
 	Env func(name string) (value string, ok bool)
 	// Home is the directory that ~ stands for. Empty: OPENCLAW_HOME, else that of the user.
 	Home string
-	// StateDir is where OpenClaw keeps its state. Empty: OPENCLAW_STATE_DIR, else .openclaw in Home.
+	// StateDir is where OpenClaw keeps its state. Empty: OPENCLAW_STATE_DIR, else .openclaw in the
+	// home directory.
 	StateDir string
 	// OpenDir opens the directory of a workspace or of skills. An error for which
 	// errors.Is(err, fs.ErrNotExist) says that there is none, which is not a mistake. Nil:

@@ -126,8 +126,10 @@ func (c *cost) price() (p agent.Price) {
 		from *float64
 		to   *float64
 	}{
-		{c.Input, &p.Input}, {c.Output, &p.Output},
-		{c.CacheRead, &p.CacheRead}, {c.CacheWrite, &p.CacheWrite},
+		{c.Input, &p.Input},
+		{c.Output, &p.Output},
+		{c.CacheRead, &p.CacheRead},
+		{c.CacheWrite, &p.CacheWrite},
 	} {
 		if f.from != nil {
 			*f.to = *f.from

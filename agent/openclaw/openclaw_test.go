@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,19 +14,24 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )
 
 // silent is a Runner that says nothing.
 var silent = agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
 	return agent.Result{}, nil
 })
+
+// quiet is a Config that can be opened and logs nothing.
+func quiet() agent.Config {
+	return agent.Config{Runner: silent, Logger: slog.New(slog.DiscardHandler)}
+}
 
 // nowhere are Options for a machine without an environment, on which every directory is empty.
 func nowhere() openclaw.Options {
@@ -98,7 +104,7 @@ func TestVectors(t *testing.T) {
 			if err != nil || !row.OK {
 				continue
 			}
-			cfg := agent.Config{Runner: silent}
+			cfg := quiet()
 			r.Apply(&cfg)
 			_, err = agent.Open(t.Context(), cfg)
 			require.NoError(t, err, "%s: what is taken can be opened", row.Name)
@@ -343,10 +349,10 @@ func TestMigrated(t *testing.T) {
 	require.Equal(t, 2, r.Config.Rules.Subagents.MaxConcurrent)
 	require.Equal(t, "/home/me/w", r.Agents[0].Workspace)
 	require.Equal(t, "main", r.Config.Rules.Agents[0].ID)
-	require.Equal(t, 12.0, *r.Config.Threads.Bindings.IdleHours)
+	require.InDelta(t, 12, *r.Config.Threads.Bindings.IdleHours, 0)
 	ch := r.Config.Threads.Channels["discord"]
-	require.Equal(t, 6.0, *ch.Bindings.IdleHours)
-	require.Equal(t, 3.0, *ch.Accounts["a"].IdleHours)
+	require.InDelta(t, 6, *ch.Bindings.IdleHours, 0)
+	require.InDelta(t, 3, *ch.Accounts["a"].IdleHours, 0)
 	require.Equal(t, []string{"1:35: agents.entries: it is not known"},
 		mistakes(t, `{agents: {list: [{id: "a"}],      entries: {}}}`, nowhere()))
 }
@@ -396,7 +402,8 @@ func TestToolsThatOpenClawTakesOtherwise(t *testing.T) {
 	require.Equal(t, []string{"read", "image"}, rules.Sandbox.Tools.Allow)
 	require.Equal(t, []string{"exec", "image"}, rules.Agents[0].SandboxTools.Allow)
 	require.Equal(t, []string{"ex*"}, rules.Agents[1].SandboxTools.Allow)
-	require.Equal(t, slices.Concat(policy.SandboxAllow(), []string{"x"}), rules.Agents[2].SandboxTools.Allow)
+	require.Equal(t, slices.Concat(policy.SandboxAllow(), []string{"x"}),
+		rules.Agents[2].SandboxTools.Allow)
 	require.Equal(t, []string{}, rules.Agents[3].SandboxTools.Allow, "everything")
 
 	r = parse(t, `{tools: {sandbox: {tools: {deny: ["image"]}}},
@@ -530,7 +537,8 @@ func TestApplyKeepsTheRest(t *testing.T) {
 	before := cfg
 	r := parse(t, `{agents: {defaults: {subagents: {maxChildrenPerAgent: 2}}}}`)
 	r.Apply(&cfg)
-	require.Equal(t, policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 2, Model: "p/mine"}, cfg.Rules.Subagents)
+	require.Equal(t, policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 2, Model: "p/mine"},
+		cfg.Rules.Subagents)
 	require.Equal(t, before.Rules.Agents, cfg.Rules.Agents)
 	require.Equal(t, before.Rules.Attachments, cfg.Rules.Attachments)
 	require.Equal(t, policy.VisibilityAll, cfg.Rules.Visibility)
@@ -589,7 +597,8 @@ func TestPlaces(t *testing.T) {
 		"OPENCLAW_HOME": dir, "OPENCLAW_STATE_DIR": "~/state", "OPENCLAW_PROFILE": "Work",
 		"OPENCLAW_CONFIG_PATH": file,
 	}
-	o := openclaw.Options{Env: func(name string) (string, bool) { s, ok := env[name]; return s, ok }}
+	lookup := func(name string) (string, bool) { s, ok := env[name]; return s, ok }
+	o := openclaw.Options{Env: lookup}
 	r, err := openclaw.Load(t.Context(), "", o)
 	require.NoError(t, err)
 	require.Equal(t, []openclaw.Agent{
@@ -679,7 +688,7 @@ func TestDocuments(t *testing.T) {
 			with.SpawnSubagentSessions = &yes
 			require.Equal(t, with, r.Config.Threads.Channels["discord"].Bindings)
 		}
-		cfg := agent.Config{Runner: silent}
+		cfg := quiet()
 		r.Apply(&cfg)
 		_, err = agent.Open(t.Context(), cfg)
 		require.NoError(t, err, name)

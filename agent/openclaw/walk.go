@@ -68,7 +68,7 @@ func (w *walker) read(v *value, to reflect.Value, tag reflect.StructTag, path st
 	case anything:
 		return
 	}
-	switch to.Kind() { //nolint:exhaustive // those of document
+	switch to.Kind() {
 	case reflect.Pointer:
 		fresh := reflect.New(to.Type().Elem())
 		before := len(w.errs)
