@@ -338,7 +338,7 @@ func (c *converter) agents() {
 		c.res.Agents = []Agent{{ID: session.DefaultAgent}}
 		if baseline != nil {
 			only := []policy.Agent{{ID: session.DefaultAgent, Skills: baseline}}
-			c.change(func(cfg *agent.Config) { cfg.Rules.Agents = only })
+			c.change(func(cfg *agent.Config) { cfg.Rules.Agents = slices.Clone(only) })
 		}
 		return
 	}
@@ -378,7 +378,7 @@ func (c *converter) agents() {
 		all = toFront(all, first)
 		c.res.Agents = toFront(c.res.Agents, first)
 	}
-	c.change(func(cfg *agent.Config) { cfg.Rules.Agents = all })
+	c.change(func(cfg *agent.Config) { cfg.Rules.Agents = slices.Clone(all) })
 }
 
 // toFront moves an item of a list to its front.
@@ -413,13 +413,14 @@ func (c *converter) chats() {
 				continue
 			}
 			path := dot(dot("channels", name)+".groups", peer) + ".tools"
+			c.pluginsOnly(path, lists.Allow)
 			chats = append(chats, policy.Chat{
 				Channel: name, Peer: peer, Tools: c.plain(path, &lists, nil),
 			})
 		}
 	}
 	if len(chats) > 0 {
-		c.change(func(cfg *agent.Config) { cfg.Rules.Chats = chats })
+		c.change(func(cfg *agent.Config) { cfg.Rules.Chats = slices.Clone(chats) })
 	}
 }
 

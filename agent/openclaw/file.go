@@ -165,8 +165,14 @@ type toolPolicy struct {
 	toolLists
 	Profile    *string             `json:"profile" enum:"minimal,coding,messaging,full"`
 	ByProvider map[string]provider `json:"byProvider"`
-	Delegable  *toolLists          `json:"delegable" doc:"What its sessions may hand down."`
+	Delegable  *delegable          `json:"delegable" doc:"What its sessions may hand down."`
 	Sandbox    sandboxTools        `json:"sandbox"`
+}
+
+type delegable struct {
+	_     owned
+	Allow []string `json:"allow" doc:"Names, globs and groups; empty: all."`
+	Deny  []string `json:"deny" doc:"Wins."`
 }
 
 type provider struct {

@@ -389,13 +389,14 @@ func TestToolsThatOpenClawTakesOtherwise(t *testing.T) {
 			{id: "b", tools: {sandbox: {tools: {allow: ["ex*"], deny: ["IMAGE"]}}}},
 			{id: "c", tools: {allow: ["lob*"], sandbox: {tools: {alsoAllow: ["x"]}}}},
 			{id: "d", tools: {sandbox: {tools: {allow: []}}}}]},
+		channels: {x: {groups: {y: {tools: {allow: ["lobster"]}}}}},
 	}`)
 	const plugins = "it names no tool of OpenClaw itself, so that none of those is left; OpenClaw " +
 		"passes over such a list and keeps them; name them here, or use alsoAllow"
 	const image = "image is added, as OpenClaw does; deny it if it is not wanted"
 	require.ElementsMatch(t, []string{
 		"tools.allow: " + plugins, "tools.byProvider.openai.allow: " + plugins,
-		"tools.subagents.tools.allow: " + plugins, "agents.list[2].tools.allow: " + plugins,
+		"channels.x.groups.y.tools.allow: " + plugins, "agents.list[2].tools.allow: " + plugins,
 		"tools.sandbox.tools.allow: " + image, "agents.list[0].tools.sandbox.tools.allow: " + image,
 	}, noted(r.Doubts))
 	rules := r.Config.Rules

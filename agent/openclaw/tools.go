@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -19,14 +20,13 @@ func (c *converter) tools() {
 		c.change(func(cfg *agent.Config) { cfg.Rules.Tools = all })
 	}
 	if t.Groups != nil {
-		c.change(func(cfg *agent.Config) { cfg.Rules.Groups = t.Groups })
+		c.change(func(cfg *agent.Config) { cfg.Rules.Groups = maps.Clone(t.Groups) })
 	}
 	if lists := t.Subagents.Tools; !isZero(lists) {
 		const path = "tools.subagents.tools"
 		if len(lists.Allow) > 0 && len(lists.AlsoAllow) > 0 {
 			c.wrong(path+".alsoAllow", "want nothing beside allow, which lifts default denies as well")
 		}
-		c.pluginsOnly(path, lists.Allow)
 		c.change(func(cfg *agent.Config) {
 			if lists.Allow != nil || lists.AlsoAllow != nil || lists.Deny != nil {
 				cfg.Rules.SubagentTools = policy.ToolRules(lists.toolLists)
@@ -66,8 +66,7 @@ func (c *converter) policyOf(path string, t *toolPolicy) policy.ToolPolicy {
 		p.Profile = *t.Profile
 	}
 	if t.Delegable != nil {
-		d := policy.ToolRules(*t.Delegable)
-		p.Delegable = &d
+		p.Delegable = &policy.ToolRules{Allow: t.Delegable.Allow, Deny: t.Delegable.Deny}
 	}
 	for name, x := range t.ByProvider {
 		if p.ByProvider == nil {
@@ -90,7 +89,7 @@ func core() []string {
 }
 
 // pluginsOnly says of a list of allowed tools without a tool of OpenClaw itself that it removes all
-// of those. OpenClaw passes over such a list.
+// of those. OpenClaw passes over such a list, unless it is that of a sandbox or of sub-agents.
 func (c *converter) pluginsOnly(path string, allow []string) {
 	if len(allow) == 0 {
 		return
