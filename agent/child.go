@@ -74,7 +74,8 @@ type Task struct {
 	// Mode says whether the conversation stays bound when the run has ended; see [TaskMode].
 	Mode TaskMode
 	// Conversation, beside Thread, is where: a Route with a Thread is bound as it is, in any other
-	// one a thread is created. Zero: a thread is created where the session talks to people.
+	// one a thread is created. Zero: a thread is created where the session talks to people. Beside
+	// Update without Thread it is where the update is said, and Config.Route is not asked.
 	Conversation session.Route
 	// Attachments are files that the child is given: see [Attachment]. Rules.Attachments bound
 	// them.
@@ -285,6 +286,9 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	return from.spawnRun(ctx, q)
 }
 
+// isSaidThere reports whether the Conversation of the task is where its update is said.
+func (t *Task) isSaidThere() bool { return t.Update && !t.Thread && !t.Conversation.IsZero() }
+
 // checkUpdate refuses an update that no person would see.
 func (t *Task) checkUpdate(c *Config) error {
 	if t.Update && c.Reply == nil {
@@ -296,7 +300,10 @@ func (t *Task) checkUpdate(c *Config) error {
 // findRoute asks Config.Route where what comes of the task is said.
 func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	rt, _ := from.actor()
-	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil {
+	if t.isSaidThere() {
+		t.route = t.Conversation
+	}
+	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil || t.isSaidThere() {
 		return err
 	}
 	err := protect("Route", func() (err error) {
@@ -348,6 +355,9 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
 			Fork: !x.Fork.IsZero(), Runtime: t.external(),
 		},
+	}
+	if t.isSaidThere() {
+		q.Bind = session.Route{}
 	}
 	if !reflect.ValueOf(t.Spec).IsZero() {
 		spec, err := json.Marshal(t.Spec)

@@ -59,6 +59,12 @@ type Config struct {
 	// one derived from it: so they count against the limit of runs of the message that it began
 	// with.
 	Deliver func(ctx context.Context, d Delivery) error
+	// Queue says how a session that the caller runs is told when several completions or events wait
+	// for it: QueueFollowup one by one, QueueCollect in one call, each under its own key, see
+	// [Delivery].All; QueueSteer and QueueInterrupt say to the caller's loop, in Delivery.Mode,
+	// what to do with the turn under way. It is asked at each call of Deliver, with the session.
+	// Nil: QueueFollowup. See docs/delivery.md.
+	Queue func(of session.Key) QueueMode
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never empty. The same promises hold for what a session says to one Route:
 	// one channel, account, recipient and thread. Those of a session whose key names no chat, such

@@ -56,7 +56,6 @@ type toolHost struct {
 	session *Session
 	turn    *Turn  // nil for a session that the caller runs
 	token   string // names the turn in spawn keys: a retried turn has the same one
-	shown   *shownList
 }
 
 // requester returns what the session tools spawn from.
@@ -338,6 +337,12 @@ func (a *arguments) positive(without string, names ...string) float64 {
 		a.fail(name, "it is 0, want at least 1; leave it out %s", without)
 	}
 	return x
+}
+
+// duration returns a number of units, 0 for an argument that is left out.
+func (a *arguments) duration(unit time.Duration, names ...string) time.Duration {
+	x, _ := a.number(names...)
+	return time.Duration(math.Floor(min(x, 1e6))) * unit
 }
 
 func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {

@@ -324,7 +324,7 @@ func (t *Task) mode() (keep bool, err error) {
 		}
 	case checkBound(t.Conversation) != nil:
 		return false, checkBound(t.Conversation)
-	case !t.Thread && !t.Conversation.IsZero():
+	case !t.Thread && !t.Update && !t.Conversation.IsZero():
 		return false, &InputError{
 			Field: "Task.Conversation", Reason: "it is set, and Thread is not",
 		}
