@@ -107,19 +107,19 @@ func sample(path string, m reflect.StructField) string {
 // digest returns all that a Result sets.
 func digest(t *testing.T, r *Result) string {
 	t.Helper()
-	c := r.Config
+	c, rules := r.Config, r.Config.Rules
 	host, valid := *c.Prompts.SkillHost, c.Models.Valid != nil
 	p, err := c.Models.Credentials(context.Background(), "main")
 	require.NoError(t, err)
 	data, err := json.Marshal([]any{
-		c.Rules.Subagents, c.Rules.Agents, c.Rules.Budget, c.Rules.RequestBudget, c.Rules.MaxSessions,
-		c.Rules.KeepArchives, c.Rules.SubagentTools, c.Rules.Tools, c.Rules.DefaultDeny, c.Rules.Groups,
-		c.Rules.Chats, c.Rules.Attachments, c.Rules.Sandbox.Mode, c.Rules.Sandbox.Tools,
-		c.Rules.Sandbox.SeeAll, c.Rules.Visibility, c.Rules.AgentToAgent,
+		rules.Subagents, rules.Agents, rules.Budget, rules.RequestBudget, rules.MaxSessions,
+		rules.KeepArchives, rules.SubagentTools, rules.Tools, rules.DefaultDeny, rules.Groups,
+		rules.Chats, rules.Attachments, rules.Sandbox.Mode, rules.Sandbox.Tools,
+		rules.Sandbox.SeeAll, rules.Visibility, rules.AgentToAgent,
 		c.DeliverTimeout, c.Models.Model, c.Models.Thinking, c.Models.Prices, valid,
 		c.Prompts.Input.Limits.File, c.Prompts.Input.Limits.Total, c.Prompts.Input.Env,
-		c.Prompts.Input.Aliases, len(c.Prompts.Skills), host.Bundled, host.Config, c.Threads.Bindings,
-		fmt.Sprint(len(c.Threads.Channels)), r.Agents, p.Order,
+		c.Prompts.Input.Aliases, len(c.Prompts.Skills), host.Bundled, host.Config,
+		c.Threads.Bindings, fmt.Sprint(len(c.Threads.Channels)), r.Agents, p.Order,
 	})
 	require.NoError(t, err)
 	return string(data)
