@@ -21,7 +21,9 @@
 //
 //	tracer := sdktrace.NewTracerProvider(
 //		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithBatcher(exporter))
-//	x, err := otel.New(rt, otel.Config{Tracer: tracer, Meter: meter, State: otel.File("otel.json")})
+//	x, err := otel.New(rt, otel.Config{
+//		Tracer: tracer, Meter: meter, State: otel.File("otel.json"),
+//	})
 //	if err != nil { ... }
 //	go func() { ended <- x.Run(ctx) }() // with a ctx that outlives that of rt.Run
 //
@@ -50,7 +52,7 @@
 // # Metrics
 //
 //	gen_ai.client.token.usage          {token}  by agent, model, gen_ai.token.type; of turns
-//	gen_ai.client.operation.duration   s        by gen_ai.operation.name: invoke_agent, execute_tool
+//	gen_ai.client.operation.duration   s        of runs and of calls of tools
 //	offshoot.runs                      {run}    that have ended, by agent and status
 //	offshoot.runs.active               {run}    that have not ended
 //	offshoot.spawns.refused            {spawn}

@@ -53,7 +53,9 @@ func history(r *rand.Rand, root session.Key) []agent.TreeEvent {
 		case !open[i]:
 			turns[i]++
 			open[i] = true
-			add(i, agent.TreeEvent{Kind: agent.EventTurn, Turn: turns[i], Status: agent.StatusRunning})
+			add(i, agent.TreeEvent{
+				Kind: agent.EventTurn, Turn: turns[i], Status: agent.StatusRunning,
+			})
 		case r.IntN(4) == 0: // a crash: the next turn begins without the end of this one
 			open[i] = false
 		case r.IntN(2) == 0:
