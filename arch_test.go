@@ -33,6 +33,7 @@ var house = arch.House{
 			Third:    []string{"golang.org/x/sync/errgroup"},
 			TestOurs: []string{"session/dirstore"},
 		},
+		{Dir: "agent/provider", Ours: []string{"agent", "spawn", "session"}},
 	},
 	Internal:      "internal",
 	InternalThird: []string{"golang.org/x/sync"},
