@@ -38,9 +38,10 @@ func (p *Provider) Handler(d ProviderDialect) http.Handler {
 		defer p.count(-1)
 		var call ProviderCall
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxProviderBody))
-		if err == nil {
-			call, err = d.Decode(r, body)
+		if err != nil {
+			return // the client has gone
 		}
+		call, err = d.Decode(r, body)
 		var answer ProviderAnswer
 		switch {
 		case err != nil:

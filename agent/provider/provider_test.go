@@ -223,3 +223,33 @@ func TestStrict(t *testing.T) {
 		require.Equal(t, want, Strict([]byte(schema)), schema)
 	}
 }
+
+func TestCallIDs(t *testing.T) {
+	var ids CallIDs
+	require.Equal(t, "call_1", ids.Call("call_1"))
+	require.Equal(t, "call_1", ids.Result("call_1"))
+	require.Equal(t, "call_1_2", ids.Call("call_1"))
+	require.Equal(t, "call_1_2", ids.Result("call_1"))
+	require.Equal(t, "call_1_3", ids.Call("call_1"))
+	odd := ids.Call("functions.now:0")
+	require.Regexp(t, `^call_[0-9a-f]{24}$`, odd)
+	require.Equal(t, odd, ids.Result("functions.now:0"))
+	long := strings.Repeat("x", 64)
+	require.Equal(t, long, ids.Call(long))
+	again := ids.Call(long)
+	require.NotEqual(t, long, again)
+	require.LessOrEqual(t, len(again), 64)
+	require.LessOrEqual(t, len(ids.Call(long+"x")), 64)
+	require.NotEmpty(t, ids.Call(""))
+	unknown := ids.Result("unknown")
+	require.Equal(t, unknown, ids.Result("unknown"))
+}
+
+func TestArgs(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "{}", " ": "{}", ` {"a": 1} `: `{"a": 1}`, `{"a":`: `{"invalid_arguments":"{\"a\":"}`,
+		`[1]`: `{"invalid_arguments":"[1]"}`, `"x"`: `{"invalid_arguments":"\"x\""}`,
+	} {
+		require.Equal(t, want, string(Args([]byte(args))))
+	}
+}
