@@ -34,6 +34,10 @@ var house = arch.House{
 			TestOurs: []string{"session/dirstore"},
 		},
 		{Dir: "agent/provider", Ours: []string{"agent", "spawn", "session"}},
+		{
+			Dir:  "agent/command",
+			Ours: []string{"agent", "announce", "spawn", "policy", "session", "session/binding"},
+		},
 	},
 	Internal:      "internal",
 	InternalThird: []string{"golang.org/x/sync"},

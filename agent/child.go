@@ -74,7 +74,8 @@ type Task struct {
 	// Mode says whether the conversation stays bound when the run has ended; see [TaskMode].
 	Mode TaskMode
 	// Conversation, beside Thread, is where: a Route with a Thread is bound as it is, in any other
-	// one a thread is created. Zero: a thread is created where the session talks to people.
+	// one a thread is created. Zero: a thread is created where the session talks to people. Beside
+	// Update without Thread it is where the update is said, and Config.Route is not asked.
 	Conversation session.Route
 	// Attachments are files that the child is given: see [Attachment]. Rules.Attachments bound
 	// them.
@@ -224,8 +225,10 @@ type Child[T any] struct {
 // task gives a *[spawn.KeyConflictError]. A field that cannot be accepted, such as a fork of a
 // session that has no conversation here, gives an *[InputError], which is a *[LimitError] for one
 // that is too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping],
-// or [ErrArchived] if it was archived. Else the error is one that every command can return: after
-// [ErrUnconfirmed] spawn again with the same Key.
+// or [ErrArchived] if it was archived. With Thread it may be a *[binding.Error], which is
+// [binding.ErrBound] where the conversation is that of another session, or a *[CallbackError] of
+// the ThreadHost. Else the error is one that every command can return: after [ErrUnconfirmed] spawn
+// again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	if err := checkRequester(from, "spawn"); err != nil {
 		return nil, err
@@ -285,6 +288,9 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	return from.spawnRun(ctx, q)
 }
 
+// isSaidThere reports whether the Conversation of the task is where its update is said.
+func (t *Task) isSaidThere() bool { return t.Update && !t.Thread && !t.Conversation.IsZero() }
+
 // checkUpdate refuses an update that no person would see.
 func (t *Task) checkUpdate(c *Config) error {
 	if t.Update && c.Reply == nil {
@@ -296,7 +302,10 @@ func (t *Task) checkUpdate(c *Config) error {
 // findRoute asks Config.Route where what comes of the task is said.
 func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	rt, _ := from.actor()
-	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil {
+	if t.isSaidThere() {
+		t.route = t.Conversation
+	}
+	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil || t.isSaidThere() {
 		return err
 	}
 	err := protect("Route", func() (err error) {
@@ -348,6 +357,9 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
 			Fork: !x.Fork.IsZero(), Runtime: t.external(),
 		},
+	}
+	if t.isSaidThere() {
+		q.Bind = session.Route{}
 	}
 	if !reflect.ValueOf(t.Spec).IsZero() {
 		spec, err := json.Marshal(t.Spec)
@@ -572,13 +584,14 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 	return c.turn.spawn.Stop(ctx, c.ref(), "stopped by its requester")
 }
 
-// Wait waits for the end of the run and returns its result, whatever later runs its session has. A
-// run that did not end well gives a
-// *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
-// context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
-// error is the cause of ctx, one that is as for Info, or one that every call that waits can return.
-// [ErrUnreadable] says that the whole of a long result was removed from the archive: Info has its
-// beginning.
+// Wait waits for the end of the run and returns its result. Later runs of its session change
+// nothing of that, as long as the session keeps the run: its first one, its last two, and each
+// whose end is still to be read. One that is kept no longer is [ErrNotFound]. A run that did not
+// end well gives a *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait
+// under the turn's context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for
+// that too. Else the error is the cause of ctx, one that is as for Info, or one that every call
+// that waits can return. [ErrUnreadable] says that the whole of a long result was removed from the
+// archive: Info has its beginning.
 //
 // A Wait that has begun before the run is archived gets its result. One that begins later gets it
 // only of a run with a Task.Key, whose outcome is kept for seven days: a child with

@@ -59,6 +59,12 @@ type Config struct {
 	// one derived from it: so they count against the limit of runs of the message that it began
 	// with.
 	Deliver func(ctx context.Context, d Delivery) error
+	// Queue says how a session that the caller runs is told when several completions or events wait
+	// for it: QueueFollowup one by one, QueueCollect in one call, each under its own key, see
+	// [Delivery].All; QueueSteer and QueueInterrupt say to the caller's loop, in Delivery.Mode,
+	// what to do with the turn under way. It is asked at each call of Deliver, with the session.
+	// Nil: QueueFollowup. See docs/delivery.md.
+	Queue func(of session.Key) QueueMode
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never empty. The same promises hold for what a session says to one Route:
 	// one channel, account, recipient and thread. Those of a session whose key names no chat, such
@@ -280,6 +286,17 @@ type Models struct {
 	// that of the Runner's own default. It is asked at the beginning of each turn, for many
 	// sessions at once. Nil, and for a model with the zero [Window]: the whole conversation.
 	Window func(model string) Window
+	// Credentials returns what an agent logs in to its providers with, by the id of the agent. It
+	// is called at the beginning of each turn, for the agent of the session and, unless that is
+	// Isolated, for agent main, whose profiles the agent has, too, but for the ids that it has
+	// itself. The Runner gets them through its ctx, with [CredentialFor], and they are nowhere
+	// else: an agent has no credential of a session that spawned it. Nil: there are none.
+	//
+	// What it returns is masked from then on as [announce.Redaction].Secrets are: in errors, events
+	// and replies, and in what the Logger is told. It must not be changed afterwards. It is called
+	// for many sessions at once, and should return soon after ctx ends. After an error or a panic
+	// the turn fails with a *[CallbackError] whose Field is "Models.Credentials".
+	Credentials func(ctx context.Context, agent string) (Profiles, error)
 }
 
 // validate reports names that cannot stand in a line of a prompt, and a model that cannot be one.

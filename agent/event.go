@@ -117,6 +117,15 @@ func shownText(r *announce.Redactor, s string) string {
 	return r.Redact(text.WithoutControls(s))
 }
 
+// Shown returns what people may see of a text that a model, a tool or a person has written, such as
+// the label or the task of a run: what is visible of it, without what steers a terminal or the
+// direction of a text, and with its credentials masked as in replies. A text that chooses silence
+// is empty.
+func (rt *Runtime) Shown(s string) string {
+	s, _ = announce.Visible(text.WithoutControls(s))
+	return rt.redactor.At(announce.BoundaryReplies, text.WithoutControls(s))
+}
+
 // maxShownTool is how many characters of what a tool is called with, and of what it answers, an
 // event shows.
 const maxShownTool = 1000

@@ -56,6 +56,8 @@ type (
 	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for
 	// Config.Reply.
 	Delivery = spawn.Delivery
+	// QueueMode says how a session that the caller runs is told of what waits; see Config.Queue.
+	QueueMode = spawn.QueueMode
 	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
 	Completion = spawn.Completion
 	// Reply is what a session run by Offshoot says to people: Text, in Route where it goes, in
@@ -68,6 +70,18 @@ type (
 	ChildrenError = spawn.ChildrenError
 	// StillRunningError names sessions whose Runner, or a tool after its timeout, has not returned.
 	StillRunningError = spawn.StillRunningError
+)
+
+// How a session that the caller runs is told of what waits; see [Config].Queue.
+const (
+	// QueueFollowup hands over one delivery a call, in order. It is the zero QueueMode.
+	QueueFollowup = spawn.QueueFollowup
+	// QueueCollect hands over what waits in one call.
+	QueueCollect = spawn.QueueCollect
+	// QueueSteer has the loop put a delivery into the turn under way.
+	QueueSteer = spawn.QueueSteer
+	// QueueInterrupt has the loop end the turn under way for a delivery.
+	QueueInterrupt = spawn.QueueInterrupt
 )
 
 // What a Part is.

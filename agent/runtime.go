@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
@@ -39,6 +40,7 @@ type Runtime struct {
 	bindings  *bindings
 	attached  attachedDirs
 	results   resultTypes
+	shown     target.Book // the lists of sub-agents that models and people were shown
 	leftOut   instructionsLog
 }
 
@@ -65,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	redactor, err := announce.NewRedactor(cfg.Redact)
+	redactor, err := newRedactor(cfg.Redact)
 	if err != nil {
 		return nil, err // which validate has reported
 	}
@@ -120,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
-		Logger:  cfg.Logger,
+		Logger: cfg.Logger, Queue: cfg.Queue,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
@@ -133,6 +135,15 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.sup = sup
 	return rt, nil
+}
+
+// newRedactor returns the Redactor of a Runtime, which learns what Models.Credentials return.
+func newRedactor(r announce.Redaction) (*announce.Redactor, error) {
+	redactor, err := announce.NewRedactor(r)
+	if redactor == nil {
+		redactor = new(announce.Redactor)
+	}
+	return redactor, err
 }
 
 // rested forgets what is kept of a session between its turns, or of a whole tree if the session is
@@ -345,11 +356,8 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case out.Update && rt.cfg.Reply != nil:
 		return deliveryError(rt.sayUpdate(ctx, out))
 	case out.Update: // this configuration says nothing to people
-	case out.Completion != nil && rt.cfg.Deliver != nil:
-		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
-		err = rt.cfg.Deliver(ctx, out)
-	case out.Event != nil && rt.cfg.Deliver != nil:
-		ctx = context.WithValue(ctx, originKey{}, out.Event.Origin)
+	case (out.Completion != nil || out.Event != nil) && rt.cfg.Deliver != nil:
+		ctx = context.WithValue(ctx, originKey{}, originOf(out))
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := rt.shownReply(*out.Reply)
@@ -362,6 +370,18 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		}
 	}
 	return deliveryError(err)
+}
+
+// originOf returns the Origin of what the receiver of a call spawns in answer: that of the newest
+// delivery in it, as the turn of a session that Offshoot runs belongs to what it has read last.
+func originOf(out spawn.Delivery) string {
+	if n := len(out.More); n > 0 {
+		out = out.More[n-1]
+	}
+	if out.Event != nil {
+		return out.Event.Origin
+	}
+	return out.Completion.Origin
 }
 
 // sayUpdate says the end of a sub-agent to the chat where a person has asked for it.
@@ -393,7 +413,7 @@ func deliveryError(err error) error {
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	host := toolHost{
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
-		token: turnToken(t.spawn.First), shown: new(shownList),
+		token: turnToken(t.spawn.First),
 	}
 	var tools []Tool
 	for _, list := range [...][]Tool{rt.cfg.Tools, host.tools()} {

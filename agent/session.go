@@ -27,6 +27,10 @@ type Session struct {
 // Key returns the key.
 func (s *Session) Key() session.Key { return s.key }
 
+// IsCallers reports whether the session is one that the caller runs in a loop of its own: it is
+// top-level, and Config.Deliver is set. What is under way in that loop only the caller can end.
+func (s *Session) IsCallers() bool { return s.rt.cfg.Deliver != nil && !s.key.IsSubagent() }
+
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
 	return s.treeBy(ctx, (*spawn.Supervisor).RootOf)
@@ -341,7 +345,7 @@ func (s *Session) Tools() []Tool {
 	if !s.key.IsValid() {
 		return nil
 	}
-	host := toolHost{rt: s.rt, session: s, token: session.NewID(), shown: new(shownList)}
+	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
 	var tools []Tool
 	for _, t := range host.tools() {

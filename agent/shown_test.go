@@ -18,6 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -452,4 +453,32 @@ func TestToolsReport(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "ctx", input.Field)
 	})
+}
+
+// What people may see of a text has no controls and no credentials, and a transcript has a path
+// where the store has one.
+func TestShownAndTranscript(t *testing.T) {
+	dir := t.TempDir()
+	store, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	rt, err := agent.Open(t.Context(), agent.Config{Runner: sayOK, Store: store})
+	require.NoError(t, err)
+	require.Equal(t, "a b", rt.Shown("<think>no</think>a \x1b[31mb"))
+	require.NotContains(t, rt.Shown("token sk-abcdefghijklmnopqrstuvwxyz0123456789"), "mnopqrst")
+	require.Empty(t, rt.Shown("NO_REPLY"))
+	ref := session.Ref{Key: topKey, SessionID: session.NewID()}
+	require.Empty(t, rt.Transcript(ref))
+	_, err = store.Transcripts.Append(t.Context(), ref, 0,
+		session.Message{Role: session.MessageUser, Text: "hi"})
+	require.NoError(t, err)
+	require.Contains(t, rt.Transcript(ref), dir)
+	require.False(t, rt.Session(topKey).IsCallers())
+	require.NoError(t, rt.Shutdown(t.Context()))
+	rt, err = agent.Open(t.Context(), agent.Config{
+		Runner: sayOK, Deliver: func(context.Context, agent.Delivery) error { return nil },
+	})
+	require.NoError(t, err)
+	require.True(t, rt.Session(topKey).IsCallers())
+	require.Empty(t, rt.Transcript(ref))
+	require.NoError(t, rt.Shutdown(t.Context()))
 }

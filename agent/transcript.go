@@ -203,6 +203,17 @@ func asStored(m Message) Message {
 	return stored
 }
 
+// Transcript returns the path at which a person finds the transcript of a session, archived or not,
+// by its key and its session id. It is empty where the Store has no paths, as in memory.
+func (rt *Runtime) Transcript(ref session.Ref) (path string) {
+	err := attempt(func() error { path = rt.cfg.Store.Transcripts.Locate(ref); return nil })
+	if err != nil {
+		rt.log.Warn("offshoot: the path of a transcript is not known", "session", ref.Key.String(),
+			"error", rt.redact(err).Error())
+	}
+	return path
+}
+
 // mend has the store put the damaged lines of a transcript aside, and logs that. A store that
 // cannot do that returns the error of the damage again. The error tells the file, which may have
 // been put aside as a whole afterwards.

@@ -142,3 +142,29 @@ func TestRouteOfASpawn(t *testing.T) {
 		})
 	}
 }
+
+// A person is told of the end where he has asked for it, whatever the session answers by then and
+// whatever Config.Route says.
+func TestUpdateInItsConversation(t *testing.T) {
+	asked := session.Route{Channel: "irc", To: "ops"}
+	cfg := agent.Config{Route: func(context.Context, agent.RouteRequest) (session.Route, error) {
+		return session.Route{Channel: "irc", To: "elsewhere"}, nil
+	}}
+	play := talks(agenttest.Script{"counter": {agenttest.Say("There are 12.")}})
+	agenttest.Run(t, cfg, play, func(h *harness) {
+		h.Post("hi")
+		h.Replied("Hello.")
+		child, err := h.Main().Spawn(h.Context(), agent.Task{
+			Text: "count", Label: "counter", Update: true, Conversation: asked,
+			Cleanup: agent.CleanupDelete,
+		})
+		require.NoError(t, err)
+		info, err := child.Info(h.Context())
+		require.NoError(t, err)
+		require.True(t, info.Delete)
+		require.Empty(t, info.Conversations)
+		time.Sleep(time.Hour)
+		h.Replied("Hello.", "counter is done.\n\nThere are 12.")
+		require.Equal(t, asked, h.Replies()[1].Reply.Route)
+	})
+}

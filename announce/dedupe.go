@@ -86,7 +86,8 @@ type Dedupe struct {
 
 // Once returns a receiver that calls act for a delivery whose key is new, and remembers the key
 // when act has returned nil. For a key that it knows it returns nil and does nothing. It returns
-// the error of act as it is, and does not remember the key.
+// the error of act as it is, and does not remember the key. Of a delivery with More, act gets those
+// whose keys are new, in one call.
 //
 // If a key that was acted upon cannot be recorded, the receiver returns an error, and when the
 // delivery comes again it records the key and does not act. If the Journal cannot be read, the
@@ -96,35 +97,78 @@ func (d *Dedupe) Once(
 	act func(ctx context.Context, d spawn.Delivery) error,
 ) func(ctx context.Context, d spawn.Delivery) error {
 	return func(ctx context.Context, out spawn.Delivery) error {
-		switch {
-		case act == nil:
+		if act == nil {
 			return errors.New("announce: Dedupe.Once was given a nil function")
-		case out.Key == "":
-			return errors.New("announce: a Dedupe was given a delivery without a Key")
 		}
-		id := newKeyID(out.Key)
-		if err := d.begin(ctx, id); err != nil {
-			return err
-		}
-		defer d.end(id) // also if act panics or ends its goroutine
-		if err := d.refresh(ctx, out.MayRepeat); err != nil {
-			return err
-		}
-		known, acted := d.look(id)
-		switch {
-		case known:
-			return nil
-		case !acted:
-			if err := act(ctx, out); err != nil {
+		list := out.All()
+		ids := make([]keyID, 0, len(list))
+		defer func() { // also if act panics or ends its goroutine
+			for _, id := range ids {
+				d.end(id)
+			}
+		}()
+		for i := range list {
+			if list[i].Key == "" {
+				return errors.New("announce: a Dedupe was given a delivery without a Key")
+			}
+			id := newKeyID(list[i].Key)
+			if slices.Contains(ids, id) {
+				return fmt.Errorf("announce: a Dedupe was given the key %q twice in one call",
+					list[i].Key)
+			}
+			if err := d.begin(ctx, id); err != nil {
 				return err
 			}
+			ids = append(ids, id)
+		}
+		if err := d.refresh(ctx, slices.ContainsFunc(list, mayRepeat)); err != nil {
+			return err
+		}
+		return d.actOnce(ctx, act, list, ids)
+	}
+}
+
+func mayRepeat(d spawn.Delivery) bool { return d.MayRepeat }
+
+// actOnce calls act for those of a list whose keys are new, if there are any, and records the keys
+// that are not on record.
+func (d *Dedupe) actOnce(
+	ctx context.Context, act func(ctx context.Context, d spawn.Delivery) error,
+	list []spawn.Delivery, ids []keyID,
+) error {
+	var news []spawn.Delivery
+	var unrecorded, unacted []keyID
+	for i, id := range ids {
+		known, acted := d.look(id)
+		if known {
+			continue
+		}
+		unrecorded = append(unrecorded, id)
+		if !acted {
+			news, unacted = append(news, list[i]), append(unacted, id)
+		}
+	}
+	if len(news) > 0 {
+		first := news[0]
+		if len(news) > 1 {
+			first.More = news[1:]
+		}
+		if err := act(ctx, first); err != nil {
+			return err
+		}
+		for _, id := range unacted {
 			d.note(id)
 		}
-		// What was done is recorded also if ctx has ended meanwhile.
-		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
-		defer cancel()
-		return d.record(soon, id)
 	}
+	// What was done is recorded also if ctx has ended meanwhile.
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
+	defer cancel()
+	for _, id := range unrecorded { // the first time records all that were acted upon
+		if err := d.record(soon, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin waits until no other call with a key is under way.

@@ -49,6 +49,8 @@ func onceReceiver(
 			}),
 			Acted: acted.Len,
 			Fail:  func() { failures.Store(1) },
+
+			Collects: true,
 		}
 		if next != nil {
 			r.Restart = func() announcetest.Receiver { return of(next()) }

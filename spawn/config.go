@@ -45,6 +45,12 @@ type Config struct {
 	//
 	// Deliver is required if CallerRun or Replies is set.
 	Deliver func(ctx context.Context, out Delivery) error
+	// Queue says how a session that the caller runs is told when several deliveries wait for it. It
+	// is asked at each call of Deliver for a completion or an event, and within its time: it may
+	// look at what the session does now. One that panics, or returns what is not a mode, is logged,
+	// and has QueueFollowup; one that ends its goroutine or hangs is a call that has failed. Nil:
+	// QueueFollowup.
+	Queue func(of session.Key) QueueMode
 	// DeliverTimeout is how long a call of Deliver may take. Then its ctx ends, and the attempt has
 	// failed. No further call for its destination begins before it has returned; if it returns nil
 	// in the end, the delivery has arrived. Zero means DefaultDeliverTimeout; a negative

@@ -38,7 +38,7 @@ type Completion struct {
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
 // that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,
-// MayRepeat, Late and Error alone.
+// MayRepeat, Mode, More, Late and Error alone.
 //
 // Each attempt gets a Delivery of its own: the receiver may keep it, and what Completion and Reply
 // point to.
@@ -77,6 +77,18 @@ type Delivery struct {
 	// Route is where what is said goes: of a Reply its Route, of a Completion where its requester
 	// was answering when it spawned the run, or what Request.Route said. Zero: that is not known.
 	Route session.Route `json:"route,omitzero"`
+	// Mode is what Config.Queue says of the session To, of a Completion or an Event; else zero.
+	//
+	// With QueueFollowup and QueueCollect a receiver whose session is at work returns ErrBusy. With
+	// QueueSteer it puts the text into the turn under way, if its loop can, and with QueueInterrupt
+	// it ends that turn first; a session at rest begins a turn with either.
+	Mode QueueMode `json:"mode,omitempty"`
+	// More are further deliveries for the same session in the same call, in their order, at most
+	// MaxCollected-1; only with QueueCollect. What the call returns counts for all of them: nil
+	// says that all have arrived, and after an error each may be tried again, under its own Key and
+	// with other companions. So a receiver that acts once acts once for each Key, see
+	// [Delivery.All]. Their own More are empty.
+	More []Delivery `json:"more,omitempty"`
 	// Late says that the delivery was blocked, and is tried because a person asked for it: later
 	// ones for the same destination may have arrived before it.
 	Late bool `json:"late,omitempty"`
@@ -118,7 +130,8 @@ type Reply struct {
 	Failed bool `json:"failed,omitempty"`
 	// Err is why the turn failed, for logs and for what a program decides on it. It is not for
 	// people. Its credentials are masked, as in each Error. It is empty if Failed is not set, if a
-	// crash was the reason, and in replies that an earlier version recorded.
+	// turn of a top-level session was given up after three crashes, and in replies that an earlier
+	// version recorded.
 	Err string `json:"err,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`

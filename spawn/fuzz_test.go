@@ -143,6 +143,9 @@ func newWorld(h *spawntest.History) *world {
 		CallerRun: w.roll(2, "caller") == 0, Replies: w.roll(2, "replies") == 0,
 		Tools: []string{"read", "write", "sessions_spawn"},
 	}
+	if mode := spawn.QueueMode(w.roll(3, "queue")); mode > 0 {
+		w.cfg.Queue = func(session.Key) spawn.QueueMode { return mode }
+	}
 	if w.roll(2, "unbind") == 0 {
 		w.cfg.Unbind = w.unbind
 	}

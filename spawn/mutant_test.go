@@ -28,7 +28,7 @@ type mutant struct {
 var mutants = slices.Concat(
 	shellMutants, treeMutants, resetMutants, archiveMutants, requestMutants, bindMutants,
 	roomMutants, repairMutants, hookMutants, agentMutants, nameMutants, stepMutants,
-	depositMutants, eventMutants,
+	depositMutants, eventMutants, collectMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.
@@ -262,7 +262,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"a call that hangs is told to the tree", "sender.go",
-		"\tcase !p.orphaned:\n\t\tsh.tellHangs(p, p.call.attempt)\n", "", ".", "TestCallThatHangs",
+		"\tcase !p.orphaned:\n\t\tsh.tellHangs(p, p.call.attempt, p.more...)\n", "", ".", "TestCallThatHangs",
 	},
 	{
 		"R7 a receiver that ends its goroutine has failed", "sender.go",

@@ -89,6 +89,9 @@ type RunInfo struct {
 	// Persistent says that the session stays open for what people write in its conversation when a
 	// run has ended, as [Request].Session has asked for it.
 	Persistent bool `json:"persistent,omitempty"`
+	// Delete says that the session is archived as soon as the end of a run was read, as
+	// [Request].Delete has asked for it, and not some time after that.
+	Delete bool `json:"delete,omitempty"`
 	// Conversations are those that are bound to the session now, the oldest first: what people
 	// write there goes to it. All runs of a session have the same.
 	Conversations []session.Route `json:"conversations,omitempty"`

@@ -22,6 +22,7 @@ type sender struct {
 	stopped bool // until the tree recalls
 
 	call    queuedDelivery // under way if calling is set
+	more    []uint32       // the ordinals of those behind it in the same call
 	calling bool
 	ctx     *callContext // of the call
 	timer   *time.Timer  // calls timeIsUp; nil before the first call
@@ -48,7 +49,7 @@ type queuedDelivery struct {
 }
 
 // Deliver implements owner.Executor.
-func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry) {
+func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool) {
 	to := e.Destination()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -63,7 +64,9 @@ func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry) {
 	if p.hangs && !p.stopped { // the call is of an earlier incarnation
 		sh.tellHangs(p, p.queue[0].attempt)
 	}
-	sh.startSender(to, p)
+	if !more {
+		sh.startSender(to, p)
+	}
 }
 
 // Recall implements owner.Executor.
@@ -150,7 +153,7 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 		}
 		return false
 	}
-	p.call, p.calling, p.orphaned = p.queue[0], true, false
+	p.call, p.more, p.calling, p.orphaned = p.takeFirst(), nil, true, false
 	limit := sh.sup.cfg.DeliverTimeout
 	if to.Hook {
 		limit = HookTimeout
@@ -161,12 +164,6 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
 	} else {
 		p.timer.Reset(limit)
-	}
-	p.queue[0] = queuedDelivery{}
-	if len(p.queue) == 1 {
-		p.queue = p.queue[:0]
-	} else {
-		p.queue = p.queue[1:]
 	}
 	return true
 }
@@ -180,7 +177,7 @@ func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (
 	defer func() { // also if the receiver ends its goroutine
 		arrived = sh.callReturned(ctx, to, p, err)
 	}()
-	err = sh.callDeliver(p.ctx, p.call.out) //nolint:contextcheck // its parent is ctx
+	err = sh.callDeliver(p.ctx, to, p) //nolint:contextcheck // its parent is ctx
 	return arrived
 }
 
@@ -207,7 +204,7 @@ func (sh *treeShell) timeIsUp(p *sender) {
 	sh.sup.workers.markHangs(&p.ctx.mark)
 	switch {
 	case !p.orphaned:
-		sh.tellHangs(p, p.call.attempt)
+		sh.tellHangs(p, p.call.attempt, p.more...)
 	case len(p.queue) > 0:
 		sh.tellHangs(p, p.queue[0].attempt)
 	}
@@ -217,12 +214,12 @@ func (sh *treeShell) timeIsUp(p *sender) {
 }
 
 // tellHangs tells the tree that nothing can be delivered to a destination because a call hangs.
-// The entry of the attempt counts as failed. The caller holds the lock, so that the tree hears of
-// the return of the call later.
-func (sh *treeShell) tellHangs(p *sender, of attempt) {
+// The entry of the attempt, and those in more, count as failed. The caller holds the lock, so that
+// the tree hears of the return of the call later.
+func (sh *treeShell) tellHangs(p *sender, of attempt, more ...uint32) {
 	p.stopped, p.told = true, of
 	sh.owner.Send(of.gen, &tree.Settle{
-		Ord: of.ord, Hangs: true, Rand: sh.sup.ids.rand(),
+		Ord: of.ord, More: more, Hangs: true, Rand: sh.sup.ids.rand(),
 		Error: fmt.Sprintf("spawn: delivery %q: the receiver has not returned within %v",
 			p.call.out.Key, p.limit),
 	})
@@ -234,25 +231,25 @@ func (sh *treeShell) callReturned(
 	ctx context.Context, to tree.Destination, p *sender, err error,
 ) (arrived bool) {
 	sh.mu.Lock()
-	call, hung, orphaned := p.call, p.hangs, p.orphaned
+	call, more, hung, orphaned := p.call, p.more, p.hangs, p.orphaned
 	p.timer.Stop()
 	sh.sup.workers.markOver(&p.ctx.mark) // before its context ends
 	p.ctx.end(context.Canceled)
-	p.call, p.calling, p.hangs, p.ctx = queuedDelivery{}, false, false, nil
+	p.call, p.more, p.calling, p.hangs, p.ctx = queuedDelivery{}, nil, false, false, nil
 	if err == nil && !hung {
 		sh.mu.Unlock()
-		sh.owner.Send(call.gen, &tree.Settle{Ord: call.ord})
+		sh.owner.Send(call.gen, &tree.Settle{Ord: call.ord, More: more})
 		return true
 	}
 	p.sending = false
 	switch {
 	case hung:
-		sh.tellReturned(p, call.attempt, err)
+		sh.tellReturned(p, call.attempt, more, err)
 	case ctx.Err() != nil, orphaned: // after a shutdown the delivery stays in the outbox
 	default:
 		p.stopped = true
 		sh.owner.Send(call.gen, &tree.Settle{
-			Ord: call.ord, Error: errorText(err),
+			Ord: call.ord, More: more, Error: errorText(err),
 			Busy:  errors.Is(err, ErrBusy) && !to.Hook, // a hook has no session that is busy
 			Never: errors.Is(err, ErrPermanent) && !errors.Is(err, ErrBusy),
 			Wait:  int64(pauseOf(err)),
@@ -272,9 +269,9 @@ func (sh *treeShell) callReturned(
 	return false
 }
 
-// tellReturned tells the tree that the call of an attempt, which hung, has returned with err. It
-// has arrived only for the incarnation of the tree that sent it. The caller holds the lock.
-func (sh *treeShell) tellReturned(p *sender, call attempt, err error) {
+// tellReturned tells the tree that the call of an attempt and more, which hung, has returned with
+// err. It has arrived only for the incarnation of the tree that sent it. The caller holds the lock.
+func (sh *treeShell) tellReturned(p *sender, call attempt, more []uint32, err error) {
 	if p.told == (attempt{}) {
 		return
 	}
@@ -284,13 +281,18 @@ func (sh *treeShell) tellReturned(p *sender, call attempt, err error) {
 		outcome.Error = errorText(err)
 	case p.told != call:
 		outcome.Error = "an earlier owner's call has returned"
+	default:
+		outcome.More = more
 	}
 	sh.owner.Send(p.told.gen, outcome)
 	p.told = attempt{}
 }
 
-// callDeliver calls Deliver and contains its panics.
-func (sh *treeShell) callDeliver(ctx context.Context, out Delivery) (err error) {
+// callDeliver makes the call of a sender and contains the panics of Deliver.
+func (sh *treeShell) callDeliver(
+	ctx context.Context, to tree.Destination, p *sender,
+) (err error) {
+	out := p.call.out // of the call alone: no other goroutine changes it
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &PanicError{Value: p, Stack: debug.Stack()}
@@ -310,6 +312,12 @@ func (sh *treeShell) callDeliver(ctx context.Context, out Delivery) (err error) 
 	if out.Completion != nil {
 		if err := sh.loadResult(ctx, &out.Completion.Run); err != nil {
 			return fmt.Errorf("spawn: delivery %q: %w", out.Key, err)
+		}
+	}
+	if out.Mode = sh.modeOf(to); out.Mode == QueueCollect {
+		out.More = sh.collect(ctx, p)
+		for i := range out.More {
+			out.More[i].Mode = QueueCollect
 		}
 	}
 	return sh.sup.cfg.Deliver(ctx, out)

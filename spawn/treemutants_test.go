@@ -445,7 +445,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"order: what has failed goes alone", "internal/tree/outbox.go",
-		"q.flying > 0 && e.HeldBy() != nil", "false", "./internal/tree", "TestScenarios/order",
+		"q.flying > 0 && q.since > 0 && !q.pending[0].Busy", "false", "./internal/tree", "TestScenarios/order",
 	},
 	{
 		"an arrival clears the clock of its destination", "internal/tree/apply.go",

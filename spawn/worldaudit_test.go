@@ -27,28 +27,16 @@ func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error 
 		defer w.mu.Unlock()
 		w.calling[to] = false
 	}()
-	if c := out.Completion; c != nil {
-		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
-			w.fail("the end of %s was delivered before it was durable", c.Run.Key)
-		}
-		if !c.Run.Status.Terminal() {
-			w.fail("%s was delivered while it was %v", c.Run.Key, c.Run.Status)
-		}
+	for _, d := range out.All() {
+		w.checkDelivery(d)
 	}
-	if x := out.Ended; x != nil && (!x.Run.Status.Terminal() ||
-		!w.durable[fmt.Sprintf("%s %v", x.Run.Key, tree.RunEnded)]) {
-		w.fail("a hook is told of %s, which is %v", x.Run.Key, x.Run.Status)
+	if len(out.More) > 0 {
+		w.tally.add("collected")
 	}
-	// A repeat is marked as one, or comes from an owner that has been replaced.
-	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
-		w.fail("%s was delivered twice without a warning", out.Key)
-	}
-	w.checkOrder(out)
-	w.epoch = max(w.epoch, out.Epoch)
 	w.calls++
 	roll := w.roll(26, out.Key, w.calls)
 	if roll > 9 {
-		w.take(out)
+		w.take(out.All()...)
 	}
 	w.mu.Unlock()
 	switch roll {
@@ -67,7 +55,7 @@ func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error 
 	case 4:
 		w.pause(time.Second)
 		w.mu.Lock()
-		w.take(out)
+		w.take(out.All()...)
 		w.mu.Unlock()
 		return errors.New("the acknowledgement was lost")
 	case 5:
@@ -78,7 +66,7 @@ func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error 
 	case 7:
 		w.pause(50 * time.Minute)
 		w.mu.Lock()
-		w.take(out)
+		w.take(out.All()...)
 		w.mu.Unlock()
 	case 8:
 		return spawn.Permanent(errors.New("gone"))
@@ -95,6 +83,28 @@ func isPutOff(out spawn.Delivery) bool {
 	return out.Blocked.IsZero() && strings.Contains(out.Error, errSlowDown.Error())
 }
 
+// checkDelivery checks what a call hands over.
+func (w *world) checkDelivery(out spawn.Delivery) {
+	if c := out.Completion; c != nil {
+		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
+			w.fail("the end of %s was delivered before it was durable", c.Run.Key)
+		}
+		if !c.Run.Status.Terminal() {
+			w.fail("%s was delivered while it was %v", c.Run.Key, c.Run.Status)
+		}
+	}
+	if x := out.Ended; x != nil && (!x.Run.Status.Terminal() ||
+		!w.durable[fmt.Sprintf("%s %v", x.Run.Key, tree.RunEnded)]) {
+		w.fail("a hook is told of %s, which is %v", x.Run.Key, x.Run.Status)
+	}
+	// A repeat is marked as one, or comes from an owner that has been replaced.
+	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
+		w.fail("%s was delivered twice without a warning", out.Key)
+	}
+	w.checkOrder(out)
+	w.epoch = max(w.epoch, out.Epoch)
+}
+
 // attemptsOf names what waits and at which attempt it is.
 func attemptsOf(outbox []spawn.Delivery) string {
 	var b strings.Builder
@@ -104,17 +114,19 @@ func attemptsOf(outbox []spawn.Delivery) string {
 	return b.String()
 }
 
-// take notes that the receiver has taken a delivery. What was said under one name has one key.
-func (w *world) take(out spawn.Delivery) {
-	if r := out.Reply; r != nil && strings.HasPrefix(r.Text, "said ") {
-		if key := w.said[r.Text]; key != "" && key != out.Key {
-			w.fail("%q left twice, as %s and %s", r.Text, key, out.Key)
+// take notes that the receiver has taken deliveries. What was said under one name has one key.
+func (w *world) take(list ...spawn.Delivery) {
+	for _, out := range list {
+		if r := out.Reply; r != nil && strings.HasPrefix(r.Text, "said ") {
+			if key := w.said[r.Text]; key != "" && key != out.Key {
+				w.fail("%q left twice, as %s and %s", r.Text, key, out.Key)
+			}
+			w.said[r.Text] = out.Key
 		}
-		w.said[r.Text] = out.Key
+		w.accepted[out.Key]++
+		to := destinationOf(out)
+		w.newest[to] = max(w.newest[to], w.ordOf(out))
 	}
-	w.accepted[out.Key]++
-	to := destinationOf(out)
-	w.newest[to] = max(w.newest[to], w.ordOf(out))
 }
 
 // checkOrder checks an attempt: the receiver has taken no later delivery for the same destination,

@@ -45,7 +45,7 @@ var wanted = []string{
 	"at stop_requested: begins a run", "at stop_requested: stopping",
 	"at unarchived: begins a run", "at unbound: not bound",
 	"step said", "step silent", "step failed", "step cancelled", "step interrupted", "step cut",
-	"act spawn", "act hello", "act more", "act steer", "act stop", "act cancel", "act wait",
+	"collected", "act spawn", "act hello", "act more", "act steer", "act stop", "act cancel", "act wait",
 	"act retry", "act wish", "act bind", "act unbind", "act talk", "act delete", "act revive",
 }
 

@@ -115,7 +115,11 @@ func (h *Harness) receive(
 			return err
 		}
 	}
-	return h.note(proc, func() { note(d) })
+	return h.note(proc, func() {
+		for _, one := range d.All() {
+			note(one)
+		}
+	})
 }
 
 func whileAlive(

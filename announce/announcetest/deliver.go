@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -24,6 +25,9 @@ type Receiver struct {
 	// Fail has the next act come to nothing, such as a message that cannot be sent. Deliver is to
 	// return an error then. Nil: that is not tested.
 	Fail func()
+	// Collects says that Deliver is for a Config.Queue which collects: it acts upon each of
+	// [spawn.Delivery].All whose key is new. Without it that is not tested.
+	Collects bool
 	// Restart returns the receiver of the next process, after that of this one was killed. It has
 	// what this one keeps over its end, and nothing else. Nil: restarts are not tested.
 	Restart func() Receiver
@@ -61,6 +65,8 @@ func (rule deliveryRule) lacks(r Receiver) string {
 			return "Fail"
 		case s.restart && r.Restart == nil:
 			return "Restart"
+		case s.more != "" && !r.Collects:
+			return "Collects"
 		}
 	}
 	return ""
@@ -133,6 +139,7 @@ func (rule deliveryRule) checkAtOnce(ctx context.Context, r Receiver) error {
 // A step is one delivery to the receiver.
 type step struct {
 	key     string
+	more    string // the keys of those in the same call, a letter each
 	attempt int
 	epoch   uint64
 	maybe   bool
@@ -185,6 +192,19 @@ var deliveryRules = []deliveryRule{
 		{key: "a", attempt: 1, epoch: 3, maybe: true, acted: 2},
 		{key: "c", attempt: 1, epoch: 3, acted: 3},
 	}},
+	{name: "collected", why: "of several in one call each is acted upon once, by its own key", steps: []step{
+		{key: "a", attempt: 1, epoch: 1, acted: 1},
+		{key: "b", more: "cd", attempt: 1, epoch: 1, acted: 4},
+		{key: "b", more: "cd", attempt: 2, epoch: 1, maybe: true, acted: 4},
+		{key: "a", more: "e", attempt: 1, epoch: 2, maybe: true, acted: 5},
+		{key: "f", more: "e", attempt: 1, epoch: 2, maybe: true, acted: 6},
+		{key: "e", attempt: 1, epoch: 2, maybe: true, acted: 6},
+	}},
+	{name: "collected-failure", why: "of several in one call that failed each is acted upon later", steps: []step{
+		{key: "a", more: "b", attempt: 1, epoch: 1, fails: true},
+		{key: "a", attempt: 2, epoch: 1, maybe: true, acted: 1},
+		{key: "b", more: "c", attempt: 2, epoch: 1, maybe: true, acted: 3},
+	}},
 	{name: "failure-kept", why: "what could not be done is done in the next process", steps: []step{
 		{key: "a", attempt: 1, epoch: 1, fails: true},
 		{key: "a", attempt: 2, epoch: 2, maybe: true, acted: 1, restart: true},
@@ -198,10 +218,17 @@ func delivery(s step) spawn.Delivery {
 	if s.peer > 0 {
 		peer = s.peer
 	}
+	var more []spawn.Delivery
+	for _, key := range strings.Split(s.more, "") {
+		next := s
+		next.key, next.more = key, ""
+		more = append(more, delivery(next))
+	}
 	requester := session.Must(session.DirectKey("main", "telegram", strconv.Itoa(peer)))
 	child := session.Must(session.Parse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f"))
 	return spawn.Delivery{
 		Key: s.key, Attempt: s.attempt, Epoch: s.epoch, MayRepeat: s.maybe, To: requester,
+		More: more,
 		Completion: &spawn.Completion{
 			Run: spawn.RunInfo{
 				Key: child, Task: "count", Status: spawn.StatusOK, Result: spawn.Result{Text: "42"},

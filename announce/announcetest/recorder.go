@@ -46,11 +46,12 @@ func DestinationOf(d spawn.Delivery) Destination {
 }
 
 // Deliver remembers a delivery and returns nil. It is for Config.Deliver, Config.Reply and hooks
-// for the ends of runs.
+// for the ends of runs. Those in [spawn.Delivery].More are remembered behind it, each on its own;
+// the first keeps its More, which tells what came in one call.
 func (r *Recorder) Deliver(_ context.Context, d spawn.Delivery) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.got = append(r.got, d)
+	r.got = append(append(r.got, d), d.More...)
 	if r.wait != nil {
 		close(r.wait)
 		r.wait = nil

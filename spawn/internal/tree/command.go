@@ -231,7 +231,10 @@ type Stop struct {
 // Settle says how an attempt to deliver an entry of the outbox went. With Hangs it is over without
 // the receiver having returned. Another Settle for the same entry follows when it has returned.
 type Settle struct {
-	Ord   uint32
+	Ord uint32
+	// More are entries of the same destination that the receiver was given in the same call, in
+	// their order, each after Ord.
+	More  []uint32
 	Error string // empty: it has arrived
 	Busy  bool   // with Error: the receiver wants it later
 	Hangs bool   // with Error: the time is up, and the receiver has not returned

@@ -36,17 +36,35 @@ func (d *driver) settle(which, how byte) error {
 	case how&16 != 0 && len(d.hung) > 0:
 		c.Hangs = false
 		c.Ord, d.hung = d.hung[0], d.hung[1:]
+		c.More = d.hungMore[c.Ord]
 	case len(d.flying) == 0:
 		return nil
 	default:
 		e := d.flying[int(which)%len(d.flying)]
 		c.Ord = d.calledFor(e.Destination()).Ord
+		if how&32 != 0 {
+			c.More = d.collected(e.Destination(), int(how>>6)+1)
+		}
 		if c.Hangs {
 			d.hung = append(d.hung, c.Ord)
+			d.hungMore[c.Ord] = c.More
 		}
-		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool { return x.Ord == c.Ord })
+		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool {
+			return x.Ord == c.Ord || slices.Contains(c.More, x.Ord)
+		})
 	}
 	return d.do(c)
+}
+
+// collected returns up to n entries that were handed over behind the one that their destination is
+// called for.
+func (d *driver) collected(to Destination, n int) (ords []uint32) {
+	for _, e := range d.flying {
+		if e.Destination() == to && len(ords) <= n {
+			ords = append(ords, e.Ord)
+		}
+	}
+	return ords[1:]
 }
 
 // calledFor returns the entry that a destination is called for: the first that was handed over.
@@ -83,5 +101,6 @@ func (d *driver) inOrder(f *Fact) error {
 		return fmt.Errorf("entry %d arrives too late and does not say so", e.Ord)
 	}
 	d.arrived[e.Destination()] = max(d.arrived[e.Destination()], e.Ord)
+	delete(d.before, f.Ord) // those of the same call come behind it
 	return nil
 }

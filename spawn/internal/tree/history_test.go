@@ -32,6 +32,7 @@ type driver struct {
 	started  map[session.Key]uint32
 	told     map[session.Key]bool // to return
 	flying   []*Entry             // handed over, in order
+	hungMore map[uint32][]uint32  // the further entries of calls that hang
 	hung     []uint32
 	arrived  map[Destination]uint32 // the last one that arrived in order
 	before   map[uint32]*Entry      // the outbox before the command
@@ -91,6 +92,7 @@ func (d *driver) reset() {
 	d.asked, d.slots = make(map[session.Key]bool), make(map[session.Key]int)
 	d.started, d.told = make(map[session.Key]uint32), make(map[session.Key]bool)
 	d.flying, d.hung, d.archived = nil, nil, make(map[session.Key]bool)
+	d.hungMore = make(map[uint32][]uint32)
 	d.unbindings, d.restoring = nil, make(map[session.Key]bool)
 	d.deposits, d.dropping = nil, nil
 }

@@ -291,7 +291,8 @@ func (d *driver) work() (busy bool, err error) {
 	for len(d.hung) > 0 && err == nil {
 		ord := d.hung[0]
 		d.hung = d.hung[1:]
-		busy, err = true, d.do(&Settle{Ord: ord, Error: "it was late"})
+		late := &Settle{Ord: ord, More: d.hungMore[ord], Error: "it was late"}
+		busy, err = true, d.do(late)
 	}
 	for _, ord := range d.tree.outbox.ords() {
 		if e := d.tree.Entry(ord); err == nil && e.Blocked > 0 {

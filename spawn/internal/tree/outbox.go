@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -353,9 +354,10 @@ func (t *Tree) mark(q *queue) {
 
 // settleQueue hands the entries of a destination over whose time has come.
 //
-// Entries that follow each other go together as long as all goes well. After a failure the first
-// one goes alone, until it has arrived or is blocked. So the receiver is called for an entry when
-// those before it are delivered or blocked, and not earlier.
+// Entries that follow each other go together as long as all goes well, and where the receiver was
+// only busy: it may take what has come meanwhile in one call. After a failure the first one goes
+// alone, until it has arrived or is blocked. The Executor calls the receiver for an entry when
+// those before it are delivered or blocked, or in the same call, and not earlier.
 //
 // While a call hangs, nothing can be tried. What waits is blocked when its time is up.
 func (t *Tree) settleQueue(q *queue) {
@@ -366,7 +368,7 @@ func (t *Tree) settleQueue(q *queue) {
 	}
 	for q.hung == 0 && q.flying < min(len(q.pending), maxInFlight) {
 		e := q.pending[q.flying]
-		if e.Due > t.now || q.flying > 0 && e.HeldBy() != nil {
+		if e.Due > t.now || q.flying > 0 && q.since > 0 && !q.pending[0].Busy {
 			break
 		}
 		t.setFlying(q, q.flying+1)
@@ -476,12 +478,10 @@ func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 		t.setHung(hung, 0, "")
 	}
 	switch {
-	case e == nil:
-		return Reply{}, nil
 	case c.Error == "":
-		t.emit(outboxFact(Delivered, t.now, c.Ord, 0, ""))
+		t.settleArrived(c)
 		return Reply{}, nil
-	case hung != nil:
+	case e == nil || hung != nil:
 		return Reply{}, nil
 	}
 	if q := e.queue; slices.Contains(q.pending[:q.flying], e) {
@@ -490,10 +490,49 @@ func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 	if e.Blocked == 0 {
 		t.emit(t.settled(e, c))
 	}
+	t.settleMore(c)
 	if c.Hangs {
 		t.setHung(e.queue, c.Ord, Text(c.Error))
 	}
 	return Reply{}, nil
+}
+
+// settleArrived records that all entries of a call have arrived.
+func (t *Tree) settleArrived(c *Settle) {
+	if t.outbox.entries[c.Ord] != nil {
+		t.emit(outboxFact(Delivered, t.now, c.Ord, 0, ""))
+	}
+	for _, ord := range c.More {
+		if t.outbox.entries[ord] != nil {
+			t.emit(outboxFact(Delivered, t.now, ord, 0, ""))
+		}
+	}
+}
+
+// maxMoreError is how much of the error of a call each of its further entries keeps, in bytes.
+const maxMoreError = 200
+
+// settleMore records a call that has not arrived for its further entries: each of them may have
+// arrived all the same. A receiver that is busy has taken none of them, so that they are as they
+// were. A pause that the receiver asks for is that of the first entry, and counts once. An error
+// that says that no later attempt would arrive says so of the first alone: which of them cannot be
+// delivered shows when they are tried again.
+func (t *Tree) settleMore(c *Settle) {
+	if c.Busy {
+		return
+	}
+	for _, ord := range c.More {
+		e := t.outbox.entries[ord]
+		if e == nil || e.Blocked > 0 {
+			continue
+		}
+		short := text.Cut(c.Error, maxMoreError)
+		if c.Wait > 0 {
+			t.emit(outboxFact(Deferred, t.now, ord, t.now, short))
+			continue
+		}
+		t.emit(t.settled(e, &Settle{Ord: ord, Error: short, Rand: c.Rand}))
+	}
 }
 
 // settled returns the fact of an attempt at the pending entry e that has not arrived. A receiver

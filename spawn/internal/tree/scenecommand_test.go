@@ -49,6 +49,16 @@ func (w words) duration(name string) time.Duration {
 	return d
 }
 
+// ordinals returns the numbers of a list with commas.
+func (w words) ordinals(name string) (ords []uint32) {
+	for word := range strings.SplitSeq(w.named[name], ",") {
+		if ord, err := strconv.Atoi(word); err == nil {
+			ords = append(ords, uint32(ord))
+		}
+	}
+	return ords
+}
+
 // command builds a command from its words.
 func (s *scene) command(verb string, w words) (Command, error) {
 	r := s.names[w.at(0)]
@@ -112,7 +122,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return &Settle{
 			Ord: uint32(ord), Error: w.named["error"], Busy: w.has("busy"), Hangs: w.has("hangs"),
-			Never: w.has("never"), Wait: int64(w.duration("wait")),
+			Never: w.has("never"), Wait: int64(w.duration("wait")), More: w.ordinals("more"),
 		}, err
 	case "ready":
 		return Ready{To: r}, nil
@@ -131,13 +141,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "shutdown":
 		return ShutDown{}, nil
 	case "leave":
-		var queued []uint32
-		for name := range strings.SplitSeq(w.named["queued"], ",") {
-			if ord, err := strconv.Atoi(name); err == nil {
-				queued = append(queued, uint32(ord))
-			}
-		}
-		return Leave{Queued: queued}, nil
+		return Leave{Queued: w.ordinals("queued")}, nil
 	case "compact":
 		return Compact{}, nil
 	}
