@@ -319,6 +319,9 @@ func (l *lexer) sentence(v *ahead.View) (do action, ok bool) {
 // endsText reports whether nothing that is shown stands behind a position.
 func endsText(v *ahead.View, at int) bool {
 	at = skipBlank(v, at)
+	for word := roleAt(v, at); word != ""; word = roleAt(v, at) {
+		at = skipBlank(v, at+len(word))
+	}
 	return v.Ended(at) || tokenAhead(v, at) || v.Has(at, "<|")
 }
 
