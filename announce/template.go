@@ -365,7 +365,7 @@ func (l *lexer) toolCalls(v *ahead.View) (do action, ok bool) {
 	do.end = skipBlank(v, at)
 	if v.Byte(do.end) != '{' {
 		do.end, do.then = at, ending{}
-		return do, isCall || endsText(v, at)
+		return do, isCall
 	}
 	return do, true
 }
