@@ -116,7 +116,8 @@ func cutTokens(text string) (rest string, found bool) {
 				return text, found
 			}
 		}
-		if at := strings.LastIndexByte(trimmed, '\n') + 1; at > 0 && trimDecoration(trimmed[at:]) == "" {
+		at := strings.LastIndexByte(trimmed, '\n') + 1
+		if at > 0 && trimDecoration(trimmed[at:]) == "" {
 			trimmed = trimmed[:at] // the mark of a list before the token
 		}
 		text, found = strings.TrimRightFunc(trimmed, isIgnored), true

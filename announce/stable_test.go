@@ -11,9 +11,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 )
 
-// What Visible and Sanitize return, they return again: for random texts of everything that they and
-// Redact know, OFFSHOOT_TEXTS=10000000 of them. OFFSHOOT_SEED chooses others. Of what Redact returns
-// it changes less than one text in a thousand, where parts of credentials stand side by side.
+// What Visible and Sanitize return, they return again: for random texts of everything that they
+// and Redact know, OFFSHOOT_TEXTS=10000000 of them. OFFSHOOT_SEED chooses others. Of what Redact
+// returns it changes less than one text in a thousand, where parts of credentials stand side by
+// side.
 func TestRandomTextsAreStable(t *testing.T) {
 	t.Parallel()
 	number := func(name string, unset uint64) uint64 {

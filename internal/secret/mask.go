@@ -519,8 +519,8 @@ func isJoint(r rune) bool {
 	return r < utf8.RuneSelf && strings.IndexByte("=:;,<>()[]{}&%@\"'`\\", byte(r)) >= 0
 }
 
-// hasMask reports whether a mask with an ellipsis stands in s between what is not of a word: what it
-// stands for was masked alone, so that the rest of s is not secret.
+// hasMask reports whether a mask with an ellipsis stands in s between what is not of a word: what
+// it stands for was masked alone, so that the rest of s is not secret.
 func hasMask(s string) bool {
 	isPart := func(r rune) bool {
 		return r == '_' || r == '-' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r)
@@ -537,7 +537,8 @@ func hasMask(s string) bool {
 		if tail < 0 {
 			tail = len(rest)
 		}
-		if utf8.RuneCountInString(head) == maskHead && utf8.RuneCountInString(rest[:tail]) == maskTail {
+		if utf8.RuneCountInString(head) == maskHead &&
+			utf8.RuneCountInString(rest[:tail]) == maskTail {
 			return true
 		}
 	}
