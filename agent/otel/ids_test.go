@@ -120,8 +120,8 @@ func TestForestGoesOn(t *testing.T) {
 	}
 }
 
-// A call whose end a slow watcher has missed is forgotten with its turn, and one whose beginning was
-// missed has its length from its end.
+// A call whose end a slow watcher has missed is forgotten with its turn, and one whose beginning
+// was missed has its length from its end.
 func TestCallsThatAreSeenInPart(t *testing.T) {
 	root := session.Must(session.DirectKey("main", "x", "1"))
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
