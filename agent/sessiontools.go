@@ -137,14 +137,18 @@ var (
 
 // newSpawnSchema returns the schema of sessions_spawn with some more parameters.
 func newSpawnSchema(more string) json.RawMessage {
-	return json.RawMessage(`{"type":"object","properties":{` + spawnProperties + more +
+	task := "what to do, complete in itself: the sub-agent sees nothing of this conversation"
+	if more != "" {
+		task += " unless context is fork"
+	}
+	return json.RawMessage(`{"type":"object","properties":{"task":{"type":"string",` +
+		`"description":"` + task + `"},` + spawnProperties + more +
 		`"cleanup":{"type":"string","enum":["keep","delete"],` +
 		`"description":"delete: archive it as soon as its result has come to you"}` +
 		`},"required":["task"]}`)
 }
 
-const spawnProperties = `"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation unless context is fork"},` +
-	`"label":{"type":"string","description":"a short name for people"},` +
+const spawnProperties = `"label":{"type":"string","description":"a short name for people"},` +
 	`"taskName":{"type":"string","description":"what you call it in other tools: a letter from a to z, then at most 63 of a-z, 0-9, _ and -"},` +
 	`"agentId":{"type":"string","description":"which agent does it; default: this one"},` +
 	`"model":{"type":"string","description":"provider/model or its alias, if another than the default"},` +
