@@ -306,14 +306,17 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil || t.isSaidThere() {
 		return err
 	}
-	err := protect("Route", func() (err error) {
-		t.route, err = rt.cfg.Route(ctx, RouteRequest{
-			From: from.sessionKey(), Agent: t.agentFor(from), Label: t.Label, Update: t.Update,
-		})
-		return err
+	q := RouteRequest{
+		From: from.sessionKey(), Agent: t.agentFor(from), Label: t.Label, Update: t.Update,
+	}
+	route, err := asked(ctx, rt, q.From, "Route", func(ctx context.Context) (session.Route, error) {
+		return rt.cfg.Route(ctx, q)
 	})
+	t.route = route
+	if err != nil && (ctx.Err() != nil || rt.bindings.ended() != nil) {
+		return err
+	}
 	if err != nil { // people are told where they would be without it
-		t.route = session.Route{}
 		rt.log.Warn("offshoot: Config.Route failed", "session", from.sessionKey().String(),
 			"error", rt.redact(err).Error())
 	}
