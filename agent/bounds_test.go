@@ -123,6 +123,7 @@ var otherStructs = map[string]string{
 		"agent.CompactRequest agent.DirError agent.WindowError agent.HistoryLine agent.HistoryPage " +
 		"agent.EndedHook agent.Hooks spawn.EndedRun spawn.SpawningRun spawn.VetoError " +
 		"agent.JoinError agent.MainSessionError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
+		"agent.MissingCredentialError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
@@ -132,16 +133,17 @@ var otherStructs = map[string]string{
 		"spawn.SessionState spawn.TreeState spawn.Receipt spawn.BoundSession spawn.UnbindRequest " +
 		"spawn.TidyRequest spawn.Deposit " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
-		"agent.NewThread agent.Farewell binding.SettingError " +
+		"agent.NewThread agent.Farewell agent.RunList agent.TargetError binding.SettingError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
 		"session.FileReader session.Archived",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
-		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
+		"session.Record agent.TargetQuery binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
 		"spawn.RetryAfterError " +
 		"agent.UnfocusRequest agent.RouteRequest " +
+		"agent.Profile agent.Profiles agent.Secret " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
 		"spawn.Waited binding.Limit",

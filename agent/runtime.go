@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
@@ -40,6 +41,7 @@ type Runtime struct {
 	bindings  *bindings
 	attached  attachedDirs
 	results   resultTypes
+	shown     target.Book // the lists of sub-agents that models and people were shown
 	leftOut   instructionsLog
 }
 
@@ -66,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	redactor, err := announce.NewRedactor(cfg.Redact)
+	redactor, err := newRedactor(cfg.Redact)
 	if err != nil {
 		return nil, err // which validate has reported
 	}
@@ -134,6 +136,15 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.sup = sup
 	return rt, nil
+}
+
+// newRedactor returns the Redactor of a Runtime, which learns what Models.Credentials return.
+func newRedactor(r announce.Redaction) (*announce.Redactor, error) {
+	redactor, err := announce.NewRedactor(r)
+	if redactor == nil {
+		redactor = new(announce.Redactor)
+	}
+	return redactor, err
 }
 
 // rested forgets what is kept of a session between its turns, or of a whole tree if the session is
@@ -403,7 +414,7 @@ func deliveryError(err error) error {
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	host := toolHost{
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
-		token: turnToken(t.spawn.First), shown: new(shownList),
+		token: turnToken(t.spawn.First),
 	}
 	var tools []Tool
 	for _, list := range [...][]Tool{rt.cfg.Tools, host.tools()} {

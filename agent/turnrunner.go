@@ -112,16 +112,20 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.extra = log, len(fresh), extra
-	if !t.Announces {
+	if !t.Announces && !st.ForPeople {
 		t.Schema = slices.Clone(extra.Schema)
 	}
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
 	if st.Compact {
 		return b.compactTurn(ctx, t)
 	}
+	given, err := t.withCredentials(ctx)
 	t.Tools = rt.toolsOf(t)
 	var in agentctx.Input
-	if err = t.openWindow(); err == nil {
+	if err == nil {
+		err = t.openWindow()
+	}
+	if err == nil {
 		err = t.openPlace(extra.Dir)
 	}
 	if err == nil {
@@ -134,7 +138,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if err == nil {
 		t.entering("Prompts.Input")
 		t.Prompt = agentctx.Assemble(in)
-		res, err = b.callRunner(ctx, t)
+		res, err = b.callRunner(given, t)
 	}
 	st.InStore(true)
 	t.end()
@@ -177,8 +181,12 @@ func (b turnRunner) refuse(
 	err = b.rt.redact(err)
 	out := apology(ctx, t.spawn, err)
 	t.decide(out, err)
-	b.rt.log.Error("offshoot: a turn could not begin", "session", t.Session.Key.String(),
-		"turn", t.N, "error", err.Error())
+	level := slog.LevelError
+	if ctx.Err() != nil { // it was cancelled, as by a shutdown
+		level = slog.LevelInfo
+	}
+	b.rt.log.Log(context.WithoutCancel(ctx), level, "offshoot: a turn could not begin",
+		"session", t.Session.Key.String(), "turn", t.N, "error", err.Error())
 	return out, err
 }
 

@@ -19,6 +19,7 @@ import (
 //	selectors     a variation selector stays behind what it varies: a symbol, a digit, a character
 //	              of Han or Mongolian. One is enough.
 //	tags          stay behind the black flag, as that of Scotland has them, at most seven
+//	citations     of ChatGPT, between private characters
 //	others        fillers, private characters, what is not a character, and annotations
 //
 // What it keeps, it would keep again.
@@ -29,21 +30,30 @@ type drawn struct {
 	tags  int    // how many tags may follow
 	after bool   // something was removed right before
 	eight rune   // see inEight
+	cite  string // the word that is held, see inCite
 }
 
 // A drawnState says what a drawn is in the middle of.
 type drawnState uint8
 
 const (
-	inText     drawnState = iota
-	inEscape              // an ESC was passed
-	inShort               // an ESC and intermediate characters were passed
-	inControl             // the parameters of a control sequence
-	inOwnText             // the text of a sequence that has one
-	afterOwn              // an ESC in that: a '\' ends it
-	inEight               // a character of eight bits that may begin a sequence
+	inText    drawnState = iota
+	inEscape             // an ESC was passed
+	inShort              // an ESC and intermediate characters were passed
+	inControl            // the parameters of a control sequence
+	inOwnText            // the text of a sequence that has one
+	afterOwn             // an ESC in that: a '\' ends it
+	inEight              // a character of eight bits that may begin a sequence
+	inCite               // the word of a citation of ChatGPT, which is held
+	inSource             // its sources
+
 	maxFlagTag = 7
 	blackFlag  = '\U0001F3F4'
+
+	citeMark    = '\uE200' // ChatGPT writes a citation between private characters
+	sourceMark  = '\uE202'
+	endCite     = '\uE201'
+	maxCiteWord = 32
 )
 
 // pass takes the next piece of the text and returns what stays of it.
@@ -62,6 +72,9 @@ func (d *drawn) pass(piece string, final bool) string {
 			break
 		}
 		r, size := utf8.DecodeRuneInString(piece)
+		if d.how == inCite && r != sourceMark && !d.citeWord(r) {
+			kept = d.keepCite(kept)
+		}
 		switch stays, again := d.step(r, size); {
 		case stays:
 			kept, d.last, d.after = append(kept, piece[:size]...), r, false
@@ -72,7 +85,25 @@ func (d *drawn) pass(piece string, final bool) string {
 		}
 		piece = piece[size:]
 	}
+	if final && d.how == inCite {
+		kept = d.keepCite(kept)
+	}
 	return string(kept)
+}
+
+// citeWord reports whether r goes on with the word of a citation.
+func (d *drawn) citeWord(r rune) bool {
+	return len(d.cite) < maxCiteWord && (r == '_' || r|0x20 >= 'a' && r|0x20 <= 'z')
+}
+
+// keepCite keeps the word that was not one of a citation.
+func (d *drawn) keepCite(kept []byte) []byte {
+	kept = append(kept, d.cite...)
+	if n := len(d.cite); n > 0 {
+		d.last, d.after = rune(d.cite[n-1]), false
+	}
+	d.cite, d.how, d.tags = "", inText, 0
+	return kept
 }
 
 // isPlain reports whether a text has ASCII alone that is drawn, and white space.
@@ -113,6 +144,18 @@ func (d *drawn) step(r rune, size int) (stays, again bool) {
 			return false, true
 		}
 		return false, false
+	case inCite:
+		if r == sourceMark {
+			d.how, d.cite = inSource, ""
+		} else {
+			d.cite += string(r)
+		}
+		return false, false
+	case inSource:
+		if r == endCite || r == '\n' {
+			d.how = inText
+		}
+		return false, r == '\n'
 	case inEight: // what was read in a wrong encoding has no number behind such a character
 		switch isNumber := r >= '0' && r <= '9'; {
 		case d.eight == 0x9B && (isNumber || r == '?'):
@@ -163,6 +206,9 @@ func (d *drawn) text(r rune, size int) bool {
 		return true
 	case r < 0xA0:
 		d.control(r)
+		return false
+	case r == citeMark:
+		d.how = inCite
 		return false
 	case r == blackFlag:
 		d.tags = maxFlagTag

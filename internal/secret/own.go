@@ -3,10 +3,14 @@ package secret
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"html"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -39,19 +43,12 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	return o
 }
 
-// formsOf returns how a value is written: as it is, in a URL, in JSON, and in base64, there also
-// as the middle of a longer text.
+// formsOf returns how a value is written: as it is, in a URL, in JSON, in JSON within JSON, in
+// HTML, and in base64, there also as the middle of a longer text.
 func formsOf(v string) []string {
-	forms := []string{v, url.QueryEscape(v), url.PathEscape(v)}
-	if data, err := json.Marshal(v); err == nil {
-		forms = append(forms, string(data[1:len(data)-1]))
-		var plain strings.Builder
-		e := json.NewEncoder(&plain)
-		e.SetEscapeHTML(false)
-		if e.Encode(v) == nil {
-			s := strings.TrimSuffix(plain.String(), "\n")
-			forms = append(forms, s[1:len(s)-1])
-		}
+	forms := append([]string{v, html.EscapeString(v)}, urlForms(v)...)
+	for _, once := range jsonForms(v) {
+		forms = append(append(forms, once), jsonForms(once)...)
 	}
 	const least = 6 // bytes, below which a part of its base64 may be a part of something else
 	if len(v) < least {
@@ -66,6 +63,55 @@ func formsOf(v string) []string {
 		}
 	}
 	return forms
+}
+
+// urlForms returns how a value is written in a URL: by package url, by encodeURIComponent of a
+// browser, and with digits in lower case.
+func urlForms(v string) (forms []string) {
+	query := url.QueryEscape(v)
+	browser := strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").
+		Replace(query)
+	for _, form := range []string{query, url.PathEscape(v), browser} {
+		forms = append(forms, form, lowerEscapes.ReplaceAllStringFunc(form, strings.ToLower))
+	}
+	return forms
+}
+
+var lowerEscapes = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// jsonForms returns how a value is written in JSON: with and without escapes of HTML, of slashes
+// and of what is not ASCII, as the encoders of other languages write it.
+func jsonForms(v string) (forms []string) {
+	for _, escapeHTML := range []bool{true, false} {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(escapeHTML)
+		if e.Encode(v) != nil {
+			continue
+		}
+		form := strings.TrimSuffix(b.String(), "\n")
+		form = form[1 : len(form)-1]
+		for _, form := range []string{form, strings.ReplaceAll(form, "/", `\/`)} {
+			forms = append(forms, form, asciiJSON(form, `\u%04x`), asciiJSON(form, `\u%04X`))
+		}
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// asciiJSON escapes what is not ASCII in the inside of a JSON string.
+func asciiJSON(s, format string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b.WriteByte(byte(r))
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, format, unit)
+		}
+	}
+	return b.String()
 }
 
 // Mask masks what is the program's own, and then as [Mask] does.
