@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
+	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -368,6 +370,34 @@ func (h *EndedHook) Outcome() string {
 	default:
 		return h.Run.Status.String()
 	}
+}
+
+// asked calls a function of the Config that a spawn of a session asks, within
+// Config.DeliverTimeout. If the function does not return, Shutdown names the session, and the spawn
+// goes on: with an error that is ErrNotRecorded and the cause of ctx when that ends, else with
+// another one.
+func asked[T any](
+	ctx context.Context, rt *Runtime, of session.Key, field string,
+	f func(context.Context) (T, error),
+) (T, error) {
+	var answer, zero T
+	call := rt.bindings.call(ctx, of, false, field, func(ctx context.Context) (err error) {
+		answer, err = f(ctx)
+		return err
+	})
+	err := call.WaitFor(ctx)
+	stopped := rt.bindings.ended()
+	switch { // after an error answer may still be written to
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		return zero, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
+	case stopped != nil:
+		return zero, stopped
+	case errors.Is(err, thread.ErrHangs):
+		return zero, &CallbackError{Field: field, Err: err}
+	}
+	return zero, err
 }
 
 // hookEnded calls Hooks.Ended.
