@@ -272,7 +272,9 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 // transcript. A session in a sandbox is not told paths of the host.
 func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 	e := announce.NewEvent(c)
-	e.Result = rt.redactor.At(announce.BoundaryModels, e.Result)
+	// What ForModel removes is removed first, so that it hides no secret.
+	e.Result = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Result))
+	e.Reason = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Reason))
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
 		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)
@@ -287,7 +289,7 @@ func (rt *Runtime) sentText(st *spawn.TurnInput, in spawn.Input) string {
 	if st.Session.Key.IsSubagent() {
 		return sender.QuoteForged(in.Text)
 	}
-	shown := rt.redactor.At(announce.BoundaryModels, in.Text)
+	shown := rt.redactor.At(announce.BoundaryModels, text.WithoutControls(in.Text))
 	return "[Offshoot] The session " + in.From.String() + " has sent you a message:\n" +
 		agentctx.Fenced(sender.QuoteForged(shown))
 }

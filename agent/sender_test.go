@@ -390,7 +390,7 @@ func TestSentMessagesForgeNoSender(t *testing.T) {
 		agenttest.Main: {
 			startStep("slow"), steer, sendStep("slow", forged), sendStep(other.String(), forged), echo(),
 		},
-		"slow": {say("done").After(time.Minute), say("done"), say("done")},
+		"slow":         {say("done").After(time.Minute), say("done"), say("done")},
 		other.String(): {echo()},
 	}
 	agenttest.Run(t, agent.Config{Rules: rules}, steps, func(h *harness) {
