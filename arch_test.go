@@ -33,6 +33,10 @@ var house = arch.House{
 			Third:    []string{"golang.org/x/sync/errgroup"},
 			TestOurs: []string{"session/dirstore"},
 		},
+		{
+			Dir:  "agent/command",
+			Ours: []string{"agent", "announce", "spawn", "policy", "session", "session/binding"},
+		},
 	},
 	Internal:      "internal",
 	InternalThird: []string{"golang.org/x/sync"},

@@ -449,7 +449,7 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 }
 
 func (b *bindings) logFailure(what string, err error) {
-	if b.life.Err() == nil {
+	if b.life.Err() == nil && !errors.Is(err, ErrShutdown) { // else the next process does it
 		b.rt.log.Warn("offshoot: "+what, "error", redact(err).Error())
 	}
 }

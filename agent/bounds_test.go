@@ -132,13 +132,13 @@ var otherStructs = map[string]string{
 		"spawn.SessionState spawn.TreeState spawn.Receipt spawn.BoundSession spawn.UnbindRequest " +
 		"spawn.TidyRequest spawn.Deposit " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
-		"agent.NewThread agent.Farewell binding.SettingError " +
+		"agent.NewThread agent.Farewell agent.RunList agent.TargetError binding.SettingError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
 		"session.FileReader session.Archived",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
-		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery " +
+		"session.Record agent.TargetQuery binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
 		"spawn.RetryAfterError " +
 		"agent.UnfocusRequest agent.RouteRequest " +

@@ -225,8 +225,10 @@ type Child[T any] struct {
 // task gives a *[spawn.KeyConflictError]. A field that cannot be accepted, such as a fork of a
 // session that has no conversation here, gives an *[InputError], which is a *[LimitError] for one
 // that is too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping],
-// or [ErrArchived] if it was archived. Else the error is one that every command can return: after
-// [ErrUnconfirmed] spawn again with the same Key.
+// or [ErrArchived] if it was archived. With Thread it may be a *[binding.Error], which is
+// [binding.ErrBound] where the conversation is that of another session, or a *[CallbackError] of
+// the ThreadHost. Else the error is one that every command can return: after [ErrUnconfirmed] spawn
+// again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	if err := checkRequester(from, "spawn"); err != nil {
 		return nil, err
@@ -582,13 +584,14 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 	return c.turn.spawn.Stop(ctx, c.ref(), "stopped by its requester")
 }
 
-// Wait waits for the end of the run and returns its result, whatever later runs its session has. A
-// run that did not end well gives a
-// *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
-// context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
-// error is the cause of ctx, one that is as for Info, or one that every call that waits can return.
-// [ErrUnreadable] says that the whole of a long result was removed from the archive: Info has its
-// beginning.
+// Wait waits for the end of the run and returns its result. Later runs of its session change
+// nothing of that, as long as the session keeps the run: its first one, its last two, and each
+// whose end is still to be read. One that is kept no longer is [ErrNotFound]. A run that did not
+// end well gives a *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait
+// under the turn's context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for
+// that too. Else the error is the cause of ctx, one that is as for Info, or one that every call
+// that waits can return. [ErrUnreadable] says that the whole of a long result was removed from the
+// archive: Info has its beginning.
 //
 // A Wait that has begun before the run is archived gets its result. One that begins later gets it
 // only of a run with a Task.Key, whose outcome is kept for seven days: a child with

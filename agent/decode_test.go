@@ -150,6 +150,30 @@ func TestArgumentsAreAnObject(t *testing.T) {
 	}
 }
 
+// What is not one JSON value does not reach a tool, also not one without a schema: two readers of
+// the call would not agree about it.
+func TestArgumentsAreOneValue(t *testing.T) {
+	for _, schema := range []string{``, `{}`} {
+		for _, args := range []string{
+			`{"a"`, `{} {"b":1}`, `{"a":1} {"a":"x"}`, `{"a":1}garbage`, "{\"a\":1}\x00", `{'a':1}`,
+			`{"a":1,}`, `{"a":01}`, `{"a":NaN}`, `{//` + "\n" + `}`,
+		} {
+			called := false
+			tool := agent.Tool{Name: "any", Call: textCall(func(
+				context.Context, agent.ToolCall,
+			) (string, error) {
+				called = true
+				return "", nil
+			})}
+			if schema != "" {
+				tool.Schema = json.RawMessage(schema)
+			}
+			require.Error(t, callInATurn(t, tool, args), args)
+			require.False(t, called, args)
+		}
+	}
+}
+
 // callInATurn calls a tool in a turn of the main session.
 func callInATurn(t *testing.T, tool agent.Tool, args string) (err error) {
 	t.Helper()

@@ -52,9 +52,9 @@
 //
 // A sub-agent that has ended can go on: a message to its session begins another run there, which
 // has the conversation so far. [Child.Post] returns the handle on that run. Models send messages
-// with sessions_send, and are told of the end. Each run is on its own: a Child waits for its run
-// whatever has followed it, and [Session.OwnRuns] lists them. The page docs/follow-ups.md says
-// more.
+// with sessions_send, and are told of the end. Each run is on its own: a Child waits for its run,
+// also where others have followed it, and [Session.OwnRuns] lists those that are kept. The page
+// docs/follow-ups.md says more.
 //
 // [PresetGoClaw] and [PresetClawdbot] make a Config behave as another bot does; the zero Config
 // behaves as OpenClaw. Bots are tested with the package agenttest, in virtual time.

@@ -66,7 +66,7 @@ type UnfocusRequest struct {
 //
 // The error is a [*policy.Refusal] with [RuleThread] if Threads do not allow it, a *[binding.Error]
 // that is [binding.ErrNotOwner] if another owner has bound the conversation, [ErrNotFound],
-// [ErrArchived] or [ErrEnded] for a session that is not on record, was archived, or has ended
+// [ErrArchived] or [ErrEnded] for a sub-agent that is not on record, was archived, or has ended
 // for good, an *[InputError] for a request that cannot be, a *[CallbackError] if the thread cannot
 // be created, or one that every command can return.
 func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, error) {
@@ -210,10 +210,10 @@ func checkOwner(by string) error {
 	return nil
 }
 
-// unboundError adds our own [ErrNotFound] to that of the table.
+// unboundError adds our own [ErrNotFound] to that of the table, and says what was not found.
 func unboundError(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("%w: %w", ErrNotFound, err)
+		return fmt.Errorf("%w: the conversation is not bound to a session: %w", ErrNotFound, err)
 	}
 	return err
 }

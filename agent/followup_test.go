@@ -224,10 +224,10 @@ func TestSendTool(t *testing.T) {
 		},
 		"by its number": {`{"target":"1","message":"hurry"}`, nil, []string{`"status":"accepted"`}},
 		"a number that no list has shown": {
-			`{"target":"2","message":"x"}`, nil, []string{`no list of this turn has a number`},
+			`{"target":"2","message":"x"}`, nil, []string{`"2": it is not a number of the list`},
 		},
 		"by its label": {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
-		"to none":      {`{"target":"nobody","message":"x"}`, nil, []string{`no sub-agent "nobody"`}},
+		"to none":      {`{"target":"nobody","message":"x"}`, nil, []string{`"nobody": it names none`}},
 		"no message":   {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
 		"no target":    {`{"message":"x"}`, nil, []string{`"target": it is required`}},
 		"an argument": {

@@ -287,7 +287,8 @@ func retryText(said []string) string {
 // peopleText is what a sub-agent is told in a turn that answers a conversation that is bound to it.
 const peopleText = "## Answering People\n" +
 	"People in a chat of your own have written to you. What you answer in this turn is sent to " +
-	"them there, and not reported to your requester: write to them."
+	"them there, and not reported to your requester: write to them, in words. What is said above " +
+	"of your report, such as its form, does not hold for this answer."
 
 // maxRetold is how many bytes of a text that was said the prompt of a repeated turn repeats.
 const maxRetold = 20_000

@@ -111,7 +111,7 @@ func TestShownLabelThatIsAmbiguous(t *testing.T) {
 			require.NoError(t, err)
 		}
 		_, err := callTool(h, "subagents", "1", `{"action":"info","target":"`+shownLabel+`"}`)
-		require.ErrorContains(t, err, "2 of your sub-agents are called")
+		require.ErrorContains(t, err, "it may be any of 2")
 		out, err := callTool(h, "subagents", "1", `{"action":"info","target":"`+longLabel[:300]+`b"}`)
 		require.NoError(t, err)
 		require.Equal(t, string(h.Runs()[1].ID), out["runId"])

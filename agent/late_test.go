@@ -44,6 +44,7 @@ func lateArgs(key session.Key, child *agent.Child[string]) map[reflect.Type]refl
 		agent.EventQuery{},
 		agent.UsageQuery{},
 		agent.SessionQuery{},
+		agent.TargetQuery{},
 		binding.Limit{},
 		agent.FocusRequest{Conversation: at, Session: key, By: "ann"},
 		agent.UnfocusRequest{Conversation: at, By: "ann"},

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
@@ -39,6 +40,7 @@ type Runtime struct {
 	bindings  *bindings
 	attached  attachedDirs
 	results   resultTypes
+	shown     target.Book // the lists of sub-agents that models and people were shown
 	leftOut   instructionsLog
 }
 
@@ -402,7 +404,7 @@ func deliveryError(err error) error {
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	host := toolHost{
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
-		token: turnToken(t.spawn.First), shown: new(shownList),
+		token: turnToken(t.spawn.First),
 	}
 	var tools []Tool
 	for _, list := range [...][]Tool{rt.cfg.Tools, host.tools()} {

@@ -90,10 +90,10 @@ func TestTargetsByRunID(t *testing.T) {
 				require.ErrorIs(t, missing, agent.ErrNotFound)
 				for _, action := range []string{"info", "steer", "kill"} {
 					_, err := use("subagents", args(action, r.ID()))
-					require.ErrorContains(t, err, "there is no sub-agent", "%d %s", n, action)
+					require.ErrorContains(t, err, "it names none", "%d %s", n, action)
 				}
 				_, err := use("sessions_send", message(r.ID()))
-				require.ErrorContains(t, err, "there is no sub-agent")
+				require.ErrorContains(t, err, "it names none")
 				continue
 			}
 			told, err := use("sessions_send", message(r.ID()))

@@ -345,7 +345,7 @@ func (s *Session) Tools() []Tool {
 	if !s.key.IsValid() {
 		return nil
 	}
-	host := toolHost{rt: s.rt, session: s, token: session.NewID(), shown: new(shownList)}
+	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
 	var tools []Tool
 	for _, t := range host.tools() {

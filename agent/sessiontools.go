@@ -56,7 +56,6 @@ type toolHost struct {
 	session *Session
 	turn    *Turn  // nil for a session that the caller runs
 	token   string // names the turn in spawn keys: a retried turn has the same one
-	shown   *shownList
 }
 
 // requester returns what the session tools spawn from.
@@ -138,14 +137,18 @@ var (
 
 // newSpawnSchema returns the schema of sessions_spawn with some more parameters.
 func newSpawnSchema(more string) json.RawMessage {
-	return json.RawMessage(`{"type":"object","properties":{` + spawnProperties + more +
+	task := "what to do, complete in itself: the sub-agent sees nothing of this conversation"
+	if more != "" {
+		task += " unless context is fork"
+	}
+	return json.RawMessage(`{"type":"object","properties":{"task":{"type":"string",` +
+		`"description":"` + task + `"},` + spawnProperties + more +
 		`"cleanup":{"type":"string","enum":["keep","delete"],` +
 		`"description":"delete: archive it as soon as its result has come to you"}` +
 		`},"required":["task"]}`)
 }
 
-const spawnProperties = `"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation unless context is fork"},` +
-	`"label":{"type":"string","description":"a short name for people"},` +
+const spawnProperties = `"label":{"type":"string","description":"a short name for people"},` +
 	`"taskName":{"type":"string","description":"what you call it in other tools: a letter from a to z, then at most 63 of a-z, 0-9, _ and -"},` +
 	`"agentId":{"type":"string","description":"which agent does it; default: this one"},` +
 	`"model":{"type":"string","description":"provider/model or its alias, if another than the default"},` +
@@ -338,6 +341,12 @@ func (a *arguments) positive(without string, names ...string) float64 {
 		a.fail(name, "it is 0, want at least 1; leave it out %s", without)
 	}
 	return x
+}
+
+// duration returns a number of units, 0 for an argument that is left out.
+func (a *arguments) duration(unit time.Duration, names ...string) time.Duration {
+	x, _ := a.number(names...)
+	return time.Duration(math.Floor(min(x, 1e6))) * unit
 }
 
 func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {

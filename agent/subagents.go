@@ -8,10 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -20,7 +19,8 @@ import (
 
 var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
-	`"target":{"type":"string","description":"taskName, run id, session key, label, or number in the list that this turn has shown; for kill also all"},` +
+	`"target":{"type":"string","description":"a sub-agent: number or #number in the list that you were shown last, run id, taskName, label, or the beginning of one of these; session key or id; last: the newest; for kill also all"},` +
+	`"recentMinutes":{"type":"integer","description":"for list: how long ago those that it shows have ended at most; default: 30, at most 1440"},` +
 	`"message":{"type":"string","description":"for steer: at most 4000 characters"}` +
 	`}}`)
 
@@ -64,12 +64,14 @@ func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
 }
 
 func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
-	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message")
+	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message",
+		"recentMinutes", "recent_minutes")
 	if err != nil {
 		return "", err
 	}
 	action := a.word("action", "list", "info", "steer", "kill")
-	target, message := a.text("target"), a.text("message")
+	named, message := a.text("target"), a.text("message")
+	recent := a.duration(time.Minute, "recentMinutes", "recent_minutes")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -81,14 +83,16 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	if action == "" || action == "list" {
-		h.shown.show(runs)
-		lines := make([]subagentLine, len(runs))
-		for i, r := range runs {
+		list := h.rt.listRuns(h.viewer(), runs, recent)
+		lines := make([]subagentLine, len(list.Runs))
+		for i, r := range list.Runs {
 			lines[i] = newSubagentLine(i+1, r, false)
 		}
-		return jsonReply(map[string]any{"subagents": lines})
+		return jsonReply(map[string]any{
+			"subagents": lines, "active": list.Active, "total": list.Total,
+		})
 	}
-	chosen, err := h.choose(ctx, toolSubagents, runs, target, action == "kill")
+	chosen, err := h.choose(ctx, toolSubagents, runs, named, action == "kill")
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +100,8 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
 			return "", err
 		}
-		return jsonReply(newSubagentLine(h.shown.number(chosen[0].Ref()), chosen[0], true))
+		n := h.rt.shown.Number(h.viewer(), chosen[0].Ref(), time.Now())
+		return jsonReply(newSubagentLine(n, chosen[0], true))
 	}
 	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
 }
@@ -181,94 +186,159 @@ func (h toolHost) authorizeFor(v policy.Verb, to policy.Target) error {
 	return inOurWords(h.rt.cfg.Rules.Authorize(c, v, to))
 }
 
-// shownList is the list of sub-agents that a set of tools has shown last. A number means a run of
-// it: the next list may have another run in the same place.
-type shownList struct {
-	mu   sync.Mutex
-	runs []spawn.RunRef // guarded by mu
+// A TargetQuery says among which sub-agents of a session a target is looked for, and for whom. The
+// zero TargetQuery is what the tools of the session's own model look among.
+type TargetQuery struct {
+	// Viewer is the person who reads the list and names what is in it, such as the id that the
+	// channel gives. Each has numbers of their own in a session. Empty: the session's model.
+	Viewer string
+	// Tree takes in the sub-agents of sub-agents.
+	Tree bool
+	// Many has "all" and "*" name every sub-agent. Otherwise they are an error.
+	Many bool
+	// Recent is how long ago a run has ended at most that is in the list. Zero is 30 minutes; less
+	// than a minute is a minute, and more than a day is a day.
+	Recent time.Duration
 }
 
-func (l *shownList) show(runs []RunInfo) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.runs = l.runs[:0]
-	for _, r := range runs {
-		l.runs = append(l.runs, r.Ref())
+// A RunList is what a viewer is shown of the sub-agents of a session. The number of a run is its
+// place in Runs, counted from 1.
+type RunList struct {
+	// Runs are those that have not ended, or whose own sub-agents have not, the newest first, and
+	// then those that have ended of late, the newest first.
+	Runs []RunInfo
+	// Active is how many of the Runs have not ended, or have sub-agents that have not. They are the
+	// first.
+	Active int
+	// Total counts the sub-agents on record, those that ended before that too.
+	Total int
+}
+
+// A TargetError is a target that does not name what it should. It is [ErrNotFound] unless it may
+// mean several sub-agents.
+type TargetError struct {
+	Target string // at most 512 bytes of it
+	Reason string // one line; of an ambiguous target, it describes at most ten Candidates
+	// Candidates are the sub-agents that an ambiguous target may mean. Empty: it means none.
+	Candidates []RunInfo
+}
+
+func (e *TargetError) Error() string {
+	return "agent: target " + text.Quote(e.Target) + ": " + e.Reason
+}
+
+// Is reports whether target is ErrNotFound and the TargetError has no candidates.
+func (e *TargetError) Is(target error) bool {
+	return target == ErrNotFound && len(e.Candidates) == 0
+}
+
+// ListRuns returns the sub-agents of the session as they are shown to the viewer of the query, and
+// keeps for half an hour which number each has there: see [Session.FindTarget]. It does what the
+// action list of the tool subagents does, for programs with commands of their own. A top-level
+// session that never was has none. The errors are those of [Session.Runs].
+func (s *Session) ListRuns(ctx context.Context, q TargetQuery) (RunList, error) {
+	runs, err := s.targets(ctx, q)
+	if err != nil {
+		return RunList{}, err
 	}
+	return s.rt.listRuns(s.viewer(q), runs, q.Recent), nil
 }
 
-// number returns the place of a run in the list, from 1, or 0.
-func (l *shownList) number(run spawn.RunRef) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return 1 + slices.Index(l.runs, run)
-}
-
-// at returns the run in the place that a target names, if it is a number of the list.
-func (l *shownList) at(target string) (spawn.RunRef, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n, ok := listNumber(target)
-	if !ok || n < 1 || n > len(l.runs) {
-		return spawn.RunRef{}, false
+// FindTarget returns the sub-agents of the session that a person or a model means by a target. It
+// is what the tools subagents and sessions_send use. The first of these that names a sub-agent
+// decides; letter case does not matter in words, names and labels:
+//
+//   - A number, or # and a number: the run that had it in the list that the viewer was shown last
+//     with [Session.ListRuns] or by a tool, whatever came after it. Half an hour later, and where
+//     none was shown, that is the list of now.
+//   - last: the newest run. all or *: all of them, if the query has Many.
+//   - The key of a session, or the id of its present run.
+//   - A [Task].Name, the whole label, or what lists show of that: at most 48 characters, of the
+//     task if there is no label.
+//   - The id of an earlier run that is on record, or the session id.
+//   - The beginning of a name or a label, or at least 4 characters of that of a run id; 8 if they
+//     are digits alone.
+//
+// What cannot be seen of a target does not count. The runs that are no longer in the list because
+// they have ended long ago are found by all but a number. The error is a *[TargetError], or one of
+// [Session.Runs].
+func (s *Session) FindTarget(ctx context.Context, target string, q TargetQuery) ([]RunInfo, error) {
+	runs, err := s.targets(ctx, q)
+	if err != nil {
+		return nil, err
 	}
-	return l.runs[n-1], true
+	return s.rt.findTarget(s.viewer(q), runs, target, q, func(ref spawn.RunRef) (RunInfo, error) {
+		root, err := s.tree(ctx)
+		if err != nil {
+			return RunInfo{}, err
+		}
+		return s.rt.sup.Find(ctx, root, ref)
+	})
 }
 
-// listNumber returns the number that a target is, written as a list writes it. A label that reads
-// like one is none of the things that a target names.
-func listNumber(target string) (n int, ok bool) {
-	n, err := strconv.Atoi(target)
-	return n, err == nil && strconv.Itoa(n) == target
+// targets returns the runs among which a target is looked for.
+func (s *Session) targets(ctx context.Context, q TargetQuery) ([]RunInfo, error) {
+	runs, err := s.runs(ctx, q.Tree)
+	if !s.key.IsSubagent() && errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return runs, err
 }
 
-// choose returns the runs that a target names: the one in a place of the list that was shown, those
-// of selectRuns, or a run that later runs of its session have followed, by its id. runs are the
-// present ones of the sub-agents.
+func (s *Session) viewer(q TargetQuery) target.Viewer {
+	return target.Viewer{Session: s.key, Name: shortID(q.Viewer)}
+}
+
+// listRuns returns the list of runs that a viewer is shown, and keeps its numbers.
+func (rt *Runtime) listRuns(to target.Viewer, runs []RunInfo, recent time.Duration) RunList {
+	now := time.Now()
+	l := RunList{Total: len(runs)}
+	l.Runs, l.Active = target.List(runs, now, target.Window(recent))
+	rt.shown.Show(to, target.Refs(l.Runs), now)
+	return l
+}
+
+// findTarget returns those of the runs that a viewer means by a target.
+func (rt *Runtime) findTarget(
+	by target.Viewer, runs []RunInfo, named string, q TargetQuery,
+	earlier func(spawn.RunRef) (RunInfo, error),
+) ([]RunInfo, error) {
+	now := time.Now()
+	numbers, shown := rt.shown.Of(by, now)
+	if !shown {
+		list, _ := target.List(runs, now, target.Window(q.Recent))
+		numbers = target.Refs(list)
+	}
+	search := target.Search{Runs: runs, List: numbers, Many: q.Many, Earlier: earlier}
+	found, err := search.Find(named)
+	if fault, ok := errors.AsType[*target.Fault](err); ok {
+		return nil, &TargetError{
+			Target: fault.Target, Reason: fault.Reason, Candidates: fault.Candidates,
+		}
+	}
+	return found, err
+}
+
+// choose returns the runs that a target of a tool names. runs are the present ones of the
+// sub-agents.
 func (h toolHost) choose(
-	ctx context.Context, tool string, runs []RunInfo, target string, several bool,
+	ctx context.Context, tool string, runs []RunInfo, named string, several bool,
 ) ([]RunInfo, error) {
-	target = text.Line(target) // what cannot be seen does not make it another one
-	if ref, ok := h.shown.at(target); ok {
-		return h.chooseShown(ctx, tool, runs, target, ref)
+	if named == "" {
+		return nil, newArgumentError(tool, "target", "it is required")
 	}
-	chosen, err := selectRuns(tool, runs, target, several)
-	if err == nil || target == "" {
-		return chosen, err
+	chosen, err := h.rt.findTarget(h.viewer(), runs, named, TargetQuery{Many: several},
+		func(ref spawn.RunRef) (RunInfo, error) { return h.find(ctx, ref) })
+	if bad, ok := errors.AsType[*TargetError](err); ok {
+		arg := newArgumentError(tool, "target", text.Quote(bad.Target)+": "+bad.Reason)
+		arg.Err = bad
+		return nil, arg
 	}
-	for _, r := range runs {
-		if !r.FollowUp {
-			continue
-		}
-		ended, missing := h.find(ctx, spawn.RunRef{Session: r.Key, Run: RunID(target)})
-		switch {
-		case missing == nil:
-			return []RunInfo{ended}, nil
-		case !errors.Is(missing, ErrNotFound):
-			return nil, missing
-		}
-	}
-	return nil, err
+	return chosen, err
 }
 
-// chooseShown returns the run that a list has shown as a number, whatever has followed it.
-func (h toolHost) chooseShown(
-	ctx context.Context, tool string, runs []RunInfo, number string, ref spawn.RunRef,
-) ([]RunInfo, error) {
-	for _, r := range runs {
-		if r.Ref() == ref {
-			return []RunInfo{r}, nil
-		}
-	}
-	run, err := h.find(ctx, ref)
-	if errors.Is(err, ErrNotFound) {
-		err = newArgumentError(tool, "target", fmt.Sprintf(
-			"number %s was run %s of %s, which is not on record any more; call subagents with the "+
-				"action list again", number, ref.Run, ref.Session,
-		))
-	}
-	return []RunInfo{run}, err
-}
+// viewer returns what the lists of the session's model are kept under.
+func (h toolHost) viewer() target.Viewer { return h.session.viewer(TargetQuery{}) }
 
 // find returns a run of a sub-agent of the session.
 func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
@@ -282,54 +352,8 @@ func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
 	return h.rt.sup.Find(ctx, root, run)
 }
 
-// selectRuns returns the runs that a target of a tool names: the id of a present run, a session
-// key, a name, a label or what a list shows of it, or all. A name names one sub-agent, whatever
-// another one has as its label.
-func selectRuns(tool string, runs []RunInfo, target string, several bool) ([]RunInfo, error) {
-	if target == "" {
-		return nil, newArgumentError(tool, "target", "it is required")
-	}
-	if several && target == "all" {
-		return runs, nil
-	}
-	if _, ok := listNumber(target); ok {
-		return nil, newArgumentError(tool, "target", fmt.Sprintf(
-			"no list of this turn has a number %s: call subagents with the action list first, or "+
-				"take the run id", target,
-		))
-	}
-	var found []RunInfo
-	for _, r := range runs {
-		if string(r.ID) == target || r.Key.String() == target || r.Name == target {
-			return []RunInfo{r}, nil
-		}
-		if r.Label != "" && r.Label == text.Line(target) {
-			found = append(found, r)
-		}
-	}
-	if len(found) == 0 {
-		found = slices.DeleteFunc(slices.Clone(runs), func(r RunInfo) bool {
-			return r.Label == "" || text.Label(r.Label) != text.Line(target)
-		})
-	}
-	switch len(found) {
-	case 0:
-		return nil, newArgumentError(
-			tool, "target",
-			fmt.Sprintf("there is no sub-agent %s of yours", text.Quote(target)),
-		)
-	case 1:
-		return found, nil
-	}
-	return nil, newArgumentError(
-		tool, "target",
-		fmt.Sprintf("%d of your sub-agents are called %s; take the run id", len(found),
-			text.Quote(target)),
-	)
-}
-
 var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"target":{"type":"string","description":"a sub-agent: its taskName, session key, label, run id, or number in the list that this turn has shown; or the key of another session"},` +
+	`"target":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
 	`"message":{"type":"string","description":"what it is told"}` +
 	`},"required":["target","message"]}`)
 
@@ -393,14 +417,14 @@ func (h toolHost) sendID(ctx context.Context, c ToolCall) string {
 }
 
 // receiver returns the session that a model means: one below its own, or another one by its key.
-func (h toolHost) receiver(ctx context.Context, target string) (to policy.Target, err error) {
+func (h toolHost) receiver(ctx context.Context, named string) (to policy.Target, err error) {
 	runs, err := h.runs(ctx)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return to, err
 	}
-	key, kerr := session.Parse(target)
+	key, kerr := session.Parse(named)
 	if kerr != nil {
-		chosen, err := h.choose(ctx, toolSend, runs, target, false)
+		chosen, err := h.choose(ctx, toolSend, runs, named, false)
 		if err != nil {
 			return to, err
 		}

@@ -31,12 +31,19 @@ func startThree(h *harness) []agent.RunInfo {
 	return h.Runs()
 }
 
+// newestFirst returns runs as lists show them.
+func newestFirst(runs []agent.RunInfo) []agent.RunInfo {
+	runs = slices.Clone(runs)
+	slices.Reverse(runs)
+	return runs
+}
+
 func TestSubagentsList(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		out, err := callTool(h, "subagents", "1", `{}`)
 		require.NoError(t, err)
 		require.Empty(t, out["subagents"], "a session that never was has no sub-agents")
-		runs := startThree(h)
+		runs := newestFirst(startThree(h))
 		time.Sleep(90 * time.Second)
 		for _, args := range []string{``, `{}`, `{"action":"list"}`} {
 			out, err := callTool(h, "subagents", "1", args)
@@ -60,12 +67,12 @@ func TestSubagentsList(t *testing.T) {
 
 func TestSubagentsTarget(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
-		runs := startThree(h)
+		runs := newestFirst(startThree(h))
 		tools := h.Main().Tools()
 		_, err := callToolOf(h, tools, "subagents", "1", `{}`)
 		require.NoError(t, err)
 		for target, want := range map[string]agent.RunInfo{
-			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2],
+			"1": runs[0], "#2": runs[1], "a": runs[2], "last": runs[0], string(runs[2].ID): runs[2],
 			runs[1].Key.String(): runs[1],
 		} {
 			out, err := callToolOf(h, tools, "subagents", "1",
@@ -79,12 +86,12 @@ func TestSubagentsTarget(t *testing.T) {
 		}
 		for args, want := range map[string]string{
 			`{"action":"info"}`:                 `"target": it is required`,
-			`{"action":"info","target":"b"}`:    `2 of your sub-agents are called "b"`,
-			`{"action":"info","target":"zzz"}`:  `there is no sub-agent "zzz"`,
-			`{"action":"info","target":"4"}`:    `no list of this turn has a number 4:`,
-			`{"action":"info","target":"0"}`:    `no list of this turn has a number 0:`,
-			`{"action":"info","target":"all"}`:  `there is no sub-agent "all"`,
-			`{"action":"steer","target":"all"}`: `there is no sub-agent "all"`,
+			`{"action":"info","target":"b"}`:    `"b": it may be any of 2: #2, run `,
+			`{"action":"info","target":"zzz"}`:  `"zzz": it names none of this session's sub-agents`,
+			`{"action":"info","target":"4"}`:    `"4": it is not a number of the list, which has 3 sub-agents`,
+			`{"action":"info","target":"0"}`:    `"0": it is not a number of the list`,
+			`{"action":"info","target":"all"}`:  `"all": it is all of them`,
+			`{"action":"steer","target":"all"}`: `"all": it is all of them`,
 			`{"action":"dance","target":"1"}`:   `"dance", not one of`,
 			`{"action":7}`:                      `not a string`,
 			`x`:                                 `not a JSON object`,
@@ -98,48 +105,41 @@ func TestSubagentsTarget(t *testing.T) {
 		other := h.Session(session.Must(session.NamedKey("main", "other"))).Tools()
 		_, err = callToolOf(h, other, "subagents", "1",
 			`{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
-		require.ErrorContains(t, err, "no sub-agent", "only one's own can be reached")
+		require.ErrorContains(t, err, "names none", "only one's own can be reached")
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
 }
 
-// A number is a place of the list that the same turn has shown, whatever has left or come since, so
-// that it never reaches another run than the one that the model has read about.
+// A number is a place of the list that the session's model was shown last, whatever has left or
+// come since, so that it never reaches another run than the one that the model has read about.
+// After half an hour, and where no list was shown, it is a place of the list of now.
 func TestNumbersOfAList(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
-		runs := startThree(h)
-		tools := h.Main().Tools()
+		runs := newestFirst(startThree(h))
 		do := func(tool, args string) (map[string]any, error) {
-			return callToolOf(h, tools, tool, args, args)
+			return callTool(h, tool, args, args)
 		}
 		info := `{"action":"info","target":"%s"}`
+		idOf := func(number string) string {
+			out, err := do("subagents", fmt.Sprintf(info, number))
+			require.NoError(t, err)
+			return out["runId"].(string)
+		}
 		out, err := do("subagents", fmt.Sprintf(info, runs[1].ID))
 		require.NoError(t, err)
 		require.NotContains(t, out, "number", "no list was shown")
-		for _, call := range []struct{ tool, args string }{
-			{"subagents", fmt.Sprintf(info, "2")},
-			{"subagents", `{"action":"kill","target":"2"}`},
-			{"subagents", `{"action":"steer","target":"2","message":"x"}`},
-			{"sessions_send", `{"target":"2","message":"x"}`},
-		} {
-			_, err = do(call.tool, call.args)
-			require.ErrorContains(t, err, "call subagents with the action list first", call.args)
-			_, ok := errors.AsType[*agent.ArgumentError](err)
-			require.True(t, ok)
-		}
+		require.Equal(t, string(runs[1].ID), idOf("2"), "the list of now")
 		_, err = do("subagents", `{}`)
+		require.NoError(t, err)
+		_, err = callTool(h, "sessions_spawn", "new", `{"task":"work","label":"new"}`)
 		require.NoError(t, err)
 		require.NoError(t, h.Runtime().DeleteSession(h.Context(), runs[0].Key))
 		h.Pass(time.Minute)
-		_, err = callTool(h, "subagents", "1", `{}`) // the list of another set of tools
-		require.NoError(t, err)
 
-		out, err = do("subagents", fmt.Sprintf(info, "2"))
-		require.NoError(t, err)
-		require.Equal(t, string(runs[1].ID), out["runId"])
-		require.EqualValues(t, 2, out["number"])
+		require.Equal(t, string(runs[1].ID), idOf("2"))
+		require.Equal(t, string(runs[2].ID), idOf("#3"))
 		_, err = do("subagents", fmt.Sprintf(info, "1"))
-		require.ErrorContains(t, err, "number 1 was run "+string(runs[0].ID))
+		require.ErrorContains(t, err, "that number was run "+string(runs[0].ID))
 		require.ErrorContains(t, err, "not on record any more")
 		out, err = do("subagents", `{"action":"kill","target":"2"}`)
 		require.NoError(t, err)
@@ -157,12 +157,62 @@ func TestNumbersOfAList(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, out["stopped"], "what was shown has ended: its follow-up goes on")
 		require.Contains(t, out["note"], "has followed it")
-		_, err = do("subagents", `{}`)
-		require.NoError(t, err)
-		out, err = do("subagents", `{"action":"kill","target":"2"}`)
-		require.NoError(t, err)
-		require.Len(t, out["stopped"], 1, "the next list has other numbers")
+		now := h.Runs()
+		h.Pass(30 * time.Minute)
+		require.Equal(t, string(now[len(now)-1].ID), idOf("2"), "the follow-up is newer")
 		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+// Each person has numbers of their own in a session, the tree of a session has those of all its
+// sub-agents, and a program finds what the tools find.
+func TestFindTarget(t *testing.T) {
+	agenttest.Run(t, configHanging(rulesForDepth(2)), nil, func(h *harness) {
+		ctx, main := h.Context(), h.Main()
+		none, err := main.ListRuns(ctx, agent.TargetQuery{})
+		require.NoError(t, err, "a session that never was")
+		require.Zero(t, none)
+		mid, err := main.Spawn(ctx, agent.Task{Text: "x", Label: "mid", Name: "mid"})
+		require.NoError(t, err)
+		leaf, err := h.Session(mid.Key()).Spawn(ctx, agent.Task{Text: "y", Label: "Leaf One"})
+		require.NoError(t, err)
+		ann, bob := agent.TargetQuery{Viewer: "ann", Tree: true}, agent.TargetQuery{Viewer: "bob"}
+		find := func(target string, q agent.TargetQuery) agent.RunID {
+			found, err := main.FindTarget(ctx, target, q)
+			require.NoError(t, err, target)
+			require.Len(t, found, 1)
+			return found[0].ID
+		}
+		list, err := main.ListRuns(ctx, ann)
+		require.NoError(t, err)
+		require.Equal(t, 2, list.Active)
+		require.Equal(t, 2, list.Total)
+		require.Equal(t, leaf.ID(), list.Runs[0].ID)
+		_, err = main.ListRuns(ctx, bob)
+		require.NoError(t, err)
+		require.Equal(t, leaf.ID(), find("1", ann))
+		require.Equal(t, mid.ID(), find("1", bob))
+		require.Equal(t, leaf.ID(), find("leaf", ann))
+		require.Equal(t, leaf.ID(), find("LAST", ann))
+		require.Equal(t, mid.ID(), find("last", bob))
+		_, err = main.FindTarget(ctx, "leaf", bob)
+		require.ErrorIs(t, err, agent.ErrNotFound, "it is below a sub-agent")
+		var bad *agent.TargetError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "leaf", bad.Target)
+		require.Empty(t, bad.Candidates)
+		all, err := main.FindTarget(ctx, "*", agent.TargetQuery{Tree: true, Many: true})
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		_, err = h.Session(childKeyOf(t, topKey)).FindTarget(ctx, "1", agent.TargetQuery{})
+		require.ErrorIs(t, err, agent.ErrNotFound)
+		require.NoError(t, main.Stop(ctx))
+		h.Pass(time.Hour)
+		list, err = main.ListRuns(ctx, ann)
+		require.NoError(t, err)
+		require.Empty(t, list.Runs, "both ended an hour ago")
+		_, err = main.FindTarget(ctx, "1", ann)
+		require.ErrorIs(t, err, agent.ErrNotFound)
 	})
 }
 
@@ -171,7 +221,7 @@ func TestNumbersOfAList(t *testing.T) {
 func TestTargetsAreWhatIsRead(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		for _, task := range []agent.Task{
-			{Text: "x", Name: "one"}, {Text: "x", Label: "one"}, {Text: "x", Label: "1"},
+			{Text: "x", Name: "one"}, {Text: "x", Label: "one"}, {Text: "x", Label: "4"},
 		} {
 			_, err := h.Main().Spawn(h.Context(), task)
 			require.NoError(t, err)
@@ -183,7 +233,10 @@ func TestTargetsAreWhatIsRead(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, named, out["runId"], "%+q", target)
 		}
-		for _, target := range []string{"1", "01", "+1"} {
+		out, err := callToolOf(h, tools, "subagents", "1", `{"action":"info","target":"3"}`)
+		require.NoError(t, err)
+		require.Equal(t, named, out["runId"], "the number hides the label")
+		for _, target := range []string{"4", "01", "+1"} {
 			_, err := callToolOf(h, tools, "subagents", "1",
 				`{"action":"info","target":"`+target+`"}`)
 			require.Error(t, err, target)

@@ -40,9 +40,9 @@ func TestTaskName(t *testing.T) {
 		list, err := callTool(h, "subagents", "1", `{}`)
 		require.NoError(t, err)
 		lines := list["subagents"].([]any)
-		require.Equal(t, "scout", lines[0].(map[string]any)["taskName"])
+		require.NotContains(t, lines[0], "taskName")
 		require.Equal(t, "guide", lines[1].(map[string]any)["taskName"])
-		require.NotContains(t, lines[2], "taskName")
+		require.Equal(t, "scout", lines[2].(map[string]any)["taskName"])
 
 		info, err := callTool(h, "subagents", "1", `{"action":"info","target":" scout "}`)
 		require.NoError(t, err)
@@ -60,14 +60,14 @@ func TestTaskName(t *testing.T) {
 		require.Equal(t, []any{out["runId"]}, killed["stopped"])
 
 		for target, want := range map[string]string{
-			"Scout": `there is no sub-agent "Scout"`, "sco": `there is no sub-agent "sco"`,
+			"Scouts": `"Scouts": it names none`, "cout": `"cout": it names none`,
 		} {
 			_, err := callTool(h, "subagents", "1", `{"action":"info","target":"`+target+`"}`)
 			require.ErrorContains(t, err, want)
 		}
 		boss := h.Session(session.Must(session.NamedKey("main", "other")))
 		_, err = callToolOf(h, boss.Tools(), "subagents", "1", `{"action":"info","target":"guide"}`)
-		require.ErrorContains(t, err, "no sub-agent", "names are a requester's own")
+		require.ErrorContains(t, err, "names none", "names are a requester's own")
 		_, err = boss.Named(ctx, "guide")
 		require.ErrorIs(t, err, agent.ErrNotFound)
 		require.NoError(t, h.Main().Stop(ctx))

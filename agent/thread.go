@@ -381,6 +381,18 @@ type boundSpawn struct {
 	spawn           func(context.Context, spawn.Request) (RunInfo, error)
 }
 
+// follows reports whether the spawn is another attempt at what a session was spawned for. That the
+// Key of the spawn gives another is known before.
+func (s *boundSpawn) follows(ctx context.Context, of session.Key) (bool, error) {
+	if !s.request.Again || s.request.Key == "" {
+		return false, nil
+	}
+	last := s.request
+	last.Dry, last.Bind, last.Again, last.Files = true, session.Route{}, false, false
+	info, err := s.spawn(ctx, last)
+	return info.Key == of, err
+}
+
 // spawnBound spawns a sub-agent whose conversation is bound to it. What forbids that is found
 // before anything exists. Then come the thread, the table of bindings and the tree, in this order:
 // what a crash leaves behind is found in the table, and a spawn that is repeated under its key
@@ -410,10 +422,13 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		if key == "" {
 			key = id
 		}
+		intro := thread.IntroRun(s.request.Label, child.Agent())
+		if s.request.Session {
+			intro = thread.Intro(s.request.Label, child.Agent(), limits.Idle, limits.MaxAge)
+		}
 		at, err = rt.bindings.create(ctx, NewThread{
 			Key: threadKey(s.requester, key), In: at, Session: child,
-			Name:  thread.Name(s.request.Label, child.Agent()),
-			Intro: thread.Intro(s.request.Label, child.Agent(), limits.Idle, limits.MaxAge),
+			Name: thread.Name(s.request.Label, child.Agent()), Intro: intro,
 		})
 		if err != nil {
 			return info, err
@@ -549,12 +564,13 @@ func (b *bindings) spawnAt(
 	if err != nil || info.ID != "" {
 		return info, err // another call has spawned it meanwhile, under the same key
 	}
-	if err := b.claim(ctx, q); err != nil {
+	if err := b.claim(ctx, &s, q); err != nil {
 		if errors.Is(err, ErrUnconfirmed) {
 			b.release(ctx, s.root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 		}
 		return info, err
 	}
+	defer b.look() // the session of a former attempt is to know that it has gone on elsewhere
 	s.request.Bind = q.Conversation
 	info, err = s.spawn(ctx, s.request)
 	switch {
@@ -571,16 +587,17 @@ func (b *bindings) spawnAt(
 func (b *bindings) abandon(ctx context.Context, root session.Key, q binding.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.timeout())
 	defer cancel()
-	if err := b.claim(ctx, q); err != nil {
+	if err := b.claim(ctx, nil, q); err != nil {
 		b.logFailure("a thread that was created for nothing could not be told so", err)
 		return
 	}
 	b.release(ctx, root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 }
 
-// claim binds the conversation of a spawn. One that an attempt before a crash has left to a session
-// that never came to be is free.
-func (b *bindings) claim(ctx context.Context, q binding.Request) error {
+// claim binds the conversation of a spawn, which may be nil. One that an attempt before a crash has
+// left to a session that never came to be is free, and so is that of the attempt which the spawn
+// follows, see [Task].Again.
+func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) error {
 	err := b.change(ctx, func(t *binding.Table, now time.Time) error {
 		_, err := t.Bind(ctx, q, now)
 		return err
@@ -589,7 +606,12 @@ func (b *bindings) claim(ctx context.Context, q binding.Request) error {
 	if !ok || taken.Binding.By != binding.SystemOwner {
 		return err
 	}
-	if there, findErr := b.holds(ctx, taken.Binding); findErr != nil || there {
+	there, findErr := b.holds(ctx, taken.Binding)
+	if there && findErr == nil && s != nil {
+		there, findErr = s.follows(ctx, taken.Binding.Target)
+		there = !there
+	}
+	if findErr != nil || there {
 		return cmp.Or(findErr, err)
 	}
 	q.Replace = true

@@ -213,8 +213,11 @@ func (t *Tool) checkArgs(args json.RawMessage) error {
 	}
 	given := givenArgs(args)
 	var err error
-	if t.schema != nil {
+	switch {
+	case t.schema != nil:
 		err = t.schema.Validate(given)
+	case !json.Valid(given):
+		err = errors.New("the text is not one JSON value")
 	}
 	if err == nil && bytes.TrimSpace(given)[0] != '{' {
 		err = errors.New("the value is not an object: want an object")

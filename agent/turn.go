@@ -110,7 +110,8 @@ type Turn struct {
 	Files fs.FS
 	// Model and Thinking are what policy resolved; empty: the caller's default.
 	Model, Thinking string
-	// Schema is the JSON Schema of the result, if a typed one was asked for.
+	// Schema is the JSON Schema of the result, if a typed one was asked for. It is nil in a turn
+	// that answers people, and in one that announces: these say words.
 	Schema json.RawMessage
 
 	rt    *Runtime

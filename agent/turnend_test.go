@@ -258,19 +258,22 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Session.OpenFile": func(ctx context.Context) error {
-			_, err := s.OpenFile(ctx, session.File{})
-			return err
+			return errorOf(s.OpenFile(ctx, session.File{}))
 		},
 		"Session.History": func(ctx context.Context) error {
-			_, err := s.History(ctx, agent.HistoryQuery{})
-			return err
+			return errorOf(s.History(ctx, agent.HistoryQuery{}))
 		},
 		"Session.Wait": func(ctx context.Context) error {
-			_, err := s.Wait(ctx, children, agent.JoinOptions{})
-			return err
+			return errorOf(s.Wait(ctx, children, agent.JoinOptions{}))
 		},
-		"Session.Steer":      func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
-		"Session.OwnRuns":    func(ctx context.Context) error { return errorOf(s.OwnRuns(ctx)) },
+		"Session.Steer":   func(ctx context.Context) error { return s.Steer(ctx, c.Key(), "late") },
+		"Session.OwnRuns": func(ctx context.Context) error { return errorOf(s.OwnRuns(ctx)) },
+		"Session.FindTarget": func(ctx context.Context) error {
+			return errorOf(s.FindTarget(ctx, "a", agent.TargetQuery{}))
+		},
+		"Session.ListRuns": func(ctx context.Context) error {
+			return errorOf(s.ListRuns(ctx, agent.TargetQuery{}))
+		},
 		"Session.FindRun":    func(ctx context.Context) error { return errorOf(s.FindRun(ctx, "")) },
 		"Session.Named":      func(ctx context.Context) error { return errorOf(s.Named(ctx, "a")) },
 		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },

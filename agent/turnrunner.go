@@ -107,7 +107,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	st.InStore(false)
 	log.startRunner()
 	t.log, t.New, t.extra = log, len(fresh), extra
-	if !t.Announces {
+	if !t.Announces && !st.ForPeople {
 		t.Schema = slices.Clone(extra.Schema)
 	}
 	t.Messages, t.input = messages, messages[len(messages)-len(fresh):]
@@ -172,8 +172,12 @@ func (b turnRunner) refuse(
 	err = b.rt.redact(err)
 	out := apology(ctx, t.spawn, err)
 	t.decide(out, err)
-	b.rt.log.Error("offshoot: a turn could not begin", "session", t.Session.Key.String(),
-		"turn", t.N, "error", err.Error())
+	level := slog.LevelError
+	if ctx.Err() != nil { // it was cancelled, as by a shutdown
+		level = slog.LevelInfo
+	}
+	b.rt.log.Log(context.WithoutCancel(ctx), level, "offshoot: a turn could not begin",
+		"session", t.Session.Key.String(), "turn", t.N, "error", err.Error())
 	return out, err
 }
 

@@ -17,7 +17,7 @@ const (
 // pipes are ASCII or full-width. A backtick or a lone pipe before the end makes it text.
 func controlTokenEnd(v *ahead.View, at int) int {
 	start := at + 1 + pipeLen(v, at+1)
-	if start == at+1 {
+	if start == at+1 || v.Byte(start) == ' ' {
 		return 0
 	}
 	for at = start; at < start+maxControl && !v.Ended(at); at++ {
@@ -53,12 +53,15 @@ var innerTokens = map[string]bool{
 	"tool_sep": true, "tool_call_begin": true, "tool_output_begin": true,
 	"tool_call_argument_begin": true, "constrain": true, "message": true, "plugin": true,
 	"interpreter": true, "media_content": true, "media_pad": true,
+	"end_header_id": true, "header_end": true, "end_of_role": true, "im_middle": true, "im_sep": true,
+	"sep": true, "recipient": true, "content": true,
 }
 
 // roleTokens are those behind which the role of a turn stands.
 var roleTokens = map[string]bool{
 	"im_start": true, "start": true, "start_header_id": true, "header_start": true,
 	"start_of_role": true, "im_assistant": true, "im_user": true, "im_system": true,
+	"from": true, recipientToken: true, openToken: true, closeToken: true,
 }
 
 // roles tells of each role whether it speaks to people.
@@ -68,9 +71,18 @@ var roles = map[string]bool{
 	"function": false, "functions": false, "ipython": false, "environment": false,
 }
 
+// kimiParts tells of each part of a message of Kimi whether it hides what it has.
+var kimiParts = map[string]bool{
+	"message": false, "response": false, "think": true, "tools": true, "call": true, "argument": true,
+	"tool": true, "system": true, "user": true,
+}
+
 const (
-	channelToken = "channel" // of Harmony: the channel follows
-	maxHeader    = 128       // bytes of a role or a channel
+	channelToken   = "channel"   // of Harmony: the channel follows
+	recipientToken = "recipient" // of Functionary: who is told follows
+	openToken      = "open"      // of Kimi: the name of a part follows
+	closeToken     = "close"
+	maxHeader      = 128 // bytes of a role or a channel
 )
 
 // tokenName returns the name of the control token that is at the beginning of s, as the tables have
@@ -84,6 +96,9 @@ func tokenName(s string) string {
 func (l *lexer) control(v *ahead.View, end int) action {
 	do := action{end: end, cut: true, gap: true}
 	name := tokenName(v.S[l.At:end])
+	if name == "bot" || name == "user" { // InternLM has a ':' behind it
+		do.end = v.Skip(end, ":")
+	}
 	switch {
 	case hidingTokens[name]:
 		do.then.how = endControl
@@ -111,7 +126,7 @@ func (l *lexer) header(v *ahead.View, at int) (header string, end int, stops boo
 		return header, end, false
 	}
 	if v.S[end] == '\n' {
-		return header, end + 1, false
+		return header, end + 1, v.Byte(end+1) == '<' && controlTokenEnd(v, end+1) > 0
 	}
 	return header, end, controlTokenEnd(v, end) > 0
 }
@@ -122,7 +137,15 @@ func speaksToPeople(token, header string) (shows, known bool) {
 	word, rest, _ := strings.Cut(header, " ")
 	word = strings.ToLower(word)
 	toOther := strings.Contains(rest, "to=") || strings.HasPrefix(word, "to=")
-	if token == channelToken {
+	switch token {
+	case closeToken:
+		return true, rest == ""
+	case recipientToken:
+		return word == "all", rest == "" && word != ""
+	case openToken:
+		hides, ok := kimiParts[word]
+		return !hides, ok
+	case channelToken:
 		switch word {
 		case "final":
 			return true, true

@@ -25,6 +25,7 @@ import (
 //	selectors     a variation selector stays behind what it varies: a symbol, a digit, a character
 //	              of Han or Mongolian. One is enough.
 //	tags          stay behind the black flag, as that of Scotland has them, at most seven
+//	citations     of ChatGPT, between private characters
 //	others        fillers, private characters, what is not a character, annotations, and signs of
 //	              music. The blank of Braille stays among Braille.
 //	bytes         that are not UTF-8 become U+FFFD, one for those in a row
@@ -40,21 +41,30 @@ type drawn struct {
 	bad   bool   // bytes that are not UTF-8 came right before
 	cr    bool   // a carriage return is held
 	rtl   bool   // a letter was kept that is written from right to left
+	cite  string // the word that is held, see inCite
 }
 
 // A drawnState says what a drawn is in the middle of.
 type drawnState uint8
 
 const (
-	inText     drawnState = iota
-	inEscape              // an ESC was passed
-	inShort               // an ESC and intermediate characters were passed
-	inControl             // the parameters of a control sequence
-	inOwnText             // the text of a sequence that has one
-	afterOwn              // an ESC in that: a '\' ends it
-	inEight               // a character of eight bits that may begin a sequence
+	inText    drawnState = iota
+	inEscape             // an ESC was passed
+	inShort              // an ESC and intermediate characters were passed
+	inControl            // the parameters of a control sequence
+	inOwnText            // the text of a sequence that has one
+	afterOwn             // an ESC in that: a '\' ends it
+	inEight              // a character of eight bits that may begin a sequence
+	inCite               // the word of a citation of ChatGPT, which is held
+	inSource             // its sources
+
 	maxFlagTag = 7
 	blackFlag  = '\U0001F3F4'
+
+	citeMark    = '\uE200' // ChatGPT writes a citation between private characters
+	sourceMark  = '\uE202'
+	endCite     = '\uE201'
+	maxCiteWord = 32
 )
 
 // pass takes the next piece of the text and returns what stays of it.
@@ -73,6 +83,9 @@ func (d *drawn) pass(piece string, final bool) string {
 			break
 		}
 		r, size := utf8.DecodeRuneInString(piece)
+		if d.how == inCite && r != sourceMark && !d.citeWord(r) {
+			kept = d.keepCite(kept)
+		}
 		if d.cr {
 			if d.cr = false; r == '\n' {
 				kept = append(kept, '\r')
@@ -90,6 +103,9 @@ func (d *drawn) pass(piece string, final bool) string {
 		}
 		piece = piece[size:]
 	}
+	if final && d.how == inCite {
+		kept = d.keepCite(kept)
+	}
 	if final && d.cr {
 		d.cr, kept = false, append(kept, '\n')
 	}
@@ -103,6 +119,21 @@ func (d *drawn) shown(r rune) rune {
 		return '\n'
 	}
 	return r
+}
+
+// citeWord reports whether r goes on with the word of a citation.
+func (d *drawn) citeWord(r rune) bool {
+	return len(d.cite) < maxCiteWord && (r == '_' || r|0x20 >= 'a' && r|0x20 <= 'z')
+}
+
+// keepCite keeps the word that was not one of a citation.
+func (d *drawn) keepCite(kept []byte) []byte {
+	kept = append(kept, d.cite...)
+	if n := len(d.cite); n > 0 {
+		d.last, d.after = rune(d.cite[n-1]), false
+	}
+	d.cite, d.how, d.tags = "", inText, 0
+	return kept
 }
 
 // isPlain reports whether a text has ASCII alone that is drawn, and white space.
@@ -143,6 +174,18 @@ func (d *drawn) step(r rune, size int) (stays, again bool) {
 			return false, true
 		}
 		return false, false
+	case inCite:
+		if r == sourceMark {
+			d.how, d.cite = inSource, ""
+		} else {
+			d.cite += string(r)
+		}
+		return false, false
+	case inSource:
+		if r == endCite || r == '\n' {
+			d.how = inText
+		}
+		return false, r == '\n'
 	case inEight: // what was read in a wrong encoding has no number behind such a character
 		switch isNumber := r >= '0' && r <= '9'; {
 		case d.eight == 0x9B && (isNumber || r == '?'):
@@ -201,6 +244,9 @@ func (d *drawn) text(r rune, size int) bool {
 		return true
 	case r < 0xA0:
 		d.control(r)
+		return false
+	case r == citeMark:
+		d.how = inCite
 		return false
 	case r == blackFlag:
 		d.tags = maxFlagTag

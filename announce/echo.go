@@ -9,12 +9,16 @@ import (
 // The runtime's own texts start with these words. Event.ForModel writes them, and stripEchoes
 // recognises an echo by them.
 const (
+	foldedStats = "stats: runtime "
+
 	fenceOpen  = "<<<completion "
 	fenceClose = "<<<end of completion "
 	fenceEnd   = ">>>"
 
 	statsStart = "Stats: runtime "
 	statsMark  = " • sessionKey "
+
+	statsBullet = "•"
 
 	maxNonce = 64 // bytes
 )
@@ -130,10 +134,10 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	at := marks.Skip(e.At, quoteMarks)
 	v.Join(marks)
 	marker, isOpen := markerAt(v, at)
-	isStats := marker == "" && v.Has(at, statsStart)
+	isStats := marker == "" && v.HasFold(at, foldedStats)
 	if isStats {
 		line := v.Any(at, "\n")
-		isStats = strings.Contains(v.S[at:line], statsMark)
+		isStats = strings.Contains(strings.ToLower(v.S[at:line]), strings.ToLower(statsMark))
 		if isStats {
 			v = &ahead.View{} // what follows on the line changes nothing
 		}
@@ -164,7 +168,7 @@ func (e *echo) remove(end int) {
 
 // passEvent removes an event up to its end marker.
 func (e *echo) passEvent() bool {
-	if i := strings.Index(e.Buf[e.At:], e.until); i >= 0 {
+	if i := indexFold(e.Buf[e.At:], e.until); i >= 0 {
 		e.Skip(e.At + i + len(e.until))
 		e.until, e.after, e.begun = "", true, false
 		return true
@@ -180,7 +184,7 @@ func (e *echo) passEvent() bool {
 // endsSoon reports whether an end marker follows within maxMention bytes.
 func endsSoon(v *ahead.View, at int, marker string) bool {
 	near := v.Within(at, maxMention)
-	i := strings.Index(near.S[min(at, len(near.S)):], marker)
+	i := indexFold(near.S[min(at, len(near.S)):], marker)
 	if i < 0 {
 		near.Read(len(near.S) + 1)
 	} else {
@@ -194,7 +198,7 @@ func endsSoon(v *ahead.View, at int, marker string) bool {
 // ends it if both are there.
 func markerAt(v *ahead.View, at int) (marker string, isOpen bool) {
 	for _, start := range [...]string{fenceOpen, fenceClose} {
-		if !v.Has(at, start) {
+		if !v.HasFold(at, start) {
 			continue
 		}
 		line := v.Within(at, len(start)+maxNonce+len(fenceEnd))
@@ -211,7 +215,37 @@ func markerAt(v *ahead.View, at int) (marker string, isOpen bool) {
 
 // endMarker returns the marker that ends the event which an opening marker begins.
 func endMarker(opening string) string {
-	return fenceClose + strings.TrimPrefix(opening, fenceOpen)
+	return fenceClose + opening[len(fenceOpen):]
+}
+
+// indexFold returns the position of the first marker in a text, in any letter case of ASCII, or -1.
+func indexFold(text, marker string) int {
+	for at := 0; at+len(marker) <= len(text); at++ {
+		i := strings.IndexByte(text[at:], marker[0])
+		if at += i; i < 0 || at+len(marker) > len(text) {
+			return -1
+		}
+		if equalFold(text[at:at+len(marker)], marker) {
+			return at
+		}
+	}
+	return -1
+}
+
+// equalFold reports whether two texts of one length are the same in any letter case of ASCII.
+func equalFold(a, b string) bool {
+	lower := func(c byte) byte {
+		if c >= 'A' && c <= 'Z' {
+			return c + 'a' - 'A'
+		}
+		return c
+	}
+	for i := range len(a) {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // quoteMarks are what a model puts around a line when it quotes it.

@@ -14,6 +14,9 @@ type ending struct {
 	begun  bool  // something other than a blank was passed on the current line
 	alone  bool  // one line break behind the end goes, too
 	fence  fence // of code that stays
+
+	until []string // what ends it, see endUntil
+	keeps bool     // what ends it is looked at again
 }
 
 // An endKind says what ends something.
@@ -32,6 +35,7 @@ const (
 	endSpaces           // blanks that follow
 	endFence            // code, which stays: the line that closes the fence
 	endControl          // what is not said to people: the next control token
+	endUntil            // what is not said to people: one of some words
 )
 
 // block returns the ending of a block whose opening tag was passed.
@@ -54,6 +58,8 @@ func (e *ending) pass(l *lexer) bool {
 		return e.passFence(l)
 	case endControl:
 		return e.passControl(l)
+	case endUntil:
+		return e.passUntil(l)
 	case endSpaces:
 		v := l.View()
 		l.Skip(v.Skip(l.At, " \t"))

@@ -60,7 +60,8 @@ type Event struct {
 	Task string `json:"task"`
 	// Status comes from the runtime, never from what the child says.
 	Status spawn.Status `json:"status"`
-	Reason string       `json:"reason,omitempty"` // why it did not end well
+	// Reason says why it did not end well. What renders it leaves out what Sanitize does.
+	Reason string `json:"reason,omitempty"`
 	// Result is the visible text to announce, whole unless Head is set; empty if there is none.
 	Result string `json:"result,omitempty"`
 	// Whole names all bytes of a result that is in a file of the child's transcript.
@@ -186,7 +187,7 @@ func (e Event) outcome() (word, phrase string) {
 	case spawn.StatusOK:
 		return "success", "completed successfully"
 	case spawn.StatusFailed, spawn.StatusIncomplete:
-		reason := shorten(e.Reason)
+		reason := shorten(Sanitize(e.Reason))
 		if reason == "" {
 			reason = "unknown error"
 		}
@@ -196,7 +197,7 @@ func (e Event) outcome() (word, phrase string) {
 	case spawn.StatusCancelled:
 		return "error", "failed: stopped"
 	case spawn.StatusInterrupted:
-		if reason := shorten(e.Reason); reason != "" {
+		if reason := shorten(Sanitize(e.Reason)); reason != "" {
 			return "unknown", "interrupted: " + reason
 		}
 		return "unknown", "interrupted"

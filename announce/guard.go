@@ -1,10 +1,6 @@
 package announce
 
-import (
-	"strings"
-
-	"github.com/offshoot-sdk/offshoot/internal/ahead"
-)
+import "github.com/offshoot-sdk/offshoot/internal/ahead"
 
 // A guard is for the last of the passes. What it removes was put together by what earlier passes
 // removed, so the text counts as hostile: from there on it loses each character with which
@@ -75,11 +71,5 @@ func (g *guard) cut(c *ahead.Cursor) (hostile bool) {
 
 // dropOpeners returns a text without the characters with which scaffolding starts.
 func dropOpeners(text string) string {
-	if strings.IndexByte(text, '<') < 0 && strings.IndexByte(text, '[') < 0 {
-		return text
-	}
 	return withoutOpeners.Replace(text)
 }
-
-// withoutOpeners leaves bytes that are not UTF-8 as they are.
-var withoutOpeners = strings.NewReplacer("<", "", "[", "")

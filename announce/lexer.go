@@ -21,9 +21,11 @@ import (
 //	               the end of the text. Of any other marker, only the marker goes.
 //	stats lines    A line that starts with "Stats: runtime" and names a session goes.
 //
-// The second pass is the lexer. It stops at each of < [ ` ~ and asks in this order:
+// The second pass is the lexer. It stops at each of < [ ` ~, and at the beginning of the marks that
+// have another one, and asks in this order:
 //
 //	` ~  code              Code, fenced or inline, stays as it is (code.go).
+//	     template          A mark of a chat template goes, with what it hides (template.go).
 //	<    controlTokenEnd   A control token, <|...|>, goes (control.go), with the role or channel
 //	                       behind one that begins a turn, and what is said there to others than
 //	                       people: up to the next control token, or to the end.
@@ -34,6 +36,7 @@ import (
 //	                       tag.
 //	       invokeTag       An <invoke> block goes if the text has MiniMax's tag, else it is text.
 //	                       <final>, MiniMax's tag and every other closing tag go alone.
+//	       asideTag        What a harness puts around its own words goes, if it is closed.
 //	       passBlock       A thought or a memory block goes up to the closing tag that matches,
 //	                       else up to the last one, else up to the end of the text (ending.go).
 //	[    parseReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
@@ -48,18 +51,19 @@ import (
 //
 // A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
 // last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
-// text loses each '<' and '['. A first round that removes nothing is the last one.
+// text loses each character with which something starts. A first round that removes nothing is the
+// last one.
 //
 // The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
 // behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing
 // tag that no other one follows in 16 KB, even if it is nested. Some questions have a smaller
 // bound: maxMarker, maxControl, maxAttribute, maxReplyTag, maxInline, maxCall, maxQuote,
-// maxMention. What is being removed has no bound: an ending needs no memory. Stream and Visible
-// obey this rule alike.
+// maxMention, maxStrike, maxToolName, maxCitation. What is being removed has no bound: an ending
+// needs no memory. Stream and Visible obey this rule alike.
 //
 // Therefore a pass takes time linear in the text: a question reads at most ahead.Max bytes, and
 // those that would often read as much remember for the next one what they did not find (unfenced,
-// unclosed, searched). TestHostileInputsAreLinear has an input for each case.
+// unclosed, unended, searched). TestHostileInputsAreLinear has an input for each case.
 // TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back, and removes scaffolding. What starts first
@@ -77,7 +81,7 @@ type lexer struct {
 
 	// mentions counts, by kind of tag, the openings that stayed in the text because they are
 	// prose and whose closing tag was not met yet.
-	mentions [toolKinds]int
+	mentions [noTag]int
 	unfenced [2]unfenced // for backticks and for tildes, see closingFence
 	// minimax says that the word for MiniMax's tag, which makes <invoke> a tool call, starts at
 	// searched. If it is false, none starts before searched.
@@ -85,6 +89,9 @@ type lexer struct {
 	searched int
 
 	unclosed [noTag]int // by kind: no closing tag starts before this position, see closesSoon
+	// unended says the same of what ends a mark, see closerAhead.
+	unended map[string]int
+	said    bool // something other than white space is kept
 }
 
 // An action is what the lexer does at a place where something may start.
@@ -121,6 +128,9 @@ func (l *lexer) shift(n int) {
 	for i := range l.unclosed {
 		l.unclosed[i] -= n
 	}
+	for word := range l.unended {
+		l.unended[word] -= n
+	}
 	l.searched -= n
 }
 
@@ -132,7 +142,7 @@ func (l *lexer) step() bool {
 	if l.gap && l.Buf[l.At] != '<' && !l.joinWords() {
 		return false
 	}
-	i := strings.IndexAny(l.Buf[l.At:], "<[`~")
+	i := nextOpener(l.Buf[l.At:])
 	if i < 0 {
 		l.keep(len(l.Buf))
 		return true
@@ -145,8 +155,13 @@ func (l *lexer) step() bool {
 		do = l.angle(&v)
 	case '[':
 		do = l.bracket(&v)
-	default:
+	case '`', '~':
 		do = l.code(&v)
+	default:
+		var ok bool
+		if do, ok = l.template(&v); !ok {
+			do = action{end: l.At + 1}
+		}
 	}
 	if v.Waits() {
 		l.Keep(min(l.settled(), l.hold(&l.Cursor, len(l.Buf))))
@@ -168,7 +183,7 @@ func (l *lexer) act(do action, seen int) {
 		l.mentions[do.kind]--
 	}
 	if !do.cut {
-		if c := l.Buf[l.At]; c == '<' || c == '[' {
+		if c := l.Buf[l.At]; c != '`' && c != '~' {
 			l.waits(l.At, seen)
 		}
 		l.keep(do.end)
@@ -192,6 +207,7 @@ func (l *lexer) keep(to int) {
 		text, l.within = text[i+1:], false
 	}
 	l.within = l.within || strings.Trim(text, " \t") != ""
+	l.said = l.said || trimStart(l.Buf[l.At:to]) != ""
 	l.At = to
 }
 
@@ -204,9 +220,12 @@ func (l *lexer) settled() int {
 	}
 	var open []opener
 	for at := l.At; ; at++ {
-		i := strings.IndexAny(l.Buf[at:], "<[")
+		i := nextOpener(l.Buf[at:])
 		if i >= 0 {
 			at += i
+			if c := l.Buf[at]; c == '`' || c == '~' {
+				continue
+			}
 			if seen, stays := l.stays(at); stays {
 				open = append(open, opener{at, seen})
 				continue
@@ -230,17 +249,22 @@ func (l *lexer) stays(at int) (seen int, ok bool) {
 	if at >= len(v.S) {
 		return at, false
 	}
-	if v.S[at] == '<' {
-		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag
-	} else {
+	switch v.S[at] {
+	case '<':
+		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag && !beginsMark(&v, at)
+	case '[':
 		_, isDouble := doubled(&v, at, '[')
-		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5])
+		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5]) &&
+			!beginsMark(&v, at) && !v.Has(at, toolsMark)
 	}
 	return v.Seen(), ok && !v.Ends()
 }
 
 // angle decides what starts at the current '<'.
 func (l *lexer) angle(v *ahead.View) action {
+	if do, ok := l.template(v); ok {
+		return do
+	}
 	if end := controlTokenEnd(v, l.At); end > 0 {
 		return l.control(v, end)
 	}
@@ -253,6 +277,10 @@ func (l *lexer) angle(v *ahead.View) action {
 		return l.toolTag(v, t)
 	case !t.complete:
 		return text
+	case t.kind == asideTag, t.kind == jsonTag:
+		return l.asideTag(v, t)
+	case t.kind == citeTag:
+		return l.citeTag(v, t)
 	case t.kind == invokeTag:
 		return l.invokeTag(v, t)
 	case t.kind == minimaxTag, t.kind == finalTag, t.kind == markTag, t.closing:
@@ -293,6 +321,9 @@ func (l *lexer) bracket(v *ahead.View) action {
 		if before := l.lastRune(); l.Tail() == "" || unicode.IsSpace(before) {
 			do.then = ending{how: endSpaces, alone: l.startsKept()}
 		}
+		return do
+	}
+	if do, ok := l.template(v); ok {
 		return do
 	}
 	switch {

@@ -88,6 +88,34 @@ var hostileInputs = map[string]func(n int) string{
 	"headers":             func(n int) string { return repeatTo("<|start|>assistant to=x", n) },
 	"channels":            func(n int) string { return repeatTo("<|channel|>analysis<|message|>x", n) },
 	"calls in a section":  func(n int) string { return repeatTo("<|tool_calls_begin|>x<|tool_sep|><", n) },
+	"instructions":        func(n int) string { return repeatTo("[INST] x ", n) },
+	"instructions ended":  func(n int) string { return repeatTo("[INST] x [/INST]", n) },
+	"thoughts in a line":  func(n int) string { return repeatTo("x [THINK] ", n) },
+	"template calls":      func(n int) string { return repeatTo("[TOOL_CALLS]a", n) },
+	"names":               func(n int) string { return repeatTo("[TOOL_CALLS]", 1024) + strings.Repeat("a", n) },
+	"struck out":          func(n int) string { return repeatTo("<s>", n) },
+	"sentences":           func(n int) string { return repeatTo("<s>a</s>", n) },
+	"roles":               func(n int) string { return repeatTo("\nUser:", n) },
+	"roles after marks":   func(n int) string { return repeatTo("</s>USER:", n) },
+	"switches":            func(n int) string { return "x" + repeatTo("./nothink", n) },
+	"turns of MiniMax":    func(n int) string { return repeatTo("]~b]user\n", n) },
+	"responses":           func(n int) string { return repeatTo("<tool_response>", n) },
+	"responses and ends":  func(n int) string { return repeatTo("<tool_response></", n) },
+	"tools":               func(n int) string { return repeatTo("<tools>[{", n) },
+	"recipients":          func(n int) string { return repeatTo(">>>a\n", n) },
+	"angles to the right": func(n int) string { return strings.Repeat(">", n) },
+	"flowers":             func(n int) string { return repeatTo("✿FUNCTION✿", n) },
+	"flowers on a line":   func(n int) string { return repeatTo("x ✿FUNCTION✿ ", n) },
+	"triangles":           func(n int) string { return repeatTo("x ◁think▷", n) },
+	"citations":           func(n int) string { return repeatTo("【4†", n) },
+	"private citations":   func(n int) string { return repeatTo("\ue200cite", n) },
+	"functions":           func(n int) string { return repeatTo("<function=a>{", n) },
+	"named calls":         func(n int) string { return repeatTo("<function_calls>a(", n) },
+	"keys of arguments":   func(n int) string { return repeatTo("<tool_call>a<arg_key>", n) },
+	"assistants":          func(n int) string { return repeatTo("\n\nAssistant:", n) },
+	"cites":               func(n int) string { return repeatTo("<cite index=1>", n) },
+	"DSML":                func(n int) string { return repeatTo("<｜DSML｜", n) },
+	"rendered citations":  func(n int) string { return repeatTo("{render_inline_citation", n) },
 	"bare invokes":        func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke> `</invoke>`", n) },
 	"invisible":           func(n int) string { return repeatTo("\u200b", n) },
 	"invisible and words": func(n int) string { return repeatTo("\u200b\u2060a", n) },
@@ -213,6 +241,13 @@ var (
 		"[[reply_to:", "[[audio_as_voice]]", "<<<end of completion a>>>", "Stats: runtime ", " • sessionKey ", " NO_REPLY", "*",
 		"\u200b", "<|im_start|>", "user\n", "<|channel|>analysis", "\x1b]",
 	}
+	templateTokens = []string{
+		"[INST]", "[/INST]", "[THINK]", "[TOOL_CALLS]", "[ARGS]", "<s>", "</s>", "USER:", "]~b]", "[e~[",
+		"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", ">>>", "all\n", "functools", ">>ANSWER<<",
+		"✿FUNCTION✿", "✿RETURN✿", "◁think▷", "◁/think▷", "【4†a】", "\nUser:", "/nothink", ".", "[|", "user|]",
+		"<tool_response>", "</tool_response>", "<tools>", "<cite index=1>", "</cite>", "<function=x>{",
+		"\ue200", "cite", "\ue202", "\ue201", "\n\nAssistant:", "<｜DSML｜", "<extra_id_1>", "{render_inline_citation", "}",
+	}
 	redactTokens = []string{
 		"KEY", "=", ":", "\"", "'", "\\", "\n", " ", "x", "-----BEGIN PRIVATE KEY-----",
 		"-----END ", "://", "a:b@", "bearer ", "cookie: ", "&key=", "hooks.slack.com/services/",
@@ -226,15 +261,17 @@ func TestRepeatedTokensAreLinear(t *testing.T) {
 	if underRace {
 		t.Skip("times are measured without the race detector")
 	}
+	visible := func(text string) { announce.Visible(text) }
 	for _, tt := range []struct {
-		tokens []string
-		work   func(text string)
+		firsts, seconds []string
+		work            func(text string)
 	}{
-		{visibleTokens, func(text string) { announce.Visible(text) }},
-		{redactTokens, func(text string) { announce.Redact(text) }},
+		{visibleTokens, visibleTokens, visible},
+		{templateTokens, []string{"\n", " ", "x", "<", "`", "<think>", "<|x|>", "[INST]"}, visible},
+		{redactTokens, redactTokens, func(text string) { announce.Redact(text) }},
 	} {
-		for _, first := range tt.tokens {
-			for _, second := range tt.tokens {
+		for _, first := range tt.firsts {
+			for _, second := range tt.seconds {
 				const size, longer = 4 << 10, 8
 				input := func(n int) string { return repeatTo(first+second, n) }
 				short := timeOf(longer, tt.work, input(size))

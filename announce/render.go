@@ -233,11 +233,21 @@ func (r *renderer) field(name, value, blank string) {
 // data writes words of the child, each line behind a bar.
 func (r *renderer) data(s string) { r.line(r.maskNonce(behindBars(s))) }
 
-// maskNonce replaces the nonce in s. The caller removes invisible characters from s before, because
-// these could hide the nonce.
+// maskNonce replaces the nonce in s, in any letter case. The caller removes invisible characters
+// from s before, because these could hide the nonce.
 func (r *renderer) maskNonce(s string) string {
 	if r.nonce == "" {
 		return s
 	}
-	return strings.ReplaceAll(s, r.nonce, "[…]")
+	if at := indexFold(s, r.nonce); at >= 0 {
+		var b strings.Builder
+		for ; at >= 0; at = indexFold(s, r.nonce) {
+			b.WriteString(s[:at])
+			b.WriteString("[…]")
+			s = s[at+len(r.nonce):]
+		}
+		b.WriteString(s)
+		return b.String()
+	}
+	return s
 }

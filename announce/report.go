@@ -49,7 +49,7 @@ func (e Event) Report() string {
 	if !IsBlank(notes) {
 		noted = append(noted, notes)
 	}
-	if reason := shorten(e.Reason); e.Status != spawn.StatusOK && reason != "" {
+	if reason := shorten(Sanitize(e.Reason)); e.Status != spawn.StatusOK && reason != "" {
 		noted = append(noted, "- Error: "+reason)
 	}
 	if len(noted) == 0 {

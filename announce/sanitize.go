@@ -7,19 +7,20 @@ import (
 
 // Sanitize returns the part of a model's text that is meant to be read. It removes what a reader
 // cannot see and what steers a terminal or the direction of a text, thoughts, memory blocks, tool
-// calls and their results, control tokens, reply tags, echoes of the runtime's own events, and
-// outer white space.
+// calls and their results, control tokens and other marks of chat templates, what a template says
+// in the turn of another role, citations that only their service can read, reply tags, echoes of
+// the runtime's own events in any letter case, and outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
 // is removed even there, and so is what is not drawn. A thought, a memory block, and a tool call
 // with arguments that was opened and never closed are hidden up to the end of the text. A sentence
-// about the tags of a tool call, such as <parameter>, stays.
+// about the tags of a tool call, such as <parameter>, or about a mark, such as [INST], stays.
 //
 // A tag, and what tells a call from a mention, is looked for in the next 16 KB alone: what is not
 // complete there is text. Sanitize does not fail, and it takes time linear in the text.
 // Sanitize(Sanitize(s)) equals Sanitize(s): a removal may put two halves of a tag together, and
 // Sanitize removes that tag as well. A text in which this is done over and over is hostile, and
-// loses the brackets from there on.
+// loses from there on the characters with which something starts that is removed, such as brackets.
 //
 // Sanitize returns "" if a reader would see nothing of what is left, see [IsBlank]. It keeps silent
 // tokens; [Visible] reads them.
@@ -41,12 +42,11 @@ func sanitizeTagged(text string, tags *ReplyTags) string {
 // White space before the text goes first: a fence behind it would not begin a line, and would begin
 // one once the white space is gone.
 func stripAll(text string, tags *ReplyTags) string {
-	text = trimStart(new(drawn).pass(text, true))
+	text = new(lead).write(new(drawn).pass(text, true), true)
 	var p passes
-	if p.first.tags, p.second.tags = tags, tags; strings.IndexByte(text, '<') < 0 {
-		if strings.IndexByte(text, '[') < 0 && !strings.Contains(text, statsMark) {
-			return text
-		}
+	p.first.tags, p.second.tags = tags, tags
+	if !mayRemove(text) {
+		return text
 	}
 	p.begin()
 	text = p.first.pass(p.echoes[0].pass(text, true), true)
@@ -54,6 +54,19 @@ func stripAll(text string, tags *ReplyTags) string {
 		return text
 	}
 	return p.last(text, true)
+}
+
+// mayRemove reports whether an echo or a lexer may remove something of a text.
+func mayRemove(text string) bool {
+	for at := 0; ; at++ {
+		i := nextOpener(text[at:])
+		if i < 0 {
+			return strings.Contains(text, statsBullet)
+		}
+		if at += i; text[at] != '`' && text[at] != '~' {
+			return true
+		}
+	}
 }
 
 // passes are the passes that Sanitize makes.

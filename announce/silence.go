@@ -71,6 +71,7 @@ func Skips(reply string) bool {
 //     punctuation around them are ignored.
 //   - A token at the end of a text, after a space or a '*', is removed.
 //   - A token inside a sentence or a word is text.
+//   - The beginning of a person's turn, such as Human:, is removed if it is the last line.
 //
 // Of a run of space, marks and tokens, the first 16 KB count; the rest of it is not shown. [Stream]
 // is for a reply that comes in pieces.

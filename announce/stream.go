@@ -1,8 +1,6 @@
 package announce
 
 import (
-	"unicode/utf8"
-
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 )
 
@@ -36,7 +34,7 @@ func (s *Stream) Write(chunk string) string {
 	if s.closed || chunk == "" {
 		return ""
 	}
-	drawn := s.lead.write(s.drawn.pass(chunk, false))
+	drawn := s.lead.write(s.drawn.pass(chunk, false), false)
 	return s.masker.Write(s.own.Write(s.tail.write(s.passes.all(drawn, false))))
 }
 
@@ -45,31 +43,11 @@ func (s *Stream) Close() string {
 	if s.closed {
 		return ""
 	}
-	last := s.lead.write(s.drawn.pass("", true)) + s.lead.rest
+	last := s.lead.write(s.drawn.pass("", true), true)
 	shown := s.tail.write(s.passes.all(last, true))
 	rest, _ := s.tail.close()
 	shown = s.own.Write(shown+rest) + s.own.Close()
 	shown = s.masker.Write(shown) + s.masker.Close()
 	*s = Stream{closed: true}
 	return shown
-}
-
-// A lead is trimStart for a text that comes in pieces.
-type lead struct {
-	begun bool
-	rest  string // the beginning of a rune that may be white space
-}
-
-// write takes the next piece and returns what it has behind the leading white space.
-func (l *lead) write(chunk string) string {
-	if l.begun {
-		return chunk
-	}
-	text := trimStart(l.rest + chunk)
-	if !utf8.FullRuneInString(text) { // also of an empty one
-		l.rest = text
-		return ""
-	}
-	l.begun, l.rest = true, ""
-	return text
 }

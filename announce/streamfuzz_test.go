@@ -73,6 +73,17 @@ var streamTexts = []string{
 	"x <<<completion n>>>z<<<end of completion n>>> y", "Said: <<<completion n>>>\nx",
 	"a\n<<<end of completion n1>>>\nb", "a\n> Stats: runtime 1s • tokens n/a • sessionKey k\nBye",
 	"<<<comp<<<completion x>>>letion y>>> z", "<<<completion ", "Stats: runtime 1s\nStats",
+	// Marks of templates.
+	"[INST] a [/INST] b", "[THINK]a[/THINK]b", "x [THINK] y", "[TOOL_CALLS]exec[CALL_ID]a[ARGS]{\"a\":1} b", "[TOOL_CALLS]x y",
+	"<s>a</s>", "<s>a</s> b", "a</s>USER: b ASSISTANT: c", "[gMASK]<sop>a", "[IMG][IMG_END]a", "a[EOS]", "[|user|]a[|assistant|]b",
+	"]~b]user\na[e~[\n]~b]ai\nb[e~[", "<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb", "<|turn>model\na<turn|>",
+	"<|channel>thought\na<channel|>b", "<|tool_call>call:x{}<tool_call|>b", "<SPECIAL_11>User\na<SPECIAL_11>Assistant\nb", "a<unused9>",
+	">>>all\na\n>>>exec\n{\"a\":1}\nb", "a\nfunctools[{\"a\":1}] b", ">>ANSWER<<a", "✿FUNCTION✿: a\n✿RETURN✿: b", "◁think▷a◁/think▷b",
+	"a【4†b】c", "a {render_inline_citation id=\"1\"} b", "a\ue200cite\ue202turn0\ue201b", "a\ue200cite b", "a\n\nHuman:\n", "a\nUser: b",
+	"a./nothink", "\n\nAssistant: a", "<tool_response>a</tool_response>b", "a <tools> b", "<tools>[{}]</tools>b", "<cite index=\"1\">a</cite><cite>b</cite>",
+	"<tool_call>exec\n<arg_key>a</arg_key>\n</tool_call>b", "<function=x>{\"a\":1}</function>b", "<function_calls>x(a=1)</function_calls>b",
+	"<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"x\">a</｜DSML｜invoke></｜DSML｜function_calls>b", "<|open|>think<|sep|>a<|close|>think<|sep|>b",
+	"<|from|>a\n<|recipient|>exec\n<|content|>b<|stop|>c", "<<SYS>>a<</SYS>>b", "<<<COMPLETION N1>>>\na\n<<<end OF completion n1>>>\nb",
 	// Silence.
 	"NO_REPLY", " **NO_REPLY** ", "Done. NO_REPLY", "Report\n\n**no_reply**\n", "a NO_REPLY HEARTBEAT_OK",
 	"NO_REPLY but more", "x\nANNOUNCE_SKIP.", "ANNOUNCE_SKI", "NO_NO_REPLY", "<tool_call>[ NO_REPLY",
@@ -132,7 +143,8 @@ func randomText(random *rand.Rand) string {
 	for range 1 + random.IntN(12) {
 		switch random.IntN(3) {
 		case 0:
-			b.WriteString(visibleTokens[random.IntN(len(visibleTokens))])
+			tokens := [][]string{visibleTokens, templateTokens}[random.IntN(2)]
+			b.WriteString(tokens[random.IntN(len(tokens))])
 		case 1:
 			b.WriteString(redactTokens[random.IntN(len(redactTokens))])
 		default:
@@ -166,7 +178,7 @@ func TestStreamOfRandomTokens(t *testing.T) {
 // FuzzStream checks that a Stream shows what is shown of the whole, byte by byte and in random
 // pieces.
 func FuzzStream(f *testing.F) {
-	for i, text := range slices.Concat(streamTexts, visibleTokens, redactTokens) {
+	for i, text := range slices.Concat(streamTexts, visibleTokens, templateTokens, redactTokens) {
 		f.Add(text, uint64(i))
 	}
 	for i, row := range readMarkup(f) {

@@ -19,7 +19,8 @@ const (
 	functionCallsTag
 	functionResponseTag
 	antmlInvokeTag
-	toolKinds // the number of kinds of tool tags, not a tag
+	functionTag // it begins a call if it has a name and arguments; else it is a payload
+	toolKinds   // the number of kinds of tool tags, not a tag
 
 	thinkTag
 	memoryTag
@@ -27,6 +28,10 @@ const (
 	markTag // what chat templates put around turns, in the form of a tag
 	minimaxTag
 	invokeTag
+	asideTag   // what a harness or a model puts around what is not said to people
+	jsonTag    // one that is common, and an asideTag if it holds JSON
+	citeTag    // around a text with a source, if it has the index of one
+	strikeTag  // <s>, see sentence
 	payloadTag // a tag that models write inside a tool call; it is text outside of one
 	noTag      // a name that is not in tagKinds
 )
@@ -35,7 +40,17 @@ const (
 var tagKinds = map[string]tagKind{
 	"tool_call": toolCallTag, "tool_calls": toolCallsTag, "tool_result": toolResultTag,
 	"function_call": functionCallTag, "function_calls": functionCallsTag, "function_response": functionResponseTag,
-	"antml:invoke": antmlInvokeTag,
+	"antml:invoke": antmlInvokeTag, "steptml:invoke": antmlInvokeTag, "function": functionTag,
+	"antml:function_calls": functionCallsTag, "xai:function_call": functionCallTag,
+	"toolcall": toolCallTag, "seed:tool_call": toolCallTag, "longcat_tool_call": toolCallTag,
+	"steptml:toolcalls": toolCallsTag,
+
+	"tool_response": asideTag, "tool_output": asideTag, "tool_outputs": asideTag, "tool_code": asideTag,
+	"function_results": asideTag, "antml:function_results": asideTag, "citations": asideTag,
+	"system-reminder": asideTag, "task-notification": asideTag,
+	"search_quality_reflection": asideTag, "search_quality_score": asideTag,
+	"xai:tool_usage_card": asideTag, "grok:render": asideTag, "seed:cot_budget_reflect": asideTag,
+	"tools": jsonTag, "schema": jsonTag, "cite": citeTag,
 
 	"think": thinkTag, "thinking": thinkTag, "thought": thinkTag, "antthinking": thinkTag,
 	"antml:think": thinkTag, "antml:thinking": thinkTag, "antml:thought": thinkTag,
@@ -53,7 +68,8 @@ var tagKinds = map[string]tagKind{
 
 	"final": finalTag, "answer": finalTag, "response": finalTag, "minimax:tool_call": minimaxTag, "invoke": invokeTag,
 
-	"function": payloadTag, "parameter": payloadTag, "parameters": payloadTag,
+	"arg_key": payloadTag, "arg_value": payloadTag, "steptml:parameter": payloadTag,
+	"parameter": payloadTag, "parameters": payloadTag,
 	"argument": payloadTag, "arguments": payloadTag, "antml:parameter": payloadTag,
 }
 
@@ -74,7 +90,7 @@ func (t tag) hasAttributes(s string) bool {
 }
 
 const (
-	maxTagName   = 20  // bytes of a name; no name in tagKinds is longer
+	maxTagName   = 28  // bytes of a name; no name in tagKinds is longer
 	maxAttribute = 256 // bytes of a quoted value that may hold '<' or '>', with its closing quote
 )
 
@@ -87,6 +103,12 @@ func parseTag(v *ahead.View, at int) tag {
 		t.closing = true
 		i = skipBlank(v, i+1)
 	}
+	for _, prefix := range [...]string{"｜DSML｜", "|DSML|"} { // DeepSeek writes it before each name
+		if v.Has(i, prefix) {
+			i += len(prefix)
+			break
+		}
+	}
 	kind, i := tagName(v, i)
 	if kind == noTag || kind < toolKinds && !endsToolName(v, i) {
 		return t
@@ -98,9 +120,9 @@ func parseTag(v *ahead.View, at int) tag {
 }
 
 // tagName reads the name at a position. It returns the kind of tag and where the name ends.
-// Letters of any case, digits, '_', the ':' of a known namespace and the '-' of relevant-memories
-// belong to a name. Invisible characters are skipped, and any other character ends the name. A
-// name with a letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
+// Letters of any case, digits, '_', the ':' of a known namespace and the '-' of some names belong
+// to a name. Invisible characters are skipped, and any other character ends the name. A name with a
+// letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
 func tagName(v *ahead.View, at int) (tagKind, int) {
 	var name [maxTagName]byte
 	n := 0
@@ -110,7 +132,7 @@ func tagName(v *ahead.View, at int) (tagKind, int) {
 		case c >= 'A' && c <= 'Z':
 			c += 'a' - 'A'
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_':
-		case c == ':' && isNamespace(string(name[:n])), c == '-' && string(name[:n]) == "relevant":
+		case c == ':' && isNamespace(string(name[:n])), c == '-' && takesHyphen(string(name[:n])):
 		case c >= utf8.RuneSelf:
 			r, size := v.Rune(at)
 			if isInvisible(r) {
@@ -136,8 +158,16 @@ func tagName(v *ahead.View, at int) (tagKind, int) {
 
 // isNamespace reports whether a known tag has this name before its ':'.
 func isNamespace(name string) bool {
-	return name == "antml" || name == "mm" || name == "minimax" ||
-		name == "seed"
+	switch name {
+	case "antml", "mm", "minimax", "seed", "xai", "grok", "steptml":
+		return true
+	}
+	return false
+}
+
+// takesHyphen reports whether a known tag has this name before its '-'.
+func takesHyphen(name string) bool {
+	return name == "relevant" || name == "system" || name == "task"
 }
 
 // lookupTag returns the kind of tag with this name, or noTag.

@@ -7,13 +7,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
-// A tail reads a text without scaffolding for silent tokens. It holds what they may consist of and
-// stand among: the last run of space, marks and tokens. Of such a run, the first ahead.Max bytes
-// count. The zero tail is ready.
+// A tail reads a text without scaffolding for silent tokens and for the beginning of the next turn.
+// It holds what they may consist of and stand among: the last run of space, marks, tokens and
+// roles. Of such a run, the first ahead.Max bytes count. The zero tail is ready.
 type tail struct {
 	begun bool   // something that is neither space, nor a mark, nor a token was shown
 	run   []byte // held
 	full  bool   // the run is longer than ahead.Max
+	prev  byte   // the last byte that was taken
 	word  string // held: the beginning of a token or of a rune
 }
 
@@ -31,7 +32,11 @@ func (t *tail) write(piece string) string {
 				n++
 			}
 		default:
-			n, isText = unitLen(piece[i:])
+			prev := t.prev
+			if i > 0 {
+				prev = piece[i-1]
+			}
+			n, isText = unitLen(piece[i:], prev)
 		}
 		if n == 0 {
 			t.word = piece[i:]
@@ -50,6 +55,9 @@ func (t *tail) write(piece string) string {
 		i += n
 	}
 	t.hold(piece[run:i])
+	if i > 0 {
+		t.prev = piece[i-1]
+	}
 	if out == nil {
 		return piece[from:run]
 	}
@@ -64,7 +72,8 @@ func (t *tail) hold(more string) {
 	for more != "" && !t.full {
 		n := len(more)
 		if len(t.run)+n > ahead.Max {
-			n, _ = unitLen(more)
+			n, _ = unitLen(more, '\n')
+			n = max(n, 1)
 		}
 		if t.full = len(t.run)+n > ahead.Max; !t.full {
 			t.run, more = append(t.run, more[:n]...), more[n:]
@@ -86,18 +95,29 @@ var shapeOf = func() (shapes [256]shape) {
 		switch r := rune(c); {
 		case isDecoration(r):
 			shapes[c] = shapeMark
-		case !strings.ContainsRune("NnHhA", r): // no token begins with it
+		case !strings.ContainsRune("NnHhAU#/", r): // no token and no role begins with it
 			shapes[c] = shapeText
 		}
 	}
 	return shapes
 }()
 
-// unitLen returns the length of the rune or token with which a text begins, and whether that cannot
-// belong to a run. The length is 0 if the text ends before that is known.
-func unitLen(s string) (n int, isText bool) {
+// unitLen returns the length of the rune, token or role with which a text begins, and whether that
+// cannot belong to a run. The length is 0 if the text ends before that is known. prev is the byte
+// before it.
+func unitLen(s string, prev byte) (n int, isText bool) {
 	if n, whole := tokenLen(s); n > 0 || !whole {
 		return n, false
+	}
+	if prev == '\n' {
+		if n, whole := wordLen(s, nextRoles[:]); n > 0 || !whole {
+			return n, false
+		}
+	}
+	if endsSentence(prev) {
+		if n, whole := wordLen(s, thinkSwitches); n > 0 || !whole {
+			return n, false
+		}
 	}
 	if !utf8.FullRuneInString(s) {
 		return 0, false
@@ -126,7 +146,7 @@ func tokenLen(s string) (n int, whole bool) {
 
 // close ends the text. It returns the rest of what is shown, and what the model decided.
 func (t *tail) close() (string, Decision) {
-	rest := strings.TrimRightFunc(string(t.run)+t.word, isOuterSpace)
+	rest := cutRoles(string(t.run) + t.word)
 	if !t.begun {
 		if IsBlank(rest) {
 			return "", DecisionDefer
@@ -139,7 +159,13 @@ func (t *tail) close() (string, Decision) {
 	if t.begun {
 		before = "x" // stands for what was shown
 	}
-	text, found := cutTokens(before + rest)
+	text, found := before+rest, false
+	for was := -1; was != len(text); {
+		was = len(text)
+		cut := false
+		text, cut = cutTokens(cutRoles(text))
+		found = found || cut
+	}
 	rest = strings.TrimRightFunc(text[len(before):], isOuterSpace)
 	if left := trimDecoration(rest); found && !t.begun && (left == "" || isTokens(left)) {
 		return "", DecisionSilent

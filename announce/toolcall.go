@@ -11,7 +11,7 @@ import (
 // <tool_call-example> is not <tool_call>.
 func endsToolName(v *ahead.View, at int) bool {
 	r, size := v.Rune(at)
-	return size == 0 || r == '/' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
+	return size == 0 || r == '/' || r == '=' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
 }
 
 // toolTag decides about a tag of a tool call or result. An opening tag starts a call only if
@@ -19,7 +19,7 @@ func endsToolName(v *ahead.View, at int) bool {
 // so does the closing tag that belongs to it.
 func (l *lexer) toolTag(v *ahead.View, t tag) action {
 	switch {
-	case t.closing && !t.complete:
+	case t.closing && !t.complete, t.kind == functionTag && (t.closing || !t.hasAttributes(v.S)):
 		return action{end: l.At + 1}
 	case t.closing && l.mentions[t.kind] > 0:
 		return action{end: t.end, mention: -1, kind: t.kind}
@@ -30,7 +30,7 @@ func (l *lexer) toolTag(v *ahead.View, t tag) action {
 	switch {
 	case do.cut:
 		return do
-	case t.complete:
+	case t.complete && t.kind != functionTag:
 		return action{end: t.end, mention: 1, kind: t.kind}
 	}
 	return action{end: l.At + 1}
@@ -54,17 +54,86 @@ func (l *lexer) callAt(v *ahead.View, t tag) action {
 		return call
 	}
 	if v.Byte(at) != '<' || !t.complete {
-		return action{}
+		call.then.how = endXMLCall
+		if !t.complete || !l.namesTool(v, t, at) {
+			return action{}
+		}
+		return call
 	}
 	next := parseTag(v, at)
-	if t.kind == antmlInvokeTag && next.kind == t.kind && next.closing {
-		return action{end: next.end, cut: next.complete} // a call without arguments
+	if next.kind == t.kind && next.closing {
+		return action{end: next.end, cut: next.complete} // a call without arguments, or none
 	}
 	if !startsPayload(next) || !l.looksLikeCall(v, t.end, at) && !l.closesSoon(v, t.end, t.kind) {
 		return action{}
 	}
 	call.then.how = endXMLCall
 	return call
+}
+
+// namesTool reports whether the name of a tool stands at a position, behind the opening tag t of a
+// call, with arguments in tags or, in a call that is closed soon, in parentheses.
+func (l *lexer) namesTool(v *ahead.View, t tag, at int) bool {
+	end := nameEnd(v, at)
+	if end == at || t.kind == functionTag {
+		return false
+	}
+	if v.Byte(end) == '(' {
+		return t.kind == functionCallsTag && l.closesSoon(v, t.end, t.kind)
+	}
+	end = skipBlank(v, end)
+	return v.Byte(end) == '<' && parseTag(v, end).kind == payloadTag &&
+		l.closesSoon(v, t.end, t.kind)
+}
+
+// asideTag decides about a tag of which nothing stays up to its end, if that is ahead. Otherwise it
+// is a mention.
+func (l *lexer) asideTag(v *ahead.View, t tag) action {
+	kind := t.kind
+	switch {
+	case t.closing && l.mentions[kind] > 0:
+		return action{end: t.end, mention: -1, kind: kind}
+	case t.closing && kind == jsonTag:
+		return action{end: l.At + 1}
+	case t.closing, t.empty:
+		return action{end: t.end, cut: true}
+	case kind == jsonTag && !startsJSON(v, skipBlank(v, t.end)), !l.closingTagAhead(v, t.end, kind):
+		return action{end: t.end, mention: 1, kind: kind}
+	}
+	return action{end: t.end, cut: true, then: block(kind)}
+}
+
+// citeTag decides about a tag around a text with a source, of which the text stays. Without an
+// index it is one of HTML.
+func (l *lexer) citeTag(v *ahead.View, t tag) action {
+	switch {
+	case t.closing && l.mentions[citeTag] > 0:
+		return action{end: t.end, mention: -1, kind: citeTag}
+	case t.closing, strings.Contains(v.S[t.nameEnd:t.end], "index="):
+		return action{end: t.end, cut: true}
+	}
+	return action{end: t.end, mention: 1, kind: citeTag}
+}
+
+// closingTagAhead reports whether a closing tag of a kind is ahead. It remembers where none is.
+func (l *lexer) closingTagAhead(v *ahead.View, at int, k tagKind) bool {
+	last := at
+	for i := max(at, l.unclosed[k]); ; i++ {
+		if i = v.Any(i, "<"); i >= len(v.S) {
+			break
+		}
+		last = i
+		if v.Byte(i+1) != '/' {
+			continue
+		}
+		if t := parseTag(v, i); t.complete && t.closing && t.kind == k {
+			return true
+		}
+	}
+	if !v.Waits() {
+		l.unclosed[k] = max(l.unclosed[k], last)
+	}
+	return false
 }
 
 // startsJSON reports whether JSON starts at a position. A '[' that begins a link, a note or a box
@@ -115,7 +184,7 @@ func (l *lexer) looksLikeCall(v *ahead.View, end, first int) bool {
 // startsPayload reports whether t opens the arguments of a call that are written in tags.
 func startsPayload(t tag) bool {
 	switch t.kind {
-	case payloadTag, invokeTag, antmlInvokeTag, toolCallTag, functionCallTag:
+	case payloadTag, invokeTag, antmlInvokeTag, toolCallTag, functionCallTag, functionTag:
 		return !t.closing
 	default:
 		return false

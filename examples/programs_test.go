@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -83,7 +84,11 @@ var programs = []program{
 		ready: "kill -9 it", codes: []int{1},
 	},
 	{
-		folder: "threads", says: []string{"general/1", "/focus", "/unfocus", "Ctrl-C"},
+		folder: "threads", says: []string{"-state", "general/1", "/focus", "/unfocus", "Ctrl-C"},
+		typed: "general: paint the door\n", ready: "painter\" works here", codes: []int{0},
+	},
+	{
+		folder: "threads", args: []string{"-state", "STATE"},
 		typed: "general: paint the door\n", ready: "painter\" works here", codes: []int{0},
 	},
 }
@@ -272,4 +277,52 @@ func TestChatGoesOnAfterKill(t *testing.T) {
 		require.Contains(t, string(shown), want)
 		require.Equal(t, want == "", len(shown) == 0)
 	}
+}
+
+// A person in a thread that is focused goes on in it when the server was killed in the middle of an
+// answer there, and leaves it.
+func TestThreadsGoOnAfterKill(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there a process ends in another way")
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	type exchange struct{ typed, shown string }
+	talk := func(kill bool, exchanges ...exchange) {
+		t.Helper()
+		cmd := command(t, "threads", "-state", state)
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for _, x := range exchanges {
+			_, err := io.WriteString(in, x.typed+"\n")
+			require.NoError(t, err)
+			for x.shown != "" && lines.Scan() && !strings.Contains(lines.Text(), x.shown) {
+			}
+		}
+		if kill {
+			require.NoError(t, cmd.Process.Kill())
+			require.Error(t, cmd.Wait())
+			return
+		}
+		require.NoError(t, lines.Err())
+		require.NoError(t, in.Close())
+		rest, err := io.ReadAll(out)
+		require.NoError(t, err)
+		require.NoError(t, cmd.Wait(), string(rest))
+	}
+	talk(true,
+		exchange{"general: /subagents spawn painter a fence", "Painted: a fence"},
+		exchange{"general: /focus last", "The new thread 1 now speaks to a fence."},
+		exchange{"general/1: in red", ""},
+		exchange{"general: /agents", "1. a fence (painter) running thread:1"}, // it takes a second
+	)
+	talk(false,
+		exchange{"general/1: in blue", "[general/1] Painted: in blue"},
+		exchange{"general: /agents", "1. a fence (painter) ok thread:1"},
+		exchange{"general/1: /unfocus", "[general/1] Thread unfocused."},
+		exchange{"general: /agents", "(none)"},
+	)
 }

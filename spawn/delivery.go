@@ -130,7 +130,8 @@ type Reply struct {
 	Failed bool `json:"failed,omitempty"`
 	// Err is why the turn failed, for logs and for what a program decides on it. It is not for
 	// people. Its credentials are masked, as in each Error. It is empty if Failed is not set, if a
-	// crash was the reason, and in replies that an earlier version recorded.
+	// turn of a top-level session was given up after three crashes, and in replies that an earlier
+	// version recorded.
 	Err string `json:"err,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,9 +152,11 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 	return found, err
 }
 
-// RouteOf returns where a session talks to people: the conversation that was bound to it last, else
-// where the answer to what it has read last goes, else, of a sub-agent, where that of its requester
-// went when it was spawned. Zero: that is not known. The error is [ErrNotFound] for a session that
+// RouteOf returns where a session talks to people: where the turn under way answers; between turns,
+// for a top-level session, where it talks but for the conversations that were bound to it, and for
+// a sub-agent the conversation that was bound to it last; else, of a sub-agent, where the answer of
+// its requester went when it was spawned. So a conversation that a person binds to a session never
+// stands for that of others. Zero: that is not known. The error is [ErrNotFound] for a session that
 // is not on record, or one that every call that reads can return.
 func (s *Supervisor) RouteOf(
 	ctx context.Context, root, key session.Key,
@@ -166,12 +167,8 @@ func (s *Supervisor) RouteOf(
 		if found = r != nil; !found {
 			return
 		}
-		of := cmp.Or(r.Route, r.Spec.Route)
-		if n := len(r.Bound); n > 0 {
-			of = &r.Bound[n-1].Route
-		}
-		if of != nil {
-			route = *of
+		if at := r.TalksAt(); at != nil {
+			route = *at
 		}
 	})
 	if err == nil && !found {

@@ -84,7 +84,7 @@ func listTree(b *strings.Builder, v spawn.TreeView, now time.Time) error {
 		return err
 	}
 	if gone := v.Total - len(v.Runs); gone > 0 {
-		fmt.Fprintf(b, "  and %s\n", count(gone, "archived run"))
+		fmt.Fprintf(b, "  and %s\n", count(gone, "earlier or archived run"))
 	}
 	for _, u := range v.Unread {
 		fmt.Fprintf(b, "  unread by %s: %s\n", u.Session, unreadText(u))
@@ -174,7 +174,7 @@ func (t *totals) String() string {
 		fmt.Fprintf(&b, " (%s)", strings.Join(states, ", "))
 	}
 	if t.archived > 0 {
-		fmt.Fprintf(&b, " and %s", count(t.archived, "archived run"))
+		fmt.Fprintf(&b, " and %s", count(t.archived, "earlier or archived run"))
 	}
 	all := spawn.Unread{
 		Messages: t.messages, Steers: t.steers, Completions: t.unread, Milestones: t.news,

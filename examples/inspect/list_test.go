@@ -98,7 +98,7 @@ agent:main:main: running, due now, last entry 1s ago by owner 3
   running  2s         a place...                                                     agent:places:subagent:t:subagent:s
   queued   -          eat ??[31m                                                     agent:places:subagent:t:subagent:e
   failed   100h0m   XXXXX...  agent:main:subagent:x               no...
-  and 2 archived runs
+  and 2 earlier or archived runs
   unread by agent:main:main: 2 messages, 1 completion
   unread by agent:places:subagent:t: 1 steer
   DELIVERY  STATE    FOR    FAILED   NEXT       WHAT               TO               ERROR
@@ -108,7 +108,7 @@ agent:main:main: running, due now, last entry 1s ago by owner 3
   s.4       pending  0s     0 times  now        a reply            agent:main:main
   s.5       pending  1s     0 times  after s.2  a reply            agent:main:main
 
-2 trees, 5 runs (1 queued, 1 running, 1 waiting, 1 ok, 1 failed) and 2 archived runs, unread: 2 messages, 1 steer, 1 completion, deliveries: 4 pending, 1 blocked
+2 trees, 5 runs (1 queued, 1 running, 1 waiting, 1 ok, 1 failed) and 2 earlier or archived runs, unread: 2 messages, 1 steer, 1 completion, deliveries: 4 pending, 1 blocked
 while the bot does not run, -retry KEY or -dismiss KEY settles a blocked delivery
 `
 	want = strings.NewReplacer("XXXXX", strings.Repeat("x", 60), "??", "\uFFFD\uFFFD").Replace(want)

@@ -40,7 +40,7 @@ func talk(t *testing.T, lines ...string) []string {
 		}
 		_ = typing.Close()
 	}()
-	require.NoError(t, run(t.Context(), in, &out))
+	require.NoError(t, run(t.Context(), "", in, &out))
 	return strings.Split(strings.TrimSpace(out.text.String()), "\n")
 }
 
@@ -48,27 +48,77 @@ func talk(t *testing.T, lines ...string) []string {
 func TestThreadsOfTheBot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shown := talk(t, "general: paint the door", "general/1: make it red",
-			"general: /focus general/1", "general: and the window", "general/1: /unfocus")
-		require.Len(t, shown, 6, shown)
+			"general: /agents", "bob@general/1: /unfocus", "general/1: thanks")
 		require.True(t, strings.HasPrefix(shown[0], "[general/1] 🤖 painter: The agent \"painter\" works here."))
 		require.ElementsMatch(t, []string{
 			"[general] A painter is on it, in a thread of its own.",
 			"[general] The painter is done.",
 		}, shown[1:3])
 		require.Equal(t, "[general/1] Painted: make it red", shown[3])
-		require.Equal(t, "[general] Painted: and the window", shown[4])
-		require.Contains(t, shown[5], "[general/1] The agent \"painter\" was sent away")
+		require.Equal(t, []string{
+			"[general] agents:", "-----", "1. painter (painter) ok thread:1",
+			"[general/1] Thread unfocused.",
+		}, shown[4:8])
+		require.Contains(t, shown[8], "[general/1] The agent \"painter\" was sent away")
+		require.Contains(t, shown[9], "[general/2] ", "the bot has a painter of its own for the thread")
 	})
 }
 
 func TestMistakesOfAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shown := talk(t, "hello", "general: /unfocus", "general: /focus general/9")
-		require.Len(t, shown, 3)
+		require.Equal(t, []string{
+			"[] type a room, a colon and a message",
+			"[general] This conversation is not currently focused.",
+			"[general] \"general/9\" is not a sub-agent of this conversation. /subagents lists them.",
+			"[general] You may not use /subagents kill here.",
+			"[general] active subagents:", "-----", "(none)", "",
+			"recent subagents (last 30m):", "-----", "(none)",
+			"[general] Agent was aborted.",
+		}, talk(t, "hello", "general: /unfocus", "general: /focus general/9",
+			"guest@general: /kill all", "guest@general: /subagents", "general: please stop!"))
 	})
 }
 
 // The screen keeps to the contract of a ThreadHost.
 func TestScreen(t *testing.T) {
-	agenttest.TestThreads(t, newScreen(new(bytes.Buffer)), route("general"), "")
+	s, err := newScreen(new(bytes.Buffer), "")
+	require.NoError(t, err)
+	agenttest.TestThreads(t, s, route("general"), "")
+}
+
+// A painter that a person has started by hand says its end in the room, has another task after it,
+// and goes to a thread with /focus.
+func TestCommandsOfTheBot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shown := talk(t, "general: /subagents spawn painter a fence", "general: /subagents send 1 a gate",
+			"general: /focus last", "general/1: in blue", "general/1: /session idle 2",
+			"bob@general/1: /unfocus", "general/1: /unfocus")
+		text := strings.Join(shown, "\n")
+		require.Contains(t, text, "[general] Spawned subagent painter (session agent:painter:subagent:")
+		require.Contains(t, text, "[general] a fence is done.\n\nPainted: a fence")
+		require.Contains(t, text, "[general] Painted: a gate")
+		require.Contains(t, text, "[general] The new thread 1 now speaks to a fence.")
+		require.Contains(t, text, "[general/1] Painted: in blue")
+		require.Contains(t, text, "[general/1] Idle timeout set to 2h for 1 binding")
+		require.Contains(t, text,
+			"[general/1] Only the person who has focused this conversation may change that.")
+		require.Contains(t, text, "[general/1] Thread unfocused.")
+	})
+}
+
+// All commands are obeyed.
+func TestEveryCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Join(talk(t, "general: /subagents help",
+			"general: /subagents spawn painter x", "general: /subagents info 1",
+			"general: /subagents log 1 5", "general: /steer 1 y", "general: /kill 1",
+			"general: /compact", "general: /new hi", "general: /stop"), "\n")
+		for _, want := range []string{
+			"Commands:", "Status: ok", "Assistant: Painted: x", "is already finished",
+			"x is already finished.", "cannot be done here", "A new conversation has begun.",
+			"Agent was aborted.",
+		} {
+			require.Contains(t, text, want)
+		}
+	})
 }

@@ -38,7 +38,7 @@ func (painter) Generate(
 		return &agent.ModelResponse{Text: "The painter is done."}, nil
 	}
 	args, err := json.Marshal(map[string]any{
-		"task": lastLine(last.Text), "label": "painter", "thread": true,
+		"agentId": "painter", "task": lastLine(last.Text), "label": "painter", "thread": true,
 	})
 	return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{
 		ID: fmt.Sprint("call-", len(req.Messages)), Name: "sessions_spawn", Args: args,

@@ -91,6 +91,9 @@ func FuzzPlain(f *testing.F) {
 
 func TestIntro(t *testing.T) {
 	require.NotContains(t, thread.Intro("p", "main", 0, 0), "released")
+	run := thread.IntroRun("p", "main")
+	require.True(t, strings.HasPrefix(run, `The agent "p" works here, until it is done.`), run)
+	require.NotContains(t, run, "released")
 	both := thread.Intro("p", "main", 24*time.Hour, 90*time.Minute)
 	require.Contains(t, both, `The agent "p" works here.`)
 	require.Contains(t, both, "24 hours without")

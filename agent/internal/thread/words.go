@@ -93,6 +93,13 @@ func Intro(label, agent string, idle, maxAge time.Duration) string {
 	return b.String()
 }
 
+// IntroRun returns what a thread begins with that is released when the run has ended for which it
+// was created.
+func IntroRun(label, agent string) string {
+	return who(label, agent) + " works here, until it is done. What you write in this thread until " +
+		"then goes to it."
+}
+
 // who names a sub-agent for people, at the begin of a sentence. A label stands in quotation marks,
 // which it cannot end: a sentence never begins with it as with a command, and it does not pass for
 // what the bot says.

@@ -464,7 +464,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Name:     c.Name,
 		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update, Extra: c.Extra,
-		Route:  cmp.Or(c.Route, parent.Route),
+		Route:  cmp.Or(c.Route, parent.Route, parent.ownRoute()),
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Step:    g.Announce == policy.AnnounceTurn,
 		Created: t.now,

@@ -264,8 +264,11 @@ func (t *Tree) decideEvent(r *Run, c *Post) (Reply, error) {
 			"sub-agents alone", c.To)}
 	}
 	f := posted(t.now, r, Event, c.ID, c.Text, c.From)
-	if t.opt.CallerRun {
+	switch {
+	case t.opt.CallerRun:
 		f.Flags, f.Ord = FlagOut, 0
+	case r.Route == nil && r.Home == nil: // no person has written yet
+		f.Route = r.ownRoute()
 	}
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil

@@ -487,14 +487,46 @@ func (r *Run) filledRoute(route *session.Route) *session.Route {
 			stored = in.Route
 		}
 	}
-	switch own := r.Key().Route(); {
-	case route == nil && stored == nil && !own.IsZero():
-		return &own
+	switch {
+	case route == nil && stored == nil:
+		return r.ownRoute()
 	case route == nil || stored == nil:
 		return route
 	}
 	filled := route.Or(*stored)
 	return &filled
+}
+
+// TalksAt returns where r talks to people, or nil: where the turn under way answers. Between turns
+// it is, for a top-level session, where it talks without those who have bound a conversation to it,
+// and for a sub-agent the conversation that was bound to it last. Without any it is a conversation
+// that is bound, or where the requester of a sub-agent was answering.
+func (r *Run) TalksAt() *session.Route {
+	var bound *session.Route
+	if n := len(r.Bound); n > 0 {
+		bound = &r.Bound[n-1].Route
+	}
+	switch at := r.Route; {
+	case r.IsRoot() && r.Open == nil && r.Home != nil && !r.Home.IsZero():
+		return r.Home
+	case r.IsRoot() && r.Open == nil && r.Home != nil:
+		return cmp.Or(r.ownRoute(), bound, at)
+	case r.IsRoot():
+		return cmp.Or(at, r.ownRoute(), bound)
+	case r.Open != nil && at != nil && r.bindingOf(*at) >= 0:
+		return at
+	default:
+		return cmp.Or(bound, at, r.Spec.Route)
+	}
+}
+
+// ownRoute returns the conversation that the key of a top-level session names, or nil.
+func (r *Run) ownRoute() *session.Route {
+	own := r.Key().Route()
+	if !r.IsRoot() || own.IsZero() {
+		return nil
+	}
+	return &own
 }
 
 func (t *Tree) decideEnsure(c Ensure) (Reply, error) {

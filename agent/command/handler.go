@@ -1,0 +1,336 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
+	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// DefaultWait is how long a Handler waits for what takes time, unless [Options] say otherwise.
+const DefaultWait = 30 * time.Second
+
+// Options are what a [Handler] does in its own way. The zero Options are ready for use.
+type Options struct {
+	Syntax Syntax
+	// Authorize says whether a person may give a command, which has been read and not been done. An
+	// error means no: the person gets one sentence without the error, which [Denied] has. It is
+	// asked before a mistake in the command is told. Nil: everyone may do everything. A panic means
+	// no, too.
+	Authorize func(ctx context.Context, r Request) error
+	// Reach says whether a person may have a conversation speak to a session of another tree, for
+	// [Focus]. An error means no: the session looks like one that does not exist. Nil: no one may.
+	// The sub-agents of the session, and of the chat that a thread belongs to, need no Reach.
+	Reach func(ctx context.Context, r Request, to session.Key) error
+	// Wait is how long an answer waits for what takes time: the reply of a sub-agent, the end of
+	// what is stopped, or of a turn before a new conversation. 0: [DefaultWait]. At most an hour.
+	Wait time.Duration
+}
+
+// An OptionError is a field of [Options] that cannot be used, or a Runtime that is missing.
+type OptionError struct {
+	Field  string // such as "Options.Wait"
+	Reason string
+}
+
+func (e *OptionError) Error() string { return "command: " + e.Field + ": " + e.Reason }
+
+// A Handler does what commands ask of a Runtime. It keeps in memory which list of sub-agents each
+// person was shown last. Its methods are safe for concurrent use. It starts nothing by itself.
+type Handler struct {
+	rt    *agent.Runtime
+	opt   Options
+	shown target.Book
+	pace  pace
+}
+
+// New returns the Handler of a Runtime. The error is an *[OptionError].
+func New(rt *agent.Runtime, o Options) (*Handler, error) {
+	switch {
+	case rt == nil:
+		return nil, &OptionError{"Runtime", "it is nil"}
+	case o.Wait < 0 || o.Wait > time.Hour:
+		return nil, &OptionError{"Options.Wait", fmt.Sprintf("%v is not from 0 to an hour", o.Wait)}
+	case strings.ContainsAny(o.Syntax.Bot, " \t\n@/:"):
+		return nil, &OptionError{
+			"Options.Syntax.Bot", fmt.Sprintf("%q is not a name: it has spaces or signs", o.Syntax.Bot),
+		}
+	}
+	for i, phrase := range o.Syntax.Phrases {
+		if plainPhrase(phrase) == "" || len(phrase) > maxPhrase {
+			return nil, &OptionError{
+				fmt.Sprintf("Options.Syntax.Phrases[%d]", i), fmt.Sprintf("%q is not a phrase", phrase),
+			}
+		}
+	}
+	return &Handler{rt: rt, opt: o}, nil
+}
+
+// A Request is a command that a person gives.
+type Request struct {
+	// Session is the conversation's own session, as the transport posts to it.
+	Session session.Key
+	// Message is what the person has said: From whom it is, the Route that it came by, and its ID,
+	// under which a repeated message starts and sends nothing twice. The Text is not looked at.
+	Message agent.Incoming
+	Command Command
+}
+
+// Handle answers what a person has said if that is a command. It returns false for everything else,
+// which the transport then posts: key and m are the arguments that [agent.Runtime.Session] and
+// [agent.Session.Post] get for it. Of a person who may not stop anything, a phrase such as "please
+// stop" is a message.
+//
+// What cannot be done is an answer, too: a [Failed], whose Err is for the log, or a [Denied].
+//
+// Handle returns when the answer is known, which takes up to [Options].Wait. So a transport calls
+// it in a goroutine of the conversation, and goes on hearing others.
+func (h *Handler) Handle(
+	ctx context.Context, key session.Key, m agent.Incoming,
+) (a Answer, ok bool) {
+	c, ok, err := h.opt.Syntax.Parse(m.Text)
+	if !ok {
+		return nil, false
+	}
+	r := Request{Session: key, Message: m, Command: c}
+	if err != nil {
+		bad, _ := errors.AsType[*UsageError](err)
+		r.Command = Help{Unknown: bad.Command}
+		if no := h.authorize(ctx, r); no != nil {
+			return Denied{Command: bad.Command, Err: no}, true
+		}
+		return Failed{Command: bad.Command, Err: err}, true
+	}
+	a, err = h.Do(ctx, r)
+	if _, stopped := a.(Stopped); stopped || err == nil {
+		return a, true
+	}
+	if denied, isDenied := errors.AsType[*DeniedError](err); isDenied {
+		if stop, _ := c.(Stop); stop.Phrase {
+			return nil, false
+		}
+		return Denied{Command: c.Name(), Err: denied.Err}, true
+	}
+	return Failed{Command: c.Name(), Err: err}, true
+}
+
+// A DeniedError says that [Options].Authorize has refused a command.
+type DeniedError struct {
+	Command string
+	Err     error // what Authorize returned
+}
+
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("command: %s: the person may not give it: %v", e.Command, e.Err)
+}
+
+// Unwrap returns what Authorize returned.
+func (e *DeniedError) Unwrap() error { return e.Err }
+
+var errAuthorizeExited = errors.New("command: the function has ended its goroutine")
+
+// permit calls a function of the Options.
+func permit(f func() error) error {
+	return contain.Call(f, errAuthorizeExited, func(value any, _ []byte) error {
+		return fmt.Errorf("command: the function has panicked: %v", value)
+	})
+}
+
+func (h *Handler) authorize(ctx context.Context, r Request) error {
+	if h.opt.Authorize == nil {
+		return nil
+	}
+	return permit(func() error { return h.opt.Authorize(ctx, r) })
+}
+
+// Do does what a command asks for, for a program that has read it in a way of its own, such as a
+// button or a form. Where nothing was done, or not all of it, the error says why: a *[DeniedError],
+// a *[TargetError], a *[UsageError] for a Command that Parse would not have made, an
+// *[agent.InputError] for a Request that cannot be, a *[binding.Error] for what another person has
+// focused, an error that is [ErrNotFocused], [ErrUnknownPerson] or [ErrSlow], or that of the method
+// of package agent that does it.
+func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
+	if r.Command == nil {
+		return nil, &agent.InputError{Field: "Request.Command", Reason: "it is nil"}
+	}
+	if !r.Session.IsValid() {
+		return nil, &agent.InputError{
+			Field: "Request.Session", Reason: "it is not the key of a session",
+		}
+	}
+	if err := h.authorize(ctx, r); err != nil {
+		return nil, &DeniedError{Command: r.Command.Name(), Err: err}
+	}
+	p, err := h.place(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	switch c := r.Command.(type) {
+	case List:
+		return p.list(ctx)
+	case Kill:
+		return p.kill(ctx, c)
+	case Log:
+		return p.log(ctx, c)
+	case Info:
+		return p.info(ctx, c)
+	case Send:
+		return p.send(ctx, c)
+	case Steer:
+		return p.steer(ctx, c)
+	case Spawn:
+		return p.spawn(ctx, c)
+	case Focus:
+		return p.focus(ctx, c)
+	case Unfocus:
+		return p.unfocus(ctx)
+	case Agents:
+		return p.agents(ctx)
+	case Limit:
+		return p.limit(ctx, c)
+	case Stop:
+		return p.stop(ctx)
+	case Reset:
+		return p.reset(ctx, c)
+	case Compact:
+		return p.compact(ctx)
+	}
+	help, _ := r.Command.(Help)
+	return Helped{Unknown: help.Unknown}, nil
+}
+
+// A place is where a person gives a command: a conversation, and the session that it speaks to.
+type place struct {
+	*Handler
+	Request
+	at    session.Route   // complete, or the zero Route
+	bound binding.Binding // of the conversation; zero: it has none
+	here  *agent.Session  // what the conversation speaks to
+	by    target.Viewer
+}
+
+func (h *Handler) place(ctx context.Context, r Request) (*place, error) {
+	p := &place{Handler: h, Request: r, here: h.rt.Session(r.Session)}
+	p.at = r.Message.Route.Clean()
+	if p.at.IsZero() {
+		p.at = r.Session.Route().Clean()
+	}
+	if !p.at.Complete() {
+		p.at = session.Route{}
+	}
+	list, err := h.rt.Bindings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		if b.Conversation == p.at {
+			p.bound, p.here = b, h.rt.Session(b.Target)
+		}
+	}
+	p.by = target.Viewer{Session: p.here.Key(), Name: r.Message.From.ID}
+	return p, nil
+}
+
+// errWaited is the cause of the end of a wait.
+var errWaited = errors.New("command: the wait for an answer is over")
+
+// patience returns a ctx that ends when the answer is not waited for any longer.
+func (h *Handler) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, cmp.Or(h.opt.Wait, DefaultWait), errWaited)
+}
+
+// runs returns the sub-agents below a session. One that is not on record has none.
+func runs(ctx context.Context, of *agent.Session) ([]agent.RunInfo, error) {
+	list, err := of.Tree(ctx)
+	if errors.Is(err, agent.ErrNotFound) && !errors.Is(err, agent.ErrArchived) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// find returns the runs of a list that a target names, and the list.
+func (p *place) find(
+	ctx context.Context, name, word string, many bool,
+) (found, all []agent.RunInfo, err error) {
+	if all, err = runs(ctx, p.here); err != nil {
+		return nil, nil, err
+	}
+	found, err = p.findIn(ctx, name, word, many, all)
+	return found, all, err
+}
+
+func (p *place) findIn(
+	ctx context.Context, name, word string, many bool, all []agent.RunInfo,
+) ([]agent.RunInfo, error) {
+	now := time.Now()
+	refs, shown := p.shown.Of(p.by, now)
+	if !shown {
+		list, _ := target.List(all, now, target.Recent)
+		refs = target.Refs(list)
+	}
+	search := target.Search{Runs: all, List: refs, Many: many, Earlier: p.earlier(ctx)}
+	found, err := search.Find(word)
+	if fault, ok := errors.AsType[*target.Fault](err); ok {
+		e := &TargetError{Command: name, Target: word, err: fault}
+		for i := range fault.Candidates {
+			e.Candidates = append(e.Candidates, p.row(&fault.Candidates[i], refs))
+		}
+		return nil, e
+	}
+	return found, err
+}
+
+// one is find for one run.
+func (p *place) one(ctx context.Context, name, word string) (agent.RunInfo, Row, error) {
+	found, _, err := p.find(ctx, name, word, false)
+	if err != nil {
+		return agent.RunInfo{}, Row{}, err
+	}
+	refs, _ := p.shown.Of(p.by, time.Now())
+	return found[0], p.row(&found[0], refs), nil
+}
+
+// earlier looks for a run that others of its session have followed.
+func (p *place) earlier(ctx context.Context) func(spawn.RunRef) (agent.RunInfo, error) {
+	return func(ref spawn.RunRef) (agent.RunInfo, error) {
+		return p.rt.Session(ref.Session).FindRun(ctx, ref.Run)
+	}
+}
+
+// child returns a handle on a run.
+func (p *place) child(ctx context.Context, r *agent.RunInfo) (*agent.Child[string], error) {
+	return agent.ChildOf[string](ctx, p.here, agent.Receipt{Session: r.Key, Run: r.ID})
+}
+
+// id names what is done for the message, so that a repeated one does it once. It is empty for a
+// message without an ID. Messages of two conversations may share an ID.
+func (p *place) id(what string) string {
+	if p.Message.ID == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		what, p.Session.String(), p.at.Channel, p.at.Account, p.at.To, p.at.Thread, p.Message.ID,
+	}, "\x00")))
+	return "command-" + hex.EncodeToString(sum[:16])
+}
+
+// owner returns the person as the owner of a binding.
+func (p *place) owner() (string, error) {
+	switch id := p.Message.From.ID; id {
+	case "", binding.SystemOwner:
+		return "", ErrUnknownPerson
+	default:
+		return id, nil
+	}
+}

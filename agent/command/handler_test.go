@@ -1,0 +1,575 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/agent/command"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A bot hears people in the rooms and threads of a channel, and has their commands done.
+type bot struct {
+	*agenttest.Harness
+	t    *testing.T
+	chat *agenttest.FakeChannel
+	opt  command.Options
+	rt   *agent.Runtime // that of the handler
+	h    *command.Handler
+	ids  int
+	last command.Answer
+}
+
+// worker answers a message with what it was told. A sub-agent whose task is to work goes on until
+// it is stopped, and one that is to nest has a sub-agent that works.
+var worker = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	in := tn.Input()
+	switch {
+	case tn.Run == "":
+		return agent.Result{Text: "Hello."}, nil
+	case tn.N == 1 && strings.Contains(in, "nest"):
+		_, err := tn.Spawn(ctx, agent.Task{
+			Text: "work", Label: "below " + tn.Label, Announce: true,
+		})
+		return agent.Result{Text: "It is at work."}, err
+	case strings.Contains(in, "work"):
+		<-ctx.Done()
+		return agent.Result{}, ctx.Err()
+	case strings.Contains(in, "fail"):
+		return agent.Result{}, errors.New("it broke")
+	}
+	lines := strings.Split(in, "\n")
+	return agent.Result{Text: tn.Label + " heard " + lines[len(lines)-1]}, nil
+})
+
+// play runs a bot of the worker, on which ann and bob write.
+func play(t *testing.T, opt command.Options, f func(b *bot)) {
+	t.Helper()
+	cfg := agent.Config{Runner: worker, Rules: policy.Rules{
+		Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxChildren: 20},
+		Agents: []policy.Agent{
+			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}, {ID: "beta"},
+		},
+	}}
+	chat := agenttest.NewFakeChannel("discord")
+	chat.Connect(&cfg)
+	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+		f(&bot{Harness: h, t: h.T().(*testing.T), chat: chat, opt: opt})
+	})
+}
+
+// handler returns the handler of the process that runs now.
+func (b *bot) handler() *command.Handler {
+	if b.rt != b.Runtime() {
+		var err error
+		b.rt = b.Runtime()
+		b.h, err = command.New(b.rt, b.opt)
+		require.NoError(b.t, err)
+	}
+	return b.h
+}
+
+// message is what the say method returns for what is not a command.
+const message = "(a message)"
+
+// say has a person say something, and returns what the handler answers.
+func (b *bot) say(at session.Route, who, said string) string {
+	b.t.Helper()
+	b.ids++
+	return b.sayAs(at, who, said, fmt.Sprint(b.ids))
+}
+
+// sayAs is say with the transport's ID of the message.
+func (b *bot) sayAs(at session.Route, who, said, id string) string {
+	b.t.Helper()
+	m := agent.Incoming{ID: id, Text: said, Route: at, From: session.Sender{ID: who}}
+	answer, ok := b.handler().Handle(b.Context(), b.key(at), m)
+	b.last = answer
+	if !ok {
+		require.Nil(b.t, answer)
+		return message
+	}
+	require.LessOrEqual(b.t, len(answer.Text()), 20_000)
+	return answer.Text()
+}
+
+func (b *bot) key(at session.Route) session.Key {
+	key, err := b.chat.Key(at)
+	require.NoError(b.t, err)
+	return key
+}
+
+// spawn starts a sub-agent of a room's session, a second after what was before.
+func (b *bot) spawn(at session.Route, label, task string) agent.RunInfo {
+	b.t.Helper()
+	time.Sleep(time.Second)
+	child, err := b.Session(b.key(at)).Spawn(b.Context(), agent.Task{Text: task, Label: label})
+	require.NoError(b.t, err)
+	b.Pass(0)
+	info, err := child.Info(b.Context())
+	require.NoError(b.t, err)
+	return info
+}
+
+func (b *bot) status(r agent.RunInfo) agent.Status {
+	b.t.Helper()
+	info, err := b.Session(r.Key).FindRun(b.Context(), r.ID)
+	require.NoError(b.t, err)
+	return info.Status
+}
+
+func room(b *bot) session.Route { return b.chat.At("general", "") }
+
+// A list has what is active and what has ended in the last half hour, the newest first.
+func TestList(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		const none = "active subagents:\n-----\n(none)\n\nrecent subagents (last 30m):\n-----\n(none)"
+		require.Equal(t, none, b.say(general, "ann", "/subagents"))
+		b.spawn(general, "alpha", "work hard")
+		b.spawn(general, "beta", "say it")
+		b.spawn(general, "", "work on what has no label")
+		b.Pass(5 * time.Second)
+		require.Equal(t, "active subagents:\n-----\n"+
+			"1. work on what has no label (5s) running\n"+
+			"2. alpha (7s) running - work hard\n\n"+
+			"recent subagents (last 30m):\n-----\n"+
+			"3. beta ok - say it", b.say(general, "ann", "/SUBAGENTS LIST"))
+		require.Equal(t, none, b.say(b.chat.At("other", ""), "ann", "/subagents"), "another tree")
+		b.Pass(31 * time.Minute)
+		require.NotContains(t, b.say(general, "ann", "/subagents"), "beta")
+		b.say(general, "ann", "/stop")
+	})
+}
+
+// The cases of the reference on targets: numbers, labels, run ids, keys, the newest.
+func TestTargets(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.spawn(general, "Alpha Core", "work")
+		b.spawn(general, "Alpha Orbit", "work")
+		b.spawn(general, "x", "work")
+		b.spawn(general, "x", "say it")
+		beta := b.spawn(general, "beta-one", "work")
+		label := func(target string) string {
+			text := b.say(general, "ann", "/subagents info "+target)
+			if _, ok := b.last.(command.Described); !ok {
+				return text
+			}
+			return b.last.(command.Described).Row.Label
+		}
+		for target, want := range map[string]string{
+			"1": "beta-one", "#1": "beta-one", "4": "Alpha Core", "5": "x", // the last one has ended
+			" last ": "beta-one", "LAST": "beta-one", "beta": "beta-one", "Beta-One": "beta-one",
+			"alpha core": "Alpha Core", "\"ALPHA  orbit\"": "Alpha Orbit",
+			string(beta.ID): "beta-one", string(beta.ID)[:13]: "beta-one",
+			beta.Key.String(): "beta-one", beta.SessionID: "beta-one",
+		} {
+			require.Equal(t, want, label(target), target)
+		}
+		for _, target := range []string{
+			"9", "0", "#0", "-1", "gamma", "agent:main:subagent:missing", "1.5", "all", "*",
+			"agent:main:main", b.key(general).String(), "\u202e",
+		} {
+			require.Contains(t, label(target), "is not a sub-agent of this conversation", target)
+			var bad *command.TargetError
+			require.ErrorAs(t, b.last.(command.Failed).Err, &bad, target)
+			require.Empty(t, bad.Candidates)
+		}
+		require.Contains(t, label("alpha"), "may be any of these; name one by its number")
+		require.Contains(t, label("alpha"), "3. Alpha Orbit, running, run ")
+		require.Contains(t, label("alpha"), "4. Alpha Core, running, run ")
+		require.Len(t, b.last.(command.Failed).Err.(*command.TargetError).Candidates, 2)
+		require.Contains(t, label("x"), "5. x, ok, run ")
+		b.Pass(31 * time.Minute)
+		require.Contains(t, label("5"), "is not a sub-agent", "it ended more than 30 minutes ago")
+		b.say(general, "ann", "/stop")
+	})
+}
+
+// A number is that of the list that this person was shown last in this session, for 30 minutes.
+func TestNumbersOfTheListThatWasShown(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		first := b.spawn(general, "first", "work")
+		b.say(general, "ann", "/subagents")
+		second := b.spawn(general, "second", "work")
+		info := func(who string) string {
+			b.say(general, who, "/subagents info 1")
+			return b.last.(command.Described).Row.Label
+		}
+		require.Equal(t, "first", info("ann"))
+		require.Equal(t, "second", info("bob"), "who was shown no list means the list of now")
+		b.Pass(31 * time.Minute)
+		require.Equal(t, "second", info("ann"))
+		b.say(general, "ann", "/agents")
+		require.Equal(t, "second", info("ann"))
+		require.Equal(t, "Stopped second.", b.say(general, "ann", "/kill 1"))
+		require.Equal(t, "second is already finished.", b.say(general, "ann", "/kill #1"))
+		require.Equal(t, agent.StatusCancelled, b.status(second))
+		require.Equal(t, agent.StatusRunning, b.status(first))
+		b.say(general, "ann", "/stop")
+	})
+}
+
+// A sub-agent is stopped with all below it, and what only looks like a command stops nothing.
+func TestKill(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		alpha := b.spawn(general, "alpha", "nest")
+		other := b.spawn(general, "other", "work")
+		done := b.spawn(general, "done", "say it")
+		require.Contains(t, b.say(general, "ann", "/subagents"), "below alpha (2s) running, below another one")
+		for _, said := range []string{"/killall", "/kill1", "/killother"} {
+			require.Equal(t, message, b.say(general, "ann", said))
+		}
+		require.Contains(t, b.say(general, "ann", "/kill"), "Usage: /kill <target|all>")
+		require.Contains(t, b.say(general, "ann", "/kill nothing"), "is not a sub-agent")
+		require.Equal(t, agent.StatusRunning, b.status(other))
+		require.Equal(t, "done is already finished.", b.say(general, "ann", "/kill done"))
+		require.Equal(t, "Stopped alpha and 1 sub-agent below it.", b.say(general, "ann", "/kill alpha"))
+		require.Equal(t, agent.StatusCancelled, b.status(alpha))
+		require.Equal(t, agent.StatusCancelled, b.status(b.Child("below alpha")))
+		require.Equal(t, agent.StatusRunning, b.status(other))
+		b.spawn(general, "gamma", "nest")
+		require.Equal(t, "Stopped 3 sub-agents.", b.say(general, "ann", "/subagents kill *"))
+		killed := b.last.(command.Killed)
+		require.Len(t, killed.Stopped, 2)
+		require.Equal(t, 1, killed.Below)
+		require.Equal(t, agent.StatusCancelled, b.status(other))
+		require.Equal(t, "No sub-agents are active.", b.say(general, "ann", "/subagents stop all"))
+		require.Equal(t, agent.StatusOK, b.status(done))
+	})
+}
+
+// Sub-agents that do not end when they are told so are stopped at the same time, and the answer
+// does not wait longer than it may.
+func TestKillOfWhatHangs(t *testing.T) {
+	hangs := agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		time.Sleep(2 * time.Minute)
+		return agent.Result{Text: "late"}, nil
+	})
+	cfg := agent.Config{Runner: hangs, Grace: 20 * time.Second}
+	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+		key := session.Must(session.DirectKey("main", "irc", "ann"))
+		handler, err := command.New(h.Runtime(), command.Options{})
+		require.NoError(t, err)
+		for range 3 {
+			_, err := h.Session(key).Spawn(h.Context(), agent.Task{Text: "x"})
+			require.NoError(t, err)
+		}
+		h.Pass(time.Second)
+		begin := time.Now()
+		a, ok := handler.Handle(h.Context(), key, agent.Incoming{Text: "/kill all"})
+		require.True(t, ok)
+		require.Equal(t, 20*time.Second, time.Since(begin))
+		require.Equal(t, "It was stopped, but 1 part of it did not end in time.", a.Text())
+		quick, err := command.New(h.Runtime(), command.Options{Wait: time.Second})
+		require.NoError(t, err)
+		_, err = h.Session(key).Spawn(h.Context(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		h.Pass(time.Second)
+		a, ok = quick.Handle(h.Context(), key, agent.Incoming{Text: "/stop"})
+		require.True(t, ok)
+		require.Contains(t, a.Text(), "That takes long. It may still happen")
+		require.Error(t, a.(command.Stopped).Err)
+		time.Sleep(5 * time.Minute)
+	})
+}
+
+// A log has the messages of people and the agent, and of tools if that is asked for.
+func TestLog(t *testing.T) {
+	runner := agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run == "" {
+			return agent.Result{Text: "Hello."}, nil
+		}
+		call := agent.ToolCall{ID: "1", Name: "read", Args: []byte(`{"token":"sk-abcdefghijklmnopqrstuv"}`)}
+		if tn.N == 1 {
+			for _, m := range []agent.Message{
+				{Role: session.MessageAssistant, Text: "I look.\x1b[2J", ToolCalls: []agent.ToolCall{call}},
+				{Role: session.MessageTool, ToolCallID: "1", Text: "the file"},
+			} {
+				if err := tn.Record(ctx, m); err != nil {
+					return agent.Result{}, err
+				}
+			}
+		}
+		return agent.Result{Text: fmt.Sprintf("answer %d", tn.N)}, nil
+	})
+	agenttest.Run(t, agent.Config{Runner: runner}, nil, func(h *agenttest.Harness) {
+		key := session.Must(session.DirectKey("main", "irc", "ann"))
+		handler, err := command.New(h.Runtime(), command.Options{})
+		require.NoError(t, err)
+		say := func(said string) string {
+			a, ok := handler.Handle(h.Context(), key, agent.Incoming{Text: said})
+			require.True(t, ok, said)
+			return a.Text()
+		}
+		child, err := h.Session(key).Spawn(h.Context(), agent.Task{Text: "look", Label: "alpha"})
+		require.NoError(t, err)
+		h.Pass(time.Minute)
+		first := say("/subagents log 1")
+		require.Contains(t, first, "Log of alpha, ok:\nUser: ")
+		require.Contains(t, first, "\nAssistant: I look.\nAssistant: answer 1")
+		require.NotContains(t, first, "Tool")
+		tools := say("/subagents log alpha 500 tools")
+		require.Contains(t, tools, "\nTool: calls read {\"token\":\"")
+		require.Contains(t, tools, "\nTool: the file\n")
+		require.NotContains(t, tools, "klmnopqrst")
+		for i := range 30 {
+			_, err := child.Post(h.Context(), agent.Incoming{Text: fmt.Sprint("question ", i)})
+			require.NoError(t, err)
+			h.Pass(time.Minute)
+		}
+		some := say("/subagents log 1")
+		require.Contains(t, some, "(there are earlier messages)")
+		require.Equal(t, 22, len(strings.Split(some, "\n")), some)
+		require.True(t, strings.HasSuffix(some, "Assistant: answer 31"))
+		require.Equal(t, 4, len(strings.Split(say("/subagents log 1 2"), "\n")))
+		all := say("/subagents log 1 200")
+		require.NotContains(t, all, "earlier")
+		require.Contains(t, all, "question 0")
+		require.Contains(t, say("/subagents log 2"), "is not a sub-agent")
+	})
+}
+
+// What is known of a sub-agent, and for what it waits.
+func TestInfo(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		alpha := b.spawn(general, "alpha", "nest")
+		b.spawn(general, "bad", "fail at once")
+		info := b.say(general, "ann", "/subagents info alpha")
+		for _, want := range []string{
+			"Status: waiting\nWaits for: 1 sub-agent\nLabel: alpha\nTask: nest\nAgent: main\n",
+			"Run: " + string(alpha.ID) + "\nSession: " + alpha.Key.String() + "\n",
+			"SessionId: " + alpha.SessionID + "\n", "Runtime: 1s\nTurns: 1\n",
+			"Created: 2000-01-01T00:00:01Z (1s ago)\nStarted: 2000-01-01T00:00:01Z (1s ago)\n",
+			"Cleanup: keep",
+		} {
+			require.Contains(t, info, want)
+		}
+		require.NotContains(t, info, "Outcome")
+		require.NotContains(t, info, "Ended")
+		bad := b.say(general, "ann", "/subagents info bad")
+		require.Contains(t, bad, "Status: failed\nLabel: bad\n")
+		require.Contains(t, bad, "Ended: 2000-01-01T00:00:02Z (now)\n")
+		require.Contains(t, bad, "Outcome: failed: ")
+		b.say(general, "ann", "/stop")
+	})
+}
+
+// A message to a sub-agent begins another run of it if it has ended, and its answer is told.
+func TestSend(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.spawn(general, "done", "say it")
+		b.spawn(general, "busy", "work")
+		require.Equal(t, "done heard how\n", b.say(general, "ann", "/subagents send done how")+"\n")
+		require.True(t, b.last.(command.Sent).Began)
+		require.Contains(t, b.say(general, "ann", "/subagents send done again"), "one message in 2 seconds")
+		b.Pass(2 * time.Second)
+		id := "the same"
+		require.Contains(t, b.sayAs(general, "ann", "/subagents send done twice", id), "heard twice")
+		run := b.last.(command.Sent).Run
+		b.Pass(time.Minute)
+		require.Contains(t, b.sayAs(general, "ann", "/subagents send done twice", id), "heard twice")
+		require.Equal(t, run, b.last.(command.Sent).Run, "a message that is repeated is sent once")
+		begin := time.Now()
+		require.Regexp(t, `^busy is still running \(run [0-9a-f]{8}\)\.$`,
+			b.say(general, "ann", "/subagents send busy hurry up"))
+		require.Equal(t, command.DefaultWait, time.Since(begin))
+		b.Pass(time.Minute)
+		require.Regexp(t, `^error: failed: `, b.say(general, "ann", "/subagents send done fail now"))
+		require.Contains(t, b.say(general, "ann", "/subagents send nothing x"), "is not a sub-agent")
+		b.say(general, "ann", "/stop")
+	})
+}
+
+func TestSteer(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.spawn(general, "done", "say it")
+		b.spawn(general, "busy", "work")
+		require.Regexp(t, `^steered busy \(run [0-9a-f]{8}\)\.$`,
+			b.say(general, "ann", "/steer busy look left"))
+		require.Contains(t, b.say(general, "ann", "/tell busy look right"), "one message in 2 seconds")
+		b.Pass(2 * time.Second)
+		require.Contains(t, b.say(general, "ann", "/tell 1 look right"), "steered busy")
+		require.Equal(t, "That sub-agent is already finished.",
+			b.say(general, "ann", "/subagents steer done x"))
+		b.say(general, "ann", "/stop")
+	})
+}
+
+// What a person has started by hand ends with one update to the chat, and no turn of the session.
+func TestSpawn(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general, other := room(b), b.chat.At("other", "")
+		said := b.say(general, "ann", "/subagents spawn beta say\n this --model a/b --thinking low")
+		require.Regexp(t, `^Spawned subagent beta \(session agent:beta:subagent:[0-9a-f-]+, run [0-9a-f]{8}\)\.`, said)
+		b.Pass(time.Minute)
+		require.Equal(t, []string{"say this is done.\n\nheard  this"}, b.chat.Said(general))
+		require.Empty(t, b.chat.Said(other))
+		run := b.Runs()[0]
+		require.Equal(t, "a/b", run.Model.Requested)
+		require.Equal(t, "low", run.Thinking)
+		require.Equal(t, "say\n this", run.Task)
+		require.Contains(t, b.say(general, "ann", "/subagents spawn gamma x"), "refused by the rule")
+		require.Contains(t, b.say(general, "ann", "/subagents spawn"), "Usage: /subagents spawn")
+		b.sayAs(general, "ann", "/subagents spawn beta once", "7")
+		b.sayAs(general, "ann", "/subagents spawn beta once", "7")
+		b.Pass(time.Minute)
+		require.Len(t, b.Runs(), 2, "a message that is repeated starts one sub-agent")
+	})
+}
+
+// A session that the caller runs is told of the end by Deliver where nothing speaks to people, and
+// its program is told to end its own loop.
+func TestSessionOfTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan string, 1)
+		rt, err := agent.Open(t.Context(), agent.Config{
+			Runner: worker, Deliver: func(_ context.Context, d agent.Delivery) error {
+				told <- d.Completion.Run.Result.Text
+				return nil
+			},
+		})
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() { ended <- rt.Run(t.Context()) }()
+		key := session.Must(session.DirectKey("main", "irc", "ann"))
+		handler, err := command.New(rt, command.Options{})
+		require.NoError(t, err)
+		say := func(said string) command.Answer {
+			a, ok := handler.Handle(t.Context(), key, agent.Incoming{Text: said})
+			require.True(t, ok, said)
+			return a
+		}
+		_, spawned := say("/subagents spawn main say it").(command.Spawned)
+		require.True(t, spawned)
+		require.Contains(t, <-told, "say it")
+		say("/subagents spawn main work")
+		time.Sleep(time.Second)
+		require.Equal(t, command.Stopped{AbortRequester: true, Runs: 1}, say("please stop!!"))
+		require.NoError(t, rt.Shutdown(t.Context()))
+		require.NoError(t, <-ended)
+	})
+}
+
+// Stop ends the session's turn and all below it, and reset begins a new conversation, which
+// sub-agents that are at work prevent.
+func TestStopAndReset(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		require.Equal(t, "Agent was aborted.", b.say(general, "ann", "/stop"))
+		_, err := b.chat.Write(b.Context(), b.Runtime(), general, "ann", "hi")
+		require.NoError(t, err)
+		b.spawn(general, "alpha", "nest")
+		require.Contains(t, b.say(general, "ann", "/new"), "Sub-agents of this conversation are at work")
+		require.Equal(t, "Agent was aborted. Stopped 2 sub-agents.", b.say(general, "ann", "please stop!!"))
+		require.Equal(t, "A new conversation has begun.", b.say(general, "ann", "/reset"))
+		require.Equal(t, "A new conversation has begun.", b.say(general, "ann", "/new Who are you?"))
+		b.Pass(time.Minute)
+		require.Equal(t, []string{"Hello.", "Hello."}, b.allReplies())
+		page, err := b.Session(b.key(general)).History(b.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		require.Equal(t, "Who are you?", page.Lines[0].Message.Text)
+		require.Contains(t, b.say(general, "ann", "/compact"), "cannot be done here")
+	})
+}
+
+func (b *bot) allReplies() (texts []string) {
+	for _, d := range b.Replies() {
+		texts = append(texts, d.Reply.Text)
+	}
+	return texts
+}
+
+// Who may not is told so in one sentence, whatever the command, and nothing is done.
+func TestAuthorize(t *testing.T) {
+	opt := command.Options{Authorize: func(_ context.Context, r command.Request) error {
+		switch r.Message.From.ID {
+		case "eve":
+			return errors.New("eve is a stranger")
+		case "mallory":
+			panic("mallory")
+		}
+		return nil
+	}}
+	play(t, opt, func(b *bot) {
+		general := room(b)
+		alpha := b.spawn(general, "alpha", "work")
+		for _, who := range []string{"eve", "mallory"} {
+			for said, name := range map[string]string{
+				"/kill all": "/subagents kill", "/kill": "/kill", "/subagents": "/subagents list",
+				"/stop": "/stop", "/focus alpha": "/focus", "/new": "/reset", "/session idle x": "/session idle",
+			} {
+				require.Equal(t, "You may not use "+name+" here.", b.say(general, who, said))
+				require.Error(t, b.last.(command.Denied).Err)
+			}
+			require.Equal(t, message, b.say(general, who, "please stop"), "it is a message like any other")
+		}
+		require.Equal(t, agent.StatusRunning, b.status(alpha))
+		require.Equal(t, "Agent was aborted. Stopped 1 sub-agent.", b.say(general, "ann", "please stop"))
+	})
+}
+
+// Do refuses what Parse would not have made, and a request that cannot be.
+func TestDoMistakes(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		key := b.key(general)
+		b.spawn(general, "alpha", "say it")
+		long := strings.Repeat("x", 4001)
+		for _, r := range []command.Request{
+			{Session: key},
+			{Command: command.List{}},
+			{Session: key, Command: command.Log{Target: "1", Limit: 201}},
+			{Session: key, Command: command.Log{Target: "1", Limit: -1}},
+			{Session: key, Command: command.Send{Target: "1"}},
+			{Session: key, Command: command.Send{Target: "1", Text: long}},
+			{Session: key, Command: command.Steer{Target: "1", Text: long}},
+			{Session: key, Command: command.Spawn{Agent: "beta"}},
+			{Session: key, Command: command.Kill{}},
+			{Session: key, Command: command.Limit{Kind: 7}},
+			{Session: key, Command: command.Limit{Set: true, Value: -1}},
+		} {
+			_, err := b.handler().Do(b.Context(), r)
+			require.Error(t, err, "%+v", r)
+			require.NotEmpty(t, command.Failed{Err: err}.Text())
+		}
+		help := command.Request{Session: key, Command: command.Help{}}
+		a, err := b.handler().Do(b.Context(), help)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(a.Text(), "Commands:"))
+		require.Contains(t, b.say(general, "ann", "/subagents foo"), "\"foo\" is not an action.")
+	})
+	_, err := command.New(nil, command.Options{})
+	require.ErrorContains(t, err, "Runtime")
+}
+
+func TestOptions(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		for field, o := range map[string]command.Options{
+			"Options.Wait":              {Wait: -1},
+			"Options.Syntax.Bot":        {Syntax: command.Syntax{Bot: "@me"}},
+			"Options.Syntax.Phrases[1]": {Syntax: command.Syntax{Phrases: []string{"x", "!"}}},
+		} {
+			_, err := command.New(b.Runtime(), o)
+			var bad *command.OptionError
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, field, bad.Field)
+		}
+	})
+}

@@ -1,0 +1,351 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
+	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// line returns what people may see of a text that a model may have chosen, on one line and without
+// what a channel would read as a mention, a link or mark-up.
+func (h *Handler) line(s string, most int) string {
+	return text.Shorten(text.Line(thread.Plain(h.rt.Shown(text.Bound(s, 16*most)))), most)
+}
+
+// row returns what lists have of a run; list is the one that the person was shown last.
+func (p *place) row(r *agent.RunInfo, list []spawn.RunRef) Row {
+	row := Row{
+		Run: r.ID, Session: r.Key, Name: r.Name, Agent: r.Agent, Status: r.Status,
+		Label: p.line(target.ShownLabel(r), text.ShownLabel), Task: p.line(r.Task, maxTask),
+		Model: r.Model.Actual, Elapsed: r.Elapsed(time.Now()), Tokens: r.Result.Usage.Total(),
+		Conversations: r.Conversations,
+	}
+	if row.Model == "" {
+		row.Model = r.Model.Resolved
+	}
+	if row.Label == "" {
+		row.Label = "run " + shortID(r.ID)
+	}
+	if row.Task == row.Label || r.Label == "" {
+		row.Task = ""
+	}
+	row.Nested = r.Parent != p.here.Key()
+	for i, ref := range list {
+		if ref == r.Ref() {
+			row.Number = i + 1
+		}
+	}
+	return row
+}
+
+// show returns the rows of a list, whose numbers the person may use from now on.
+func (p *place) show(list []agent.RunInfo) []Row {
+	refs := target.Refs(list)
+	p.shown.Show(p.by, refs, time.Now())
+	rows := make([]Row, len(list))
+	for i := range list {
+		rows[i] = p.row(&list[i], refs[i:i+1])
+		rows[i].Number = i + 1
+	}
+	return rows
+}
+
+func (p *place) list(ctx context.Context) (Answer, error) {
+	all, err := runs(ctx, p.here)
+	if err != nil {
+		return nil, err
+	}
+	list, active := target.List(all, time.Now(), target.Recent)
+	rows := p.show(list)
+	return Listed{Active: rows[:active], Recent: rows[active:]}, nil
+}
+
+// atOnce is how many sub-agents are stopped at the same time.
+const atOnce = 16
+
+func (p *place) kill(ctx context.Context, c Kill) (Answer, error) {
+	found, all, err := p.find(ctx, c.Name(), c.Target, true)
+	if err != nil {
+		return nil, err
+	}
+	a := Killed{All: len(found) != 1 || c.Target == "*" || strings.EqualFold(c.Target, "all")}
+	refs, _ := p.shown.Of(p.by, time.Now())
+	named := make(map[session.Key]bool)
+	var stop []agent.RunInfo // without those that end with one above them
+	for i := range found {
+		r := &found[i]
+		switch {
+		case r.Status.Terminal():
+			a.Finished = append(a.Finished, p.row(r, refs))
+		case named[r.Parent]:
+			named[r.Key] = true
+			a.Below++
+		default:
+			named[r.Key] = true
+			stop = append(stop, *r)
+			a.Stopped = append(a.Stopped, p.row(r, refs))
+		}
+	}
+	for i := range all { // parents stand before their children
+		if r := &all[i]; named[r.Parent] && !named[r.Key] && !r.Status.Terminal() {
+			named[r.Key] = true
+			a.Below++
+		}
+	}
+	ctx, cancel := p.patience(ctx)
+	defer cancel()
+	return a, p.stopAll(ctx, stop)
+}
+
+// stopAll stops runs, and returns why not all of them are over.
+func (p *place) stopAll(ctx context.Context, list []agent.RunInfo) error {
+	failed := make([]error, len(list))
+	slots := make(chan struct{}, atOnce)
+	var work sync.WaitGroup
+	for i := range list {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			child, err := p.child(ctx, &list[i])
+			if err == nil {
+				err = child.Stop(ctx)
+			}
+			if !errors.Is(err, agent.ErrEnded) { // it has ended meanwhile
+				failed[i] = err
+			}
+		})
+	}
+	work.Wait()
+	return errors.Join(failed...)
+}
+
+func (p *place) info(ctx context.Context, c Info) (Answer, error) {
+	r, row, err := p.one(ctx, c.Name(), c.Target)
+	if err != nil {
+		return nil, err
+	}
+	a := Described{
+		Row: row, Task: p.line(r.Task, maxWhole), SessionID: r.SessionID,
+		Transcript: p.rt.Transcript(session.Ref{Key: r.Key, SessionID: r.SessionID}),
+		Created:    r.Created, Started: r.Started, Ended: r.Ended, Deadline: r.Deadline,
+		Now: time.Now(), Waits: waitsFor(&r), Thinking: r.Thinking, Turns: r.Turns,
+		Cost: r.Result.Usage.Cost,
+	}
+	if r.Delete {
+		a.Cleanup = agent.CleanupDelete
+	}
+	if r.Status.Terminal() {
+		a.Outcome = r.Status.String()
+		if why := p.line(r.Error, maxWhole); why != "" {
+			a.Outcome += ": " + why
+		}
+	}
+	return a, nil
+}
+
+// waitsFor says what a run waits for.
+func waitsFor(r *agent.RunInfo) string {
+	subagents := text.Count(r.Children, "sub-agent", "sub-agents")
+	switch {
+	case r.Status == agent.StatusQueued:
+		return "a free slot"
+	case r.Status == agent.StatusWaiting && r.Children > 0:
+		return subagents
+	case r.Status == agent.StatusWaiting:
+		return "its next turn"
+	case r.Status == agent.StatusStopping && r.Children > 0:
+		return "the end of " + subagents
+	case r.Status == agent.StatusStopping:
+		return "the end of its turn"
+	}
+	return ""
+}
+
+// maxPages is how many pages of a history are read for one log.
+const maxPages = 5
+
+func (p *place) log(ctx context.Context, c Log) (Answer, error) {
+	if c.Limit < 0 || c.Limit > maxLines {
+		return nil, usageError(c.Name(), "limit", "", "the limit is from 1 to 200 messages")
+	}
+	limit := c.Limit
+	if limit == 0 {
+		limit = someLines
+	}
+	r, row, err := p.one(ctx, c.Name(), c.Target)
+	if err != nil {
+		return nil, err
+	}
+	a := Logged{Row: row}
+	var newest []Said // the newest first
+	q := agent.HistoryQuery{Last: maxLines}
+	for range maxPages {
+		page, err := p.rt.Session(r.Key).History(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := len(page.Lines) - 1; i >= 0 && len(newest) <= limit; i-- {
+			said := saidOf(&page.Lines[i].Message, c.Tools)
+			for j := len(said) - 1; j >= 0; j-- {
+				newest = append(newest, said[j])
+			}
+		}
+		a.More = page.Earlier != 0
+		if !a.More || len(newest) > limit {
+			break
+		}
+		q.Before = page.Earlier
+	}
+	if len(newest) > limit {
+		newest, a.More = newest[:limit], true
+	}
+	for i := len(newest) - 1; i >= 0; i-- {
+		a.Said = append(a.Said, newest[i])
+	}
+	return a, nil
+}
+
+// saidOf returns what a log has of a line: what it says, and the tools that it calls.
+func saidOf(m *agent.Message, tools bool) (said []Said) {
+	by := map[session.MessageRole]string{
+		session.MessageUser: "User", session.MessageAssistant: "Assistant",
+		session.MessageTool: "Tool",
+	}[m.Role]
+	switch {
+	case by == "", by == "Tool" && !tools:
+		return nil
+	case m.Internal, m.Synthetic && m.Role == session.MessageUser:
+		by = "System"
+	}
+	if !text.IsBlank(m.Text) {
+		said = append(said, Said{By: by, Text: shorten(m.Text, maxSaid)})
+	}
+	for _, c := range m.ToolCalls {
+		if tools {
+			said = append(said, Said{
+				By: "Tool", Text: shorten("calls "+text.Word(c.Name)+" "+string(c.Args), maxSaid),
+			})
+		}
+	}
+	return said
+}
+
+// shorten returns the beginning of a text that may have several lines.
+func shorten(s string, most int) string {
+	if s = strings.TrimSpace(s); utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n++; n == most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+func (p *place) steer(ctx context.Context, c Steer) (Answer, error) {
+	r, row, err := p.one(ctx, c.Name(), c.Target)
+	if err != nil {
+		return nil, err
+	}
+	child, err := p.child(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	if err := child.Steer(ctx, c.Text); err != nil {
+		return nil, err
+	}
+	return Steered{Row: row}, nil
+}
+
+func (p *place) send(ctx context.Context, c Send) (Answer, error) {
+	if n := utf8.RuneCountInString(c.Text); n > maxMessage || text.IsBlank(c.Text) {
+		return nil, usageError(c.Name(), "message", "", "it has from 1 to 4000 characters")
+	}
+	r, row, err := p.one(ctx, c.Name(), c.Target)
+	if err != nil {
+		return nil, err
+	}
+	m := agent.Incoming{
+		ID: p.id("send"), Text: c.Text, From: p.Message.From, At: p.Message.At,
+	}
+	if !p.pace.begin(r.Key, m.ID, time.Now()) {
+		return nil, ErrSlow
+	}
+	receipt, err := p.rt.Session(r.Key).Post(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	a := Sent{Row: row, Run: receipt.Run, Began: receipt.Began}
+	child, err := agent.ChildOf[string](ctx, p.here, receipt)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := p.patience(ctx)
+	defer cancel()
+	said, err := child.Wait(wait)
+	ended, failed := errors.AsType[*agent.RunError](err)
+	switch {
+	case errors.Is(err, errWaited) || err != nil && context.Cause(wait) != nil && ctx.Err() == nil:
+		a.Running = true
+		return a, nil
+	case failed:
+		said = ended.Run.Result.Text
+		a.Problem = p.line(ended.Run.Status.String()+": "+ended.Run.Error, maxWhole)
+	case err != nil: // the message is there
+		return a, nil
+	}
+	a.Reply = text.Bound(strings.TrimSpace(p.rt.Shown(said)), maxReply)
+	return a, nil
+}
+
+func (p *place) spawn(ctx context.Context, c Spawn) (Answer, error) {
+	from, err := p.spawner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	task := agent.Task{
+		Text: c.Task, Agent: c.Agent, Model: c.Model, Thinking: c.Thinking,
+		Key: p.id("spawn"), Update: true, Conversation: p.at,
+	}
+	child, err := from.Spawn(ctx, task)
+	if bad, ok := errors.AsType[*agent.InputError](err); ok && bad.Field == "Task.Update" {
+		// Nothing says replies of this bot to people: the program is told of the end.
+		task.Update, task.Announce, task.Conversation = false, true, session.Route{}
+		child, err = from.Spawn(ctx, task)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := Spawned{Agent: c.Agent, Run: child.ID(), Session: child.Key()}
+	if r, err := child.Info(ctx); err == nil {
+		for _, w := range r.Warnings {
+			a.Warnings = append(a.Warnings, p.line(w, maxWhole))
+		}
+	}
+	return a, nil
+}
+
+// spawner returns the session that spawns what the person asks for: the one that the conversation
+// speaks to, or the top-level one of its tree, since only that can have people told of the end.
+func (p *place) spawner(ctx context.Context) (*agent.Session, error) {
+	if !p.here.Key().IsSubagent() {
+		return p.here, nil
+	}
+	own, err := p.here.OwnRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.rt.Session(own[0].Root), nil
+}

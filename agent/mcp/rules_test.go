@@ -1,0 +1,192 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The first attempt is made at once, and the pauses grow up to a limit.
+func TestPause(t *testing.T) {
+	assert.Zero(t, pause(0))
+	assert.Equal(t, firstPause, pause(1))
+	assert.Equal(t, 2*firstPause, pause(2))
+	for n := range 100 {
+		assert.LessOrEqual(t, pause(n), pause(n+1))
+		assert.LessOrEqual(t, pause(n), maxPause)
+	}
+	assert.Equal(t, maxPause, pause(100))
+}
+
+func TestEnvironment(t *testing.T) {
+	all := []string{"PATH=/bin", "Path=C:", "LC_ALL=C", "AWS_SECRET=x", "HOMEBREW_TOKEN=x", "BAD"}
+	assert.Equal(t, []string{"PATH=/bin", "Path=C:", "LC_ALL=C", "PATH=/mine"},
+		environment(all, []string{"PATH=/mine"}))
+	assert.NotNil(t, environment(nil, nil)) // nil would be the whole environment
+}
+
+func TestIsWithin(t *testing.T) {
+	for _, tt := range []struct {
+		origin, address string
+		is              bool
+	}{
+		{"https://a.example", "https://a.example/mcp", true},
+		{"https://A.example", "https://a.example", true},
+		{"https://a.example", "https://a.example?x", true},
+		{"https://a.example", "https://a.example.evil/mcp", false},
+		{"https://a.example", "https://a.example:8443/mcp", false},
+		{"http://a.example", "https://a.example/mcp", false},
+		{"https://a", "https://a.example/mcp", false},
+	} {
+		assert.Equal(t, tt.is, isWithin(tt.origin, tt.address), "%s %s", tt.origin, tt.address)
+	}
+}
+
+// Names are unique in any letter case, fit a model, and do not depend on the order of the list.
+func TestRename(t *testing.T) {
+	const letters = "aAbB._-/ é"
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		own := map[string]bool{}
+		for range 1 + r.IntN(30) {
+			var b strings.Builder
+			for range r.IntN(4) + 100*r.IntN(2) {
+				b.WriteRune([]rune(letters)[r.IntN(len([]rune(letters)))])
+			}
+			own[b.String()] = true
+		}
+		var list []definition
+		for name := range own {
+			list = append(list, definition{own: name})
+		}
+		rename("server", list)
+		names, seen := map[string]string{}, map[string]bool{}
+		for _, d := range list {
+			names[d.own] = d.name
+			require.LessOrEqual(t, len(d.name), maxToolName)
+			require.True(t, strings.HasPrefix(d.name, "mcp__server__"))
+			require.Regexp(t, `^[a-zA-Z0-9_-]+$`, d.name)
+			require.False(t, seen[strings.ToLower(d.name)], "%q %q", d.own, d.name)
+			seen[strings.ToLower(d.name)] = true
+		}
+		slices.Reverse(list)
+		rename("server", list)
+		for _, d := range list {
+			require.Equal(t, names[d.own], d.name)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	a, b := definition{name: "a"}, definition{name: "b"}
+	b2 := definition{name: "b", schema: json.RawMessage(`{}`)}
+	c := definition{name: "c"}
+	assert.Equal(t, Change{}, diff([]definition{a, b}, []definition{a, b}))
+	assert.Equal(t, Change{Added: []string{"c"}, Removed: []string{"a"}, Modified: []string{"b"}},
+		diff([]definition{a, b}, []definition{b2, c}))
+	assert.Equal(t, Change{Added: []string{"a"}}, diff(nil, []definition{a}))
+}
+
+func TestTexts(t *testing.T) {
+	assert.Equal(t, "a\nb\tc", clean(" a\nb\tc\x1b\u202e\x00 "))
+	assert.Equal(t, "\uFFFD", clean("\xff"))
+	assert.Equal(t, "a b", oneLine("a\n\n b"))
+	for n := 3; n < 12; n++ {
+		s := bounded("é€😀abc", n)
+		assert.LessOrEqual(t, len(s), n)
+		assert.True(t, utf8.ValidString(s))
+	}
+	for uri, want := range map[string]string{
+		"file:///a/b.txt": "b.txt", "file:///a/": "a", `c:\x\y.png`: "y.png", "note:x?y=/z": "x",
+		"": "", "a/../..": "..", "https://e/x#/y": "x",
+	} {
+		assert.Equal(t, want, fileName(uri), uri)
+	}
+}
+
+func TestObjectSchema(t *testing.T) {
+	for given, want := range map[string]string{
+		"": anyObject, "null": anyObject, "true": anyObject, "[1]": anyObject,
+		`{"type":"object","title":"x"}`: `{"type":"object","title":"x"}`,
+		`{"title":"x"}`:                 `{"title":"x","type":"object"}`,
+	} {
+		assert.Equal(t, want, string(objectSchema(json.RawMessage(given))), given)
+	}
+}
+
+// Lines of a child process are logged one by one, bounded, and the end is kept.
+func TestTail(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := tail{log: log}
+	for _, piece := range []string{"one\ntw", "o\n\n", strings.Repeat("x", 5000), "\nlast"} {
+		n, err := s.Write([]byte(piece))
+		require.NoError(t, err)
+		require.Equal(t, len(piece), n)
+	}
+	s.flush()
+	assert.Equal(t, 4, strings.Count(b.String(), "stderr="))
+	assert.Contains(t, b.String(), "stderr=two\n")
+	assert.NotContains(t, b.String(), strings.Repeat("x", maxLine+1))
+	assert.True(t, strings.HasSuffix(s.last(), "x\nlast"))
+	assert.LessOrEqual(t, len(s.last()), maxTail)
+}
+
+// Calls belong to one message until none has come for a while: so they count together against the
+// limit of runs of one message, and a later message has its own.
+func TestSessionToolsCountTogether(t *testing.T) {
+	cfg := agent.Config{
+		Deliver: func(context.Context, agent.Delivery) error { return nil },
+		Logger:  slog.New(slog.DiscardHandler),
+		Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return agent.Result{Text: "done"}, nil
+		}),
+	}
+	cfg.Rules.Subagents.MaxRunsPerRequest = 2
+	rt, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	now := time.Now()
+	set := &toolSet{
+		of:  rt.Session(session.Must(session.DirectKey("main", "cli", "me"))),
+		now: func() time.Time { return now },
+	}
+	spawn := func() string {
+		tools := set.tools()
+		i := slices.IndexFunc(tools, func(t agent.Tool) bool { return t.Name == "sessions_spawn" })
+		out, err := tools[i].Call(t.Context(), agent.ToolCall{
+			ID: session.NewID(), Name: "sessions_spawn", Args: json.RawMessage(`{"task":"x"}`),
+		})
+		if err != nil {
+			return err.Error()
+		}
+		return out.Text
+	}
+	assert.Contains(t, spawn(), "accepted")
+	now = now.Add(SessionIdle - 1)
+	assert.Contains(t, spawn(), "accepted")
+	now = now.Add(SessionIdle - 1)
+	assert.NotContains(t, spawn(), "accepted")
+	now = now.Add(SessionIdle)
+	assert.Contains(t, spawn(), "accepted")
+}
+
+// A probe of a schema takes little time: a server may have hundreds of tools.
+func BenchmarkRefused(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := refused(b.Context(), json.RawMessage(anyObject)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package mcp
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// patience is how long a child process may take to end when its stdin is closed, then after
+// SIGTERM, and then how long its own children may keep its stderr open.
+const patience = 2 * time.Second
+
+// dial returns how the server is reached, and what is to be done when the connection has ended.
+func (s *Server) dial(stderr *tail) (sdk.Transport, func()) {
+	if s.URL != "" {
+		return s.dialHTTP()
+	}
+	cmd := exec.Command(s.Command[0], s.Command[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stderr = s.Dir, environment(os.Environ(), s.Env), stderr
+	cmd.WaitDelay = patience
+	return &sdk.CommandTransport{Command: cmd, TerminateDuration: patience}, func() {
+		if cmd.Process != nil && cmd.ProcessState == nil { // the handshake has failed half-way
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		stderr.flush()
+	}
+}
+
+func (s *Server) dialHTTP() (sdk.Transport, func()) {
+	var base http.RoundTripper
+	client := http.Client{}
+	if s.HTTP != nil {
+		client, base = *s.HTTP, s.HTTP.Transport
+	}
+	done := func() {}
+	if base == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		base, done = own, own.CloseIdleConnections
+	}
+	client.Transport = &headers{base: base, of: s}
+	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: &client}, done
+}
+
+// headers adds the Header of a server to the requests for its host: a redirect to another host must
+// not take credentials along.
+type headers struct {
+	base http.RoundTripper
+	of   *Server
+}
+
+// RoundTrip makes the request.
+func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(h.of.Header) > 0 && isWithin(r.URL.Scheme+"://"+r.URL.Host, h.of.URL) {
+		r = r.Clone(r.Context())
+		for name, values := range h.of.Header {
+			r.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+		}
+	}
+	return h.base.RoundTrip(r)
+}
+
+// isWithin reports whether an address is that of an origin.
+func isWithin(origin, address string) bool {
+	rest, ok := strings.CutPrefix(strings.ToLower(address), strings.ToLower(origin))
+	return ok && (rest == "" || strings.ContainsRune("/?#", rune(rest[0])))
+}
+
+// harmless are the variables that programs need to run at all.
+var harmless = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR", "TMP", "TEMP",
+	// Windows
+	"SYSTEMROOT", "SYSTEMDRIVE", "USERPROFILE", "USERNAME", "APPDATA", "LOCALAPPDATA", "PATHEXT",
+	"PROGRAMFILES", "COMSPEC", "HOMEDRIVE", "HOMEPATH",
+}
+
+// environment returns what a child process is given of the environment of the bot, and what is set
+// for it, which comes last and so counts.
+func environment(all, set []string) []string {
+	env := []string{}
+	for _, v := range all {
+		name, _, _ := strings.Cut(v, "=")
+		if name = strings.ToUpper(name); slices.Contains(harmless, name) ||
+			strings.HasPrefix(name, "LC_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, set...)
+}
+
+// Bounds of what is kept of stderr.
+const (
+	maxLine = 1000 // of a line, in the log
+	maxTail = 2000 // of the end, in a StartError
+)
+
+// A tail logs what a child process writes to stderr, line by line, and keeps the end of it.
+type tail struct {
+	log  *slog.Logger
+	mu   sync.Mutex
+	line []byte
+	end  []byte
+}
+
+// Write takes a piece of it.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = append(t.end, p...)
+	t.end = t.end[max(0, len(t.end)-maxTail):]
+	for _, c := range p {
+		switch {
+		case c == '\n':
+			t.put()
+		case len(t.line) < maxLine:
+			t.line = append(t.line, c)
+		}
+	}
+	return len(p), nil
+}
+
+// put logs the line. t.mu is held.
+func (t *tail) put() {
+	if line := strings.TrimSpace(clean(string(t.line))); line != "" {
+		t.log.Debug("mcp: a server says", "stderr", line)
+	}
+	t.line = t.line[:0]
+}
+
+// flush logs a line that is not complete.
+func (t *tail) flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put()
+}
+
+func (t *tail) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line, t.end = nil, nil
+}
+
+// last returns the end of what was written.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(clean(string(t.end)))
+}
