@@ -20,8 +20,8 @@ import (
 //	directions    overrides, embeddings and isolates. The marks U+200E, U+200F and U+061C stay
 //	              at the beginning of a line, whose direction they tell, and behind the first
 //	              letter of a script that is written from right to left.
-//	no width      such as U+200B, U+2060, U+00AD and U+034F. A joiner stays behind a character that
-//	              may need it: a letter of a script such as Arabic or Devanagari, or an emoji.
+//	no width      such as U+200B, U+2060, U+00AD and U+034F. A joiner stays behind what may need
+//	              it: a letter of a script such as Arabic or Devanagari, or an emoji.
 //	selectors     a variation selector stays behind what it varies: a symbol, a digit, a character
 //	              of Han or Mongolian. One is enough.
 //	tags          stay behind the black flag, as that of Scotland has them, at most seven
@@ -288,8 +288,8 @@ func isRightToLeft(r rune) bool {
 	case r < '\u0590', r > '\u08FF' && r < '\uFB1D', r > '\uFEFC' && r < 0x10800:
 		return false
 	}
-	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko,
-		unicode.Samaritan, unicode.Mandaic, unicode.Adlam, unicode.Hanifi_Rohingya)
+	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana,
+		unicode.Nko, unicode.Samaritan, unicode.Mandaic, unicode.Adlam, unicode.Hanifi_Rohingya)
 }
 
 // isEgyptian reports whether r is a hieroglyph, or the control that places the next one beside it.

@@ -147,8 +147,8 @@ func (r *reader) isLongAndDull(at int, f *Family) bool {
 		strings.ContainsAny(body, "-_") && !hasDense(body) && !looksRandom(body)
 }
 
-// nextToken returns where a token begins, not before a position, that is glued to the end of another
-// one, which has taken its first letters for its own. It returns 0 if none does.
+// nextToken returns where a token begins, not before a position, that is glued to the end of
+// another one, which has taken its first letters for its own. It returns 0 if none does.
 func (r *reader) nextToken(least, end int) int {
 	if c := r.Byte(end); c != '_' && c != '-' {
 		return 0
@@ -164,8 +164,8 @@ func (r *reader) nextToken(least, end int) int {
 	return 0
 }
 
-// isGlued reports whether a body that goes on, or that a letter or a digit follows, is surely one of
-// the family, to which a word was glued when something between them was removed.
+// isGlued reports whether a body that goes on, or that a letter or a digit follows, is surely one
+// of the family, to which a word was glued when something between them was removed.
 func (f *Family) isGlued(body string) bool {
 	return f.Care == distinct && len(f.Begin) >= 4 && looksRandom(plain(body))
 }

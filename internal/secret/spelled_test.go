@@ -60,6 +60,11 @@ const (
 	upperEscape = `\u%04X`
 )
 
+// around is what stands behind a value in a file.
+const around = "; HOST: example.org; USER: ann; LANG: en_US"
+
+func inBase64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
 // encoders write a value as programs do.
 var encoders = map[string]func(s string) string{
 	"as it is": func(s string) string { return s },
@@ -70,7 +75,8 @@ var encoders = map[string]func(s string) string{
 		return jsonOf(s, upperEscape, func(r rune) bool { return r > '~' || r == '<' })
 	},
 	"json of PHP": func(s string) string {
-		return strings.ReplaceAll(jsonOf(s, lowerEscape, func(r rune) bool { return r > '~' }), "/", `\/`)
+		inASCII := jsonOf(s, lowerEscape, func(r rune) bool { return r > '~' })
+		return strings.ReplaceAll(inASCII, "/", `\/`)
 	},
 	"json of .NET": func(s string) string {
 		return jsonOf(s, upperEscape, func(r rune) bool { return strings.ContainsRune(`"'+<>&`+"`", r) })
@@ -83,33 +89,27 @@ var encoders = map[string]func(s string) string{
 	"json in json in json": func(s string) string {
 		return asJSON(asJSON(asJSON(s)))
 	},
-	"query":         url.QueryEscape,
-	"path":          url.PathEscape,
-	"lower hex":     func(s string) string { return percentOf(s, "%%%02x", unreserved+"-_.~") },
-	"JavaScript":    func(s string) string { return percentOf(s, "%%%02X", unreserved+"-_.~!*'()") },
-	"all escaped":   func(s string) string { return percentOf(s, "%%%02X", unreserved) },
-	"escaped twice": func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
-	"userinfo":      func(s string) string { return percentOf(s, "%%%02X", unreserved+"-_.~$&+;=,") },
-	"html":          html.EscapeString,
-	"quoted in Go":  strconv.Quote,
-	"ASCII in Go":   strconv.QuoteToASCII,
-	"bytes":         func(s string) string { return percentOf(s, `\x%02x`, unreserved) },
-	"octal":         func(s string) string { return percentOf(s, `\%03o`, unreserved) },
-	"quoted-print":  func(s string) string { return percentOf(s, "=%02X", unreserved+" ") },
-	"base64, 76": func(s string) string {
-		return wrapped(base64.StdEncoding.EncodeToString([]byte("PASS: "+s+"; HOST: example.org; USER: ann; LANG: en_US")), 76, "\n")
-	},
-	"base64, 64": func(s string) string {
-		return wrapped(base64.StdEncoding.EncodeToString([]byte("a="+s+"; HOST: example.org; USER: ann; LANG: en_US")), 64, "\r\n")
-	},
-	"base64 in json": func(s string) string {
-		return asJSON(wrapped(base64.StdEncoding.EncodeToString([]byte("ab"+s+"z")), 20, "\n"))
-	},
-	"base64 in url": func(s string) string { return url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(s))) },
-	"wrapped":       func(s string) string { return s[:5] + "\n    " + s[5:] },
-	"quoted mail":   func(s string) string { return s[:5] + "\r\n> " + s[5:] },
-	"no width":      func(s string) string { return s[:5] + "\u200b\u200d" + s[5:] },
-	"colour":        func(s string) string { return s[:5] + "\x1b[1;31m" + s[5:] },
+	"query":          url.QueryEscape,
+	"path":           url.PathEscape,
+	"lower hex":      func(s string) string { return percentOf(s, "%%%02x", unreserved+"-_.~") },
+	"JavaScript":     func(s string) string { return percentOf(s, "%%%02X", unreserved+"-_.~!*'()") },
+	"all escaped":    func(s string) string { return percentOf(s, "%%%02X", unreserved) },
+	"escaped twice":  func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
+	"userinfo":       func(s string) string { return percentOf(s, "%%%02X", unreserved+"-_.~$&+;=,") },
+	"html":           html.EscapeString,
+	"quoted in Go":   strconv.Quote,
+	"ASCII in Go":    strconv.QuoteToASCII,
+	"bytes":          func(s string) string { return percentOf(s, `\x%02x`, unreserved) },
+	"octal":          func(s string) string { return percentOf(s, `\%03o`, unreserved) },
+	"quoted-print":   func(s string) string { return percentOf(s, "=%02X", unreserved+" ") },
+	"base64, 76":     func(s string) string { return wrapped(inBase64("PASS: "+s+around), 76, "\n") },
+	"base64, 64":     func(s string) string { return wrapped(inBase64("a="+s+around), 64, "\r\n") },
+	"base64 in json": func(s string) string { return asJSON(wrapped(inBase64("ab"+s+"z"), 20, "\n")) },
+	"base64 in url":  func(s string) string { return url.QueryEscape(inBase64(s)) },
+	"wrapped":        func(s string) string { return s[:5] + "\n    " + s[5:] },
+	"quoted mail":    func(s string) string { return s[:5] + "\r\n> " + s[5:] },
+	"no width":       func(s string) string { return s[:5] + "\u200b\u200d" + s[5:] },
+	"colour":         func(s string) string { return s[:5] + "\x1b[1;31m" + s[5:] },
 }
 
 // A value of a program is found however programs write it, and the same in pieces. What is masked

@@ -9,7 +9,8 @@ import (
 
 // transparentEnd returns the position behind what a reader does not see at a position: a colour of
 // a terminal, as it is or as a string of a program writes it, a control character that no line ends
-// with, or a character that is not drawn. It returns the position itself if nothing of that stands there.
+// with, or a character that is not drawn. It returns the position itself if nothing of that stands
+// there.
 func (r *reader) transparentEnd(at int) int {
 	switch c := r.Byte(at); {
 	case c == 0x1B:

@@ -50,8 +50,8 @@ func (f *form) isSecret(v string) bool {
 	return f.isWordSecret(v)
 }
 
-// withoutMarks returns a value in which the mask of a known token has no ellipsis: what is around it
-// was weighed beside the token, and was found to be none.
+// withoutMarks returns a value in which the mask of a known token has no ellipsis: what is around
+// it was weighed beside the token, and was found to be none.
 func withoutMarks(v string) string {
 	const mark = "…"
 	if strings.HasPrefix(v, mark) || isMask(v) {

@@ -161,7 +161,7 @@ func (c *Controls) needs(r rune) bool {
 // isTag reports whether r is a part of the name of a flag.
 func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
 
-// steers reports whether r is a control, or what is not drawn, or ends a line and is no line feed.
+// steers reports whether r is a control, or is not drawn, or ends a line in place of a line feed.
 func steers(r rune) bool {
 	if r >= ' ' && r < 0x7f || r == '\n' || r == '\t' {
 		return false
