@@ -123,6 +123,7 @@ var otherStructs = map[string]string{
 		"agent.CompactRequest agent.DirError agent.WindowError agent.HistoryLine agent.HistoryPage " +
 		"agent.EndedHook agent.Hooks spawn.EndedRun spawn.SpawningRun spawn.VetoError " +
 		"agent.JoinError agent.MainSessionError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
+		"agent.MissingCredentialError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
@@ -142,6 +143,7 @@ var otherStructs = map[string]string{
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +
 		"spawn.RetryAfterError " +
 		"agent.UnfocusRequest agent.RouteRequest " +
+		"agent.Profile agent.Profiles agent.Secret " +
 		"agent.RateLimited", // its text is bounded where it is shown
 	"numbers alone": "agent.HistoryQuery agent.Price session.Compacted spawn.JoinOptions " +
 		"spawn.Waited binding.Limit",

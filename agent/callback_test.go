@@ -117,6 +117,11 @@ var callbacks = []struct {
 			return call()
 		}
 	}, false, false},
+	{"credentials", "Models.Credentials", func(cfg *agent.Config, call func() error) {
+		cfg.Models.Credentials = func(context.Context, string) (agent.Profiles, error) {
+			return agent.Profiles{}, call()
+		}
+	}, false, false},
 	{"work directory", "WorkDir", func(cfg *agent.Config, call func() error) {
 		cfg.WorkDir = func(string) string { _ = call(); return "" }
 	}, true, false},

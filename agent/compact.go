@@ -64,6 +64,9 @@ func (b turnRunner) compactTurn(ctx context.Context, t *Turn) (out spawn.TurnRes
 	case b.rt.cfg.Models.Window == nil: // another process has taken the turn, with another Config
 		err = noWindow("it is not set")
 	default:
+		if ctx, err = t.withCredentials(ctx); err != nil {
+			break
+		}
 		if err = t.openWindow(); err != nil {
 			break
 		}

@@ -286,6 +286,17 @@ type Models struct {
 	// that of the Runner's own default. It is asked at the beginning of each turn, for many
 	// sessions at once. Nil, and for a model with the zero [Window]: the whole conversation.
 	Window func(model string) Window
+	// Credentials returns what an agent logs in to its providers with, by the id of the agent. It
+	// is called at the beginning of each turn, for the agent of the session and, unless that is
+	// Isolated, for agent main, whose profiles the agent has, too, but for the ids that it has
+	// itself. The Runner gets them through its ctx, with [CredentialFor], and they are nowhere
+	// else: an agent has no credential of a session that spawned it. Nil: there are none.
+	//
+	// What it returns is masked from then on as [announce.Redaction].Secrets are: in errors, events
+	// and replies, and in what the Logger is told. It must not be changed afterwards. It is called
+	// for many sessions at once, and should return soon after ctx ends. After an error or a panic
+	// the turn fails with a *[CallbackError] whose Field is "Models.Credentials".
+	Credentials func(ctx context.Context, agent string) (Profiles, error)
 }
 
 // validate reports names that cannot stand in a line of a prompt, and a model that cannot be one.

@@ -87,7 +87,7 @@
 // transcripts, window.go bounds what a model is shown of them, compact.go and summary.go shorten
 // it, parts.go keeps their files, and sessiontools.go and subagents.go hold the tools of the
 // model. focus.go finds the session that a conversation is bound to, and thread.go has what a
-// channel does for that.
+// channel does for that. credentials.go has what the Runner of an agent logs in with.
 //
 // # What is promised
 //

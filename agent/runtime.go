@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	redactor, err := announce.NewRedactor(cfg.Redact)
+	redactor, err := newRedactor(cfg.Redact)
 	if err != nil {
 		return nil, err // which validate has reported
 	}
@@ -135,6 +135,15 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.sup = sup
 	return rt, nil
+}
+
+// newRedactor returns the Redactor of a Runtime, which learns what Models.Credentials return.
+func newRedactor(r announce.Redaction) (*announce.Redactor, error) {
+	redactor, err := announce.NewRedactor(r)
+	if redactor == nil {
+		redactor = new(announce.Redactor)
+	}
+	return redactor, err
 }
 
 // rested forgets what is kept of a session between its turns, or of a whole tree if the session is

@@ -221,6 +221,9 @@ type TargetError struct {
 	Reason string // one line; of an ambiguous target, it describes at most ten Candidates
 	// Candidates are the sub-agents that an ambiguous target may mean. Empty: it means none.
 	Candidates []RunInfo
+	// Numbers are the places of the Candidates in the list that the viewer was shown last, or else
+	// in that of now, counted from 1. One that is not in it has 0.
+	Numbers []int
 }
 
 func (e *TargetError) Error() string {
@@ -312,9 +315,13 @@ func (rt *Runtime) findTarget(
 	search := target.Search{Runs: runs, List: numbers, Many: q.Many, Earlier: earlier}
 	found, err := search.Find(named)
 	if fault, ok := errors.AsType[*target.Fault](err); ok {
-		return nil, &TargetError{
+		bad := &TargetError{
 			Target: fault.Target, Reason: fault.Reason, Candidates: fault.Candidates,
 		}
+		for i := range bad.Candidates {
+			bad.Numbers = append(bad.Numbers, 1+slices.Index(numbers, bad.Candidates[i].Ref()))
+		}
+		return nil, bad
 	}
 	return found, err
 }

@@ -114,9 +114,13 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if st.Compact {
 		return b.compactTurn(ctx, t)
 	}
+	given, err := t.withCredentials(ctx)
 	t.Tools = rt.toolsOf(t)
 	var in agentctx.Input
-	if err = t.openWindow(); err == nil {
+	if err == nil {
+		err = t.openWindow()
+	}
+	if err == nil {
 		err = t.openPlace(extra.Dir)
 	}
 	if err == nil {
@@ -129,7 +133,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if err == nil {
 		t.entering("Prompts.Input")
 		t.Prompt = agentctx.Assemble(in)
-		res, err = b.callRunner(ctx, t)
+		res, err = b.callRunner(given, t)
 	}
 	st.InStore(true)
 	t.end()

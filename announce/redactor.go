@@ -8,6 +8,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 )
@@ -71,10 +73,16 @@ func (e *PatternError) Error() string {
 func (e *PatternError) Unwrap() error { return e.Err }
 
 // A Redactor is [Redact] with what a program has masked of its own, and is made once. A nil
-// Redactor is Redact alone. A Redactor is safe for concurrent use.
+// Redactor and the zero Redactor are Redact alone. A Redactor is safe for concurrent use, and is
+// not copied.
 type Redactor struct {
-	own  *secret.Own
+	own  atomic.Pointer[secret.Own]
 	open Boundary
+
+	mu       sync.Mutex // of what own is made of
+	patterns []*regexp.Regexp
+	secrets  []string // of the Redaction
+	learned  []string // see Learn, the oldest first
 }
 
 // NewRedactor returns the Redactor of a Redaction. The error joins a [*PatternError] for each
@@ -125,7 +133,48 @@ func NewRedactor(r Redaction) (*Redactor, error) {
 	if own == nil && r.Open == 0 {
 		return nil, nil //nolint:nilnil // a nil Redactor is Redact
 	}
-	return &Redactor{own, r.Open}, nil
+	made := &Redactor{open: r.Open, patterns: patterns, secrets: slices.Clone(r.Secrets)}
+	made.own.Store(own)
+	return made, nil
+}
+
+// Learn has secrets masked from now on that were not known when the Redactor was made, such as a
+// credential that has just been read. They are masked as [Redaction].Secrets are. What has less
+// than 4 bytes without outer space, or more than 4,096, is passed over, and of more than 1,000 that
+// were learned the oldest is forgotten. A [Stream] that was made before does not mask them.
+//
+// To learn what is known costs little. What is new costs time linear in all that is known.
+func (r *Redactor) Learn(secrets ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fresh := false
+	for _, s := range secrets {
+		size := len(strings.TrimSpace(s))
+		if size < minSecretSize || len(s) > maxSecretSize || slices.Contains(r.secrets, s) {
+			continue
+		}
+		if i := slices.Index(r.learned, s); i >= 0 {
+			r.learned = slices.Delete(r.learned, i, i+1)
+		} else {
+			fresh = true
+		}
+		r.learned = append(r.learned, s)
+	}
+	if !fresh {
+		return
+	}
+	if over := len(r.learned) - maxSecrets; over > 0 {
+		r.learned = slices.Delete(r.learned, 0, over)
+	}
+	r.own.Store(secret.NewOwn(slices.Concat(r.secrets, r.learned), r.patterns))
+}
+
+// owned returns what is the program's own, nil for nothing.
+func (r *Redactor) owned() *secret.Own {
+	if r == nil {
+		return nil
+	}
+	return r.own.Load()
 }
 
 // At is Redact for a text that crosses a boundary. It returns the text as it is where that is open.
@@ -138,18 +187,15 @@ func (r *Redactor) At(b Boundary, text string) string {
 
 // Redact masks what is the program's own, as "***", and then as [Redact] does.
 func (r *Redactor) Redact(text string) string {
-	if r == nil || r.own == nil {
-		return Redact(text)
-	}
-	return r.own.Mask(text)
+	return r.owned().Mask(text)
 }
 
 // Stream returns a [Stream] that shows what Redact of the Redactor leaves of what Visible returns.
 // If there are patterns, it holds back a line, of at most 16 KB.
 func (r *Redactor) Stream() *Stream {
 	s := new(Stream)
-	if r != nil && r.own != nil {
-		s.own = r.own.Pass()
+	if own := r.owned(); own != nil {
+		s.own = own.Pass()
 	}
 	return s
 }
@@ -162,10 +208,7 @@ func (r *Redactor) RedactJSON(text string, clean func(string) string) (out strin
 	if clean == nil {
 		clean = func(s string) string { return s }
 	}
-	if r == nil || r.own == nil {
-		return secret.MaskJSON(text, clean)
-	}
-	return r.own.MaskJSON(text, clean)
+	return r.owned().MaskJSON(text, clean)
 }
 
 // prose is a text that no pattern may mask most of.

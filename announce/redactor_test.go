@@ -149,3 +149,34 @@ func ExampleRedactor() {
 	fmt.Println(r.Redact("See ticket-1234, token=hunter2"))
 	// Output: See ***, token=***
 }
+
+// A Redactor learns secrets, keeps those of its Redaction, and forgets the oldest that it learned.
+func TestRedactorLearns(t *testing.T) {
+	made, err := announce.NewRedactor(announce.Redaction{
+		Secrets: []string{"given-secret"}, Patterns: []string{`ticket-\d+`},
+	})
+	require.NoError(t, err)
+	for name, r := range map[string]*announce.Redactor{
+		"zero": new(announce.Redactor), "made": made,
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, "a horse battery", r.Redact("a horse battery"))
+			r.Learn("horse battery", "x y", " abc ", strings.Repeat("z", 4097))
+			require.Equal(t, "a *** x y abc", r.Redact("a horse battery x y abc"))
+			require.Equal(t, "a ***&b", r.Redact("a horse+battery&b"), "in a URL")
+			out, masked := r.RedactJSON(`{"a":"horse battery"}`, nil)
+			require.Equal(t, `{"a":"***"}`, out)
+			require.True(t, masked)
+			s := r.Stream()
+			require.Equal(t, "a *** b", s.Write("a horse bat")+s.Write("tery b")+s.Close())
+			for i := range 1000 {
+				r.Learn(fmt.Sprintf("another secret %d", i), "kept for long")
+			}
+			require.Equal(t, "horse battery *** ***",
+				r.Redact("horse battery another secret 999 kept for long"))
+			if name == "made" {
+				require.Equal(t, "*** ***", r.Redact("given-secret ticket-1"))
+			}
+		})
+	}
+}

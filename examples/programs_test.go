@@ -317,11 +317,11 @@ func TestThreadsGoOnAfterKill(t *testing.T) {
 		exchange{"general: /subagents spawn painter a fence", "Painted: a fence"},
 		exchange{"general: /focus last", "The new thread 1 now speaks to a fence."},
 		exchange{"general/1: in red", ""},
-		exchange{"general: /agents", "1. a fence (painter) running thread:1"}, // it takes a second
+		exchange{"general: /agents", "a fence (painter) running thread:1"}, // it takes a second
 	)
 	talk(false,
 		exchange{"general/1: in blue", "[general/1] Painted: in blue"},
-		exchange{"general: /agents", "1. a fence (painter) ok thread:1"},
+		exchange{"general: /agents", "a fence (painter) ok thread:1"},
 		exchange{"general/1: /unfocus", "[general/1] Thread unfocused."},
 		exchange{"general: /agents", "(none)"},
 	)

@@ -87,23 +87,23 @@ var agentMutants = []mutant{
 		"\tif sandboxed {\n", "\tif false {\n", "../agent", "TestPromptsTellOfRuntimes",
 	},
 	{
-		"attachments go after a run", "../agent/attachmentdir.go",
+		"attachments go after a run", "../agent/workdir.go",
 		"if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {", "if !q.Archive {",
 		"../agent", "TestAttachmentsInADirectory",
 	},
 	{
-		"attachments are kept if the rules say so", "../agent/attachmentdir.go",
+		"attachments are kept if the rules say so", "../agent/workdir.go",
 		"if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {", "if false {",
 		"../agent", "TestAttachmentsInADirectory/retained",
 	},
 	{
-		"attachments go with the archive", "../agent/attachmentdir.go",
+		"attachments go with the archive", "../agent/workdir.go",
 		"err = rt.removeAttachments(q.Session, x)\n",
 		"if !q.Archive {\n\t\terr = rt.removeAttachments(q.Session, x)\n\t}\n",
 		"../agent", "TestAttachmentsInADirectory/retained",
 	},
 	{
-		"attachments are not written behind the archive", "../agent/attachmentdir.go",
+		"attachments are not written behind the archive", "../agent/workdir.go",
 		"\tif ctx.Err() != nil { // what was written now", "\tif false { // what was written now",
 		"../agent", "TestLateTurnWritesNoAttachments",
 	},

@@ -45,7 +45,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // A Row is what a list has of one sub-agent.
 type Row struct {
-	Number  int // in the list that the person was shown last; 0: it is not in it
+	Number  int // in the list that the person was shown last; 0 but in a Listed and of candidates
 	Run     agent.RunID
 	Session session.Key
 	Name    string // what its requester calls it, its Task.Name
@@ -199,7 +199,7 @@ type Unfocused struct{ Binding binding.Binding }
 
 // Bound answers an Agents.
 type Bound struct {
-	Rows []Row
+	Rows []Row // the newest first
 	// Here are the conversations that are bound to the session itself, other than its own.
 	Here []session.Route
 }
@@ -454,7 +454,7 @@ func (a Bound) Text() string {
 		if len(r.Conversations) > 0 {
 			bound = text.List(r.Conversations, ", ", conversation)
 		}
-		fmt.Fprintf(&b, "%d. %s (%s) %s %s\n", r.Number, r.Label, r.Agent, r.Status, bound)
+		fmt.Fprintf(&b, "%s (%s) %s %s\n", r.Label, r.Agent, r.Status, bound)
 	}
 	if len(a.Here) > 0 {
 		b.WriteString("this session: " + text.List(a.Here, ", ", conversation) + "\n")

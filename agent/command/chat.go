@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -41,13 +42,9 @@ func (p *place) focus(ctx context.Context, c Focus) (Answer, error) {
 func (p *place) focusOn(ctx context.Context, c Focus) (session.Key, string, error) {
 	var first error
 	for i, of := range p.around() {
-		all, err := runs(ctx, of)
-		if err != nil {
-			return session.Key{}, "", err
-		}
-		found, err := p.findIn(ctx, c.Name(), c.Target, false, all)
+		found, err := p.find(ctx, of, c.Target, false)
 		if err == nil {
-			return found[0].Key, p.row(&found[0], nil).Label, nil
+			return found[0].Key, p.row(&found[0]).Label, nil
 		}
 		bad, ok := errors.AsType[*TargetError](err)
 		if !ok || len(bad.Candidates) > 0 {
@@ -139,13 +136,13 @@ func (p *place) agents(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []agent.RunInfo
-	for i := len(all) - 1; i >= 0; i-- { // the newest first
+	var a Bound
+	slices.SortStableFunc(all, func(x, y agent.RunInfo) int { return y.Created.Compare(x.Created) })
+	for i := range all {
 		if r := &all[i]; !r.Status.Terminal() || len(r.Conversations) > 0 {
-			list = append(list, *r)
+			a.Rows = append(a.Rows, p.row(r))
 		}
 	}
-	a := Bound{Rows: p.show(list)}
 	bound, err := p.rt.Bindings(ctx)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func TestFocus(t *testing.T) {
 		b.Crash()
 		require.Equal(t, alpha.Key, b.write(thread, "bob", "two"))
 		require.Contains(t, b.chat.Said(thread), "alpha heard two")
-		require.Equal(t, "agents:\n-----\n1. alpha (main) ok thread:thread-1",
+		require.Equal(t, "agents:\n-----\nalpha (main) ok thread:thread-1",
 			b.say(general, "ann", "/agents"), "busy was interrupted by the crash")
 		require.Equal(t, "agents:\n-----\n(none)\nthis session: thread:thread-1",
 			b.say(thread, "ann", "/agents"))

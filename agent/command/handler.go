@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // DefaultWait is how long a Handler waits for what takes time, unless [Options] say otherwise.
@@ -46,13 +44,12 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return "command: " + e.Field + ": " + e.Reason }
 
-// A Handler does what commands ask of a Runtime. It keeps in memory which list of sub-agents each
-// person was shown last. Its methods are safe for concurrent use. It starts nothing by itself.
+// A Handler does what commands ask of a Runtime. Its methods are safe for concurrent use. It starts
+// nothing by itself.
 type Handler struct {
-	rt    *agent.Runtime
-	opt   Options
-	shown target.Book
-	pace  pace
+	rt   *agent.Runtime
+	opt  Options
+	pace pace
 }
 
 // New returns the Handler of a Runtime. The error is an *[OptionError].
@@ -217,7 +214,6 @@ type place struct {
 	at    session.Route   // complete, or the zero Route
 	bound binding.Binding // of the conversation; zero: it has none
 	here  *agent.Session  // what the conversation speaks to
-	by    target.Viewer
 }
 
 func (h *Handler) place(ctx context.Context, r Request) (*place, error) {
@@ -238,7 +234,6 @@ func (h *Handler) place(ctx context.Context, r Request) (*place, error) {
 			p.bound, p.here = b, h.rt.Session(b.Target)
 		}
 	}
-	p.by = target.Viewer{Session: p.here.Key(), Name: r.Message.From.ID}
 	return p, nil
 }
 
@@ -250,62 +245,44 @@ func (h *Handler) patience(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, cmp.Or(h.opt.Wait, DefaultWait), errWaited)
 }
 
-// runs returns the sub-agents below a session. One that is not on record has none.
+// query is among what a target is looked for: all below the session, with numbers of the person.
+func (p *place) query(many bool) agent.TargetQuery {
+	return agent.TargetQuery{Viewer: "person " + p.Message.From.ID, Tree: true, Many: many}
+}
+
+// runs returns the sub-agents below a session. A top-level one that is not on record has none.
 func runs(ctx context.Context, of *agent.Session) ([]agent.RunInfo, error) {
 	list, err := of.Tree(ctx)
-	if errors.Is(err, agent.ErrNotFound) && !errors.Is(err, agent.ErrArchived) {
+	if errors.Is(err, agent.ErrNotFound) && !of.Key().IsSubagent() {
 		return nil, nil
 	}
 	return list, err
 }
 
-// find returns the runs of a list that a target names, and the list.
+// find returns the sub-agents of a session that a target names.
 func (p *place) find(
-	ctx context.Context, name, word string, many bool,
-) (found, all []agent.RunInfo, err error) {
-	if all, err = runs(ctx, p.here); err != nil {
-		return nil, nil, err
-	}
-	found, err = p.findIn(ctx, name, word, many, all)
-	return found, all, err
-}
-
-func (p *place) findIn(
-	ctx context.Context, name, word string, many bool, all []agent.RunInfo,
+	ctx context.Context, of *agent.Session, word string, many bool,
 ) ([]agent.RunInfo, error) {
-	now := time.Now()
-	refs, shown := p.shown.Of(p.by, now)
-	if !shown {
-		list, _ := target.List(all, now, target.Recent)
-		refs = target.Refs(list)
-	}
-	search := target.Search{Runs: all, List: refs, Many: many, Earlier: p.earlier(ctx)}
-	found, err := search.Find(word)
-	if fault, ok := errors.AsType[*target.Fault](err); ok {
-		e := &TargetError{Command: name, Target: word, err: fault}
-		for i := range fault.Candidates {
-			e.Candidates = append(e.Candidates, p.row(&fault.Candidates[i], refs))
+	found, err := of.FindTarget(ctx, word, p.query(many))
+	if bad, ok := errors.AsType[*agent.TargetError](err); ok {
+		e := &TargetError{Command: p.Command.Name(), Target: word, err: bad}
+		for i := range bad.Candidates {
+			row := p.row(&bad.Candidates[i])
+			row.Number = bad.Numbers[i]
+			e.Candidates = append(e.Candidates, row)
 		}
 		return nil, e
 	}
 	return found, err
 }
 
-// one is find for one run.
-func (p *place) one(ctx context.Context, name, word string) (agent.RunInfo, Row, error) {
-	found, _, err := p.find(ctx, name, word, false)
+// one returns the sub-agent of the session that a target names.
+func (p *place) one(ctx context.Context, word string) (agent.RunInfo, Row, error) {
+	found, err := p.find(ctx, p.here, word, false)
 	if err != nil {
 		return agent.RunInfo{}, Row{}, err
 	}
-	refs, _ := p.shown.Of(p.by, time.Now())
-	return found[0], p.row(&found[0], refs), nil
-}
-
-// earlier looks for a run that others of its session have followed.
-func (p *place) earlier(ctx context.Context) func(spawn.RunRef) (agent.RunInfo, error) {
-	return func(ref spawn.RunRef) (agent.RunInfo, error) {
-		return p.rt.Session(ref.Session).FindRun(ctx, ref.Run)
-	}
+	return found[0], p.row(&found[0]), nil
 }
 
 // child returns a handle on a run.

@@ -13,7 +13,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // line returns what people may see of a text that a model may have chosen, on one line and without
@@ -22,8 +21,8 @@ func (h *Handler) line(s string, most int) string {
 	return text.Shorten(text.Line(thread.Plain(h.rt.Shown(text.Bound(s, 16*most)))), most)
 }
 
-// row returns what lists have of a run; list is the one that the person was shown last.
-func (p *place) row(r *agent.RunInfo, list []spawn.RunRef) Row {
+// row returns what lists have of a run, without a number.
+func (p *place) row(r *agent.RunInfo) Row {
 	row := Row{
 		Run: r.ID, Session: r.Key, Name: r.Name, Agent: r.Agent, Status: r.Status,
 		Label: p.line(target.ShownLabel(r), text.ShownLabel), Task: p.line(r.Task, maxTask),
@@ -40,60 +39,49 @@ func (p *place) row(r *agent.RunInfo, list []spawn.RunRef) Row {
 		row.Task = ""
 	}
 	row.Nested = r.Parent != p.here.Key()
-	for i, ref := range list {
-		if ref == r.Ref() {
-			row.Number = i + 1
-		}
-	}
 	return row
 }
 
-// show returns the rows of a list, whose numbers the person may use from now on.
-func (p *place) show(list []agent.RunInfo) []Row {
-	refs := target.Refs(list)
-	p.shown.Show(p.by, refs, time.Now())
-	rows := make([]Row, len(list))
-	for i := range list {
-		rows[i] = p.row(&list[i], refs[i:i+1])
-		rows[i].Number = i + 1
-	}
-	return rows
-}
-
 func (p *place) list(ctx context.Context) (Answer, error) {
-	all, err := runs(ctx, p.here)
+	list, err := p.here.ListRuns(ctx, p.query(false))
 	if err != nil {
 		return nil, err
 	}
-	list, active := target.List(all, time.Now(), target.Recent)
-	rows := p.show(list)
-	return Listed{Active: rows[:active], Recent: rows[active:]}, nil
+	rows := make([]Row, len(list.Runs))
+	for i := range list.Runs {
+		rows[i] = p.row(&list.Runs[i])
+		rows[i].Number = i + 1
+	}
+	return Listed{Active: rows[:list.Active], Recent: rows[list.Active:]}, nil
 }
 
 // atOnce is how many sub-agents are stopped at the same time.
 const atOnce = 16
 
 func (p *place) kill(ctx context.Context, c Kill) (Answer, error) {
-	found, all, err := p.find(ctx, c.Name(), c.Target, true)
+	found, err := p.find(ctx, p.here, c.Target, true)
+	if err != nil {
+		return nil, err
+	}
+	all, err := runs(ctx, p.here)
 	if err != nil {
 		return nil, err
 	}
 	a := Killed{All: len(found) != 1 || c.Target == "*" || strings.EqualFold(c.Target, "all")}
-	refs, _ := p.shown.Of(p.by, time.Now())
 	named := make(map[session.Key]bool)
 	var stop []agent.RunInfo // without those that end with one above them
 	for i := range found {
 		r := &found[i]
 		switch {
 		case r.Status.Terminal():
-			a.Finished = append(a.Finished, p.row(r, refs))
+			a.Finished = append(a.Finished, p.row(r))
 		case named[r.Parent]:
 			named[r.Key] = true
 			a.Below++
 		default:
 			named[r.Key] = true
 			stop = append(stop, *r)
-			a.Stopped = append(a.Stopped, p.row(r, refs))
+			a.Stopped = append(a.Stopped, p.row(r))
 		}
 	}
 	for i := range all { // parents stand before their children
@@ -130,7 +118,7 @@ func (p *place) stopAll(ctx context.Context, list []agent.RunInfo) error {
 }
 
 func (p *place) info(ctx context.Context, c Info) (Answer, error) {
-	r, row, err := p.one(ctx, c.Name(), c.Target)
+	r, row, err := p.one(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +170,7 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 	if limit == 0 {
 		limit = someLines
 	}
-	r, row, err := p.one(ctx, c.Name(), c.Target)
+	r, row, err := p.one(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +243,7 @@ func shorten(s string, most int) string {
 }
 
 func (p *place) steer(ctx context.Context, c Steer) (Answer, error) {
-	r, row, err := p.one(ctx, c.Name(), c.Target)
+	r, row, err := p.one(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +261,7 @@ func (p *place) send(ctx context.Context, c Send) (Answer, error) {
 	if n := utf8.RuneCountInString(c.Text); n > maxMessage || text.IsBlank(c.Text) {
 		return nil, usageError(c.Name(), "message", "", "it has from 1 to 4000 characters")
 	}
-	r, row, err := p.one(ctx, c.Name(), c.Target)
+	r, row, err := p.one(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func TestThreadsOfTheBot(t *testing.T) {
 		}, shown[1:3])
 		require.Equal(t, "[general/1] Painted: make it red", shown[3])
 		require.Equal(t, []string{
-			"[general] agents:", "-----", "1. painter (painter) ok thread:1",
+			"[general] agents:", "-----", "painter (painter) ok thread:1",
 			"[general/1] Thread unfocused.",
 		}, shown[4:8])
 		require.Contains(t, shown[8], "[general/1] The agent \"painter\" was sent away")

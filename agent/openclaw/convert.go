@@ -1,0 +1,594 @@
+package openclaw
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A converter makes a Result of a file.
+type converter struct {
+	*walker
+	root  *value
+	o     Options
+	paths places
+	file  document
+	ids   []string // of agents.list, canonical; empty for one that is passed over
+	res   *Result
+}
+
+// change adds something that Apply does, in the order of the calls.
+func (c *converter) change(f func(*agent.Config)) { c.res.changes = append(c.res.changes, f) }
+
+// doubt adds a doubt about the value of a path.
+func (c *converter) doubt(path, format string, args ...any) {
+	v := c.at(path)
+	c.note(&c.doubts, v.line, v.column, path, format, args...)
+}
+
+// wrong adds a mistake in the value of a path.
+func (c *converter) wrong(path, format string, args ...any) {
+	c.bad(c.at(path), path, format, args...)
+}
+
+// document reads the file and collects what Apply does.
+func (c *converter) document(root *value) {
+	c.read(root, reflect.ValueOf(&c.file).Elem(), "", "")
+	if len(c.errs) > 0 {
+		return // what follows would repeat them
+	}
+	c.agentIDs()
+	c.subagents()
+	c.defaults()
+	c.agents()
+	c.tools()
+	c.threads()
+	c.models()
+	c.skills()
+	c.workspaces()
+	c.credentials()
+	if len(c.errs) == 0 {
+		c.res.Apply(&c.res.Config)
+		c.validate()
+	}
+}
+
+// validate adds what the rules of the file are wrong in, at their places in the file.
+func (c *converter) validate() {
+	err := c.res.Config.Rules.Validate()
+	var all policy.FieldErrors
+	if !errors.As(err, &all) {
+		return
+	}
+	for _, e := range all {
+		at := c.at(e.Path)
+		c.bad(at, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
+	}
+}
+
+// steps are the parts of a path: names, and what stands in brackets.
+var steps = regexp.MustCompile(`\[("(?:[^"\\]|\\.)*"|[^\]]*)\]|[^.\[\]]+`)
+
+// at returns the value of a path, or the nearest one around it that is there. What stands in
+// brackets may be an index, a name or the id of an agent.
+func (c *converter) at(path string) *value {
+	v := c.root
+	for _, m := range steps.FindAllStringSubmatch(path, -1) {
+		name := cmp.Or(m[1], m[0])
+		if s, err := strconv.Unquote(name); err == nil {
+			name = s
+		}
+		next := v.get(name)
+		if next == nil {
+			for _, f := range v.members() {
+				if strings.EqualFold(f.name, name) {
+					next = f.value
+				}
+			}
+		}
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.items) {
+			next = v.items[i]
+		}
+		if i := slices.Index(c.ids, name); next == nil && i >= 0 && i < len(v.items) {
+			next = v.items[i]
+		}
+		if next == nil {
+			return v
+		}
+		v = next
+	}
+	return v
+}
+
+// duration returns so many units, at most the longest Duration.
+func duration(n int64, unit time.Duration) time.Duration {
+	if n > int64(math.MaxInt64/unit) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * unit
+}
+
+// orOff returns a duration, for which 0 means that there is none.
+func orOff(n int64, unit time.Duration) time.Duration {
+	if n == 0 {
+		return policy.Off
+	}
+	return duration(n, unit)
+}
+
+// atMost returns n as an int.
+func atMost(n int64) int { return int(min(n, math.MaxInt)) }
+
+// isZero reports whether a part of the file is not there.
+func isZero(v any) bool { return reflect.ValueOf(v).IsZero() }
+
+// subagents converts agents.defaults.subagents.
+func (c *converter) subagents() {
+	const path = "agents.defaults.subagents"
+	s := &c.file.Agents.Defaults.Subagents
+	c.ofAgent(path, &s.ofAgent, func(f func(*policy.Subagents)) {
+		c.change(func(cfg *agent.Config) { f(&cfg.Rules.Subagents) })
+	})
+	set := func(n *int64, f func(*policy.Subagents, int64)) {
+		if n != nil {
+			c.change(func(cfg *agent.Config) { f(&cfg.Rules.Subagents, *n) })
+		}
+	}
+	set(s.MaxSpawnDepth, func(r *policy.Subagents, n int64) { r.MaxSpawnDepth = int(n) })
+	set(s.MaxChildren, func(r *policy.Subagents, n int64) { r.MaxChildren = int(n) })
+	set(s.MaxConcurrent, func(r *policy.Subagents, n int64) { r.MaxConcurrent = atMost(n) })
+	set(s.MaxSpawns, func(r *policy.Subagents, n int64) { r.MaxSpawns = atMost(n) })
+	set(s.MaxTreeRuns, func(r *policy.Subagents, n int64) { r.MaxTreeRuns = atMost(n) })
+	set(s.MaxBlocked, func(r *policy.Subagents, n int64) { r.MaxBlocked = atMost(n) })
+	set(s.MaxRunsPerRequest, func(r *policy.Subagents, n int64) {
+		if r.MaxRunsPerRequest = atMost(n); n == 0 {
+			r.MaxRunsPerRequest = policy.Off
+		}
+	})
+	set(s.ArchiveAfterMinutes, func(r *policy.Subagents, n int64) {
+		r.ArchiveAfter = orOff(n, time.Minute)
+	})
+	set(s.RunTimeoutSeconds, func(r *policy.Subagents, n int64) {
+		r.Timeout = orOff(n, time.Second)
+	})
+	set(s.MaxRunTimeout, func(r *policy.Subagents, n int64) {
+		r.MaxTimeout = duration(n, time.Second)
+	})
+	if n := s.AnnounceTimeoutMs; n != nil {
+		c.change(func(cfg *agent.Config) { cfg.DeliverTimeout = duration(*n, time.Millisecond) })
+	}
+	if b := s.Budget; b != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Subagents.Budget = b.policy() })
+	}
+}
+
+func (b *budget) policy() (p policy.Budget) {
+	if b.Tokens != nil {
+		p.Tokens = *b.Tokens
+	}
+	if b.Cost != nil {
+		p.Cost = *b.Cost
+	}
+	if b.Turns != nil {
+		p.Turns = atMost(*b.Turns)
+	}
+	return p
+}
+
+// ofAgent converts what an agent and the defaults may say of sub-agents, each through set.
+func (c *converter) ofAgent(path string, s *ofAgent, set func(func(*policy.Subagents))) {
+	if name := c.model(path+".model", s.Model); name != "" {
+		set(func(r *policy.Subagents) { r.Model = name })
+	}
+	if level := c.thinking(path+".thinking", s.Thinking); level != "" {
+		set(func(r *policy.Subagents) { r.Thinking = level })
+	}
+	if s.Announce != nil {
+		var step policy.AnnounceStep
+		_ = step.UnmarshalText([]byte(*s.Announce)) // the walker knows the words
+		set(func(r *policy.Subagents) { r.Announce = step })
+	}
+	if s.RequireAgentID != nil {
+		set(func(r *policy.Subagents) { r.RequireAgentID = s.RequireAgentID })
+	}
+	if s.AllowAgents == nil {
+		return
+	}
+	allowed := make([]string, 0, len(s.AllowAgents))
+	for i, id := range s.AllowAgents {
+		id = strings.ToLower(strings.TrimSpace(id))
+		switch {
+		case id == "":
+		case id != "*" && !c.configured(id):
+			c.doubt(item(path+".allowAgents", i), "it is passed over, since agents.list has no %s",
+				quote(id))
+		default:
+			allowed = append(allowed, id)
+		}
+	}
+	set(func(r *policy.Subagents) { r.AllowAgents = allowed })
+}
+
+// configured reports whether there is an agent of an id.
+func (c *converter) configured(id string) bool {
+	if len(c.file.Agents.List) == 0 {
+		return id == session.DefaultAgent
+	}
+	return slices.Contains(c.ids, id)
+}
+
+// model returns the name that is said, empty if there is none.
+func (c *converter) model(path string, m *modelRef) string {
+	if m == nil || m.Primary == nil {
+		return ""
+	}
+	name := strings.TrimSpace(*m.Primary)
+	if name != "" && !policy.IsModelName(name) {
+		c.wrong(path, "it is %s, want a model such as provider/name", quote(name))
+	}
+	return name
+}
+
+// thinking returns a level, empty if there is none.
+func (c *converter) thinking(path string, level *string) string {
+	if level == nil || strings.TrimSpace(*level) == "" {
+		return ""
+	}
+	canonical, ok := policy.ParseThinking(*level)
+	if !ok {
+		c.wrong(path, "it is %s, want one of %s", quote(*level),
+			strings.Join(policy.ThinkingLevels(), ", "))
+	}
+	return canonical
+}
+
+// defaults converts agents.defaults, but for what other functions convert.
+func (c *converter) defaults() {
+	const path = "agents.defaults"
+	d := &c.file.Agents.Defaults
+	if level := c.thinking(path+".thinkingDefault", d.Thinking); level != "" {
+		c.change(func(cfg *agent.Config) { cfg.Models.Thinking = level })
+	}
+	if n := d.BootstrapMax; n != nil {
+		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Limits.File = atMost(*n) })
+	}
+	if n := d.BootstrapAll; n != nil {
+		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Limits.Total = atMost(*n) })
+	}
+	if d.Zone != nil {
+		zone := strings.TrimSpace(*d.Zone)
+		env := agentctx.Env{Zone: zone}
+		if fault := env.ZoneFault(); fault != nil {
+			c.doubt(path+".userTimezone", "this machine does not know the zone %s", quote(zone))
+		}
+		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Env.Zone = zone })
+	}
+	if d.MaxConcurrent != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.MaxSessions = atMost(*d.MaxConcurrent) })
+	}
+	if d.Budget != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Budget = d.Budget.policy() })
+	}
+	if d.RequestBudget != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.RequestBudget = d.RequestBudget.policy() })
+	}
+	if mode := sandboxOf(&d.Sandbox.sandboxMode); mode != policy.SandboxInherit {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Sandbox.Mode = mode })
+	}
+	if s := d.Sandbox.SessionTools; s != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Sandbox.SeeAll = *s == "all" })
+	}
+	if n := c.file.Session.KeepArchives; n != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.KeepArchives = duration(*n, time.Minute) })
+	}
+}
+
+func sandboxOf(s *sandboxMode) (mode policy.SandboxMode) {
+	if s.Mode != nil {
+		_ = mode.UnmarshalText([]byte(*s.Mode)) // the walker knows the words
+	}
+	return mode
+}
+
+// badID is what cannot stand in the id of an agent.
+var badID = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// canonical returns the id of an agent as OpenClaw makes it of a text.
+func canonical(id string) string {
+	id = strings.Trim(badID.ReplaceAllString(strings.ToLower(strings.TrimSpace(id)), "-"), "-")
+	id = strings.TrimLeft(id, "_-")
+	return cmp.Or(id[:min(len(id), 64)], session.DefaultAgent)
+}
+
+// agentIDs finds the ids of agents.list.
+func (c *converter) agentIDs() {
+	for i, e := range c.file.Agents.List {
+		id, path := canonical(*e.ID), item("agents.list", i)+".id"
+		if slices.Contains(c.ids, id) {
+			c.doubt(path, "the agent is passed over, since one before it has the id %s, too", quote(id))
+			id = ""
+		} else if !strings.EqualFold(id, strings.TrimSpace(*e.ID)) {
+			c.doubt(path, "it is read as %s, since %s cannot be an id", quote(id), quote(*e.ID))
+		}
+		c.ids = append(c.ids, id)
+	}
+}
+
+// agents converts agents.list.
+func (c *converter) agents() {
+	list := c.file.Agents.List
+	baseline := c.file.Agents.Defaults.Skills
+	if len(list) == 0 {
+		c.res.Agents = []Agent{{ID: session.DefaultAgent}}
+		if baseline != nil {
+			only := []policy.Agent{{ID: session.DefaultAgent, Skills: baseline}}
+			c.change(func(cfg *agent.Config) { cfg.Rules.Agents = slices.Clone(only) })
+		}
+		return
+	}
+	var all []policy.Agent
+	first := -1
+	for i := range list {
+		e, path := &list[i], item("agents.list", i)
+		if c.ids[i] == "" {
+			continue
+		}
+		a := policy.Agent{
+			ID: c.ids[i], Skills: baseline, Sandbox: sandboxOf(&e.Sandbox),
+			Model: c.model(path+".model", e.Model),
+			Tools: c.policyOf(path+".tools", &e.Tools),
+			SandboxTools: c.sandboxTools(path+".tools.sandbox.tools", &e.Tools.Sandbox.Tools.toolLists,
+				c.file.Tools.Sandbox.Tools.Deny),
+		}
+		if e.Skills != nil {
+			a.Skills = e.Skills
+		}
+		c.ofAgent(path+".subagents", &e.Subagents, func(f func(*policy.Subagents)) { f(&a.Subagents) })
+		info := Agent{ID: a.ID}
+		if e.Name != nil {
+			info.Name = *e.Name
+		}
+		c.res.Agents, all = append(c.res.Agents, info), append(all, a)
+		if e.Default != nil && *e.Default {
+			if first >= 0 {
+				c.doubt(path+".default", "it has no effect, since agent %s before it is the default",
+					quote(all[first].ID))
+				continue
+			}
+			first = len(all) - 1
+		}
+	}
+	if first > 0 { // the first of the Rules is the default agent
+		all = toFront(all, first)
+		c.res.Agents = toFront(c.res.Agents, first)
+	}
+	c.change(func(cfg *agent.Config) { cfg.Rules.Agents = slices.Clone(all) })
+}
+
+// toFront moves an item of a list to its front.
+func toFront[T any](list []T, i int) []T {
+	return slices.Concat(list[i:i+1], list[:i], list[i+1:])
+}
+
+// threads converts the settings of thread bindings.
+func (c *converter) threads() {
+	if t := &c.file.Session.Threads; !isZero(*t) {
+		c.change(func(cfg *agent.Config) { t.merge(&cfg.Threads.Bindings) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
+		ch := c.file.Channels[name]
+		accounts := ch.Accounts
+		maps.DeleteFunc(accounts, func(_ string, a account) bool { return isZero(a.Threads) })
+		if !isZero(ch.Threads) || len(accounts) > 0 {
+			c.change(func(cfg *agent.Config) { applyChannel(cfg, name, &ch.Threads, accounts) })
+		}
+	}
+	c.chats()
+}
+
+// chats converts the tools of groups.
+func (c *converter) chats() {
+	var chats []policy.Chat
+	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
+		groups := c.file.Channels[name].Groups
+		for _, peer := range slices.Sorted(maps.Keys(groups)) {
+			lists := groups[peer].Tools
+			if isZero(lists) {
+				continue
+			}
+			path := dot(dot("channels", name)+".groups", peer) + ".tools"
+			c.pluginsOnly(path, lists.Allow)
+			chats = append(chats, policy.Chat{
+				Channel: name, Peer: peer, Tools: c.plain(path, &lists, nil),
+			})
+		}
+	}
+	if len(chats) > 0 {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Chats = slices.Clone(chats) })
+	}
+}
+
+// skills converts what the file says of skills.
+func (c *converter) skills() {
+	s := &c.file.Skills
+	settings := make(map[string]agentctx.SkillConfig, len(s.Entries))
+	for name, e := range s.Entries {
+		x := agentctx.SkillConfig{Disabled: e.Enabled != nil && !*e.Enabled, Env: e.Env}
+		if e.APIKey != nil {
+			x.APIKey = *e.APIKey
+		}
+		settings[name] = x
+	}
+	root := c.root
+	c.change(func(cfg *agent.Config) {
+		host := agentctx.ThisHost()
+		if cfg.Prompts.SkillHost != nil {
+			host = *cfg.Prompts.SkillHost
+		}
+		before := host.Setting
+		host.Setting = func(path string) bool {
+			return setting(root, path) || before != nil && before(path)
+		}
+		if s.AllowBundled != nil {
+			host.Bundled = s.AllowBundled
+		}
+		if len(settings) > 0 {
+			host.Config = settings
+		}
+		cfg.Prompts.SkillHost = &host
+	})
+	var sources []agentctx.SkillSource
+	for i, dir := range s.Load.ExtraDirs {
+		dir = c.paths.expand(strings.TrimSpace(dir))
+		if files := c.open(dir, item("skills.load.extraDirs", i), "it is not there"); files != nil {
+			sources = append(sources, agentctx.SkillSource{FS: files, Path: dir})
+		}
+	}
+	if len(sources) > 0 {
+		c.change(func(cfg *agent.Config) {
+			if len(cfg.Prompts.Skills) == 0 {
+				cfg.Prompts.Skills = slices.Clone(sources)
+			}
+		})
+	}
+}
+
+// settingsThatAreOn are on where the file does not set them.
+var settingsThatAreOn = []string{"browser.enabled", "browser.evaluateEnabled"}
+
+// setting reports whether a setting of the file is on: it is true, a number that is not 0, a text
+// that is not blank, or a list or object, an empty one too.
+func setting(root *value, path string) bool {
+	v := root
+	for name := range strings.SplitSeq(path, ".") {
+		if v = v.get(name); v == nil {
+			return slices.Contains(settingsThatAreOn, path)
+		}
+	}
+	switch v.kind {
+	case kindBool:
+		return v.on
+	case kindNumber:
+		return v.num != 0 && !math.IsNaN(v.num)
+	case kindString:
+		return strings.TrimSpace(v.str) != ""
+	case kindList, kindObject:
+		return true
+	default:
+		return false
+	}
+}
+
+// open opens a directory of the file, nil if it is not there.
+func (c *converter) open(dir, path, missing string) fs.FS {
+	open := c.o.OpenDir
+	if open == nil {
+		open = openRoot
+	}
+	files, err := open(dir)
+	switch {
+	case err == nil:
+		return files
+	case errors.Is(err, fs.ErrNotExist):
+		c.doubt(path, "%s: %s", missing, dir)
+	default:
+		c.wrong(path, "it cannot be opened: %v", err)
+	}
+	return nil
+}
+
+func openRoot(dir string) (fs.FS, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return root.FS(), nil
+}
+
+// noFiles is a workspace without files.
+type noFiles struct{}
+
+func (noFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// workspaces finds the directories of the agents, and opens those that are there.
+func (c *converter) workspaces() {
+	dirs := make(map[string]string) // that are there
+	for i := range c.res.Agents {
+		a := &c.res.Agents[i]
+		dir, path := c.workspaceOf(a.ID, i == 0)
+		a.Workspace = dir
+		files := c.open(dir, path, fmt.Sprintf("agent %s has no files, since its workspace is not there",
+			quote(a.ID)))
+		if files != nil && filepath.IsAbs(dir) {
+			dirs[a.ID] = dir
+		}
+		switch {
+		case i == 0 && files != nil:
+			c.change(func(cfg *agent.Config) { cfg.Workspace = files })
+		case i > 0:
+			if files == nil { // and not those of the default agent
+				files = noFiles{}
+			}
+			c.change(func(cfg *agent.Config) {
+				all := maps.Clone(cfg.Prompts.Workspaces)
+				if all == nil {
+					all = make(map[string]fs.FS)
+				}
+				all[a.ID] = files
+				cfg.Prompts.Workspaces = all
+			})
+		}
+	}
+	if len(dirs) == 0 {
+		return
+	}
+	c.change(func(cfg *agent.Config) {
+		if cfg.WorkDir == nil {
+			cfg.WorkDir = func(id string) string { return dirs[strings.ToLower(id)] }
+		}
+	})
+}
+
+// workspaceOf returns the directory of an agent, and the path in the file that decides it.
+func (c *converter) workspaceOf(id string, isDefault bool) (dir, path string) {
+	for i, e := range c.file.Agents.List {
+		if c.ids[i] != id {
+			continue
+		}
+		path = item("agents.list", i)
+		if e.Workspace != nil && strings.TrimSpace(*e.Workspace) != "" {
+			return c.clean(*e.Workspace), path + ".workspace"
+		}
+	}
+	const own = "agents.defaults.workspace"
+	switch set := c.file.Agents.Defaults.Workspace; {
+	case isDefault && set != nil && strings.TrimSpace(*set) != "":
+		return c.clean(*set), own
+	case isDefault:
+		return c.paths.workspace, cmp.Or(path, own)
+	}
+	return filepath.Join(c.paths.state, "workspace-"+id), path
+}
+
+// clean returns the path of a directory of the file.
+func (c *converter) clean(dir string) string {
+	return filepath.Clean(c.paths.expand(strings.TrimSpace(strings.ReplaceAll(dir, "\x00", ""))))
+}

@@ -1,0 +1,224 @@
+package openclaw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+)
+
+// Options say how a file is read. The zero Options read it as OpenClaw does on this machine.
+type Options struct {
+	// Strict makes a mistake of each member that is not known, also in the objects that OpenClaw
+	// and its plugins own. What is known and not taken is in [Result].Untaken all the same.
+	Strict bool
+	// Env returns a variable of the environment, which texts of the file name as ${NAME}. It is
+	// asked for OPENCLAW_HOME, OPENCLAW_STATE_DIR, OPENCLAW_CONFIG_PATH and OPENCLAW_PROFILE, too.
+	// Nil: os.LookupEnv.
+	Env func(name string) (value string, ok bool)
+	// Home is the directory that ~ stands for. Empty: OPENCLAW_HOME, else that of the user.
+	Home string
+	// StateDir is where OpenClaw keeps its state. Empty: OPENCLAW_STATE_DIR, else .openclaw in the
+	// home directory.
+	StateDir string
+	// OpenDir opens the directory of a workspace or of skills. An error for which
+	// errors.Is(err, fs.ErrNotExist) says that there is none, which is not a mistake. Nil:
+	// os.OpenRoot, so that no link leads outside.
+	OpenDir func(dir string) (fs.FS, error)
+	// Isolated are the ids of agents that have only their own credentials, not those of main.
+	Isolated []string
+}
+
+// A Result is what a file says.
+type Result struct {
+	// Config has what the file sets, and zeros for everything else, such as the Runner. Most
+	// programs hand their own Config to Apply in place of taking this one.
+	Config agent.Config
+	// Agents are the agents, the default agent first. There is always at least one.
+	Agents []Agent
+	// Doubts are what can be meant and most often is not, and what OpenClaw takes otherwise.
+	Doubts []Note
+	// Untaken are the parts of the file that have no effect here, in their order.
+	Untaken []Note
+	// Migrated are the members of earlier versions that were read as today's.
+	Migrated []Note
+
+	changes []func(*agent.Config)
+}
+
+// An Agent says where what an agent has is, whether it is there or not.
+type Agent struct {
+	ID        string
+	Name      string // for people; may be empty
+	Workspace string // absolute, if the home directory is
+	AgentDir  string // the same; auth-profiles.json is in it
+}
+
+// Apply sets what the file says in c, and leaves all else as it is: the Runner, the Store, the
+// Tools, Reply and Deliver are the program's. Lists and maps of the Rules are replaced as a whole;
+// in Prices, Aliases, Workspaces and the channels of Threads the entries of the file come to those
+// of c. WorkDir, Models.Credentials and Prompts.Skills are set if c has none.
+func (r *Result) Apply(c *agent.Config) {
+	for _, change := range r.changes {
+		change(c)
+	}
+}
+
+// Load reads the file of a name. An empty name is OPENCLAW_CONFIG_PATH, else openclaw.json in the
+// state directory. The error is that of the file system, the cause of ctx, or [FieldErrors].
+func Load(ctx context.Context, name string, o Options) (*Result, error) {
+	paths, err := o.paths()
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		name = paths.config
+	}
+	file, err := os.Open(paths.expand(name))
+	return load(ctx, file, err, name, o)
+}
+
+// LoadFS is Load for a file of fsys. The directories that it names are those of this machine.
+func LoadFS(ctx context.Context, fsys fs.FS, name string, o Options) (*Result, error) {
+	file, err := fsys.Open(name)
+	return load(ctx, file, err, name, o)
+}
+
+// load reads a file that was opened.
+func load(ctx context.Context, file fs.File, err error, name string, o Options) (*Result, error) {
+	if err != nil {
+		return nil, fmt.Errorf("openclaw: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it was read from
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("openclaw: %s: %w", name, err)
+	}
+	return parseFile(name, data, o)
+}
+
+// Parse is Load for the text of a file. The error is a [FieldErrors].
+func Parse(data []byte, o Options) (*Result, error) { return parseFile("", data, o) }
+
+// parseFile reads a text, and says name of what is wrong with it.
+func parseFile(name string, data []byte, o Options) (*Result, error) {
+	paths, err := o.paths()
+	if err != nil {
+		return nil, err
+	}
+	root, err := decode(data)
+	if err != nil {
+		if e, ok := errors.AsType[*FieldError](err); ok {
+			e.File = name
+			return nil, FieldErrors{e}
+		}
+		return nil, err
+	}
+	w := walker{name: name, strict: o.Strict}
+	w.env = o.lookup(root)
+	if root.kind != kindObject {
+		w.bad(root, "", "it is %v, want an object", root)
+		return nil, w.errs
+	}
+	migrated := w.migrate(root)
+	c := converter{walker: &w, root: root, o: o, paths: paths, res: &Result{Migrated: migrated}}
+	c.document(root)
+	if len(w.errs) > 0 {
+		slices.SortStableFunc(w.errs, func(a, b *FieldError) int {
+			return comparePlaces(a.Line, a.Column, b.Line, b.Column)
+		})
+		return nil, w.errs
+	}
+	for _, list := range []*[]Note{&w.untaken, &w.doubts} {
+		slices.SortStableFunc(*list, func(a, b Note) int {
+			return comparePlaces(a.Line, a.Column, b.Line, b.Column)
+		})
+	}
+	c.res.Untaken, c.res.Doubts = w.untaken, w.doubts
+	return c.res, nil
+}
+
+func comparePlaces(line, column, otherLine, otherColumn int) int {
+	if line != otherLine {
+		return line - otherLine
+	}
+	return column - otherColumn
+}
+
+// lookup returns the variables that texts may name: those of the environment, and below them those
+// of the member env.
+func (o *Options) lookup(root *value) func(name string) (string, bool) {
+	own := root.get("env")
+	return func(name string) (string, bool) {
+		if s, ok := o.variable(name); ok && s != "" {
+			return s, true
+		}
+		for _, at := range []*value{own.get("vars"), own} {
+			if v := at.get(name); v != nil && v.kind == kindString {
+				return v.str, true
+			}
+		}
+		return "", false
+	}
+}
+
+func (o *Options) variable(name string) (string, bool) {
+	if o.Env != nil {
+		return o.Env(name)
+	}
+	return os.LookupEnv(name)
+}
+
+// A places has the directories of OpenClaw.
+type places struct {
+	home, state, config, workspace string
+}
+
+// paths returns the directories that hold where a file does not say otherwise.
+func (o *Options) paths() (p places, err error) {
+	p.home = o.Home
+	if p.home == "" {
+		p.home, _ = o.variable("OPENCLAW_HOME")
+	}
+	if p.home == "" {
+		if p.home, err = os.UserHomeDir(); err != nil {
+			return p, fmt.Errorf("openclaw: Options.Home: %w", err)
+		}
+	}
+	p.state = o.StateDir
+	if p.state == "" {
+		p.state, _ = o.variable("OPENCLAW_STATE_DIR")
+	}
+	if p.state == "" {
+		p.state = "~/.openclaw"
+	}
+	p.state = p.expand(p.state)
+	if p.config, _ = o.variable("OPENCLAW_CONFIG_PATH"); p.config == "" {
+		p.config = filepath.Join(p.state, "openclaw.json")
+	}
+	p.workspace = filepath.Join(p.home, ".openclaw", "workspace")
+	profile, _ := o.variable("OPENCLAW_PROFILE")
+	if profile = strings.TrimSpace(profile); profile != "" && !strings.EqualFold(profile, "default") {
+		p.workspace += "-" + profile
+	}
+	return p, nil
+}
+
+// expand returns a path with the home directory in place of ~.
+func (p *places) expand(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~"); ok &&
+		(rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		return filepath.Join(p.home, rest)
+	}
+	return name
+}

@@ -1,0 +1,79 @@
+package openclaw
+
+// migrate changes what earlier versions of OpenClaw wrote into what today's writes, and says so.
+func (w *walker) migrate(root *value) (list []Note) {
+	say := func(v *value, path, format string, args ...any) {
+		w.note(&list, v.line, v.column, path, format, args...)
+	}
+	if old := root.get("agent"); old != nil && old.kind == kindObject {
+		say(old, "agent", "it is read as agents.defaults")
+		root.drop("agent")
+		defaults := descend(descend(root, "agents", old), "defaults", old)
+		for _, f := range old.fields {
+			if defaults.get(f.name) == nil {
+				defaults.fields = append(defaults.fields, f)
+			}
+		}
+	}
+	if agents := root.get("agents"); agents.get("list") == nil {
+		if entries := agents.get("entries"); entries != nil && entries.kind == kindObject {
+			say(entries, "agents.entries", "it is read as agents.list, in the order of the file")
+			agents.set("list", listOf(entries))
+			agents.drop("entries")
+		}
+	}
+	hours := func(at *value, path string) {
+		threads := at.get("threadBindings")
+		old := threads.get("ttlHours")
+		if old == nil {
+			return
+		}
+		path += ".threadBindings.ttlHours"
+		if threads.get("idleHours") != nil {
+			say(old, path, "it is passed over, since idleHours is set")
+		} else {
+			say(old, path, "it is read as idleHours")
+			threads.set("idleHours", old)
+		}
+		threads.drop("ttlHours")
+	}
+	hours(root.get("session"), "session")
+	for _, channel := range root.get("channels").members() {
+		path := dot("channels", channel.name)
+		hours(channel.value, path)
+		for _, account := range channel.value.get("accounts").members() {
+			hours(account.value, dot(path+".accounts", account.name))
+		}
+	}
+	return list
+}
+
+// members returns the members of an object, none of anything else.
+func (v *value) members() []field {
+	if v == nil || v.kind != kindObject {
+		return nil
+	}
+	return v.fields
+}
+
+// descend returns the object that is a member, which is made if it is not there.
+func descend(v *value, name string, like *value) *value {
+	if in := v.get(name); in != nil {
+		return in
+	}
+	fresh := &value{kind: kindObject, line: like.line, column: like.column}
+	v.set(name, fresh)
+	return fresh
+}
+
+// listOf returns the list of the members of an object, each with its name as the id.
+func listOf(entries *value) *value {
+	list := &value{kind: kindList, line: entries.line, column: entries.column}
+	for _, f := range entries.fields {
+		if f.value.kind == kindObject {
+			f.value.set("id", &value{kind: kindString, str: f.name, line: f.line, column: f.col})
+		}
+		list.items = append(list.items, f.value)
+	}
+	return list
+}

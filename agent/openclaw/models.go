@@ -1,0 +1,188 @@
+package openclaw
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+)
+
+// models converts the names of models, what they cost, and which of them may be used.
+func (c *converter) models() {
+	d := &c.file.Agents.Defaults
+	if name := c.model("agents.defaults.model", d.Model); name != "" {
+		c.change(func(cfg *agent.Config) { cfg.Models.Model = name })
+	}
+	aliases := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(d.Models)) {
+		if a := d.Models[name].Alias; a != nil && strings.TrimSpace(*a) != "" {
+			alias := strings.ToLower(strings.TrimSpace(*a))
+			if other, ok := aliases[alias]; ok {
+				c.doubt(dot("agents.defaults.models", name)+".alias",
+					"it is passed over, since it stands for %s", quote(other))
+				continue
+			}
+			aliases[alias] = strings.TrimSpace(name)
+		}
+	}
+	if len(aliases) > 0 {
+		c.change(func(cfg *agent.Config) {
+			all := maps.Clone(cfg.Prompts.Input.Aliases)
+			if all == nil {
+				all = make(map[string]string, len(aliases))
+			}
+			maps.Copy(all, aliases)
+			cfg.Prompts.Input.Aliases = all
+		})
+	}
+	c.allowed(aliases)
+	c.prices()
+}
+
+// allowed has only the models of agents.defaults.models used, if there is one, and those that the
+// file itself names for a use.
+func (c *converter) allowed(aliases map[string]string) {
+	d := &c.file.Agents.Defaults
+	if len(d.Models) == 0 {
+		return
+	}
+	known := make(map[string]bool)
+	add := func(name string) {
+		name = strings.ToLower(strings.TrimSpace(name))
+		known[name] = true
+		if full, ok := aliases[name]; ok {
+			known[strings.ToLower(full)] = true
+		}
+	}
+	for name := range d.Models {
+		add(name)
+	}
+	refs := []*modelRef{d.Model, d.Subagents.Model}
+	for i := range c.file.Agents.List {
+		refs = append(refs, c.file.Agents.List[i].Model, c.file.Agents.List[i].Subagents.Model)
+	}
+	for _, m := range refs {
+		if m == nil {
+			continue
+		}
+		if m.Primary != nil {
+			add(*m.Primary)
+		}
+		for _, name := range m.Fallbacks {
+			add(name)
+		}
+	}
+	c.change(func(cfg *agent.Config) {
+		before := cfg.Models.Valid
+		cfg.Models.Valid = func(name string) bool {
+			return known[strings.ToLower(name)] && (before == nil || before(name))
+		}
+	})
+}
+
+// prices converts models.providers.*.models[].cost.
+func (c *converter) prices() {
+	prices, from := make(map[string]agent.Price), make(map[string]string)
+	for _, provider := range slices.Sorted(maps.Keys(c.file.Models.Providers)) {
+		base := dot("models.providers", provider) + ".models"
+		for i, m := range c.file.Models.Providers[provider].Models {
+			path := item(base, i)
+			if m.Cost == nil {
+				continue
+			}
+			if m.ID == nil || strings.TrimSpace(*m.ID) == "" {
+				c.wrong(path, "it lacks id, which says of which model the cost is")
+				continue
+			}
+			name := strings.TrimSpace(provider) + "/" + strings.TrimSpace(*m.ID)
+			low := strings.ToLower(name)
+			if other, ok := from[low]; ok {
+				c.doubt(path, "its cost is passed over, since %s is the same model", other)
+				continue
+			}
+			from[low], prices[name] = path, m.Cost.price()
+		}
+	}
+	if len(prices) == 0 {
+		return
+	}
+	c.change(func(cfg *agent.Config) {
+		all := maps.Clone(cfg.Models.Prices)
+		if all == nil {
+			all = make(map[string]agent.Price, len(prices))
+		}
+		maps.DeleteFunc(all, func(name string, _ agent.Price) bool {
+			return from[strings.ToLower(name)] != ""
+		})
+		maps.Copy(all, prices)
+		cfg.Models.Prices = all
+	})
+}
+
+func (c *cost) price() (p agent.Price) {
+	for _, f := range []struct {
+		from *float64
+		to   *float64
+	}{
+		{c.Input, &p.Input},
+		{c.Output, &p.Output},
+		{c.CacheRead, &p.CacheRead},
+		{c.CacheWrite, &p.CacheWrite},
+	} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	return p
+}
+
+// merge sets what t says in s.
+func (t *threads) merge(s *binding.Settings) {
+	spawn := t.SpawnAny
+	if t.Spawn != nil {
+		spawn = t.Spawn
+	}
+	for _, f := range []struct{ from, to **bool }{
+		{&t.Enabled, &s.Enabled}, {&spawn, &s.SpawnSubagentSessions},
+	} {
+		if *f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	for _, f := range []struct{ from, to **float64 }{
+		{&t.IdleHours, &s.IdleHours}, {&t.MaxAgeHours, &s.MaxAgeHours},
+	} {
+		if *f.from != nil {
+			*f.to = *f.from
+		}
+	}
+}
+
+// applyChannel sets the settings of a channel, which it makes without a Host if it is not there.
+func applyChannel(cfg *agent.Config, name string, t *threads, accounts map[string]account) {
+	channels := maps.Clone(cfg.Threads.Channels)
+	if channels == nil {
+		channels = make(map[string]agent.ThreadChannel)
+	}
+	for as := range channels {
+		if strings.EqualFold(as, name) {
+			name = as
+			break
+		}
+	}
+	ch := channels[name]
+	t.merge(&ch.Bindings)
+	ch.Accounts = maps.Clone(ch.Accounts)
+	if ch.Accounts == nil && len(accounts) > 0 {
+		ch.Accounts = make(map[string]binding.Settings, len(accounts))
+	}
+	for id, a := range accounts {
+		s := ch.Accounts[id]
+		a.Threads.merge(&s)
+		ch.Accounts[id] = s
+	}
+	channels[name] = ch
+	cfg.Threads.Channels = channels
+}

@@ -1,0 +1,178 @@
+package openclaw
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// tools converts tools, but for those of agents.
+func (c *converter) tools() {
+	t := &c.file.Tools
+	all := c.policyOf("tools", &toolPolicy{
+		toolLists: t.toolLists, Profile: t.Profile, ByProvider: t.ByProvider,
+	})
+	if !isZero(all) {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Tools = all })
+	}
+	if t.Groups != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Groups = maps.Clone(t.Groups) })
+	}
+	if lists := t.Subagents.Tools; !isZero(lists) {
+		const path = "tools.subagents.tools"
+		if len(lists.Allow) > 0 && len(lists.AlsoAllow) > 0 {
+			c.wrong(path+".alsoAllow", "want nothing beside allow, which lifts default denies as well")
+		}
+		c.change(func(cfg *agent.Config) {
+			if lists.Allow != nil || lists.AlsoAllow != nil || lists.Deny != nil {
+				cfg.Rules.SubagentTools = policy.ToolRules(lists.toolLists)
+			}
+			if lists.DefaultDeny != nil {
+				cfg.Rules.DefaultDeny = lists.DefaultDeny
+			}
+		})
+	}
+	if lists := &t.Sandbox.Tools.toolLists; !isZero(*lists) {
+		rules := c.sandboxTools("tools.sandbox.tools", lists, nil)
+		c.change(func(cfg *agent.Config) { cfg.Rules.Sandbox.Tools = rules })
+	}
+	if t.Sessions.Visibility != nil {
+		var v policy.Visibility
+		_ = v.UnmarshalText([]byte(*t.Sessions.Visibility)) // the walker knows the words
+		c.change(func(cfg *agent.Config) { cfg.Rules.Visibility = v })
+	}
+	if a := &t.AgentToAgent; !isZero(*a) {
+		c.change(func(cfg *agent.Config) {
+			if a.Enabled != nil {
+				cfg.Rules.AgentToAgent.Enabled = *a.Enabled
+			}
+			if a.Allow != nil {
+				cfg.Rules.AgentToAgent.Allow = a.Allow
+			}
+		})
+	}
+	c.attachments()
+}
+
+// policyOf converts a level of tools.
+func (c *converter) policyOf(path string, t *toolPolicy) policy.ToolPolicy {
+	c.pluginsOnly(path, t.Allow)
+	p := policy.ToolPolicy{Allow: t.Allow, AlsoAllow: t.AlsoAllow, Deny: t.Deny}
+	if t.Profile != nil {
+		p.Profile = *t.Profile
+	}
+	if t.Delegable != nil {
+		p.Delegable = &policy.ToolRules{Allow: t.Delegable.Allow, Deny: t.Delegable.Deny}
+	}
+	for name, x := range t.ByProvider {
+		if p.ByProvider == nil {
+			p.ByProvider = make(map[string]policy.ToolPolicy, len(t.ByProvider))
+		}
+		c.pluginsOnly(dot(path+".byProvider", name), x.Allow)
+		entry := policy.ToolPolicy{Allow: x.Allow, AlsoAllow: x.AlsoAllow, Deny: x.Deny}
+		if x.Profile != nil {
+			entry.Profile = *x.Profile
+		}
+		p.ByProvider[name] = entry
+	}
+	return p
+}
+
+// core are the tools that OpenClaw itself has.
+func core() []string {
+	var r policy.Rules
+	return r.ExpandTools([]string{"group:openclaw", "group:fs", "group:runtime"})
+}
+
+// pluginsOnly says of a list of allowed tools without a tool of OpenClaw itself that it removes all
+// of those. OpenClaw passes over such a list, unless it is that of a sandbox or of sub-agents.
+func (c *converter) pluginsOnly(path string, allow []string) {
+	if len(allow) == 0 {
+		return
+	}
+	r := policy.Rules{Tools: policy.ToolPolicy{Allow: allow}}
+	top := policy.Subject{Agent: session.DefaultAgent, Role: session.RoleMain}
+	if len(r.FilterTools(top, core())) == 0 {
+		c.doubt(path+".allow", "it names no tool of OpenClaw itself, so that none of those is left; "+
+			"OpenClaw passes over such a list and keeps them; name them here, or use alsoAllow")
+	}
+}
+
+// plain converts lists for which there is no profile: what they allow in addition to a base, if
+// they allow nothing else.
+func (c *converter) plain(path string, t *toolLists, base []string) policy.ToolRules {
+	rules := policy.ToolRules{Allow: t.Allow, Deny: t.Deny}
+	switch {
+	case len(t.AlsoAllow) == 0:
+	case t.Allow != nil:
+		rules.Allow = slices.Concat(t.Allow, t.AlsoAllow)
+	case base != nil:
+		rules.Allow = slices.Concat(base, t.AlsoAllow)
+	default:
+		c.doubt(path+".alsoAllow", "it has no effect, since everything is allowed without allow")
+	}
+	return rules
+}
+
+// sandboxTools converts the tools of sandboxed sessions. OpenClaw adds image to a list of allowed
+// tools unless it is denied. denied is the deny list of the level below.
+func (c *converter) sandboxTools(path string, t *toolLists, denied []string) policy.ToolRules {
+	rules := c.plain(path, t, policy.SandboxAllow())
+	if len(rules.Allow) == 0 {
+		return rules
+	}
+	deny := rules.Deny
+	if deny == nil {
+		deny = denied
+	}
+	if deny == nil {
+		deny = policy.SandboxDeny()
+	}
+	const image = "image"
+	check := policy.Rules{Tools: policy.ToolPolicy{Allow: rules.Allow}}
+	top := policy.Subject{Agent: session.DefaultAgent, Role: session.RoleMain}
+	allowed := len(check.FilterTools(top, []string{image})) > 0
+	check.Tools = policy.ToolPolicy{Deny: deny}
+	if refused := len(check.FilterTools(top, []string{image})) == 0; !allowed && !refused {
+		c.doubt(path+".allow", "image is added, as OpenClaw does; deny it if it is not wanted")
+		rules.Allow = slices.Concat(rules.Allow, []string{image})
+	}
+	return rules
+}
+
+// attachments converts tools.sessions_spawn.attachments, where 0 and less let nothing through.
+func (c *converter) attachments() {
+	const path = "tools.sessions_spawn.attachments"
+	a := &c.file.Tools.Spawn.Attachments
+	var rules policy.Attachments
+	closed := false
+	for _, f := range []struct {
+		name string
+		from *float64
+		to   *int
+	}{
+		{"maxTotalBytes", a.MaxTotalBytes, &rules.MaxTotalBytes},
+		{"maxFiles", a.MaxFiles, &rules.MaxFiles},
+		{"maxFileBytes", a.MaxFileBytes, &rules.MaxFileBytes},
+	} {
+		switch {
+		case f.from == nil:
+		case *f.from < 1:
+			closed = true
+			if a.Enabled != nil && *a.Enabled {
+				c.doubt(path+"."+f.name, "it lets nothing through, so that models may not attach files")
+			}
+		default:
+			*f.to = int(min(math.Floor(*f.from), math.MaxInt32))
+		}
+	}
+	rules.Enabled = a.Enabled != nil && *a.Enabled && !closed
+	rules.Retain = a.Retain != nil && *a.Retain
+	if !isZero(*a) {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Attachments = rules })
+	}
+}

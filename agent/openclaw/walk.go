@@ -1,0 +1,330 @@
+package openclaw
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxInteger is the greatest integer that a number of a file has exactly.
+const maxInteger = 1<<53 - 1
+
+// A walker reads a file into a document, and keeps what is wrong with it and what is not taken.
+type walker struct {
+	name    string // of the file
+	env     func(name string) (string, bool)
+	strict  bool
+	errs    FieldErrors
+	untaken []Note
+	doubts  []Note
+}
+
+func (w *walker) bad(v *value, path, format string, args ...any) {
+	w.errs = append(w.errs, &FieldError{
+		File: w.name, Line: v.line, Column: v.column, Path: path,
+		Reason: fmt.Sprintf(format, args...),
+	})
+}
+
+func (w *walker) note(to *[]Note, line, column int, path, format string, args ...any) {
+	*to = append(*to, Note{w.name, line, column, path, fmt.Sprintf(format, args...)})
+}
+
+// names are what stands in a path without quotes.
+var names = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
+
+// dot returns the path of a member.
+func dot(path, name string) string {
+	switch {
+	case !names.MatchString(name):
+		return path + "[" + quote(name) + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
+
+func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// read sets to to what v says. A tag is that of the field.
+func (w *walker) read(v *value, to reflect.Value, tag reflect.StructTag, path string) {
+	switch to.Interface().(type) {
+	case modelRef:
+		if v.kind == kindString {
+			primary := to.FieldByName("Primary")
+			primary.Set(reflect.New(primary.Type().Elem()))
+			w.text(v, primary.Elem(), tag, path)
+			return
+		}
+		if v.kind != kindObject {
+			w.bad(v, path, "it is %v, want a name, or an object with primary", v)
+			return
+		}
+	case anything:
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		fresh := reflect.New(to.Type().Elem())
+		before := len(w.errs)
+		w.read(v, fresh.Elem(), tag, path)
+		if len(w.errs) == before {
+			to.Set(fresh)
+		}
+	case reflect.Struct:
+		if v.kind != kindObject {
+			w.bad(v, path, "it is %v, want an object", v)
+			return
+		}
+		w.object(v, to, path)
+	case reflect.Map:
+		w.entries(v, to, tag, path)
+	case reflect.Slice:
+		if v.kind != kindList {
+			w.bad(v, path, "it is %v, want a list", v)
+			return
+		}
+		list := reflect.MakeSlice(to.Type(), len(v.items), len(v.items))
+		for i, x := range v.items {
+			w.read(x, list.Index(i), tag, item(path, i))
+		}
+		to.Set(list)
+	case reflect.String:
+		w.text(v, to, tag, path)
+	case reflect.Bool:
+		if v.kind != kindBool {
+			w.bad(v, path, "it is %v, want true or false", v)
+			return
+		}
+		to.SetBool(v.on)
+	default:
+		w.number(v, to, tag, path)
+	}
+}
+
+// entries reads an object whose names are the file's.
+func (w *walker) entries(v *value, to reflect.Value, tag reflect.StructTag, path string) {
+	if v.kind != kindObject {
+		w.bad(v, path, "it is %v, want an object", v)
+		return
+	}
+	to.Set(reflect.MakeMap(to.Type()))
+	for _, f := range w.once(v, path) {
+		entry := reflect.New(to.Type().Elem()).Elem()
+		if tag.Get("secret") != "" {
+			w.secret(f.value, entry, tag, dot(path, f.name))
+		} else {
+			w.read(f.value, entry, tag, dot(path, f.name))
+		}
+		to.SetMapIndex(reflect.ValueOf(f.name), entry)
+	}
+}
+
+// secret reads a text that no error shows.
+func (w *walker) secret(v *value, to reflect.Value, tag reflect.StructTag, path string) {
+	inside := to.Kind() == reflect.Map
+	switch {
+	case v.kind == kindObject && !inside:
+		w.note(&w.untaken, v.line, v.column, path, "a reference to a secret is not read")
+	case v.kind == kindNumber || v.kind == kindBool:
+		w.bad(v, path, "it is not a text")
+	default:
+		w.read(v, to, tag, path)
+	}
+}
+
+// once returns the members of an object, of those with one name the last one.
+func (w *walker) once(v *value, path string) (list []field) {
+	for i, f := range v.fields {
+		later := slices.IndexFunc(v.fields[i+1:], func(x field) bool { return x.name == f.name })
+		if later < 0 {
+			list = append(list, f)
+			continue
+		}
+		w.note(&w.doubts, f.line, f.col, dot(path, f.name),
+			"it is there twice, and counts as in line %d", v.fields[i+1+later].line)
+	}
+	return list
+}
+
+// object reads an object whose members are known.
+func (w *walker) object(v *value, to reflect.Value, path string) {
+	known := members(to.Type())
+	for _, f := range w.once(v, path) {
+		at := dot(path, f.name)
+		m, ok := known[f.name]
+		why, not := m.Tag.Lookup("not")
+		switch {
+		case !ok && f.name == "$include":
+			w.bad(f.value, at, "files are not included; put what the other file has in its place")
+		case !ok:
+			w.unknown(f, to.Type(), known, at)
+		case not && why == "-", not && f.value.kind == kindList && len(f.value.items) == 0:
+		case not:
+			w.note(&w.untaken, f.line, f.col, at, "%s", why)
+			if m.Type.Elem() != reflect.TypeFor[anything]() {
+				w.read(f.value, to.FieldByIndex(m.Index), m.Tag, at)
+			}
+		case m.Tag.Get("secret") != "":
+			w.secret(f.value, to.FieldByIndex(m.Index), m.Tag, at)
+		default:
+			w.read(f.value, to.FieldByIndex(m.Index), m.Tag, at)
+		}
+	}
+	for name, m := range known {
+		if m.Tag.Get("need") != "" && v.get(name) == nil {
+			w.bad(v, path, "it lacks %s", name)
+		}
+	}
+}
+
+// unknown says what becomes of a member that is not of a type.
+func (w *walker) unknown(
+	f field, typ reflect.Type, known map[string]reflect.StructField, at string,
+) {
+	all := slices.Collect(maps.Keys(known))
+	for _, m := range reflect.VisibleFields(typ) {
+		if m.Type != reflect.TypeFor[others]() {
+			continue
+		}
+		list := strings.Fields(m.Tag.Get("names"))
+		if slices.Contains(list, "*") || slices.Contains(list, f.name) {
+			w.note(&w.untaken, f.line, f.col, at, "%s", m.Tag.Get("not"))
+			return
+		}
+		all = append(all, list...)
+	}
+	if w.strict || isOwned(typ) {
+		w.bad(&value{line: f.line, column: f.col}, at, "it is not known%s", nearest(f.name, all))
+		return
+	}
+	w.note(&w.untaken, f.line, f.col, at, "it is not known%s", nearest(f.name, all))
+}
+
+// members returns the fields of a type by the name in the file, those of embedded ones too.
+func members(typ reflect.Type) map[string]reflect.StructField {
+	known := make(map[string]reflect.StructField)
+	for _, f := range reflect.VisibleFields(typ) {
+		if name := f.Tag.Get("json"); name != "" {
+			known[name] = f
+		}
+	}
+	return known
+}
+
+// isOwned reports whether all members of an object are known.
+func isOwned(typ reflect.Type) bool {
+	return typ.NumField() > 0 && typ.Field(0).Type == reflect.TypeFor[owned]()
+}
+
+// nearest returns the name that was most likely meant, as the end of a sentence.
+func nearest(name string, known []string) string {
+	best, least := "", len(name)/3+1
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least ||
+			d == least && best != "" && k < best {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ", is " + best + " meant?"
+}
+
+// distance returns how many letters are to be changed, put in or taken out.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// variables are what a text has of the environment: ${NAME}, which $${NAME} does not mean.
+var variables = regexp.MustCompile(`\$?\$\{[A-Z_][A-Z0-9_]*\}`)
+
+// text reads a text, with variables of the environment.
+func (w *walker) text(v *value, to reflect.Value, tag reflect.StructTag, path string) {
+	if v.kind != kindString {
+		w.bad(v, path, "it is %v, want a text", v)
+		return
+	}
+	s := variables.ReplaceAllStringFunc(v.str, func(found string) string {
+		if strings.HasPrefix(found, "$$") {
+			return found[1:]
+		}
+		name := found[2 : len(found)-1]
+		value, ok := w.env(name)
+		if !ok || value == "" {
+			w.bad(v, path, "it names the variable %s, which is not set", name)
+		}
+		return value
+	})
+	if words := tag.Get("enum"); words != "" {
+		s = strings.ToLower(strings.TrimSpace(s))
+		if list := strings.Split(words, ","); !slices.Contains(list, s) {
+			w.bad(v, path, "it is %s, want %s", quote(v.str), strings.Join(list, ", "))
+			return
+		}
+	}
+	to.SetString(s)
+}
+
+// bounds returns the range of a number. hasMost is false if it has one end only.
+func bounds(want string) (least, most float64, hasMost bool) {
+	least, most = math.Inf(-1), math.Inf(1)
+	from, to, ok := strings.Cut(want, "..")
+	if !ok {
+		return least, most, false
+	}
+	least, _ = strconv.ParseFloat(from, 64)
+	if to != "" {
+		most, _ = strconv.ParseFloat(to, 64)
+	}
+	return least, most, to != ""
+}
+
+// number reads a number.
+func (w *walker) number(v *value, to reflect.Value, tag reflect.StructTag, path string) {
+	whole := to.Kind() == reflect.Int64
+	least, most, hasMost := bounds(tag.Get("want"))
+	want := "a number"
+	if whole {
+		want = "an integer"
+		most, hasMost = min(most, maxInteger), true
+		least = max(least, -maxInteger)
+	}
+	switch {
+	case hasMost && most < maxInteger:
+		want += fmt.Sprintf(" from %v to %v", least, strconv.FormatFloat(most, 'f', -1, 64))
+	case !math.IsInf(least, -1):
+		want += fmt.Sprintf(", %v or more", least)
+	}
+	if v.kind != kindNumber || math.IsNaN(v.num) || math.IsInf(v.num, 0) ||
+		v.num < least || v.num > most || whole && v.num != math.Trunc(v.num) {
+		w.bad(v, path, "it is %v, want %s", v, want)
+		return
+	}
+	if whole {
+		to.SetInt(int64(v.num))
+		return
+	}
+	to.SetFloat(v.num)
+}
