@@ -11,7 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A marker of an event without its end hides nothing of the text behind it but an event's own lines.
+// A marker of an event without its end hides nothing of the text behind it but its own lines.
 func TestMarkersHideNoAnswer(t *testing.T) {
 	t.Parallel()
 	for _, marker := range []string{
