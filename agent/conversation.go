@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -245,7 +246,7 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
 		case spawn.InputSteer:
 			m.Internal = true
-			if in.Repair {
+			if m.Text = sender.QuoteForged(in.Text); in.Repair {
 				m.Text = repairText(st, in.Text)
 			}
 		case spawn.InputCompletion:
@@ -271,7 +272,9 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 // transcript. A session in a sandbox is not told paths of the host.
 func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 	e := announce.NewEvent(c)
-	e.Result = rt.redactor.At(announce.BoundaryModels, e.Result)
+	// What ForModel removes is removed first, so that it hides no secret.
+	e.Result = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Result))
+	e.Reason = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Reason))
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
 		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)
@@ -280,13 +283,15 @@ func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 }
 
 // sentText is what a session is told that another one has sent. A sub-agent hears from the sessions
-// above it alone, whose words are its task; to a top-level session they are another's.
+// above it alone, whose words are its task; to a top-level session they are another's. To neither
+// can it pass for what a person says.
 func (rt *Runtime) sentText(st *spawn.TurnInput, in spawn.Input) string {
 	if st.Session.Key.IsSubagent() {
-		return in.Text
+		return sender.QuoteForged(in.Text)
 	}
+	shown := rt.redactor.At(announce.BoundaryModels, text.WithoutControls(in.Text))
 	return "[Offshoot] The session " + in.From.String() + " has sent you a message:\n" +
-		agentctx.Fenced(rt.redactor.At(announce.BoundaryModels, in.Text))
+		agentctx.Fenced(sender.QuoteForged(shown))
 }
 
 // firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -378,9 +379,15 @@ func (l *safeView) text(s string) string {
 	return s
 }
 
-// name is text for what is short unless it is meant to harm.
+// name is text for what is short and has one line, unless it is meant to harm.
 func (l *safeView) name(s string) string {
-	s = l.redact(s)
+	s = l.redact(strings.Map(func(r rune) rune {
+		switch r {
+		case '\n', '\r', '\u0085', '\u2028', '\u2029':
+			return -1
+		}
+		return r
+	}, s))
 	short := text.Cut(s, text.MaxName)
 	l.Cut = l.Cut || short != s
 	return short

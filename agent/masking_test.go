@@ -237,11 +237,11 @@ func checkArgs(t *testing.T, given string) {
 // What steers a terminal or the direction of a text is in no field of a page, and neither hides a
 // credential or a thought nor shows one.
 func TestHistoryHasNoControls(t *testing.T) {
-	const bad = "a\x1b[31mb\x1b]0;t\ac\u009b1md\x00e\x7ff\u0085g\u202eh\u2066i\u200ej\r\x1bMk"
+	const bad = "a\x1b[31mb\x1b]0;t\ac\u009b1md\x00e\x7ffg\u202eh\u2066i\u200ej\x1bMk"
 	args, err := json.Marshal(map[string]any{bad: []any{bad, `{"x":"` + bad + `"}`}})
 	require.NoError(t, err)
 	said := agent.Message{
-		Role: session.MessageUser, Text: bad + "\n\tx", ID: bad, ToolCallID: bad, Model: bad,
+		Role: session.MessageUser, Text: bad + "\n\tx\ry", ID: bad + "\r\u0085", ToolCallID: bad, Model: bad,
 		From: session.Sender{ID: bad, Name: bad},
 		ToolCalls: []agent.ToolCall{
 			{ID: bad, Name: bad, Args: args}, {Args: json.RawMessage("not JSON " + bad)},
@@ -257,7 +257,7 @@ func TestHistoryHasNoControls(t *testing.T) {
 		page := agent.SafePage(session.Line{Pos: 1, Message: m})
 		require.Len(t, page.Lines, 1)
 		want := agent.Message{
-			Role: m.Role, Text: good + "\n\tx", ID: good, ToolCallID: good, Model: good,
+			Role: m.Role, Text: good + "\n\tx\ny", ID: good, ToolCallID: good, Model: good,
 			From: session.Sender{ID: good, Name: good},
 			ToolCalls: []agent.ToolCall{
 				{ID: good, Name: good, Args: page.Lines[0].Message.ToolCalls[0].Args},

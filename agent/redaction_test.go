@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/url"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -149,4 +151,96 @@ func TestOpenRefusesARedaction(t *testing.T) {
 	require.Contains(t, paths, "Redact.Secrets[0]")
 	require.ErrorContains(t, err, "it can match the empty text")
 	require.NotContains(t, err.Error(), `"abc"`)
+}
+
+// hiders are what a reader does not see within a secret, and what makes a line of the rest of it.
+var hiders = []string{
+	"\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u202e", "\u2060", "\u2066", "\u00ad", "\u034f",
+	"\u061c", "\u17b4", "\u2800", "\u3164", "\ufe0f", "\ufeff", "\U0001d173", "\U000e0041", "\ue000",
+	"\x00", "\x08", "\x7f", "\x1b[31m", "\x1b]0;t\a", "\u009b1m", "\r", "\n", "\u0085", "\u2028",
+}
+
+// spell returns a text without what a reader does not see and what ends a line.
+func spell(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == '|' || r == ' ' || text.IsUndrawn(r) {
+			return -1
+		}
+		return r
+	}, text.WithoutControls(s))
+}
+
+// 3.7: what a reader does not see hides no secret on any way out of a session: in errors, the log,
+// the safe view, events, milestones, results, replies, deltas, and what other models are told.
+func TestNothingHidesASecretAtABoundary(t *testing.T) {
+	const value, token = "Tr0ub4dor3zebra", "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+	for _, hider := range hiders {
+		t.Run(strconv.QuoteToASCII(hider), func(t *testing.T) {
+			t.Parallel()
+			leak := "It is " + value[:7] + hider + value[7:] + " and " + token[:12] + hider + token[12:] + " so"
+			var log bytes.Buffer
+			told := ""
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				for _, m := range tn.Messages {
+					if tn.Session.Depth == 0 && m.Internal {
+						told += m.Text
+					}
+				}
+				if tn.Session.Depth == 0 {
+					return agent.Result{Text: leak}, nil
+				}
+				tn.Delta(leak)
+				m := agent.Message{Role: session.MessageAssistant, Text: leak}
+				data, err := json.Marshal(map[string]string{"a": leak})
+				m.ToolCalls = []agent.ToolCall{{ID: "1", Name: "read", Args: data}}
+				err = errors.Join(err, tn.Record(ctx, m),
+					tn.Report(ctx, agent.Progress{Text: leak, Milestone: true}))
+				if err != nil || strings.Contains(tn.Input(), "fail") {
+					return agent.Result{}, errors.Join(err, errors.New(leak))
+				}
+				return agent.Result{Text: leak}, nil
+			})
+			cfg.Logger = loggingTo(&log).Logger
+			cfg.Redact = announce.Redaction{Secrets: []string{value}}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				seen := watch(h, agent.EventQuery{Deltas: agent.DeltasShown})
+				h.Post("go")
+				var out []string
+				for _, task := range []agent.Task{
+					{Text: "do", Announce: true, Milestones: true}, {Text: "do", Update: true},
+					{Text: "fail", Announce: true}, {Text: "fail", Update: true},
+				} {
+					child, err := h.Main().Spawn(h.Context(), task)
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+					info, err := child.Info(h.Context())
+					require.NoError(t, err)
+					page, err := child.Session().History(h.Context(), agent.HistoryQuery{})
+					require.NoError(t, err)
+					out = append(out, "error "+info.Error)
+					for _, l := range page.Lines {
+						out = append(out, "history "+l.Message.Text)
+						for _, c := range l.Message.ToolCalls {
+							out = append(out, "arguments "+string(c.Args))
+						}
+					}
+				}
+				deltas := "deltas "
+				for _, e := range seen() {
+					if out = append(out, "event "+e.Text+e.Error); e.Kind == agent.EventDelta {
+						deltas += e.Text
+					}
+				}
+				for _, d := range h.Replies() {
+					out = append(out, "reply "+d.Reply.Text, "failed reply "+d.Reply.Err)
+				}
+				for _, s := range append(out, deltas, "model "+told, "log "+log.String()) {
+					require.NotContains(t, spell(s), value, s)
+					require.NotContains(t, spell(s), token, s)
+				}
+				require.Contains(t, told, "status: success", "the model is told of it")
+				require.Contains(t, told, "status: error, failed: It is ***", "the model is told of it")
+			})
+		})
+	}
 }

@@ -106,7 +106,7 @@ func (r *relayState) flush(tell []string) []string {
 	if r.said = ""; !visible {
 		return tell
 	}
-	shown = text.Line(r.redactor.Redact(shown))
+	shown = r.redactor.Redact(text.Line(r.redactor.Redact(shown)))
 	if n := utf8.RuneCountInString(shown); n > relayRunes {
 		shown = "... " + string([]rune(shown)[n-relayRunes:])
 	}

@@ -84,7 +84,7 @@ func TestVisibleTextsAreNotBlank(t *testing.T) {
 		"\u200Fא\u200F", "\U0001F3F4\U000E0067\U000E007F",
 	} {
 		require.False(t, announce.IsBlank(text), "%q", text)
-		got, ok := announce.Visible("\u200B " + text)
+		got, ok := announce.Visible("\u200B\n" + text)
 		require.True(t, ok)
 		require.Contains(t, got, text)
 	}

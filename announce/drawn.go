@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	itext "github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // A drawn is the pass before all others: it removes what a reader cannot see and what steers the
@@ -12,17 +14,23 @@ import (
 //
 //	sequences     of a terminal: colours, moves of the cursor, titles, links, pictures. A sequence
 //	              that has a text of its own ends with its line at the latest.
-//	controls      but for the tab and the line breaks
-//	directions    overrides, embeddings and isolates. The marks U+200E and U+200F stay: they are a
-//	              part of texts that are written from right to left.
-//	no width      U+200B, U+2060 to U+206F, U+00AD, U+FEFF and U+180E. Joiners stay.
+//	controls      but for the tab and the line feed
+//	line breaks   A carriage return without its line feed, which overwrites the line on a screen,
+//	              and U+0085, U+2028 and U+2029 become a line feed.
+//	directions    overrides, embeddings and isolates. The marks U+200E, U+200F and U+061C stay
+//	              at the beginning of a line, whose direction they tell, and behind the first
+//	              letter of a script that is written from right to left.
+//	no width      such as U+200B, U+2060, U+00AD and U+034F. A joiner stays behind what may need
+//	              it: a letter of a script such as Arabic or Devanagari, or an emoji.
 //	selectors     a variation selector stays behind what it varies: a symbol, a digit, a character
 //	              of Han or Mongolian. One is enough.
 //	tags          stay behind the black flag, as that of Scotland has them, at most seven
 //	citations     of ChatGPT, between private characters
-//	others        fillers, private characters, what is not a character, and annotations
+//	others        fillers, private characters, what is not a character, annotations, and signs of
+//	              music. The blank of Braille stays among Braille.
+//	bytes         that are not UTF-8 become U+FFFD, one for those in a row
 //
-// What it keeps, it would keep again. A byte that is not UTF-8 becomes U+FFFD.
+// What it keeps, it would keep again.
 type drawn struct {
 	how   drawnState
 	held  string // the beginning of a rune
@@ -30,6 +38,9 @@ type drawn struct {
 	tags  int    // how many tags may follow
 	after bool   // something was removed right before
 	eight rune   // see inEight
+	bad   bool   // bytes that are not UTF-8 came right before
+	cr    bool   // a carriage return is held
+	rtl   bool   // a letter was kept that is written from right to left
 	cite  string // the word that is held, see inCite
 }
 
@@ -58,9 +69,9 @@ const (
 
 // pass takes the next piece of the text and returns what stays of it.
 func (d *drawn) pass(piece string, final bool) string {
-	if d.how == inText && d.held == "" && !d.after && isPlain(piece) {
+	if d.how == inText && d.held == "" && !d.after && !d.cr && isPlain(piece) {
 		if piece != "" {
-			d.last, d.tags = rune(piece[len(piece)-1]), 0
+			d.last, d.tags, d.bad = rune(piece[len(piece)-1]), 0, false
 		}
 		return piece
 	}
@@ -75,20 +86,39 @@ func (d *drawn) pass(piece string, final bool) string {
 		if d.how == inCite && r != sourceMark && !d.citeWord(r) {
 			kept = d.keepCite(kept)
 		}
-		switch stays, again := d.step(r); {
-		case stays: // what is not UTF-8 becomes U+FFFD, so that a removal cannot complete a rune
-			kept, d.last, d.after = utf8.AppendRune(kept, r), r, false
+		if d.cr {
+			if d.cr = false; r == '\n' {
+				kept = append(kept, '\r')
+			} else {
+				kept, d.last, d.after = append(kept, '\n'), '\n', false
+			}
+		}
+		switch stays, again := d.step(r, size); {
+		case stays:
+			kept, d.last, d.after = utf8.AppendRune(kept, d.shown(r)), d.shown(r), false
 		case again:
 			continue
 		default:
-			d.after = true
+			d.after = !d.cr
 		}
 		piece = piece[size:]
 	}
 	if final && d.how == inCite {
 		kept = d.keepCite(kept)
 	}
+	if final && d.cr {
+		d.cr, kept = false, append(kept, '\n')
+	}
 	return string(kept)
+}
+
+// shown returns what is kept of a rune that stays.
+func (d *drawn) shown(r rune) rune {
+	switch r {
+	case '\u0085', '\u2028', '\u2029':
+		return '\n'
+	}
+	return r
 }
 
 // citeWord reports whether r goes on with the word of a citation.
@@ -109,7 +139,7 @@ func (d *drawn) keepCite(kept []byte) []byte {
 // isPlain reports whether a text has ASCII alone that is drawn, and white space.
 func isPlain(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; c >= 0x7F || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+		if c := text[i]; c >= 0x7F || c < ' ' && c != '\n' && c != '\t' {
 			return false
 		}
 	}
@@ -117,7 +147,7 @@ func isPlain(text string) bool {
 }
 
 // step takes the next rune. again says that it ends a sequence that it is not a part of.
-func (d *drawn) step(r rune) (stays, again bool) {
+func (d *drawn) step(r rune, size int) (stays, again bool) {
 	switch d.how {
 	case inEscape:
 		return false, d.escape(r)
@@ -176,7 +206,7 @@ func (d *drawn) step(r rune) (stays, again bool) {
 		return false, true
 	case inText:
 	}
-	return d.text(r), false
+	return d.text(r, size), false
 }
 
 // escape takes the rune behind an ESC.
@@ -196,11 +226,21 @@ func (d *drawn) escape(r rune) (again bool) {
 }
 
 // text takes a rune that is not in a sequence, and reports whether it stays.
-func (d *drawn) text(r rune) bool {
+func (d *drawn) text(r rune, size int) bool {
 	tags := d.tags
 	d.tags = 0
+	if r != utf8.RuneError || size > 1 {
+		d.bad = false
+	}
 	switch {
-	case r == '\n', r == '\t', r == '\r', r >= ' ' && r < 0x7F, r == 0x85:
+	case r == utf8.RuneError && size == 1:
+		wasBad := d.bad
+		d.bad = true
+		return !wasBad
+	case r == '\r':
+		d.cr = true
+		return false
+	case r == '\n', r == '\t', r >= ' ' && r < 0x7F, r == '\u0085':
 		return true
 	case r < 0xA0:
 		d.control(r)
@@ -218,9 +258,42 @@ func (d *drawn) text(r rune) bool {
 		return true
 	case unicode.Is(unicode.Variation_Selector, r):
 		return d.varies(r)
+	case r == '\u200C', r == '\u200D':
+		return d.joins()
+	case r == '\u200E', r == '\u200F', r == '\u061C':
+		return (d.rtl || d.last == 0 || d.last == '\n') && !unicode.Is(unicode.Bidi_Control, d.last)
+	case r == '\u2800':
+		return d.last >= '\u2800' && d.last <= '\u28FF'
+	case unicode.Is(unicode.Prepended_Concatenation_Mark, r), isEgyptian(r) && isEgyptian(d.last):
+		return true
 	}
-	return !isUndrawn(r)
+	d.rtl = d.rtl || isRightToLeft(r)
+	return !itext.IsUndrawn(r)
 }
+
+// joins reports whether the character that was kept last may need a joiner behind it.
+func (d *drawn) joins() bool {
+	switch {
+	case d.last < 0x80, unicode.In(d.last, unicode.Latin, unicode.Greek, unicode.Cyrillic):
+		return false
+	case unicode.IsSymbol(d.last), unicode.Is(unicode.Variation_Selector, d.last):
+		return true
+	}
+	return unicode.IsLetter(d.last) || unicode.IsMark(d.last)
+}
+
+// isRightToLeft reports whether r is of a script that is written from right to left.
+func isRightToLeft(r rune) bool {
+	switch {
+	case r < '\u0590', r > '\u08FF' && r < '\uFB1D', r > '\uFEFC' && r < 0x10800:
+		return false
+	}
+	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana,
+		unicode.Nko, unicode.Samaritan, unicode.Mandaic, unicode.Adlam, unicode.Hanifi_Rohingya)
+}
+
+// isEgyptian reports whether r is a hieroglyph, or the control that places the next one beside it.
+func isEgyptian(r rune) bool { return r >= 0x13000 && r <= 0x1345F }
 
 // control takes a control character that is neither a tab nor a line break.
 func (d *drawn) control(r rune) {
@@ -245,18 +318,4 @@ func (d *drawn) varies(r rune) bool {
 		return true
 	}
 	return d.last > 0x7F && unicode.IsSymbol(d.last)
-}
-
-// isUndrawn reports whether a reader sees nothing of r, which is not a space, and need not have it.
-func isUndrawn(r rune) bool {
-	switch {
-	case r == '\u00AD', r == '\u180E', r == '\u200B', r == '\uFEFF',
-		r >= '\u202A' && r <= '\u202E', r >= '\u2060' && r <= '\u206F',
-		r == '\u115F', r == '\u1160', r == '\u3164', r == '\uFFA0', // fillers
-		r >= '\uFFF9' && r <= '\uFFFB',                     // annotations
-		r >= '\uFDD0' && r <= '\uFDEF', r&0xFFFE == 0xFFFE, // not characters
-		r >= 0xE0000 && r <= 0xE0FFF: // tags
-		return true
-	}
-	return unicode.Is(unicode.Co, r)
 }

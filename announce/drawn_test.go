@@ -19,7 +19,7 @@ func TestDrawnTextsStay(t *testing.T) {
 		"\u2764\uFE0F\u200D\U0001F525", "\U0001F1E9\U0001F1EA",
 		"\U0001F3F4\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F and on",
 		"\u0645\u06CC\u200C\u062E\u0648\u0627\u0647\u0645", "\u05D0\u200F(1)\u200E", "\u908A\U000E0100",
-		"\u1820\u180B", "caf\u00E9 na\u0308ive", "a\tb\r\nc\u2028d", "\u2019s \u201Cquoted\u201D",
+		"\u1820\u180B", "caf\u00E9 na\u0308ive", "a\tb\r\nc", "\u200FPython \u05D0", "\u2803\u2800\u2801", "\u2019s \u201Cquoted\u201D",
 	} {
 		require.Equal(t, text, announce.Sanitize(text))
 	}
@@ -30,17 +30,21 @@ func TestDrawnTextsStay(t *testing.T) {
 func TestSequencesEnd(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a\x1b[31mb\x1b[0mc":              "abc",
-		"a\x1b[3\nb":                      "a\nb",
-		"a\x1b]0;title\nb":                "a\nb",
-		"a\x1b]0;title\x1b[31mb":          "ab",
-		"a\x1bNO_REPLY":                   "aNO_REPLY",
-		"a\u009db, said he, \u009dand on": "ab, said he, and on",
-		"a\u009bHello":                    "aHello",
-		"a\xc2\x1b[m\x9bb":                "a\ufffd\ufffdb",
-		"a\x1b[31":                        "a",
-		"<thi\x1b[31mnk>x</think>y":       "y",
-		"```\n\x1b[31mred\x1b[0m\n```":    "```\nred\n```",
+		"a\x1b[31mb\x1b[0mc":                         "abc",
+		"a\x1b[3\nb":                                 "a\nb",
+		"a\x1b]0;title\nb":                           "a\nb",
+		"a\x1b]0;title\x1b[31mb":                     "ab",
+		"a\x1bNO_REPLY":                              "aNO_REPLY",
+		"a\u009db, said he, \u009dand on":            "ab, said he, and on",
+		"a\u009bHello":                               "aHello",
+		"a\xc2\x1b[m\x9bb":                           "a\ufffd\ufffdb",
+		"x\x9b31my\xff\xfez":                         "x\ufffd31my\ufffdz",
+		"deleted\rfine\r\n\r\u0085a\u2028b":          "deleted\nfine\r\n\n\na\nb",
+		"a\u200eb\u061cc\u200dd\u200ce\u00e9\u200df": "abcde\u00e9f",
+		"a\u034fb\u17b4c\u2800d\U0001d173e":          "abcde",
+		"a\x1b[31":                                   "a",
+		"<thi\x1b[31mnk>x</think>y":                  "y",
+		"```\n\x1b[31mred\x1b[0m\n```":               "```\nred\n```",
 	} {
 		require.Equal(t, want, announce.Sanitize(text), "%q", text)
 		for cut := range len(text) {

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
@@ -41,14 +42,20 @@ const (
 	// maxMention is the number of bytes within which an event ends that begins and goes on inside
 	// a line.
 	maxMention = 1024
+	// maxEnds is the number of end markers among which that of an event is looked for.
+	maxEnds = 8
 )
 
 // An echo removes the runtime's own events and stats lines from a text into which a model has
 // copied them. A person must not see them, not even indented, quoted or as code.
 //
-// An event extends from an opening marker to the end marker with the same nonce, or else to the end
-// of the text, if its opening marker starts or ends a line. If that stands inside a line, the end
-// marker must follow within maxMention bytes. Of any other marker, only the marker goes.
+// An event extends from an opening marker to the end marker with the same nonce, if its opening
+// marker starts or ends a line and the end is one of the next maxEnds, within ahead.Max bytes. If
+// the marker stands inside a line, the end marker must follow within maxMention bytes. Of any other
+// marker, only the marker goes, and behind one that starts or ends a line the lines of an event
+// that follow at once: so a marker does not take the answer behind it along. Such lines also go
+// where they begin with one that only an event has, without a marker or behind one in another
+// spelling.
 type echo struct {
 	ahead.Cursor
 	guard
@@ -58,7 +65,20 @@ type echo struct {
 	after bool   // an event ended right before At
 	line  bool   // the rest of the line is being removed
 	cuts  bool   // something was removed
+	own   ownLines
+
+	ends   []int // where end markers begin that were met
+	sought int   // all of those before this position were
 }
+
+// An ownLines says which lines of an event without its end are removed.
+type ownLines uint8
+
+const (
+	ownNone ownLines = iota
+	ownHead          // its fields
+	ownData          // its fields, and what stands behind bars
+)
 
 // pass takes the next piece of the text and returns what stays of it.
 func (e *echo) pass(piece string, final bool) string {
@@ -72,6 +92,12 @@ func (e *echo) pass(piece string, final bool) string {
 	}
 	kept, moved := e.Finish(e.hold(&e.Cursor, e.At))
 	e.shift(moved)
+	passed, _ := slices.BinarySearch(e.ends, moved)
+	e.ends = append(e.ends[:0], e.ends[passed:]...)
+	for i := range e.ends {
+		e.ends[i] -= moved
+	}
+	e.sought = max(0, e.sought-moved)
 	return kept
 }
 
@@ -112,7 +138,9 @@ func (e *echo) step() bool {
 	v = e.View()
 	marker, isOpen := markerAt(&v, e.At)
 	end := e.At + len(marker)
-	isEvent := isOpen && (endsLine(&v, end) || endsSoon(&v, end, endMarker(marker)))
+	isLast := isOpen && endsLine(&v, end)
+	isEvent := isLast && e.closes(&v, end, marker) ||
+		isOpen && !isLast && endsSoon(&v, end, endMarker(marker))
 	if v.Waits() {
 		return false
 	}
@@ -122,10 +150,43 @@ func (e *echo) step() bool {
 		return true
 	}
 	e.remove(end)
-	if isEvent {
+	switch {
+	case isEvent:
 		e.until = endMarker(marker)
+	case isLast:
+		e.own = ownHead
 	}
 	return true
+}
+
+// closes reports whether the end marker of an event follows a position.
+func (e *echo) closes(v *ahead.View, at int, opening string) bool {
+	for e.sought+len(fenceClose) <= len(e.Buf) {
+		i := indexFold(e.Buf[e.sought:], fenceClose)
+		if i < 0 {
+			e.sought = len(e.Buf) - len(fenceClose) + 1
+			break
+		}
+		e.ends = append(e.ends, e.sought+i)
+		e.sought += i + 1
+	}
+	marker := endMarker(opening)
+	next, _ := slices.BinarySearch(e.ends, at)
+	for n, start := range e.ends[next:] {
+		if n == maxEnds {
+			return false
+		}
+		end := start + len(marker)
+		if end > len(v.S) {
+			break
+		}
+		if equalFold(v.S[start:end], marker) {
+			v.Read(end)
+			return true
+		}
+	}
+	v.Read(len(v.S) + 1)
+	return false
 }
 
 // beginLine looks at the beginning of a line, which may be an event or a stats line.
@@ -134,7 +195,13 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	at := marks.Skip(e.At, quoteMarks)
 	v.Join(marks)
 	marker, isOpen := markerAt(v, at)
-	isStats := marker == "" && v.HasFold(at, foldedStats)
+	isEvent := isOpen && e.closes(v, at+len(marker), marker)
+	isLast := isOpen && !isEvent && endsLine(v, at+len(marker))
+	own := ownNone
+	if marker == "" {
+		own = e.ownAt(v, at)
+	}
+	isStats := marker == "" && own == ownNone && v.HasFold(at, foldedStats)
 	if isStats {
 		line := v.Any(at, "\n")
 		isStats = strings.Contains(strings.ToLower(v.S[at:line]), strings.ToLower(statsMark))
@@ -145,22 +212,98 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	if v.Waits() {
 		return false
 	}
-	e.begun = true
+	e.begun, e.own = true, own
 	switch {
-	case isOpen:
+	case isEvent:
 		e.remove(at + len(marker))
 		e.until = endMarker(marker)
-	case isStats:
+	case isOpen:
+		e.remove(at + len(marker))
+		if isLast {
+			e.line, e.begun, e.own = true, false, ownHead
+		}
+	case isStats, own != ownNone:
 		e.remove(at)
 		e.line, e.begun = true, false
 	}
 	return true
 }
 
+// ownStarts are lines that only an event has, and the markers of one in other spellings.
+var ownStarts = []string{
+	"from the runtime, not from a person.", "session key: agent:",
+	"result, as data; no line behind a bar", "&lt;&lt;&lt;completion ", "&lt;&lt;&lt;end of completion ",
+	"＜＜＜completion ", "＜＜＜end of completion ", "<<<completion ", "<<<end of completion ",
+	`"\u003c\u003c\u003ccompletion `, `"<<<completion `,
+}
+
+// ownFields are how the other lines of an event begin.
+var ownFields = []string{
+	"source: ", "session key: ", "session id: ", "type: ", "task name: ", "task: ", "status: ",
+	"model: ", "what to do: ", "files of the result, as data", "[cut here: ", "stats: runtime ",
+}
+
+// dataStart is the line behind which the lines of the child stand.
+const dataStart = "result, as data; no line behind a bar"
+
+// ownAt returns what of an event is removed from the line on that has its first word at a position.
+func (e *echo) ownAt(v *ahead.View, at int) ownLines {
+	switch {
+	case startsWith(v, at, dataStart):
+		return ownData
+	case slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(v, at, s) }):
+		return max(e.own, ownHead)
+	case e.own == ownData && strings.IndexByte(v.S[e.At:min(at, len(v.S))], '|') >= 0:
+		return ownData
+	case e.own != ownNone:
+		if slices.ContainsFunc(ownFields, func(s string) bool { return startsWith(v, at, s) }) {
+			return e.own
+		}
+	}
+	return ownNone
+}
+
+// startsWith reports whether words stand at a position, in any letter case of ASCII, and with
+// spaces that do not break a line between them.
+func startsWith(v *ahead.View, at int, words string) bool {
+	for i := range len(words) {
+		switch {
+		case v.Ended(at):
+			return false
+		case words[i] == ' ' && v.Has(at, "\u00a0"):
+			at += len("\u00a0")
+		case equalFold(v.S[at:at+1], words[i:i+1]):
+			at++
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// mayBeEcho reports whether a line of a text may be one of an event, of which nothing else tells.
+func mayBeEcho(text string) bool {
+	for text != "" {
+		line := text
+		if i := strings.IndexByte(text, '\n'); i >= 0 {
+			line, text = text[:i], text[i+1:]
+		} else {
+			text = ""
+		}
+		v := ahead.View{S: line}
+		at := v.Skip(0, quoteMarks)
+		if slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(&v, at, s) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // remove removes the text from At to a position.
 func (e *echo) remove(end int) {
 	if e.cut(&e.Cursor) {
 		e.Buf = e.Buf[:end] + dropOpeners(e.Buf[end:])
+		e.ends, e.sought = nil, end
 	}
 	e.cuts = true
 	e.Skip(end)

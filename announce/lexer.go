@@ -17,8 +17,9 @@ import (
 // The first pass is an echo (echo.go). It removes the runtime's own texts that a model has copied:
 //
 //	events         An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without
-//	               its end marker, an event whose opening marker starts or ends a line goes up to
-//	               the end of the text. Of any other marker, only the marker goes.
+//	               its end marker near, the lines of an event go that follow an opening marker
+//	               which starts or ends a line, or that follow a line that only an event has. Of
+//	               any other marker, only the marker goes.
 //	stats lines    A line that starts with "Stats: runtime" and names a session goes.
 //
 // The second pass is the lexer. It stops at each of < [ ` ~, and at the beginning of the marks that

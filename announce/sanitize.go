@@ -12,9 +12,10 @@ import (
 // the runtime's own events in any letter case, and outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
-// is removed even there, and so is what is not drawn. A thought, a memory block, and a tool call
-// with arguments that was opened and never closed are hidden up to the end of the text. A sentence
-// about the tags of a tool call, such as <parameter>, or about a mark, such as [INST], stays.
+// is removed even there, without its end as far as its own lines reach, and so is what is not
+// drawn. A thought, a memory block, and a tool call with arguments that was opened and never closed
+// are hidden up to the end of the text. A sentence about the tags of a tool call, such as
+// <parameter>, or about a mark, such as [INST], stays.
 //
 // A tag, and what tells a call from a mention, is looked for in the next 16 KB alone: what is not
 // complete there is text. Sanitize does not fail, and it takes time linear in the text.
@@ -61,7 +62,7 @@ func mayRemove(text string) bool {
 	for at := 0; ; at++ {
 		i := nextOpener(text[at:])
 		if i < 0 {
-			return strings.Contains(text, statsBullet)
+			return strings.Contains(text, statsBullet) || mayBeEcho(text)
 		}
 		if at += i; text[at] != '`' && text[at] != '~' {
 			return true

@@ -96,7 +96,7 @@ func TestSanitize(t *testing.T) {
 		{"an echoed event goes", "Sure:\n<<<completion n1>>>\nsession key: k\n<<<end of completion n1>>>\nDone.", "Sure:\nDone."},
 		{"an event goes when it is quoted, and in code", "Sure:\n```\n> <<<completion n1>>>\n> key\n> <<<end of completion n1>>>\n```", "Sure:\n```\n```"},
 		{"an event that is never closed goes to the end", "Sure:\n<<<completion n1>>>\nsession key: k", "Sure:"},
-		{"the end marker of another event does not end an event", "<<<completion n1>>>\n<<<end of completion n2>>>\nsecret", ""},
+		{"the end marker of another event does not end an event", "<<<completion n1>>>\n<<<end of completion n2>>>\nkept", "kept"},
 		{"a marker in a sentence goes alone", "The line <<<completion n1>>> starts it.", "The line  starts it."},
 		{"several markers in a sentence go alone", "x <<<completion a>>><<<completion b>>> y", "x  y"},
 		{"a stray end marker goes alone", "a\n<<<end of completion n1>>>\nb", "a\n\nb"},

@@ -450,7 +450,7 @@ var families = []Family{
 	{"Facebook access token", "EAA", alnum, 80, 0, vague, "developers.facebook.com"},
 	{"Instagram access token", "IGQ", word, 80, 0, vague, "developers.facebook.com"},
 	{"Threads access token", "THAA", word, 60, 0, vague, "developers.facebook.com"},
-	{"Twitter bearer token", "AAAAAAAAAAAAAAAAAAAAA", percent, 40, 0, distinct, "docs.x.com"},
+	{"Twitter bearer token", "AAAAAAAAAAAAAAAAAAAAA", percent, 40, 0, vague, "docs.x.com"},
 	{"TikTok access token", "act.", bang, 50, 0, vague, "developers.tiktok.com"},
 	{"Pinterest token", "pina_", upperNum, 30, 0, distinct, "developers.pinterest.com"},
 	{"LinkedIn client secret", "WPL_AP1.", base64Dot, 16, 0, distinct, "learn.microsoft.com/linkedin"},

@@ -97,8 +97,11 @@ func (r *reader) bodyEnd(at int, f *Family) int {
 		return 0
 	}
 	end, n := r.run(at, f.Body, f.Min, f.Max)
-	if n < f.Min || f.Max > 0 && n > f.Max {
+	if n < f.Min || f.Max > 0 && n > f.Max && !f.isGlued(r.S[at:end]) {
 		return 0
+	}
+	if next := r.nextToken(at+f.Min, end); next > 0 {
+		return next
 	}
 	body := plain(r.S[at:end])
 	for strings.HasPrefix(body, f.Begin) {
@@ -109,7 +112,7 @@ func (r *reader) bodyEnd(at int, f *Family) int {
 	}
 	switch f.Care {
 	case distinct:
-		if f.Max > 0 && !isWordEnd(r, end) {
+		if f.Max > 0 && !isWordEnd(r, end) && !f.isGlued(body) {
 			return 0
 		}
 	case loose:
@@ -137,9 +140,78 @@ func (r *reader) isLongAndDull(at int, f *Family) bool {
 		end++
 	}
 	body := r.S[at:end]
-	return len(body) == mostWeighed && strings.ContainsAny(body, "-_") && !hasDense(body) &&
-		!looksRandom(body)
+	if len(body) < mostWeighed {
+		return false
+	}
+	return isOneByte(f.Begin+body) ||
+		strings.ContainsAny(body, "-_") && !hasDense(body) && !looksRandom(body)
 }
+
+// nextToken returns where a token begins, not before a position, that is glued to the end of
+// another one, which has taken its first letters for its own. It returns 0 if none does.
+func (r *reader) nextToken(least, end int) int {
+	if c := r.Byte(end); c != '_' && c != '-' {
+		return 0
+	}
+	const longest = 12
+	for at := max(least, end-longest); at < end-1; at++ {
+		for _, f := range familiesOf(r.S[at]&0x7F, r.S[at+1]) {
+			if at+len(f.Begin) > end && r.Has(at, f.Begin) {
+				return at
+			}
+		}
+	}
+	return 0
+}
+
+// isGlued reports whether a body that goes on, or that a letter or a digit follows, is surely one
+// of the family, to which a word was glued when something between them was removed.
+func (f *Family) isGlued(body string) bool {
+	return f.Care == distinct && len(f.Begin) >= 4 && looksRandom(plain(body))
+}
+
+// gluedToken returns where a token starts and ends that stands behind the first letter of a word,
+// because what stood between them was removed, or 0 twice. Only what no name has counts: a known
+// beginning and much disorder behind it.
+func (r *reader) gluedToken(start, end int) (from, to int) {
+	const most = 8 // beginnings that are weighed
+	weighed := 0
+	for at := start + 1; at < end-3 && weighed < most; at++ {
+		if r.Has(at, "eyJ") {
+			if to := r.shapeEnd(at); to-at >= 40 && looksRandom(r.S[at:end]) {
+				return at, to
+			}
+			weighed++
+		}
+		for _, f := range familiesOf(r.S[at], r.S[at+1]) {
+			if len(f.Begin) < 4 || !r.Has(at, f.Begin) {
+				continue
+			}
+			weighed++
+			body := at + len(f.Begin)
+			stop := body
+			for stop-body < mostWeighed && !r.Ended(stop) && f.Body[r.S[stop]] {
+				stop++
+			}
+			if stop-body < f.Min || !looksRandom(r.S[body:stop]) || !hasDense(r.S[body:stop]) {
+				continue
+			}
+			parts := strings.ContainsAny(f.Begin, "_-")
+			if !parts && (stop < end || !hasOnly(r.S[start:at], lowerOnly)) {
+				continue // it may stand in the middle of anything in base64
+			}
+			if to := r.bodyEnd(body, f); to > 0 {
+				return at, to
+			}
+		}
+	}
+	return 0, 0
+}
+
+var lowerOnly = letters("a-z")
+
+// isOneByte reports whether a text is one byte over and over.
+func isOneByte(s string) bool { return strings.Trim(s, s[:1]) == "" }
 
 // isWordEnd reports whether no letter or digit stands at a position.
 func isWordEnd(r *reader, at int) bool { return !alnum[r.Byte(at)] }

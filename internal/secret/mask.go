@@ -306,6 +306,12 @@ func (r *reader) visitWord() {
 			return
 		}
 	}
+	if end-start >= minLong {
+		if at, n := r.gluedToken(start, end); n > 0 {
+			r.maskSpan(at, n, bareUntil)
+			return
+		}
+	}
 	w := r.S[start:end]
 	if r.Byte(end) == ':' && r.visitPair(r.escapeEnd(start, end), end) {
 		return
@@ -544,9 +550,10 @@ func hasMask(s string) bool {
 	}
 }
 
-// isMask reports whether s is a mask that maskOf made.
+// isMask reports whether s is a mask that maskOf made, or the part of one before something with
+// which a value ends.
 func isMask(s string) bool {
 	head, tail, ok := strings.Cut(s, "…")
 	return s == "***" ||
-		ok && utf8.RuneCountInString(head) <= maskHead && utf8.RuneCountInString(tail) == maskTail
+		ok && utf8.RuneCountInString(head) <= maskHead && utf8.RuneCountInString(tail) <= maskTail
 }

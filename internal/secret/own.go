@@ -2,14 +2,9 @@ package secret
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"html"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
@@ -18,7 +13,10 @@ import (
 // Own is what a program masks beyond what is known here. A nil Own is nothing. It is safe for
 // concurrent use.
 type Own struct {
-	forms    [256][]string // of the values, by their first byte, the longest first
+	values   map[head][]value
+	looks    [256]bool        // a value may begin with the byte, or with an escape that does
+	firsts   [256]bool        // a value begins with the byte
+	pairs    map[[2]byte]bool // with which values begin
 	patterns []*regexp.Regexp
 }
 
@@ -28,32 +26,40 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	if len(values)+len(patterns) == 0 {
 		return nil
 	}
-	o := &Own{patterns: patterns}
-	for _, v := range values {
-		for _, form := range formsOf(v) {
-			list := &o.forms[form[0]]
-			if !slices.Contains(*list, form) {
-				*list = append(*list, form)
-			}
+	o := &Own{
+		values: make(map[head][]value), pairs: make(map[[2]byte]bool), patterns: patterns,
+	}
+	for _, text := range values {
+		o.add(newValue(text))
+		for _, digits := range base64Of(text) {
+			o.add(value{digits, true})
 		}
 	}
-	for _, list := range o.forms {
-		slices.SortStableFunc(list, func(a, b string) int { return len(b) - len(a) })
+	if len(values) > 0 {
+		for c := range o.looks {
+			o.looks[c] = o.firsts[c] || escapes[c] || c == '\r'
+		}
 	}
 	return o
 }
 
-// formsOf returns how a value is written: as it is, in a URL, in JSON, in JSON within JSON, in
-// HTML, and in base64, there also as the middle of a longer text.
-func formsOf(v string) []string {
-	forms := append([]string{v, html.EscapeString(v)}, urlForms(v)...)
-	for _, once := range jsonForms(v) {
-		forms = append(append(forms, once), jsonForms(once)...)
+// add adds a value.
+func (o *Own) add(v value) {
+	h := head([]byte(v.text))
+	if !slices.Contains(o.values[h], v) {
+		o.values[h] = append(o.values[h], v)
 	}
+	o.firsts[h[0]], o.pairs[[2]byte(h[:])] = true, true
+}
+
+// base64Of returns the digits of a value in base64 that depend on nothing else, also where it is
+// the middle of a longer text.
+func base64Of(v string) []string {
 	const least = 6 // bytes, below which a part of its base64 may be a part of something else
 	if len(v) < least {
-		return forms
+		return nil
 	}
+	var forms []string
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			all := e.EncodeToString(append(make([]byte, before), v...))
@@ -63,55 +69,6 @@ func formsOf(v string) []string {
 		}
 	}
 	return forms
-}
-
-// urlForms returns how a value is written in a URL: by package url, by encodeURIComponent of a
-// browser, and with digits in lower case.
-func urlForms(v string) (forms []string) {
-	query := url.QueryEscape(v)
-	browser := strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").
-		Replace(query)
-	for _, form := range []string{query, url.PathEscape(v), browser} {
-		forms = append(forms, form, lowerEscapes.ReplaceAllStringFunc(form, strings.ToLower))
-	}
-	return forms
-}
-
-var lowerEscapes = regexp.MustCompile(`%[0-9A-F]{2}`)
-
-// jsonForms returns how a value is written in JSON: with and without escapes of HTML, of slashes
-// and of what is not ASCII, as the encoders of other languages write it.
-func jsonForms(v string) (forms []string) {
-	for _, escapeHTML := range []bool{true, false} {
-		var b strings.Builder
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(escapeHTML)
-		if e.Encode(v) != nil {
-			continue
-		}
-		form := strings.TrimSuffix(b.String(), "\n")
-		form = form[1 : len(form)-1]
-		for _, form := range []string{form, strings.ReplaceAll(form, "/", `\/`)} {
-			forms = append(forms, form, asciiJSON(form, `\u%04x`), asciiJSON(form, `\u%04X`))
-		}
-	}
-	slices.Sort(forms)
-	return slices.Compact(forms)
-}
-
-// asciiJSON escapes what is not ASCII in the inside of a JSON string.
-func asciiJSON(s, format string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r < utf8.RuneSelf {
-			b.WriteByte(byte(r))
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, format, unit)
-		}
-	}
-	return b.String()
 }
 
 // Mask masks what is the program's own, and then as [Mask] does.
@@ -182,32 +139,78 @@ func (p *OwnPass) values(piece string, final bool) string {
 		return ""
 	}
 	for c.At < len(c.Buf) {
-		list := p.own.forms[c.Buf[c.At]]
-		if len(list) == 0 {
+		if !p.own.looks[c.Buf[c.At]] {
 			c.At++
 			continue
 		}
-		v := c.View()
-		found := 0
-		for _, form := range list {
-			if v.Has(c.At, form) {
-				found = len(form)
-				break
-			}
-		}
-		if v.Waits() {
+		r := reader{View: c.View()}
+		end := p.own.end(&r, c.At)
+		if r.Waits() {
 			break
 		}
-		if found == 0 {
+		if end == 0 {
 			c.At++
 			continue
 		}
 		c.Keep(c.At)
 		c.Write("***")
-		c.Skip(c.At + found)
+		c.Skip(end)
 	}
 	kept, _ := c.Finish(c.At)
 	return kept
+}
+
+// end returns where the longest value ends that begins at a position, or 0.
+func (o *Own) end(r *reader, at int) int {
+	end := 0
+	try := func(h head) {
+		for _, v := range o.values[h] {
+			end = max(end, r.valueEnd(at, v))
+		}
+	}
+	o.heads(r, at, make([]byte, 0, len(head{})+utf8.UTFMax), try)
+	return end
+}
+
+// A head is how a value begins.
+type head [3]byte
+
+// heads calls try with each head of a value that may be meant behind some bytes, which stand before
+// a position. It may call it more than once with the same one.
+func (o *Own) heads(r *reader, at int, before []byte, try func(head)) {
+	switch len(before) {
+	case len(head{}):
+		try(head(before))
+		return
+	case 1:
+		if !o.firsts[before[0]] {
+			return
+		}
+	case 2:
+		if !o.pairs[[2]byte(before)] {
+			return
+		}
+	}
+	if c := r.Byte(at); isVerbatim(c) {
+		o.heads(r, at+1, append(before, c), try)
+		return
+	}
+	var now front
+	now.add(at)
+	if len(before) > 0 {
+		r.passUnseen(at, true, &now)
+	}
+	for _, at := range now.at[:now.n] {
+		if !r.Ended(at) {
+			o.heads(r, at+1, append(before, r.S[at]), try)
+		}
+		r.decode(at, func(part string, end int) {
+			o.heads(r, end, append(before, part[:min(len(part), len(head{})-len(before))]...), try)
+		})
+		if end := r.lineBreak(at); end > at {
+			o.heads(r, end, append(before, ' '), try)
+		}
+	}
 }
 
 // lines masks what the patterns find in the lines that have come.
@@ -239,10 +242,11 @@ func (p *OwnPass) lines(piece string, final bool) string {
 }
 
 // match masks what the patterns find in a line: what the first group has matched that matched
-// something, or all of it.
+// something, or all of it. What a reader does not see in the line hides nothing from them.
 func (o *Own) match(line string) string {
 	for _, re := range o.patterns {
-		found := re.FindAllStringSubmatchIndex(line, -1)
+		seen, places := seenOf(line)
+		found := re.FindAllStringSubmatchIndex(seen, -1)
 		if len(found) == 0 {
 			continue
 		}
@@ -256,7 +260,13 @@ func (o *Own) match(line string) string {
 					break
 				}
 			}
-			if start < from || end == start {
+			if end == start {
+				continue
+			}
+			if places != nil {
+				start, end = places[start], places[end-1]+1
+			}
+			if start < from {
 				continue
 			}
 			out.WriteString(line[from:start])
@@ -267,4 +277,24 @@ func (o *Own) match(line string) string {
 		line = out.String()
 	}
 	return line
+}
+
+// seenOf returns what a reader sees of a line, and where each byte of that stands in it. The places
+// are nil if they are the same.
+func seenOf(line string) (seen string, places []int) {
+	if seen = plain(line); len(seen) == len(line) {
+		return line, nil
+	}
+	r := reader{}
+	r.S = line
+	places = make([]int, 0, len(seen))
+	for i := 0; i < len(line); {
+		if next := r.transparentEnd(i); next > i {
+			i = next
+			continue
+		}
+		places = append(places, i)
+		i++
+	}
+	return seen, places
 }

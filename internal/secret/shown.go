@@ -10,13 +10,14 @@ import (
 // MaxText is how many bytes are shown of an error, a panic or a stack.
 const MaxText = 10_000
 
-// Text returns what is shown of the text of an error, a panic or a stack: its credentials are
-// masked, and what is longer than MaxText is cut, with a note. Text(Text(s)) equals Text(s).
+// Text returns what is shown of the text of an error, a panic or a stack: what steers a terminal or
+// is not drawn is removed, then its credentials are masked, and what is longer than MaxText is cut,
+// with a note. Text(Text(s)) equals Text(s).
 func Text(s string) string { return TextBy(Mask, s) }
 
 // TextBy is [Text] with a function that masks more than Mask.
 func TextBy(mask func(string) string, s string) string {
-	shown := text.Bound(mask(s), MaxText)
+	shown := text.Bound(mask(text.WithoutControls(s)), MaxText)
 	for range maxRounds { // the cut may leave a part of a mask, which is masked again
 		again := text.Bound(mask(shown), MaxText)
 		if again == shown {

@@ -3,11 +3,14 @@ package secret
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // transparentEnd returns the position behind what a reader does not see at a position: a colour of
-// a terminal, as it is or as a string of a program writes it, or an invisible character. It returns
-// the position itself if nothing of that stands there.
+// a terminal, as it is or as a string of a program writes it, a control character that no line ends
+// with, or a character that is not drawn. It returns the position itself if nothing of that stands
+// there.
 func (r *reader) transparentEnd(at int) int {
 	switch c := r.Byte(at); {
 	case c == 0x1B:
@@ -21,20 +24,20 @@ func (r *reader) transparentEnd(at int) int {
 				return r.colourEnd(at, at+len(escape))
 			}
 		}
-	case c == 0xC2 && r.Byte(at+1) == 0xAD: // a soft hyphen
-		return at + 2
-	case c == 0xE2 || c == 0xEF:
-		if v, size := r.Rune(at); size == 3 && isInvisible(v) {
+	case c == '\r':
+		if n := r.Byte(at + 1); n != '\n' && !r.Ended(at+1) {
+			return at + 1
+		}
+	case c < ' ' && c != '\t' && c != '\n' && c != '\v' && c != '\f', c == 0x7F:
+		if !r.Ended(at) {
+			return at + 1
+		}
+	case c >= 0xC2:
+		if v, size := r.Rune(at); text.IsUndrawn(v) {
 			return at + size
 		}
 	}
 	return at
-}
-
-// isInvisible reports whether a rune has no width.
-func isInvisible(v rune) bool {
-	return v >= 0x200B && v <= 0x200F || v >= 0x202A && v <= 0x202E || v >= 0x2060 && v <= 0x206F ||
-		v == 0xFEFF
 }
 
 // colourEnd returns the position behind a control sequence that starts at a position and whose
@@ -58,7 +61,7 @@ func (r *reader) colourEnd(at, bracket int) int {
 
 // plain returns a text without what is transparent in it.
 func plain(s string) string {
-	if strings.IndexByte(s, 0x1B) < 0 && strings.IndexByte(s, '\\') < 0 && isASCII(s) {
+	if strings.IndexByte(s, '\\') < 0 && isPrinted(s) {
 		return s
 	}
 	var out []byte
@@ -73,6 +76,16 @@ func plain(s string) string {
 		i++
 	}
 	return string(out)
+}
+
+// isPrinted reports whether a text is ASCII without control characters but tabs and line feeds.
+func isPrinted(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x7F || c < ' ' && c != '\t' && c != '\n' {
+			return false
+		}
+	}
+	return true
 }
 
 func isASCII(s string) bool {

@@ -19,7 +19,7 @@ type form struct {
 
 // isSecret reports whether a value in that form is one that must be masked.
 func (f *form) isSecret(v string) bool {
-	v = strings.TrimSpace(plain(v))
+	v = strings.TrimSpace(withoutMarks(plain(v)))
 	if v == "" || isMask(v) || isReference(v) || isFiller(v) || isPlaceholder(v) || hasMask(v) {
 		return false
 	}
@@ -48,6 +48,33 @@ func (f *form) isSecret(v string) bool {
 		return !isProse(v)
 	}
 	return f.isWordSecret(v)
+}
+
+// withoutMarks returns a value in which the mask of a known token has no ellipsis: what is around
+// it was weighed beside the token, and was found to be none.
+func withoutMarks(v string) string {
+	const mark = "…"
+	if strings.HasPrefix(v, mark) || isMask(v) {
+		return v
+	}
+	from := 0
+	for {
+		i := strings.Index(v[from:], mark)
+		if i < 0 {
+			return v
+		}
+		from += i
+		at := from
+		for range maskHead {
+			_, size := utf8.DecodeLastRuneInString(v[:at])
+			at -= size
+		}
+		if from-at == maskHead && beginsFamily(v[at:from], 0, maskHead) {
+			v = v[:from] + v[from+len(mark):]
+		} else {
+			from += len(mark)
+		}
+	}
 }
 
 // isWordSecret is isSecret for a value without blanks whose name is surely that of a secret.

@@ -11,9 +11,12 @@ import (
 const maxEscape = 4096
 
 // WithoutControls returns s without what steers a terminal or the direction of a text instead of
-// being read: escape sequences, controls but for the line feed and the tab, and the marks,
-// overrides and isolates of bidirectional text. Bytes that are not UTF-8 become U+FFFD, one for
-// those in a row. It takes time linear in s.
+// being read, and without what no reader sees: escape sequences, controls but for the line feed and
+// the tab, the marks, overrides and isolates of bidirectional text, and characters that are not
+// drawn. Of these, joiners, variation selectors and tags stay behind a character that may need
+// them, which no character of ASCII does but a digit and a sign of a keycap. A carriage return
+// without its line feed and what else ends a line become a line feed. Bytes that are not UTF-8
+// become U+FFFD, one for those in a row. It takes time linear in s.
 func WithoutControls(s string) string {
 	var c Controls
 	return c.Write(s) + c.Close()
@@ -25,6 +28,8 @@ func WithoutControls(s string) string {
 type Controls struct {
 	tail string // the beginning of a character whose rest is still to come
 	bad  bool   // the text so far ends with bytes that are not UTF-8
+	last rune   // the last character that was shown
+	cr   bool   // a carriage return is held
 	held []byte // what may become an escape sequence
 	// inside reports whether a character leaves open what becomes of held. Nil: nothing is held.
 	inside func(r rune) bool
@@ -77,37 +82,91 @@ func (c *Controls) pass(s string, last bool) string {
 		s = string(c.held)
 		c.held, c.inside = c.held[:0], nil
 	}
-	at := strings.IndexFunc(s, steers)
-	if at < 0 {
-		return s
-	}
 	var b strings.Builder
-	b.Grow(len(s))
-	for at >= 0 {
-		b.WriteString(s[:at])
-		s = s[at:]
-		n, inside := escapeLen(s)
-		if inside != nil && len(s) < maxEscape && !last {
-			c.held, c.inside = append(c.held, s...), inside
-			return b.String()
+	for s != "" {
+		at := strings.IndexFunc(s, steers)
+		if at == 0 {
+			n, inside := c.step(&b, s)
+			if inside != nil && len(s) < maxEscape && !last {
+				c.held, c.inside = append(c.held, s...), inside
+				return b.String()
+			}
+			s = s[n:]
+			continue
 		}
-		s = s[n:]
-		at = strings.IndexFunc(s, steers)
+		if at < 0 {
+			at = len(s)
+		}
+		if c.endLine(&b, s[0]); at == len(s) && b.Len() == 0 {
+			c.last, _ = utf8.DecodeLastRuneInString(s)
+			return s
+		}
+		b.WriteString(s[:at])
+		c.last, _ = utf8.DecodeLastRuneInString(s[:at])
+		s = s[at:]
 	}
-	return b.String() + s
+	if last {
+		c.endLine(&b, 0)
+	}
+	return b.String()
 }
 
-// steers reports whether r is a control or a mark of direction that no reader needs to see.
-func steers(r rune) bool {
-	switch {
-	case r == '\n', r == '\t':
-		return false
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-		return true
-	case r == 0x061c, r == 0x200e, r == 0x200f:
-		return true
+// endLine writes the line feed that a carriage return stands for, unless the line feed follows it.
+func (c *Controls) endLine(b *strings.Builder, next byte) {
+	if c.cr && next != '\n' {
+		b.WriteByte('\n')
+		c.last = '\n'
 	}
-	return unicode.IsControl(r)
+	c.cr = false
+}
+
+// step passes what steers at the beginning of s. It returns how many bytes that has, and which
+// characters leave that open.
+func (c *Controls) step(b *strings.Builder, s string) (n int, inside func(r rune) bool) {
+	switch r, n := utf8.DecodeRuneInString(s); {
+	case r == '\r':
+		c.endLine(b, 0)
+		c.cr = true
+		return n, nil
+	case r == 0x85, r == 0x2028, r == 0x2029:
+		c.endLine(b, 0)
+		b.WriteByte('\n')
+		c.last = '\n'
+		return n, nil
+	case c.needs(r):
+		b.WriteString(s[:n])
+		c.last = r
+		return n, nil
+	}
+	return escapeLen(s)
+}
+
+// needs reports whether the character that was shown last may need a joiner, a selector or a tag
+// behind it.
+func (c *Controls) needs(r rune) bool {
+	switch {
+	case c.cr || c.last == 0:
+		return false
+	case r == 0x200c, r == 0x200d:
+		return c.last >= utf8.RuneSelf && c.last != r
+	case unicode.Is(unicode.Variation_Selector, r):
+		return c.last >= utf8.RuneSelf && !unicode.Is(unicode.Variation_Selector, c.last) ||
+			c.last >= '0' && c.last <= '9' || c.last == '#' || c.last == '*'
+	case isTag(r):
+		return c.last == 0x1f3f4 || isTag(c.last)
+	}
+	return false
+}
+
+// isTag reports whether r is a part of the name of a flag.
+func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
+
+// steers reports whether r is a control, or is not drawn, or ends a line in place of a line feed.
+func steers(r rune) bool {
+	if r >= ' ' && r < 0x7f || r == '\n' || r == '\t' {
+		return false
+	}
+	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || IsUndrawn(r)
 }
 
 // escapeLen returns how many bytes the escape sequence has with which s begins, or those of the

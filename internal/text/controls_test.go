@@ -16,13 +16,21 @@ import (
 func TestWithoutControls(t *testing.T) {
 	t.Parallel()
 	for r := range rune(0x3000) {
-		marks := r == 0x61c || r == 0x200e || r == 0x200f ||
-			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 		want := "a" + string(r) + "é"
-		if marks || unicode.IsControl(r) && r != '\n' && r != '\t' {
+		switch {
+		case r == '\r', r == 0x85, r == 0x2028, r == 0x2029:
+			want = "a\né"
+		case r == '\n', r == '\t':
+		case text.IsUndrawn(r), unicode.IsControl(r):
 			want = "aé"
 		}
 		require.Equal(t, want, text.WithoutControls("a"+string(r)+"é"), "%U", r)
+	}
+	for _, stays := range []string{
+		"1\ufe0f\u20e3 #\ufe0f", "\u2764\ufe0f\u200d\U0001f525", "\u0645\u06cc\u200c\u062e",
+		"\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u1820\u180b", "\u00a0x\u2003y",
+	} {
+		require.Equal(t, stays, text.WithoutControls(stays))
 	}
 	for given, want := range map[string]string{
 		"":                                    "",
@@ -39,6 +47,8 @@ func TestWithoutControls(t *testing.T) {
 		"a\xffb\x9b31m":                       "a\ufffdb\ufffd31m",
 		"pass\u200eword \u202egnp.exe\u202c!": "password gnp.exe!",
 		"a\r\nb\x00c":                         "a\nbc",
+		"a\r\rb\r":                            "a\n\nb\n",
+		"pa\ufe0fss\u200dw\u200bo\u034frd":    "password",
 	} {
 		got := text.WithoutControls(given)
 		require.Equal(t, want, got, "%q", given)
@@ -50,7 +60,7 @@ func TestWithoutControls(t *testing.T) {
 var escapes = []string{
 	"\x1b[0m", "\x1b[38;5;1m", "\u009b31m", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\", "\x1bPq\u009c",
 	"\x1b(B", "\x1b#8", "\x1b", "\x1b[", "\x1b[12", "\x1b]open", "\x1b]a\nb", "\x9b", "\xff\xfe", "\xe2\x82",
-	"\u202e", "\u200f", "\r", "\x00", "\u0085", "\u00a9", "a", "\n", "é", "漢", "\x1b\x1b[0m", "\x1b]\x1b",
+	"\u202e", "\u200f", "\r", "\r\n", "\u2028", "\u200d", "\ufe0f", "\u200b", "\x00", "\u0085", "\u00a9", "a", "\n", "é", "漢", "\x1b\x1b[0m", "\x1b]\x1b",
 	"\x1b[" + strings.Repeat("1", 5000), "\x1b]" + strings.Repeat("t", 5000) + "\a",
 }
 

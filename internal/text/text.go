@@ -317,6 +317,19 @@ func Label(label string) string { return Shorten(label, ShownLabel) }
 // IsLine reports whether s is a text that Line would not change, and has from 1 to limit bytes.
 func IsLine(s string, limit int) bool { return s != "" && len(s) <= limit && Line(s) == s }
 
+// IsUndrawn reports whether a reader sees nothing of a character that is neither a space nor a line
+// break: a control, a joiner, a mark of direction, a filler, a selector, a tag, a private character
+// or what is not a character. The tab, which is a space, and what ends a line are not.
+func IsUndrawn(r rune) bool {
+	switch {
+	case r > ' ' && r < 0x7f, unicode.IsSpace(r):
+		return false
+	case r >= 0xfdd0 && r <= 0xfdef, r&0xfffe == 0xfffe, unicode.Is(unicode.Co, r):
+		return true
+	}
+	return !isVisible(r)
+}
+
 func isVisible(r rune) bool {
 	switch r {
 	case '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':
