@@ -41,6 +41,7 @@ type Runtime struct {
 	attached  attachedDirs
 	results   resultTypes
 	shown     target.Book // the lists of sub-agents that models and people were shown
+	sends     target.Pace // of the action send of the tool subagents
 	leftOut   instructionsLog
 }
 
