@@ -22,7 +22,7 @@ import (
 //	citations     of ChatGPT, between private characters
 //	others        fillers, private characters, what is not a character, and annotations
 //
-// What it keeps, it would keep again.
+// What it keeps, it would keep again. A byte that is not UTF-8 becomes U+FFFD.
 type drawn struct {
 	how   drawnState
 	held  string // the beginning of a rune
@@ -75,9 +75,9 @@ func (d *drawn) pass(piece string, final bool) string {
 		if d.how == inCite && r != sourceMark && !d.citeWord(r) {
 			kept = d.keepCite(kept)
 		}
-		switch stays, again := d.step(r, size); {
-		case stays:
-			kept, d.last, d.after = append(kept, piece[:size]...), r, false
+		switch stays, again := d.step(r); {
+		case stays: // what is not UTF-8 becomes U+FFFD, so that a removal cannot complete a rune
+			kept, d.last, d.after = utf8.AppendRune(kept, r), r, false
 		case again:
 			continue
 		default:
@@ -117,7 +117,7 @@ func isPlain(text string) bool {
 }
 
 // step takes the next rune. again says that it ends a sequence that it is not a part of.
-func (d *drawn) step(r rune, size int) (stays, again bool) {
+func (d *drawn) step(r rune) (stays, again bool) {
 	switch d.how {
 	case inEscape:
 		return false, d.escape(r)
@@ -176,7 +176,7 @@ func (d *drawn) step(r rune, size int) (stays, again bool) {
 		return false, true
 	case inText:
 	}
-	return d.text(r, size), false
+	return d.text(r), false
 }
 
 // escape takes the rune behind an ESC.
@@ -196,12 +196,10 @@ func (d *drawn) escape(r rune) (again bool) {
 }
 
 // text takes a rune that is not in a sequence, and reports whether it stays.
-func (d *drawn) text(r rune, size int) bool {
+func (d *drawn) text(r rune) bool {
 	tags := d.tags
 	d.tags = 0
 	switch {
-	case r == utf8.RuneError && size == 1: // what is removed before it must not complete a rune
-		return !d.after
 	case r == '\n', r == '\t', r == '\r', r >= ' ' && r < 0x7F, r == 0x85:
 		return true
 	case r < 0xA0:

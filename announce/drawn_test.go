@@ -37,7 +37,7 @@ func TestSequencesEnd(t *testing.T) {
 		"a\x1bNO_REPLY":                   "aNO_REPLY",
 		"a\u009db, said he, \u009dand on": "ab, said he, and on",
 		"a\u009bHello":                    "aHello",
-		"a\xc2\x1b[m\x9bb":                "a\xc2b",
+		"a\xc2\x1b[m\x9bb":                "a\ufffd\ufffdb",
 		"a\x1b[31":                        "a",
 		"<thi\x1b[31mnk>x</think>y":       "y",
 		"```\n\x1b[31mred\x1b[0m\n```":    "```\nred\n```",

@@ -22,7 +22,8 @@ var eventMutants = []mutant{
 	},
 	{
 		"events: a caller is handed one", "internal/tree/inbox.go",
-		"if t.opt.CallerRun {", "if false {", "./internal/tree", "TestScenarios/event_out",
+		"\tcase t.opt.CallerRun:\n\t\tf.Flags", "\tcase false:\n\t\tf.Flags",
+		"./internal/tree", "TestScenarios/event_out",
 	},
 	{
 		"events: one that left is known", "internal/tree/inbox.go",

@@ -49,7 +49,7 @@ type queuedDelivery struct {
 }
 
 // Deliver implements owner.Executor.
-func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry) {
+func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool) {
 	to := e.Destination()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -64,7 +64,9 @@ func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry) {
 	if p.hangs && !p.stopped { // the call is of an earlier incarnation
 		sh.tellHangs(p, p.queue[0].attempt)
 	}
-	sh.startSender(to, p)
+	if !more {
+		sh.startSender(to, p)
+	}
 }
 
 // Recall implements owner.Executor.

@@ -214,16 +214,16 @@ func (j dueAtOnce) Append(
 // noEffects is an owner.Executor that performs no effect.
 type noEffects struct{}
 
-func (noEffects) Start(uint64, *tree.Tree, *tree.Run)     {}
-func (noEffects) Cancel(*tree.Run, uint32)                {}
-func (noEffects) Free(*tree.Run, uint32) bool             { return false }
-func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
-func (noEffects) Recall(tree.Destination)                 {}
-func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
-func (noEffects) Restore(uint64, *tree.Run)               {}
-func (noEffects) Answer(string, error)                    {}
-func (noEffects) Tidy(*tree.Run)                          {}
-func (noEffects) Drop(uint64, tree.DroppedDeposit)        {}
+func (noEffects) Start(uint64, *tree.Tree, *tree.Run)           {}
+func (noEffects) Cancel(*tree.Run, uint32)                      {}
+func (noEffects) Free(*tree.Run, uint32) bool                   { return false }
+func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry, bool) {}
+func (noEffects) Recall(tree.Destination)                       {}
+func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)         {}
+func (noEffects) Restore(uint64, *tree.Run)                     {}
+func (noEffects) Answer(string, error)                          {}
+func (noEffects) Tidy(*tree.Run)                                {}
+func (noEffects) Drop(uint64, tree.DroppedDeposit)              {}
 
 func (noEffects) Unbind(uint64, *tree.Run, session.Route, string) {}
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -80,8 +79,8 @@ type Chats struct {
 //
 // The client names the chat, and its name is the peer of the session's key: each client of the
 // Service reaches each of the Chats. An answer that is not waited for is said all the same, and
-// history has it. Texts are what people may see. [agent.Config].Redact counts in ask and history,
-// and in subagents the credentials are masked that announce.Redact knows.
+// history has it. Texts are what people may see, with the credentials masked that
+// [agent.Config].Redact says.
 func RuntimeTools(rt *agent.Runtime, of Chats) func(ctx context.Context) []agent.Tool {
 	chats := &chatTools{
 		rt: rt, agent: cmp.Or(of.Agent, "main"), channel: cmp.Or(of.Channel, "mcp"),
@@ -195,18 +194,15 @@ func (t *chatTools) subagents(ctx context.Context, in chatInput) ([]shownRun, er
 	list := make([]shownRun, 0, len(runs))
 	for _, r := range runs {
 		list = append(list, shownRun{
-			Run: r.ID, Status: r.Status.String(), Label: shown(r.Label), Task: shown(r.Task),
-			Result: shown(r.Result.Text), Error: shown(r.Error),
+			Run: r.ID, Status: r.Status.String(), Label: t.shown(r.Label), Task: t.shown(r.Task),
+			Result: t.shown(r.Result.Text), Error: t.shown(r.Error),
 		})
 	}
 	return list, nil
 }
 
-// shown returns what people may see of a text.
-func shown(text string) string {
-	text, _ = announce.Visible(text)
-	return bounded(announce.Redact(text), maxShown)
-}
+// shown returns what people may see of the beginning of a text.
+func (t *chatTools) shown(text string) string { return bounded(t.rt.Shown(text), maxShown) }
 
 func (t *chatTools) cancel(ctx context.Context, in chatInput) (string, error) {
 	s, err := t.session(in.Chat)

@@ -42,8 +42,9 @@ type Executor interface {
 	// Free gives the slot of turn n of a run back. It returns false for a turn that was never
 	// started, whose slot the owner then gives back itself.
 	Free(r *tree.Run, n uint32) bool
-	// Deliver hands an entry of the outbox over to its receiver.
-	Deliver(gen uint64, t *tree.Tree, e *tree.Entry)
+	// Deliver hands an entry of the outbox over to its receiver. With more another one for the same
+	// destination follows at once, which the receiver may be given in the same call.
+	Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool)
 	// Recall drops the entries for a destination that were handed over. The Executor must have
 	// called the receiver for none of them since it sent a tree.Settle with an error.
 	Recall(to tree.Destination)
@@ -514,7 +515,7 @@ func (o *Owner) granted(gen uint64, r *tree.Run) {
 
 // act performs the effects of durable facts and publishes the facts.
 func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
-	for _, e := range effects {
+	for i, e := range effects {
 		switch e.Kind {
 		case tree.EffectStartTurn:
 			if e.Run.Open != nil && e.Run.Open.N == e.Ord {
@@ -526,7 +527,7 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			o.freeSlot(e)
 		case tree.EffectDeliver:
 			if entry := o.tree.Entry(e.Ord); entry != nil {
-				o.exec.Deliver(o.gen, o.tree, entry)
+				o.exec.Deliver(o.gen, o.tree, entry, o.sendsMore(entry, effects[i+1:]))
 			}
 		case tree.EffectRecall:
 			o.exec.Recall(*e.To)
@@ -548,6 +549,15 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 	if len(facts) > 0 {
 		o.exec.Publish(o.tree, o.previous, Place{o.last, o.lastBatch}, facts)
 	}
+}
+
+// sendsMore reports whether the next effect delivers to the destination of an entry, too.
+func (o *Owner) sendsMore(e *tree.Entry, effects []tree.Effect) bool {
+	if len(effects) == 0 || effects[0].Kind != tree.EffectDeliver {
+		return false
+	}
+	next := o.tree.Entry(effects[0].Ord)
+	return next != nil && next.Destination() == e.Destination()
 }
 
 // freeSlot gives the slot of an effect back, by way of the Executor if it knows the turn.

@@ -1,0 +1,307 @@
+package otel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/offshoot-sdk/offshoot/agent/otel"
+
+// DefaultInterval is how often the State is saved.
+const DefaultInterval = 5 * time.Second
+
+// lastFlush is how long the last flush and save may take when the ctx of Run has ended.
+const lastFlush = 10 * time.Second
+
+// ErrNoIDs says that the TracerProvider draws ids of its own: it lacks
+// sdktrace.WithIDGenerator(otel.IDs{}).
+var ErrNoIDs = errors.New("otel: the TracerProvider does not use otel.IDs")
+
+// A Config says where an [Exporter] exports to. The types of OpenTelemetry are in it because they
+// are the seam: every backend has them.
+type Config struct {
+	// Tracer gets the spans. It must have been made with sdktrace.WithIDGenerator(IDs{}). A
+	// sampler by trace id, such as sdktrace.TraceIDRatioBased, keeps or drops whole trees. If it
+	// has a ForceFlush, as that of the SDK has, this is called before each Save. Nil: no spans.
+	Tracer trace.TracerProvider
+	// Meter gets the metrics. Nil: none.
+	Meter metric.MeterProvider
+	// Namespace tells apart bots that export to one backend and have the same keys of sessions.
+	Namespace string
+	// Content asks for texts, labels, errors and keys of sessions in spans; see the package
+	// documentation.
+	Content bool
+	// State keeps open spans over restarts. Nil: the next process begins with what is open then.
+	State State
+	// Interval is how often State is saved, if there is something new. Zero: DefaultInterval.
+	Interval time.Duration
+	// Logger is told of flushes and saves that fail. Nil: what slog.Default is at New.
+	Logger *slog.Logger
+}
+
+// A ConfigError is a field of a [Config] that cannot be accepted.
+type ConfigError struct{ Field, Reason string }
+
+func (e *ConfigError) Error() string { return "otel: Config." + e.Field + ": " + e.Reason }
+
+// An Exporter watches a Runtime and exports what it does. [Exporter.Run] is called once.
+type Exporter struct {
+	rt     *agent.Runtime
+	cfg    Config
+	tracer trace.Tracer
+	meters meters
+	forest forest
+	began  time.Time // what is older is not counted
+	dirty  bool
+}
+
+// New makes an Exporter. It starts nothing. The error is a *ConfigError, or one of the Meter.
+func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
+	switch {
+	case rt == nil:
+		return nil, errors.New("otel: the Runtime is nil")
+	case cfg.Tracer == nil && cfg.Meter == nil:
+		return nil, &ConfigError{Field: "Tracer", Reason: "it is nil, and so is Meter"}
+	case cfg.Interval < 0:
+		return nil, &ConfigError{Field: "Interval", Reason: fmt.Sprintf("%v is negative", cfg.Interval)}
+	}
+	cfg.Interval = cmp.Or(cfg.Interval, DefaultInterval)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	if cfg.Tracer == nil {
+		cfg.Tracer = noop.NewTracerProvider()
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = metricnoop.NewMeterProvider()
+	}
+	x := &Exporter{rt: rt, cfg: cfg, tracer: cfg.Tracer.Tracer(scope)}
+	if err := x.meters.open(cfg.Meter.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("otel: %w", err)
+	}
+	return x, nil
+}
+
+// Run exports until ctx ends or the Runtime is shut down. Then it flushes and saves once more, and
+// returns nil. Give it a ctx that does not end before Runtime.Run has returned, so that it has the
+// last events. What it has not read by then, such as what an earlier process left, the next one
+// that has the State exports.
+//
+// The error is ErrNoIDs, one of State.Load, or one of Runtime.Events.
+func (x *Exporter) Run(ctx context.Context) error {
+	return x.Watch(ctx)()
+}
+
+// Watch is Run in two steps: when it returns, the Runtime is watched, and what it returns is the
+// rest of Run, which the caller must call. So nothing is missed that happens in between, also
+// without a State.
+func (x *Exporter) Watch(ctx context.Context) (run func() error) {
+	x.began = time.Now()
+	if err := x.load(ctx); err != nil {
+		return func() error { return err }
+	}
+	life, stop := context.WithCancel(ctx)
+	events := x.rt.Events(life, agent.EventQuery{After: x.forest.cursors()})
+	return func() error {
+		defer stop()
+		err := x.export(life, stop, events)
+		var bad *agent.InputError
+		if errors.As(err, &bad) && len(x.forest.Trees) > 0 && ctx.Err() == nil {
+			x.cfg.Logger.Warn("otel: the saved state is not of this store, and is dropped", "error", err)
+			x.forest = forest{}
+			err = x.export(life, stop, x.rt.Events(life, agent.EventQuery{}))
+		}
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
+		defer done()
+		if err == nil {
+			err = x.finish(last, x.forest.settle())
+		}
+		x.save(last)
+		return err
+	}
+}
+
+// load reads the saved state. One that cannot be read is dropped.
+func (x *Exporter) load(ctx context.Context) error {
+	if x.cfg.State == nil {
+		return nil
+	}
+	data, err := x.cfg.State.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("otel: State.Load: %w", err)
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, &x.forest); err != nil {
+		x.cfg.Logger.Warn("otel: the saved state cannot be read, and is dropped", "error", err)
+		x.forest = forest{}
+	}
+	return nil
+}
+
+// save flushes what was exported, and keeps the state then.
+func (x *Exporter) save(ctx context.Context) {
+	if !x.dirty {
+		return
+	}
+	if f, ok := x.cfg.Tracer.(interface {
+		ForceFlush(ctx context.Context) error
+	}); ok {
+		if err := f.ForceFlush(ctx); err != nil {
+			x.cfg.Logger.Warn("otel: spans cannot be exported", "error", err)
+			return
+		}
+	}
+	x.dirty = false
+	if x.cfg.State == nil {
+		return
+	}
+	data, err := json.Marshal(&x.forest)
+	if err == nil {
+		err = x.cfg.State.Save(ctx, data)
+	}
+	if err != nil {
+		x.dirty = true
+		x.cfg.Logger.Warn("otel: the state cannot be saved", "error", err)
+	}
+}
+
+// happened is an event, or the error that ends the stream.
+type happened struct {
+	event agent.TreeEvent
+	err   error
+}
+
+// export takes events until the stream ends.
+func (x *Exporter) export(
+	ctx context.Context, stop context.CancelFunc, events iter.Seq2[agent.TreeEvent, error],
+) error {
+	stream := make(chan happened)
+	go func() { // ends when the stream does, which the loop below waits for
+		defer close(stream)
+		for e, err := range events {
+			stream <- happened{e, err}
+		}
+	}()
+	tick := time.NewTicker(x.cfg.Interval)
+	defer tick.Stop()
+	var failed error
+	for {
+		select {
+		case h, ok := <-stream:
+			switch {
+			case !ok:
+				return failed
+			case failed != nil: // the rest of the stream is not of interest
+			case h.err != nil:
+				if ctx.Err() == nil {
+					failed = h.err
+				}
+			default:
+				if failed = x.take(ctx, h.event); failed != nil {
+					stop()
+				}
+			}
+		case <-tick.C:
+			x.save(ctx)
+		}
+	}
+}
+
+// take exports what has ended with an event.
+func (x *Exporter) take(ctx context.Context, e agent.TreeEvent) error {
+	root := e.Cursor.Root()
+	if root.IsZero() {
+		if root = e.Session; e.Depth > 0 {
+			return nil // its tree is not known
+		}
+	}
+	x.dirty = true
+	g := x.forest.grove(root)
+	before := g.active()
+	ended := x.forest.apply(root, e)
+	ctx = context.WithoutCancel(ctx)
+	x.meters.count(ctx, e, g.active()-before, !e.Time.Before(x.began))
+	return x.finish(ctx, ended)
+}
+
+// finish exports spans that have ended.
+func (x *Exporter) finish(ctx context.Context, ended []span) error {
+	for i := range ended {
+		s := &ended[i]
+		if err := x.emit(ctx, s); err != nil {
+			return err
+		}
+		if !s.event.Time.Before(x.began) {
+			x.meters.record(ctx, s)
+		}
+	}
+	return nil
+}
+
+// emit exports one span.
+func (x *Exporter) emit(ctx context.Context, s *span) error {
+	of := traceOf(x.cfg.Namespace, s.root)
+	begin := context.WithValue(ctx, idsKey{}, spanIDs{of, s.id})
+	if s.parent.IsValid() {
+		begin = trace.ContextWithRemoteSpanContext(begin, remote(of, s.parent))
+	}
+	options := []trace.SpanStartOption{
+		trace.WithTimestamp(s.start), trace.WithSpanKind(trace.SpanKindInternal),
+		trace.WithAttributes(s.attributes(x.cfg.Content)...),
+	}
+	if s.link.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: remote(of, s.link)}))
+	}
+	_, out := x.tracer.Start(begin, s.name(), options...)
+	sc := out.SpanContext()
+	if sc.IsValid() && sc.SpanID() != s.parent && (sc.TraceID() != of || sc.SpanID() != s.id) {
+		out.End()
+		return ErrNoIDs
+	}
+	if s.failed() {
+		what := ""
+		if x.cfg.Content {
+			what = s.event.Error
+		}
+		out.SetStatus(codes.Error, what)
+	}
+	out.End(trace.WithTimestamp(s.end))
+	return nil
+}
+
+// remote is the context of a span that may be of another process.
+func remote(of trace.TraceID, id trace.SpanID) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: of, SpanID: id, TraceFlags: trace.FlagsSampled, Remote: true,
+	})
+}
+
+// Context returns a context whose span is the turn that has called a tool, so that spans that the
+// tool begins with it are children of the turn. It returns ctx if that is not the context of a call
+// through agent.Turn.Tools.
+func (x *Exporter) Context(ctx context.Context) context.Context {
+	c, ok := agent.CallerOf(ctx)
+	if !ok {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, remote(
+		traceOf(x.cfg.Namespace, c.Session.Root), turnSpan(c.Session.Key, c.Turn)))
+}
+
+// conversation is the id by which spans of one session belong together without naming it.
+func conversation(key session.Key) string { return spanOf("session", key.String()).String() }
