@@ -102,10 +102,11 @@ func (h toolHost) agents(ctx context.Context, c ToolCall) (string, error) {
 }
 
 // withAgents returns the schema of sessions_spawn with the agents that the session may spawn, as
-// policy decides it. Where external runtimes are, others may run what they run.
+// policy decides it. Where external runtimes are, others may run what they run, and where a
+// function decides on sandboxes, it is asked for a child alone.
 func (h toolHost) withAgents(schema json.RawMessage) json.RawMessage {
 	caller, known := h.knownCaller()
-	if !known || len(h.rt.cfg.Runners.Runtimes) > 0 {
+	if !known || len(h.rt.cfg.Runners.Runtimes) > 0 || h.rt.cfg.Rules.Sandbox.Decide != nil {
 		return schema
 	}
 	ids, err := json.Marshal(h.rt.cfg.Rules.Targets(caller))
