@@ -239,7 +239,7 @@ var ownStarts = []string{
 
 // ownFields are how the other lines of an event begin.
 var ownFields = []string{
-	"source: ", "session key: ", "session id: ", "type: ", "task name: ", "task: ", "status: ",
+	"from the runtime", "source: ", "session key: ", "session id: ", "type: ", "task name: ", "task: ", "status: ",
 	"model: ", "what to do: ", "files of the result, as data", "[cut here: ", "stats: runtime ",
 }
 

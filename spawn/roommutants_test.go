@@ -61,7 +61,7 @@ var roomMutants = []mutant{
 	},
 	{
 		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
-		"isEvent := isOpen && (endsLine", "isEvent := !isOpen && (endsLine", "../announce", "TestEchoesDoNotReachPeople",
+		"if !v.HasFold(at, start) {", "if v.HasFold(at, start) {", "../announce", "TestEchoesDoNotReachPeople",
 	},
 	{
 		"D5 a stream holds what may still be a tag or a secret", "../internal/ahead/ahead.go",

@@ -193,7 +193,7 @@ func (r *reader) gluedToken(start, end int) (from, to int) {
 			for stop-body < mostWeighed && !r.Ended(stop) && f.Body[r.S[stop]] {
 				stop++
 			}
-			if stop-body < f.Min || !looksRandom(r.S[body:stop]) || !hasDense(r.S[body:stop]) {
+			if stop-body < f.Min || !hasDense(r.S[body:stop]) || !isShuffled(r.S[body:stop]) {
 				continue
 			}
 			parts := strings.ContainsAny(f.Begin, "_-")
@@ -209,6 +209,18 @@ func (r *reader) gluedToken(start, end int) (from, to int) {
 }
 
 var lowerOnly = letters("a-z")
+
+// isShuffled reports whether letters and digits of a text take turns as in no name with a number.
+func isShuffled(s string) bool {
+	const least = 4
+	turns := 0
+	for i := 1; i < len(s); i++ {
+		if alnum[s[i]] && alnum[s[i-1]] && (s[i] <= '9') != (s[i-1] <= '9') {
+			turns++
+		}
+	}
+	return turns >= least
+}
 
 // isOneByte reports whether a text is one byte over and over.
 func isOneByte(s string) bool { return strings.Trim(s, s[:1]) == "" }
