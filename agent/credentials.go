@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -221,9 +222,10 @@ func (t *Turn) withCredentials(ctx context.Context) (context.Context, error) {
 	if err == nil && k.agent != session.DefaultAgent && !own.Isolated {
 		main, err = of(ctx, session.DefaultAgent)
 	}
-	t.entering(before)
 	k.profiles = own.over(main)
-	t.rt.redactor.Learn(k.profiles.secrets()...)
+	t.rt.redactor.Learn(k.profiles.secrets()...) // before the error is read, which may have one
+	_ = contain.Read(err)
+	t.entering(before)
 	if err != nil {
 		return ctx, &CallbackError{Field: credentialsField, Err: err}
 	}
