@@ -68,7 +68,8 @@ func TestAliasesNameModels(t *testing.T) {
 				require.Equal(t, "acme/small", h.Child("o").Model.Resolved)
 				if place == "Models.Model" || place == "Rules.Agents.Model" {
 					h.Offered("main", "read", "sessions_spawn", "subagents", "sessions_yield",
-						"sessions_send")
+						"sessions_send", "agents_list", "sessions_list", "sessions_history",
+						"session_status")
 					require.Equal(t, "acme/small", h.Requests("main")[0].Model)
 					requireSmall(t, inputOf(t, cfg, topKey))
 				}

@@ -308,14 +308,17 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil || t.isSaidThere() {
 		return err
 	}
-	err := protect("Route", func() (err error) {
-		t.route, err = rt.cfg.Route(ctx, RouteRequest{
-			From: from.sessionKey(), Agent: t.agentFor(from), Label: t.Label, Update: t.Update,
-		})
-		return err
+	q := RouteRequest{
+		From: from.sessionKey(), Agent: t.agentFor(from), Label: t.Label, Update: t.Update,
+	}
+	route, err := asked(ctx, rt, q.From, "Route", func(ctx context.Context) (session.Route, error) {
+		return rt.cfg.Route(ctx, q)
 	})
+	t.route = route
+	if err != nil && (ctx.Err() != nil || rt.bindings.ended() != nil) {
+		return err
+	}
 	if err != nil { // people are told where they would be without it
-		t.route = session.Route{}
 		rt.log.Warn("offshoot: Config.Route failed", "session", from.sessionKey().String(),
 			"error", rt.redact(err).Error())
 	}
@@ -450,8 +453,9 @@ func isText[T any]() bool { return reflect.TypeFor[T]().Kind() == reflect.String
 // has posted to a sub-agent, so that a program can wait for what comes of it. T is as in [Spawn].
 //
 // The error is that of a T without a schema, an *[InputError] for a from that is nil and for a
-// Receipt without a Run, which a top-level session has none of, or one that every call that reads
-// can return.
+// Receipt without a Run, which a top-level session has none of, [ErrShutdown] after a shutdown, the
+// cause of a ctx that has ended, or one that every call that reads can return. ChildOf does not
+// look for the run: Wait of a Child that is not on record returns [ErrNotFound].
 func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], error) {
 	if err := checkRequester(from, "wait"); err != nil {
 		return nil, err
@@ -470,6 +474,12 @@ func ChildOf[T any](ctx context.Context, from Requester, r Receipt) (*Child[T], 
 		return nil, err
 	}
 	rt, turn := from.actor()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := rt.bindings.ended(); err != nil {
+		return nil, err
+	}
 	learnType[T](&rt.results, schema)
 	return &Child[T]{rt: rt, root: root, key: r.Session, id: r.Run, turn: turn}, nil
 }

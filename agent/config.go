@@ -76,7 +76,8 @@ type Config struct {
 	// says over its end, and a [Task].Update. It is asked at each spawn, and what it returns is
 	// kept with the run; a bound conversation of the sub-agent comes first. Zero, after an error or
 	// a panic, which the Logger is told, and nil: where the session was answering at the spawn, or
-	// where its key or [Session.SetRoute] says. It should return at once.
+	// where its key or [Session.SetRoute] says. It should return at once. After DeliverTimeout it
+	// has failed, and a spawn whose ctx ends before that does not wait for it.
 	Route func(ctx context.Context, q RouteRequest) (session.Route, error)
 	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
 	// attempt has failed. If the receiver does not return all the same, it is not called for the
@@ -93,7 +94,8 @@ type Config struct {
 	// when the Runtime is opened. slog.New(slog.DiscardHandler) is silent. A record on which its
 	// Handler panics is lost. A Handler must not call runtime.Goexit: Open, which logs doubts,
 	// would end its caller, and a turn that logs before it has come to its end fails with
-	// spawn.ErrExited. What a turn has come to is kept also then.
+	// spawn.ErrExited. What a turn has come to is kept also then. Nor may it hang: what logs waits
+	// for it, so that a spawn that logs outlasts its ctx.
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration
@@ -135,8 +137,9 @@ type Config struct {
 	// the Spec of the session has AGENTS.md. Empty: the agent has none. Nil: no agent has one.
 	//
 	// It is called for a spawn with a Task.Dir and in each turn, for many sessions at once, and
-	// should return at once. If it panics, or returns what is not a directory, the spawn or the
-	// turn fails with a *[CallbackError] whose Field is "WorkDir". See docs/directories.md.
+	// should return at once; a spawn whose ctx ends does not wait for it. If it panics, or returns
+	// what is not a directory, the spawn or the turn fails with a *[CallbackError] whose Field is
+	// "WorkDir". See docs/directories.md.
 	WorkDir func(agent string) string
 }
 

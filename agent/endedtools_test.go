@@ -24,6 +24,12 @@ var sessionCalls = map[string]string{
 	"subagents kill":   `{"action":"kill","target":"all"}`,
 	"subagents steer":  `{"action":"steer","target":"last","message":"x"}`,
 	"sessions_spawn 2": `{"task":"work","model":"a/b"}`,
+	"subagents log":    `{"action":"log","target":"last"}`,
+	"subagents send":   `{"action":"send","target":"last","message":"x"}`,
+	"agents_list":      `{}`,
+	"sessions_list":    `{}`,
+	"sessions_history": `{}`,
+	"session_status":   `{}`,
 }
 
 // callAll calls every session tool of a list and returns the errors by the name of the call.

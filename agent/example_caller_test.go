@@ -50,6 +50,10 @@ func ExampleSession_Tools() {
 	// sessions_spawn
 	// subagents
 	// sessions_send
+	// agents_list
+	// sessions_list
+	// sessions_history
+	// session_status
 	// agent:main:telegram:direct:4711 gets 42
 	// <nil> <nil>
 }

@@ -245,8 +245,11 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 	}
 	err = rt.bindings.with(ctx, func(t *binding.Table, now time.Time) error {
 		list = t.All(now)
-		return context.Cause(ctx)
+		return nil
 	})
+	if ctx.Err() != nil { // it only reads, so that there is nothing that may not be recorded
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

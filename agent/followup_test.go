@@ -231,8 +231,8 @@ func TestSendTool(t *testing.T) {
 		"no message":   {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
 		"no target":    {`{"message":"x"}`, nil, []string{`"target": it is required`}},
 		"an argument": {
-			`{"target":"slow","message":"x","timeoutSeconds":3}`, nil,
-			[]string{`"timeoutSeconds": it is not known`},
+			`{"target":"slow","message":"x","colour":3}`, nil,
+			[]string{`"colour": it is not known`},
 		},
 		"to another session": {
 			`{"target":"agent:other:main","message":"x"}`, nil,

@@ -67,6 +67,7 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 			a.Sandbox = policy.SandboxAll
 			a.SandboxTools = policy.ToolRules{Allow: []string{"exec"}}
 		},
+		"name": func(_ *agent.Config, a *policy.Agent) { a.Name = "Ada" },
 		"what it spawns": func(_ *agent.Config, a *policy.Agent) {
 			a.Subagents.AllowAgents = []string{"other"}
 		},
@@ -90,7 +91,7 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 		}
 	}
 	of := reflect.TypeFor[policy.Agent]()
-	require.Equal(t, 8, of.NumField(), "a new setting of an agent needs a row here")
+	require.Equal(t, 9, of.NumField(), "a new setting of an agent needs a row here")
 	var byAgent []string
 	for f := range reflect.TypeFor[agent.Prompts]().Fields() {
 		if f.Type.Kind() == reflect.Map {

@@ -126,7 +126,8 @@ func TestUnknownArgumentsAreRefused(t *testing.T) {
 	unknown := []string{"tools", "colour", ""}
 	for tool, known := range map[string]string{
 		"sessions_spawn": "runTimeoutSeconds", "subagents": "target", "sessions_yield": "atLeast",
-		"sessions_send": "message",
+		"sessions_send": "message", "sessions_list": "activeMinutes", "sessions_history": "before",
+		"session_status": "sessionKey", "agents_list": "takes none",
 	} {
 		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			for _, name := range unknown {

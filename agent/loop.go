@@ -80,7 +80,7 @@ type loopTurn struct {
 
 // Run implements Runner.
 func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
-	if l.Model == nil {
+	if !l.hasModel() {
 		return res, &spawn.InputError{Field: "Loop.Model", Reason: "it is missing"}
 	}
 	steps := cmp.Or(l.MaxSteps, DefaultSteps)
@@ -111,6 +111,12 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		return turn.res, ErrEmptyAnswer
 	}
 	return turn.res, fmt.Errorf("%w after %s", ErrSteps, text.Count(steps, "step", "steps"))
+}
+
+// hasModel reports whether there is a Model. A ModelFunc that is nil is none.
+func (l *Loop) hasModel() bool {
+	f, isFunc := l.Model.(ModelFunc)
+	return l.Model != nil && (!isFunc || f != nil)
 }
 
 // step makes one call of the model and the calls of tools that it asks for, and folds what was said

@@ -14,6 +14,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/window"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -117,7 +118,7 @@ func (l *Loop) generate(
 	if err == nil && resp == nil {
 		err = ErrNoResponse
 	}
-	return resp, err
+	return resp, contain.Read(err)
 }
 
 // readStream reads a stream until it has a response or an error, or ctx ends, and shows its text on

@@ -514,7 +514,11 @@ func (s *Session) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, 
 	if err != nil && !h.archivable(err) {
 		return nil, err
 	}
-	return openFile(ctx, s.rt.cfg.Store.Files, h.ref, f, attempt)
+	r, failed := openFile(ctx, s.rt.cfg.Store.Files, h.ref, f, attempt)
+	if failed != nil && err != nil && errors.Is(failed, session.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", err, failed) // nor is the session there
+	}
+	return r, failed
 }
 
 // OpenFile opens the bytes of a Part of one of the Messages, as [Turn.OpenFile] does. A request

@@ -9,6 +9,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/internal/weight"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -177,7 +178,7 @@ func (c *Config) describe(ctx context.Context, l session.Lineage, in *agentctx.I
 		return nil
 	}
 	given := clone.Of(*in)
-	if err := c.Prompts.Describe(ctx, l, &given); err != nil {
+	if err := contain.Read(c.Prompts.Describe(ctx, l, &given)); err != nil {
 		return &CallbackError{Field: describeField, Err: err}
 	}
 	if ctx.Err() != nil {

@@ -22,7 +22,8 @@ import (
 
 // rightsCatalog are the tools of the bots whose rights are tested, those of Offshoot included.
 var rightsCatalog = strings.Fields("read write edit apply_patch exec process web_search web_fetch" +
-	" message cron my_tool sessions_spawn subagents sessions_yield sessions_send")
+	" message cron my_tool sessions_spawn subagents sessions_yield sessions_send" +
+	" agents_list sessions_list sessions_history session_status")
 
 // S4: a rule that became stricter between two lives of a process reaches every sub-agent under way,
 // through every session above it, and a rule that became more lenient gives nothing back. Random
@@ -89,7 +90,7 @@ func (w *rightsWorld) config(rules policy.Rules) agent.Config {
 	cfg := configWith(w.turn)
 	cfg.Store, cfg.Rules, cfg.Models.Model = w.store, rules, "p/top"
 	cfg.Prompts.Input.Sandbox.Dir = "/inside"
-	for _, name := range rightsCatalog[:len(rightsCatalog)-4] {
+	for _, name := range rightsCatalog[:len(rightsCatalog)-8] {
 		cfg.Tools = append(cfg.Tools, agent.Tool{
 			Name: name, Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 				who, ok := agent.CallerOf(ctx)
@@ -209,7 +210,7 @@ func (w *rightsWorld) turn(ctx context.Context, t *agent.Turn) (agent.Result, er
 	w.check(key, "the prompt's tools", want, listed)
 	w.check(key, "the prompt's sandbox", now.sandboxed, strings.Contains(prompt, "## Sandbox\n"))
 	w.check(key, "its directory", now.sandboxed, strings.Contains(prompt, "/inside"))
-	for _, tool := range rightsCatalog[:len(rightsCatalog)-4] {
+	for _, tool := range rightsCatalog[:len(rightsCatalog)-8] {
 		out, err := t.Call(ctx, agent.ToolCall{ID: tool, Name: tool})
 		if slices.Contains(now.tools, tool) {
 			w.check(key, "CallerOf", fmt.Sprint(true, key, now.sandboxed), out.Text)

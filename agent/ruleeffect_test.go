@@ -53,6 +53,7 @@ func observeRules(t *testing.T, r policy.Rules) (seen, refused string) {
 	b.WriteString(seen)
 	// TestAttachmentsThatAreRefused has what comes of these.
 	fmt.Fprintln(&b, r.MayAttach(true), r.Attachments.OrDefault())
+	fmt.Fprintln(&b, r.AgentName("coder")) // which agents_list shows
 	for _, c := range []policy.Caller{
 		top,
 		{Key: topKey, Children: 3},
@@ -222,6 +223,7 @@ func (rows ruleRows) addAgents() {
 		return func(r *policy.Rules) { f(&r.Agents[1]) }
 	}
 	rows.add("Agents.ID", coder(func(a *policy.Agent) { a.ID = "ops" }), team)
+	rows.add("Agents.Name", coder(func(a *policy.Agent) { a.Name = "Ada" }), team)
 	rows.add("Agents.Model", coder(func(a *policy.Agent) { a.Model = "a/b" }), team)
 	rows.add("Agents.Skills", func(r *policy.Rules) { r.Agents[0].Skills = []string{} }, team)
 	rows.add("Agents.ShareHistory", func(r *policy.Rules) { r.Agents[0].ShareHistory = true }, team)

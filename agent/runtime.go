@@ -16,6 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -41,6 +42,7 @@ type Runtime struct {
 	attached  attachedDirs
 	results   resultTypes
 	shown     target.Book // the lists of sub-agents that models and people were shown
+	sends     target.Pace // of the action send of the tool subagents
 	leftOut   instructionsLog
 }
 
@@ -401,7 +403,7 @@ func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 // deliveryError returns the error of a receiver as the tree reads it: one that has called a model
 // may return what its provider said.
 func deliveryError(err error) error {
-	limited, isLimited := errors.AsType[RateLimited](err)
+	limited, isLimited := errors.AsType[RateLimited](contain.Read(err))
 	if _, asks := errors.AsType[*spawn.RetryAfterError](err); isLimited && !asks {
 		err = spawn.RetryAfter(limited.After, err)
 	}

@@ -29,9 +29,16 @@ const (
 	toolSubagents = "subagents"
 	toolYield     = "sessions_yield"
 	toolSend      = "sessions_send"
+	toolAgents    = "agents_list"
+	toolSessions  = "sessions_list"
+	toolHistory   = "sessions_history"
+	toolStatus    = "session_status"
 )
 
-var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield, toolSend}
+var sessionToolNames = []string{
+	toolSpawn, toolSubagents, toolYield, toolSend,
+	toolAgents, toolSessions, toolHistory, toolStatus,
+}
 
 // sessionToolDocs are the session tools as prompts mention them.
 var sessionToolDocs = []agentctx.Tool{
@@ -39,6 +46,10 @@ var sessionToolDocs = []agentctx.Tool{
 	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
 	{Name: toolSend, Summary: "Send a message to a sub-agent of yours; one that has ended goes on from it."},
+	{Name: toolAgents, Summary: "List the agents that you may start sub-agents of."},
+	{Name: toolSessions, Summary: "List the sessions that you can see, those that were active last first."},
+	{Name: toolHistory, Summary: "Read the conversation of a session that you can see."},
+	{Name: toolStatus, Summary: "Show the time, and the model, usage, cost and budget of a session."},
 }
 
 func sessionToolSummary(name string) string {
@@ -103,12 +114,20 @@ func (h toolHost) tools() []Tool {
 		spawns = callerSpawnSchema
 	}
 	cfg := &h.rt.cfg
+	spawns = h.withAgents(spawns)
 	spawns = cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(spawns))))
 	return []Tool{
 		h.tool(toolSpawn, spawns, h.spawn),
 		h.tool(toolSubagents, subagentsSchema, h.subagents),
 		h.tool(toolYield, yieldSchema, h.yield),
 		h.tool(toolSend, sendSchema, h.send),
+		h.tool(toolAgents, agentsSchema, h.agents),
+		h.tool(toolSessions, sessionsListSchema, h.sessions),
+		{
+			Name: toolHistory, Description: sessionToolSummary(toolHistory), Schema: historySchema,
+			Call: h.history,
+		},
+		h.tool(toolStatus, statusSchema, h.status),
 	}
 }
 
@@ -158,6 +177,7 @@ const spawnProperties = `"label":{"type":"string","description":"a short name fo
 	`"mode":{"type":"string","enum":["run"]},`
 
 var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"message":{"type":"string","description":"a note to yourself, for when you go on"},` +
 	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
 	`"withinSeconds":{"type":"number","minimum":1,"description":"go on after so many seconds at the latest; ` +
 	`default: no limit; at least 1, 0 is refused; the least doubles, up to 600, while nothing else happens"}` +
@@ -258,9 +278,11 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 				tool, name, "a spawn does not take where to deliver; the result comes back to you",
 			)
 		}
-		return nil, newArgumentError(
-			tool, name, "it is not known; the arguments are "+strings.Join(known, ", "),
-		)
+		takes := "the tool takes none"
+		if len(known) > 0 {
+			takes = "the arguments are " + strings.Join(known, ", ")
+		}
+		return nil, newArgumentError(tool, name, "it is not known; "+takes)
 	}
 	return a, nil
 }
@@ -621,12 +643,13 @@ func jsonReply(v any) (string, error) {
 
 func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolYield, c.Args,
-		"atLeast", "withinSeconds", "at_least", "within_seconds")
+		"atLeast", "withinSeconds", "at_least", "within_seconds", "message")
 	if err != nil {
 		return "", err
 	}
 	n := a.positive("to wait for all", "atLeast", "at_least")
 	within := a.positive("to wait without limit", "withinSeconds", "within_seconds")
+	message := a.text("message")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -654,6 +677,9 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	}
 	reply := map[string]any{
 		"status": "yielded", "note": "This turn ends now; another one begins when the wait is over.",
+	}
+	if message != "" { // the next turn reads it here
+		reply["message"] = message
 	}
 	if waits > 0 {
 		reply["withinSeconds"] = waits.Seconds()

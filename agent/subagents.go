@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/target"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -18,10 +20,14 @@ import (
 )
 
 var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
+	`"action":{"type":"string","enum":["list","info","log","kill","steer","send"],"description":"default: list. log: its last messages; ` +
+	`steer: tell it something while it works; send: write to it, also when it has ended, as sessions_send does"},` +
 	`"target":{"type":"string","description":"a sub-agent: number or #number in the list that you were shown last, run id, taskName, label, or the beginning of one of these; session key or id; last: the newest; for kill also all"},` +
 	`"recentMinutes":{"type":"integer","description":"for list: how long ago those that it shows have ended at most; default: 30, at most 1440"},` +
-	`"message":{"type":"string","description":"for steer: at most 4000 characters"}` +
+	`"message":{"type":"string","description":"for steer and send: at most 4000 characters, one in 2 seconds"},` +
+	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"for send: wait so long for the answer; default: do not wait"},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":200,"description":"for log: messages; default: 20"},` +
+	`"includeTools":{"type":"boolean","description":"for log: show tool calls and their results"}` +
 	`}}`)
 
 // subagentLine is what the model is told of a sub-agent.
@@ -65,13 +71,16 @@ func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
 
 func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message",
-		"recentMinutes", "recent_minutes")
+		"recentMinutes", "recent_minutes", "timeoutSeconds", "timeout_seconds", "limit",
+		"includeTools")
 	if err != nil {
 		return "", err
 	}
-	action := a.word("action", "list", "info", "steer", "kill")
+	action := a.word("action", "list", "info", "log", "kill", "steer", "send")
 	named, message := a.text("target"), a.text("message")
 	recent := a.duration(time.Minute, "recentMinutes", "recent_minutes")
+	wait, limit := a.sendTimeout(), a.count(logShown, maxLogShown, "limit")
+	includeTools := a.flag("includeTools")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -97,13 +106,73 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	if action == "info" {
-		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
+		if err := h.authorize(ctx, policy.VerbStatus, chosen[0]); err != nil {
 			return "", err
 		}
 		n := h.rt.shown.Number(h.viewer(), chosen[0].Ref(), time.Now())
 		return jsonReply(newSubagentLine(n, chosen[0], true))
 	}
+	switch action {
+	case "log":
+		return h.log(ctx, chosen[0], limit, includeTools)
+	case "send":
+		return h.sendPaced(ctx, c, chosen[0].Key, message, wait)
+	}
 	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
+}
+
+// Bounds of the log of a sub-agent.
+const (
+	logShown    = 20
+	maxLogShown = 200
+)
+
+// log answers with the last messages of a sub-agent.
+func (h toolHost) log(ctx context.Context, r RunInfo, n int, tools bool) (string, error) {
+	if err := h.authorize(ctx, policy.VerbHistory, r); err != nil {
+		return "", err
+	}
+	q := HistoryQuery{Last: n}
+	page, err := h.readHistory(ctx, h.rt.sessionIn(r.Key, r.Root), q, tools)
+	if err != nil {
+		return "", h.unseen(ctx, toolSubagents, r.Key.String(), r.Key, err)
+	}
+	return jsonReply(map[string]any{
+		"runId": r.ID, "sessionKey": r.Key.String(), "status": r.Status.String(),
+		"messages": page.Lines,
+	})
+}
+
+// Bounds of what the action send takes, as those of a steer.
+const (
+	maxSent   = 4000 // characters
+	sendPause = 2 * time.Second
+)
+
+// sendPaced is sessions_send to a sub-agent, under the bounds of a steer. An attempt that fails
+// counts for the pause, too.
+func (h toolHost) sendPaced(
+	ctx context.Context, c ToolCall, key session.Key, message string, wait time.Duration,
+) (string, error) {
+	m := Incoming{ID: h.sendID(ctx, c), Text: message}
+	if text.IsBlank(m.Text) {
+		return "", newArgumentError(toolSubagents, "message", "it is required")
+	}
+	if n := utf8.RuneCountInString(m.Text); n > maxSent {
+		return "", newArgumentError(toolSubagents, "message",
+			fmt.Sprintf("it has %d characters, the limit is %d", n, maxSent))
+	}
+	to, err := h.target(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	if !h.rt.sends.Pass(target.Pair{From: h.session.key, To: key}, m.ID, sendPause, time.Now()) {
+		return jsonReply(spawnReply{
+			Status: "rate_limited", Limit: "one in " + sendPause.String(),
+			Error: "you have written to this sub-agent less than 2 seconds ago; write again later",
+		})
+	}
+	return h.sendTo(ctx, to, m, wait)
 }
 
 // laterRun returns the run that has followed the one that is chosen, if that is not the present one
@@ -131,7 +200,7 @@ func (h toolHost) runAction(
 	ctx context.Context, action, message string, chosen []RunInfo, later RunInfo,
 ) (string, error) {
 	for _, r := range chosen {
-		if err := h.authorize(actionVerbs[action], r); err != nil {
+		if err := h.authorize(ctx, actionVerbs[action], r); err != nil {
 			return "", err
 		}
 	}
@@ -171,17 +240,16 @@ var actionVerbs = map[string]policy.Verb{
 }
 
 // authorize asks policy whether the session may do something with one of its sub-agents.
-func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
+func (h toolHost) authorize(ctx context.Context, v policy.Verb, r RunInfo) error {
 	above := []session.Key{r.Parent, h.session.key, r.Root} // it is in the list of h
-	return h.authorizeFor(v, policy.Target{Key: r.Key, Ancestors: above})
+	return h.authorizeFor(ctx, v, policy.Target{Key: r.Key, Ancestors: above})
 }
 
 // authorizeFor asks policy whether the session may do something with another.
-func (h toolHost) authorizeFor(v policy.Verb, to policy.Target) error {
-	c := policy.Caller{Key: h.session.key, Role: session.RoleMain}
-	if h.turn != nil {
-		now := &h.turn.spawn.Authority
-		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
+func (h toolHost) authorizeFor(ctx context.Context, v policy.Verb, to policy.Target) error {
+	c, err := h.caller(ctx)
+	if err != nil {
+		return err
 	}
 	return inOurWords(h.rt.cfg.Rules.Authorize(c, v, to))
 }
@@ -360,27 +428,71 @@ func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
 }
 
 var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"target":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
-	`"message":{"type":"string","description":"what it is told"}` +
-	`},"required":["target","message"]}`)
+	`"sessionKey":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
+	`"message":{"type":"string","description":"what it is told"},` +
+	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"wait so long for what a sub-agent answers; default: do not wait"}` +
+	`},"required":["sessionKey","message"]}`)
 
 // sendReply is what a model is told of a message that it has sent.
 type sendReply struct {
 	Status     string `json:"status"` // accepted
 	SessionKey string `json:"sessionKey"`
 	RunID      string `json:"runId,omitempty"`
+	Reply      string `json:"reply,omitempty"` // of a run that has ended while the model waited
 	Note       string `json:"note"`
+}
+
+// maxSendTimeout is how long a model may wait for an answer.
+const maxSendTimeout = 30 * time.Second
+
+// sendTimeout returns how long the model waits for the answer to a message.
+func (a *arguments) sendTimeout() time.Duration {
+	s, _ := a.number("timeoutSeconds", "timeout_seconds")
+	return time.Duration(min(s, maxSendTimeout.Seconds()) * float64(time.Second))
+}
+
+// answered waits for the run that has a message, and adds what it came to. Its end is announced all
+// the same: the process may die before the model has read it here.
+func (h toolHost) answered(
+	ctx context.Context, reply sendReply, r Receipt, wait time.Duration,
+) (string, error) {
+	if wait <= 0 || r.Run == "" {
+		return jsonReply(reply)
+	}
+	refs, opt := []spawn.RunRef{r.Ref()}, JoinOptions{Within: wait}
+	var runs []RunInfo
+	var err error
+	if h.turn != nil {
+		runs, err = h.turn.spawn.Wait(ctx, refs, opt)
+	} else if root, rerr := h.session.tree(ctx); rerr == nil {
+		runs, err = h.rt.sup.Wait(ctx, root, refs, opt)
+	}
+	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
+		return "", err
+	}
+	if err != nil || len(runs) == 0 || !runs[0].Status.Terminal() {
+		reply.Note = "It has not answered yet. " + reply.Note
+		return jsonReply(reply)
+	}
+	reply.Status = runs[0].Status.String()
+	reply.Reply = h.rt.redactor.At(announce.BoundaryModels,
+		text.Bound(announce.Sanitize(runs[0].Result.Text), maxHistoryText))
+	reply.Note = "The reply is what it came to. The same comes to you as a message once more: do " +
+		"not act on it twice."
+	return jsonReply(reply)
 }
 
 // send is the tool sessions_send.
 func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolSend, c.Args,
-		"target", "message", "sessionKey", "session_key", "label")
+		"target", "message", "sessionKey", "session_key", "label", "timeoutSeconds",
+		"timeout_seconds")
 	if err != nil {
 		return "", err
 	}
 	target := a.text("target", "sessionKey", "session_key", "label")
 	m := Incoming{ID: h.sendID(ctx, c), Text: a.text("message")}
+	wait := a.sendTimeout()
 	if target == "" {
 		a.fail("target", "it is required")
 	}
@@ -394,13 +506,22 @@ func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err = h.authorizeFor(policy.VerbSend, to); err == nil {
+	return h.sendTo(ctx, to, m, wait)
+}
+
+// sendTo sends a message to a session if policy lets it, and waits for the answer of a sub-agent.
+func (h toolHost) sendTo(
+	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
+) (string, error) {
+	err := h.authorizeFor(ctx, policy.VerbSend, to)
+	if err == nil {
 		var r Receipt
 		if r, err = h.post(ctx, to, m); err == nil {
-			return jsonReply(sendReply{
+			reply := sendReply{
 				Status: "accepted", SessionKey: r.Session.String(), RunID: string(r.Run),
 				Note: sendNote(to, r),
-			})
+			}
+			return h.answered(ctx, reply, r, wait)
 		}
 	}
 	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {

@@ -316,7 +316,8 @@ func (c *checkup) bindings(field, path string, s binding.Settings) {
 func (t *Task) mode() (keep bool, err error) {
 	switch {
 	case int(t.Mode) >= len(taskModes):
-		return false, &InputError{Field: "Task.Mode", Reason: fmt.Sprintf("it is %v", t.Mode)}
+		return false, &InputError{Field: "Task.Mode", Reason: fmt.Sprintf(
+			"it is %v, which is none; want TaskModeAuto, TaskModeRun or TaskModeSession", t.Mode)}
 	case t.Mode == TaskModeSession && !t.Thread:
 		return false, &InputError{
 			Field: "Task.Mode", Reason: "it is session, and Thread is not set: " +

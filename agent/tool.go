@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
@@ -464,6 +464,7 @@ func (t *Turn) runTool(ctx context.Context, tool *Tool, c ToolCall, run *toolRun
 		t.logToolPanic(tool.Name, failed, failed.Stack) // last: a Logger may end the goroutine
 	}()
 	run.out, run.err = tool.Call(ctx, c)
+	_ = contain.Read(run.err)
 	returned = true
 	t.logBadCodec(tool, run.err)
 }
@@ -564,7 +565,7 @@ func toolResult(tool string, out any) (ToolResult, error) {
 func encodeAnswer(v any) (data []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = &spawn.PanicError{Value: value, Stack: debug.Stack()}
+			err = newPanic(value)
 		}
 	}()
 	_, own := v.(json.Marshaler)

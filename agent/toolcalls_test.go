@@ -485,7 +485,8 @@ func TestSessionToolsRunInOrder(t *testing.T) {
 	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
-		h.Replied("sessions_spawn subagents sessions_yield sessions_send")
+		h.Replied("sessions_spawn subagents sessions_yield sessions_send agents_list " +
+			"sessions_list sessions_history session_status")
 	})
 }
 

@@ -49,18 +49,22 @@ func TestToolsByRole(t *testing.T) {
 		}
 		return agent.Result{Text: "ok"}, err
 	})
-	cfg.Tools = toolbox("read", "cron", "gateway", "message", "session_status")
+	cfg.Tools = toolbox("read", "cron", "gateway", "message")
 	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
 		synctest.Wait()
 		require.Equal(t, map[string][]string{
 			"main": {
-				"read", "cron", "gateway", "message", "session_status",
+				"read", "cron", "gateway", "message",
 				"sessions_spawn", "subagents", "sessions_yield", "sessions_send",
+				"agents_list", "sessions_list", "sessions_history", "session_status",
 			},
-			"orchestrator": {"read", "message", "sessions_spawn", "subagents", "sessions_yield"},
-			"leaf":         {"read", "message"},
+			"orchestrator": {
+				"read", "message", "sessions_spawn", "subagents", "sessions_yield",
+				"sessions_list", "sessions_history",
+			},
+			"leaf": {"read", "message"},
 		}, seen)
 		for _, name := range []string{"gateway", "sessions_spawn"} {
 			require.Contains(t, prompts["main"], name)
@@ -106,8 +110,10 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 		}
 		require.Equal(t, []string{"read", "sessions_spawn"}, seen["a"])
 		require.Equal(t, []string{"read"}, seen["a1"])
-		require.Equal(t, []string{"read", "write", "sessions_spawn", "subagents", "sessions_yield"},
-			seen["b"])
+		require.Equal(t, []string{
+			"read", "write", "sessions_spawn", "subagents", "sessions_yield",
+			"sessions_list", "sessions_history",
+		}, seen["b"])
 		require.Empty(t, seen["c"])
 	})
 }
@@ -130,8 +136,10 @@ func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
 func TestToolsOfSessionsOfTheCaller(t *testing.T) {
 	cfg := agent.Config{Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"subagents"}}}}
 	agenttest.Run(t, cfg, script{}, func(h *harness) {
-		require.Equal(t, []string{"sessions_spawn", "sessions_send"}, toolNamesOf(h.Main().Tools()),
-			"yield is for sessions that Offshoot runs")
+		require.Equal(t, []string{
+			"sessions_spawn", "sessions_send", "agents_list", "sessions_list", "sessions_history",
+			"session_status",
+		}, toolNamesOf(h.Main().Tools()), "yield is for sessions that Offshoot runs")
 		leaf := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 		require.Empty(t, h.Session(leaf).Tools())
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -62,7 +63,9 @@ func newTurnUser(t *testing.T) *turnUser {
 func (u *turnUser) open() *agent.Runtime {
 	cfg := configWith(u.run)
 	cfg.Store, cfg.Rules, cfg.Grace = u.store, rulesForDepth(2), 5*time.Second
-	cfg.Rules.SubagentTools.AlsoAllow = []string{"sessions_send"}
+	cfg.Rules.SubagentTools.AlsoAllow = []string{
+		"sessions_send", "agents_list", "session_status",
+	}
 	cfg.Tools = []agent.Tool{{
 		Name: "read",
 		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
@@ -149,16 +152,7 @@ func (u *turnUser) acts() map[string]act {
 	tn, c := u.turn, u.child
 	s, late := c.Session(), agent.Incoming{Text: "late"}
 	children := []*agent.Child[string]{c}
-	call := func(name, args string) act {
-		tool := findTool(u.t, tn.Tools, name)
-		return func(ctx context.Context) error {
-			_, err := tool.Call(ctx,
-				agent.ToolCall{ID: session.NewID(), Name: name, Args: json.RawMessage(args)})
-			return err
-		}
-	}
-	target := fmt.Sprintf(`"target":%q`, c.ID())
-	return map[string]act{
+	acts := map[string]act{
 		"Turn.Input": nil, "Turn.Delta": nil, "Turn.Retract": nil, "Turn.Yield": nil,
 		"Turn.Call": func(ctx context.Context) error {
 			_, err := tn.Call(ctx, agent.ToolCall{Name: "read"})
@@ -230,14 +224,7 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Turn.Steer": func(ctx context.Context) error { return tn.Steer(ctx, c.Key(), "late") },
-		"read":       call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
-		"sessions_yield":  call("sessions_yield", `{}`),
-		"subagents":       call("subagents", `{"action":"list"}`),
-		"subagents info":  call("subagents", `{"action":"info",`+target+`}`),
-		"subagents steer": call("subagents", `{"action":"steer","message":"late",`+target+`}`),
-		"subagents kill":  call("subagents", `{"action":"kill",`+target+`}`),
-		"sessions_send":   call("sessions_send", `{"message":"late",`+target+`}`),
-		"Child.Key":       nil, "Child.ID": nil, "Child.Session": nil,
+		"Child.Key":  nil, "Child.ID": nil, "Child.Session": nil,
 		"Child.Info":        func(ctx context.Context) error { _, err := c.Info(ctx); return err },
 		"Child.Steer":       func(ctx context.Context) error { return c.Steer(ctx, "late") },
 		"Child.Stop":        c.Stop,
@@ -254,8 +241,7 @@ func (u *turnUser) acts() map[string]act {
 			return s.SetRoute(ctx, session.Route{Channel: "late"})
 		},
 		"Session.Spawn": func(ctx context.Context) error {
-			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
-			return err
+			return errorOf(s.Spawn(ctx, agent.Task{Text: "late"}))
 		},
 		"Session.OpenFile": func(ctx context.Context) error {
 			return errorOf(s.OpenFile(ctx, session.File{}))
@@ -276,13 +262,45 @@ func (u *turnUser) acts() map[string]act {
 		},
 		"Session.FindRun":    func(ctx context.Context) error { return errorOf(s.FindRun(ctx, "")) },
 		"Session.Named":      func(ctx context.Context) error { return errorOf(s.Named(ctx, "a")) },
-		"Session.Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
+		"Session.Status":     func(ctx context.Context) error { return errorOf(s.Status(ctx)) },
+		"Session.Runs":       func(ctx context.Context) error { return errorOf(s.Runs(ctx)) },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.Reset":      s.Reset,
 		"Session.Compact":    s.Compact,
 		"Session.Revive":     s.Revive,
 		"Session.Ready":      s.Ready,
 		"Session.CancelTurn": s.CancelTurn, "Session.Stop": s.Stop, "Session.Idle": s.Idle,
+	}
+	maps.Copy(acts, u.toolActs())
+	return acts
+}
+
+// toolActs are the calls of the tools of a turn.
+func (u *turnUser) toolActs() map[string]act {
+	call := func(name, args string) act {
+		tool := findTool(u.t, u.turn.Tools, name)
+		return func(ctx context.Context) error {
+			_, err := tool.Call(ctx,
+				agent.ToolCall{ID: session.NewID(), Name: name, Args: json.RawMessage(args)})
+			return err
+		}
+	}
+	target := fmt.Sprintf(`"target":%q`, u.child.ID())
+	return map[string]act{
+		"sessions_yield":   call("sessions_yield", `{}`),
+		"subagents":        call("subagents", `{"action":"list"}`),
+		"subagents info":   call("subagents", `{"action":"info",`+target+`}`),
+		"subagents steer":  call("subagents", `{"action":"steer","message":"late",`+target+`}`),
+		"subagents kill":   call("subagents", `{"action":"kill",`+target+`}`),
+		"sessions_send":    call("sessions_send", `{"message":"late",`+target+`}`),
+		"read":             call("read", `{}`),
+		"sessions_spawn":   call("sessions_spawn", `{"task":"late"}`),
+		"subagents log":    call("subagents", `{"action":"log",`+target+`}`),
+		"subagents send":   call("subagents", `{"action":"send","message":"x",`+target+`}`),
+		"agents_list":      call("agents_list", `{}`),
+		"sessions_list":    call("sessions_list", `{}`),
+		"sessions_history": call("sessions_history", `{}`),
+		"session_status":   call("session_status", `{}`),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -65,7 +66,11 @@ func (t *Turn) decide(out spawn.TurnResult, err error) {
 func (b turnRunner) contain(
 	ctx context.Context, t *Turn, value any,
 ) (out spawn.TurnResult, err error) {
-	failed := newCallbackError(t.current(), value)
+	failed := newCallbackError(t.current(), nil)
+	if value != nil {
+		t.spawn.ExitWith(apology(ctx, t.spawn, failed), failed) // reading the value may end it, too
+		failed = newCallbackError(failed.Field, value)
+	}
 	shown := b.rt.redact(failed)
 	// Last: a Logger may end the goroutine.
 	defer b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
@@ -219,7 +224,8 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 		t.relay = startRelay(ctx, t)
 		defer t.relay.close()
 	}
-	return runner.Run(ctx, t)
+	res, err := runner.Run(ctx, t)
+	return res, contain.Read(err)
 }
 
 // What a person is told of a turn that failed; why is in the log and in the events.
@@ -455,7 +461,7 @@ type CallbackError struct {
 func newCallbackError(field string, value any) *CallbackError {
 	e := &CallbackError{Field: field, Err: spawn.ErrExited, Stack: debug.Stack()}
 	if value != nil {
-		e.Err = &spawn.PanicError{Value: value, Stack: e.Stack}
+		e.Err = &spawn.PanicError{Value: contain.Value(value), Stack: e.Stack}
 	}
 	return e
 }
@@ -469,21 +475,19 @@ func (e *CallbackError) Error() string {
 }
 
 // protect calls a function of the Config, which may panic or end its goroutine, and returns its
-// error.
+// error, which was read.
 func protect(field string, f func() error) error {
-	err := error(newCallbackError(field, nil)) // unless f returns
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if value := recover(); value != nil {
-				err = newCallbackError(field, value)
-			}
-		}()
-		err = f()
-	}()
-	<-done
-	return err
+	return contain.Call(f, newCallbackError(field, nil), func(value any, stack []byte) error {
+		return &CallbackError{
+			Field: field, Err: &spawn.PanicError{Value: value, Stack: stack}, Stack: stack,
+		}
+	})
+}
+
+// newPanic returns the error of a panic that was recovered.
+func newPanic(value any) *spawn.PanicError {
+	stack := debug.Stack()
+	return &spawn.PanicError{Value: contain.Value(value), Stack: stack}
 }
 
 // Unwrap returns Err.

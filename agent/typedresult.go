@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -76,7 +75,7 @@ func decodeChecked[T any](data []byte) (v T, err error) {
 func unmarshal[T any](data []byte) (v T, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = &spawn.PanicError{Value: value, Stack: debug.Stack()}
+			err = newPanic(value)
 		}
 	}()
 	err = json.Unmarshal(data, &v)

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,7 +42,7 @@ func TestTypedSubagentAnswersPeopleInWords(t *testing.T) {
 		_, err = answered.Wait(b.Context())
 		var not *agent.ResultError
 		require.ErrorAs(t, err, &not)
-		require.True(t, strings.Contains(not.Error(), "It is so."), not)
+		require.ErrorContains(t, not, "It is so.")
 		follow, err := c.Post(b.Context(), agent.Incoming{Text: "Again, as JSON."})
 		require.NoError(t, err)
 		value, err = follow.Wait(b.Context())

@@ -27,6 +27,10 @@ type (
 	SessionQuery = spawn.SessionQuery
 	// SessionInfo is what is known of a session at one moment.
 	SessionInfo = spawn.SessionInfo
+	// SessionStatus is what is known of one session, with what it has used and may still use.
+	SessionStatus = spawn.SessionStatus
+	// BudgetStatus is one budget that a session counts against.
+	BudgetStatus = spawn.BudgetStatus
 )
 
 // What a UsageReport can tell apart.
@@ -67,6 +71,19 @@ func (rt *Runtime) Sessions(ctx context.Context, q SessionQuery) ([]SessionInfo,
 		return nil, err
 	}
 	return rt.sup.Sessions(ctx, q)
+}
+
+// Status returns how the session stands: its model, what it has used with everything below it, and
+// what is left of the budgets that it counts against. A top-level session that never was has done
+// nothing. The error is [ErrNotFound] for a sub-agent that is not on record, or one that every call
+// that reads can return.
+func (s *Session) Status(ctx context.Context) (SessionStatus, error) {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return SessionStatus{}, s.rt.orArchived(ctx, s.key, err)
+	}
+	status, err := s.rt.sup.SessionStatus(ctx, root, s.key)
+	return status, s.rt.orArchived(ctx, s.key, err)
 }
 
 // A Price is what a model costs, in US dollars a million tokens. A field that is zero costs

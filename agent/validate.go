@@ -165,7 +165,7 @@ func (c *checkup) runner(path string, r Runner, missing string) {
 	if f, isFunc := r.(RunnerFunc); r == nil || isFunc && f == nil {
 		c.bad(path, "%s", missing)
 	}
-	if l, ok := r.(*Loop); ok && (l == nil || l.Model == nil) {
+	if l, ok := r.(*Loop); ok && (l == nil || !l.hasModel()) {
 		c.bad(path, "the Loop has no Model")
 	} else if ok && l.MaxSteps < 0 {
 		c.bad(path+".MaxSteps", "%d is negative", l.MaxSteps)

@@ -159,7 +159,7 @@ func TestSummariserThatHangsIsNamed(t *testing.T) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	var held chan struct{}
 	cfg.Models.Window = func(string) agent.Window {
-		return agent.Window{Tokens: 2_000, Compact: func(
+		return agent.Window{Tokens: 4_000, Compact: func(
 			context.Context, agent.CompactRequest,
 		) (string, error) {
 			<-held

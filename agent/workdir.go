@@ -130,7 +130,10 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 	}
 	x.Stream = t.Stream
 	if t.Dir != "" {
-		p, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
+		agent := t.agentFor(from)
+		p, err := asked(ctx, rt, from.sessionKey(), workDirField,
+			func(context.Context) (workdir.Place, error) { return rt.cfg.workPlace(agent, t.Dir) })
+		err = redact(err)
 		switch {
 		case err == nil:
 			x.Dir = p.Rel

@@ -180,5 +180,14 @@ func tokenAhead(v *ahead.View, at int) bool {
 
 // tokenAt reports whether a silent token stands at a position.
 func tokenAt(v *ahead.View, at int) bool {
-	return v.HasFold(at, "no_reply") || v.HasFold(at, "heartbeat_ok") || v.Has(at, AnnounceSkip)
+	if v.Ended(at) {
+		return false
+	}
+	near := v.S[at:min(at+maxToken, len(v.S))]
+	n, whole := tokenLen(near)
+	if !whole {
+		v.Read(len(v.S) + 1)
+	}
+	v.Read(at + len(near))
+	return n > 0
 }

@@ -25,6 +25,6 @@ import "github.com/offshoot-sdk/offshoot/internal/secret"
 // masked as if it ended there, and the rest of it is removed, up to the next white space or quote,
 // the end of the header or the last line of the key.
 //
-// Redact takes time linear in the text. It leaves its own masks alone: Redact(Redact(s)) equals
-// Redact(s).
+// Redact takes time linear in the text. It leaves its own masks alone. Where parts of credentials
+// of several kinds stand side by side, a second Redact may mask what is beside a mask, too.
 func Redact(text string) string { return secret.Mask(text) }

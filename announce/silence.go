@@ -67,8 +67,9 @@ func Skips(reply string) bool {
 // [HeartbeatOK] and [AnnounceSkip]:
 //
 //   - A reply is silent if it consists of tokens. NoReply and HeartbeatOK count in any letter case,
-//     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, emphasis and
-//     punctuation around them are ignored.
+//     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, brackets,
+//     emphasis, punctuation and the marks of lists and quotations around them are ignored, as is a
+//     backslash before the '_'. Letters may have full width.
 //   - A token at the end of a text, after a space or a '*', is removed.
 //   - A token inside a sentence or a word is text.
 //   - The beginning of a person's turn, such as Human:, is removed if it is the last line.
@@ -104,13 +105,35 @@ func cutTokens(text string) (rest string, found bool) {
 			// The decoration of a token is ignored only where nothing else is on its line:
 			// "say NO_REPLY." is a sentence.
 			line := text[strings.LastIndexByte(text, '\n')+1:]
-			if !isTokens(trimDecoration(line)) {
+			switch fence := strings.TrimSpace(line); {
+			case isTokens(trimDecoration(line)):
+				trimmed = text[:len(text)-len(line)]
+			case fence == "```" || fence == "~~~":
+				if trimmed, ok = cutFenced(text[:len(text)-len(line)], fence); !ok {
+					return text, found
+				}
+			default:
 				return text, found
 			}
-			trimmed = text[:len(text)-len(line)]
+		}
+		at := strings.LastIndexByte(trimmed, '\n') + 1
+		if at > 0 && trimDecoration(trimmed[at:]) == "" {
+			trimmed = trimmed[:at] // the mark of a list before the token
 		}
 		text, found = strings.TrimRightFunc(trimmed, isIgnored), true
 	}
+}
+
+// cutFenced removes tokens from the end of a text, and the fence that opens before them.
+func cutFenced(text, fence string) (rest string, ok bool) {
+	text = strings.TrimRightFunc(text, isIgnored)
+	at := strings.LastIndexByte(text, '\n') + 1
+	if !isTokens(trimDecoration(text[at:])) {
+		return text, false
+	}
+	text = strings.TrimRightFunc(text[:at], isIgnored)
+	at = strings.LastIndexByte(text, '\n') + 1
+	return text[:at], strings.TrimSpace(text[at:]) == fence
 }
 
 // cutToken removes one token from the end of a text, and the asterisks before it. ok is false if
@@ -142,13 +165,10 @@ func isTokens(text string) bool {
 
 // tokenAtEnd returns the length in bytes of the silent token that a text ends with, or 0.
 func tokenAtEnd(text string) int {
-	for _, token := range [...]string{NoReply, HeartbeatOK} {
-		if n := len(text) - len(token); n >= 0 && strings.EqualFold(text[n:], token) {
-			return len(token)
+	for n := min(len(text), maxToken); n >= len(NoReply); n-- {
+		if got, _ := tokenLen(text[len(text)-n:]); got == n {
+			return n
 		}
-	}
-	if strings.HasSuffix(text, AnnounceSkip) {
-		return len(AnnounceSkip)
 	}
 	return 0
 }
@@ -161,7 +181,10 @@ func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0
 // punctuation.
 func trimDecoration(s string) string { return strings.TrimFunc(s, isDecoration) }
 
+// decoration has quotes, brackets, emphasis, punctuation, and the marks of lists and quotations.
+const decoration = "*_~`\"'.,;:!()<>[]-|\\“”‘’«»„「」『』。，！•·–—…"
+
 // isDecoration reports whether models put r around a token.
 func isDecoration(r rune) bool {
-	return isShapeless(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
+	return isShapeless(r) || strings.ContainsRune(decoration, r)
 }

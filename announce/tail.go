@@ -127,21 +127,47 @@ func unitLen(s string, prev byte) (n int, isText bool) {
 }
 
 // tokenLen returns the length of the silent token with which a text begins, or 0. whole is false if
-// the text is the beginning of a token.
+// the text is the beginning of a token. A token may be in full-width letters, and the '_' in it may
+// have a backslash before it.
 func tokenLen(s string) (n int, whole bool) {
-	if strings.IndexByte("NnHhA", s[0]) < 0 {
+	if c := s[0]; strings.IndexByte("NnHhA", c) < 0 && c != fullWidth[0] {
 		return 0, true
 	}
 	for _, token := range [...]string{NoReply, HeartbeatOK, AnnounceSkip} {
-		n := min(len(s), len(token))
-		if s[:n] == token[:n] || token != AnnounceSkip && strings.EqualFold(s[:n], token[:n]) {
-			if n < len(token) {
-				return 0, false
-			}
-			return n, true
+		if n, whole := spelledLen(s, token); n > 0 || !whole {
+			return n, whole
 		}
 	}
 	return 0, true
+}
+
+const fullWidth = "\uFF01" // and those behind it stand for ASCII from '!' on
+
+// maxToken is the number of bytes of a token in its longest spelling, and more.
+const maxToken = 48
+
+// spelledLen is tokenLen for one token.
+func spelledLen(s, token string) (n int, whole bool) {
+	for i := range len(token) {
+		if token[i] == '_' && n < len(s) && s[n] == '\\' {
+			n++
+		}
+		if n == len(s) || !utf8.FullRuneInString(s[n:]) {
+			return 0, false
+		}
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if r >= '\uFF01' && r <= '\uFF5E' {
+			r -= '\uFF01' - '!'
+		}
+		if r >= 'a' && r <= 'z' && token != AnnounceSkip {
+			r -= 'a' - 'A'
+		}
+		if r != rune(token[i]) {
+			return 0, true
+		}
+		n += size
+	}
+	return n, true
 }
 
 // close ends the text. It returns the rest of what is shown, and what the model decided.

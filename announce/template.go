@@ -319,6 +319,9 @@ func (l *lexer) sentence(v *ahead.View) (do action, ok bool) {
 // endsText reports whether nothing that is shown stands behind a position.
 func endsText(v *ahead.View, at int) bool {
 	at = skipBlank(v, at)
+	for word := roleAt(v, at); word != ""; word = roleAt(v, at) {
+		at = skipBlank(v, at+len(word))
+	}
 	return v.Ended(at) || tokenAhead(v, at) || v.Has(at, "<|")
 }
 
@@ -362,7 +365,7 @@ func (l *lexer) toolCalls(v *ahead.View) (do action, ok bool) {
 	do.end = skipBlank(v, at)
 	if v.Byte(do.end) != '{' {
 		do.end, do.then = at, ending{}
-		return do, isCall || endsText(v, at)
+		return do, isCall
 	}
 	return do, true
 }

@@ -409,6 +409,22 @@ func (r *Rules) Targets(c Caller) []string {
 	})
 }
 
+// AllowsAny reports whether the list of allowed agents that counts for the session of a key names
+// every agent that is configured, with "*". [Rules.Targets] says which of them it may spawn.
+func (r *Rules) AllowsAny(key session.Key) bool {
+	p := r.agentsOf(key, "")
+	return slices.ContainsFunc(r.allowList(&p), func(entry string) bool {
+		return canonicalID(entry) == "*"
+	})
+}
+
+// ModelFor returns the model that a sub-agent of the agent with an id gets from the caller if the
+// spawn names none. Empty: none is configured.
+func (r *Rules) ModelFor(c Caller, id string) string {
+	p := r.agentsOf(c.Key, id)
+	return r.configuredModel(&c, p.target).Value
+}
+
 // checkTarget decides whether the caller may spawn an agent, and returns whether the child runs in
 // a sandbox. It is the one place that decides this, so the spawn, the tool's schema and agents_list
 // cannot disagree.
@@ -474,14 +490,18 @@ func (r *Rules) allows(p *spawnAgents) bool {
 	if p.targetID == p.callerID {
 		return true
 	}
-	allowed := r.Subagents.AllowAgents
-	if a := p.caller; a != nil && r.setsAllowAgents(a) {
-		allowed = a.Subagents.AllowAgents
-	}
-	return slices.ContainsFunc(allowed, func(entry string) bool {
+	return slices.ContainsFunc(r.allowList(p), func(entry string) bool {
 		entry = canonicalID(entry)
 		return entry == "*" || entry != "" && entry == p.targetID
 	})
+}
+
+// allowList returns the AllowAgents that count for the caller's agent.
+func (r *Rules) allowList(p *spawnAgents) []string {
+	if a := p.caller; a != nil && r.setsAllowAgents(a) {
+		return a.Subagents.AllowAgents
+	}
+	return r.Subagents.AllowAgents
 }
 
 // subagentsPlace returns where the Subagents of an agent are set, or those of the defaults.

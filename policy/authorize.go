@@ -12,8 +12,8 @@ import (
 type Verb uint8
 
 // The verbs, and what the caller needs for each. [Rules.Authorize] says what sight and control
-// mean. The session tools of package agent ask for status, steer and stop; a program asks for the
-// others in tools and commands of its own.
+// mean. The session tools of package agent ask for all but the last two; a program asks for those
+// in tools and commands of its own.
 const (
 	VerbInvalid Verb = iota // not a verb: always refused
 	VerbList                // see that it exists: sight
@@ -166,6 +166,14 @@ func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Ref
 		at = agentToAgentPlace.dot("Allow", "allow")
 	}
 	return at.refuse(RuleVisibility, "", sight.String())
+}
+
+// Sees returns which other sessions a caller sees: [Rules.Visibility], within what its sandbox
+// leaves of that. It says where a program has to look for what it may list; [Rules.Authorize]
+// decides.
+func (r *Rules) Sees(c Caller) Visibility {
+	sight, _ := r.visibilityOf(&c)
+	return sight
 }
 
 // visibilityOf returns what a caller sees, and where that is set. A sandbox can only narrow it.

@@ -94,6 +94,7 @@ type Rules struct {
 // An Agent is one entry of agents.list.
 type Agent struct {
 	ID      string      // a letter or digit, then up to 63 of those, _ and -; in any case
+	Name    string      // what agents_list calls it: a line of at most 64 bytes, or empty
 	Model   string      // what its top-level sessions run on; for a sub-agent the last resort
 	Skills  []string    // what its sessions may see; nil: all, empty: none; see docs/skills.md
 	Tools   ToolPolicy  // what its sessions may use and hand down
@@ -299,6 +300,14 @@ func ModelFault(name string) string {
 	return fmt.Sprintf("it is %s, want %s", text.Quote(name), wantModel)
 }
 
+// AgentName returns the Name of the agent of that id, in any case.
+func (r *Rules) AgentName(id string) string {
+	if a := r.agent(canonicalID(id)); a != nil {
+		return a.Name
+	}
+	return ""
+}
+
 // SharesHistory reports whether a sub-agent of the agent of that id, in any case, may begin with
 // the conversation of the session from: the agent is that of from, or that one has ShareHistory.
 func (r *Rules) SharesHistory(from session.Key, id string) bool {
@@ -340,6 +349,11 @@ func (r *Rules) agent(id string) *Agent {
 }
 
 func canonicalID(id string) string { return strings.ToLower(strings.TrimSpace(id)) }
+
+// maxAgentName is how many bytes the Name of an agent has at most.
+const maxAgentName = 64
+
+const wantAgentName = "one line of at most 64 bytes of what can be seen"
 
 // wantID is what validID asks for.
 const wantID = "a letter or digit, then up to 63 of those, _ and -"

@@ -180,6 +180,9 @@ func (v *validator) agents() {
 	for i := range v.rules.Agents {
 		a := &v.rules.Agents[i]
 		id := canonicalID(a.ID)
+		if a.Name != "" && !text.IsLine(a.Name, maxAgentName) {
+			v.add(listPlace.item(i).dot("Name", "name"), a.Name, wantAgentName)
+		}
 		if !validID(a.ID) {
 			v.add(listPlace.item(i).dot("ID", "id"), a.ID, wantID)
 		} else if first, ok := seen[id]; ok {

@@ -4,6 +4,18 @@ package spawn_test
 // programs that run them.
 var agentMutants = []mutant{
 	{
+		"errors: that of a Runner is read where its panic is contained", "../agent/turnrunner.go",
+		"return res, contain.Read(err)", "return res, err", "../agent", "TestBadErrorsInATurn",
+	},
+	{
+		"errors: that of a tool is read where its panic is contained", "../agent/tool.go",
+		"\t_ = contain.Read(run.err)\n", "", "../agent", "TestBadErrorsInATurn/tool,_exit",
+	},
+	{
+		"errors: what an error of a receiver wraps has an end", "../agent/runtime.go",
+		"(contain.Read(err))", "(err)", "../agent", "TestBadErrorsOutsideOfTurns/Reply,_exit",
+	},
+	{
 		"relay: that it works again is told", "../agent/relay.go",
 		"tell = r.add(tell, \"It works again.\")", "tell = nil", "../agent", "TestRelay$",
 	},

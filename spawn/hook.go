@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -65,16 +65,14 @@ func (s *Supervisor) askSpawning(ctx context.Context, run SpawningRun) error {
 		failed := error(&CallbackError{Callback: "Spawning", Err: errCallbackExited})
 		defer func() {
 			if p := recover(); p != nil {
-				failed = &CallbackError{
-					Callback: "Spawning", Err: &PanicError{Value: p, Stack: debug.Stack()},
-				}
+				failed = &CallbackError{Callback: "Spawning", Err: owner.NewPanic(p)}
 			}
 			timer.Stop()
 			s.workers.markOver(&call.mark)
 			call.end(context.Canceled)
 			answer <- failed
 		}()
-		if err := s.cfg.Spawning(call, run); err != nil {
+		if err := contain.Read(s.cfg.Spawning(call, run)); err != nil {
 			reason := text.Bound(text.Line(errorText(err)), maxReason)
 			failed = &VetoError{Reason: reason, Err: err}
 			return

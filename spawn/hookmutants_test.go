@@ -54,7 +54,7 @@ var hookMutants = []mutant{
 	},
 	{
 		"hooks: a hook is not busy", "sender.go",
-		"errors.Is(err, ErrBusy) && !to.Hook,", "errors.Is(err, ErrBusy),",
+		"r.busy && !to.Hook,", "r.busy,",
 		".", "TestEndedIsNotBusy",
 	},
 	{

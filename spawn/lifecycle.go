@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 )
@@ -241,10 +241,10 @@ func (s *Supervisor) logHealth(ctx context.Context, known string) string {
 func (s *Supervisor) health(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
+			err = owner.NewPanic(p)
 		}
 	}()
-	return s.cfg.Store.Health(ctx)
+	return contain.Read(s.cfg.Store.Health(ctx))
 }
 
 // Shutdown ends the work of the Supervisor, in two phases. In the soft phase the turns that are

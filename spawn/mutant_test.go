@@ -266,7 +266,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"R7 a receiver that ends its goroutine has failed", "sender.go",
-		"\terr := errReceiverExited\n", "\tvar err error\n", ".", "TestOrderWithinADestination",
+		"\tr := receiptOf(errReceiverExited)\n", "\tvar r receipt\n", ".", "TestOrderWithinADestination",
 	},
 	{
 		"I19 a repair is in the keys that follow", "info.go",

@@ -146,10 +146,18 @@ func (p *post) outbox() []spawn.Delivery {
 }
 
 // troubles are what a receiver may do instead of taking a delivery.
+// unreadable is an error whose nil pointer cannot be read.
+type unreadable struct{ text string }
+
+func (e *unreadable) Error() string { return e.text }
+
 var troubles = map[string]func(ctx context.Context, s *spawn.Supervisor) error{
 	"fails":  func(context.Context, *spawn.Supervisor) error { return errors.New("down") },
 	"busy":   func(context.Context, *spawn.Supervisor) error { return spawn.ErrBusy },
 	"panics": func(context.Context, *spawn.Supervisor) error { panic("down") },
+	"fails unreadably": func(context.Context, *spawn.Supervisor) error {
+		return (*unreadable)(nil)
+	},
 	"exits": func(context.Context, *spawn.Supervisor) error {
 		runtime.Goexit()
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -124,7 +123,7 @@ func (s *Supervisor) answer(ctx context.Context, q tree.Question) (bool, error) 
 		a := answer{err: errCallbackExited} // unless the function returns
 		defer func() {
 			if p := recover(); p != nil {
-				a.err = &PanicError{Value: p, Stack: debug.Stack()}
+				a.err = owner.NewPanic(p)
 			}
 			answers <- a
 		}()

@@ -3,9 +3,9 @@ package spawn
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -68,8 +68,9 @@ func (sh *treeShell) modeOf(to tree.Destination) (m QueueMode) {
 	defer func() {
 		if p := recover(); p != nil {
 			m = QueueFollowup
+			pe := owner.NewPanic(p)
 			sh.sup.log.Error("offshoot: Config.Queue panicked", "session", to.To.String(),
-				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				"panic", fmt.Sprint(pe.Value), "stack", string(pe.Stack))
 		}
 	}()
 	if m = sh.sup.cfg.Queue(to.To); int(m) >= len(queueModes) {

@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -167,8 +168,9 @@ func (t *TurnInput) completeAuthority(ctx context.Context) {
 	t.Authority.Delegable = slices.Clone(t.Authority.Delegable)
 }
 
-// callRunner calls the Runner and contains its panics. A turn that was cancelled before it began
-// does not call the Runner, and is untouched if a shutdown has cancelled it.
+// callRunner calls the Runner, reads its error, and contains the panics of both. A turn that was
+// cancelled before it began does not call the Runner, and is untouched if a shutdown has cancelled
+// it.
 func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResult, err error) {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrShutdown) {
 		return out, fmt.Errorf("%w: %w", ErrUntouched, cause)
@@ -178,14 +180,15 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			pe := &PanicError{Value: p, Stack: debug.Stack()}
+			pe := owner.NewPanic(p)
 			t.ExitWith(out, pe) // a Logger may end the goroutine
 			sh.sup.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
-				"panic", fmt.Sprint(p), "stack", string(pe.Stack))
+				"panic", fmt.Sprint(pe.Value), "stack", string(pe.Stack))
 			err = pe
 		}
 	}()
-	return sh.sup.cfg.Runner.RunTurn(ctx, t)
+	out, err = sh.sup.cfg.Runner.RunTurn(ctx, t)
+	return out, contain.Read(err)
 }
 
 // reportTurn tells the tree what a turn came to.

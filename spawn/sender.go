@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -170,14 +171,34 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 
 var errReceiverExited = errors.New("spawn: the receiver ended its goroutine")
 
+// A receipt is what a call of a receiver has come to, in words: the error itself, whose methods are
+// the caller's, is read within the call.
+type receipt struct {
+	failed string // empty: it has arrived
+	busy   bool
+	never  bool
+	pause  time.Duration
+}
+
+// receiptOf reads the error of a receiver.
+func receiptOf(err error) (r receipt) {
+	if contain.Read(err) == nil {
+		return r
+	}
+	r.busy = errors.Is(err, ErrBusy)
+	r.never = errors.Is(err, ErrPermanent) && !r.busy
+	r.failed, r.pause = errorText(err), pauseOf(err)
+	return r
+}
+
 // send makes the call of a sender and tells the tree of the outcome. It returns false if the sender
 // has no goroutine any more: the delivery has not arrived.
 func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (arrived bool) {
-	err := errReceiverExited
+	r := receiptOf(errReceiverExited)
 	defer func() { // also if the receiver ends its goroutine
-		arrived = sh.callReturned(ctx, to, p, err)
+		arrived = sh.callReturned(ctx, to, p, r)
 	}()
-	err = sh.callDeliver(p.ctx, to, p) //nolint:contextcheck // its parent is ctx
+	r = sh.callDeliver(p.ctx, to, p) //nolint:contextcheck // its parent is ctx
 	return arrived
 }
 
@@ -225,10 +246,10 @@ func (sh *treeShell) tellHangs(p *sender, of attempt, more ...uint32) {
 	})
 }
 
-// callReturned notes that the call of a sender has returned with err, and tells the tree. It
+// callReturned notes that the call of a sender has returned, and tells the tree what it came to. It
 // returns whether the sender goes on.
 func (sh *treeShell) callReturned(
-	ctx context.Context, to tree.Destination, p *sender, err error,
+	ctx context.Context, to tree.Destination, p *sender, r receipt,
 ) (arrived bool) {
 	sh.mu.Lock()
 	call, more, hung, orphaned := p.call, p.more, p.hangs, p.orphaned
@@ -236,7 +257,7 @@ func (sh *treeShell) callReturned(
 	sh.sup.workers.markOver(&p.ctx.mark) // before its context ends
 	p.ctx.end(context.Canceled)
 	p.call, p.more, p.calling, p.hangs, p.ctx = queuedDelivery{}, nil, false, false, nil
-	if err == nil && !hung {
+	if r.failed == "" && !hung {
 		sh.mu.Unlock()
 		sh.owner.Send(call.gen, &tree.Settle{Ord: call.ord, More: more})
 		return true
@@ -244,15 +265,15 @@ func (sh *treeShell) callReturned(
 	p.sending = false
 	switch {
 	case hung:
-		sh.tellReturned(p, call.attempt, more, err)
+		sh.tellReturned(p, call.attempt, more, r)
 	case ctx.Err() != nil, orphaned: // after a shutdown the delivery stays in the outbox
 	default:
 		p.stopped = true
 		sh.owner.Send(call.gen, &tree.Settle{
-			Ord: call.ord, More: more, Error: errorText(err),
-			Busy:  errors.Is(err, ErrBusy) && !to.Hook, // a hook has no session that is busy
-			Never: errors.Is(err, ErrPermanent) && !errors.Is(err, ErrBusy),
-			Wait:  int64(pauseOf(err)),
+			Ord: call.ord, More: more, Error: r.failed,
+			Busy:  r.busy && !to.Hook, // a hook has no session that is busy
+			Never: r.never,
+			Wait:  int64(r.pause),
 			Rand:  sh.sup.ids.rand(),
 		})
 	}
@@ -261,24 +282,24 @@ func (sh *treeShell) callReturned(
 	log := sh.sup.log.With(
 		"key", call.out.Key, "to", call.out.To.String(), "attempt", call.out.Attempt)
 	switch {
-	case err == nil:
+	case r.failed == "":
 		log.Info("offshoot: a delivery has arrived after its time")
-	case ctx.Err() == nil && !errors.Is(err, ErrBusy):
-		log.Warn("offshoot: a delivery failed", "error", errorText(err))
+	case ctx.Err() == nil && !r.busy:
+		log.Warn("offshoot: a delivery failed", "error", r.failed)
 	}
 	return false
 }
 
-// tellReturned tells the tree that the call of an attempt and more, which hung, has returned with
-// err. It has arrived only for the incarnation of the tree that sent it. The caller holds the lock.
-func (sh *treeShell) tellReturned(p *sender, call attempt, more []uint32, err error) {
+// tellReturned tells the tree that the call of an attempt and more, which hung, has returned.
+// It has arrived only for the incarnation of the tree that sent it. The caller holds the lock.
+func (sh *treeShell) tellReturned(p *sender, call attempt, more []uint32, r receipt) {
 	if p.told == (attempt{}) {
 		return
 	}
 	outcome := &tree.Settle{Ord: p.told.ord}
 	switch {
-	case err != nil:
-		outcome.Error = errorText(err)
+	case r.failed != "":
+		outcome.Error = r.failed
 	case p.told != call:
 		outcome.Error = "an earlier owner's call has returned"
 	default:
@@ -288,19 +309,26 @@ func (sh *treeShell) tellReturned(p *sender, call attempt, more []uint32, err er
 	p.told = attempt{}
 }
 
-// callDeliver makes the call of a sender and contains the panics of Deliver.
+// callDeliver makes the call of a sender, reads what it returns, and contains the panics of both.
 func (sh *treeShell) callDeliver(
 	ctx context.Context, to tree.Destination, p *sender,
-) (err error) {
+) (r receipt) {
 	out := p.call.out // of the call alone: no other goroutine changes it
 	defer func() {
 		if p := recover(); p != nil {
-			pe := &PanicError{Value: p, Stack: debug.Stack()}
+			pe := owner.NewPanic(p)
+			r = receiptOf(pe)
 			sh.sup.log.Error("offshoot: Deliver panicked", "key", out.Key,
-				"panic", fmt.Sprint(p), "stack", string(pe.Stack))
-			err = pe
+				"panic", fmt.Sprint(pe.Value), "stack", string(pe.Stack))
 		}
 	}()
+	return receiptOf(sh.handOver(ctx, to, p, out))
+}
+
+// handOver calls the function of the Config that a delivery is for.
+func (sh *treeShell) handOver(
+	ctx context.Context, to tree.Destination, p *sender, out Delivery,
+) error {
 	switch {
 	case out.Ended != nil && sh.sup.cfg.Ended == nil: // an earlier configuration has asked for it
 		return fmt.Errorf("spawn: delivery %q: Config.Ended is not set", out.Key)

@@ -493,8 +493,8 @@ var treeMutants = []mutant{
 	},
 	{
 		"a busy receiver comes before what can never arrive", "sender.go",
-		"Busy:  errors.Is(err, ErrBusy) && !to.Hook,",
-		"Busy: errors.Is(err, ErrBusy) && !errors.Is(err, ErrPermanent) && !to.Hook,",
+		"r.busy = errors.Is(err, ErrBusy)\n",
+		"r.busy = errors.Is(err, ErrBusy) && !errors.Is(err, ErrPermanent)\n",
 		".", "TestReady",
 	},
 	{

@@ -240,6 +240,9 @@ func distinct(keys []session.Key) []session.Key {
 type SessionQuery struct {
 	// TopLevel leaves out sub-agents.
 	TopLevel bool
+	// Root selects the sessions of the tree of a top-level session, and reads no other tree. Zero:
+	// those of all trees.
+	Root session.Key
 	// Kinds are those of the sessions. Empty: all.
 	Kinds []session.Kind
 	// Agent is what runs the sessions, in any letter case. Empty: any.
@@ -291,12 +294,22 @@ func (s *Supervisor) Sessions(ctx context.Context, q SessionQuery) ([]SessionInf
 		return nil, &InputError{Field: "Limit", Reason: fmt.Sprintf("%d is negative", q.Limit)}
 	}
 	var list []SessionInfo
-	err := s.eachTree(ctx, func(t *tree.Tree) bool {
+	add := func(t *tree.Tree) {
 		t.Walk(func(r *tree.Run) {
 			if info := sessionOf(t, r, s.cfg.Rules.AgentOf); q.selects(&info) {
 				list = append(list, info)
 			}
 		})
+	}
+	if q.Root.IsValid() {
+		err := s.closedBefore(ctx)
+		if err == nil {
+			err = s.readTree(ctx, q.Root, add)
+		}
+		return newestFirst(list, q.Limit), err
+	}
+	err := s.eachTree(ctx, func(t *tree.Tree) bool {
+		add(t)
 		if beyond := len(list) - q.Limit; q.Limit > 0 && beyond >= max(q.Limit, 1000) {
 			list = newestFirst(list, q.Limit)
 		}
@@ -346,15 +359,7 @@ func newestFirst(list []SessionInfo, limit int) []SessionInfo {
 // eachTree calls f with each tree on record, in the order of their keys, until f returns false. The
 // error joins those of the trees that cannot be read. f must not keep the tree.
 func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) error {
-	stopped := func() error { // why nothing can be read any more
-		select {
-		case <-s.closed:
-			return ErrShutdown
-		default:
-			return context.Cause(ctx)
-		}
-	}
-	if err := stopped(); err != nil {
+	if err := s.closedBefore(ctx); err != nil {
 		return err
 	}
 	var errs []error
@@ -373,7 +378,7 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 		if err := s.readTree(ctx, root, func(t *tree.Tree) { more = f(t) }); err != nil {
 			errs = append(errs, err)
 		}
-		if err := stopped(); err != nil {
+		if err := s.closedBefore(ctx); err != nil {
 			return err
 		}
 		if !more {
@@ -381,6 +386,17 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// closedBefore returns why nothing can be read any more: the Supervisor is closed, or ctx has
+// ended.
+func (s *Supervisor) closedBefore(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		return ErrShutdown
+	default:
+		return context.Cause(ctx)
+	}
 }
 
 // readTree calls f with a tree on record: by its owner if the tree is in memory, else as its

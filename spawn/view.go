@@ -3,7 +3,6 @@ package spawn
 import (
 	"fmt"
 	"iter"
-	"runtime/debug"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -148,7 +147,7 @@ func (v *viewer) resetTree() {
 func (v *viewer) fold(e session.Entry, first bool) (f *tree.Fact, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
+			err = owner.NewPanic(p)
 		}
 	}()
 	f, err = tree.FactOf(e.Payload)

@@ -45,8 +45,9 @@
 // what happened with [Harness.Watch] and [Harness.Happened]. [Harness.SetNow] sets the clock that
 // prompts show, and [Harness.Pass] lets virtual time pass.
 //
-// Authors of a Runner test it with [TestRunner], and authors of a ThreadHost with [TestThreads].
-// Both are kits of numbered rules, like those of package sessiontest.
+// Authors of a Runner test it with [TestRunner], authors of a ThreadHost with [TestThreads], and
+// authors of a Model with [TestModel], before a [Provider] that plays the service of the real one.
+// All are kits of numbered rules, like those of package sessiontest.
 //
 // A context from outside the bubble stops virtual time: use [Harness.Context] in the function, not
 // the Context method of the test around it. A call that is given such a context, or one with a

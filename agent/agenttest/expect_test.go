@@ -35,7 +35,7 @@ func TestExpectations(t *testing.T) {
 		h.Prompted(agenttest.Main, "4 March 2026", "`ls`")
 		h.NotPrompted(agenttest.Main, "January 2000")
 		h.Offered(agenttest.Main, "ls", "sessions_spawn", "subagents", "sessions_yield",
-			"sessions_send")
+			"sessions_send", "agents_list", "sessions_list", "sessions_history", "session_status")
 		h.Offered("counter", "ls")
 		h.Told("counter", "count")
 		all := h.Requests(agenttest.Main)

@@ -404,10 +404,7 @@ func (a Steered) Text() string {
 func (a Spawned) Text() string {
 	said := "Spawned subagent " + a.Agent + " (session " + a.Session.String() + ", run " +
 		shortID(a.Run) + ")."
-	for _, w := range a.Warnings {
-		said += "\n" + w
-	}
-	return text.Bound(said, maxText)
+	return text.Bound(strings.Join(append([]string{said}, a.Warnings...), "\n"), maxText)
 }
 
 // Text implements [Answer].

@@ -64,6 +64,7 @@ type Agents struct{}
 // A LimitKind says which limit of a binding is meant.
 type LimitKind uint8
 
+// The limits of a binding.
 const (
 	LimitIdle   LimitKind = iota // how long no one may write in the conversation
 	LimitMaxAge                  // how old the binding may become

@@ -16,7 +16,10 @@ var durationUnits = []struct {
 	name string
 	unit time.Duration
 }{
-	{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour},
+	{"ms", time.Millisecond},
+	{"s", time.Second},
+	{"m", time.Minute},
+	{"h", time.Hour},
 	{"d", 24 * time.Hour},
 }
 
@@ -84,17 +87,14 @@ func formatLimit(d time.Duration) string {
 	if d <= 0 {
 		return "off"
 	}
-	said := ""
-	for _, u := range []struct {
-		name string
-		unit time.Duration
-	}{
-		{"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
-	} {
-		if n := d / u.unit; n > 0 {
-			said += strconv.FormatInt(int64(n), 10) + u.name
-			d -= n * u.unit
+	var b strings.Builder
+	for _, name := range []string{"h", "m", "s", "ms"} {
+		for _, u := range durationUnits {
+			if u.name == name && d >= u.unit {
+				b.WriteString(strconv.FormatInt(int64(d/u.unit), 10) + u.name)
+				d %= u.unit
+			}
 		}
 	}
-	return cmp.Or(said, "1ms")
+	return cmp.Or(b.String(), "1ms")
 }

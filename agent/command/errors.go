@@ -136,10 +136,10 @@ func knownWords(err error) string {
 
 // refusalWords says which rule has refused, without where that is configured.
 func refusalWords(r *policy.Refusal) string {
-	switch r.Rule {
-	case agent.RuleThread:
+	if r.Rule == agent.RuleThread {
 		return "Conversations of this channel cannot be focused."
-	case ruleSteer:
+	}
+	if r.Rule == ruleSteer {
 		return knownWords(ErrSlow)
 	}
 	said := "That was refused by the rule " + text.Line(string(r.Rule))

@@ -24,8 +24,9 @@ type Options struct {
 	Syntax Syntax
 	// Authorize says whether a person may give a command, which has been read and not been done. An
 	// error means no: the person gets one sentence without the error, which [Denied] has. It is
-	// asked before a mistake in the command is told. Nil: everyone may do everything. A panic means
-	// no, too.
+	// asked before a mistake in the command is told; the Command of the Request is a [Help] then,
+	// whose Unknown is the name that was typed. Nil: everyone may do everything. A panic means no,
+	// too.
 	Authorize func(ctx context.Context, r Request) error
 	// Reach says whether a person may have a conversation speak to a session of another tree, for
 	// [Focus]. An error means no: the session looks like one that does not exist. Nil: no one may.
@@ -204,7 +205,7 @@ func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
 		return p.compact(ctx)
 	}
 	help, _ := r.Command.(Help)
-	return Helped{Unknown: help.Unknown}, nil
+	return Helped(help), nil
 }
 
 // A place is where a person gives a command: a conversation, and the session that it speaks to.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,7 +190,9 @@ func TestTargets(t *testing.T) {
 		require.Contains(t, label("alpha"), "may be any of these; name one by its number")
 		require.Contains(t, label("alpha"), "3. Alpha Orbit, running, run ")
 		require.Contains(t, label("alpha"), "4. Alpha Core, running, run ")
-		require.Len(t, b.last.(command.Failed).Err.(*command.TargetError).Candidates, 2)
+		var several *command.TargetError
+		require.ErrorAs(t, b.last.(command.Failed).Err, &several)
+		require.Len(t, several.Candidates, 2)
 		require.Contains(t, label("x"), "5. x, ok, run ")
 		b.Pass(31 * time.Minute)
 		require.Contains(t, label("5"), "is not a sub-agent", "it ended more than 30 minutes ago")
@@ -332,9 +335,9 @@ func TestLog(t *testing.T) {
 		}
 		some := say("/subagents log 1")
 		require.Contains(t, some, "(there are earlier messages)")
-		require.Equal(t, 22, len(strings.Split(some, "\n")), some)
+		require.Len(t, strings.Split(some, "\n"), 22)
 		require.True(t, strings.HasSuffix(some, "Assistant: answer 31"))
-		require.Equal(t, 4, len(strings.Split(say("/subagents log 1 2"), "\n")))
+		require.Len(t, strings.Split(say("/subagents log 1 2"), "\n"), 4)
 		all := say("/subagents log 1 200")
 		require.NotContains(t, all, "earlier")
 		require.Contains(t, all, "question 0")
@@ -556,6 +559,35 @@ func TestDoMistakes(t *testing.T) {
 	})
 	_, err := command.New(nil, command.Options{})
 	require.ErrorContains(t, err, "Runtime")
+}
+
+// Many people give commands at the same time.
+func TestCommandsAtTheSameTime(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		for i := range 5 {
+			b.spawn(general, fmt.Sprint("job ", i), "work")
+		}
+		h := b.handler()
+		var work sync.WaitGroup
+		for i := range 50 {
+			work.Go(func() {
+				said := [...]string{
+					"/subagents", "/kill job 1", "/subagents info last", "/steer 1 x",
+					"/subagents send 2 x", "/agents", "/subagents log 1", "please stop",
+				}[i%8]
+				m := agent.Incoming{
+					Text: said, Route: general, From: session.Sender{ID: fmt.Sprint("p", i)},
+				}
+				a, ok := h.Handle(b.Context(), b.key(general), m)
+				if !ok || a.Text() == "" {
+					t.Errorf("%q: %v %v", said, a, ok)
+				}
+			})
+		}
+		work.Wait()
+		require.Equal(t, "No sub-agents are active.", b.say(general, "ann", "/kill all"))
+	})
 }
 
 func TestOptions(t *testing.T) {

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -184,9 +185,8 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 		}
 		for i := len(page.Lines) - 1; i >= 0 && len(newest) <= limit; i-- {
 			said := saidOf(&page.Lines[i].Message, c.Tools)
-			for j := len(said) - 1; j >= 0; j-- {
-				newest = append(newest, said[j])
-			}
+			slices.Reverse(said)
+			newest = append(newest, said...)
 		}
 		a.More = page.Earlier != 0
 		if !a.More || len(newest) > limit {
@@ -197,9 +197,8 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 	if len(newest) > limit {
 		newest, a.More = newest[:limit], true
 	}
-	for i := len(newest) - 1; i >= 0; i-- {
-		a.Said = append(a.Said, newest[i])
-	}
+	slices.Reverse(newest)
+	a.Said = newest
 	return a, nil
 }
 

@@ -211,7 +211,7 @@ func parseLog(name, rest string) (Command, error) {
 		quoted = true
 	}
 	var words []string
-	for _, word := range strings.Fields(rest) {
+	for word := range strings.FieldsSeq(rest) {
 		if strings.EqualFold(word, "tools") {
 			c.Tools = true
 			continue

@@ -216,7 +216,8 @@ func (c *converter) ofAgent(path string, s *ofAgent, set func(func(*policy.Subag
 		switch {
 		case id == "":
 		case id != "*" && !c.configured(id):
-			c.doubt(item(path+".allowAgents", i), "it is passed over, since agents.list has no %s",
+			c.doubt(item(path+".allowAgents", i),
+				"it is passed over: agents.list has no %s, and only an agent there can be spawned",
 				quote(id))
 		default:
 			allowed = append(allowed, id)
@@ -537,7 +538,7 @@ func (c *converter) workspaces() {
 		a.Workspace = dir
 		files := c.open(dir, path, fmt.Sprintf("agent %s has no files, since its workspace is not there",
 			quote(a.ID)))
-		if files != nil && filepath.IsAbs(dir) {
+		if files != nil && filepath.IsAbs(dir) && c.o.OpenDir == nil {
 			dirs[a.ID] = dir
 		}
 		switch {

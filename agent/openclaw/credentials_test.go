@@ -147,7 +147,7 @@ func TestCredentialsOfAFile(t *testing.T) {
 		}),
 	}
 	r.Apply(&cfg)
-	cfg.WorkDir = nil // those of nowhere are not there
+	require.Nil(t, cfg.WorkDir, "what OpenDir opens need not be on a disk")
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		h.Post("hello")
 		h.Pass(time.Minute)

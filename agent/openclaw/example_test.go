@@ -40,7 +40,7 @@ func Example() {
 	// Output:
 	// 2 15m0s
 	// research anthropic/claude-haiku-4-5
-	// 6:60: agents.list[0].subagents.allowAgents[1]: it is passed over, since agents.list has no "ops"
+	// 6:60: agents.list[0].subagents.allowAgents[1]: it is passed over: agents.list has no "ops", and only an agent there can be spawned
 	// 2:3: gateway: the program is the gateway
 }
 

@@ -29,8 +29,9 @@ type Options struct {
 	// home directory.
 	StateDir string
 	// OpenDir opens the directory of a workspace or of skills. An error for which
-	// errors.Is(err, fs.ErrNotExist) says that there is none, which is not a mistake. Nil:
-	// os.OpenRoot, so that no link leads outside.
+	// errors.Is(err, fs.ErrNotExist) says that there is none, which is not a mistake. What it opens
+	// need not be on a disk, so that WorkDir of the Config is left as it is. Nil: os.OpenRoot, so
+	// that no link leads outside.
 	OpenDir func(dir string) (fs.FS, error)
 	// Isolated are the ids of agents that have only their own credentials, not those of main.
 	Isolated []string

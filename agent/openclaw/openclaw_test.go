@@ -179,7 +179,8 @@ func TestSubagents(t *testing.T) {
 	require.Equal(t, 1000, r.Config.Prompts.Input.Limits.Total)
 	require.Equal(t, "UTC", r.Config.Prompts.Input.Env.Zone)
 	require.Equal(t, []string{
-		`agents.defaults.subagents.allowAgents[1]: it is passed over, since agents.list has no "gone"`,
+		`agents.defaults.subagents.allowAgents[1]: it is passed over: agents.list has no ` +
+			`"gone", and only an agent there can be spawned`,
 	}, noted(r.Doubts))
 	require.Equal(t, []openclaw.Agent{
 		{

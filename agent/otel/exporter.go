@@ -97,7 +97,8 @@ func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 
 // Run exports until ctx ends or the Runtime is shut down. Then it flushes and saves once more, and
 // returns nil. Give it a ctx that does not end before Runtime.Run has returned, so that it has the
-// last events.
+// last events. What it has not read by then, such as what an earlier process left, the next one
+// that has the State exports.
 //
 // The error is ErrNoIDs, one of State.Load, or one of Runtime.Events.
 func (x *Exporter) Run(ctx context.Context) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -115,8 +116,9 @@ func botInDirectory(dir string) error {
 	if err != nil {
 		return err
 	}
+	written := &lines{out: out, last: make(chan struct{})}
 	tracer := sdktrace.NewTracerProvider(
-		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(&lines{out: out}))
+		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(written))
 	x, err := otel.New(rt, otel.Config{
 		Tracer: tracer, State: otel.File(filepath.Join(dir, "otel.json")), Interval: time.Millisecond,
 	})
@@ -134,6 +136,7 @@ func botInDirectory(dir string) error {
 	if err := chat.Idle(ctx); err != nil {
 		return err
 	}
+	<-written.last // it may still read what the first process left
 	return errors.Join(rt.Shutdown(ctx), <-ended, <-ended, store.Close(), out.Close())
 }
 
@@ -146,8 +149,9 @@ type line struct {
 
 // lines writes spans to a file, one to a line.
 type lines struct {
-	mu  sync.Mutex
-	out *os.File
+	mu   sync.Mutex
+	out  *os.File
+	last chan struct{} // closed when the second turn of the chat is there
 }
 
 func (l *lines) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
@@ -156,6 +160,12 @@ func (l *lines) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) er
 	for _, s := range spans {
 		if err := json.NewEncoder(l.out).Encode(lineOf(s)); err != nil {
 			return err
+		}
+		if of := lineOf(s); of.Name == "offshoot.turn" && of.Depth == 0 && slices.ContainsFunc(
+			s.Attributes(), func(kv attribute.KeyValue) bool {
+				return kv.Key == "offshoot.turn" && kv.Value.AsInt64() == 2
+			}) {
+			close(l.last)
 		}
 	}
 	return nil
@@ -275,8 +285,11 @@ type world struct {
 	read  *sdkmetric.ManualReader
 }
 
-// play runs a bot over one message, and returns what was exported.
-func play(t *testing.T, cfg agent.Config, set func(c *otel.Config)) *world {
+// play runs a bot over one message, until it has answered and what is given holds, and returns what
+// was exported.
+func play(
+	t *testing.T, cfg agent.Config, set func(c *otel.Config), until ...func(w *world) bool,
+) *world {
 	t.Helper()
 	w := &world{spans: tracetest.NewInMemoryExporter(), read: sdkmetric.NewManualReader()}
 	var err error
@@ -300,6 +313,9 @@ func play(t *testing.T, cfg agent.Config, set func(c *otel.Config)) *world {
 	_, err = chat.Post(t.Context(), agent.Incoming{Text: secret + " go"})
 	require.NoError(t, err)
 	require.NoError(t, chat.Idle(t.Context()))
+	for _, holds := range until {
+		require.Eventually(t, func() bool { return holds(w) }, 20*time.Second, time.Millisecond)
+	}
 	require.NoError(t, w.rt.Shutdown(t.Context()))
 	require.NoError(t, <-ended)
 	require.NoError(t, <-ended)
@@ -554,4 +570,44 @@ func TestSpanOfATool(t *testing.T) {
 	assert.NotEmpty(t, own.Parent)
 	assert.Equal(t, call.Parent, own.Parent)
 	assert.Equal(t, t.Context(), x.Context(t.Context()))
+}
+
+// What a process did whose spans were lost is exported by the next one that has the State: the
+// journal has it. Metrics do not count it again.
+func TestLostSpansAreExportedAgain(t *testing.T) {
+	state, store := &memory{}, session.NewMemory()
+	cfg := botConfig(dig)
+	cfg.Store = store
+	play(t, cfg, func(c *otel.Config) { c.State = state })
+
+	lost := &memory{data: slices.Clone(state.data)}
+	second := play(t, cfg, func(c *otel.Config) { c.State = lost })
+	again := &memory{data: slices.Clone(state.data)}
+	third := play(t, cfg, func(c *otel.Config) { c.State = again }, func(w *world) bool {
+		return len(w.lines()) > len(second.lines()) // its own turn comes last
+	})
+
+	exported := map[string]line{}
+	for _, s := range third.lines() {
+		exported[s.Span] = s
+	}
+	n := 0
+	for _, s := range second.lines() {
+		if strings.HasPrefix(s.Name, "execute_tool") {
+			continue // the journal does not have them
+		}
+		assert.Equal(t, s, exported[s.Span], s.Name)
+		n++
+	}
+	assert.Positive(t, n)
+	assert.Greater(t, len(exported), n, "and what it did itself")
+
+	var all metricdata.ResourceMetrics
+	require.NoError(t, third.read.Collect(t.Context(), &all))
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if data, ok := m.Data.(metricdata.Histogram[int64]); ok {
+			require.Len(t, data.DataPoints, 2) // of input and of output
+			assert.Equal(t, uint64(1), data.DataPoints[0].Count, "its own turn")
+		}
+	}
 }

@@ -251,6 +251,9 @@ func (g *grove) endTurn(e agent.TreeEvent) []span {
 		start, guessed = e.Time, true
 	}
 	s.Turn, s.TurnAt = 0, time.Time{}
+	maps.DeleteFunc(g.calls, func(_ string, c openCall) bool { // whose end was not seen
+		return c.parent == turnSpan(e.Session, e.Turn)
+	})
 	status := agent.StatusOK
 	switch {
 	case e.Error != "":

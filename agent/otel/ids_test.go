@@ -120,6 +120,30 @@ func TestForestGoesOn(t *testing.T) {
 	}
 }
 
+// A call whose end a slow watcher has missed is forgotten with its turn, and one whose beginning
+// was missed has its length from its end.
+func TestCallsThatAreSeenInPart(t *testing.T) {
+	root := session.Must(session.DirectKey("main", "x", "1"))
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var f forest
+	apply := func(e agent.TreeEvent) []span {
+		at = at.Add(time.Second)
+		e.Time, e.Session = at, root
+		return f.apply(root, e)
+	}
+	apply(agent.TreeEvent{Kind: agent.EventTurn, Turn: 1})
+	apply(agent.TreeEvent{Kind: agent.EventTool, Turn: 1, Tool: &agent.ToolEvent{Name: "a"}})
+	require.Len(t, f.Trees[root.String()].calls, 1)
+	apply(agent.TreeEvent{Kind: agent.EventTurnEnded, Turn: 1})
+	assert.Empty(t, f.Trees[root.String()].calls)
+	ended := apply(agent.TreeEvent{Kind: agent.EventToolEnded, Turn: 2, Tool: &agent.ToolEvent{
+		Name: "a", Took: time.Minute, Outcome: agent.StatusOK,
+	}})
+	require.Len(t, ended, 1)
+	assert.Equal(t, time.Minute, ended[0].end.Sub(ended[0].start))
+	assert.Equal(t, turnSpan(root, 2), ended[0].parent)
+}
+
 // A forest remembers so many trees and drops those that were still the longest.
 func TestForestIsBounded(t *testing.T) {
 	var f forest

@@ -19,7 +19,7 @@ func TestAnswersWhatIsTyped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		require.NoError(t, run(t.Context(), strings.NewReader("hello\n"), &out))
-		require.Equal(t, "You said \"hello\". I have 5 tools.\n", out.String())
+		require.Equal(t, "You said \"hello\". I have 9 tools.\n", out.String())
 	})
 }
 
@@ -37,7 +37,7 @@ func TestEndsByInterrupt(t *testing.T) {
 		synctest.Wait()
 		interrupt()
 		require.NoError(t, <-ended)
-		require.Equal(t, "You said \"hello\". I have 5 tools.\n", out.String())
+		require.Equal(t, "You said \"hello\". I have 9 tools.\n", out.String())
 	})
 }
 

@@ -154,8 +154,9 @@ func (s *screen) CreateThread(
 ) (session.Route, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made, known := t.In, false
-	if made.Thread, known = s.threads[t.Key]; known {
+	made := t.In
+	if name, known := s.threads[t.Key]; known {
+		made.Thread = name
 		return made, nil
 	}
 	made.Thread = fmt.Sprint(len(s.threads) + 1)

@@ -165,7 +165,10 @@ func (r *reader) maskBlock(at int) bool {
 		end = next
 	}
 	v := strings.TrimRight(r.S[value:end], " \r\n")
-	if strings.Contains(v, "-----BEGIN ") || isMask(v) || isPlaceholder(v+" ") || v == "" ||
+	if isMask(v) {
+		return true // it stays
+	}
+	if strings.Contains(v, "-----BEGIN ") || isPlaceholder(v+" ") || v == "" ||
 		isReference(v) {
 		return false
 	}

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
@@ -198,8 +199,9 @@ func isCandidate(buf string, at, end int) bool {
 		return true
 	case n <= maxKeyword && keywordTriples.has(firstOf(w)) && isKeyword(w):
 		return true
-	case after == ':' && behind > ' ', after == '~', (after == '.' || after == ':' &&
-		n >= minLong) && end+1 == len(buf):
+	case after == ':' && behind > ' ', after == '~':
+		return true
+	case strings.IndexByte(`.:"`, after) >= 0 && end+1 == len(buf): // what follows may tell
 		return true
 	case after == '.' && behind > ' ' && (n >= 14 || hostTriples.has(firstOf(w))):
 		return true
@@ -490,7 +492,8 @@ const (
 	maskTail = 4 // runes of it that are shown after the ellipsis
 )
 
-// maskOf returns what is shown in place of a secret. The mask of a mask is that mask. A backslash
+// maskOf returns what is shown in place of a secret. The mask of a mask is that mask. Nothing is
+// shown of a secret at whose end a sign stands that joins a name and a value. A backslash
 // at the end of the first runes is not shown, because it would escape the ellipsis.
 func maskOf(secret string) string {
 	const least = 18 // runes, below which nothing of the secret is shown
@@ -510,7 +513,42 @@ func maskOf(secret string) string {
 		_, size := utf8.DecodeLastRuneInString(secret[:tail])
 		tail -= size
 	}
-	return strings.TrimRight(secret[:head], `\`) + "…" + secret[tail:]
+	if strings.ContainsFunc(secret[tail:], isJoint) {
+		return "***" // the last runes would be read as something else
+	}
+	return strings.TrimRight(secret[:head], `\`) + ellipsis + secret[tail:]
+}
+
+const ellipsis = "…"
+
+// isJoint reports whether r may stand between a name and a value, or end a value.
+func isJoint(r rune) bool {
+	return r < utf8.RuneSelf && strings.IndexByte("=:;,<>()[]{}&%@\"'`\\", byte(r)) >= 0
+}
+
+// hasMask reports whether a mask with an ellipsis stands in s between what is not of a word: what
+// it stands for was masked alone, so that the rest of s is not secret.
+func hasMask(s string) bool {
+	isPart := func(r rune) bool {
+		return r == '_' || r == '-' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r)
+	}
+	for rest := s; ; {
+		i := strings.Index(rest, ellipsis)
+		if i < 0 {
+			return false
+		}
+		before := s[:len(s)-len(rest)+i]
+		rest = rest[i+len(ellipsis):]
+		head := before[strings.LastIndexFunc(before, func(r rune) bool { return !isPart(r) })+1:]
+		tail := strings.IndexFunc(rest, func(r rune) bool { return !isPart(r) })
+		if tail < 0 {
+			tail = len(rest)
+		}
+		if utf8.RuneCountInString(head) == maskHead &&
+			utf8.RuneCountInString(rest[:tail]) == maskTail {
+			return true
+		}
+	}
 }
 
 // isMask reports whether s is a mask that maskOf made, or the part of one before something with

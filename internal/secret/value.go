@@ -20,7 +20,7 @@ type form struct {
 // isSecret reports whether a value in that form is one that must be masked.
 func (f *form) isSecret(v string) bool {
 	v = strings.TrimSpace(withoutMarks(plain(v)))
-	if v == "" || isMask(v) || isReference(v) || isFiller(v) || isPlaceholder(v) {
+	if v == "" || isMask(v) || isReference(v) || isFiller(v) || isPlaceholder(v) || hasMask(v) {
 		return false
 	}
 	if utf8.RuneCountInString(v) != len(v) && !isASCII(v) {

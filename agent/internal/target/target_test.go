@@ -212,3 +212,24 @@ func TestBook(t *testing.T) {
 	all, _ := b.Of(ann, late.Add(time.Hour))
 	require.Len(t, all, maxRuns)
 }
+
+func TestPace(t *testing.T) {
+	var p Pace
+	ab, ac := Pair{To: testRun(t, 0, "b", "", "").Key}, Pair{To: testRun(t, 0, "c", "", "").Key}
+	const pause = 2 * time.Second
+	pass := func(of Pair, id string, after time.Duration) bool {
+		return p.Pass(of, id, pause, start.Add(after))
+	}
+	require.True(t, pass(ab, "1", 0))
+	require.True(t, pass(ac, "", 0), "another pair")
+	require.False(t, pass(ab, "2", time.Second))
+	require.True(t, pass(ab, "1", time.Second), "the same message again")
+	require.False(t, pass(ac, "", time.Second), "without an id none is the same")
+	require.True(t, pass(ab, "2", pause), "what was refused does not count")
+	require.True(t, pass(ab, "3", -time.Hour), "the clock was set back")
+	for i := range 2 * maxPairs {
+		key := testRun(t, 0, fmt.Sprintf("%06x", i), "", "").Key
+		require.True(t, pass(Pair{To: key}, "", time.Minute))
+	}
+	require.LessOrEqual(t, len(p.last), maxPairs)
+}

@@ -118,6 +118,21 @@ func (c *Call) Wait() error {
 	return ErrHangs
 }
 
+// WaitFor is Wait for a caller that leaves when its ctx ends, with the cause of that. The context
+// of the call is derived from ctx.
+func (c *Call) WaitFor(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return c.Wait()
+}
+
 // Returned waits until a call that hangs returns, and returns its error, or that of ctx.
 func (c *Call) Returned(ctx context.Context) error {
 	select {

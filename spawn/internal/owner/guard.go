@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"runtime/debug"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -29,7 +29,8 @@ func (g guarded) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (seq session.Seq, err error) {
 	defer func() { recoverValue(recover(), &err) }()
-	return g.inner.Append(ctx, root, after, b)
+	seq, err = g.inner.Append(ctx, root, after, b)
+	return seq, contain.Read(err)
 }
 
 // Read implements session.Journal.
@@ -55,6 +56,7 @@ func GuardSeq[T any](f func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 			if over {
 				return false
 			}
+			_ = contain.Read(err)
 			inLoop = true
 			over = !yield(v, err)
 			inLoop = false
@@ -77,6 +79,6 @@ func GuardSeq[T any](f func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 // recoverValue sets err to a recovered value that is not nil.
 func recoverValue(value any, err *error) {
 	if value != nil {
-		*err = &PanicError{Value: value, Stack: debug.Stack()}
+		*err = NewPanic(value)
 	}
 }

@@ -208,6 +208,28 @@ func remaining(of policy.Budget, charged Budget) (b policy.Budget) {
 	return b
 }
 
+// A BudgetLeft is a budget that what a session does counts against, in the unit of the
+// configuration.
+type BudgetLeft struct {
+	Of          *Run          // whose budget it is; nil: that of the request that the session is at
+	Limit, Left policy.Budget // Left has the fields that Limit limits
+}
+
+// BudgetsLeft returns the budgets that limit what r does: its own, those of the sessions above it,
+// and that of its request. What turns under way have reserved counts as spent.
+func (t *Tree) BudgetsLeft(r *Run) (list []BudgetLeft) {
+	for a := range t.accounts(r, paying(r)) {
+		if !a.limit.Limited() {
+			continue
+		}
+		limit := policy.Budget{
+			Tokens: a.limit.Tokens, Cost: float64(a.limit.Micros) / 1e6, Turns: int(a.limit.Turns),
+		}
+		list = append(list, BudgetLeft{a.of, limit, remaining(limit, a.charged)})
+	}
+	return list
+}
+
 // turnForbiddenBy names the budget that forbids r another turn for a request, or returns "".
 // Without a request only budgets of sessions can.
 func (t *Tree) turnForbiddenBy(r *Run, request string) string {

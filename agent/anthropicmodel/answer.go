@@ -1,0 +1,183 @@
+package anthropicmodel
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+)
+
+// An answer is one as far as it has come.
+type answer struct {
+	model  string
+	text   strings.Builder
+	blocks []*block
+	usage  agent.Usage
+	reason anthropic.StopReason
+	done   bool
+}
+
+// A block is one of an answer.
+type block struct {
+	index     int64
+	kind      string
+	id, name  string
+	text      strings.Builder // of a text, a thought, or the arguments of a call
+	signature strings.Builder
+	whole     json.RawMessage // of one that comes at once
+}
+
+// add adds an event, and returns the text in it that is for people.
+func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
+	switch e.Type {
+	case "message_start":
+		if e.Message.Model != "" {
+			a.model = e.Message.Model
+		}
+		used := e.Message.Usage
+		a.usage = agent.Usage{
+			Input: used.InputTokens, Output: used.OutputTokens,
+			CacheRead: used.CacheReadInputTokens, CacheWrite: used.CacheCreationInputTokens,
+		}
+	case "content_block_start":
+		text = a.begin(e)
+	case "content_block_delta":
+		text = a.more(e)
+	case "message_delta":
+		a.reason = e.Delta.StopReason
+		a.usage.Output = max(a.usage.Output, e.Usage.OutputTokens)
+		a.usage.Input = max(a.usage.Input, e.Usage.InputTokens)
+		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.CacheReadInputTokens)
+		a.usage.CacheWrite = max(a.usage.CacheWrite, e.Usage.CacheCreationInputTokens)
+	case "message_stop":
+		a.done = true
+	}
+	a.text.WriteString(text)
+	return text
+}
+
+// begin begins a block. A text behind a text and another block is a paragraph of its own.
+func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
+	started := e.ContentBlock
+	b := &block{index: e.Index, kind: started.Type, id: started.ID, name: started.Name}
+	if last := len(a.blocks) - 1; b.kind == "text" && a.text.Len() > 0 && last >= 0 &&
+		a.blocks[last].kind != "text" {
+		text = "\n\n"
+	}
+	switch b.kind {
+	case "text":
+		b.text.WriteString(started.Text)
+		text += started.Text
+	case "thinking":
+		b.text.WriteString(started.Thinking)
+		b.signature.WriteString(started.Signature)
+	case "tool_use":
+	default:
+		b.whole = json.RawMessage(started.RawJSON())
+	}
+	a.blocks = append(a.blocks, b)
+	return text
+}
+
+// more adds a piece to a block.
+func (a *answer) more(e anthropic.MessageStreamEventUnion) (text string) {
+	for _, b := range a.blocks {
+		if b.index != e.Index {
+			continue
+		}
+		switch e.Delta.Type {
+		case "text_delta":
+			text = e.Delta.Text
+			b.text.WriteString(text)
+		case "thinking_delta":
+			b.text.WriteString(e.Delta.Thinking)
+		case "input_json_delta":
+			b.text.WriteString(e.Delta.PartialJSON)
+		case "signature_delta":
+			b.signature.WriteString(e.Delta.Signature)
+		}
+	}
+	return text
+}
+
+// response returns the answer.
+func (a *answer) response(of, asked string) (*agent.ModelResponse, error) {
+	resp := &agent.ModelResponse{
+		Text: a.text.String(), Usage: a.usage, Model: provider.Ran(of, asked, a.model),
+	}
+	thought, sound := false, true
+	kept := keptRaw{Provider: of}
+	for _, b := range a.blocks {
+		if b.kind == "tool_use" {
+			args := json.RawMessage(b.text.String())
+			if len(args) == 0 {
+				args = json.RawMessage(`{}`) // of a tool without arguments nothing comes
+			}
+			sound = sound && json.Valid(args)
+			resp.ToolCalls = append(resp.ToolCalls,
+				agent.ToolCall{ID: b.id, Name: b.name, Args: args})
+		}
+		thought = thought || b.kind == "thinking" || b.kind == "redacted_thinking"
+		if raw := b.encode(); raw != nil {
+			kept.Blocks = append(kept.Blocks, raw)
+		}
+	}
+	if resp.Text == "" && len(resp.ToolCalls) == 0 {
+		if err := withheld(a.reason); err != nil {
+			return nil, err
+		}
+	}
+	if thought && sound && len(kept.Blocks) > 0 {
+		resp.Raw = encode(kept)
+	}
+	return resp, nil
+}
+
+// withheld returns the error of an answer with nothing in it, if the provider says why.
+func withheld(reason anthropic.StopReason) error {
+	e := &provider.Error{
+		Client: "anthropicmodel", Code: string(reason), Class: provider.ClassRefused,
+		Message: "the answer ended before it had begun",
+	}
+	switch reason {
+	case anthropic.StopReasonModelContextWindowExceeded:
+		e.Class = provider.ClassTooLong
+	case anthropic.StopReasonRefusal, anthropic.StopReasonMaxTokens:
+	default:
+		return nil // the model chose to say nothing
+	}
+	return e
+}
+
+// encode returns the block as the provider takes it back, or nil for one that it does not.
+func (b *block) encode() json.RawMessage {
+	said := b.text.String()
+	switch b.kind {
+	case "text":
+		if isBlank(said) {
+			return nil
+		}
+		return encode(struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}{b.kind, said})
+	case "thinking":
+		return encode(struct {
+			Type      string `json:"type"`
+			Thinking  string `json:"thinking"`
+			Signature string `json:"signature"`
+		}{b.kind, said, b.signature.String()})
+	case "tool_use":
+		return encode(struct {
+			Type  string          `json:"type"`
+			ID    string          `json:"id"`
+			Name  string          `json:"name"`
+			Input json.RawMessage `json:"input"`
+		}{b.kind, b.id, b.name, provider.Args(json.RawMessage(said))})
+	case "redacted_thinking":
+		return b.whole
+	}
+	return nil
+}

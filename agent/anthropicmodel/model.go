@@ -1,0 +1,245 @@
+package anthropicmodel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// DefaultBaseURL is where Anthropic is.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// DefaultMaxTokens is how many tokens an answer has at most, unless a Config says otherwise.
+const DefaultMaxTokens = 32000
+
+// minBudget is the least budget for thoughts that the provider takes.
+const minBudget = 1024
+
+// A Config says where a Model is. The zero Config is one of Anthropic without a key.
+type Config struct {
+	// BaseURL is where the server is, up to what stands before "/v1/messages": an absolute http or
+	// https address. Empty: DefaultBaseURL. Nothing is read from the environment.
+	BaseURL string
+	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
+	// calls have no key. What it returns with an error fails the call.
+	Key func(ctx context.Context) (string, error)
+	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
+	// longer.
+	HTTP *http.Client
+	// Provider is what stands before the slash in the names of models. Empty: "anthropic".
+	Provider string
+	// Model is called for a session that has none. It is a name with or without the Provider.
+	// Empty: such a call fails.
+	Model string
+	// MaxTokens is how many tokens an answer has at most. The provider wants to know. 0:
+	// DefaultMaxTokens.
+	MaxTokens int64
+	// Budgets are how many tokens a thinking level may take, for models that want a number: from
+	// 1024, in addition to the MaxTokens. A level that is not there does not think. Nil: the level
+	// is an effort, and the model decides how long it thinks.
+	Budgets map[string]int64
+	// Idle is how long the server may be silent in the middle of a call before that fails, which is
+	// worth another try. 0: provider.DefaultIdle; negative: without a limit.
+	Idle time.Duration
+}
+
+// A Model calls one provider. Its methods may be called from several goroutines at once.
+type Model struct {
+	cfg      Config
+	messages anthropic.MessageService
+}
+
+var _ agent.StreamModel = (*Model)(nil)
+
+// New returns a Model of a Config. It starts nothing and calls nothing. The error is a
+// *[spawn.InputError] that names the field.
+func New(cfg Config) (*Model, error) {
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
+	cfg.Provider = cmp.Or(cfg.Provider, "anthropic")
+	cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
+	if cfg.HTTP == nil {
+		cfg.HTTP = http.DefaultClient
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Model{cfg: cfg, messages: anthropic.NewMessageService(
+		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP),
+		option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
+	)}, nil
+}
+
+// validate returns what is wrong with a Config that has its defaults.
+func (cfg *Config) validate() error {
+	bad := func(field, reason string) error {
+		return &spawn.InputError{Field: "anthropicmodel.Config." + field, Reason: reason}
+	}
+	at, err := url.Parse(cfg.BaseURL)
+	switch {
+	case err != nil:
+		return bad("BaseURL", "it is not an address")
+	case at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
+		return bad("BaseURL", fmt.Sprintf("%q is not an absolute http or https address",
+			at.Redacted()))
+	case strings.Contains(cfg.Provider, "/"):
+		return bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
+	case cfg.MaxTokens < 0:
+		return bad("MaxTokens", fmt.Sprintf("%d is negative", cfg.MaxTokens))
+	}
+	if cfg.Model != "" {
+		if _, err := provider.Name(cfg.Provider, "", cfg.Model); err != nil {
+			return bad("Model", err.Error())
+		}
+	}
+	for level, budget := range cfg.Budgets {
+		field := fmt.Sprintf("Budgets[%q]", level)
+		if known, ok := policy.ParseThinking(level); !ok || known != level {
+			return bad(field, "it is not a thinking level")
+		}
+		if budget < minBudget {
+			return bad(field, fmt.Sprintf("%d is less than %d", budget, minBudget))
+		}
+	}
+	return nil
+}
+
+// Generate implements agent.Model.
+func (m *Model) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (resp *agent.ModelResponse, err error) {
+	for chunk, failed := range m.Stream(ctx, req) {
+		resp, err = chunk.Response, failed
+	}
+	return resp, err
+}
+
+// Stream implements agent.StreamModel. An error is a *[provider.Error] where the provider has
+// answered with one.
+func (m *Model) Stream(
+	ctx context.Context, req *agent.ModelRequest,
+) iter.Seq2[agent.ModelChunk, error] {
+	return func(yield func(agent.ModelChunk, error) bool) {
+		resp, err := m.call(ctx, req, func(text string) bool {
+			return yield(agent.ModelChunk{Text: text}, nil)
+		})
+		switch {
+		case errors.Is(err, errStopped):
+		case err != nil:
+			yield(agent.ModelChunk{}, err)
+		default:
+			yield(agent.ModelChunk{Response: resp}, nil)
+		}
+	}
+}
+
+// errStopped says that the Loop wants no more of a stream.
+var errStopped = errors.New("anthropicmodel: the stream was told to end")
+
+// errEnded says that a stream has ended before its answer was complete.
+var errEnded = fmt.Errorf("anthropicmodel: the answer is not complete: %w", io.ErrUnexpectedEOF)
+
+// call makes a call, and shows the text of the answer as it comes.
+func (m *Model) call(
+	ctx context.Context, req *agent.ModelRequest, show func(string) bool,
+) (*agent.ModelResponse, error) {
+	name, err := provider.Name(m.cfg.Provider, req.Model, m.cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	key := ""
+	if m.cfg.Key != nil {
+		if key, err = m.cfg.Key(ctx); err != nil {
+			return nil, fmt.Errorf("anthropicmodel: Config.Key: %w", err)
+		}
+	}
+	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
+	defer watch.End()
+	body, err := m.request(ctx, req, name)
+	if err != nil {
+		return nil, errorOf(ctx, err)
+	}
+	var options []option.RequestOption
+	if key != "" {
+		options = append(options, option.WithAPIKey(key))
+	}
+	stream := m.messages.NewStreaming(ctx, body, options...)
+	defer func() { _ = stream.Close() }()
+	answer := answer{model: name}
+	for stream.Next() {
+		watch.Heard()
+		text := answer.add(stream.Current())
+		if text != "" && !show(text) {
+			return nil, errStopped
+		}
+	}
+	err = stream.Err()
+	if err == nil && !answer.done {
+		err = errEnded
+	}
+	if err != nil {
+		return nil, errorOf(ctx, err)
+	}
+	return answer.response(m.cfg.Provider, name)
+}
+
+// classes are what the types of errors of the provider mean, whatever the status is.
+var classes = map[string]provider.Class{
+	"authentication_error": provider.ClassAccount,
+	"permission_error":     provider.ClassAccount,
+	"billing_error":        provider.ClassAccount,
+	"not_found_error":      provider.ClassAccount, // of a model
+	"rate_limit_error":     provider.ClassRate,
+	"timeout_error":        provider.ClassRetryable,
+	"overloaded_error":     provider.ClassRetryable,
+	"api_error":            provider.ClassRetryable,
+	"request_too_large":    provider.ClassTooLong,
+}
+
+// errorOf returns the error of a call as the Loop wants it.
+func errorOf(ctx context.Context, err error) error {
+	answer, ok := errors.AsType[*anthropic.Error](err)
+	if !ok {
+		if agent.IsRetryable(err) {
+			return err
+		}
+		return provider.Broken(ctx, "anthropicmodel", err)
+	}
+	var said struct {
+		Error struct{ Type, Message string }
+	}
+	if json.Unmarshal([]byte(answer.RawJSON()), &said) != nil {
+		said.Error.Message = answer.RawJSON() // of something that stands before the provider
+	}
+	e := &provider.Error{
+		Client: "anthropicmodel", Status: answer.StatusCode, Code: said.Error.Type,
+		Message: said.Error.Message, Class: classes[said.Error.Type],
+	}
+	if e.Status == http.StatusOK {
+		e.Status = 0 // in the middle of an answer
+		if e.Class == provider.ClassStatus && e.Code == "invalid_request_error" {
+			e.Class = provider.ClassRefused
+		}
+	}
+	if strings.Contains(e.Message, "credit balance is too low") {
+		e.Class = provider.ClassAccount
+	}
+	if answer.Response != nil {
+		e.After = provider.After(answer.Response.Header, time.Now())
+	}
+	return e
+}

@@ -1,0 +1,176 @@
+package openaimodel
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/openai/openai-go/v3/shared"
+)
+
+// schemaName is the name that a provider wants for the schema of an answer.
+const schemaName = "answer"
+
+// imageTypes are the types of pictures that a model is shown.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// fileTypes are those of all files that both APIs take, and chatTypes those of Chat Completions.
+var (
+	fileTypes = append([]string{"application/pdf"}, imageTypes...)
+	chatTypes = append([]string{"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg"},
+		fileTypes...)
+)
+
+// soundFormats are the provider's words for types of sound.
+var soundFormats = map[string]string{
+	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3",
+}
+
+// effortOf returns the provider's word for a thinking level. Adaptive and an unknown level leave it
+// to the model.
+func effortOf(level string) shared.ReasoningEffort {
+	switch level {
+	case "off":
+		return shared.ReasoningEffortNone
+	case "minimal":
+		return shared.ReasoningEffortMinimal
+	case "low":
+		return shared.ReasoningEffortLow
+	case "medium":
+		return shared.ReasoningEffortMedium
+	case "high":
+		return shared.ReasoningEffortHigh
+	case "xhigh":
+		return shared.ReasoningEffortXhigh
+	}
+	return ""
+}
+
+// parametersOf returns the schema of the arguments of a tool.
+func parametersOf(tool agent.Tool) (map[string]any, error) {
+	if len(tool.Schema) == 0 {
+		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
+	}
+	schema, err := objectOf(tool.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("openaimodel: the schema of the tool %q: %w", tool.Name, err)
+	}
+	return schema, nil
+}
+
+// objectOf returns an object as the client takes it. Its numbers stay, and so does the order within
+// its members.
+func objectOf(object json.RawMessage) (map[string]any, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	return extraOf(members), nil
+}
+
+// withNotes returns a text with notes behind it.
+func withNotes(text string, notes []string) string {
+	if text != "" {
+		notes = append([]string{text}, notes...)
+	}
+	return strings.Join(notes, "\n")
+}
+
+// madeParts returns notes of what the model made beside its text, which it cannot be shown.
+func madeParts(parts []agent.Part) (notes []string) {
+	for _, p := range parts {
+		notes = append(notes, fmt.Sprintf("[you made a %s here]", cmp.Or(string(p.Kind), "file")))
+	}
+	return notes
+}
+
+// base64Of returns bytes as the provider takes them.
+func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
+
+// dataURL returns the address of bytes that has them itself.
+func dataURL(c provider.Content) string {
+	return "data:" + c.MediaType + ";base64," + base64Of(c.Data)
+}
+
+// nameOf returns the name of a file, which the provider wants.
+func nameOf(c provider.Content) string { return cmp.Or(c.Name, "file.pdf") }
+
+// A keptRaw is the Raw of an answer: what the provider wants back beside the text and the calls.
+type keptRaw struct {
+	API      API    `json:"api"`
+	Provider string `json:"provider"`
+	// Message and Calls are the members of the message and of its calls, of Chat Completions.
+	Message map[string]json.RawMessage   `json:"message,omitempty"`
+	Calls   []map[string]json.RawMessage `json:"calls,omitempty"`
+	// Items are all items of an answer, of Responses.
+	Items []json.RawMessage `json:"items,omitempty"`
+}
+
+// encode returns the JSON form. The bytes of members and items stay.
+func (k *keptRaw) encode() json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(k) != nil { // what a server sent is JSON, or was not kept
+		return nil
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// call returns the members of the i-th call.
+func (k *keptRaw) call(i int) map[string]any {
+	if i >= len(k.Calls) {
+		return nil
+	}
+	return extraOf(k.Calls[i])
+}
+
+// keptOf returns what was kept of an answer by a Model with the same Provider and API.
+func (c *call) keptOf(said agent.Message) (kept keptRaw) {
+	if json.Unmarshal(said.Raw, &kept) != nil || kept.API != c.cfg.API ||
+		kept.Provider != c.cfg.Provider {
+		return keptRaw{}
+	}
+	return kept
+}
+
+// keep adds a piece of a member to what is kept: texts and lists go on, other values take the place
+// of what was there.
+func keep(to *map[string]json.RawMessage, name, raw string) {
+	piece := []byte(raw)
+	if raw == "" || raw == "null" || !json.Valid(piece) {
+		return
+	}
+	if *to == nil {
+		*to = make(map[string]json.RawMessage)
+	}
+	var before, after string
+	if json.Unmarshal((*to)[name], &before) == nil && json.Unmarshal(piece, &after) == nil {
+		(*to)[name] = quoted(before + after)
+		return
+	}
+	var list, more []json.RawMessage
+	if json.Unmarshal((*to)[name], &list) == nil && json.Unmarshal(piece, &more) == nil {
+		if joined, err := json.Marshal(append(list, more...)); err == nil {
+			(*to)[name] = joined
+		}
+		return
+	}
+	(*to)[name] = bytes.Clone(piece)
+}
+
+// quoted returns a text as JSON.
+func quoted(text string) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(text) != nil {
+		return json.RawMessage(`""`)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

@@ -1,0 +1,297 @@
+package openaimodel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+)
+
+// An API is one of the two ways to call a model.
+type API string
+
+// The APIs.
+const (
+	// APIResponses is OpenAI's own: what a model thought before its calls comes back to it. It is
+	// the default.
+	APIResponses API = "responses"
+	// APIChat is Chat Completions, which other servers have, too.
+	APIChat API = "chat"
+)
+
+// DefaultBaseURL is where OpenAI is.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// A Config says where a Model is. The zero Config is one of OpenAI without a key.
+type Config struct {
+	// BaseURL is where the server is, up to what stands before "/responses" or
+	// "/chat/completions": an absolute http or https address. Empty: DefaultBaseURL. Nothing is
+	// read from the environment.
+	BaseURL string
+	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
+	// calls have no key. What it returns with an error fails the call.
+	Key func(ctx context.Context) (string, error)
+	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
+	// longer.
+	HTTP *http.Client
+	// Provider is what stands before the slash in the names of models. Empty: "openai".
+	Provider string
+	// Model is called for a session that has none. It is a name with or without the Provider.
+	// Empty: such a call fails.
+	Model string
+	// API is how the server is called. Empty: APIResponses.
+	API API
+	// MaxTokens is how many tokens an answer has at most, those of thoughts included. 0: as many as
+	// the provider allows.
+	MaxTokens int64
+	// Idle is how long the server may be silent in the middle of a call before that fails, which is
+	// worth another try. 0: provider.DefaultIdle; negative: without a limit.
+	Idle time.Duration
+}
+
+// A Model calls one provider. Its methods may be called from several goroutines at once.
+type Model struct {
+	cfg       Config
+	chat      openai.ChatCompletionService
+	responses responses.ResponseService
+}
+
+var _ agent.StreamModel = (*Model)(nil)
+
+// New returns a Model of a Config. It starts nothing and calls nothing. The error is a
+// *[spawn.InputError] that names the field.
+func New(cfg Config) (*Model, error) {
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
+	cfg.Provider = cmp.Or(cfg.Provider, "openai")
+	cfg.API = cmp.Or(cfg.API, APIResponses)
+	if cfg.HTTP == nil {
+		cfg.HTTP = http.DefaultClient
+	}
+	bad := func(field, reason string) error {
+		return &spawn.InputError{Field: "openaimodel.Config." + field, Reason: reason}
+	}
+	at, err := url.Parse(cfg.BaseURL)
+	switch {
+	case err != nil:
+		return nil, bad("BaseURL", "it is not an address")
+	case at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
+		return nil, bad("BaseURL", fmt.Sprintf("%q is not an absolute http or https address",
+			at.Redacted()))
+	case strings.Contains(cfg.Provider, "/"):
+		return nil, bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
+	case !slices.Contains([]API{APIResponses, APIChat}, cfg.API):
+		return nil, bad("API", fmt.Sprintf("%q is neither %q nor %q", cfg.API, APIResponses, APIChat))
+	case cfg.MaxTokens < 0:
+		return nil, bad("MaxTokens", fmt.Sprintf("%d is negative", cfg.MaxTokens))
+	}
+	if cfg.Model != "" {
+		if _, err := provider.Name(cfg.Provider, "", cfg.Model); err != nil {
+			return nil, bad("Model", err.Error())
+		}
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP), option.WithMaxRetries(0),
+	}
+	return &Model{
+		cfg: cfg, chat: openai.NewChatCompletionService(options...),
+		responses: responses.NewResponseService(options...),
+	}, nil
+}
+
+// Generate implements agent.Model.
+func (m *Model) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (resp *agent.ModelResponse, err error) {
+	for chunk, failed := range m.Stream(ctx, req) {
+		resp, err = chunk.Response, failed
+	}
+	return resp, err
+}
+
+// Stream implements agent.StreamModel. An error is a *[provider.Error] where the provider has
+// answered with one.
+func (m *Model) Stream(
+	ctx context.Context, req *agent.ModelRequest,
+) iter.Seq2[agent.ModelChunk, error] {
+	return func(yield func(agent.ModelChunk, error) bool) {
+		resp, err := m.call(ctx, req, func(text string) bool {
+			return yield(agent.ModelChunk{Text: text}, nil)
+		})
+		switch {
+		case errors.Is(err, errStopped):
+		case err != nil:
+			yield(agent.ModelChunk{}, err)
+		default:
+			yield(agent.ModelChunk{Response: resp}, nil)
+		}
+	}
+}
+
+// errStopped says that the Loop wants no more of a stream.
+var errStopped = errors.New("openaimodel: the stream was told to end")
+
+// call makes a call, and shows the text of the answer as it comes.
+func (m *Model) call(
+	ctx context.Context, req *agent.ModelRequest, show func(string) bool,
+) (*agent.ModelResponse, error) {
+	name, err := provider.Name(m.cfg.Provider, req.Model, m.cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	key, err := m.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{Model: m, req: req, name: name, show: show}
+	ctx, watch := provider.Begin(ctx, "openaimodel", m.cfg.Idle)
+	defer watch.End()
+	c.heard = watch.Heard
+	resp, err := c.make(ctx, option.WithAPIKey(key))
+	if err != nil {
+		return nil, c.errorOf(ctx, err)
+	}
+	resp.Model = provider.Ran(m.cfg.Provider, name, resp.Model)
+	return resp, nil
+}
+
+// key returns the key for a call.
+func (m *Model) key(ctx context.Context) (string, error) {
+	if m.cfg.Key == nil {
+		return "", nil
+	}
+	key, err := m.cfg.Key(ctx)
+	if err != nil {
+		return "", fmt.Errorf("openaimodel: Config.Key: %w", err)
+	}
+	return key, nil
+}
+
+// A call is one call under way.
+type call struct {
+	*Model
+
+	req   *agent.ModelRequest
+	name  string // of the model, in the provider's words
+	show  func(string) bool
+	heard func()
+}
+
+// make makes the call in the way of the API.
+func (c *call) make(
+	ctx context.Context, key option.RequestOption,
+) (*agent.ModelResponse, error) {
+	if c.cfg.API == APIChat {
+		return c.makeChat(ctx, key)
+	}
+	return c.makeResponse(ctx, key)
+}
+
+// tell shows a piece of the text.
+func (c *call) tell(text string) error {
+	if text != "" && !c.show(text) {
+		return errStopped
+	}
+	return nil
+}
+
+// accountCodes are what OpenAI calls a refusal of the account, whatever the status is.
+var accountCodes = []string{
+	"insufficient_quota", "invalid_api_key", "model_not_found", "billing_hard_limit_reached",
+	"account_deactivated",
+}
+
+// retryCodes are what it calls a failure in the middle of an answer.
+var retryCodes = []string{"server_error", "overloaded", "overloaded_error", "timeout"}
+
+// classOf returns what a code of OpenAI means.
+func classOf(code string) provider.Class {
+	switch {
+	case slices.Contains(accountCodes, code):
+		return provider.ClassAccount
+	case slices.Contains(retryCodes, code):
+		return provider.ClassRetryable
+	case code == "context_length_exceeded" || code == "string_above_max_length":
+		return provider.ClassTooLong
+	case code == "rate_limit_exceeded":
+		return provider.ClassRate
+	}
+	return provider.ClassStatus
+}
+
+// errorOf returns the error of a call as the Loop wants it.
+func (c *call) errorOf(ctx context.Context, err error) error {
+	if answer, ok := errors.AsType[*openai.Error](err); ok {
+		code := cmp.Or(answer.Code, answer.Type)
+		e := &provider.Error{
+			Client: "openaimodel", Status: answer.StatusCode, Code: code, Message: answer.Message,
+			Class: classOf(code),
+		}
+		if answer.Response != nil {
+			e.After = provider.After(answer.Response.Header, time.Now())
+		}
+		return e
+	}
+	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		var said struct {
+			Error struct {
+				Message string
+				Type    string
+				Code    any // a text, or with some servers a number
+			}
+		}
+		if json.Unmarshal(event.Event.Data, &said) != nil {
+			said.Error.Message = event.Message
+		}
+		return faultOf(said.Error.Code, said.Error.Type, said.Error.Message)
+	}
+	known := errors.Is(err, errStopped) || agent.IsRetryable(err)
+	if _, ok := errors.AsType[*provider.Error](err); known || ok {
+		return err
+	}
+	return provider.Broken(ctx, "openaimodel", err)
+}
+
+// faultOf returns the error that a provider reports in the middle of an answer.
+func faultOf(code any, kind, message string) error {
+	text, ok := code.(string)
+	if !ok && code != nil {
+		text = fmt.Sprint(code)
+	}
+	text = cmp.Or(text, kind)
+	class := classOf(text)
+	if class == provider.ClassStatus && strings.HasPrefix(text, "invalid_") {
+		class = provider.ClassRefused
+	}
+	return &provider.Error{Client: "openaimodel", Code: text, Message: message, Class: class}
+}
+
+// errEnded says that a stream has ended before its answer was complete.
+var errEnded = fmt.Errorf("openaimodel: the answer is not complete: %w", io.ErrUnexpectedEOF)
+
+// withheld returns the error of an answer of which the provider has kept something back, if nothing
+// is left of it. The provider's reason is such as "length" or "content_filter".
+func withheld(resp *agent.ModelResponse, reason string) error {
+	if resp.Text != "" || len(resp.ToolCalls) > 0 {
+		return nil
+	}
+	return &provider.Error{
+		Client: "openaimodel", Code: reason, Class: provider.ClassRefused,
+		Message: "the answer ended before it had begun",
+	}
+}

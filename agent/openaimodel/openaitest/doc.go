@@ -1,0 +1,15 @@
+// Package openaitest is a fake of the service of OpenAI, for tests of what calls it: its Responses
+// and its Chat Completions, streamed.
+//
+//	client ---> Handler ---> /v1/chat/completions  strict: what is unknown or missing fails
+//	              |    \---> /v1/responses
+//	              v
+//	       agenttest.Provider: what to answer, and what was asked
+//
+// The forms of requests, events and errors are those of the provider's API reference
+// (https://platform.openai.com/docs/api-reference, "Chat", "Chat streaming", "Responses" and
+// "Streaming events", and the guide "Error codes"), as the official client of version 3.99.0 has
+// them; read on 2026-11-27.
+// The member reasoning_content is that of servers that speak like OpenAI and show what a model
+// thinks.
+package openaitest

@@ -1,0 +1,149 @@
+package openaitest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+)
+
+// Handler is the service, for a server of package httptest: its BaseURL is that of the server with
+// "/v1". Provider says what is answered, and has what was asked.
+func Handler(p *agenttest.Provider) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /v1/chat/completions", p.Handler(Chat{}))
+	mux.Handle("POST /v1/responses", p.Handler(Responses{}))
+	return mux
+}
+
+// strictly decodes JSON without unknown members, and nothing behind it.
+func strictly(data []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("openaitest: there is something behind the value")
+	}
+	return nil
+}
+
+// keyOf returns the key of a request.
+func keyOf(r *http.Request) (string, error) {
+	if r.Header.Get("Content-Type") != "application/json" {
+		return "", fmt.Errorf("openaitest: the Content-Type is %q", r.Header.Get("Content-Type"))
+	}
+	said := r.Header.Get("Authorization")
+	if said == "" {
+		return "", nil
+	}
+	key, ok := strings.CutPrefix(said, "Bearer ")
+	if !ok || key == "" {
+		return "", errors.New("openaitest: the Authorization has no key")
+	}
+	return key, nil
+}
+
+// partOf returns a file of a data URL, or of another address.
+func partOf(address string) (part agenttest.ProviderPart, err error) {
+	data, ok := strings.CutPrefix(address, "data:")
+	if !ok {
+		if !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
+			return part, fmt.Errorf("openaitest: %.50q is not an address", address)
+		}
+		return agenttest.ProviderPart{URL: address}, nil
+	}
+	mediaType, coded, ok := strings.Cut(data, ";base64,")
+	if !ok {
+		return part, errors.New("openaitest: a data URL is not in base64")
+	}
+	part.MediaType = mediaType
+	part.Data, err = base64.StdEncoding.DecodeString(coded)
+	return part, err
+}
+
+// checkFormat returns the schema of an answer, which must have a name and be strict.
+func checkFormat(name string, schema json.RawMessage, strict bool) (json.RawMessage, error) {
+	var object struct {
+		Type string `json:"type"`
+	}
+	if name == "" || json.Unmarshal(schema, &object) != nil || object.Type != "object" {
+		return nil, errors.New("openaitest: the format of the answer has no name, or not the schema of an object")
+	}
+	if !strict {
+		return nil, errors.New("openaitest: the format of the answer is not strict")
+	}
+	return schema, nil
+}
+
+// A fault is the form of an error of the service.
+type fault struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+// faults are the status, the type and the code of each.
+var faults = map[agenttest.ProviderFault]struct {
+	status     int
+	kind, code string
+}{
+	agenttest.FaultRate:     {http.StatusTooManyRequests, "requests", "rate_limit_exceeded"},
+	agenttest.FaultServer:   {http.StatusInternalServerError, "server_error", ""},
+	agenttest.FaultOverload: {http.StatusServiceUnavailable, "server_error", ""},
+	agenttest.FaultTooLong: {
+		http.StatusBadRequest, "invalid_request_error", "context_length_exceeded",
+	},
+	agenttest.FaultAccount: {http.StatusUnauthorized, "invalid_request_error", "invalid_api_key"},
+	agenttest.FaultRequest: {http.StatusBadRequest, "invalid_request_error", ""},
+}
+
+// faultOf returns the reply to a call that fails at once, or false.
+func faultOf(a agenttest.ProviderAnswer) (reply agenttest.ProviderReply, failed bool) {
+	f, failed := faults[a.Fault]
+	if !failed {
+		return reply, false
+	}
+	said := fault{Message: a.Message, Type: f.kind}
+	if f.code != "" {
+		said.Code = &f.code
+	}
+	reply.Status = f.status
+	reply.Header = http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req_1"}}
+	if a.After > 0 {
+		reply.Header.Set("Retry-After", fmt.Sprint(int(a.After.Seconds())))
+	}
+	reply.Events = [][]byte{encode(map[string]fault{"error": said})}
+	return reply, true
+}
+
+// encode returns the JSON of a value of this package.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Appendf(nil, "%q", err)
+	}
+	return data
+}
+
+// streamHeader is the header of an answer that is streamed.
+func streamHeader() http.Header {
+	return http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}, "X-Request-Id": {"req_1"}}
+}
+
+// halves cuts a text in two, which need not be at a rune: JSON has no half of one.
+func halves(text string) []string {
+	runes := []rune(text)
+	if len(runes) < 2 {
+		return []string{text}
+	}
+	return []string{string(runes[:len(runes)/2]), string(runes[len(runes)/2:])}
+}

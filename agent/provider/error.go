@@ -1,0 +1,160 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+)
+
+// A Class is what an error of a provider means for those who called it.
+type Class uint8
+
+// The classes of errors.
+const (
+	ClassStatus    Class = iota // what the Status says, and the Message
+	ClassRefused                // another try comes to the same
+	ClassRetryable              // worth another try: agent.Retryable
+	ClassRate                   // the provider takes no calls for now: agent.RateLimited
+	ClassTooLong                // agent.ErrTooLong
+	ClassAccount                // agent.ErrAccount
+)
+
+var classNames = [...]string{"status", "refused", "retryable", "rate", "too long", "account"}
+
+// String returns the name of the class, such as "retryable".
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return fmt.Sprintf("Class(%d)", uint8(c))
+}
+
+// An Error is what a provider answers in the place of an answer of the model. It is what its Class
+// says: errors.Is and errors.As find the errors of package agent.
+type Error struct {
+	Client  string        // the package of the client, with which the text begins
+	Status  int           // of HTTP; 0: the provider said it in the middle of an answer
+	Code    string        // the provider's word for it; may be empty
+	Message string        // the provider's sentence for it; may be empty
+	After   time.Duration // until the provider takes calls again; 0: it does not say
+	Class   Class         // ClassStatus: the Status and the Message decide
+}
+
+// maxMessage is how many bytes of what a provider says an Error shows.
+const maxMessage = 1000
+
+// Error says what the provider answered.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: the provider answers", e.Client)
+	if e.Status != 0 {
+		fmt.Fprintf(&b, " %d", e.Status)
+		if text := http.StatusText(e.Status); text != "" {
+			b.WriteString(" " + text)
+		}
+	}
+	if e.Code != "" {
+		fmt.Fprintf(&b, " (%.100s)", e.Code)
+	}
+	if e.Message != "" {
+		said := strings.ToValidUTF8(e.Message[:min(len(e.Message), maxMessage)], "")
+		b.WriteString(": " + said)
+	}
+	return b.String()
+}
+
+// The reasons of errors that have no error of package agent.
+var errAgain = agent.Retryable(errors.New("provider: it has failed"))
+
+// Unwrap returns the error of package agent that e is, or nil.
+func (e *Error) Unwrap() error {
+	switch e.class() {
+	case ClassRetryable:
+		return errAgain
+	case ClassRate:
+		return agent.RateLimited{After: e.After}
+	case ClassTooLong:
+		return agent.ErrTooLong
+	case ClassAccount:
+		return agent.ErrAccount
+	default:
+		return nil
+	}
+}
+
+// class returns the Class of e, decided.
+func (e *Error) class() Class {
+	switch status := e.Status; {
+	case e.Class != ClassStatus:
+		return e.Class
+	case status == http.StatusTooManyRequests:
+		return ClassRate
+	case status == http.StatusUnauthorized, status == http.StatusForbidden,
+		status == http.StatusPaymentRequired:
+		return ClassAccount
+	case status == http.StatusRequestEntityTooLarge:
+		return ClassTooLong
+	case status == http.StatusRequestTimeout, status == http.StatusConflict,
+		status == http.StatusTooEarly, status >= http.StatusInternalServerError:
+		if e.After > 0 {
+			return ClassRate
+		}
+		return ClassRetryable
+	case saysTooLong(e.Message):
+		return ClassTooLong
+	case status == 0:
+		return ClassRetryable
+	}
+	return ClassRefused
+}
+
+// tooLong are the words of providers and of servers that speak like one.
+var tooLong = []string{
+	"context length", "context window", "context size", "maximum context", "prompt is too long",
+	"input is too long", "too many tokens", "token count exceeds", "context_length_exceeded",
+}
+
+// saysTooLong reports whether a provider says that the conversation is too long.
+func saysTooLong(message string) bool {
+	message = strings.ToLower(message)
+	for _, words := range tooLong {
+		if strings.Contains(message, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// After returns how long a provider says that it takes no calls, by the headers Retry-After-Ms and
+// Retry-After: in seconds, or as a date. 0: it does not say, or the time is over.
+func After(h http.Header, now time.Time) time.Duration {
+	const longest = 24 * time.Hour
+	for _, of := range [...]struct {
+		name string
+		unit time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		said := strings.TrimSpace(h.Get(of.name))
+		if n, err := strconv.ParseFloat(said, 64); err == nil && n > 0 {
+			return time.Duration(min(n, float64(longest/of.unit)) * float64(of.unit))
+		}
+		if at, err := http.ParseTime(said); err == nil {
+			return min(max(at.Sub(now), 0), longest)
+		}
+	}
+	return 0
+}
+
+// Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
+// Retryable, unless ctx has ended. Then it is the cause of that.
+func Broken(ctx context.Context, client string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return agent.Retryable(fmt.Errorf("provider: the answer to %s did not arrive: %w", client, err))
+}

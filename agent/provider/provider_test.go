@@ -1,0 +1,255 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+func TestName(t *testing.T) {
+	for _, test := range []struct{ name, usual, want, wrong string }{
+		{"p/m", "", "m", ""},
+		{"P/m", "", "m", ""},
+		{"m", "", "m", ""},
+		{"p/of/m", "", "of/m", ""},
+		{"", "p/usual", "usual", ""},
+		{"", "usual", "usual", ""},
+		{"", "", "", "it is empty"},
+		{"q/m", "", "", `of the provider "q"`},
+		{"p/", "", "", "names no model"},
+	} {
+		got, err := Name("p", test.name, test.usual)
+		require.Equal(t, test.want, got, test.name)
+		if test.wrong == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, test.wrong)
+		var bad *spawn.InputError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "ModelRequest.Model", bad.Field)
+	}
+}
+
+func TestRan(t *testing.T) {
+	for _, test := range []struct{ asked, ran, want string }{
+		{"m", "m", "p/m"},
+		{"m", "", "p/m"},
+		{"m", "m-2026-11-27", "p/m"},
+		{"m", "m-20261127", "p/m"},
+		{"m", "m-2026112", "p/m-2026112"},
+		{"m", "m-mini-2026-11-27", "p/m-mini-2026-11-27"},
+		{"m", "m-2026-11-2x", "p/m-2026-11-2x"},
+		{"m", "n", "p/n"},
+	} {
+		require.Equal(t, test.want, Ran("p", test.asked, test.ran), test.ran)
+	}
+}
+
+// classOf returns what an error is to those who called.
+func classOf(err error) Class {
+	_, limited := errors.AsType[agent.RateLimited](err)
+	switch {
+	case errors.Is(err, agent.ErrTooLong):
+		return ClassTooLong
+	case errors.Is(err, agent.ErrAccount):
+		return ClassAccount
+	case limited:
+		return ClassRate
+	case agent.IsRetryable(err):
+		return ClassRetryable
+	}
+	return ClassRefused
+}
+
+func TestErrorIsWhatItsStatusSays(t *testing.T) {
+	for _, test := range []struct {
+		e    Error
+		want Class
+	}{
+		{Error{Status: 400}, ClassRefused},
+		{Error{Status: 400, Message: "Prompt is too long: 9 tokens"}, ClassTooLong},
+		{Error{Status: 400, Message: "This model's maximum context length is 9"}, ClassTooLong},
+		{Error{Status: 401}, ClassAccount},
+		{Error{Status: 402}, ClassAccount},
+		{Error{Status: 403}, ClassAccount},
+		{Error{Status: 404}, ClassRefused},
+		{Error{Status: 404, Class: ClassAccount}, ClassAccount},
+		{Error{Status: 408}, ClassRetryable},
+		{Error{Status: 413}, ClassTooLong},
+		{Error{Status: 422}, ClassRefused},
+		{Error{Status: 429}, ClassRate},
+		{Error{Status: 429, Class: ClassAccount}, ClassAccount},
+		{Error{Status: 500}, ClassRetryable},
+		{Error{Status: 503}, ClassRetryable},
+		{Error{Status: 503, After: time.Second}, ClassRate},
+		{Error{Status: 529}, ClassRetryable},
+		{Error{}, ClassRetryable},
+		{Error{Message: "the context window is full"}, ClassTooLong},
+		{Error{Class: ClassRefused}, ClassRefused},
+	} {
+		require.Equal(t, test.want, classOf(&test.e), "%v", test.e)
+	}
+	e := &Error{Client: "c", Status: 418, Code: "tea", Message: strings.Repeat("é", 5000)}
+	require.Less(t, len(e.Error()), 1200)
+	require.True(t, strings.HasPrefix(e.Error(), "c: the provider answers 418 I'm a teapot (tea): "))
+	require.Equal(t, "retryable", ClassRetryable.String())
+	require.Equal(t, "Class(77)", Class(77).String())
+}
+
+func TestAfter(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for said, want := range map[string]time.Duration{
+		"": 0, "7": 7 * time.Second, " 0.5 ": time.Second / 2, "-3": 0, "soon": 0, "NaN": 0,
+		"1e300": 24 * time.Hour, "Fri, 27 Nov 2026 12:00:09 GMT": 9 * time.Second,
+		"Fri, 27 Nov 2026 11:00:00 GMT": 0,
+	} {
+		require.Equal(t, want, After(http.Header{"Retry-After": {said}}, now), said)
+	}
+	both := http.Header{"Retry-After": {"7"}, "Retry-After-Ms": {"1500"}}
+	require.Equal(t, 1500*time.Millisecond, After(both, now))
+}
+
+func TestBroken(t *testing.T) {
+	err := Broken(t.Context(), "c", io.ErrUnexpectedEOF)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.True(t, agent.IsRetryable(err))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	err = Broken(ctx, "c", io.ErrUnexpectedEOF)
+	require.EqualError(t, err, "enough")
+	require.False(t, agent.IsRetryable(err))
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, w := Begin(t.Context(), "c", time.Minute)
+		for range 5 {
+			time.Sleep(50 * time.Second)
+			require.NoError(t, ctx.Err())
+			w.Heard()
+		}
+		time.Sleep(61 * time.Second)
+		require.Error(t, ctx.Err())
+		require.True(t, agent.IsRetryable(context.Cause(ctx)))
+		require.ErrorContains(t, context.Cause(ctx), "told c nothing for 1m0s")
+		w.End()
+
+		ctx, w = Begin(t.Context(), "c", -1)
+		time.Sleep(1000 * time.Hour)
+		w.Heard()
+		require.NoError(t, ctx.Err())
+		w.End()
+		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+	})
+}
+
+func TestReadPart(t *testing.T) {
+	types := []string{"image/png", "image/jpeg"}
+	req := &agent.ModelRequest{}
+	for name, test := range map[string]struct {
+		part agent.Part
+		want Content
+	}{
+		"bytes": {
+			agent.Part{Kind: "image", MediaType: "image/JPG; q=1", Data: []byte("x")},
+			Content{MediaType: "image/jpeg", Data: []byte("x")},
+		},
+		"an address": {
+			agent.Part{Kind: "image", URL: "https://example.com/x"},
+			Content{URL: "https://example.com/x"},
+		},
+		"the address of a film": {
+			agent.Part{Kind: "video", URL: "https://example.com/x"},
+			Content{Note: `[video "" (of unknown type) is not shown: it is at https://example.com/x]`},
+		},
+		"another type": {
+			agent.Part{Kind: "image", MediaType: "image/x-odd", Data: []byte("x")},
+			Content{
+				MediaType: "image/x-odd",
+				Note:      `[image "" (image/x-odd) is not shown: its type cannot be shown]`,
+			},
+		},
+		"too large": {
+			agent.Part{Kind: "image", MediaType: "image/png", File: session.File{Size: MaxPart + 1}},
+			Content{
+				MediaType: "image/png",
+				Note:      `[image "" (image/png) is not shown: it is too large to be shown]`,
+			},
+		},
+		"gone": {
+			agent.Part{Kind: "image", MediaType: "image/png", Name: "a", File: session.File{Size: 1}},
+			Content{
+				MediaType: "image/png", Name: "a",
+				Note: `[image "a" (image/png) is not shown: it is gone]`,
+			},
+		},
+	} {
+		got, err := ReadPart(t.Context(), req, test.part, types)
+		require.NoError(t, err, name)
+		require.Equal(t, test.want, got, name)
+	}
+}
+
+func TestStrict(t *testing.T) {
+	for schema, want := range map[string]bool{
+		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`: true,
+		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}},` +
+			`"required":["a"],"additionalProperties":false}`: true,
+		`{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}},` +
+			`"required":["a"],"additionalProperties":false}`: true,
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`: false,
+		`{"type":"object","properties":{"a":{"type":"object"}},"required":["a"],` +
+			`"additionalProperties":false}`: false,
+		`{"type":"object","properties":{"a":{"type":"integer","minimum":1}},"required":["a"],` +
+			`"additionalProperties":false}`: false,
+		`{"type":"object"}`:                          false,
+		`{"type":"array","items":{"type":"string"}}`: false,
+		`{"$ref":"#/x"}`:                             false,
+		`[]`:                                         false,
+		`x`:                                          false,
+	} {
+		require.Equal(t, want, Strict([]byte(schema)), schema)
+	}
+}
+
+func TestCallIDs(t *testing.T) {
+	var ids CallIDs
+	require.Equal(t, "call_1", ids.Call("call_1"))
+	require.Equal(t, "call_1", ids.Result("call_1"))
+	require.Equal(t, "call_1_2", ids.Call("call_1"))
+	require.Equal(t, "call_1_2", ids.Result("call_1"))
+	require.Equal(t, "call_1_3", ids.Call("call_1"))
+	odd := ids.Call("functions.now:0")
+	require.Regexp(t, `^call_[0-9a-f]{24}$`, odd)
+	require.Equal(t, odd, ids.Result("functions.now:0"))
+	long := strings.Repeat("x", 64)
+	require.Equal(t, long, ids.Call(long))
+	again := ids.Call(long)
+	require.NotEqual(t, long, again)
+	require.LessOrEqual(t, len(again), 64)
+	require.LessOrEqual(t, len(ids.Call(long+"x")), 64)
+	require.NotEmpty(t, ids.Call(""))
+	unknown := ids.Result("unknown")
+	require.Equal(t, unknown, ids.Result("unknown"))
+}
+
+func TestArgs(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "{}", " ": "{}", ` {"a": 1} `: `{"a": 1}`, `{"a":`: `{"invalid_arguments":"{\"a\":"}`,
+		`[1]`: `{"invalid_arguments":"[1]"}`, `"x"`: `{"invalid_arguments":"\"x\""}`,
+	} {
+		require.Equal(t, want, string(Args([]byte(args))))
+	}
+}

@@ -1,0 +1,651 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// This file has the tools with which a model looks at agents and sessions. Each asks policy at
+// every call. What a session may not see is answered as what is not there.
+
+var (
+	agentsSchema       = json.RawMessage(`{"type":"object","properties":{}}`)
+	sessionsListSchema = json.RawMessage(`{"type":"object","properties":{` +
+		`"kinds":{"type":"array","items":{"type":"string","enum":` + kindEnum() + `},` +
+		`"description":"default: all"},` +
+		`"limit":{"type":"integer","minimum":1,"maximum":200,"description":"those that were active last; default: 50"},` +
+		`"activeMinutes":{"type":"integer","minimum":1,"description":"only those that were active so many minutes ago or later"},` +
+		`"messageLimit":{"type":"integer","minimum":0,"maximum":20,"description":"how many of the last messages to show of each; default: 0"}` +
+		`}}`)
+	historySchema = json.RawMessage(`{"type":"object","properties":{` +
+		`"sessionKey":{"type":"string","description":"the key or the id of a session, or a sub-agent as in subagents; default: this session"},` +
+		`"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"messages; default: 200"},` +
+		`"includeTools":{"type":"boolean","description":"show tool calls and their results; default: false"},` +
+		`"before":{"type":"integer","description":"only messages before this position: what an answer calls earlier"},` +
+		`"file":{"type":"string","description":"the hash of a file of a message, to be shown in place of messages"}` +
+		`}}`)
+	statusSchema = json.RawMessage(`{"type":"object","properties":{` +
+		`"sessionKey":{"type":"string","description":"the key or the id of a session, or a sub-agent as in subagents; default: this session"}` +
+		`}}`)
+)
+
+// Bounds of what the tools that look at sessions answer.
+const (
+	sessionsShown    = 50  // unless the model says otherwise
+	maxSessionsShown = 200 // sessions in a list
+	maxListMessages  = 20  // of each session in a list
+	maxShownFile     = 64 << 10
+	maxHistoryPages  = 8 // that are read for one answer
+)
+
+// viewKinds are the kinds that a session can have.
+func viewKinds() (kinds []string) {
+	for k := session.KindMain; k <= session.KindGlobal; k++ {
+		kinds = append(kinds, k.String())
+	}
+	return kinds
+}
+
+func kindEnum() string {
+	data, _ := json.Marshal(viewKinds()) // a list of words
+	return string(data)
+}
+
+// agentLine is what a model is told of an agent that it may spawn.
+type agentLine struct {
+	ID    string `json:"id"`
+	Name  string `json:"name,omitempty"`
+	Model string `json:"model,omitempty"`
+}
+
+// agents is the tool agents_list.
+func (h toolHost) agents(ctx context.Context, c ToolCall) (string, error) {
+	if _, err := readArguments(toolAgents, c.Args); err != nil {
+		return "", err
+	}
+	caller, err := h.caller(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, err := h.runs(ctx); err != nil && !errors.Is(err, ErrNotFound) {
+		return "", err // a turn that is over, or a shutdown
+	}
+	caller.Model = h.rt.cfg.model(h.session.key)
+	if h.turn != nil {
+		caller.Model = h.turn.Model
+	}
+	rules := &h.rt.cfg.Rules
+	agents := []agentLine{}
+	for _, id := range rules.Targets(caller) {
+		agents = append(agents, agentLine{
+			ID: id, Name: rules.AgentName(id), Model: rules.ModelFor(caller, id),
+		})
+	}
+	return jsonReply(map[string]any{
+		"requester": rules.AgentOf(h.session.key), "allowAny": rules.AllowsAny(h.session.key),
+		"agents": agents,
+	})
+}
+
+// withAgents returns the schema of sessions_spawn with the agents that the session may spawn, as
+// policy decides it. Where external runtimes are, others may run what they run, and where a
+// function decides on sandboxes, it is asked for a child alone.
+func (h toolHost) withAgents(schema json.RawMessage) json.RawMessage {
+	caller, known := h.knownCaller()
+	if !known || len(h.rt.cfg.Runners.Runtimes) > 0 || h.rt.cfg.Rules.Sandbox.Decide != nil {
+		return schema
+	}
+	ids, err := json.Marshal(h.rt.cfg.Rules.Targets(caller))
+	if err != nil || string(ids) == "null" || string(ids) == "[]" {
+		return schema
+	}
+	const is = `"agentId":{"type":"string",`
+	return bytes.Replace(schema, []byte(is), []byte(is+`"enum":`+string(ids)+`,`), 1)
+}
+
+// knownCaller returns the session as policy is asked for it. known is false where the tree has to
+// be asked: for a sub-agent outside of its turns.
+func (h toolHost) knownCaller() (c policy.Caller, known bool) {
+	c = policy.Caller{Key: h.session.key, Role: session.RoleMain}
+	switch {
+	case h.turn != nil:
+		now := &h.turn.spawn.Authority
+		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
+	case h.session.key.IsSubagent():
+		return c, false
+	default:
+		c.Sandboxed = h.rt.cfg.authority(h.session.key).Sandboxed
+	}
+	return c, true
+}
+
+// caller returns the session as policy is asked for it.
+func (h toolHost) caller(ctx context.Context) (policy.Caller, error) {
+	c, known := h.knownCaller()
+	if known {
+		return c, nil
+	}
+	info, err := h.find(ctx, spawn.RunRef{Session: h.session.key})
+	c.Role, c.Depth, c.Sandboxed = info.Role, info.Depth, info.Sandboxed
+	return c, err
+}
+
+// root returns the tree of the session.
+func (h toolHost) root(ctx context.Context) (session.Key, error) {
+	if h.turn != nil {
+		if err := h.turn.err(); err != nil {
+			return session.Key{}, err
+		}
+		return h.turn.Session.Root, nil
+	}
+	return h.session.tree(ctx)
+}
+
+// visible returns the sessions that the session may do v with, those that were active last first.
+// unread says that trees could not be read.
+func (h toolHost) visible(
+	ctx context.Context, v policy.Verb,
+) (list []SessionInfo, unread bool, err error) {
+	caller, err := h.caller(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	var q SessionQuery
+	if h.rt.cfg.Rules.Sees(caller) < policy.VisibilityAgent {
+		if q.Root, err = h.root(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	all, err := h.rt.sup.Sessions(ctx, q)
+	if errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
+		return nil, false, err
+	}
+	unread = err != nil
+	above := make(map[session.Key]session.Key, len(all))
+	for i := range all {
+		above[all[i].Key] = all[i].Parent
+	}
+	for i := range all {
+		to := policy.Target{Key: all[i].Key}
+		for p := all[i].Parent; p.IsValid(); p = above[p] {
+			to.Ancestors = append(to.Ancestors, p)
+		}
+		if h.rt.cfg.Rules.Authorize(caller, v, to) == nil {
+			list = append(list, all[i])
+		}
+	}
+	return list, unread, nil
+}
+
+// sessionLine is what a model is told of a session in a list.
+type sessionLine struct {
+	Key        string        `json:"sessionKey"`
+	SessionID  string        `json:"sessionId,omitempty"`
+	Kind       string        `json:"kind"`
+	Agent      string        `json:"agent"`
+	Label      string        `json:"label,omitempty"`
+	Channel    string        `json:"channel,omitempty"`
+	Parent     string        `json:"parent,omitempty"`
+	Status     string        `json:"status"`
+	Turns      int           `json:"turns"`
+	LastActive time.Time     `json:"lastActive"`
+	Usage      session.Usage `json:"usage,omitzero"`
+	Messages   []HistoryLine `json:"messages,omitempty"`
+}
+
+func (h toolHost) sessionLine(s *SessionInfo) sessionLine {
+	return sessionLine{
+		Key: s.Key.String(), SessionID: s.SessionID, Kind: s.Key.Kind().String(), Agent: s.Agent,
+		Label: h.shownLine(s.Label), Channel: s.Key.Channel(), Parent: s.Parent.String(),
+		Status: s.Status.String(), Turns: s.Turns, LastActive: s.LastActive, Usage: s.Usage,
+	}
+}
+
+// shownLine returns what a model is told of a label or a task of another session.
+func (h toolHost) shownLine(s string) string {
+	return text.Label(text.Line(shownText(h.rt.redactor, s)))
+}
+
+// sessions is the tool sessions_list.
+func (h toolHost) sessions(ctx context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolSessions, c.Args, "kinds", "limit", "activeMinutes",
+		"active_minutes", "messageLimit", "message_limit")
+	if err != nil {
+		return "", err
+	}
+	kinds := a.words("kinds", viewKinds())
+	limit := a.count(sessionsShown, maxSessionsShown, "limit")
+	active := a.duration(time.Minute, "activeMinutes", "active_minutes")
+	messages, _ := a.number("messageLimit", "message_limit")
+	if a.err != nil {
+		return "", a.err
+	}
+	since := time.Now().Add(-active)
+	list, unread, err := h.visible(ctx, policy.VerbList)
+	if err != nil {
+		return "", err
+	}
+	list = slices.DeleteFunc(list, func(s SessionInfo) bool {
+		return len(kinds) > 0 && !slices.Contains(kinds, s.Key.Kind().String()) ||
+			active > 0 && s.LastActive.Before(since)
+	})
+	lines := make([]sessionLine, 0, limit)
+	size := 0 // of the messages
+	for i := range list[:min(len(list), limit)] {
+		line := h.sessionLine(&list[i])
+		if messages > 0 && size < maxHistoryBytes {
+			n := int(min(messages, maxListMessages))
+			line.Messages, size = h.lastMessages(ctx, list[i], n, size)
+		}
+		lines = append(lines, line)
+	}
+	reply := map[string]any{"sessions": lines, "count": len(lines), "total": len(list)}
+	if unread {
+		reply["note"] = "Some sessions cannot be read now, and are not in the list."
+	}
+	return jsonReply(reply)
+}
+
+// lastMessages returns the last messages of a session that the session may read, and size with what
+// they have.
+func (h toolHost) lastMessages(
+	ctx context.Context, s SessionInfo, n, size int,
+) ([]HistoryLine, int) {
+	to, err := h.target(ctx, s.Key)
+	if err != nil || h.authorizeFor(ctx, policy.VerbHistory, to) != nil {
+		return nil, size
+	}
+	page, err := h.readHistory(ctx, h.rt.sessionIn(s.Key, s.Root), HistoryQuery{Last: n}, false)
+	if err != nil {
+		return nil, size
+	}
+	for i := range page.Lines {
+		size += page.Lines[i].size()
+	}
+	return page.Lines, size
+}
+
+// target returns a session as policy is asked for it.
+func (h toolHost) target(ctx context.Context, key session.Key) (to policy.Target, err error) {
+	to.Key = key
+	info, err := h.below(ctx, key)
+	switch {
+	case err == nil:
+		to.Ancestors = []session.Key{info.Parent, h.session.key, info.Root}
+	case errors.Is(err, ErrNotFound): // policy says whether the session may be seen
+		err = nil
+	}
+	return to, err
+}
+
+// errUnseen is what becomes of a session that the model may not see, or that is not there.
+func (h toolHost) errUnseen(tool, named string) error {
+	return newArgumentError(tool, "sessionKey",
+		text.Quote(named)+": you can see no session with this key, id or name; "+toolSessions+
+			" has those that you can see")
+}
+
+// seen returns the session that a model names and may do v with. The empty name is its own.
+func (h toolHost) seen(
+	ctx context.Context, tool, named string, v policy.Verb,
+) (key session.Key, err error) {
+	if named == "" {
+		return h.session.key, h.authorizeFor(ctx, v, policy.Target{Key: h.session.key})
+	}
+	key, err = session.Parse(named)
+	if err != nil {
+		return h.seenByName(ctx, tool, named, v)
+	}
+	to, err := h.target(ctx, key)
+	if err == nil {
+		err = h.unlessSeen(tool, named, h.authorizeFor(ctx, v, to))
+	}
+	return key, err
+}
+
+// unlessSeen returns errUnseen for a refusal, and every other error as it is.
+func (h toolHost) unlessSeen(tool, named string, err error) error {
+	if _, refused := errors.AsType[*policy.Refusal](err); refused {
+		return h.errUnseen(tool, named)
+	}
+	return err
+}
+
+// seenByName is seen for what is not a key: a target of the tool subagents, or the id of a session.
+func (h toolHost) seenByName(
+	ctx context.Context, tool, named string, v policy.Verb,
+) (key session.Key, err error) {
+	runs, err := h.runs(ctx)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return key, err
+	}
+	chosen, err := h.choose(ctx, tool, runs, named, false)
+	bad, unknown := errors.AsType[*TargetError](err)
+	switch {
+	case err == nil:
+		return chosen[0].Key, h.unlessSeen(tool, named, h.authorize(ctx, v, chosen[0]))
+	case !unknown:
+		return key, err
+	case len(bad.Candidates) > 0:
+		return key, newArgumentError(tool, "sessionKey", text.Quote(named)+": "+bad.Reason)
+	}
+	list, _, err := h.visible(ctx, v)
+	if err != nil {
+		return key, err
+	}
+	for i := range list {
+		if list[i].SessionID != "" && list[i].SessionID == named {
+			return list[i].Key, nil
+		}
+	}
+	return key, h.errUnseen(tool, named)
+}
+
+// history is the tool sessions_history.
+func (h toolHost) history(ctx context.Context, c ToolCall) (ToolResult, error) {
+	a, err := readArguments(toolHistory, c.Args, "sessionKey", "session_key", "limit",
+		"includeTools", "before", "file")
+	if err != nil {
+		return ToolResult{}, err
+	}
+	named := a.text("sessionKey", "session_key")
+	q := HistoryQuery{Last: a.count(historyLast, maxHistoryLast, "limit")}
+	if before, _ := a.number("before"); before > 0 {
+		q.Before = session.Pos(min(before, math.MaxInt64/2))
+	}
+	includeTools, file := a.flag("includeTools"), a.text("file")
+	if a.err != nil {
+		return ToolResult{}, a.err
+	}
+	key, err := h.seen(ctx, toolHistory, named, policy.VerbHistory)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	s := h.rt.Session(key)
+	if file != "" {
+		return h.historyFile(ctx, s, named, file)
+	}
+	page, err := h.readHistory(ctx, s, q, includeTools)
+	if err != nil {
+		return ToolResult{}, h.unseen(ctx, toolHistory, named, key, err)
+	}
+	reply := map[string]any{"sessionKey": key.String(), "messages": page.Lines}
+	if page.Earlier > 0 {
+		reply["earlier"] = page.Earlier
+		reply["note"] = "There are earlier messages: call this again with before set to earlier."
+	}
+	if page.Archived {
+		reply["archived"] = true
+	}
+	answer, err := jsonReply(reply)
+	return ToolResult{Text: answer}, err
+}
+
+// unseen returns the error of reading a session as the model is told it: one of a session that is
+// not there does not differ from one of a session that it may not see.
+func (h toolHost) unseen(
+	ctx context.Context, tool, named string, key session.Key, err error,
+) error {
+	switch {
+	case errors.Is(err, ErrStale), errors.Is(err, spawn.ErrShutdown), ctx.Err() != nil:
+		return err // no model can do anything about it
+	case errors.Is(err, ErrNotFound):
+		return h.errUnseen(tool, named)
+	}
+	h.rt.log.Warn("offshoot: a session cannot be shown to a model",
+		"session", key.String(), "error", redact(err).Error())
+	return newArgumentError(tool, "sessionKey", text.Quote(named)+": it cannot be read now")
+}
+
+// readHistory returns lines of a conversation. Without tools it leaves out what calls them and what
+// they answer, and reads on for the lines that are missing then.
+func (h toolHost) readHistory(
+	ctx context.Context, s *Session, q HistoryQuery, tools bool,
+) (page HistoryPage, err error) {
+	want, size := q.Last, 0
+	for range maxHistoryPages {
+		next, err := s.History(ctx, q)
+		if err != nil {
+			return page, err
+		}
+		page.Archived = next.Archived
+		var kept []HistoryLine
+		full := false
+		for _, line := range slices.Backward(next.Lines) {
+			if !tools && !line.withoutTools() {
+				continue
+			}
+			n := line.size()
+			if full = len(page.Lines)+len(kept) == want || size+n > maxHistoryBytes; full {
+				break
+			}
+			size += n
+			kept = append(kept, line)
+		}
+		slices.Reverse(kept)
+		page.Lines = append(kept, page.Lines...)
+		if full {
+			page.Earlier = page.Lines[0].Pos
+			return page, nil
+		}
+		if page.Earlier = next.Earlier; page.Earlier == 0 || len(page.Lines) == want {
+			break
+		}
+		q.Before = next.Earlier
+	}
+	page.Lines = append([]HistoryLine{}, page.Lines...)
+	return page, nil
+}
+
+// withoutTools takes the calls of tools out of a line, and reports whether something is left.
+func (l *HistoryLine) withoutTools() bool {
+	if l.Message.Role == session.MessageTool {
+		return false
+	}
+	l.Message.ToolCalls = nil
+	return l.Message.Text != "" || len(l.Message.Parts) > 0
+}
+
+// historyFile returns a file of a message that a page of the history has.
+func (h toolHost) historyFile(
+	ctx context.Context, s *Session, named, hash string,
+) (ToolResult, error) {
+	page, err := s.History(ctx, HistoryQuery{Last: maxHistoryLast})
+	if err != nil {
+		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
+	}
+	var part Part
+	for i := range page.Lines {
+		for _, p := range page.Lines[i].Message.Parts {
+			if p.File.Hash == hash && !p.File.IsZero() {
+				part = p
+			}
+		}
+	}
+	if part.File.IsZero() {
+		return ToolResult{}, newArgumentError(toolHistory, "file",
+			text.Quote(hash)+": no message of this conversation has a file with this hash")
+	}
+	limit := int64(maxShownFile)
+	isText := strings.HasPrefix(part.MediaType, "text/")
+	if most := int64(h.rt.cfg.Limits.Part); !isText && most > 0 {
+		limit = most
+	}
+	if part.File.Size > limit {
+		return ToolResult{}, newArgumentError(toolHistory, "file", fmt.Sprintf(
+			"%s: it has %d bytes, the limit is %d", text.Quote(hash), part.File.Size, limit))
+	}
+	in, err := s.OpenFile(ctx, part.File)
+	if err != nil {
+		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
+	}
+	data, err := io.ReadAll(in)
+	err = errors.Join(err, in.Close())
+	if err != nil {
+		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
+	}
+	if isText {
+		said := shownText(h.rt.redactor, string(bytes.ToValidUTF8(data, nil)))
+		answer, err := jsonReply(map[string]any{
+			"sessionKey": s.key.String(), "name": part.Name, "mediaType": part.MediaType,
+			"text": said,
+		})
+		return ToolResult{Text: answer}, err
+	}
+	shown := Part{Kind: part.Kind, MediaType: part.MediaType, Name: part.Name, Data: data}
+	return ToolResult{Text: "The file is beside this text.", Parts: []Part{shown}}, nil
+}
+
+// statusReply is what a model is told of how a session stands.
+type statusReply struct {
+	Key       string        `json:"sessionKey"`
+	SessionID string        `json:"sessionId,omitempty"`
+	Agent     string        `json:"agent"`
+	Label     string        `json:"label,omitempty"`
+	Status    string        `json:"status"`
+	Time      string        `json:"time"` // now, in the zone of the prompt
+	Model     string        `json:"model,omitempty"`
+	Thinking  string        `json:"thinking,omitempty"`
+	Turns     int           `json:"turns"`
+	Usage     session.Usage `json:"usage"` // of the session alone, with its cost
+	Total     session.Usage `json:"total"` // with all below it
+	Cost      float64       `json:"cost"`  // of the Total
+	Budgets   []budgetLine  `json:"budgets,omitempty"`
+	Children  int           `json:"activeChildren"`
+	Created   time.Time     `json:"created"`
+	Active    time.Time     `json:"lastActive"`
+}
+
+// budgetLine is a budget that a session counts against.
+type budgetLine struct {
+	Of    string             `json:"of"` // session, above, tree or request
+	Limit map[string]float64 `json:"limit"`
+	Left  map[string]float64 `json:"left"`
+}
+
+func newBudgetLine(of session.Key, b *BudgetStatus) budgetLine {
+	l := budgetLine{Of: "above", Limit: map[string]float64{}, Left: map[string]float64{}}
+	switch {
+	case b.Session.IsZero():
+		l.Of = "request"
+	case !b.Session.IsSubagent():
+		l.Of = "tree"
+	case b.Session == of:
+		l.Of = "session"
+	}
+	set := func(name string, limit, left float64) {
+		if limit > 0 {
+			l.Limit[name], l.Left[name] = limit, left
+		}
+	}
+	set("tokens", float64(b.Limit.Tokens), float64(b.Left.Tokens))
+	set("cost", b.Limit.Cost, b.Left.Cost)
+	set("turns", float64(b.Limit.Turns), float64(b.Left.Turns))
+	return l
+}
+
+// status is the tool session_status.
+func (h toolHost) status(ctx context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolStatus, c.Args, "sessionKey", "session_key")
+	if err != nil {
+		return "", err
+	}
+	named := a.text("sessionKey", "session_key")
+	if a.err != nil {
+		return "", a.err
+	}
+	key, err := h.seen(ctx, toolStatus, named, policy.VerbStatus)
+	if err != nil {
+		return "", err
+	}
+	s := h.rt.Session(key)
+	if !key.IsSubagent() && key != h.session.key {
+		err = h.isOnRecord(ctx, key)
+	}
+	var now SessionStatus
+	if err == nil {
+		now, err = s.Status(ctx)
+	}
+	if err != nil {
+		return "", h.unseen(ctx, toolStatus, named, key, err)
+	}
+	reply := statusReply{
+		Key: key.String(), SessionID: now.SessionID, Agent: now.Agent,
+		Label: h.shownLine(now.Label), Status: now.Status.String(), Time: h.rt.timeOfDay(),
+		Model: now.Model, Thinking: now.Thinking, Turns: now.Turns,
+		Usage: now.Usage, Total: now.Total, Cost: now.Total.Cost, Children: now.Children,
+		Created: now.Created, Active: now.LastActive,
+	}
+	if h.turn != nil && key == h.session.key {
+		reply.Model, reply.Thinking = h.turn.Model, h.turn.Thinking
+	}
+	for i := range now.Budgets {
+		reply.Budgets = append(reply.Budgets, newBudgetLine(key, &now.Budgets[i]))
+	}
+	return jsonReply(reply)
+}
+
+// isOnRecord returns ErrNotFound for a top-level session that never was.
+func (h toolHost) isOnRecord(ctx context.Context, key session.Key) error {
+	list, err := h.rt.sup.Sessions(ctx, SessionQuery{Root: key, TopLevel: true})
+	if err == nil && len(list) == 0 {
+		err = ErrNotFound
+	}
+	return err
+}
+
+// timeOfDay returns what the clock shows in the zone of the prompt.
+func (rt *Runtime) timeOfDay() string {
+	now := rt.cfg.Now()
+	if zone, err := time.LoadLocation(rt.cfg.Prompts.Input.Env.Zone); err == nil &&
+		rt.cfg.Prompts.Input.Env.Zone != "" {
+		now = now.In(zone)
+	}
+	return now.Format("Monday " + time.RFC3339)
+}
+
+// words returns a list of words, each of which is one of the allowed, in any letter case of ASCII.
+func (a *arguments) words(name string, allowed []string) (list []string) {
+	raw, name := a.value(name)
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		a.fail(name, "it is %s, not a list of strings", text.Bound(string(raw), 200))
+		return nil
+	}
+	for i, word := range list {
+		list[i] = strings.ToLower(strings.TrimSpace(word))
+		if !slices.Contains(allowed, list[i]) {
+			a.fail(name, "it has %s, which is not one of %q", text.Quote(word), allowed)
+		}
+	}
+	return list
+}
+
+// count returns a whole number from 1, at most limit, or without if the argument is left out.
+func (a *arguments) count(without, limit int, names ...string) int {
+	x, given := a.number(names...)
+	switch {
+	case !given:
+		return without
+	case x < 1 && a.err == nil:
+		_, name := a.value(names...)
+		a.fail(name, "it is %s, want at least 1", strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	return int(min(x, float64(limit)))
+}

@@ -1,0 +1,508 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// viewTeam are agents of which main may spawn coder, and no other.
+func viewTeam(r *policy.Rules) {
+	r.Agents = []policy.Agent{
+		{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"Coder"}}},
+		{ID: "coder", Name: "Ada", Model: "acme/small", Subagents: policy.Subagents{Model: "acme/code"}},
+		{ID: "ops"},
+	}
+}
+
+// agents_list has what the function that admits spawns says, and so has the schema of a spawn.
+func TestAgentsList(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules func(r *policy.Rules)
+		want  string
+		enum  string
+	}{
+		"none configured": {
+			func(*policy.Rules) {},
+			`{"agents":[{"id":"main","model":"acme/large"}],"allowAny":false,"requester":"main"}`,
+			`["main"]`,
+		},
+		"a list": {
+			viewTeam,
+			`{"agents":[{"id":"main","model":"acme/large"},` +
+				`{"id":"coder","name":"Ada","model":"acme/code"}],"allowAny":false,"requester":"main"}`,
+			`["main","coder"]`,
+		},
+		"any": {
+			func(r *policy.Rules) {
+				viewTeam(r)
+				r.Agents[0].Subagents.AllowAgents = []string{"*"}
+			},
+			`{"agents":[{"id":"main","model":"acme/large"},` +
+				`{"id":"coder","name":"Ada","model":"acme/code"},{"id":"ops","model":"acme/large"}],` +
+				`"allowAny":true,"requester":"main"}`,
+			`["main","coder","ops"]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configHanging(policy.Rules{})
+			c.rules(&cfg.Rules)
+			cfg.Models.Model = "acme/large"
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				tools := h.Main().Tools()
+				answer, err := findTool(t, tools, "agents_list").Call(h.Context(), agent.ToolCall{})
+				require.NoError(t, err)
+				require.JSONEq(t, c.want, answer.Text)
+				require.Contains(t, string(findTool(t, tools, "sessions_spawn").Schema),
+					`"agentId":{"type":"string","enum":`+c.enum+`,`)
+				for _, id := range []string{"main", "coder", "ops", "gone"} {
+					out, err := callTool(h, "sessions_spawn", id, `{"task":"x","agentId":"`+id+`"}`)
+					require.NoError(t, err)
+					require.Equal(t, strings.Contains(c.enum, `"`+id+`"`), out["status"] == "accepted", id)
+				}
+				require.NoError(t, h.Main().Stop(h.Context()))
+			})
+		})
+	}
+}
+
+// viewBot has a session main with a sub-agent that has one of its own, and two other sessions.
+type viewBot struct {
+	*harness
+	mid, leaf    *agent.Child[string]
+	named, other session.Key // of agent main, of agent coder
+	call         func(tool, args string) (string, error)
+}
+
+func inViewBot(t *testing.T, sees policy.Visibility, f func(b *viewBot)) {
+	t.Helper()
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Session.Key.IsSubagent() {
+			if err := tn.Record(ctx, agent.Message{
+				Role: session.MessageAssistant, Text: "I look.",
+				ToolCalls: []agent.ToolCall{{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}},
+			}); err != nil {
+				return agent.Result{}, err
+			}
+			err := tn.Record(ctx, agent.Message{
+				Role: session.MessageTool, ToolCallID: "1", Text: "sk-abcdefghijklmnopqrstuvwx",
+			})
+			if err == nil {
+				err = pause(ctx, time.Second)
+			}
+			usage := agent.Usage{Input: 100, Output: 10, Cost: 0.25}
+			return agent.Result{Text: fmt.Sprint("answer ", tn.N), Usage: usage}, err
+		}
+		return textResult("hello")
+	})
+	cfg.Tools = toolbox("ls")
+	cfg.Rules = rulesForDepth(2)
+	cfg.Rules.Visibility = sees
+	cfg.Rules.Budget = policy.Budget{Cost: 2}
+	cfg.Models.Model, cfg.Models.Thinking = "acme/large", "low"
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		b := &viewBot{
+			harness: h, named: session.Must(session.NamedKey("main", "batch")),
+			other: session.Must(session.MainKey("coder")),
+		}
+		for _, key := range []session.Key{topKey, b.named, b.other} {
+			h.PostTo(key, "hi")
+		}
+		var err error
+		task := agent.Task{Text: "work", Label: "mid", Budget: policy.Budget{Turns: 10}}
+		b.mid, err = h.Main().Spawn(h.Context(), task)
+		require.NoError(t, err)
+		b.leaf, err = h.Session(b.mid.Key()).Spawn(h.Context(), agent.Task{Text: "deep"})
+		require.NoError(t, err)
+		h.Pass(time.Minute)
+		tools := h.Main().Tools()
+		b.call = func(tool, args string) (string, error) {
+			answer, err := findTool(t, tools, tool).Call(h.Context(),
+				agent.ToolCall{ID: args, Name: tool, Args: json.RawMessage(args)})
+			return answer.Text, err
+		}
+		f(b)
+	})
+}
+
+func TestSessionsList(t *testing.T) {
+	for sees, want := range map[policy.Visibility]string{
+		policy.VisibilitySelf:    "main",
+		policy.VisibilityDefault: "main mid leaf",
+		policy.VisibilityTree:    "main mid leaf",
+		policy.VisibilityAgent:   "main mid leaf batch",
+		policy.VisibilityAll:     "main mid leaf batch",
+	} {
+		t.Run(sees.String(), func(t *testing.T) {
+			inViewBot(t, sees, func(b *viewBot) {
+				names := map[string]string{
+					topKey.String(): "main", b.mid.Key().String(): "mid", b.leaf.Key().String(): "leaf",
+					b.named.String(): "batch", b.other.String(): "other",
+				}
+				list := func(args string) (seen []string, out map[string]any) {
+					answer, err := b.call("sessions_list", args)
+					require.NoError(t, err, args)
+					require.NoError(t, json.Unmarshal([]byte(answer), &out))
+					for _, x := range out["sessions"].([]any) {
+						seen = append(seen, names[x.(map[string]any)["sessionKey"].(string)])
+					}
+					return seen, out
+				}
+				seen, out := list(`{}`)
+				require.ElementsMatch(t, strings.Fields(want), seen)
+				require.EqualValues(t, len(seen), out["total"])
+				seen, _ = list(`{"kinds":["main"]}`)
+				require.Equal(t, []string{"main"}, seen)
+				seen, out = list(`{"limit":1,"messageLimit":5}`)
+				require.Len(t, seen, 1)
+				require.NotEmpty(t, out["sessions"].([]any)[0].(map[string]any)["messages"])
+				require.EqualValues(t, len(strings.Fields(want)), out["total"])
+				b.Pass(time.Hour)
+				b.PostTo(topKey, "again")
+				b.Pass(time.Second)
+				seen, _ = list(`{"activeMinutes":2}`)
+				require.Equal(t, []string{"main"}, seen)
+			})
+		})
+	}
+}
+
+// What a session may not see is told apart from what is not there by nothing.
+func TestUnseenSessions(t *testing.T) {
+	inViewBot(t, policy.VisibilityTree, func(b *viewBot) {
+		ctx := b.Context()
+		childOfOther, err := b.Session(b.named).Spawn(ctx, agent.Task{Text: "theirs", Label: "secret"})
+		require.NoError(t, err)
+		b.Pass(time.Second)
+		info, err := childOfOther.Info(ctx)
+		require.NoError(t, err)
+		there := []string{
+			b.named.String(), b.other.String(), childOfOther.Key().String(), string(info.ID),
+			info.SessionID, "secret",
+		}
+		missing := []string{
+			session.Must(session.NamedKey("main", "none")).String(),
+			session.Must(session.MainKey("none")).String(), childKeyOf(t, topKey).String(),
+			session.NewID(), session.NewID(), "terces",
+		}
+		for _, tool := range []string{"session_status", "sessions_history"} {
+			for i := range there {
+				_, err1 := b.call(tool, fmt.Sprintf(`{"sessionKey":%q}`, there[i]))
+				_, err2 := b.call(tool, fmt.Sprintf(`{"sessionKey":%q}`, missing[i]))
+				bad, ok := errors.AsType[*agent.ArgumentError](err1)
+				require.True(t, ok, "%s %s: %v", tool, there[i], err1)
+				require.Equal(t, "sessionKey", bad.Argument)
+				require.EqualError(t, err2, strings.ReplaceAll(err1.Error(), there[i], missing[i]))
+				require.NotContains(t, err1.Error(), "tools.sessions", "no setting of the program")
+			}
+		}
+		for i := range there[:3] {
+			sent := func(key string) string {
+				answer, err := b.call("sessions_send", fmt.Sprintf(`{"sessionKey":%q,"message":"x"}`, key))
+				require.NoError(t, err)
+				require.Contains(t, answer, `"status":"forbidden"`)
+				return answer
+			}
+			want := strings.ReplaceAll(sent(there[i]), there[i], missing[i])
+			require.Equal(t, want, sent(missing[i]))
+		}
+		for _, tool := range []string{"kill", "steer", "send", "log", "info"} {
+			_, err := b.call("subagents",
+				fmt.Sprintf(`{"action":%q,"target":%q,"message":"x"}`, tool, childOfOther.Key()))
+			require.ErrorContains(t, err, "it names none of this session's sub-agents", tool)
+		}
+	})
+	inViewBot(t, policy.VisibilityAgent, func(b *viewBot) {
+		answer, err := b.call("sessions_history", fmt.Sprintf(`{"sessionKey":%q}`, b.named))
+		require.NoError(t, err)
+		require.Contains(t, answer, "hello")
+		for _, key := range []session.Key{b.other, session.Must(session.NamedKey("main", "none"))} {
+			for _, tool := range []string{"session_status", "sessions_history"} {
+				_, err = b.call(tool, fmt.Sprintf(`{"sessionKey":%q}`, key))
+				require.ErrorContains(t, err, "you can see no session", key)
+			}
+		}
+	})
+}
+
+func TestSessionsHistory(t *testing.T) {
+	inViewBot(t, policy.VisibilityTree, func(b *viewBot) {
+		read := func(args string) (texts []string, out map[string]any) {
+			answer, err := b.call("sessions_history", args)
+			require.NoError(t, err, args)
+			require.NotContains(t, answer, "sk-abcdefgh", "credentials are masked")
+			require.NoError(t, json.Unmarshal([]byte(answer), &out))
+			for _, x := range out["messages"].([]any) {
+				text, _ := x.(map[string]any)["message"].(map[string]any)["text"].(string)
+				texts = append(texts, text)
+			}
+			return texts, out
+		}
+		texts, out := read(`{}`)
+		require.Contains(t, texts, "hello")
+		require.Equal(t, topKey.String(), out["sessionKey"])
+		info, err := b.mid.Info(b.Context())
+		require.NoError(t, err)
+		for _, name := range []string{"mid", "#1", info.SessionID, b.mid.Key().String()} {
+			texts, out = read(`{"sessionKey":"` + name + `"}`)
+			require.Equal(t, b.mid.Key().String(), out["sessionKey"], name)
+			require.Equal(t, []string{"I look.", "answer 1"}, texts[1:3], name)
+		}
+		leaf, err := b.leaf.Info(b.Context())
+		require.NoError(t, err)
+		_, out = read(`{"sessionKey":"` + leaf.SessionID + `"}`)
+		require.Equal(t, leaf.Key.String(), out["sessionKey"], "of a sub-agent's sub-agent")
+		with, _ := read(`{"sessionKey":"mid","includeTools":true}`)
+		require.Equal(t, "I look.", with[1])
+		require.Len(t, with, len(texts)+strings.Count(strings.Join(with, " "), "sk-abc"),
+			"the results of tools")
+
+		var paged []string
+		before := ""
+		for range len(texts) + 1 {
+			page, out := read(`{"sessionKey":"mid","limit":1` + before + `}`)
+			require.LessOrEqual(t, len(page), 1)
+			paged = append(page, paged...)
+			earlier, more := out["earlier"].(float64)
+			if !more {
+				break
+			}
+			before = fmt.Sprintf(`,"before":%d`, int(earlier))
+		}
+		require.Equal(t, texts, paged)
+	})
+}
+
+func TestSessionStatus(t *testing.T) {
+	inViewBot(t, policy.VisibilityTree, func(b *viewBot) {
+		status := func(args string) (out map[string]any) {
+			answer, err := b.call("session_status", args)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal([]byte(answer), &out))
+			return out
+		}
+		own := status(`{}`)
+		require.Equal(t, "acme/large", own["model"])
+		require.Equal(t, "low", own["thinking"])
+		require.Contains(t, own["time"], "Saturday 2000-01-01T")
+		require.InDelta(t, 0.75, own["cost"], 0.3)
+		require.Equal(t, "tree", own["budgets"].([]any)[0].(map[string]any)["of"])
+		left := own["budgets"].([]any)[0].(map[string]any)["left"].(map[string]any)["cost"].(float64)
+		require.InDelta(t, 2-own["cost"].(float64), left, 1e-9)
+
+		mid := status(`{"sessionKey":"mid"}`)
+		require.Equal(t, "mid", mid["label"])
+		require.Equal(t, "ok", mid["status"])
+		require.Zero(t, mid["activeChildren"])
+		var budgets []any
+		for _, x := range mid["budgets"].([]any) {
+			budgets = append(budgets, x.(map[string]any)["of"])
+		}
+		require.Equal(t, []any{"session", "tree"}, budgets)
+		got, err := b.mid.Session().Status(b.Context())
+		require.NoError(t, err)
+		require.Equal(t, []session.Key{topKey}, got.Above)
+		require.Equal(t, 10, got.Budgets[0].Limit.Turns)
+		require.Equal(t, 10-got.Turns-1, got.Budgets[0].Left.Turns, "its sub-agent had one turn")
+		require.Greater(t, got.Total.Cost, got.Usage.Cost)
+		_, err = b.Session(childKeyOf(t, topKey)).Status(b.Context())
+		require.ErrorIs(t, err, agent.ErrNotFound)
+	})
+}
+
+// log and send of the tool subagents obey the same rules as steer: 4,000 characters and a pause of
+// two seconds. A message that is repeated counts once.
+func TestSubagentsLogAndSend(t *testing.T) {
+	toolCallers(t, func(h *harness, use toolCaller) {
+		t := h.T()
+		child := startAll(h, "work")[0]
+		h.Pass(time.Hour / 4)
+		answer, err := use("subagents", `{"action":"log","target":"work"}`)
+		require.NoError(t, err)
+		require.Contains(t, answer, "answer 1")
+		for args, want := range map[string]string{
+			`{"action":"send","target":"work"}`:                         `"message": it is required`,
+			`{"action":"send","target":"work","message":"\u200b"}`:      `"message": it is required`,
+			`{"action":"log","target":"work","limit":0}`:                `"limit": it is 0`,
+			`{"action":"send","message":"x"}`:                           `"target": it is required`,
+			`{"action":"send","target":"all","message":"x"}`:            `it is all of them`,
+			`{"action":"send","target":"work","timeoutSeconds":"soon"}`: `not a number`,
+			`{"action":"send","target":"work","message":"` + strings.Repeat("é", 4001) + `"}`: `4001 ` +
+				`characters, the limit is 4000`,
+		} {
+			_, err := use("subagents", args)
+			bad, ok := errors.AsType[*agent.ArgumentError](err)
+			require.True(t, ok, "%s: %v", args, err)
+			require.ErrorContains(t, bad, want)
+		}
+		message := strings.Repeat("é", 4000)
+		answer, err = use("subagents", `{"action":"send","target":"work","message":"`+message+`"}`)
+		require.NoError(t, err)
+		require.Contains(t, answer, `"status":"accepted"`)
+		h.Pass(time.Hour / 4)
+		info, err := child.Session().FindRun(h.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, "answer 2", info.Result.Text)
+	})
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
+		startAll(h, "a", "b")
+		send := func(id, target string) string {
+			out, err := callTool(h, "subagents", id,
+				`{"action":"send","message":"more","target":"`+target+`"}`)
+			require.NoError(t, err)
+			return out["status"].(string)
+		}
+		require.Equal(t, "accepted", send("1", "a"))
+		require.Equal(t, "accepted", send("1", "b"), "another pair")
+		require.Equal(t, "rate_limited", send("2", "a"))
+		time.Sleep(2 * time.Second)
+		require.Equal(t, "accepted", send("2", "a"))
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+// A model that waits for an answer is given it, and what has not come in time comes later.
+func TestSendThatWaits(t *testing.T) {
+	toolCallers(t, func(h *harness, use toolCaller) {
+		t := h.T()
+		startAll(h, "work")
+		h.Pass(time.Hour / 4)
+		begun := time.Now()
+		answer, err := use("sessions_send",
+			`{"sessionKey":"work","message":"quick","timeoutSeconds":10}`)
+		require.NoError(t, err)
+		if time.Since(begun) < 10*time.Second { // the turn goes on behind the call
+			h.Pass(time.Minute)
+			return
+		}
+		require.Contains(t, answer, "It has not answered yet")
+		h.Pass(time.Hour)
+		answer, err = use("sessions_send",
+			`{"sessionKey":"work","message":"and now","timeoutSeconds":99999}`)
+		require.NoError(t, err)
+		require.Contains(t, answer, "It has not answered yet", "30 seconds at most")
+		h.Pass(time.Hour)
+	})
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("at once")
+	})
+	cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		startAll(h, "work")
+		h.Pass(time.Second)
+		out, err := callTool(h, "sessions_send", "1",
+			`{"sessionKey":"work","message":"x","timeoutSeconds":5}`)
+		require.NoError(t, err)
+		require.Equal(t, "ok", out["status"])
+		require.Equal(t, "at once", out["reply"])
+	})
+}
+
+// A file of a message is shown by its hash, if the conversation has it: a text with its credentials
+// masked, and another one as it is, beside the answer.
+func TestFileOfAHistory(t *testing.T) {
+	secret := "token=" + strings.Repeat("x1y2", 10)
+	picture := []byte("\x89PNG\r\n\x1a\n" + strings.Repeat("\x00", 20))
+	agenttest.Run(t, configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("seen")
+	}), nil, func(h *harness) {
+		h.PostIncoming(topKey, agent.Incoming{Text: "look", Parts: []agent.Part{
+			{Kind: agent.PartFile, MediaType: "text/plain", Name: "notes.txt", Data: []byte(secret)},
+			{Kind: agent.PartImage, MediaType: "image/png", Name: "a.png", Data: picture},
+		}})
+		h.Pass(time.Minute)
+		page, err := h.Main().History(h.Context(), agent.HistoryQuery{})
+		require.NoError(t, err)
+		parts := page.Lines[0].Message.Parts
+		require.Len(t, parts, 2)
+		tool := findTool(t, h.Main().Tools(), "sessions_history")
+		show := func(hash string) (agent.ToolResult, error) {
+			args := fmt.Sprintf(`{"file":%q}`, hash)
+			return tool.Call(h.Context(), agent.ToolCall{Args: json.RawMessage(args)})
+		}
+		answer, err := show(parts[0].File.Hash)
+		require.NoError(t, err)
+		require.Contains(t, answer.Text, "notes.txt")
+		require.NotContains(t, answer.Text, secret)
+		answer, err = show(parts[1].File.Hash)
+		require.NoError(t, err)
+		require.Len(t, answer.Parts, 1)
+		require.Equal(t, picture, answer.Parts[0].Data)
+		for _, none := range []string{strings.Repeat("0", 64), "../../etc/passwd", "x"} {
+			_, err = show(none)
+			require.ErrorContains(t, err, "no message of this conversation has a file with this hash")
+		}
+	})
+}
+
+// A note of a model that yields stands in the answer of the tool, which its next turn reads.
+func TestYieldWithANote(t *testing.T) {
+	s := script{
+		"main": {
+			startStep("a"), call("sessions_yield", `{"message":"then compare the two"}`), echo(),
+		},
+		"a": {say("done").After(time.Minute)},
+	}
+	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Hour)
+		requests := h.Requests("main")
+		var read strings.Builder
+		for _, m := range requests[len(requests)-1].Messages {
+			read.WriteString(m.Text)
+		}
+		require.Contains(t, read.String(), `"message":"then compare the two"`)
+	})
+}
+
+// What a model gives that no tool takes is refused by its name, and begins nothing.
+func TestHostileArgumentsOfViews(t *testing.T) {
+	inViewBot(t, policy.VisibilityAll, func(b *viewBot) {
+		for _, c := range []struct{ tool, args, want string }{
+			{"agents_list", `{"agent":"x"}`, "the tool takes none"},
+			{"agents_list", `[]`, "not a JSON object"},
+			{"sessions_list", `{"kinds":"main"}`, "not a list of strings"},
+			{"sessions_list", `{"kinds":["main","node"]}`, `"node", which is not one of`},
+			{"sessions_list", `{"limit":0}`, "want at least 1"},
+			{"sessions_list", `{"limit":-1}`, "not a number from 0"},
+			{"sessions_list", `{"limit":"9"}`, "not a number"},
+			{"sessions_list", `{"limit":1,"limit":2}`, "there twice"},
+			{"sessions_list", `{"activeMinutes":1e400}`, "not a number"},
+			{"sessions_history", `{"limit":0.5}`, "want at least 1"},
+			{"sessions_history", `{"includeTools":"yes"}`, "not true or false"},
+			{"sessions_history", `{"before":-5}`, "not a number from 0"},
+			{"sessions_history", `{"sessionKey":7}`, "not a string"},
+			{"sessions_history", `{"sessionKey":"agent:main:\u0000"}`, "you can see no session"},
+			{"sessions_history", `{"sessionKey":"../../etc"}`, "you can see no session"},
+			{"session_status", `{"sessionKey":"all"}`, "you can see no session"},
+			{"session_status", `{"sessionKey":"a","session_key":"b"}`, "is there too"},
+			{"subagents", `{"action":"list","recentMinutes":"x"}`, "not a number"},
+			{"subagents", `{"action":"stop","target":"1"}`, "not one of"},
+		} {
+			_, err := b.call(c.tool, c.args)
+			bad, ok := errors.AsType[*agent.ArgumentError](err)
+			require.True(t, ok, "%s %s: %v", c.tool, c.args, err)
+			require.ErrorContains(t, bad, c.want, c.args)
+			require.Less(t, len(bad.Error()), 1000)
+		}
+		for _, args := range []string{
+			`{"limit":1e300}`, `{"activeMinutes":1e300}`, `{"messageLimit":1e300,"kinds":[]}`,
+		} {
+			_, err := b.call("sessions_list", args)
+			require.NoError(t, err, args)
+		}
+		_, err := b.call("sessions_history", `{"limit":1e300,"before":1e300}`)
+		require.NoError(t, err)
+	})
+}
