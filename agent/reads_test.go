@@ -58,7 +58,7 @@ func TestCallsThatOnlyRead(t *testing.T) {
 	})
 }
 
-// A ModelFunc that is nil is no Model.
+// A ModelFunc that is nil is not a Model.
 func TestOpenWithoutAModel(t *testing.T) {
 	for _, model := range []agent.Model{nil, agent.ModelFunc(nil)} {
 		_, err := agent.Open(t.Context(), agent.Config{Runner: &agent.Loop{Model: model}})
