@@ -256,11 +256,23 @@ func (e *echo) ownAt(v *ahead.View, at int) ownLines {
 	case e.own == ownData && strings.IndexByte(v.S[e.At:min(at, len(v.S))], '|') >= 0:
 		return ownData
 	case e.own != ownNone:
-		if slices.ContainsFunc(ownFields, func(s string) bool { return startsWith(v, at, s) }) {
+		if slices.ContainsFunc(ownFields, func(s string) bool { return startsWith(v, at, s) }) ||
+			isMoreFiles(v, at) {
 			return e.own
 		}
 	}
 	return ownNone
+}
+
+// isMoreFiles reports whether the line of an event stands at a position that says how many files it
+// leaves out.
+func isMoreFiles(v *ahead.View, at int) bool {
+	const and = "and "
+	if !startsWith(v, at, and) {
+		return false
+	}
+	digits := v.Skip(at+len(and), "0123456789")
+	return digits > at+len(and) && startsWith(v, digits, " more file")
 }
 
 // startsWith reports whether words stand at a position, in any letter case of ASCII, and with

@@ -199,8 +199,9 @@ func isCandidate(buf string, at, end int) bool {
 		return true
 	case n <= maxKeyword && keywordTriples.has(firstOf(w)) && isKeyword(w):
 		return true
-	case after == ':' && behind > ' ', after == '~', (after == '.' || after == ':' &&
-		n >= minLong) && end+1 == len(buf):
+	case after == ':' && behind > ' ', after == '~':
+		return true
+	case strings.IndexByte(`.:"`, after) >= 0 && end+1 == len(buf): // what follows may tell
 		return true
 	case after == '.' && behind > ' ' && (n >= 14 || hostTriples.has(firstOf(w))):
 		return true
