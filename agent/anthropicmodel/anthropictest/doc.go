@@ -6,8 +6,7 @@
 //	              v
 //	       agenttest.Provider: what to answer, and what was asked
 //
-// The forms of requests, events and errors are those of the provider's API reference
-// (https://docs.anthropic.com/en/api, "Messages", "Streaming Messages" and "Errors", and the guides
-// on thinking and on prompt caching), as the official client of version 1.84.0 has them; read on
-// 2026-11-27.
+// The forms of requests, events and errors are those that the official client of version 1.84.0,
+// github.com/anthropics/anthropic-sdk-go, sends and reads. They were taken from its types and not
+// compared with the provider's reference (https://docs.anthropic.com/en/api) or its service.
 package anthropictest

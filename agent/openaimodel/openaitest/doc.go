@@ -6,10 +6,9 @@
 //	              v
 //	       agenttest.Provider: what to answer, and what was asked
 //
-// The forms of requests, events and errors are those of the provider's API reference
-// (https://platform.openai.com/docs/api-reference, "Chat", "Chat streaming", "Responses" and
-// "Streaming events", and the guide "Error codes"), as the official client of version 3.99.0 has
-// them; read on 2026-11-27.
+// The forms of requests, events and errors are those that the official client of version 3.99.0,
+// github.com/openai/openai-go/v3, sends and reads. They were taken from its types and not compared
+// with the provider's reference (https://platform.openai.com/docs/api-reference) or its service.
 // The member reasoning_content is that of servers that speak like OpenAI and show what a model
 // thinks.
 package openaitest
