@@ -306,7 +306,7 @@ func misbehaveOutside(t *testing.T, row int, how string, bad func() error) {
 	time.Sleep(2 * time.Hour)
 	if c.again {
 		require.Positive(t, good.Load(), "the attempt is recorded, and there is another one")
-		require.Empty(t, errorOf(rt.Blocked(t.Context())))
+		require.NoError(t, errorOf(rt.Blocked(t.Context())))
 	}
 	require.Equal(t, "answer", post(badChat).Text)
 	_, err = rt.Session(badChat).Spawn(t.Context(), agent.Task{Text: "y"})
@@ -354,7 +354,7 @@ func TestFunctionsOfASpawnThatHang(t *testing.T) {
 				require.True(t, ok, err)
 				require.Equal(t, []session.Key{badChat}, still.Sessions)
 				close(release)
-				<-done
+				_ = <-done
 			})
 		})
 	}

@@ -217,7 +217,10 @@ func TestPlantedCredentialIsNowhere(t *testing.T) {
 		for _, deltas := range []agent.DeltaForm{agent.DeltasNone, agent.DeltasShown} {
 			go func() {
 				q := agent.EventQuery{Deltas: deltas}
-				for e := range h.Runtime().Events(ctx, q) { // its end is that of ctx
+				for e, err := range h.Runtime().Events(ctx, q) {
+					if err != nil {
+						return // the end of ctx
+					}
 					mu.Lock()
 					events = append(events, e)
 					mu.Unlock()

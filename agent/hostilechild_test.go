@@ -147,7 +147,7 @@ func TestSecretReachesNoSurface(t *testing.T) {
 		"JSON":       strings.Trim(strconv.Quote(childSecret), `"`),
 		"escaped":    escaped,
 		"slashes":    strings.ReplaceAll(escaped, "/", `\/`),
-		"JSON twice": strings.Trim(strconv.Quote(strconv.Quote(childSecret)), `"\\`),
+		"JSON twice": strings.Trim(strconv.Quote(strconv.Quote(childSecret)), `"\`),
 		"browser":    strings.ReplaceAll(strings.ToLower(url.PathEscape(childSecret)), "@", "%40"),
 		"standard":   base64.StdEncoding.EncodeToString([]byte(childSecret)),
 		"raw":        base64.RawStdEncoding.EncodeToString([]byte(childSecret)),

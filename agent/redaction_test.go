@@ -207,8 +207,10 @@ func TestNothingHidesASecretAtABoundary(t *testing.T) {
 				h.Post("go")
 				var out []string
 				for _, task := range []agent.Task{
-					{Text: "do", Announce: true, Milestones: true}, {Text: "do", Update: true},
-					{Text: "fail", Announce: true}, {Text: "fail", Update: true},
+					{Text: "do", Announce: true, Milestones: true},
+					{Text: "do", Update: true},
+					{Text: "fail", Announce: true},
+					{Text: "fail", Update: true},
 				} {
 					child, err := h.Main().Spawn(h.Context(), task)
 					require.NoError(t, err)

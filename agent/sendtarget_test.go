@@ -25,12 +25,14 @@ func toolCallers(t *testing.T, f func(h *harness, use toolCaller)) {
 	var call agent.ToolCall
 	var answer agent.ToolResult
 	var failed error
+	var called chan struct{} // of the present call
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
 		if tn.Session.Key != topKey {
 			return agent.Result{Text: fmt.Sprint("answer ", tn.N)}, pause(ctx, time.Minute)
 		}
 		if tn.Input() == "use a tool" {
 			answer, failed = tn.Call(ctx, call)
+			close(called)
 		}
 		return textResult("done")
 	})
@@ -52,8 +54,9 @@ func toolCallers(t *testing.T, f func(h *harness, use toolCaller)) {
 	t.Run("turn", func(t *testing.T) {
 		agenttest.Run(t, cfg, nil, func(h *harness) {
 			f(h, func(tool, args string) (string, error) {
-				call = next(tool, args)
+				call, called = next(tool, args), make(chan struct{})
 				h.Post("use a tool")
+				<-called
 				h.Pass(time.Second)
 				return answer.Text, failed
 			})

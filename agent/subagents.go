@@ -382,7 +382,7 @@ func (rt *Runtime) findTarget(
 	}
 	search := target.Search{Runs: runs, List: numbers, Many: q.Many, Earlier: earlier}
 	found, err := search.Find(named)
-	if fault, ok := errors.AsType[*target.Fault](err); ok {
+	if fault, ok := errors.AsType[*target.FindError](err); ok {
 		bad := &TargetError{
 			Target: fault.Target, Reason: fault.Reason, Candidates: fault.Candidates,
 		}

@@ -188,7 +188,7 @@ func (t *tail) close() (string, Decision) {
 	text, found := before+rest, false
 	for was := -1; was != len(text); {
 		was = len(text)
-		cut := false
+		var cut bool
 		text, cut = cutTokens(cutRoles(text))
 		found = found || cut
 	}

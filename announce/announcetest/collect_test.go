@@ -3,6 +3,7 @@ package announcetest
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +14,12 @@ import (
 // collector acts upon what parts makes of a call, once for each key.
 func collector(parts func(spawn.Delivery) []spawn.Delivery) Receiver {
 	seen, acted, failures := map[string]bool{}, 0, 0
+	var mu sync.Mutex
 	return Receiver{
 		Collects: true,
 		Deliver: func(_ context.Context, d spawn.Delivery) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if failures > 0 {
 				failures--
 				return errors.New("no connection")

@@ -219,7 +219,7 @@ func delivery(s step) spawn.Delivery {
 		peer = s.peer
 	}
 	var more []spawn.Delivery
-	for _, key := range strings.Split(s.more, "") {
+	for key := range strings.SplitSeq(s.more, "") {
 		next := s
 		next.key, next.more = key, ""
 		more = append(more, delivery(next))

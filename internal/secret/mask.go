@@ -23,8 +23,22 @@ func Mask(text string) string {
 type Masker struct {
 	cursor ahead.Cursor
 	line   line
-	until  string // the rest of a credential is being removed, up to one of these characters
-	pem    string // the last line of the private key that is being removed
+	until  string  // the rest of a credential is being removed, up to one of these characters
+	pem    string  // the last line of the private key that is being removed
+	word   stretch // of the present piece
+}
+
+// A stretch is one of bytes of words that was found last. Tokens may begin at many places within
+// one, and each of them asks where it ends: to look for that from its beginning each time would
+// take a thousand steps for each token.
+type stretch struct{ from, stop int }
+
+// end returns where the word ends that begins at a position, or as much of it as is known.
+func (w *stretch) end(at int) int {
+	if w != nil && w.from <= at && at < w.stop {
+		return w.stop
+	}
+	return at
 }
 
 // Write takes the next piece of the text and returns what may be shown now.
@@ -43,6 +57,7 @@ const behind = 32
 func (m *Masker) pass(piece string, final bool) string {
 	c := &m.cursor
 	c.Behind = behind
+	m.word = stretch{}
 	if !c.Begin(piece, final) {
 		return ""
 	}
@@ -72,7 +87,7 @@ func (m *Masker) step() bool {
 	if c.At == len(c.Buf) {
 		return true
 	}
-	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
+	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line, word: &m.word}
 	r.visit()
 	if r.Waits() {
 		return false
@@ -126,9 +141,13 @@ func (m *Masker) plainEnd(buf string, at int) int {
 			}
 			return at
 		default:
-			end := at + 1
+			end := m.word.end(at + 1)
 			for end < len(buf) && end-at < longestWord && isWordByte[buf[end]] {
 				end++
+			}
+			m.word = stretch{at + 1, end}
+			if isWordByte[buf[at]] {
+				m.word.from = at
 			}
 			if end == len(buf) && !m.cursor.Final || isCandidate(buf, at, end) {
 				return at
@@ -224,11 +243,12 @@ type reader struct {
 	at   int // the place
 	next int // where the Masker goes on
 
-	start int    // where the mask begins that stands for the text up to next
-	mask  string // what is written there; "": nothing is masked
-	until string // for Masker.until
-	pem   string // for Masker.pem
-	line  line   // for Masker.line
+	start int      // where the mask begins that stands for the text up to next
+	mask  string   // what is written there; "": nothing is masked
+	until string   // for Masker.until
+	pem   string   // for Masker.pem
+	line  line     // for Masker.line
+	word  *stretch // as of the Masker; may be nil
 }
 
 // What ends a value: one without quotes, and one of a header.
@@ -410,8 +430,14 @@ func (r *reader) tokenEnd(start, end int) int {
 
 // wordEnd returns where the word ends that starts at a position; see visitWord.
 func (r *reader) wordEnd(at int) int {
-	for from := at; at-from < longestWord && !r.Ended(at) && isWordByte[r.S[at]]; {
+	from := at
+	at = min(r.word.end(at), from+longestWord, max(len(r.S), at))
+	r.Read(at)
+	for at-from < longestWord && !r.Ended(at) && isWordByte[r.S[at]] {
 		at++
+	}
+	if r.word != nil {
+		*r.word = stretch{from, at}
 	}
 	return at
 }

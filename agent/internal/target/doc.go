@@ -5,7 +5,7 @@
 //	"2", "#2" -> the list that was shown, else the list of now -+
 //	"last", "all"                                              |
 //	run id, session key                                        |
-//	name  ->  label  ->  label as lists show it                |-> runs, or a *Fault, with what an
+//	name  ->  label  ->  label as lists show it                |-> runs, or a *FindError, with what an
 //	id of an earlier run  ->  session id                       |   ambiguous target may mean
 //	beginning of a name or a label  ->  beginning of a run id -+
 //

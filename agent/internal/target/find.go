@@ -22,10 +22,10 @@ const (
 const (
 	minIDPrefix   = 4  // characters of the beginning of a run id that name it
 	minDigits     = 8  // characters, if they are digits alone and so read like a number
-	maxCandidates = 10 // that a Fault tells of
+	maxCandidates = 10 // that a FindError tells of
 
 	maxCalled = 400 // bytes of a task that stand for a label
-	maxTarget = 512 // bytes of a target that a Fault keeps
+	maxTarget = 512 // bytes of a target that a FindError keeps
 )
 
 // A Search is what a target is looked for in.
@@ -35,23 +35,23 @@ type Search struct {
 	Runs []spawn.RunInfo
 	// List are the runs that numbers stand for, from 1.
 	List []spawn.RunRef
-	// Many has "all" and "*" stand for all Runs. Otherwise a target that is one of them is a Fault.
+	// Many has "all" and "*" stand for all Runs. Otherwise a target that is one of them is a FindError.
 	Many bool
 	// Earlier looks for a run that others of its session have followed, or that is not among the
 	// Runs. Its error is spawn.ErrNotFound if that run is not on record.
 	Earlier func(spawn.RunRef) (spawn.RunInfo, error)
 }
 
-// A Fault says why a target does not name what was to be found.
-type Fault struct {
+// A FindError says why a target does not name what was to be found.
+type FindError struct {
 	Target     string
 	Reason     string          // one line, without the target
 	Candidates []spawn.RunInfo // what it may mean, if that are several
 }
 
-func (f *Fault) Error() string { return "target " + text.Quote(f.Target) + ": " + f.Reason }
+func (f *FindError) Error() string { return "target " + text.Quote(f.Target) + ": " + f.Reason }
 
-// Find returns what a target names: one run, or several with Many. The error is a *Fault, or one of
+// Find returns what a target names: one run, or several with Many. The error is a *FindError, or one of
 // Earlier.
 func (s *Search) Find(target string) ([]spawn.RunInfo, error) {
 	target = text.Line(target) // what cannot be seen does not make it another one
@@ -227,8 +227,8 @@ func (s *Search) describe(r *spawn.RunInfo) string {
 	return said + ", " + r.Status.String()
 }
 
-func (*Search) fault(target, reason string) *Fault {
-	return &Fault{Target: text.Cut(target, maxTarget), Reason: reason}
+func (*Search) fault(target, reason string) *FindError {
+	return &FindError{Target: text.Cut(target, maxTarget), Reason: reason}
 }
 
 func hasPrefixFold(s, prefix string) bool {

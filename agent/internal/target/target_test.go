@@ -69,7 +69,7 @@ func TestFind(t *testing.T) {
 		Runs: runs, List: append(Refs(list), gone.Ref()), Earlier: earlierRun(runs),
 	}
 	const unknown = "it names none of this session's sub-agents"
-	for target, want := range map[string]string{ // the beginning of the id, or a Fault
+	for target, want := range map[string]string{ // the beginning of the id, or a FindError
 		"1": "face", "#1": "face", "2": "d00d", " 7 ": "aaaa1", "7\u200b": "aaaa1",
 		"0": "not a number of the list, which has 8 sub-agents", "9": "not a number of the list",
 		"-1": "not a number of the list", "##1": unknown, "01": unknown, "+1": unknown, "1.": unknown,
@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 			require.Equal(t, testID(want), string(found[0].ID), "%q", target)
 			continue
 		}
-		fault, ok := errors.AsType[*Fault](err)
+		fault, ok := errors.AsType[*FindError](err)
 		require.True(t, ok, "%q: %v", target, err)
 		require.Contains(t, fault.Reason, want, "%q", target)
 		require.Equal(t, strings.HasPrefix(want, "it may be"), len(fault.Candidates) > 0)
@@ -121,7 +121,7 @@ func TestCandidates(t *testing.T) {
 		search.Runs = append(search.Runs, testRun(t, i, fmt.Sprintf("%04x", i), "", "many"))
 	}
 	_, err = search.Find("many")
-	fault, ok := errors.AsType[*Fault](err)
+	fault, ok := errors.AsType[*FindError](err)
 	require.True(t, ok)
 	require.Len(t, fault.Candidates, 30)
 	require.Equal(t, 10, strings.Count(fault.Reason, "run "+testID("")[:2]))
