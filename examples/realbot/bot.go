@@ -50,7 +50,10 @@ type screen struct {
 }
 
 func (s *screen) watch(events iter.Seq2[agent.TreeEvent, error]) {
-	for e := range events { // their error is the end of ctx
+	for e, err := range events {
+		if err != nil {
+			log.Print(err) // nothing comes behind it
+		}
 		s.Lock()
 		if e.Kind == agent.EventDelta && e.Run == "" && e.Turn > s.said {
 			if at := [2]int{e.Turn, e.Answer}; s.shown != "" && (e.Void || at != s.at) {

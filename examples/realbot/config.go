@@ -10,18 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel"
+	"github.com/offshoot-sdk/offshoot/agent/mcp"
+	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
+	"github.com/offshoot-sdk/offshoot/agent/otel"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel"
-	"github.com/offshoot-sdk/offshoot/agent/mcp"
-	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
-	"github.com/offshoot-sdk/offshoot/agent/otel"
 )
 
 // options are what the environment and the flags say.
