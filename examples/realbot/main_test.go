@@ -180,6 +180,43 @@ func TestGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
+// An answer is shown as it comes. One that breaks off is asked for again, on the next line.
+func TestStreamsAnswers(t *testing.T) {
+	each(t, func(t *testing.T, p *agenttest.Provider, o options) {
+		long := strings.SplitAfter(strings.Repeat("once upon a time ", 50), " ")
+		p.Answer(agenttest.ProviderAnswer{Text: long, Fault: agenttest.FaultStream})
+		var out page
+		require.NoError(t, run(t.Context(), o, strings.NewReader("hello\n"), &out, io.Discard))
+		require.Regexp(t, `^once upon [a-z ]+\nHello\.\n$`, out.String())
+	})
+}
+
+// What of a reply is on the screen is not shown again, whenever its last events come.
+func TestScreen(t *testing.T) {
+	delta := func(turn, answer int, text string) agent.TreeEvent {
+		return agent.TreeEvent{Kind: agent.EventDelta, Turn: turn, Answer: answer, Text: text}
+	}
+	reply := func(turn int, text string) agent.Delivery {
+		return agent.Delivery{Reply: &agent.Reply{Turn: turn, Text: text}}
+	}
+	var out strings.Builder
+	s := &screen{out: &out}
+	for _, x := range []any{
+		delta(1, 1, "I wi"), delta(1, 2, "I will"), reply(1, "I will look."), delta(1, 2, " look."),
+		reply(2, "Not streamed."),
+		delta(3, 1, "One se"), reply(3, "Something else."),
+		agent.TreeEvent{Kind: agent.EventDelta, Run: "1", Turn: 9, Text: "of a sub-agent"},
+	} {
+		switch x := x.(type) {
+		case agent.TreeEvent:
+			s.watch(func(yield func(agent.TreeEvent, error) bool) { yield(x, nil) })
+		case agent.Delivery:
+			require.NoError(t, s.reply(t.Context(), x))
+		}
+	}
+	require.Equal(t, "I wi\nI will look.\nNot streamed.\nOne se\nSomething else.\n", out.String())
+}
+
 // Ctrl-C ends the program although the terminal stays open.
 func TestEndsByInterrupt(t *testing.T) {
 	each(t, func(t *testing.T, _ *agenttest.Provider, o options) {
