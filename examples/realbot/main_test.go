@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -252,17 +253,63 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// The program says what it is when it is asked, and refuses what it does not know.
-func TestProgram(t *testing.T) {
+// command returns the program, which has not been started. It is ended with the test.
+func command(t *testing.T, o options, args ...string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1",
+		"OPENAI_API_KEY="+o.openai, "ANTHROPIC_API_KEY="+o.anthropic)
+	return cmd
+}
+
+// An answer for which the process died is given by the next one. One during which a person presses
+// Ctrl-C is given before the end.
+func TestEndsInTheMiddleOfAnAnswer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there a process ends in another way")
+	}
+	each(t, func(t *testing.T, p *agenttest.Provider, o options) {
+		state := filepath.Join(t.TempDir(), "state")
+		asked, goOn := make(chan struct{}, 9), make(chan struct{}, 9)
+		p.Play = func(c agenttest.ProviderCall) agenttest.ProviderAnswer {
+			asked <- struct{}{}
+			<-goOn
+			return play(c)
+		}
+		start := func() (cmd *exec.Cmd, in io.WriteCloser, out *bytes.Buffer) {
+			cmd, out = command(t, o, "-base", o.base, "-state", state), &bytes.Buffer{}
+			cmd.Stdout = out
+			in, err := cmd.StdinPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			return cmd, in, out
+		}
+		cmd, in, out := start()
+		_, err := io.WriteString(in, "hello\n")
+		require.NoError(t, err)
+		<-asked
+		require.NoError(t, cmd.Process.Kill())
+		require.Error(t, cmd.Wait())
+		require.Empty(t, out.String())
+		goOn <- struct{}{}
+
+		cmd, _, out = start() // its terminal stays open
+		<-asked
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		goOn <- struct{}{}
+		require.NoError(t, cmd.Wait())
+		require.Equal(t, "Hello.\n", out.String())
+	})
+}
+
+// The program says what it is when it is asked, and refuses what it does not know.
+func TestProgram(t *testing.T) {
 	program := func(args ...string) (code int, out string) {
-		cmd := exec.CommandContext(t.Context(), self, args...)
-		cmd.Env = append(os.Environ(), asProgram+"=1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=")
-		var all bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &all, &all
-		_ = cmd.Run()
-		return cmd.ProcessState.ExitCode(), all.String()
+		cmd := command(t, options{}, args...)
+		all, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(all)
 	}
 	for _, c := range []struct {
 		arg  string
