@@ -35,7 +35,8 @@ type Search struct {
 	Runs []spawn.RunInfo
 	// List are the runs that numbers stand for, from 1.
 	List []spawn.RunRef
-	// Many has "all" and "*" stand for all Runs. Otherwise a target that is one of them is a FindError.
+	// Many has "all" and "*" stand for all Runs. Otherwise a target that is one of them is a
+	// FindError.
 	Many bool
 	// Earlier looks for a run that others of its session have followed, or that is not among the
 	// Runs. Its error is spawn.ErrNotFound if that run is not on record.
@@ -51,8 +52,8 @@ type FindError struct {
 
 func (f *FindError) Error() string { return "target " + text.Quote(f.Target) + ": " + f.Reason }
 
-// Find returns what a target names: one run, or several with Many. The error is a *FindError, or one of
-// Earlier.
+// Find returns what a target names: one run, or several with Many. The error is a *FindError, or
+// one of Earlier.
 func (s *Search) Find(target string) ([]spawn.RunInfo, error) {
 	target = text.Line(target) // what cannot be seen does not make it another one
 	switch {
