@@ -5,8 +5,8 @@
 //	"2", "#2" -> the list that was shown, else the list of now -+
 //	"last", "all"                                              |
 //	run id, session key                                        |
-//	name  ->  label  ->  label as lists show it                |-> runs, or a *FindError, with what an
-//	id of an earlier run  ->  session id                       |   ambiguous target may mean
+//	name  ->  label  ->  label as lists show it                |-> runs, or a *FindError with what
+//	id of an earlier run  ->  session id                       |   an ambiguous target may mean
 //	beginning of a name or a label  ->  beginning of a run id -+
 //
 // The first line that names something decides: a name hides a label, and what is exact hides what
