@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -53,6 +54,9 @@ func Example() {
 	if err := chat.Idle(ctx); err != nil {
 		log.Fatal(err)
 	}
+	for len(spans.GetSpans()) < 5 { // a bot runs for longer than that
+		time.Sleep(time.Millisecond)
+	}
 	if err := rt.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -70,7 +74,7 @@ func Example() {
 		fmt.Printf("%s, below %q, in the trace: %t\n", s.Name,
 			names[s.Parent.SpanID().String()], same)
 	}
-	// Output:
+	// Unordered output:
 	// offshoot.tree, below "", in the trace: true
 	// offshoot.turn, below "offshoot.tree", in the trace: true
 	// offshoot.turn, below "invoke_agent main", in the trace: true
