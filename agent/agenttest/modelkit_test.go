@@ -479,7 +479,7 @@ func TestBrokenModels(t *testing.T) {
 		"does not say when":          {"rate"},
 		"knows no reasons":           {"rate", "server", "too long", "account"},
 		"retries everything":         {"rate", "too long", "account", "request"},
-		"takes what there is":        {"cut", "end", "cancel", "secret"},
+		"takes what there is":        {"cut", "end", "secret"}, // and cancel, see sometimes
 		"takes what has ended":       {"end"},
 		"knows no faults in streams": {"stream fault"},
 		"hides the words":            {"request"},
@@ -493,8 +493,13 @@ func TestBrokenModels(t *testing.T) {
 		"leaves goroutines":          {"goroutines"},
 	} {
 		t.Run(broken, func(t *testing.T) {
+			// Whether it returns before it hears of the end of its context is a matter of time.
+			sometimes := broken == "takes what there is"
 			var found []string
 			for i := range modelRules {
+				if sometimes && modelRules[i].name == "cancel" {
+					continue
+				}
 				if failed := brokenModelRule(t, i, broken); failed != "" {
 					require.Contains(t, failed, modelRules[i].sentence)
 					found = append(found, modelRules[i].name)
