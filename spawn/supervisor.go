@@ -53,6 +53,7 @@ type Supervisor struct {
 
 	joined  atomic.Uint64 // see feed
 	workers workers
+	asked   askedFunctions
 	ids     *idSource
 	now     func() time.Time // the wall clock, which may be set back and forward
 	// journalDead has room for one error: why the journal takes nothing any more. Run returns it.
