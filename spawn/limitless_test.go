@@ -125,7 +125,8 @@ func TestLongTextsAreRefusedByTheirOwnLimit(t *testing.T) {
 			require.Equal(t, c.path, limit.Path, c.field)
 		}
 		var input *spawn.InputError
-		require.ErrorAs(t, s.Steer(ctx, topKey, topKey, refOf(run), spawn.Incoming{Text: far}), &input)
+		err := s.Steer(ctx, topKey, topKey, refOf(run), spawn.Incoming{Text: far})
+		require.ErrorAs(t, err, &input)
 		require.Equal(t, "text", input.Field)
 		require.Contains(t, input.Reason, "the limit is 4000")
 	})
