@@ -28,7 +28,7 @@ type Supervisor struct {
 	log         *slog.Logger
 	lane        *owner.Lane
 	ownerConfig owner.Config
-	journal     session.Journal // of the store, with its panics as errors
+	journal     session.Journal // of the store, read apart, with its panics as errors
 
 	// detachedCtx holds the values of the context that Open got, and never ends. Each turn derives
 	// from it a context with a cancellation of its own.
@@ -101,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		cfg: cfg, log: guardlog.New(cfg.Logger),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
-		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
+		now:      time.Now,
 		archives: make(chan struct{}, 1),
 		shells:   make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
@@ -112,11 +112,14 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.softCtx, s.endSoft = context.WithCancel(s.detachedCtx)
 	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
 	s.closed = s.closedCtx.Done()
+	guarded := owner.Guard(cfg.Store.Journal)
+	apart := func(f func()) bool { return s.workers.startLast(taskFunc(f)) }
+	s.journal = owner.Apart(guarded, apart)
 	s.ownerConfig = owner.Config{
 		Now:     func() time.Time { return s.now() },
-		Journal: s.journal, Lane: s.lane, Writer: session.NewID(),
+		Journal: guarded, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
-		Go:     func(f func()) bool { return s.workers.startLast(taskFunc(f)) },
+		Go:     apart,
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{
