@@ -259,7 +259,7 @@ func (s *Supervisor) rootsWith(
 		defer cancel()
 		defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // ends with both
 		var failed error
-		for head, err := range s.journal.Roots(lookup, session.RootQuery{Member: key}) {
+		for head, err := range s.reads.Roots(lookup, session.RootQuery{Member: key}) {
 			if failed = err; err != nil {
 				break
 			}

@@ -28,7 +28,8 @@ type Supervisor struct {
 	log         *slog.Logger
 	lane        *owner.Lane
 	ownerConfig owner.Config
-	journal     session.Journal // of the store, read apart, with its panics as errors
+	journal     session.Journal // of the store, with its panics as errors
+	reads       session.Journal // the same for callers, who read apart from it
 
 	// detachedCtx holds the values of the context that Open got, and never ends. Each turn derives
 	// from it a context with a cancellation of its own.
@@ -113,13 +114,12 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
 	s.closed = s.closedCtx.Done()
 	guarded := owner.Guard(cfg.Store.Journal)
-	apart := func(f func()) bool { return s.workers.startLast(taskFunc(f)) }
-	s.journal = owner.Apart(guarded, apart)
+	s.journal, s.reads = guarded, owner.Apart(guarded, s.apart)
 	s.ownerConfig = owner.Config{
 		Now:     func() time.Time { return s.now() },
 		Journal: guarded, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
-		Go:     apart,
+		Go:     func(f func()) bool { return s.workers.startLast(taskFunc(f)) },
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{

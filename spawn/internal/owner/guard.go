@@ -78,19 +78,24 @@ func GuardSeq[T any](f func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 
 // Apart returns a Journal whose sequences are read by goroutines of their own, which start starts:
 // for calls on a goroutine of the caller, which j must not end, and which leaves when its ctx ends.
-// What j still reads then is not heard. Append is that of j.
-func Apart(j session.Journal, start func(func()) bool) session.Journal { return apartJournal{j, start} }
+// What j still reads then is not heard. Append is that of j. The function that start is given takes
+// the ctx that j gets. Where start is nil for a ctx, j is called on the goroutine of the caller.
+func Apart(
+	j session.Journal, start func(ctx context.Context) func(func(context.Context)) bool,
+) session.Journal {
+	return apartJournal{j, start}
+}
 
 type apartJournal struct {
 	session.Journal
-	start func(func()) bool
+	start func(ctx context.Context) func(func(context.Context)) bool
 }
 
 // Read implements session.Journal.
 func (a apartJournal) Read(
 	ctx context.Context, root session.Key, after session.Seq,
 ) iter.Seq2[session.Entry, error] {
-	return apartSeq(ctx, a.start, func() iter.Seq2[session.Entry, error] {
+	return apartSeq(ctx, a.start(ctx), func(ctx context.Context) iter.Seq2[session.Entry, error] {
 		return a.Journal.Read(ctx, root, after)
 	})
 }
@@ -99,7 +104,7 @@ func (a apartJournal) Read(
 func (a apartJournal) Roots(
 	ctx context.Context, q session.RootQuery,
 ) iter.Seq2[session.Head, error] {
-	return apartSeq(ctx, a.start, func() iter.Seq2[session.Head, error] {
+	return apartSeq(ctx, a.start(ctx), func(ctx context.Context) iter.Seq2[session.Head, error] {
 		return a.Journal.Roots(ctx, q)
 	})
 }
@@ -108,8 +113,12 @@ func (a apartJournal) Roots(
 // end of that goroutine is an error, and so is the end of ctx. A loop that ends early waits for the
 // goroutine until ctx ends.
 func apartSeq[T any](
-	ctx context.Context, start func(func()) bool, f func() iter.Seq2[T, error],
+	ctx context.Context, start func(func(context.Context)) bool,
+	f func(context.Context) iter.Seq2[T, error],
 ) iter.Seq2[T, error] {
+	if start == nil {
+		return f(ctx)
+	}
 	type item struct {
 		v   T
 		err error
@@ -117,7 +126,7 @@ func apartSeq[T any](
 	return func(yield func(T, error) bool) {
 		var zero T
 		items, over := make(chan item), make(chan struct{})
-		produce := func() {
+		produce := func(ctx context.Context) {
 			defer close(items)
 			left := item{err: errExited} // unless the sequence returns
 			defer func() {
@@ -128,7 +137,7 @@ func apartSeq[T any](
 					}
 				}
 			}()
-			for v, err := range f() {
+			for v, err := range f(ctx) {
 				select {
 				case items <- item{v, err}:
 					continue
