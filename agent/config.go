@@ -411,6 +411,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	validateRedaction(c.Redact, bad)
 	c.Models.validate(bad)
 	c.AnnounceTurn.validate(bad)
+	if c.AnnounceTo > AnnounceToChat {
+		bad("AnnounceTo", "%v is not one", c.AnnounceTo)
+	}
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
