@@ -188,8 +188,8 @@ func (a *AnnounceTurn) validate(bad func(path, format string, args ...any)) {
 	}
 }
 
-// An AnnounceTo says who is told of the end of a sub-agent that the model of a top-level session has
-// spawned. A sub-agent that spawns is always told itself.
+// An AnnounceTo says who is told of the end of a sub-agent that the model of a top-level session
+// has spawned. A sub-agent that spawns is always told itself.
 type AnnounceTo uint8
 
 const (

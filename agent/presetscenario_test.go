@@ -303,8 +303,8 @@ func TestScenarioClawdbotEnds(t *testing.T) {
 	}
 }
 
-// A session is told itself of the end of what its model spawns if there is no Reply, and a sub-agent
-// always is.
+// A session is told itself of the end of what its model spawns if there is no Reply, and a
+// sub-agent always is.
 func TestAnnounceToChatNeedsAChat(t *testing.T) {
 	cfg := agent.Config{
 		AnnounceTo: agent.AnnounceToChat,

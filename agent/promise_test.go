@@ -71,8 +71,9 @@ func TestPromisesHaveTests(t *testing.T) {
 		Subagent: agentctx.Subagent{Schema: `{"type":"object"}`},
 	})
 	prompts["chat"] = agentctx.Assemble(agentctx.Input{
-		Session: topKey, ReportsToPeople: true, Active: []agentctx.ActiveSubagent{{Key: presetWorker}},
-		Tools: []agentctx.Tool{{Name: "sessions_spawn"}, {Name: "subagents"}},
+		Session: topKey, ReportsToPeople: true,
+		Active: []agentctx.ActiveSubagent{{Key: presetWorker}},
+		Tools:  []agentctx.Tool{{Name: "sessions_spawn"}, {Name: "subagents"}},
 	})
 	prompts["alone"] = agentctx.Assemble(agentctx.Input{Session: topKey})
 	var rows []string

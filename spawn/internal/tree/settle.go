@@ -251,9 +251,9 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 	return !(s == OK && r.asksForSilence())
 }
 
-// tellsPeople reports whether people are told of the end of r in state s, in place of the requester.
-// They are not told of a follow-up, nor of what was stopped with its requester, nor of an end that
-// went well if its answer, or its announce step, asks for silence.
+// tellsPeople reports whether people are told of the end of r in state s, in place of the
+// requester. They are not told of a follow-up, nor of what was stopped with its requester, nor of
+// an end that went well if its answer, or its announce step, asks for silence.
 func (t *Tree) tellsPeople(r *Run, s State) bool {
 	return r.Spec.Update && r.Begin == nil && t.opt.Replies &&
 		r.Parent.Cause != Stopped && !(s == OK && r.asksForSilence())

@@ -8,8 +8,8 @@ import (
 
 // The announce step is one more turn of a run, in which the run does nothing but write the text
 // that its requester, or people, are told. It comes when the run has nothing left to do and would
-// end well, and only if they are told at all. The run ends after it: so its end and its completion stay
-// one fact, and what stops, deletes or waits for a run meets the step as it meets any turn.
+// end well, and only if they are told at all. The run ends after it: so its end and its completion
+// stay one fact, and what stops, deletes or waits for a run meets the step as it meets any turn.
 //
 // What the run has come to is settled before the step: nothing that becomes of the step changes
 // the answer of the run, or that the run ends well. A step is not repeated after a crash. One that
