@@ -452,7 +452,7 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed, Senders: f.Senders,
 	}
 	if consumed == 0 {
-		r.Senders = policy.MergeSenders(r.Spec.Senders, f.Senders)
+		r.Senders = policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders)
 	}
 	r.held, r.hooks, r.keptRequest = 0, 0, false
 	r.startedIn, r.woke, r.rights = 0, nil, nil
