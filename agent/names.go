@@ -298,6 +298,7 @@ func (c Config) withFullModels() Config {
 		return c
 	}
 	c.Models.Model = c.modelNamed(c.Models.Model)
+	c.Rules = c.withOwners()
 	c.Rules.Subagents.Model = c.modelNamed(c.Rules.Subagents.Model)
 	c.Rules.Agents = slices.Clone(c.Rules.Agents)
 	for i := range c.Rules.Agents {

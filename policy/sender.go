@@ -242,7 +242,7 @@ func (v *validator) senderTools(at place, list []SenderTools) {
 	for i := range list {
 		at := senderPlace(at, list, i)
 		v.person(at, list[i].Person)
-		at = at.dot("Tools", "tools")
+		at = place{at.field + ".Tools", at.path}
 		v.toolRules(at, list[i].Tools)
 		v.noAlsoAllow(at, list[i].Tools)
 	}
@@ -263,24 +263,32 @@ func (v *validator) person(at place, p Person) {
 // senderPlace returns the place of an entry of a list of tools by sender.
 func senderPlace(at place, list []SenderTools, i int) place {
 	key := list[i].ID
-	if list[i].Channel != "" {
+	switch {
+	case list[i].Channel != "":
 		key = "channel:" + canonicalID(list[i].Channel) + ":" + key
+	case key != everyone:
+		key = "id:" + key
 	}
 	return place{at.item(i).field, at.path + "[" + key + "]"}
+}
+
+// senderToolsPlace returns the place of the tools of such an entry.
+func senderToolsPlace(at place, list []SenderTools, i int) place {
+	at = senderPlace(at, list, i)
+	return place{at.field + ".Tools", at.path}
 }
 
 // senders looks at the tools by sender.
 func (d *doubter) senders() {
 	for i := range d.rules.Senders {
-		d.lists(senderPlace(sendersPlace, d.rules.Senders, i).dot("Tools", "tools"),
-			&d.rules.Senders[i].Tools)
+		d.lists(senderToolsPlace(sendersPlace, d.rules.Senders, i), &d.rules.Senders[i].Tools)
 	}
 	d.twice(sendersPlace, d.rules.Senders)
 	for i := range d.rules.Chats {
 		c := &d.rules.Chats[i]
 		at := d.rules.chatPlace(c).dot("Senders", "toolsBySender")
 		for j := range c.Senders {
-			d.lists(senderPlace(at, c.Senders, j).dot("Tools", "tools"), &c.Senders[j].Tools)
+			d.lists(senderToolsPlace(at, c.Senders, j), &c.Senders[j].Tools)
 		}
 		d.twice(at, c.Senders)
 	}

@@ -80,8 +80,8 @@ func (v *ToolVerdict) senderString(tool string, at place) string {
 	const whom = "for a person whom this turn works for"
 	switch v.Rule { //nolint:exhaustive // a stage of a sender has no others
 	case ToolOwner:
-		return fmt.Sprintf("tool %s is for owners of the bot alone, and this turn answers, or works "+
-			"for, a person who is not one, see %s", tool, at)
+		return fmt.Sprintf("tool %s is for owners of the bot alone, and this turn works for a "+
+			"person who is not one, see %s", tool, at)
 	case ToolDeny:
 		return fmt.Sprintf("tool %s is removed %s by %q at %s", tool, whom, v.Entry, at)
 	}
@@ -190,10 +190,10 @@ func (p *pipeline) place(s *stage) place {
 	case stageSubagent:
 		return subagentToolsPlace
 	case stageSender:
-		return senderPlace(sendersPlace, p.rules.Senders, s.item).dot("Tools", "tools")
+		return senderToolsPlace(sendersPlace, p.rules.Senders, s.item)
 	case stageChatSender:
 		at := p.rules.chatPlace(s.chat).dot("Senders", "toolsBySender")
-		return senderPlace(at, s.chat.Senders, s.item).dot("Tools", "tools")
+		return senderToolsPlace(at, s.chat.Senders, s.item)
 	case stageGlobal, stageListed, stageRequest, stageOwner:
 	}
 	return toolsPlace
