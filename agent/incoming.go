@@ -179,9 +179,13 @@ func (s *Session) receiveFrom(ctx context.Context, m *Incoming) (session.Key, er
 // speaks, and for a message without From.ID to a cron session or a sub-agent, which the program says
 // itself. A message without one to any other session is that of a person who is not known.
 //
-// The error is the cause of ctx if that ends while Config.Owner is asked, or [ErrShutdown].
+// The error is the cause of ctx, or [ErrShutdown]; while Config.Owner is asked it is
+// [ErrNotRecorded], too.
 func (s *Session) SendersOf(ctx context.Context, m Incoming) ([]policy.Sender, error) {
 	if err := s.rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(context.Cause(ctx), s.rt.bindings.ended()); err != nil {
 		return nil, err
 	}
 	return s.sendersOf(ctx, &m)
