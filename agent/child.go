@@ -576,7 +576,8 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 }
 
 // SteerFor is [Child.Steer] on behalf of people, who bind the run from then on: see
-// [Session.SendersOf].
+// [Session.SendersOf]. The errors are those of Steer, an *[InputError] for what is not UTF-8 in a
+// Sender, and a *[LimitError] for what is too long.
 func (c *Child[T]) SteerFor(ctx context.Context, text string, senders ...policy.Sender) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
