@@ -95,8 +95,8 @@ type Task struct {
 	// Milestones also has the session find what the sub-agent reports as a milestone, see
 	// [Turn.Report].
 	Milestones bool
-	// Senders are people on whose behalf a program spawns, beside those for whom the turn works that
-	// does: the child, and all that comes of it, may use what the least of them may. See
+	// Senders are people on whose behalf a program spawns, beside those for whom the turn works
+	// that does: the child, and all that comes of it, may use what the least of them may. See
 	// [Session.SendersOf]. The Key does not tell them apart.
 	Senders []policy.Sender
 

@@ -172,12 +172,12 @@ func (s *Session) receiveFrom(ctx context.Context, m *Incoming) (session.Key, er
 
 // SendersOf returns the people who bind what comes of a message to the session, if that is posted,
 // spawned or steered: who says it, in which conversation, and whether [Config].Owner takes that
-// person for an owner. [Session.Post] does it itself. A program that starts something on behalf of a
-// person without a Post puts them into [Task].Senders, or gives them to [Session.ToolsFor].
+// person for an owner. [Session.Post] does it itself. A program that starts something on behalf of
+// a person without a Post puts them into [Task].Senders, or gives them to [Session.ToolsFor].
 //
 // They are those in m.Senders if it has any. They are nil if nothing in the Rules depends on who
-// speaks, and for a message without From.ID to a cron session or a sub-agent, which the program says
-// itself. A message without one to any other session is that of a person who is not known.
+// speaks, and for a message without From.ID to a cron session or a sub-agent, which the program
+// says itself. A message without one to any other session is that of a person who is not known.
 //
 // The error is the cause of ctx, or [ErrShutdown]; while Config.Owner is asked it is
 // [ErrNotRecorded], too.

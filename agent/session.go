@@ -346,9 +346,9 @@ func (s *Session) Events(ctx context.Context) iter.Seq2[TreeEvent, error] {
 func (s *Session) Tools() []Tool { return s.ToolsFor() }
 
 // ToolsFor is Tools in answer to people, which [Session.SendersOf] returns: those tools are left
-// which the least of them may use, and what the tools spawn and send is bound by them. A tool that is
-// called with the context of a call to [Config.Deliver] works for those, too, for whom the sub-agent
-// worked whose result that delivers.
+// which the least of them may use, and what the tools spawn and send is bound by them. A tool that
+// is called with the context of a call to [Config.Deliver] works for those, too, for whom the
+// sub-agent worked whose result that delivers.
 func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 	if !s.key.IsValid() {
 		return nil

@@ -527,9 +527,9 @@ type statusReply struct {
 	Budgets   []budgetLine  `json:"budgets,omitempty"`
 	Children  int           `json:"activeChildren"`
 	// Withheld are tools that it has otherwise, with why who speaks keeps it from them.
-	Withheld []string `json:"withheld,omitempty"`
-	Created   time.Time     `json:"created"`
-	Active    time.Time     `json:"lastActive"`
+	Withheld []string  `json:"withheld,omitempty"`
+	Created  time.Time `json:"created"`
+	Active   time.Time `json:"lastActive"`
 }
 
 // budgetLine is a budget that a session counts against.

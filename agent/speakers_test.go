@@ -174,7 +174,8 @@ func TestConfigOwner(t *testing.T) {
 		}
 		return in == peopleKey && from.ID == "ann", nil
 	}
-	script := agenttest.Script{agenttest.Main: slices.Repeat([]agenttest.Step{agenttest.Say("ok")}, 5)}
+	five := slices.Repeat([]agenttest.Step{agenttest.Say("ok")}, 5)
+	script := agenttest.Script{agenttest.Main: five}
 	agenttest.Run(t, cfg, script, func(h *harness) {
 		for _, who := range []string{"bob", "eve", "mallory", "", "ann"} {
 			speak(h, who, "hello from "+who)

@@ -371,13 +371,13 @@ func (c *checkup) tools(tools []Tool) {
 	}
 }
 
-// owners refuses what is for owners alone where no one is known to be one: it would be for everyone.
+// owners refuses what is for owners alone where no one is known to be one: everyone would have it.
 func (c *checkup) owners(cfg *Config) {
 	if cfg.Owner != nil || cfg.Rules.Owners != nil {
 		return
 	}
-	const want = "no one is known to be an owner, so that it would be for everyone: set Rules.Owners, " +
-		"empty for no one, or Owner"
+	const want = "no one is known to be an owner, so that it would be for everyone: set " +
+		"Rules.Owners, empty for no one, or Owner"
 	if len(cfg.Rules.OwnerOnly) > 0 {
 		c.errs = append(c.errs, &ConfigError{
 			Path: "Rules.OwnerOnly", Setting: "tools.ownerOnly", Message: want,

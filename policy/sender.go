@@ -113,7 +113,8 @@ func (r *Rules) IsOwner(s Sender) bool {
 
 // isOf reports whether p may be a person of the channel of a sender.
 func (p *Person) isOf(s *Sender) bool {
-	return p.Channel == "" || s.Channel == everyone || canonicalID(p.Channel) == canonicalID(s.Channel)
+	return p.Channel == "" || s.Channel == everyone ||
+		canonicalID(p.Channel) == canonicalID(s.Channel)
 }
 
 // names reports whether p is a sender by the ID.
@@ -210,7 +211,9 @@ func (p *pipeline) addSender(kind stageKind, of *Chat, list []SenderTools, x *Se
 	}
 	i := slices.IndexFunc(list, func(e SenderTools) bool { return e.names(x) })
 	if i < 0 {
-		i = slices.IndexFunc(list, func(e SenderTools) bool { return e.ID == everyone && e.isOf(x) })
+		i = slices.IndexFunc(list, func(e SenderTools) bool {
+			return e.ID == everyone && e.isOf(x)
+		})
 	}
 	if i >= 0 {
 		add(i)
@@ -255,7 +258,8 @@ func (v *validator) person(at place, p Person) {
 	}
 	if channel := canonicalID(p.Channel); p.Channel != "" {
 		if why := notInKey(channel, "*"); channel == "" || why != "" {
-			v.add(at.dot("Channel", "channel"), p.Channel, `one channel, as "telegram", or none for every one`)
+			v.add(at.dot("Channel", "channel"), p.Channel,
+				`one channel, as "telegram", or none for every one`)
 		}
 	}
 }

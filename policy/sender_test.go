@@ -38,35 +38,120 @@ func TestForSenders(t *testing.T) {
 		},
 	}}
 	all := []string{"cron", "exec", "read"}
+	owners := func(list ...policy.Person) policy.Rules {
+		return policy.Rules{Owners: append([]policy.Person{}, list...)}
+	}
+	senders := func(list ...policy.SenderTools) policy.Rules { return policy.Rules{Senders: list} }
+	one := func(s policy.Sender) []policy.Sender { return []policy.Sender{s} }
 	for name, c := range map[string]struct {
 		rules   policy.Rules
 		senders []policy.Sender
 		want    []string
 	}{
-		"nothing is known of owners":   {policy.Rules{}, []policy.Sender{bob}, all},
-		"an owner":                     {policy.Rules{Owners: annIs}, []policy.Sender{ann}, all},
-		"a stranger":                   {policy.Rules{Owners: annIs}, []policy.Sender{bob}, all[1:]},
-		"the least of two":             {policy.Rules{Owners: annIs}, []policy.Sender{ann, bob}, all[1:]},
-		"a person who is not known":    {policy.Rules{Owners: annIs}, []policy.Sender{anon}, all[1:]},
-		"too many to keep":             {policy.Rules{Owners: annIs}, []policy.Sender{many}, all[1:]},
-		"no one is an owner":           {policy.Rules{Owners: annIs[:0]}, []policy.Sender{ann}, all[1:]},
-		"the program has said so":      {policy.Rules{Owners: annIs[:0]}, []policy.Sender{{ID: "x", Owner: true}}, all},
-		"everyone is":                  {policy.Rules{Owners: []policy.Person{{ID: "*"}}}, []policy.Sender{anon, many}, all},
-		"of another channel":           {policy.Rules{Owners: []policy.Person{{Channel: "irc", ID: "ann"}}}, []policy.Sender{ann}, all[1:]},
-		"of this channel, in any case": {policy.Rules{Owners: []policy.Person{{Channel: "Telegram", ID: "ann"}}}, []policy.Sender{ann}, all},
-		"everyone of a channel":        {policy.Rules{Owners: []policy.Person{{Channel: "telegram", ID: "*"}}}, []policy.Sender{bob}, all},
-		"no person":                    {policy.Rules{Owners: annIs}, nil, all},
-		"nothing is for owners alone":  {policy.Rules{Owners: annIs, OwnerOnly: []string{}}, []policy.Sender{bob}, all},
-		"another list":                 {policy.Rules{Owners: annIs, OwnerOnly: []string{"e*"}}, []policy.Sender{bob}, []string{"cron", "read"}},
+		"nothing is known of owners": {policy.Rules{}, []policy.Sender{bob}, all},
+		"an owner": {
+			policy.Rules{Owners: annIs},
+			[]policy.Sender{ann},
+			all,
+		},
+		"a stranger": {
+			policy.Rules{Owners: annIs},
+			[]policy.Sender{bob},
+			all[1:],
+		},
+		"the least of two": {
+			policy.Rules{Owners: annIs},
+			[]policy.Sender{ann, bob},
+			all[1:],
+		},
+		"a person who is not known": {
+			policy.Rules{Owners: annIs},
+			[]policy.Sender{anon},
+			all[1:],
+		},
+		"too many to keep": {
+			policy.Rules{Owners: annIs},
+			[]policy.Sender{many},
+			all[1:],
+		},
+		"no one is an owner": {owners(), []policy.Sender{ann}, all[1:]},
+		"the program has said so": {
+			owners(),
+			one(policy.Sender{ID: "x", Owner: true}),
+			all,
+		},
+		"everyone is": {
+			owners(policy.Person{ID: "*"}),
+			[]policy.Sender{anon, many},
+			all,
+		},
+		"of another channel": {
+			owners(policy.Person{Channel: "irc", ID: "ann"}),
+			[]policy.Sender{ann},
+			all[1:],
+		},
+		"of this channel, in any case": {
+			owners(policy.Person{Channel: "Telegram", ID: "ann"}),
+			[]policy.Sender{ann},
+			all,
+		},
+		"everyone of a channel": {
+			owners(policy.Person{Channel: "telegram", ID: "*"}),
+			[]policy.Sender{bob},
+			all,
+		},
+		"no person": {policy.Rules{Owners: annIs}, nil, all},
+		"nothing is for owners alone": {
+			policy.Rules{Owners: annIs, OwnerOnly: []string{}},
+			[]policy.Sender{bob},
+			all,
+		},
+		"another list": {
+			policy.Rules{Owners: annIs, OwnerOnly: []string{"e*"}},
+			[]policy.Sender{bob},
+			[]string{"cron", "read"},
+		},
 
-		"by sender":                     {policy.Rules{Chats: chats}, []policy.Sender{ann}, all},
-		"by sender, any other":          {policy.Rules{Chats: chats}, []policy.Sender{bob}, []string{"cron", "read"}},
-		"by sender, no person":          {policy.Rules{Chats: chats}, nil, []string{"cron", "read"}},
-		"by sender, the least":          {policy.Rules{Chats: chats}, []policy.Sender{ann, bob}, []string{"cron", "read"}},
-		"by sender, too many":           {policy.Rules{Chats: chats}, []policy.Sender{many}, []string{"cron", "read"}},
-		"by sender, elsewhere":          {policy.Rules{Chats: chats}, []policy.Sender{{ID: "bob", Channel: "irc", Peer: "x"}}, all},
-		"by sender, in every chat":      {policy.Rules{Senders: []policy.SenderTools{deny(policy.Person{ID: "bob"}, "read")}}, []policy.Sender{ann, bob}, all[:2]},
-		"by sender, of another channel": {policy.Rules{Senders: []policy.SenderTools{deny(policy.Person{Channel: "irc", ID: "bob"}, "read")}}, []policy.Sender{bob}, all},
+		"by sender": {
+			policy.Rules{Chats: chats},
+			[]policy.Sender{ann},
+			all,
+		},
+		"by sender, any other": {
+			policy.Rules{Chats: chats},
+			[]policy.Sender{bob},
+			[]string{"cron", "read"},
+		},
+		"by sender, no person": {
+			policy.Rules{Chats: chats},
+			nil,
+			[]string{"cron", "read"},
+		},
+		"by sender, the least": {
+			policy.Rules{Chats: chats},
+			[]policy.Sender{ann, bob},
+			[]string{"cron", "read"},
+		},
+		"by sender, too many": {
+			policy.Rules{Chats: chats},
+			[]policy.Sender{many},
+			[]string{"cron", "read"},
+		},
+		"by sender, elsewhere": {
+			policy.Rules{Chats: chats},
+			one(policy.Sender{ID: "bob", Channel: "irc", Peer: "x"}),
+			all,
+		},
+		"by sender, in every chat": {
+			senders(deny(policy.Person{ID: "bob"}, "read")),
+			[]policy.Sender{ann, bob},
+			all[:2],
+		},
+		"by sender, of another channel": {
+			senders(deny(policy.Person{Channel: "irc", ID: "bob"}, "read")),
+			[]policy.Sender{bob},
+			all,
+		},
 		"by sender, what is allowed": {policy.Rules{Senders: []policy.SenderTools{
 			{Person: policy.Person{ID: "bob"}, Tools: policy.ToolRules{Allow: []string{"read"}}},
 		}}, []policy.Sender{bob}, all[2:]},
@@ -93,8 +178,10 @@ func TestForSenders(t *testing.T) {
 // earlier versions mean what they meant.
 func TestForSendersOfASubagentWithoutAny(t *testing.T) {
 	r := policy.Rules{
-		Owners:  []policy.Person{},
-		Senders: []policy.SenderTools{{Person: policy.Person{ID: "*"}, Tools: policy.ToolRules{Deny: []string{"*"}}}},
+		Owners: []policy.Person{},
+		Senders: []policy.SenderTools{{
+			Person: policy.Person{ID: "*"}, Tools: policy.ToolRules{Deny: []string{"*"}},
+		}},
 	}
 	a := policy.Authority{Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"cron"}}
 	require.Equal(t, a, r.ForSenders(a, room, nil))
@@ -106,7 +193,10 @@ func TestVerdictsOfSenders(t *testing.T) {
 	r := policy.Rules{
 		Owners: []policy.Person{{ID: "ann"}},
 		Senders: []policy.SenderTools{
-			{Person: policy.Person{Channel: "Telegram", ID: "bob"}, Tools: policy.ToolRules{Deny: []string{"web_*"}}},
+			{
+				Person: policy.Person{Channel: "Telegram", ID: "bob"},
+				Tools:  policy.ToolRules{Deny: []string{"web_*"}},
+			},
 		},
 		Chats: []policy.Chat{{Channel: "telegram", Peer: "-100", Senders: []policy.SenderTools{
 			{Person: policy.Person{ID: "*"}, Tools: policy.ToolRules{Allow: []string{"read", "cron"}}},
@@ -140,7 +230,8 @@ func TestVerdictsOfSenders(t *testing.T) {
 func TestMergeSenders(t *testing.T) {
 	owner := ann
 	owner.Owner = true
-	require.Equal(t, []policy.Sender{owner, bob}, policy.MergeSenders([]policy.Sender{owner}, []policy.Sender{bob, owner}))
+	require.Equal(t, []policy.Sender{owner, bob},
+		policy.MergeSenders([]policy.Sender{owner}, []policy.Sender{bob, owner}))
 	before := []policy.Sender{owner}
 	require.Equal(t, []policy.Sender{ann}, policy.MergeSenders(before, []policy.Sender{ann}), "the least")
 	require.Equal(t, []policy.Sender{owner}, before, "it changes neither")
@@ -148,7 +239,9 @@ func TestMergeSenders(t *testing.T) {
 
 	var crowd []policy.Sender
 	for i := range policy.MaxSenders + 1 {
-		crowd = append(crowd, policy.Sender{ID: fmt.Sprint(i), Channel: "telegram", Peer: "-100", Owner: true})
+		crowd = append(crowd, policy.Sender{
+			ID: fmt.Sprint(i), Channel: "telegram", Peer: "-100", Owner: true,
+		})
 	}
 	require.Equal(t, []policy.Sender{many}, policy.MergeSenders(nil, crowd))
 	require.Equal(t, []policy.Sender{many}, policy.MergeSenders(crowd[:9], crowd[9:]))
@@ -159,7 +252,9 @@ func TestMergeSenders(t *testing.T) {
 	require.Equal(t, all, policy.MergeSenders(nil, crowd))
 	r := policy.Rules{Owners: []policy.Person{{Channel: "irc", ID: "*"}}, Chats: []policy.Chat{{
 		Channel: "irc", Peer: "x",
-		Senders: []policy.SenderTools{{Person: policy.Person{ID: "eve"}, Tools: policy.ToolRules{Deny: []string{"read"}}}},
+		Senders: []policy.SenderTools{{
+			Person: policy.Person{ID: "eve"}, Tools: policy.ToolRules{Deny: []string{"read"}},
+		}},
 	}}}
 	require.Equal(t, []string{"exec"}, r.ForSenders(allOf("cron", "exec", "read"), room, all).Tools,
 		"every rule holds")
@@ -228,10 +323,13 @@ func TestSendersThatCannotBe(t *testing.T) {
 		"Rules.Senders[0].Tools.AlsoAllow", "Rules.Chats[0].Senders[0].ID",
 	}, fields)
 
-	doubtful := policy.Rules{Owners: []policy.Person{}, OwnerOnly: []string{"crom"}, Senders: []policy.SenderTools{
-		{Person: policy.Person{ID: "x"}, Tools: policy.ToolRules{Deny: []string{"exce"}}},
-		{Person: policy.Person{Channel: "irc", ID: "x"}},
-	}}
+	doubtful := policy.Rules{
+		Owners: []policy.Person{}, OwnerOnly: []string{"crom"},
+		Senders: []policy.SenderTools{
+			{Person: policy.Person{ID: "x"}, Tools: policy.ToolRules{Deny: []string{"exce"}}},
+			{Person: policy.Person{Channel: "irc", ID: "x"}},
+		},
+	}
 	require.NoError(t, doubtful.Validate())
 	var doubts []string
 	for _, d := range doubtful.Doubts([]string{"exec"}) {

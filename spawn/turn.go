@@ -117,12 +117,12 @@ type TurnInput struct {
 	mu       sync.Mutex
 	senders  []policy.Sender // see Senders
 	yield    *JoinOptions    // what Yield asked for
-	yieldTo  []RunRef     // the runs of children that Yield named
-	byModel  bool         // a model chose the time of the wait
-	reserved tree.Budget  // for the turn so far
-	says     uint32       // without an ID
-	expected tree.Budget  // of the model calls under way
-	holds    bool         // the tree knows of expected
+	yieldTo  []RunRef        // the runs of children that Yield named
+	byModel  bool            // a model chose the time of the wait
+	reserved tree.Budget     // for the turn so far
+	says     uint32          // without an ID
+	expected tree.Budget     // of the model calls under way
+	holds    bool            // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	reached  tree.Reach   // as Reached has told; zero: it has not

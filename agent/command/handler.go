@@ -128,8 +128,8 @@ func (h *Handler) Handle(
 var ErrNotOwner = errors.New("command: the person is not an owner of the bot")
 
 // Owners returns an [Options].Authorize that lets those give commands who are owners of the bot, as
-// Rules.Owners and Config.Owner of the Runtime say; see [agent.Session.IsOwner]. Another one refuses
-// only some commands by calling it for these alone.
+// Rules.Owners and Config.Owner of the Runtime say; see [agent.Session.IsOwner]. Another one
+// refuses only some commands by calling it for these alone.
 func Owners(rt *agent.Runtime) func(ctx context.Context, r Request) error {
 	return func(ctx context.Context, r Request) error {
 		owner, err := rt.Session(r.Session).IsOwner(ctx, r.Message)

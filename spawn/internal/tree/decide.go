@@ -348,8 +348,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), rules.AgentOf(parent.Key()))
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	senders := t.sendersOf(parent, c)
-	caller := t.policyCaller(parent, rules, senders)
+	caller := t.policyCaller(parent, rules, t.sendersOf(parent, c))
 	request := c.requestFor(parent)
 	caller.Requested = int(t.requests[request].byModel)
 	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget, t.chargedFor(parent, request))
@@ -373,7 +372,6 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, &InputError{"id", text.Quote(c.ID) + " is the id of another run"}
 	}
 	spec := t.newSpec(c, parent, key, grant)
-	spec.Senders = senders
 	var rights *policy.Authority
 	if asker != nil { // the answers are here, so that no function is asked when the run starts
 		now := rightsUnder(rules, t.authorityUnder(rules, parent), spec)
@@ -469,7 +467,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Route:  cmp.Or(c.Route, parent.Route, parent.ownRoute()),
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Step:    g.Announce == policy.AnnounceTurn,
-		Created: t.now,
+		Created: t.now, Senders: t.sendersOf(parent, c),
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,

@@ -180,8 +180,8 @@ func TestSendersComeBack(t *testing.T) {
 	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "e"}})
 }
 
-// A turn that a wait begins works for those for whom the session waited, though it reads nothing, and
-// so does one that repeats it after a crash.
+// A turn that a wait begins works for those for whom the session waited, though it reads nothing,
+// and so does one that repeats it after a crash.
 func TestSendersOfAWait(t *testing.T) {
 	ann, bob := speakers(1), speakers(2)
 	s := newScene()
@@ -194,7 +194,9 @@ func TestSendersOfAWait(t *testing.T) {
 	do(&Post{To: top, Text: "look", Senders: bob})
 	do(Granted{Run: top})
 	do(&Spawn{Parent: top, ID: "00000001-0000-4000-8000-000000000000", Turn: 1, Task: "x"})
-	do(&TurnDone{Run: top, N: 1, Answer: &Result{Text: "a"}, Yield: &Join{Until: s.now + 1e9, Within: 1e9}})
+	do(&TurnDone{
+		Run: top, N: 1, Answer: &Result{Text: "a"}, Yield: &Join{Until: s.now + 1e9, Within: 1e9},
+	})
 	do(&Post{To: top, Text: "and you?", Senders: ann})
 	do(Granted{Run: top})
 	require.Equal(t, ann, s.tree.Root().Senders, "it answers an owner meanwhile")
