@@ -164,35 +164,37 @@ const (
 	leastTime = 100 * time.Microsecond
 )
 
-// timeOf returns how long work takes on a text, so many times and without collections of garbage.
+// timeOf returns how much of a processor work takes on a text, so many times and without
+// collections of garbage. It stays on one thread, so that work of others does not count.
 func timeOf(times int, work func(string), text string) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	began := time.Now()
+	began := processorTime()
 	for range times {
 		work(text)
 	}
-	return max(time.Since(began), leastTime)
+	return max(processorTime()-began, leastTime)
 }
 
 // growth returns by how much the time of work grows for each of four doublings of its input, which
 // has size bytes at first. It is the mean of the four.
 //
-// growth compares the work on one long text with that on sixteen short ones, which have as many
-// bytes. Linear work takes as long on both, so that other work on the machine delays both alike.
-// Of several measurements the shortest counts. Both are measured three times. If the long text then
-// seems to take too long, growth goes on until it does not or until it has measured often enough.
+// growth compares the work on one long text with that on four short ones, which have a quarter of
+// its bytes. Of several measurements the shortest counts: what disturbs one only makes it longer.
+// The first is enough where it finds linear work. If the long text seems to take too long, growth
+// goes on until it does not or until it has measured often enough.
 func growth(work func(string), input func(n int) string, size int) float64 {
-	const atLeast, atMost = 3, 40
+	const atMost, shorts = 12, 4
 	short, long := input(size), input(size<<doublings)
 	shortTime, longTime := time.Hour, time.Hour
 	grown := 0.0
-	for n := range atMost {
+	for range atMost {
 		runtime.GC() // memory that was used before costs less time than new memory
-		shortTime = min(shortTime, timeOf(1<<doublings, work, short))
-		runtime.GC()
+		shortTime = min(shortTime, timeOf(shorts, work, short)/shorts)
 		longTime = min(longTime, timeOf(1, work, long))
-		grown = 2 * math.Pow(float64(longTime)/float64(shortTime), 1.0/doublings)
-		if n >= atLeast-1 && grown <= mostPerDoubling {
+		grown = 2 * math.Pow(float64(longTime>>doublings)/float64(shortTime), 1.0/doublings)
+		if grown <= mostPerDoubling {
 			break
 		}
 	}
@@ -210,7 +212,7 @@ func TestHostileInputsAreLinear(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+what, func(t *testing.T) {
-				require.LessOrEqual(t, leastGrowth(work, input, 16<<10), mostPerDoubling)
+				require.LessOrEqual(t, growth(work, input, 16<<10), mostPerDoubling)
 			})
 		}
 		text := input(64 << 10)
@@ -219,14 +221,28 @@ func TestHostileInputsAreLinear(t *testing.T) {
 	}
 }
 
-// leastGrowth is growth, measured again where it is too high, because another process may have
-// taken the processor. Quadratic work is too high every time.
-func leastGrowth(work func(string), input func(int) string, size int) float64 {
-	least := growth(work, input, size)
-	for n := 0; n < 3 && least > mostPerDoubling; n++ {
-		least = min(least, growth(work, input, size))
+// The measure tells linear work from quadratic work, and from work that grows a little faster than
+// its input, on the sizes that it is used for.
+func TestGrowthTellsLinearFromQuadratic(t *testing.T) {
+	if underRace {
+		t.Skip("times are measured without the race detector")
 	}
-	return least
+	sum := 0
+	scan := func(text string, times int) {
+		for range times {
+			for i := range len(text) {
+				sum += int(text[i])
+			}
+		}
+	}
+	same := func(n int) string { return strings.Repeat("a", n) }
+	linear := func(text string) { scan(text, 8) }
+	quadratic := func(text string) { scan(text, max(1, len(text)>>12)) }
+	steep := func(text string) { scan(text, int(8*math.Sqrt(float64(len(text)>>12)))) }
+	require.LessOrEqual(t, growth(linear, same, 16<<10), mostPerDoubling)
+	require.Greater(t, growth(quadratic, same, 16<<10), 3.4)
+	require.Greater(t, growth(steep, same, 16<<10), mostPerDoubling)
+	require.Positive(t, sum)
 }
 
 // visibleTokens and redactTokens have a text for every kind of token that Visible and Redact know,
@@ -274,11 +290,11 @@ func TestRepeatedTokensAreLinear(t *testing.T) {
 	} {
 		for _, first := range tt.firsts {
 			for _, second := range tt.seconds {
-				const size, longer = 4 << 10, 8
+				const size, longer, shorts = 4 << 10, 8, 4
 				input := func(n int) string { return repeatTo(first+second, n) }
-				short := timeOf(longer, tt.work, input(size))
-				if long := timeOf(1, tt.work, input(longer*size)); long > 2*short {
-					got := leastGrowth(tt.work, input, 8*size)
+				short := timeOf(shorts, tt.work, input(size)) / shorts
+				if long := timeOf(1, tt.work, input(longer*size)); long > 2*longer*short {
+					got := growth(tt.work, input, 8*size)
 					require.LessOrEqual(t, got, mostPerDoubling, "%q", first+second)
 				}
 			}
