@@ -96,6 +96,10 @@ type Task struct {
 	// Milestones also has the session find what the sub-agent reports as a milestone, see
 	// [Turn.Report].
 	Milestones bool
+	// Senders are people on whose behalf a program spawns, beside those for whom the turn works
+	// that does: the child, and all that comes of it, may use what the least of them may. See
+	// [Session.SendersOf]. The Key does not tell them apart.
+	Senders []policy.Sender
 
 	// Cleanup says what becomes of the session after its end. With CleanupDelete it is archived as
 	// soon as its requester has read the end, or at once if there is none to tell, whatever
@@ -360,7 +364,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
-		Update: t.Update, Route: t.route,
+		Update: t.Update, Route: t.route, Senders: t.Senders,
 		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{
@@ -583,14 +587,21 @@ func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.Run
 // later one has followed it, or is to end, [ErrArchived], which is [ErrNotFound] too, once it has
 // been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
+	return c.SteerFor(ctx, text)
+}
+
+// SteerFor is [Child.Steer] on behalf of people, who bind the run from then on: see
+// [Session.SendersOf]. The errors are those of Steer, an *[InputError] for what is not UTF-8 in a
+// Sender, and a *[LimitError] for what is too long.
+func (c *Child[T]) SteerFor(ctx context.Context, text string, senders ...policy.Sender) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
-		m := spawn.Incoming{Text: text}
+		m := spawn.Incoming{Text: text, Senders: senders}
 		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
 	}
-	return c.turn.steer(ctx, c.ref(), text)
+	return c.turn.steer(ctx, c.ref(), text, senders...)
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive. A later run

@@ -19,6 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -366,6 +367,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case out.Update: // this configuration says nothing to people
 	case (out.Completion != nil || out.Event != nil) && rt.cfg.Deliver != nil:
 		ctx = context.WithValue(ctx, originKey{}, originOf(out))
+		ctx = context.WithValue(ctx, sendersKey{}, sendersIn(out))
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := rt.shownReply(*out.Reply)
@@ -390,6 +392,16 @@ func originOf(out spawn.Delivery) string {
 		return out.Event.Origin
 	}
 	return out.Completion.Origin
+}
+
+// sendersIn returns the people for whom the sub-agents of a delivery have worked.
+func sendersIn(out spawn.Delivery) (all []policy.Sender) {
+	for _, x := range append([]spawn.Delivery{out}, out.More...) {
+		if x.Completion != nil {
+			all = policy.MergeSenders(all, x.Completion.Run.Senders)
+		}
+	}
+	return all
 }
 
 // sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -273,7 +274,7 @@ func (l Limits) checkSpawn(c *Spawn) error {
 			Field: "label", Size: n, Limit: limit, Unit: "characters", Path: "Limits.Label",
 		}
 	}
-	return nil
+	return l.checkSenders(c.Senders)
 }
 
 // checkRoute checks where a message came from: a part is the id of something at a channel, and
@@ -319,10 +320,28 @@ func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
 	if !utf8.ValidString(c.Origin) {
 		return &InputError{"origin", "it is not UTF-8: " + text.Quote(c.Origin)}
 	}
-	if err := checkRoute(c.Route); err != nil {
+	if err := cmp.Or(checkRoute(c.Route), l.checkSenders(c.Senders)); err != nil {
 		return err
 	}
 	return l.checkMail(c.Mail, valid)
+}
+
+// checkSenders checks people, whom the rules tell apart byte for byte.
+func (l Limits) checkSenders(list []policy.Sender) error {
+	for i, s := range list {
+		for _, f := range [...]struct{ name, value string }{
+			{"ID", s.ID}, {"Channel", s.Channel}, {"Peer", s.Peer},
+		} {
+			field := fmt.Sprintf("senders[%d].%s", i, f.name)
+			if err := checkBytes(field, len(f.value), l.ID, defaultID, "ID"); err != nil {
+				return err
+			}
+			if !utf8.ValidString(f.value) {
+				return &InputError{field, "it is not UTF-8: " + text.Quote(f.value)}
+			}
+		}
+	}
+	return nil
 }
 
 // checkCount checks a number of things against the bound of a name.

@@ -655,7 +655,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return t.decideEvent(r, c)
 	}
 	f := posted(t.now, r, User, c.ID, c.Text, c.From)
-	f.Mail = c.Mail
+	f.Mail, f.Senders = c.Mail, c.Senders
 	c.route(r, &f)
 	t.emit(f)
 	t.reviveBusy(c.To)
@@ -704,6 +704,9 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	if err := checkSteer(c); err != nil {
 		return Reply{}, err
 	}
+	if err := t.opt.Limits.checkSenders(c.Senders); err != nil {
+		return Reply{}, err
+	}
 	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
@@ -712,6 +715,8 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
-	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From))
+	f := posted(t.now, r, Control, c.ID, c.Text, c.From)
+	f.Senders = c.Senders
+	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
 }
