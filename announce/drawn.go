@@ -274,6 +274,8 @@ func (d *drawn) text(r rune, size int) bool {
 // joins reports whether the character that was kept last may need a joiner behind it.
 func (d *drawn) joins() bool {
 	switch {
+	case endsMark(d.last):
+		return false
 	case d.last < 0x80, unicode.In(d.last, unicode.Latin, unicode.Greek, unicode.Cyrillic):
 		return false
 	case unicode.IsSymbol(d.last), unicode.Is(unicode.Variation_Selector, d.last):
@@ -281,6 +283,10 @@ func (d *drawn) joins() bool {
 	}
 	return unicode.IsLetter(d.last) || unicode.IsMark(d.last)
 }
+
+// endsMark reports whether a mark of a chat template may end with r, such as ✿RETURN✿. What belongs
+// to such a symbol would stand alone once the mark is gone.
+func endsMark(r rune) bool { return r == '✿' || r == '▷' }
 
 // isRightToLeft reports whether r is of a script that is written from right to left.
 func isRightToLeft(r rune) bool {
@@ -308,6 +314,8 @@ func (d *drawn) control(r rune) {
 // varies reports whether a variation selector varies what was kept before it.
 func (d *drawn) varies(r rune) bool {
 	switch {
+	case endsMark(d.last):
+		return false
 	case d.last >= '0' && d.last <= '9', d.last == '#', d.last == '*':
 		return r == '\uFE0E' || r == '\uFE0F'
 	case unicode.In(d.last, unicode.Han, unicode.Mongolian):

@@ -101,7 +101,7 @@ var keywordTriples = func() *triples {
 	}
 	for _, w := range []string{
 		"bearer", "basic", "machine", "login", "echo", "printf",
-		"identified", "pass",
+		"identified", "pass", "mc", "net", "auth", "wandb",
 	} {
 		t.add(firstOf(w))
 	}
