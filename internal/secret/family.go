@@ -409,6 +409,8 @@ func (r *reader) longEnd(start, end int) int {
 		return end // RapidAPI
 	case n == 40 && strings.HasSuffix(w, "NRAL") && hasOnly(w[:36], lowerNum):
 		return end // New Relic
+	case n == 40 && strings.HasSuffix(w, "_mmk") && looksRandom(w[:36]):
+		return end // MaxMind
 	case n > 40 && strings.Contains(w, "T3BlbkFJ"):
 		return end // OpenAI, whatever it begins with
 	}

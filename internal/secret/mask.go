@@ -386,14 +386,18 @@ var hashes = []string{
 
 // maskHash masks the hash of a password, given that the place has a '$'.
 func (r *reader) maskHash() {
-	const least = 20 // bytes of salt and hash
+	const least, most = 20, 256 // bytes of salt and hash
 	for _, h := range hashes {
 		if !r.Has(r.at, h) {
 			continue
 		}
-		if end := r.run1(r.at+len(h), hashBody); end-r.at-len(h) >= least &&
-			looksRandom(r.S[r.at+len(h):end]) {
-			r.maskSpan(r.at, end, bareUntil)
+		from := r.at + len(h)
+		end := from
+		for end-from < most && !r.Ended(end) && hashBody[r.S[end]] {
+			end++
+		}
+		if end-from >= least && end-from < most && looksRandom(r.S[from:end]) {
+			r.maskSpan(r.at, end, "")
 		}
 		return
 	}
