@@ -178,8 +178,7 @@ func (r *reader) maskUserinfo() {
 		return
 	}
 	r.next = r.at + len("://")
-	isWeb := r.at > 0 && strings.HasSuffix(strings.ToLower(r.before(r.at)), "http") ||
-		strings.HasSuffix(strings.ToLower(r.before(r.at)), "https")
+	isWeb := endsFold(r.before(r.at), "http") || endsFold(r.before(r.at), "https")
 	colon, last := 0, 0
 	for i := r.next; !r.Ended(i) && i-r.next < 512; i++ {
 		switch r.S[i] {
@@ -207,6 +206,11 @@ func (r *reader) maskUserinfo() {
 		}
 	}
 	r.maskPassword(colon, last)
+}
+
+// endsFold reports whether a text ends with another one, in any letter case.
+func endsFold(s, end string) bool {
+	return len(s) >= len(end) && strings.EqualFold(s[len(s)-len(end):], end)
 }
 
 // maskPassword masks the password between a colon and an '@'.
@@ -239,7 +243,7 @@ func (r *reader) maskPassword(colon, at int) {
 // colon behind the word from start to end is %3A. It reports whether there is one.
 func (r *reader) maskEscapedUserinfo(start, end int) bool {
 	const most = 160
-	if !strings.HasSuffix(strings.ToLower(r.before(start)), "%2f%2f") {
+	if !endsFold(r.before(start), "%2f%2f") {
 		return false
 	}
 	part := r.Within(end, most)

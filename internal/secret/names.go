@@ -289,17 +289,22 @@ func strengthOf(name, before string) strength {
 		return noSecret
 	}
 	joined := string(buf[:n])
+	is := noSecret
+	for _, e := range nameEnds[buf[n-1]] {
+		if strings.HasSuffix(joined, e.end) && (!e.whole || start[n-len(e.end)]) {
+			is = e.is
+			break
+		}
+	}
+	if is == noSecret {
+		return noSecret
+	}
 	for _, end := range plainNames[buf[n-1]] {
 		if strings.HasSuffix(joined, end) && start[n-len(end)] {
 			return noSecret
 		}
 	}
-	for _, e := range nameEnds[buf[n-1]] {
-		if strings.HasSuffix(joined, e.end) && (!e.whole || start[n-len(e.end)]) {
-			return e.is
-		}
-	}
-	return noSecret
+	return is
 }
 
 // leadOf returns the word at the end of what stands before a name, if a blank, a dot or a hyphen is
