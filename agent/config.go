@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/internal/weight"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -88,6 +89,9 @@ type Config struct {
 	// AnnounceTurn says how a sub-agent announces its result in a turn of its own, where
 	// [policy.AnnounceTurn] asks for that. The zero AnnounceTurn has words for it.
 	AnnounceTurn AnnounceTurn
+	// AnnounceTo says who is told of the end of what the model of a top-level session spawns: the
+	// session, or people. The zero AnnounceTo is the session.
+	AnnounceTo AnnounceTo
 
 	// Logger is told of failures that no call returns, such as the error of a model. Credentials
 	// in their texts are masked, and each text has at most 10,000 bytes. Nil: what slog.Default is
@@ -182,6 +186,43 @@ func (a *AnnounceTurn) validate(bad func(path, format string, args ...any)) {
 	if fault != "" {
 		bad("AnnounceTurn.Model", "%s", fault)
 	}
+}
+
+// An AnnounceTo says who is told of the end of a sub-agent that the model of a top-level session
+// has spawned. A sub-agent that spawns is always told itself.
+type AnnounceTo uint8
+
+const (
+	// AnnounceToSession tells the session, whose model says to people what they should know of it.
+	AnnounceToSession AnnounceTo = iota
+	// AnnounceToChat tells people, by Reply and in the form of [announce.Event.Report], where
+	// [Task].Update would. The session has no turn over it, and its model knows that from the
+	// prompt; it finds what came of the task with the tools that look at sub-agents. Without Reply
+	// it is AnnounceToSession.
+	//
+	// Every Task.Update has that form then. The end of a sub-agent to which the model has sent a
+	// message is announced to the session as well.
+	AnnounceToChat
+)
+
+var announceToNames = [...]string{"session", "chat"}
+
+// String returns "session" or "chat".
+func (a AnnounceTo) String() string { return enum.String(announceToNames[:], "AnnounceTo", a) }
+
+// MarshalText returns the name. A value that is not an AnnounceTo is an error.
+func (a AnnounceTo) MarshalText() ([]byte, error) {
+	return enum.Marshal(announceToNames[:], "agent", "announceTo", a)
+}
+
+// UnmarshalText sets the value that has the name text, in any letter case.
+func (a *AnnounceTo) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(announceToNames[:], "agent", "announceTo", text, a)
+}
+
+// tellsChat reports whether people are told of the end of what the model of a session spawns.
+func (c *Config) tellsChat(from session.Key) bool {
+	return c.AnnounceTo == AnnounceToChat && c.Reply != nil && !from.IsSubagent()
 }
 
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
@@ -370,6 +411,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	validateRedaction(c.Redact, bad)
 	c.Models.validate(bad)
 	c.AnnounceTurn.validate(bad)
+	if c.AnnounceTo > AnnounceToChat {
+		bad("AnnounceTo", "%v is not one", c.AnnounceTo)
+	}
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
@@ -541,6 +585,7 @@ func (c *Config) input(
 		spec = spec.Or(c.Prompts.Input.Spec)
 	}
 	in.Spec = c.onlySkills(key, spec)
+	in.ReportsToPeople = c.tellsChat(key)
 	in.Skills, in.SkillReports = nil, nil
 	dir, done := execution(place)
 	defer done()
@@ -593,14 +638,23 @@ func PresetGoClaw(c *Config) {
 // PresetClawdbot makes c that of the reference system's first months: sub-agents are all leaves,
 // and are denied the four session tools of that time and nothing else.
 //
-// It sets Rules.Subagents.MaxSpawnDepth to 1, Rules.MaxSessions to 4, Rules.Subagents.Announce to
-// [policy.AnnounceTurn], and Rules.DefaultDeny. Call it before you set fields of c, since it
-// overwrites these four; it leaves all others as they are.
+// What a sub-agent has come to it says itself, in a turn of its own, and that goes to the chat, not
+// to the session: as status, result, notes and stats, see [announce.Event.Report].
 //
-// What of that bot is not there yet: the announcement's form of status, result and notes.
+// It sets Rules.Subagents.MaxSpawnDepth to 1, Rules.MaxSessions to 4, Rules.Subagents.Announce to
+// [policy.AnnounceTurn], Rules.DefaultDeny, AnnounceTurn.Words and AnnounceTo. Call it before you
+// set fields of c, since it overwrites these six; it leaves all others as they are.
+//
+// The stats have no session keys, ids and paths, which that bot posted for its model: people see
+// them. The tools that look at sub-agents, and Child.Info, have them.
 func PresetClawdbot(c *Config) {
 	c.Rules.Subagents.MaxSpawnDepth = 1
 	c.Rules.MaxSessions = 4
 	c.Rules.Subagents.Announce = policy.AnnounceTurn
 	c.Rules.DefaultDeny = []string{"sessions_list", "sessions_history", "sessions_send", toolSpawn}
+	c.AnnounceTurn.Words = "Your work on this task is done. Now announce it where the task came " +
+		"from, where nothing of this conversation was seen. Write two sections: one that begins " +
+		"with the line \"Result:\" and says in a few sentences what came of it, and one that " +
+		"begins with the line \"Notes:\" and says what is uncertain or left undone, if anything."
+	c.AnnounceTo = AnnounceToChat
 }

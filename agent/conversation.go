@@ -312,7 +312,7 @@ func (rt *Runtime) firstMessages(t *Turn) []Message {
 	if woken || st.N == 1 {
 		return messages
 	}
-	over := waitOverText(st.Waited, st.Active)
+	over := waitOverText(st.Waited, st.Active, rt.cfg.tellsChat(t.Session.Key))
 	return append(messages, Message{
 		Role: session.MessageUser, Text: over, Internal: true, Synthetic: true,
 	})
@@ -321,19 +321,23 @@ func (rt *Runtime) firstMessages(t *Turn) []Message {
 // What a sub-agent is told in its announce step: what to do, unless the Config has words for that,
 // and what holds whatever these are.
 const (
-	announceWords = "Your work on this task is done. Now announce its result to the session that " +
-		"gave you the task: say in a few sentences what came of it, what of that matters, where it " +
-		"is to be found, and what is uncertain or left undone. That session has not seen this " +
-		"conversation."
+	announceWords = "Your work on this task is done. Now announce its result where the task came " +
+		"from, where nothing of this conversation was seen: say in a few sentences what came of " +
+		"it, what of that matters, where it is to be found, and what is uncertain or left undone."
 	announceRules = "Your answer to this message is the announcement, and nothing else is. Write " +
 		"it as plain text. No tool can be called now. Answer with only " + announce.AnnounceSkip +
 		" if there is nothing to announce."
 )
 
 // waitOverText is what a session is told whose wait is over without anything new to report: why it
-// is over, and how many of its sub-agents are still active.
-func waitOverText(w *spawn.Waited, active int) string {
-	return "[Offshoot] " + whyWaitIsOver(w) + stillAtWork(active)
+// is over, and how many of its sub-agents are still active. tellsChat says that people are told of
+// what these come to.
+func waitOverText(w *spawn.Waited, active int, tellsChat bool) string {
+	if tellsChat {
+		return "[Offshoot] Your wait for sub-agents is over. What they had to report was said to " +
+			"the people of this conversation." + stillAtWork(active, tellsChat)
+	}
+	return "[Offshoot] " + whyWaitIsOver(w) + stillAtWork(active, tellsChat)
 }
 
 // whyWaitIsOver says why a wait is over; w is nil if that is not known.
@@ -358,11 +362,15 @@ func whyWaitIsOver(w *spawn.Waited) string {
 }
 
 // stillAtWork says how many sub-agents of a session have not ended. It is empty if none is left.
-func stillAtWork(active int) string {
-	switch active {
-	case 0:
+func stillAtWork(active int, tellsChat bool) string {
+	switch {
+	case active == 0:
 		return ""
-	case 1:
+	case active == 1 && tellsChat:
+		return " 1 sub-agent of yours is still at work."
+	case tellsChat:
+		return " " + strconv.Itoa(active) + " sub-agents of yours are still at work."
+	case active == 1:
 		return " 1 sub-agent of yours is still at work. " +
 			"If it has something to report, that comes to you automatically."
 	}

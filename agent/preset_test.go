@@ -50,8 +50,11 @@ func TestPresetsSetTheirFieldsAlone(t *testing.T) {
 	want.Rules.Subagents.MaxSpawnDepth, want.Rules.MaxSessions = 1, 4
 	want.Rules.Subagents.Announce = policy.AnnounceTurn
 	want.Rules.DefaultDeny = strings.Fields("sessions_list sessions_history sessions_send sessions_spawn")
+	want.AnnounceTo = agent.AnnounceToChat
 	cfg = own
 	agent.PresetClawdbot(&cfg)
+	require.Contains(t, cfg.AnnounceTurn.Words, `"Notes:"`)
+	want.AnnounceTurn.Words = cfg.AnnounceTurn.Words
 	require.Equal(t, want, cfg)
 }
 

@@ -70,6 +70,11 @@ func TestPromisesHaveTests(t *testing.T) {
 		Session:  session.Must(topKey.Child("main", "typed")),
 		Subagent: agentctx.Subagent{Schema: `{"type":"object"}`},
 	})
+	prompts["chat"] = agentctx.Assemble(agentctx.Input{
+		Session: topKey, ReportsToPeople: true,
+		Active: []agentctx.ActiveSubagent{{Key: presetWorker}},
+		Tools:  []agentctx.Tool{{Name: "sessions_spawn"}, {Name: "subagents"}},
+	})
 	prompts["alone"] = agentctx.Assemble(agentctx.Input{Session: topKey})
 	var rows []string
 	_, promises, found := strings.Cut(string(page), "\n## Promises\n")

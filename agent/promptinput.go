@@ -205,6 +205,7 @@ func keepDecided(in, decided *agentctx.Input) {
 	in.Files, in.Tools = decided.Files, decided.Tools
 	in.Skills, in.SkillReports = decided.Skills, decided.SkillReports
 	in.Subagent, in.Active = decided.Subagent, decided.Active
+	in.ReportsToPeople = decided.ReportsToPeople
 	in.Now, in.Task = decided.Now, decided.Task
 	// The lines above messages, earlier ones as well, have the form of the Config.
 	in.Channel.HashSenders = decided.Channel.HashSenders

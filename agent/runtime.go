@@ -386,9 +386,14 @@ func originOf(out spawn.Delivery) string {
 	return out.Completion.Origin
 }
 
-// sayUpdate says the end of a sub-agent to the chat where a person has asked for it.
+// sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.
 func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
-	text := rt.redactor.At(announce.BoundaryReplies, announce.NewEvent(out.Completion).Update())
+	event := announce.NewEvent(out.Completion)
+	text := event.Update()
+	if rt.cfg.AnnounceTo == AnnounceToChat {
+		text = event.Report()
+	}
+	text = rt.redactor.At(announce.BoundaryReplies, text)
 	if text == "" {
 		return nil
 	}

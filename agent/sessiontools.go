@@ -42,7 +42,7 @@ var sessionToolNames = []string{
 
 // sessionToolDocs are the session tools as prompts mention them.
 var sessionToolDocs = []agentctx.Tool{
-	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back automatically."},
+	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result is announced later."},
 	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
 	{Name: toolSend, Summary: "Send a message to a sub-agent of yours; one that has ended goes on from it."},
@@ -275,7 +275,7 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 		}
 		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
 			return nil, newArgumentError(
-				tool, name, "a spawn does not take where to deliver; the result comes back to you",
+				tool, name, "a spawn does not take where to deliver: a model does not choose that",
 			)
 		}
 		takes := "the tool takes none"
@@ -539,6 +539,9 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
 		Runtime: q.Runtime, Stream: q.Stream,
 	}
+	if h.rt.cfg.tellsChat(h.session.key) {
+		task.Announce, task.Update = false, true
+	}
 	task.origin = h.origin(ctx)
 	if task.Spec.History, err = h.historyFor(&q); err != nil {
 		return "", err
@@ -583,6 +586,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	switch {
 	case info.Status.Terminal():
 		out.Note = endedNote(info)
+	case task.Update:
+		out.Note = "It works on its own now. What it reports is said to the people of this conversation when it has ended, and not to you: do not poll for it."
 	case h.session.key.Kind() != session.KindCron:
 		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."
 	}

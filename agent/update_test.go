@@ -150,7 +150,7 @@ func TestUpdateInItsConversation(t *testing.T) {
 	cfg := agent.Config{Route: func(context.Context, agent.RouteRequest) (session.Route, error) {
 		return session.Route{Channel: "irc", To: "elsewhere"}, nil
 	}}
-	play := talks(agenttest.Script{"counter": {agenttest.Say("There are 12.")}})
+	play := talks(agenttest.Script{"counter": {agenttest.Say("There are 12.").After(time.Minute)}})
 	agenttest.Run(t, cfg, play, func(h *harness) {
 		h.Post("hi")
 		h.Replied("Hello.")

@@ -24,7 +24,7 @@ func TestWordsAtTheEndOfAWait(t *testing.T) {
 		for active := range 3 {
 			for _, told := range []int{0, 1} {
 				w.Told = told
-				text := agent.WaitOverText(&w, active)
+				text := agent.WaitOverText(&w, active, false)
 				name := fmt.Sprint(why, active, told, text)
 				require.True(t, strings.HasPrefix(text, "[Offshoot] "), name)
 				require.Contains(t, text, why, name)
@@ -37,9 +37,9 @@ func TestWordsAtTheEndOfAWait(t *testing.T) {
 			}
 		}
 	}
-	none := agent.WaitOverText(&spawn.Waited{Left: 2}, 2)
+	none := agent.WaitOverText(&spawn.Waited{Left: 2}, 2, false)
 	require.NotContains(t, none, "have ended", "none has")
-	unknown := agent.WaitOverText(nil, 1)
+	unknown := agent.WaitOverText(nil, 1, false)
 	require.NotContains(t, unknown, "ended")
 	require.Contains(t, unknown, "1 sub-agent of yours is")
 }

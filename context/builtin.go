@@ -45,7 +45,7 @@ func toolingText(a *assembly) string {
 			a.tool("sessions_spawn") != "" && !a.isSubagent,
 			"Work that is large or slow can go to a sub-agent: "+quote(
 				a.tool("sessions_spawn"),
-			)+". Its result comes back to you automatically, as a message.",
+			)+". "+resultHint(a),
 		),
 		listsHint(a),
 	)
@@ -100,7 +100,23 @@ func listsHint(a *assembly) string {
 	}
 	return "Use " + strings.Join(
 		have, " and ",
-	) + " to look something up or to step in, not to wait: what sub-agents report comes automatically."
+	) + " to look something up or to step in, not to wait: " + reportsHint(a)
+}
+
+// resultHint says where the result of a sub-agent goes.
+func resultHint(a *assembly) string {
+	if a.in.ReportsToPeople {
+		return "Its result is said to the people of this conversation when it has ended, and not to you: do not repeat it."
+	}
+	return "Its result comes back to you automatically, as a message."
+}
+
+// reportsHint says that what sub-agents report is not to be waited for.
+func reportsHint(a *assembly) string {
+	if a.in.ReportsToPeople {
+		return "what sub-agents report goes to people automatically."
+	}
+	return "what sub-agents report comes automatically."
 }
 
 func toolStyleText(a *assembly) string {

@@ -74,6 +74,9 @@ type Input struct {
 	Conversation string
 	// Active are the session's live sub-agents.
 	Active []ActiveSubagent
+	// ReportsToPeople says that what sub-agents of this session report goes to the people of its
+	// conversation, and not to the session.
+	ReportsToPeople bool
 	// Now is the time of the turn. The prompt shows its date and zone, never the time of day. Zero:
 	// it shows no date.
 	Now time.Time

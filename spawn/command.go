@@ -64,7 +64,8 @@ type Request struct {
 	Milestones bool
 	// Update says that people are told of the end of the run, in a Delivery with Update, and the
 	// requester is not: for what a person has asked for by hand. It is for top-level sessions and
-	// for a Config with Replies, and excludes Announce. A follow-up to the run has none.
+	// for a Config with Replies, and excludes Announce. A follow-up to the run has none. The
+	// announce step is taken for it as for Announce.
 	Update bool
 	// Route is where people are told, and where what the requester says over the end of the run
 	// goes. Zero: where what it answers now goes. It is not compared.

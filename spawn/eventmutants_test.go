@@ -61,12 +61,12 @@ var eventMutants = []mutant{
 	},
 	{
 		"updates: silence is kept", "internal/tree/settle.go",
-		"r.Parent.Cause != Stopped && !(s == OK && r.Silent)", "r.Parent.Cause != Stopped",
+		"r.Parent.Cause != Stopped && !(s == OK && r.asksForSilence())", "r.Parent.Cause != Stopped",
 		"./internal/tree", "TestScenarios/update",
 	},
 	{
 		"updates: what is stopped with its requester says nothing", "internal/tree/settle.go",
-		"r.Parent.Cause != Stopped && !(s == OK && r.Silent)", "!(s == OK && r.Silent)",
+		"r.Parent.Cause != Stopped && !(s == OK", "!(s == OK",
 		"./internal/tree", "TestScenarios/update",
 	},
 	{

@@ -8,13 +8,23 @@ var stepMutants = []mutant{
 		"./internal/tree", "TestScenarios/step$",
 	},
 	{
+		"announce steps: there is one where people are told", "internal/tree/settle.go",
+		"return t.tellsRequester(r, s) || t.tellsPeople(r, s)", "return t.tellsRequester(r, s)",
+		"./internal/tree", "TestScenarios/step_update",
+	},
+	{
+		"announce steps: one whose end nothing is told of is not taken", "internal/tree/settle.go",
+		"return t.tellsRequester(r, s) || t.tellsPeople(r, s)", "return true",
+		"./internal/tree", "TestScenarios/step$",
+	},
+	{
 		"announce steps: one is taken once", "internal/tree/step.go",
 		"r.Spec.Step && r.Announced == nil && t.isDone(r)", "r.Spec.Step && t.isDone(r)",
 		"./internal/tree", "TestScenarios/step$",
 	},
 	{
 		"announce steps: there is none where no requester is told", "internal/tree/step.go",
-		"t.isDone(r) && t.tellsRequester(r, OK) &&", "t.isDone(r) &&",
+		"t.isDone(r) && t.tells(r, OK) &&", "t.isDone(r) &&",
 		"./internal/tree", "TestScenarios/step$",
 	},
 	{
@@ -74,7 +84,7 @@ var stepMutants = []mutant{
 	},
 	{
 		"announce steps: a silent one tells the requester nothing", "internal/tree/settle.go",
-		"(r.Silent || r.Announced != nil && r.Announced.Silent)", "r.Silent",
+		"r.Silent || r.Announced != nil && r.Announced.Silent", "r.Silent",
 		"./internal/tree", "TestScenarios/step$",
 	},
 	{

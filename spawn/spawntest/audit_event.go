@@ -24,9 +24,9 @@ func (a *auditor) eventComesBack(p *parcel) {
 // that was spawned so, unless it was stopped with its requester or chose silence.
 func (a *auditor) update(r *run, f *tree.Fact) {
 	within := r.quiet || r.parent.cause == tree.Stopped
-	silent := f.State == tree.OK && r.silent
+	silent := f.State == tree.OK && (r.silent || r.step.silent)
 	switch told := f.N > 0; {
-	case told && (!r.spec.Update || r.begin != nil || within || silent):
+	case told && (!r.updates() || within || silent):
 		a.fail(r, "announcements", "people are told of its end and should not be")
 	case told && r.parent != a.root:
 		a.fail(r, "announcements", "people are told of the end of what a sub-agent has spawned")

@@ -10,11 +10,14 @@ type step struct {
 	silent bool // it asked that the requester be told nothing
 }
 
+// updates reports whether people are told of the end of a run, in place of its requester.
+func (r *run) updates() bool { return r.spec.Update && r.begin == nil }
+
 // plain reports whether a turn is neither a compaction nor an announce step.
 func (t *turn) plain() bool { return !t.compact && !t.step }
 
 // stepStarted takes a turn that may be the announce step of a run: the run has nothing left to do,
-// has not announced before, and its requester is told.
+// has not announced before, and its requester, or people, are told.
 func (a *auditor) stepStarted(r *run, f *tree.Fact) {
 	if f.Flags&tree.FlagStep == 0 {
 		if f.Flags&tree.FlagCompact == 0 {
@@ -23,7 +26,7 @@ func (a *auditor) stepStarted(r *run, f *tree.Fact) {
 		return
 	}
 	switch {
-	case r.parent == nil || !r.spec.Step || !r.announced():
+	case r.parent == nil || !r.spec.Step || !r.announced() && !r.updates():
 		a.fail(r, "announce steps", "turn %d announces, and its requester is not told so", f.N)
 	case r.step.taken:
 		a.fail(r, "announce steps", "turn %d announces once more", f.N)
@@ -63,7 +66,7 @@ func (a *auditor) checkStep(r *run, f *tree.Fact) {
 	if f.State != tree.OK || !r.spec.Step {
 		return
 	}
-	told := f.Flags&tree.FlagTell != 0
+	told := f.Flags&tree.FlagTell != 0 || f.N > 0
 	if told && r.step.silent {
 		a.fail(r, "announce steps", "its requester is told although its step was silent")
 	}

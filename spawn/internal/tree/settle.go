@@ -248,14 +248,23 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 	case p.Cause != NoCause && s == Cancelled:
 		return false
 	}
-	return !(s == OK && (r.Silent || r.Announced != nil && r.Announced.Silent))
+	return !(s == OK && r.asksForSilence())
 }
 
-// tellsPeople reports whether people are told of the end of r in state s, which they have asked for
-// themselves. They are not told of a follow-up, nor of what was stopped with its requester.
+// tellsPeople reports whether people are told of the end of r in state s, in place of the
+// requester. They are not told of a follow-up, nor of what was stopped with its requester, nor of
+// an end that went well if its answer, or its announce step, asks for silence.
 func (t *Tree) tellsPeople(r *Run, s State) bool {
 	return r.Spec.Update && r.Begin == nil && t.opt.Replies &&
-		r.Parent.Cause != Stopped && !(s == OK && r.Silent)
+		r.Parent.Cause != Stopped && !(s == OK && r.asksForSilence())
+}
+
+// tells reports whether the requester of r, or people, are told of its end in state s.
+func (t *Tree) tells(r *Run, s State) bool { return t.tellsRequester(r, s) || t.tellsPeople(r, s) }
+
+// asksForSilence reports whether the answer of r, or its announce step, asks for silence.
+func (r *Run) asksForSilence() bool {
+	return r.Silent || r.Announced != nil && r.Announced.Silent
 }
 
 // tick has settle look at every run and every destination whose timer is due. A run may wait for

@@ -7,9 +7,9 @@ import (
 )
 
 // The announce step is one more turn of a run, in which the run does nothing but write the text
-// that its requester is told. It comes when the run has nothing left to do and would end well, and
-// only if the requester is told at all. The run ends after it: so its end and its completion stay
-// one fact, and what stops, deletes or waits for a run meets the step as it meets any turn.
+// that its requester, or people, are told. It comes when the run has nothing left to do and would
+// end well, and only if they are told at all. The run ends after it: so its end and its completion
+// stay one fact, and what stops, deletes or waits for a run meets the step as it meets any turn.
 //
 // What the run has come to is settled before the step: nothing that becomes of the step changes
 // the answer of the run, or that the run ends well. A step is not repeated after a crash. One that
@@ -32,7 +32,7 @@ func (t *Tree) isDone(r *Run) bool {
 // wantsStep reports whether a run that is done takes its announce step before it ends. It does not
 // if its time is over, or a budget does not have room for another turn.
 func (t *Tree) wantsStep(r *Run) bool {
-	return r.Spec.Step && r.Announced == nil && t.isDone(r) && t.tellsRequester(r, OK) &&
+	return r.Spec.Step && r.Announced == nil && t.isDone(r) && t.tells(r, OK) &&
 		(r.Deadline == 0 || r.Deadline > t.now) && t.turnForbiddenBy(r, requestOf(r)) == ""
 }
 
