@@ -114,6 +114,7 @@ type Task struct {
 	route   session.Route // see Config.Route
 	given   given         // by the spawn
 	origin  string        // see spawn.Request.Origin
+	id      RunID         // of the run, if it is known before the spawn; empty: Spawn makes one
 }
 
 // A Cleanup says what becomes of a sub-agent's session after its end.
@@ -278,6 +279,7 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	}
 	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
 	if equips {
+		t.id = RunID(session.NewID()) // Hooks.Spawning is asked first, and told of that run
 		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
 			return info, err
 		}
@@ -362,7 +364,7 @@ func (t *Task) check() error {
 func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	keep, _ := t.mode()
 	q = spawn.Request{
-		Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
+		ID: t.id, Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
 		Update: t.Update, Route: t.route, Senders: t.Senders,
 		Delete: t.Cleanup == CleanupDelete,

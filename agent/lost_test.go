@@ -394,7 +394,9 @@ func TestLostLinesOfAStoreThatCountsLines(t *testing.T) {
 				memory := session.NewMemory()
 				written := &tallyTranscripts{Transcripts: session.NewMemory().Transcripts}
 				reply := func(transcripts session.Transcripts, text string) string {
-					cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+					cfg := configWith(func(
+						ctx context.Context, tn *agent.Turn,
+					) (agent.Result, error) {
 						for i := 0; i < c.lines && transcripts == memory.Transcripts; i++ {
 							line := agent.Message{Role: session.MessageAssistant, Text: "x"}
 							if err := tn.Record(ctx, line); err != nil {
@@ -419,7 +421,7 @@ func TestLostLinesOfAStoreThatCountsLines(t *testing.T) {
 				require.Equal(t, "an answer", reply(written, "two"))
 				require.LessOrEqual(t, written.lines, c.lines+20)
 				require.LessOrEqual(t, written.bytes, 100*(c.lines+20))
-				if c.ahead > 0 { // nothing can stand for so much, and nothing is written without end
+				if c.ahead > 0 { // nothing can stand for so much
 					lines := written.lines
 					require.NotEqual(t, "an answer", reply(written, "three"))
 					require.LessOrEqual(t, written.lines, lines+4)

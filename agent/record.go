@@ -405,7 +405,8 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 	for r.history.end < to {
 		note, begin := session.LostLines(after, time.Now()), r.history.end
 		note.Text += strings.Repeat(" ", notes.pad)
-		if err := r.append(ctx, slices.Repeat([]Message{note}, max(notes.count, 1))...); err != nil {
+		lines := slices.Repeat([]Message{note}, max(notes.count, 1))
+		if err := r.append(ctx, lines...); err != nil {
 			return err
 		}
 		if err := notes.next(begin, r.history.end, len(note.Text)); err != nil {
