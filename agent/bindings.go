@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +54,8 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	return b
 }
 
-// open returns the table, which it reads at the first call.
+// open returns the table, which it reads at the first call. It returns when ctx ends, also if the
+// store does not.
 func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	b.mu.Lock()
 	table, over := b.table, b.over
@@ -64,35 +66,60 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	case table != nil:
 		return table, nil
 	}
+	call := b.apart(ctx, b.read)
+	if err := call.WaitFor(ctx); err != nil {
+		return nil, unrecorded(ctx, err)
+	}
+	return b.opened(), nil
+}
+
+// read opens the table, unless another call has.
+func (b *bindings) read(ctx context.Context) error {
 	select {
 	case <-b.opening:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	defer func() { b.opening <- struct{}{} }()
-	if b.table != nil {
-		return b.table, nil
+	if b.opened() != nil {
+		return nil
 	}
-	err := attempt(func() (err error) {
-		table, err = binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
-		return err
-	})
+	table, err := binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
 	if err != nil {
-		return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrNotRecorded, err)
+		return fmt.Errorf("%w: reading which conversations are bound: %w", ErrNotRecorded, err)
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.table = table
-	b.mu.Unlock()
-	return table, nil
+	return nil
 }
 
-// A tableJournal is a Journal whose failed appends say that it is not known what was recorded.
+// opened returns the table, or nil before it was read.
+func (b *bindings) opened() *binding.Table {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.table
+}
+
+// apart calls f, which asks the store, in a goroutine that a caller can leave: what the store does
+// beyond ctx is then one of the calls that stop waits for. It is of no session.
+func (b *bindings) apart(ctx context.Context, f func(context.Context) error) *thread.Call {
+	return b.calls.Start(ctx, session.Key{}, false, 0, func(ctx context.Context) error {
+		return attempt(func() error { return f(ctx) })
+	})
+}
+
+// A tableJournal is a Journal whose failed appends say that it is not known what was recorded. It
+// appends nothing on behalf of a caller that has left before.
 type tableJournal struct{ session.Journal }
 
 // Append implements session.Journal.
 func (j tableJournal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
+	if !sends(ctx) {
+		return 0, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
+	}
 	seq, err := j.Journal.Append(ctx, root, after, b)
 	if err != nil && !errors.Is(err, session.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
@@ -100,23 +127,86 @@ func (j tableJournal) Append(
 	return seq, err
 }
 
-// with calls f with the table.
-func (b *bindings) with(
-	ctx context.Context, f func(t *binding.Table, now time.Time) error,
-) error {
-	table, err := b.open(ctx)
-	if err != nil {
-		return err
-	}
-	return attempt(func() error { return f(table, time.Now()) })
+// A sending says what has become of a command that is sent to the table: its first append, or the
+// leave of its caller, whichever came first.
+type sending struct {
+	mu         sync.Mutex
+	sent, left bool
 }
 
-// change is with, and has the goroutine look at what f has changed.
-func (b *bindings) change(
-	ctx context.Context, f func(t *binding.Table, now time.Time) error,
-) error {
+// sendingKey is the key under which the context of a command has its sending.
+type sendingKey struct{}
+
+// sends reports whether the command of ctx may append, and notes that it has.
+func sends(ctx context.Context) bool {
+	s, ok := ctx.Value(sendingKey{}).(*sending)
+	if !ok {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = s.sent || !s.left
+	return !s.left
+}
+
+// leave notes that the caller has left, and reports whether the command has appended before.
+func (s *sending) leave() (sent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = true
+	return s.sent
+}
+
+// onTable returns what f returns, which asks the table, or changes it by one command. It returns
+// when ctx ends, also if the store does not. The error is the cause of ctx then, which is
+// [ErrUnconfirmed] if the change may be recorded, and else ErrNotRecorded.
+func onTable[T any](
+	ctx context.Context, b *bindings,
+	f func(ctx context.Context, t *binding.Table, now time.Time) (T, error),
+) (T, error) {
+	var answer, zero T
+	table, err := b.open(ctx)
+	if err != nil {
+		return zero, err
+	}
+	sent := &sending{}
+	call := b.apart(context.WithValue(ctx, sendingKey{}, sent), func(ctx context.Context) (err error) {
+		answer, err = f(ctx, table, time.Now())
+		return err
+	})
+	err = call.WaitFor(ctx)
+	switch { // after an error answer may still be written to
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+	case b.ended() != nil: // the end of the Runtime has cut it off
+		err = fmt.Errorf("%w: %w", ErrShutdown, err)
+	default:
+		return zero, err
+	}
+	switch {
+	case errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
+		return zero, err
+	case sent.leave():
+		return zero, fmt.Errorf("agent: %w: %w", ErrUnconfirmed, err)
+	}
+	return zero, fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
+}
+
+// change is onTable, and has the goroutine look at what f has changed.
+func change[T any](
+	ctx context.Context, b *bindings,
+	f func(ctx context.Context, t *binding.Table, now time.Time) (T, error),
+) (T, error) {
 	defer b.look()
-	return b.with(ctx, f)
+	return onTable(ctx, b, f)
+}
+
+// atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose ctx
+// ends does not wait for it.
+func (b *bindings) atLast(ctx context.Context, f func(context.Context)) {
+	_ = b.calls.Start(context.WithoutCancel(ctx), session.Key{}, false, b.timeout(),
+		func(ctx context.Context) error { f(ctx); return nil }).WaitFor(ctx)
 }
 
 // look has the goroutine look what there is to do.
@@ -140,26 +230,31 @@ func (b *bindings) doubt(root session.Key) {
 func (b *bindings) release(
 	ctx context.Context, root, target session.Key, at session.Route, why binding.Reason,
 ) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.timeout())
-	defer cancel()
-	err := b.change(ctx, func(t *binding.Table, now time.Time) error {
-		_, err := t.ReleaseOne(ctx, target, at, why, now)
-		return err
+	b.atLast(ctx, func(ctx context.Context) {
+		if err := b.releaseOne(ctx, target, at, why); err != nil {
+			b.rt.log.Warn("offshoot: the end of a binding could not be recorded",
+				"session", target.String(), "reason", why.String(), "error", redact(err).Error())
+			b.doubt(root)
+		}
 	})
-	if err != nil {
-		b.rt.log.Warn("offshoot: the end of a binding could not be recorded",
-			"session", target.String(), "reason", why.String(), "error", redact(err).Error())
-		b.doubt(root)
-	}
+}
+
+// releaseOne ends the binding of a conversation to a session, if there is one.
+func (b *bindings) releaseOne(
+	ctx context.Context, target session.Key, at session.Route, why binding.Reason,
+) error {
+	_, err := change(ctx, b, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) ([]binding.Unbound, error) {
+		return t.ReleaseOne(ctx, target, at, why, now)
+	})
+	return err
 }
 
 // unbind ends a binding that the tree of its session wants to end. It is the Unbind of the
 // Supervisor.
 func (b *bindings) unbind(ctx context.Context, u spawn.UnbindRequest) error {
-	return b.change(ctx, func(t *binding.Table, now time.Time) error {
-		_, err := t.ReleaseOne(ctx, u.Session, u.Route, thread.ReasonOf(u.Reason), now)
-		return err
-	})
+	return b.releaseOne(ctx, u.Session, u.Route, thread.ReasonOf(u.Reason))
 }
 
 // holds reports whether the tree of a binding has it.
@@ -231,7 +326,7 @@ func (b *bindings) post(
 			}
 			knows, err := b.knows(ctx, of, asked)
 			if err != nil {
-				return err
+				return unrecorded(ctx, err)
 			}
 			if knows {
 				to, bound = of, true
@@ -275,6 +370,7 @@ func (b *bindings) postBound(
 	ctx context.Context, own, ownRoot session.Key, to binding.Binding, m Incoming, post postFunc,
 ) (taken bool, err error) {
 	root, err := b.rootOf(ctx, to)
+	err = unrecorded(ctx, err)
 	if err == nil {
 		m.Route, m.Thread = to.Conversation, true
 		if root == ownRoot {
@@ -299,8 +395,10 @@ func (b *bindings) postBound(
 // touch notes that something was written in a conversation. What cannot be recorded shortens the
 // time until its binding expires, and nothing else.
 func (b *bindings) touch(ctx context.Context, at session.Route) {
-	err := b.with(ctx, func(t *binding.Table, now time.Time) error {
-		return t.Touch(ctx, at, now)
+	_, err := onTable(ctx, b, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) (struct{}, error) {
+		return struct{}{}, t.Touch(ctx, at, now)
 	})
 	if err != nil && !errors.Is(err, session.ErrNotFound) && ctx.Err() == nil {
 		b.rt.log.Warn("offshoot: a message in a conversation that is bound could not be noted",
@@ -371,10 +469,11 @@ func (b *bindings) stop(ctx context.Context) *StillRunningError {
 		}
 	}
 	deliveries, sessions := b.calls.Left(grace, own != nil)
-	still := &StillRunningError{Deliveries: distinct(deliveries), Sessions: distinct(sessions)}
-	if !hangs && len(still.Deliveries)+len(still.Sessions) == 0 {
+	if !hangs && len(deliveries)+len(sessions) == 0 {
 		return nil
 	}
+	sessions = slices.DeleteFunc(sessions, func(k session.Key) bool { return !k.IsValid() })
+	still := &StillRunningError{Deliveries: distinct(deliveries), Sessions: distinct(sessions)}
 	return still // with both lists empty, the store
 }
 

@@ -132,8 +132,9 @@
 // failing store has kept of it, and how to repeat it. A call that only reads can return
 // [ErrUnreadable]. A call that waits for something waits for a failing store, too, unless the store
 // will never work again or a person must repair the tree. All of them return [ErrShutdown] after
-// the end of the Runtime, and the cause of a ctx that ends first; of a command that is
-// ErrNotRecorded as well if ctx had ended before the call, and ErrUnconfirmed if ctx has cut it
-// off. Of a handle on a sub-agent each returns [ErrNotFound] if that is not on record. What belongs
+// the end of the Runtime, and the cause of a ctx that ends first, also if the store does not return
+// then. Of a command that cause is ErrNotRecorded as well if ctx has ended before the store was
+// given anything to keep, such as before the call, and ErrUnconfirmed if it has ended later. Of a
+// handle on a sub-agent each returns [ErrNotFound] if that is not on record. What belongs
 // to a turn returns [ErrStale] after the turn. What else a call may return stands at the call.
 package agent

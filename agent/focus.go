@@ -76,7 +76,7 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 		err = endedBefore(ctx)
 	}
 	if err != nil {
-		return binding.Binding{}, err
+		return binding.Binding{}, unrecorded(ctx, err)
 	}
 	b, limits := rt.bindings, rt.cfg.Threads.policy(at)
 	if q.NewThread {
@@ -87,29 +87,28 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 			Intro: thread.Intro(q.Label, q.Session.Agent(), limits.Idle, limits.MaxAge),
 		})
 		if err != nil {
-			return binding.Binding{}, err
+			return binding.Binding{}, unrecorded(ctx, err)
 		}
 	}
 	unlock, err := b.locks.Lock(ctx, at)
 	if err != nil {
-		return binding.Binding{}, err
+		return binding.Binding{}, unrecorded(ctx, err)
 	}
 	defer unlock()
-	var made binding.Binding
-	err = b.change(ctx, func(t *binding.Table, now time.Time) (err error) {
-		made, err = t.Bind(ctx, binding.Request{
-			Conversation: at, Target: q.Session, Root: root, By: q.By, Label: q.Label,
-			Idle: limits.Idle, MaxAge: limits.MaxAge, Replace: true, Created: q.NewThread,
-		}, now)
-		return err
+	made, err := b.bind(ctx, binding.Request{
+		Conversation: at, Target: q.Session, Root: root, By: q.By, Label: q.Label,
+		Idle: limits.Idle, MaxAge: limits.MaxAge, Replace: true, Created: q.NewThread,
 	})
+	if errors.Is(err, ErrUnconfirmed) { // the table may have it, and the tree has not
+		b.doubt(root)
+	}
 	if err != nil {
 		return binding.Binding{}, err
 	}
 	defer b.look()
 	err = rt.sup.Bind(ctx, root, q.Session, at)
 	switch {
-	case errors.Is(err, ErrUnconfirmed):
+	case errors.Is(err, ErrUnconfirmed), err != nil && ctx.Err() != nil:
 		b.doubt(root)
 	case err != nil:
 		b.release(ctx, root, q.Session, at, binding.ReasonStaleSession)
@@ -182,9 +181,10 @@ func (rt *Runtime) Unfocus(
 		return ended, err
 	}
 	rt.expectRun()
-	err = rt.bindings.change(ctx, func(t *binding.Table, now time.Time) (err error) {
-		ended, err = t.Unbind(ctx, q.Conversation, q.By, q.Reason, now)
-		return err
+	ended, err = change(ctx, rt.bindings, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) (binding.Unbound, error) {
+		return t.Unbind(ctx, q.Conversation, q.By, q.Reason, now)
 	})
 	return ended, unboundError(err)
 }
@@ -230,9 +230,10 @@ func (rt *Runtime) LimitFocus(
 	if err := checkOwner(by); err != nil {
 		return nil, err
 	}
-	err = rt.bindings.change(ctx, func(t *binding.Table, now time.Time) (err error) {
-		changed, err = t.SetLimit(ctx, conversation, by, limit, now)
-		return err
+	changed, err = change(ctx, rt.bindings, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) ([]binding.Binding, error) {
+		return t.SetLimit(ctx, conversation, by, limit, now)
 	})
 	return changed, unboundError(err)
 }
@@ -243,9 +244,10 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 	if err := rt.checked(ctx); err != nil {
 		return nil, err
 	}
-	err = rt.bindings.with(ctx, func(t *binding.Table, now time.Time) error {
-		list = t.All(now)
-		return nil
+	list, err = onTable(ctx, rt.bindings, func(
+		_ context.Context, t *binding.Table, now time.Time,
+	) ([]binding.Binding, error) {
+		return t.All(now), nil
 	})
 	if ctx.Err() != nil { // it only reads, so that there is nothing that may not be recorded
 		err = context.Cause(ctx)

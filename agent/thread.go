@@ -542,9 +542,21 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 		if _, ok := errors.AsType[*CallbackError](err); !ok {
 			err = &CallbackError{Field: field, Err: err}
 		}
+		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+			err = fmt.Errorf("agent: %w: %w", context.Cause(ctx), err)
+		}
 		return session.Route{}, err
 	}
 	return made, nil
+}
+
+// bind binds a conversation in the table.
+func (b *bindings) bind(ctx context.Context, q binding.Request) (binding.Binding, error) {
+	return change(ctx, b, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) (binding.Binding, error) {
+		return t.Bind(ctx, q, now)
+	})
 }
 
 // spawnAt binds a conversation to the sub-agent that it spawns then.
@@ -586,23 +598,20 @@ func (b *bindings) spawnAt(
 // abandon says in a thread that was created for a spawn, which is refused since, that nothing
 // begins there. It is bound and released at once: a farewell is repeated until it is said.
 func (b *bindings) abandon(ctx context.Context, root session.Key, q binding.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.timeout())
-	defer cancel()
-	if err := b.claim(ctx, nil, q); err != nil {
-		b.logFailure("a thread that was created for nothing could not be told so", err)
-		return
-	}
-	b.release(ctx, root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
+	b.atLast(ctx, func(ctx context.Context) {
+		if err := b.claim(ctx, nil, q); err != nil {
+			b.logFailure("a thread that was created for nothing could not be told so", err)
+			return
+		}
+		b.release(ctx, root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
+	})
 }
 
 // claim binds the conversation of a spawn, which may be nil. One that an attempt before a crash has
 // left to a session that never came to be is free, and so is that of the attempt which the spawn
 // follows, see [Task].Again.
 func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) error {
-	err := b.change(ctx, func(t *binding.Table, now time.Time) error {
-		_, err := t.Bind(ctx, q, now)
-		return err
-	})
+	_, err := b.bind(ctx, q)
 	taken, ok := errors.AsType[*binding.Error](err)
 	if !ok || taken.Binding.By != binding.SystemOwner {
 		return err
@@ -616,10 +625,8 @@ func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) 
 		return cmp.Or(findErr, err)
 	}
 	q.Replace = true
-	return b.change(ctx, func(t *binding.Table, now time.Time) error {
-		_, err := t.Bind(ctx, q, now)
-		return err
-	})
+	_, err = b.bind(ctx, q)
+	return err
 }
 
 // farewell says a farewell. The error is that of the ThreadHost, unless it has been tried for so
@@ -728,10 +735,7 @@ func (b *bindings) agree(table *binding.Table, root, target session.Key, at sess
 	inTable := ok && found.Target == target
 	switch {
 	case inTable && !inTree:
-		return b.change(b.life, func(t *binding.Table, now time.Time) error {
-			_, err := t.ReleaseOne(b.life, target, at, binding.ReasonStaleSession, now)
-			return err
-		})
+		return b.releaseOne(b.life, target, at, binding.ReasonStaleSession)
 	case inTree && !inTable:
 		return b.rt.sup.Unbind(b.life, root, target, at, binding.ReasonStaleSession.String())
 	}

@@ -69,14 +69,14 @@ func (c *Call) hasQuit() bool {
 	}
 }
 
-// Start calls f on behalf of a session. The context of f ends after the time limit, and is one that
-// [Of] finds the Call by. With says the call counts as a delivery.
+// Start calls f on behalf of a session. The context of f ends after the time limit, of which zero is
+// none, and is one that [Of] finds the Call by. With says the call counts as a delivery.
 func (c *Calls) Start(
 	ctx context.Context, of session.Key, says bool, limit time.Duration,
 	f func(context.Context) error,
 ) *Call {
 	call := &Call{of: of, says: says, done: make(chan struct{}), quits: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, callKey{}, call), limit)
+	ctx, cancel := within(context.WithValue(ctx, callKey{}, call), limit)
 	call.ctx = ctx
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,6 +98,14 @@ func (c *Calls) Start(
 		close(call.done)
 	}()
 	return call
+}
+
+// within returns ctx with a time limit, of which zero is none.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
 }
 
 // Wait returns what a call returned, or [ErrHangs] if it does not return in its time.
