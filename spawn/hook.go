@@ -73,7 +73,7 @@ func (s *Supervisor) askSpawning(ctx context.Context, run SpawningRun) error {
 			answer <- failed
 		}()
 		if err := contain.Read(s.cfg.Spawning(call, run)); err != nil {
-			reason := text.Bound(text.Line(errorText(err)), maxReason)
+			reason := text.Bound(text.Line(s.errorText(err)), maxReason)
 			failed = &VetoError{Reason: reason, Err: err}
 			return
 		}
