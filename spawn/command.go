@@ -178,7 +178,7 @@ func (sh *treeShell) spawn(
 		mask := redactBy(sh.sup.cfg.Redact)
 		e.Label = text.Line(secret.Cut(mask, q.Label, secret.MaxText))
 		e.Text = secret.Bound(mask, q.Task, secret.MaxText)
-		e.Error = sh.sup.refusalText(&q, err)
+		e.Error = sh.sup.errorText(err)
 		sh.notifyWatchers(e)
 		return RunInfo{}, err
 	}

@@ -1,7 +1,6 @@
 package secret_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -48,31 +47,4 @@ func TestCutSplitsNoSecret(t *testing.T) {
 		}
 	}
 	require.Empty(t, secret.Cut(mask, cutOwn+" and", 20), "all of it is within a secret")
-}
-
-// What an error repeats of what was given shows no part of a secret, wherever the error cut it, in
-// whichever letter case and quotation.
-func TestHideGiven(t *testing.T) {
-	mask := cutMask()
-	for _, hidden := range []string{cutToken, cutOwn} {
-		for n := range 120 {
-			given := strings.Repeat("x ", n/2) + strings.Repeat("y", n%2) + hidden + ` "and" <more>`
-			g := secret.GivenOf(mask, given)
-			for _, said := range []string{
-				text.Quote(given), text.Quote(strings.ToLower(given)), text.Shorten(given, 100),
-				text.Bound(fmt.Sprintf("%q", text.Quote(given)), 100), "it is " + given,
-				strings.ToUpper(given),
-			} {
-				shown := strings.ToLower(mask(g.Hide(said)))
-				require.NotContains(t, shown, strings.ToLower(hidden[8:16]), said)
-			}
-		}
-	}
-	args := []byte(fmt.Sprintf(`{"a":[{"b":%q}],%q:1,"c":"plain"}`, cutOwn, cutToken))
-	g := secret.GivenIn(mask, args)
-	require.Equal(t, `*** and plain, ghp_a1***`, g.Hide(strings.ToLower(cutOwn[:30])+" and plain, "+cutToken[:20]))
-	require.Equal(t, "nothing", g.Hide("nothing"))
-	require.Equal(t, "not JSON: ***",
-		secret.GivenIn(mask, []byte(`{"a": oops `+cutOwn)).Hide("not JSON: "+cutOwn[:20]))
-	require.Equal(t, cutOwn, secret.Given{}.Hide(cutOwn))
 }
