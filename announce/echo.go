@@ -239,7 +239,7 @@ var ownStarts = []string{
 
 // ownFirsts are the bytes that ownStarts and dataStart begin with.
 var ownFirsts = func() (firsts [256]bool) {
-	for _, s := range append(ownStarts[:len(ownStarts):len(ownStarts)], dataStart) {
+	for _, s := range append(slices.Clip(ownStarts), dataStart) {
 		firsts[s[0]] = true
 		if s[0] >= 'a' && s[0] <= 'z' {
 			firsts[s[0]-'a'+'A'] = true

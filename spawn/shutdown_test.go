@@ -521,7 +521,7 @@ func TestShutdownNamesAFunctionThatHangs(t *testing.T) {
 				require.ErrorContains(t, err, "1 function of the Config has not returned: "+name+
 					" for "+topKey.String())
 				close(release)
-				<-ran
+				require.ErrorAs(t, <-ran, &still, "Run says it, too")
 			})
 		})
 	}

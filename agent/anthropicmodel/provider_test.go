@@ -298,7 +298,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 				asked += 100
 			}))
-			defer other.Close()
+			t.Cleanup(other.Close)
 			m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
 				asked++
 				to := "/elsewhere"
