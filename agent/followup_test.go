@@ -229,7 +229,7 @@ func TestSendTool(t *testing.T) {
 		"by its label": {`{"label":"slow","message":"x"}`, nil, []string{`"status":"accepted"`}},
 		"to none":      {`{"target":"nobody","message":"x"}`, nil, []string{`"nobody": it names none`}},
 		"no message":   {`{"target":"slow"}`, nil, []string{`"message": it is required`}},
-		"no target":    {`{"message":"x"}`, nil, []string{`"target": it is required`}},
+		"no target":    {`{"message":"x"}`, nil, []string{`"sessionKey": it is required`}},
 		"an argument": {
 			`{"target":"slow","message":"x","colour":3}`, nil,
 			[]string{`"colour": it is not known`},

@@ -43,7 +43,7 @@ type Runtime struct {
 	attached  attachedDirs
 	results   resultTypes
 	shown     target.Book // the lists of sub-agents that models and people were shown
-	sends     target.Pace // of the action send of the tool subagents
+	sends     target.Pace // of what models send with sessions_send, and subagents
 	leftOut   instructionsLog
 }
 

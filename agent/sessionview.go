@@ -333,7 +333,7 @@ func (h toolHost) seenByName(
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return key, err
 	}
-	chosen, err := h.choose(ctx, tool, runs, named, false)
+	chosen, err := h.choose(ctx, tool, "sessionKey", runs, named, false)
 	bad, unknown := errors.AsType[*TargetError](err)
 	switch {
 	case err == nil:

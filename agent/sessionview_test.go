@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -368,6 +369,60 @@ func TestSubagentsLogAndSend(t *testing.T) {
 		require.Equal(t, "rate_limited", send("2", "a"))
 		time.Sleep(2 * time.Second)
 		require.Equal(t, "accepted", send("2", "a"))
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+// What models send, with either tool and to every session, has the bounds of a steer.
+func TestSendIsBounded(t *testing.T) {
+	rules := policy.Rules{Visibility: policy.VisibilityAll}
+	agenttest.Run(t, configHanging(rules), nil, func(h *harness) {
+		t := h.T()
+		startAll(h, "a")
+		tools := h.Main().Tools() // the calls of one turn
+		send := func(id, args string) string {
+			name := "sessions_send"
+			if strings.Contains(args, "action") {
+				name = "subagents"
+			}
+			out, err := callToolOf(h, tools, name, id, args)
+			require.NoError(t, err)
+			return out["status"].(string)
+		}
+		const below = `{"sessionKey":"a","message":"more"}`
+		const other = `{"sessionKey":"agent:main:telegram:group:1","message":"more"}`
+		_, err := h.Runtime().Session(session.Must(session.Parse("agent:main:telegram:group:1"))).
+			Post(h.Context(), agent.Incoming{Text: "x"})
+		require.NoError(t, err)
+		for i, args := range []string{below, other} {
+			id := strconv.Itoa(i)
+			require.Equal(t, "accepted", send(id, args))
+			require.Equal(t, "accepted", send(id, args), "the same call again")
+			for range 10 {
+				require.Equal(t, "rate_limited", send("x", args))
+			}
+		}
+		both := `{"action":"send","target":"a","message":"more"}`
+		require.Equal(t, "rate_limited", send("2", both), "by the other tool")
+		time.Sleep(2 * time.Second)
+		require.Equal(t, "accepted", send("3", both))
+		require.Equal(t, "rate_limited", send("4", below))
+		require.Equal(t, "accepted", send("4", other))
+
+		long := strings.Repeat("é", 4001)
+		for name, want := range map[string]string{
+			`{"sessionKey":"a","message":"` + long + `"}`: `"message": it has 4001 characters`,
+			`{"sessionKey":"nope","message":"x"}`:         `"sessionKey": "nope"`,
+			`{"session_key":"nope","message":"x"}`:        `"session_key": "nope"`,
+			`{"target":"nope","message":"x"}`:             `"target": "nope"`,
+			`{"label":"nope","message":"x"}`:              `"label": "nope"`,
+			`{"label":" ","message":"x"}`:                 `"label": it is required`,
+		} {
+			_, err := callToolOf(h, tools, "sessions_send", "5", name)
+			_, ok := errors.AsType[*agent.ArgumentError](err)
+			require.True(t, ok, "%v", err)
+			require.ErrorContains(t, err, want)
+		}
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -101,7 +102,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 			"subagents": lines, "active": list.Active, "total": list.Total,
 		})
 	}
-	chosen, err := h.choose(ctx, toolSubagents, runs, named, action == "kill")
+	chosen, err := h.choose(ctx, toolSubagents, "target", runs, named, action == "kill")
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +117,14 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	case "log":
 		return h.log(ctx, chosen[0], limit, includeTools)
 	case "send":
-		return h.sendPaced(ctx, c, chosen[0].Key, message, wait)
+		if err := checkSent(toolSubagents, message); err != nil {
+			return "", err
+		}
+		to, err := h.target(ctx, chosen[0].Key)
+		if err != nil {
+			return "", err
+		}
+		return h.sendPaced(ctx, to, Incoming{ID: h.sendID(ctx, c), Text: message}, wait)
 	}
 	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
 }
@@ -143,36 +151,37 @@ func (h toolHost) log(ctx context.Context, r RunInfo, n int, tools bool) (string
 	})
 }
 
-// Bounds of what the action send takes, as those of a steer.
+// Bounds of what a model sends to a session, as those of a steer.
 const (
 	maxSent   = 4000 // characters
 	sendPause = 2 * time.Second
 )
 
-// sendPaced is sessions_send to a sub-agent, under the bounds of a steer. An attempt that fails
-// counts for the pause, too.
+// sendPaced is a tool that sends a message to a session, under the bounds of a steer. An attempt
+// that fails counts for the pause, too.
 func (h toolHost) sendPaced(
-	ctx context.Context, c ToolCall, key session.Key, message string, wait time.Duration,
+	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
 ) (string, error) {
-	m := Incoming{ID: h.sendID(ctx, c), Text: message}
-	if text.IsBlank(m.Text) {
-		return "", newArgumentError(toolSubagents, "message", "it is required")
-	}
-	if n := utf8.RuneCountInString(m.Text); n > maxSent {
-		return "", newArgumentError(toolSubagents, "message",
-			fmt.Sprintf("it has %d characters, the limit is %d", n, maxSent))
-	}
-	to, err := h.target(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	if !h.rt.sends.Pass(target.Pair{From: h.session.key, To: key}, m.ID, sendPause, time.Now()) {
+	pair := target.Pair{From: h.session.key, To: to.Key}
+	if !h.rt.sends.Pass(pair, m.ID, sendPause, time.Now()) {
 		return jsonReply(spawnReply{
 			Status: "rate_limited", Limit: "one in " + sendPause.String(),
-			Error: "you have written to this sub-agent less than 2 seconds ago; write again later",
+			Error: "you have written to this session less than 2 seconds ago; write again later",
 		})
 	}
 	return h.sendTo(ctx, to, m, wait)
+}
+
+// checkSent returns why a model cannot send a message, or nil.
+func checkSent(tool, message string) error {
+	if text.IsBlank(message) {
+		return newArgumentError(tool, "message", "it is required")
+	}
+	if n := utf8.RuneCountInString(message); n > maxSent {
+		return newArgumentError(tool, "message",
+			fmt.Sprintf("it has %d characters, the limit is %d", n, maxSent))
+	}
+	return nil
 }
 
 // laterRun returns the run that has followed the one that is chosen, if that is not the present one
@@ -397,15 +406,15 @@ func (rt *Runtime) findTarget(
 // choose returns the runs that a target of a tool names. runs are the present ones of the
 // sub-agents.
 func (h toolHost) choose(
-	ctx context.Context, tool string, runs []RunInfo, named string, several bool,
+	ctx context.Context, tool, argument string, runs []RunInfo, named string, several bool,
 ) ([]RunInfo, error) {
 	if named == "" {
-		return nil, newArgumentError(tool, "target", "it is required")
+		return nil, newArgumentError(tool, argument, "it is required")
 	}
 	chosen, err := h.rt.findTarget(h.viewer(), runs, named, TargetQuery{Many: several},
 		func(ref spawn.RunRef) (RunInfo, error) { return h.find(ctx, ref) })
 	if bad, ok := errors.AsType[*TargetError](err); ok {
-		arg := newArgumentError(tool, "target", text.Quote(bad.Target)+": "+bad.Reason)
+		arg := newArgumentError(tool, argument, text.Quote(bad.Target)+": "+bad.Reason)
 		arg.Err = bad
 		return nil, arg
 	}
@@ -429,7 +438,7 @@ func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
 
 var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"sessionKey":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
-	`"message":{"type":"string","description":"what it is told"},` +
+	`"message":{"type":"string","description":"what it is told: at most 4000 characters, one in 2 seconds"},` +
 	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"wait so long for what a sub-agent answers; default: do not wait"}` +
 	`},"required":["sessionKey","message"]}`)
 
@@ -490,23 +499,22 @@ func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	target := a.text("target", "sessionKey", "session_key", "label")
+	names := []string{"sessionKey", "session_key", "target", "label"}
+	_, argument := a.value(names...)
+	named := a.text(names...)
 	m := Incoming{ID: h.sendID(ctx, c), Text: a.text("message")}
 	wait := a.sendTimeout()
-	if target == "" {
-		a.fail("target", "it is required")
+	if named == "" {
+		a.fail(cmp.Or(argument, names[0]), "it is required")
 	}
-	if text.IsBlank(m.Text) {
-		a.fail("message", "it is required")
+	if err := cmp.Or(a.err, checkSent(toolSend, m.Text)); err != nil {
+		return "", err
 	}
-	if a.err != nil {
-		return "", a.err
-	}
-	to, err := h.receiver(ctx, target)
+	to, err := h.receiver(ctx, argument, named)
 	if err != nil {
 		return "", err
 	}
-	return h.sendTo(ctx, to, m, wait)
+	return h.sendPaced(ctx, to, m, wait)
 }
 
 // sendTo sends a message to a session if policy lets it, and waits for the answer of a sub-agent.
@@ -545,14 +553,16 @@ func (h toolHost) sendID(ctx context.Context, c ToolCall) string {
 }
 
 // receiver returns the session that a model means: one below its own, or another one by its key.
-func (h toolHost) receiver(ctx context.Context, named string) (to policy.Target, err error) {
+func (h toolHost) receiver(
+	ctx context.Context, argument, named string,
+) (to policy.Target, err error) {
 	runs, err := h.runs(ctx)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return to, err
 	}
 	key, kerr := session.Parse(named)
 	if kerr != nil {
-		chosen, err := h.choose(ctx, toolSend, runs, named, false)
+		chosen, err := h.choose(ctx, toolSend, argument, runs, named, false)
 		if err != nil {
 			return to, err
 		}
