@@ -627,8 +627,9 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 // whose end is still to be read. One that is kept no longer is [ErrNotFound]. A run that did not
 // end well gives a *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait
 // under the turn's context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for
-// that too. Else the error is the cause of ctx, one that is as for Info, or one that every call
-// that waits can return. [ErrUnreadable] says that the whole of a long result was removed from the
+// that too. Else the error is the cause of ctx, an *[InputError] for the run of the turn that waits
+// or one above it, one that is as for Info, or one that every call that waits can return.
+// [ErrUnreadable] says that the whole of a long result was removed from the
 // archive: Info has its beginning.
 //
 // A Wait that has begun before the run is archived gets its result. One that begins later gets it

@@ -28,10 +28,10 @@ func (e *JoinError) Error() string {
 // Join waits for sub-agents of the tree of from. It always returns one Outcome for each, in order,
 // also beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if
 // that is zero) ended well in time, [ErrArchived], which is [ErrNotFound] too, if one without a Key
-// has been archived, or one that every call that waits can return. Without children it returns at
-// once. The error is an *[InputError], without outcomes, for a from that is nil and a child that
-// is nil or of another
-// tree.
+// has been archived, or one that every call that waits can return. Without children it returns nil
+// at once, also after the end of the Runtime. The error is an *[InputError], without outcomes, for
+// a from that is nil, a child that is nil or of another tree, and a wait without a limit, from a
+// turn or under its ctx, for the run of that turn or one above it: that ends after the turn.
 //
 // A wait from a Turn ends with the turn, which holds no slot of the lane meanwhile. The error is
 // then [ErrStale]. So it is for children that were spawned from a Turn, whatever from is.

@@ -98,7 +98,7 @@ func (sh *treeShell) waitFor(
 	w := &waiter{members: make(map[RunRef]bool, len(refs)), ready: make(chan struct{})}
 	w.join.Need = opt.need()
 	refs = slices.Clone(refs)
-	if err := sh.registerWaiter(ctx, w, refs); err != nil {
+	if err := sh.registerWaiter(ctx, w, refs, opt.Within == 0); err != nil {
 		return nil, err
 	}
 	defer sh.removeWaiter(w)
@@ -176,14 +176,27 @@ type askFunc func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, t
 
 // registerWaiter makes runs the members of a waiter, counts it and has it told of every end from
 // that moment on. It sets the ids of runs that are not named. The error is ErrNotFound if the tree
-// does not have one of the runs.
-func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, refs []RunRef) error {
+// does not have one of the runs, and of a wait without a limit an *InputError if one of them cannot
+// end before the turn that waits.
+func (sh *treeShell) registerWaiter(
+	ctx context.Context, w *waiter, refs []RunRef, endless bool,
+) error {
 	var missing error
+	by := turnOf(ctx)
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for i := range refs {
 			ref := &refs[i]
-			if _, found := standing(t, ref); !found {
+			of, found := standing(t, ref)
+			if !found {
 				missing = missingRun(t, "waiting for ", *ref)
+				return
+			}
+			ended := of.State == 0 || of.State.Terminal()
+			if endless && by != nil && !ended && isBelow(t, by.Session.Key, t.Run(ref.Session)) {
+				missing = &InputError{
+					Field: "runs", Reason: fmt.Sprintf("the turn of %q would wait for its own end, "+
+						"which run %s of %q waits for", by.Session.Key, ref.Run, ref.Session),
+				}
 				return
 			}
 			w.members[*ref] = false
