@@ -654,8 +654,11 @@ func PresetGoClaw(c *Config) {
 // set fields of c, since it overwrites these six; it leaves all others as they are.
 //
 // The stats have no session keys, ids and paths, which that bot posted for its model: people see
-// them. The tools that look at sub-agents, and Child.Info, have them.
+// them. The tools that look at sub-agents, and Child.Info, have them. A nil c is left alone.
 func PresetClawdbot(c *Config) {
+	if c == nil {
+		return
+	}
 	c.Rules.Subagents.MaxSpawnDepth = 1
 	c.Rules.MaxSessions = 4
 	c.Rules.Subagents.Announce = policy.AnnounceTurn

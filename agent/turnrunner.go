@@ -467,8 +467,12 @@ func newCallbackError(field string, value any) *CallbackError {
 }
 
 func (e *CallbackError) Error() string {
-	text := "it ended its goroutine"
-	if e.Err != spawn.ErrExited { //nolint:errorlint // what the constructor set
+	text := "it failed"
+	switch e.Err { //nolint:errorlint // what the constructor set
+	case nil:
+	case spawn.ErrExited:
+		text = "it ended its goroutine"
+	default:
 		text = e.Err.Error()
 	}
 	return "agent: " + e.Field + ": " + text
@@ -490,5 +494,9 @@ func newPanic(value any) *spawn.PanicError {
 	return &spawn.PanicError{Value: contain.Value(value), Stack: stack}
 }
 
-// Unwrap returns Err.
-func (e *CallbackError) Unwrap() error { return e.Err }
+// Unwrap returns Err, which says nothing of the call that asked the part: it is neither
+// [ErrUnconfirmed] nor another of the errors of a command for errors.Is, also if the part returned
+// one of another call.
+func (e *CallbackError) Unwrap() error {
+	return contain.Foreign(e.Err, ErrUnconfirmed, ErrNotRecorded, ErrShutdown, ErrStale, ErrNotFound)
+}

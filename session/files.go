@@ -153,14 +153,20 @@ func NewFileReader(ctx context.Context, r io.Reader, want File) (*FileReader, er
 		return nil, err
 	}
 	if r == nil {
-		return nil, errors.New("session: file: there is no reader")
+		return nil, errNoReader
 	}
 	return &FileReader{ctx: ctx, r: r, want: want, sum: sha256.New()}, nil
 }
 
+// errNoReader is the error of a FileReader without a reader, as the zero FileReader is.
+var errNoReader = errors.New("session: file: there is no reader")
+
 // Read implements [io.Reader]. The error is that of ctx once ctx is done, and [ErrFileChanged] once
 // there are more bytes than want has.
 func (f *FileReader) Read(b []byte) (int, error) {
+	if f.r == nil {
+		return 0, errNoReader
+	}
 	if err := f.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -183,6 +189,9 @@ func (f *FileReader) Read(b []byte) (int, error) {
 // File returns the name of the bytes that were read. The caller has read to the end. The error is
 // [ErrFileChanged] if they are not those that want names.
 func (f *FileReader) File() (File, error) {
+	if f.r == nil {
+		return File{}, errNoReader
+	}
 	got := File{Hash: hex.EncodeToString(f.sum.Sum(nil)), Size: f.size}
 	switch {
 	case f.want.Size > 0 && got.Size != f.want.Size:

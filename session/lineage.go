@@ -135,6 +135,9 @@ func (l Lineage) topFault() string {
 // Trace is for callers that keep lineages in [Record] values. The trees of package spawn keep their
 // own records, in their journals.
 func Trace(key Key, find func(Key) (l Lineage, ok bool, err error)) (Lineage, error) {
+	if find == nil {
+		return Lineage{}, &LineageError{Key: key, Reason: "there is no function that finds it"}
+	}
 	first, err := lookup(key, find)
 	if err != nil {
 		return Lineage{}, err

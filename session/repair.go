@@ -48,6 +48,9 @@ func LastRepair(ctx context.Context, j Journal) (m RepairMark, err error) {
 }
 
 func lastRepair(ctx context.Context, j Journal) (m RepairMark, last Seq, err error) {
+	if j == nil {
+		return m, 0, errors.New("session: the marks of repairs: the journal is nil")
+	}
 	for e, err := range j.Read(ctx, RepairsRoot(), 0) {
 		if err != nil {
 			return RepairMark{}, 0, fmt.Errorf("session: reading the marks of repairs: %w", err)

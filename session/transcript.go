@@ -211,8 +211,11 @@ func View(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 }
 
 // unfenced returns the lines that no fence discards, with the compactions and without the other
-// notes, and the error with which lines ends.
+// notes, and the error with which lines ends. Nil is no lines.
 func unfenced(lines iter.Seq2[Line, error]) (kept []Line, failed error) {
+	if lines == nil {
+		return nil, nil
+	}
 	for line, err := range lines {
 		switch {
 		case err != nil:

@@ -45,6 +45,9 @@ const (
 // or [ErrUnreadable] with the reason. A journal that takes nothing any more, because it is closed
 // or must be opened again ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {
+	if s.closed == nil {
+		return errNotOpened
+	}
 	if !s.state.CompareAndSwap(stateIdle, stateRunning) {
 		if s.active() {
 			return ErrRunning
@@ -83,6 +86,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// errNotOpened is the error of the zero Supervisor.
+var errNotOpened = errors.New("spawn: the Supervisor does not come from Open")
 
 // waitShutDown waits for the end of a shutdown, whose soft phase ends with ctx, and returns its
 // error.
@@ -284,6 +290,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // the hard phase: an append that hangs takes the grace period, the error says that the store has
 // not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
+	if s.closed == nil {
+		return errNotOpened
+	}
 	s.enterShutdown()
 	first := s.beginShutdown() //nolint:contextcheck // it outlives the call
 	if m := markOf(ctx); m != nil {

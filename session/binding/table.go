@@ -29,6 +29,8 @@ const touchEvery = 15 * time.Second
 // Table, or after [Table.Refresh]. A lookup decides by its argument now whether a binding has
 // expired; nothing runs in the background.
 //
+// The zero Table is empty, and refuses every change.
+//
 // All methods may be called concurrently. Those with a ctx return early with its error once it is
 // done.
 type Table struct {
@@ -186,7 +188,7 @@ func (t *Table) Owed() []Unbound {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var owed []Unbound
-	for _, u := range t.state.owed {
+	for _, u := range t.present().owed {
 		owed = append(owed, *u)
 	}
 	return owed
@@ -197,7 +199,7 @@ func (t *Table) Owed() []Unbound {
 func (t *Table) EachOwed(f func(Unbound) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, u := range t.state.owed {
+	for _, u := range t.present().owed {
 		if !f(*u) {
 			return
 		}
@@ -211,7 +213,7 @@ func (t *Table) EachOwed(f func(Unbound) bool) {
 func (t *Table) Former(conversation session.Route, now time.Time) []Unbound {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.state.formerly(conversation.Clean(), now)
+	return t.present().formerly(conversation.Clean(), now)
 }
 
 // Touch records that a message was written in a conversation, in either direction, at now. A time
@@ -221,7 +223,7 @@ func (t *Table) Former(conversation session.Route, now time.Time) []Unbound {
 func (t *Table) Touch(ctx context.Context, conversation session.Route, now time.Time) error {
 	conversation = conversation.Clean()
 	t.mu.Lock()
-	write, err := t.state.touch(conversation, now)
+	write, err := t.present().touch(conversation, now)
 	t.mu.Unlock()
 	if err != nil || !write {
 		return err
@@ -277,7 +279,7 @@ func (b Binding) limited(l Limit, now time.Time) Binding {
 func (t *Table) Find(conversation session.Route, now time.Time) (Binding, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	found, err := t.state.live(conversation.Clean(), now)
+	found, err := t.present().live(conversation.Clean(), now)
 	return found, err == nil
 }
 
@@ -286,14 +288,14 @@ func (t *Table) Find(conversation session.Route, now time.Time) (Binding, bool) 
 func (t *Table) Of(target session.Key, now time.Time) []Binding {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return unexpired(t.state.of(target), now)
+	return unexpired(t.present().of(target), now)
 }
 
 // All returns the bindings that have not expired at now, in the order of their conversations.
 func (t *Table) All(now time.Time) []Binding {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return unexpired(t.state.all(), now)
+	return unexpired(t.present().all(), now)
 }
 
 // unexpired removes the bindings that have expired at now.
@@ -309,7 +311,7 @@ func unexpired(bindings []Binding, now time.Time) []Binding {
 func (t *Table) Next() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.state.next()
+	return t.present().next()
 }
 
 // Refresh reads what other processes have appended to the log.
@@ -322,8 +324,19 @@ func (t *Table) Refresh(ctx context.Context) error {
 	return err
 }
 
+// present returns the state, which is empty for the zero Table.
+func (t *Table) present() *state {
+	if t.state == nil {
+		return newState()
+	}
+	return t.state
+}
+
 // begin waits for the token that allows changes.
 func (t *Table) begin(ctx context.Context) error {
+	if t.turn == nil {
+		return errors.New("binding: the Table does not come from Open")
+	}
 	select {
 	case <-t.turn:
 		return nil

@@ -18,7 +18,10 @@ type JournalError struct {
 }
 
 func (e *JournalError) Error() string {
-	what := strings.TrimPrefix(e.Err.Error(), "spawn: ")
+	what := "it cannot follow those before it"
+	if e.Err != nil {
+		what = strings.TrimPrefix(e.Err.Error(), "spawn: ")
+	}
 	return fmt.Sprintf("spawn: journal of %q, entry %d: %s", e.Root, e.Seq, what)
 }
 
