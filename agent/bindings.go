@@ -170,10 +170,11 @@ func onTable[T any](
 		return zero, err
 	}
 	sent := &sending{}
-	call := b.apart(context.WithValue(ctx, sendingKey{}, sent), func(ctx context.Context) (err error) {
-		answer, err = f(ctx, table, time.Now())
-		return err
-	})
+	call := b.apart(context.WithValue(ctx, sendingKey{}, sent),
+		func(ctx context.Context) (err error) {
+			answer, err = f(ctx, table, time.Now())
+			return err
+		})
 	err = call.WaitFor(ctx)
 	switch { // after an error answer may still be written to
 	case err == nil:
@@ -202,8 +203,8 @@ func change[T any](
 	return onTable(ctx, b, f)
 }
 
-// atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose ctx
-// ends does not wait for it.
+// atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose
+// ctx ends does not wait for it.
 func (b *bindings) atLast(ctx context.Context, f func(context.Context)) {
 	_ = b.calls.Start(context.WithoutCancel(ctx), session.Key{}, false, b.timeout(),
 		func(ctx context.Context) error { f(ctx); return nil }).WaitFor(ctx)

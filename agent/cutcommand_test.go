@@ -34,135 +34,144 @@ func (j hangingJournal) Append(
 	return j.Journal.Append(ctx, root, after, b)
 }
 
+// A cutWorld is a Runtime, and what commands are sent to in it.
+type cutWorld struct {
+	rt        *agent.Runtime
+	main      *agent.Session
+	ended     *agent.Child[string]
+	alive     *agent.Child[string]
+	bound, at session.Route
+}
+
+var cutCommands = map[string]func(context.Context, *cutWorld) error{
+	"unfocus": func(ctx context.Context, w *cutWorld) error {
+		_, err := w.rt.Unfocus(ctx, agent.UnfocusRequest{Conversation: w.bound, By: "a"})
+		return err
+	},
+	"limit": func(ctx context.Context, w *cutWorld) error {
+		hour := time.Hour
+		_, err := w.rt.LimitFocus(ctx, w.bound, "a", binding.Limit{Idle: &hour})
+		return err
+	},
+	"focus": func(ctx context.Context, w *cutWorld) error {
+		_, err := w.rt.Focus(ctx, agent.FocusRequest{
+			Conversation: w.bound, Session: w.main.Key(), By: "a",
+		})
+		return err
+	},
+	"focus in a new thread": func(ctx context.Context, w *cutWorld) error {
+		_, err := w.rt.Focus(ctx, agent.FocusRequest{
+			Conversation: w.at, Session: w.ended.Key(), By: "a", NewThread: true,
+		})
+		return err
+	},
+	"spawn in a thread": func(ctx context.Context, w *cutWorld) error {
+		_, err := w.main.Spawn(ctx, agent.Task{Text: "x", Thread: true, Conversation: w.at})
+		return err
+	},
+	"post to a bound conversation": func(ctx context.Context, w *cutWorld) error {
+		own := session.Must(session.ChannelKey("main", "fake", "general"))
+		_, err := w.rt.Session(own).Post(ctx, agent.Incoming{
+			ID: "1", Text: "x", Route: w.bound,
+		})
+		return err
+	},
+	"spawn": func(ctx context.Context, w *cutWorld) error {
+		_, err := w.main.Spawn(ctx, agent.Task{Text: "x"})
+		return err
+	},
+	"post": func(ctx context.Context, w *cutWorld) error {
+		_, err := w.main.Post(ctx, agent.Incoming{Text: "x"})
+		return err
+	},
+	"steer": func(ctx context.Context, w *cutWorld) error { return w.alive.Steer(ctx, "x") },
+	"stop":  func(ctx context.Context, w *cutWorld) error { return w.alive.Stop(ctx) },
+	"reset": func(ctx context.Context, w *cutWorld) error {
+		return w.rt.Session(session.Must(session.MainKey("other"))).Reset(ctx)
+	},
+	"route": func(ctx context.Context, w *cutWorld) error { return w.main.SetRoute(ctx, w.at) },
+	"delete": func(ctx context.Context, w *cutWorld) error {
+		return w.rt.DeleteSession(ctx, w.ended.Key())
+	},
+}
+
 // Every command returns when its ctx ends, also if the store does not. It says then whether it is
 // recorded: it is not if ctx had ended before the call, and may be if it was appended.
 func TestCommandsReturnWithTheirContext(t *testing.T) {
-	type world struct {
-		rt        *agent.Runtime
-		main      *agent.Session
-		ended     *agent.Child[string]
-		alive     *agent.Child[string]
-		bound, at session.Route
-	}
-	for name, command := range map[string]func(context.Context, world) error{
-		"unfocus": func(ctx context.Context, w world) error {
-			_, err := w.rt.Unfocus(ctx, agent.UnfocusRequest{Conversation: w.bound, By: "a"})
-			return err
-		},
-		"limit": func(ctx context.Context, w world) error {
-			hour := time.Hour
-			_, err := w.rt.LimitFocus(ctx, w.bound, "a", binding.Limit{Idle: &hour})
-			return err
-		},
-		"focus": func(ctx context.Context, w world) error {
-			_, err := w.rt.Focus(ctx, agent.FocusRequest{
-				Conversation: w.bound, Session: w.main.Key(), By: "a",
-			})
-			return err
-		},
-		"focus in a new thread": func(ctx context.Context, w world) error {
-			_, err := w.rt.Focus(ctx, agent.FocusRequest{
-				Conversation: w.at, Session: w.ended.Key(), By: "a", NewThread: true,
-			})
-			return err
-		},
-		"spawn in a thread": func(ctx context.Context, w world) error {
-			_, err := w.main.Spawn(ctx, agent.Task{Text: "x", Thread: true, Conversation: w.at})
-			return err
-		},
-		"post to a bound conversation": func(ctx context.Context, w world) error {
-			own := session.Must(session.ChannelKey("main", "fake", "general"))
-			_, err := w.rt.Session(own).Post(ctx, agent.Incoming{
-				ID: "1", Text: "x", Route: w.bound,
-			})
-			return err
-		},
-		"spawn": func(ctx context.Context, w world) error {
-			_, err := w.main.Spawn(ctx, agent.Task{Text: "x"})
-			return err
-		},
-		"post": func(ctx context.Context, w world) error {
-			_, err := w.main.Post(ctx, agent.Incoming{Text: "x"})
-			return err
-		},
-		"steer": func(ctx context.Context, w world) error { return w.alive.Steer(ctx, "x") },
-		"stop":  func(ctx context.Context, w world) error { return w.alive.Stop(ctx) },
-		"reset": func(ctx context.Context, w world) error {
-			return w.rt.Session(session.Must(session.MainKey("other"))).Reset(ctx)
-		},
-		"route": func(ctx context.Context, w world) error { return w.main.SetRoute(ctx, w.at) },
-		"delete": func(ctx context.Context, w world) error {
-			return w.rt.DeleteSession(ctx, w.ended.Key())
-		},
-	} {
+	for name, command := range cutCommands {
 		for _, before := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					channel := agenttest.NewFakeChannel("fake")
-					memory := session.NewMemory()
-					hangs, release := new(atomic.Bool), make(chan struct{})
-					cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-						if tn.Label == "alive" {
-							<-ctx.Done()
+					inCutWorld(t, func(w *cutWorld, hang, free func()) {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						if before {
+							cancel()
+						} else {
+							hang()
 						}
-						return agent.Result{Text: "x"}, ctx.Err()
-					})
-					cfg.Store = &session.Store{
-						Journal:     hangingJournal{memory.Journal, hangs, release},
-						Transcripts: memory.Transcripts, Files: memory.Files,
-					}
-					channel.Connect(&cfg)
-					rt, err := agent.Open(t.Context(), cfg)
-					require.NoError(t, err)
-					ran, stop := context.WithCancel(t.Context())
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						_ = rt.Run(ran)
-					}()
-					free := sync.OnceFunc(func() { hangs.Store(false); close(release) })
-					defer func() { free(); stop(); <-done }()
-					w := world{
-						rt: rt, main: rt.Session(session.Must(session.MainKey("main"))),
-						at: channel.At("general", ""),
-					}
-					w.ended, err = w.main.Spawn(t.Context(), agent.Task{Text: "a"})
-					require.NoError(t, err)
-					_, err = w.ended.Wait(t.Context())
-					require.NoError(t, err)
-					w.alive, err = w.main.Spawn(t.Context(), agent.Task{Text: "a", Label: "alive"})
-					require.NoError(t, err)
-					made, err := rt.Focus(t.Context(), agent.FocusRequest{
-						Conversation: w.at, Session: w.ended.Key(), By: "a", NewThread: true,
-					})
-					require.NoError(t, err)
-					w.bound = made.Conversation
-					synctest.Wait()
-
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					if before {
+						begun := time.Now()
+						err := command(ctx, w)
 						cancel()
-					} else {
-						hangs.Store(true)
-					}
-					begun := time.Now()
-					err = command(ctx, w)
-					cancel()
-					require.ErrorIs(t, err, context.Cause(ctx))
-					took := time.Second
-					if before {
-						took = 0
-						require.ErrorIs(t, err, agent.ErrNotRecorded)
-					}
-					require.Equal(t, took, time.Since(begun))
-					not := errors.Is(err, agent.ErrNotRecorded)
-					require.NotEqual(t, not, errors.Is(err, agent.ErrUnconfirmed), "%v", err)
+						require.ErrorIs(t, err, context.Cause(ctx))
+						took := time.Second
+						if before {
+							took = 0
+							require.ErrorIs(t, err, agent.ErrNotRecorded)
+						}
+						require.Equal(t, took, time.Since(begun))
+						not := errors.Is(err, agent.ErrNotRecorded)
+						require.NotEqual(t, not, errors.Is(err, agent.ErrUnconfirmed), "%v", err)
 
-					free()
-					synctest.Wait()
-					require.NoError(t, w.main.SetRoute(t.Context(), w.at)) // it goes on
+						free()
+						synctest.Wait()
+						require.NoError(t, w.main.SetRoute(t.Context(), w.at)) // it goes on
+					})
 				})
 			})
 		}
 	}
+}
+
+// inCutWorld calls f with a Runtime whose store hangs from hang to free.
+func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
+	channel, memory := agenttest.NewFakeChannel("fake"), session.NewMemory()
+	hangs, release := new(atomic.Bool), make(chan struct{})
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Label == "alive" {
+			<-ctx.Done()
+		}
+		return agent.Result{Text: "x"}, ctx.Err()
+	})
+	cfg.Store = &session.Store{
+		Journal:     hangingJournal{memory.Journal, hangs, release},
+		Transcripts: memory.Transcripts, Files: memory.Files,
+	}
+	channel.Connect(&cfg)
+	rt, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	ran, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = rt.Run(ran)
+	}()
+	free := sync.OnceFunc(func() { hangs.Store(false); close(release) })
+	defer func() { free(); stop(); <-done }()
+	w := &cutWorld{
+		rt: rt, main: rt.Session(session.Must(session.MainKey("main"))),
+		at: channel.At("general", ""),
+	}
+	w.ended, err = w.main.Spawn(t.Context(), agent.Task{Text: "a"})
+	require.NoError(t, err)
+	_, err = w.ended.Wait(t.Context())
+	require.NoError(t, err)
+	w.alive, err = w.main.Spawn(t.Context(), agent.Task{Text: "a", Label: "alive"})
+	require.NoError(t, err)
+	made, err := rt.Focus(t.Context(), agent.FocusRequest{
+		Conversation: w.at, Session: w.ended.Key(), By: "a", NewThread: true,
+	})
+	require.NoError(t, err)
+	w.bound = made.Conversation
+	synctest.Wait()
+	f(w, func() { hangs.Store(true) }, free)
 }

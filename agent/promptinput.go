@@ -84,8 +84,8 @@ func (c *Config) plainInput(key session.Key, place workdir.Place) agentctx.Input
 // The ids of the sub-agents are made up, from 00000000-0000-4000-8000-000000000001 on, so that the
 // input is the same every time. To have the prompt that a certain sub-agent was sent, set Session
 // to its key and Subagent.Requester to that of its requester; for one with a typed result, set
-// Subagent.Schema to what [ResultSchema] returns. In a work directory the section of its
-// attachments has its id too: that of the last task is made up.
+// Subagent.Schema to string(schema) of the schema that [ResultSchema] returns. In a work directory
+// the section of its attachments has its id too: that of the last task is made up.
 //
 // The attachments of the last task are read to their end, as a spawn does it, under ctx; a spawn
 // of that task needs new Readers.

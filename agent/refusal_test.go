@@ -124,6 +124,7 @@ func TestRefusalsOfMessagesNameOurSettings(t *testing.T) {
 		}
 		children(post(ctx, spent.Session()))
 		children(errorOf(spent.Post(ctx, agent.Incoming{Text: "x"})))
+		time.Sleep(2 * time.Second)
 		out, err = callTool(h, "sessions_send", "2", `{"target":"spent","message":"x"}`)
 		require.NoError(t, err)
 		require.Contains(t, out["error"], "Config.Rules.Subagents.MaxChildren")

@@ -99,6 +99,7 @@ func TestTargetsByRunID(t *testing.T) {
 				require.ErrorContains(t, err, "it names none")
 				continue
 			}
+			time.Sleep(2 * time.Second)
 			told, err := use("sessions_send", message(r.ID()))
 			require.NoError(t, err, n)
 			require.Contains(t, told, `"status":"accepted"`, n)

@@ -498,5 +498,6 @@ func newPanic(value any) *spawn.PanicError {
 // [ErrUnconfirmed] nor another of the errors of a command for errors.Is, also if the part returned
 // one of another call.
 func (e *CallbackError) Unwrap() error {
-	return contain.Foreign(e.Err, ErrUnconfirmed, ErrNotRecorded, ErrShutdown, ErrStale, ErrNotFound)
+	return contain.Foreign(e.Err,
+		ErrUnconfirmed, ErrNotRecorded, ErrShutdown, ErrStale, ErrNotFound)
 }

@@ -211,7 +211,7 @@ func View(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 }
 
 // unfenced returns the lines that no fence discards, with the compactions and without the other
-// notes, and the error with which lines ends. Nil is no lines.
+// notes, and the error with which lines ends. Nil has none.
 func unfenced(lines iter.Seq2[Line, error]) (kept []Line, failed error) {
 	if lines == nil {
 		return nil, nil

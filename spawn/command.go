@@ -378,8 +378,8 @@ func (s *Supervisor) StopRun(
 // [ErrUnconfirmed] if another owner takes the tree, [ErrUnreadable] if a result that is in a file
 // cannot be loaded, or one that every call that waits can return. With RestStop it may be one of
 // [Supervisor.Stop], with RestAnnounce one that every command can return: after [ErrUnconfirmed]
-// wait again. An opt.AtLeast below zero, and an opt.Rest that is not one, give an *[InputError], and
-// so does a wait without a limit, under the context of a turn, for the run of that turn or one above
+// wait again. An opt.AtLeast below zero, and an opt.Rest that is not one, give an *[InputError], as
+// does a wait without a limit, under the context of a turn, for the run of that turn or one above
 // it: that ends after the turn.
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, runs []RunRef, opt JoinOptions,

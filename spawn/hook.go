@@ -48,10 +48,11 @@ type VetoError struct {
 
 func (e *VetoError) Error() string { return "spawn: the spawn is refused: " + e.Reason }
 
-// Unwrap returns Err, which says nothing of the spawn: it is neither [ErrUnconfirmed] nor another of
-// the errors of a command for errors.Is, also if the function returned one of another call.
+// Unwrap returns Err, which says nothing of the spawn: it is neither [ErrUnconfirmed] nor another
+// of the errors of a command for errors.Is, also if the function returned one of another call.
 func (e *VetoError) Unwrap() error {
-	return contain.Foreign(e.Err, ErrUnconfirmed, ErrNotRecorded, ErrShutdown, ErrStale, ErrNotFound)
+	return contain.Foreign(e.Err,
+		ErrUnconfirmed, ErrNotRecorded, ErrShutdown, ErrStale, ErrNotFound)
 }
 
 // errHookHangs is the Err of a CallbackError.

@@ -45,8 +45,7 @@ var targetMutants = []mutant{
 	},
 	{
 		"rates: send obeys them", "../agent/subagents.go",
-		"if !h.rt.sends.Pass(target.Pair{From: h.session.key, To: key}, m.ID, sendPause, " +
-			"time.Now()) {",
+		"if !h.rt.sends.Pass(pair, m.ID, sendPause, time.Now()) {",
 		"if false {", "../agent", "TestSubagentsLogAndSend$",
 	},
 	{

@@ -69,8 +69,8 @@ func (c *Call) hasQuit() bool {
 	}
 }
 
-// Start calls f on behalf of a session. The context of f ends after the time limit, of which zero is
-// none, and is one that [Of] finds the Call by. With says the call counts as a delivery.
+// Start calls f on behalf of a session. The context of f ends after the time limit, if that is not
+// zero, and is one that [Of] finds the Call by. With says the call counts as a delivery.
 func (c *Calls) Start(
 	ctx context.Context, of session.Key, says bool, limit time.Duration,
 	f func(context.Context) error,
