@@ -131,3 +131,25 @@ func checkArchived(t *testing.T, h *harness, key session.Key, words []string) {
 		require.NotErrorIs(t, err, agent.ErrArchived, name)
 	}
 }
+
+// The time of a run ends the run. Its session is archived when the rules say so, and not before.
+func TestTimeoutDoesNotArchive(t *testing.T) {
+	s := script{"main": {
+		agenttest.Call("sessions_spawn", `{"task":"x","label":"slow","runTimeoutSeconds":60}`),
+		say("on it"), say("too slow"),
+	}, "slow": {agenttest.Hang()}}
+	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+		h.Post("go")
+		h.Pass(59 * time.Second)
+		require.Equal(h.T(), agent.StatusRunning, h.Child("slow").Status)
+		h.Pass(59 * time.Minute)
+		child := h.Child("slow")
+		require.Equal(h.T(), agent.StatusTimedOut, child.Status)
+		h.Replied("on it", "too slow")
+		_, err := h.Session(child.Key).Status(h.Context())
+		require.NoError(h.T(), err)
+		h.Pass(5 * time.Minute)
+		_, err = h.Session(child.Key).Post(h.Context(), agent.Incoming{Text: "x"})
+		require.ErrorIs(h.T(), err, agent.ErrArchived)
+	})
+}

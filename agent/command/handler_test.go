@@ -604,3 +604,10 @@ func TestOptions(t *testing.T) {
 		}
 	})
 }
+
+// Where the transcript of a sub-agent is stands in the answer if the Store has paths.
+func TestInfoHasTheTranscript(t *testing.T) {
+	const path = "state/sessions/main/x.jsonl"
+	require.Contains(t, command.Described{Transcript: path}.Text(), "Transcript: "+path)
+	require.NotContains(t, command.Described{}.Text(), "Transcript")
+}
