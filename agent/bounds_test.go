@@ -128,7 +128,7 @@ var otherStructs = map[string]string{
 		"agent.MissingCredentialError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
-		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
+		"spawn.AmbiguousError spawn.AskedFunction spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.SessionInfo spawn.SessionStatus spawn.BudgetStatus spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +

@@ -57,7 +57,8 @@ type Task struct {
 	// path that is relative to it, or absolute. It must be there. What leads out of the work
 	// directory, links included, is refused at the spawn, and fails a later turn if it has become
 	// so. The child works where the path leads to at the spawn, also after a restart and in its
-	// later runs. Empty: the work directory itself, wherever the requester works.
+	// later runs. It has at most 4,096 bytes. Empty: the work directory itself, wherever the
+	// requester works.
 	Dir string
 	// Runtime names the external program that the child runs in, one of [Runners].Runtimes. Empty
 	// and "subagent": it runs as its agent does. One that is not configured, or not for the agent,
@@ -113,6 +114,7 @@ type Task struct {
 	route   session.Route // see Config.Route
 	given   given         // by the spawn
 	origin  string        // see spawn.Request.Origin
+	id      RunID         // of the run, if it is known before the spawn; empty: Spawn makes one
 }
 
 // A Cleanup says what becomes of a sub-agent's session after its end.
@@ -277,6 +279,7 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	}
 	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
 	if equips {
+		t.id = RunID(session.NewID()) // Hooks.Spawning is asked first, and told of that run
 		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
 			return info, err
 		}
@@ -329,6 +332,9 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	return nil
 }
 
+// maxDir is how many bytes a Task.Dir has at most: no system of ours takes a longer path.
+const maxDir = 4096
+
 // check returns what is wrong with the task by itself. A spawn and its preview ask it first.
 func (t *Task) check() error {
 	if err := t.Spec.Validate(); err != nil {
@@ -343,6 +349,11 @@ func (t *Task) check() error {
 	if t.Update && t.Announce {
 		return &InputError{Field: "Task.Update", Reason: "it excludes Announce"}
 	}
+	if n := len(t.Dir); n > maxDir {
+		return &LimitError{
+			Field: "Task.Dir", Size: n, Limit: maxDir, Unit: "bytes", Path: "Config.WorkDir",
+		}
+	}
 	if t.Cleanup > CleanupDelete {
 		return &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
 	}
@@ -353,7 +364,7 @@ func (t *Task) check() error {
 func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	keep, _ := t.mode()
 	q = spawn.Request{
-		Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
+		ID: t.id, Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
 		Update: t.Update, Route: t.route, Senders: t.Senders,
 		Delete: t.Cleanup == CleanupDelete,
@@ -430,14 +441,20 @@ func inOurWords(err error) error {
 		}
 	}
 	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok {
-		switch failed.Callback {
-		case "ValidModel":
-			failed.Callback = "Models.Valid"
-		case "Spawning":
-			failed.Callback = "Hooks.Spawning"
-		}
+		failed.Callback = functionField(failed.Callback)
 	}
 	return err
+}
+
+// functionField returns the field of the Config that has a function of the spawn package.
+func functionField(name string) string {
+	switch name {
+	case "ValidModel":
+		return "Models.Valid"
+	case "Spawning":
+		return "Hooks.Spawning"
+	}
+	return name
 }
 
 // waitRoot implements Requester.

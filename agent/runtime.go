@@ -225,6 +225,11 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
 		return err // another call goes on
 	}
+	if running, ok := errors.AsType[*StillRunningError](err); ok {
+		for i := range running.Functions {
+			running.Functions[i].Name = functionField(running.Functions[i].Name)
+		}
+	}
 	left := rt.bindings.stop(ctx)
 	switch {
 	case left == nil:
@@ -239,6 +244,7 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	return &StillRunningError{
 		Sessions:   distinct(slices.Concat(running.Sessions, left.Sessions)),
 		Deliveries: distinct(slices.Concat(running.Deliveries, left.Deliveries)),
+		Functions:  running.Functions,
 	}
 }
 

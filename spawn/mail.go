@@ -137,7 +137,7 @@ func (s *Supervisor) post(
 			if err = ask(ctx, cmd, read); err == nil {
 				return receipt, nil
 			}
-			err = s.answerAll(ctx, err, &cmd.Answers)
+			err = s.answerAll(ctx, to, err, &cmd.Answers)
 		}
 		if !errors.Is(err, tree.ErrMoved) {
 			return Receipt{}, repeatable(err, m.repeat())
@@ -205,7 +205,7 @@ func (s *Supervisor) PostAndWait(
 			if err == nil {
 				return reply, nil
 			}
-			err = s.answerAll(ctx, err, &cmd.Answers)
+			err = s.answerAll(ctx, to, err, &cmd.Answers)
 		}
 		if !errors.Is(err, tree.ErrMoved) {
 			return reply, repeatable(err, m.repeat())

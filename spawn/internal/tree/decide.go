@@ -61,7 +61,7 @@ func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	} else {
 		t.setNow(now)
 	}
-	c, err := checkCommand(c)
+	c, err := t.checkCommand(c)
 	if err != nil {
 		return Reply{}, err
 	}

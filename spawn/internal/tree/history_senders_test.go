@@ -46,7 +46,7 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 	x := &d.strangers
 	for i := range facts {
 		f := &facts[i]
-		switch f.Kind {
+		switch f.Kind { // the others are not about who speaks
 		case Admitted:
 			x.runs[runName{f.Run, ""}] = hasStranger(f.Spec.Senders)
 			s, _ := c.(*Spawn)

@@ -171,15 +171,18 @@ func TextOf(c Command) int {
 }
 
 // checkCommand returns the command that is decided for c: c, unless it has more texts than a
-// command may. A turn that returns so much is one that fails. The error is a *LimitError for any
-// other command.
-func checkCommand(c Command) (Command, error) {
+// command may. A turn that returns so much is one that fails. The error is that of the field with
+// a limit of its own for any other command, else a *LimitError for all of them.
+func (t *Tree) checkCommand(c Command) (Command, error) {
 	n := TextOf(c)
 	if n <= MaxCommand {
 		return c, nil
 	}
+	if err := t.opt.Limits.checkFields(c); err != nil {
+		return nil, err
+	}
 	over := &LimitError{
-		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes", Path: "session.BatchLimit",
+		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes of texts", Path: "Limits",
 	}
 	d, ok := c.(*TurnDone)
 	if !ok {
@@ -192,6 +195,29 @@ func checkCommand(c Command) (Command, error) {
 		failed.Answer = &Result{Model: d.Answer.Model, Usage: d.Answer.Usage}
 	}
 	return &failed, nil
+}
+
+// checkFields checks each text of a command that is of any length.
+func (l Limits) checkFields(c Command) error {
+	switch c := c.(type) {
+	case *Spawn:
+		return l.checkSpawn(c)
+	case *Post:
+		if err := l.checkID(c.ID); err != nil {
+			return err
+		}
+		return l.CheckPost(c, session.Part.Validate)
+	case *Steer:
+		if err := l.checkID(c.ID); err != nil {
+			return err
+		}
+		return checkSteer(c)
+	case *Report:
+		return checkReport(c)
+	case InTurn:
+		return l.checkFields(c.Cmd)
+	}
+	return nil
 }
 
 // checkBytes checks the length of a field against the bound of that name, which limit and def are.
