@@ -125,7 +125,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
-		Logger: cfg.Logger, Queue: cfg.Queue,
+		Logger: cfg.Logger, Redact: redactor.Redact, Queue: cfg.Queue,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
@@ -226,9 +226,12 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 		return err // another call goes on
 	}
 	if running, ok := errors.AsType[*StillRunningError](err); ok {
-		for i := range running.Functions {
-			running.Functions[i].Name = functionField(running.Functions[i].Name)
+		ours := *running // which other calls return, too
+		ours.Functions = slices.Clone(running.Functions)
+		for i := range ours.Functions {
+			ours.Functions[i].Name = functionField(ours.Functions[i].Name)
 		}
+		err = &ours
 	}
 	left := rt.bindings.stop(ctx)
 	switch {
