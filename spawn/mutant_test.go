@@ -85,7 +85,7 @@ var shellMutants = []mutant{
 	{
 		"1.2 of a long text the tree keeps the beginning", "result.go",
 		"a.Whole, a.Text = f, tree.Text(strings.Clone(head))",
-		"a.Whole, a.Text = f, tree.Text(text.Cut(string(a.Text), len(a.Text)))",
+		"a.Whole, a.Text = f, tree.Text(strings.Clone(head+string(a.Text)[len(head):]))",
 		".", "TestLongTextIsInAFile",
 	},
 	{
