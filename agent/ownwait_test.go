@@ -37,18 +37,17 @@ func TestTurnThatWaitsForItsOwnEnd(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				var waited, limited, ended error
 				var own, done child
+				ready := make(chan struct{}) // closed when both are set
 				cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 					switch tn.Label {
 					case "done":
 						return agent.Result{Text: "done"}, nil
 					case "parent":
-						time.Sleep(time.Second)
+						<-ready
 						if above {
 							_, err := agent.Spawn[string](ctx, tn, agent.Task{Text: "x", Label: "own"})
 							return agent.Result{Text: "parent"}, err
 						}
-					default:
-						time.Sleep(time.Second)
 					}
 					waited = wait(ctx, tn, own)
 					ended = wait(ctx, tn, done)
@@ -67,6 +66,7 @@ func TestTurnThatWaitsForItsOwnEnd(t *testing.T) {
 					require.NoError(t, err)
 					own, err = h.Main().Spawn(h.Context(), agent.Task{Text: "x", Label: "parent"})
 					require.NoError(t, err)
+					close(ready)
 					h.Pass(time.Hour / 4)
 					info, err := own.Info(h.Context())
 					require.NoError(t, err)

@@ -468,9 +468,9 @@ func newCallbackError(field string, value any) *CallbackError {
 
 func (e *CallbackError) Error() string {
 	text := "it failed"
-	switch e.Err { //nolint:errorlint // what the constructor set
-	case nil:
-	case spawn.ErrExited:
+	switch {
+	case e.Err == nil:
+	case e.Err == spawn.ErrExited: //nolint:errorlint // what the constructor set
 		text = "it ended its goroutine"
 	default:
 		text = e.Err.Error()

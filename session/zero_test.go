@@ -27,10 +27,10 @@ func TestWhatIsNil(t *testing.T) {
 	var bad *session.LineageError
 	require.ErrorAs(t, err, &bad)
 
-	for range session.Committed(nil) {
-		t.Error("a line of no lines")
+	for _, err := range session.Committed(nil) {
+		t.Error("a line of nothing", err)
 	}
-	for range session.View(nil) {
-		t.Error("a line of no lines")
+	for _, err := range session.View(nil) {
+		t.Error("a line of nothing", err)
 	}
 }
