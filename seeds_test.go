@@ -77,7 +77,7 @@ func TestDocumentsHaveTests(t *testing.T) {
 			asks[id]++
 		}
 	}
-	for _, id := range strings.Fields("A B C D E") {
+	for id := range strings.FieldsSeq("A B C D E") {
 		require.Greater(t, asks[id], 10, "rows of the document %s", id)
 	}
 	for _, test := range documentTest.FindAllStringSubmatch(string(page), -1) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -86,6 +87,7 @@ func TestAnnounceToACallerRunSession(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, receipt.Existing)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, []string{
 			"nightly backup: 12 files kept", "counter: There are 12.", "a file has come: ",
 		}, got)

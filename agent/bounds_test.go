@@ -51,14 +51,16 @@ var boundCases = []boundCase{
 	{
 		spawn.Config{}, feedSpawnConfig, map[string]string{"": refused},
 	},
-	{agent.Task{Text: "x"}, feedTask, map[string]string{"": refused}},
-	{spawn.Request{Task: "x"}, feedRequest, map[string]string{"": refused}},
+	{agent.Task{Text: "x"}, feedTask, map[string]string{"": refused, ".Senders[...]": leftOut}},
+	{spawn.Request{Task: "x"}, feedRequest, map[string]string{
+		"": refused, ".Senders[...]": leftOut,
+	}},
 	{spawn.Incoming{Text: "x"}, feedIncoming, map[string]string{
-		"": refused, ".From.Name": leftOut,
+		"": refused, ".From.Name": leftOut, ".Senders[...]": leftOut,
 	}},
 	{spawn.Event{ID: "x", Text: "x"}, feedEvent, map[string]string{"": refused, ".Origin": leftOut}},
 	{spawn.Incoming{Text: "x"}, feedPost, map[string]string{
-		"": refused, ".From.Name": leftOut,
+		"": refused, ".From.Name": leftOut, ".Senders[...]": leftOut,
 	}},
 	{spawn.SendOptions{Announce: true, Origin: "x"}, feedSend, map[string]string{"": refused}},
 	{spawn.Saying{ID: "1", Text: "x"}, feedSay, map[string]string{
@@ -126,7 +128,7 @@ var otherStructs = map[string]string{
 		"agent.MissingCredentialError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError agent.ToolTimeoutError agent.CallID session.PartError " +
-		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
+		"spawn.AmbiguousError spawn.AskedFunction spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.SessionInfo spawn.SessionStatus spawn.BudgetStatus spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
 		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +

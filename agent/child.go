@@ -57,7 +57,8 @@ type Task struct {
 	// path that is relative to it, or absolute. It must be there. What leads out of the work
 	// directory, links included, is refused at the spawn, and fails a later turn if it has become
 	// so. The child works where the path leads to at the spawn, also after a restart and in its
-	// later runs. Empty: the work directory itself, wherever the requester works.
+	// later runs. It has at most 4,096 bytes. Empty: the work directory itself, wherever the
+	// requester works.
 	Dir string
 	// Runtime names the external program that the child runs in, one of [Runners].Runtimes. Empty
 	// and "subagent": it runs as its agent does. One that is not configured, or not for the agent,
@@ -95,6 +96,10 @@ type Task struct {
 	// Milestones also has the session find what the sub-agent reports as a milestone, see
 	// [Turn.Report].
 	Milestones bool
+	// Senders are people on whose behalf a program spawns, beside those for whom the turn works
+	// that does: the child, and all that comes of it, may use what the least of them may. See
+	// [Session.SendersOf]. The Key does not tell them apart.
+	Senders []policy.Sender
 
 	// Cleanup says what becomes of the session after its end. With CleanupDelete it is archived as
 	// soon as its requester has read the end, or at once if there is none to tell, whatever
@@ -109,6 +114,7 @@ type Task struct {
 	route   session.Route // see Config.Route
 	given   given         // by the spawn
 	origin  string        // see spawn.Request.Origin
+	id      RunID         // of the run, if it is known before the spawn; empty: Spawn makes one
 }
 
 // A Cleanup says what becomes of a sub-agent's session after its end.
@@ -273,6 +279,7 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	}
 	equips := t.Dir != "" || t.external() != "" || t.Stream || len(t.Attachments) > 0
 	if equips {
+		t.id = RunID(session.NewID()) // Hooks.Spawning is asked first, and told of that run
 		if info, err = t.equip(ctx, from, &x); err != nil || info.ID != "" {
 			return info, err
 		}
@@ -325,6 +332,9 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	return nil
 }
 
+// maxDir is how many bytes a Task.Dir has at most: no system of ours takes a longer path.
+const maxDir = 4096
+
 // check returns what is wrong with the task by itself. A spawn and its preview ask it first.
 func (t *Task) check() error {
 	if err := t.Spec.Validate(); err != nil {
@@ -339,6 +349,11 @@ func (t *Task) check() error {
 	if t.Update && t.Announce {
 		return &InputError{Field: "Task.Update", Reason: "it excludes Announce"}
 	}
+	if n := len(t.Dir); n > maxDir {
+		return &LimitError{
+			Field: "Task.Dir", Size: n, Limit: maxDir, Unit: "bytes", Path: "Config.WorkDir",
+		}
+	}
 	if t.Cleanup > CleanupDelete {
 		return &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}
 	}
@@ -349,9 +364,9 @@ func (t *Task) check() error {
 func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	keep, _ := t.mode()
 	q = spawn.Request{
-		Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
+		ID: t.id, Task: t.Text, Label: t.Label, Name: t.Name, Key: t.Key, Announce: t.Announce,
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
-		Update: t.Update, Route: t.route,
+		Update: t.Update, Route: t.route, Senders: t.Senders,
 		Delete: t.Cleanup == CleanupDelete,
 		Thread: t.Thread, Session: keep, Bind: t.Conversation,
 		Policy: policy.Request{
@@ -426,14 +441,20 @@ func inOurWords(err error) error {
 		}
 	}
 	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok {
-		switch failed.Callback {
-		case "ValidModel":
-			failed.Callback = "Models.Valid"
-		case "Spawning":
-			failed.Callback = "Hooks.Spawning"
-		}
+		failed.Callback = functionField(failed.Callback)
 	}
 	return err
+}
+
+// functionField returns the field of the Config that has a function of the spawn package.
+func functionField(name string) string {
+	switch name {
+	case "ValidModel":
+		return "Models.Valid"
+	case "Spawning":
+		return "Hooks.Spawning"
+	}
+	return name
 }
 
 // waitRoot implements Requester.
@@ -568,14 +589,21 @@ func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.Run
 // later one has followed it, or is to end, [ErrArchived], which is [ErrNotFound] too, once it has
 // been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
+	return c.SteerFor(ctx, text)
+}
+
+// SteerFor is [Child.Steer] on behalf of people, who bind the run from then on: see
+// [Session.SendersOf]. The errors are those of Steer, an *[InputError] for what is not UTF-8 in a
+// Sender, and a *[LimitError] for what is too long.
+func (c *Child[T]) SteerFor(ctx context.Context, text string, senders ...policy.Sender) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
-		m := spawn.Incoming{Text: text}
+		m := spawn.Incoming{Text: text, Senders: senders}
 		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
 	}
-	return c.turn.steer(ctx, c.ref(), text)
+	return c.turn.steer(ctx, c.ref(), text, senders...)
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive. A later run

@@ -31,6 +31,13 @@ type Config struct {
 	Tools []Tool
 	// Rules are the agents, limits, tool rules and budgets. The zero Rules are the defaults.
 	Rules policy.Rules
+	// Owner says whether who has written to the session in is an owner of the bot, beside those of
+	// whom Rules.Owners say so: what Rules.OwnerOnly and [Tool].OwnerOnly name is for owners alone.
+	// It is asked for each message as it is posted, with who wrote it, who may be the zero Sender,
+	// and its answer is kept with the message. It must be safe for concurrent use and should return
+	// at once. After an error, a panic, or DeliverTimeout the person is not one, and the Logger is
+	// told. Nil: the Rules say it alone; if they do not either, every person counts as one.
+	Owner func(ctx context.Context, in session.Key, from session.Sender) (bool, error)
 	// Store keeps everything that is durable. Nil: in memory, gone with the process.
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
@@ -425,6 +432,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	found.prices(c)
 	found.threads(&c.Threads)
 	found.rules(&c.Rules)
+	found.owners(c)
 	if len(found.errs) > 0 {
 		return nil, found.errs
 	}
@@ -543,7 +551,7 @@ func keyInAnyCase[T any](m map[string]T, name string) (key string, ok bool) {
 func (c *Config) authority(key session.Key) policy.Authority {
 	all, model := c.allToolNames(), c.model(key)
 	if !key.IsSubagent() {
-		return c.Rules.TopAuthority(key, model, all)
+		return c.Rules.ForSenders(c.Rules.TopAuthority(key, model, all), key, nil)
 	}
 	id := c.Rules.AgentOf(key)
 	above := policy.Authority{

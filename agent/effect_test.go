@@ -244,6 +244,9 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 			Rules: policy.Rules{
 				Agents: agentsAllowing([]string{"*"}, "coder"),
 				Budget: policy.Budget{Tokens: 1e6},
+				Senders: []policy.SenderTools{{
+					Person: policy.Person{ID: "bob"}, Tools: policy.ToolRules{Deny: []string{"write"}},
+				}},
 			},
 		}}
 		p.cfg.Prompts = effectPrompts
@@ -304,6 +307,9 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 		"Milestones": {
 			base: set(func(x *agent.Task) { x.Announce, x.Label = true, "told" }),
 			set:  set(func(x *agent.Task) { x.Milestones = true }),
+		},
+		"Senders": {
+			set: set(func(x *agent.Task) { x.Senders = []policy.Sender{{ID: "bob"}} }),
 		},
 		"Update": { // see TestUpdateEveryCrash
 			set: set(func(x *agent.Task) { x.Update = true }), refused: "the Config has no Reply",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -557,4 +558,51 @@ func TestEndedHookOfWhatIsDeleted(t *testing.T) {
 		require.Equal(t, "killed", log.ends()[0].Outcome())
 		require.Contains(t, log.ends()[0].Run.Error, "deleted")
 	})
+}
+
+// 9.2: the hook is asked once, and told of the run that the spawn makes, however it is asked for.
+func TestSpawningKnowsTheRun(t *testing.T) {
+	base := makeTree(t, "main/app/AGENTS.md")
+	for name, task := range map[string]agent.Task{
+		"plain":            {},
+		"key":              {Key: "k"},
+		"again":            {Key: "k", Again: true},
+		"directory":        {Dir: "app"},
+		"keyed directory":  {Dir: "app", Key: "k"},
+		"runtime":          {Runtime: "ext"},
+		"attachment":       {Attachments: attaching("a.txt", "x")},
+		"keyed attachment": {Attachments: attaching("a.txt", "x"), Key: "k"},
+		"all": {
+			Attachments: attaching("a.txt", "x"), Dir: "app", Runtime: "ext", Key: "k",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []agent.RunInfo
+			say := agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+				return agent.Result{Text: "done"}, nil
+			})
+			cfg := agent.Config{
+				Store:  session.NewMemory(),
+				Runner: say,
+				Runners: agent.Runners{
+					Runtimes: map[string]agent.ExternalRuntime{"ext": {Runner: say}},
+				},
+				WorkDir: func(id string) string { return filepath.Join(base, id) },
+				Hooks: agent.Hooks{Spawning: func(_ context.Context, h agent.SpawningHook) error {
+					asked = append(asked, h.Run)
+					return nil
+				}},
+			}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				task.Text = "x"
+				c, err := agent.Spawn[string](h.Context(), h.Main(), task)
+				require.NoError(h.T(), err)
+				_, err = c.Wait(h.Context())
+				require.NoError(h.T(), err)
+				require.Len(h.T(), asked, 1)
+				require.Equal(h.T(), c.Key(), asked[0].Key)
+				require.Equal(h.T(), c.ID(), asked[0].ID)
+			})
+		})
+	}
 }

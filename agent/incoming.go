@@ -11,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -62,7 +63,7 @@ type Receipt = spawn.Receipt
 // again with the same ID: then it is told once. After [ErrNotRecorded] it may be posted as it is.
 // After any other error it is not recorded.
 func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
-	root, err := s.receive(ctx, &m)
+	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -102,7 +103,7 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 // *[InputError] for the session of the turn that calls it; [ErrShutdown]; or one of Post. The
 // message may have been recorded then, and is answered all the same.
 func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
-	root, err := s.receive(ctx, &m)
+	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -155,6 +156,74 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 	}
 	m.Parts = s.realParts(m.Parts)
 	return root, nil
+}
+
+// receiveFrom is receive for what a person, or the program, posts.
+func (s *Session) receiveFrom(ctx context.Context, m *Incoming) (session.Key, error) {
+	root, err := s.receive(ctx, m)
+	if err != nil {
+		return root, err
+	}
+	if m.Senders, err = s.sendersOf(ctx, m); s.turn != nil {
+		m.Senders = policy.MergeSenders(s.turn.Senders(), m.Senders)
+	}
+	return root, err
+}
+
+// SendersOf returns the people who bind what comes of a message to the session, if that is posted,
+// spawned or steered: who says it, in which conversation, and whether [Config].Owner takes that
+// person for an owner. [Session.Post] does it itself. A program that starts something on behalf of
+// a person without a Post puts them into [Task].Senders, or gives them to [Session.ToolsFor].
+//
+// They are those in m.Senders if it has any. They are nil if nothing in the Rules depends on who
+// speaks, and for a message without From.ID to a cron session or a sub-agent, which the program
+// says itself. A message without one to any other session is that of a person who is not known.
+//
+// The error is the cause of ctx, or [ErrShutdown]; while Config.Owner is asked it is
+// [ErrNotRecorded], too.
+func (s *Session) SendersOf(ctx context.Context, m Incoming) ([]policy.Sender, error) {
+	if err := s.rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(context.Cause(ctx), s.rt.bindings.ended()); err != nil {
+		return nil, err
+	}
+	return s.sendersOf(ctx, &m)
+}
+
+// IsOwner reports whether who says a message to the session is an owner of the bot, as
+// Rules.Owners and [Config].Owner say. Without both everyone is. The error is as of
+// [Session.SendersOf].
+func (s *Session) IsOwner(ctx context.Context, m Incoming) (bool, error) {
+	list, err := s.SendersOf(ctx, m)
+	notOwner := func(x policy.Sender) bool { return !s.rt.cfg.Rules.IsOwner(x) }
+	return err == nil && !slices.ContainsFunc(list, notOwner), err
+}
+
+func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, error) {
+	byProgram := m.From.ID == "" && !m.Thread &&
+		(s.key.IsSubagent() || s.key.Kind() == session.KindCron)
+	if len(m.Senders) > 0 || byProgram || !s.rt.cfg.Rules.BindsSenders() {
+		return m.Senders, nil
+	}
+	who := policy.Sender{
+		ID: m.From.ID, Channel: cmp.Or(m.Route.Channel, s.key.Channel()), Peer: s.key.Peer(),
+	}
+	if s.rt.cfg.Owner == nil {
+		return []policy.Sender{who}, nil
+	}
+	owner, err := asked(ctx, s.rt, s.key, "Owner", func(ctx context.Context) (bool, error) {
+		return s.rt.cfg.Owner(ctx, s.key, m.From)
+	})
+	if err != nil && (ctx.Err() != nil || s.rt.bindings.ended() != nil) {
+		return nil, err
+	}
+	if err != nil { // least privilege
+		s.rt.log.Warn("offshoot: Config.Owner failed", "session", s.key.String(),
+			"error", s.rt.redact(err).Error())
+	}
+	who.Owner = owner && err == nil
+	return []policy.Sender{who}, nil
 }
 
 // realParts returns parts that say what their bytes are, and logs what was not true.

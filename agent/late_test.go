@@ -16,6 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -26,7 +27,7 @@ import (
 var lateCommands = []string{
 	"Announce", "Bind", "CancelTurn", "Compact", "DeleteSession", "Dismiss", "Focus", "LimitFocus", "Post",
 	"PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send", "SetRoute", "Spawn",
-	"Steer", "Stop", "StopRun", "Unbind", "Unfocus",
+	"Steer", "SteerFor", "Stop", "StopRun", "Unbind", "Unfocus",
 }
 
 // lateArgs are arguments that methods accept, by type.
@@ -41,6 +42,7 @@ func lateArgs(key session.Key, child *agent.Child[string]) map[reflect.Type]refl
 		agent.Task{Text: "x"},
 		agent.JoinOptions{},
 		[]session.Key(nil),
+		[]policy.Sender(nil),
 		agent.EventQuery{},
 		agent.UsageQuery{},
 		agent.SessionQuery{},

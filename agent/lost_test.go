@@ -358,3 +358,75 @@ func brokenByteSeen(t *testing.T, b *lossyBot, path string, text, whole []byte, 
 		require.True(t, bytes.Contains(text, b), "at %d", at)
 	}
 }
+
+// tallyTranscripts notes how much is written, and may report a position far ahead.
+type tallyTranscripts struct {
+	session.Transcripts
+	lines, bytes int
+	ahead        session.Pos // added to the position of the next answer
+}
+
+func (c *tallyTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message,
+) (session.Pos, error) {
+	for _, m := range messages {
+		c.lines++
+		c.bytes += len(m.Text)
+	}
+	end, err := c.Transcripts.Append(ctx, ref, after, messages...)
+	if messages[len(messages)-1].Text == "an answer" {
+		end, c.ahead = end+c.ahead, 0
+	}
+	return end, err
+}
+
+// A position says nothing beyond its order: what stands for lost lines is linear in what was lost
+// where positions count lines, as in memory, and an end that no transcript can have is corrupt.
+func TestLostLinesOfAStoreThatCountsLines(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines int
+		ahead session.Pos
+	}{
+		"none": {}, "one": {lines: 1}, "many": {lines: 5000}, "more than there can be": {ahead: 1 << 62},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := session.NewMemory()
+				written := &tallyTranscripts{Transcripts: session.NewMemory().Transcripts}
+				reply := func(transcripts session.Transcripts, text string) string {
+					cfg := configWith(func(
+						ctx context.Context, tn *agent.Turn,
+					) (agent.Result, error) {
+						for i := 0; i < c.lines && transcripts == memory.Transcripts; i++ {
+							line := agent.Message{Role: session.MessageAssistant, Text: "x"}
+							if err := tn.Record(ctx, line); err != nil {
+								return agent.Result{}, err
+							}
+						}
+						return agent.Result{Text: "an answer"}, nil
+					})
+					cfg.Store = &session.Store{
+						Journal: memory.Journal, Transcripts: transcripts, Files: memory.Files,
+					}
+					cfg.Logger = slog.New(slog.DiscardHandler)
+					rt := runUntilEnd(t, cfg)
+					s := rt.Session(session.Must(session.MainKey("main")))
+					r, err := s.PostAndWait(t.Context(), agent.Incoming{Text: text})
+					require.NoError(t, err)
+					require.NoError(t, rt.Shutdown(t.Context()))
+					return r.Text
+				}
+				require.Equal(t, "an answer", reply(memory.Transcripts, "one"))
+				written.ahead = c.ahead
+				require.Equal(t, "an answer", reply(written, "two"))
+				require.LessOrEqual(t, written.lines, c.lines+20)
+				require.LessOrEqual(t, written.bytes, 100*(c.lines+20))
+				if c.ahead > 0 { // nothing can stand for so much
+					lines := written.lines
+					require.NotEqual(t, "an answer", reply(written, "three"))
+					require.LessOrEqual(t, written.lines, lines+4)
+				}
+			})
+		})
+	}
+}

@@ -292,8 +292,9 @@ func (c *Config) modelNamed(name string) string {
 }
 
 // withFullModels returns a copy in which no alias names a model, so that rules, Models.Valid and
-// the Runner see one name of each.
+// the Runner see one name of each, and whose Rules have what the Tools are marked with.
 func (c Config) withFullModels() Config {
+	c.Rules = c.withOwners()
 	if len(c.Prompts.Input.Aliases) == 0 {
 		return c
 	}

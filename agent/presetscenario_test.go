@@ -26,7 +26,7 @@ type presetBot struct {
 
 // playPreset runs a bot of a preset with all files of a workspace and a few tools.
 func playPreset(
-	t *testing.T, preset func(*agent.Config), change func(*agent.Config), s script,
+	t *testing.T, preset, change func(*agent.Config), s script,
 	f func(b presetBot),
 ) {
 	var cfg agent.Config
@@ -37,7 +37,7 @@ func playPreset(
 	answer := func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
 		return agent.ToolResult{Text: "ok"}, nil
 	}
-	for _, name := range strings.Fields("read exec cron gateway") {
+	for name := range strings.FieldsSeq("read exec cron gateway") {
 		cfg.Tools = append(cfg.Tools, agent.Tool{Name: name, Call: answer})
 	}
 	if change != nil {
@@ -262,20 +262,24 @@ func TestScenarioClawdbotEnds(t *testing.T) {
 		want  string // "": nothing is posted
 	}{
 		"plain words": {
-			[]agenttest.Step{say("done").After(time.Minute), say("There are 12.")}, "",
+			[]agenttest.Step{say("done").After(time.Minute), say("There are 12.")},
+			"",
 			"Status: success\n\nResult:\nThere are 12.\n\nNotes:\n- (none)\n\nStats: runtime 1m0s",
 		},
 		"no words": {
-			[]agenttest.Step{say("done").After(time.Minute), agenttest.Fail(errors.New("x"))}, "",
+			[]agenttest.Step{say("done").After(time.Minute), agenttest.Fail(errors.New("x"))},
+			"",
 			"Status: success\n\nResult:\ndone\n\nNotes:\n- (none)\n\nStats: runtime 1m0s",
 		},
 		"skip": {[]agenttest.Step{say("done").After(time.Minute), say("ANNOUNCE_SKIP")}, "", ""},
 		"an error": {
-			[]agenttest.Step{agenttest.Fail(errors.New("boom")).After(time.Minute)}, "",
+			[]agenttest.Step{agenttest.Fail(errors.New("boom")).After(time.Minute)},
+			"",
 			"Status: error\n\nResult:\n(not available)\n\nNotes:\n- Error: ",
 		},
 		"a timeout": {
-			[]agenttest.Step{agenttest.Hang()}, `,"runTimeoutSeconds":60`,
+			[]agenttest.Step{agenttest.Hang()},
+			`,"runTimeoutSeconds":60`,
 			"Status: timeout\n\nResult:\n(not available)\n\nNotes:\n- Error: ",
 		},
 	} {

@@ -89,6 +89,7 @@ var refusedTasks = map[string][]agent.Task{
 	"Announce":   nil,
 	"Update":     {{Update: true, Announce: true}},
 	"Milestones": nil,
+	"Senders":    {{Senders: []policy.Sender{{ID: "\xff"}}}},
 	"Cleanup":    {{Cleanup: 7}},
 }
 

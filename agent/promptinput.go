@@ -107,7 +107,7 @@ func (c Config) ChildInput(
 	p := preview{cfg: &c, from: from}
 	p.containAsked()
 	model := c.model(from)
-	now := c.Rules.TopAuthority(from, model, c.allToolNames())
+	now := c.Rules.ForSenders(c.Rules.TopAuthority(from, model, c.allToolNames()), from, nil)
 	above := policy.Caller{
 		Key: from, Role: session.RoleMain, Model: model, Thinking: c.Models.Thinking,
 		Delegable: now.Delegable, Known: c.allToolNames(), Sandboxed: now.Sandboxed,

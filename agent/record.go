@@ -357,8 +357,43 @@ func dropOpenCalls(lines []session.Line) []session.Line {
 	return lines
 }
 
-// maxGapNote is how many bytes a note has at most that takes the place of lost lines.
-const maxGapNote = 1 << 20
+// The notes that take the place of lost lines: the bytes of one, how many are written together,
+// and how many there are at most, where they are long, and where a position counts lines.
+const (
+	maxGapNote  = 1 << 20
+	maxGapBatch = 1 << 10
+	maxGapBytes = 1 << 36
+	maxGapLines = 1 << 22
+)
+
+// gapNotes say what to write next where lines were lost. A store counts bytes or lines, or gives
+// positions of its own: how far the last notes have led says which. A long note fills the gap of a
+// store that counts bytes; where a note of any length leads as far, many short ones do.
+type gapNotes struct {
+	to         session.Pos
+	pad, count int  // the spaces of a note, and how many notes; zero: one
+	short      bool // a long note leads no further
+}
+
+// next takes what notes of a size have led to.
+func (g *gapNotes) next(begin, end session.Pos, size int) error {
+	if end >= g.to {
+		return nil
+	}
+	gap, step := uint64(g.to-end), max(1, uint64(end-begin)/uint64(max(g.count, 1)))
+	g.short = g.short || step < uint64(size)
+	g.pad, g.count = int(min(gap, maxGapNote)), 1
+	lines, most := gap/maxGapNote, uint64(maxGapBytes/maxGapNote)
+	if g.short {
+		lines, most = gap/step, maxGapLines
+		g.pad, g.count = 0, int(min(lines+1, maxGapBatch))
+	}
+	if lines > most {
+		return fmt.Errorf("it ends at %d, and %d is committed: %w", uint64(end), uint64(g.to),
+			session.ErrCorrupt)
+	}
+	return nil
+}
 
 // fillGap appends notes behind the lines that are kept until the transcript reaches a position.
 func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to session.Pos) error {
@@ -366,11 +401,16 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 	if n := len(kept); n > 0 {
 		after = kept[n-1].Pos
 	}
+	notes := gapNotes{to: to}
 	for r.history.end < to {
-		note := session.LostLines(after, time.Now())
-		note.Text += strings.Repeat(" ", int(min(to-r.history.end, maxGapNote)))
-		if err := r.append(ctx, note); err != nil {
+		note, begin := session.LostLines(after, time.Now()), r.history.end
+		note.Text += strings.Repeat(" ", notes.pad)
+		lines := slices.Repeat([]Message{note}, max(notes.count, 1))
+		if err := r.append(ctx, lines...); err != nil {
 			return err
+		}
+		if err := notes.next(begin, r.history.end, len(note.Text)); err != nil {
+			return fmt.Errorf("agent: the transcript of %q: %w", r.ref.Key, err)
 		}
 	}
 	r.log.Error("offshoot: a transcript has lost lines", "session", r.ref.Key.String(),

@@ -186,6 +186,45 @@ func (rows ruleRows) addOthers() {
 	chat("Allow", func(l *policy.ToolRules) { l.Allow = []string{"read"} })
 	chat("AlsoAllow", func(l *policy.ToolRules) { l.AlsoAllow = []string{"read"} })
 	chat("Deny", func(l *policy.ToolRules) { l.Deny = []string{"read"} })
+	rows.addSenders()
+}
+
+// addSenders adds what depends on who speaks. In what is observed it is not known who does.
+func (rows ruleRows) addSenders() {
+	owners := func(p policy.Person) func(*policy.Rules) {
+		return func(r *policy.Rules) { r.Owners = []policy.Person{p} }
+	}
+	rows.add("Owners.ID", owners(policy.Person{ID: "*"}), owners(policy.Person{ID: "x"}))
+	rows.add("Owners.Channel", owners(policy.Person{Channel: "sms", ID: "*"}),
+		owners(policy.Person{Channel: "irc", ID: "*"}))
+	rows.add("OwnerOnly", func(r *policy.Rules) { r.OwnerOnly = []string{"exec"} },
+		owners(policy.Person{ID: "x"}))
+	lists := func(path string, of func(*policy.Rules) *[]policy.SenderTools) {
+		base := func(e policy.SenderTools) func(*policy.Rules) {
+			return func(r *policy.Rules) {
+				r.Chats = []policy.Chat{{Channel: "irc", Peer: "*"}}
+				*of(r) = []policy.SenderTools{e}
+			}
+		}
+		set := func(f func(*policy.SenderTools)) func(*policy.Rules) {
+			return func(r *policy.Rules) { f(&(*of(r))[0]) }
+		}
+		everyone := policy.Person{ID: "*"}
+		rows.add(path+"Person.ID", set(func(e *policy.SenderTools) { e.ID = "*" }),
+			base(policy.SenderTools{Person: policy.Person{ID: "x"}, Tools: denyExec}))
+		rows.add(path+"Person.Channel", set(func(e *policy.SenderTools) { e.Channel = "irc" }),
+			base(policy.SenderTools{Person: policy.Person{Channel: "sms", ID: "*"}, Tools: denyExec}))
+		rows.add(path+"Tools.Allow", set(func(e *policy.SenderTools) { e.Tools.Allow = []string{"read"} }),
+			base(policy.SenderTools{Person: everyone}))
+		rows.add(path+"Tools.AlsoAllow", set(func(e *policy.SenderTools) {
+			e.Tools.AlsoAllow = []string{"read"}
+		}), base(policy.SenderTools{Person: everyone}))
+		rows.refuse(path+"Tools.AlsoAllow", "nothing here")
+		rows.add(path+"Tools.Deny", set(func(e *policy.SenderTools) { e.Tools = denyExec }),
+			base(policy.SenderTools{Person: everyone}))
+	}
+	lists("Senders.", func(r *policy.Rules) *[]policy.SenderTools { return &r.Senders })
+	lists("Chats.Senders.", func(r *policy.Rules) *[]policy.SenderTools { return &r.Chats[0].Senders })
 }
 
 func (rows ruleRows) addTools() {

@@ -19,6 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -224,6 +225,14 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
 		return err // another call goes on
 	}
+	if running, ok := errors.AsType[*StillRunningError](err); ok {
+		ours := *running // which other calls return, too
+		ours.Functions = slices.Clone(running.Functions)
+		for i := range ours.Functions {
+			ours.Functions[i].Name = functionField(ours.Functions[i].Name)
+		}
+		err = &ours
+	}
 	left := rt.bindings.stop(ctx)
 	switch {
 	case left == nil:
@@ -238,6 +247,7 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	return &StillRunningError{
 		Sessions:   distinct(slices.Concat(running.Sessions, left.Sessions)),
 		Deliveries: distinct(slices.Concat(running.Deliveries, left.Deliveries)),
+		Functions:  running.Functions,
 	}
 }
 
@@ -360,6 +370,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case out.Update: // this configuration says nothing to people
 	case (out.Completion != nil || out.Event != nil) && rt.cfg.Deliver != nil:
 		ctx = context.WithValue(ctx, originKey{}, originOf(out))
+		ctx = context.WithValue(ctx, sendersKey{}, sendersIn(out))
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := rt.shownReply(*out.Reply)
@@ -384,6 +395,16 @@ func originOf(out spawn.Delivery) string {
 		return out.Event.Origin
 	}
 	return out.Completion.Origin
+}
+
+// sendersIn returns the people for whom the sub-agents of a delivery have worked.
+func sendersIn(out spawn.Delivery) (all []policy.Sender) {
+	for _, x := range append([]spawn.Delivery{out}, out.More...) {
+		if x.Completion != nil {
+			all = policy.MergeSenders(all, x.Completion.Run.Senders)
+		}
+	}
+	return all
 }
 
 // sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.

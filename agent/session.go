@@ -341,16 +341,28 @@ func (s *Session) Events(ctx context.Context) iter.Seq2[TreeEvent, error] {
 // one derived from it, such as by context.WithoutCancel, counts for the message that the delivered
 // result belongs to. A program whose model answers results must call the tools with it, since
 // otherwise nothing stops a model that answers each result with another spawn.
-func (s *Session) Tools() []Tool {
+//
+// The tools that it lacks which depend on who speaks are those of [Session.ToolsFor] for no one.
+func (s *Session) Tools() []Tool { return s.ToolsFor() }
+
+// ToolsFor is Tools in answer to people, which [Session.SendersOf] returns: those tools are left
+// which the least of them may use, and what the tools spawn and send is bound by them. A tool that
+// is called with the context of a call to [Config.Deliver] works for those, too, for whom the
+// sub-agent worked whose result that delivers.
+func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 	if !s.key.IsValid() {
 		return nil
 	}
-	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
-	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
+	host := toolHost{rt: s.rt, session: s, token: session.NewID(), from: slices.Clone(senders)}
+	now := s.rt.cfg.authority(s.key)
+	if !s.key.IsSubagent() {
+		now = s.rt.cfg.Rules.ForSenders(now, s.key, host.from)
+	}
+	names := callerRunTools(now.Tools)
 	var tools []Tool
 	for _, t := range host.tools() {
 		if slices.Contains(names, t.Name) {
-			tools = append(tools, s.ownTool(t))
+			tools = append(tools, s.ownTool(t, host))
 		}
 	}
 	return tools
@@ -358,13 +370,18 @@ func (s *Session) Tools() []Tool {
 
 // ownTool returns a session tool that obeys the Limits. If the session is a sub-agent, the tool
 // asks at each call what is left to it: what was granted to it is in the journal.
-func (s *Session) ownTool(tool Tool) Tool {
+func (s *Session) ownTool(tool Tool, host toolHost) Tool {
 	call := tool.Call
 	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
 		if err := s.rt.cfg.Limits.checkArgs(c); err != nil {
 			return ToolResult{}, err
 		}
 		if !s.key.IsSubagent() {
+			rules := &s.rt.cfg.Rules
+			v, kept := rules.Withheld(s.key, session.RoleMain, host.senders(ctx), tool.Name)
+			if kept {
+				return ToolResult{}, withheldError(v)
+			}
 			return call(ctx, c)
 		}
 		root, err := s.tree(ctx)

@@ -67,6 +67,21 @@ type toolHost struct {
 	session *Session
 	turn    *Turn  // nil for a session that the caller runs
 	token   string // names the turn in spawn keys: a retried turn has the same one
+
+	from []policy.Sender // without a turn: those for whom the caller's loop works
+}
+
+// sendersKey is the key under which the context of a call to Deliver holds the people for whom the
+// sub-agents worked whose results it has.
+type sendersKey struct{}
+
+// senders returns the people for whom a call of a tool works.
+func (h toolHost) senders(ctx context.Context) []policy.Sender {
+	if h.turn != nil {
+		return h.turn.Senders()
+	}
+	of, _ := ctx.Value(sendersKey{}).([]policy.Sender)
+	return policy.MergeSenders(h.from, of)
 }
 
 // requester returns what the session tools spawn from.
@@ -93,6 +108,7 @@ func (h toolHost) steer(ctx context.Context, run spawn.RunRef, m spawn.Incoming)
 	if err != nil {
 		return err
 	}
+	m.Senders = h.senders(ctx)
 	return h.rt.sup.Steer(ctx, root, h.session.key, run, m)
 }
 
@@ -542,7 +558,9 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	if h.rt.cfg.tellsChat(h.session.key) {
 		task.Announce, task.Update = false, true
 	}
-	task.origin = h.origin(ctx)
+	if task.origin = h.origin(ctx); h.turn == nil {
+		task.Senders = h.senders(ctx)
+	}
 	if task.Spec.History, err = h.historyFor(&q); err != nil {
 		return "", err
 	}

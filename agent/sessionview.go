@@ -526,8 +526,10 @@ type statusReply struct {
 	Cost      float64       `json:"cost"`  // of the Total
 	Budgets   []budgetLine  `json:"budgets,omitempty"`
 	Children  int           `json:"activeChildren"`
-	Created   time.Time     `json:"created"`
-	Active    time.Time     `json:"lastActive"`
+	// Withheld are tools that it has otherwise, with why who speaks keeps it from them.
+	Withheld []string  `json:"withheld,omitempty"`
+	Created  time.Time `json:"created"`
+	Active   time.Time `json:"lastActive"`
 }
 
 // budgetLine is a budget that a session counts against.
@@ -589,6 +591,9 @@ func (h toolHost) status(ctx context.Context, c ToolCall) (string, error) {
 		Model: now.Model, Thinking: now.Thinking, Turns: now.Turns,
 		Usage: now.Usage, Total: now.Total, Cost: now.Total.Cost, Children: now.Children,
 		Created: now.Created, Active: now.LastActive,
+	}
+	for _, v := range now.Withheld {
+		reply.Withheld = append(reply.Withheld, v.String())
 	}
 	if h.turn != nil && key == h.session.key {
 		reply.Model, reply.Thinking = h.turn.Model, h.turn.Thinking

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -180,6 +181,7 @@ func (b spawnBot) accepted(args string) (map[string]any, agent.RunInfo) {
 func (b spawnBot) tooDeep(task, limit string) {
 	b.T().Helper()
 	b.accepted(`{"task":"` + task + `"}`)
+	synctest.Wait() // until the sub-agents have done it
 	b.turn.mu.Lock()
 	defer b.turn.mu.Unlock()
 	refusal, ok := errors.AsType[*policy.Refusal](b.turn.deep)

@@ -598,6 +598,7 @@ func (h toolHost) post(ctx context.Context, to policy.Target, m Incoming) (r Rec
 			return r, err
 		}
 	}
+	m.Senders = h.senders(ctx)
 	other := h.rt.Session(to.Key)
 	root, err := other.receive(ctx, &m)
 	if err != nil {

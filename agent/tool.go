@@ -56,6 +56,10 @@ type Tool struct {
 	// to wait for longer than a minute is not, nor one that its Timeout has ended, nor any call of
 	// another tool.
 	Effect Effect
+	// OwnerOnly says that owners of the bot alone may use the tool, whatever Rules.OwnerOnly name:
+	// no turn has it that answers another person, and nothing that such a turn spawns. Then
+	// Rules.Owners or [Config].Owner say who is one.
+	OwnerOnly bool
 
 	fault  error              // why NewTool could not make a schema
 	answer error              // why what the function of NewTool returns has no JSON form
@@ -340,6 +344,9 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		}
 		if t.Announces {
 			return ToolResult{}, fmt.Errorf("%w: no tool can be called", ErrAnnouncing)
+		}
+		if v, ok := t.spawn.Withheld(given.Name); ok { // someone has spoken since the turn began
+			return ToolResult{}, withheldError(v)
 		}
 		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
 			return ToolResult{}, err

@@ -18,6 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -410,7 +411,25 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err := t.err(); err != nil {
 		return ToolResult{}, err
 	}
+	if v, ok := t.spawn.Withheld(c.Name); ok && slices.Contains(t.rt.cfg.allToolNames(), c.Name) {
+		return ToolResult{}, withheldError(v)
+	}
 	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
+}
+
+// Senders returns the people for whom the turn works, and whose least may says which tools it has:
+// those whose messages it has read, and those for whom the sessions and sub-agents worked of which
+// it has read something. Of a sub-agent they are those of its run so far. [Turn.Inbox] may add to
+// them. Nil: no one, as far as is known, or nothing in the Config depends on who speaks. The Runner
+// must not change the list.
+func (t *Turn) Senders() []policy.Sender { return t.spawn.Senders() }
+
+// withheldError says why a tool is kept from a turn.
+func withheldError(v policy.ToolVerdict) error {
+	return inOurWords(&policy.Refusal{
+		Op: "tool call", Rule: policy.RuleSender, Asked: v.Tool,
+		Limit: "what everyone may use for whom it works", Removed: []policy.ToolVerdict{v},
+	})
 }
 
 // noteCall notes that a tool with such an Effect is called.
@@ -487,7 +506,9 @@ func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
 	return t.steer(ctx, spawn.RunRef{Session: key}, text)
 }
 
-func (t *Turn) steer(ctx context.Context, run spawn.RunRef, text string) error {
+func (t *Turn) steer(
+	ctx context.Context, run spawn.RunRef, text string, senders ...policy.Sender,
+) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
@@ -495,7 +516,7 @@ func (t *Turn) steer(ctx context.Context, run spawn.RunRef, text string) error {
 		return err
 	}
 	return t.rt.orArchived(
-		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text}))
+		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text, Senders: senders}))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,

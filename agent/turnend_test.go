@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -225,13 +226,18 @@ func (u *turnUser) acts() map[string]act {
 		},
 		"Turn.Steer": func(ctx context.Context) error { return tn.Steer(ctx, c.Key(), "late") },
 		"Child.Key":  nil, "Child.ID": nil, "Child.Session": nil,
-		"Child.Info":        func(ctx context.Context) error { _, err := c.Info(ctx); return err },
-		"Child.Steer":       func(ctx context.Context) error { return c.Steer(ctx, "late") },
+		"Child.Info":  func(ctx context.Context) error { _, err := c.Info(ctx); return err },
+		"Child.Steer": func(ctx context.Context) error { return c.Steer(ctx, "late") },
+		"Child.SteerFor": func(ctx context.Context) error {
+			return c.SteerFor(ctx, "late", policy.Sender{ID: "bob"})
+		},
 		"Child.Stop":        c.Stop,
 		"Child.Post":        func(ctx context.Context) error { return errorOf(c.Post(ctx, late)) },
 		"Child.Wait":        func(ctx context.Context) error { _, err := c.Wait(ctx); return err },
 		"Session.IsCallers": nil,
 		"Session.Key":       nil, "Session.Events": nil, "Session.Tools": nil,
+		"Session.ToolsFor": nil, "Session.SendersOf": nil, "Session.IsOwner": nil,
+		"Turn.Senders": nil,
 		"Session.Post": func(ctx context.Context) error { return errorOf(s.Post(ctx, late)) },
 		"Session.PostAndWait": func(ctx context.Context) error {
 			_, err := s.PostAndWait(ctx, agent.Incoming{Text: "late"})

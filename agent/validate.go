@@ -371,6 +371,44 @@ func (c *checkup) tools(tools []Tool) {
 	}
 }
 
+// owners refuses what is for owners alone where no one is known to be one: everyone would have it.
+func (c *checkup) owners(cfg *Config) {
+	if cfg.Owner != nil || cfg.Rules.Owners != nil {
+		return
+	}
+	const want = "no one is known to be an owner, so that it would be for everyone: set " +
+		"Rules.Owners, empty for no one, or Owner"
+	if len(cfg.Rules.OwnerOnly) > 0 {
+		c.errs = append(c.errs, &ConfigError{
+			Path: "Rules.OwnerOnly", Setting: "tools.ownerOnly", Message: want,
+		})
+	}
+	for i, t := range cfg.Tools {
+		if t.OwnerOnly {
+			c.bad(fmt.Sprintf("Tools[%d].OwnerOnly", i), "tool %s: %s", text.Quote(t.Name), want)
+		}
+	}
+}
+
+// withOwners returns the Rules with what Owner and the Tools say: no one is an owner of whom the
+// program has not said so, and what is marked is for owners alone.
+func (c *Config) withOwners() policy.Rules {
+	r := c.Rules
+	if c.Owner != nil && r.Owners == nil {
+		r.Owners = []policy.Person{}
+	}
+	for _, t := range c.Tools {
+		if !t.OwnerOnly {
+			continue
+		}
+		if r.OwnerOnly == nil {
+			r.OwnerOnly = policy.DefaultOwnerOnly()
+		}
+		r.OwnerOnly = append(slices.Clip(r.OwnerOnly), t.Name)
+	}
+	return r
+}
+
 // logDoubt logs what is doubtful in a Config.
 func logDoubt(log *slog.Logger, d policy.Doubt) {
 	log.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,

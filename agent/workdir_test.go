@@ -141,7 +141,6 @@ var badDirs = map[string]struct {
 	"lines":              {"a\nb", "is not a path", fs.ErrInvalid},
 	"a zero byte":        {"a\x00b", "is not a path", fs.ErrInvalid},
 	"not UTF-8":          {"a\xffb", "is not a path", fs.ErrInvalid},
-	"long":               {strings.Repeat("x/", 3000), "is not a path", fs.ErrInvalid},
 }
 
 // makeBadDirs makes the directories of badDirs.
@@ -150,6 +149,22 @@ func makeBadDirs(t testing.TB) string {
 		"coder/hollow -> ../elsewhere/nowhere", "coder/page -> app/AGENTS.md",
 		"coder/out -> ../elsewhere", "coder/far -> BASE/elsewhere", "coder/twice -> out",
 		"coder/loop -> loop", "coder/dangling -> nothing")
+}
+
+// A path that no system of ours takes is refused for its length, whatever it would lead to.
+func TestDirThatIsTooLong(t *testing.T) {
+	agenttest.Run(t, dirsConfig(makeBadDirs(t)), nil, func(h *harness) {
+		for _, size := range []int{4097, 6000, 11 << 20} {
+			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
+				Text: "x", Agent: "coder", Dir: strings.Repeat("x", size),
+			})
+			long, ok := errors.AsType[*agent.LimitError](err)
+			require.True(h.T(), ok, "%v", err)
+			require.Equal(h.T(), agent.LimitError{
+				Field: "Task.Dir", Size: size, Limit: 4096, Unit: "bytes", Path: "Config.WorkDir",
+			}, *long)
+		}
+	})
 }
 
 // A directory that leads out of the work directory, links included, or that is not one, is refused

@@ -78,6 +78,15 @@ func (d *drawn) pass(piece string, final bool) string {
 	piece, d.held = d.held+piece, ""
 	kept := make([]byte, 0, len(piece))
 	for len(piece) > 0 {
+		if d.how == inText && !d.cr {
+			if n := plainEnd(piece); n > 0 {
+				kept = append(kept, piece[:n]...)
+				d.last, _ = utf8.DecodeLastRuneInString(piece[:n])
+				d.tags, d.bad, d.after = 0, false, false
+				piece = piece[n:]
+				continue
+			}
+		}
 		if !final && !utf8.FullRuneInString(piece) {
 			d.held = piece
 			break
@@ -136,10 +145,34 @@ func (d *drawn) keepCite(kept []byte) []byte {
 	return kept
 }
 
+// plainEnd returns where the text ends at the front of piece that stays whatever stands before it:
+// what isPlain is true of, and the letters from U+00C0 to U+00FF. It is ten times as fast as step.
+func plainEnd(piece string) int {
+	for i := 0; ; {
+		switch {
+		case i == len(piece):
+			return i
+		case plainBytes[piece[i]]:
+			i++
+		case piece[i] == 0xC3 && i+1 < len(piece) && piece[i+1] >= 0x80 && piece[i+1] <= 0xBF:
+			i += 2
+		default:
+			return i
+		}
+	}
+}
+
+var plainBytes = func() (plain [256]bool) {
+	for c := range plain {
+		plain[c] = c >= ' ' && c < 0x7F || c == '\n' || c == '\t'
+	}
+	return plain
+}()
+
 // isPlain reports whether a text has ASCII alone that is drawn, and white space.
 func isPlain(text string) bool {
 	for i := range len(text) {
-		if c := text[i]; c >= 0x7F || c < ' ' && c != '\n' && c != '\t' {
+		if !plainBytes[text[i]] {
 			return false
 		}
 	}
@@ -274,6 +307,8 @@ func (d *drawn) text(r rune, size int) bool {
 // joins reports whether the character that was kept last may need a joiner behind it.
 func (d *drawn) joins() bool {
 	switch {
+	case endsMark(d.last):
+		return false
 	case d.last < 0x80, unicode.In(d.last, unicode.Latin, unicode.Greek, unicode.Cyrillic):
 		return false
 	case unicode.IsSymbol(d.last), unicode.Is(unicode.Variation_Selector, d.last):
@@ -281,6 +316,10 @@ func (d *drawn) joins() bool {
 	}
 	return unicode.IsLetter(d.last) || unicode.IsMark(d.last)
 }
+
+// endsMark reports whether a mark of a chat template may end with r, such as ✿RETURN✿. What belongs
+// to such a symbol would stand alone once the mark is gone.
+func endsMark(r rune) bool { return r == '✿' || r == '▷' }
 
 // isRightToLeft reports whether r is of a script that is written from right to left.
 func isRightToLeft(r rune) bool {
@@ -308,6 +347,8 @@ func (d *drawn) control(r rune) {
 // varies reports whether a variation selector varies what was kept before it.
 func (d *drawn) varies(r rune) bool {
 	switch {
+	case endsMark(d.last):
+		return false
 	case d.last >= '0' && d.last <= '9', d.last == '#', d.last == '*':
 		return r == '\uFE0E' || r == '\uFE0F'
 	case unicode.In(d.last, unicode.Han, unicode.Mongolian):

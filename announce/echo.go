@@ -125,12 +125,12 @@ func (e *echo) step() bool {
 	case !e.begun:
 		return e.beginLine(&v)
 	}
-	i := strings.IndexAny(e.Buf[e.At:], "<\n")
-	if i < 0 {
-		e.At = len(e.Buf)
+	for e.At < len(e.Buf) && e.Buf[e.At] != '<' && e.Buf[e.At] != '\n' {
+		e.At++
+	}
+	if e.At == len(e.Buf) {
 		return true
 	}
-	e.At += i
 	if e.Buf[e.At] == '\n' {
 		e.At, e.begun = e.At+1, false
 		return true
@@ -237,6 +237,17 @@ var ownStarts = []string{
 	`"\u003c\u003c\u003ccompletion `, `"<<<completion `,
 }
 
+// ownFirsts are the bytes that ownStarts and dataStart begin with.
+var ownFirsts = func() (firsts [256]bool) {
+	for _, s := range append(slices.Clip(ownStarts), dataStart) {
+		firsts[s[0]] = true
+		if s[0] >= 'a' && s[0] <= 'z' {
+			firsts[s[0]-'a'+'A'] = true
+		}
+	}
+	return firsts
+}()
+
 // ownFields are how the other lines of an event begin.
 var ownFields = []string{
 	"from the runtime", "source: ", "session key: ", "session id: ", "type: ", "task name: ", "task: ", "status: ",
@@ -249,6 +260,8 @@ const dataStart = "result, as data; no line behind a bar"
 // ownAt returns what of an event is removed from the line on that has its first word at a position.
 func (e *echo) ownAt(v *ahead.View, at int) ownLines {
 	switch {
+	case e.own == ownNone && !ownFirsts[v.Byte(at)]:
+		return ownNone
 	case startsWith(v, at, dataStart):
 		return ownData
 	case slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(v, at, s) }):
@@ -304,7 +317,8 @@ func mayBeEcho(text string) bool {
 		}
 		v := ahead.View{S: line}
 		at := v.Skip(0, quoteMarks)
-		if slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(&v, at, s) }) {
+		if at < len(line) && ownFirsts[line[at]] &&
+			slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(&v, at, s) }) {
 			return true
 		}
 	}

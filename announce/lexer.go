@@ -40,6 +40,7 @@ import (
 //	       asideTag        What a harness puts around its own words goes, if it is closed.
 //	       passBlock       A thought or a memory block goes up to the closing tag that matches,
 //	                       else up to the last one, else up to the end of the text (ending.go).
+//	                       The tag of a memory block that a sentence names stays.
 //	[    parseReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
 //	     call              [Tool Call: ...] goes with the arguments that follow.
 //	     result            [Tool Result ...] goes with the text up to the next call or result. One
@@ -286,8 +287,24 @@ func (l *lexer) angle(v *ahead.View) action {
 		return l.invokeTag(v, t)
 	case t.kind == minimaxTag, t.kind == finalTag, t.kind == markTag, t.closing:
 		return action{end: t.end, cut: true}
+	case t.kind == memoryTag && l.isNamed(v, t) && !l.closingTagAhead(v, t.end, t.kind):
+		return action{end: t.end}
 	}
 	return action{end: t.end, cut: true, then: block(t.kind)}
+}
+
+// isNamed reports whether an opening tag stands in a sentence, between blanks and before a word, as
+// one that is named there. Scaffolding has its tags on lines of their own or beside its text.
+func (l *lexer) isNamed(v *ahead.View, t tag) bool {
+	if !l.within || l.lastRune() != ' ' || v.Byte(t.end) != ' ' {
+		return false
+	}
+	const most = 24 // bytes of a word
+	end := t.end + 1
+	for end-t.end <= most && v.Byte(end) >= 'a' && v.Byte(end) <= 'z' {
+		end++
+	}
+	return end > t.end+1 && (v.Ended(end) || strings.IndexByte(" \n.,;!?)", v.S[end]) >= 0)
 }
 
 // code decides about the current run of backticks or tildes.

@@ -133,6 +133,12 @@ var hostileInputs = map[string]func(n int) string{
 	"commands":            func(n int) string { return repeatTo("echo | curl -u ", n) },
 	"lists":               func(n int) string { return repeatTo("tokens:\n- ", n) },
 	"pages":               func(n int) string { return repeatTo("password: |\n  ", n) },
+	"hashes":              func(n int) string { return repeatTo("x$1$", n) },
+	"hooks":               func(n int) string { return repeatTo("/hooks/a1b2c3d4e5f6g7h8i9", n) },
+	"places":              func(n int) string { return repeatTo("\nmc alias x net use \\\\a AUTH b1", n) },
+	"named memory":        func(n int) string { return repeatTo("a <relevant-memories> is ", n) },
+	"escaped users":       func(n int) string { return repeatTo("%2F%2Fa%3A", n) },
+	"braces":              func(n int) string { return repeatTo("PWD={a", n) },
 	"colours":             func(n int) string { return "PASSWORD=" + repeatTo("\x1b[0m", n) },
 }
 

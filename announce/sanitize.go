@@ -15,7 +15,7 @@ import (
 // is removed even there, without its end as far as its own lines reach, and so is what is not
 // drawn. A thought, a memory block, and a tool call with arguments that was opened and never closed
 // are hidden up to the end of the text. A sentence about the tags of a tool call, such as
-// <parameter>, or about a mark, such as [INST], stays.
+// <parameter>, about a mark, such as [INST], or about <relevant-memories> stays.
 //
 // A tag, and what tells a call from a mention, is looked for in the next 16 KB alone: what is not
 // complete there is text. Sanitize does not fail, and it takes time linear in the text.

@@ -227,3 +227,31 @@ func TestLeadsBeforeATextChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// A sentence that names the tag of a memory block does not hide the rest of a result. The tag of a
+// block that was opened and never closed does.
+func TestMemoryTagThatASentenceNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, want string }{
+		{"The gateway puts <relevant-memories> before the prompt.\nIt works.", ""},
+		{"It adds the tag <relevant_memories> itself. Done.", ""},
+		{"Both `<relevant-memories>` and <relevant-memories> count, see below.", ""},
+		{"We saw <relevant-memories> is", ""},
+		{"Hi <relevant-memories>the user is Ann", "Hi"},
+		{"Hi\n<relevant-memories>\nthe user is Ann", "Hi"},
+		{"Hi\n<relevant-memories> the user is Ann", "Hi"},
+		{"Hi <relevant-memories> is a</relevant-memories> b", "Hi  b"},
+		{"Hi <relevant-memories> no_reply", "Hi"},
+		{"See <relevant-memories> and </relev<think>x</think>ant-memories>b", "See b"},
+	} {
+		want := tt.want
+		if want == "" {
+			want = tt.text
+		}
+		got, _ := announce.Visible(tt.text)
+		require.Equal(t, want, got, "%q", tt.text)
+		again, _ := announce.Visible(got)
+		require.Equal(t, got, again, "%q", tt.text)
+		checkStream(t, tt.text, 1, 2, 3, 5)
+	}
+}

@@ -28,9 +28,7 @@ func (t *tail) write(piece string) string {
 		switch shapeOf[piece[i]] {
 		case shapeMark:
 		case shapeText:
-			for isText = true; i+n < len(piece) && shapeOf[piece[i+n]] == shapeText; {
-				n++
-			}
+			isText, n = true, textEnd(piece, i+1)-i
 		default:
 			prev := t.prev
 			if i > 0 {
@@ -63,6 +61,25 @@ func (t *tail) write(piece string) string {
 	}
 	return string(append(out, piece[from:run]...))
 }
+
+// textEnd returns where the text ends, from a position that is not the first on, that cannot belong
+// to a run. A letter with which a token begins is text before one that no token has there.
+func textEnd(piece string, at int) int {
+	for ; at < len(piece); at++ {
+		c := piece[at]
+		if shapeOf[c] == shapeText {
+			continue
+		}
+		if secondOf[c] == 0 || piece[at-1] == '\n' || at+1 == len(piece) ||
+			piece[at+1] >= utf8.RuneSelf || piece[at+1]|0x20 == secondOf[c] {
+			break
+		}
+	}
+	return at
+}
+
+// secondOf has what stands behind the first letter of a token, in lower case.
+var secondOf = [256]byte{'N': 'o', 'n': 'o', 'H': 'e', 'h': 'e', 'A': 'n'}
 
 // hold adds space, marks and tokens to the run. Space at the beginning of the text is not shown.
 func (t *tail) hold(more string) {

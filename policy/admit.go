@@ -26,6 +26,7 @@ type Caller struct {
 	Sandboxed bool
 	Delegable []string // tools that it may hand down, see [Authority]; nil: none
 	Known     []string // all tools of the program, for what a refusal says; nil: not told
+	Senders   []Sender // for whom it works, which Delegable is within, for what a refusal says
 	Budget    Budget   // what is left of each field that [Rules.Budget] limits
 	// RequestBudget is what is left of each field that [Rules.RequestBudget] limits, of the request
 	// that the child belongs to.

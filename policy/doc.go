@@ -65,6 +65,9 @@
 // leaf. What a session may use and what it may hand down are two sets, equal unless its agent says
 // otherwise: see [ToolPolicy].
 //
+// What a turn may use depends on who speaks, too: [Rules.ForSenders] says what is left for the
+// people for whom it works, and [Rules.Withheld] why a tool is not.
+//
 // # Other sessions
 //
 // A program calls [Rules.Authorize] before a session lists, reads, writes to, steers or stops

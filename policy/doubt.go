@@ -29,6 +29,7 @@ func (d Doubt) String() string { return place{d.Field, d.Path}.String() + ": " +
 //   - A list of allowed tools that leaves none of the program's.
 //   - A pattern of agent ids that stands for no configured agent.
 //   - A conversation that no transport is likely to name so, and one that is there twice.
+//   - A person who is twice in one list of tools by sender.
 //   - A duration of less than a millisecond, which is most often a number without its unit.
 //   - A tool that an agent is denied, and its specialists with it: see [ToolPolicy.Delegable].
 func (r *Rules) Doubts(tools []string) []Doubt {
@@ -54,6 +55,7 @@ func (r *Rules) Doubts(tools []string) []Doubt {
 		d.lists(r.chatPlace(&r.Chats[i]).dot("Tools", "tools"), &r.Chats[i].Tools)
 		d.chat(i)
 	}
+	d.senders()
 	d.lists(sandboxToolsPlace, &r.Sandbox.Tools)
 	d.agentToAgent()
 	d.unit(timeoutPlace, r.Subagents.Timeout)

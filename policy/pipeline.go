@@ -13,6 +13,8 @@ type Subject struct {
 	Role      session.Role
 	Sandboxed bool
 	Model     string // "provider/model", for [ToolPolicy.ByProvider]
+	// Senders are the people for whom a turn of the session works, see [Rules.ForSenders].
+	Senders []Sender
 }
 
 // A stageKind says where the rules of a stage come from. The order is that in which they apply.
@@ -30,6 +32,9 @@ const (
 	stageAgentSandbox
 	stageSubagent
 	stageRequest
+	stageOwner
+	stageSender
+	stageChatSender
 )
 
 // maxStages is the most that one pipeline can have: the profile and rules of every session, of the
@@ -44,6 +49,9 @@ type stage struct {
 	limited           bool
 	profile           string // set if allow is that of a profile
 	key               string // of a map, such as the provider
+	chat              *Chat  // of stageChatSender
+	item              int    // of the list of stageSender and stageChatSender
+	sender            string // the ID of whom the stage is for
 	allow, also, deny []string
 }
 
@@ -55,6 +63,15 @@ type pipeline struct {
 	chat    *Chat // of stageChat
 	n       int
 	stages  [maxStages]stage
+	more    []stage // those of senders, which come last
+}
+
+// at returns the ith stage.
+func (p *pipeline) at(i int) *stage {
+	if i < p.n {
+		return &p.stages[i]
+	}
+	return &p.more[i-p.n]
 }
 
 // add appends a stage, unless it would remove nothing.
@@ -184,16 +201,19 @@ func (p *pipeline) addSandbox(a *Agent) {
 }
 
 // chat returns the entry for a conversation, or nil.
-func (r *Rules) chat(key session.Key) *Chat {
-	if len(r.Chats) == 0 || key.Channel() == "" {
+func (r *Rules) chat(key session.Key) *Chat { return r.chatOf(key.Channel(), key.Peer()) }
+
+// chatOf is chat for a channel and a peer. A peer that is not known is in no conversation.
+func (r *Rules) chatOf(channel, peer string) *Chat {
+	if len(r.Chats) == 0 || channel == "" || peer == "" {
 		return nil
 	}
 	var every *Chat
 	for i := range r.Chats {
 		c := &r.Chats[i]
 		switch {
-		case canonicalID(c.Channel) != key.Channel():
-		case c.Peer == key.Peer():
+		case canonicalID(c.Channel) != channel:
+		case c.Peer == peer:
 			return c
 		case c.Peer == "*" && every == nil:
 			every = c
@@ -204,7 +224,7 @@ func (r *Rules) chat(key session.Key) *Chat {
 
 // filter returns the names that pass, in the order given: names itself if all do.
 func (p *pipeline) filter(names []string) []string {
-	if p.n == 0 && p.role == session.RoleMain {
+	if p.n+len(p.more) == 0 && p.role == session.RoleMain {
 		return names
 	}
 	for i, name := range names {
@@ -248,9 +268,12 @@ type removal struct {
 // removed returns why a tool does not pass.
 func (p *pipeline) removed(name string) removal {
 	name = canonicalTool(name)
-	for i := range p.n {
-		s := &p.stages[i]
+	for i := range p.n + len(p.more) {
+		s := p.at(i)
 		if entry, ok := p.rules.matchTool(s.deny, name); ok {
+			if s.kind == stageOwner {
+				return removal{ToolOwner, s, entry}
+			}
 			return removal{ToolDeny, s, entry}
 		}
 		if !s.limited {

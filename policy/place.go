@@ -57,6 +57,9 @@ var (
 	seeAllPlace        = sandboxPlace.dot("SeeAll", "sessionToolsVisibility")
 	visibilityPlace    = place{"Rules.Visibility", "tools.sessions.visibility"}
 	agentToAgentPlace  = place{"Rules.AgentToAgent", "tools.agentToAgent"}
+	ownersPlace        = place{"Rules.Owners", "commands.ownerAllowFrom"}
+	ownerOnlyPlace     = place{"Rules.OwnerOnly", "tools.ownerOnly"}
+	sendersPlace       = place{"Rules.Senders", "tools.toolsBySender"}
 	maxSessionsPlace   = place{"Rules.MaxSessions", "agents.defaults.maxConcurrent"}
 	attachmentsPlace   = place{"Rules.Attachments", "tools.sessions_spawn.attachments"}
 	keepArchivesPlace  = place{"Rules.KeepArchives", "session.keepArchivesMinutes"}

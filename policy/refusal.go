@@ -11,7 +11,7 @@ import (
 type Rule string
 
 // The rules: first those of [Rules.Admit] in the order of its checks, then those of
-// [Rules.Authorize] alone.
+// [Rules.Authorize] alone, and last that of [Rules.Withheld].
 const (
 	RuleAgentID   Rule = "agentId"             // the id asked for cannot be that of an agent
 	RuleCaller    Rule = "caller"              // the caller's record is missing or contradicts its key
@@ -38,6 +38,9 @@ const (
 
 	RuleVisibility Rule = "visibility" // the caller may not see the session
 	RuleControl    Rule = "control"    // the session is not below the caller
+
+	// RuleSender: a person for whom the turn works may not use the tool, see [Rules.Withheld].
+	RuleSender Rule = "sender"
 )
 
 // String returns the name, such as "maxSpawnDepth".
@@ -63,7 +66,7 @@ type Refusal struct {
 	Path string `json:"path"`
 
 	// Removed says of each tool that was asked for which rule removed it. It is set for [RuleTools]
-	// only.
+	// and [RuleSender] only.
 	Removed []ToolVerdict `json:"removed,omitempty"`
 }
 

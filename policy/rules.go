@@ -83,6 +83,18 @@ type Rules struct {
 	// Chats say what the sessions of some conversations may use, and so every session below them.
 	Chats []Chat
 
+	// Owners, commands.ownerAllowFrom, are the people whose bot it is. Nil: nothing is known of
+	// that, so that every person counts as one. Empty: no person is, but those of whom the program
+	// says so. Who owns the bot is decided anew for every turn and call.
+	Owners []Person
+	// OwnerOnly, tools.ownerOnly, is what owners alone may use, by name, glob or group: a turn that
+	// answers another person may not, nor what it spawns. Nil means the list that
+	// [DefaultOwnerOnly] returns; empty means nothing. It has no effect where Owners are nil.
+	OwnerOnly []string
+	// Senders, tools.toolsBySender, are the tools by sender in every conversation. See
+	// [Rules.ForSenders].
+	Senders []SenderTools
+
 	// Attachments, tools.sessions_spawn.attachments: what sub-agents may be given.
 	Attachments Attachments
 

@@ -62,6 +62,9 @@ type Chat struct {
 	// case of the channel. "*" is every one. There are no patterns.
 	Peer  string
 	Tools ToolRules
+	// Senders are the tools by sender in the conversation, beside those of [Rules.Senders]. Both
+	// only narrow: what others may not use stands here, under *, and what no one may in Tools.
+	Senders []SenderTools
 }
 
 // DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron

@@ -22,6 +22,7 @@ const (
 	ToolDelegable ToolRule = "delegable" // it is not among what the caller may hand down
 	ToolUnknown   ToolRule = "unknown"   // there is no such tool; the Entry is the nearest one
 	ToolAgent     ToolRule = "agent"     // there is a list of agents, and the session's is not in it
+	ToolOwner     ToolRule = "owner"     // owners alone may use it, and a sender is not one
 )
 
 // A ToolVerdict says whether a session may use a tool, and if not, which rule removed it.
@@ -32,6 +33,10 @@ type ToolVerdict struct {
 	Entry   string   `json:"entry,omitempty"` // the entry of the list, or the profile, that did it
 	Field   string   `json:"field,omitempty"` // where a program changes that, if the Rules say it
 	Path    string   `json:"path,omitempty"`  // where the configuration does, see [Refusal.Path]
+	// Sender says that the rule is one about who speaks, and SenderID who that is: the ID of a
+	// [Sender], which may be empty. The text of the verdict does not have it.
+	Sender   bool   `json:"sender,omitempty"`
+	SenderID string `json:"senderId,omitempty"`
 }
 
 // String returns the verdict as a clause, to go into a sentence.
@@ -39,6 +44,9 @@ func (v ToolVerdict) String() string {
 	tool, at := text.Quote(v.Tool), place{v.Field, v.Path}
 	if v.Allowed {
 		return fmt.Sprintf("tool %s is allowed", tool)
+	}
+	if v.Sender {
+		return v.senderString(tool, at)
 	}
 	switch v.Rule {
 	case ToolDeny:
@@ -61,9 +69,23 @@ func (v ToolVerdict) String() string {
 			return fmt.Sprintf("there is no tool %s; the nearest is %q", tool, v.Entry)
 		}
 		return "there is no tool " + tool
-	case ToolAllow:
+	case ToolAllow, ToolOwner:
 	}
 	return fmt.Sprintf("tool %s is not named at %s", tool, at)
+}
+
+// senderString is String of a rule about who speaks. It names no person: who reads it may be shown
+// people in another way.
+func (v *ToolVerdict) senderString(tool string, at place) string {
+	const whom = "for a person whom this turn works for"
+	switch v.Rule { //nolint:exhaustive // a stage of a sender has no others
+	case ToolOwner:
+		return fmt.Sprintf("tool %s is for owners of the bot alone, and this turn works for a "+
+			"person who is not one, see %s", tool, at)
+	case ToolDeny:
+		return fmt.Sprintf("tool %s is removed %s by %q at %s", tool, whom, v.Entry, at)
+	}
+	return fmt.Sprintf("tool %s is not named %s at %s", tool, whom, at)
 }
 
 // FilterTools returns the names that a session may use, in the order given. It returns names itself
@@ -98,7 +120,9 @@ func (r *Rules) ExplainSpawn(c Caller, q Request) ([]ToolVerdict, error) {
 
 func (r *Rules) subjectPipeline(s Subject) pipeline {
 	s, a := r.subject(s)
-	return r.pipeline(s, a)
+	p := r.pipeline(s, a)
+	p.addSenders(s)
+	return p
 }
 
 // subject fills in the agent.
@@ -123,6 +147,9 @@ func (p *pipeline) verdicts(names []string) []ToolVerdict {
 func (p *pipeline) verdict(name string) ToolVerdict {
 	gone, at := p.removed(name), place{}
 	v := ToolVerdict{Tool: name, Allowed: gone.by == "", Rule: gone.by, Entry: gone.entry}
+	if s := gone.stage; s != nil && s.kind >= stageOwner {
+		v.Sender, v.SenderID = true, s.sender
+	}
 	switch gone.by {
 	case "", ToolDelegable, ToolUnknown:
 	case ToolRole:
@@ -133,6 +160,8 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 		at = requestPlace("Tools")
 	case ToolAgent:
 		at = listPlace
+	case ToolOwner:
+		at = ownerOnlyPlace
 	case ToolDeny, ToolAllow, ToolProfile:
 		at = p.place(gone.stage).dot(title(string(gone.by)), string(gone.by))
 	}
@@ -160,7 +189,12 @@ func (p *pipeline) place(s *stage) place {
 		return agent().dot("SandboxTools", sandboxToolsPlace.path)
 	case stageSubagent:
 		return subagentToolsPlace
-	case stageGlobal, stageListed, stageRequest:
+	case stageSender:
+		return senderToolsPlace(sendersPlace, p.rules.Senders, s.item)
+	case stageChatSender:
+		at := p.rules.chatPlace(s.chat).dot("Senders", "toolsBySender")
+		return senderToolsPlace(at, s.chat.Senders, s.item)
+	case stageGlobal, stageListed, stageRequest, stageOwner:
 	}
 	return toolsPlace
 }
@@ -211,7 +245,11 @@ func (r *Rules) withheld(c *Caller, asked string, i int) ToolVerdict {
 	if a != nil && a.Tools.Delegable != nil {
 		p = r.delegablePipeline(s, a)
 	}
-	if own := p.verdict(c.Known[i]); !own.Allowed {
+	s.Senders = c.Senders
+	p.addSenders(s)
+	if own := p.verdict(c.Known[i]); own.Sender && !own.Allowed {
+		return own
+	} else if !own.Allowed {
 		v.Entry, v.Field, v.Path = own.Entry, own.Field, own.Path
 	}
 	return v

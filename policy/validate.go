@@ -72,6 +72,7 @@ func (r *Rules) Validate() error {
 	}
 	v.entries(defaultDenyPlace, r.DefaultDeny)
 	v.chats()
+	v.senders()
 	v.toolRules(sandboxToolsPlace, r.Sandbox.Tools)
 	v.noAlsoAllow(sandboxToolsPlace, r.Sandbox.Tools)
 	v.enum(sandboxModePlace, int(r.Sandbox.Mode), sandboxModeNames[:])

@@ -636,7 +636,7 @@ func (s *Supervisor) namedBy(
 		return named, err
 	}
 	v := viewer{root: root}
-	if err := v.read(s.journal.Read(ctx, root, 0)); err != nil {
+	if err := v.read(s.reads.Read(ctx, root, 0)); err != nil {
 		return nil, err
 	}
 	return v.tree.Named(now), nil

@@ -171,6 +171,93 @@ func testBadStore(t *testing.T, method string, act func()) {
 	}
 }
 
+// A method of the store that ends its goroutine while a caller reads does not end the caller's, and
+// one that hangs does not keep a caller whose ctx has ended.
+func TestReadsOfAStoreThatExitsOrHangs(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *spawn.Supervisor) error{
+		"Blocked": func(ctx context.Context, s *spawn.Supervisor) error {
+			return errorOf(s.Blocked(ctx))
+		},
+		"Retry": func(ctx context.Context, s *spawn.Supervisor) error { return s.Retry(ctx, "key") },
+		"Usage": func(ctx context.Context, s *spawn.Supervisor) error {
+			return errorOf(s.Usage(ctx, spawn.UsageQuery{}))
+		},
+		"Sessions": func(ctx context.Context, s *spawn.Supervisor) error {
+			return errorOf(s.Sessions(ctx, spawn.SessionQuery{}))
+		},
+		"RootOf": func(ctx context.Context, s *spawn.Supervisor) error {
+			child := session.Must(topKey.Child("main", "c9c5b5d1-2f6f-4a1e-9b0a-3f0a4a1c8f11"))
+			return errorOf(s.RootOf(ctx, child))
+		},
+		"Events": func(ctx context.Context, s *spawn.Supervisor) error {
+			for _, err := range s.Events(ctx, spawn.EventQuery{Root: topKey}) {
+				if err != nil {
+					return err
+				}
+			}
+			return context.Cause(ctx)
+		},
+	} {
+		for _, method := range []string{
+			"Roots", "Roots half way", "Roots at the end", "Read", "Read half way", "Read at the end",
+		} {
+			for _, how := range []string{"exits", "hangs"} {
+				t.Run(name+" "+method+" "+how, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { testRead(t, method, how == "hangs", call) })
+				})
+			}
+		}
+	}
+}
+
+func testRead(
+	t *testing.T, method string, hangs bool,
+	call func(context.Context, *spawn.Supervisor) error,
+) {
+	t.Helper()
+	memory := session.NewMemory()
+	release := make(chan struct{})
+	bad := &badStore{
+		Journal: memory.Journal, Transcripts: memory.Transcripts, method: method,
+		act: runtime.Goexit,
+	}
+	if hangs {
+		bad.act = func() { <-release }
+	}
+	cfg := spawn.Config{
+		Store:  &session.Store{Journal: badJournal{bad}, Transcripts: badTranscripts{bad}},
+		Runner: runnerFunc(workOn),
+	}
+	first, err := spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	require.NoError(t,
+		errorOf(first.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"})))
+	require.NoError(t, first.Shutdown(t.Context()))
+	s, err := spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	bad.left.Store(1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() {
+		err := errors.New("its goroutine has ended")
+		defer func() { returned <- err }()
+		err = call(ctx, s)
+	}()
+	began := time.Now()
+	err = <-returned
+	require.LessOrEqual(t, time.Since(began), time.Second)
+	switch {
+	case bad.met.Load() == 0: // it does not ask for that
+	case hangs:
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	default:
+		require.ErrorContains(t, err, "the journal ended its goroutine")
+	}
+	close(release)
+	require.NoError(t, s.Shutdown(t.Context()))
+}
+
 // R9: what asks the store on behalf of a caller returns its panics as errors.
 func TestPanicsOfTheStoreAreErrorsForCallers(t *testing.T) {
 	memory := session.NewMemory()

@@ -58,7 +58,7 @@ func (s *Supervisor) CanBind(ctx context.Context, root, key session.Key) error {
 		if err == nil {
 			return nil
 		}
-		if err = s.answerAll(ctx, err, &cmd.Answers); err != nil {
+		if err = s.answerAll(ctx, key, err, &cmd.Answers); err != nil {
 			return repeatable(err, repeatAsIs)
 		}
 	}

@@ -84,6 +84,10 @@ type Request struct {
 	// Delete says that the session is archived as soon as its end has arrived. With Session it has
 	// no effect.
 	Delete bool
+	// Senders are people who bind the run, and all that it spawns, beside those who bind the turn
+	// that spawns it: see [policy.Rules.ForSenders]. They are recorded with the run, and not
+	// compared.
+	Senders []policy.Sender
 	// Asked says that a call with Dry has asked Config.Spawning, which is not asked again.
 	Asked bool
 	// Dry has all of this decided, and nothing admitted or recorded. Thread needs no Bind then. The
@@ -114,6 +118,7 @@ func (q *Request) command(requester session.Key, id string) tree.Spawn {
 		Variant: q.Variant,
 		Extra:   q.Extra, Thread: q.Thread, Session: q.Session, Delete: q.Delete,
 		Dry: q.Dry, Again: q.Again, Asked: q.Asked, Files: q.Files, Deposits: q.deposits,
+		Senders: q.Senders,
 	}
 	if route := q.Route.Clean(); !route.IsZero() {
 		cmd.Route = &route
@@ -153,6 +158,7 @@ func (sh *treeShell) spawn(
 		id = sh.sup.ids.newID()
 	}
 	call.cmd = q.command(requester, id)
+	call.cmd.Senders = sendersIn(ctx, q.Senders)
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
 	}
@@ -290,14 +296,16 @@ func (s *Supervisor) send(
 func (s *Supervisor) Steer(
 	ctx context.Context, root, from session.Key, to RunRef, m Incoming,
 ) error {
-	return repeatable(s.do(ctx, root, s.steerOf(from, to, &m), nil), m.repeat())
+	return repeatable(s.do(ctx, root, s.steerOf(ctx, from, to, &m), nil), m.repeat())
 }
 
 // steerOf returns the command that steers a run.
-func (s *Supervisor) steerOf(from session.Key, to RunRef, m *Incoming) *tree.Steer {
+func (s *Supervisor) steerOf(
+	ctx context.Context, from session.Key, to RunRef, m *Incoming,
+) *tree.Steer {
 	return &tree.Steer{
 		From: from, To: to.Session, RunID: string(to.Run), ID: s.messageID(*m),
-		Text: tree.Text(m.Text),
+		Text: tree.Text(m.Text), Senders: sendersIn(ctx, m.Senders),
 	}
 }
 

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,14 +195,27 @@ type JournalError = owner.JournalError
 
 // A StillRunningError names the calls that have not returned although they were cancelled and their
 // grace period is over. A turn whose Runner only waits for a store, as it says with
-// [TurnInput.InStore], is not named. With both lists empty it is the store that has not returned in
-// time, or a function of the Config that a spawn asks. A journal may have returned right
-// afterwards, because its ctx ended: what it did is unknown.
+// [TurnInput.InStore], is not named. With all lists empty it is the store that has not returned in
+// time, or the Logger. A journal may have returned right afterwards, because its ctx ended: what it
+// did is unknown.
 type StillRunningError struct {
 	// Sessions are those whose Runner has not returned, a call that a turn has left behind, or
 	// Config.Unbind.
 	Sessions   []session.Key
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
+	// Functions are those of the Config that a spawn, a message or a turn asks and that have not
+	// answered; only after a shutdown. They may be beside a session of the other lists.
+	Functions []AskedFunction
+}
+
+// An AskedFunction is a function of the [Config] that the library asks on behalf of a session.
+type AskedFunction struct {
+	Name    string      // the field, such as "ValidModel" or "Rules.Sandbox.Decide"
+	Session session.Key // the requester of a spawn, the receiver of a message, or who has the turn
+}
+
+func (f AskedFunction) compare(g AskedFunction) int {
+	return cmp.Or(strings.Compare(f.Name, g.Name), compareKeys(f.Session, g.Session))
 }
 
 func (e *StillRunningError) Error() string {
@@ -222,8 +236,16 @@ func (e *StillRunningError) Error() string {
 				" not returned: "+strings.Join(names, ", "))
 		}
 	}
+	asked := make([]string, len(e.Functions))
+	for i, f := range e.Functions {
+		asked[i] = f.Name + " for " + f.Session.String()
+	}
+	if len(asked) > 0 {
+		parts = append(parts, text.Count(len(asked), "function of the Config has",
+			"functions of the Config have")+" not returned: "+strings.Join(asked, ", "))
+	}
 	if len(parts) == 0 {
-		return "spawn: the store has not returned, a function that a spawn asks, or the Logger"
+		return "spawn: the store has not returned, or the Logger"
 	}
 	return "spawn: what was cancelled still runs: " + strings.Join(parts, "; ")
 }

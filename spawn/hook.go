@@ -55,15 +55,18 @@ func (e *VetoError) Unwrap() error { return e.Err }
 var errHookHangs = fmt.Errorf("spawn: the function has not returned within %v: %w", HookTimeout,
 	context.DeadlineExceeded)
 
-// askSpawning asks Config.Spawning, which has a goroutine of its own: it may end it, hang, and call
-// back. The error is a *VetoError, a *CallbackError, or the cause of ctx.
-func (s *Supervisor) askSpawning(ctx context.Context, run SpawningRun) error {
+// askSpawning asks Config.Spawning on behalf of a requester. The function has a goroutine of its
+// own: it may end it, hang, and call back. The error is a *VetoError, a *CallbackError, or the
+// cause of ctx.
+func (s *Supervisor) askSpawning(ctx context.Context, of session.Key, run SpawningRun) error {
 	call := newCallContext(ctx, HookTimeout)
 	timer := time.AfterFunc(HookTimeout, func() { call.end(context.DeadlineExceeded) })
 	answer := make(chan error, 1)
 	started := s.workers.start(taskFunc(func() { //nolint:contextcheck // its parent is ctx
 		failed := error(&CallbackError{Callback: "Spawning", Err: errCallbackExited})
+		returned := s.asked.begin(AskedFunction{"Spawning", of})
 		defer func() {
+			returned()
 			if p := recover(); p != nil {
 				failed = &CallbackError{Callback: "Spawning", Err: owner.NewPanic(p)}
 			}

@@ -39,7 +39,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 func runInfoOf(t *tree.Tree, r *tree.Run, of *tree.Past) RunInfo {
 	info := outcomeOf(t.Root().Key(), r.Spec, of)
 	info.Name = r.Name()
-	info.setRights(t.Authority(r))
+	info.setRights(t.Rights(r))
 	info.Conversations = slices.Grow(info.Conversations, len(r.Bound))
 	for i := range r.Bound {
 		info.Conversations = append(info.Conversations, r.Bound[i].Route)
@@ -72,6 +72,7 @@ func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 		}
 		info.Model.Actual = string(a.Model)
 	}
+	info.Senders = slices.Clone(of.Senders)
 	if a := of.Announced; a != nil && of.Cause == tree.NoCause {
 		info.Announcement = string(a.Text)
 	}

@@ -404,7 +404,7 @@ func (s *Supervisor) shutDown() {
 		quiet = s.waitGrace(max(time.Until(end), leaveWithin))
 	}
 	still := s.stillRunning()
-	storeHangs := !quiet && len(still.Sessions)+len(still.Deliveries) == 0
+	storeHangs := !quiet && len(still.Sessions)+len(still.Deliveries)+len(still.Functions) == 0
 	if storeHangs {
 		s.endJournal(ErrShutdown)
 	}
@@ -429,7 +429,7 @@ const leaveWithin = 100 * time.Millisecond
 
 // stillRunning names what has not returned.
 func (s *Supervisor) stillRunning() *StillRunningError {
-	still := &StillRunningError{}
+	still := &StillRunningError{Functions: s.asked.list()}
 	for _, sh := range s.allShells() {
 		sh.addStillRunning(still)
 	}

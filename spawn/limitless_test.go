@@ -65,7 +65,7 @@ func TestNoLimitCannotBreakTheJournal(t *testing.T) {
 			"extra": errorOf(s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Extra: []byte(far)})),
 		} {
 			require.ErrorAs(t, err, &limit, name)
-			require.Equal(t, "session.BatchLimit", limit.Path, name)
+			require.Equal(t, "Limits", limit.Path, name)
 		}
 		run := mustSpawn(t, s, spawn.Request{Task: "say too much"})
 		infos, err := s.Wait(ctx, topKey, refsOf(run), spawn.JoinOptions{})
@@ -84,5 +84,50 @@ func TestNoLimitCannotBreakTheJournal(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 		require.NoError(t, s.Idle(ctx, topKey))
+	})
+}
+
+// A text of any length that has a limit of its own is refused for that one, and by its name.
+func TestLongTextsAreRefusedByTheirOwnLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := strings.Repeat("x", 11<<20)
+		s := openSupervisor(t, spawn.Config{Runner: runnerFunc(workOn)})
+		ctx := t.Context()
+		run := mustSpawn(t, s, spawn.Request{Task: "x"})
+		synctest.Wait()
+		spawned := func(change func(*spawn.Request)) error {
+			q := spawn.Request{Task: "x"}
+			change(&q)
+			return errorOf(s.Spawn(ctx, topKey, topKey, q))
+		}
+		posted := func(m spawn.Incoming) error { return errorOf(s.Post(ctx, topKey, topKey, m)) }
+		for _, c := range []struct {
+			field, path string
+			err         error
+		}{
+			{"task", "Limits.Task", spawned(func(q *spawn.Request) { q.Task = far })},
+			{"label", "Limits.Label", spawned(func(q *spawn.Request) { q.Label = far })},
+			{"key", "Limits.ID", spawned(func(q *spawn.Request) { q.Key = far })},
+			{"origin", "Limits.ID", spawned(func(q *spawn.Request) { q.Origin = far })},
+			{"agent", "Limits.ID", spawned(func(q *spawn.Request) { q.Policy.Agent = far })},
+			{"model", "Limits.ID", spawned(func(q *spawn.Request) { q.Policy.Model = far })},
+			{"thinking", "Limits.ID", spawned(func(q *spawn.Request) { q.Policy.Thinking = far })},
+			{"tools", "Limits.Extra", spawned(func(q *spawn.Request) { q.Policy.Tools = []string{far} })},
+			{"extra", "Limits.Extra", spawned(func(q *spawn.Request) { q.Extra = []byte(far) })},
+			{"text", "Limits.Message", posted(spawn.Incoming{Text: far})},
+			{"id", "Limits.ID", posted(spawn.Incoming{Text: "x", ID: far})},
+			{"meta", "Limits.Meta", posted(spawn.Incoming{Text: "x", Meta: map[string]string{"k": far}})},
+			{"from.id", "Limits.ID", posted(spawn.Incoming{Text: "x", From: session.Sender{ID: far}})},
+		} {
+			var limit *spawn.LimitError
+			require.ErrorAs(t, c.err, &limit, c.field)
+			require.Equal(t, c.field, limit.Field)
+			require.Equal(t, c.path, limit.Path, c.field)
+		}
+		var input *spawn.InputError
+		err := s.Steer(ctx, topKey, topKey, refOf(run), spawn.Incoming{Text: far})
+		require.ErrorAs(t, err, &input)
+		require.Equal(t, "text", input.Field)
+		require.Contains(t, input.Reason, "the limit is 4000")
 	})
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
 // An Incoming is a message to a session, for [Supervisor.Post] and [Supervisor.Steer]. It is passed
-// by value. Steer reads its ID and Text alone.
+// by value. Steer reads its ID, Text and Senders alone.
 type Incoming struct {
 	// ID is the transport's name for the message. A message whose ID the session has seen in the
 	// last seven days is accepted and changes nothing, whatever else it has: transports hand an
@@ -58,6 +59,11 @@ type Incoming struct {
 	Meta map[string]string
 	// At is when it was said, from 1678 to 2262. Zero: when it is posted.
 	At time.Time
+	// Senders are the people who bind the turn that reads the message, see
+	// [policy.Rules.ForSenders], and what comes of it. They are recorded with it. Package agent
+	// fills them in from From. Empty: the message binds nothing. Of more than
+	// [policy.MaxSenders] only their conversations are kept.
+	Senders []policy.Sender
 }
 
 // A Receipt says what became of a message that was posted.
@@ -131,7 +137,7 @@ func (s *Supervisor) post(
 			if err = ask(ctx, cmd, read); err == nil {
 				return receipt, nil
 			}
-			err = s.answerAll(ctx, err, &cmd.Answers)
+			err = s.answerAll(ctx, to, err, &cmd.Answers)
 		}
 		if !errors.Is(err, tree.ErrMoved) {
 			return Receipt{}, repeatable(err, m.repeat())
@@ -199,7 +205,7 @@ func (s *Supervisor) PostAndWait(
 			if err == nil {
 				return reply, nil
 			}
-			err = s.answerAll(ctx, err, &cmd.Answers)
+			err = s.answerAll(ctx, to, err, &cmd.Answers)
 		}
 		if !errors.Is(err, tree.ErrMoved) {
 			return reply, repeatable(err, m.repeat())
@@ -215,7 +221,10 @@ func (s *Supervisor) postOf(
 	if err != nil {
 		return nil, err
 	}
-	cmd := &tree.Post{To: to, ID: s.messageID(*m), Text: tree.Text(m.Text), Mail: mail}
+	cmd := &tree.Post{
+		To: to, ID: s.messageID(*m), Text: tree.Text(m.Text), Mail: mail,
+		Senders: sendersIn(ctx, m.Senders),
+	}
 	if to != root {
 		cmd.RunID = s.ids.newID() // should it begin another run
 	}
@@ -248,6 +257,19 @@ func (m *Incoming) mail() (*tree.Mail, error) {
 		return nil, nil
 	}
 	return mail, nil
+}
+
+// sendersIn returns a list of people as the journal keeps it, with those for whom the turn works
+// under whose context ctx is.
+func sendersIn(ctx context.Context, list []policy.Sender) []policy.Sender {
+	var turn []policy.Sender
+	if t := turnOf(ctx); t != nil {
+		turn = t.Senders()
+	}
+	if len(list) == 0 {
+		return turn
+	}
+	return policy.MergeSenders(turn, slices.Clone(list))
 }
 
 // storeParts puts the bytes of the parts of a message into the store, in their place, and looks

@@ -222,7 +222,7 @@ func (s *Supervisor) WaitRootOf(ctx context.Context, key session.Key) (session.K
 func (s *Supervisor) findRoot(
 	ctx context.Context, key session.Key,
 ) (root session.Key, recovers bool, err error) {
-	failed := context.Cause(ctx)
+	var failed error
 	for root, err := range s.rootsWith(ctx, key) {
 		found := false
 		if err == nil {
@@ -236,10 +236,11 @@ func (s *Supervisor) findRoot(
 			failed = err
 		}
 	}
-	select {
-	case <-s.closed:
+	switch {
+	case s.closedCtx.Err() != nil:
 		failed, recovers = ErrShutdown, false
-	default:
+	case ctx.Err() != nil: // what was not read may have it
+		failed = context.Cause(ctx)
 	}
 	if failed == nil {
 		failed = ErrNotFound
@@ -258,7 +259,7 @@ func (s *Supervisor) rootsWith(
 		defer cancel()
 		defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // ends with both
 		var failed error
-		for head, err := range s.journal.Roots(lookup, session.RootQuery{Member: key}) {
+		for head, err := range s.reads.Roots(lookup, session.RootQuery{Member: key}) {
 			if failed = err; err != nil {
 				break
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -31,6 +33,39 @@ func (e *CallbackError) Error() string {
 // Unwrap returns Err.
 func (e *CallbackError) Unwrap() error { return e.Err }
 
+// askedFunctions are the functions of the Config that have not answered.
+type askedFunctions struct {
+	mu    sync.Mutex
+	calls map[*AskedFunction]struct{}
+}
+
+// begin notes a call. The caller calls returned when the function has returned.
+func (a *askedFunctions) begin(f AskedFunction) (returned func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.calls == nil {
+		a.calls = make(map[*AskedFunction]struct{})
+	}
+	a.calls[&f] = struct{}{}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.calls, &f)
+	}
+}
+
+// list returns the functions that have not answered, each of a session once, in order.
+func (a *askedFunctions) list() []AskedFunction {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []AskedFunction
+	for f := range a.calls {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, AskedFunction.compare)
+	return slices.Compact(list)
+}
+
 var errCallbackExited = errors.New("spawn: the function ended its goroutine")
 
 // submitSpawn has the owner decide a spawn, and again with the answers of the functions of the
@@ -51,22 +86,24 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 				Run:     outcomeOf(sh.owner.Root(), asked.Spec, &tree.Past{State: tree.Queued}),
 				ByModel: call.cmd.Request.ByModel, Thread: call.cmd.Thread,
 			}
-			if err := sh.sup.askSpawning(ctx, run); err != nil {
+			if err := sh.sup.askSpawning(ctx, call.cmd.Parent, run); err != nil {
 				return err
 			}
 			call.cmd.Asked = true
 			continue
 		}
-		if err = sh.sup.answerAll(ctx, err, &call.cmd.Answers); err != nil {
+		if err = sh.sup.answerAll(ctx, call.cmd.Parent, err, &call.cmd.Answers); err != nil {
 			return err
 		}
 	}
 }
 
-// answerAll adds what the functions of the Config say to the answers of a command that asked for
-// them with the error err, and returns nil: the command is to be decided again. It returns any
-// other error as it is.
-func (s *Supervisor) answerAll(ctx context.Context, err error, answers *tree.Answers) error {
+// answerAll adds what the functions of the Config say to the answers of a command of a session that
+// asked for them with the error err, and returns nil: the command is to be decided again. It
+// returns any other error as it is.
+func (s *Supervisor) answerAll(
+	ctx context.Context, of session.Key, err error, answers *tree.Answers,
+) error {
 	asked, ok := errors.AsType[*tree.QuestionsError](err)
 	if !ok {
 		return err
@@ -76,7 +113,7 @@ func (s *Supervisor) answerAll(ctx context.Context, err error, answers *tree.Ans
 		more = make(tree.Answers)
 	}
 	for _, q := range asked.Questions {
-		if more[q], err = s.answer(ctx, q); err != nil {
+		if more[q], err = s.answer(ctx, of, q); err != nil {
 			return err
 		}
 	}
@@ -91,7 +128,7 @@ func (s *Supervisor) authority(
 ) (a policy.Authority) {
 	rules := s.cfg.Rules
 	rules.Sandbox.Decide = func(agent string, key session.Key) bool {
-		yes, err := s.answer(ctx, tree.Question{Agent: agent, Key: key})
+		yes, err := s.answer(ctx, root, tree.Question{Agent: agent, Key: key})
 		if err != nil {
 			panic(err)
 		}
@@ -107,8 +144,11 @@ func (s *Supervisor) authority(
 }
 
 // answer asks the function of the Config that a question is for. The function has a goroutine of
-// its own, so that it may end it, and so that a caller whose ctx ends may leave.
-func (s *Supervisor) answer(ctx context.Context, q tree.Question) (bool, error) {
+// its own, so that it may end it, and so that a caller whose ctx ends may leave. It is asked on
+// behalf of a session.
+func (s *Supervisor) answer(
+	ctx context.Context, of session.Key, q tree.Question,
+) (bool, error) {
 	type answer struct {
 		yes bool
 		err error
@@ -121,7 +161,9 @@ func (s *Supervisor) answer(ctx context.Context, q tree.Question) (bool, error) 
 	answers := make(chan answer, 1)
 	started := s.workers.start(taskFunc(func() {
 		a := answer{err: errCallbackExited} // unless the function returns
+		returned := s.asked.begin(AskedFunction{name, of})
 		defer func() {
+			returned()
 			if p := recover(); p != nil {
 				a.err = owner.NewPanic(p)
 			}

@@ -242,7 +242,7 @@ func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error
 	defer context.AfterFunc(w.sup.closedCtx, cancel)() //nolint:contextcheck // ends with both
 	end, err := r.from, error(nil)
 	if !w.unchanged(reading, r) {
-		end, err = r.run(w.sup.journal.Read(reading, f.root, 0))
+		end, err = r.run(w.sup.reads.Read(reading, f.root, 0))
 	}
 	switch {
 	case over || w.over(ctx):
@@ -274,7 +274,7 @@ func (w *watcher) unchanged(ctx context.Context, r *replay) bool {
 		return false
 	}
 	there := false
-	for e, err := range w.sup.journal.Read(ctx, r.root, r.from.seq-1) {
+	for e, err := range w.sup.reads.Read(ctx, r.root, r.from.seq-1) {
 		if err != nil || endOf(r.root, owner.Place{Seq: e.Seq, Batch: e.Batch}) != r.from {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -61,11 +62,12 @@ type RunInfo struct {
 	Refused  string    `json:"refused,omitempty"`
 	Model    ModelInfo `json:"model,omitzero"`
 	Thinking string    `json:"thinking,omitempty"`
-	// Tools are the names of the tools that the run may use under the present rules: those that
-	// policy granted at the spawn, without the Revoked ones. A turn never gets more.
+	// Tools are the names of the tools that the run may use under the present rules and for its
+	// Senders: those that policy granted at the spawn, without the Revoked ones. A turn never gets
+	// more.
 	Tools []string `json:"tools,omitempty"`
 	// Revoked are the names of the tools that were granted and that the present rules take away,
-	// from the run or from a session above it.
+	// from the run or from a session above it, or that its Senders may not use.
 	Revoked []string `json:"revoked,omitempty"`
 	// Sandboxed says that the run is in a sandbox: it was granted so, or the present rules want it
 	// for the run or for a session above it.
@@ -95,6 +97,9 @@ type RunInfo struct {
 	// Conversations are those that are bound to the session now, the oldest first: what people
 	// write there goes to it. All runs of a session have the same.
 	Conversations []session.Route `json:"conversations,omitempty"`
+	// Senders are the people for whom the run has worked so far, see [TurnInput.Senders]. Who is
+	// told of the end of the run works for them, too. Nil: for no person, as far as is known.
+	Senders []policy.Sender `json:"senders,omitempty"`
 }
 
 // Ref returns the name of the run.

@@ -97,9 +97,9 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if sh.sup.cfg.Rules.Sandbox.Decide != nil {
 		turn.lineage = t.Lineage(r)
 	} else {
-		turn.Authority = *t.Authority(r)
+		turn.Authority = *t.Rights(r)
 	}
-	turn.shell, turn.run, turn.gen = sh, r, gen
+	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders
 	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved, turn.model = t.Limited(r), r.Open.Reserve, t.Model(r)
 	if !r.IsRoot() {
@@ -158,7 +158,8 @@ func (rt *runningTurn) run() {
 func (t *TurnInput) completeAuthority(ctx context.Context) {
 	sup := t.shell.sup
 	if sup.cfg.Rules.Sandbox.Decide != nil {
-		t.Authority = sup.authority(ctx, t.Session.Root, t.lineage)
+		t.Authority = sup.cfg.Rules.ForSenders(
+			sup.authority(ctx, t.Session.Root, t.lineage), t.Session.Root, t.senders)
 		t.lineage = nil
 		if t.Run.ID != "" {
 			t.Run.setRights(&t.Authority)

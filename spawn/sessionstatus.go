@@ -3,6 +3,7 @@ package spawn
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -28,6 +29,12 @@ type SessionStatus struct {
 	// Budgets are those that limit what the session does: its own, those of the sessions above it,
 	// and that of the request that it works for. Empty: none does.
 	Budgets []BudgetStatus `json:"budgets,omitempty"`
+	// Senders are the people for whom the session works: of a sub-agent those of its present run,
+	// of a top-level session those of its last turn. See [TurnInput.Senders].
+	Senders []policy.Sender `json:"senders,omitempty"`
+	// Withheld are the tools that the session has otherwise and that its Senders may not use, each
+	// with the rule.
+	Withheld []policy.ToolVerdict `json:"withheld,omitempty"`
 }
 
 // A BudgetStatus is one budget that a session counts against.
@@ -67,6 +74,13 @@ func (s *Supervisor) statusOf(t *tree.Tree, r *tree.Run) SessionStatus {
 	}
 	if r.IsRoot() && status.Thinking == "" {
 		status.Thinking = s.cfg.Thinking
+	}
+	status.Senders = slices.Clone(r.Senders)
+	role := t.Authority(r).Role
+	for _, tool := range t.Authority(r).Tools {
+		if v, ok := s.cfg.Rules.Withheld(t.Root().Key(), role, r.Senders, tool); ok {
+			status.Withheld = append(status.Withheld, v)
+		}
 	}
 	for x := r.Parent; x != nil; x = x.Parent {
 		status.Above = append(status.Above, x.Key())

@@ -471,7 +471,7 @@ func TestShutdownEndsAnAppendThatHangs(t *testing.T) {
 		err := s.Shutdown(soon)
 		var still *spawn.StillRunningError
 		require.ErrorAs(t, err, &still)
-		require.EqualError(t, err, "spawn: the store has not returned, a function that a spawn asks, or the Logger")
+		require.EqualError(t, err, "spawn: the store has not returned, or the Logger")
 		require.LessOrEqual(t, time.Since(began), time.Minute+spawn.DefaultGrace+time.Second)
 		require.NoError(t, <-ran)
 		synctest.Wait()
@@ -480,4 +480,49 @@ func TestShutdownEndsAnAppendThatHangs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusInterrupted, runs[0].Status)
 	})
+}
+
+// A function of the Config that hangs is named, with the session that it was asked for.
+func TestShutdownNamesAFunctionThatHangs(t *testing.T) {
+	for _, name := range []string{"ValidModel", "Rules.Sandbox.Decide", "Spawning"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				hang := func(of string) {
+					if of == name {
+						<-release
+					}
+				}
+				cfg := spawn.Config{
+					Runner:     runnerFunc(workOn),
+					ValidModel: func(string) bool { hang("ValidModel"); return true },
+					Spawning: func(context.Context, spawn.SpawningRun) error {
+						hang("Spawning")
+						return nil
+					},
+				}
+				cfg.Rules.Sandbox.Decide = func(string, session.Key) bool {
+					hang("Rules.Sandbox.Decide")
+					return false
+				}
+				s, ran := runUntil(forADay(t), t, cfg)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				q := spawn.Request{Task: "x", Policy: policy.Request{Model: "a/b"}}
+				for range 2 { // a function is named once for a session
+					require.ErrorIs(t, errorOf(s.Spawn(ctx, topKey, topKey, q)),
+						context.DeadlineExceeded)
+				}
+				err := s.Shutdown(forADay(t))
+				var still *spawn.StillRunningError
+				require.ErrorAs(t, err, &still)
+				require.Equal(t,
+					[]spawn.AskedFunction{{Name: name, Session: topKey}}, still.Functions)
+				require.ErrorContains(t, err, "1 function of the Config has not returned: "+name+
+					" for "+topKey.String())
+				close(release)
+				require.ErrorAs(t, <-ran, &still, "Run says it, too")
+			})
+		})
+	}
 }

@@ -29,6 +29,7 @@ type Supervisor struct {
 	lane        *owner.Lane
 	ownerConfig owner.Config
 	journal     session.Journal // of the store, with its panics as errors
+	reads       session.Journal // the same for callers, who read apart from it
 
 	// detachedCtx holds the values of the context that Open got, and never ends. Each turn derives
 	// from it a context with a cancellation of its own.
@@ -53,6 +54,7 @@ type Supervisor struct {
 
 	joined  atomic.Uint64 // see feed
 	workers workers
+	asked   askedFunctions
 	ids     *idSource
 	now     func() time.Time // the wall clock, which may be set back and forward
 	// journalDead has room for one error: why the journal takes nothing any more. Run returns it.
@@ -100,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		cfg: cfg, log: guardlog.New(cfg.Logger),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
-		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
+		now:      time.Now,
 		archives: make(chan struct{}, 1),
 		shells:   make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
@@ -111,9 +113,11 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.softCtx, s.endSoft = context.WithCancel(s.detachedCtx)
 	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
 	s.closed = s.closedCtx.Done()
+	guarded := owner.Guard(cfg.Store.Journal)
+	s.journal, s.reads = guarded, owner.Apart(guarded, s.apart)
 	s.ownerConfig = owner.Config{
 		Now:     func() time.Time { return s.now() },
-		Journal: s.journal, Lane: s.lane, Writer: session.NewID(),
+		Journal: guarded, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
 		Go:     func(f func()) bool { return s.workers.startLast(taskFunc(f)) },
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,

@@ -115,13 +115,14 @@ type TurnInput struct {
 	answer   shownAnswer
 
 	mu       sync.Mutex
-	yield    *JoinOptions // what Yield asked for
-	yieldTo  []RunRef     // the runs of children that Yield named
-	byModel  bool         // a model chose the time of the wait
-	reserved tree.Budget  // for the turn so far
-	says     uint32       // without an ID
-	expected tree.Budget  // of the model calls under way
-	holds    bool         // the tree knows of expected
+	senders  []policy.Sender // see Senders
+	yield    *JoinOptions    // what Yield asked for
+	yieldTo  []RunRef        // the runs of children that Yield named
+	byModel  bool            // a model chose the time of the wait
+	reserved tree.Budget     // for the turn so far
+	says     uint32          // without an ID
+	expected tree.Budget     // of the model calls under way
+	holds    bool            // the tree knows of expected
 	spent    session.Usage
 	spentBy  []ModelUsage // the parts of spent
 	reached  tree.Reach   // as Reached has told; zero: it has not
@@ -147,8 +148,30 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 			for _, x := range r.Inputs {
 				in = append(in, inputOf(tr, r.Run, x))
 			}
+			if r.Run != nil {
+				t.mu.Lock()
+				t.senders = r.Run.Senders
+				t.mu.Unlock()
+			}
 		})
 	return in, err
+}
+
+// Senders returns the people for whom the turn works: those of whom it has read something, and
+// those for whom the sessions and runs worked of which it has. Of a sub-agent they are those of its
+// run so far. Take may add to them; then the turn may use less than its Authority says. Nil: the
+// turn works for no person, as far as is known. The caller must not change the list.
+func (t *TurnInput) Senders() []policy.Sender {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.senders
+}
+
+// Withheld says why the people for whom the turn works keep it from a tool that it has otherwise,
+// see [policy.Rules.ForSenders]. ok is false if they do not.
+func (t *TurnInput) Withheld(tool string) (v policy.ToolVerdict, ok bool) {
+	rules := &t.shell.sup.cfg.Rules
+	return rules.Withheld(t.Session.Root, t.Authority.Role, t.Senders(), tool)
 }
 
 // Reached says that the transcript is a complete conversation up to a position, and that it has the
@@ -288,7 +311,7 @@ func (t *TurnInput) Steer(ctx context.Context, run RunRef, m Incoming) error {
 	if _, err := t.Find(ctx, RunRef{Session: run.Session}); err != nil {
 		return err
 	}
-	return repeatable(t.do(ctx, t.shell.sup.steerOf(t.Session.Key, run, &m), nil), m.repeat())
+	return repeatable(t.do(ctx, t.shell.sup.steerOf(ctx, t.Session.Key, run, &m), nil), m.repeat())
 }
 
 // Stop stops a run below this session and everything below that. The errors are [ErrStale] and

@@ -364,7 +364,7 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 	}
 	var errs []error
 	var roots []session.Key
-	for head, err := range s.journal.Roots(ctx, session.RootQuery{}) {
+	for head, err := range s.reads.Roots(ctx, session.RootQuery{}) {
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%w: listing the trees: %w", ErrUnreadable, err))
@@ -386,6 +386,17 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// apart returns what starts a goroutine that reads the store for a caller whose ctx this is, or nil
+// for a call by what has a goroutine of the Supervisor: that one is contained, and ends with it.
+func (s *Supervisor) apart(ctx context.Context) func(func(context.Context)) bool {
+	if turnOf(ctx) != nil || markOf(ctx) != nil {
+		return nil
+	}
+	return func(f func(context.Context)) bool {
+		return s.workers.startLast(s.workers.marked(ctx, session.Key{}, f))
+	}
 }
 
 // closedBefore returns why nothing can be read any more: the Supervisor is closed, or ctx has
@@ -412,7 +423,7 @@ func (s *Supervisor) readTree(ctx context.Context, root session.Key, f func(*tre
 		}
 	}
 	v := viewer{root: root}
-	if err := v.read(s.journal.Read(ctx, root, 0)); err != nil {
+	if err := v.read(s.reads.Read(ctx, root, 0)); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}

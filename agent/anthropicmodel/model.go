@@ -39,7 +39,7 @@ type Config struct {
 	// calls have no key. What it returns with an error fails the call.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
-	// longer.
+	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
 	HTTP *http.Client
 	// Provider is what stands before the slash in the names of models. Empty: "anthropic".
 	Provider string
@@ -72,9 +72,7 @@ func New(cfg Config) (*Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
 	cfg.Provider = cmp.Or(cfg.Provider, "anthropic")
 	cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
-	if cfg.HTTP == nil {
-		cfg.HTTP = http.DefaultClient
-	}
+	cfg.HTTP = provider.OneRequest(cfg.HTTP, "anthropicmodel")
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -214,7 +212,8 @@ var classes = map[string]provider.Class{
 func errorOf(ctx context.Context, err error) error {
 	answer, ok := errors.AsType[*anthropic.Error](err)
 	if !ok {
-		if agent.IsRetryable(err) {
+		_, said := errors.AsType[*provider.Error](err)
+		if said || agent.IsRetryable(err) {
 			return err
 		}
 		return provider.Broken(ctx, "anthropicmodel", err)

@@ -288,3 +288,33 @@ func TestConfigThatIsNotValid(t *testing.T) {
 		require.Equal(t, "anthropicmodel.Config."+field, bad.Field)
 	}
 }
+
+// A call is one request: a redirect, to the same server or to another one, fails it, and the other
+// one gets neither the key nor the conversation.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, elsewhere := range []bool{false, true} {
+			asked := 0
+			other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				asked += 100
+			}))
+			t.Cleanup(other.Close)
+			m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
+				asked++
+				to := "/elsewhere"
+				if elsewhere {
+					to = strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + to
+				}
+				w.Header().Set("Location", to)
+				w.WriteHeader(status)
+			})
+			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
+			var said *provider.Error
+			require.ErrorAs(t, err, &said)
+			require.Equal(t, status, said.Status)
+			require.ErrorContains(t, err, "which is not followed")
+			require.False(t, agent.IsRetryable(err))
+			require.Equal(t, 1, asked)
+		}
+	}
+}

@@ -164,6 +164,8 @@ type Described struct {
 	Thinking   string
 	Turns      int
 	Cost       float64 // US dollars
+	// Withheld are the tools that it has otherwise, and that those may not use for whom it works.
+	Withheld []string
 }
 
 // Sent answers a Send.
@@ -362,6 +364,7 @@ func (a Described) Text() string {
 	moment("Ended", a.Ended)
 	moment("Deadline", a.Deadline)
 	line("Cleanup", a.Cleanup.String())
+	line("Withheld for who speaks", strings.Join(a.Withheld, ", "))
 	for _, at := range a.Row.Conversations {
 		line("Conversation", conversation(at))
 	}

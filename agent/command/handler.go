@@ -12,6 +12,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
@@ -121,6 +122,22 @@ func (h *Handler) Handle(
 		return Denied{Command: c.Name(), Err: denied.Err}, true
 	}
 	return Failed{Command: c.Name(), Err: err}, true
+}
+
+// ErrNotOwner is why [Owners] refuse a command.
+var ErrNotOwner = errors.New("command: the person is not an owner of the bot")
+
+// Owners returns an [Options].Authorize that lets those give commands who are owners of the bot, as
+// Rules.Owners and Config.Owner of the Runtime say; see [agent.Session.IsOwner]. Another one
+// refuses only some commands by calling it for these alone.
+func Owners(rt *agent.Runtime) func(ctx context.Context, r Request) error {
+	return func(ctx context.Context, r Request) error {
+		owner, err := rt.Session(r.Session).IsOwner(ctx, r.Message)
+		if err == nil && !owner {
+			err = ErrNotOwner
+		}
+		return err
+	}
 }
 
 // A DeniedError says that [Options].Authorize has refused a command.
@@ -301,6 +318,11 @@ func (p *place) id(what string) string {
 		what, p.Session.String(), p.at.Channel, p.at.Account, p.at.To, p.at.Thread, p.Message.ID,
 	}, "\x00")))
 	return "command-" + hex.EncodeToString(sum[:16])
+}
+
+// senders returns the person as one on whose behalf something is done.
+func (p *place) senders(ctx context.Context) ([]policy.Sender, error) {
+	return p.rt.Session(p.Session).SendersOf(ctx, p.Message)
 }
 
 // owner returns the person as the owner of a binding.

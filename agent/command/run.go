@@ -133,6 +133,11 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 	if r.Delete {
 		a.Cleanup = agent.CleanupDelete
 	}
+	if now, err := p.rt.Session(r.Key).Status(ctx); err == nil {
+		for _, v := range now.Withheld {
+			a.Withheld = append(a.Withheld, v.Tool)
+		}
+	}
 	if r.Status.Terminal() {
 		a.Outcome = r.Status.String()
 		if why := p.line(r.Error, maxWhole); why != "" {
@@ -250,7 +255,11 @@ func (p *place) steer(ctx context.Context, c Steer) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := child.Steer(ctx, c.Text); err != nil {
+	senders, err := p.senders(ctx)
+	if err == nil {
+		err = child.SteerFor(ctx, c.Text, senders...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return Steered{Row: row}, nil
@@ -266,6 +275,9 @@ func (p *place) send(ctx context.Context, c Send) (Answer, error) {
 	}
 	m := agent.Incoming{
 		ID: p.id("send"), Text: c.Text, From: p.Message.From, At: p.Message.At,
+	}
+	if m.Senders, err = p.senders(ctx); err != nil {
+		return nil, err
 	}
 	if !p.pace.begin(r.Key, m.ID, time.Now()) {
 		return nil, ErrSlow
@@ -305,6 +317,9 @@ func (p *place) spawn(ctx context.Context, c Spawn) (Answer, error) {
 	task := agent.Task{
 		Text: c.Task, Agent: c.Agent, Model: c.Model, Thinking: c.Thinking,
 		Key: p.id("spawn"), Update: true, Conversation: p.at,
+	}
+	if task.Senders, err = p.senders(ctx); err != nil {
+		return nil, err
 	}
 	child, err := from.Spawn(ctx, task)
 	if bad, ok := errors.AsType[*agent.InputError](err); ok && bad.Field == "Task.Update" {

@@ -48,7 +48,7 @@ type Config struct {
 	// calls have no key. What it returns with an error fails the call.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
-	// longer.
+	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
 	HTTP *http.Client
 	// Provider is what stands before the slash in the names of models. Empty: "openai".
 	Provider string
@@ -80,9 +80,7 @@ func New(cfg Config) (*Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
 	cfg.Provider = cmp.Or(cfg.Provider, "openai")
 	cfg.API = cmp.Or(cfg.API, APIResponses)
-	if cfg.HTTP == nil {
-		cfg.HTTP = http.DefaultClient
-	}
+	cfg.HTTP = provider.OneRequest(cfg.HTTP, "openaimodel")
 	bad := func(field, reason string) error {
 		return &spawn.InputError{Field: "openaimodel.Config." + field, Reason: reason}
 	}

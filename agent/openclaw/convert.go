@@ -409,15 +409,23 @@ func (c *converter) chats() {
 	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
 		groups := c.file.Channels[name].Groups
 		for _, peer := range slices.Sorted(maps.Keys(groups)) {
-			lists := groups[peer].Tools
-			if isZero(lists) {
+			lists, bySender := groups[peer].Tools, groups[peer].BySender
+			if isZero(lists) && len(bySender) == 0 {
 				continue
 			}
-			path := dot(dot("channels", name)+".groups", peer) + ".tools"
-			c.pluginsOnly(path, lists.Allow)
-			chats = append(chats, policy.Chat{
-				Channel: name, Peer: peer, Tools: c.plain(path, &lists, nil),
-			})
+			at := dot(dot("channels", name)+".groups", peer)
+			c.pluginsOnly(at+".tools", lists.Allow)
+			chat := policy.Chat{Channel: name, Peer: peer, Tools: c.plain(at+".tools", &lists, nil)}
+			chat.Senders = c.senders(at+".toolsBySender", bySender)
+			if _, all := bySender["*"]; len(bySender) > 0 {
+				if !all && !isZero(lists) { // those of a sender are in place of these
+					chat.Senders = append(chat.Senders, policy.SenderTools{
+						Person: policy.Person{ID: "*"}, Tools: chat.Tools,
+					})
+				}
+				chat.Tools = policy.ToolRules{}
+			}
+			chats = append(chats, chat)
 		}
 	}
 	if len(chats) > 0 {

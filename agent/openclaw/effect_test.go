@@ -114,7 +114,8 @@ func digest(t *testing.T, r *Result) string {
 	data, err := json.Marshal([]any{
 		rules.Subagents, rules.Agents, rules.Budget, rules.RequestBudget, rules.MaxSessions,
 		rules.KeepArchives, rules.SubagentTools, rules.Tools, rules.DefaultDeny, rules.Groups,
-		rules.Chats, rules.Attachments, rules.Sandbox.Mode, rules.Sandbox.Tools,
+		rules.Chats, rules.Owners, rules.OwnerOnly, rules.Senders,
+		rules.Attachments, rules.Sandbox.Mode, rules.Sandbox.Tools,
 		rules.Sandbox.SeeAll, rules.Visibility, rules.AgentToAgent,
 		c.DeliverTimeout, c.Models.Model, c.Models.Thinking, c.Models.Prices, valid,
 		c.Prompts.Input.Limits.File, c.Prompts.Input.Limits.Total, c.Prompts.Input.Env,

@@ -31,6 +31,7 @@ type document struct {
 	Models   models             `json:"models"`
 	Skills   skills             `json:"skills"`
 	Auth     auth               `json:"auth"`
+	Commands commands           `json:"commands"`
 
 	Schema    *anything `json:"$schema" not:"-"`
 	Meta      *anything `json:"meta" not:"-"`
@@ -41,7 +42,6 @@ type document struct {
 	Cron      *anything `json:"cron" not:"the program has its own clock, and tells a session with Runtime.Announce"`
 	Hooks     *anything `json:"hooks" not:"the program has hooks as functions: Config.Hooks"`
 	Messages  *anything `json:"messages" not:"the transport decides how messages look"`
-	Commands  *anything `json:"commands" not:"the transport reads commands"`
 	ACP       *anything `json:"acp" not:"a program of one's own is in Config.Runners.Runtimes"`
 	Logging   *anything `json:"logging" not:"Config.Logger is the program's"`
 	Browser   *anything `json:"browser" not:"only skills look at it, as a setting"`
@@ -124,6 +124,14 @@ type ofAgent struct {
 	Delegation     *anything `json:"delegationMode" not:"prompts do not say how eagerly to delegate"`
 }
 
+type commands struct {
+	_      others     `names:"*" not:"the transport reads commands"`
+	Owners []personID `json:"ownerAllowFrom" doc:"Who is an owner: an id, a channel and an id as telegram:123, or *."`
+}
+
+// A personID is an id of a person, which may be a number.
+type personID string
+
 // A modelRef is a name, or an object with a name and others for when it fails.
 type modelRef struct {
 	_         owned
@@ -149,14 +157,18 @@ type sandboxMode struct {
 type tools struct {
 	_ others `names:"canvas cron elevated exec experimental fs image links loopDetection media message process web x_search" not:"the tools are the program's"`
 	toolLists
-	Profile      *string             `json:"profile" enum:"minimal,coding,messaging,full"`
-	ByProvider   map[string]provider `json:"byProvider"`
-	Groups       map[string][]string `json:"groups" doc:"Groups of tools of one's own: group:crm."`
-	Subagents    subagentTools       `json:"subagents"`
-	Sandbox      sandboxTools        `json:"sandbox"`
-	Sessions     sessionTools        `json:"sessions"`
-	AgentToAgent agentToAgent        `json:"agentToAgent"`
-	Spawn        spawnTool           `json:"sessions_spawn"`
+	Profile    *string             `json:"profile" enum:"minimal,coding,messaging,full"`
+	ByProvider map[string]provider `json:"byProvider"`
+	Groups     map[string][]string `json:"groups" doc:"Groups of tools of one's own: group:crm."`
+	OwnerOnly  []string            `json:"ownerOnly" doc:"What owners alone may use."`
+
+	BySender map[string]toolLists `json:"toolsBySender" doc:"By id:..., channel:<channel>:<id> or *."`
+
+	Subagents    subagentTools `json:"subagents"`
+	Sandbox      sandboxTools  `json:"sandbox"`
+	Sessions     sessionTools  `json:"sessions"`
+	AgentToAgent agentToAgent  `json:"agentToAgent"`
+	Spawn        spawnTool     `json:"sessions_spawn"`
 }
 
 // toolPolicy is agents.list[].tools.
@@ -264,6 +276,8 @@ type account struct {
 type group struct {
 	_     others    `names:"*" not:"the transport is the program's"`
 	Tools toolLists `json:"tools" doc:"What the sessions of the conversation may use."`
+
+	BySender map[string]toolLists `json:"toolsBySender" doc:"By id:..., channel:<channel>:<id> or *; in place of tools."`
 }
 
 type models struct {

@@ -44,6 +44,8 @@ func schemaOf(typ reflect.Type, tag reflect.StructTag) map[string]any {
 		s["type"], s["items"] = "array", schemaOf(typ.Elem(), "")
 	case typ.Kind() == reflect.Bool:
 		s["type"] = "boolean"
+	case typ == reflect.TypeFor[personID]():
+		s["type"] = []any{"string", "number"}
 	case typ.Kind() == reflect.String && tag.Get("secret") != "":
 		s["type"] = []any{"string", "object"}
 	case typ.Kind() == reflect.String:

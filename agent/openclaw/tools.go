@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -55,7 +56,75 @@ func (c *converter) tools() {
 			}
 		})
 	}
+	if t.OwnerOnly != nil {
+		c.change(func(cfg *agent.Config) { cfg.Rules.OwnerOnly = slices.Clone(t.OwnerOnly) })
+	}
+	if senders := c.senders("tools.toolsBySender", t.BySender); len(senders) > 0 {
+		c.change(func(cfg *agent.Config) { cfg.Rules.Senders = slices.Clone(senders) })
+	}
+	c.owners()
 	c.attachments()
+}
+
+// owners converts commands.ownerAllowFrom.
+func (c *converter) owners() {
+	list := c.file.Commands.Owners
+	if list == nil {
+		return
+	}
+	owners := make([]policy.Person, 0, len(list))
+	for i, entry := range list {
+		id := strings.TrimSpace(string(entry))
+		if id == "" {
+			c.wrong(item("commands.ownerAllowFrom", i), "it is blank, want the id of a person, or *")
+			continue
+		}
+		owners = append(owners, personOf(id))
+	}
+	c.change(func(cfg *agent.Config) { cfg.Rules.Owners = slices.Clone(owners) })
+}
+
+// personOf returns the person that an entry such as telegram:123 or 123 names. An id such as
+// @ann:server has a colon, and no channel before it.
+func personOf(entry string) policy.Person {
+	channel, id, ok := strings.Cut(entry, ":")
+	if !ok || id == "" || strings.Trim(strings.ToLower(channel), "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return policy.Person{ID: entry}
+	}
+	return policy.Person{Channel: strings.ToLower(channel), ID: id}
+}
+
+// senders converts tools by sender. What names a person by what people choose themselves is a
+// mistake, since without it a rule that is narrower would be lost.
+func (c *converter) senders(path string, of map[string]toolLists) []policy.SenderTools {
+	var senders []policy.SenderTools
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		lists, at := of[key], dot(path, key)
+		form, id, ok := strings.Cut(strings.TrimSpace(key), ":")
+		person := policy.Person{ID: strings.TrimSpace(key)}
+		switch {
+		case !ok:
+		case form == "id" || form == "e164":
+			person.ID = id
+		case form == "channel":
+			person = personOf(id)
+		case form == "username" || form == "name":
+			c.wrong(at, "it names people by a %s, which they choose; want id:..., "+
+				"channel:<channel>:<id> or *", form)
+			continue
+		}
+		if person.ID == "" {
+			c.wrong(at, "it names no one; want id:..., channel:<channel>:<id> or *")
+			continue
+		}
+		c.pluginsOnly(at, lists.Allow)
+		tools := policy.ToolRules{Allow: lists.Allow, Deny: lists.Deny}
+		if lists.Allow != nil { // without it there is nothing to add to
+			tools.Allow = slices.Concat(lists.Allow, lists.AlsoAllow)
+		}
+		senders = append(senders, policy.SenderTools{Person: person, Tools: tools})
+	}
+	return senders
 }
 
 // policyOf converts a level of tools.

@@ -65,6 +65,11 @@ func (w *walker) read(v *value, to reflect.Value, tag reflect.StructTag, path st
 			w.bad(v, path, "it is %v, want a name, or an object with primary", v)
 			return
 		}
+	case personID:
+		if v.kind == kindNumber {
+			to.SetString(strconv.FormatFloat(v.num, 'f', -1, 64))
+			return
+		}
 	case anything:
 		return
 	}

@@ -158,3 +158,25 @@ func Broken(ctx context.Context, client string, err error) error {
 	}
 	return agent.Retryable(fmt.Errorf("provider: the answer to %s did not arrive: %w", client, err))
 }
+
+// OneRequest returns a copy of h, or of [http.DefaultClient] for nil, for which a call is one
+// request: a redirect is an *[Error] of its status that is not worth another try. A client that
+// follows one sends the conversation, and the key in a header that the http package does not know,
+// to a server that the program did not choose. The client is the package whose call it is.
+func OneRequest(h *http.Client, client string) *http.Client {
+	if h == nil {
+		h = http.DefaultClient
+	}
+	one := *h
+	one.CheckRedirect = func(next *http.Request, _ []*http.Request) error {
+		e := &Error{
+			Client: client, Class: ClassRefused,
+			Message: "it redirects to " + strconv.Quote(next.URL.Host) + ", which is not followed",
+		}
+		if next.Response != nil {
+			e.Status = next.Response.StatusCode
+		}
+		return e
+	}
+	return &one
+}

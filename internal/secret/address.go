@@ -48,6 +48,8 @@ var addresses = []address{
 	{"Rocket.Chat cloud webhook", "rocket.chat/hooks/", 20},
 	{"Buildkite webhook", "webhook.buildkite.com/deliver/", 20},
 	{"Amazon Chime webhook", "hooks.chime.aws/incomingwebhooks/", 20},
+	{"WeCom robot", "qyapi.weixin.qq.com/cgi-bin/webhook/send?key=", 20},
+	{"webhook of a Mattermost or Rocket.Chat server", "hooks/", 26},
 	{"webhook.site bin", "webhook.site/", 36},
 }
 
@@ -56,7 +58,7 @@ var hostsOf = func() map[string][]address {
 	hosts := make(map[string][]address)
 	for _, a := range addresses {
 		first := a.Begin[:strings.IndexAny(a.Begin, ".-_/")]
-		if i := strings.IndexByte(a.Begin, '.'); strings.IndexByte(a.Begin[:i], '-') > 0 {
+		if i := strings.IndexByte(a.Begin, '.'); i > 0 && strings.IndexByte(a.Begin[:i], '-') > 0 {
 			first = a.Begin[:i]
 		}
 		hosts[first] = append(hosts[first], a)
@@ -73,10 +75,18 @@ func (r *reader) maskAddress(start int) {
 		if at == 0 {
 			continue
 		}
+		if a.Begin == ownHooks && !r.isOwnHook(start, at) {
+			continue
+		}
 		stop := at
-		for !r.Ended(stop) && (isWordByte[r.S[stop]] ||
-			strings.IndexByte("/.@=~:", r.S[stop]) >= 0) {
-			stop++
+		for !r.Ended(stop) {
+			if isWordByte[r.S[stop]] || strings.IndexByte(".@=~:", r.S[stop]) >= 0 {
+				stop++
+			} else if next := r.slashEnd(stop); next > stop {
+				stop = next
+			} else {
+				break
+			}
 		}
 		for stop > at && strings.IndexByte("./:", r.S[stop-1]) >= 0 {
 			stop--
@@ -88,16 +98,67 @@ func (r *reader) maskAddress(start int) {
 	}
 }
 
-// placeEnd returns the position behind a place that begins at a position, or 0 if another stands
-// there.
-func (r *reader) placeEnd(at int, place string) int {
+// ownHooks is the path of the webhooks of a server that an organization runs itself.
+const ownHooks = "hooks/"
+
+// isOwnHook reports whether the path at a position is a webhook of such a server, which has any
+// host: ids of letters and digits in disorder.
+func (r *reader) isOwnHook(start, at int) bool {
+	if start == 0 || r.S[start-1] != '/' {
+		return false
+	}
+	stop := r.run1(at, alnum)
+	return stop-at >= 17 && looksRandom(r.S[at:stop]) && (hasOnly(r.S[at:stop], lowerNum) ||
+		r.Byte(stop) == '/')
+}
+
+// slashEnd returns the position behind a slash at a position, also as an address within an address
+// or JSON writes it. It returns the position itself if none stands there.
+func (r *reader) slashEnd(at int) int {
+	switch r.Byte(at) {
+	case '/':
+		return at + 1
+	case '\\':
+		if r.Byte(at+1) == '/' {
+			return at + 2
+		}
+	case '%':
+		if r.HasFold(at, "%2f") {
+			return at + 3
+		}
+		if r.HasFold(at, "%252f") {
+			return at + 5
+		}
+	}
+	return at
+}
+
+// pathEnd returns the position behind a path in lower case that stands at a position, in any letter
+// case and with slashes as slashEnd knows them, or 0.
+func (r *reader) pathEnd(at int, path string) int {
 	for {
-		before, after, found := strings.Cut(place, "*")
+		before, after, found := strings.Cut(path, "/")
 		if !r.HasFold(at, before) {
 			return 0
 		}
 		at += len(before)
 		if !found {
+			return at
+		}
+		next := r.slashEnd(at)
+		if next == at {
+			return 0
+		}
+		at, path = next, after
+	}
+}
+
+// placeEnd returns the position behind a place that begins at a position, or 0 if another stands
+// there.
+func (r *reader) placeEnd(at int, place string) int {
+	for {
+		before, after, found := strings.Cut(place, "*")
+		if at = r.pathEnd(at, before); at == 0 || !found {
 			return at
 		}
 		from := at
@@ -117,8 +178,7 @@ func (r *reader) maskUserinfo() {
 		return
 	}
 	r.next = r.at + len("://")
-	isWeb := r.at > 0 && strings.HasSuffix(strings.ToLower(r.before(r.at)), "http") ||
-		strings.HasSuffix(strings.ToLower(r.before(r.at)), "https")
+	isWeb := endsFold(r.before(r.at), "http") || endsFold(r.before(r.at), "https")
 	colon, last := 0, 0
 	for i := r.next; !r.Ended(i) && i-r.next < 512; i++ {
 		switch r.S[i] {
@@ -148,6 +208,11 @@ func (r *reader) maskUserinfo() {
 	r.maskPassword(colon, last)
 }
 
+// endsFold reports whether a text ends with another one, in any letter case.
+func endsFold(s, end string) bool {
+	return len(s) >= len(end) && strings.EqualFold(s[len(s)-len(end):], end)
+}
+
 // maskPassword masks the password between a colon and an '@'.
 func (r *reader) maskPassword(colon, at int) {
 	if colon == 0 && at > r.next {
@@ -174,17 +239,37 @@ func (r *reader) maskPassword(colon, at int) {
 	r.replace(colon+1, at, "***", "")
 }
 
+// maskEscapedUserinfo masks the password in the address of a user within a query, in which the
+// colon behind the word from start to end is %3A. It reports whether there is one.
+func (r *reader) maskEscapedUserinfo(start, end int) bool {
+	const most = 160
+	if !endsFold(r.before(start), "%2f%2f") {
+		return false
+	}
+	part := r.Within(end, most)
+	at := end + len("%3A")
+	stop := part.Any(at, " \t\r\n\"'&<>")
+	i := strings.LastIndex(part.S[min(at, stop):stop], "%40")
+	r.Join(part)
+	if i <= 0 {
+		return false
+	}
+	v := r.S[at : at+i]
+	if isReference(v) || isPlaceholder(v) || isMask(v) || isFiller(v) || isNumber(v) ||
+		strings.Contains(strings.ToLower(v), "%2f") {
+		return false
+	}
+	r.replace(at, at+i, "***", "")
+	return true
+}
+
 // visitPair decides about a word with a colon right behind it: the id of a bot, the user of an
 // address without a scheme, or the beginning of a line of .pgpass. It reports whether it has masked
 // something.
 func (r *reader) visitPair(start, end int) bool {
 	w := r.S[start:end]
-	if from := botToken(w); from >= 0 {
-		if n := r.run1(end+1, word); n-end > 20 && !isFiller(r.S[end+1:n]) && (n-end > 30 ||
-			hasDense(r.S[end+1:n]) || hasOnly(r.S[end+1:n], alnum)) {
-			r.maskSpan(start+from, n, bareUntil)
-			return true
-		}
+	if r.maskBot(start, end, end+1) {
+		return true
 	}
 	if r.maskPgpass(end); r.mask != "" {
 		return true
@@ -215,6 +300,22 @@ func (r *reader) visitPair(start, end int) bool {
 		}
 	}
 	return false
+}
+
+// maskBot masks the token of a Telegram bot, whose number is the word from start to end and whose
+// secret stands behind a colon. It reports whether there is one.
+func (r *reader) maskBot(start, end, secret int) bool {
+	from := botToken(r.S[start:end])
+	if from < 0 {
+		return false
+	}
+	n := r.run1(secret, word)
+	v := r.S[secret:n]
+	if len(v) < 20 || isFiller(v) || len(v) < 30 && !hasDense(v) && !hasOnly(v, alnum) {
+		return false
+	}
+	r.maskSpan(start+from, n, bareUntil)
+	return true
 }
 
 // endsAuthority reports whether what stands at a position is what stands behind the '@' of the

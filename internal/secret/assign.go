@@ -69,6 +69,15 @@ func (r *reader) marksEnd(at int) (end int, isQuoted, isTight bool) {
 			(c == '?' || c == '!') && r.Byte(at+1) == ':':
 			at++
 			continue
+		case c >= '0' && c <= '9' && !isTight && !isQuoted: // Unseal Key 1:
+			next := at + 1
+			if d := r.Byte(next); d >= '0' && d <= '9' {
+				next++
+			}
+			if r.Byte(next) == ':' {
+				at = next
+				continue
+			}
 		}
 		return at, isQuoted, isTight
 	}
@@ -234,7 +243,8 @@ func (r *reader) maskAfterBlank(at int, f *form, before byte) {
 	case f.name == "requirepass" || f.name == "masterauth" || f.name == "psk":
 	case f.is == passwordTag && r.line.netrc:
 	case r.HasFold(at, "is ") || r.HasFold(at, "was ") || r.HasFold(at, "to ") ||
-		r.HasFold(at, "as "):
+		r.HasFold(at, "as ") || r.HasFold(at, "ist ") || r.HasFold(at, "lautet ") ||
+		r.HasFold(at, "est ") || r.HasFold(at, "es "):
 		f.op, at = opIs, r.blankEnd(at+strings.IndexByte(r.S[at:], ' '))
 		if r.quoteEnd(at) > at && f.is == weakName {
 			return
@@ -258,6 +268,9 @@ func (r *reader) maskAfterBlank(at int, f *form, before byte) {
 // says.
 func (r *reader) maskValue(at int, f *form, url bool) {
 	if r.Ended(at) {
+		return
+	}
+	if r.maskBraced(at, f); r.mask != "" {
 		return
 	}
 	if f.op != opBlank && f.op != opIs && f.is >= listName && r.maskComposite(at) ||
@@ -287,6 +300,26 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 	if end > at && f.isSecret(r.S[at:min(end, at+mostWeighed)]) {
 		r.maskSpan(at, end, bareUntil)
 	}
+}
+
+// maskBraced masks a password in the braces that connection strings of ODBC put around a value with
+// a semicolon in it.
+func (r *reader) maskBraced(at int, f *form) {
+	const most = 128
+	if f.is != passwordTag || f.op != opEquals || !f.tight || r.Byte(at) != '{' {
+		return
+	}
+	part := r.Within(at, most)
+	end := part.Any(at+1, "}\n")
+	r.Join(part)
+	if r.Byte(end) != '}' || !r.Ended(end+1) && strings.IndexByte(";\"'\r\n", r.S[end+1]) < 0 {
+		return
+	}
+	f.quoted = true
+	if v := r.S[at+1 : end]; !isName(v) && f.isSecret(v) {
+		r.maskSpan(at+1, end, bareUntil)
+	}
+	f.quoted = false
 }
 
 // mostWeighed is how much of a bare value is weighed. A value may go on behind each name within it,

@@ -58,6 +58,9 @@ func beginsFamily(buf string, at, end int) bool {
 	if at+1 < len(buf) {
 		second = buf[at+1]
 	}
+	if at+2 < len(buf) && !familyTriples.has(tripleOf(buf[at], second, buf[at+2])) {
+		return false
+	}
 	for _, f := range familiesOf(buf[at], second) {
 		n := min(len(f.Begin), len(buf)-at)
 		if buf[at:at+n] == f.Begin[:n] && (n == len(f.Begin) || at+n == len(buf)) {
@@ -67,6 +70,23 @@ func beginsFamily(buf string, at, end int) bool {
 	w := buf[at:end] // see shapeEnd
 	return w[0] == 'e' && strings.HasPrefix(w, "eyJ") || w == "FlyV1"
 }
+
+// familyTriples has what families begin with, and what shapeEnd knows.
+var familyTriples = func() *triples {
+	t := new(triples)
+	for _, f := range families {
+		if len(f.Begin) > 2 {
+			t.add(tripleOf(f.Begin[0], f.Begin[1], f.Begin[2]))
+			continue
+		}
+		for third := range byte(32) {
+			t.add(tripleOf(f.Begin[0], f.Begin[1], third))
+		}
+	}
+	t.add(tripleOf('e', 'y', 'J'))
+	t.add(tripleOf('F', 'l', 'y'))
+	return t
+}()
 
 // endTriples has what the names in nameEnds and the names of headers end with.
 var endTriples = func() *triples {
@@ -101,7 +121,7 @@ var keywordTriples = func() *triples {
 	}
 	for _, w := range []string{
 		"bearer", "basic", "machine", "login", "echo", "printf",
-		"identified", "pass",
+		"identified", "pass", "mc", "net", "auth", "wandb",
 	} {
 		t.add(firstOf(w))
 	}

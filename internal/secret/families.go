@@ -370,6 +370,8 @@ var families = []Family{
 	{"PostHog secure flags key", "phs_", word, 30, 0, distinct, "posthog.com/docs"},
 	{"GrowthBook secret key", "secret_admin_", word, 16, 0, distinct, "docs.growthbook.io"},
 	{"GrowthBook user key", "secret_user_", word, 16, 0, distinct, "docs.growthbook.io"},
+	{"OpenShift token", "sha256~", word, 43, 0, distinct, "docs.redhat.com"},
+	{"Infracost key", "ico-", alnum, 32, 0, vague, "docs.scalr.io"},
 	{"Retool token", "retool_", alnum, 20, 0, loose, "docs.retool.com"},
 
 	// What watches.
@@ -389,6 +391,9 @@ var families = []Family{
 	{"Honeycomb management key", "hcamk_", lowerNum, 40, 0, distinct, "docs.honeycomb.io"},
 	{"Axiom API token", "xaat-", word, 30, 0, distinct, "axiom.co/docs"},
 	{"Axiom personal token", "xapt-", word, 30, 0, distinct, "axiom.co/docs"},
+	{"Datadog application key", "ddapp_", alnum, 20, 0, distinct, "docs.datadoghq.com"},
+	{"Datadog personal token", "ddpat_", word, 20, 0, distinct, "docs.datadoghq.com"},
+	{"Datadog service token", "ddsat_", word, 20, 0, distinct, "docs.datadoghq.com"},
 	{"Dynatrace token", "dt0", dynatrace, 40, 0, vague, "docs.dynatrace.com"},
 	{"Coralogix team key", "cxtp_", alnum, 20, 0, distinct, "coralogix.com/docs"},
 	{"Coralogix user key", "cxup_", alnum, 20, 0, distinct, "coralogix.com/docs"},

@@ -407,6 +407,10 @@ func (r *reader) longEnd(start, end int) int {
 		return r.run1(end, base64Std)
 	case n == 50 && strings.Contains(w, "msh") && strings.Contains(w, "jsn"):
 		return end // RapidAPI
+	case n == 40 && strings.HasSuffix(w, "NRAL") && hasOnly(w[:36], lowerNum):
+		return end // New Relic
+	case n == 40 && strings.HasSuffix(w, "_mmk") && looksRandom(w[:36]):
+		return end // MaxMind
 	case n > 40 && strings.Contains(w, "T3BlbkFJ"):
 		return end // OpenAI, whatever it begins with
 	}
@@ -421,7 +425,7 @@ func (r *reader) azureEnd(start int) int {
 	}
 	w := strings.TrimRight(r.S[start:end], ".")
 	i := strings.Index(w, "Q~")
-	if i < 4 || i > 5 || w[i-1] < '6' || w[i-1] > '9' || len(w)-i < 31 || len(w)-i > 38 {
+	if i < 1 || i > 5 || w[i-1] < '6' || w[i-1] > '9' || len(w)-i < 31 || len(w)-i > 38 {
 		return 0
 	}
 	return start + len(w)

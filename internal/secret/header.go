@@ -65,6 +65,9 @@ func (r *reader) maskHeader(end int) {
 		stop = at + i
 	}
 	at = r.schemeEnd(at, stop)
+	if c := r.Byte(stop); (c == '\n' || c == '\r') && !isCookie && stop-at >= 20 {
+		stop = max(stop, r.run1(at, base64Tilde)) // a line break within a token
+	}
 	stop = max(at, at+len(strings.TrimRight(r.S[min(at, stop):stop], " \t")))
 	if stop <= at || !isHeaderValue(plain(r.S[at:stop]), isCookie) {
 		return

@@ -76,7 +76,8 @@ var (
 	opensslArgs = &command{flags: []flag{
 		{"-k", whole}, {"-passin", passForm}, {"-passout", passForm}, {"-pass", passForm},
 	}}
-	snmpFlags = &command{flags: []flag{{"-c", whole}, {"-A", whole}, {"-X", whole}}}
+	uploadFlags = &command{flags: []flag{{"-t", whole}}}
+	snmpFlags   = &command{flags: []flag{{"-c", whole}, {"-A", whole}, {"-X", whole}}}
 )
 
 // commands are the programs that are known, by their name in lower case.
@@ -106,6 +107,7 @@ var commands = map[string]*command{
 	"oras": loginFlags,
 	"helm": loginFlags, "az": loginFlags, "oc": loginFlags, "cf": loginFlags,
 	"nerdctl": loginFlags, "crane": loginFlags,
+	"codecov": uploadFlags, "codecovcli": uploadFlags, "codecov.sh": uploadFlags,
 	"openssl": opensslArgs, "snmpwalk": snmpFlags, "snmpget": snmpFlags,
 }
 
@@ -123,7 +125,8 @@ func isKeyword(w string) bool {
 		return true
 	}
 	switch string(lower) {
-	case "bearer", "basic", "machine", "echo", "printf", "login", "identified", "pass":
+	case "bearer", "basic", "machine", "echo", "printf", "login", "identified", "pass", "mc", "net",
+		"auth", "wandb":
 		return true
 	}
 	return false
@@ -194,6 +197,11 @@ func (r *reader) visitKeyword(start, end int) bool {
 				r.maskValue(at, &f, false)
 			}
 		}
+	case "mc", "net", "auth", "wandb":
+		if next := r.Byte(end); (next == ' ' || next == '\t') && r.startsCommand(start) {
+			r.maskPlaced(w, start, end)
+		}
+		return r.mask != ""
 	case "pass":
 		if r.line.command == opensslArgs && r.Byte(end) == ':' {
 			f := form{name: "password", is: passwordTag, op: opEquals, tight: true}
@@ -334,6 +342,57 @@ func (r *reader) maskPiped(at int) {
 		at = r.Any(at, " |\n")
 	}
 	r.maskArgument(at, whole)
+}
+
+// maskPlaced masks the secret that a command has at a place of its own, without a flag: the last of
+// mc alias set NAME URL ACCESS SECRET, the one behind the share of net use or the user of net user,
+// that of wandb login, and what AUTH of SMTP and of Redis takes.
+func (r *reader) maskPlaced(name string, start, end int) {
+	const most = 400
+	part := r.Within(end, most)
+	stop := part.Any(end, "\r\n|;")
+	line := part.S[end:stop]
+	r.Join(part)
+	args, at := strings.Fields(line), -1
+	if len(args) == 0 {
+		return
+	}
+	switch first := args[0]; {
+	case name == "mc" && len(args) >= 6 && (first == "alias" || first == "config"):
+		for i, a := range args[:len(args)-2] {
+			if isAddress(a) {
+				at = i + 2
+			}
+		}
+	case name == "net" && strings.EqualFold(first, "use"):
+		for i, a := range args[1:] {
+			if strings.HasPrefix(a, `\\`) {
+				at = i + 2
+			}
+		}
+	case name == "net" && strings.EqualFold(first, "user") && len(args) > 2:
+		at = 2
+	case name == "wandb" && first == "login":
+		at = len(args) - 1
+	case name == "auth" && r.S[start:end] == "AUTH":
+		if at = len(args) - 1; at > 1 || !isMixed(args[at]) && !looksRandom(args[at]) {
+			return
+		}
+	}
+	if at < 1 && name != "auth" || at < 0 || at >= len(args) {
+		return
+	}
+	v := strings.Trim(args[at], "\"'`")
+	if v == "" || strings.IndexByte("*/-", v[0]) >= 0 || len(v) < 4 || isReference(v) ||
+		isPlaceholder(v) || isFiller(v) || isMask(v) {
+		return
+	}
+	from := 0
+	for _, a := range args[:at] {
+		from += strings.Index(line[from:], a) + len(a)
+	}
+	from += end + strings.Index(line[from:], v)
+	r.maskSpan(from, from+len(v), bareUntil)
 }
 
 // maskHereString masks the text that a shell gives to a command which reads a secret, given that

@@ -118,7 +118,7 @@ var placeOf = func() (places [256]place) {
 			places[c] = placeWord
 		}
 	}
-	for _, c := range []byte("-:\\%\x1b\n<") {
+	for _, c := range []byte("-:\\%\x1b\n<$") {
 		places[c] = placeMark
 	}
 	for _, name := range foreignNames {
@@ -176,6 +176,8 @@ func (m *Masker) isMarked(buf string, at int) bool {
 		return m.line != line{}
 	case '<':
 		return next == '<'
+	case '$':
+		return next != '{' && next != '(' && (at == 0 || buf[at-1] != '$')
 	case '%':
 		return hex[next]
 	case '\\', 0x1B:
@@ -218,7 +220,9 @@ func isCandidate(buf string, at, end int) bool {
 		return true
 	case n <= maxKeyword && keywordTriples.has(firstOf(w)) && isKeyword(w):
 		return true
-	case after == ':' && behind > ' ', after == '~':
+	case after == ':' && behind > ' ', after == '~', after == '%' && behind == '3':
+		return true
+	case (after == '/' || after == '%' || after == '\\') && w == "hooks":
 		return true
 	case strings.IndexByte(`.:"`, after) >= 0 && end+1 == len(buf): // what follows may tell
 		return true
@@ -227,7 +231,7 @@ func isCandidate(buf string, at, end int) bool {
 	case n >= minLong && strings.ContainsAny(w, "0123456789"):
 		return true
 	}
-	if n <= 2 && after == '"' && behind == ':' || w == "Private-Lines" {
+	if n <= 2 && after == '"' && behind == ':' || w == "Private-Lines" || w == "ID" {
 		return true
 	}
 	return w[0] == '_' || at > 0 && (buf[at-1] == '\\' || buf[at-1] == '=' && w[0] == '3')
@@ -286,6 +290,8 @@ func (r *reader) visit() {
 		r.line = r.line.next(r)
 	case '<':
 		r.maskHereString()
+	case '$':
+		r.maskHash()
 	case '%':
 		if hex[r.Byte(r.at+1)] && hex[r.Byte(r.at+2)] {
 			r.next = r.at + 3
@@ -337,7 +343,13 @@ func (r *reader) visitWord() {
 	if r.Byte(end) == ':' && r.visitPair(r.escapeEnd(start, end), end) {
 		return
 	}
-	if r.Byte(end) == '.' || r.Byte(end) == '/' {
+	if r.Byte(end) == '%' && r.HasFold(end, "%3a") {
+		if at := r.escapeEnd(start, end); r.maskBot(at, end, end+len("%3a")) ||
+			r.maskEscapedUserinfo(start, end) {
+			return
+		}
+	}
+	if strings.IndexByte("./\\%", r.Byte(end)) >= 0 {
 		if r.maskAddress(start); r.mask != "" {
 			return
 		}
@@ -365,6 +377,33 @@ func (r *reader) visitWord() {
 		r.maskAssignment(start, end, is)
 	}
 }
+
+// hashes are how the hash of a password begins in a file of users, from crypt(5).
+var hashes = []string{
+	"$1$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$2a$", "$2b$", "$2y$", "$argon2id$", "$argon2i$",
+	"$argon2d$", "$scrypt$", "$apr1$",
+}
+
+// maskHash masks the hash of a password, given that the place has a '$'.
+func (r *reader) maskHash() {
+	const least, most = 20, 256 // bytes of salt and hash
+	for _, h := range hashes {
+		if !r.Has(r.at, h) {
+			continue
+		}
+		from := r.at + len(h)
+		end := from
+		for end-from < most && !r.Ended(end) && hashBody[r.S[end]] {
+			end++
+		}
+		if end-from >= least && end-from < most && looksRandom(r.S[from:end]) {
+			r.maskSpan(r.at, end, "")
+		}
+		return
+	}
+}
+
+var hashBody = letters("A-Za-z0-9./$=,+")
 
 // maskNumberOfKey masks a secret number of a key in JSON, whose name stands from start to end. It
 // reports whether there is one.
@@ -422,7 +461,7 @@ func (r *reader) tokenEnd(start, end int) int {
 	if n := r.familyEnd(start); n > 0 {
 		return n
 	}
-	if end-start < minLong {
+	if end-start < minLong && r.Byte(end) != '~' {
 		return 0
 	}
 	return r.longEnd(start, end)

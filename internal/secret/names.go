@@ -10,6 +10,7 @@ type strength uint8
 
 const (
 	noSecret    strength = iota
+	uuidName             // a UUID behind it is secret
 	weakName             // it may be: the value must look like a secret
 	listName             // several secrets: a list of values
 	secretName           // a token or a key
@@ -32,6 +33,7 @@ var nameEnds = byLength([256][]nameEnd{
 		{"pwd", false, passwordTag},
 		{"wachtwoord", true, passwordTag},
 		{"credential", true, weakName},
+		{"secretid", true, uuidName},
 		{"sessionid", false, weakName},
 		{"sessid", false, weakName},
 		{"sid", true, weakName},
@@ -46,6 +48,7 @@ var nameEnds = byLength([256][]nameEnd{
 		{"noncesalt", true, secretName},
 		{"loggedinsalt", true, secretName},
 		{"jwt", true, secretName},
+		{"pat", true, weakName},
 	},
 	'e': {
 		{"passphrase", false, passwordTag},
@@ -78,6 +81,7 @@ var nameEnds = byLength([256][]nameEnd{
 		{"privatetoken", false, secretName},
 		{"clienttoken", false, secretName},
 		{"authorization", true, secretName},
+		{"bwsession", true, secretName},
 	},
 	's': {
 		{"sshpass", true, passwordTag},
@@ -119,6 +123,9 @@ var nameEnds = byLength([256][]nameEnd{
 		{"presharedkey", false, secretName},
 		{"authkey", false, secretName},
 		{"appkey", true, secretName},
+		{"applicationkey", true, secretName},
+		{"unsealkey", true, secretName},
+		{"recoverykey", true, secretName},
 		{"hmackey", true, secretName},
 		{"subscriptionkey", false, secretName},
 		{"licensekey", false, secretName},
@@ -141,6 +148,7 @@ var nameEnds = byLength([256][]nameEnd{
 		{"routingkey", true, weakName},
 		{"key", true, weakName},
 	},
+	'm': {{"honeycombteam", true, secretName}},
 	'o': {{"heslo", true, passwordTag}},
 	'a': {{"senha", true, passwordTag}, {"parola", true, passwordTag}, {
 		"clientkeydata", true,
@@ -281,17 +289,22 @@ func strengthOf(name, before string) strength {
 		return noSecret
 	}
 	joined := string(buf[:n])
+	is := noSecret
+	for _, e := range nameEnds[buf[n-1]] {
+		if strings.HasSuffix(joined, e.end) && (!e.whole || start[n-len(e.end)]) {
+			is = e.is
+			break
+		}
+	}
+	if is == noSecret {
+		return noSecret
+	}
 	for _, end := range plainNames[buf[n-1]] {
 		if strings.HasSuffix(joined, end) && start[n-len(end)] {
 			return noSecret
 		}
 	}
-	for _, e := range nameEnds[buf[n-1]] {
-		if strings.HasSuffix(joined, e.end) && (!e.whole || start[n-len(e.end)]) {
-			return e.is
-		}
-	}
-	return noSecret
+	return is
 }
 
 // leadOf returns the word at the end of what stands before a name, if a blank, a dot or a hyphen is

@@ -26,6 +26,9 @@ func (f *form) isSecret(v string) bool {
 	if utf8.RuneCountInString(v) != len(v) && !isASCII(v) {
 		return f.is >= secretName && (f.quoted || f.op == opEquals || strings.IndexByte(v, ' ') < 0)
 	}
+	if f.is == uuidName {
+		return isUUID(v)
+	}
 	isEnv := isUpperName(f.name) && f.op == opEquals && f.tight
 	switch lower := strings.ToLower(v); {
 	case constants[lower]:

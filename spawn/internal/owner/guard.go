@@ -76,6 +76,108 @@ func GuardSeq[T any](f func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
+// Apart returns a Journal whose sequences are read by goroutines of their own, which start starts:
+// for calls on a goroutine of the caller, which j must not end, and which leaves when its ctx ends.
+// What j still reads then is not heard. Append is that of j. The function that start is given takes
+// the ctx that j gets. Where start is nil for a ctx, j is called on the goroutine of the caller.
+func Apart(
+	j session.Journal, start func(ctx context.Context) func(func(context.Context)) bool,
+) session.Journal {
+	return apartJournal{j, start}
+}
+
+type apartJournal struct {
+	session.Journal
+	start func(ctx context.Context) func(func(context.Context)) bool
+}
+
+// Read implements session.Journal.
+func (a apartJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
+	return apartSeq(ctx, a.start(ctx), func(ctx context.Context) iter.Seq2[session.Entry, error] {
+		return a.Journal.Read(ctx, root, after)
+	})
+}
+
+// Roots implements session.Journal.
+func (a apartJournal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
+	return apartSeq(ctx, a.start(ctx), func(ctx context.Context) iter.Seq2[session.Head, error] {
+		return a.Journal.Roots(ctx, q)
+	})
+}
+
+// apartSeq returns the sequence of f, with f and the sequence in a goroutine that start starts. The
+// end of that goroutine is an error, and so is the end of ctx. A loop that ends early waits for the
+// goroutine until ctx ends.
+func apartSeq[T any](
+	ctx context.Context, start func(func(context.Context)) bool,
+	f func(context.Context) iter.Seq2[T, error],
+) iter.Seq2[T, error] {
+	if start == nil {
+		return f(ctx)
+	}
+	type item struct {
+		v   T
+		err error
+	}
+	return func(yield func(T, error) bool) {
+		var zero T
+		items, over := make(chan item), make(chan struct{})
+		produce := func(ctx context.Context) {
+			defer close(items)
+			left := item{err: errExited} // unless the sequence returns
+			defer func() {
+				if left.err != nil {
+					select {
+					case items <- left:
+					case <-over:
+					}
+				}
+			}()
+			for v, err := range f(ctx) {
+				select {
+				case items <- item{v, err}:
+					continue
+				case <-over:
+				}
+				break
+			}
+			left.err = nil
+		}
+		if !start(produce) {
+			yield(zero, ErrShutdown)
+			return
+		}
+		defer func() {
+			close(over)
+			for {
+				select {
+				case _, more := <-items:
+					if !more {
+						return
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		for {
+			select {
+			case next, more := <-items:
+				if !more || !yield(next.v, next.err) {
+					return
+				}
+			case <-ctx.Done():
+				yield(zero, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
 // recoverValue sets err to a recovered value that is not nil.
 func recoverValue(value any, err *error) {
 	if value != nil {

@@ -152,7 +152,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	case t.runs[s.Key] != nil:
 		return &CorruptError{f.Kind, s.Key, "admitted twice"}
 	}
-	r := newRun(RunState{Spec: s, State: Queued, NextOrd: 1})
+	r := newRun(RunState{Spec: s, State: Queued, NextOrd: 1, Senders: s.Senders})
 	r.nUser = 1
 	parent.addChild(r)
 	parent.live++
@@ -213,6 +213,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.Announced = nil
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
+	t.readSenders(r, r.Consumed, f.Ord, true, f.At)
 	t.chargeRequest(r, requestOf(r), f.Budget)
 	if f.Ord > r.Consumed {
 		r.Waits = 0
@@ -245,6 +246,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		if t.readRequest(r, r.Open.Through, f.Ord, false); requestOf(r) != before {
 			r.Open.leave(before)
 		}
+		t.readSenders(r, r.Open.Through, f.Ord, false, f.At)
 		r.Waits = 0
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord

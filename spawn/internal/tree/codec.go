@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -57,6 +58,8 @@ type wireFact struct {
 	Skills *SkillSet      `json:"skills,omitempty"`
 	Mail   *Mail          `json:"mail,omitempty"`
 	Image  *Image         `json:"image,omitempty"`
+
+	Senders []policy.Sender `json:"senders,omitempty"`
 }
 
 // DecodeFact reads what AppendJSON wrote. It returns a *VersionError or a *CorruptError for a fact
@@ -105,7 +108,7 @@ func (w *wireFact) fact() *Fact {
 		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
 		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
 		Spec: w.Spec, Begin: w.Begin, Answer: w.Answer, Join: w.Join, Route: w.Route,
-		Skills: w.Skills, Mail: w.Mail, Image: w.Image,
+		Skills: w.Skills, Mail: w.Mail, Image: w.Image, Senders: w.Senders,
 	}
 	if w.Budget != nil {
 		f.Budget = *w.Budget
@@ -124,7 +127,7 @@ func (f *Fact) version() int {
 		f.Cause > LimitReached,
 		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
 		f.Kind == RunEnded && (f.Answer != nil || f.N > 0),
-		f.Skills != nil, f.Mail != nil, f.Begin != nil,
+		f.Skills != nil, f.Mail != nil, f.Begin != nil, len(f.Senders) > 0,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
 		return 2
@@ -136,7 +139,8 @@ func (f *Fact) version() int {
 // for a value that has none.
 
 func (j *Join) beyondVersion1() bool {
-	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0 || j.Rest != RestKeep)
+	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0 || j.Rest != RestKeep ||
+		len(j.Senders) > 0)
 }
 
 func (a *Result) beyondVersion1() bool {
@@ -146,7 +150,8 @@ func (a *Result) beyondVersion1() bool {
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel || s.Milestones ||
-		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name != "")
+		s.Thread || s.Session || s.Delete || s.Step || s.Update || s.Name != "" ||
+		len(s.Senders) > 0)
 }
 
 func (m *Image) beyondVersion1() bool {
@@ -178,7 +183,7 @@ func (s RunState) beyondVersion1() bool {
 		s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
 		s.Archiving != 0 || s.Announce || s.Discard || s.Kept != "" ||
 		s.Repairs != 0 || s.Unnamed || s.Announced != nil || s.Cause > LimitReached ||
-		s.Ledger != nil || s.Active != 0 ||
+		s.Ledger != nil || s.Active != 0 || len(s.Senders) > 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
 		s.Open.beyondVersion1()
@@ -186,7 +191,7 @@ func (s RunState) beyondVersion1() bool {
 
 func (in Input) beyondVersion1() bool {
 	return in.Mail != nil || in.Class >= Milestone || in.Percent != 0 ||
-		in.RunID != "" || in.Thread || in.Repair
+		in.RunID != "" || in.Thread || in.Repair || len(in.Senders) > 0
 }
 
 func (o *OpenTurn) beyondVersion1() bool {

@@ -234,7 +234,7 @@ func wireOf(f *Fact) wireFact {
 		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
 		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
 		Spec: f.Spec, Begin: f.Begin, Answer: f.Answer, Join: f.Join,
-		Route: f.Route, Skills: f.Skills, Mail: f.Mail, Image: f.Image,
+		Route: f.Route, Skills: f.Skills, Mail: f.Mail, Image: f.Image, Senders: f.Senders,
 	}
 	if f.Budget != (Budget{}) {
 		w.Budget = &f.Budget

@@ -59,6 +59,8 @@ type Spawn struct {
 	// Files says that the run has files, which a deposit is to have. With Dry the Variant does not
 	// have them yet, so that a Key that is known is not compared.
 	Files bool
+	// Senders are people for whom the run works, beside those for whom Turn does.
+	Senders []policy.Sender
 	// Deposits, beside Dry and Files, begins the deposit of the run, unless the Key is known.
 	Deposits bool
 }
@@ -87,7 +89,9 @@ type Post struct {
 	Origin   string      // of From, see Spawn
 	Thread   bool        // it is of the conversation Route, which is bound to the session
 	Own      session.Key // with Thread: the conversation's own session, in this tree; may be zero
-	Answers  Answers     // to the questions of an earlier decision of the command
+
+	Senders []policy.Sender // the people who say it, or for whom the session From works
+	Answers Answers         // to the questions of an earlier decision of the command
 }
 
 // Ensure asks for a session that a message with an ID is for, and whether the ID is known. It puts
@@ -137,6 +141,7 @@ type Steer struct {
 	RunID    string // of the run that is meant; empty: the present one
 	ID       string
 	Text     Text
+	Senders  []policy.Sender // as of a Post
 }
 
 // InTurn is the command of a turn that may begin something: turn N of the session Run must be under

@@ -61,7 +61,7 @@ func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	} else {
 		t.setNow(now)
 	}
-	c, err := checkCommand(c)
+	c, err := t.checkCommand(c)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -348,7 +348,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), rules.AgentOf(parent.Key()))
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	caller := t.policyCaller(parent, rules)
+	caller := t.policyCaller(parent, rules, t.sendersOf(parent, c))
 	request := c.requestFor(parent)
 	caller.Requested = int(t.requests[request].byModel)
 	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget, t.chargedFor(parent, request))
@@ -421,15 +421,15 @@ func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) (Reply, err
 }
 
 // policyCaller describes a session that spawns to policy.
-func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
-	now := t.authorityUnder(rules, r)
+func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) policy.Caller {
+	now := rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)
 	c := policy.Caller{
 		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
 		Blocked: t.outbox.blocked, Budget: remaining(t.opt.Rules.Budget, t.root.Charged),
 		Thinking:  r.Spec.Thinking,
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
-		Known: t.opt.Tools,
+		Known: t.opt.Tools, Senders: of,
 	}
 	if r.IsRoot() {
 		c.Thinking = t.opt.Thinking
@@ -467,7 +467,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Route:  cmp.Or(c.Route, parent.Route, parent.ownRoute()),
 		Thread: c.Thread, Session: c.Session, Delete: c.Delete && !c.Session,
 		Step:    g.Announce == policy.AnnounceTurn,
-		Created: t.now,
+		Created: t.now, Senders: t.sendersOf(parent, c),
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
@@ -560,6 +560,9 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
 		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, c.Yield) {
 			join = w
+			if r.IsRoot() {
+				join.Senders = r.Senders
+			}
 		}
 	}
 	f := turnEnded(t.now, r, state, c.Answer, flags, c.Pos, join)
@@ -625,10 +628,12 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		return t.decideReport(r, cmd)
 	case *Steer:
 		target = cmd.To
+		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)
 	case *Stop:
 		target = cmd.Run
 	case *Post:
 		target = cmd.To
+		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)
 	default:
 		return Reply{}, errors.New("spawn: a turn cannot give this command")
 	}

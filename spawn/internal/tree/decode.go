@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -110,6 +111,8 @@ func (s *scanner) factPart(f *Fact, name []byte) {
 		f.Mail = s.mail()
 	case "image":
 		f.Image = s.image()
+	case "senders":
+		f.Senders = scanList(s, (*scanner).policySender)
 	default:
 		s.fail()
 	}
@@ -183,6 +186,8 @@ func (s *scanner) spec() *Spec {
 			spec.Route = s.route()
 		case "created":
 			spec.Created = s.int64()
+		case "senders":
+			spec.Senders = scanList(s, (*scanner).policySender)
 		default:
 			granted = true
 			s.grantPart(&g, name)
@@ -363,6 +368,8 @@ func (s *scanner) join() *Join {
 			j.Left = s.uint32()
 		case "good":
 			j.Good = s.uint32()
+		case "senders":
+			j.Senders = scanList(s, (*scanner).policySender)
 		default:
 			s.fail()
 		}
@@ -444,6 +451,60 @@ func (s *scanner) sender() (x session.Sender) {
 			x.ID = s.string()
 		case "name":
 			x.Name = s.string()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) input() (in Input) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			in.Ord = s.uint32()
+		case "class":
+			in.Class = Class(s.uint8())
+		case "at":
+			in.At = s.int64()
+		case "id":
+			in.ID = s.string()
+		case "text":
+			in.Text = s.text()
+		case "from":
+			in.From = s.key()
+		case "route":
+			in.Route = s.route()
+		case "mail":
+			in.Mail = s.mail()
+		case "percent":
+			in.Percent = s.uint8()
+		case "runId":
+			in.RunID = s.string()
+		case "thread":
+			in.Thread = s.bool()
+		case "repair":
+			in.Repair = s.bool()
+		case "senders":
+			in.Senders = scanList(s, (*scanner).policySender)
+		default:
+			s.fail()
+		}
+	}
+	return in
+}
+
+func (s *scanner) policySender() (x policy.Sender) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "id":
+			x.ID = s.word()
+		case "channel":
+			x.Channel = s.word()
+		case "peer":
+			x.Peer = s.word()
+		case "owner":
+			x.Owner = s.bool()
 		default:
 			s.fail()
 		}

@@ -253,6 +253,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Unnamed = s.bool()
 	case "announced":
 		r.Announced = s.announcement()
+	case "senders":
+		r.Senders = scanList(s, (*scanner).policySender)
 	case "deposits":
 		r.Deposits = scanList(s, (*scanner).deposit)
 	default:
@@ -324,6 +326,8 @@ func (s *scanner) past() (x Past) {
 			x.Ended = s.int64()
 		case "announced":
 			x.Announced = s.announcement()
+		case "senders":
+			x.Senders = scanList(s, (*scanner).policySender)
 		default:
 			s.fail()
 		}
@@ -481,40 +485,6 @@ func (s *scanner) share() (x Share) {
 		}
 	}
 	return x
-}
-
-func (s *scanner) input() (in Input) {
-	for name := s.begin(); name != nil; name = s.more() {
-		switch string(name) {
-		case "ord":
-			in.Ord = s.uint32()
-		case "class":
-			in.Class = Class(s.uint8())
-		case "at":
-			in.At = s.int64()
-		case "id":
-			in.ID = s.string()
-		case "text":
-			in.Text = s.text()
-		case "from":
-			in.From = s.key()
-		case "route":
-			in.Route = s.route()
-		case "mail":
-			in.Mail = s.mail()
-		case "percent":
-			in.Percent = s.uint8()
-		case "runId":
-			in.RunID = s.string()
-		case "thread":
-			in.Thread = s.bool()
-		case "repair":
-			in.Repair = s.bool()
-		default:
-			s.fail()
-		}
-	}
-	return in
 }
 
 func (s *scanner) steered() (x Steered) {

@@ -62,6 +62,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Image != nil {
 		b, err = appendValue(b, err, "image", f.Image)
 	}
+	if len(f.Senders) > 0 {
+		b, err = appendValue(b, err, "senders", f.Senders)
+	}
 	return append(b, '}'), err
 }
 
@@ -168,6 +171,9 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 		b, err = appendValue(b, err, "route", s.Route)
 	}
 	b = strconv.AppendInt(appendName(b, "created"), s.Created, 10)
+	if len(s.Senders) > 0 {
+		b, err = appendValue(b, err, "senders", s.Senders)
+	}
 	if s.Grant != nil && err == nil {
 		b, err = s.Grant.appendFields(b)
 	}

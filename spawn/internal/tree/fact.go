@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -146,6 +147,8 @@ const (
 //	               conversation's own session, which knows the ID from then on, too
 //	               Route: where the answer goes; of User only, may be nil
 //	               Mail: what the message has beside its text; of User only, may be nil
+//	               Senders: the people who say it, or for whom the session works that does; may
+//	               be empty, and is of User and Control only
 //	               Flags: FlagThread; FlagRepair, then the Text says why the answer was refused;
 //	               FlagOut, then it is an event for the outbox, and its Ord is 0
 //	TurnStarted    Run: the session
@@ -257,6 +260,7 @@ const (
 //	               Mail: what the message has beside its text; may be nil
 //	               From: the session that sent the input; zero for a person and the program; with
 //	               FlagThread as for Posted
+//	               Senders: as for Posted
 //	               Flags: FlagThread, if Begin.Thread is set
 //	Bound          Run: the session
 //	               Route: the conversation that is bound to it
@@ -301,6 +305,8 @@ type Fact struct {
 	Mail   *Mail
 	Budget Budget
 	Image  *Image
+
+	Senders []policy.Sender
 }
 
 // bulkyImage is what a snapshot counts as, whose size is not known before it is encoded.

@@ -49,6 +49,8 @@ type driver struct {
 
 	joined map[runName]bool // a session has waited for it
 
+	strangers strangers
+
 	again bool // it has been checked
 
 	happened map[string]int // by kinds of commands, facts and coincidences
@@ -61,6 +63,8 @@ func newDriver(data []byte) *driver {
 	d.arrived = make(map[Destination]uint32)
 	b := d.byte()
 	d.rules.Subagents = policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 3}
+	d.rules.Owners, d.strangers = []policy.Person{{ID: "ann"}}, newStrangers()
+	d.rules.DefaultDeny = []string{}
 	if b&1 != 0 {
 		d.rules.Budget.Tokens = 1500
 	}
@@ -68,6 +72,7 @@ func newDriver(data []byte) *driver {
 		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0,
 		Grace: 10 * time.Second, ArchiveAfter: time.Hour,
 		Chunk: Budget{Tokens: 200}, Apology: "sorry", StepTimeout: 20 * time.Second,
+		Tools: []string{ownersTool, "read"},
 	}
 	if b&8 != 0 {
 		d.opt.ArchiveAfter = time.Minute
@@ -183,7 +188,9 @@ func (d *driver) step() error {
 	case 4:
 		k := d.alive()
 		id := "s" + strconv.Itoa(int(d.byte()%16))
-		return d.do(&Steer{From: top, To: k, ID: id, Text: "this way"})
+		return d.do(&Steer{
+			From: top, To: k, ID: id, Text: "this way", Senders: speakers(what >> 5),
+		})
 	case 5, 6, 7:
 		return d.grant(d.keyOf(func(k session.Key) bool { return d.asked[k] }))
 	case 8, 9, 10, 11:
@@ -247,6 +254,11 @@ func (d *driver) spawn(what byte) error {
 	parent, how := d.alive(), d.byte()
 	c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
 	c.Milestones = how&16 != 0
+	if n := d.started[parent]; n > 0 && how&64 != 0 {
+		c.Turn = n
+	} else {
+		c.Senders = speakers(how >> 5)
+	}
 	if how&32 != 0 {
 		c.Name = "n" + strconv.Itoa(int(how>>6))
 	}
@@ -329,6 +341,7 @@ func (d *driver) rare(what byte) error {
 // post posts a message, some with what people send beside words, or sets the route.
 func (d *driver) post(to session.Key, how byte) error {
 	c := &Post{To: to, ID: "m" + strconv.Itoa(int(how%16)), Text: "hello", RunID: d.id()}
+	c.Senders = speakers(how >> 2)
 	if how&32 != 0 { // another session sends it, or a program whose end is announced
 		c.From, c.Announce, c.ByModel = d.key(), true, how&64 != 0
 	}

@@ -50,6 +50,9 @@ func (d *driver) do(c Command) error {
 	if err := d.checkBatch(facts); err != nil {
 		return fmt.Errorf("after %T: %w", c, err)
 	}
+	if err := d.checkSenders(c, facts); err != nil {
+		return fmt.Errorf("after %T: %w", c, err)
+	}
 	d.commands++
 	// A comparison reads the whole journal.
 	if !d.again && (d.commands%8 == 0 || len(d.data) == 0 && d.commands%50 == 0) {

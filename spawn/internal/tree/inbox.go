@@ -23,6 +23,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 	r.Inbox = append(r.Inbox, Input{
 		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
 		Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0, Repair: repair,
+		Senders: f.Senders,
 	})
 	r.count(&r.Inbox[len(r.Inbox)-1], 1)
 	if f.Class == Control && !repair {

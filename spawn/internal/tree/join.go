@@ -8,6 +8,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -30,6 +31,8 @@ type Join struct {
 	Rest    Rest   `json:"rest,omitempty"` // of members that have not ended when it is over
 	Left    uint32 `json:"left"`           // members that have not ended
 	Good    uint32 `json:"good"`           // members that have ended well
+	// Senders are the people for whom the top-level session waits.
+	Senders []policy.Sender `json:"senders,omitempty"`
 }
 
 // A Rest says what becomes of the members of a join that have not ended when it is over. The

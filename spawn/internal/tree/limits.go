@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -170,15 +171,18 @@ func TextOf(c Command) int {
 }
 
 // checkCommand returns the command that is decided for c: c, unless it has more texts than a
-// command may. A turn that returns so much is one that fails. The error is a *LimitError for any
-// other command.
-func checkCommand(c Command) (Command, error) {
+// command may. A turn that returns so much is one that fails. The error is that of the field with
+// a limit of its own for any other command, else a *LimitError for all of them.
+func (t *Tree) checkCommand(c Command) (Command, error) {
 	n := TextOf(c)
 	if n <= MaxCommand {
 		return c, nil
 	}
+	if err := t.opt.Limits.checkFields(c); err != nil {
+		return nil, err
+	}
 	over := &LimitError{
-		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes", Path: "session.BatchLimit",
+		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes of texts", Path: "Limits",
 	}
 	d, ok := c.(*TurnDone)
 	if !ok {
@@ -191,6 +195,29 @@ func checkCommand(c Command) (Command, error) {
 		failed.Answer = &Result{Model: d.Answer.Model, Usage: d.Answer.Usage}
 	}
 	return &failed, nil
+}
+
+// checkFields checks each text of a command that is of any length.
+func (l Limits) checkFields(c Command) error {
+	switch c := c.(type) {
+	case *Spawn:
+		return l.checkSpawn(c)
+	case *Post:
+		if err := l.checkID(c.ID); err != nil {
+			return err
+		}
+		return l.CheckPost(c, session.Part.Validate)
+	case *Steer:
+		if err := l.checkID(c.ID); err != nil {
+			return err
+		}
+		return checkSteer(c)
+	case *Report:
+		return checkReport(c)
+	case InTurn:
+		return l.checkFields(c.Cmd)
+	}
+	return nil
 }
 
 // checkBytes checks the length of a field against the bound of that name, which limit and def are.
@@ -247,7 +274,7 @@ func (l Limits) checkSpawn(c *Spawn) error {
 			Field: "label", Size: n, Limit: limit, Unit: "characters", Path: "Limits.Label",
 		}
 	}
-	return nil
+	return l.checkSenders(c.Senders)
 }
 
 // checkRoute checks where a message came from: a part is the id of something at a channel, and
@@ -293,10 +320,28 @@ func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
 	if !utf8.ValidString(c.Origin) {
 		return &InputError{"origin", "it is not UTF-8: " + text.Quote(c.Origin)}
 	}
-	if err := checkRoute(c.Route); err != nil {
+	if err := cmp.Or(checkRoute(c.Route), l.checkSenders(c.Senders)); err != nil {
 		return err
 	}
 	return l.checkMail(c.Mail, valid)
+}
+
+// checkSenders checks people, whom the rules tell apart byte for byte.
+func (l Limits) checkSenders(list []policy.Sender) error {
+	for i, s := range list {
+		for _, f := range [...]struct{ name, value string }{
+			{"ID", s.ID}, {"Channel", s.Channel}, {"Peer", s.Peer},
+		} {
+			field := fmt.Sprintf("senders[%d].%s", i, f.name)
+			if err := checkBytes(field, len(f.value), l.ID, defaultID, "ID"); err != nil {
+				return err
+			}
+			if !utf8.ValidString(f.value) {
+				return &InputError{field, "it is not UTF-8: " + text.Quote(f.value)}
+			}
+		}
+	}
+	return nil
 }
 
 // checkCount checks a number of things against the bound of a name.

@@ -655,7 +655,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return t.decideEvent(r, c)
 	}
 	f := posted(t.now, r, User, c.ID, c.Text, c.From)
-	f.Mail = c.Mail
+	f.Mail, f.Senders = c.Mail, c.Senders
 	c.route(r, &f)
 	t.emit(f)
 	t.reviveBusy(c.To)
@@ -675,12 +675,23 @@ func (c *Post) route(r *Run, f *Fact) {
 // steered returns where a steer comes from.
 func steered(to session.Key) origin { return origin{at: to.Route().Clean()} }
 
+// checkSteer checks the text of a steer.
+func checkSteer(c *Steer) error {
+	if n := utf8.RuneCountInString(string(c.Text)); n > MaxSteer {
+		return &InputError{"text", fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)}
+	}
+	if text.IsBlank(string(c.Text)) {
+		return blankError("text", c.Text)
+	}
+	return nil
+}
+
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	if known, err := t.postKnown(c.To, c.ID, steered(c.To)); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
 	r := t.find(c.To)
-	switch n := utf8.RuneCountInString(string(c.Text)); {
+	switch {
 	case r == nil || r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrNotFound, c.To)
 	case r.leaves():
@@ -689,11 +700,12 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
 	case r.Cause != NoCause:
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrStopping, c.To)
-	case n > MaxSteer:
-		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)
-		return Reply{}, &InputError{"text", reason}
-	case text.IsBlank(string(c.Text)):
-		return Reply{}, blankError("text", c.Text)
+	}
+	if err := checkSteer(c); err != nil {
+		return Reply{}, err
+	}
+	if err := t.opt.Limits.checkSenders(c.Senders); err != nil {
+		return Reply{}, err
 	}
 	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
@@ -703,6 +715,8 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
-	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From))
+	f := posted(t.now, r, Control, c.ID, c.Text, c.From)
+	f.Senders = c.Senders
+	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil
 }

@@ -25,16 +25,25 @@ type Report struct {
 	Percent uint8 // of the work that is done; 0: not known
 }
 
+// checkReport checks the text of a milestone.
+func checkReport(c *Report) error {
+	if text.IsBlank(string(c.Text)) {
+		return blankError("text", c.Text)
+	}
+	if n := utf8.RuneCountInString(string(c.Text)); n > MaxMilestone {
+		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxMilestone)
+		return &InputError{"text", reason}
+	}
+	return nil
+}
+
 // decideReport records a milestone of the turn under way of r. Its requester finds it if it has
 // asked for that, unless the caller runs it: then no turn reads an inbox.
 func (t *Tree) decideReport(r *Run, c *Report) (Reply, error) {
-	n := utf8.RuneCountInString(string(c.Text))
+	if err := checkReport(c); err != nil {
+		return Reply{}, err
+	}
 	switch {
-	case text.IsBlank(string(c.Text)):
-		return Reply{}, blankError("text", c.Text)
-	case n > MaxMilestone:
-		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxMilestone)
-		return Reply{}, &InputError{"text", reason}
 	case c.Percent > 100:
 		return Reply{}, &InputError{"percent", fmt.Sprintf("%d: want 0 to 100", c.Percent)}
 	case r.Milestones >= MaxMilestones:

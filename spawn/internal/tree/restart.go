@@ -49,6 +49,8 @@ type Past struct {
 	Ended    int64   `json:"ended,omitempty"`
 	// Announced is what the announce step came to; nil: there was none.
 	Announced *Announcement `json:"announced,omitempty"`
+	// Senders are the people for whom the run has worked.
+	Senders []policy.Sender `json:"senders,omitempty"`
 
 	// What follows is derived.
 
@@ -115,7 +117,7 @@ func (r *Run) Present() Past {
 		Begin: r.Begin, State: r.State, Cause: r.Cause, Reason: r.Reason, Silent: r.Silent,
 		Quiet: r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
 		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
-		Ended: r.Ended, Announced: r.Announced,
+		Ended: r.Ended, Announced: r.Announced, Senders: r.Senders,
 		held: r.held + r.hooks, keptRequest: r.keptRequest,
 	}
 }
@@ -372,6 +374,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	f := restarted(t.now, r, c, begin)
+	f.Senders = c.Senders
 	c.route(r, &f)
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: begin.ID, Began: true}, nil
@@ -383,7 +386,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 	asker := t.newAsker(c.Answers)
 	rules := t.rules(asker)
-	caller := t.policyCaller(r.Parent, rules)
+	caller := t.policyCaller(r.Parent, rules, nil)
 	caller.Spawned = 0 // it is not another child
 	caller.Requested = int(t.requests[begin.Request].byModel)
 	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget,
@@ -443,10 +446,13 @@ func (t *Tree) applyRestarted(r *Run, f *Fact) error {
 		Turns: r.Turns, NextOrd: f.Ord, Consumed: consumed,
 		Inbox: []Input{{
 			Ord: f.Ord, Class: User, At: f.At, ID: f.ID, Text: f.Text, From: f.sender(),
-			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0,
+			Route: f.Route, Mail: f.Mail, Thread: f.Flags&FlagThread != 0, Senders: f.Senders,
 		}},
 		Charged: r.Charged, Pos: r.Pos, Spawned: r.Spawned, Skills: r.Skills, Ledger: r.Ledger,
-		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed,
+		Active: f.At, Kept: r.Kept, Unnamed: r.Unnamed, Senders: f.Senders,
+	}
+	if consumed == 0 {
+		r.Senders = policy.MergeSenders(r.Past[len(r.Past)-1].Senders, f.Senders)
 	}
 	r.held, r.hooks, r.keptRequest = 0, 0, false
 	r.startedIn, r.woke, r.rights = 0, nil, nil

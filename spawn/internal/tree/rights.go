@@ -48,6 +48,59 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 	return r.rights
 }
 
+// Rights returns what a session may use and hand down for the people for whom it works now: its
+// Authority, within what the least of them may. The caller must not change it.
+func (t *Tree) Rights(r *Run) *policy.Authority {
+	a := t.Authority(r)
+	if t.opt.Rules == nil || len(r.Senders) == 0 && (!r.IsRoot() || !t.opt.Rules.BindsSenders()) {
+		return a
+	}
+	bound := t.opt.Rules.ForSenders(*a, t.root.key, r.Senders)
+	return &bound
+}
+
+// sendersOf returns the people for whom a run works that c asks for: those for whom the turn works
+// that does, or the run of a sub-agent, and those whom the caller has named.
+func (t *Tree) sendersOf(parent *Run, c *Spawn) []policy.Sender {
+	if parent.IsRoot() && c.Turn == 0 {
+		return policy.MergeSenders(nil, c.Senders)
+	}
+	return policy.MergeSenders(parent.Senders, c.Senders)
+}
+
+// readSenders sets the people for whom a session works when a turn of it reads its inputs after one
+// ordinal and up to another. A run works for everyone of whom it has read something since it began.
+// A top-level session works in each turn for those of whom that turn reads: people, sessions that
+// have sent it something, and runs whose ends it is told, which have worked for people themselves.
+// A turn that a wait begins works for those for whom the session waited, too.
+func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, at int64) {
+	var all []policy.Sender
+	if !r.IsRoot() || !begins {
+		all = r.Senders
+	} else if r.Retry { // it may have ended a wait, which is over then
+		all = r.Senders
+	} else if r.Join != nil && r.Join.Ready(at) {
+		all = r.Join.Senders
+	}
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Ord <= after || in.Ord > through {
+			continue
+		}
+		of := in.Senders
+		if in.Class == Completion || in.Class == Milestone {
+			if c := t.find(in.From); c != nil {
+				run, _ := c.RunOf(in.RunID)
+				of = run.Senders
+			}
+		}
+		if len(of) > 0 {
+			all = policy.MergeSenders(all, of)
+		}
+	}
+	r.Senders = all
+}
+
 // likeFor reports whether policy cannot tell the sibling s from r, unless it asks Sandbox.Decide:
 // both were granted the same, and their keys differ in the last part alone.
 func (r *Run) likeFor(s *Run) bool {

@@ -36,6 +36,8 @@ type Spec struct {
 	Extra   []byte         `json:"extra,omitempty"`  // the caller's own, kept and not read
 	Route   *session.Route `json:"route,omitempty"`  // of what the requester was answering, or asked for
 	Created int64          `json:"created"`          // Unix nanoseconds
+	// Senders are the people for whom the first run works from its beginning on.
+	Senders []policy.Sender `json:"senders,omitempty"`
 	*Grant
 }
 
@@ -147,6 +149,8 @@ type Input struct {
 	// Thread says that a message came from a conversation that was bound, and is answered there.
 	Thread bool `json:"thread,omitempty"`
 	Repair bool `json:"repair,omitempty"` // of class Control: the answer before was refused
+	// Senders are the people who say it, or for whom the session that says it works.
+	Senders []policy.Sender `json:"senders,omitempty"`
 }
 
 // An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
@@ -242,6 +246,9 @@ type RunState struct {
 	Unnamed   bool  `json:"unnamed,omitempty"`  // a younger session has been given its name
 	// Announced is what the announce step came to; nil: there was none since the last turn.
 	Announced *Announcement `json:"announced,omitempty"`
+	// Senders are the people for whom the present run works, or the last turn of the top-level
+	// session did; see readSenders.
+	Senders []policy.Sender `json:"senders,omitempty"`
 }
 
 // Steered records when a session last steered another.

@@ -1,0 +1,214 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// ownersTool is what owners alone may use in histories.
+const ownersTool = "cron"
+
+// A strangers is an auditor of its own: it follows through the facts what people who are not owners
+// have said, as far as that has come, and knows nothing of the Senders that the tree keeps.
+type strangers struct {
+	said map[session.Key]map[uint32]bool // inputs
+	runs map[runName]bool                // runs that have read something of a stranger
+	turn map[session.Key]bool            // the last turn of a top-level session has
+	wait map[session.Key]bool            // the turn that waits has
+}
+
+func newStrangers() strangers {
+	return strangers{
+		said: make(map[session.Key]map[uint32]bool), runs: make(map[runName]bool),
+		turn: make(map[session.Key]bool), wait: make(map[session.Key]bool),
+	}
+}
+
+// speakers returns who says something in a history: no one, an owner, a stranger, or both.
+func speakers(how byte) []policy.Sender {
+	ann := policy.Sender{ID: "ann", Channel: "irc", Peer: "room"}
+	bob := policy.Sender{ID: "bob", Channel: "irc", Peer: "room"}
+	return [][]policy.Sender{nil, {ann}, {bob}, {ann, bob}}[how%4]
+}
+
+func hasStranger(list []policy.Sender) bool {
+	return slices.ContainsFunc(list, func(s policy.Sender) bool { return s.ID != "ann" })
+}
+
+// checkSenders checks that no one has what those may not use who have come to speak to it.
+func (d *driver) checkSenders(c Command, facts []Fact) error {
+	x := &d.strangers
+	for i := range facts {
+		f := &facts[i]
+		switch f.Kind { // the others are not about who speaks
+		case Admitted:
+			x.runs[runName{f.Run, ""}] = hasStranger(f.Spec.Senders)
+			s, _ := c.(*Spawn)
+			above := x.turn[f.Spec.Parent] && s.Turn > 0
+			if p := d.tree.Run(f.Spec.Parent); !p.IsRoot() {
+				above = x.runs[runName{p.Key(), p.runName()}]
+			}
+			bound := above || hasStranger(s.Senders)
+			if bound != x.runs[runName{f.Run, ""}] {
+				return fmt.Errorf("%s is spawned for a stranger: %v, recorded %v", f.Run, bound,
+					f.Spec.Senders)
+			}
+			if bound && slices.Contains(slices.Concat(f.Spec.Tools, f.Spec.Delegable), ownersTool) {
+				return fmt.Errorf("%s is granted what is for owners alone", f.Run)
+			}
+		case Posted, Restarted:
+			if x.said[f.Run] == nil {
+				x.said[f.Run] = make(map[uint32]bool)
+			}
+			x.said[f.Run][f.Ord] = hasStranger(f.Senders)
+			if f.Kind == Restarted {
+				// A task that was never read is read with it.
+				r := d.tree.Run(f.Run)
+				before := r.Past[len(r.Past)-1].name()
+				x.runs[runName{f.Run, f.Begin.ID}] = hasStranger(f.Senders) ||
+					r.Consumed == 0 && x.runs[runName{f.Run, before}]
+			}
+		case TurnStarted, Taken:
+			d.strangers.read(d.tree, f)
+		case TurnEnded:
+			x.wait[f.Run] = f.Join != nil && x.turn[f.Run] || f.Join == nil && x.wait[f.Run]
+		}
+	}
+	return d.checkRights()
+}
+
+// read notes what a turn reads.
+func (x *strangers) read(t *Tree, f *Fact) {
+	r := t.Run(f.Run)
+	if r == nil || r.Open == nil || r.Open.Compact || r.Open.Step {
+		return
+	}
+	name := runName{r.Key(), r.runName()}
+	was := x.runs[name]
+	if r.IsRoot() {
+		was = f.Kind == Taken && x.turn[r.Key()] || r.woke != nil && x.wait[r.Key()] ||
+			(r.Retry || len(r.Crashes) > 0) && x.turn[r.Key()]
+	}
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Ord <= r.Consumed || in.Ord > r.Open.Through {
+			continue
+		}
+		was = was || x.said[r.Key()][in.Ord]
+		if in.Class == Completion || in.Class == Milestone {
+			was = was || x.runs[runName{in.From, in.RunID}]
+		}
+	}
+	if r.IsRoot() {
+		x.turn[r.Key()] = was
+	} else {
+		x.runs[name] = was
+	}
+}
+
+// checkRights checks each session of the tree against what has come to it.
+func (d *driver) checkRights() (err error) {
+	d.tree.Walk(func(r *Run) {
+		bound := d.strangers.runs[runName{r.Key(), r.runName()}]
+		if r.IsRoot() {
+			bound = r.Open != nil && d.strangers.turn[r.Key()]
+		}
+		has := slices.Contains(d.tree.Rights(r).Tools, ownersTool)
+		switch {
+		case err != nil:
+		case bound && (has || slices.Contains(d.tree.Rights(r).Delegable, ownersTool)):
+			err = fmt.Errorf("%s works for a stranger and has %q: %v", r.Key(), ownersTool, r.Senders)
+		case !bound && !r.IsRoot() && hasStranger(r.Senders):
+			err = fmt.Errorf("%s is kept to strangers who have said nothing: %v", r.Key(), r.Senders)
+		case bound || r.IsRoot() && r.Open == nil:
+		case slices.Contains(d.tree.Authority(r).Tools, ownersTool) != has:
+			err = fmt.Errorf("%s works for no stranger and lacks %q: %v", r.Key(), ownersTool, r.Senders)
+		}
+	})
+	return err
+}
+
+// A turn works for those whom it reads, a run for those whom it has ever read, and what comes back
+// of a run for those for whom the run has worked.
+func TestSendersComeBack(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	s.opt.Rules.DefaultDeny, s.opt.Tools = []string{}, []string{ownersTool, "read"}
+	s.opt.Rules.Subagents.MaxSpawnDepth = 2
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	tools := func(k session.Key) []string { return s.tree.Rights(s.tree.Run(k)).Tools }
+	all, few := []string{ownersTool, "read"}, []string{"read"}
+
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Post{To: top, Text: "mine", Senders: ann})
+	do(Granted{Run: top})
+	require.Equal(t, all, tools(top))
+	do(&Post{To: top, Text: "and mine", Senders: bob})
+	require.Equal(t, all, tools(top), "it is not read yet")
+	do(Take{Run: top, N: 1})
+	require.Equal(t, few, tools(top))
+	do(&Spawn{Parent: top, ID: "00000001-0000-4000-8000-000000000000", Turn: 1, Task: "x", Announce: true})
+	child := s.tree.Sessions()[0]
+	require.Equal(t, few, s.tree.Run(child).Spec.Tools)
+	do(&TurnDone{Run: top, N: 1, Answer: &Result{Text: "a"}})
+
+	do(&Post{To: top, Text: "go on", Senders: ann})
+	do(Granted{Run: top})
+	require.Equal(t, all, tools(top), "an owner alone speaks")
+	do(&TurnDone{Run: top, N: 2, Answer: &Result{Text: "b"}})
+
+	do(Granted{Run: child})
+	do(&TurnDone{Run: child, N: 1, Answer: &Result{Text: "c"}})
+	do(Granted{Run: top})
+	require.Equal(t, few, tools(top), "it reads what came of a stranger's wish")
+	require.True(t, hasStranger(s.tree.Root().Senders))
+
+	// A journal without the fact means what it meant.
+	do(&TurnDone{Run: top, N: 3, Answer: &Result{Text: "d"}})
+	do(&Post{To: top, Text: "as before"})
+	do(Granted{Run: top})
+	require.Equal(t, all, tools(top))
+	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "e"}})
+}
+
+// A turn that a wait begins works for those for whom the session waited, though it reads nothing,
+// and so does one that repeats it after a crash.
+func TestSendersOfAWait(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	s.opt.Tools = []string{ownersTool, "read"}
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Post{To: top, Text: "look", Senders: bob})
+	do(Granted{Run: top})
+	do(&Spawn{Parent: top, ID: "00000001-0000-4000-8000-000000000000", Turn: 1, Task: "x"})
+	do(&TurnDone{
+		Run: top, N: 1, Answer: &Result{Text: "a"}, Yield: &Join{Until: s.now + 1e9, Within: 1e9},
+	})
+	do(&Post{To: top, Text: "and you?", Senders: ann})
+	do(Granted{Run: top})
+	require.Equal(t, ann, s.tree.Root().Senders, "it answers an owner meanwhile")
+	do(&TurnDone{Run: top, N: 2, Answer: &Result{Text: "b"}})
+	s.now += 2e9
+	do(Tick{})
+	do(Granted{Run: top})
+	require.NotNil(t, s.tree.Root().Open)
+	require.Equal(t, bob, s.tree.Root().Senders)
+	do(&Open{Writer: "w2"})
+	do(Granted{Run: top})
+	require.NotNil(t, s.tree.Root().Open)
+	require.Equal(t, bob, s.tree.Root().Senders)
+	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "c"}})
+}

@@ -1,0 +1,52 @@
+package spawn_test
+
+// senderMutants break the rules of who speaks.
+var senderMutants = []mutant{
+	{
+		"senders: a child works for those for whom the turn does", "internal/tree/rights.go",
+		"return policy.MergeSenders(parent.Senders, c.Senders)",
+		"return policy.MergeSenders(nil, c.Senders)", "./internal/tree", "TestSendersComeBack",
+	},
+	{
+		"senders: what they may not use is not handed down", "internal/tree/decide.go",
+		"rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)",
+		"t.authorityUnder(rules, r)", "./internal/tree", "TestSendersComeBack",
+	},
+	{
+		"senders: what comes within a turn binds it", "internal/tree/apply.go",
+		"\t\tt.readSenders(r, r.Open.Through, f.Ord, false, f.At)\n", "",
+		"./internal/tree", "TestSendersComeBack",
+	},
+	{
+		"senders: the end of a run brings its people", "internal/tree/rights.go",
+		"\t\t\t\tof = run.Senders\n", "\t\t\t\tof = run.Senders[:0]\n",
+		"./internal/tree", "TestSendersComeBack",
+	},
+	{
+		"senders: a later turn of an owner is free", "internal/tree/rights.go",
+		"if !r.IsRoot() || !begins {", "if true {", "./internal/tree", "TestSendersComeBack",
+	},
+	{
+		"senders: a wait is that of those for whom it began", "internal/tree/decide.go",
+		"\t\t\t\tjoin.Senders = r.Senders\n", "\t\t\t\tjoin.Senders = nil\n",
+		"./internal/tree", "TestSendersOfAWait",
+	},
+	{
+		"senders: a turn that repeats another works for the same", "internal/tree/rights.go",
+		"} else if r.Retry {", "} else if false {", "./internal/tree", "TestSendersOfAWait",
+	},
+	{
+		"senders: a crowd is kept as one", "../policy/sender.go",
+		"if len(merged) <= MaxSenders {", "if true {", "../policy", "TestMergeSenders",
+	},
+	{
+		"senders: of several the least may", "../policy/sender.go",
+		"\tfor i := range senders {\n", "\tfor i := range senders[:1] {\n", "../policy",
+		"TestForSendersIsLeast",
+	},
+	{
+		"senders: a call is asked about anew", "../agent/tool.go",
+		"if v, ok := t.spawn.Withheld(given.Name); ok {", "if v, ok := t.spawn.Withheld(given.Name); false && ok {",
+		"../agent", "TestStrangerWithinATurn",
+	},
+}
