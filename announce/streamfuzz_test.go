@@ -193,10 +193,12 @@ func brokenText(random *rand.Rand) string {
 }
 
 // D5: a text of broken markers shows the same in all pieces. What a look at the text notes as read,
-// which the guard asks for, does not depend on how much of the text has come.
+// which the guard asks for, does not depend on how much of the text has come,
+// and nothing is decided before what it depends on has come.
 func TestStreamOfBrokenMarkers(t *testing.T) {
 	t.Parallel()
 	checkStream(t, "<tool_calls>[e</<||>toolcall>", 1, 2, 3, 100)
+	checkStream(t, "<think><think></think>`</think>>`", 1, 2, 3, 31, 32)
 	random := rand.New(rand.NewPCG(3, 5))
 	texts := 30_000
 	if underRace {
