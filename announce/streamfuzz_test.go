@@ -199,6 +199,7 @@ func TestStreamOfBrokenMarkers(t *testing.T) {
 	t.Parallel()
 	checkStream(t, "<tool_calls>[e</<||>toolcall>", 1, 2, 3, 100)
 	checkStream(t, "<think><think></think>`</think>>`", 1, 2, 3, 31, 32)
+	checkStream(t, ">>ANSWER<<<｜DSML｜<｜DSML｜<｜DSML｜>>ANSWER<<<｜DSML｜<｜DSML｜>>ANSWER<<", 1, 2, 3)
 	random := rand.New(rand.NewPCG(3, 5))
 	texts := 30_000
 	if underRace {
