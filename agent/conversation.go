@@ -275,6 +275,13 @@ func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 	// What ForModel removes is removed first, so that it hides no secret.
 	e.Result = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Result))
 	e.Reason = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Reason))
+	e.Files = slices.Clone(e.Files) // of a completion that others read
+	for i := range e.Files {
+		f := &e.Files[i]
+		for _, said := range [...]*string{&f.Name, &f.Path, &f.MediaType} {
+			*said = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(*said))
+		}
+	}
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
 		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)

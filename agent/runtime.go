@@ -125,7 +125,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
-		Logger: cfg.Logger, Queue: cfg.Queue,
+		Logger: cfg.Logger, Redact: redactor.Redact, Queue: cfg.Queue,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,

@@ -598,6 +598,7 @@ func (h toolHost) status(ctx context.Context, c ToolCall) (string, error) {
 	if h.turn != nil && key == h.session.key {
 		reply.Model, reply.Thinking = h.turn.Model, h.turn.Thinking
 	}
+	reply.Model = text.Line(shownText(h.rt.redactor, reply.Model))
 	for i := range now.Budgets {
 		reply.Budgets = append(reply.Budgets, newBudgetLine(key, &now.Budgets[i]))
 	}

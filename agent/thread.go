@@ -423,13 +423,14 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		if key == "" {
 			key = id
 		}
-		intro := thread.IntroRun(s.request.Label, child.Agent())
+		label := rt.Shown(s.request.Label)
+		intro := thread.IntroRun(label, child.Agent())
 		if s.request.Session {
-			intro = thread.Intro(s.request.Label, child.Agent(), limits.Idle, limits.MaxAge)
+			intro = thread.Intro(label, child.Agent(), limits.Idle, limits.MaxAge)
 		}
 		at, err = rt.bindings.create(ctx, NewThread{
 			Key: threadKey(s.requester, key), In: at, Session: child,
-			Name: thread.Name(s.request.Label, child.Agent()), Intro: intro,
+			Name: thread.Name(label, child.Agent()), Intro: intro,
 		})
 		if err != nil {
 			return info, err
@@ -625,7 +626,9 @@ func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) 
 // farewell says a farewell. The error is that of the ThreadHost, unless it has been tried for so
 // long that it is given up.
 func (b *bindings) farewell(u *binding.Unbound, tried *thread.Attempt) error {
-	of, said := &u.Binding, thread.Farewell(*u)
+	shown := *u // the table has the label as it was given
+	shown.Binding.Label = b.rt.Shown(u.Binding.Label)
+	of, said := &shown.Binding, thread.Farewell(shown)
 	host, field := b.rt.cfg.Threads.host(of.Conversation)
 	if host == nil || said == "" {
 		return nil

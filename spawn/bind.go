@@ -114,7 +114,7 @@ func (sh *treeShell) Unbind(gen uint64, r *tree.Run, route session.Route, reason
 		})
 		if err != nil && ctx.Err() == nil { // else the next owner unbinds it
 			sh.sup.log.Warn("offshoot: unbinding a conversation failed",
-				"session", u.Session.String(), "error", errorText(err))
+				"session", u.Session.String(), "error", sh.sup.errorText(err))
 		}
 	}
 	if !sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), call)) {

@@ -175,8 +175,10 @@ func (sh *treeShell) spawn(
 			e = by.event(EventRefused)
 		}
 		e.Agent = text.Bound(q.Policy.Agent, secret.MaxText)
-		e.Label = text.Line(text.Cut(q.Label, secret.MaxText))
-		e.Text, e.Error = text.Bound(q.Task, secret.MaxText), errorText(err)
+		mask := redactBy(sh.sup.cfg.Redact)
+		e.Label = text.Line(secret.Cut(mask, q.Label, secret.MaxText))
+		e.Text = secret.Bound(mask, q.Task, secret.MaxText)
+		e.Error = sh.sup.errorText(err)
 		sh.notifyWatchers(e)
 		return RunInfo{}, err
 	}

@@ -131,8 +131,15 @@ type Config struct {
 	Tidy func(ctx context.Context, q TidyRequest) error
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
-	// Logger gets the failures that are not returned to a caller. Credentials in their texts are
-	// masked, and each has at most 10,000 bytes. A record on which its Handler panics is lost. Nil
+	// Redact masks the text of an error before it is recorded, shown or logged, and the reason of a
+	// [VetoError]: what Config.Deliver, Config.Spawning, a Runner and a store return may repeat a
+	// secret. It returns what may be seen, of what it has returned the same, and is called by many
+	// goroutines at the same time, also in the tree: it must return at once and not call the
+	// Supervisor. Of a text on which it panics nothing is kept. Nil: the credentials are masked
+	// that package announce knows.
+	Redact func(text string) string
+	// Logger gets the failures that are not returned to a caller. Their texts are masked as Redact
+	// says, and each has at most 10,000 bytes. A record on which its Handler panics is lost. Nil
 	// discards them.
 	Logger *slog.Logger
 }

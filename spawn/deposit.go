@@ -80,7 +80,7 @@ func (sh *treeShell) Drop(gen uint64, d tree.DroppedDeposit) {
 		sh.owner.Send(gen, tree.DropDone{Run: d.Run, Failed: err != nil})
 		if err != nil && ctx.Err() == nil { // else the next owner removes them
 			sh.sup.log.Warn("offshoot: removing the files of a spawn that was refused failed",
-				"session", d.Run.String(), "error", errorText(err))
+				"session", d.Run.String(), "error", sh.sup.errorText(err))
 		}
 	}
 	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))

@@ -76,7 +76,7 @@ func (s *Supervisor) askSpawning(ctx context.Context, of session.Key, run Spawni
 			answer <- failed
 		}()
 		if err := contain.Read(s.cfg.Spawning(call, run)); err != nil {
-			reason := text.Bound(text.Line(errorText(err)), maxReason)
+			reason := text.Bound(text.Line(s.errorText(err)), maxReason)
 			failed = &VetoError{Reason: reason, Err: err}
 			return
 		}

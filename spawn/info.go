@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -198,13 +197,13 @@ func treeUsage(u session.Usage) tree.Usage {
 const maxRefused = 2000
 
 // answerOf returns what a Runner returned as the tree records it.
-func answerOf(o TurnResult) tree.Result {
+func (s *Supervisor) answerOf(o TurnResult) tree.Result {
 	a := tree.Result{
 		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON),
 		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice,
-		Refused: tree.Text(text.Bound(secret.Text(o.Refused), maxRefused)),
+		Refused: tree.Text(text.Bound(s.shown(o.Refused), maxRefused)),
 	}
 	for _, f := range o.Result.Files {
 		a.Files = append(a.Files, tree.File{

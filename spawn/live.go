@@ -216,7 +216,7 @@ func (t *TurnInput) ShowDelta(d Delta) {
 	e := t.event(EventDelta)
 	e.Answer, e.Void, e.since = n, d.Void, since
 	if d.Err != nil {
-		e.Error = errorText(d.Err)
+		e.Error = t.shell.sup.errorText(d.Err)
 	}
 	e.Text, e.raw = text.Bound(d.Shown, limit), text.Bound(d.Raw, limit)
 	t.shell.showLive(e)

@@ -541,8 +541,9 @@ type Saying struct {
 func (t *TurnInput) Say(ctx context.Context, what Saying) error {
 	limits := t.shell.sup.cfg.Limits
 	out := TurnResult{Reply: what.Text, ReplyTo: what.ReplyTo, Voice: what.Voice}
-	_ = boundResult(&out, limits) // it has neither JSON nor files
-	cmd := &tree.Say{Run: t.run.Key(), N: uint32(t.N), ID: what.ID, Answer: answerOf(out)}
+	_ = t.shell.sup.boundResult(&out, limits) // it has neither JSON nor files
+	answer := t.shell.sup.answerOf(out)
+	cmd := &tree.Say{Run: t.run.Key(), N: uint32(t.N), ID: what.ID, Answer: answer}
 	if err := t.Err(); err != nil {
 		return err
 	}

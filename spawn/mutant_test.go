@@ -84,8 +84,8 @@ var shellMutants = []mutant{
 	},
 	{
 		"1.2 of a long text the tree keeps the beginning", "result.go",
-		"a.Whole, a.Text = f, tree.Text(strings.Clone(text.Cut(string(a.Text), resultHead)))",
-		"a.Whole, a.Text = f, tree.Text(text.Cut(string(a.Text), len(a.Text)))",
+		"a.Whole, a.Text = f, tree.Text(strings.Clone(head))",
+		"a.Whole, a.Text = f, tree.Text(strings.Clone(head+string(a.Text)[len(head):]))",
 		".", "TestLongTextIsInAFile",
 	},
 	{
@@ -266,7 +266,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"R7 a receiver that ends its goroutine has failed", "sender.go",
-		"\tr := receiptOf(errReceiverExited)\n", "\tvar r receipt\n", ".", "TestOrderWithinADestination",
+		"\tr := sh.receiptOf(errReceiverExited)\n", "\tvar r receipt\n", ".", "TestOrderWithinADestination",
 	},
 	{
 		"I19 a repair is in the keys that follow", "info.go",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -172,7 +173,8 @@ func (sh *treeShell) spill(rt *runningTurn, a *tree.Result) {
 	}
 	if len(a.Text) > longResult {
 		if f, ok := sh.putLong(rt, string(a.Text)); ok {
-			a.Whole, a.Text = f, tree.Text(strings.Clone(text.Cut(string(a.Text), resultHead)))
+			head := secret.Cut(redactBy(sh.sup.cfg.Redact), string(a.Text), resultHead)
+			a.Whole, a.Text = f, tree.Text(strings.Clone(head))
 		}
 	}
 	if len(a.JSON) > longResult {
@@ -200,7 +202,7 @@ func (sh *treeShell) putLong(rt *runningTurn, whole string) (session.File, bool)
 		last := session.IsPermanent(err) || errors.Is(err, errStoreExited) ||
 			rt.ctx.Err() != nil || ctx.Err() != nil
 		if last || pause == firstPutPause {
-			log.Warn("offshoot: a long result cannot be kept in a file", "error", errorText(err))
+			log.Warn("offshoot: a long result cannot be kept in a file", "error", sh.sup.errorText(err))
 		}
 		if last {
 			return f, false

@@ -196,7 +196,7 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	rt.turn.progress.end(&rt.turn)
 	rt.turn.fence.passed.Store(true)
-	if bad := boundResult(&out, sh.sup.cfg.Limits); bad != nil {
+	if bad := sh.sup.boundResult(&out, sh.sup.cfg.Limits); bad != nil {
 		err = errors.Join(err, bad)
 	}
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
@@ -214,17 +214,17 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		return
 	}
 	if rt.turn.Announces {
-		out.Result.Text = text.Bound(out.Result.Text, longResult)
+		out.Result.Text = secret.Bound(redactBy(sh.sup.cfg.Redact), out.Result.Text, longResult)
 	}
-	done := &turnDone{answer: answerOf(out)}
+	done := &turnDone{answer: sh.sup.answerOf(out)}
 	rt.turn.attribute(&done.answer, out.Models)
 	done.TurnDone = tree.TurnDone{
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
-	done.Note, done.Compacted, done.Err = secret.Text(out.Note), compacted(out.Compacted), err
+	done.Note, done.Compacted, done.Err = sh.sup.shown(out.Note), compacted(out.Compacted), err
 	if err != nil {
-		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
+		done.Failed, done.Budget = sh.sup.errorText(err), errors.Is(err, ErrBudget)
 	}
 	defer func() { // also if the store ends the goroutine
 		sh.owner.Send(rt.turn.gen, &done.TurnDone)
@@ -246,10 +246,11 @@ const perFile = 16
 // boundResult cuts the texts of a result that are longer than limit. It returns a *LimitError, and
 // takes the JSON or the files out, if these are longer. A name of a model that is not one is left
 // out: a name that was cut would be that of another model. So is a ReplyTo that is not an id.
-func boundResult(out *TurnResult, limits Limits) error {
+func (s *Supervisor) boundResult(out *TurnResult, limits Limits) error {
+	mask := redactBy(s.cfg.Redact)
 	limit := limits.MaxResult()
-	for _, s := range []*string{&out.Result.Text, &out.Fallback, &out.Reply} {
-		*s = text.Bound(*s, limit)
+	for _, said := range []*string{&out.Result.Text, &out.Fallback, &out.Reply} {
+		*said = secret.Bound(mask, *said, limit)
 	}
 	if !text.IsLine(out.Result.Model, text.MaxName) {
 		out.Result.Model = ""
@@ -280,14 +281,34 @@ func boundResult(out *TurnResult, limits Limits) error {
 	return errors.Join(json, files)
 }
 
-// errorText returns the text of an error as it is logged, kept and shown, see [secret.Text], or the
-// name of its type if the text is empty: to the tree an empty text is a success.
-func errorText(err error) string {
-	if s := err.Error(); s != "" {
-		return secret.Text(s)
-	}
-	return fmt.Sprintf("%T", err)
+// errorText returns the text of an error as it is logged, kept and shown, see Config.Redact, or the
+// name of its type if nothing is left of the text: to the tree an empty text is a success.
+func (s *Supervisor) errorText(err error) string {
+	return cmp.Or(s.shown(err.Error()), fmt.Sprintf("%T", err))
 }
+
+// shown returns what is logged, kept and shown of the text of an error, see Config.Redact.
+func (s *Supervisor) shown(text string) string {
+	return secret.TextBy(redactBy(s.cfg.Redact), text)
+}
+
+// redactBy returns Config.Redact as the Supervisor calls it, see there.
+func redactBy(redact func(string) string) func(string) string {
+	if redact == nil {
+		return secret.Mask
+	}
+	return func(text string) (shown string) {
+		defer func() {
+			if recover() != nil {
+				shown = notRedacted
+			}
+		}()
+		return redact(text)
+	}
+}
+
+// notRedacted stands for a text on which Config.Redact has panicked.
+const notRedacted = "the text is not shown: Config.Redact panicked"
 
 // compacted returns how many messages were compacted as the tree counts them.
 func compacted(n int) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }

@@ -181,20 +181,20 @@ type receipt struct {
 }
 
 // receiptOf reads the error of a receiver.
-func receiptOf(err error) (r receipt) {
+func (sh *treeShell) receiptOf(err error) (r receipt) {
 	if contain.Read(err) == nil {
 		return r
 	}
 	r.busy = errors.Is(err, ErrBusy)
 	r.never = errors.Is(err, ErrPermanent) && !r.busy
-	r.failed, r.pause = errorText(err), pauseOf(err)
+	r.failed, r.pause = sh.sup.errorText(err), pauseOf(err)
 	return r
 }
 
 // send makes the call of a sender and tells the tree of the outcome. It returns false if the sender
 // has no goroutine any more: the delivery has not arrived.
 func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (arrived bool) {
-	r := receiptOf(errReceiverExited)
+	r := sh.receiptOf(errReceiverExited)
 	defer func() { // also if the receiver ends its goroutine
 		arrived = sh.callReturned(ctx, to, p, r)
 	}()
@@ -317,12 +317,12 @@ func (sh *treeShell) callDeliver(
 	defer func() {
 		if p := recover(); p != nil {
 			pe := owner.NewPanic(p)
-			r = receiptOf(pe)
+			r = sh.receiptOf(pe)
 			sh.sup.log.Error("offshoot: Deliver panicked", "key", out.Key,
 				"panic", fmt.Sprint(pe.Value), "stack", string(pe.Stack))
 		}
 	}()
-	return receiptOf(sh.handOver(ctx, to, p, out))
+	return sh.receiptOf(sh.handOver(ctx, to, p, out))
 }
 
 // handOver calls the function of the Config that a delivery is for.

@@ -99,7 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	cfg.AnnounceTimeout = cmp.Or(cfg.AnnounceTimeout, DefaultAnnounceTimeout)
 	cfg.DeliverTimeout = cmp.Or(cfg.DeliverTimeout, DefaultDeliverTimeout)
 	s := &Supervisor{
-		cfg: cfg, log: guardlog.New(cfg.Logger),
+		cfg: cfg, log: guardlog.NewBy(cfg.Logger, redactBy(cfg.Redact)),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
 		now:      time.Now,

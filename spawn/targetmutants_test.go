@@ -21,7 +21,7 @@ var targetMutants = []mutant{
 	{
 		"targets: all is for what takes many", "../agent/internal/target/find.go",
 		"\t\tif s.Many {\n", "\t\tif true {\n",
-		"../agent/internal/target", "TestFindAll$",
+		"../agent/internal/target", "TestFind$",
 	},
 	{
 		"targets: a list is of use for half an hour", "../agent/internal/target/list.go",

@@ -32,7 +32,7 @@ func (sh *treeShell) Tidy(r *tree.Run) {
 	work := func(ctx context.Context) {
 		if err := sh.sup.tidy(ctx, q); err != nil && ctx.Err() == nil { // the archive does it again
 			sh.sup.log.Warn("offshoot: what was made for a sub-agent was not removed",
-				"session", q.Session.String(), "error", errorText(err))
+				"session", q.Session.String(), "error", sh.sup.errorText(err))
 		}
 	}
 	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))

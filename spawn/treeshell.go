@@ -193,7 +193,7 @@ func (sh *treeShell) Stalled(err error) {
 	root := sh.owner.Root()
 	e := TreeEvent{Kind: EventStalled, Time: time.Now(), Session: root}
 	if err != nil {
-		e.Error = errorText(err)
+		e.Error = sh.sup.errorText(err)
 		sh.sup.logBeside(slog.LevelError, "offshoot: the journal fails",
 			"root", root.String(), "error", e.Error)
 	} else {
@@ -261,7 +261,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 	sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
 		"root", root.String(), "conflict", conflict, "error", err.Error())
 	sh.notifyWatchers(TreeEvent{
-		Kind: EventLost, Time: time.Now(), Session: root, Error: errorText(err),
+		Kind: EventLost, Time: time.Now(), Session: root, Error: sh.sup.errorText(err),
 	})
 }
 

@@ -26,13 +26,14 @@ func (h *Handler) line(s string, most int) string {
 func (p *place) row(r *agent.RunInfo) Row {
 	row := Row{
 		Run: r.ID, Session: r.Key, Name: r.Name, Agent: r.Agent, Status: r.Status,
-		Label: p.line(target.ShownLabel(r), text.ShownLabel), Task: p.line(r.Task, maxTask),
+		Label: p.line(target.Called(r), text.ShownLabel), Task: p.line(r.Task, maxTask),
 		Model: r.Model.Actual, Elapsed: r.Elapsed(time.Now()), Tokens: r.Result.Usage.Total(),
 		Conversations: r.Conversations,
 	}
 	if row.Model == "" {
 		row.Model = r.Model.Resolved
 	}
+	row.Model = p.line(row.Model, text.MaxName)
 	if row.Label == "" {
 		row.Label = "run " + shortID(r.ID)
 	}

@@ -159,6 +159,9 @@ func (s *Search) named(target string) ([]spawn.RunInfo, error) {
 // none.
 func ShownLabel(r *spawn.RunInfo) string { return text.Label(calledAs(r)) }
 
+// Called returns what lists call a run, whole: what shows it to people is masked before it is cut.
+func Called(r *spawn.RunInfo) string { return cmp.Or(r.Label, r.Task) }
+
 // calledAs returns the label of a run, or the beginning of its task if it has none.
 func calledAs(r *spawn.RunInfo) string {
 	return text.Line(cmp.Or(r.Label, text.Cut(r.Task, maxCalled)))
