@@ -178,16 +178,20 @@ func tokenAhead(v *ahead.View, at int) bool {
 	}
 }
 
-// tokenAt reports whether a silent token stands at a position.
+// tokenAt reports whether a silent token stands at a position. It notes no byte as read that the
+// answer does not depend on: the guard asks for that, and how much of the text has come must make
+// no difference to it.
 func tokenAt(v *ahead.View, at int) bool {
 	if v.Ended(at) {
 		return false
 	}
 	near := v.S[at:min(at+maxToken, len(v.S))]
-	n, whole := tokenLen(near)
-	if !whole {
-		v.Read(len(v.S) + 1)
+	for read := 1; read <= len(near); read++ {
+		if n, whole := tokenLen(near[:read]); whole {
+			v.Read(at + read)
+			return n > 0
+		}
 	}
-	v.Read(at + len(near))
-	return n > 0
+	v.Read(len(v.S) + 1)
+	return false
 }

@@ -172,7 +172,7 @@ func (l *lexer) closingAhead(k tagKind) (ok, known bool) {
 		}
 		t := parseTag(&v, at)
 		if t.kind == k && t.complete && t.closing {
-			return true, true
+			return true, !v.Waits() // code that has not ended yet may hold the tag
 		}
 		at, starts = at+1, false
 	}

@@ -23,10 +23,11 @@ type Redaction struct {
 	// each.
 	Patterns []string
 	// Secrets are values that are masked wherever they stand: as they are, in the escapes of URLs,
-	// of JSON, of markup and of strings in programs, in any mixture, and in base64, where they may
-	// be the middle of a longer text and broken into lines. What a reader does not see within a
-	// secret does not count, nor does a line break in one of 6 bytes and more. Each has 4 to 4,096
-	// bytes, and there are at most 1,000. What is shorter than 6 bytes is not looked for in base64.
+	// of JSON, of markup and of strings in programs, in any mixture and one in another, up to 4
+	// times and 128 bytes for a character, and in base64, where they may be the middle of a longer
+	// text and broken into lines. What a reader does not see within a secret does not count, nor
+	// does a line break in one of 6 bytes and more. Each has 4 to 4,096 bytes, and there are at
+	// most 1,000. What is shorter than 6 bytes is not looked for in base64.
 	Secrets []string
 	// Open are the boundaries at which nothing is masked, such as [BoundaryReplies], or several
 	// with '|' between them. It is for package agent. Zero: all are closed.

@@ -156,6 +156,62 @@ func randomText(random *rand.Rand) string {
 	return b.String()
 }
 
+// removedPieces go wherever they stand, and put together what they stood between.
+var removedPieces = []string{
+	"<||>", "<|x|>", "<final>", "[[audio_as_voice]]", "</tool_call>", "[Tool Result]", "</s>", "【4†a】",
+	"<<<completion a>>>", "<think>x</think>", "\u200b", "\x1b[1m",
+}
+
+// brokenText returns a text of few different pieces: markers that are cut in two, what goes between
+// them, and the characters with which markers and silent tokens begin and end. Halves that an
+// earlier pass has put together are met often in it.
+func brokenText(random *rand.Rand) string {
+	markers := slices.Concat(visibleTokens, templateTokens, []string{
+		"<tool_calls>", "</tool_calls>", "</toolcall>", "<function_calls>", "<final>", "[e~[", "{\"",
+	})
+	const singles = "<>[]|/~{}\"'`:=_.-*e NnHhAUS\n"
+	alphabet := make([]string, 0, 8)
+	for range 3 + random.IntN(5) {
+		switch piece := markers[random.IntN(len(markers))]; random.IntN(5) {
+		case 0:
+			alphabet = append(alphabet, piece)
+		case 1, 2:
+			at := random.IntN(len(piece) + 1)
+			alphabet = append(alphabet, piece[:at], piece[at:])
+		case 3:
+			at := random.IntN(len(singles))
+			alphabet = append(alphabet, singles[at:at+1])
+		default:
+			alphabet = append(alphabet, removedPieces[random.IntN(len(removedPieces))])
+		}
+	}
+	var b strings.Builder
+	for range 3 + random.IntN(10) {
+		b.WriteString(alphabet[random.IntN(len(alphabet))])
+	}
+	return b.String()
+}
+
+// D5: a text of broken markers shows the same in all pieces. What a look at the text notes as read,
+// which the guard asks for, does not depend on how much of the text has come,
+// and nothing is decided before what it depends on has come.
+func TestStreamOfBrokenMarkers(t *testing.T) {
+	t.Parallel()
+	checkStream(t, "<tool_calls>[e</<||>toolcall>", 1, 2, 3, 100)
+	checkStream(t, "<think><think></think>`</think>>`", 1, 2, 3, 31, 32)
+	checkStream(t, ">>ANSWER<<<｜DSML｜<｜DSML｜<｜DSML｜>>ANSWER<<<｜DSML｜<｜DSML｜>>ANSWER<<", 1, 2, 3)
+	random := rand.New(rand.NewPCG(3, 5))
+	texts := 30_000
+	if underRace {
+		texts /= 10
+	}
+	for range texts {
+		text := brokenText(random)
+		checkStream(t, text, 1, 4)
+		checkRandom(t, text, random.Uint64())
+	}
+}
+
 // D5: random texts of tokens, in random pieces. What is visible is visible as it is.
 func TestStreamOfRandomTokens(t *testing.T) {
 	t.Parallel()

@@ -220,8 +220,12 @@ func (c *Cursor) Skip(to int) {
 // Kept returns the position up to which the text was kept or removed.
 func (c *Cursor) Kept() int { return c.from }
 
-// Tail returns the last bytes of what stays before At, at most four: they hold any rune.
+// Tail returns the last bytes of what stays before At, at most four: they hold any rune. With a Map
+// it keeps that text first, because they are what the Map leaves of it.
 func (c *Cursor) Tail() string {
+	if c.Map != nil {
+		c.Keep(c.At)
+	}
 	if c.At-c.from >= utf8.UTFMax {
 		return c.Buf[c.At-utf8.UTFMax : c.At]
 	}

@@ -253,6 +253,7 @@ type reader struct {
 	pem   string   // for Masker.pem
 	line  line     // for Masker.line
 	word  *stretch // as of the Masker; may be nil
+	spelt *spelt   // as of the OwnPass; may be nil
 }
 
 // What ends a value: one without quotes, and one of a header.

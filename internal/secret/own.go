@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -37,7 +36,7 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	}
 	if len(values) > 0 {
 		for c := range o.looks {
-			o.looks[c] = o.firsts[c] || escapes[c] || c == '\r'
+			o.looks[c] = o.firsts[c] || mayEscape(byte(c))
 		}
 	}
 	return o
@@ -107,6 +106,7 @@ func (o *Own) apply(s string) string {
 type OwnPass struct {
 	own    *Own
 	cursor ahead.Cursor
+	spelt  spelt // of the positions in the cursor
 	line   []byte
 }
 
@@ -130,7 +130,7 @@ func (p *OwnPass) Close() string {
 }
 
 // Held returns how many bytes are kept between two pieces.
-func (p *OwnPass) Held() int { return p.cursor.Held() + cap(p.line) }
+func (p *OwnPass) Held() int { return p.cursor.Held() + p.spelt.held() + cap(p.line) }
 
 // values masks the values in a piece.
 func (p *OwnPass) values(piece string, final bool) string {
@@ -138,12 +138,13 @@ func (p *OwnPass) values(piece string, final bool) string {
 	if !c.Begin(piece, final) {
 		return ""
 	}
+	p.spelt.forget()
 	for c.At < len(c.Buf) {
 		if !p.own.looks[c.Buf[c.At]] {
 			c.At++
 			continue
 		}
-		r := reader{View: c.View()}
+		r := reader{View: c.View(), spelt: &p.spelt}
 		end := p.own.end(&r, c.At)
 		if r.Waits() {
 			break
@@ -162,53 +163,88 @@ func (p *OwnPass) values(piece string, final bool) string {
 
 // end returns where the longest value ends that begins at a position, or 0.
 func (o *Own) end(r *reader, at int) int {
+	var s starts
+	s.add(start{at: at})
 	end := 0
-	try := func(h head) {
-		for _, v := range o.values[h] {
-			end = max(end, r.valueEnd(at, v))
+	for i := 0; i < s.n; i++ {
+		one := s.all[i]
+		switch {
+		case one.n == 1 && !o.firsts[one.head[0]], one.n == 2 && !o.pairs[[2]byte(one.head[:])]:
+		case one.n == len(one.head):
+			if s.isNew(i) {
+				for _, v := range o.values[one.head] {
+					end = max(end, r.valueEnd(at, v))
+				}
+			}
+		default:
+			o.lengthen(r, one, &s)
 		}
 	}
-	o.heads(r, at, make([]byte, 0, len(head{})+utf8.UTFMax), try)
 	return end
 }
 
 // A head is how a value begins.
 type head [3]byte
 
-// heads calls try with each head of a value that may be meant behind some bytes, which stand before
-// a position. It may call it more than once with the same one.
-func (o *Own) heads(r *reader, at int, before []byte, try func(head)) {
-	switch len(before) {
-	case len(head{}):
-		try(head(before))
-		return
-	case 1:
-		if !o.firsts[before[0]] {
-			return
-		}
-	case 2:
-		if !o.pairs[[2]byte(before)] {
-			return
-		}
+// A start is the beginning of a head that may be meant before a position.
+type start struct {
+	head head
+	n    int // bytes of it
+	at   int
+}
+
+// starts are the starts at a place, each behind the one that it goes on from. Those that are full
+// take no more, as a front.
+type starts struct {
+	all [64]start
+	n   int
+}
+
+// add adds a start.
+func (s *starts) add(one start) {
+	if s.n < len(s.all) && !slices.Contains(s.all[:s.n], one) {
+		s.all[s.n] = one
+		s.n++
 	}
-	if c := r.Byte(at); isVerbatim(c) {
-		o.heads(r, at+1, append(before, c), try)
+}
+
+// isNew reports whether no start before one of them has the same head.
+func (s *starts) isNew(i int) bool {
+	return !slices.ContainsFunc(s.all[:i], func(other start) bool {
+		return other.n == s.all[i].n && other.head == s.all[i].head
+	})
+}
+
+// lengthen adds the starts that are longer than one by what may be meant behind it.
+func (o *Own) lengthen(r *reader, one start, s *starts) {
+	longer := func(part string, end int) {
+		next := start{one.head, one.n, end}
+		next.n += copy(next.head[one.n:], part)
+		s.add(next)
+	}
+	if c := r.Byte(one.at); isVerbatim(c) {
+		longer(r.S[one.at:one.at+1], one.at+1)
 		return
 	}
 	var now front
-	now.add(at)
-	if len(before) > 0 {
-		r.passUnseen(at, true, &now)
+	now.add(one.at)
+	if one.n > 0 {
+		r.passUnseen(one.at, true, &now)
 	}
 	for _, at := range now.at[:now.n] {
 		if !r.Ended(at) {
-			o.heads(r, at+1, append(before, r.S[at]), try)
+			longer(r.S[at:at+1], at+1)
 		}
-		r.decode(at, func(part string, end int) {
-			o.heads(r, end, append(before, part[:min(len(part), len(head{})-len(before))]...), try)
-		})
+		meant := r.decoded(at, maxEncoded)
+		for i := range meant.n {
+			m := &meant.all[i]
+			longer(m.text(), at+int(m.span))
+			if m.bytes[0] == '\n' {
+				longer(" ", at+int(m.span))
+			}
+		}
 		if end := r.lineBreak(at); end > at {
-			o.heads(r, end, append(before, ' '), try)
+			longer(" ", end)
 		}
 	}
 }

@@ -204,3 +204,84 @@ func patterns(all ...string) []*regexp.Regexp {
 	}
 	return compiled
 }
+
+// nestedEncoders write a text as programs do, one behind another.
+var nestedEncoders = []struct {
+	name   string
+	encode func(string) string
+}{
+	{"json", asJSON},
+	{"json of .NET", encoders["json of .NET"]},
+	{"query", url.QueryEscape},
+	{"path", url.PathEscape},
+	{"html", html.EscapeString},
+}
+
+// A value is found where one encoder wrote what another had written, in each order of up to four,
+// and the same in pieces.
+func TestOwnValuesInNestedSpellings(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{`s3cr&t"P<ss>word`, "pä/ss+w<rd 9", `back\slash"9`, "100%25&amp;x"} {
+		own := secret.NewOwn([]string{value}, nil)
+		var nest func(name, text string, times int)
+		nest = func(name, text string, times int) {
+			whole := "https://h/x?q=" + text + " ok."
+			shown := own.Mask(whole)
+			require.Contains(t, shown, "***", "%q%s: %q", value, name, whole)
+			require.NotContains(t, shown, text, "%q%s", value, name)
+			require.Equal(t, shown, own.Mask(shown), "%q%s", value, name)
+			for _, size := range []int{1, 7} {
+				require.Equal(t, shown, maskedInPieces(own, whole, size), "%q%s: %q", value, name, whole)
+			}
+			if times == 4 {
+				return
+			}
+			for _, e := range nestedEncoders {
+				nest(name+", "+e.name, e.encode(text), times+1)
+			}
+		}
+		nest("", value, 0)
+	}
+}
+
+// A member of JSON in a query, in an attribute and in JSON loses its value alone.
+func TestOwnValuesInNestedTexts(t *testing.T) {
+	t.Parallel()
+	const value = `s3cr&t"P<ss>word`
+	own := secret.NewOwn([]string{value}, nil)
+	for text, want := range map[string]string{
+		"?q=" + url.QueryEscape(`{"body":`+strconv.Quote(value)+`}`) + "&a=b":           "?q=%7B%22body%22%3A%22***%22%7D&a=b",
+		`?q=%7B%22body%22%3A%22s3cr%5Cu0026t%5C%22P%5Cu003css%5Cu003eword%22%7D`:        "?q=%7B%22body%22%3A%22***%22%7D",
+		`data-x="{&quot;body&quot;:&quot;s3cr\u0026t\&quot;P\u003css\u003eword&quot;}"`: `data-x="{&quot;body&quot;:&quot;***&quot;}"`,
+		`{"a":"{\"b\":\"s3cr\\u0026t\\\"P\\u003css\\u003eword\"}"}`:                     `{"a":"{\"b\":\"***\"}"}`,
+		"s3cr%252526t%252522P%25253Css%25253Eword, &amp;":                               "***, &amp;",
+		"s3cr&amp;amp;t&amp;quot;P&amp;lt;ss&#38;gt;word &":                             "*** &",
+		"s3%E2%80%8Bcr%5Cu200b%26t%22P\\n<ss>word":                                      "***",
+		"s3cr=\r\n=26t=22P%3Css=3Eword":                                                 "***",
+	} {
+		require.Equal(t, want, own.Mask(text), "%q", text)
+	}
+	// What was encoded five times is text, and so is a character in more than 128 bytes.
+	const five = "s3cr%2525252526t\"P<ss>word"
+	require.Equal(t, five, own.Mask(five))
+	inJSON := encoders["json, escaped"]
+	inURL := func(s string) string { return percentOf(s, "%%%02X", "") }
+	large := inJSON(inURL(inJSON(value)))
+	require.Equal(t, "***", own.Mask(large), "108 bytes for each")
+	require.Equal(t, inURL(large), own.Mask(inURL(large)), "324 bytes for each")
+}
+
+// A text in which everything looks encoded over and over is the worst case of the time, with values
+// that begin so. What is shown is the same in pieces.
+func TestNestedSpellingsOfNothing(t *testing.T) {
+	t.Parallel()
+	own := secret.NewOwn([]string{`\\\\\\\\x`, "%%%%%%%%x", "&&&&&&&&x", `a\b%c&d`, "    x"}, nil)
+	for _, piece := range []string{
+		`\`, "%", "%25", "&amp;", "&", "=", "=3D", "+", `\u005c`, "%5C", `%5Cu0025`, "&#x26;", "&#37;", `\\u`,
+		"%25%5C", "&amp;#37;25", `\134`, `\\\r`, "=25=35=43", "%2525", `\x5c`, "&#0000", `\u{`, "\x00\\",
+	} {
+		text := strings.Repeat(piece, 400/len(piece))
+		shown := own.Mask(text)
+		require.Equal(t, shown, maskedInPieces(own, text, 61), "%q", piece)
+	}
+}
