@@ -17,6 +17,7 @@ type answer struct {
 	usage  agent.Usage
 	reason anthropic.StopReason
 	done   bool
+	size   int // grows with each event that adds something
 }
 
 // A block is one of an answer.
@@ -33,6 +34,7 @@ type block struct {
 func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 	switch e.Type {
 	case "message_start":
+		a.size = max(a.size, 1)
 		if e.Message.Model != "" {
 			a.model = e.Message.Model
 		}
@@ -46,12 +48,18 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 	case "content_block_delta":
 		text = a.more(e)
 	case "message_delta":
+		if a.reason == "" && e.Delta.StopReason != "" {
+			a.size++
+		}
 		a.reason = e.Delta.StopReason
 		a.usage.Output = max(a.usage.Output, e.Usage.OutputTokens)
 		a.usage.Input = max(a.usage.Input, e.Usage.InputTokens)
 		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.CacheReadInputTokens)
 		a.usage.CacheWrite = max(a.usage.CacheWrite, e.Usage.CacheCreationInputTokens)
 	case "message_stop":
+		if !a.done {
+			a.size++
+		}
 		a.done = true
 	}
 	a.text.WriteString(text)
@@ -78,6 +86,7 @@ func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 		b.whole = json.RawMessage(started.RawJSON())
 	}
 	a.blocks = append(a.blocks, b)
+	a.size++
 	return text
 }
 
@@ -98,6 +107,8 @@ func (a *answer) more(e anthropic.MessageStreamEventUnion) (text string) {
 		case "signature_delta":
 			b.signature.WriteString(e.Delta.Signature)
 		}
+		a.size += len(text) + len(e.Delta.Thinking) + len(e.Delta.PartialJSON) +
+			len(e.Delta.Signature)
 	}
 	return text
 }

@@ -31,8 +31,11 @@ func (c *call) makeChat(
 	defer func() { _ = stream.Close() }()
 	answer := chatAnswer{model: c.name}
 	for stream.Next() {
-		c.heard()
+		before := answer.size
 		text := answer.add(stream.Current())
+		if answer.size > before {
+			c.heard()
+		}
 		if err := c.tell(text); err != nil {
 			return nil, err
 		}
@@ -235,7 +238,8 @@ type chatAnswer struct {
 	done  bool
 	// reason is why it is not whole; "": it is.
 	reason string
-	kept   map[string]json.RawMessage
+	kept   members
+	size   int // grows with each chunk that adds something
 }
 
 // A chatCall is a call as far as it has come.
@@ -243,7 +247,7 @@ type chatCall struct {
 	index    int64
 	id, name string
 	args     strings.Builder
-	kept     map[string]json.RawMessage
+	kept     members
 }
 
 // keptMembers are the members of a message beside its text and calls that servers want back.
@@ -271,17 +275,19 @@ func (a *chatAnswer) add(chunk openai.ChatCompletionChunk) (text string) {
 		}
 		for _, name := range keptMembers {
 			if field, ok := choice.Delta.JSON.ExtraFields[name]; ok {
-				keep(&a.kept, name, field.Raw())
+				a.size += a.kept.add(name, field.Raw())
 			}
 		}
-		if choice.FinishReason != "" {
+		if choice.FinishReason != "" && !a.done {
 			a.done = true
+			a.size++
 		}
 		if r := choice.FinishReason; r == "length" || r == "content_filter" {
 			a.reason = r
 		}
 	}
 	a.text.WriteString(text)
+	a.size += len(text)
 	return text
 }
 
@@ -297,6 +303,7 @@ func (a *chatAnswer) addCall(part openai.ChatCompletionChunkChoiceDeltaToolCall)
 	if at < 0 {
 		at = len(a.calls)
 		a.calls = append(a.calls, &chatCall{index: part.Index})
+		a.size++
 	}
 	known := a.calls[at]
 	if part.ID != "" {
@@ -304,8 +311,9 @@ func (a *chatAnswer) addCall(part openai.ChatCompletionChunkChoiceDeltaToolCall)
 	}
 	known.name += part.Function.Name
 	known.args.WriteString(part.Function.Arguments)
+	a.size += len(part.Function.Name) + len(part.Function.Arguments)
 	for name, field := range part.JSON.ExtraFields {
-		keep(&known.kept, name, field.Raw())
+		a.size += known.kept.add(name, field.Raw())
 	}
 }
 
@@ -315,12 +323,12 @@ func (a *chatAnswer) response(of string) (*agent.ModelResponse, error) {
 		return nil, agent.Retryable(errEnded)
 	}
 	resp := &agent.ModelResponse{Text: a.text.String(), Usage: a.usage, Model: a.model}
-	kept := keptRaw{API: APIChat, Provider: of, Message: a.kept}
+	kept := keptRaw{API: APIChat, Provider: of, Message: a.kept.encode()}
 	for _, c := range a.calls {
 		resp.ToolCalls = append(resp.ToolCalls, agent.ToolCall{
 			ID: c.id, Name: c.name, Args: json.RawMessage(c.args.String()),
 		})
-		kept.Calls = append(kept.Calls, c.kept)
+		kept.Calls = append(kept.Calls, c.kept.encode())
 	}
 	if a.reason != "" {
 		if err := withheld(resp, a.reason); err != nil {
