@@ -14,6 +14,7 @@ type answer struct {
 	model  string
 	text   strings.Builder
 	blocks []*block
+	at     map[int64]*block // by index
 	usage  agent.Usage
 	reason anthropic.StopReason
 	done   bool
@@ -22,7 +23,6 @@ type answer struct {
 
 // A block is one of an answer.
 type block struct {
-	index     int64
 	kind      string
 	id, name  string
 	text      strings.Builder // of a text, a thought, or the arguments of a call
@@ -69,7 +69,7 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 // begin begins a block. A text behind a text and another block is a paragraph of its own.
 func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 	started := e.ContentBlock
-	b := &block{index: e.Index, kind: started.Type, id: started.ID, name: started.Name}
+	b := &block{kind: started.Type, id: started.ID, name: started.Name}
 	if last := len(a.blocks) - 1; b.kind == "text" && a.text.Len() > 0 && last >= 0 &&
 		a.blocks[last].kind != "text" {
 		text = "\n\n"
@@ -86,30 +86,32 @@ func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 		b.whole = json.RawMessage(started.RawJSON())
 	}
 	a.blocks = append(a.blocks, b)
+	if a.at == nil {
+		a.at = make(map[int64]*block)
+	}
+	a.at[e.Index] = b
 	a.size++
 	return text
 }
 
 // more adds a piece to a block.
 func (a *answer) more(e anthropic.MessageStreamEventUnion) (text string) {
-	for _, b := range a.blocks {
-		if b.index != e.Index {
-			continue
-		}
-		switch e.Delta.Type {
-		case "text_delta":
-			text = e.Delta.Text
-			b.text.WriteString(text)
-		case "thinking_delta":
-			b.text.WriteString(e.Delta.Thinking)
-		case "input_json_delta":
-			b.text.WriteString(e.Delta.PartialJSON)
-		case "signature_delta":
-			b.signature.WriteString(e.Delta.Signature)
-		}
-		a.size += len(text) + len(e.Delta.Thinking) + len(e.Delta.PartialJSON) +
-			len(e.Delta.Signature)
+	b := a.at[e.Index]
+	if b == nil {
+		return ""
 	}
+	switch e.Delta.Type {
+	case "text_delta":
+		text = e.Delta.Text
+		b.text.WriteString(text)
+	case "thinking_delta":
+		b.text.WriteString(e.Delta.Thinking)
+	case "input_json_delta":
+		b.text.WriteString(e.Delta.PartialJSON)
+	case "signature_delta":
+		b.signature.WriteString(e.Delta.Signature)
+	}
+	a.size += len(text) + len(e.Delta.Thinking) + len(e.Delta.PartialJSON) + len(e.Delta.Signature)
 	return text
 }
 

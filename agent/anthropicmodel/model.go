@@ -223,8 +223,10 @@ var classes = map[string]provider.Class{
 func errorOf(ctx context.Context, err error) error {
 	answer, ok := errors.AsType[*anthropic.Error](err)
 	if !ok {
-		_, said := errors.AsType[*provider.Error](err)
-		if said || agent.IsRetryable(err) {
+		if said, ok := errors.AsType[*provider.Error](err); ok {
+			return said // without what package http says, which has the address of a redirect
+		}
+		if agent.IsRetryable(err) {
 			return err
 		}
 		return provider.Broken(ctx, "anthropicmodel", err)

@@ -234,6 +234,8 @@ type chatAnswer struct {
 	model string
 	text  strings.Builder
 	calls []*chatCall
+	last  map[int64]*chatCall  // by index, the one that began last
+	known map[chatID]*chatCall // with an id
 	usage agent.Usage
 	done  bool
 	// reason is why it is not whole; "": it is.
@@ -242,9 +244,14 @@ type chatAnswer struct {
 	size   int // grows with each chunk that adds something
 }
 
+// A chatID is what tells calls apart.
+type chatID struct {
+	index int64
+	id    string
+}
+
 // A chatCall is a call as far as it has come.
 type chatCall struct {
-	index    int64
 	id, name string
 	args     strings.Builder
 	kept     members
@@ -293,28 +300,36 @@ func (a *chatAnswer) add(chunk openai.ChatCompletionChunk) (text string) {
 
 // addCall adds a piece of a call.
 func (a *chatAnswer) addCall(part openai.ChatCompletionChunkChoiceDeltaToolCall) {
-	// Some servers give every call the index 0, whole and with an id of its own.
-	at := -1
-	for i, known := range a.calls {
-		if known.index == part.Index && (part.ID == "" || known.id == "" || part.ID == known.id) {
-			at = i
-		}
-	}
-	if at < 0 {
-		at = len(a.calls)
-		a.calls = append(a.calls, &chatCall{index: part.Index})
-		a.size++
-	}
-	known := a.calls[at]
-	if part.ID != "" {
-		known.id = part.ID
-	}
+	known := a.callOf(part.Index, part.ID)
 	known.name += part.Function.Name
 	known.args.WriteString(part.Function.Arguments)
 	a.size += len(part.Function.Name) + len(part.Function.Arguments)
 	for name, field := range part.JSON.ExtraFields {
 		a.size += known.kept.add(name, field.Raw())
 	}
+}
+
+// callOf returns the call that a piece is of, which may be a new one. Some servers give every call
+// the index 0, whole and with an id of its own.
+func (a *chatAnswer) callOf(index int64, id string) *chatCall {
+	of := chatID{index, id}
+	known := a.known[of]
+	if last := a.last[index]; last != nil && (id == "" || last.id == "") {
+		known = last
+	}
+	if known == nil {
+		known = &chatCall{}
+		a.calls = append(a.calls, known)
+		a.size++
+		if a.last == nil {
+			a.last, a.known = make(map[int64]*chatCall), make(map[chatID]*chatCall)
+		}
+		a.last[index] = known
+	}
+	if id != "" {
+		known.id, a.known[of] = id, known
+	}
+	return known
 }
 
 // response returns the answer, which must be complete.

@@ -266,8 +266,10 @@ func (c *call) errorOf(ctx context.Context, err error) error {
 		}
 		return faultOf(said.Error.Code, said.Error.Type, said.Error.Message)
 	}
-	known := errors.Is(err, errStopped) || agent.IsRetryable(err)
-	if _, ok := errors.AsType[*provider.Error](err); known || ok {
+	if said, ok := errors.AsType[*provider.Error](err); ok {
+		return said // without what package http says, which has the address of a redirect
+	}
+	if errors.Is(err, errStopped) || agent.IsRetryable(err) {
 		return err
 	}
 	return provider.Broken(ctx, "openaimodel", err)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -151,14 +152,18 @@ func After(h http.Header, now time.Time) time.Duration {
 }
 
 // Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
-// Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one, and is
-// not Retryable.
+// Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is not
+// Retryable, and neither is a [bufio.ErrTooLong]: a server that has sent what is too large once
+// does so again.
 func Broken(ctx context.Context, client string, err error) error {
 	if size, ok := errors.AsType[*SizeError](err); ok {
 		return size
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("provider: the answer to %s has a line that is too long: %w", client, err)
 	}
 	return agent.Retryable(fmt.Errorf("provider: the answer to %s did not arrive: %w", client, err))
 }
