@@ -24,16 +24,28 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: a later turn of an owner is free", "internal/tree/rights.go",
-		"if !r.IsRoot() || !begins {", "if true {", "./internal/tree", "TestSendersComeBack",
+		"if !r.IsRoot() || !begins || r.Retry {", "if true {", "./internal/tree",
+		"TestSendersComeBack",
 	},
 	{
 		"senders: a wait is that of those for whom it began", "internal/tree/decide.go",
 		"\t\t\t\tjoin.Senders = r.Senders\n", "\t\t\t\tjoin.Senders = nil\n",
-		"./internal/tree", "TestSendersOfAWait",
+		"./internal/tree", "TestSendersOfAWait$",
 	},
 	{
 		"senders: a turn that repeats another works for the same", "internal/tree/rights.go",
-		"} else if r.Retry {", "} else if false {", "./internal/tree", "TestSendersOfAWait",
+		"|| !begins || r.Retry {", "|| !begins {", "./internal/tree", "TestSendersOfAWait$",
+	},
+	{
+		"senders: a wait may end while a turn is repeated", "internal/tree/rights.go",
+		"if begins && r.IsRoot() && r.Join != nil", "if begins && r.IsRoot() && !r.Retry && r.Join != nil",
+		"./internal/tree", "TestSendersOfAWaitThatEndsInACrash",
+	},
+	{
+		"a completion that moves to the inbox keeps its run", "internal/tree/apply.go",
+		"\t\t\tt.postCompletion(t.root, e.Run, e.RunID, f.At)\n\t\t}\n\t\tt.removeEntry(e)\n",
+		"\t\t\tt.removeEntry(e)\n\t\t\tt.postCompletion(t.root, e.Run, e.RunID, f.At)\n\t\t}\n",
+		"./internal/tree", "TestRedirectedCompletionKeepsItsRun",
 	},
 	{
 		"senders: a crowd is kept as one", "../policy/sender.go",

@@ -557,12 +557,12 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			reason := fmt.Sprintf("entry %d of the outbox is not a completion", f.Ord)
 			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}
-		t.removeEntry(e)
 		if e.Event {
 			t.takeBack(e, f.At)
-		} else {
+		} else { // before the entry lets go of the run, which nothing else may name
 			t.postCompletion(t.root, e.Run, e.RunID, f.At)
 		}
+		t.removeEntry(e)
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {

@@ -76,6 +76,8 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			}
 		case TurnStarted, Taken:
 			d.strangers.read(d.tree, f)
+		case SetAside: // who cancels the turn that would have ended the wait takes it back
+			x.wait[f.Run] = x.wait[f.Run] && d.tree.Run(f.Run).Join != nil
 		case TurnEnded:
 			x.wait[f.Run] = f.Join != nil && x.turn[f.Run] || f.Join == nil && x.wait[f.Run]
 		}
@@ -211,4 +213,61 @@ func TestSendersOfAWait(t *testing.T) {
 	require.NotNil(t, s.tree.Root().Open)
 	require.Equal(t, bob, s.tree.Root().Senders)
 	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "c"}})
+}
+
+// A turn that a crash repeats works for those for whom the session waited, if the wait is over by
+// then, and for those whom the turn before has read.
+func TestSendersOfAWaitThatEndsInACrash(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Post{To: top, Text: "look", Senders: bob})
+	do(Granted{Run: top})
+	do(&Spawn{Parent: top, ID: "00000001-0000-4000-8000-000000000000", Turn: 1, Task: "x"})
+	do(&TurnDone{
+		Run: top, N: 1, Answer: &Result{Text: "a"}, Yield: &Join{Until: s.now + 1e9, Within: 1e9},
+	})
+	do(&Post{To: top, Text: "and you?", Senders: ann})
+	do(Granted{Run: top})
+	require.Equal(t, ann, s.tree.Root().Senders)
+	s.now += 2e9
+	do(&Open{Writer: "w2"})
+	do(Granted{Run: top})
+	require.NotNil(t, s.tree.Root().Open)
+	require.Equal(t, policy.MergeSenders(ann, bob), s.tree.Root().Senders)
+}
+
+// A completion that moves from the outbox to the inbox keeps its run, also where nothing else names
+// that any more: the session reads what came of it.
+func TestRedirectedCompletionKeepsItsRun(t *testing.T) {
+	s := newScene()
+	s.opt.CallerRun = true
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Spawn{Parent: top, ID: id(1), Task: "x", Announce: true})
+	child := s.tree.Sessions()[0]
+	for n := 1; n <= 3; n++ {
+		if n > 1 {
+			do(&Post{To: child, Text: "more", RunID: id(n), Announce: true})
+		}
+		do(Granted{Run: child})
+		do(&TurnDone{Run: child, N: uint32(n), Answer: &Result{Text: Text(id(n))}})
+	}
+	require.Len(t, s.tree.Run(child).Past, 2)
+	do(&Post{To: child, Text: "more", RunID: id(4)}) // the second run is neither first nor last
+	s.opt.CallerRun = false
+	do(&Open{Writer: "w2"})
+	require.Len(t, s.tree.Root().Inbox, 3)
+	for i, in := range s.tree.Root().Inbox {
+		of, known := s.tree.Run(in.From).RunOf(in.RunID)
+		require.True(t, known, "completion %d", i)
+		require.Equal(t, Text(id(i+1)), of.Answer.Text)
+	}
 }

@@ -75,12 +75,11 @@ func (t *Tree) sendersOf(parent *Run, c *Spawn) []policy.Sender {
 // A turn that a wait begins works for those for whom the session waited, too.
 func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, at int64) {
 	var all []policy.Sender
-	if !r.IsRoot() || !begins {
+	if !r.IsRoot() || !begins || r.Retry { // a turn that is repeated may have ended a wait
 		all = r.Senders
-	} else if r.Retry { // it may have ended a wait, which is over then
-		all = r.Senders
-	} else if r.Join != nil && r.Join.Ready(at) {
-		all = r.Join.Senders
+	}
+	if begins && r.IsRoot() && r.Join != nil && r.Join.Ready(at) {
+		all = policy.MergeSenders(all, r.Join.Senders)
 	}
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
