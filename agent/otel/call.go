@@ -28,7 +28,16 @@ type CallError struct {
 }
 
 // Error says what it did.
-func (e *CallError) Error() string { return "otel: " + e.Call + ": " + e.Err.Error() }
+func (e *CallError) Error() string {
+	what := e.Err.Error()
+	switch e.Err { //nolint:errorlint // what call has set
+	case spawn.ErrExited:
+		what = "it ended its goroutine"
+	case ErrHangs:
+		what = "it does not return"
+	}
+	return "otel: " + e.Call + ": " + what
+}
 
 // Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }

@@ -62,43 +62,45 @@ func (b badText) Error() string {
 var misdeeds = map[string]struct {
 	do   func(ctx context.Context, release <-chan struct{}) error
 	want error // nil: a *spawn.PanicError
+	says string
 }{
 	"panics": {
-		func(context.Context, <-chan struct{}) error { panic("boom") }, nil,
+		func(context.Context, <-chan struct{}) error { panic("boom") }, nil, "panic: boom",
 	},
 	"panics with an error": {
-		func(context.Context, <-chan struct{}) error { panic(fs.ErrClosed) }, nil,
+		func(context.Context, <-chan struct{}) error { panic(fs.ErrClosed) }, nil, "file already closed",
 	},
 	"panics with what cannot be read": {
-		func(context.Context, <-chan struct{}) error { panic(badText{func() { panic("again") }}) }, nil,
+		func(context.Context, <-chan struct{}) error { panic(badText{func() { panic("again") }}) }, nil, "again",
 	},
 	"panics with what ends the goroutine": {
 		func(context.Context, <-chan struct{}) error { panic(badText{runtime.Goexit}) },
-		spawn.ErrExited,
+		spawn.ErrExited, "it ended its goroutine",
 	},
 	"ends its goroutine": {
 		func(context.Context, <-chan struct{}) error {
 			runtime.Goexit()
 			return nil
-		}, spawn.ErrExited,
+		}, spawn.ErrExited, "it ended its goroutine",
 	},
 	"returns an error that cannot be read": {
-		func(context.Context, <-chan struct{}) error { return badText{func() { panic("again") }} }, nil,
+		func(context.Context, <-chan struct{}) error { return badText{func() { panic("again") }} }, nil, "again",
 	},
 	"does not return": {
 		func(_ context.Context, release <-chan struct{}) error {
 			<-release
 			return nil
-		}, otel.ErrHangs,
+		}, otel.ErrHangs, "it does not return",
 	},
 	"returns when it is told to": {
 		func(ctx context.Context, _ <-chan struct{}) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
-		}, context.DeadlineExceeded,
+		}, context.DeadlineExceeded, "deadline exceeded",
 	},
 	"fails": {
 		func(context.Context, <-chan struct{}) error { return fs.ErrPermission }, fs.ErrPermission,
+		"permission denied",
 	},
 }
 
@@ -195,9 +197,7 @@ func TestSaveAndFlushThatMisbehave(t *testing.T) {
 					require.Contains(t, out.log, "level=WARN")
 					require.EqualValues(t, 1, state.most.Load())
 					require.LessOrEqual(t, out.took, 25*time.Second)
-					if bad.want != nil {
-						require.Contains(t, out.log, bad.want.Error())
-					}
+					require.Contains(t, out.log, bad.says)
 					close(release)
 				})
 			})
@@ -258,7 +258,7 @@ func TestStateThatComesBack(t *testing.T) {
 		out := export(t, state, nil)
 		require.NoError(t, out.err)
 		require.Greater(t, saves, 1)
-		require.Contains(t, out.log, otel.ErrHangs.Error())
+		require.Contains(t, out.log, "it does not return")
 		require.Zero(t, out.took)
 	})
 }
