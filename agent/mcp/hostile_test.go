@@ -29,7 +29,9 @@ import (
 type pager func(n int, cursor string) (names []string, next string)
 
 // lists has a server answer each request of a method with what a pager says.
-func lists(s *sdk.Server, method string, result func(names []string, next string) sdk.Result, p pager) {
+func lists(
+	s *sdk.Server, method string, result func(names []string, next string) sdk.Result, p pager,
+) {
 	var n atomic.Int64
 	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, m string, r sdk.Request) (sdk.Result, error) {
@@ -342,13 +344,19 @@ func floods(method string) map[string]*webFlood {
 	big := strings.Repeat("y", 64<<10)
 	const begin = `{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"`
 	const stream = "text/event-stream"
-	return map[string]*webFlood{
-		"JSON":     {method: method, status: 200, contentType: "application/json", begin: begin, more: big},
-		"blanks":   {method: method, status: 200, contentType: "application/json", begin: " ", more: strings.Repeat("\n", 64<<10)},
-		"a line":   {method: method, status: 200, contentType: stream, begin: "data: " + begin, more: big},
-		"an event": {method: method, status: 200, contentType: stream, begin: "data: " + begin + "\n", more: "data: " + big + "\n"},
-		"comments": {method: method, status: 200, contentType: stream, begin: ": \n", more: ": " + big + "\n"},
+	all := map[string]*webFlood{}
+	for name, f := range map[string][3]string{
+		"JSON":     {"application/json", begin, big},
+		"blanks":   {"application/json", " ", strings.Repeat("\n", 64<<10)},
+		"a line":   {stream, "data: " + begin, big},
+		"an event": {stream, "data: " + begin + "\n", "data: " + big + "\n"},
+		"comments": {stream, ": \n", ": " + big + "\n"},
+	} {
+		all[name] = &webFlood{
+			method: method, status: 200, contentType: f[0], begin: f[1], more: f[2],
+		}
 	}
+	return all
 }
 
 // An answer to a call that is too large costs the call, and not the memory of the bot. Another call
@@ -357,7 +365,9 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 	for name, f := range floods("tools/call") {
 		t.Run(name, func(t *testing.T) {
 			web := httptest.NewServer(f)
-			c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "web", URL: web.URL, Trusted: true}}})
+			c := connect(t, mcp.Config{
+				Servers: []mcp.Server{{Name: "web", URL: web.URL, Trusted: true}},
+			})
 			begun := time.Now()
 			_, err := call(t, c, "mcp__web__t", `{}`)
 			var size *mcp.SizeError

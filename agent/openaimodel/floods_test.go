@@ -108,7 +108,8 @@ func TestFloods(t *testing.T) {
 
 // A Config that says nothing bounds an answer as well.
 func TestFloodsWithoutALimit(t *testing.T) {
-	sent, err := drown(t, openaimodel.Config{}, flood{200, "", ": " + strings.Repeat("y", 64<<10) + "\n\n"})
+	sent, err := drown(t, openaimodel.Config{},
+		flood{200, "", ": " + strings.Repeat("y", 64<<10) + "\n\n"})
 	var size *provider.SizeError
 	require.ErrorAs(t, err, &size)
 	require.EqualValues(t, provider.DefaultMaxBytes, size.Limit)

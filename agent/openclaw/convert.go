@@ -42,8 +42,8 @@ func (c *converter) doubt(path, format string, args ...any) {
 	c.note(&c.doubts, v.line, v.column, path, format, args...)
 }
 
-// wrong adds a mistake in the value of a path, unless that has one, or a part of it does: what could
-// not be read is not there for the conversion, which would say so.
+// wrong adds a mistake in the value of a path, unless that has one, or a part of it does: what
+// could not be read is not there for the conversion, which would say so.
 func (c *converter) wrong(path, format string, args ...any) {
 	if !c.isWrong(path) {
 		c.bad(c.at(path), path, format, args...)
@@ -61,8 +61,8 @@ func isWithin(path, of string) bool {
 	return ok && (rest == "" || of == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// document reads the file and collects what Apply does. What is wrong with one part of the file does
-// not keep the mistakes of the others back.
+// document reads the file and collects what Apply does. What is wrong with one part of the file
+// does not keep the mistakes of the others back.
 func (c *converter) document(root *value) {
 	c.read(root, reflect.ValueOf(&c.file).Elem(), "", "")
 	c.agentIDs()
@@ -94,8 +94,8 @@ func (c *converter) knowsAgents() bool {
 }
 
 // validate adds what the rules of the file are wrong in, at their places in the file. A rule whose
-// neighbours in the file have mistakes may be wrong for want of them, and is left for the next time;
-// so is a group of tools where groups have mistakes.
+// neighbours in the file have mistakes may be wrong for want of them, and is left for the next
+// time; so is a group of tools where groups have mistakes.
 func (c *converter) validate() {
 	before := slices.Clone(c.errs)
 	err := c.res.Config.Rules.Validate()

@@ -85,8 +85,8 @@ func TestMistakesThatWouldFollow(t *testing.T) {
 	}
 }
 
-// A text says of a variable whether it is not there, or set to nothing. One that is set to nothing is
-// looked for in the file.
+// A mistake says of a variable whether it is not there, or set to nothing. One that is set to
+// nothing is looked for in the file.
 func TestVariables(t *testing.T) {
 	o := nowhere()
 	o.Env = func(name string) (string, bool) { return "", name == "EMPTY" }

@@ -30,10 +30,10 @@ type CallError struct {
 // Error says what it did.
 func (e *CallError) Error() string {
 	what := e.Err.Error()
-	switch e.Err { //nolint:errorlint // what call has set
-	case spawn.ErrExited:
+	switch {
+	case errors.Is(e.Err, spawn.ErrExited):
 		what = "it ended its goroutine"
-	case ErrHangs:
+	case errors.Is(e.Err, ErrHangs):
 		what = "it does not return"
 	}
 	return "otel: " + e.Call + ": " + what

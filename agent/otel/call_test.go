@@ -50,10 +50,10 @@ type flusher struct {
 
 func (f flusher) ForceFlush(ctx context.Context) error { return f.flush(ctx) }
 
-// badText is a value, or an error, that cannot be read.
-type badText struct{ act func() }
+// badError is a value, or an error, that cannot be read.
+type badError struct{ act func() }
 
-func (b badText) Error() string {
+func (b badError) Error() string {
 	b.act()
 	return "it is read"
 }
@@ -71,10 +71,12 @@ var misdeeds = map[string]struct {
 		func(context.Context, <-chan struct{}) error { panic(fs.ErrClosed) }, nil, "file already closed",
 	},
 	"panics with what cannot be read": {
-		func(context.Context, <-chan struct{}) error { panic(badText{func() { panic("again") }}) }, nil, "again",
+		func(context.Context, <-chan struct{}) error {
+			panic(badError{func() { panic("again") }})
+		}, nil, "again",
 	},
 	"panics with what ends the goroutine": {
-		func(context.Context, <-chan struct{}) error { panic(badText{runtime.Goexit}) },
+		func(context.Context, <-chan struct{}) error { panic(badError{runtime.Goexit}) },
 		spawn.ErrExited, "it ended its goroutine",
 	},
 	"ends its goroutine": {
@@ -84,7 +86,9 @@ var misdeeds = map[string]struct {
 		}, spawn.ErrExited, "it ended its goroutine",
 	},
 	"returns an error that cannot be read": {
-		func(context.Context, <-chan struct{}) error { return badText{func() { panic("again") }} }, nil, "again",
+		func(context.Context, <-chan struct{}) error {
+			return badError{func() { panic("again") }}
+		}, nil, "again",
 	},
 	"does not return": {
 		func(_ context.Context, release <-chan struct{}) error {
@@ -121,7 +125,9 @@ func export(t *testing.T, state otel.State, flush func(ctx context.Context) erro
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(spans))
 	var log bytes.Buffer
-	cfg := otel.Config{Tracer: provider, State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := otel.Config{
+		Tracer: provider, State: state, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
 	if flush != nil {
 		cfg.Tracer = flusher{provider, flush}
 	}
@@ -165,7 +171,9 @@ func TestLoadThatMisbehaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				state := &stateFuncs{load: func(ctx context.Context) error { return bad.do(ctx, release) }}
+				state := &stateFuncs{load: func(ctx context.Context) error {
+					return bad.do(ctx, release)
+				}}
 				out := export(t, state, nil)
 				requireMisdeed(t, out.err, bad.want)
 				require.ErrorContains(t, out.err, "otel: State.Load: ")
@@ -220,8 +228,8 @@ func TestEndOfRunInACall(t *testing.T) {
 			rt, err := agent.Open(t.Context(), botConfig(dig))
 			require.NoError(t, err)
 			x, err := otel.New(rt, otel.Config{
-				Tracer: sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(otel.IDs{})), State: state,
-				Logger: slog.New(slog.DiscardHandler),
+				Tracer: sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(otel.IDs{})),
+				State:  state, Logger: slog.New(slog.DiscardHandler),
 			})
 			require.NoError(t, err)
 			ctx, stop := context.WithCancel(t.Context())

@@ -211,7 +211,7 @@ func (x *Exporter) export(
 	}()
 	defer func() { // a TracerProvider that panics leaves nothing behind
 		stop()
-		for range stream { //nolint:revive // until it is closed
+		for range stream {
 		}
 	}()
 	tick := time.NewTicker(x.cfg.Interval)
@@ -235,7 +235,7 @@ func (x *Exporter) export(
 			}
 		case <-tick.C:
 			x.save(ctx)
-			tick.Reset(x.cfg.Interval) // from its end, so that a slow one does not keep events waiting
+			tick.Reset(x.cfg.Interval) // so that a slow save does not keep events waiting
 		}
 	}
 }

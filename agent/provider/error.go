@@ -152,8 +152,8 @@ func After(h http.Header, now time.Time) time.Duration {
 }
 
 // Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
-// Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is not
-// Retryable, and neither is a [bufio.ErrTooLong]: a server that has sent what is too large once
+// Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is
+// not Retryable, and neither is a [bufio.ErrTooLong]: a server that has sent what is too large once
 // does so again.
 func Broken(ctx context.Context, client string, err error) error {
 	if size, ok := errors.AsType[*SizeError](err); ok {
@@ -168,9 +168,9 @@ func Broken(ctx context.Context, client string, err error) error {
 	return agent.Retryable(fmt.Errorf("provider: the answer to %s did not arrive: %w", client, err))
 }
 
-// Bounded returns a copy of h, or of [http.DefaultClient] for nil, that reads maxBytes of an answer:
-// its requests go through a [Transport]. 0: [DefaultMaxBytes]. The client is the package whose call
-// it is.
+// Bounded returns a copy of h, or of [http.DefaultClient] for nil, that reads maxBytes of an
+// answer: its requests go through a [Transport]. 0: [DefaultMaxBytes]. The client is the package
+// whose call it is.
 func Bounded(h *http.Client, client string, maxBytes int64) *http.Client {
 	if h == nil {
 		h = http.DefaultClient
