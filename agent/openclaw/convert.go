@@ -93,9 +93,9 @@ func (c *converter) knowsAgents() bool {
 	})
 }
 
-// validate adds what the rules of the file are wrong in, at their places in the file. A rule whose
-// neighbours in the file have mistakes may be wrong for want of them, and is left for the next
-// time; so is a group of tools where groups have mistakes.
+// validate adds what the rules of the file are wrong in, at their places in the file. What could not
+// be read is blank to the rules, which is not told again; nor is a group of tools that is not known
+// where groups have mistakes.
 func (c *converter) validate() {
 	before := slices.Clone(c.errs)
 	err := c.res.Config.Rules.Validate()
@@ -104,27 +104,14 @@ func (c *converter) validate() {
 		return
 	}
 	for _, e := range all {
-		path, at := c.numbered(e.Path), c.at(e.Path)
-		around := path[:max(0, strings.LastIndexAny(path, ".["))]
+		at := c.at(e.Path)
 		if !slices.ContainsFunc(before, func(known *FieldError) bool {
-			return isWithin(known.Path, around) ||
-				known.Line == at.line && known.Column == at.column ||
+			return known.Line == at.line && known.Column == at.column ||
 				isWithin(known.Path, "tools.groups") && strings.HasPrefix(e.Value, "group:")
 		}) {
 			c.bad(at, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
 		}
 	}
-}
-
-// numbered returns a path with the index of an agent in the place of its id.
-func (c *converter) numbered(path string) string {
-	const list = "agents.list["
-	rest, ok := strings.CutPrefix(path, list)
-	id, rest, closed := strings.Cut(rest, "]")
-	if i := slices.Index(c.ids, id); ok && closed && i >= 0 {
-		return list + strconv.Itoa(i) + "]" + rest
-	}
-	return path
 }
 
 // steps are the parts of a path: names, and what stands in brackets.

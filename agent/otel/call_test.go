@@ -251,6 +251,46 @@ func TestEndOfRunInACall(t *testing.T) {
 	}
 }
 
+// Events that came during a slow save are read before the next one, so that Run ends soon after the
+// Runtime.
+func TestSlowSavesLeaveTimeForEvents(t *testing.T) {
+	for range 10 { // what is taken of two things that are ready is up to chance
+		synctest.Test(t, slowSaves)
+	}
+}
+
+func slowSaves(t *testing.T) {
+	slow := func(context.Context) error {
+		time.Sleep(9 * time.Second) // of the bubble
+		return nil
+	}
+	rt, err := agent.Open(t.Context(), botConfig(dig))
+	require.NoError(t, err)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(otel.IDs{}))
+	x, err := otel.New(rt, otel.Config{
+		Tracer: flusher{provider, slow}, State: &stateFuncs{save: slow},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ran, served := make(chan error, 1), make(chan error, 1)
+	go func() { ran <- x.Run(t.Context()) }()
+	go func() { served <- rt.Run(t.Context()) }()
+	chat := rt.Session(chatKey())
+	for range 5 {
+		_, err = chat.Post(t.Context(), agent.Incoming{Text: "go"})
+		require.NoError(t, err)
+		require.NoError(t, chat.Idle(t.Context()))
+		time.Sleep(6 * time.Second) // of the bubble: a save is under way after the first
+	}
+	require.NoError(t, rt.Shutdown(t.Context()))
+	require.NoError(t, <-served)
+	began := time.Now()
+	require.NoError(t, <-ran)
+	took := time.Since(began)
+	time.Sleep(time.Minute) // what was left behind returns
+	require.LessOrEqual(t, took, 30*time.Second)
+}
+
 // A State that was left behind is used again when it has returned.
 func TestStateThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
