@@ -93,9 +93,9 @@ func (c *converter) knowsAgents() bool {
 	})
 }
 
-// validate adds what the rules of the file are wrong in, at their places in the file. What could not
-// be read is blank to the rules, which is not told again; nor is a group of tools that is not known
-// where groups have mistakes.
+// validate adds what the rules of the file are wrong in, at their places in the file. What could
+// not be read is blank to the rules, which is not told again; nor is a group of tools that is not
+// known where groups have mistakes.
 func (c *converter) validate() {
 	before := slices.Clone(c.errs)
 	err := c.res.Config.Rules.Validate()
