@@ -14,14 +14,15 @@ type answer struct {
 	model  string
 	text   strings.Builder
 	blocks []*block
+	at     map[int64]*block // by index
 	usage  agent.Usage
 	reason anthropic.StopReason
 	done   bool
+	size   int // grows with each event that adds something
 }
 
 // A block is one of an answer.
 type block struct {
-	index     int64
 	kind      string
 	id, name  string
 	text      strings.Builder // of a text, a thought, or the arguments of a call
@@ -33,6 +34,7 @@ type block struct {
 func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 	switch e.Type {
 	case "message_start":
+		a.size = max(a.size, 1)
 		if e.Message.Model != "" {
 			a.model = e.Message.Model
 		}
@@ -46,12 +48,18 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 	case "content_block_delta":
 		text = a.more(e)
 	case "message_delta":
+		if a.reason == "" && e.Delta.StopReason != "" {
+			a.size++
+		}
 		a.reason = e.Delta.StopReason
 		a.usage.Output = max(a.usage.Output, e.Usage.OutputTokens)
 		a.usage.Input = max(a.usage.Input, e.Usage.InputTokens)
 		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.CacheReadInputTokens)
 		a.usage.CacheWrite = max(a.usage.CacheWrite, e.Usage.CacheCreationInputTokens)
 	case "message_stop":
+		if !a.done {
+			a.size++
+		}
 		a.done = true
 	}
 	a.text.WriteString(text)
@@ -61,7 +69,7 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 // begin begins a block. A text behind a text and another block is a paragraph of its own.
 func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 	started := e.ContentBlock
-	b := &block{index: e.Index, kind: started.Type, id: started.ID, name: started.Name}
+	b := &block{kind: started.Type, id: started.ID, name: started.Name}
 	if last := len(a.blocks) - 1; b.kind == "text" && a.text.Len() > 0 && last >= 0 &&
 		a.blocks[last].kind != "text" {
 		text = "\n\n"
@@ -78,27 +86,32 @@ func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 		b.whole = json.RawMessage(started.RawJSON())
 	}
 	a.blocks = append(a.blocks, b)
+	if a.at == nil {
+		a.at = make(map[int64]*block)
+	}
+	a.at[e.Index] = b
+	a.size++
 	return text
 }
 
 // more adds a piece to a block.
 func (a *answer) more(e anthropic.MessageStreamEventUnion) (text string) {
-	for _, b := range a.blocks {
-		if b.index != e.Index {
-			continue
-		}
-		switch e.Delta.Type {
-		case "text_delta":
-			text = e.Delta.Text
-			b.text.WriteString(text)
-		case "thinking_delta":
-			b.text.WriteString(e.Delta.Thinking)
-		case "input_json_delta":
-			b.text.WriteString(e.Delta.PartialJSON)
-		case "signature_delta":
-			b.signature.WriteString(e.Delta.Signature)
-		}
+	b := a.at[e.Index]
+	if b == nil {
+		return ""
 	}
+	switch e.Delta.Type {
+	case "text_delta":
+		text = e.Delta.Text
+		b.text.WriteString(text)
+	case "thinking_delta":
+		b.text.WriteString(e.Delta.Thinking)
+	case "input_json_delta":
+		b.text.WriteString(e.Delta.PartialJSON)
+	case "signature_delta":
+		b.signature.WriteString(e.Delta.Signature)
+	}
+	a.size += len(text) + len(e.Delta.Thinking) + len(e.Delta.PartialJSON) + len(e.Delta.Signature)
 	return text
 }
 

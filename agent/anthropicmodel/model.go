@@ -53,8 +53,13 @@ type Config struct {
 	// 1024, in addition to the MaxTokens. A level that is not there does not think. Nil: the level
 	// is an effort, and the model decides how long it thinks.
 	Budgets map[string]int64
-	// Idle is how long the server may be silent in the middle of a call before that fails, which is
-	// worth another try. 0: provider.DefaultIdle; negative: without a limit.
+	// MaxBytes is how many bytes of an answer are read, with what stands around each of its pieces:
+	// from 1. A call whose answer has more fails with a *[provider.SizeError], which is not worth
+	// another try. 0: provider.DefaultMaxBytes.
+	MaxBytes int64
+	// Idle is how long the server may say nothing of its answer in the middle of a call before that
+	// fails, which is worth another try. Empty pieces and signs of life say nothing. 0:
+	// provider.DefaultIdle; negative: without a limit.
 	Idle time.Duration
 }
 
@@ -72,10 +77,11 @@ func New(cfg Config) (*Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
 	cfg.Provider = cmp.Or(cfg.Provider, "anthropic")
 	cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
-	cfg.HTTP = provider.OneRequest(cfg.HTTP, "anthropicmodel")
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	cfg.HTTP = provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes)
 	return &Model{cfg: cfg, messages: anthropic.NewMessageService(
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP),
 		option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
@@ -98,6 +104,8 @@ func (cfg *Config) validate() error {
 		return bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
 	case cfg.MaxTokens < 0:
 		return bad("MaxTokens", fmt.Sprintf("%d is negative", cfg.MaxTokens))
+	case cfg.MaxBytes < 0:
+		return bad("MaxBytes", fmt.Sprintf("%d is negative", cfg.MaxBytes))
 	}
 	if cfg.Model != "" {
 		if _, err := provider.Name(cfg.Provider, "", cfg.Model); err != nil {
@@ -179,8 +187,11 @@ func (m *Model) call(
 	defer func() { _ = stream.Close() }()
 	answer := answer{model: name}
 	for stream.Next() {
-		watch.Heard()
+		before := answer.size
 		text := answer.add(stream.Current())
+		if answer.size > before {
+			watch.Heard()
+		}
 		if text != "" && !show(text) {
 			return nil, errStopped
 		}
@@ -212,8 +223,10 @@ var classes = map[string]provider.Class{
 func errorOf(ctx context.Context, err error) error {
 	answer, ok := errors.AsType[*anthropic.Error](err)
 	if !ok {
-		_, said := errors.AsType[*provider.Error](err)
-		if said || agent.IsRetryable(err) {
+		if said, ok := errors.AsType[*provider.Error](err); ok {
+			return said // without what package http says, which has the address of a redirect
+		}
+		if agent.IsRetryable(err) {
 			return err
 		}
 		return provider.Broken(ctx, "anthropicmodel", err)

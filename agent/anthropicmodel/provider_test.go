@@ -278,6 +278,7 @@ func TestConfigThatIsNotValid(t *testing.T) {
 		"BaseURL":         {BaseURL: "localhost:80"},
 		"Provider":        {Provider: "a/b"},
 		"MaxTokens":       {MaxTokens: -1},
+		"MaxBytes":        {MaxBytes: -1},
 		"Model":           {Model: "other/m"},
 		`Budgets["loud"]`: {Budgets: map[string]int64{"loud": 2000}},
 		`Budgets["low"]`:  {Budgets: map[string]int64{"low": 1023}},

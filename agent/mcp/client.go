@@ -25,6 +25,11 @@ const (
 	// MaxTools is how many tools of one server count; those behind are left out, in the order in
 	// which the server lists them, and logged.
 	MaxTools = 1000
+	// MaxPages is how many pages of a list are read; what is behind them is left out, and logged.
+	MaxPages = 200
+	// MaxMessage is how many bytes a message of a server has at most. A larger answer to a call
+	// over HTTP is a [*SizeError], and over stdio the connection breaks and is made anew.
+	MaxMessage = 16 << 20
 	// MaxDescription is how many bytes of the description of a tool a model sees.
 	MaxDescription = 10_000
 )

@@ -31,10 +31,11 @@
 //	defer servers.Close()
 //	rt, err := agent.Open(ctx, agent.Config{Tools: servers.Tools(), ...})
 //
-// What a server says is not trusted. Its texts are bounded, and a schema that agent.Open would
-// refuse becomes part of the description. Its hints, such as that a tool changes nothing, count
-// only if [Server].Trusted says so. A child process gets a few harmless variables of the
-// environment and those of [Server].Env, and so not the keys of the bot.
+// What a server says is not trusted. Its messages, lists and texts are bounded, a tool that it
+// lists twice is one tool, and a schema that agent.Open would refuse becomes part of the
+// description. Its hints, such as that a tool changes nothing, count only if [Server].Trusted says
+// so. A child process gets a few harmless variables of the environment and those of [Server].Env,
+// and so not the keys of the bot.
 //
 // # Servers that end
 //

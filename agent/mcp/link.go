@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
 // A DownError says that a server was not reached in time for a call. It is agent.Retryable: nothing
@@ -44,6 +45,18 @@ func (e *LostError) Error() string {
 
 // Unwrap returns Err.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// A SizeError says that a server has answered a call with more than [MaxMessage] bytes. Another try
+// would come to the same. The server may have done what it was asked.
+type SizeError struct {
+	Server, Tool string
+	Limit        int64 // in bytes
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("mcp: the answer of the server %q to the call of %q has more than %d bytes, "+
+		"which is the limit", e.Server, e.Tool, e.Limit)
+}
 
 // A link keeps one server connected.
 type link struct {
@@ -206,6 +219,8 @@ func (l *link) attend(ctx context.Context, c *conn) {
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	ctx, done := context.WithTimeout(ctx, l.cfg.StartTimeout)
 	defer done()
+	ctx, stop := cutShort(ctx)
+	defer stop(nil)
 	l.stderr.reset()
 	transport, cleanUp := l.dial(&l.stderr)
 	client := sdk.NewClient(&sdk.Implementation{Name: l.name, Version: l.version},
@@ -226,7 +241,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
 		cleanUp()
-		return nil, l.startError(err)
+		return nil, l.startError(ctx, err)
 	}
 	c := &conn{
 		ClientSession: session, began: time.Now(), broken: make(chan struct{}),
@@ -239,7 +254,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	list, err := l.definitions(ctx, session)
 	if err != nil {
 		l.close(c)
-		return nil, l.startError(err)
+		return nil, l.startError(ctx, err)
 	}
 	l.mu.Lock()
 	l.starts++
@@ -251,7 +266,10 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-func (l *link) startError(err error) error {
+func (l *link) startError(ctx context.Context, err error) error {
+	if size, ok := errors.AsType[*provider.SizeError](context.Cause(ctx)); ok {
+		err = size
+	}
 	return &StartError{Server: l.cfg.Name, Stderr: l.stderr.last(), Err: err}
 }
 
@@ -341,16 +359,19 @@ func (c *conn) hasEnded() bool {
 
 // ask makes one request of the server, again if the server does not know the session any more: then
 // it has not looked at the request. What is not an answer of the server is a *DownError, a
-// *LostError or the cause of ctx.
+// *LostError, a *SizeError or the cause of ctx.
 func ask[T any](
-	ctx context.Context, l *link, tool string, f func(*sdk.ClientSession) (T, error),
+	ctx context.Context, l *link, tool string,
+	f func(context.Context, *sdk.ClientSession) (T, error),
 ) (T, error) {
 	var none T
 	c, err := l.session(ctx)
 	if err != nil {
 		return none, err
 	}
-	out, err := f(c.ClientSession)
+	ctx, stop := cutShort(ctx)
+	defer stop(nil)
+	out, err := f(ctx, c.ClientSession)
 	if ctx.Err() == nil && isBroken(err) {
 		c.once.Do(func() { close(c.broken) })
 	}
@@ -358,11 +379,14 @@ func ask[T any](
 		if c, err = l.session(ctx); err != nil {
 			return none, err
 		}
-		out, err = f(c.ClientSession)
+		out, err = f(ctx, c.ClientSession)
 	}
+	size, isLarge := errors.AsType[*provider.SizeError](context.Cause(ctx))
 	switch {
 	case err == nil:
 		return out, nil
+	case isLarge:
+		return none, &SizeError{Server: l.cfg.Name, Tool: tool, Limit: size.Limit}
 	case ctx.Err() != nil:
 		return none, context.Cause(ctx)
 	case isAnswer(err):

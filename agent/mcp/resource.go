@@ -50,8 +50,10 @@ func listResources(
 	if err := decode(c.Args, &args); err != nil {
 		return agent.ToolResult{}, err
 	}
-	lines, err := ask(ctx, l, d.name, func(s *sdk.ClientSession) ([]string, error) {
-		return listed(ctx, s, args.Contains)
+	lines, err := ask(ctx, l, d.name, func(
+		ctx context.Context, s *sdk.ClientSession,
+	) ([]string, error) {
+		return l.listed(ctx, s, args.Contains)
 	})
 	if err != nil {
 		return agent.ToolResult{}, l.answered(d.name, err)
@@ -66,45 +68,81 @@ func listResources(
 	return agent.ToolResult{Text: strings.Join(lines, "\n")}, nil
 }
 
-// listed returns a line for each resource and template that has a text in its line.
-func listed(ctx context.Context, s *sdk.ClientSession, contains string) ([]string, error) {
+// listed returns a line for each resource and template that has a text in its line. What a server
+// lists twice is listed once.
+func (l *link) listed(
+	ctx context.Context, s *sdk.ClientSession, contains string,
+) ([]string, error) {
 	var lines []string
-	want := strings.ToLower(contains)
-	add := func(line string) {
-		if strings.Contains(strings.ToLower(line), want) {
+	want, seen := strings.ToLower(contains), map[string]bool{}
+	n := 0
+	add := func(line string) (more bool) {
+		if n++; n > maxLooked {
+			return false
+		}
+		if !seen[line] && strings.Contains(strings.ToLower(line), want) {
+			seen[line] = true
 			lines = append(lines, line)
 		}
+		return true
 	}
-	n := 0
-	for r, err := range s.Resources(ctx, nil) {
+	err := l.pages("resources", func(cursor string) (string, bool, error) {
+		page, err := s.ListResources(ctx, &sdk.ListResourcesParams{Cursor: cursor})
 		if err != nil {
-			return nil, err
+			return "", false, err
 		}
-		if n++; n > maxLooked {
-			break
-		}
-		if r != nil {
-			add(describe(r))
-		}
-	}
-	for t, err := range s.ResourceTemplates(ctx, nil) {
-		if err != nil {
-			if isAnswer(err) { // a server need not have templates
-				break
+		for _, r := range page.Resources {
+			if r != nil && !add(describe(r)) {
+				return "", false, nil
 			}
-			return nil, err
 		}
-		if n++; n > maxLooked {
-			break
+		return page.NextCursor, true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = l.pages("resource templates", func(cursor string) (string, bool, error) {
+		page, err := s.ListResourceTemplates(ctx, &sdk.ListResourceTemplatesParams{Cursor: cursor})
+		if err != nil {
+			return "", false, err
 		}
-		if t != nil {
-			add("Template " + describe(&sdk.Resource{
+		for _, t := range page.ResourceTemplates {
+			if t != nil && !add("Template "+describe(&sdk.Resource{
 				URI: t.URITemplate, Name: t.Name, Title: t.Title, Description: t.Description,
 				MIMEType: t.MIMEType,
-			}))
+			})) {
+				return "", false, nil
+			}
 		}
+		return page.NextCursor, true, nil
+	})
+	if isAnswer(err) { // a server need not have templates
+		err = nil
 	}
-	return lines, nil
+	return lines, err
+}
+
+// pages reads the pages of a list, up to MaxPages of them, until one is the last or no more is
+// wanted. A cursor that has come before ends the list, since the pages behind it have come, too.
+func (l *link) pages(
+	what string, read func(cursor string) (next string, more bool, err error),
+) error {
+	seen := map[string]bool{}
+	cursor := ""
+	for range MaxPages {
+		next, more, err := read(cursor)
+		if err != nil || !more || next == "" {
+			return err
+		}
+		if seen[next] {
+			l.log.Warn("mcp: a list of a server comes back to a page, and ends there", "list", what)
+			return nil
+		}
+		seen[next], cursor = true, next
+	}
+	l.log.Warn("mcp: a list of a server has too many pages, the rest is left out", "list", what,
+		"limit", MaxPages)
+	return nil
 }
 
 func readResource(
@@ -114,7 +152,9 @@ func readResource(
 	if err := decode(c.Args, &args); err != nil {
 		return agent.ToolResult{}, err
 	}
-	res, err := ask(ctx, l, d.name, func(s *sdk.ClientSession) (*sdk.ReadResourceResult, error) {
+	res, err := ask(ctx, l, d.name, func(
+		ctx context.Context, s *sdk.ClientSession,
+	) (*sdk.ReadResourceResult, error) {
 		return s.ReadResource(ctx, &sdk.ReadResourceParams{URI: args.URI})
 	})
 	if err != nil {

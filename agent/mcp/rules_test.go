@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,34 @@ func TestRename(t *testing.T) {
 		for _, d := range list {
 			require.Equal(t, names[d.own], d.name)
 		}
+	}
+}
+
+// Two tools whose names have the same beginning and the same hash are one for models, and which one
+// it is does not depend on the order of the list.
+func TestDistinct(t *testing.T) {
+	long := strings.Repeat("x", maxToolName)
+	seen := map[string]string{}
+	var one, other string
+	for i := 0; one == ""; i++ { // some 80,000 rounds
+		own := long + strconv.Itoa(i)
+		name := modelName("server", own, true)
+		if first, ok := seen[name]; ok {
+			one, other = min(first, own), max(first, own)
+		}
+		seen[name] = own
+	}
+	l := &link{log: slog.New(slog.DiscardHandler)}
+	for _, order := range [][]string{{one, other, "t"}, {"t", other, one}} {
+		var list []definition
+		for _, own := range order {
+			list = append(list, definition{own: own})
+		}
+		rename("server", list)
+		list = l.distinct(list)
+		require.Len(t, list, 2)
+		require.Equal(t, "t", list[0].own)
+		require.Equal(t, one, list[1].own)
 	}
 }
 

@@ -70,18 +70,13 @@ func (l *link) definitions(ctx context.Context, s *sdk.ClientSession) ([]definit
 		return nil, errors.New("it does not say what it can do")
 	}
 	if can.Capabilities.Tools != nil {
-		for t, err := range s.Tools(ctx, nil) {
-			if err != nil {
-				return nil, fmt.Errorf("tools: %w", err)
-			}
-			if len(list) == MaxTools {
-				l.log.Warn("mcp: a server has too many tools, the rest is left out", "limit", MaxTools)
-				break
-			}
-			list = append(list, l.define(ctx, t))
+		var err error
+		if list, err = l.ownTools(ctx, s); err != nil {
+			return nil, fmt.Errorf("tools: %w", err)
 		}
 	}
 	rename(l.cfg.Name, list)
+	list = l.distinct(list)
 	if can.Capabilities.Resources != nil && !l.cfg.HideResources {
 		for _, d := range resourceTools(l.cfg.Name) {
 			if slices.ContainsFunc(list, func(own definition) bool {
@@ -96,6 +91,57 @@ func (l *link) definitions(ctx context.Context, s *sdk.ClientSession) ([]definit
 	}
 	slices.SortFunc(list, func(a, b definition) int { return strings.Compare(a.name, b.name) })
 	return list, ctx.Err()
+}
+
+// ownTools returns the first MaxTools tools that the server lists. Of those with one name it is the
+// first, since a call has nothing but the name.
+func (l *link) ownTools(ctx context.Context, s *sdk.ClientSession) ([]definition, error) {
+	var list []definition
+	seen := map[string]bool{}
+	twice := 0
+	err := l.pages("tools", func(cursor string) (string, bool, error) {
+		page, err := s.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return "", false, err
+		}
+		for _, t := range page.Tools {
+			switch {
+			case t == nil:
+				continue
+			case seen[t.Name]:
+				twice++
+				continue
+			case len(list) == MaxTools:
+				l.log.Warn("mcp: a server has too many tools, the rest is left out", "limit", MaxTools)
+				return "", false, nil
+			}
+			seen[t.Name] = true
+			list = append(list, l.define(ctx, t))
+		}
+		return page.NextCursor, true, nil
+	})
+	if twice > 0 {
+		l.log.Warn("mcp: a server lists tools more than once, and the first of each counts",
+			"left_out", twice)
+	}
+	return list, err
+}
+
+// distinct leaves out tools whose names for models are those of others in spite of the hashes, as a
+// server can bring about on purpose. Which one stays does not depend on the order of the list.
+func (l *link) distinct(list []definition) []definition {
+	slices.SortFunc(list, func(a, b definition) int { return strings.Compare(a.own, b.own) })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(d definition) bool {
+		name := strings.ToLower(d.name)
+		if seen[name] {
+			l.log.Warn("mcp: a tool of a server has the name of another one, and is left out",
+				"tool", d.name)
+			return true
+		}
+		seen[name] = true
+		return false
+	})
 }
 
 // define returns what a tool of the server is for a model.
@@ -147,23 +193,36 @@ func refused(ctx context.Context, schema json.RawMessage) error {
 
 // rename gives the tools of a server their names for models: mcp__<server>__<tool>. A tool whose
 // own name cannot stand in one, is too long, or differs from another only in what is replaced or in
-// letter case, has the beginning of the hash of its own name at the end. So a name does not depend
-// on the order of the list.
+// letter case, has the beginning of the hash of its own name at the end, and so has one whose own
+// name is made like that. So a name does not depend on the order of the list.
 func rename(server string, list []definition) {
-	count := map[string]int{}
-	for i := range list {
-		list[i].name = toolName(server, list[i].own)
-		count[strings.ToLower(list[i].name)]++
-	}
-	for i := range list {
-		d := &list[i]
-		if count[strings.ToLower(d.name)] > 1 || len(d.name) > maxToolName ||
-			strings.HasSuffix(d.name, "__") {
-			sum := sha256.Sum256([]byte(d.own))
-			mark := "_" + hex.EncodeToString(sum[:4])
-			d.name = d.name[:min(len(d.name), maxToolName-len(mark))] + mark
+	isMarked := make([]bool, len(list))
+	for again := true; again; { // ends, since each round marks one more
+		again = false
+		count := map[string]int{}
+		for i := range list {
+			list[i].name = modelName(server, list[i].own, isMarked[i])
+			count[strings.ToLower(list[i].name)]++
+		}
+		for i := range list {
+			name := list[i].name
+			if !isMarked[i] && (count[strings.ToLower(name)] > 1 || len(name) > maxToolName ||
+				strings.HasSuffix(name, "__")) {
+				isMarked[i], again = true, true
+			}
 		}
 	}
+}
+
+// modelName returns the name of a tool for models, with the hash of its own name or without.
+func modelName(server, own string, isMarked bool) string {
+	name := toolName(server, own)
+	if !isMarked {
+		return name
+	}
+	sum := sha256.Sum256([]byte(own))
+	mark := "_" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), maxToolName-len(mark))] + mark
 }
 
 // toolName returns the name of a tool for models, which may be too long.
@@ -217,7 +276,9 @@ func callTool(
 	token, done := l.tokens.begin(func(p agent.Progress) { _ = agent.Report(ctx, p) })
 	defer done()
 	params.SetProgressToken(token)
-	res, err := ask(ctx, l, d.name, func(s *sdk.ClientSession) (*sdk.CallToolResult, error) {
+	res, err := ask(ctx, l, d.name, func(
+		ctx context.Context, s *sdk.ClientSession,
+	) (*sdk.CallToolResult, error) {
 		return s.CallTool(ctx, params)
 	})
 	if err != nil {

@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
 // patience is how long a child process may take to end when its stdin is closed, then after
@@ -45,12 +49,42 @@ func (s *Server) dialHTTP() (sdk.Transport, func()) {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		base, done = own, own.CloseIdleConnections
 	}
+	base = &provider.Transport{Base: base, Client: "mcp", MaxBytes: MaxMessage, PerEvent: true}
 	client.Transport = &headers{base: base, of: s}
-	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: &client}, done
+	return &sdk.StreamableClientTransport{
+		Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
+	}, done
+}
+
+// cutKey is the key under which a context has what ends a call whose answer is too large.
+type cutKey struct{}
+
+// cutShort returns a context for requests of a server that ends when an answer to one of them is
+// too large. Its cause is then a *provider.SizeError. The SDK loses that error, or waits for the
+// rest of the answer.
+func cutShort(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	return context.WithValue(ctx, cutKey{}, stop), stop
+}
+
+// A cutBody is the body of an answer, which ends its call if it is too large.
+type cutBody struct {
+	io.ReadCloser
+
+	stop context.CancelCauseFunc
+}
+
+// Read reads the body.
+func (b *cutBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if size, ok := errors.AsType[*provider.SizeError](err); ok {
+		b.stop(size)
+	}
+	return n, err
 }
 
 // headers adds the Header of a server to the requests for its host: a redirect to another host must
-// not take credentials along.
+// not take credentials along. An answer that is too large ends the call that asked for it.
 type headers struct {
 	base http.RoundTripper
 	of   *Server
@@ -64,7 +98,11 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 		}
 	}
-	return h.base.RoundTrip(r)
+	resp, err := h.base.RoundTrip(r)
+	if stop, ok := r.Context().Value(cutKey{}).(context.CancelCauseFunc); ok && err == nil {
+		resp.Body = &cutBody{resp.Body, stop}
+	}
+	return resp, err
 }
 
 // isWithin reports whether an address is that of an origin.

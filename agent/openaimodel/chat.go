@@ -31,8 +31,11 @@ func (c *call) makeChat(
 	defer func() { _ = stream.Close() }()
 	answer := chatAnswer{model: c.name}
 	for stream.Next() {
-		c.heard()
+		before := answer.size
 		text := answer.add(stream.Current())
+		if answer.size > before {
+			c.heard()
+		}
 		if err := c.tell(text); err != nil {
 			return nil, err
 		}
@@ -231,19 +234,27 @@ type chatAnswer struct {
 	model string
 	text  strings.Builder
 	calls []*chatCall
+	last  map[int64]*chatCall  // by index, the one that began last
+	known map[chatID]*chatCall // with an id
 	usage agent.Usage
 	done  bool
 	// reason is why it is not whole; "": it is.
 	reason string
-	kept   map[string]json.RawMessage
+	kept   members
+	size   int // grows with each chunk that adds something
+}
+
+// A chatID is what tells calls apart.
+type chatID struct {
+	index int64
+	id    string
 }
 
 // A chatCall is a call as far as it has come.
 type chatCall struct {
-	index    int64
 	id, name string
 	args     strings.Builder
-	kept     map[string]json.RawMessage
+	kept     members
 }
 
 // keptMembers are the members of a message beside its text and calls that servers want back.
@@ -271,42 +282,54 @@ func (a *chatAnswer) add(chunk openai.ChatCompletionChunk) (text string) {
 		}
 		for _, name := range keptMembers {
 			if field, ok := choice.Delta.JSON.ExtraFields[name]; ok {
-				keep(&a.kept, name, field.Raw())
+				a.size += a.kept.add(name, field.Raw())
 			}
 		}
-		if choice.FinishReason != "" {
+		if choice.FinishReason != "" && !a.done {
 			a.done = true
+			a.size++
 		}
 		if r := choice.FinishReason; r == "length" || r == "content_filter" {
 			a.reason = r
 		}
 	}
 	a.text.WriteString(text)
+	a.size += len(text)
 	return text
 }
 
 // addCall adds a piece of a call.
 func (a *chatAnswer) addCall(part openai.ChatCompletionChunkChoiceDeltaToolCall) {
-	// Some servers give every call the index 0, whole and with an id of its own.
-	at := -1
-	for i, known := range a.calls {
-		if known.index == part.Index && (part.ID == "" || known.id == "" || part.ID == known.id) {
-			at = i
-		}
-	}
-	if at < 0 {
-		at = len(a.calls)
-		a.calls = append(a.calls, &chatCall{index: part.Index})
-	}
-	known := a.calls[at]
-	if part.ID != "" {
-		known.id = part.ID
-	}
+	known := a.callOf(part.Index, part.ID)
 	known.name += part.Function.Name
 	known.args.WriteString(part.Function.Arguments)
+	a.size += len(part.Function.Name) + len(part.Function.Arguments)
 	for name, field := range part.JSON.ExtraFields {
-		keep(&known.kept, name, field.Raw())
+		a.size += known.kept.add(name, field.Raw())
 	}
+}
+
+// callOf returns the call that a piece is of, which may be a new one. Some servers give every call
+// the index 0, whole and with an id of its own.
+func (a *chatAnswer) callOf(index int64, id string) *chatCall {
+	of := chatID{index, id}
+	known := a.known[of]
+	if last := a.last[index]; last != nil && (id == "" || last.id == "") {
+		known = last
+	}
+	if known == nil {
+		known = &chatCall{}
+		a.calls = append(a.calls, known)
+		a.size++
+		if a.last == nil {
+			a.last, a.known = make(map[int64]*chatCall), make(map[chatID]*chatCall)
+		}
+		a.last[index] = known
+	}
+	if id != "" {
+		known.id, a.known[of] = id, known
+	}
+	return known
 }
 
 // response returns the answer, which must be complete.
@@ -315,12 +338,12 @@ func (a *chatAnswer) response(of string) (*agent.ModelResponse, error) {
 		return nil, agent.Retryable(errEnded)
 	}
 	resp := &agent.ModelResponse{Text: a.text.String(), Usage: a.usage, Model: a.model}
-	kept := keptRaw{API: APIChat, Provider: of, Message: a.kept}
+	kept := keptRaw{API: APIChat, Provider: of, Message: a.kept.encode()}
 	for _, c := range a.calls {
 		resp.ToolCalls = append(resp.ToolCalls, agent.ToolCall{
 			ID: c.id, Name: c.name, Args: json.RawMessage(c.args.String()),
 		})
-		kept.Calls = append(kept.Calls, c.kept)
+		kept.Calls = append(kept.Calls, c.kept.encode())
 	}
 	if a.reason != "" {
 		if err := withheld(resp, a.reason); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -139,29 +140,72 @@ func (c *call) keptOf(said agent.Message) (kept keptRaw) {
 	return kept
 }
 
-// keep adds a piece of a member to what is kept: texts and lists go on, other values take the place
-// of what was there.
-func keep(to *map[string]json.RawMessage, name, raw string) {
-	piece := []byte(raw)
+// members are members of an answer that come in pieces, by name. The zero members are none.
+type members map[string]*member
+
+// A member is one as far as it has come. The pieces of a text or a list are joined when the answer
+// has ended, since there may be many.
+type member struct {
+	kind   byte            // '"' of a text, '[' of a list, 0 of another value
+	pieces int             // how many have come
+	first  json.RawMessage // the first piece, or another value
+	text   strings.Builder
+	list   [][]byte
+}
+
+// add adds a piece of a member: texts and lists go on, and a value of another kind takes the place
+// of what was there. It returns how much the answer has grown.
+func (m *members) add(name, raw string) (grown int) {
+	piece := bytes.TrimSpace([]byte(raw))
 	if raw == "" || raw == "null" || !json.Valid(piece) {
-		return
+		return 0
 	}
-	if *to == nil {
-		*to = make(map[string]json.RawMessage)
+	if *m == nil {
+		*m = make(members)
 	}
-	var before, after string
-	if json.Unmarshal((*to)[name], &before) == nil && json.Unmarshal(piece, &after) == nil {
-		(*to)[name] = quoted(before + after)
-		return
+	kind := piece[0]
+	if kind != '"' && kind != '[' {
+		kind = 0
 	}
-	var list, more []json.RawMessage
-	if json.Unmarshal((*to)[name], &list) == nil && json.Unmarshal(piece, &more) == nil {
-		if joined, err := json.Marshal(append(list, more...)); err == nil {
-			(*to)[name] = joined
+	one := (*m)[name]
+	if one == nil {
+		grown = 1 // what takes the place of another adds nothing: it could do so without end
+	}
+	if one == nil || kind == 0 || one.kind != kind {
+		one = &member{kind: kind, first: piece}
+		(*m)[name] = one
+	}
+	one.pieces++
+	var text string
+	var list []json.RawMessage
+	switch {
+	case kind == '"' && json.Unmarshal(piece, &text) == nil:
+		one.text.WriteString(text)
+	case kind == '[' && json.Unmarshal(piece, &list) == nil:
+		for _, item := range list {
+			one.list = append(one.list, item)
 		}
-		return
 	}
-	(*to)[name] = bytes.Clone(piece)
+	return grown + len(text) + len(list)
+}
+
+// encode returns the members, joined; nil: there are none.
+func (m members) encode() map[string]json.RawMessage {
+	if len(m) == 0 {
+		return nil
+	}
+	joined := make(map[string]json.RawMessage, len(m))
+	for name, one := range m {
+		switch {
+		case one.pieces == 1:
+			joined[name] = one.first // the bytes stay
+		case one.kind == '"':
+			joined[name] = quoted(one.text.String())
+		default:
+			joined[name] = slices.Concat([]byte("["), bytes.Join(one.list, []byte(",")), []byte("]"))
+		}
+	}
+	return joined
 }
 
 // quoted returns a text as JSON.

@@ -60,8 +60,13 @@ type Config struct {
 	// MaxTokens is how many tokens an answer has at most, those of thoughts included. 0: as many as
 	// the provider allows.
 	MaxTokens int64
-	// Idle is how long the server may be silent in the middle of a call before that fails, which is
-	// worth another try. 0: provider.DefaultIdle; negative: without a limit.
+	// MaxBytes is how many bytes of an answer are read, with what stands around each of its pieces:
+	// from 1. A call whose answer has more fails with a *[provider.SizeError], which is not worth
+	// another try. 0: provider.DefaultMaxBytes.
+	MaxBytes int64
+	// Idle is how long the server may say nothing of its answer in the middle of a call before that
+	// fails, which is worth another try. Empty pieces and signs of life say nothing. 0:
+	// provider.DefaultIdle; negative: without a limit.
 	Idle time.Duration
 }
 
@@ -80,7 +85,6 @@ func New(cfg Config) (*Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
 	cfg.Provider = cmp.Or(cfg.Provider, "openai")
 	cfg.API = cmp.Or(cfg.API, APIResponses)
-	cfg.HTTP = provider.OneRequest(cfg.HTTP, "openaimodel")
 	bad := func(field, reason string) error {
 		return &spawn.InputError{Field: "openaimodel.Config." + field, Reason: reason}
 	}
@@ -97,12 +101,16 @@ func New(cfg Config) (*Model, error) {
 		return nil, bad("API", fmt.Sprintf("%q is neither %q nor %q", cfg.API, APIResponses, APIChat))
 	case cfg.MaxTokens < 0:
 		return nil, bad("MaxTokens", fmt.Sprintf("%d is negative", cfg.MaxTokens))
+	case cfg.MaxBytes < 0:
+		return nil, bad("MaxBytes", fmt.Sprintf("%d is negative", cfg.MaxBytes))
 	}
 	if cfg.Model != "" {
 		if _, err := provider.Name(cfg.Provider, "", cfg.Model); err != nil {
 			return nil, bad("Model", err.Error())
 		}
 	}
+	cfg.HTTP = provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes)
 	options := []option.RequestOption{
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP), option.WithMaxRetries(0),
 	}
@@ -258,8 +266,10 @@ func (c *call) errorOf(ctx context.Context, err error) error {
 		}
 		return faultOf(said.Error.Code, said.Error.Type, said.Error.Message)
 	}
-	known := errors.Is(err, errStopped) || agent.IsRetryable(err)
-	if _, ok := errors.AsType[*provider.Error](err); known || ok {
+	if said, ok := errors.AsType[*provider.Error](err); ok {
+		return said // without what package http says, which has the address of a redirect
+	}
+	if errors.Is(err, errStopped) || agent.IsRetryable(err) {
 		return err
 	}
 	return provider.Broken(ctx, "openaimodel", err)

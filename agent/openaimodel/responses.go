@@ -26,8 +26,11 @@ func (c *call) makeResponse(
 	defer func() { _ = stream.Close() }()
 	answer := responseAnswer{model: c.name}
 	for stream.Next() {
-		c.heard()
+		before := answer.size
 		text, err := answer.add(stream.Current())
+		if answer.size > before {
+			c.heard()
+		}
 		if err == nil {
 			err = c.tell(text)
 		}
@@ -264,13 +267,23 @@ type responseAnswer struct {
 	usage  agent.Usage
 	done   bool
 	reason string // why it is not whole; "": it is
+	size   int    // grows with each event that adds something
 }
 
 // add adds an event, and returns the text in it.
 func (a *responseAnswer) add(e responses.ResponseStreamEventUnion) (text string, err error) {
+	if strings.HasSuffix(e.Type, ".delta") {
+		a.size += len(e.Delta) // of thoughts and arguments, too, which come whole with their item
+	}
 	switch e.Type {
+	case "response.created":
+		a.size = max(a.size, 1)
+	case "response.output_item.added":
+		a.size++
 	case "response.output_text.delta", "response.refusal.delta":
-		text = e.Delta
+		if text = e.Delta; text == "" {
+			break
+		}
 		if a.item != e.ItemID && a.text.Len() > 0 {
 			text = "\n\n" + text // another message of the same answer
 		}
@@ -279,6 +292,7 @@ func (a *responseAnswer) add(e responses.ResponseStreamEventUnion) (text string,
 	case "response.output_item.done":
 		if item := json.RawMessage(e.Item.RawJSON()); json.Valid(item) {
 			a.items = append(a.items, item)
+			a.size++
 		}
 	case "response.completed":
 		a.end(e.Response)
@@ -296,6 +310,9 @@ func (a *responseAnswer) add(e responses.ResponseStreamEventUnion) (text string,
 
 // end takes what the last event says of the answer.
 func (a *responseAnswer) end(r responses.Response) {
+	if !a.done {
+		a.size++
+	}
 	a.done = true
 	if r.Model != "" {
 		a.model = r.Model

@@ -261,6 +261,7 @@ func TestConfigThatIsNotValid(t *testing.T) {
 		"Provider":  {Provider: "a/b"},
 		"API":       {API: "completions"},
 		"MaxTokens": {MaxTokens: -1},
+		"MaxBytes":  {MaxBytes: -1},
 		"Model":     {Model: "other/m"},
 	} {
 		_, err := openaimodel.New(cfg)

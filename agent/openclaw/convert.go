@@ -42,17 +42,29 @@ func (c *converter) doubt(path, format string, args ...any) {
 	c.note(&c.doubts, v.line, v.column, path, format, args...)
 }
 
-// wrong adds a mistake in the value of a path.
+// wrong adds a mistake in the value of a path, unless that has one, or a part of it does: what
+// could not be read is not there for the conversion, which would say so.
 func (c *converter) wrong(path, format string, args ...any) {
-	c.bad(c.at(path), path, format, args...)
+	if !c.isWrong(path) {
+		c.bad(c.at(path), path, format, args...)
+	}
 }
 
-// document reads the file and collects what Apply does.
+// isWrong reports whether the value of a path has a mistake, or a part of it does.
+func (c *converter) isWrong(path string) bool {
+	return slices.ContainsFunc(c.errs, func(e *FieldError) bool { return isWithin(e.Path, path) })
+}
+
+// isWithin reports whether a path is that of a value or of a part of it.
+func isWithin(path, of string) bool {
+	rest, ok := strings.CutPrefix(path, of)
+	return ok && (rest == "" || of == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// document reads the file and collects what Apply does. What is wrong with one part of the file
+// does not keep the mistakes of the others back.
 func (c *converter) document(root *value) {
 	c.read(root, reflect.ValueOf(&c.file).Elem(), "", "")
-	if len(c.errs) > 0 {
-		return // what follows would repeat them
-	}
 	c.agentIDs()
 	c.subagents()
 	c.defaults()
@@ -61,16 +73,31 @@ func (c *converter) document(root *value) {
 	c.threads()
 	c.models()
 	c.skills()
-	c.workspaces()
-	c.credentials()
-	if len(c.errs) == 0 {
-		c.res.Apply(&c.res.Config)
-		c.validate()
+	if c.knowsAgents() {
+		c.workspaces()
 	}
+	c.credentials()
+	c.res.Apply(&c.res.Config)
+	c.validate()
 }
 
-// validate adds what the rules of the file are wrong in, at their places in the file.
+// ofAgents are the paths of what decides which agents there are, and where their directories are.
+var ofAgents = regexp.MustCompile(
+	`^(agents(\.defaults(\.workspace)?|\.list(\[\d+\](\.(id|default|workspace))?)?)?)?$`)
+
+// knowsAgents reports whether the file says without a mistake which agents there are, and where. A
+// directory that it does not mean is not looked at.
+func (c *converter) knowsAgents() bool {
+	return !slices.ContainsFunc(c.errs, func(e *FieldError) bool {
+		return ofAgents.MatchString(e.Path)
+	})
+}
+
+// validate adds what the rules of the file are wrong in, at their places in the file. What could
+// not be read is blank to the rules, which is not told again; nor is a group of tools that is not
+// known where groups have mistakes.
 func (c *converter) validate() {
+	before := slices.Clone(c.errs)
 	err := c.res.Config.Rules.Validate()
 	var all policy.FieldErrors
 	if !errors.As(err, &all) {
@@ -78,7 +105,12 @@ func (c *converter) validate() {
 	}
 	for _, e := range all {
 		at := c.at(e.Path)
-		c.bad(at, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
+		if !slices.ContainsFunc(before, func(known *FieldError) bool {
+			return known.Line == at.line && known.Column == at.column ||
+				isWithin(known.Path, "tools.groups") && strings.HasPrefix(e.Value, "group:")
+		}) {
+			c.bad(at, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
+		}
 	}
 }
 
@@ -320,6 +352,10 @@ func canonical(id string) string {
 // agentIDs finds the ids of agents.list.
 func (c *converter) agentIDs() {
 	for i, e := range c.file.Agents.List {
+		if e.ID == nil { // a mistake that the walker has found
+			c.ids = append(c.ids, "")
+			continue
+		}
 		id, path := canonical(*e.ID), item("agents.list", i)+".id"
 		if slices.Contains(c.ids, id) {
 			c.doubt(path, "the agent is passed over, since one before it has the id %s, too", quote(id))
@@ -464,8 +500,12 @@ func (c *converter) skills() {
 	})
 	var sources []agentctx.SkillSource
 	for i, dir := range s.Load.ExtraDirs {
+		path := item("skills.load.extraDirs", i)
+		if c.isWrong(path) {
+			continue
+		}
 		dir = c.paths.expand(strings.TrimSpace(dir))
-		if files := c.open(dir, item("skills.load.extraDirs", i), "it is not there"); files != nil {
+		if files := c.open(dir, path, "it is not there"); files != nil {
 			sources = append(sources, agentctx.SkillSource{FS: files, Path: dir})
 		}
 	}
@@ -517,7 +557,7 @@ func (c *converter) open(dir, path, missing string) fs.FS {
 	case errors.Is(err, fs.ErrNotExist):
 		c.doubt(path, "%s: %s", missing, dir)
 	default:
-		c.wrong(path, "it cannot be opened: %v", err)
+		c.bad(c.at(path), path, "it cannot be opened: %v", err)
 	}
 	return nil
 }

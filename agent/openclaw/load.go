@@ -134,6 +134,14 @@ func parseFile(name string, data []byte, o Options) (*Result, error) {
 	migrated := w.migrate(root)
 	c := converter{walker: &w, root: root, o: o, paths: paths, res: &Result{Migrated: migrated}}
 	c.document(root)
+	for _, e := range w.errs {
+		e.Path = shown(e.Path)
+	}
+	for _, list := range [][]Note{w.untaken, w.doubts, migrated} {
+		for i := range list {
+			list[i].Path = shown(list[i].Path)
+		}
+	}
 	if len(w.errs) > 0 {
 		slices.SortStableFunc(w.errs, func(a, b *FieldError) int {
 			return comparePlaces(a.Line, a.Column, b.Line, b.Column)
@@ -157,11 +165,12 @@ func comparePlaces(line, column, otherLine, otherColumn int) int {
 }
 
 // lookup returns the variables that texts may name: those of the environment, and below them those
-// of the member env.
+// of the member env. One that is set to nothing is looked for in the next place.
 func (o *Options) lookup(root *value) func(name string) (string, bool) {
 	own := root.get("env")
 	return func(name string) (string, bool) {
-		if s, ok := o.variable(name); ok && s != "" {
+		s, isSet := o.variable(name)
+		if s != "" && isSet {
 			return s, true
 		}
 		for _, at := range []*value{own.get("vars"), own} {
@@ -169,7 +178,7 @@ func (o *Options) lookup(root *value) func(name string) (string, bool) {
 				return v.str, true
 			}
 		}
-		return "", false
+		return "", isSet
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *converter) prices() {
 			name := strings.TrimSpace(provider) + "/" + strings.TrimSpace(*m.ID)
 			low := strings.ToLower(name)
 			if other, ok := from[low]; ok {
-				c.doubt(path, "its cost is passed over, since %s is the same model", other)
+				c.doubt(path, "its cost is passed over, since %s is the same model", shown(other))
 				continue
 			}
 			from[low], prices[name] = path, m.Cost.price()

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/announce"
 )
 
 // maxInteger is the greatest integer that a number of a file has exactly.
@@ -24,29 +26,63 @@ type walker struct {
 	doubts  []Note
 }
 
+// bad adds a mistake in the value of a path.
 func (w *walker) bad(v *value, path, format string, args ...any) {
 	w.errs = append(w.errs, &FieldError{
 		File: w.name, Line: v.line, Column: v.column, Path: path,
-		Reason: fmt.Sprintf(format, args...),
+		Reason: announce.Redact(fmt.Sprintf(format, args...)),
 	})
 }
 
+// note adds a note about the value of a path.
 func (w *walker) note(to *[]Note, line, column int, path, format string, args ...any) {
-	*to = append(*to, Note{w.name, line, column, path, fmt.Sprintf(format, args...)})
+	*to = append(*to, Note{
+		w.name, line, column, path, announce.Redact(fmt.Sprintf(format, args...)),
+	})
 }
 
 // names are what stands in a path without quotes.
 var names = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
-// dot returns the path of a member.
+// dot returns the path of a member. It has the name as it is; see shown.
 func dot(path, name string) string {
 	switch {
 	case !names.MatchString(name):
-		return path + "[" + quote(name) + "]"
+		return path + "[" + strconv.Quote(name) + "]"
 	case path == "":
 		return name
 	}
 	return path + "." + name
+}
+
+// shown returns a path for people: without the credentials that are names of members, and with long
+// names cut.
+func shown(path string) string {
+	var b strings.Builder
+	for _, m := range steps.FindAllStringSubmatch(path, -1) {
+		name, inBrackets := m[0], m[1] != ""
+		if inBrackets {
+			name = m[1]
+			if s, err := strconv.Unquote(name); err == nil {
+				name = s
+			}
+		}
+		_, notIndex := strconv.Atoi(name)
+		switch isPlain := announce.Redact(name) == name && len(name) <= maxQuoted; {
+		case inBrackets && (notIndex == nil && m[1][0] != '"'):
+			b.WriteString("[" + name + "]")
+		case inBrackets && m[1][0] != '"' && isPlain:
+			b.WriteString("[" + name + "]")
+		case inBrackets || !isPlain:
+			b.WriteString("[" + quote(name) + "]")
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(name)
+		}
+	}
+	return b.String()
 }
 
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
@@ -277,8 +313,11 @@ func (w *walker) text(v *value, to reflect.Value, tag reflect.StructTag, path st
 		}
 		name := found[2 : len(found)-1]
 		value, ok := w.env(name)
-		if !ok || value == "" {
+		switch {
+		case !ok:
 			w.bad(v, path, "it names the variable %s, which is not set", name)
+		case value == "":
+			w.bad(v, path, "it names the variable %s, which is set to nothing", name)
 		}
 		return value
 	})

@@ -68,6 +68,7 @@ type Exporter struct {
 	forest forest
 	began  time.Time // what is older is not counted
 	dirty  bool
+	behind chan struct{} // closed when a call has returned that was left behind; nil: there is none
 }
 
 // New makes an Exporter. It starts nothing. The error is a *ConfigError, or one of the Meter.
@@ -100,7 +101,9 @@ func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 // last events. What it has not read by then, such as what an earlier process left, the next one
 // that has the State exports.
 //
-// The error is ErrNoIDs, one of State.Load, or one of Runtime.Events.
+// The error is ErrNoIDs, one of State.Load, or one of Runtime.Events. A State that panics, ends its
+// goroutine or does not return is a *[CallError]: of Load it is what Run returns, and of Save it is
+// logged. Run returns then, too, within half a minute of the end of ctx.
 func (x *Exporter) Run(ctx context.Context) error {
 	return x.Watch(ctx)()
 }
@@ -139,7 +142,14 @@ func (x *Exporter) load(ctx context.Context) error {
 	if x.cfg.State == nil {
 		return nil
 	}
-	data, err := x.cfg.State.Load(ctx)
+	var data []byte
+	err := x.call(ctx, "State.Load", loadLimit, func(ctx context.Context) (err error) {
+		data, err = x.cfg.State.Load(ctx)
+		return err
+	})
+	if bad, ok := errors.AsType[*CallError](err); ok {
+		return bad
+	}
 	if err != nil {
 		return fmt.Errorf("otel: State.Load: %w", err)
 	}
@@ -161,7 +171,7 @@ func (x *Exporter) save(ctx context.Context) {
 	if f, ok := x.cfg.Tracer.(interface {
 		ForceFlush(ctx context.Context) error
 	}); ok {
-		if err := f.ForceFlush(ctx); err != nil {
+		if err := x.call(ctx, "Tracer.ForceFlush", saveLimit, f.ForceFlush); err != nil {
 			x.cfg.Logger.Warn("otel: spans cannot be exported", "error", err)
 			return
 		}
@@ -172,7 +182,9 @@ func (x *Exporter) save(ctx context.Context) {
 	}
 	data, err := json.Marshal(&x.forest)
 	if err == nil {
-		err = x.cfg.State.Save(ctx, data)
+		err = x.call(ctx, "State.Save", saveLimit, func(ctx context.Context) error {
+			return x.cfg.State.Save(ctx, data)
+		})
 	}
 	if err != nil {
 		x.dirty = true
@@ -197,6 +209,11 @@ func (x *Exporter) export(
 			stream <- happened{e, err}
 		}
 	}()
+	defer func() { // a TracerProvider that panics leaves nothing behind
+		stop()
+		for range stream {
+		}
+	}()
 	tick := time.NewTicker(x.cfg.Interval)
 	defer tick.Stop()
 	var failed error
@@ -218,6 +235,7 @@ func (x *Exporter) export(
 			}
 		case <-tick.C:
 			x.save(ctx)
+			tick.Reset(x.cfg.Interval) // so that a slow save does not keep events waiting
 		}
 	}
 }

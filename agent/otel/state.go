@@ -11,6 +11,10 @@ import (
 // A State keeps what an [Exporter] has to know after a restart: the spans that are open, and up to
 // where the backend has everything. It has ids, keys of sessions and times, and no content. The
 // calls of one Exporter do not overlap.
+//
+// The ctx of a call ends after 30 seconds for Load and 10 seconds for Save. What has not returned a
+// second later is left behind: the call has failed with [ErrHangs], and so do all others until it
+// has returned.
 type State interface {
 	// Load returns what was saved last; nil: nothing was.
 	Load(ctx context.Context) ([]byte, error)

@@ -4,6 +4,8 @@
 //	ModelRequest ---> Name, ReadPart, Strict ---> the request in the provider's form
 //	                                                   |
 //	                                                 Watch: the provider has gone silent
+//	                                                 OneRequest, Bounded: one server, and an
+//	                                                   |     answer that fits into memory
 //	                                                   |
 //	ModelResponse <-- Ran <------------------------ the answer
 //	error <---------- Error, After <--------------- a status, a code, words

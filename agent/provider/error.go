@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -151,12 +152,32 @@ func After(h http.Header, now time.Time) time.Duration {
 }
 
 // Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
-// Retryable, unless ctx has ended. Then it is the cause of that.
+// Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is
+// not Retryable, and neither is a [bufio.ErrTooLong]: a server that has sent what is too large once
+// does so again.
 func Broken(ctx context.Context, client string, err error) error {
+	if size, ok := errors.AsType[*SizeError](err); ok {
+		return size
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("provider: the answer to %s has a line that is too long: %w", client, err)
+	}
 	return agent.Retryable(fmt.Errorf("provider: the answer to %s did not arrive: %w", client, err))
+}
+
+// Bounded returns a copy of h, or of [http.DefaultClient] for nil, that reads maxBytes of an
+// answer: its requests go through a [Transport]. 0: [DefaultMaxBytes]. The client is the package
+// whose call it is.
+func Bounded(h *http.Client, client string, maxBytes int64) *http.Client {
+	if h == nil {
+		h = http.DefaultClient
+	}
+	bounded := *h
+	bounded.Transport = &Transport{Base: h.Transport, Client: client, MaxBytes: maxBytes}
+	return &bounded
 }
 
 // OneRequest returns a copy of h, or of [http.DefaultClient] for nil, for which a call is one

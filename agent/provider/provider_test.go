@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -125,6 +127,11 @@ func TestBroken(t *testing.T) {
 	err := Broken(t.Context(), "c", io.ErrUnexpectedEOF)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.True(t, agent.IsRetryable(err))
+	err = Broken(t.Context(), "c", fmt.Errorf("reading: %w", bufio.ErrTooLong))
+	require.ErrorIs(t, err, bufio.ErrTooLong)
+	require.ErrorContains(t, err, "the answer to c has a line that is too long")
+	require.False(t, agent.IsRetryable(err))
+
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	err = Broken(ctx, "c", io.ErrUnexpectedEOF)

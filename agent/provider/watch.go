@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -12,16 +13,28 @@ import (
 // otherwise.
 const DefaultIdle = 10 * time.Minute
 
-// A Watch ends a call whose provider has gone silent. [Begin] makes one.
+// A Watch ends a call whose provider has gone silent, or says nothing that is of an answer. [Begin]
+// makes one.
 type Watch struct {
 	timer *time.Timer
 	idle  time.Duration
 	end   context.CancelCauseFunc
+	bytes atomic.Int64 // that a Transport has read since the last Heard
 }
 
-// Begin returns a context for a call that ends when the provider has been silent for so long, and
-// the Watch. 0: [DefaultIdle]; negative: the provider may be silent for as long as it likes. The
-// cause of the end is an error that is Retryable.
+// watchKey is the key under which a context has the Watch of its call.
+type watchKey struct{}
+
+// watchOf returns the Watch of a call, or nil.
+func watchOf(ctx context.Context) *Watch {
+	w, _ := ctx.Value(watchKey{}).(*Watch)
+	return w
+}
+
+// Begin returns a context for a call that ends when the provider has said nothing of an answer for
+// so long, and the Watch. 0: [DefaultIdle]; negative: the provider may be silent for as long as it
+// likes. The cause of the end is an error that is Retryable. It says how many bytes have come in
+// that time, if the requests of the call go through a [Transport].
 //
 // The caller calls End when the call is over.
 func Begin(ctx context.Context, client string, idle time.Duration) (context.Context, *Watch) {
@@ -31,16 +44,25 @@ func Begin(ctx context.Context, client string, idle time.Duration) (context.Cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Watch{idle: idle, end: cancel}
 	if idle > 0 {
-		w.timer = time.AfterFunc(idle, func() {
-			cancel(agent.Retryable(fmt.Errorf("provider: it has told %s nothing for %v", client,
-				idle)))
-		})
+		w.timer = time.AfterFunc(idle, func() { cancel(agent.Retryable(w.silence(client))) })
 	}
-	return ctx, w
+	return context.WithValue(ctx, watchKey{}, w), w
 }
 
-// Heard says that the provider has said something.
+// silence returns what is wrong with a call that has ended.
+func (w *Watch) silence(client string) error {
+	if n := w.bytes.Load(); n > 0 {
+		return fmt.Errorf("provider: %s has got %d bytes in %v, and nothing of an answer in them",
+			client, n, w.idle)
+	}
+	return fmt.Errorf("provider: it has told %s nothing for %v", client, w.idle)
+}
+
+// Heard says that the provider has said something of its answer. What adds nothing to that, such as
+// an empty piece of a text or a sign of life, is not worth a Heard: a server that sends such things
+// without end would hold the call as long.
 func (w *Watch) Heard() {
+	w.bytes.Store(0)
 	if w.timer != nil {
 		w.timer.Reset(w.idle)
 	}

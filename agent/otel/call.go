@@ -1,0 +1,103 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// Limits of the calls of a State, and of a flush of the TracerProvider.
+const (
+	loadLimit = 30 * time.Second // of State.Load
+	saveLimit = 10 * time.Second // of each of the others
+	grace     = time.Second      // to return when the ctx of the call has ended
+)
+
+// ErrHangs says that a call has not returned when its ctx had ended, or that an earlier one has not
+// returned yet.
+var ErrHangs = errors.New("otel: it does not return")
+
+// A CallError says that code of the program has not returned as it must.
+type CallError struct {
+	Call string // "State.Load", "State.Save" or "Tracer.ForceFlush"
+	Err  error  // a *spawn.PanicError, spawn.ErrExited or ErrHangs
+}
+
+// Error says what it did.
+func (e *CallError) Error() string {
+	what := e.Err.Error()
+	switch {
+	case errors.Is(e.Err, spawn.ErrExited):
+		what = "it ended its goroutine"
+	case errors.Is(e.Err, ErrHangs):
+		what = "it does not return"
+	}
+	return "otel: " + e.Call + ": " + what
+}
+
+// Unwrap returns Err.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// call calls code of the program, one call after the other, for up to a limit. A call that does not
+// return after its ctx has ended is left behind, and until it has returned no other one is made.
+// Whatever f does comes back as an error; what it has written is read only if it has returned.
+func (x *Exporter) call(
+	ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error,
+) error {
+	if x.behind != nil {
+		select {
+		case <-x.behind:
+			x.behind = nil
+		default:
+			return &CallError{Call: name, Err: ErrHangs}
+		}
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	done := make(chan error, 1)
+	ended := make(chan struct{})
+	go func() { // the select below waits for it, or leaves it behind
+		defer close(ended)
+		contained(ctx, name, f, done)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-patience.C:
+		x.behind = ended
+		return &CallError{Call: name, Err: ErrHangs}
+	}
+}
+
+// contained calls f and sends what comes of it, also if f panics or ends its goroutine. The text of
+// an error and of what f panics with is read here, since reading it may do the same.
+func contained(
+	ctx context.Context, name string, f func(ctx context.Context) error, done chan<- error,
+) {
+	var err error = &CallError{Call: name, Err: spawn.ErrExited}
+	defer func() { done <- err }()
+	defer func() {
+		if value := recover(); value != nil {
+			stack := debug.Stack()
+			err = &CallError{
+				Call: name, Err: &spawn.PanicError{Value: fmt.Sprint(value), Stack: stack},
+			}
+		}
+	}()
+	got := f(ctx)
+	if got != nil {
+		_ = got.Error()
+	}
+	err = got
+}

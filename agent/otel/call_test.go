@@ -1,0 +1,312 @@
+package otel_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/offshoot-sdk/offshoot/agent/otel"
+)
+
+// stateFuncs is a State of functions; nil: it keeps nothing.
+type stateFuncs struct {
+	load, save func(ctx context.Context) error
+	under      atomic.Int32 // calls that have not returned
+	most       atomic.Int32
+}
+
+func (s *stateFuncs) Load(ctx context.Context) ([]byte, error) { return nil, s.do(ctx, s.load) }
+
+func (s *stateFuncs) Save(ctx context.Context, _ []byte) error { return s.do(ctx, s.save) }
+
+func (s *stateFuncs) do(ctx context.Context, f func(ctx context.Context) error) error {
+	if s.most.Store(max(s.most.Load(), s.under.Add(1))); f == nil {
+		s.under.Add(-1)
+		return nil
+	}
+	defer s.under.Add(-1)
+	return f(ctx)
+}
+
+// flusher is a TracerProvider with a flush of its own.
+type flusher struct {
+	*sdktrace.TracerProvider
+
+	flush func(ctx context.Context) error
+}
+
+func (f flusher) ForceFlush(ctx context.Context) error { return f.flush(ctx) }
+
+// badError is a value, or an error, that cannot be read.
+type badError struct{ act func() }
+
+func (b badError) Error() string {
+	b.act()
+	return "it is read"
+}
+
+// misdeeds are what code of a program may do when it is called, and what comes of it.
+var misdeeds = map[string]struct {
+	do   func(ctx context.Context, release <-chan struct{}) error
+	want error // nil: a *spawn.PanicError
+	says string
+}{
+	"panics": {
+		func(context.Context, <-chan struct{}) error { panic("boom") }, nil, "panic: boom",
+	},
+	"panics with an error": {
+		func(context.Context, <-chan struct{}) error { panic(fs.ErrClosed) }, nil, "file already closed",
+	},
+	"panics with what cannot be read": {
+		func(context.Context, <-chan struct{}) error {
+			panic(badError{func() { panic("again") }})
+		}, nil, "again",
+	},
+	"panics with what ends the goroutine": {
+		func(context.Context, <-chan struct{}) error { panic(badError{runtime.Goexit}) },
+		spawn.ErrExited, "it ended its goroutine",
+	},
+	"ends its goroutine": {
+		func(context.Context, <-chan struct{}) error {
+			runtime.Goexit()
+			return nil
+		}, spawn.ErrExited, "it ended its goroutine",
+	},
+	"returns an error that cannot be read": {
+		func(context.Context, <-chan struct{}) error {
+			return badError{func() { panic("again") }}
+		}, nil, "again",
+	},
+	"does not return": {
+		func(_ context.Context, release <-chan struct{}) error {
+			<-release
+			return nil
+		}, otel.ErrHangs, "it does not return",
+	},
+	"returns when it is told to": {
+		func(ctx context.Context, _ <-chan struct{}) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, context.DeadlineExceeded, "deadline exceeded",
+	},
+	"fails": {
+		func(context.Context, <-chan struct{}) error { return fs.ErrPermission }, fs.ErrPermission,
+		"permission denied",
+	},
+}
+
+// exported is what an Exporter did.
+type exported struct {
+	err   error // of Run
+	log   string
+	spans int
+	took  time.Duration // to return when the Runtime was shut down
+}
+
+// export runs a bot over one message, with an Exporter, and shuts it down.
+func export(t *testing.T, state otel.State, flush func(ctx context.Context) error) exported {
+	t.Helper()
+	rt, err := agent.Open(t.Context(), botConfig(dig))
+	require.NoError(t, err)
+	spans := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(spans))
+	var log bytes.Buffer
+	cfg := otel.Config{
+		Tracer: provider, State: state, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	if flush != nil {
+		cfg.Tracer = flusher{provider, flush}
+	}
+	x, err := otel.New(rt, cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ran, served := make(chan error, 1), make(chan error, 1)
+	go func() { ran <- x.Run(ctx) }()
+	go func() { served <- rt.Run(t.Context()) }()
+	synctest.Wait() // it watches, or its State is asked
+	chat := rt.Session(chatKey())
+	_, err = chat.Post(t.Context(), agent.Incoming{Text: "go"})
+	require.NoError(t, err)
+	require.NoError(t, chat.Idle(t.Context()))
+	time.Sleep(time.Minute) // of the bubble: the State is saved
+	require.NoError(t, rt.Shutdown(t.Context()))
+	require.NoError(t, <-served)
+	began := time.Now()
+	out := exported{err: <-ran}
+	out.took, out.log, out.spans = time.Since(began), log.String(), len(spans.GetSpans())
+	return out
+}
+
+// requireMisdeed checks that an error is what a misdeed comes to.
+func requireMisdeed(t *testing.T, err, want error) {
+	t.Helper()
+	require.Error(t, err)
+	if want != nil {
+		require.ErrorIs(t, err, want)
+		return
+	}
+	var panicked *spawn.PanicError
+	require.ErrorAs(t, err, &panicked)
+	require.NotEmpty(t, panicked.Stack)
+}
+
+// A State whose Load misbehaves fails Run, and nothing else of the program.
+func TestLoadThatMisbehaves(t *testing.T) {
+	for name, bad := range misdeeds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				state := &stateFuncs{load: func(ctx context.Context) error {
+					return bad.do(ctx, release)
+				}}
+				out := export(t, state, nil)
+				requireMisdeed(t, out.err, bad.want)
+				require.ErrorContains(t, out.err, "otel: State.Load: ")
+				close(release)
+			})
+		})
+	}
+}
+
+// A State whose Save misbehaves, or a provider whose flush does, is logged. The spans are exported,
+// calls do not overlap, and Run returns.
+func TestSaveAndFlushThatMisbehave(t *testing.T) {
+	for name, bad := range misdeeds {
+		for _, at := range []string{"State.Save", "Tracer.ForceFlush"} {
+			t.Run(at+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					release := make(chan struct{})
+					state := &stateFuncs{}
+					act := func(ctx context.Context) error { return bad.do(ctx, release) }
+					var flush func(ctx context.Context) error
+					if at == "State.Save" {
+						state.save = act
+					} else {
+						flush = act
+					}
+					out := export(t, state, flush)
+					require.NoError(t, out.err)
+					require.Positive(t, out.spans)
+					require.Contains(t, out.log, "level=WARN")
+					require.EqualValues(t, 1, state.most.Load())
+					require.LessOrEqual(t, out.took, 25*time.Second)
+					require.Contains(t, out.log, bad.says)
+					close(release)
+				})
+			})
+		}
+	}
+}
+
+// The end of ctx ends Run, also in the middle of a call that ignores it.
+func TestEndOfRunInACall(t *testing.T) {
+	for _, at := range []string{"load", "save"} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			state := &stateFuncs{}
+			hang := func(context.Context) error { <-release; return nil }
+			if at == "load" {
+				state.load = hang
+			} else {
+				state.save = hang
+			}
+			rt, err := agent.Open(t.Context(), botConfig(dig))
+			require.NoError(t, err)
+			x, err := otel.New(rt, otel.Config{
+				Tracer: sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(otel.IDs{})),
+				State:  state, Logger: slog.New(slog.DiscardHandler),
+			})
+			require.NoError(t, err)
+			ctx, stop := context.WithCancel(t.Context())
+			ran, served := make(chan error, 1), make(chan error, 1)
+			go func() { ran <- x.Run(ctx) }()
+			go func() { served <- rt.Run(t.Context()) }()
+			_, err = rt.Session(chatKey()).Post(t.Context(), agent.Incoming{Text: "go"})
+			require.NoError(t, err)
+			time.Sleep(6 * time.Second) // of the bubble: a call is under way
+			stop()
+			began := time.Now()
+			err = <-ran
+			require.LessOrEqual(t, time.Since(began), 15*time.Second)
+			require.Equal(t, at == "load", errors.Is(err, otel.ErrHangs))
+			close(release)
+			require.NoError(t, rt.Shutdown(t.Context()))
+			require.NoError(t, <-served)
+		})
+	}
+}
+
+// Events that came during a slow save are read before the next one, so that Run ends soon after the
+// Runtime.
+func TestSlowSavesLeaveTimeForEvents(t *testing.T) {
+	for range 10 { // what is taken of two things that are ready is up to chance
+		synctest.Test(t, slowSaves)
+	}
+}
+
+func slowSaves(t *testing.T) {
+	slow := func(context.Context) error {
+		time.Sleep(9 * time.Second) // of the bubble
+		return nil
+	}
+	rt, err := agent.Open(t.Context(), botConfig(dig))
+	require.NoError(t, err)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(otel.IDs{}))
+	x, err := otel.New(rt, otel.Config{
+		Tracer: flusher{provider, slow}, State: &stateFuncs{save: slow},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ran, served := make(chan error, 1), make(chan error, 1)
+	go func() { ran <- x.Run(t.Context()) }()
+	go func() { served <- rt.Run(t.Context()) }()
+	chat := rt.Session(chatKey())
+	for range 5 {
+		_, err = chat.Post(t.Context(), agent.Incoming{Text: "go"})
+		require.NoError(t, err)
+		require.NoError(t, chat.Idle(t.Context()))
+		time.Sleep(6 * time.Second) // of the bubble: a save is under way after the first
+	}
+	require.NoError(t, rt.Shutdown(t.Context()))
+	require.NoError(t, <-served)
+	began := time.Now()
+	require.NoError(t, <-ran)
+	took := time.Since(began)
+	time.Sleep(time.Minute) // what was left behind returns
+	require.LessOrEqual(t, took, 30*time.Second)
+}
+
+// A State that was left behind is used again when it has returned.
+func TestStateThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		saves := 0
+		state := &stateFuncs{save: func(context.Context) error {
+			if saves++; saves == 1 {
+				time.AfterFunc(30*time.Second, func() { close(release) })
+				<-release
+			}
+			return nil
+		}}
+		out := export(t, state, nil)
+		require.NoError(t, out.err)
+		require.Greater(t, saves, 1)
+		require.Contains(t, out.log, "it does not return")
+		require.Zero(t, out.took)
+	})
+}

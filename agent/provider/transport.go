@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+)
+
+// DefaultMaxBytes is how many bytes of an answer are read, unless a client says otherwise. A piece
+// of a stream has a frame of about 300 bytes around it, so that this is some 200,000 tokens.
+const DefaultMaxBytes = 64 << 20
+
+// MaxErrorBytes is how many bytes are read of an answer whose status is not one of success. What is
+// behind them is left out, and the status counts.
+const MaxErrorBytes = 64 << 10
+
+// A SizeError says that a server has sent more than is read. It is not worth another try, which
+// would come to the same.
+type SizeError struct {
+	Client string // the package of the client
+	Limit  int64  // in bytes
+}
+
+// Error says how much is read.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s: the server has sent more than %d bytes, which is the limit", e.Client,
+		e.Limit)
+}
+
+// A Transport is an [http.RoundTripper] that bounds what is read of each answer, as it is without
+// its compression. So a server decides neither how much memory a call takes, nor that it never
+// ends. The zero Transport reads DefaultMaxBytes through [http.DefaultTransport]. It starts
+// nothing, and may be used by several goroutines at once if its Base may.
+//
+// A read behind the limit fails with a *[SizeError], and all that follow do. An answer whose status
+// is not 2xx ends after [MaxErrorBytes] as if nothing was behind them. The bytes of a call that has
+// a [Watch] are counted by it.
+type Transport struct {
+	Base     http.RoundTripper // nil: http.DefaultTransport
+	Client   string            // the package of the client, for the SizeError
+	MaxBytes int64             // from 1; 0: DefaultMaxBytes
+	// PerEvent says that MaxBytes bounds each event of an answer of the type text/event-stream, and
+	// not all of it: for a stream that is open for as long as the connection.
+	PerEvent bool
+}
+
+// RoundTrip makes the request.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	resp, err := base.RoundTrip(r)
+	if err != nil || resp.Body == nil {
+		return resp, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		resp.Body = &boundedBody{
+			ReadCloser: resp.Body, limit: MaxErrorBytes, over: io.EOF, watch: watchOf(r.Context()),
+		}
+		return resp, nil
+	}
+	limit := cmp.Or(t.MaxBytes, DefaultMaxBytes)
+	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	isStream := err == nil && mediaType == "text/event-stream"
+	resp.Body = &boundedBody{
+		ReadCloser: resp.Body, limit: limit, over: &SizeError{Client: t.Client, Limit: limit},
+		perEvent: t.PerEvent && isStream, watch: watchOf(r.Context()),
+	}
+	return resp, nil
+}
+
+// A boundedBody is the body of an answer of which a limited number of bytes is read.
+type boundedBody struct {
+	io.ReadCloser
+
+	limit    int64
+	over     error // what a read behind the limit returns
+	perEvent bool
+	watch    *Watch // may be nil
+
+	count  int64 // bytes of the body, or of the event that has begun
+	inLine bool  // the line that has begun is not empty
+	ended  bool
+}
+
+// Read reads up to the limit.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.ended {
+		return 0, b.over
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.watch != nil {
+		b.watch.bytes.Add(int64(n))
+	}
+	if within := b.take(p[:n]); within < n {
+		b.ended = true
+		return within, b.over
+	}
+	return n, err
+}
+
+// take counts bytes, and returns how many of them are within the limit.
+func (b *boundedBody) take(p []byte) int {
+	for at := 0; at < len(p); {
+		line := len(p) - at // up to the end of a line, or of what there is
+		whole := false
+		if b.perEvent {
+			if i := bytes.IndexByte(p[at:], '\n'); i >= 0 {
+				line, whole = i+1, true
+			}
+		}
+		if left := b.limit - b.count; int64(line) > left {
+			return at + int(left)
+		}
+		b.count += int64(line)
+		b.inLine = b.inLine || len(bytes.Trim(p[at:at+line], "\r\n")) > 0
+		if whole {
+			if !b.inLine {
+				b.count = 0 // an empty line ends an event
+			}
+			b.inLine = false
+		}
+		at += line
+	}
+	return len(p)
+}
