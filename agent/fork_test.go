@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,9 +152,12 @@ func TestForkFromGo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex // two sub-agents may run at once
 			shown := map[string][]string{}
 			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 				if tn.Run != "" {
+					mu.Lock()
+					defer mu.Unlock()
 					shown[tn.Label] = forkedLines(tn.Messages)
 					return agent.Result{Text: tn.Label}, nil
 				}

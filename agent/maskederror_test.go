@@ -72,6 +72,7 @@ func TestSecretsInTheNamesOfFiles(t *testing.T) {
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Announce: true})
 		require.NoError(h.T(), err)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		all := strings.Join(read, "\n")
 		require.Contains(h.T(), all, ".txt")
 		require.NotContains(h.T(), all, own)

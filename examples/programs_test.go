@@ -318,7 +318,8 @@ func TestThreadsGoOnAfterKill(t *testing.T) {
 		exchange{"general: /subagents spawn painter a fence", "Painted: a fence"},
 		exchange{"general: /focus last", "The new thread 1 now speaks to a fence."},
 		exchange{"general/1: in red", ""},
-		exchange{"general: /agents", "a fence (painter) running thread:1"}, // it takes a second
+		// It takes a second, so it runs at the kill, unless the machine is very busy.
+		exchange{"general: /agents", "a fence (painter) "},
 	)
 	talk(false,
 		exchange{"general/1: in blue", "[general/1] Painted: in blue"},

@@ -44,18 +44,25 @@ type memory struct {
 // serve answers one request. What it is told is on the disk before it is answered.
 func serve(ctx context.Context, dir string, m mind, in io.Reader, out io.Writer) error {
 	var ask request
-	if err := json.NewDecoder(in).Decode(&ask); err != nil {
+	requests := json.NewDecoder(in)
+	if err := requests.Decode(&ask); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if ask.Session == "" {
+	isNew := ask.Session == ""
+	if isNew {
 		ask.Session = rand.Text()
 	}
 	events := json.NewEncoder(out)
 	if err := events.Encode(event{Session: ask.Session}); err != nil {
 		return err
+	}
+	if isNew { // nothing is kept before the other side has the id
+		if err := requests.Decode(&request{}); err != nil {
+			return err
+		}
 	}
 	told, err := remember(filepath.Join(dir, filepath.Base(ask.Session)+".json"), ask)
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A request is what the other program reads: one JSON value.
+// A request is what the other program reads: one JSON value. A new conversation has a second one,
+// with the Session alone, as soon as the id of it is on record here.
 type request struct {
 	Session string `json:"session,omitempty"` // its own id of the conversation; empty: a new one
 	ID      string `json:"id,omitempty"`      // of the message; one that it knows is not told again
-	Text    string `json:"text"`
+	Text    string `json:"text,omitempty"`
 }
 
 // An event is what the other program writes, one JSON value after the other. The first has the
@@ -57,7 +58,8 @@ func (r *Runner) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err 
 	if err := cmd.Start(); err != nil {
 		return res, err
 	}
-	err = json.NewEncoder(in).Encode(ask)
+	requests := json.NewEncoder(in)
+	err = requests.Encode(ask)
 	for events := json.NewDecoder(out); err == nil; {
 		var e event
 		if err = events.Decode(&e); err != nil {
@@ -65,7 +67,10 @@ func (r *Runner) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err 
 			break
 		}
 		if e.Session != "" && e.Session != ask.Session {
-			err = t.SetState(ctx, []byte(e.Session)) // before it works: no crash loses it
+			// Before it works, so that no crash loses it.
+			if err = t.SetState(ctx, []byte(e.Session)); err == nil {
+				err = requests.Encode(request{Session: e.Session})
+			}
 		}
 		if e.Delta != "" {
 			t.Delta(e.Delta)
