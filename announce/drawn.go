@@ -30,9 +30,9 @@ import (
 //	              music. The blank of Braille stays among Braille.
 //	bytes         that are not UTF-8 become U+FFFD, one for those in a row
 //
-// What it keeps, it would keep again. A second one behind the first lexer removes what the first one
-// has kept for the sake of something that the lexer has removed, such as a mark of direction behind
-// a line break.
+// What it keeps, it would keep again. A second one behind the first lexer removes what the first
+// one has kept for the sake of something that the lexer has removed, such as a mark of direction
+// behind a line break.
 type drawn struct {
 	how   drawnState
 	held  string // the beginning of a rune

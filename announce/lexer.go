@@ -51,10 +51,10 @@ import (
 // nothing is text. What is removed does not count on its line: a tag behind a thought may start a
 // line.
 //
-// A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
-// last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
-// text loses each character with which something starts. A first round that removes nothing is the
-// last one.
+// A removal may put two halves of a tag together, so that a drawn, an echo, a lexer and an echo
+// follow. The last two have a guard (guard.go): what they remove, an attack has nested, and from
+// there on the text loses each character with which something starts. A first round that removes
+// nothing is the last one.
 //
 // The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
 // behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing

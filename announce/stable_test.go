@@ -21,8 +21,8 @@ var endPieces = []string{
 	"\u200f", "\ufe0f", "א", "ا\u200d", "अ\u200d", "✿\ufe0f", "◁\u200d", "☎\ufe0f",
 }
 
-// endingText returns a text of few pieces, some of them cut, that ends in several of endPieces. What
-// is not shown at the end makes a difference to what stands before it in one such text of a thousand.
+// endingText returns a text of few pieces, some of them cut, among endPieces. In such a text, the
+// end that is not shown may make a difference to what stands before it.
 func endingText(random *rand.Rand) string {
 	forms := [][]string{visibleTokens, templateTokens, streamTexts, removedPieces}
 	end := func() string { return endPieces[random.IntN(len(endPieces))] }
@@ -80,8 +80,8 @@ func TestVisibleIsIdempotent(t *testing.T) {
 
 // What Visible and Sanitize return, they return again: for random texts of everything that they
 // and Redact know, OFFSHOOT_TEXTS=10000000 of them. OFFSHOOT_SEED chooses others. Every second text
-// is one of endingText, of which a Stream is checked as well. Of what Redact returns it changes less
-// than one text in a thousand, where parts of credentials stand side by side.
+// is one of endingText, of which a Stream is checked as well. Of what Redact returns it changes
+// less than one text in a thousand, where parts of credentials stand side by side.
 //
 // .ci/long -texts N plays N of them.
 func TestRandomTextsAreStable(t *testing.T) {
