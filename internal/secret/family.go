@@ -193,10 +193,12 @@ func (r *reader) gluedToken(start, end int) (from, to int) {
 			for stop-body < mostWeighed && !r.Ended(stop) && f.Body[r.S[stop]] {
 				stop++
 			}
-			if stop-body < f.Min || !hasDense(r.S[body:stop]) || !isShuffled(r.S[body:stop]) {
+			parts := strings.ContainsAny(f.Begin, "_-")
+			if text := r.S[body:stop]; stop-body < f.Min ||
+				(!hasDense(text) || !isShuffled(text)) &&
+					(!parts || f.Care != distinct || !isTangled(text)) {
 				continue
 			}
-			parts := strings.ContainsAny(f.Begin, "_-")
 			if !parts && (stop < end || !hasOnly(r.S[start:at], lowerOnly)) {
 				continue // it may stand in the middle of anything in base64
 			}
@@ -220,6 +222,30 @@ func isShuffled(s string) bool {
 		}
 	}
 	return turns >= least
+}
+
+// isTangled reports whether the first letters and digits of a text are many, and small letters,
+// capitals and digits take turns among them as in no name: a name in camel case has two turns in a
+// word of five letters or so.
+func isTangled(s string) bool {
+	const least, turnsOf100 = 30, 45
+	kind := func(c byte) int {
+		switch {
+		case c <= '9':
+			return 1
+		case c <= 'Z':
+			return 2
+		}
+		return 4
+	}
+	turns, kinds, n := 0, 0, 0
+	for ; n < len(s) && alnum[s[n]]; n++ {
+		kinds |= kind(s[n])
+		if n > 0 && kind(s[n]) != kind(s[n-1]) {
+			turns++
+		}
+	}
+	return n >= least && kinds == 1|2|4 && 100*turns >= turnsOf100*n
 }
 
 // isOneByte reports whether a text is one byte over and over.

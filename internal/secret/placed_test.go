@@ -65,3 +65,28 @@ func TestSecretsByTheirPlace(t *testing.T) {
 		assert.Equal(t, got, secret.Mask(got))
 	}
 }
+
+// Tokens that are glued to a word by a dot or by nothing, and behind the name of a header within a
+// value. Names that hold the beginning of a token stay.
+func TestGluedTokens(t *testing.T) {
+	t.Parallel()
+	const body = "PLKFhDSzDwajxPpdailHxILUKu7bSYewVXCa" // digits alone do not tell
+	for _, tt := range []struct{ text, want string }{
+		{"x.ghp_" + body, "x.ghp_PL…VXCa"},
+		{"key=abc.ghp_" + body, "key=abc.gh…VXCa"},
+		{"wordghp_" + body, "wordghp_PL…VXCa"},
+		{"my-ghp_" + body + ".b", "my-ghp_PL…VXCa.b"},
+		{"x.wordghp_" + body, "x.wordghp_PL…VXCa"},
+		{`key="Authorization: Bearer ` + body + `"`, `key="Authorization: Bearer PLKFhD…VXCa"`},
+		{`Authorization: "Bearer abc.` + body + `"`, `Authorization: "Bearer abc.PL…VXCa"`},
+		{"my_ghp_getUserNameFromSessionTokenStore2ForAll", ""},
+		{"my_ghp_parseHTTPRequestHeaderFieldsV2AndBody", ""},
+		{"my_ghp_configuration_for_the_whole_team_2", ""},
+	} {
+		want := tt.want
+		if want == "" {
+			want = tt.text
+		}
+		assert.Equal(t, want, secret.Mask(tt.text), tt.text)
+	}
+}
