@@ -25,9 +25,9 @@ type ReplayOptions struct {
 	// Record is called in place of the file, which is written anew when the test has passed.
 	Record agent.Model
 	// Plain returns a text of a request as it is recorded and compared: without what differs from
-	// run to run, such as the time of day, or is nobody's business, such as an address. It may be
-	// called from several goroutines at once. Nil: the text as it is. The ids of sessions and of
-	// runs need none: they are compared by the order in which a request has them.
+	// run to run, such as the time of day, or does not belong into a file, such as an address. It
+	// may be called from several goroutines at once. Nil: the text as it is. The ids of sessions
+	// and of runs need none: they are compared by the order in which a request has them.
 	Plain func(text string) string
 	// NoWait has answers come at once. Otherwise each takes as long as it took when it was
 	// recorded, so that a sub-agent ends when it ended; in the virtual time of [Run] that is free.

@@ -90,7 +90,7 @@ func TestReplay(t *testing.T) {
 		"limited": fmt.Errorf("x: %w", agent.RateLimited{After: time.Minute}),
 		"long":    fmt.Errorf("x: %w", agent.ErrTooLong),
 	}
-	real := modelFunc(func(_ context.Context, r *agent.ModelRequest) (*agent.ModelResponse, error) {
+	model := modelFunc(func(_ context.Context, r *agent.ModelRequest) (*agent.ModelResponse, error) {
 		text := r.Messages[0].Text
 		return answers[text], failures[text]
 	})
@@ -100,9 +100,10 @@ func TestReplay(t *testing.T) {
 		asks = append(asks, requestOf(name))
 	}
 	of := &testOf{TB: t}
-	model := agenttest.Replay(of, record(t, real, nil, asks...), agenttest.ReplayOptions{})
+	file := record(t, model, nil, asks...)
+	replay := agenttest.Replay(of, file, agenttest.ReplayOptions{})
 	for _, name := range names {
-		got, err := model.Generate(t.Context(), requestOf(name))
+		got, err := replay.Generate(t.Context(), requestOf(name))
 		switch want := failures[name]; {
 		case name == "none":
 			require.ErrorContains(t, err, agent.ErrNoResponse.Error())
@@ -212,7 +213,7 @@ func TestReplayTranslatesIDs(t *testing.T) {
 		today = "bf5f6bf4-d966-4e13-b2d1-8416c1f85ebb"
 		other = "11111111-2222-4333-8444-555555555555"
 	)
-	real := modelFunc(func(context.Context, *agent.ModelRequest) (*agent.ModelResponse, error) {
+	model := modelFunc(func(context.Context, *agent.ModelRequest) (*agent.ModelResponse, error) {
 		return &agent.ModelResponse{
 			Text: "I stop 79a38a19.",
 			ToolCalls: []agent.ToolCall{
@@ -221,10 +222,10 @@ func TestReplayTranslatesIDs(t *testing.T) {
 			},
 		}, nil
 	})
-	file := record(t, real, nil, requestOf("79a38a19, I mean "+old))
+	file := record(t, model, nil, requestOf("79a38a19, I mean "+old))
 	of := &testOf{TB: t}
-	model := agenttest.Replay(of, file, agenttest.ReplayOptions{})
-	got, err := model.Generate(t.Context(), requestOf("bf5f6bf4, I mean "+today))
+	replay := agenttest.Replay(of, file, agenttest.ReplayOptions{})
+	got, err := replay.Generate(t.Context(), requestOf("bf5f6bf4, I mean "+today))
 	require.NoError(t, err)
 	require.Equal(t, "I stop bf5f6bf4.", got.Text)
 	require.Equal(t, `{"target":"`+today+`"}`, string(got.ToolCalls[0].Args))
@@ -303,7 +304,7 @@ func TestReplayFailsTheTest(t *testing.T) {
 // A whole chat with a sub-agent is recorded in one bubble and replayed in another.
 func TestReplayOfAChat(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "chat.jsonl")
-	real := modelFunc(func(_ context.Context, r *agent.ModelRequest) (*agent.ModelResponse, error) {
+	model := modelFunc(func(_ context.Context, r *agent.ModelRequest) (*agent.ModelResponse, error) {
 		last := r.Messages[len(r.Messages)-1]
 		switch {
 		case r.Session.Key.IsSubagent():
@@ -325,7 +326,7 @@ func TestReplayOfAChat(t *testing.T) {
 	}
 	t.Run("record", func(t *testing.T) {
 		agenttest.Run(t, agent.Config{Runner: &agent.Loop{
-			Model: agenttest.Replay(t, file, agenttest.ReplayOptions{Record: real}),
+			Model: agenttest.Replay(t, file, agenttest.ReplayOptions{Record: model}),
 		}}, nil, chat)
 	})
 	t.Run("replay", func(t *testing.T) {
