@@ -90,7 +90,7 @@ func TestReplay(t *testing.T) {
 		"limited": fmt.Errorf("x: %w", agent.RateLimited{After: time.Minute}),
 		"long":    fmt.Errorf("x: %w", agent.ErrTooLong),
 	}
-	model := modelFunc(func(_ context.Context, r *agent.ModelRequest) (*agent.ModelResponse, error) {
+	model := modelFunc(func(_ context.Context, r *asked) (*agent.ModelResponse, error) {
 		text := r.Messages[0].Text
 		return answers[text], failures[text]
 	})
