@@ -86,7 +86,7 @@ type lobby struct {
 	posts    []*lobbyPost          // that were accepted, in the order of their answers
 	byID     map[string]*lobbyPost // every one that was written
 	said     []lobbySaid
-	cut      map[session.Key]bool // sessions that were to be stopped or deleted
+	cut      map[session.Key]bool // sessions that were stopped, deleted ones too
 	gone     map[session.Route]bool
 	happened map[string]int
 }
@@ -531,9 +531,6 @@ func (l *lobby) end(c lobbyCall, what string, f func(key session.Key) error) err
 	if !ok {
 		return errNotDone
 	}
-	l.mu.Lock()
-	l.cut[key] = true
-	l.mu.Unlock()
 	err := f(key)
 	if err == nil {
 		l.count(what)

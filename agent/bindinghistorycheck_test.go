@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
@@ -165,6 +164,8 @@ func (l *lobby) checkTrees(all map[session.Route][]*lobbyBinding, list []binding
 				return fmt.Errorf("%s was told to %s and to %s", f.ID, to, f.Run)
 			}
 			told[f.ID] = f.Run
+		case "stop_requested":
+			l.cut[f.Run] = l.cut[f.Run] || f.Cause == causeStopped
 		}
 	}
 	for at := range all {
@@ -196,8 +197,12 @@ type treeFact struct {
 	Run   session.Key   `json:"run"`
 	Route session.Route `json:"route"`
 	ID    string        `json:"id"`
+	Cause int           `json:"cause"`
 	err   error
 }
+
+// causeStopped is the cause of an end that a caller, or a requester that has ended, has asked for.
+const causeStopped = 3
 
 // treeFacts yields what is on record of each tree.
 func (l *lobby) treeFacts() func(yield func(root session.Key, f treeFact) bool) {
@@ -321,18 +326,11 @@ func (l *lobby) checkAnswers() error {
 			return fmt.Errorf("%s is answered %d times", post.m.ID, n)
 		case n == 1:
 			l.happened["answered"]++
-		case !l.wasCut(post.to):
+		case !l.cut[post.to]: // what has stopped it is told instead
 			return fmt.Errorf("%s was told to %s, and is not answered", post.m.ID, post.to)
 		}
 	}
 	return nil
-}
-
-// wasCut reports whether a session was to be stopped or deleted, or one above it.
-func (l *lobby) wasCut(key session.Key) bool {
-	return l.cut[key] || slices.ContainsFunc(l.children, func(above session.Key) bool {
-		return l.cut[above] && strings.HasPrefix(key.String(), above.String()+":")
-	})
 }
 
 // checkEnds returns which binding that has ended is not settled, or did not say farewell as it

@@ -97,8 +97,8 @@ func TestMessageIsToldOnceOverBinds(t *testing.T) {
 	}
 }
 
-// Likewise where the conversation's own session is the requester of the one that is bound: both know
-// the message, and the receipt names the one that has it.
+// Likewise where the conversation's own session is the requester of the one that is bound: both
+// know the message, and the receipt names the one that has it.
 func TestMessageToASubagentOfTheConversation(t *testing.T) {
 	for name, between := range map[string]func(b threadBot, other session.Key){
 		"nothing": func(threadBot, session.Key) {},
