@@ -267,3 +267,41 @@ func toldThere(h *harness, key session.Key) (told []string) {
 	require.NoError(h.T(), err)
 	return told
 }
+
+// The turn of another tree that reads what a turn for a stranger has sent may use no more than the
+// stranger, whether the sender waits or not.
+func TestStrangerBindsWhatReadsASend(t *testing.T) {
+	for name, seconds := range map[string]int{"no wait": 0, "wait": 30} {
+		cfg := ownedConfig()
+		cfg.Rules.Visibility = policy.VisibilityAgent
+		args := sendArgs(topKey, "deploy it", seconds)
+		t.Run(name+"/turn", func(t *testing.T) {
+			steps := script{
+				peopleKey.String(): {call("sessions_send", args), say("asked")},
+				topKey.String():    {say("no")},
+			}
+			agenttest.Run(t, cfg, steps, func(h *harness) {
+				speak(h, "bob", "have it deployed")
+				h.Pass(time.Minute)
+				require.Equal(t, []string{"read"}, offered(h, topKey.String()))
+				h.Told(topKey.String(), "deploy it")
+			})
+		})
+		t.Run(name+"/caller", func(t *testing.T) {
+			steps := script{topKey.String(): {say("no"), say("yes")}}
+			agenttest.Run(t, cfg, steps, func(h *harness) {
+				s := h.Session(peopleKey)
+				for who, want := range map[string]int{"bob": 1, "ann": 3} {
+					people, err := s.SendersOf(h.Context(), agent.Incoming{
+						From: session.Sender{ID: who},
+					})
+					require.NoError(t, err)
+					_, err = callToolOf(h, s.ToolsFor(people...), "sessions_send", who, args)
+					require.NoError(t, err)
+					h.Pass(time.Minute)
+					require.Len(t, offered(h, topKey.String()), want, who)
+				}
+			})
+		})
+	}
+}
