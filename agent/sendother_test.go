@@ -153,15 +153,16 @@ func TestSessionsThatWaitForEachOther(t *testing.T) {
 			call("sessions_send", sendArgs(otherKey, "from main", 20)), echo(),
 		},
 		otherKey.String(): {
-			call("sessions_send", sendArgs(topKey, "from other", 25)), echo(),
+			call("sessions_send", sendArgs(topKey, "from other", 25)).After(2 * time.Second), echo(),
 		},
 	}
 	agenttest.Run(t, agent.Config{Rules: rules}, steps, func(h *harness) {
-		h.Post("ask the other")
 		h.PostTo(otherKey, "ask main")
+		time.Sleep(time.Second)
+		h.Post("ask the other")
 		h.Pass(time.Hour)
 		h.Told(agenttest.Main, "not answered yet", "from other")
-		h.Told(otherKey.String(), `"status":"ok"`)
+		h.Told(otherKey.String(), `"status":"ok"`, "from main")
 	})
 }
 

@@ -66,9 +66,8 @@ var targetMutants = []mutant{
 	},
 	{
 		"sends: a call that is repeated tells once", "../agent/subagents.go",
-		"return h.spawnKey(h.token + place + \"/\" + shortID(c.ID) + \"/\" + " +
-			"hex.EncodeToString(sum[:16]))",
-		"return \"\"", "../agent", "TestSendToAnotherTreeOverEveryCrash$",
+		"return h.spawnKey(h.token + place", "return h.spawnKey(session.NewID() + place",
+		"../agent", "TestSendToAnotherTreeOverEveryCrash$",
 	},
 	{
 		"sends: what a person ends is not waited for", "../agent/incoming.go",
