@@ -190,3 +190,35 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 		require.Len(b.T(), b.bindings(), 1)
 	})
 }
+
+// A conversation that was unfocused is in no RunInfo when Unfocus has returned.
+func TestUnfocusIsSeenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chat := agenttest.NewFakeChannel("discord")
+		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return agent.Result{Text: "an answer"}, nil
+		})
+		chat.Connect(&cfg)
+		rt := runUntilEnd(t, cfg)
+		s := rt.Session(topKey)
+		child, err := s.Spawn(t.Context(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		synctest.Wait()
+		for range 20 {
+			made, err := rt.Focus(t.Context(), agent.FocusRequest{
+				Conversation: chat.At("general", ""), NewThread: true, Session: child.Key(), By: "ann",
+			})
+			require.NoError(t, err)
+			info, err := child.Info(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []session.Route{made.Conversation}, info.Conversations)
+			_, err = rt.Unfocus(t.Context(), agent.UnfocusRequest{
+				Conversation: made.Conversation, By: "ann",
+			})
+			require.NoError(t, err)
+			info, err = child.Info(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, info.Conversations)
+		}
+	})
+}
