@@ -304,7 +304,7 @@ func TestReplayFailsTheTest(t *testing.T) {
 // A whole chat with a sub-agent is recorded in one bubble and replayed in another.
 func TestReplayOfAChat(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "chat.jsonl")
-	model := modelFunc(func(_ context.Context, r *agent.ModelRequest) (*agent.ModelResponse, error) {
+	model := modelFunc(func(_ context.Context, r *asked) (*agent.ModelResponse, error) {
 		last := r.Messages[len(r.Messages)-1]
 		switch {
 		case r.Session.Key.IsSubagent():
