@@ -107,7 +107,7 @@ func TestSendAndWaitEndsWithAShutdown(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = s.Shutdown(short)
-		<-ran
+		require.NoError(t, <-ran)
 		<-done
 		require.Error(t, err)
 		require.Equal(t, other, receipt.Session)
