@@ -115,7 +115,8 @@ func (l *lobby) check() error {
 		return err
 	}
 	err = errors.Join(
-		l.checkTrees(all, list), l.checkRouting(all), l.checkAnswers(all), l.checkEnds(all, settled),
+		l.checkTrees(all, list), l.checkRouting(all), l.checkAnswers(all),
+		l.checkEnds(all, settled),
 	)
 	if err != nil {
 		l.show()
