@@ -182,12 +182,32 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 			},
 			"By  ":         func() error { return errorOf(b.focus(thread, child.Key(), "")) },
 			"Conversation": func() error { return errorOf(b.focus(b.general, own, "alice")) },
+			"Conversation ": func() error {
+				return errorOf(b.focus(b.chat.At("", ""), child.Key(), "alice"))
+			},
+			"Conversation  ": func() error {
+				return errorOf(b.focus(session.Route{To: "general"}, child.Key(), "alice"))
+			},
+			"Conversation   ": func() error { // no thread is created in a thread
+				return errorOf(b.Runtime().Focus(b.Context(), agent.FocusRequest{
+					Conversation: thread, Session: child.Key(), By: "alice", NewThread: true,
+				}))
+			},
+			"Conversation.Thread": func() error {
+				return errorOf(b.focus(b.chat.At("general", "\xff"), child.Key(), "alice"))
+			},
 		} {
 			var input *agent.InputError
 			require.ErrorAs(b.T(), call(), &input, name)
 			require.Equal(b.T(), strings.TrimSpace(name), input.Field)
 		}
+		long := new(agent.LimitError)
+		err = errorOf(b.focus(b.chat.At(strings.Repeat("x", session.MaxKeyLen+1), ""), child.Key(),
+			"alice"))
+		require.ErrorAs(b.T(), err, &long)
+		require.Equal(b.T(), "Conversation.To", long.Field)
 		require.Len(b.T(), b.bindings(), 1)
+		require.Len(b.T(), b.chat.Threads(), 1)
 	})
 }
 

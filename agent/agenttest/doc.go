@@ -45,6 +45,8 @@
 // what happened with [Harness.Watch] and [Harness.Happened]. [Harness.SetNow] sets the clock that
 // prompts show, and [Harness.Pass] lets virtual time pass.
 //
+// [Replay] is a Model that answers from a file what a real one has answered once.
+//
 // Authors of a Runner test it with [TestRunner], authors of a ThreadHost with [TestThreads], and
 // authors of a Model with [TestModel], before a [Provider] that plays the service of the real one.
 // All are kits of numbered rules, like those of package sessiontest.

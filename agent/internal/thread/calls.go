@@ -89,9 +89,9 @@ func (c *Calls) Start(
 	c.left[call] = true
 	stop := context.AfterFunc(c.life, cancel) //nolint:contextcheck // it ends with both
 	go func() {
-		defer cancel()
-		defer stop()
 		call.err = f(ctx)
+		stop()
+		cancel() // before a caller goes on, which may be done with the parent of ctx
 		c.mu.Lock()
 		delete(c.left, call)
 		c.mu.Unlock()
