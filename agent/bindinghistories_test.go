@@ -115,8 +115,10 @@ type lobbySaid struct {
 
 func (l *lobby) now() moment {
 	m := moment{at: time.Now()}
-	for range l.h.Entries(session.BindingsRoot()) {
-		m.facts++
+	for _, err := range l.h.Entries(session.BindingsRoot()) {
+		if err == nil {
+			m.facts++
+		}
 	}
 	return m
 }
@@ -378,10 +380,19 @@ type lobbyAct struct {
 
 func (l *lobby) acts() []lobbyAct {
 	return []lobbyAct{
-		{"write", 16, l.write}, {"again", 4, l.again}, {"spawn", 8, l.spawn}, {"focus", 8, l.focus},
-		{"unfocus", 4, l.unfocus}, {"limit", 3, l.limit}, {"stop", 3, l.stop},
-		{"delete", 2, l.delete}, {"revive", 3, l.revive}, {"follow", 2, l.follow},
-		{"gone", 2, l.lose}, {"wait", 6, l.wait}, {"expire", 4, l.expire},
+		{"write", 16, l.write},
+		{"again", 4, l.again},
+		{"spawn", 8, l.spawn},
+		{"focus", 8, l.focus},
+		{"unfocus", 4, l.unfocus},
+		{"limit", 3, l.limit},
+		{"stop", 3, l.stop},
+		{"delete", 2, l.delete},
+		{"revive", 3, l.revive},
+		{"follow", 2, l.follow},
+		{"gone", 2, l.lose},
+		{"wait", 6, l.wait},
+		{"expire", 4, l.expire},
 	}
 }
 

@@ -127,8 +127,11 @@ func (l *lobby) check() error {
 // show has the log of bindings shown with the history.
 func (l *lobby) show() {
 	n := 0
-	for e := range l.h.Entries(session.BindingsRoot()) {
-		data, err := e.Payload.AppendJSON(nil)
+	for e, err := range l.h.Entries(session.BindingsRoot()) {
+		var data []byte
+		if err == nil {
+			data, err = e.Payload.AppendJSON(nil)
+		}
 		n++
 		l.h.Logf("binding fact %d: %s %v", n, data, err)
 	}

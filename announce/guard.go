@@ -28,10 +28,11 @@ const maxChain = 1024
 
 // next returns the chain with the next place, which looks at the text up to seen.
 func (c chain) next(at, seen int) chain {
+	from := c.from
 	if at >= c.reach {
-		c.from = at
+		from = at
 	}
-	return chain{max(c.from, at-maxChain), max(c.reach, seen)}
+	return chain{max(from, at-maxChain), max(c.reach, seen)}
 }
 
 // waits notes a place where nothing starts.

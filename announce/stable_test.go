@@ -99,7 +99,7 @@ func TestRandomTextsAreStable(t *testing.T) {
 	unstable := uint64(0)
 	random := rand.New(rand.NewPCG(seed, 16))
 	for i := range texts {
-		text := ""
+		var text string
 		if i%2 == 0 {
 			text = randomText(random)
 		} else {
