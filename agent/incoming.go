@@ -10,6 +10,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -302,7 +303,7 @@ func (t *Turn) say(ctx context.Context, id, said string) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	said = text.Bound(said, t.rt.cfg.Limits.Reply)
+	said = secret.Bound(t.rt.redactor.Redact, said, t.rt.cfg.Limits.Reply)
 	shown, visible := announce.Visible(said)
 	if !visible {
 		return &InputError{Field: "text", Reason: "people would see nothing of it"}

@@ -541,12 +541,12 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 	})
 	if err := call.Wait(); err != nil { // made may still be written to after ErrHangs
 		if _, ok := errors.AsType[*CallbackError](err); !ok {
-			err = &CallbackError{Field: field, Err: err}
+			err = &CallbackError{Field: field, Err: b.rt.redact(err)}
 		}
 		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 			err = fmt.Errorf("agent: %w: %w", context.Cause(ctx), err)
 		}
-		return session.Route{}, err
+		return session.Route{}, b.rt.redact(err)
 	}
 	return made, nil
 }
