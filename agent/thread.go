@@ -540,13 +540,14 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 		return nil
 	})
 	if err := call.Wait(); err != nil { // made may still be written to after ErrHangs
-		if _, ok := errors.AsType[*CallbackError](err); !ok {
-			err = &CallbackError{Field: field, Err: b.rt.redact(err)}
+		_, ok := errors.AsType[*CallbackError](err)
+		if err = b.rt.redact(err); !ok {
+			err = &CallbackError{Field: field, Err: err}
 		}
 		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 			err = fmt.Errorf("agent: %w: %w", context.Cause(ctx), err)
 		}
-		return session.Route{}, b.rt.redact(err)
+		return session.Route{}, err
 	}
 	return made, nil
 }

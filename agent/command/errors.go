@@ -71,6 +71,10 @@ func (h *Handler) shown(err error) error {
 	if e, ok := errors.AsType[*TargetError](err); ok {
 		masked := *e
 		masked.Target = h.rt.Shown(e.Target)
+		if of, ok := errors.AsType[*agent.TargetError](e.err); ok {
+			cause := *of
+			cause.Target, masked.err = masked.Target, &cause
+		}
 		return shownError(e.Target, masked.Target, &masked, err)
 	}
 	if e, ok := errors.AsType[*policy.Refusal](err); ok {
