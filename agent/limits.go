@@ -224,9 +224,10 @@ func (l Limits) checkMessage(m *Message) error {
 }
 
 // boundMessage returns a message that a Runner records as the Limits allow it. Long texts and names
-// of tools are cut, within no secret that mask knows, arguments that are too long are left out, and so is what is not the name of a
-// model. The provider's form, which would hold all of that, is left out with it, or if the message
-// would be too long with it. A message that is too long even so is refused.
+// of tools are cut, within no secret that mask knows, arguments that are too long are left out, and
+// so is what is not the name of a model. The provider's form, which would hold all of that, is left
+// out with it, or if the message would be too long with it. A message that is too long even so is
+// refused.
 func (l Limits) boundMessage(m Message, mask func(string) string) (Message, error) {
 	if err := l.checkMessage(&m); err != nil {
 		return m, err

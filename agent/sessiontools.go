@@ -303,8 +303,8 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 	return a, nil
 }
 
-// shortValue returns an argument, or how long it is: a part of it could be a part of a secret, which
-// nothing that shows the error would know.
+// shortValue returns an argument, or how long it is: a part of it could be a part of a secret,
+// which nothing that shows the error would know.
 func shortValue(raw json.RawMessage) string {
 	if len(raw) > 200 {
 		return text.Count(len(raw), "byte", "bytes") + " of JSON"

@@ -399,7 +399,8 @@ func (rt *Runtime) findTarget(
 	found, err := search.Find(named)
 	if fault, ok := errors.AsType[*target.FindError](err); ok {
 		bad := &TargetError{
-			Target: text.Cut(rt.whole(fault.Target), target.MaxTarget), Reason: fault.Reason, Candidates: fault.Candidates,
+			Target: text.Cut(rt.whole(fault.Target), target.MaxTarget),
+			Reason: fault.Reason, Candidates: fault.Candidates,
 		}
 		for i := range bad.Candidates {
 			bad.Numbers = append(bad.Numbers, 1+slices.Index(numbers, bad.Candidates[i].Ref()))

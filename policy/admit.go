@@ -204,7 +204,9 @@ type spawnAgents struct {
 
 // agentsOf finds the agents of a spawn. An empty asked means the caller's own agent.
 func (r *Rules) agentsOf(caller session.Key, asked string) spawnAgents {
-	p := spawnAgents{callerID: r.AgentOf(caller), targetID: canonicalID(asked), asked: strings.TrimSpace(asked)}
+	p := spawnAgents{
+		callerID: r.AgentOf(caller), targetID: canonicalID(asked), asked: strings.TrimSpace(asked),
+	}
 	p.caller = r.agent(p.callerID)
 	if p.target = p.caller; p.targetID == "" {
 		p.targetID = p.callerID

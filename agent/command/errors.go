@@ -60,8 +60,8 @@ func (e *TargetError) words() string {
 	return b.String()
 }
 
-// shown returns an error whose texts that a person or a model has chosen are as people may see them:
-// what tells of it cuts them, so that they are masked before.
+// shown returns an error whose texts that a person or a model has chosen are as people may see
+// them: what tells of it cuts them, so that they are masked before.
 func (h *Handler) shown(err error) error {
 	if e, ok := errors.AsType[*UsageError](err); ok {
 		masked := *e
