@@ -229,7 +229,8 @@ func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
 }
 
 // What Config.Redact names, and what is known by how it begins, is masked before it is cut,
-// wherever others than the session itself read of it: at each cut of a text, wherever in the secret it is.
+// wherever others than the session itself read of it: at each cut of a text, wherever in the secret
+// it is.
 func TestSecretsAreMaskedBeforeTheCut(t *testing.T) {
 	for _, form := range slices.Sorted(maps.Keys(secretForms)) {
 		secret := secretForms[form]
