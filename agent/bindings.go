@@ -556,7 +556,7 @@ func (b *bindings) logFailure(what string, err error) {
 
 // settle does what is owed for a binding that has ended: its tree is told, then its conversation.
 func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread.Attempt) {
-	err := b.leave(table, &u)
+	err := b.leave(b.life, table, &u)
 	if err != nil {
 		b.logFailure("a session could not be told that its conversation is not bound any more", err)
 	} else if err = b.farewell(&u, tried); err == nil {
@@ -574,9 +574,9 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 
 // leave has the tree of a session know that a conversation is not bound any more, unless it is
 // bound to the same session again.
-func (b *bindings) leave(table *binding.Table, u *binding.Unbound) error {
+func (b *bindings) leave(ctx context.Context, table *binding.Table, u *binding.Unbound) error {
 	of := &u.Binding
-	unlock, err := b.locks.Lock(b.life, of.Conversation)
+	unlock, err := b.locks.Lock(ctx, of.Conversation)
 	if err != nil {
 		return err
 	}
@@ -584,9 +584,9 @@ func (b *bindings) leave(table *binding.Table, u *binding.Unbound) error {
 	if found, ok := table.Find(of.Conversation, time.Now()); ok && found.Target == of.Target {
 		return nil
 	}
-	root, err := b.rootOf(b.life, *of)
+	root, err := b.rootOf(ctx, *of)
 	if err == nil {
-		err = b.rt.sup.Unbind(b.life, root, of.Target, of.Conversation, u.Reason.String())
+		err = b.rt.sup.Unbind(ctx, root, of.Target, of.Conversation, u.Reason.String())
 	}
 	return unlessGone(err)
 }

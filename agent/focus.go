@@ -187,6 +187,10 @@ func (rt *Runtime) Unfocus(
 	) (binding.Unbound, error) {
 		return t.Unbind(ctx, q.Conversation, q.By, q.Reason, now)
 	})
+	if err == nil {
+		// The next RunInfo does not list it. After an error, settle tells the tree.
+		_ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended)
+	}
 	return ended, unboundError(err)
 }
 

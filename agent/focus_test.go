@@ -182,11 +182,63 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 			},
 			"By  ":         func() error { return errorOf(b.focus(thread, child.Key(), "")) },
 			"Conversation": func() error { return errorOf(b.focus(b.general, own, "alice")) },
+			"Conversation ": func() error {
+				return errorOf(b.focus(b.chat.At("", ""), child.Key(), "alice"))
+			},
+			"Conversation  ": func() error {
+				return errorOf(b.focus(session.Route{To: "general"}, child.Key(), "alice"))
+			},
+			"Conversation   ": func() error { // no thread is created in a thread
+				return errorOf(b.Runtime().Focus(b.Context(), agent.FocusRequest{
+					Conversation: thread, Session: child.Key(), By: "alice", NewThread: true,
+				}))
+			},
+			"Conversation.Thread": func() error {
+				return errorOf(b.focus(b.chat.At("general", "\xff"), child.Key(), "alice"))
+			},
 		} {
 			var input *agent.InputError
 			require.ErrorAs(b.T(), call(), &input, name)
 			require.Equal(b.T(), strings.TrimSpace(name), input.Field)
 		}
+		long := new(agent.LimitError)
+		err = errorOf(b.focus(b.chat.At(strings.Repeat("x", session.MaxKeyLen+1), ""), child.Key(),
+			"alice"))
+		require.ErrorAs(b.T(), err, &long)
+		require.Equal(b.T(), "Conversation.To", long.Field)
 		require.Len(b.T(), b.bindings(), 1)
+		require.Len(b.T(), b.chat.Threads(), 1)
+	})
+}
+
+// A conversation that was unfocused is in no RunInfo when Unfocus has returned.
+func TestUnfocusIsSeenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chat := agenttest.NewFakeChannel("discord")
+		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return agent.Result{Text: "an answer"}, nil
+		})
+		chat.Connect(&cfg)
+		rt := runUntilEnd(t, cfg)
+		s := rt.Session(topKey)
+		child, err := s.Spawn(t.Context(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		synctest.Wait()
+		for range 20 {
+			made, err := rt.Focus(t.Context(), agent.FocusRequest{
+				Conversation: chat.At("general", ""), NewThread: true, Session: child.Key(), By: "ann",
+			})
+			require.NoError(t, err)
+			info, err := child.Info(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []session.Route{made.Conversation}, info.Conversations)
+			_, err = rt.Unfocus(t.Context(), agent.UnfocusRequest{
+				Conversation: made.Conversation, By: "ann",
+			})
+			require.NoError(t, err)
+			info, err = child.Info(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, info.Conversations)
+		}
 	})
 }

@@ -28,7 +28,7 @@ func TestProgramHistories(t *testing.T) {
 	d := &desk{happened: make(map[string]int)}
 	played := 0
 	hs := spawntest.Histories{
-		N: 60, Acts: 8, Overlap: true,
+		N: 500, Acts: 8, Overlap: true,
 		New: func(h *spawntest.History) spawntest.Program {
 			played++
 			return d.program(h)

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/target"
-	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -446,7 +445,7 @@ func (h toolHost) find(ctx context.Context, run spawn.RunRef) (RunInfo, error) {
 var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"sessionKey":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
 	`"message":{"type":"string","description":"what it is told: at most 4000 characters, one in 2 seconds"},` +
-	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"wait so long for what a sub-agent answers; default: do not wait"}` +
+	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"wait so long for the answer; default: do not wait"}` +
 	`},"required":["sessionKey","message"]}`)
 
 // sendReply is what a model is told of a message that it has sent.
@@ -454,8 +453,9 @@ type sendReply struct {
 	Status     string `json:"status"` // accepted
 	SessionKey string `json:"sessionKey"`
 	RunID      string `json:"runId,omitempty"`
-	Reply      string `json:"reply,omitempty"` // of a run that has ended while the model waited
-	Note       string `json:"note"`
+	// Reply is what the receiver has answered while the model waited.
+	Reply string `json:"reply,omitempty"`
+	Note  string `json:"note"`
 }
 
 // maxSendTimeout is how long a model may wait for an answer.
@@ -483,16 +483,14 @@ func (h toolHost) answered(
 	} else if root, rerr := h.session.tree(ctx); rerr == nil {
 		runs, err = h.rt.sup.Wait(ctx, root, refs, opt)
 	}
-	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
+	if isLate(ctx, err) {
 		return "", err
 	}
 	if err != nil || len(runs) == 0 || !runs[0].Status.Terminal() {
 		reply.Note = "It has not answered yet. " + reply.Note
 		return jsonReply(reply)
 	}
-	reply.Status = runs[0].Status.String()
-	said := h.rt.toModels(announce.Sanitize(runs[0].Result.Text))
-	reply.Reply = text.Bound(said, maxHistoryText)
+	reply.Status, reply.Reply = runs[0].Status.String(), h.shownAnswer(runs[0].Result.Text)
 	reply.Note = "The reply is what it came to. The same comes to you as a message once more: do " +
 		"not act on it twice."
 	return jsonReply(reply)
@@ -524,22 +522,25 @@ func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
 	return h.sendPaced(ctx, to, m, wait)
 }
 
-// sendTo sends a message to a session if policy lets it, and waits for the answer of a sub-agent.
+// sendTo sends a message to a session if policy lets it, and waits for the answer.
 func (h toolHost) sendTo(
 	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
 ) (string, error) {
 	err := h.authorizeFor(ctx, policy.VerbSend, to)
 	if err == nil {
-		var r Receipt
-		if r, err = h.post(ctx, to, m); err == nil {
+		var got sent
+		if got, err = h.post(ctx, to, m, wait); err == nil {
 			reply := sendReply{
-				Status: "accepted", SessionKey: r.Session.String(), RunID: string(r.Run),
-				Note: sendNote(to, r),
+				Status: "accepted", SessionKey: got.receipt.Session.String(),
+				RunID: string(got.receipt.Run), Note: sendNote(to, got.receipt),
 			}
-			return h.answered(ctx, reply, r, wait)
+			if got.receipt.Run == "" && wait > 0 {
+				return h.answeredByTop(ctx, reply, got)
+			}
+			return h.answered(ctx, reply, got.receipt, wait)
 		}
 	}
-	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
+	if isLate(ctx, err) {
 		return "", err // no model can do anything about it
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
@@ -601,28 +602,6 @@ func (h toolHost) below(ctx context.Context, key session.Key) (RunInfo, error) {
 		}
 	}
 	return RunInfo{}, ErrNotFound
-}
-
-// post sends a message of the model to a session.
-func (h toolHost) post(ctx context.Context, to policy.Target, m Incoming) (r Receipt, err error) {
-	opt := spawn.SendOptions{Announce: true, ByModel: true, Origin: h.origin(ctx)}
-	if h.turn != nil && len(to.Ancestors) > 0 {
-		r, err = h.turn.spawn.Send(ctx, to.Key, m, opt)
-		return r, inOurWords(err)
-	}
-	if h.turn != nil {
-		if err := h.turn.err(); err != nil {
-			return r, err
-		}
-	}
-	m.Senders = h.senders(ctx)
-	other := h.rt.Session(to.Key)
-	root, err := other.receive(ctx, &m)
-	if err != nil {
-		return r, err
-	}
-	r, err = h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
-	return r, inOurWords(err)
 }
 
 // sendNote tells a model what becomes of its message.

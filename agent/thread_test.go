@@ -71,7 +71,12 @@ func (b threadBot) spawnThread(task agent.Task) (*agent.Child[string], session.R
 	child, err := b.Session(key).Spawn(b.Context(), task)
 	require.NoError(b.T(), err)
 	threads := b.chat.Threads()
-	return child, threads[len(threads)-1]
+	for i, t := range b.chat.Asked() { // the sub-agent may have created one since
+		if t.Session == child.Key() {
+			return child, threads[i]
+		}
+	}
+	return child, threads[len(threads)-1] // under a key that was known
 }
 
 func (b threadBot) bindings() []binding.Binding {

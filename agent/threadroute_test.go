@@ -97,6 +97,51 @@ func TestMessageIsToldOnceOverBinds(t *testing.T) {
 	}
 }
 
+// Likewise where the conversation's own session is the requester of the one that is bound: both
+// know the message, and the receipt names the one that has it.
+func TestMessageToASubagentOfTheConversation(t *testing.T) {
+	for name, between := range map[string]func(b threadBot, other session.Key){
+		"nothing": func(threadBot, session.Key) {},
+		"unfocus": func(b threadBot, _ session.Key) {
+			_, err := b.Runtime().Unfocus(b.Context(),
+				agent.UnfocusRequest{Conversation: b.general, By: "alice"})
+			require.NoError(b.T(), err)
+		},
+		"another sub-agent": func(b threadBot, other session.Key) {
+			_, err := b.focus(b.general, other, "alice")
+			require.NoError(b.T(), err)
+		},
+		"another tree": func(b threadBot, _ session.Key) {
+			_, err := b.focus(b.general, b.worker("far").Key(), "alice")
+			require.NoError(b.T(), err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
+				worker, _ := b.spawnThread(agent.Task{Text: "x", Label: "worker"})
+				other, _ := b.spawnThread(agent.Task{Text: "x", Label: "other"})
+				_, err := b.focus(b.general, worker.Key(), "alice")
+				require.NoError(t, err)
+				own, err := b.chat.Key(b.general)
+				require.NoError(t, err)
+				m := agent.Incoming{ID: "1", Text: "one", Route: b.general}
+				receipt, err := b.Session(own).Post(b.Context(), m)
+				require.NoError(t, err)
+				require.Equal(t, worker.Key(), receipt.Session)
+				b.Pass(time.Minute)
+				between(b, other.Key())
+				again, err := b.Session(own).Post(b.Context(), m)
+				require.NoError(t, err)
+				receipt.Existing, receipt.Began = true, again.Began
+				require.Equal(t, receipt, again)
+				_, err = b.Session(own).PostAndWait(b.Context(), m)
+				require.ErrorContains(t, err, "dealt with before")
+				require.ErrorContains(t, err, worker.Key().String(), "which has answered it")
+			})
+		})
+	}
+}
+
 // The other way round: what the conversation's own session knows is not told to a session that was
 // bound since.
 func TestMessageBeforeABindIsToldOnce(t *testing.T) {

@@ -30,7 +30,9 @@ import (
 //	              music. The blank of Braille stays among Braille.
 //	bytes         that are not UTF-8 become U+FFFD, one for those in a row
 //
-// What it keeps, it would keep again.
+// What it keeps, it would keep again. A second one behind the first lexer removes what the first
+// one has kept for the sake of something that the lexer has removed, such as a mark of direction
+// behind a line break.
 type drawn struct {
 	how   drawnState
 	held  string // the beginning of a rune
@@ -317,9 +319,10 @@ func (d *drawn) joins() bool {
 	return unicode.IsLetter(d.last) || unicode.IsMark(d.last)
 }
 
-// endsMark reports whether a mark of a chat template may end with r, such as ✿RETURN✿. What belongs
-// to such a symbol would stand alone once the mark is gone.
-func endsMark(r rune) bool { return r == '✿' || r == '▷' }
+// endsMark reports whether a mark of a chat template may end with r, such as ✿RETURN✿, or r is one
+// of the characters that a hostile text loses. What belongs to such a symbol would stand alone once
+// the symbol is gone.
+func endsMark(r rune) bool { return r == '✿' || r == '▷' || r == '◁' }
 
 // isRightToLeft reports whether r is of a script that is written from right to left.
 func isRightToLeft(r rune) bool {

@@ -31,7 +31,7 @@ func Held(s *Stream) int {
 	} {
 		held += c.Held()
 	}
-	const opener = 16 // bytes
+	const opener = 24 // bytes
 	for _, g := range []*guard{&p.second.guard, &p.echoes[2].guard} {
 		held += cap(g.open) * opener
 	}

@@ -51,10 +51,10 @@ import (
 // nothing is text. What is removed does not count on its line: a tag behind a thought may start a
 // line.
 //
-// A removal may put two halves of a tag together, so that an echo, a lexer and an echo follow. The
-// last two have a guard (guard.go): what they remove, an attack has nested, and from there on the
-// text loses each character with which something starts. A first round that removes nothing is the
-// last one.
+// A removal may put two halves of a tag together, so that a drawn, an echo, a lexer and an echo
+// follow. The last two have a guard (guard.go): what they remove, an attack has nested, and from
+// there on the text loses each character with which something starts. A first round that removes
+// nothing is the last one.
 //
 // The rule for what is far away: to a question about the text ahead, the text ends ahead.Max bytes
 // behind the place. So a tag without its '>' in 16 KB is text, and a thought ends after a closing
@@ -221,6 +221,7 @@ func (l *lexer) settled() int {
 		return l.At
 	}
 	var open []opener
+	last := l.last
 	for at := l.At; ; at++ {
 		i := nextOpener(l.Buf[at:])
 		if i >= 0 {
@@ -229,7 +230,8 @@ func (l *lexer) settled() int {
 				continue
 			}
 			if seen, stays := l.stays(at); stays {
-				open = append(open, opener{at, seen})
+				last = last.next(at, seen)
+				open = append(open, opener{at, seen, last.from})
 				continue
 			}
 		} else {
@@ -237,7 +239,7 @@ func (l *lexer) settled() int {
 		}
 		for _, o := range open {
 			if l.on && o.seen > at {
-				return o.at
+				return o.from
 			}
 		}
 		return at
@@ -288,7 +290,7 @@ func (l *lexer) angle(v *ahead.View) action {
 	case t.kind == minimaxTag, t.kind == finalTag, t.kind == markTag, t.closing:
 		return action{end: t.end, cut: true}
 	case t.kind == memoryTag && l.isNamed(v, t) && !l.closingTagAhead(v, t.end, t.kind):
-		return action{end: t.end}
+		return action{end: t.mentionEnd(v, l.At)}
 	}
 	return action{end: t.end, cut: true, then: block(t.kind)}
 }

@@ -74,6 +74,7 @@ func mayRemove(text string) bool {
 type passes struct {
 	echoes        [3]echo
 	first, second lexer
+	again         drawn // what was drawn beside something that the first round has removed
 	begun         bool
 }
 
@@ -90,6 +91,7 @@ func (p *passes) begin() {
 
 // last makes the passes behind the first round.
 func (p *passes) last(piece string, final bool) string {
+	piece = p.again.pass(piece, final)
 	return p.echoes[2].pass(p.second.pass(p.echoes[1].pass(piece, final), final), final)
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,10 +12,78 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 )
 
+// endPieces are what a text ends with that is not shown, what stays beside it, and what is drawn
+// only beside something else.
+var endPieces = []string{
+	" NO_REPLY", "\nNO_REPLY", "*NO_REPLY", "NO_REPLY", "\n\nHuman:", "\nUser:", "\n### User:", "./nothink",
+	"!/no_think", "/nothink", ".", " ", "\n", "\r", "[", "]", "<", ">", "\"", "'", "-", "\n- ", "`", "```", "\n```\n",
+	"~~~", "\n~~~\n", "*", "|", "(", ")", "_", ",", "\\", "…", "\ufffd", "\ufeff", "\u200b", "\u2800", "\u200e",
+	"\u200f", "\ufe0f", "א", "ا\u200d", "अ\u200d", "✿\ufe0f", "◁\u200d", "☎\ufe0f",
+}
+
+// endingText returns a text of few pieces, some of them cut, among endPieces. In such a text, the
+// end that is not shown may make a difference to what stands before it.
+func endingText(random *rand.Rand) string {
+	forms := [][]string{visibleTokens, templateTokens, streamTexts, removedPieces}
+	end := func() string { return endPieces[random.IntN(len(endPieces))] }
+	var b strings.Builder
+	for range 1 + random.IntN(5) {
+		if random.IntN(2) == 0 {
+			b.WriteString(end())
+			continue
+		}
+		form := forms[random.IntN(len(forms))]
+		piece := form[random.IntN(len(form))]
+		if random.IntN(3) == 0 {
+			at := random.IntN(len(piece))
+			piece = []string{piece[:at], piece[at:]}[random.IntN(2)]
+		}
+		b.WriteString(piece)
+	}
+	for range random.IntN(4) {
+		b.WriteString(end())
+	}
+	return b.String()
+}
+
+// What Visible returns, it returns again, also where the end of the text that is not shown decided
+// about what stands before it.
+func TestVisibleIsIdempotent(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("[", 600)
+	for _, tt := range []struct{ text, want string }{
+		{" [TOOL_CALLS]<<<completion a>>>[ NO_REPLY", ""}, // a call breaks off before the token
+		{"ok [TOOL_CALLS][ NO_REPLY", "ok"},
+		{"ok <tool_calls>[\n### User:\nNO_REPLY", "ok"},
+		{"a\nfunctools[\n\nHuman:", "a"},
+		{"x <function=x>[\nUser:", "x"},
+		{"x <tool_call><parameter>[ \n\nHuman:", "x"},
+		{"x<tool_call>\n<function*NO_REPLY", "x"},
+		{"x <tool_calls>\n<invoke name=\"x\"\n,\nNO_REPLY<", "x"},
+		{"a<cite.b\nfunctools[{\"a\":1}] c\nNO_REPLY>", "a<cite.b\n c"}, // a mention ends behind the token
+		{"a [Tool Call: x]\n\u200e(", "a ("},                            // the line break goes
+		{"<think>א</think>a\u200fb", "ab"},
+		{"[[THINK](<th<think>a</think>ink>b", "THINK]("}, // one bracket alone would begin a mark
+		{"◁◁think▷[[reply_to:[[audio_as_voice]]5]] Hello", "think▷ Hello"},
+		{long + "THINK](<th<think>a</think>ink>b", ""},
+	} {
+		shown, ok := announce.Visible(tt.text)
+		if len(tt.text) < len(long) {
+			require.Equal(t, tt.want, shown, "%q", tt.text)
+		}
+		again, stillOK := announce.Visible(shown)
+		require.Equal(t, shown, again, "%q", tt.text)
+		require.Equal(t, ok, stillOK, "%q", tt.text)
+		checkStream(t, tt.text, 1, 2, 3, 7)
+	}
+}
+
 // What Visible and Sanitize return, they return again: for random texts of everything that they
-// and Redact know, OFFSHOOT_TEXTS=10000000 of them. OFFSHOOT_SEED chooses others. Of what Redact
-// returns it changes less than one text in a thousand, where parts of credentials stand side by
-// side.
+// and Redact know, OFFSHOOT_TEXTS=10000000 of them. OFFSHOOT_SEED chooses others. Every second text
+// is one of endingText, of which a Stream is checked as well. Of what Redact returns it changes
+// less than one text in a thousand, where parts of credentials stand side by side.
+//
+// .ci/long -texts N plays N of them.
 func TestRandomTextsAreStable(t *testing.T) {
 	t.Parallel()
 	number := func(name string, unset uint64) uint64 {
@@ -30,7 +99,13 @@ func TestRandomTextsAreStable(t *testing.T) {
 	unstable := uint64(0)
 	random := rand.New(rand.NewPCG(seed, 16))
 	for i := range texts {
-		text := randomText(random)
+		text := ""
+		if i%2 == 0 {
+			text = randomText(random)
+		} else {
+			text = endingText(random)
+			checkStream(t, text, 1+random.IntN(8))
+		}
 		shown, ok := announce.Visible(text)
 		again, stillOK := announce.Visible(shown)
 		if again != shown || ok != stillOK {

@@ -89,6 +89,16 @@ func (t tag) hasAttributes(s string) bool {
 	return t.complete && strings.Trim(s[t.nameEnd:t.end-1], " \t\r\n/") != ""
 }
 
+// mentionEnd returns the position behind what stays of the complete tag at a position without
+// another look at it: the tag, or its '<' if the tag goes on behind a line. The end of such a tag
+// may stand among silent tokens that are not shown.
+func (t tag) mentionEnd(v *ahead.View, at int) int {
+	if strings.IndexByte(v.S[at:t.end], '\n') >= 0 {
+		return at + 1
+	}
+	return t.end
+}
+
 const (
 	maxTagName   = 28  // bytes of a name; no name in tagKinds is longer
 	maxAttribute = 256 // bytes of a quoted value that may hold '<' or '>', with its closing quote

@@ -164,9 +164,11 @@ func nextOpener(text string) int {
 }
 
 // withoutOpeners leaves bytes that are not UTF-8 as they are. It takes a character from everything
-// that the lexer removes.
+// that the lexer removes, and the marks of direction, because that for which a drawn has kept them
+// may be gone.
 var withoutOpeners = strings.NewReplacer(
-	"<", "", "[", "", "~", "", ">", "", "{", "", "✿", "", "◁", "", citeOpen, "")
+	"<", "", "[", "", "~", "", ">", "", "{", "", "✿", "", "◁", "", citeOpen, "",
+	"\u200E", "", "\u200F", "", "\u061C", "")
 
 // template decides about the mark at the current position. ok is false if there is none.
 func (l *lexer) template(v *ahead.View) (do action, ok bool) {
@@ -188,8 +190,7 @@ func (l *lexer) template(v *ahead.View) (do action, ok bool) {
 	case c == '>':
 		return l.recipient(v)
 	case c == 'f' && !l.within && v.Has(l.At, functools):
-		at := l.At + len(functools) - 1
-		return action{end: at, cut: true, then: ending{how: endJSON}}, startsJSON(v, at)
+		return callOf(v, l.At+len(functools)-1)
 	case c == '{' && v.Has(l.At, renderCite):
 		near := v.Within(l.At, maxCitation)
 		end = near.Any(l.At, "}")
@@ -380,14 +381,14 @@ func nameEnd(v *ahead.View, at int) int {
 // arguments. Without these it is a mention.
 func (l *lexer) toolCalls(v *ahead.View) (do action, ok bool) {
 	at := l.At + len(toolsMark)
-	do = action{cut: true, then: ending{how: endJSON}}
-	if do.end = skipBlank(v, at); startsJSON(v, do.end) {
+	if do, ok = callOf(v, skipBlank(v, at)); ok {
 		return do, true
 	}
 	end := nameEnd(v, at)
 	if end == at {
-		return do, false
+		return action{}, false
 	}
+	do = action{cut: true}
 	if at = end; v.Has(at, idMark) {
 		at = nameEnd(v, at+len(idMark))
 	}
@@ -395,12 +396,20 @@ func (l *lexer) toolCalls(v *ahead.View) (do action, ok bool) {
 	if isCall {
 		at += len(argsMark)
 	}
-	do.end = skipBlank(v, at)
-	if v.Byte(do.end) != '{' {
-		do.end, do.then = at, ending{}
-		return do, isCall
+	if args := skipBlank(v, at); v.Byte(args) == '{' {
+		do.end, do.then.how = args, endJSON
+		return do, true
 	}
-	return do, true
+	do.end = at
+	return do, isCall
+}
+
+// callOf decides about the word of a call, behind which its arguments may start at a position.
+func callOf(v *ahead.View, at int) (do action, ok bool) {
+	if end := breaksOff(v, at); end > 0 {
+		return action{end: end, cut: true}, true
+	}
+	return action{end: at, cut: true, then: ending{how: endJSON}}, startsJSON(v, at)
 }
 
 // recipient decides about >>>, behind which the recipient of a text stands, alone on its line: all,

@@ -11,6 +11,9 @@ import (
 // <tool_call-example> is not <tool_call>.
 func endsToolName(v *ahead.View, at int) bool {
 	r, size := v.Rune(at)
+	if r == '*' { // as at the end of the text, because the token behind it is not shown
+		return tokenAhead(v, at)
+	}
 	return size == 0 || r == '/' || r == '=' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
 }
 
@@ -22,7 +25,7 @@ func (l *lexer) toolTag(v *ahead.View, t tag) action {
 	case t.closing && !t.complete, t.kind == functionTag && (t.closing || !t.hasAttributes(v.S)):
 		return action{end: l.At + 1}
 	case t.closing && l.mentions[t.kind] > 0:
-		return action{end: t.end, mention: -1, kind: t.kind}
+		return action{end: t.mentionEnd(v, l.At), mention: -1, kind: t.kind}
 	case t.closing, t.empty:
 		return action{end: t.end, cut: true}
 	}
@@ -31,7 +34,7 @@ func (l *lexer) toolTag(v *ahead.View, t tag) action {
 	case do.cut:
 		return do
 	case t.complete && t.kind != functionTag:
-		return action{end: t.end, mention: 1, kind: t.kind}
+		return action{end: t.mentionEnd(v, l.At), mention: 1, kind: t.kind}
 	}
 	return action{end: l.At + 1}
 }
@@ -44,10 +47,8 @@ func (l *lexer) toolTag(v *ahead.View, t tag) action {
 func (l *lexer) callAt(v *ahead.View, t tag) action {
 	at := skipBlank(v, t.end)
 	call := action{end: at, cut: true, then: ending{kind: t.kind, depth: 1}}
-	if v.Byte(at) == '[' { // a call that breaks off before a silent token
-		if end := skipBlank(v, at+1); tokenAhead(v, end) {
-			return action{end: end, cut: true}
-		}
+	if end := breaksOff(v, at); end > 0 {
+		return action{end: end, cut: true}
 	}
 	if startsJSON(v, at) {
 		call.then.how = endJSONCall
@@ -92,13 +93,13 @@ func (l *lexer) asideTag(v *ahead.View, t tag) action {
 	kind := t.kind
 	switch {
 	case t.closing && l.mentions[kind] > 0:
-		return action{end: t.end, mention: -1, kind: kind}
+		return action{end: t.mentionEnd(v, l.At), mention: -1, kind: kind}
 	case t.closing && kind == jsonTag:
 		return action{end: l.At + 1}
 	case t.closing, t.empty:
 		return action{end: t.end, cut: true}
 	case kind == jsonTag && !startsJSON(v, skipBlank(v, t.end)), !l.closingTagAhead(v, t.end, kind):
-		return action{end: t.end, mention: 1, kind: kind}
+		return action{end: t.mentionEnd(v, l.At), mention: 1, kind: kind}
 	}
 	return action{end: t.end, cut: true, then: block(kind)}
 }
@@ -108,11 +109,11 @@ func (l *lexer) asideTag(v *ahead.View, t tag) action {
 func (l *lexer) citeTag(v *ahead.View, t tag) action {
 	switch {
 	case t.closing && l.mentions[citeTag] > 0:
-		return action{end: t.end, mention: -1, kind: citeTag}
+		return action{end: t.mentionEnd(v, l.At), mention: -1, kind: citeTag}
 	case t.closing, strings.Contains(v.S[t.nameEnd:t.end], "index="):
 		return action{end: t.end, cut: true}
 	}
-	return action{end: t.end, mention: 1, kind: citeTag}
+	return action{end: t.mentionEnd(v, l.At), mention: 1, kind: citeTag}
 }
 
 // closingTagAhead reports whether a closing tag of a kind is ahead. It remembers where none is.
@@ -146,10 +147,28 @@ func startsJSON(v *ahead.View, at int) bool {
 		if v.Byte(at+1) == ']' {
 			return true
 		}
-		at = skipBlank(v, at+1)
-		return v.Ended(at) || strings.IndexByte("{[\"", v.S[at]) >= 0
+		next := skipBlank(v, at+1)
+		return v.Ended(next) || strings.IndexByte("{[\"", v.S[next]) >= 0 || breaksOff(v, at) > 0
 	}
 	return false
+}
+
+// breaksOff returns the position after a '[' at a position, if what follows it and blanks is not
+// shown at the end of a text: a silent token, or the beginning of a person's turn.
+// Arguments that break off there break off at the end of what is shown. It returns 0 otherwise.
+func breaksOff(v *ahead.View, at int) int {
+	if v.Byte(at) != '[' {
+		return 0
+	}
+	end, isTurn := at+1, false
+	at = skipBlank(v, end)
+	for word := roleAt(v, at); word != ""; word = roleAt(v, at) {
+		at, isTurn = skipBlank(v, at+len(word)), true
+	}
+	if tokenAhead(v, at) || isTurn && v.Ended(at) {
+		return end
+	}
+	return 0
 }
 
 const (
@@ -165,7 +184,8 @@ func (l *lexer) looksLikeCall(v *ahead.View, end, first int) bool {
 	firstEnd := t.end
 	for range maxCallTags {
 		if !t.complete {
-			return v.Ended(t.end)
+			line := strings.LastIndexByte(v.S[:t.end], '\n') + 1
+			return v.Ended(t.end) || line > t.nameEnd && tokenAhead(v, line)
 		}
 		at := skipBlank(v, t.end)
 		if t.hasAttributes(v.S) || startsJSON(v, at) {

@@ -246,6 +246,9 @@ type SendOptions struct {
 	ByModel bool
 	// Origin is as in a [Request].
 	Origin string
+	// Within is how long [Supervisor.SendAndWait] waits for the reply, from when the message is
+	// recorded. 0 or less: without limit. Send does not read it.
+	Within time.Duration
 }
 
 // Send posts a message that one session has for another, as [Supervisor.Post] does: the receiver
@@ -256,12 +259,37 @@ type SendOptions struct {
 func (s *Supervisor) Send(
 	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
 ) (Receipt, error) {
-	if opt.ByModel && to == root && from != to && !to.IsMain() {
-		if err := s.onRecord(ctx, to); err != nil {
-			return Receipt{}, unrecorded(ctx, err)
-		}
+	if err := s.maySend(ctx, root, from, to, opt); err != nil {
+		return Receipt{}, err
 	}
 	return s.send(ctx, root, from, to, &m, opt, s.asker(root))
+}
+
+// SendAndWait sends a message to a top-level session, as [Supervisor.Send] does, and returns the
+// reply with which a turn ends that answers it, as [Supervisor.PostAndWait] does. People get that
+// reply, too. Under the context of a Runner it gives the slot of the turn back while it waits.
+//
+// The Receipt is zero if the message is not recorded, or it is not known whether it is: then the
+// errors are those of Send. Beside any other Receipt an error says why there is no reply: it is
+// [context.DeadlineExceeded] if none has come within opt.Within, and else one of PostAndWait.
+func (s *Supervisor) SendAndWait(
+	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
+) (Receipt, Reply, error) {
+	if err := s.maySend(ctx, root, from, to, opt); err != nil {
+		return Receipt{}, Reply{}, err
+	}
+	got, err := s.postAndWait(ctx, root, to, m.sentBy(from), opt.of(from), opt.Within)
+	return got.receipt, got.reply, err
+}
+
+// maySend returns an error if a session does not write to another because that never was.
+func (s *Supervisor) maySend(
+	ctx context.Context, root, from, to session.Key, opt SendOptions,
+) error {
+	if !opt.ByModel || to != root || from == to || to.IsMain() {
+		return nil
+	}
+	return unrecorded(ctx, s.onRecord(ctx, to))
 }
 
 // onRecord returns an error that is [ErrNotFound] for a top-level session that never was.
@@ -277,15 +305,25 @@ func (s *Supervisor) onRecord(ctx context.Context, root session.Key) error {
 func (s *Supervisor) send(
 	ctx context.Context, root, from, to session.Key, m *Incoming, opt SendOptions, ask askFunc,
 ) (Receipt, error) {
+	return s.post(ctx, root, to, m.sentBy(from), opt.of(from), ask)
+}
+
+// sentBy returns m as a session sends it. No message of a person has its ID, and no reply shows it.
+func (m *Incoming) sentBy(from session.Key) *Incoming {
 	sent := *m
-	if sent.ID != "" { // no message of a person has the same one, and no reply shows it
+	if sent.ID != "" {
 		sum := sha256.Sum256([]byte(from.String() + " " + sent.ID))
 		sent.ID = madeID + hex.EncodeToString(sum[:])[:36-len(madeID)]
 	}
-	return s.post(ctx, root, to, &sent, func(cmd *tree.Post) {
+	return &sent
+}
+
+// of returns what the options say of a message that a session sends.
+func (opt *SendOptions) of(from session.Key) func(*tree.Post) {
+	return func(cmd *tree.Post) {
 		cmd.From, cmd.Announce = from, opt.Announce
 		cmd.ByModel, cmd.Origin = opt.ByModel, opt.Origin
-	}, ask)
+	}
 }
 
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it

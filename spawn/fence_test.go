@@ -35,6 +35,10 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Send": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return errorOf(tn.Send(ctx, topKey, spawn.Incoming{Text: "x"}, spawn.SendOptions{}))
 	},
+	"SendAndWait": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, _, err := tn.SendAndWait(ctx, topKey, spawn.Incoming{Text: "x"}, spawn.SendOptions{})
+		return err
+	},
 	"Stop": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Stop(ctx, refOf(topKey), "x")
 	},

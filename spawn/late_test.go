@@ -21,8 +21,8 @@ import (
 var lateCommands = []string{
 	"Announce",
 	"Bind", "CanBind", "CancelTurn", "Compact", "DeleteSession", "Deposit", "Dismiss", "Files",
-	"Post", "PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send", "SetRoute",
-	"Spawn", "Steer", "Stop", "StopRun", "Unbind",
+	"Post", "PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send",
+	"SendAndWait", "SetRoute", "Spawn", "Steer", "Stop", "StopRun", "Unbind",
 }
 
 // lateArgs returns arguments for a method that it accepts: keys in the order of the call.
@@ -95,7 +95,7 @@ func TestEveryMethodThatComesTooLate(t *testing.T) {
 				n++
 				keys := []session.Key{topKey, child}
 				switch m.Name {
-				case "Compact", "Ready", "Reset", "PostAndWait":
+				case "Compact", "Ready", "Reset", "PostAndWait", "SendAndWait":
 					keys = keys[:1]
 				case "RootOf", "WaitRootOf": // that of a top-level key is known without asking
 					keys = keys[1:]

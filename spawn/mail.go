@@ -123,11 +123,7 @@ func (s *Supervisor) asker(root session.Key) askFunc {
 func (s *Supervisor) post(
 	ctx context.Context, root, to session.Key, m *Incoming, change func(*tree.Post), ask askFunc,
 ) (receipt Receipt, err error) {
-	read := func(_ *tree.Tree, r tree.Reply) {
-		receipt = Receipt{
-			Session: r.Ref, Run: RunID(r.RunID), Began: r.Began, Existing: r.Existing,
-		}
-	}
+	read := func(_ *tree.Tree, r tree.Reply) { receipt = receiptOf(r) }
 	for {
 		cmd, err := s.postOf(ctx, root, to, m)
 		if err == nil && change != nil {
@@ -187,28 +183,41 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 func (s *Supervisor) PostAndWait(
 	ctx context.Context, root, to session.Key, m Incoming,
 ) (Reply, error) {
+	got, err := s.postAndWait(ctx, root, to, &m, nil, 0)
+	return got.reply, err
+}
+
+// postAndWait posts a message, of which change, unless it is nil, says more, and waits for the
+// reply: from when the message is recorded, and unless within is 0 at most so long. The receipt is
+// zero if the message is not recorded, or it is not known whether it is.
+func (s *Supervisor) postAndWait(
+	ctx context.Context, root, to session.Key, m *Incoming, change func(*tree.Post),
+	within time.Duration,
+) (got answered, err error) {
 	if to.IsSubagent() && !m.Thread {
-		return Reply{}, fmt.Errorf("%w: %q", ErrNoConversation, to)
+		return got, fmt.Errorf("%w: %q", ErrNoConversation, to)
 	}
 	if t := turnOf(ctx); t != nil && t.Session.Key == to {
-		return Reply{}, &InputError{
+		return got, &InputError{
 			Field: "session", Reason: "its own turn would wait for the one after it",
 		}
 	}
 	for {
-		var reply Reply
-		cmd, err := s.postOf(ctx, root, to, &m)
+		cmd, err := s.postOf(ctx, root, to, m)
+		if err == nil && change != nil {
+			change(cmd)
+		}
 		for err == nil {
-			reply, err = withShell(s, root, func(sh *treeShell) (Reply, error) {
-				return sh.postAndWait(ctx, cmd)
+			got, err = withShell(s, root, func(sh *treeShell) (answered, error) {
+				return sh.postAndWait(ctx, cmd, within)
 			})
 			if err == nil {
-				return reply, nil
+				return got, nil
 			}
 			err = s.answerAll(ctx, to, err, &cmd.Answers)
 		}
 		if !errors.Is(err, tree.ErrMoved) {
-			return reply, repeatable(err, m.repeat())
+			return got, repeatable(err, m.repeat())
 		}
 	}
 }
@@ -374,14 +383,28 @@ func (w *answerWaiter) finish(e *tree.Entry, err error) {
 	w.ready = nil
 }
 
-// postAndWait posts a message and waits for the reply.
-func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, error) {
+// answered is what became of a message whose sender waits for the reply.
+type answered struct {
+	receipt Receipt
+	reply   Reply
+}
+
+// receiptOf returns what became of a message that was posted.
+func receiptOf(r tree.Reply) Receipt {
+	return Receipt{Session: r.Ref, Run: RunID(r.RunID), Began: r.Began, Existing: r.Existing}
+}
+
+// postAndWait posts a message and waits for the reply, see [Supervisor.postAndWait].
+func (sh *treeShell) postAndWait(
+	ctx context.Context, cmd *tree.Post, within time.Duration,
+) (got answered, err error) {
 	ready := make(chan struct{})
 	w := &answerWaiter{run: cmd.To, of: cmd, ready: ready}
 	defer sh.removeAnswerWaiter(w)
-	err := sh.owner.Await(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+	err = sh.owner.Await(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
+		got.receipt = receiptOf(r)
 		sh.answerWaiters[w] = struct{}{}
 		w.run = r.Ref // the conversation's own session may have the message
 		_, aside := t.Waiting(w.run, w.of)
@@ -391,25 +414,37 @@ func (sh *treeShell) postAndWait(ctx context.Context, cmd *tree.Post) (Reply, er
 		w.look(t)
 	})
 	if err != nil {
-		return Reply{}, err
+		return answered{}, err
 	}
 	defer turnOf(ctx).pause()()
+	var over <-chan time.Time
+	if within > 0 {
+		timer := time.NewTimer(within)
+		defer timer.Stop()
+		over = timer.C
+	}
+	late := false
 	select {
 	case <-ready:
 	case <-ctx.Done():
 	case <-sh.sup.closed:
+	case <-over:
+		late = true
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	switch {
 	case w.ready == nil && w.err == nil:
-		return w.reply, nil
+		got.reply = w.reply
+		return got, nil
 	case w.ready == nil:
-		return Reply{}, fmt.Errorf("%w: message %s to %q", w.err, text.Quote(w.of.ID), w.run)
+		return got, fmt.Errorf("%w: message %s to %q", w.err, text.Quote(w.of.ID), w.run)
 	case ctx.Err() != nil:
-		return Reply{}, context.Cause(ctx)
+		return got, context.Cause(ctx)
+	case late:
+		return got, context.DeadlineExceeded
 	}
-	return Reply{}, ErrShutdown
+	return got, ErrShutdown
 }
 
 func (sh *treeShell) removeAnswerWaiter(w *answerWaiter) {

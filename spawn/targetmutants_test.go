@@ -53,6 +53,28 @@ var targetMutants = []mutant{
 		"n > maxSent {", "false {", "../agent", "TestSubagentsLogAndSend$",
 	},
 	{
+		"sends: a wait has an end", "mail.go",
+		"\t\tover = timer.C\n", "", "../agent", "TestSendThatWaitsForAnotherTree$",
+	},
+	{
+		"sends: a turn that waits holds no slot, whatever context its tool has", "turn.go",
+		"\tctx, done := t.Within(context.WithValue(ctx, turnKey{}, t))\n\tdefer done()\n" +
+			"\treturn t.shell.sup.SendAndWait(",
+		"\tctx, done := t.Within(context.WithValue(ctx, turnKey{}, (*TurnInput)(nil)))\n" +
+			"\tdefer done()\n\treturn t.shell.sup.SendAndWait(",
+		"../agent", "TestSendThatWaitsForAnotherTree$",
+	},
+	{
+		"sends: a call that is repeated tells once", "../agent/subagents.go",
+		"return h.spawnKey(h.token + place", "return h.spawnKey(session.NewID() + place",
+		"../agent", "TestSendToAnotherTreeOverEveryCrash$",
+	},
+	{
+		"sends: what a person ends is not waited for", "../agent/incoming.go",
+		"case none(ErrTurnCancelled), none(ErrStopped):", "case false:",
+		"../agent", "TestWaitForAnotherTreeEnds$",
+	},
+	{
 		"visibility: another agent is seen where it is allowed", "../policy/authorize.go",
 		"case !r.AgentToAgent.Enabled:", "case false:", "../policy", "TestAuthorize",
 	},

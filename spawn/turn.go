@@ -304,6 +304,20 @@ func (t *TurnInput) Send(
 	return t.shell.sup.send(ctx, t.Session.Root, from, to, &m, opt, t.do)
 }
 
+// SendAndWait sends a message from this session to the top-level session of a tree, which may be
+// another one, and waits for the reply, as [Supervisor.SendAndWait] does. The turn holds no slot
+// while it waits. The errors are [ErrStale] and those of Supervisor.SendAndWait.
+func (t *TurnInput) SendAndWait(
+	ctx context.Context, root session.Key, m Incoming, opt SendOptions,
+) (Receipt, Reply, error) {
+	if err := t.Err(); err != nil {
+		return Receipt{}, Reply{}, err
+	}
+	ctx, done := t.Within(context.WithValue(ctx, turnKey{}, t))
+	defer done()
+	return t.shell.sup.SendAndWait(ctx, root, t.Session.Key, root, m, opt)
+}
+
 // Steer sends a message from this session to a run below it that is under way. The errors are
 // [ErrStale], ErrNotFound for a session that is not below this one, and those of
 // [Supervisor.Steer].

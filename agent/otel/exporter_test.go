@@ -245,7 +245,7 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 		exe, err := os.Executable()
 		require.NoError(t, err)
 		cmd := exec.CommandContext(t.Context(), exe)
-		cmd.Env = append(os.Environ(), killedBot+"="+dir)
+		cmd.Env = append(os.Environ(), killedBot+"="+dir, "GORACE=atexit_sleep_ms=0")
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s", out)
 		return err

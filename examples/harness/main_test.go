@@ -48,7 +48,9 @@ func TestRunnerKeepsToTheContract(t *testing.T) {
 		return func() agent.Runner {
 			return &Runner{
 				Command: []string{os.Args[0]},
-				Env:     []string{"HARNESS=cues", "HARNESS_DIR=" + dir},
+				Env: []string{
+					"HARNESS=cues", "HARNESS_DIR=" + dir, "GORACE=atexit_sleep_ms=0",
+				},
 			}
 		}
 	}, agenttest.RunnerOptions{

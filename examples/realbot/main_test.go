@@ -259,7 +259,7 @@ func command(t *testing.T, o options, args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1",
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", asProgram+"=1",
 		"OPENAI_API_KEY="+o.openai, "ANTHROPIC_API_KEY="+o.anthropic)
 	return cmd
 }

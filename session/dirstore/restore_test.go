@@ -320,7 +320,7 @@ func killRepair(t *testing.T, dir string, after time.Duration) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestRepairInProcess$")
-	cmd.Env = append(os.Environ(), repairVariable+"="+dir)
+	cmd.Env = append(os.Environ(), repairVariable+"="+dir, "GORACE=atexit_sleep_ms=0")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -87,25 +87,32 @@ func Sooner(a, b time.Time) time.Time {
 const mostFormer = 8
 
 // SeenBy returns which sessions a message of a conversation may have gone to when it was sent
-// before, other than the one that it goes to now, newest first: its own session, if the
-// conversation is bound and was not created for that, and those that it was bound to.
+// before, other than the one that it goes to now: those that the conversation was bound to, newest
+// first, and its own session, if the conversation is bound and was not created for that.
+//
+// The own session comes last: it also knows what a session of its tree was told that was bound, and
+// that one has the message. With a session of the same tree it is not asked, since a post looks at
+// both.
 func SeenBy(
 	bound binding.Binding, isBound bool, own binding.Binding, former []binding.Unbound,
 	now time.Time,
 ) []binding.Binding {
 	var list []binding.Binding
-	add := func(b binding.Binding) {
+	add := func(b binding.Binding, most int) {
 		same := func(x binding.Binding) bool { return x.Target == b.Target }
-		if len(list) < mostFormer && !slices.ContainsFunc(list, same) &&
+		if len(list) < most && !slices.ContainsFunc(list, same) &&
 			!(isBound && b.Target == bound.Target) && (isBound || b.Target != own.Target) {
 			list = append(list, b)
 		}
 	}
-	if isBound && !bound.Created && now.Sub(bound.Bound) < binding.Remembered {
-		add(own)
-	}
 	for _, u := range slices.Backward(former) {
-		add(u.Binding)
+		if u.Binding.Target != own.Target {
+			add(u.Binding, mostFormer-1)
+		}
+	}
+	apart := !bound.Root.IsValid() || bound.Root != own.Root
+	if isBound && apart && !bound.Created && now.Sub(bound.Bound) < binding.Remembered {
+		add(own, mostFormer)
 	}
 	return list
 }

@@ -243,7 +243,10 @@ func TestSeenBy(t *testing.T) {
 		return keys(thread.SeenBy(bound, is, of(main), former, at))
 	}
 	require.Equal(t, []string{"1", "0", "2"}, seen(binding.Binding{}, false, noon))
-	require.Equal(t, []string{main.ID(), "1", "2"}, seen(of(sub("0")), true, noon))
+	require.Equal(t, []string{"1", "2", main.ID()}, seen(of(sub("0")), true, noon))
+	near := of(sub("0"))
+	near.Root = main
+	require.Equal(t, []string{"1", "2", main.ID()}, seen(near, true, noon))
 	require.Equal(t, []string{"1", "2"}, seen(of(sub("0")), true, noon.Add(binding.Remembered)))
 	fresh := of(sub("0"))
 	fresh.Created = true
@@ -252,7 +255,10 @@ func TestSeenBy(t *testing.T) {
 	for i := range 20 {
 		former = append(former, binding.Unbound{Binding: of(sub(fmt.Sprint(i)))})
 	}
-	require.Len(t, seen(binding.Binding{}, false, noon), 8)
+	require.Len(t, seen(binding.Binding{}, false, noon), 7)
+	bound := seen(of(sub("other")), true, noon)
+	require.Len(t, bound, 8)
+	require.Equal(t, main.ID(), bound[7], "it is asked, however many there were")
 }
 
 func TestLocks(t *testing.T) {

@@ -533,13 +533,15 @@ func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
 	r := t.find(c.Run)
 	of := cmp.Or(c.Of, &Post{To: c.Run})
 	if of.Thread {
-		if known, err := t.postKnown(of.Own, c.ID, of.origin(of.Own)); known || err != nil {
-			return Reply{Run: t.find(of.Own), Ref: of.Own, Existing: known}, err
-		}
-		if known, _ := t.postKnown(c.Run, c.ID, of.origin(c.Run)); !known {
-			if err := t.threadForbidden(r, of); err != nil {
-				return Reply{}, err
+		known, err := t.postKnown(c.Run, c.ID, of.origin(c.Run)) // the own session knows this, too
+		if err == nil && !known {
+			if known, _ := t.postKnown(of.Own, c.ID, of.origin(of.Own)); known {
+				return Reply{Run: t.find(of.Own), Ref: of.Own, Existing: true}, nil
 			}
+			err = t.threadForbidden(r, of)
+		}
+		if err != nil {
+			return Reply{}, err
 		}
 	}
 	if r == nil {
