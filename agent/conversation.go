@@ -271,15 +271,20 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 // eventOf returns the event of a completion for the session of a turn, with the path of the child's
 // transcript. A session in a sandbox is not told paths of the host.
 func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
-	e := announce.NewEvent(c)
+	shown := *c // others read it, too
+	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.toModels(c.Run.Label)
+	e := announce.NewEvent(&shown)
 	// What ForModel removes is removed first, so that it hides no secret.
-	e.Result = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Result))
-	e.Reason = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(e.Reason))
+	for _, said := range [...]*string{
+		&e.Task, &e.Result, &e.Reason, &e.Model.Requested, &e.Model.Resolved, &e.Model.Actual,
+	} {
+		*said = rt.toModels(*said)
+	}
 	e.Files = slices.Clone(e.Files) // of a completion that others read
 	for i := range e.Files {
 		f := &e.Files[i]
 		for _, said := range [...]*string{&f.Name, &f.Path, &f.MediaType} {
-			*said = rt.redactor.At(announce.BoundaryModels, text.WithoutControls(*said))
+			*said = rt.toModels(*said)
 		}
 	}
 	if !t.Sandboxed {
@@ -296,7 +301,7 @@ func (rt *Runtime) sentText(st *spawn.TurnInput, in spawn.Input) string {
 	if st.Session.Key.IsSubagent() {
 		return sender.QuoteForged(in.Text)
 	}
-	shown := rt.redactor.At(announce.BoundaryModels, text.WithoutControls(in.Text))
+	shown := rt.toModels(in.Text)
 	return "[Offshoot] The session " + in.From.String() + " has sent you a message:\n" +
 		agentctx.Fenced(sender.QuoteForged(shown))
 }

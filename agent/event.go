@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -128,6 +129,25 @@ func (rt *Runtime) Shown(s string) string {
 	return rt.redactor.At(announce.BoundaryReplies, text.WithoutControls(s))
 }
 
+// toModels returns what a model may read of what another session or its model has chosen. It is
+// masked before it is cut.
+func (rt *Runtime) toModels(s string) string {
+	return rt.redactor.At(announce.BoundaryModels, text.WithoutControls(s))
+}
+
+// quote is [text.Quote] for an answer to a model that repeats the model's own words. They stay as
+// they are, unless they are cut: what shows the answer to others masks it, and knows no secret of
+// which only the head is there.
+func (rt *Runtime) quote(s string) string { return text.Quote(rt.whole(s)) }
+
+// whole returns s, masked if it is longer than what a quotation repeats.
+func (rt *Runtime) whole(s string) string {
+	if len(s) <= text.MaxQuoted {
+		return s
+	}
+	return rt.redactor.Redact(text.WithoutControls(s))
+}
+
 // maxShownTool is how many characters of what a tool is called with, and of what it answers, an
 // event shows.
 const maxShownTool = 1000
@@ -159,15 +179,16 @@ func shownOutcome(
 	ctx context.Context, r *announce.Redactor, out ToolResult, err error,
 ) (spawn.Status, string) {
 	const most = 16 * maxShownTool
+	show := func(s string) string { return shownText(r, s) }
 	switch {
 	case err == nil:
-		return StatusOK, shownHead(shownText(r, text.Bound(out.Text, most)))
+		return StatusOK, shownHead(secret.Head(show, out.Text, most))
 	case ctx.Err() != nil:
-		return StatusCancelled, shownHead(shownText(r, text.Bound(err.Error(), most)))
+		return StatusCancelled, shownHead(secret.Head(show, err.Error(), most))
 	case errors.Is(err, context.DeadlineExceeded):
-		return StatusTimedOut, shownHead(shownText(r, text.Bound(err.Error(), most)))
+		return StatusTimedOut, shownHead(secret.Head(show, err.Error(), most))
 	}
-	return StatusFailed, shownHead(shownText(r, text.Bound(err.Error(), most)))
+	return StatusFailed, shownHead(secret.Head(show, err.Error(), most))
 }
 
 // showCall returns the Call of a tool that those who watch see begin and end.
@@ -179,7 +200,8 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 			return call(ctx, c)
 		}
 		began := time.Now()
-		id := shownText(t.rt.redactor, text.Cut(c.ID, text.MaxName))
+		show := func(s string) string { return shownText(t.rt.redactor, s) }
+		id := text.Cut(secret.Head(show, c.ID, text.MaxName), text.MaxName)
 		e := spawn.ToolEvent{Call: id, Name: tool.Name}
 		if tool.Effect != EffectUnknown {
 			e.Effect = tool.Effect.String()
@@ -218,7 +240,7 @@ func (t *Turn) Report(ctx context.Context, p Progress) error {
 		return err
 	}
 	const most = 16 * spawn.MaxProgress
-	p.Text = shownText(t.rt.redactor, text.Cut(p.Text, most))
+	p.Text = secret.Head(func(s string) string { return shownText(t.rt.redactor, s) }, p.Text, most)
 	return t.spawn.Report(ctx, p)
 }
 
@@ -239,6 +261,7 @@ func milestoneText(r *announce.Redactor, in spawn.Input) string {
 	if who == "" {
 		who = in.From.ID()
 	}
+	who = r.Redact(text.WithoutControls(who)) // before it is cut
 	done := ""
 	if in.Percent > 0 {
 		done = ", " + strconv.Itoa(in.Percent) + " % of its work"

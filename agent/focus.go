@@ -80,11 +80,12 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 	}
 	b, limits := rt.bindings, rt.cfg.Threads.policy(at)
 	if q.NewThread {
+		label := rt.Shown(q.Label)
 		at, err = b.create(ctx, NewThread{
 			Key: threadKey(q.Session, "focus\x00"+cmp.Or(q.ID, session.NewID())),
 			In:  at, Session: q.Session,
-			Name:  thread.Name(q.Label, q.Session.Agent()),
-			Intro: thread.Intro(q.Label, q.Session.Agent(), limits.Idle, limits.MaxAge),
+			Name:  thread.Name(label, q.Session.Agent()),
+			Intro: thread.Intro(label, q.Session.Agent(), limits.Idle, limits.MaxAge),
 		})
 		if err != nil {
 			return binding.Binding{}, unrecorded(ctx, err)

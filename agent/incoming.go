@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -330,8 +331,7 @@ func (h toolHost) answeredByTop(
 
 // shownAnswer returns what a session has answered as the model of another one reads it.
 func (h toolHost) shownAnswer(answer string) string {
-	return h.rt.redactor.At(announce.BoundaryModels,
-		text.Bound(announce.Sanitize(answer), maxHistoryText))
+	return text.Bound(h.rt.toModels(announce.Sanitize(answer)), maxHistoryText)
 }
 
 // visibleReply returns a reply with visible text only, once more, so that every path to people
@@ -392,7 +392,7 @@ func (t *Turn) say(ctx context.Context, id, said string) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	said = text.Bound(said, t.rt.cfg.Limits.Reply)
+	said = secret.Bound(t.rt.redactor.Redact, said, t.rt.cfg.Limits.Reply)
 	shown, visible := announce.Visible(said)
 	if !visible {
 		return &InputError{Field: "text", Reason: "people would see nothing of it"}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -182,6 +183,10 @@ const noArgs = "{}"
 // maxToolName is how many bytes the name of a tool has at most.
 const maxToolName = 64
 
+// noToolName stands in the transcript for the name of a tool that is too long and begins with a
+// secret, within which it would be cut.
+const noToolName = "tool"
+
 // overLimit returns a *LimitError if the size of a field is over the limit of a name.
 func overLimit(field string, size, limit int, unit, name string) error {
 	if limit < 0 || size <= limit {
@@ -219,10 +224,11 @@ func (l Limits) checkMessage(m *Message) error {
 }
 
 // boundMessage returns a message that a Runner records as the Limits allow it. Long texts and names
-// of tools are cut, arguments that are too long are left out, and so is what is not the name of a
-// model. The provider's form, which would hold all of that, is left out with it, or if the message
-// would be too long with it. A message that is too long even so is refused.
-func (l Limits) boundMessage(m Message) (Message, error) {
+// of tools are cut, within no secret that mask knows, arguments that are too long are left out, and
+// so is what is not the name of a model. The provider's form, which would hold all of that, is left
+// out with it, or if the message would be too long with it. A message that is too long even so is
+// refused.
+func (l Limits) boundMessage(m Message, mask func(string) string) (Message, error) {
 	if err := l.checkMessage(&m); err != nil {
 		return m, err
 	}
@@ -230,7 +236,7 @@ func (l Limits) boundMessage(m Message) (Message, error) {
 	if m.Role == session.MessageTool {
 		limit = l.ToolResult
 	}
-	if s := text.Bound(m.Text, limit); s != m.Text {
+	if s := secret.Bound(mask, m.Text, limit); s != m.Text {
 		m.Text, m.Raw = s, nil
 	}
 	m.Model, m.Whole = modelName(m.Model), session.File{}
@@ -244,7 +250,7 @@ func (l Limits) boundMessage(m Message) (Message, error) {
 		if m.Raw = nil; &m.ToolCalls[0] == &calls[0] {
 			m.ToolCalls = slices.Clone(calls)
 		}
-		m.ToolCalls[i].Name = text.Cut(c.Name, maxToolName)
+		m.ToolCalls[i].Name = cmp.Or(secret.Cut(mask, c.Name, maxToolName), noToolName)
 		if tooLong {
 			m.ToolCalls[i].Args = json.RawMessage(noArgs)
 		}
@@ -274,8 +280,8 @@ func modelName(name string) string {
 // boundResult bounds what a Runner returned before it is recorded: a text is cut, what is not the
 // name of a model is left out, and a typed result or a list of files that is too long is left out
 // with an error.
-func (l Limits) boundResult(res *Result) error {
-	res.Text, res.Model = text.Bound(res.Text, l.Reply), modelName(res.Model)
+func (l Limits) boundResult(res *Result, mask func(string) string) error {
+	res.Text, res.Model = secret.Bound(mask, res.Text, l.Reply), modelName(res.Model)
 	typed := overLimit("Result.JSON", len(res.JSON), l.Reply, "bytes", "Reply")
 	if typed != nil {
 		res.JSON = nil

@@ -303,6 +303,23 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 	return a, nil
 }
 
+// shortValue returns an argument, or how long it is: a part of it could be a part of a secret,
+// which nothing that shows the error would know.
+func shortValue(raw json.RawMessage) string {
+	if len(raw) > 200 {
+		return text.Count(len(raw), "byte", "bytes") + " of JSON"
+	}
+	return string(raw)
+}
+
+// shortWord is shortValue for a word, which is quoted.
+func shortWord(s string) string {
+	if len(s) > text.MaxQuoted {
+		return "a text of " + text.Count(len(s), "byte", "bytes")
+	}
+	return text.Quote(s)
+}
+
 func (a *arguments) fail(name, format string, args ...any) {
 	if a.err == nil {
 		a.err = newArgumentError(a.tool, name, fmt.Sprintf(format, args...))
@@ -331,7 +348,7 @@ func (a *arguments) text(names ...string) string {
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
-		a.fail(name, "it is %s, not a string", text.Bound(string(raw), 200))
+		a.fail(name, "it is %s, not a string", shortValue(raw))
 	}
 	return strings.TrimSpace(s)
 }
@@ -341,7 +358,7 @@ func (a *arguments) word(name string, allowed ...string) string {
 	if s == "" || slices.Contains(allowed, s) {
 		return s
 	}
-	a.fail(name, "it is %s, not one of %q", text.Quote(s), allowed)
+	a.fail(name, "it is %s, not one of %q", shortWord(s), allowed)
 	return ""
 }
 
@@ -353,7 +370,7 @@ func (a *arguments) flag(name string) bool {
 	case "true":
 		return true
 	}
-	a.fail(name, "it is %s, not true or false", text.Bound(string(raw), 200))
+	a.fail(name, "it is %s, not true or false", shortValue(raw))
 	return false
 }
 
@@ -364,7 +381,7 @@ func (a *arguments) number(names ...string) (float64, bool) {
 	}
 	var x float64
 	if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
-		a.fail(name, "it is %s, not a number from 0", text.Bound(string(raw), 200))
+		a.fail(name, "it is %s, not a number from 0", shortValue(raw))
 	}
 	return x, true
 }
@@ -479,7 +496,7 @@ func (h toolHost) historyFor(q *spawnArgs) (agentctx.History, error) {
 		return 0, newArgumentError(toolSpawn, "context", "this conversation is not kept here; "+
 			"leave context out, and put what the sub-agent must know into its task")
 	case under == agentctx.HistoryIsolated:
-		return 0, newArgumentError(toolSpawn, "context", "sub-agents of agent "+text.Quote(agent)+
+		return 0, newArgumentError(toolSpawn, "context", "sub-agents of agent "+h.rt.quote(agent)+
 			" begin without a conversation; leave context out, and put what the sub-agent must "+
 			"know into its task")
 	}
@@ -517,14 +534,16 @@ type spawnReply struct {
 }
 
 // refusalReply is what the model is told of a refusal.
-func refusalReply(refusal *policy.Refusal) spawnReply {
+func (rt *Runtime) refusalReply(refusal *policy.Refusal) spawnReply {
+	shown := *refusal
+	shown.Asked = rt.whole(refusal.Asked)
 	status := "forbidden"
 	if slices.Contains(malformedRules, refusal.Rule) {
 		status = "error"
 	}
 	return spawnReply{
-		Status: status, Error: refusal.Error(), Rule: string(refusal.Rule),
-		Asked: text.Bound(refusal.Asked, maxCallID), Limit: refusal.Limit, Path: refusal.Path,
+		Status: status, Error: shown.Error(), Rule: string(refusal.Rule),
+		Asked: text.Bound(shown.Asked, maxCallID), Limit: refusal.Limit, Path: refusal.Path,
 	}
 }
 
@@ -579,7 +598,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", err // no model can do anything about it
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
-		return jsonReply(refusalReply(refusal))
+		return jsonReply(h.rt.refusalReply(refusal))
 	}
 	if veto, ok := errors.AsType[*VetoError](err); ok {
 		return jsonReply(spawnReply{
@@ -593,16 +612,18 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", bad
 	}
 	if err != nil {
-		return jsonReply(spawnReply{Status: "error", Error: err.Error()})
+		return jsonReply(spawnReply{Status: "error", Error: h.rt.redact(err).Error()})
 	}
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
 		TaskName: info.Name, Mode: task.modeWord(), Context: h.contextOf(&task),
-		Model: info.Model.Resolved, Warnings: info.Warnings,
+		Model:       text.Line(h.rt.toModels(info.Model.Resolved)),
+		Warnings:    text.Listed(info.Warnings, h.rt.toModels),
 		Attachments: task.given.summary(info.Key),
 	}
 	switch {
 	case info.Status.Terminal():
+		info.Error = h.rt.toModels(info.Error)
 		out.Note = endedNote(info)
 	case task.Update:
 		out.Note = "It works on its own now. What it reports is said to the people of this conversation when it has ended, and not to you: do not poll for it."

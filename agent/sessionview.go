@@ -295,7 +295,7 @@ func (h toolHost) target(ctx context.Context, key session.Key) (to policy.Target
 // errUnseen is what becomes of a session that the model may not see, or that is not there.
 func (h toolHost) errUnseen(tool, named string) error {
 	return newArgumentError(tool, "sessionKey",
-		text.Quote(named)+": you can see no session with this key, id or name; "+toolSessions+
+		h.rt.quote(named)+": you can see no session with this key, id or name; "+toolSessions+
 			" has those that you can see")
 }
 
@@ -341,7 +341,7 @@ func (h toolHost) seenByName(
 	case !unknown:
 		return key, err
 	case len(bad.Candidates) > 0:
-		return key, newArgumentError(tool, "sessionKey", text.Quote(named)+": "+bad.Reason)
+		return key, newArgumentError(tool, "sessionKey", h.rt.quote(named)+": "+bad.Reason)
 	}
 	list, _, err := h.visible(ctx, v)
 	if err != nil {
@@ -408,7 +408,7 @@ func (h toolHost) unseen(
 	}
 	h.rt.log.Warn("offshoot: a session cannot be shown to a model",
 		"session", key.String(), "error", redact(err).Error())
-	return newArgumentError(tool, "sessionKey", text.Quote(named)+": it cannot be read now")
+	return newArgumentError(tool, "sessionKey", h.rt.quote(named)+": it cannot be read now")
 }
 
 // readHistory returns lines of a conversation. Without tools it leaves out what calls them and what
@@ -478,7 +478,7 @@ func (h toolHost) historyFile(
 	}
 	if part.File.IsZero() {
 		return ToolResult{}, newArgumentError(toolHistory, "file",
-			text.Quote(hash)+": no message of this conversation has a file with this hash")
+			h.rt.quote(hash)+": no message of this conversation has a file with this hash")
 	}
 	limit := int64(maxShownFile)
 	isText := strings.HasPrefix(part.MediaType, "text/")
@@ -487,7 +487,7 @@ func (h toolHost) historyFile(
 	}
 	if part.File.Size > limit {
 		return ToolResult{}, newArgumentError(toolHistory, "file", fmt.Sprintf(
-			"%s: it has %d bytes, the limit is %d", text.Quote(hash), part.File.Size, limit))
+			"%s: it has %d bytes, the limit is %d", h.rt.quote(hash), part.File.Size, limit))
 	}
 	in, err := s.OpenFile(ctx, part.File)
 	if err != nil {
@@ -631,13 +631,13 @@ func (a *arguments) words(name string, allowed []string) (list []string) {
 		return nil
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		a.fail(name, "it is %s, not a list of strings", text.Bound(string(raw), 200))
+		a.fail(name, "it is %s, not a list of strings", shortValue(raw))
 		return nil
 	}
 	for i, word := range list {
 		list[i] = strings.ToLower(strings.TrimSpace(word))
 		if !slices.Contains(allowed, list[i]) {
-			a.fail(name, "it has %s, which is not one of %q", text.Quote(word), allowed)
+			a.fail(name, "it has %s, which is not one of %q", shortWord(word), allowed)
 		}
 	}
 	return list

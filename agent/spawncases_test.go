@@ -230,7 +230,7 @@ var spawnCases = []spawnCase{
 	}},
 	{id: "1.4", given: "an agent that is an error", expect: "error", run: func(b spawnBot) {
 		out := b.refused(`{"task":"x","agentId":"Agent not found: xyz"}`, "error", policy.RuleAgentID)
-		require.Equal(b.T(), "agent not found: xyz", out["asked"])
+		require.Equal(b.T(), "Agent not found: xyz", out["asked"])
 	}},
 	{id: "1.5", given: "an agent of 65 characters, a path", expect: "error", run: func(b spawnBot) {
 		for _, id := range []string{strings.Repeat("a", 65), "../x"} {

@@ -51,21 +51,24 @@ type subagentLine struct {
 	Conversations []session.Route `json:"conversations,omitempty"`
 }
 
-func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
+func (h toolHost) subagentLine(n int, r RunInfo, whole bool) subagentLine {
+	shown := h.rt.toModels
 	l := subagentLine{
-		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), TaskName: r.Name,
-		Label: text.Label(r.Label), Agent: r.Agent, Status: r.Status.String(),
-		Turns: r.Turns, Children: r.Children, Error: text.Line(r.Error),
+		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), TaskName: shown(r.Name),
+		Label: text.Line(shown(r.Label)), Agent: r.Agent, Status: r.Status.String(),
+		Turns: r.Turns, Children: r.Children, Error: text.Line(shown(r.Error)),
 		Conversations: r.Conversations,
 	}
 	if d := r.Elapsed(time.Now()); d > 0 {
 		l.Runtime = d.Round(time.Second).String()
 	}
 	if whole {
-		l.Task, l.Label = text.Line(r.Task), r.Label
-		l.Model, l.Tools = r.Model.Resolved, r.Tools
+		l.Task = text.Line(shown(r.Task))
+		l.Model, l.Tools = text.Line(shown(r.Model.Resolved)), r.Tools
 		l.Usage = &r.Result.Usage
+		return l
 	}
+	l.Label = text.Label(l.Label)
 	return l
 }
 
@@ -95,7 +98,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 		list := h.rt.listRuns(h.viewer(), runs, recent)
 		lines := make([]subagentLine, len(list.Runs))
 		for i, r := range list.Runs {
-			lines[i] = newSubagentLine(i+1, r, false)
+			lines[i] = h.subagentLine(i+1, r, false)
 		}
 		return jsonReply(map[string]any{
 			"subagents": lines, "active": list.Active, "total": list.Total,
@@ -110,7 +113,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 			return "", err
 		}
 		n := h.rt.shown.Number(h.viewer(), chosen[0].Ref(), time.Now())
-		return jsonReply(newSubagentLine(n, chosen[0], true))
+		return jsonReply(h.subagentLine(n, chosen[0], true))
 	}
 	switch action {
 	case "log":
@@ -388,11 +391,15 @@ func (rt *Runtime) findTarget(
 		list, _ := target.List(runs, now, target.Window(q.Recent))
 		numbers = target.Refs(list)
 	}
-	search := target.Search{Runs: runs, List: numbers, Many: q.Many, Earlier: earlier}
+	search := target.Search{
+		Runs: runs, List: numbers, Many: q.Many, Earlier: earlier,
+		Mask: rt.toModels,
+	}
 	found, err := search.Find(named)
 	if fault, ok := errors.AsType[*target.FindError](err); ok {
 		bad := &TargetError{
-			Target: fault.Target, Reason: fault.Reason, Candidates: fault.Candidates,
+			Target: text.Cut(rt.whole(fault.Target), target.MaxTarget),
+			Reason: fault.Reason, Candidates: fault.Candidates,
 		}
 		for i := range bad.Candidates {
 			bad.Numbers = append(bad.Numbers, 1+slices.Index(numbers, bad.Candidates[i].Ref()))
@@ -413,7 +420,7 @@ func (h toolHost) choose(
 	chosen, err := h.rt.findTarget(h.viewer(), runs, named, TargetQuery{Many: several},
 		func(ref spawn.RunRef) (RunInfo, error) { return h.find(ctx, ref) })
 	if bad, ok := errors.AsType[*TargetError](err); ok {
-		arg := newArgumentError(tool, argument, text.Quote(bad.Target)+": "+bad.Reason)
+		arg := newArgumentError(tool, argument, h.rt.quote(named)+": "+bad.Reason)
 		arg.Err = bad
 		return nil, arg
 	}
@@ -537,7 +544,7 @@ func (h toolHost) sendTo(
 		return "", err // no model can do anything about it
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
-		return jsonReply(refusalReply(refusal))
+		return jsonReply(h.rt.refusalReply(refusal))
 	}
 	err = h.rt.orArchived(ctx, to.Key, err)
 	return jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})

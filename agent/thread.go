@@ -540,7 +540,8 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 		return nil
 	})
 	if err := call.Wait(); err != nil { // made may still be written to after ErrHangs
-		if _, ok := errors.AsType[*CallbackError](err); !ok {
+		_, ok := errors.AsType[*CallbackError](err)
+		if err = b.rt.redact(err); !ok {
 			err = &CallbackError{Field: field, Err: err}
 		}
 		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {

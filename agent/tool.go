@@ -15,6 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -360,7 +361,7 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
 		defer done()
 		out, err := t.tryTool(ctx, &given, c)
-		out.Text = text.Bound(out.Text, t.rt.cfg.Limits.ToolResult)
+		out.Text = secret.Bound(t.rt.redactor.Redact, out.Text, t.rt.cfg.Limits.ToolResult)
 		if err != nil {
 			return ToolResult{Text: out.Text}, err
 		}

@@ -292,7 +292,7 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		}
 	}
 	m = withoutContents(m)
-	bounded, err := t.rt.cfg.Limits.boundMessage(m)
+	bounded, err := t.rt.cfg.Limits.boundMessage(m, t.rt.redactor.Redact)
 	if err != nil {
 		return nil, err
 	}
@@ -414,7 +414,7 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if v, ok := t.spawn.Withheld(c.Name); ok && slices.Contains(t.rt.cfg.allToolNames(), c.Name) {
 		return ToolResult{}, withheldError(v)
 	}
-	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
+	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", t.rt.quote(c.Name))
 }
 
 // Senders returns the people for whom the turn works, and whose least may says which tools it has:

@@ -298,7 +298,7 @@ func (b turnRunner) outcome(
 	} else {
 		res.Usage = t.priced(res.Model, res.Usage)
 	}
-	if bad := b.rt.cfg.Limits.boundResult(&res); bad != nil {
+	if bad := b.rt.cfg.Limits.boundResult(&res, b.rt.redactor.Redact); bad != nil {
 		err = errors.Join(err, bad)
 	}
 	out := spawn.TurnResult{Result: res, Models: models}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -197,12 +198,15 @@ func (r *Rules) fillGrant(g *Grant, c *Caller, q *Request, a *Agent) (refusal *R
 // canonical; an agent that is not configured is nil.
 type spawnAgents struct {
 	callerID, targetID string
+	asked              string // targetID as it was asked for: a refusal is masked, and case counts
 	caller, target     *Agent
 }
 
 // agentsOf finds the agents of a spawn. An empty asked means the caller's own agent.
 func (r *Rules) agentsOf(caller session.Key, asked string) spawnAgents {
-	p := spawnAgents{callerID: r.AgentOf(caller), targetID: canonicalID(asked)}
+	p := spawnAgents{
+		callerID: r.AgentOf(caller), targetID: canonicalID(asked), asked: strings.TrimSpace(asked),
+	}
 	p.caller = r.agent(p.callerID)
 	if p.target = p.caller; p.targetID == "" {
 		p.targetID = p.callerID
@@ -212,12 +216,15 @@ func (r *Rules) agentsOf(caller session.Key, asked string) spawnAgents {
 	return p
 }
 
+// named returns the agent of a refusal as it was asked for, or its id if none was.
+func (p *spawnAgents) named() string { return cmp.Or(p.asked, p.targetID) }
+
 // checkID refuses what cannot be the id of an agent. The id of a known agent is not checked again.
 func (p *spawnAgents) checkID() *Refusal {
 	if p.target != nil || p.targetID == p.callerID || validID(p.targetID) {
 		return nil
 	}
-	return listPlace.refuse(RuleAgentID, p.targetID, wantID)
+	return listPlace.refuse(RuleAgentID, p.asked, wantID)
 }
 
 // checkDepthAndRole returns the depth of a caller that may have children, and refuses another.
@@ -298,7 +305,7 @@ func (r *Rules) refuseRuntime(p *spawnAgents, name string) *Refusal {
 // refuseHistory refuses to give the caller's conversation to another agent.
 func (r *Rules) refuseHistory(p *spawnAgents) *Refusal {
 	return r.agentPlace(p.callerID).dot("ShareHistory", "shareHistory").refuse(RuleHistory,
-		"the conversation of "+p.callerID+" for "+p.targetID, "none but its own agent's")
+		"the conversation of "+p.callerID+" for "+p.named(), "none but its own agent's")
 }
 
 // checkBlockedAndBudget refuses where too many completions could not be delivered, and where the
@@ -438,7 +445,7 @@ func (r *Rules) checkTarget(
 	case !allowed:
 		own := p.caller != nil && r.setsAllowAgents(p.caller)
 		return false, r.subagentsPlace(p.callerID, own).dot("AllowAgents", "allowAgents").refuse(
-			RuleAgents, p.targetID, r.allowedFrom(c, p))
+			RuleAgents, p.named(), r.allowedFrom(c, p))
 	}
 	sandboxed = r.sandboxed(p.targetID, p.target, child, false)
 	switch {
@@ -454,7 +461,7 @@ func (r *Rules) checkTarget(
 
 // refuseTarget refuses an agent that is not configured.
 func (r *Rules) refuseTarget(c *Caller, p *spawnAgents) *Refusal {
-	return listPlace.refuse(RuleTarget, p.targetID, r.allowedFrom(c, p))
+	return listPlace.refuse(RuleTarget, p.named(), r.allowedFrom(c, p))
 }
 
 // refuseUnlisted refuses what an agent does that is not in the list of agents.
@@ -472,7 +479,7 @@ func (r *Rules) refuseSandbox(p *spawnAgents, asked, limit string) *Refusal {
 	if mode != "" {
 		limit += ": the mode is " + mode
 	}
-	return at.refuse(RuleSandbox, p.targetID+asked, limit)
+	return at.refuse(RuleSandbox, p.named()+asked, limit)
 }
 
 // configured reports whether the target can be found: in the list of agents, or as the caller's

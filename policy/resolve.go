@@ -49,8 +49,11 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 	if configured.Value != "" {
 		instead = fmt.Sprintf("%q", configured.Value)
 	}
-	configured.Warning = fmt.Sprintf("model %s is not valid, used %s instead",
-		text.Quote(asked), instead)
+	shown := text.Quote(asked)
+	if len(asked) > text.MaxQuoted { // what masks a warning would not know the head of a secret
+		shown = "of " + text.Count(len(asked), "byte", "bytes")
+	}
+	configured.Warning = fmt.Sprintf("model %s is not valid, used %s instead", shown, instead)
 	return configured, nil
 }
 

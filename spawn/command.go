@@ -174,8 +174,8 @@ func (sh *treeShell) spawn(
 		if by != nil {
 			e = by.event(EventRefused)
 		}
-		e.Agent = text.Bound(q.Policy.Agent, secret.MaxText)
 		mask := redactBy(sh.sup.cfg.Redact)
+		e.Agent = secret.Bound(mask, q.Policy.Agent, secret.MaxText)
 		e.Label = text.Line(secret.Cut(mask, q.Label, secret.MaxText))
 		e.Text = secret.Bound(mask, q.Task, secret.MaxText)
 		e.Error = sh.sup.errorText(err)

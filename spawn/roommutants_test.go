@@ -99,7 +99,7 @@ var roomMutants = []mutant{
 	},
 	{
 		"D5 what a tool answers is not raw", "../agent/event.go",
-		"return StatusOK, shownHead(shownText(r, text.Bound(out.Text, most)))",
+		"return StatusOK, shownHead(secret.Head(show, out.Text, most))",
 		"return StatusOK, shownHead(text.Bound(out.Text, most))", "../agent", "TestNoEventIsRaw",
 	},
 	{

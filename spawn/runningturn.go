@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -284,7 +286,13 @@ func (s *Supervisor) boundResult(out *TurnResult, limits Limits) error {
 // errorText returns the text of an error as it is logged, kept and shown, see Config.Redact, or the
 // name of its type if nothing is left of the text: to the tree an empty text is a success.
 func (s *Supervisor) errorText(err error) string {
-	return cmp.Or(s.shown(err.Error()), fmt.Sprintf("%T", err))
+	said := err.Error()
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok { // it cuts what was asked
+		masked := *refusal
+		masked.Asked = s.shown(refusal.Asked)
+		said = strings.Replace(said, refusal.Error(), masked.Error(), 1)
+	}
+	return cmp.Or(s.shown(said), fmt.Sprintf("%T", err))
 }
 
 // shown returns what is logged, kept and shown of the text of an error, see Config.Redact.

@@ -60,6 +60,47 @@ func (e *TargetError) words() string {
 	return b.String()
 }
 
+// shown returns an error whose texts that a person or a model has chosen are as people may see
+// them: what tells of it cuts them, so that they are masked before.
+func (h *Handler) shown(err error) error {
+	if e, ok := errors.AsType[*UsageError](err); ok {
+		masked := *e
+		masked.Value = h.rt.Shown(e.Value)
+		return shownError(e.Value, masked.Value, &masked, err)
+	}
+	if e, ok := errors.AsType[*TargetError](err); ok {
+		masked := *e
+		masked.Target = h.rt.Shown(e.Target)
+		if of, ok := errors.AsType[*agent.TargetError](e.err); ok {
+			cause := *of
+			cause.Target, masked.err = masked.Target, &cause
+		}
+		return shownError(e.Target, masked.Target, &masked, err)
+	}
+	if e, ok := errors.AsType[*policy.Refusal](err); ok {
+		masked := *e
+		masked.Asked = h.rt.Shown(e.Asked)
+		return shownError(e.Asked, masked.Asked, &masked, err)
+	}
+	return err
+}
+
+// shownError returns the error masked in the place of err, if it differs.
+func shownError(given, shown string, masked, err error) error {
+	if given == shown {
+		return err
+	}
+	return &maskedError{masked, err}
+}
+
+// A maskedError tells what the first error does, and is the second one, too.
+type maskedError struct{ masked, err error }
+
+func (e *maskedError) Error() string { return e.masked.Error() }
+
+// Unwrap returns both, the masked one first: that is what errors.As finds.
+func (e *maskedError) Unwrap() []error { return []error{e.masked, e.err} }
+
 // words says to a person why a command was not done. What it does not know it does not tell: the
 // text of an error is for the log.
 func words(err error) string {

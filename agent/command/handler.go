@@ -109,7 +109,7 @@ func (h *Handler) Handle(
 		if no := h.authorize(ctx, r); no != nil {
 			return Denied{Command: bad.Command, Err: no}, true
 		}
-		return Failed{Command: bad.Command, Err: err}, true
+		return Failed{Command: bad.Command, Err: h.shown(err)}, true
 	}
 	a, err = h.Do(ctx, r)
 	if _, stopped := a.(Stopped); stopped || err == nil {
@@ -175,7 +175,18 @@ func (h *Handler) authorize(ctx context.Context, r Request) error {
 // *[agent.InputError] for a Request that cannot be, a *[binding.Error] for what another person has
 // focused, an error that is [ErrNotFocused], [ErrUnknownPerson] or [ErrSlow], or that of the method
 // of package agent that does it.
+//
+// What a person or a model has chosen is in the answers and in the errors as people may see it.
 func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
+	a, err := h.do(ctx, r)
+	if help, ok := a.(Helped); ok {
+		a = Helped{Unknown: h.rt.Shown(help.Unknown)}
+	}
+	return a, h.shown(err)
+}
+
+// do does what a command asks for.
+func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 	if r.Command == nil {
 		return nil, &agent.InputError{Field: "Request.Command", Reason: "it is nil"}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/agent/command"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -610,4 +611,59 @@ func TestInfoHasTheTranscript(t *testing.T) {
 	const path = "state/sessions/main/x.jsonl"
 	require.Contains(t, command.Described{Transcript: path}.Text(), "Transcript: "+path)
 	require.NotContains(t, command.Described{}.Text(), "Transcript")
+}
+
+// What a person has said, and what a model has chosen, is masked in the answers to commands before
+// it is cut, wherever in a secret a cut would be.
+func TestAnswersMaskSecrets(t *testing.T) {
+	for _, secret := range []string{
+		"ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "QwErTyUiOpAsDfGh-1234567890",
+	} {
+		for _, before := range []int{0, 40, 60, 76, 92, 105, 190} {
+			word := strings.Repeat("x", before) + "/" + secret
+			label := word[max(0, len(word)-200):]
+			cfg := agent.Config{Runner: worker}
+			cfg.Redact = announce.Redaction{Secrets: []string{"QwErTyUiOpAsDfGh-1234567890"}}
+			chat := agenttest.NewFakeChannel("discord")
+			chat.Connect(&cfg)
+			agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+				b := &bot{Harness: h, t: h.T().(*testing.T), chat: chat}
+				general := room(b)
+				b.say(general, "ann", "hello")
+				for range 2 {
+					_, err := h.Session(b.key(general)).Spawn(h.Context(), agent.Task{
+						Text: "work " + word, Label: label, Model: label,
+					})
+					require.NoError(t, err)
+				}
+				for _, said := range []string{
+					"/kill " + word, "/focus " + word, "/kill " + label, "/subagents " + word,
+					"/session idle " + word, "/stop " + word, `/kill "` + word,
+					"/subagents log 1 " + word, "/subagents info " + word + " more",
+					"/subagents spawn " + word + " work", "/subagents info 1", "/subagents list",
+					"/subagents spawn main work --model " + word, "/agents",
+					"/subagents spawn main work --thinking " + word,
+				} {
+					answer := b.say(general, "ann", said)
+					texts := []string{answer}
+					if failed, ok := b.last.(command.Failed); ok {
+						texts = append(texts, failed.Err.Error())
+					}
+					for _, text := range texts {
+						requireNoPart(t, secret, text, said)
+					}
+				}
+				require.NoError(t, h.Session(b.key(general)).Stop(h.Context()))
+			})
+		}
+	}
+}
+
+// requireNoPart requires that no part of a secret is in a text, in any case.
+func requireNoPart(t *testing.T, secret, text, said string) {
+	t.Helper()
+	const part = 8
+	for i := range len(secret) - part + 1 {
+		require.NotContains(t, strings.ToLower(text), strings.ToLower(secret[i:i+part]), said)
+	}
 }

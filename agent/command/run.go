@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -19,7 +20,7 @@ import (
 // line returns what people may see of a text that a model may have chosen, on one line and without
 // what a channel would read as a mention, a link or mark-up.
 func (h *Handler) line(s string, most int) string {
-	return text.Shorten(text.Line(thread.Plain(h.rt.Shown(text.Bound(s, 16*most)))), most)
+	return text.Shorten(text.Line(thread.Plain(secret.Head(h.rt.Shown, s, 16*most))), most)
 }
 
 // row returns what lists have of a run, without a number.
@@ -331,7 +332,7 @@ func (p *place) spawn(ctx context.Context, c Spawn) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Spawned{Agent: c.Agent, Run: child.ID(), Session: child.Key()}
+	a := Spawned{Agent: p.line(c.Agent, text.MaxName), Run: child.ID(), Session: child.Key()}
 	if r, err := child.Info(ctx); err == nil {
 		for _, w := range r.Warnings {
 			a.Warnings = append(a.Warnings, p.line(w, maxWhole))

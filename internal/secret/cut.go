@@ -33,6 +33,17 @@ func Cut(mask func(string) string, s string, limit int) string {
 	return from
 }
 
+// Head returns at least limit bytes of the beginning of what mask makes of s, without a look at all
+// of a long s: of what it looks at, the end is left out, which may be the head of a secret.
+func Head(mask func(string) string, s string, limit int) string {
+	looked := text.Cut(s, limit+2*reach)
+	shown := mask(looked)
+	if len(looked) == len(s) {
+		return shown
+	}
+	return text.Cut(shown, max(len(shown)-reach, 0))
+}
+
 // Bound is [text.Bound] that ends what it keeps within no secret, see Cut.
 func Bound(mask func(string) string, s string, limit int) string {
 	bound := text.Bound(s, limit)

@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is how many runes of an input an error repeats at most.
-const maxQuoted = 100
+// MaxQuoted is how many runes of an input an error repeats at most.
+const MaxQuoted = 100
 
 // Quote returns s in quotation marks, for an error text. Of a long s it returns the beginning and
 // how many bytes s has.
 func Quote(s string) string {
 	head, n := s, 0
 	for i := range s {
-		if n++; n > maxQuoted {
+		if n++; n > MaxQuoted {
 			head = s[:i]
 			break
 		}

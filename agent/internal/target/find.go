@@ -25,8 +25,10 @@ const (
 	maxCandidates = 10 // that a FindError tells of
 
 	maxCalled = 400 // bytes of a task that stand for a label
-	maxTarget = 512 // bytes of a target that a FindError keeps
 )
+
+// MaxTarget is how many bytes of a target the caller of Find keeps of a FindError.
+const MaxTarget = 512
 
 // A Search is what a target is looked for in.
 type Search struct {
@@ -41,6 +43,8 @@ type Search struct {
 	// Earlier looks for a run that others of its session have followed, or that is not among the
 	// Runs. Its error is spawn.ErrNotFound if that run is not on record.
 	Earlier func(spawn.RunRef) (spawn.RunInfo, error)
+	// Mask masks a label that a FindError tells of, before that is cut. Nil: it stays as it is.
+	Mask func(string) string
 }
 
 // A FindError says why a target does not name what was to be found.
@@ -225,14 +229,18 @@ func (s *Search) describe(r *spawn.RunInfo) string {
 	if r.Name != "" {
 		said += ", taskName " + r.Name
 	}
-	if label := ShownLabel(r); label != "" {
+	label := Called(r)
+	if s.Mask != nil {
+		label = s.Mask(label)
+	}
+	if label = text.Label(text.Line(label)); label != "" {
 		said += ", " + text.Quote(label)
 	}
 	return said + ", " + r.Status.String()
 }
 
 func (*Search) fault(target, reason string) *FindError {
-	return &FindError{Target: text.Cut(target, maxTarget), Reason: reason}
+	return &FindError{Target: target, Reason: reason}
 }
 
 func hasPrefixFold(s, prefix string) bool {

@@ -1,0 +1,279 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/announce"
+)
+
+// secretForms are secrets that stand in what models and people choose: a token that is known by how
+// it begins, and what Config.Redact names, with upper case letters, and with what JSON escapes.
+var secretForms = map[string]string{
+	"token":   "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+	"own":     "QwErTyUiOpAsDfGh-1234567890",
+	"escaped": `QwErTy"UiOp\AsDfGh<1234567890`,
+}
+
+// secretCuts are where something that shows such a text may cut it: a label, the name of a tool, a
+// quotation, a task, what an argument or a target repeats.
+var secretCuts = []int{48, 64, 100, 120, 200, 256, 512}
+
+// requireMasked requires that no part of a secret is in what is shown, in any case.
+func requireMasked(t testing.TB, secret, where, shown string) {
+	t.Helper()
+	const part = 8
+	plain := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\u003c`, `<`)
+	texts := []string{strings.ToLower(shown)}
+	for range 3 {
+		texts = append(texts, plain.Replace(texts[len(texts)-1]))
+	}
+	for i := range len(secret) - part + 1 {
+		for _, s := range texts {
+			require.NotContains(t, s, strings.ToLower(secret[i:i+part]), where)
+		}
+	}
+}
+
+// A maskedBot is a bot in whose texts a secret stands, and what it shows.
+type maskedBot struct {
+	*harness
+
+	secret, text string            // text has the secret
+	label, name  string            // have it: at most 200 characters, and what has no spaces
+	shown        map[string]string // by surface
+}
+
+// maskedSurfaces are where others than a session itself read what its model or another one chose.
+var maskedSurfaces = map[string]func(b *maskedBot){
+	"a thread": func(b *maskedBot) {
+		key := b.spawn(agent.Task{Text: "wait"})
+		_, err := b.focus(key, nil)
+		require.NoError(b.T(), err)
+	},
+	"the error of a host": func(b *maskedBot) {
+		key := b.spawn(agent.Task{Text: "wait"})
+		_, err := b.focus(key, errors.New("refused: "+b.text))
+		require.ErrorContains(b.T(), err, "refused: ")
+		b.show("the error of a host", err.Error())
+	},
+	"a completion": func(b *maskedBot) {
+		b.spawn(agent.Task{Text: "end " + b.text, Label: b.label, Announce: true, Model: b.name})
+		b.spawn(agent.Task{Text: "end " + b.text, Announce: true})
+		b.spawn(agent.Task{Text: "fail " + b.text, Label: b.label, Announce: true})
+	},
+	"a milestone": func(b *maskedBot) {
+		b.spawn(agent.Task{Text: "reach", Label: b.label, Announce: true, Milestones: true})
+	},
+	"lists of sub-agents": func(b *maskedBot) {
+		for range 2 {
+			b.spawn(agent.Task{Text: "wait " + b.text, Label: b.label, Model: b.name})
+		}
+		b.spawn(agent.Task{Text: "fail " + b.text, Label: b.label})
+		for i, args := range []string{
+			`{}`, `{"action":"info","target":"1"}`, `{"action":"info","target":"2"}`,
+			`{"action":"info","target":"3"}`,
+		} {
+			b.call("subagents "+fmt.Sprint(i), "subagents", args)
+		}
+		b.call("sessions_list", "sessions_list", `{"messageLimit":3}`)
+		err := b.call("", "subagents", b.args("action", "info", "target", b.label[:6]))
+		require.ErrorContains(b.T(), err, "it may be any of 3")
+		_, reason, _ := strings.Cut(err.Error(), "it may be")
+		b.show("candidates", reason)
+	},
+	"an answer to a spawn": func(b *maskedBot) {
+		b.call("a spawn", "sessions_spawn", b.args("task", "wait", "model", b.name))
+	},
+	"calls of tools": func(b *maskedBot) {
+		seen := watch(b.harness, agent.EventQuery{Root: topKey})
+		b.Post("calls")
+		b.Pass(time.Second)
+		for i, e := range seen() {
+			data, err := json.Marshal(e)
+			require.NoError(b.T(), err)
+			b.show(fmt.Sprintf("event %d, %v", i, e.Kind), string(data))
+		}
+		page, err := b.Main().History(b.Context(), agent.HistoryQuery{})
+		require.NoError(b.T(), err)
+		require.GreaterOrEqual(b.T(), len(page.Lines), 5)
+		for i, line := range page.Lines {
+			data, err := json.Marshal(line)
+			require.NoError(b.T(), err)
+			b.show(fmt.Sprint("history ", i), string(data))
+		}
+		b.call("sessions_history", "sessions_history", `{"includeTools":true}`)
+	},
+}
+
+func (b *maskedBot) show(where, shown string) { b.shown[where] += shown + "\n" }
+
+// spawn spawns a sub-agent for the program.
+func (b *maskedBot) spawn(task agent.Task) agent.RunInfo {
+	child, err := b.Main().Spawn(b.Context(), task)
+	require.NoError(b.T(), err)
+	b.Pass(time.Second)
+	info, err := child.Info(b.Context())
+	require.NoError(b.T(), err)
+	return info
+}
+
+// args returns the JSON of arguments.
+func (b *maskedBot) args(pairs ...string) string {
+	m := make(map[string]string)
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	data, err := json.Marshal(m)
+	require.NoError(b.T(), err)
+	return string(data)
+}
+
+// call calls a tool of the main session.
+func (b *maskedBot) call(where, tool, args string) error {
+	out, err := findTool(b.T(), b.Main().Tools(), tool).Call(b.Context(),
+		agent.ToolCall{ID: where, Name: tool, Args: json.RawMessage(args)})
+	if where != "" {
+		require.NoError(b.T(), err, "%s %s", tool, args)
+		b.show(where, out.Text)
+	}
+	return err
+}
+
+// focus has a thread created for a run, which the host refuses with an error.
+func (b *maskedBot) focus(run agent.RunInfo, refused error) (any, error) {
+	maskedChat.Intercept(func(context.Context, agenttest.FakeCall) error { return refused })
+	before := len(maskedChat.Asked())
+	made, err := b.Runtime().Focus(b.Context(), agent.FocusRequest{
+		Conversation: maskedChat.At("general", ""), Session: run.Key, By: "ann", Label: b.label,
+		NewThread: true,
+	})
+	for _, asked := range maskedChat.Asked()[before:] {
+		b.show("the name of a thread", asked.Name)
+		b.show("the first words in a thread", asked.Intro)
+	}
+	return made, err
+}
+
+// maskedChat is the channel of the maskedBot of the test that runs.
+var maskedChat *agenttest.FakeChannel
+
+// run does what the last message of a turn says.
+func (b *maskedBot) run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	said := tn.Input()
+	do, _, _ := strings.Cut(said, " ")
+	switch {
+	case tn.Run == "" && do == "calls":
+		return agent.Result{Text: "called"}, b.calls(ctx, tn)
+	case tn.Run == "":
+		for _, m := range tn.Messages {
+			b.show("what the requester reads", m.Text)
+		}
+		return agent.Result{Text: "read"}, nil
+	}
+	switch {
+	case strings.Contains(said, "wait"):
+		return agent.Result{}, pause(ctx, 24*time.Hour)
+	case strings.Contains(said, "fail"):
+		return agent.Result{}, errors.New("it said: " + b.text)
+	case strings.Contains(said, "reach"):
+		err := tn.Report(ctx, agent.Progress{Text: b.text, Milestone: true, Percent: 50})
+		return agent.Result{Text: "reached"}, errors.Join(err, pause(ctx, time.Minute))
+	}
+	return agent.Result{Text: "done", Model: b.name}, nil
+}
+
+// calls calls tools with what has the secret, and records that as a loop does.
+func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
+	for i, c := range []agent.ToolCall{
+		{Name: b.text, Args: json.RawMessage(`{}`)},
+		{Name: "sessions_spawn", Args: json.RawMessage(b.args("task", "x", "agentId", b.text))},
+		{Name: "sessions_spawn", Args: json.RawMessage(
+			b.args("task", "x", "agentId", b.text, "label", b.label, "model", b.name))},
+		{Name: "subagents", Args: json.RawMessage(b.args("action", "info", "target", b.text))},
+		{Name: "subagents", Args: json.RawMessage(b.args("action", b.text))},
+		{Name: "subagents", Args: json.RawMessage(`{"target":["` + b.name + `"]}`)},
+		{Name: "session_status", Args: json.RawMessage(b.args("sessionKey", b.text))},
+	} {
+		if !json.Valid(c.Args) {
+			continue
+		}
+		c.ID = fmt.Sprint("call", i)
+		err := tn.Record(ctx, agent.Message{
+			Role: "assistant", ToolCalls: []agent.ToolCall{c},
+		})
+		if err != nil {
+			return err
+		}
+		out, err := tn.Call(ctx, c)
+		if err != nil {
+			out.Text = "error: " + err.Error()
+		}
+		err = tn.Record(ctx, agent.Message{Role: "tool", ToolCallID: c.ID, Text: out.Text})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What Config.Redact names, and what is known by how it begins, is masked before it is cut,
+// wherever others than the session itself read of it: at each cut of a text, wherever in the secret
+// it is.
+func TestSecretsAreMaskedBeforeTheCut(t *testing.T) {
+	for _, form := range slices.Sorted(maps.Keys(secretForms)) {
+		secret := secretForms[form]
+		for _, surface := range slices.Sorted(maps.Keys(maskedSurfaces)) {
+			for _, cut := range secretCuts {
+				for _, in := range []int{9, len(secret) - 1} { // bytes of it before the cut
+					name := fmt.Sprintf("%s/%s/%d in %d", form, surface, in, cut)
+					t.Run(name, func(t *testing.T) {
+						maskedAt(t, surface, secret, max(cut-in-1, 0))
+					})
+				}
+			}
+		}
+	}
+}
+
+// maskedAt requires that a surface masks a secret that stands behind some bytes of a text.
+func maskedAt(t *testing.T, surface, secret string, before int) {
+	lead := "Lead12" + strings.Repeat("x", max(before-6, 0))
+	b := &maskedBot{
+		secret: secret, text: lead + " " + secret, name: lead + "/" + secret,
+		shown: make(map[string]string),
+	}
+	maskedChat = agenttest.NewFakeChannel("discord")
+	cfg := configWith(b.run)
+	maskedChat.Connect(&cfg)
+	cfg.Redact = announce.Redaction{Secrets: []string{
+		secretForms["own"], secretForms["escaped"],
+	}}
+	if b.label = b.text; len(b.label) > 200 { // see Limits.Label
+		b.label = "Lead12 " + secret
+	}
+	if len(b.name) > 256 { // which no model's name has
+		b.name = "m/" + secret
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		b.harness = h
+		maskedSurfaces[surface](b)
+		b.Pass(time.Hour)
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+	require.NotEmpty(t, b.shown)
+	for where, shown := range b.shown {
+		requireMasked(t, secret, where, shown)
+	}
+}
