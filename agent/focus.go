@@ -98,7 +98,8 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 	defer unlock()
 	made, err := b.bind(ctx, binding.Request{
 		Conversation: at, Target: q.Session, Root: root, By: q.By, Label: q.Label,
-		Idle: limits.Idle, MaxAge: limits.MaxAge, Replace: true, Created: q.NewThread,
+		Idle: limits.Idle, MaxAge: limits.MaxAge, Replace: true,
+		Created: q.NewThread && q.ID == "", // else a former call may have created it
 	})
 	if errors.Is(err, ErrUnconfirmed) { // the table may have it, and the tree has not
 		b.doubt(root)

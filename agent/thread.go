@@ -613,6 +613,9 @@ func (b *bindings) abandon(ctx context.Context, root session.Key, q binding.Requ
 // left to a session that never came to be is free, and so is that of the attempt which the spawn
 // follows, see [Task].Again.
 func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) error {
+	if s != nil && s.request.Key != "" { // people may have found it since a former attempt
+		q.Created = false
+	}
 	_, err := b.bind(ctx, q)
 	taken, ok := errors.AsType[*binding.Error](err)
 	if !ok || taken.Binding.By != binding.SystemOwner {

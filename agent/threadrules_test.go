@@ -276,3 +276,29 @@ func TestAnswersOfAnotherSessionDoNotTouch(t *testing.T) {
 		require.Equal(t, own, b.write(at, "and now?").Session)
 	})
 }
+
+// What people write in a thread whose spawn has lost the answer of the channel is their own
+// session's, also when the spawn is repeated and the message comes again.
+func TestMessageInAThreadBeforeItsSpawnIsRepeated(t *testing.T) {
+	threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
+		lost := false
+		b.chat.Intercept(func(_ context.Context, c agenttest.FakeCall) error {
+			if c.Op != "create" || !c.Done || lost {
+				return nil
+			}
+			lost = true
+			return errors.New("the answer is lost")
+		})
+		task := agent.Task{Text: "x", Key: "k", Thread: true, Conversation: b.general}
+		_, err := b.Main().Spawn(b.Context(), task)
+		require.Error(t, err)
+		own := b.write(b.chat.Threads()[0], "hello").Session
+		child, err := b.Main().Spawn(b.Context(), task)
+		require.NoError(t, err)
+		require.Len(t, b.chat.Threads(), 1)
+		again, err := b.chat.WriteAgain(b.Context(), b.Runtime())
+		require.NoError(t, err)
+		require.Equal(t, agent.Receipt{Session: own, Existing: true}, again)
+		require.Equal(t, child.Key(), b.write(b.chat.Threads()[0], "and you?").Session)
+	})
+}
