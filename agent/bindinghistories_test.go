@@ -97,6 +97,7 @@ type lobbyPost struct {
 	own   session.Key
 	began moment
 	ended moment
+	again []time.Time // it was posted again, and known
 	to    session.Key // that took it; zero: it is not known whether one has
 }
 
@@ -435,6 +436,8 @@ func (l *lobby) post(ctx context.Context, c lobbyCall, post *lobbyPost) error {
 	case post.to != receipt.Session || !receipt.Existing:
 		l.h.Errorf("%s was told to %s, and then to %s, existing: %v", post.m.ID, post.to,
 			receipt.Session, receipt.Existing)
+	default:
+		post.again = append(post.again, last.at)
 	}
 	l.h.Logf("%s is told to %s, existing: %v", post.m.ID, receipt.Session, receipt.Existing)
 	return nil

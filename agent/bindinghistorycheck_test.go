@@ -277,8 +277,14 @@ func (l *lobby) seen(of binding.Binding, post *lobbyPost) binding.Binding {
 		}
 	}
 	for _, x := range l.posts {
-		if x != post && x.to == of.Target && x.m.Route == of.Conversation {
+		if x.to != of.Target || x.m.Route != of.Conversation {
+			continue
+		}
+		if x != post {
 			touch(x.ended.at)
+		}
+		for _, at := range x.again {
+			touch(at)
 		}
 	}
 	for _, x := range l.said {
@@ -313,7 +319,7 @@ func (l *lobby) checkAnswers(all map[session.Route][]*lobbyBinding) error {
 			switch {
 			case post == nil:
 				return fmt.Errorf("reply %s is to %q, which was not written", s.key, id)
-			case s.reply.Route != post.m.Route && !strays(all[s.reply.Route], post):
+			case s.reply.Route != post.m.Route:
 				return fmt.Errorf("%s of %v is told in %v: %q", id, post.m.Route, s.reply.Route,
 					s.reply.Text)
 			case !post.to.IsZero() && s.reply.From != post.to:
@@ -335,16 +341,6 @@ func (l *lobby) checkAnswers(all map[session.Route][]*lobbyBinding) error {
 		}
 	}
 	return nil
-}
-
-// strays reports whether an answer to a message of its own conversation may be told in one that was
-// bound to the same top-level session: a known hole. A turn may read such a message together with
-// the end of a sub-agent that was spawned while the session answered the other one, which is not
-// bound any more, and the route of what it has read last counts.
-func strays(other []*lobbyBinding, post *lobbyPost) bool {
-	return post.to == post.own && slices.ContainsFunc(other, func(b *lobbyBinding) bool {
-		return b.target() == post.to && b.until > 0
-	})
 }
 
 // checkEnds returns which binding that has ended is not settled, or did not say farewell as it

@@ -377,8 +377,16 @@ func waitOnce(
 ) {
 	check := func(ctx context.Context, main *agent.Session) {
 		if after != nil {
-			timer := time.AfterFunc(time.Minute, func() { assert.NoError(t, after(ctx, main)) })
-			defer timer.Stop()
+			done := make(chan struct{})
+			timer := time.AfterFunc(time.Minute, func() {
+				defer close(done)
+				assert.NoError(t, after(ctx, main))
+			})
+			defer func() {
+				if !timer.Stop() {
+					<-done
+				}
+			}()
 		}
 		m := agent.Incoming{ID: id, Text: "hi", Meta: map[string]string{"k": "v"}}
 		reply, err := main.PostAndWait(ctx, m)

@@ -263,3 +263,46 @@ func TestPostAndWaitWithKeptIDs(t *testing.T) {
 		require.Equal(t, "one: one", <-answers)
 	})
 }
+
+// A person whose message is answered by the same turn as a completion is answered where they are,
+// also if the sub-agent was asked for in another conversation, which is not bound any more.
+func TestAnswerStaysWhereItWasAsked(t *testing.T) {
+	cfg := agent.Config{Runner: agent.RunnerFunc(
+		func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			heard := tn.Input()
+			switch {
+			case tn.Label == "helper":
+				return agent.Result{Text: "found"}, pause(ctx, 10*time.Minute)
+			case strings.Contains(heard, "research"):
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Label: "helper", Announce: true})
+				return agent.Result{Text: "begun"}, err
+			case strings.Contains(heard, "slow"):
+				return agent.Result{Text: "slow"}, pause(ctx, 20*time.Minute)
+			}
+			return agent.Result{Text: "private"}, nil
+		},
+	)}
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		own, bound := b.chat.At("general", ""), b.chat.At("one", "")
+		_, err := b.focus(bound, topKey, "alice")
+		require.NoError(t, err)
+		key, err := b.chat.Key(bound)
+		require.NoError(t, err)
+		_, err = b.Session(key).Post(b.Context(), agent.Incoming{Text: "research", Route: bound})
+		require.NoError(t, err)
+		b.Pass(time.Minute)
+		_, err = b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+			Conversation: bound, By: "alice",
+		})
+		require.NoError(t, err)
+		b.PostIncoming(topKey, agent.Incoming{Text: "slow", Route: own})
+		b.Pass(time.Minute)
+		b.PostIncoming(topKey, agent.Incoming{Text: "what is my name?", Route: own})
+		b.Pass(time.Hour)
+		var said []string
+		for _, d := range b.Replies() {
+			said = append(said, d.Reply.Route.To+" "+d.Reply.Text)
+		}
+		require.Equal(t, []string{"one begun", "general slow", "general private"}, said)
+	})
+}

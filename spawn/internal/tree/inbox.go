@@ -53,15 +53,19 @@ func (f *Fact) sender() session.Key {
 
 // applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
 // them that has one. A completion has the route of the child's Spec. A message that a top-level
-// session gets otherwise than from a bound conversation is not answered in one.
+// session gets otherwise than from a bound conversation is not answered in one, and a person who is
+// answered by the same turn as a completion is answered where they are.
 func (t *Tree) applyRoute(r *Run, through uint32) {
+	asked := false // a person has, and is answered by this turn
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord > through {
 			return
 		}
 		if r.IsRoot() {
-			t.routeTop(r, in)
+			if asked = asked || r.fromPeople(in); !asked || in.Class != Completion {
+				t.routeTop(r, in)
+			}
 			continue
 		}
 		switch {
