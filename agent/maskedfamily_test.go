@@ -85,16 +85,16 @@ var maskedSurfaces = map[string]func(b *maskedBot){
 			`{}`, `{"action":"info","target":"1"}`, `{"action":"info","target":"2"}`,
 			`{"action":"info","target":"3"}`,
 		} {
-			b.call("subagents "+fmt.Sprint(i), "subagents", args)
+			_ = b.call("subagents "+fmt.Sprint(i), "subagents", args)
 		}
-		b.call("sessions_list", "sessions_list", `{"messageLimit":3}`)
+		_ = b.call("sessions_list", "sessions_list", `{"messageLimit":3}`)
 		err := b.call("", "subagents", b.args("action", "info", "target", b.label[:6]))
 		require.ErrorContains(b.T(), err, "it may be any of 3")
 		_, reason, _ := strings.Cut(err.Error(), "it may be")
 		b.show("candidates", reason)
 	},
 	"an answer to a spawn": func(b *maskedBot) {
-		b.call("a spawn", "sessions_spawn", b.args("task", "wait", "model", b.name))
+		_ = b.call("a spawn", "sessions_spawn", b.args("task", "wait", "model", b.name))
 	},
 	"calls of tools": func(b *maskedBot) {
 		seen := watch(b.harness, agent.EventQuery{Root: topKey})
@@ -113,7 +113,7 @@ var maskedSurfaces = map[string]func(b *maskedBot){
 			require.NoError(b.T(), err)
 			b.show(fmt.Sprint("history ", i), string(data))
 		}
-		b.call("sessions_history", "sessions_history", `{"includeTools":true}`)
+		_ = b.call("sessions_history", "sessions_history", `{"includeTools":true}`)
 	},
 }
 
