@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -139,6 +140,11 @@ func (rt *Runtime) focusRoot(
 		return root, &InputError{
 			Field: "Conversation", Reason: "it is the session's own: what is written there goes " +
 				"to it without a binding",
+		}
+	case utf8.RuneCountInString(q.Label) > binding.MaxLabel:
+		return root, &LimitError{
+			Field: "Label", Size: utf8.RuneCountInString(q.Label), Limit: binding.MaxLabel,
+			Unit: "characters", Path: "binding.MaxLabel",
 		}
 	case q.NewThread && at.Thread != "":
 		return root, &InputError{

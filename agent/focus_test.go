@@ -206,6 +206,12 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 			"alice"))
 		require.ErrorAs(b.T(), err, &long)
 		require.Equal(b.T(), "Conversation.To", long.Field)
+		err = errorOf(b.Runtime().Focus(b.Context(), agent.FocusRequest{
+			Conversation: b.general, Session: child.Key(), By: "alice", NewThread: true,
+			Label: strings.Repeat("ä", 201),
+		}))
+		require.ErrorAs(b.T(), err, &long)
+		require.Equal(b.T(), "Label", long.Field)
 		require.Len(b.T(), b.bindings(), 1)
 		require.Len(b.T(), b.chat.Threads(), 1)
 	})

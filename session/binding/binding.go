@@ -16,8 +16,8 @@ import (
 // Every owner may change such a binding.
 const SystemOwner = "system"
 
-// maxLabel is how many characters a label has at most, as one of a run unless that is set.
-const maxLabel = 200
+// MaxLabel is how many characters a label has at most, as one of a run unless that is set.
+const MaxLabel = 200
 
 // A Binding says that messages in a conversation go to a session other than the one that the chat
 // would have. A conversation has at most one binding. A session may have many.
@@ -127,8 +127,8 @@ func (b Binding) overBound() error {
 			return fmt.Errorf("binding: %s is not UTF-8: %s", f.name, text.Quote(f.value))
 		}
 	}
-	if n := utf8.RuneCountInString(b.Label); n > maxLabel {
-		return fmt.Errorf("binding: label has %d characters, the limit is %d", n, maxLabel)
+	if n := utf8.RuneCountInString(b.Label); n > MaxLabel {
+		return fmt.Errorf("binding: label has %d characters, the limit is %d", n, MaxLabel)
 	}
 	return nil
 }
