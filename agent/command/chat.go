@@ -29,7 +29,7 @@ func (p *place) focus(ctx context.Context, c Focus) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Focused{Binding: made, Label: label, Created: made.Created}
+	a := Focused{Binding: made, Label: label, Created: p.at.Thread == ""}
 	if shown := p.line(made.Label, text.ShownLabel); shown != "" {
 		a.Label = shown
 	}
