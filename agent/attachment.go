@@ -487,32 +487,6 @@ func (a *arguments) attachments() (list attachmentArgs) {
 	return list
 }
 
-// hint reads the argument attachAs, a text or an object with a mountPath.
-func (a *arguments) hint(names ...string) string {
-	raw, name := a.value(names...)
-	if raw == nil {
-		return ""
-	}
-	var as struct {
-		MountPath  *string `json:"mountPath"`
-		MountPath2 *string `json:"mount_path"`
-	}
-	var hint string
-	if json.Unmarshal(raw, &hint) == nil {
-		return strings.TrimSpace(hint)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&as) != nil || as.MountPath != nil && as.MountPath2 != nil {
-		a.fail(name, "it is neither a text nor an object with a mountPath")
-		return ""
-	}
-	if path := cmp.Or(as.MountPath, as.MountPath2); path != nil {
-		hint = *path
-	}
-	return strings.TrimSpace(hint)
-}
-
 // withoutContents returns a message in which no call of sessions_spawn has the contents of
 // attachments. The form of the provider would have them, and is left out then.
 func withoutContents(m Message) Message {

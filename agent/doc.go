@@ -84,10 +84,10 @@
 // To read the code, begin with config.go and turn.go: what is set, and what one turn is;
 // incoming.go is what people send. After them, runtime.go wires the two to the tree of runs in
 // package spawn, session.go and child.go are the handles, conversation.go and record.go write
-// transcripts, window.go bounds what a model is shown of them, compact.go and summary.go shorten
-// it, parts.go keeps their files, and sessiontools.go and subagents.go hold the tools of the
-// model. focus.go finds the session that a conversation is bound to, and thread.go has what a
-// channel does for that. credentials.go has what the Runner of an agent logs in with.
+// transcripts, window.go bounds what a model is shown of them, compact.go shortens it, parts.go
+// keeps their files, and sessiontools.go, send.go and subagents.go hold the tools of the model.
+// focus.go finds the session that a conversation is bound to, and thread.go has what a channel does
+// for that. credentials.go has what the Runner of an agent logs in with.
 //
 // # What is promised
 //

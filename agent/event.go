@@ -120,6 +120,11 @@ func shownText(r *announce.Redactor, s string) string {
 	return r.Redact(text.WithoutControls(s))
 }
 
+// shownStart is shownText of about so many bytes of a long text, which is masked before it is cut.
+func shownStart(r *announce.Redactor, s string, most int) string {
+	return secret.Head(func(s string) string { return shownText(r, s) }, s, most)
+}
+
 // Shown returns what people may see of a text that a model, a tool or a person has written, such as
 // the label or the task of a run: what is visible of it, without what steers a terminal or the
 // direction of a text, and with its credentials masked as in replies. A text that chooses silence
@@ -178,17 +183,20 @@ func shownArgs(r *announce.Redactor, args json.RawMessage) string {
 func shownOutcome(
 	ctx context.Context, r *announce.Redactor, out ToolResult, err error,
 ) (spawn.Status, string) {
-	const most = 16 * maxShownTool
-	show := func(s string) string { return shownText(r, s) }
+	status, said := StatusOK, out.Text
 	switch {
 	case err == nil:
-		return StatusOK, shownHead(secret.Head(show, out.Text, most))
 	case ctx.Err() != nil:
-		return StatusCancelled, shownHead(secret.Head(show, err.Error(), most))
+		status = StatusCancelled
 	case errors.Is(err, context.DeadlineExceeded):
-		return StatusTimedOut, shownHead(secret.Head(show, err.Error(), most))
+		status = StatusTimedOut
+	default:
+		status = StatusFailed
 	}
-	return StatusFailed, shownHead(secret.Head(show, err.Error(), most))
+	if err != nil {
+		said = err.Error()
+	}
+	return status, shownHead(shownStart(r, said, 16*maxShownTool))
 }
 
 // showCall returns the Call of a tool that those who watch see begin and end.
@@ -200,8 +208,7 @@ func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolRe
 			return call(ctx, c)
 		}
 		began := time.Now()
-		show := func(s string) string { return shownText(t.rt.redactor, s) }
-		id := text.Cut(secret.Head(show, c.ID, text.MaxName), text.MaxName)
+		id := text.Cut(shownStart(t.rt.redactor, c.ID, text.MaxName), text.MaxName)
 		e := spawn.ToolEvent{Call: id, Name: tool.Name}
 		if tool.Effect != EffectUnknown {
 			e.Effect = tool.Effect.String()
@@ -239,8 +246,7 @@ func (t *Turn) Report(ctx context.Context, p Progress) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	const most = 16 * spawn.MaxProgress
-	p.Text = secret.Head(func(s string) string { return shownText(t.rt.redactor, s) }, p.Text, most)
+	p.Text = shownStart(t.rt.redactor, p.Text, 16*spawn.MaxProgress)
 	return t.spawn.Report(ctx, p)
 }
 

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/sender"
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -245,93 +243,6 @@ func (s *Session) realParts(parts []Part) []Part {
 		}
 	}
 	return kept
-}
-
-// sent is what became of a message of a model. Beside the receipt it has, if the receiver is a
-// top-level session and the model waits, the reply, or why there is none.
-type sent struct {
-	receipt Receipt
-	reply   Reply
-	none    error
-}
-
-// post sends a message of the model to a session, and waits so long for the reply of a top-level
-// one. The error says that the message was not taken.
-func (h toolHost) post(
-	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
-) (got sent, err error) {
-	opt := spawn.SendOptions{
-		Announce: true, ByModel: true, Origin: h.origin(ctx), Within: wait,
-	}
-	if h.turn != nil && len(to.Ancestors) > 0 {
-		got.receipt, err = h.turn.spawn.Send(ctx, to.Key, m, opt)
-		return got, inOurWords(err)
-	}
-	if h.turn != nil {
-		if err := h.turn.err(); err != nil {
-			return got, err
-		}
-	}
-	m.Senders = h.senders(ctx)
-	root, err := h.rt.Session(to.Key).receive(ctx, &m)
-	switch {
-	case err != nil:
-		return got, err
-	case wait <= 0 || to.Key != root:
-		got.receipt, err = h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
-	case h.turn != nil:
-		got.receipt, got.reply, err = h.turn.spawn.SendAndWait(ctx, root, m, opt)
-	default:
-		got.receipt, got.reply, err = h.rt.sup.SendAndWait(ctx, root, h.session.key, root, m, opt)
-	}
-	if err != nil && !got.receipt.Session.IsZero() {
-		got.none, err = err, nil
-	}
-	return got, inOurWords(err)
-}
-
-// isLate reports whether no model reads what the call of a tool answers that has come to err: the
-// turn, the Runtime or the context of the call has ended.
-func isLate(ctx context.Context, err error) bool {
-	return errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil
-}
-
-// answeredByTop adds to the reply of a tool what a top-level session has answered to people in the
-// time for which the model waited, or what is known instead.
-func (h toolHost) answeredByTop(
-	ctx context.Context, reply sendReply, got sent,
-) (string, error) {
-	if isLate(ctx, got.none) {
-		return "", cmp.Or(got.none, context.Cause(ctx))
-	}
-	none := func(e error) bool { return errors.Is(got.none, e) }
-	switch {
-	case got.none == nil && got.reply.Failed:
-		reply.Status = spawn.StatusFailed.String()
-		reply.Note = "The turn over your message has failed. The reply is what people were told."
-	case got.none == nil:
-		reply.Status = spawn.StatusOK.String()
-		reply.Note = "The reply is what it has told the people of its own conversation. It does " +
-			"not come to you once more."
-	case none(ErrSilent):
-		reply.Status = spawn.StatusOK.String()
-		reply.Note = "It has read the message, and has nothing to say."
-	case none(ErrAnswered):
-		reply.Note += " It has dealt with it."
-	case none(ErrTurnCancelled), none(ErrStopped):
-		reply.Note = "A person has stopped its turn before it answered. " + reply.Note
-	default:
-		reply.Note = "It has not answered yet. " + reply.Note
-	}
-	if got.none == nil {
-		reply.Reply = h.shownAnswer(visibleReply(got.reply).Text)
-	}
-	return jsonReply(reply)
-}
-
-// shownAnswer returns what a session has answered as the model of another one reads it.
-func (h toolHost) shownAnswer(answer string) string {
-	return text.Bound(h.rt.toModels(announce.Sanitize(answer)), maxHistoryText)
 }
 
 // visibleReply returns a reply with visible text only, once more, so that every path to people

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -608,16 +607,6 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
-
-var errStoreExited = errors.New("agent: the store ended its goroutine")
-
-// attempt calls f in a goroutine of its own, so that a store that panics or ends its goroutine has
-// failed and nothing else.
-func attempt(f func() error) error {
-	return contain.Call(f, errStoreExited, func(value any, stack []byte) error {
-		return &spawn.PanicError{Value: value, Stack: stack}
-	})
-}
 
 // retry calls f until it succeeds, returns a permanent error, or ctx ends. What f asks of a store,
 // it asks with attempt. A shutdown that cancels the turn ends the pause before the next try, which

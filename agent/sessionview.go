@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -622,36 +621,4 @@ func (rt *Runtime) timeOfDay() string {
 		now = now.In(zone)
 	}
 	return now.Format("Monday " + time.RFC3339)
-}
-
-// words returns a list of words, each of which is one of the allowed, in any letter case of ASCII.
-func (a *arguments) words(name string, allowed []string) (list []string) {
-	raw, name := a.value(name)
-	if raw == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		a.fail(name, "it is %s, not a list of strings", shortValue(raw))
-		return nil
-	}
-	for i, word := range list {
-		list[i] = strings.ToLower(strings.TrimSpace(word))
-		if !slices.Contains(allowed, list[i]) {
-			a.fail(name, "it has %s, which is not one of %q", shortWord(word), allowed)
-		}
-	}
-	return list
-}
-
-// count returns a whole number from 1, at most limit, or without if the argument is left out.
-func (a *arguments) count(without, limit int, names ...string) int {
-	x, given := a.number(names...)
-	switch {
-	case !given:
-		return without
-	case x < 1 && a.err == nil:
-		_, name := a.value(names...)
-		a.fail(name, "it is %s, want at least 1", strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	return int(min(x, float64(limit)))
 }

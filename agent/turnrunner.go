@@ -501,3 +501,13 @@ func (e *CallbackError) Unwrap() error {
 	return contain.Foreign(e.Err,
 		ErrUnconfirmed, ErrNotRecorded, ErrShutdown, ErrStale, ErrNotFound)
 }
+
+var errStoreExited = errors.New("agent: the store ended its goroutine")
+
+// attempt calls f in a goroutine of its own, so that a store that panics or ends its goroutine has
+// failed and nothing else.
+func attempt(f func() error) error {
+	return contain.Call(f, errStoreExited, func(value any, stack []byte) error {
+		return &spawn.PanicError{Value: value, Stack: stack}
+	})
+}

@@ -9,11 +9,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
 )
 
 // A checkup collects what is wrong with a Config, and what is doubtful.
@@ -413,4 +415,73 @@ func (c *Config) withOwners() policy.Rules {
 func logDoubt(log *slog.Logger, d policy.Doubt) {
 	log.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,
 		"setting", d.Path, "doubt", d.Text)
+}
+
+// threads adds the mistakes of the Threads.
+func (c *checkup) threads(t *Threads) {
+	c.bindings("Threads.Bindings", "session.threadBindings", t.Bindings)
+	seen := make(map[string]string, len(t.Channels))
+	for _, name := range slices.Sorted(maps.Keys(t.Channels)) {
+		field, folded := channelField(name), strings.ToLower(name)
+		other, twice := seen[folded]
+		seen[folded] = name
+		clean := session.Route{Channel: name}.Clean().Channel
+		switch {
+		case name == "":
+			c.bad(field, "the name of a channel is empty")
+			continue
+		case clean != folded || text.NameFault(name) != "":
+			c.bad(field, "%s is not the name of a channel", text.Quote(name))
+			continue
+		case twice:
+			c.bad(field, "it is the channel of %s, since letter case does not matter",
+				channelField(other))
+		}
+		channel := t.Channels[name]
+		c.bindings(field+".Bindings", "channels."+clean+".threadBindings", channel.Bindings)
+		for _, account := range slices.Sorted(maps.Keys(channel.Accounts)) {
+			at := fmt.Sprintf("%s.Accounts[%q]", field, account)
+			if account == "" || account != strings.TrimSpace(account) {
+				c.bad(at, "%s is not the name of an account", text.Quote(account))
+			}
+			c.bindings(at, "channels."+clean+".accounts."+account+".threadBindings",
+				channel.Accounts[account])
+		}
+	}
+}
+
+// bindings adds the mistakes of one level of settings.
+func (c *checkup) bindings(field, path string, s binding.Settings) {
+	for _, err := range splitErrors(s.Validate(path)) {
+		if f, ok := errors.AsType[*binding.SettingError](err); ok {
+			c.errs = append(c.errs, &ConfigError{
+				Path: field + "." + f.Field, Setting: f.Path,
+				Message: fmt.Sprintf("%v is not a number of hours in 0..1000000", f.Value),
+			})
+			continue
+		}
+		c.bad(field, "%v", err)
+	}
+}
+
+// checkBound returns a *LimitError for a conversation of which a part is too long, and an
+// *InputError for one that the journal could not keep as it is.
+func checkBound(r session.Route) error {
+	for _, part := range [...]struct{ name, value string }{
+		{"Channel", r.Channel}, {"Account", r.Account}, {"To", r.To}, {"Thread", r.Thread},
+	} {
+		if n := len(part.value); n > session.MaxKeyLen {
+			return &LimitError{
+				Field: "Conversation." + part.name, Size: n, Limit: session.MaxKeyLen,
+				Unit: "bytes", Path: "session.MaxKeyLen",
+			}
+		}
+		if !utf8.ValidString(part.value) {
+			return &InputError{
+				Field:  "Conversation." + part.name,
+				Reason: "it is not UTF-8: " + text.Quote(part.value),
+			}
+		}
+	}
+	return nil
 }

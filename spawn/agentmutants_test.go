@@ -16,28 +16,28 @@ var agentMutants = []mutant{
 		"(contain.Read(err))", "(err)", "../agent", "TestBadErrorsOutsideOfTurns/Reply,_exit",
 	},
 	{
-		"relay: that it works again is told", "../agent/relay.go",
+		"relay: that it works again is told", "../agent/runtimes.go",
 		"tell = r.add(tell, \"It works again.\")", "tell = nil", "../agent", "TestRelay$",
 	},
 	{
-		"relay: what was said is passed on after a pause", "../agent/relay.go",
+		"relay: what was said is passed on after a pause", "../agent/runtimes.go",
 		"return relayPause << min(", "return 10 * relayPause << min(", "../agent", "TestRelay$",
 	},
 	{
-		"relay: much is passed on at once", "../agent/relay.go",
+		"relay: much is passed on at once", "../agent/runtimes.go",
 		"enough := utf8.RuneCountInString(r.said) >= relayRunes ||", "enough :=",
 		"../agent", "TestRelay$",
 	},
 	{
-		"relay: a paragraph is passed on at once", "../agent/relay.go",
+		"relay: a paragraph is passed on at once", "../agent/runtimes.go",
 		" || strings.Contains(r.said, \"\\n\\n\")", " || strings.Contains(r.said, \"\\n\\n\\n\")", "../agent", "TestRelay$",
 	},
 	{
-		"relay: an update is short", "../agent/relay.go",
+		"relay: an update is short", "../agent/runtimes.go",
 		"\t\tshown = \"... \" + string([]rune(shown)[n-relayRunes:])\n", "", "../agent", "TestRelay$",
 	},
 	{
-		"relay: no thought is passed on", "../agent/relay.go",
+		"relay: no thought is passed on", "../agent/runtimes.go",
 		"shown, visible := announce.Visible(r.said)", "shown, visible := r.said, true",
 		"../agent", "TestRelay$",
 	},
@@ -46,16 +46,16 @@ var agentMutants = []mutant{
 		"\tif t.stream {\n", "\tif true {\n", "../agent", "TestRelay$",
 	},
 	{
-		"relay: six hours are its life", "../agent/relay.go",
+		"relay: six hours are its life", "../agent/runtimes.go",
 		"relayLife  = 6 * time.Hour", "relayLife  = 60 * time.Hour", "../agent", "TestRelayIsBounded",
 	},
 	{
-		"relay: it slows down", "../agent/relay.go",
+		"relay: it slows down", "../agent/runtimes.go",
 		"<< min(r.updates/relaySlower, 8)", "<< min(0, r.updates/relaySlower)",
 		"../agent", "TestRelayIsBounded",
 	},
 	{
-		"relay: some milestones are left for the Runner", "../agent/relay.go",
+		"relay: some milestones are left for the Runner", "../agent/runtimes.go",
 		"r.updates >= relayMost {", "r.updates >= 10*relayMost {", "../agent", "TestRelayIsBounded",
 	},
 	{

@@ -74,11 +74,11 @@ var bindMutants = []mutant{
 		"", "./internal/tree", "TestScenarios/thread$",
 	},
 	{
-		"2.5 a turn answers a conversation or its requester", "internal/tree/mail.go",
+		"2.5 a turn answers a conversation or its requester", "internal/tree/inbox.go",
 		"\t\tcase at != to:\n", "\t\tcase at != to && false:\n", "./internal/tree", "TestScenarios/thread$",
 	},
 	{
-		"2.5 a turn answers one conversation", "internal/tree/mail.go",
+		"2.5 a turn answers one conversation", "internal/tree/inbox.go",
 		"\t\tcase at != to:\n", "\t\tcase at.people != to.people:\n", "./internal/tree", "TestScenarios/thread_rooms",
 	},
 	{
@@ -91,12 +91,12 @@ var bindMutants = []mutant{
 		"./internal/tree", "TestScenarios/thread_crash_first",
 	},
 	{
-		"2.5 a run that a conversation began answers there to the end", "internal/tree/mail.go",
+		"2.5 a run that a conversation began answers there to the end", "internal/tree/inbox.go",
 		"return in.Thread || r.inThread() && in.Class != User",
 		"return in.Thread", "./internal/tree", "TestScenarios/thread_run",
 	},
 	{
-		"2.5 the requester is not answered to people", "internal/tree/mail.go",
+		"2.5 the requester is not answered to people", "internal/tree/inbox.go",
 		"\tpeople := r.inThread() //", "\tpeople := true //", "./internal/tree", "TestScenarios/thread$",
 	},
 	{
@@ -134,7 +134,7 @@ var bindMutants = []mutant{
 		"return a.isAt(at) })\n\tdefault:", "return a.isAt(at) || true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{
-		"2.5 a top-level session answers a child where it was asked for", "internal/tree/mail.go",
+		"2.5 a top-level session answers a child where it was asked for", "internal/tree/inbox.go",
 		"(r.inThread() || r.IsRoot()):", "r.inThread():", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{

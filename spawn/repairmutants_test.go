@@ -31,7 +31,7 @@ var repairMutants = []mutant{
 		` && !r.inThread()`, "", "./internal/tree", "TestScenarios/repair_thread",
 	},
 	{
-		"repairs: a conversation is not read with a repair", "internal/tree/mail.go",
+		"repairs: a conversation is not read with a repair", "internal/tree/inbox.go",
 		"in.Class == Control && !in.Repair || ", "in.Class == Control || ",
 		"./internal/tree", "TestScenarios/repair_thread",
 	},

@@ -99,8 +99,8 @@ var roomMutants = []mutant{
 	},
 	{
 		"D5 what a tool answers is not raw", "../agent/event.go",
-		"return StatusOK, shownHead(secret.Head(show, out.Text, most))",
-		"return StatusOK, shownHead(text.Bound(out.Text, most))", "../agent", "TestNoEventIsRaw",
+		"return status, shownHead(shownStart(r, said, 16*maxShownTool))",
+		"return status, shownHead(text.Bound(said, 16*maxShownTool))", "../agent", "TestNoEventIsRaw",
 	},
 	{
 		"1.13 an answer ends when a tool is called", "../agent/event.go",
@@ -135,7 +135,7 @@ var roomMutants = []mutant{
 		"\t\t\tw.failed = true\n", "", "../agent", "TestFailedSummaryIsNotAskedForAgain",
 	},
 	{
-		"1.10 a summary that hangs is named", "../agent/summary.go",
+		"1.10 a summary that hangs is named", "../agent/compact.go",
 		"context.DeadlineExceeded) && t.spawn.Leave(done) {", "context.DeadlineExceeded) {",
 		"../agent", "TestSummariserThatHangsIsNamed",
 	},

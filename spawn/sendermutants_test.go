@@ -8,7 +8,7 @@ var senderMutants = []mutant{
 		"return policy.MergeSenders(nil, c.Senders)", "./internal/tree", "TestSendersComeBack",
 	},
 	{
-		"senders: what they may not use is not handed down", "internal/tree/decide.go",
+		"senders: what they may not use is not handed down", "internal/tree/rights.go",
 		"rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)",
 		"t.authorityUnder(rules, r)", "./internal/tree", "TestSendersComeBack",
 	},

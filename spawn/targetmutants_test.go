@@ -44,12 +44,12 @@ var targetMutants = []mutant{
 		"../agent/internal/target", "TestPace$",
 	},
 	{
-		"rates: send obeys them", "../agent/subagents.go",
+		"rates: send obeys them", "../agent/send.go",
 		"if !h.rt.sends.Pass(pair, m.ID, sendPause, time.Now()) {",
 		"if false {", "../agent", "TestSubagentsLogAndSend$",
 	},
 	{
-		"rates: send takes 4,000 characters", "../agent/subagents.go",
+		"rates: send takes 4,000 characters", "../agent/send.go",
 		"n > maxSent {", "false {", "../agent", "TestSubagentsLogAndSend$",
 	},
 	{
@@ -65,12 +65,12 @@ var targetMutants = []mutant{
 		"../agent", "TestSendThatWaitsForAnotherTree$",
 	},
 	{
-		"sends: a call that is repeated tells once", "../agent/subagents.go",
+		"sends: a call that is repeated tells once", "../agent/send.go",
 		"return h.spawnKey(h.token + place", "return h.spawnKey(session.NewID() + place",
 		"../agent", "TestSendToAnotherTreeOverEveryCrash$",
 	},
 	{
-		"sends: what a person ends is not waited for", "../agent/incoming.go",
+		"sends: what a person ends is not waited for", "../agent/send.go",
 		"case none(ErrTurnCancelled), none(ErrStopped):", "case false:",
 		"../agent", "TestWaitForAnotherTreeEnds$",
 	},

@@ -54,7 +54,7 @@ var treeMutants = []mutant{
 		"\t\treturn t.applyReported(r, f)\n", "./internal/tree", "TestScenarios/untouched_refused",
 	},
 	{
-		"A3 to spend is to do something", "internal/tree/decide.go",
+		"A3 to spend is to do something", "internal/tree/budget.go",
 		"\tr.didWork = r.didWork || c.Used != (Budget{})\n", "", "./internal/tree",
 		"TestScenarios/untouched_refused",
 	},
@@ -282,7 +282,7 @@ var treeMutants = []mutant{
 		"\t\tr.Aside = open.Through\n", "", "../agent", "TestTurnThatIsGivenUpBeforeItHasWritten",
 	},
 	{
-		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
+		"I5 a child gets what its parent may hand down", "internal/tree/rights.go",
 		"Delegable: now.Delegable, Sandboxed: now.Sandboxed,", "Delegable: t.Authority(t.root).Delegable, Sandboxed: now.Sandboxed,", ".", "TestHistories$",
 	},
 	{
@@ -311,7 +311,7 @@ var treeMutants = []mutant{
 		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.Sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
 	{
-		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",
+		"I9 what a call used beyond its reservation counts", "internal/tree/budget.go",
 		"beyond := c.Used.Sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
 	},
 	{

@@ -405,3 +405,26 @@ func (t *Tree) noRoomFor(r *Run, c Hold) string {
 	}
 	return ""
 }
+
+// decideReserve charges what a turn used beyond its reservation, and reserves more if no budget is
+// exhausted. Its reply has the sum of both.
+func (t *Tree) decideReserve(c Reserve) (Reply, error) {
+	r, err := t.runInTurn(c.Run, c.N)
+	if err != nil {
+		return Reply{}, err
+	}
+	// What was used beyond the reservation has been used: it is charged, allowed or not.
+	beyond := c.Used.Sub(r.Open.Reserve).positive()
+	beyond.Turns = 0
+	r.didWork = r.didWork || c.Used != (Budget{})
+	if beyond != (Budget{}) {
+		t.emit(reserved(t.now, r, beyond))
+	}
+	if what := t.callForbiddenBy(r); what != "" {
+		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
+	}
+	more := t.reserve(r, paying(r))
+	more.Turns = 0
+	t.emit(reserved(t.now, r, more))
+	return Reply{Run: r, Grant: beyond.Add(more)}, nil
+}

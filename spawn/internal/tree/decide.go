@@ -420,38 +420,6 @@ func (t *Tree) admit(c *Spawn, spec *Spec, rights *policy.Authority) (Reply, err
 	return Reply{Run: r, Ref: spec.Key, ID: c.ID}, nil
 }
 
-// policyCaller describes a session that spawns to policy.
-func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) policy.Caller {
-	now := rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)
-	c := policy.Caller{
-		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
-		Spawned: int(r.Spawned), TreeRuns: int(t.total),
-		Blocked: t.outbox.blocked, Budget: remaining(t.opt.Rules.Budget, t.root.Charged),
-		Thinking:  r.Spec.Thinking,
-		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
-		Known: t.opt.Tools, Senders: of,
-	}
-	if r.IsRoot() {
-		c.Thinking = t.opt.Thinking
-	}
-	c.Model = t.modelUnder(rules, r)
-	return c
-}
-
-// Model returns the model that answered last in a session, if that is known, else the one that the
-// session is to use. "" leaves it to the Runner.
-func (t *Tree) Model(r *Run) string { return t.modelUnder(t.opt.Rules, r) }
-
-func (t *Tree) modelUnder(rules *policy.Rules, r *Run) string {
-	switch {
-	case r.Answer != nil && r.Answer.Model != "":
-		return string(r.Answer.Model)
-	case r.IsRoot() && rules != nil:
-		return rules.SessionModel(r.Key(), t.opt.Model)
-	}
-	return r.Spec.Model
-}
-
 // newSpec returns the Spec of a child that policy has granted.
 func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
 	digest := ""
@@ -657,29 +625,6 @@ func (t *Tree) decideTake(c Take) (Reply, error) {
 	r.Unread(r.Open.Through, through, func(x Input) { in = append(in, x) })
 	t.emit(taken(t.now, r, through))
 	return Reply{Run: r, Inputs: in}, nil
-}
-
-// decideReserve charges what a turn used beyond its reservation, and reserves more if no budget is
-// exhausted. Its reply has the sum of both.
-func (t *Tree) decideReserve(c Reserve) (Reply, error) {
-	r, err := t.runInTurn(c.Run, c.N)
-	if err != nil {
-		return Reply{}, err
-	}
-	// What was used beyond the reservation has been used: it is charged, allowed or not.
-	beyond := c.Used.Sub(r.Open.Reserve).positive()
-	beyond.Turns = 0
-	r.didWork = r.didWork || c.Used != (Budget{})
-	if beyond != (Budget{}) {
-		t.emit(reserved(t.now, r, beyond))
-	}
-	if what := t.callForbiddenBy(r); what != "" {
-		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
-	}
-	more := t.reserve(r, paying(r))
-	more.Turns = 0
-	t.emit(reserved(t.now, r, more))
-	return Reply{Run: r, Grant: beyond.Add(more)}, nil
 }
 
 func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {

@@ -301,3 +301,101 @@ func (t *Tree) takeBack(e *Entry, at int64) {
 	})
 	r.count(&r.Inbox[len(r.Inbox)-1], 1)
 }
+
+// fromPeople reports whether an input of r is a message that r answers to people, where it answers
+// people at all.
+func (r *Run) fromPeople(in *Input) bool {
+	return in.Class == User && (r.IsRoot() || in.Thread)
+}
+
+// neutral reports whether an input of a sub-agent asks for no answer: a steer and a milestone go
+// with what does.
+func (in *Input) neutral() bool {
+	return in.Class == Control && !in.Repair || in.Class == Milestone
+}
+
+// asksForPeople reports whether the answer to an input of a sub-agent that is not neutral goes to a
+// bound conversation: to a message from there, and in a run that began with one to the end of a
+// child.
+func (r *Run) asksForPeople(in *Input) bool {
+	return in.Thread || r.inThread() && in.Class != User
+}
+
+// answersPeople reports whether the answer to the inputs that r has not consumed goes to people, of
+// those in an inbox up to an ordinal. It always does of a top-level session.
+func (r *Run) answersPeople(inbox []Input, through uint32) bool {
+	if r.IsRoot() {
+		return true
+	}
+	people := r.inThread() // which also asks for the task of a first turn that crashed
+	if r.taskUnread() && !people {
+		return false
+	}
+	for i := range inbox {
+		in := &inbox[i]
+		if in.Ord > through {
+			break
+		}
+		if in.neutral() {
+			continue
+		}
+		if people = r.asksForPeople(in); !people {
+			break
+		}
+	}
+	return people
+}
+
+// asideOfRun reports whether the answer to these inputs goes to people and is not that of the run,
+// because they did not begin it.
+func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
+	return !r.IsRoot() && !r.inThread() && r.answersPeople(inbox, through)
+}
+
+// through returns the last input that a turn of r reads now, after those up to an ordinal. A
+// session answers one bound conversation, or its requester, and never two at once. So a turn stops
+// before what is for another, and the next turn begins there.
+func (t *Tree) through(r *Run, after uint32) uint32 {
+	known := !r.IsRoot() && (r.Open != nil || r.taskUnread() && !r.inThread())
+	at := place{people: known && r.answersPeople(r.Inbox, after)}
+	if at.people && r.Route != nil {
+		at.route = *r.Route
+	}
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		switch to := t.placeOf(r, in); {
+		case in.neutral() || in.Ord <= r.Consumed:
+		case in.Ord <= after || !known:
+			known, at = true, to
+		case at != to:
+			return in.Ord - 1
+		}
+	}
+	return r.NextOrd
+}
+
+// A place is where the answer to an input goes: to the conversation of a route that is bound, else
+// to people where the session speaks otherwise, or to the requester.
+type place struct {
+	people bool
+	route  session.Route
+}
+
+// placeOf returns where the answer to an input of r goes that is not neutral.
+func (t *Tree) placeOf(r *Run, in *Input) place {
+	at := place{people: r.IsRoot() || r.asksForPeople(in)}
+	var route *session.Route
+	switch {
+	case in.Thread:
+		route = in.Route
+	case in.Class == Completion && (r.inThread() || r.IsRoot()):
+		route = t.routeOf(r, in)
+		if route != nil && r.IsRoot() && !r.converses(*route) {
+			route = nil
+		}
+	}
+	if at.people && route != nil {
+		at.route = *route
+	}
+	return at
+}

@@ -219,3 +219,35 @@ func (t *Tree) rules(a *asker) *policy.Rules {
 	}
 	return &rules
 }
+
+// policyCaller describes a session that spawns to policy.
+func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) policy.Caller {
+	now := rules.ForSenders(t.authorityUnder(rules, r), t.root.key, of)
+	c := policy.Caller{
+		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
+		Spawned: int(r.Spawned), TreeRuns: int(t.total),
+		Blocked: t.outbox.blocked, Budget: remaining(t.opt.Rules.Budget, t.root.Charged),
+		Thinking:  r.Spec.Thinking,
+		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+		Known: t.opt.Tools, Senders: of,
+	}
+	if r.IsRoot() {
+		c.Thinking = t.opt.Thinking
+	}
+	c.Model = t.modelUnder(rules, r)
+	return c
+}
+
+// Model returns the model that answered last in a session, if that is known, else the one that the
+// session is to use. "" leaves it to the Runner.
+func (t *Tree) Model(r *Run) string { return t.modelUnder(t.opt.Rules, r) }
+
+func (t *Tree) modelUnder(rules *policy.Rules, r *Run) string {
+	switch {
+	case r.Answer != nil && r.Answer.Model != "":
+		return string(r.Answer.Model)
+	case r.IsRoot() && rules != nil:
+		return rules.SessionModel(r.Key(), t.opt.Model)
+	}
+	return r.Spec.Model
+}

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+)
+
+// An ArgumentError is an argument of a session tool that cannot be accepted, or of a [NewTool] that
+// cannot be decoded. It is told to the model.
+type ArgumentError struct {
+	Tool     string
+	Argument string // its name, or "(all)"
+	Reason   string
+	Err      error // what decoding it failed with, a *[spawn.PanicError] after a panic; or nil
+}
+
+func newArgumentError(tool, argument, reason string) *ArgumentError {
+	return &ArgumentError{Tool: tool, Argument: argument, Reason: reason}
+}
+
+func (e *ArgumentError) Error() string {
+	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.Quote(e.Argument), e.Reason)
+}
+
+// Unwrap returns Err.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// arguments reads arguments by name. An argument that has two names is given under one of them.
+type arguments struct {
+	tool string
+	m    map[string]json.RawMessage
+	err  error
+}
+
+// readArguments reads the arguments of a call. An argument that is not among the known ones is an
+// error: what a model asks for is not passed over in silence.
+func readArguments(tool string, raw json.RawMessage, known ...string) (*arguments, error) {
+	a := &arguments{tool: tool}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return a, nil
+	}
+	if err := json.Unmarshal(raw, &a.m); err != nil {
+		return nil, newArgumentError(
+			tool, "(all)", "they are not a JSON object: "+text.Bound(err.Error(), 200),
+		)
+	}
+	if name, twice := repeatedMember(raw); twice {
+		return nil, newArgumentError(tool, name, "it is there twice")
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.m)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if of := keptParam(name); tool == toolSpawn && of != "" {
+			if asksForNothing(a.m[name]) {
+				continue
+			}
+			return nil, newArgumentError(tool, name, keptParams[of])
+		}
+		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
+			return nil, newArgumentError(
+				tool, name, "a spawn does not take where to deliver: a model does not choose that",
+			)
+		}
+		takes := "the tool takes none"
+		if len(known) > 0 {
+			takes = "the arguments are " + strings.Join(known, ", ")
+		}
+		return nil, newArgumentError(tool, name, "it is not known; "+takes)
+	}
+	return a, nil
+}
+
+// shortValue returns an argument, or how long it is: a part of it could be a part of a secret,
+// which nothing that shows the error would know.
+func shortValue(raw json.RawMessage) string {
+	if len(raw) > 200 {
+		return text.Count(len(raw), "byte", "bytes") + " of JSON"
+	}
+	return string(raw)
+}
+
+// shortWord is shortValue for a word, which is quoted.
+func shortWord(s string) string {
+	if len(s) > text.MaxQuoted {
+		return "a text of " + text.Count(len(s), "byte", "bytes")
+	}
+	return text.Quote(s)
+}
+
+func (a *arguments) fail(name, format string, args ...any) {
+	if a.err == nil {
+		a.err = newArgumentError(a.tool, name, fmt.Sprintf(format, args...))
+	}
+}
+
+// value returns an argument, and the name under which it is given; nil for none.
+func (a *arguments) value(names ...string) (raw json.RawMessage, as string) {
+	for _, name := range names {
+		got, ok := a.m[name]
+		switch {
+		case !ok || string(got) == "null":
+		case raw != nil:
+			a.fail(name, "it is another name of %s, which is there too", as)
+		default:
+			raw, as = got, name
+		}
+	}
+	return raw, as
+}
+
+func (a *arguments) text(names ...string) string {
+	raw, name := a.value(names...)
+	if raw == nil {
+		return ""
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		a.fail(name, "it is %s, not a string", shortValue(raw))
+	}
+	return strings.TrimSpace(s)
+}
+
+func (a *arguments) word(name string, allowed ...string) string {
+	s := a.text(name)
+	if s == "" || slices.Contains(allowed, s) {
+		return s
+	}
+	a.fail(name, "it is %s, not one of %q", shortWord(s), allowed)
+	return ""
+}
+
+func (a *arguments) flag(name string) bool {
+	raw, name := a.value(name)
+	switch string(raw) {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	}
+	a.fail(name, "it is %s, not true or false", shortValue(raw))
+	return false
+}
+
+func (a *arguments) number(names ...string) (float64, bool) {
+	raw, name := a.value(names...)
+	if raw == nil {
+		return 0, false
+	}
+	var x float64
+	if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
+		a.fail(name, "it is %s, not a number from 0", shortValue(raw))
+	}
+	return x, true
+}
+
+// positive returns a number above zero, or 0 for an argument that is left out. What else a model
+// may mean by zero, to wait for nothing or without end, it must say; without is what it gets if it
+// leaves the argument out.
+func (a *arguments) positive(without string, names ...string) float64 {
+	x, given := a.number(names...)
+	if given && x == 0 {
+		_, name := a.value(names...)
+		a.fail(name, "it is 0, want at least 1; leave it out %s", without)
+	}
+	return x
+}
+
+// duration returns a number of units, 0 for an argument that is left out.
+func (a *arguments) duration(unit time.Duration, names ...string) time.Duration {
+	x, _ := a.number(names...)
+	return time.Duration(math.Floor(min(x, 1e6))) * unit
+}
+
+// words returns a list of words, each of which is one of the allowed, in any letter case of ASCII.
+func (a *arguments) words(name string, allowed []string) (list []string) {
+	raw, name := a.value(name)
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		a.fail(name, "it is %s, not a list of strings", shortValue(raw))
+		return nil
+	}
+	for i, word := range list {
+		list[i] = strings.ToLower(strings.TrimSpace(word))
+		if !slices.Contains(allowed, list[i]) {
+			a.fail(name, "it has %s, which is not one of %q", shortWord(word), allowed)
+		}
+	}
+	return list
+}
+
+// count returns a whole number from 1, at most limit, or without if the argument is left out.
+func (a *arguments) count(without, limit int, names ...string) int {
+	x, given := a.number(names...)
+	switch {
+	case !given:
+		return without
+	case x < 1 && a.err == nil:
+		_, name := a.value(names...)
+		a.fail(name, "it is %s, want at least 1", strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	return int(min(x, float64(limit)))
+}
+
+// hint reads the argument attachAs, a text or an object with a mountPath.
+func (a *arguments) hint(names ...string) string {
+	raw, name := a.value(names...)
+	if raw == nil {
+		return ""
+	}
+	var as struct {
+		MountPath  *string `json:"mountPath"`
+		MountPath2 *string `json:"mount_path"`
+	}
+	var hint string
+	if json.Unmarshal(raw, &hint) == nil {
+		return strings.TrimSpace(hint)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&as) != nil || as.MountPath != nil && as.MountPath2 != nil {
+		a.fail(name, "it is neither a text nor an object with a mountPath")
+		return ""
+	}
+	if path := cmp.Or(as.MountPath, as.MountPath2); path != nil {
+		hint = *path
+	}
+	return strings.TrimSpace(hint)
+}

@@ -1,0 +1,340 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"sessionKey":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
+	`"message":{"type":"string","description":"what it is told: at most 4000 characters, one in 2 seconds"},` +
+	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"wait so long for the answer; default: do not wait"}` +
+	`},"required":["sessionKey","message"]}`)
+
+// Bounds of what a model sends to a session, as those of a steer.
+const (
+	maxSent   = 4000 // characters
+	sendPause = 2 * time.Second
+)
+
+// maxSendTimeout is how long a model may wait for an answer.
+const maxSendTimeout = 30 * time.Second
+
+// sendReply is what a model is told of a message that it has sent.
+type sendReply struct {
+	Status     string `json:"status"` // accepted
+	SessionKey string `json:"sessionKey"`
+	RunID      string `json:"runId,omitempty"`
+	// Reply is what the receiver has answered while the model waited.
+	Reply string `json:"reply,omitempty"`
+	Note  string `json:"note"`
+}
+
+// send is the tool sessions_send.
+func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolSend, c.Args,
+		"target", "message", "sessionKey", "session_key", "label", "timeoutSeconds",
+		"timeout_seconds")
+	if err != nil {
+		return "", err
+	}
+	names := []string{"sessionKey", "session_key", "target", "label"}
+	_, argument := a.value(names...)
+	named := a.text(names...)
+	m := Incoming{ID: h.sendID(ctx, c), Text: a.text("message")}
+	wait := a.sendTimeout()
+	if named == "" {
+		a.fail(cmp.Or(argument, names[0]), "it is required")
+	}
+	if err := cmp.Or(a.err, checkSent(toolSend, m.Text)); err != nil {
+		return "", err
+	}
+	to, err := h.receiver(ctx, argument, named)
+	if err != nil {
+		return "", err
+	}
+	return h.sendPaced(ctx, to, m, wait)
+}
+
+// checkSent returns why a model cannot send a message, or nil.
+func checkSent(tool, message string) error {
+	if text.IsBlank(message) {
+		return newArgumentError(tool, "message", "it is required")
+	}
+	if n := utf8.RuneCountInString(message); n > maxSent {
+		return newArgumentError(tool, "message",
+			fmt.Sprintf("it has %d characters, the limit is %d", n, maxSent))
+	}
+	return nil
+}
+
+// sendTimeout returns how long the model waits for the answer to a message.
+func (a *arguments) sendTimeout() time.Duration {
+	s, _ := a.number("timeoutSeconds", "timeout_seconds")
+	return time.Duration(min(s, maxSendTimeout.Seconds()) * float64(time.Second))
+}
+
+// sendID names a message of a model, so that a call that is repeated sends it once.
+func (h toolHost) sendID(ctx context.Context, c ToolCall) string {
+	place, _ := ctx.Value(placeKey{}).(string)
+	if c.ID == "" && place == "" {
+		return ""
+	}
+	sum := sha256.Sum256(c.Args)
+	return h.spawnKey(h.token + place + "/" + shortID(c.ID) + "/" + hex.EncodeToString(sum[:16]))
+}
+
+// receiver returns the session that a model means: one below its own, or another one by its key.
+func (h toolHost) receiver(
+	ctx context.Context, argument, named string,
+) (to policy.Target, err error) {
+	runs, err := h.runs(ctx)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return to, err
+	}
+	key, kerr := session.Parse(named)
+	if kerr != nil {
+		chosen, err := h.choose(ctx, toolSend, argument, runs, named, false)
+		if err != nil {
+			return to, err
+		}
+		key = chosen[0].Key
+	}
+	to.Key = key
+	info, err := h.below(ctx, key)
+	switch {
+	case err == nil:
+		to.Ancestors = []session.Key{info.Parent, h.session.key, info.Root}
+	case errors.Is(err, ErrNotFound): // policy says whether the session may be written to
+		err = nil
+	}
+	return to, err
+}
+
+// below returns a sub-agent below the session of h. The error is ErrNotFound if it is not there.
+func (h toolHost) below(ctx context.Context, key session.Key) (RunInfo, error) {
+	if h.turn != nil {
+		return h.turn.spawn.Find(ctx, spawn.RunRef{Session: key})
+	}
+	runs, err := h.session.Tree(ctx)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	for _, r := range runs {
+		if r.Key == key {
+			return r, nil
+		}
+	}
+	return RunInfo{}, ErrNotFound
+}
+
+// sendPaced is a tool that sends a message to a session, under the bounds of a steer. An attempt
+// that fails counts for the pause, too.
+func (h toolHost) sendPaced(
+	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
+) (string, error) {
+	pair := target.Pair{From: h.session.key, To: to.Key}
+	if !h.rt.sends.Pass(pair, m.ID, sendPause, time.Now()) {
+		return jsonReply(spawnReply{
+			Status: "rate_limited", Limit: "one in " + sendPause.String(),
+			Error: "you have written to this session less than 2 seconds ago; write again later",
+		})
+	}
+	return h.sendTo(ctx, to, m, wait)
+}
+
+// sendTo sends a message to a session if policy lets it, and waits for the answer.
+func (h toolHost) sendTo(
+	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
+) (string, error) {
+	err := h.authorizeFor(ctx, policy.VerbSend, to)
+	if err == nil {
+		var got sent
+		if got, err = h.post(ctx, to, m, wait); err == nil {
+			reply := sendReply{
+				Status: "accepted", SessionKey: got.receipt.Session.String(),
+				RunID: string(got.receipt.Run), Note: sendNote(to, got.receipt),
+			}
+			if got.receipt.Run == "" && wait > 0 {
+				return h.answeredByTop(ctx, reply, got)
+			}
+			return h.answered(ctx, reply, got.receipt, wait)
+		}
+	}
+	if isLate(ctx, err) {
+		return "", err // no model can do anything about it
+	}
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		return jsonReply(h.rt.refusalReply(refusal))
+	}
+	err = h.rt.orArchived(ctx, to.Key, err)
+	return jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
+}
+
+// sent is what became of a message of a model. Beside the receipt it has, if the receiver is a
+// top-level session and the model waits, the reply, or why there is none.
+type sent struct {
+	receipt Receipt
+	reply   Reply
+	none    error
+}
+
+// post sends a message of the model to a session, and waits so long for the reply of a top-level
+// one. The error says that the message was not taken.
+func (h toolHost) post(
+	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
+) (got sent, err error) {
+	opt := spawn.SendOptions{
+		Announce: true, ByModel: true, Origin: h.origin(ctx), Within: wait,
+	}
+	if h.turn != nil && len(to.Ancestors) > 0 {
+		got.receipt, err = h.turn.spawn.Send(ctx, to.Key, m, opt)
+		return got, inOurWords(err)
+	}
+	if h.turn != nil {
+		if err := h.turn.err(); err != nil {
+			return got, err
+		}
+	}
+	m.Senders = h.senders(ctx)
+	root, err := h.rt.Session(to.Key).receive(ctx, &m)
+	switch {
+	case err != nil:
+		return got, err
+	case wait <= 0 || to.Key != root:
+		got.receipt, err = h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
+	case h.turn != nil:
+		got.receipt, got.reply, err = h.turn.spawn.SendAndWait(ctx, root, m, opt)
+	default:
+		got.receipt, got.reply, err = h.rt.sup.SendAndWait(ctx, root, h.session.key, root, m, opt)
+	}
+	if err != nil && !got.receipt.Session.IsZero() {
+		got.none, err = err, nil
+	}
+	return got, inOurWords(err)
+}
+
+// sendNote tells a model what becomes of its message.
+func sendNote(to policy.Target, r Receipt) string {
+	const comes = " What it reports comes to you automatically when it has ended, unless it has " +
+		"nothing to say: do not poll for it."
+	switch {
+	case r.Existing:
+		return "It had this message already, and was not told again."
+	case len(to.Ancestors) == 0:
+		return "It reads the message in its own conversation, and answers there, not here."
+	case r.Began:
+		return "It had ended. The message has begun another run of it, with its conversation so far." +
+			comes
+	}
+	return "It is at work, and reads the message in its present run." + comes
+}
+
+// sendError tells a model why its message was not taken.
+func sendError(key session.Key, err error) string {
+	ended, below := errors.AsType[*spawn.EndedError](err)
+	why := err.Error()
+	switch {
+	case errors.Is(err, ErrArchived):
+		why = "it was archived some time after its end, and takes no messages any more; start " +
+			"another sub-agent and give it what it must know"
+	case below && ended.Ended.IsValid():
+		why = "it has ended, and so has " + ended.Ended.String() + " above it, which would be told " +
+			"of what comes of the message; send the message to that one instead"
+	case errors.Is(err, ErrEnded):
+		why = "it ended before it began to work, so that there is nothing to go on from; start " +
+			"another sub-agent for the task"
+	case errors.Is(err, spawn.ErrStopping):
+		why = "it is being stopped; send the message again when it has ended"
+	case errors.Is(err, ErrNotFound):
+		why = "there is no such session"
+	}
+	return "session " + key.String() + ": " + why
+}
+
+// answered waits for the run that has a message, and adds what it came to. Its end is announced all
+// the same: the process may die before the model has read it here.
+func (h toolHost) answered(
+	ctx context.Context, reply sendReply, r Receipt, wait time.Duration,
+) (string, error) {
+	if wait <= 0 || r.Run == "" {
+		return jsonReply(reply)
+	}
+	refs, opt := []spawn.RunRef{r.Ref()}, JoinOptions{Within: wait}
+	var runs []RunInfo
+	var err error
+	if h.turn != nil {
+		runs, err = h.turn.spawn.Wait(ctx, refs, opt)
+	} else if root, rerr := h.session.tree(ctx); rerr == nil {
+		runs, err = h.rt.sup.Wait(ctx, root, refs, opt)
+	}
+	if isLate(ctx, err) {
+		return "", err
+	}
+	if err != nil || len(runs) == 0 || !runs[0].Status.Terminal() {
+		reply.Note = "It has not answered yet. " + reply.Note
+		return jsonReply(reply)
+	}
+	reply.Status, reply.Reply = runs[0].Status.String(), h.shownAnswer(runs[0].Result.Text)
+	reply.Note = "The reply is what it came to. The same comes to you as a message once more: do " +
+		"not act on it twice."
+	return jsonReply(reply)
+}
+
+// answeredByTop adds to the reply of a tool what a top-level session has answered to people in the
+// time for which the model waited, or what is known instead.
+func (h toolHost) answeredByTop(
+	ctx context.Context, reply sendReply, got sent,
+) (string, error) {
+	if isLate(ctx, got.none) {
+		return "", cmp.Or(got.none, context.Cause(ctx))
+	}
+	none := func(e error) bool { return errors.Is(got.none, e) }
+	switch {
+	case got.none == nil && got.reply.Failed:
+		reply.Status = spawn.StatusFailed.String()
+		reply.Note = "The turn over your message has failed. The reply is what people were told."
+	case got.none == nil:
+		reply.Status = spawn.StatusOK.String()
+		reply.Note = "The reply is what it has told the people of its own conversation. It does " +
+			"not come to you once more."
+	case none(ErrSilent):
+		reply.Status = spawn.StatusOK.String()
+		reply.Note = "It has read the message, and has nothing to say."
+	case none(ErrAnswered):
+		reply.Note += " It has dealt with it."
+	case none(ErrTurnCancelled), none(ErrStopped):
+		reply.Note = "A person has stopped its turn before it answered. " + reply.Note
+	default:
+		reply.Note = "It has not answered yet. " + reply.Note
+	}
+	if got.none == nil {
+		reply.Reply = h.shownAnswer(visibleReply(got.reply).Text)
+	}
+	return jsonReply(reply)
+}
+
+// shownAnswer returns what a session has answered as the model of another one reads it.
+func (h toolHost) shownAnswer(answer string) string {
+	return text.Bound(h.rt.toModels(announce.Sanitize(answer)), maxHistoryText)
+}
+
+// isLate reports whether no model reads what the call of a tool answers that has come to err: the
+// turn, the Runtime or the context of the call has ended.
+func isLate(ctx context.Context, err error) bool {
+	return errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil
+}
