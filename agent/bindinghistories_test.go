@@ -47,13 +47,7 @@ func TestBindingHistories(t *testing.T) {
 		played++
 		return l.program(h)
 	}}
-	if underRace { // the step large of .ci/run plays all of them
-		hs.N = 60
-	}
-	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ")); err == nil && n > 0 { // it takes long
-		t.Setenv("OFFSHOOT_FUZZ", strconv.Itoa(max(n/10, 15)))
-	}
-	hs.Run(t)
+	playHistories(t, &hs, 60)
 	t.Log(l.happened)
 	if played < 500 || os.Getenv("OFFSHOOT_SEED") != "" {
 		return

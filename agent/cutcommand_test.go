@@ -18,17 +18,17 @@ import (
 )
 
 // hangingJournal is a Journal whose appends, while it hangs, return after release, whatever their
-// ctx says.
+// ctx says: all, or those of trees.
 type hangingJournal struct {
 	session.Journal
-	hangs   *atomic.Bool
-	release chan struct{}
+	hangs, trees *atomic.Bool
+	release      chan struct{}
 }
 
 func (j hangingJournal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
-	if j.hangs.Load() {
+	if j.hangs.Load() || j.trees.Load() && root != session.BindingsRoot() {
 		<-j.release
 	}
 	return j.Journal.Append(ctx, root, after, b)
@@ -41,6 +41,7 @@ type cutWorld struct {
 	ended     *agent.Child[string]
 	alive     *agent.Child[string]
 	bound, at session.Route
+	hangTrees func()
 }
 
 var cutCommands = map[string]func(context.Context, *cutWorld) error{
@@ -132,10 +133,32 @@ func TestCommandsReturnWithTheirContext(t *testing.T) {
 	}
 }
 
+// Unfocus returns with the binding that has ended also if the tree of the session hangs, and the
+// tree is told when it can be.
+func TestUnfocusWhileTheTreeHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inCutWorld(t, func(w *cutWorld, _, free func()) {
+			w.hangTrees()
+			begun := time.Now()
+			ended, err := w.rt.Unfocus(t.Context(), agent.UnfocusRequest{
+				Conversation: w.bound, By: "a",
+			})
+			require.NoError(t, err)
+			require.Equal(t, w.bound, ended.Binding.Conversation)
+			require.Equal(t, time.Second, time.Since(begun))
+			free()
+			synctest.Wait()
+			info, err := w.ended.Info(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, info.Conversations)
+		})
+	})
+}
+
 // inCutWorld calls f with a Runtime whose store hangs from hang to free.
 func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
 	channel, memory := agenttest.NewFakeChannel("fake"), session.NewMemory()
-	hangs, release := new(atomic.Bool), make(chan struct{})
+	hangs, trees, release := new(atomic.Bool), new(atomic.Bool), make(chan struct{})
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Label == "alive" {
 			<-ctx.Done()
@@ -143,7 +166,7 @@ func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
 		return agent.Result{Text: "x"}, ctx.Err()
 	})
 	cfg.Store = &session.Store{
-		Journal:     hangingJournal{memory.Journal, hangs, release},
+		Journal:     hangingJournal{memory.Journal, hangs, trees, release},
 		Transcripts: memory.Transcripts, Files: memory.Files,
 	}
 	channel.Connect(&cfg)
@@ -155,11 +178,15 @@ func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
 		defer close(done)
 		_ = rt.Run(ran)
 	}()
-	free := sync.OnceFunc(func() { hangs.Store(false); close(release) })
+	free := sync.OnceFunc(func() {
+		hangs.Store(false)
+		trees.Store(false)
+		close(release)
+	})
 	defer func() { free(); stop(); <-done }()
 	w := &cutWorld{
 		rt: rt, main: rt.Session(session.Must(session.MainKey("main"))),
-		at: channel.At("general", ""),
+		at: channel.At("general", ""), hangTrees: func() { trees.Store(true) },
 	}
 	w.ended, err = w.main.Spawn(t.Context(), agent.Task{Text: "a"})
 	require.NoError(t, err)

@@ -175,6 +175,8 @@ func (rt *Runtime) focusRoot(
 
 // Unfocus ends the binding of a conversation and returns it when that is durable. What is posted to
 // the conversation's own session from then on is that session's. The conversation gets a farewell.
+// No [RunInfo] lists it any more, unless the tree of the session cannot record that within a
+// second: then it does as soon as it can.
 //
 // The error is [ErrNotFound] if the conversation is not bound, a *[binding.Error] that is
 // [binding.ErrNotOwner] if another owner has bound it, an *[InputError] for a By that is empty or
@@ -195,11 +197,15 @@ func (rt *Runtime) Unfocus(
 		return t.Unbind(ctx, q.Conversation, q.By, q.Reason, now)
 	})
 	if err == nil {
-		// The next RunInfo does not list it. After an error, settle tells the tree.
-		_ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended)
+		ctx, cancel := context.WithTimeout(ctx, treeToldWithin)
+		defer cancel()
+		_ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended) // after an error, settle does it
 	}
 	return ended, unboundError(err)
 }
+
+// treeToldWithin is how long Unfocus waits until the tree of a session knows of the end.
+const treeToldWithin = time.Second
 
 // isOwn reports whether a conversation is the one that the key of a session names.
 func isOwn(key session.Key, at session.Route) bool {

@@ -34,13 +34,7 @@ func TestProgramHistories(t *testing.T) {
 			return d.program(h)
 		},
 	}
-	if underRace { // the step large of .ci/run plays all of them
-		hs.N = 15
-	}
-	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ")); err == nil && n > 0 { // it takes long
-		t.Setenv("OFFSHOOT_FUZZ", strconv.Itoa(max(n/10, 15)))
-	}
-	hs.Run(t)
+	playHistories(t, &hs, 15)
 	t.Log(d.happened)
 	if played < 60 || os.Getenv("OFFSHOOT_SEED") != "" {
 		return
@@ -55,6 +49,19 @@ func TestProgramHistories(t *testing.T) {
 }
 
 var deskKey = session.Must(session.MainKey("main"))
+
+// playHistories plays histories, of which OFFSHOOT_FUZZ sets the number in tens, since they take
+// long. The step large of .ci/run plays all, and the race detector so many.
+func playHistories(t *testing.T, hs *spawntest.Histories, raced int) {
+	t.Helper()
+	if underRace {
+		hs.N = raced
+	}
+	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ")); err == nil && n > 0 {
+		t.Setenv("OFFSHOOT_FUZZ", strconv.Itoa(max(n/10, 15)))
+	}
+	hs.Run(t)
+}
 
 // A desk is what outlives the processes of one history, and what happened in all of them.
 type desk struct {
