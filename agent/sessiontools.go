@@ -366,8 +366,7 @@ type spawnReply struct {
 
 // refusalReply is what the model is told of a refusal.
 func (rt *Runtime) refusalReply(refusal *policy.Refusal) spawnReply {
-	shown := *refusal
-	shown.Asked = rt.whole(refusal.Asked)
+	shown := refusal.Masked(rt.whole)
 	status := "forbidden"
 	if slices.Contains(malformedRules, refusal.Rule) {
 		status = "error"

@@ -93,6 +93,17 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
+// Masked returns a copy whose Asked is what mask returns of it. Error cuts a long Asked, so that
+// what masks its text would not know a secret of which only the head is there. A nil mask changes
+// nothing.
+func (r *Refusal) Masked(mask func(string) string) *Refusal {
+	masked := *r
+	if mask != nil {
+		masked.Asked = mask(r.Asked)
+	}
+	return &masked
+}
+
 // Is reports whether target is a [*Refusal] with the same Rule, and with the same Op if it has one.
 // The other fields of target are not compared. A target without a Rule matches nothing.
 func (r *Refusal) Is(target error) bool {

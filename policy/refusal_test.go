@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,5 +44,19 @@ func TestRefusalIs(t *testing.T) {
 		errors.New("policy: steer refused by control"),
 	} {
 		assert.NotErrorIs(t, err, target)
+	}
+}
+
+// What was asked is masked before the text of a refusal cuts it.
+func TestMaskedRefusal(t *testing.T) {
+	const secret = "ghp_secret"
+	mask := func(s string) string { return strings.ReplaceAll(s, secret, "***") }
+	for n := range 110 {
+		r := &policy.Refusal{Rule: policy.RuleTarget, Asked: strings.Repeat("x", n) + secret}
+		masked := r.Masked(mask)
+		require.Equal(t, strings.Repeat("x", n)+"***", masked.Asked)
+		require.NotContains(t, masked.Error(), "ghp")
+		require.ErrorIs(t, masked, r)
+		require.Equal(t, r.Asked, r.Masked(nil).Asked)
 	}
 }

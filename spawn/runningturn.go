@@ -287,10 +287,8 @@ func (s *Supervisor) boundResult(out *TurnResult, limits Limits) error {
 // name of its type if nothing is left of the text: to the tree an empty text is a success.
 func (s *Supervisor) errorText(err error) string {
 	said := err.Error()
-	if refusal, ok := errors.AsType[*policy.Refusal](err); ok { // it cuts what was asked
-		masked := *refusal
-		masked.Asked = s.shown(refusal.Asked)
-		said = strings.Replace(said, refusal.Error(), masked.Error(), 1)
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		said = strings.Replace(said, refusal.Error(), refusal.Masked(s.shown).Error(), 1)
 	}
 	return cmp.Or(s.shown(said), fmt.Sprintf("%T", err))
 }

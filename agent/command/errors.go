@@ -78,9 +78,8 @@ func (h *Handler) shown(err error) error {
 		return shownError(e.Target, masked.Target, &masked, err)
 	}
 	if e, ok := errors.AsType[*policy.Refusal](err); ok {
-		masked := *e
-		masked.Asked = h.rt.Shown(e.Asked)
-		return shownError(e.Asked, masked.Asked, &masked, err)
+		masked := e.Masked(h.rt.Shown)
+		return shownError(e.Asked, masked.Asked, masked, err)
 	}
 	return err
 }
