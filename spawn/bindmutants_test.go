@@ -75,11 +75,21 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a turn answers a conversation or its requester", "internal/tree/inbox.go",
-		"\t\tcase at != to:\n", "\t\tcase at != to && false:\n", "./internal/tree", "TestScenarios/thread$",
+		"&& !at.takes(to) {", "&& !at.takes(to) && false {", "./internal/tree", "TestScenarios/thread$",
 	},
 	{
 		"2.5 a turn answers one conversation", "internal/tree/inbox.go",
-		"\t\tcase at != to:\n", "\t\tcase at.people != to.people:\n", "./internal/tree", "TestScenarios/thread_rooms",
+		"&& !at.takes(to) {", "&& at.people != to.people {", "./internal/tree", "TestScenarios/thread_rooms",
+	},
+	{
+		"3.3 a turn answers one conversation that is not bound", "internal/tree/inbox.go",
+		"unknown := at.people && !at.bound && at.route.IsZero()", "unknown := at.people && !at.bound",
+		"./internal/tree", "TestTurnAnswersOneRoute",
+	},
+	{
+		"3.3 what says nothing of where it comes from is answered where the last was",
+		"internal/tree/inbox.go", "\tcase top:\n\t\tat.route = last\n", "", "./internal/tree",
+		"TestTurnAnswersOneRoute",
 	},
 	{
 		"2.13 a message of another session begins no request", "internal/tree/request.go",
@@ -135,7 +145,8 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a top-level session answers a child where it was asked for", "internal/tree/inbox.go",
-		"(r.inThread() || r.IsRoot()):", "r.inThread():", "./internal/tree", "TestScenarios/thread_two",
+		"\tif in.Class == Completion {\n\t\troute = t.routeOf(r, in)", "\tif in.Class == Completion && !top {\n\t\troute = t.routeOf(r, in)",
+		"./internal/tree", "TestScenarios/thread_two",
 	},
 	{
 		"2.5 an own conversation is not answered in a bound one", "internal/tree/inbox.go",

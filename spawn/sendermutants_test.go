@@ -24,7 +24,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: a later turn of an owner is free", "internal/tree/rights.go",
-		"if !r.IsRoot() || !begins || r.Retry {", "if true {", "./internal/tree",
+		"if !r.IsRoot() || !begins || repeats {", "if repeats = true; repeats {", "./internal/tree",
 		"TestSendersComeBack",
 	},
 	{
@@ -34,7 +34,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: a turn that repeats another works for the same", "internal/tree/rights.go",
-		"|| !begins || r.Retry {", "|| !begins {", "./internal/tree", "TestSendersOfAWait$",
+		"repeats := r.Retry || len(r.Crashes) > 0", "repeats := false", "./internal/tree", "TestSendersOfAWait$",
 	},
 	{
 		"senders: a wait may end while a turn is repeated", "internal/tree/rights.go",

@@ -241,6 +241,37 @@ func TestSendersOfAWaitThatEndsInACrash(t *testing.T) {
 	require.Equal(t, policy.MergeSenders(ann, bob), s.tree.Root().Senders)
 }
 
+// So does a turn that reads what a turn had begun with which a person has cancelled and a crash has
+// cut off.
+func TestSendersOfATurnThatIsCancelledAndCutOff(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Spawn{Parent: top, ID: "00000001-0000-4000-8000-000000000000", Task: "x", Announce: true})
+	do(&Post{To: top, Text: "wait for it", Senders: bob})
+	do(Granted{Run: top})
+	do(&TurnDone{
+		Run: top, N: 1, Answer: &Result{Text: "a"}, Yield: &Join{Until: s.now + 1e12, Within: 1e12},
+	})
+	child := s.tree.Sessions()[0]
+	do(Granted{Run: child})
+	do(&TurnDone{Run: child, N: 1, Answer: &Result{Text: "found"}})
+	do(Granted{Run: top})
+	require.NotNil(t, s.tree.Root().Open)
+	require.Equal(t, bob, s.tree.Root().Senders)
+	do(CancelTurn{Run: top})
+	do(&Open{Writer: "w2"})
+	require.Nil(t, s.tree.Root().Open)
+	do(&Post{To: top, Text: "and now?", Senders: ann})
+	do(Granted{Run: top})
+	require.NotNil(t, s.tree.Root().Open)
+	require.Equal(t, policy.MergeSenders(bob, ann), s.tree.Root().Senders)
+}
+
 // A completion that moves from the outbox to the inbox keeps its run, also where nothing else names
 // that any more: the session reads what came of it.
 func TestRedirectedCompletionKeepsItsRun(t *testing.T) {

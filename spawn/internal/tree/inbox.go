@@ -53,19 +53,15 @@ func (f *Fact) sender() session.Key {
 
 // applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
 // them that has one. A completion has the route of the child's Spec. A message that a top-level
-// session gets otherwise than from a bound conversation is not answered in one, and a person who is
-// answered by the same turn as a completion is answered where they are.
+// session gets otherwise than from a bound conversation is not answered in one.
 func (t *Tree) applyRoute(r *Run, through uint32) {
-	asked := false // a person has, and is answered by this turn
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord > through {
 			return
 		}
 		if r.IsRoot() {
-			if asked = asked || r.fromPeople(in); !asked || in.Class != Completion {
-				t.routeTop(r, in)
-			}
+			t.routeTop(r, in)
 			continue
 		}
 		switch {
@@ -353,49 +349,76 @@ func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
 }
 
 // through returns the last input that a turn of r reads now, after those up to an ordinal. A
-// session answers one bound conversation, or its requester, and never two at once. So a turn stops
-// before what is for another, and the next turn begins there.
+// session answers one conversation, or its requester, and never two at once. So a turn stops before
+// what is for another, and the next turn begins there.
 func (t *Tree) through(r *Run, after uint32) uint32 {
 	known := !r.IsRoot() && (r.Open != nil || r.taskUnread() && !r.inThread())
 	at := place{people: known && r.answersPeople(r.Inbox, after)}
-	if at.people && r.Route != nil {
+	if at.bound = at.people; at.people && r.Route != nil {
 		at.route = *r.Route
 	}
+	last := r.lastRoute()
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
-		switch to := t.placeOf(r, in); {
-		case in.neutral() || in.Ord <= r.Consumed:
-		case in.Ord <= after || !known:
-			known, at = true, to
-		case at != to:
+		if in.neutral() || in.Ord <= r.Consumed {
+			continue
+		}
+		to := t.placeOf(r, in, last)
+		if !to.bound {
+			last = to.route
+		}
+		if known && in.Ord > after && !at.takes(to) {
 			return in.Ord - 1
 		}
+		known, at = true, to
 	}
 	return r.NextOrd
 }
 
-// A place is where the answer to an input goes: to the conversation of a route that is bound, else
-// to people where the session speaks otherwise, or to the requester.
+// A place is where the answer to an input goes: to people in the conversation of a route, which may
+// be bound, as each is to whose people a sub-agent speaks; or to the requester, as the zero place.
 type place struct {
-	people bool
-	route  session.Route
+	people, bound bool
+	route         session.Route
 }
 
-// placeOf returns where the answer to an input of r goes that is not neutral.
-func (t *Tree) placeOf(r *Run, in *Input) place {
-	at := place{people: r.IsRoot() || r.asksForPeople(in)}
-	var route *session.Route
+// takes reports whether a turn that answers in one place reads an input that is for another. A
+// place that is not known is where the next one is.
+func (at place) takes(to place) bool {
+	unknown := at.people && !at.bound && at.route.IsZero()
+	return at == to || unknown && to.people && !to.bound
+}
+
+// lastRoute returns where a top-level session answers what does not say where it comes from, as far
+// as that is known: where its last answer went that was in no bound conversation.
+func (r *Run) lastRoute() (route session.Route) {
 	switch {
-	case in.Thread:
-		route = in.Route
-	case in.Class == Completion && (r.inThread() || r.IsRoot()):
-		route = t.routeOf(r, in)
-		if route != nil && r.IsRoot() && !r.converses(*route) {
-			route = nil
-		}
+	case !r.IsRoot():
+	case r.Home != nil:
+		route = *r.Home
+	case r.Route != nil:
+		route = *r.Route
 	}
-	if at.people && route != nil {
+	return route
+}
+
+// placeOf returns where the answer to an input of r goes that is not neutral. What a top-level
+// session gets that does not say where it comes from is answered where the last was.
+func (t *Tree) placeOf(r *Run, in *Input, last session.Route) place {
+	top, route := r.IsRoot(), in.Route
+	if !top && !r.asksForPeople(in) {
+		return place{}
+	}
+	at := place{people: true, bound: in.Thread || !top}
+	if in.Class == Completion {
+		route = t.routeOf(r, in)
+		at.bound = !top || route != nil && r.converses(*route)
+	}
+	switch {
+	case route != nil && (top || in.Thread || in.Class == Completion):
 		at.route = *route
+	case top:
+		at.route = last
 	}
 	return at
 }

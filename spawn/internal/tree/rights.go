@@ -75,7 +75,8 @@ func (t *Tree) sendersOf(parent *Run, c *Spawn) []policy.Sender {
 // A turn that a wait begins works for those for whom the session waited, too.
 func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, at int64) {
 	var all []policy.Sender
-	if !r.IsRoot() || !begins || r.Retry { // a turn that is repeated may have ended a wait
+	repeats := r.Retry || len(r.Crashes) > 0
+	if !r.IsRoot() || !begins || repeats { // a turn that is repeated may have ended a wait
 		all = r.Senders
 	}
 	if begins && r.IsRoot() && r.Join != nil && r.Join.Ready(at) {
