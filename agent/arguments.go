@@ -29,7 +29,7 @@ func newArgumentError(tool, argument, reason string) *ArgumentError {
 }
 
 func (e *ArgumentError) Error() string {
-	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.Quote(e.Argument), e.Reason)
+	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.QuoteWhole(e.Argument), e.Reason)
 }
 
 // Unwrap returns Err.
@@ -90,14 +90,6 @@ func shortValue(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// shortWord is shortValue for a word, which is quoted.
-func shortWord(s string) string {
-	if len(s) > text.MaxQuoted {
-		return "a text of " + text.Count(len(s), "byte", "bytes")
-	}
-	return text.Quote(s)
-}
-
 func (a *arguments) fail(name, format string, args ...any) {
 	if a.err == nil {
 		a.err = newArgumentError(a.tool, name, fmt.Sprintf(format, args...))
@@ -136,7 +128,7 @@ func (a *arguments) word(name string, allowed ...string) string {
 	if s == "" || slices.Contains(allowed, s) {
 		return s
 	}
-	a.fail(name, "it is %s, not one of %q", shortWord(s), allowed)
+	a.fail(name, "it is %s, not one of %q", text.QuoteWhole(s), allowed)
 	return ""
 }
 
@@ -195,7 +187,7 @@ func (a *arguments) words(name string, allowed []string) (list []string) {
 	for i, word := range list {
 		list[i] = strings.ToLower(strings.TrimSpace(word))
 		if !slices.Contains(allowed, list[i]) {
-			a.fail(name, "it has %s, which is not one of %q", shortWord(word), allowed)
+			a.fail(name, "it has %s, which is not one of %q", text.QuoteWhole(word), allowed)
 		}
 	}
 	return list

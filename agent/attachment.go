@@ -128,7 +128,7 @@ func (t *Task) readAttachments(
 		}
 		if err != nil {
 			return attached{}, fmt.Errorf("agent: attachment %s: %w",
-				text.Quote(given.Name), attachmentError(err))
+				text.QuoteWhole(given.Name), attachmentError(err))
 		}
 		a.Files = append(a.Files, attach.File{
 			Name: strings.TrimSpace(given.Name), MediaType: given.MediaType, File: file,
@@ -207,7 +207,7 @@ func attachmentError(err error) error {
 	if bad, ok := errors.AsType[*attach.NameError](err); ok {
 		return &InputError{
 			Field:  fmt.Sprintf("Task.Attachments[%d].Name", bad.Index),
-			Reason: text.Quote(bad.Name) + " " + bad.Reason,
+			Reason: text.QuoteWhole(bad.Name) + " " + bad.Reason,
 		}
 	}
 	if bad, ok := errors.AsType[*attach.SizeError](err); ok {
@@ -452,7 +452,7 @@ func (a *arguments) attachments() (list attachmentArgs) {
 			return list
 		}
 		if member, twice := repeatedMember(raw); twice {
-			a.fail(name, "its %s is there twice", text.Quote(member))
+			a.fail(name, "its %s is there twice", text.QuoteWhole(member))
 		}
 		for member, value := range members {
 			var to any
@@ -467,7 +467,7 @@ func (a *arguments) attachments() (list attachmentArgs) {
 				to = &f.MediaType
 			default:
 				a.fail(name, "its member %s is not known; they are name, content, encoding and "+
-					"mimeType", text.Quote(member))
+					"mimeType", text.QuoteWhole(member))
 				continue
 			}
 			if json.Unmarshal(value, to) != nil {

@@ -129,6 +129,13 @@ func (b *maskedBot) spawn(task agent.Task) agent.RunInfo {
 	return info
 }
 
+// quoted returns the text as JSON.
+func (b *maskedBot) quoted() string {
+	data, err := json.Marshal(b.text)
+	require.NoError(b.T(), err)
+	return string(data)
+}
+
 // args returns the JSON of arguments.
 func (b *maskedBot) args(pairs ...string) string {
 	m := make(map[string]string)
@@ -205,6 +212,17 @@ func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
 		{Name: "subagents", Args: json.RawMessage(b.args("action", b.text))},
 		{Name: "subagents", Args: json.RawMessage(`{"target":["` + b.name + `"]}`)},
 		{Name: "session_status", Args: json.RawMessage(b.args("sessionKey", b.text))},
+		{Name: "session_status", Args: json.RawMessage(b.args(b.text, "x"))},
+		{Name: "sessions_spawn", Args: json.RawMessage(b.args("task", "x", b.text, "x"))},
+		{Name: "sessions_spawn", Args: json.RawMessage(b.args("task", "x", "taskName", b.text))},
+		{Name: "sessions_spawn", Args: json.RawMessage(b.args("task", "x", "cwd", b.text))},
+		{Name: "sessions_spawn", Args: json.RawMessage(b.args("task", "x", "runtime", b.text))},
+		{Name: "sessions_spawn", Args: json.RawMessage(
+			`{"task":"x","attachments":[{"content":"x","name":` + b.quoted() + `}]}`)},
+		{Name: "sessions_spawn", Args: json.RawMessage(
+			`{"task":"x","attachments":[{"content":"x","name":"x",` + b.quoted() + `:1}]}`)},
+		{Name: "sessions_send", Args: json.RawMessage(
+			b.args("sessionKey", b.text, "message", "x"))},
 	} {
 		if !json.Valid(c.Args) {
 			continue

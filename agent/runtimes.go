@@ -79,7 +79,7 @@ func (c *Config) runtimeFor(t *Task, requester session.Key) (string, error) {
 	x, as, ok := c.externalRuntime(name)
 	refuse := func(field, limit string) error {
 		return &policy.Refusal{
-			Rule: policy.RuleRuntime, Asked: name, Limit: limit,
+			Rule: policy.RuleRuntime, Asked: strings.TrimSpace(t.Runtime), Limit: limit,
 			Field: "Config." + field, Path: "Task.Runtime",
 		}
 	}

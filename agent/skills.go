@@ -255,7 +255,7 @@ func noSkill(name string, found []agentctx.SkillEntry) string {
 	for i, e := range found {
 		names[i] = e.Name
 	}
-	return "there is no skill " + text.Quote(name) + nearest(name, names)
+	return "there is no skill " + text.QuoteWhole(name) + nearest(name, names)
 }
 
 // skillDoubts returns the names of skills in a Config that are those of no skill.

@@ -74,7 +74,7 @@ func (c *Config) workPlace(agent, asked string) (p workdir.Place, err error) {
 		return p, nil
 	case base == "":
 		return p, &DirError{
-			asked, agent, fmt.Sprintf(noWorkDir, text.Quote(asked), agent), ErrNoWorkDir,
+			asked, agent, fmt.Sprintf(noWorkDir, text.QuoteWhole(asked), agent), ErrNoWorkDir,
 		}
 	}
 	p, err = workdir.Resolve(base, asked)

@@ -308,7 +308,7 @@ func strengthOf(name, before string) strength {
 }
 
 // leadOf returns the word at the end of what stands before a name, if a blank, a dot or a hyphen is
-// all that stands between them.
+// all that stands between them: at most the last maxName bytes.
 func leadOf(before string) string {
 	n := len(before)
 	if n == 0 || strings.IndexByte(" .-", before[n-1]) < 0 {
@@ -316,7 +316,7 @@ func leadOf(before string) string {
 	}
 	n--
 	at := n
-	for at > 0 && isNameByte[before[at-1]] {
+	for at > 0 && n-at < maxName && isNameByte[before[at-1]] {
 		at--
 	}
 	return before[at:n]

@@ -285,3 +285,22 @@ func TestNestedSpellingsOfNothing(t *testing.T) {
 		require.Equal(t, shown, maskedInPieces(own, text, 61), "%q", piece)
 	}
 }
+
+// Names of members may be of any length, with any word before them.
+func TestLongNamesOfMembers(t *testing.T) {
+	same := func(s string) string { return s }
+	for lead := range 200 {
+		for _, sep := range []string{"", " ", ".", "-"} {
+			for _, name := range []string{"k", "password", strings.Repeat("n", 200)} {
+				of := strings.Repeat("k", lead) + sep + name
+				raw := `{"` + of + `":"s3cretValue99","x":["--` + of + `","s3cretValue99"]}`
+				shown, masked := secret.MaskJSON(raw, same)
+				if sep != "" && name == "password" {
+					require.True(t, masked, of)
+					require.NotContains(t, shown, `:"s3cret`, of)
+				}
+				_, _ = secret.MaskJSON(raw[:len(raw)-4], same)
+			}
+		}
+	}
+}

@@ -23,7 +23,7 @@ type NameError struct {
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("agent: attachment %d: the name %s %s", e.Index+1, text.Quote(e.Name),
+	return fmt.Sprintf("agent: attachment %d: the name %s %s", e.Index+1, text.QuoteWhole(e.Name),
 		e.Reason)
 }
 
@@ -43,7 +43,7 @@ func CheckNames(names []string, onDisk bool) error {
 				reason = "is there twice"
 			case onDisk && mayCollide(other, name):
 				reason = fmt.Sprintf("is that of the same file as %s on some systems",
-					text.Quote(other))
+					text.QuoteWhole(other))
 			}
 		}
 		if reason != "" {

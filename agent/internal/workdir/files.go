@@ -198,7 +198,7 @@ type UnsafeError struct {
 }
 
 func (e *UnsafeError) Error() string {
-	return fmt.Sprintf("agent: the directory %s %s", text.Quote(e.Dir), e.Reason)
+	return fmt.Sprintf("agent: the directory %s %s", text.QuoteWhole(e.Dir), e.Reason)
 }
 
 // openReal opens a directory, the last part of a path, that is not a link. The system follows a

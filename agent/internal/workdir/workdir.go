@@ -35,7 +35,7 @@ type PathError struct {
 	Err    error  // the kind of the mistake
 }
 
-func (e *PathError) Error() string { return text.Quote(e.Path) + " " + e.Reason }
+func (e *PathError) Error() string { return text.QuoteWhole(e.Path) + " " + e.Reason }
 
 // Unwrap returns Err.
 func (e *PathError) Unwrap() error { return e.Err }
@@ -82,7 +82,7 @@ type BaseError struct {
 	Err    error // of the system, or nil
 }
 
-func (e *BaseError) Error() string { return text.Quote(e.Dir) + " " + e.Reason }
+func (e *BaseError) Error() string { return text.QuoteWhole(e.Dir) + " " + e.Reason }
 
 // Unwrap returns Err.
 func (e *BaseError) Unwrap() error { return e.Err }

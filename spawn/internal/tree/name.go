@@ -43,7 +43,7 @@ func nameFault(name string) string {
 		return ""
 	case !hasFormOfName(name):
 		return fmt.Sprintf("%s: want a letter from a to z, then at most %d of a-z, 0-9, _ and -",
-			text.Quote(name), MaxName-1)
+			text.QuoteWhole(name), MaxName-1)
 	case slices.Contains(reservedNames, name):
 		return fmt.Sprintf("%q: it is not the name of one sub-agent; take another name", name)
 	case hasFormOfID(name):
