@@ -211,6 +211,72 @@ func TestJournalThatIsGone(t *testing.T) {
 	})
 }
 
+// deadJournal takes nothing any more from the moment dead is set. An append to the tree that hangs
+// does not return until the end of the test, whatever becomes of its ctx.
+type deadJournal struct {
+	session.Journal
+	dead  atomic.Bool
+	hangs session.Key
+	free  chan struct{}
+}
+
+func (j *deadJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	switch {
+	case !j.dead.Load():
+	case root == j.hangs:
+		<-j.free
+		fallthrough
+	default:
+		return 0, fmt.Errorf("disk gone: %w", session.ErrSync)
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A journal that takes nothing any more ends Run with the reason also where an append to another
+// tree hangs: Run returns both, after one grace period.
+func TestRunNamesADeadJournalThatHangs(t *testing.T) {
+	store := session.NewMemory()
+	hangs, other := session.Must(session.Parse("agent:main:hangs")), session.Must(session.MainKey("main"))
+	j := &deadJournal{Journal: store.Journal, hangs: hangs, free: make(chan struct{})}
+	store.Journal = j
+	cfg := agent.Config{
+		Store: store, Grace: time.Second,
+		Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return agent.Result{Text: "ok"}, nil
+		}),
+	}
+	synctest.Test(t, func(t *testing.T) {
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		j.free = make(chan struct{})
+		ran := make(chan error, 1)
+		go func() { ran <- rt.Run(context.WithoutCancel(t.Context())) }()
+		for _, s := range []*agent.Session{rt.Session(hangs), rt.Session(other)} {
+			require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "hello"})))
+		}
+		synctest.Wait()
+		j.dead.Store(true)
+		var asked sync.WaitGroup
+		asked.Go(func() {
+			_, err := rt.Session(hangs).Post(t.Context(), agent.Incoming{Text: "hang"})
+			require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		})
+		synctest.Wait()
+		began := time.Now()
+		require.Error(t, errorOf(rt.Session(other).Post(t.Context(), agent.Incoming{Text: "x"})))
+		err = <-ran
+		require.ErrorIs(t, err, session.ErrSync)
+		still, ok := errors.AsType[*agent.StillRunningError](err)
+		require.True(t, ok, "%v", err)
+		require.Empty(t, still.Sessions, "it is the store that hangs")
+		require.LessOrEqual(t, time.Since(began), cfg.Grace+200*time.Millisecond)
+		close(j.free)
+		asked.Wait()
+	})
+}
+
 // Of two processes that own the same tree the second wins; the first one's turns are cancelled and
 // its callers hear of it.
 func TestAnotherProcessTakesOver(t *testing.T) {

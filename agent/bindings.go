@@ -84,7 +84,11 @@ func (b *bindings) read(ctx context.Context) error {
 	if b.opened() != nil {
 		return nil
 	}
-	table, err := binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
+	var table *binding.Table
+	err := attempt(func() (err error) {
+		table, err = binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%w: reading which conversations are bound: %w", ErrNotRecorded, err)
 	}
@@ -120,7 +124,11 @@ func (j tableJournal) Append(
 	if !sends(ctx) {
 		return 0, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
 	}
-	seq, err := j.Journal.Append(ctx, root, after, b)
+	var seq session.Seq
+	err := attempt(func() (err error) {
+		seq, err = j.Journal.Append(ctx, root, after, b)
+		return err
+	})
 	if err != nil && !errors.Is(err, session.ErrConflict) {
 		err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 	}
@@ -447,9 +455,13 @@ func (b *bindings) start() {
 	go b.run(b.running)
 }
 
+// lateGrace is what is left for a [ThreadHost] and for the store of the bindings to return in after
+// a shutdown of the trees that has taken the whole grace period: they are not given a second one.
+const lateGrace = 100 * time.Millisecond
+
 // stop ends the goroutine and the calls under way. It returns what has not returned within the
 // grace period, or nil. Under the context of a call, stop does not wait for that one.
-func (b *bindings) stop(ctx context.Context) *StillRunningError {
+func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningError {
 	b.mu.Lock()
 	b.over = true
 	running := b.running
@@ -457,19 +469,17 @@ func (b *bindings) stop(ctx context.Context) *StillRunningError {
 	own := thread.Of(ctx)
 	own.Quit()
 	b.end(ErrShutdown)
-	grace, cancel := context.WithTimeout(
-		context.WithoutCancel(ctx), cmp.Or(b.rt.cfg.Grace, spawn.DefaultGrace),
-	)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	hangs := false
 	if running != nil {
 		select {
 		case <-running:
-		case <-grace.Done():
+		case <-soon.Done():
 			hangs = true
 		}
 	}
-	deliveries, sessions := b.calls.Left(grace, own != nil)
+	deliveries, sessions := b.calls.Left(soon, own != nil)
 	if !hangs && len(deliveries)+len(sessions) == 0 {
 		return nil
 	}

@@ -180,7 +180,7 @@ func (rt *Runtime) focusRoot(
 //
 // The error is [ErrNotFound] if the conversation is not bound, a *[binding.Error] that is
 // [binding.ErrNotOwner] if another owner has bound it, an *[InputError] for a By that is empty or
-// could pass for another, or one that every command can return.
+// could pass for another and for a Reason that is not one, or one that every command can return.
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
@@ -189,6 +189,9 @@ func (rt *Runtime) Unfocus(
 	}
 	if err := checkOwner(q.By); err != nil {
 		return ended, err
+	}
+	if _, err := q.Reason.MarshalText(); err != nil {
+		return ended, &InputError{Field: "Reason", Reason: "it is not one of package binding"}
 	}
 	rt.expectRun()
 	ended, err = change(ctx, rt.bindings, func(

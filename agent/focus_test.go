@@ -193,6 +193,11 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 					Conversation: thread, Session: child.Key(), By: "alice", NewThread: true,
 				}))
 			},
+			"Reason": func() error {
+				return errorOf(b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+					Conversation: thread, By: "alice", Reason: 200,
+				}))
+			},
 			"Conversation.Thread": func() error {
 				return errorOf(b.focus(b.chat.At("general", "\xff"), child.Key(), "alice"))
 			},

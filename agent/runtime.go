@@ -225,30 +225,58 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
 		return err // another call goes on
 	}
-	if running, ok := errors.AsType[*StillRunningError](err); ok {
-		ours := *running // which other calls return, too
-		ours.Functions = slices.Clone(running.Functions)
-		for i := range ours.Functions {
-			ours.Functions[i].Name = functionField(ours.Functions[i].Name)
-		}
-		err = &ours
+	grace := cmp.Or(rt.cfg.Grace, spawn.DefaultGrace)
+	if _, running := errors.AsType[*StillRunningError](err); running {
+		grace = min(grace, lateGrace)
 	}
-	left := rt.bindings.stop(ctx)
+	left := rt.bindings.stop(ctx, grace)
+	err, merged := mapStillRunning(err, func(running *StillRunningError) *StillRunningError {
+		return ourStillRunning(running, left)
+	})
 	switch {
-	case left == nil:
+	case left == nil || merged:
 		return err
 	case err == nil:
 		return left
 	}
-	running, ok := errors.AsType[*StillRunningError](err)
-	if !ok {
-		return errors.Join(err, left)
+	return errors.Join(err, left)
+}
+
+// mapStillRunning returns err with the StillRunningError in it replaced, and whether there is one.
+// What is joined with it stays: a journal that is dead ends Run with both.
+func mapStillRunning(
+	err error, replace func(*StillRunningError) *StillRunningError,
+) (_ error, found bool) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree of what is joined
+	case *StillRunningError:
+		return replace(e), true
+	case interface{ Unwrap() []error }:
+		joined := slices.Clone(e.Unwrap())
+		for i := range joined {
+			var ok bool
+			joined[i], ok = mapStillRunning(joined[i], replace)
+			found = found || ok
+		}
+		if found {
+			return errors.Join(joined...), true
+		}
 	}
-	return &StillRunningError{
-		Sessions:   distinct(slices.Concat(running.Sessions, left.Sessions)),
-		Deliveries: distinct(slices.Concat(running.Deliveries, left.Deliveries)),
-		Functions:  running.Functions,
+	return err, false
+}
+
+// ourStillRunning returns what the Supervisor names, which other calls return too, with the fields
+// of our Config, and with what is left of the bindings, which may be nil.
+func ourStillRunning(running, left *StillRunningError) *StillRunningError {
+	ours := *running
+	ours.Functions = slices.Clone(running.Functions)
+	for i := range ours.Functions {
+		ours.Functions[i].Name = functionField(ours.Functions[i].Name)
 	}
+	if left != nil {
+		ours.Sessions = distinct(slices.Concat(running.Sessions, left.Sessions))
+		ours.Deliveries = distinct(slices.Concat(running.Deliveries, left.Deliveries))
+	}
+	return &ours
 }
 
 // distinct sorts keys, and leaves each there once.

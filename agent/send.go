@@ -289,11 +289,21 @@ func (h toolHost) answered(
 		reply.Note = "It has not answered yet. " + reply.Note
 		return jsonReply(reply)
 	}
-	reply.Status, reply.Reply = runs[0].Status.String(), h.shownAnswer(runs[0].Result.Text)
-	reply.Note = "The reply is what it came to. The same comes to you as a message once more: do " +
-		"not act on it twice."
+	reply.Status = runs[0].Status.String()
+	if announce.NewEvent(&spawn.Completion{Run: runs[0]}).Silent {
+		reply.Note = nothingToSay // and no message says so once more
+		return jsonReply(reply)
+	}
+	reply.Note = "It has ended without a result."
+	if reply.Reply = h.shownAnswer(runs[0].Result.Text); reply.Reply != "" {
+		reply.Note = "The reply is what it came to."
+	}
+	reply.Note += " The same comes to you as a message once more: do not act on it twice."
 	return jsonReply(reply)
 }
+
+// nothingToSay is what a model is told of a session that stays silent.
+const nothingToSay = "It has read the message, and has nothing to say."
 
 // answeredByTop adds to the reply of a tool what a top-level session has answered to people in the
 // time for which the model waited, or what is known instead.
@@ -314,11 +324,11 @@ func (h toolHost) answeredByTop(
 			"not come to you once more."
 	case none(ErrSilent):
 		reply.Status = spawn.StatusOK.String()
-		reply.Note = "It has read the message, and has nothing to say."
+		reply.Note = nothingToSay
 	case none(ErrAnswered):
 		reply.Note += " It has dealt with it."
 	case none(ErrTurnCancelled), none(ErrStopped):
-		reply.Note = "A person has stopped its turn before it answered. " + reply.Note
+		reply.Note = "Its turn was stopped before it answered."
 	default:
 		reply.Note = "It has not answered yet. " + reply.Note
 	}

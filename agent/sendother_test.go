@@ -193,7 +193,7 @@ func TestWaitForAnotherTreeEnds(t *testing.T) {
 		out, err := callTool(h, "sessions_send", "1", args)
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(begun))
-		require.Contains(t, out["note"], "A person has stopped its turn")
+		require.Contains(t, out["note"], "Its turn was stopped")
 	})
 	steps = script{
 		agenttest.Main:    {call("sessions_send", args), say("never")},

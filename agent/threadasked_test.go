@@ -264,8 +264,8 @@ func TestPostAndWaitWithKeptIDs(t *testing.T) {
 	})
 }
 
-// A person is answered where they are, also if a sub-agent has ended meanwhile that was asked for in
-// another conversation, which is not bound any more. There it is said what came of it.
+// A person is answered where they are, also if a sub-agent has ended meanwhile that was asked for
+// in another conversation, which is not bound any more. There it is said what came of it.
 func TestAnswerStaysWhereItWasAsked(t *testing.T) {
 	cfg := agent.Config{Runner: agent.RunnerFunc(
 		func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {

@@ -129,7 +129,9 @@
 // Both return an *[InputError] for a root that is not the key of a top-level session,
 // [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before, which of a command
 // is ErrNotRecorded as well. If ctx ends during the call, a command returns an error that is
-// ErrUnconfirmed and the cause, and a call that reads or waits the cause.
+// ErrUnconfirmed and the cause, and a call that reads or waits the cause. So it is with a shutdown
+// that comes to its end while the store has not answered a command: the error is ErrUnconfirmed and
+// ErrShutdown.
 //
 // A method of [TurnInput] returns an error that is [ErrStale], and why, once its turn is over or is
 // to end. It waits for a failing journal until ctx ends. What else a call may return stands at the

@@ -39,7 +39,12 @@ type ReplayOptions struct {
 //
 // The file has a line of JSON for each call, with the request in words that a reviewer can read and
 // the answer. With [ReplayOptions].Record the calls go to that Model, and the file is written when
-// the test and its other cleanups have passed. Its directory has to exist.
+// the test and the cleanups that it has registered later have passed, and it was not skipped. Its
+// directory has to exist. It is for one test: another that records it takes its place.
+//
+// Record outside of [Run] what calls a service: time stands still there while a network is waited
+// for, so that no call takes any, and a connection that is kept alive keeps the bubble from its
+// end. A sub-agent whose calls take no time may end in another turn when it is replayed.
 //
 // A request finds the answers to an equal one, one after the other, and from then on the last of
 // them. A turn that is repeated after a crash is told so in its prompt, so that its requests are
@@ -51,8 +56,8 @@ type ReplayOptions struct {
 //
 // An answer is recorded with its Parts, its Usage and its Raw. An id in it that the request had is
 // the id of today. Of an error its text is recorded, whether [agent.IsRetryable] and what
-// [agent.RateLimited] says, and whether it is [agent.ErrTooLong]. Deltas are not: the text comes
-// in one.
+// [agent.RateLimited] says, and whether it is [agent.ErrTooLong] or [agent.ErrAccount]; a call that
+// panics is recorded as one that has failed. Deltas are not: the text comes in one.
 //
 // The file has prompts and answers in clear. The Model may be called from several goroutines at
 // once, but where equal requests are asked at once, which of them gets which answer is not known.
@@ -65,10 +70,14 @@ func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 	if r.plain == nil {
 		r.plain = func(text string) string { return text }
 	}
+	var err error
 	if r.model == nil {
-		if err := r.read(); err != nil {
-			t.Fatalf("agenttest: Replay: %v", err)
-		}
+		err = r.read()
+	} else {
+		_, err = os.ReadDir(filepath.Dir(file)) // before calls are paid for
+	}
+	if err != nil {
+		t.Fatalf("agenttest: Replay: %v", err)
 	}
 	t.Cleanup(r.end)
 	return r
@@ -155,6 +164,7 @@ type recordedError struct {
 	Limited   bool          `json:"limited,omitempty"`
 	After     time.Duration `json:"after,omitempty"` // nanoseconds
 	TooLong   bool          `json:"tooLong,omitempty"`
+	Account   bool          `json:"account,omitempty"`
 }
 
 // Generate implements agent.Model.
@@ -167,8 +177,14 @@ func (r *recording) Generate(
 		return nil, fmt.Errorf("agenttest: Replay: %w", err)
 	}
 	if r.model != nil {
-		began := time.Now()
+		began, returned := time.Now(), false
+		defer func() {
+			if !returned { // it panics, or has ended its goroutine
+				r.note(exchange{Request: asked, Error: recordedErrorOf(errNotReturned)})
+			}
+		}()
 		res, err := r.model.Generate(ctx, req)
+		returned = true
 		x := exchange{Request: asked, Error: recordedErrorOf(err), Took: time.Since(began)}
 		switch {
 		case err != nil:
@@ -200,6 +216,9 @@ func (r *recording) Generate(
 	}
 	return res, nil
 }
+
+// errNotReturned is recorded of a call that has not returned.
+var errNotReturned = errors.New("agenttest: the model has panicked, or has ended its goroutine")
 
 // note adds an exchange to the file to be.
 func (r *recording) note(x exchange) {
@@ -269,6 +288,9 @@ func (r *recording) read() error {
 		if err == nil && (x.Response == nil) == (x.Error == nil) {
 			err = errors.New("a line has either a response or an error")
 		}
+		if err == nil && x.Took < 0 {
+			err = fmt.Errorf("took is %d, below zero", x.Took)
+		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", r.file, n, err)
 		}
@@ -284,7 +306,7 @@ func (r *recording) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	if r.t.Failed() {
+	if r.t.Failed() || r.t.Skipped() {
 		return
 	}
 	if r.model != nil {
@@ -405,7 +427,7 @@ func recordedErrorOf(err error) *recordedError {
 	}
 	x := &recordedError{
 		Text: err.Error(), Retryable: agent.IsRetryable(err),
-		TooLong: errors.Is(err, agent.ErrTooLong),
+		TooLong: errors.Is(err, agent.ErrTooLong), Account: errors.Is(err, agent.ErrAccount),
 	}
 	if limited, ok := errors.AsType[agent.RateLimited](err); ok {
 		x.Limited, x.After = true, limited.After
@@ -415,18 +437,30 @@ func recordedErrorOf(err error) *recordedError {
 
 // error is recordedErrorOf backwards.
 func (x *recordedError) error() error {
-	err := errors.New(x.Text)
-	switch {
-	case x.Limited:
-		err = agent.RateLimited{After: x.After, Err: err}
-	case x.TooLong:
-		err = fmt.Errorf("%w: %w", agent.ErrTooLong, err)
+	err := replayedError{text: x.Text}
+	if x.Limited {
+		err.is = append(err.is, agent.RateLimited{After: x.After})
 	}
-	if x.Retryable && !agent.IsRetryable(err) {
-		err = agent.Retryable(err)
+	if x.TooLong {
+		err.is = append(err.is, agent.ErrTooLong)
+	}
+	if x.Account {
+		err.is = append(err.is, agent.ErrAccount)
+	}
+	if x.Retryable && !x.Limited {
+		return agent.Retryable(err)
 	}
 	return err
 }
+
+// A replayedError has the text of the error that was recorded, and is what that was.
+type replayedError struct {
+	text string
+	is   []error
+}
+
+func (e replayedError) Error() string   { return e.text }
+func (e replayedError) Unwrap() []error { return e.is }
 
 // idPattern is the form of the ids of sessions and runs, and of the marks around a completion.
 var idPattern = regexp.MustCompile(

@@ -32,12 +32,14 @@ type asked = agent.ModelRequest
 // A testOf is the test that a Replay belongs to.
 type testOf struct {
 	testing.TB
+	skipped  bool
 	failed   []string
 	cleanups []func()
 }
 
 func (t *testOf) Helper()           {}
 func (t *testOf) Failed() bool      { return len(t.failed) > 0 }
+func (t *testOf) Skipped() bool     { return t.skipped }
 func (t *testOf) Cleanup(f func())  { t.cleanups = append(t.cleanups, f) }
 func (t *testOf) Error(args ...any) { t.failed = append(t.failed, fmt.Sprint(args...)) }
 func (t *testOf) Errorf(format string, args ...any) {
@@ -89,12 +91,15 @@ func TestReplay(t *testing.T) {
 		"busy":    agent.Retryable(errors.New("busy")),
 		"limited": fmt.Errorf("x: %w", agent.RateLimited{After: time.Minute}),
 		"long":    fmt.Errorf("x: %w", agent.ErrTooLong),
+		"account": fmt.Errorf("x: %w", agent.ErrAccount),
 	}
 	model := modelFunc(func(_ context.Context, r *asked) (*agent.ModelResponse, error) {
 		text := r.Messages[0].Text
 		return answers[text], failures[text]
 	})
-	names := []string{"text", "calls", "parts", "empty", "broken", "busy", "limited", "long", "none"}
+	names := []string{
+		"text", "calls", "parts", "empty", "broken", "busy", "limited", "long", "account", "none",
+	}
 	var asks []*agent.ModelRequest
 	for _, name := range names {
 		asks = append(asks, requestOf(name))
@@ -108,9 +113,10 @@ func TestReplay(t *testing.T) {
 		case name == "none":
 			require.ErrorContains(t, err, agent.ErrNoResponse.Error())
 		case want != nil:
-			require.Contains(t, err.Error(), want.Error())
+			require.Equal(t, want.Error(), err.Error())
 			require.Equal(t, agent.IsRetryable(want), agent.IsRetryable(err))
 			require.Equal(t, errors.Is(want, agent.ErrTooLong), errors.Is(err, agent.ErrTooLong))
+			require.Equal(t, errors.Is(want, agent.ErrAccount), errors.Is(err, agent.ErrAccount))
 			var before, after agent.RateLimited
 			require.Equal(t, errors.As(want, &before), errors.As(err, &after))
 			require.Equal(t, before.After, after.After)
@@ -280,6 +286,7 @@ func TestReplayFailsTheTest(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON": "x\n", "neither": `{"request":{}}` + "\n",
 		"both": `{"request":{},"response":{},"error":{"text":"x"}}` + "\n",
+		"took": `{"request":{},"response":{},"took":-1}` + "\n",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		of = &testOf{TB: t}
@@ -298,6 +305,36 @@ func TestReplayFailsTheTest(t *testing.T) {
 		}),
 	})
 	of.end()
+	require.Len(t, of.failed, 1)
+}
+
+// A call that panics is recorded as one that has failed, a skipped test records nothing, and a
+// directory that does not exist is found before the first call.
+func TestReplayOfWhatGoesWrong(t *testing.T) {
+	panics := modelFunc(func(context.Context, *agent.ModelRequest) (*agent.ModelResponse, error) {
+		panic("boom")
+	})
+	file := filepath.Join(t.TempDir(), "model.jsonl")
+	of := &testOf{TB: t}
+	model := agenttest.Replay(of, file, agenttest.ReplayOptions{Record: panics})
+	require.PanicsWithValue(t, "boom", func() { _, _ = model.Generate(t.Context(), requestOf("a")) })
+	of.end()
+	require.Empty(t, of.failed)
+	model = agenttest.Replay(&testOf{TB: t}, file, agenttest.ReplayOptions{})
+	_, err := model.Generate(t.Context(), requestOf("a"))
+	require.ErrorContains(t, err, "panicked")
+
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	of = &testOf{TB: t, skipped: true}
+	agenttest.Replay(of, file, agenttest.ReplayOptions{Record: panics})
+	of.end()
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+
+	of = &testOf{TB: t}
+	agenttest.Replay(of, filepath.Join(file, "none"), agenttest.ReplayOptions{Record: panics})
 	require.Len(t, of.failed, 1)
 }
 

@@ -16,8 +16,8 @@ import (
 // MaxQuoted is how many runes of an input an error repeats at most.
 const MaxQuoted = 100
 
-// QuoteWhole is [Quote] for what may be a secret that the receiver masks: of a long s it returns how
-// long it is, and no beginning, which no mask would know.
+// QuoteWhole is [Quote] for what may be a secret that the receiver masks: of a long s it returns
+// how long it is, and no beginning, which no mask would know.
 func QuoteWhole(s string) string {
 	if len(s) > MaxQuoted {
 		return "a text of " + Count(len(s), "byte", "bytes")

@@ -38,9 +38,10 @@ type call struct {
 //
 // Do returns the error of the decision; an error that is ErrNotRecorded if the journal did not take
 // the command, or ErrUnreadable if it only reads; one that is ErrUnconfirmed if the command may
-// have happened or not; and ErrShutdown after a shutdown. If ctx ends first, Do returns its cause,
-// and of a command also ErrUnconfirmed, or ErrNotRecorded if ctx had ended before the call. Do may
-// be called concurrently.
+// have happened or not, also beside ErrShutdown if a shutdown ends while it waits; and ErrShutdown
+// alone after a shutdown. If ctx ends first, Do returns its cause, and of a command also
+// ErrUnconfirmed, or ErrNotRecorded if ctx had ended before the call. Do may be called
+// concurrently.
 func (o *Owner) Do(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
@@ -128,11 +129,11 @@ func (o *Owner) submit(ctx context.Context, what call) error {
 	case <-c.done:
 	case <-ctx.Done():
 		if c.abandon() {
-			return o.leave(ctx, what.cmd)
+			return o.leave(what.cmd, context.Cause(ctx))
 		}
 	case <-o.cfg.Closed:
 		if c.abandon() {
-			return fmt.Errorf("%w: %q", ErrShutdown, o.root)
+			return o.leave(what.cmd, fmt.Errorf("%w: %q", ErrShutdown, o.root))
 		}
 	}
 	err := c.err
@@ -141,13 +142,14 @@ func (o *Owner) submit(ctx context.Context, what call) error {
 	return err
 }
 
-// leave returns the error of a caller whose ctx has ended before the answer. Its command may have
-// been recorded, or be recorded later.
-func (o *Owner) leave(ctx context.Context, cmd tree.Command) error {
+// leave returns the error of a caller that leaves before the answer because of cause: its ctx has
+// ended, or a shutdown in which the store has not returned. Its command may have been recorded, or
+// be recorded later.
+func (o *Owner) leave(cmd tree.Command, cause error) error {
 	if cmd == nil {
-		return context.Cause(ctx)
+		return cause
 	}
-	return fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, context.Cause(ctx))
+	return fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, cause)
 }
 
 // abandon lets the caller leave without an answer and returns true. It returns false if the call

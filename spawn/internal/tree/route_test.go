@@ -20,18 +20,18 @@ func TestTurnAnswersOneRoute(t *testing.T) {
 		inputs []string // the places of messages; "done a": the end of a sub-agent of a
 		want   []string // of each turn, the last input and the place that it answers
 	}{
-		"one":                      {[]string{"a", "a"}, []string{"2 a"}},
-		"two":                      {[]string{"a", "b"}, []string{"1 a", "2 b"}},
-		"and back":                 {[]string{"a", "b", "a"}, []string{"1 a", "2 b", "3 a"}},
-		"no place":                 {[]string{"", ""}, []string{"2 "}},
-		"no place before one":      {[]string{"", "a"}, []string{"2 a"}},
-		"no place behind one":      {[]string{"a", "", "b", ""}, []string{"2 a", "4 b"}},
-		"an end":                   {[]string{"done a", "a"}, []string{"2 a"}},
-		"an end of another":        {[]string{"done a", "b"}, []string{"1 a", "2 b"}},
-		"a message of another":     {[]string{"b", "done a"}, []string{"1 b", "2 a"}},
-		"two ends":                 {[]string{"done a", "done b"}, []string{"1 a", "2 b"}},
-		"an end that is no one's":  {[]string{"a", "done "}, []string{"2 a"}},
-		"no one's, before another": {[]string{"done ", "b"}, []string{"2 b"}},
+		"one":                     {[]string{"a", "a"}, []string{"2 a"}},
+		"two":                     {[]string{"a", "b"}, []string{"1 a", "2 b"}},
+		"and back":                {[]string{"a", "b", "a"}, []string{"1 a", "2 b", "3 a"}},
+		"no place":                {[]string{"", ""}, []string{"2 "}},
+		"no place before one":     {[]string{"", "a"}, []string{"2 a"}},
+		"no place behind one":     {[]string{"a", "", "b", ""}, []string{"2 a", "4 b"}},
+		"an end":                  {[]string{"done a", "a"}, []string{"2 a"}},
+		"an end of another":       {[]string{"done a", "b"}, []string{"1 a", "2 b"}},
+		"a message of another":    {[]string{"b", "done a"}, []string{"1 b", "2 a"}},
+		"two ends":                {[]string{"done a", "done b"}, []string{"1 a", "2 b"}},
+		"an end without a place":  {[]string{"a", "done "}, []string{"2 a"}},
+		"an end without, and one": {[]string{"done ", "b"}, []string{"2 b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
