@@ -289,6 +289,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // The ctx of the calls of [session.Journal] that record what happens ends right before the end of
 // the hard phase: an append that hangs takes the grace period, the error says that the store has
 // not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
+// If the append has the start of a turn, which so has not begun, Shutdown looks for it in the
+// journal, beside the append, and notes that. A journal that does not take the note in that time
+// leaves a turn on record as begun, and a run as interrupted.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	if s.closed == nil {
 		return errNotOpened
@@ -313,6 +316,16 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		s.endSoft()
 		return s.leaveShutdown(shuttingDown(ctx))
 	}
+}
+
+// GraceEnd returns when the grace period of the hard phase of a shutdown ends, or the zero Time if
+// that phase has not begun. A program that ends work of its own after [Supervisor.Shutdown] so
+// gives all of it one grace period together. It may be called concurrently.
+func (s *Supervisor) GraceEnd() time.Time {
+	if end := s.graceEnd.Load(); end != nil {
+		return *end
+	}
+	return time.Time{}
 }
 
 // shuttingDown returns the error of a Shutdown that leaves because its ctx has ended.
@@ -397,6 +410,8 @@ func (s *Supervisor) shutDown() {
 		sh.owner.Tick()
 	}
 	_ = s.waitUntilQuiet(s.softCtx, s.workers.waitSoft) // or until the soft phase ends
+	graceEnd := time.Now().Add(s.cfg.Grace)
+	s.graceEnd.Store(&graceEnd)
 	s.state.Store(stateStopping)
 	s.workers.close()
 	s.cancel(ErrShutdown)
@@ -404,7 +419,7 @@ func (s *Supervisor) shutDown() {
 		sh.shutDownTurns()
 	}
 	leave := min(leaveWithin, s.cfg.Grace/2)
-	end := time.Now().Add(s.cfg.Grace - leave)
+	end := graceEnd.Add(-leave)
 	quiet := s.waitGrace(s.cfg.Grace - leave)
 	if quiet {
 		for _, sh := range s.allShells() {
@@ -417,7 +432,7 @@ func (s *Supervisor) shutDown() {
 	if storeHangs {
 		s.endJournal(ErrShutdown)
 	}
-	if !quiet {
+	if s.sayLastWords(leave) || !quiet {
 		quiet = s.waitGrace(leave)
 	}
 	if storeHangs || !quiet { // what a store did that was cut is unknown
@@ -435,6 +450,23 @@ func (s *Supervisor) shutDown() {
 // ctx of the journal so long before the end. A shutdown whose grace period is over also gives the
 // journal that long to record what was not sent.
 const leaveWithin = 100 * time.Millisecond
+
+// sayLastWords has the owners that wait for their journal note which turns have not begun, see
+// [owner.Owner.LastWord]. It does not wait for them, and reports whether there are any. They have
+// the time within.
+func (s *Supervisor) sayLastWords(within time.Duration) (began bool) {
+	for _, sh := range s.allShells() {
+		if !sh.owner.Unacted() {
+			continue
+		}
+		began = s.workers.startLast(taskFunc(func() {
+			ctx, cancel := context.WithTimeout(s.detachedCtx, within)
+			defer cancel()
+			_ = sh.owner.LastWord(ctx) // what is not on record counts as after a crash
+		})) || began
+	}
+	return began
+}
 
 // stillRunning names what has not returned.
 func (s *Supervisor) stillRunning() *StillRunningError {

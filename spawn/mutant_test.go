@@ -34,6 +34,27 @@ var mutants = slices.Concat(
 // shellMutants are those of this package and of what owns a tree.
 var shellMutants = []mutant{
 	{
+		"a start that its owner has not acted on has not begun", "internal/owner/unacted.go",
+		"\tif len(turns) == 0 {\n", "\tif true {\n", ".", "TestStartThatItsOwnerDidNotLearnOf",
+	},
+	{
+		"a start that its owner has not acted on has not begun", "internal/owner/owner.go",
+		"o.keepUnacted(last.Batch),", "nil,", ".", "TestStartThatItsOwnerDidNotLearnOf",
+	},
+	{
+		"a start that its owner has acted on has begun", "internal/owner/unacted.go",
+		"return keep == nil || !keep(u)", "return false",
+		"./internal/owner", "TestTurnThatBeganIsInterrupted",
+	},
+	{
+		"an owner that has had its last word decides nothing", "internal/owner/owner.go",
+		"if o.spoken.Load() {", "if false {", "./internal/owner", "TestLastWord$",
+	},
+	{
+		"a turn that has not begun is not an attempt", "internal/tree/settle.go",
+		"\t\t\tt.emit(shuttingDown(t.now, r))\n", "", ".", "TestMessageWhoseTurnHasNotBegun",
+	},
+	{
 		"1.12 what the journal has shown is not shown again", "watcher.go",
 		"case e.Cursor.after(f.at) || f.at.IsZero():", "case true:", ".",
 		"TestReplayMeetsLiveEvents",

@@ -51,6 +51,8 @@ type Supervisor struct {
 	// stopError is what the shutdown has come to. untold is the same if no call of Shutdown returns
 	// it. Both are written before closed is closed.
 	stopError, untold error
+	// graceEnd is when the grace period of the hard phase ends, or nil before that phase.
+	graceEnd atomic.Pointer[time.Time]
 
 	joined  atomic.Uint64 // see feed
 	workers workers

@@ -130,8 +130,11 @@ type Owner struct {
 
 	mu       sync.Mutex
 	queue    []*call
-	draining bool // a goroutine drains the queue
-	retired  bool // no call is taken any more
+	draining bool          // a goroutine drains the queue
+	retired  bool          // no call is taken any more
+	unacted  []unactedTurn // see there
+
+	spoken atomic.Bool // LastWord speaks for the owner, which decides nothing any more
 
 	// Only the goroutine that drains the queue touches what follows.
 
@@ -233,6 +236,10 @@ func (o *Owner) goOn() {
 // and answers, and compacts the journal if that is due.
 func (o *Owner) step(batch []*call) {
 	ctx := o.cfg.Context()
+	if o.spoken.Load() {
+		o.refuse(batch, ErrShutdown, true)
+		return
+	}
 	batch = o.refuseStale(batch)
 	if o.stalled != nil {
 		batch = o.resume(ctx, batch)
@@ -286,6 +293,7 @@ func (o *Owner) commit(
 	ctx context.Context, facts []tree.Fact, effects []tree.Effect, batch []*call,
 ) (ok bool) {
 	b := o.batchOf(facts)
+	o.addUnacted(b.ID, effects)
 	returned := false
 	defer func() {
 		if !returned { // the journal ended the goroutine
@@ -323,6 +331,7 @@ func (o *Owner) appended(
 		return false
 	}
 	o.reportStall(nil)
+	o.dropUnacted(nil)
 	o.act(facts, effects)
 	o.answer(batch)
 	o.release(facts, effects)
@@ -434,6 +443,7 @@ func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 	cmd := &tree.Open{
 		Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand(),
 		Repair: mark.ID, RepairEpoch: uint64(max(mark.Time.UnixMilli(), 0)),
+		NotBegun: o.keepUnacted(last.Batch),
 	}
 	_, err = t.Decide(cmd, now)
 	return err

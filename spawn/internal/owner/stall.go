@@ -105,6 +105,7 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 	case s.err == nil:
 		o.unstall()
 		o.reportStall(nil)
+		o.dropUnacted(nil)
 		o.act(s.facts, s.effects)
 		o.answer(s.calls)
 		o.release(s.facts, s.effects)

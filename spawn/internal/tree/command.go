@@ -21,7 +21,19 @@ type Open struct {
 	// than every epoch of the time before that repair.
 	Repair      string
 	RepairEpoch uint64
+	// NotBegun are turns that have not begun, see [NotBegun]: the owner before is this one.
+	NotBegun []TurnRef
 }
+
+// A TurnRef names a turn.
+type TurnRef struct {
+	Run session.Key
+	N   uint32
+}
+
+// NotBegun says that turns which are on record as started have not begun, and will not: the append
+// that has them did not return, so that its owner has not acted on it.
+type NotBegun struct{ Turns []TurnRef }
 
 // A Spawn asks for a child of Parent. A Key that is known returns the run that it made.
 type Spawn struct {
@@ -320,6 +332,7 @@ func (RestoreDone) command()  {}
 func (Tick) command()         {}
 func (Compact) command()      {}
 func (ShutDown) command()     {}
+func (NotBegun) command()     {}
 func (Leave) command()        {}
 
 // A Reply answers a command. Fields that a command does not answer are zero.

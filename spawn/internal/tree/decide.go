@@ -141,6 +141,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case ShutDown:
 		t.decideShutDown()
 		return Reply{}, nil
+	case NotBegun:
+		t.decideNotBegun(c)
+		return Reply{}, nil
 	case Leave:
 		t.decideLeave(c)
 		return Reply{}, nil
@@ -166,7 +169,10 @@ func (t *Tree) decideTick(c Tick) (Reply, error) {
 // configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
-	last := t.lastFact
+	now, last := t.now, t.lastFact
+	t.now = last // what follows is of the epoch before, in which no time has passed
+	t.decideNotBegun(NotBegun{c.NotBegun})
+	t.now = now
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
 	if c.Repair != "" && c.Repair != t.MarkOf(math.MaxUint32) {
 		t.emit(repaired(t.now, c.Repair, max(t.epoch+1, c.RepairEpoch)))

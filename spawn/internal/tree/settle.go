@@ -116,6 +116,21 @@ func (t *Tree) cutTurn(r *Run) {
 	t.answerAll(&r.wishes.compacting, ErrTurnCancelled)
 }
 
+// decideNotBegun notes which turns have not begun. They end as those do that a shutdown comes
+// before: a run is queued again, and a message has not had an attempt.
+func (t *Tree) decideNotBegun(c NotBegun) {
+	for _, turn := range c.Turns {
+		r, err := t.runInTurn(turn.Run, turn.N)
+		if err != nil {
+			continue
+		}
+		if !r.Open.Shutdown {
+			t.emit(shuttingDown(t.now, r))
+		}
+		t.decideUntouched(r)
+	}
+}
+
 // reach is how far the transcript of a turn under way is a complete conversation, and the last
 // input in it. It is not a fact: the turn says it again and again, and a crash ends what it says.
 type reach struct {
