@@ -456,7 +456,7 @@ func (b *bindings) start() {
 }
 
 // lateGrace is what is left for a [ThreadHost] and for the store of the bindings to return in after
-// a shutdown of the trees that has taken the whole grace period: they are not given a second one.
+// a shutdown of the trees that has taken the grace period: they are not given a second one.
 const lateGrace = 100 * time.Millisecond
 
 // stop ends the goroutine and the calls under way. It returns what has not returned within the

@@ -226,8 +226,8 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 		return err // another call goes on
 	}
 	grace := cmp.Or(rt.cfg.Grace, spawn.DefaultGrace)
-	if _, running := errors.AsType[*StillRunningError](err); running {
-		grace = min(grace, lateGrace)
+	if end := rt.sup.GraceEnd(); !end.IsZero() {
+		grace = min(grace, max(time.Until(end), lateGrace))
 	}
 	left := rt.bindings.stop(ctx, grace)
 	err, merged := mapStillRunning(err, func(running *StillRunningError) *StillRunningError {
