@@ -293,7 +293,6 @@ func (o *Owner) commit(
 	ctx context.Context, facts []tree.Fact, effects []tree.Effect, batch []*call,
 ) (ok bool) {
 	b := o.batchOf(facts)
-	o.addUnacted(b.ID, effects)
 	returned := false
 	defer func() {
 		if !returned { // the journal ended the goroutine
@@ -308,6 +307,7 @@ func (o *Owner) commit(
 			}
 		}
 	}()
+	o.addUnacted(b.ID, effects)
 	err := o.append(ctx, b)
 	returned = true
 	return o.appended(err, b, facts, effects, batch)
