@@ -280,7 +280,9 @@ func startIn(
 	cancel()
 	_ = s.Shutdown(gone)
 	require.LessOrEqual(t, time.Since(began), cfg.Grace+200*time.Millisecond)
-	<-ran
+	err := <-ran
+	require.True(t, err == nil || errors.Is(err, session.ErrClosed) ||
+		errors.As(err, new(*spawn.StillRunningError)), "%v", err)
 	asked.Wait()
 	t.Cleanup(func() {
 		close(j.release)

@@ -22,7 +22,8 @@ func childOf(t *testing.T, j session.Journal) (r *tree.Run, entries int) {
 			r = x
 		}
 	})
-	for range j.Read(t.Context(), top, 0) {
+	for _, err := range j.Read(t.Context(), top, 0) {
+		require.NoError(t, err)
 		entries++
 	}
 	return r, entries
