@@ -582,7 +582,7 @@ func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.Run
 
 // Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one
 // in two seconds. Its Runner finds it in Turn.Inbox, or the next turn begins with it; a run whose
-// last turn is over has missed it.
+// last turn is over has missed it, and RunInfo.Missed counts it at the end of the run.
 //
 // The error is an *[InputError] for a text that is blank or too long, a *[policy.Refusal] for a
 // steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended, also if a

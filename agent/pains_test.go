@@ -195,7 +195,7 @@ func TestSteerInTheInstantOfTheEnd(t *testing.T) {
 	cfg := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
 		return agent.Result{Text: "found"}, pause(ctx, time.Second)
 	})
-	taken, late := 0, 0
+	taken, late, missed := 0, 0, 0
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for range times {
 			c, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x"})
@@ -214,7 +214,9 @@ func TestSteerInTheInstantOfTheEnd(t *testing.T) {
 			info, err := c.Info(h.Context())
 			require.NoError(h.T(), err)
 			require.Equal(h.T(), agent.StatusOK, info.Status)
+			missed += info.Missed
 		}
 	})
-	t.Logf("%d were taken, %d came too late", taken, late)
+	require.Equal(t, taken, missed, "its Runner reads none of them")
+	t.Logf("%d came before the end, %d too late", taken, late)
 }

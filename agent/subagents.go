@@ -38,6 +38,7 @@ type subagentLine struct {
 	Task       string   `json:"task,omitempty"`
 	Runtime    string   `json:"runtime,omitempty"`
 	Turns      int      `json:"turns,omitempty"`
+	Missed     int      `json:"steersMissed,omitempty"` // that it has not read at its end
 	Children   int      `json:"activeChildren,omitempty"`
 	Model      string   `json:"model,omitempty"`
 	Error      string   `json:"error,omitempty"`
@@ -52,7 +53,7 @@ func (h toolHost) subagentLine(n int, r RunInfo, whole bool) subagentLine {
 	l := subagentLine{
 		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), TaskName: shown(r.Name),
 		Label: text.Line(shown(r.Label)), Agent: r.Agent, Status: r.Status.String(),
-		Turns: r.Turns, Children: r.Children, Error: text.Line(shown(r.Error)),
+		Turns: r.Turns, Missed: r.Missed, Children: r.Children, Error: text.Line(shown(r.Error)),
 		Conversations: r.Conversations,
 	}
 	if d := r.Elapsed(time.Now()); d > 0 {

@@ -430,20 +430,57 @@ func TestSteerFromGo(t *testing.T) {
 	})
 }
 
-// A steer that a Runner does not take is missed: it never wakes a run whose turn is over.
+// Pain 32: a steer that a Runner does not take is missed: it never wakes a run whose turn is over,
+// and the end of the run says so, to the program, in the tool, and to the requester, also after a
+// crash. One that is taken is not missed, and one that comes after the end is refused.
 func TestSteerThatIsMissed(t *testing.T) {
-	cfg := configTimed()
-	agenttest.Run(t, cfg, nil, func(h *harness) {
-		c := startAll(h, "1m")[0]
-		synctest.Wait()
-		require.NoError(t, c.Steer(h.Context(), "hurry"))
-		got, err := c.Wait(h.Context())
-		require.NoError(t, err)
-		require.Equal(t, "after 1m", got)
-		info, err := c.Info(h.Context())
-		require.NoError(t, err)
-		require.Equal(t, 1, info.Turns)
+	for name, taken := range map[string]bool{"missed": false, "taken": true} {
+		t.Run(name, func(t *testing.T) {
+			var told string
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if !tn.Session.Key.IsSubagent() {
+					told += tn.Input()
+					return textResult("ok")
+				}
+				if err := pause(ctx, time.Minute); err != nil || !taken {
+					return agent.Result{Text: "found"}, err
+				}
+				in, err := tn.Inbox(ctx)
+				require.Len(t, in, 1)
+				return agent.Result{Text: "found"}, err
+			})
+			agenttest.Run(t, cfg, nil, func(h *harness) { testMissedSteer(t, h, taken) })
+			require.Equal(t, !taken, strings.Contains(told, " • steersMissed 1"), told)
+		})
+	}
+}
+
+func testMissedSteer(t *testing.T, h *harness, taken bool) {
+	t.Helper()
+	c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
+		Text: "look", Label: "a", Announce: true,
 	})
+	require.NoError(t, err)
+	h.Pass(time.Second)
+	require.NoError(t, c.Steer(h.Context(), "hurry"))
+	info, err := c.Info(h.Context())
+	require.NoError(t, err)
+	require.Zero(t, info.Missed, "it may still be read")
+	h.Pass(time.Hour)
+	for range 2 { // over a crash
+		info = h.Child("a")
+		require.Equal(t, agent.StatusOK, info.Status)
+		require.Equal(t, "found", info.Result.Text)
+		require.Equal(t, 1, info.Turns)
+		require.Equal(t, !taken, info.Missed == 1)
+		shown, err := callTool(h, "subagents", "1", `{"action":"info","target":"a"}`)
+		require.NoError(t, err)
+		require.Equal(t, !taken, shown["steersMissed"] == 1.0)
+		require.ErrorIs(t, h.Main().Steer(h.Context(), info.Key, "x"), agent.ErrEnded)
+		_, err = callTool(h, "subagents", "2", `{"action":"steer","target":"a","message":"x"}`)
+		require.ErrorIs(t, err, agent.ErrEnded)
+		h.Crash()
+	}
 }
 
 // A follow-up to a sub-agent that works is read by its next turn, and the run ends after that one.

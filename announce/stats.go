@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,12 +17,13 @@ type Stats struct {
 	Key        session.Key   `json:"key,omitzero"`
 	SessionID  string        `json:"sessionId,omitempty"`
 	Transcript string        `json:"transcript,omitempty"` // the path of a file, if there is one
+	Missed     int           `json:"missed,omitempty"`     // steers that the run has not read
 }
 
 // String returns the line for the requester's model. Shown here on two lines, it is
 //
 //	Stats: runtime 5m12s • tokens 1.0k (in 12 / out 1.0k) • est $0.12
-//	 • sessionKey K • sessionId S • transcript P
+//	 • sessionKey K • sessionId S • transcript P • steersMissed 1
 //
 // A runtime or a count of tokens that is not known is "n/a"; the other parts are left out. What
 // came from a cache stands behind the tokens that did not, as "/ cached 900". The
@@ -29,8 +31,13 @@ type Stats struct {
 func (s Stats) String() string {
 	var b strings.Builder
 	b.WriteString(s.ForPerson())
+	missed := ""
+	if s.Missed > 0 {
+		missed = strconv.Itoa(s.Missed)
+	}
 	for _, part := range [...]struct{ name, value string }{
 		{"sessionKey", s.Key.String()}, {"sessionId", s.SessionID}, {"transcript", s.Transcript},
+		{"steersMissed", missed},
 	} {
 		if value := strings.ReplaceAll(oneLine(part.value), "•", "·"); value != "" {
 			b.WriteString(" • " + part.name + " " + value)

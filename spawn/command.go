@@ -328,7 +328,8 @@ func (opt *SendOptions) of(from session.Key) func(*tree.Post) {
 
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it
 // when its Runner takes the inbox, or in its next turn. A steer never makes a run that has finished
-// its turn start another.
+// its turn start another. So nil says that the run had not ended, and has the message.
+// [RunInfo].Missed says at its end how many messages it has not read.
 //
 // The errors are those of [Supervisor.Post], [ErrEnded] for a run that has ended or that another
 // one of its session has followed, ErrNotFound also for a top-level session, and a

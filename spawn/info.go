@@ -58,7 +58,8 @@ func outcomeOf(root session.Key, s *tree.Spec, of *tree.Past) RunInfo {
 		Warnings: slices.Clone(s.Warnings),
 		Created:  timeOf(s.Created), Started: timeOf(of.Started),
 		Deadline: timeOf(of.Deadline), Ended: timeOf(of.Ended),
-		Turns: int(of.Turns), Sandboxed: s.Sandboxed, Persistent: s.Session, Delete: s.Delete,
+		Missed: int(of.Missed),
+		Turns:  int(of.Turns), Sandboxed: s.Sandboxed, Persistent: s.Session, Delete: s.Delete,
 	}
 	if b := of.Begin; b != nil {
 		info.ID, info.Created = RunID(b.ID), timeOf(b.Created)

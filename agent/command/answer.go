@@ -163,6 +163,7 @@ type Described struct {
 	Outcome    string // how it ended; empty: it has not
 	Thinking   string
 	Turns      int
+	Missed     int     // steers that it has not read at its end
 	Cost       float64 // US dollars
 	// Withheld are the tools that it has otherwise, and that those may not use for whom it works.
 	Withheld []string
@@ -353,6 +354,9 @@ func (a Described) Text() string {
 	line("Transcript", a.Transcript)
 	line("Runtime", announce.FormatDuration(a.Row.Elapsed))
 	line("Turns", fmt.Sprint(a.Turns))
+	if a.Missed > 0 {
+		line("Not read", text.Count(a.Missed, "steer", "steers")+", too late")
+	}
 	if a.Row.Tokens > 0 {
 		line("Tokens", announce.FormatTokens(a.Row.Tokens))
 	}

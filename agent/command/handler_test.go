@@ -411,7 +411,11 @@ func TestSteer(t *testing.T) {
 		require.Contains(t, b.say(general, "ann", "/tell 1 look right"), "steered busy")
 		require.Equal(t, "That sub-agent is already finished.",
 			b.say(general, "ann", "/subagents steer done x"))
+		require.NotContains(t, b.say(general, "ann", "/subagents info busy"), "Not read")
 		b.say(general, "ann", "/stop")
+		b.Pass(time.Minute)
+		require.Contains(t, b.say(general, "ann", "/subagents info busy"),
+			"Not read: 2 steers, too late")
 	})
 }
 

@@ -130,7 +130,7 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 		Transcript: p.rt.Transcript(session.Ref{Key: r.Key, SessionID: r.SessionID}),
 		Created:    r.Created, Started: r.Started, Ended: r.Ended, Deadline: r.Deadline,
 		Now: time.Now(), Waits: waitsFor(&r), Thinking: r.Thinking, Turns: r.Turns,
-		Cost: r.Result.Usage.Cost,
+		Cost: r.Result.Usage.Cost, Missed: r.Missed,
 	}
 	if r.Delete {
 		a.Cleanup = agent.CleanupDelete

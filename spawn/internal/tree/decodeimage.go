@@ -249,6 +249,8 @@ func (s *scanner) laterPart(r *RunState, name []byte) {
 		r.Kept = s.text()
 	case "repairs":
 		r.Repairs = s.uint8()
+	case "missed":
+		r.Missed = s.uint32()
 	case "unnamed":
 		r.Unnamed = s.bool()
 	case "announced":
@@ -304,6 +306,8 @@ func (s *scanner) past() (x Past) {
 			x.Reason = s.text()
 		case "silent":
 			x.Silent = s.bool()
+		case "missed":
+			x.Missed = s.uint32()
 		case "quiet":
 			x.Quiet = s.bool()
 		case "announce":

@@ -217,11 +217,14 @@ func (t *Tree) update(r *Run, f *Fact) {
 
 // forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
 // requester, unless the run or its requester was stopped. Other unread inputs are lost: a message
-// is a new one when it is posted again.
+// is a new one when it is posted again, and steers are counted.
 func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Class != Completion {
+			if in.Class == Control && !in.Repair {
+				r.Missed++
+			}
 			t.forgetUnread(r, in)
 			continue
 		}

@@ -37,6 +37,7 @@ type Past struct {
 	Cause    Cause   `json:"cause,omitempty"`
 	Reason   Text    `json:"reason,omitempty"`
 	Silent   bool    `json:"silent,omitempty"`
+	Missed   uint32  `json:"missed,omitempty"` // see RunState.Missed
 	Quiet    bool    `json:"quiet,omitempty"`
 	Announce bool    `json:"announce,omitempty"` // see RunState.Announce
 	Answer   *Result `json:"answer,omitempty"`
@@ -115,7 +116,8 @@ func (p *Past) name() string {
 func (r *Run) Present() Past {
 	return Past{
 		Begin: r.Begin, State: r.State, Cause: r.Cause, Reason: r.Reason, Silent: r.Silent,
-		Quiet: r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
+		Missed: r.Missed,
+		Quiet:  r.Quiet, Announce: r.Announce, Answer: r.Answer, Usage: r.Usage, Nonce: r.Nonce,
 		Siblings: r.Siblings, Turns: r.Turns, Started: r.Started, Deadline: r.Deadline,
 		Ended: r.Ended, Announced: r.Announced, Senders: r.Senders,
 		held: r.held + r.hooks, keptRequest: r.keptRequest,

@@ -197,6 +197,7 @@ type RunState struct {
 	Aside       uint32         `json:"aside,omitempty"` // inputs up to it start no turn; 0: all do
 	Inbox       []Input        `json:"inbox,omitempty"` // not consumed, in order
 	Join        *Join          `json:"join,omitempty"`
+	Missed      uint32         `json:"missed,omitempty"` // steers that no turn has read, at its end
 	Waits       uint32         `json:"waits,omitempty"`  // in a row, see Tree.ModelWait
 	Answer      *Result        `json:"answer,omitempty"` // of the last turn that had one
 	Usage       Usage          `json:"usage,omitzero"`   // of all turns
