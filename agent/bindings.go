@@ -55,7 +55,7 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 }
 
 // open returns the table, which it reads at the first call. It returns when ctx ends, also if the
-// store does not.
+// store does not. The error is the cause of ctx, [ErrShutdown] or [ErrUnreadable].
 func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	b.mu.Lock()
 	table, over := b.table, b.over
@@ -66,11 +66,16 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	case table != nil:
 		return table, nil
 	}
-	call := b.apart(ctx, b.read)
-	if err := call.WaitFor(ctx); err != nil {
-		return nil, unrecorded(ctx, err)
+	err := b.apart(ctx, b.read).WaitFor(ctx)
+	switch {
+	case err == nil:
+		return b.opened(), nil
+	case ctx.Err() != nil:
+		return nil, err
+	case b.ended() != nil: // the end of the Runtime has cut it off
+		return nil, fmt.Errorf("%w: %w", ErrShutdown, err)
 	}
-	return b.opened(), nil
+	return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
 }
 
 // read opens the table, unless another call has.
@@ -84,13 +89,9 @@ func (b *bindings) read(ctx context.Context) error {
 	if b.opened() != nil {
 		return nil
 	}
-	var table *binding.Table
-	err := attempt(func() (err error) {
-		table, err = binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
-		return err
-	})
+	table, err := binding.Open(ctx, thread.Journal{Journal: b.rt.cfg.Store.Journal})
 	if err != nil {
-		return fmt.Errorf("%w: reading which conversations are bound: %w", ErrNotRecorded, err)
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,102 +114,44 @@ func (b *bindings) apart(ctx context.Context, f func(context.Context) error) *th
 	})
 }
 
-// A tableJournal is a Journal whose failed appends say that it is not known what was recorded. It
-// appends nothing on behalf of a caller that has left before.
-type tableJournal struct{ session.Journal }
-
-// Append implements session.Journal.
-func (j tableJournal) Append(
-	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
-) (session.Seq, error) {
-	if !sends(ctx) {
-		return 0, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
-	}
-	var seq session.Seq
-	err := attempt(func() (err error) {
-		seq, err = j.Journal.Append(ctx, root, after, b)
-		return err
-	})
-	if err != nil && !errors.Is(err, session.ErrConflict) {
-		err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-	}
-	return seq, err
-}
-
-// A sending says what has become of a command that is sent to the table: its first append, or the
-// leave of its caller, whichever came first.
-type sending struct {
-	mu         sync.Mutex
-	sent, left bool
-}
-
-// sendingKey is the key under which the context of a command has its sending.
-type sendingKey struct{}
-
-// sends reports whether the command of ctx may append, and notes that it has.
-func sends(ctx context.Context) bool {
-	s, ok := ctx.Value(sendingKey{}).(*sending)
-	if !ok {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent = s.sent || !s.left
-	return !s.left
-}
-
-// leave notes that the caller has left, and reports whether the command has appended before.
-func (s *sending) leave() (sent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left = true
-	return s.sent
-}
-
-// onTable returns what f returns, which asks the table, or changes it by one command. It returns
-// when ctx ends, also if the store does not. The error is the cause of ctx then, which is
-// [ErrUnconfirmed] if the change may be recorded, and else ErrNotRecorded.
+// onTable returns what f returns, which changes the table by one command. It returns when ctx ends,
+// also if the store does not. The error is that of the command, or says what the store has kept of
+// it: [ErrNotRecorded] or [ErrUnconfirmed]. One that is patient is tried again for a moment, as a
+// command of a tree is.
 func onTable[T any](
-	ctx context.Context, b *bindings,
+	ctx context.Context, b *bindings, patient bool,
 	f func(ctx context.Context, t *binding.Table, now time.Time) (T, error),
 ) (T, error) {
 	var answer, zero T
 	table, err := b.open(ctx)
 	if err != nil {
-		return zero, err
+		return zero, unrecorded(ctx, err)
 	}
-	sent := &sending{}
-	call := b.apart(context.WithValue(ctx, sendingKey{}, sent),
-		func(ctx context.Context) (err error) {
-			answer, err = f(ctx, table, time.Now())
-			return err
-		})
-	err = call.WaitFor(ctx)
+	command := thread.NewCommand(patient)
+	err = b.apart(command.Under(ctx), func(ctx context.Context) (err error) {
+		answer, err = f(ctx, table, time.Now())
+		return err
+	}).WaitFor(ctx)
 	switch { // after an error answer may still be written to
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
+		return zero, command.Leave(err)
 	case b.ended() != nil: // the end of the Runtime has cut it off
-		err = fmt.Errorf("%w: %w", ErrShutdown, err)
-	default:
-		return zero, err
+		return zero, command.Leave(fmt.Errorf("%w: %w", ErrShutdown, err))
+	case errors.Is(err, binding.ErrUnreadable), errors.Is(err, session.ErrConflict):
+		return zero, command.Leave(err)
 	}
-	switch {
-	case errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
-		return zero, err
-	case sent.leave():
-		return zero, fmt.Errorf("agent: %w: %w", ErrUnconfirmed, err)
-	}
-	return zero, fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
+	return zero, err
 }
 
-// change is onTable, and has the goroutine look at what f has changed.
+// change is onTable for a command that is patient, and has the goroutine look at what has changed.
 func change[T any](
 	ctx context.Context, b *bindings,
 	f func(ctx context.Context, t *binding.Table, now time.Time) (T, error),
 ) (T, error) {
 	defer b.look()
-	return onTable(ctx, b, f)
+	return onTable(ctx, b, true, f)
 }
 
 // atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose
@@ -316,11 +259,11 @@ func (b *bindings) post(
 	}
 	table, err := b.open(ctx)
 	if err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	unlock, err := b.locks.Lock(ctx, at)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
+		return unrecorded(ctx, err)
 	}
 	unlock = sync.OnceFunc(unlock)
 	defer unlock()
@@ -401,10 +344,15 @@ func (b *bindings) postBound(
 	return false, err
 }
 
-// touch notes that something was written in a conversation. What cannot be recorded shortens the
-// time until its binding expires, and nothing else.
+// touchWithin is how long a message waits until it is on record that it was written. A binding whose
+// touch comes later, or not at all, expires the sooner, and nothing else.
+const touchWithin = time.Second
+
+// touch notes that something was written in a conversation.
 func (b *bindings) touch(ctx context.Context, at session.Route) {
-	_, err := onTable(ctx, b, func(
+	soon, cancel := context.WithTimeout(ctx, touchWithin)
+	defer cancel()
+	_, err := onTable(soon, b, false, func(
 		ctx context.Context, t *binding.Table, now time.Time,
 	) (struct{}, error) {
 		return struct{}{}, t.Touch(ctx, at, now)

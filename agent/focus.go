@@ -260,32 +260,31 @@ func (rt *Runtime) LimitFocus(
 }
 
 // Bindings returns the bindings that have not expired, of all trees, in the order of their
-// conversations. The error is that of the store, or the cause of ctx.
+// conversations. The error is one that every call that only reads can return.
 func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err error) {
 	if err := rt.checked(ctx); err != nil {
 		return nil, err
 	}
-	list, err = onTable(ctx, rt.bindings, func(
-		_ context.Context, t *binding.Table, now time.Time,
-	) ([]binding.Binding, error) {
-		return t.All(now), nil
-	})
-	if ctx.Err() != nil { // it only reads, so that there is nothing that may not be recorded
-		err = context.Cause(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
+	table, err := rt.bindings.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return list, nil
+	return table.All(time.Now()), nil
 }
 
-// unrecorded is the error of what a command asks before it is sent: if ctx has ended, it says that
-// nothing was recorded.
+// unrecorded is the error of what a command asks before it is sent: if ctx has ended, or what it
+// asks cannot be read, it says that nothing was recorded.
 func unrecorded(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotRecorded) {
+	switch {
+	case err == nil, errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
 		return err
+	case ctx.Err() != nil, errors.Is(err, ErrUnreadable):
+		return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 	}
-	return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
+	return err
 }
 
 // endedBefore returns why a command is not recorded whose ctx has ended before the call, or nil. It

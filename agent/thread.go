@@ -331,7 +331,7 @@ func (s *boundSpawn) follows(ctx context.Context, of session.Key) (bool, error) 
 func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, err error) {
 	at, creates, err := rt.whereToSpawn(ctx, &s)
 	if err != nil {
-		return info, err
+		return info, unrecorded(ctx, err)
 	}
 	id := cmp.Or(string(s.request.ID), session.NewID())
 	s.request.ID = RunID(id)
@@ -363,7 +363,7 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 			Name: thread.Name(label, child.Agent()), Intro: intro,
 		})
 		if err != nil {
-			return info, err
+			return info, unrecorded(ctx, err)
 		}
 	}
 	return rt.bindings.spawnAt(ctx, s, binding.Request{
@@ -497,7 +497,7 @@ func (b *bindings) spawnAt(
 ) (info RunInfo, err error) {
 	unlock, err := b.locks.Lock(ctx, q.Conversation)
 	if err != nil {
-		return info, err
+		return info, unrecorded(ctx, err)
 	}
 	defer unlock()
 	dry := s.request
@@ -513,7 +513,7 @@ func (b *bindings) spawnAt(
 		if errors.Is(err, ErrUnconfirmed) {
 			b.release(ctx, s.root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 		}
-		return info, err
+		return info, unrecorded(ctx, err)
 	}
 	defer b.look() // the session of a former attempt is to know that it has gone on elsewhere
 	s.request.Bind = q.Conversation

@@ -45,6 +45,9 @@ var (
 
 	// ErrNotOwner is wrapped by an [Error] if another owner made the binding.
 	ErrNotOwner = errors.New("binding: binding belongs to another owner")
+
+	// ErrUnreadable is wrapped by an error that says why the log of bindings cannot be read.
+	ErrUnreadable = errors.New("binding: the log cannot be read")
 )
 
 // An Error says which binding could not be changed, and what prevents it. It wraps [ErrBound] or

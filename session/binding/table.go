@@ -32,7 +32,8 @@ const touchEvery = 15 * time.Second
 // The zero Table is empty, and refuses every change.
 //
 // All methods may be called concurrently. Those with a ctx return early with its error once it is
-// done.
+// done. Those that change something, or read the log, return an error that wraps [ErrUnreadable] if
+// that cannot be read, and nothing is recorded then.
 type Table struct {
 	journal session.Journal
 	turn    chan struct{} // holds one token; only its holder changes the fields below
@@ -373,7 +374,14 @@ func (t *Table) change(
 		case err == nil:
 			return t.apply(batch.Entries, last)
 		case errors.Is(err, session.ErrConflict):
+			before := t.last
 			t.stale = true
+			if _, readErr := t.catchUp(ctx, ""); readErr != nil {
+				return readErr
+			}
+			if t.last == before { // it would be refused for ever
+				return fmt.Errorf("binding: nothing is in the way of an append: %w", err)
+			}
 		default:
 			t.stale = true
 			if found, readErr := t.catchUp(ctx, batch.ID); readErr != nil || !found {
@@ -420,14 +428,14 @@ func (t *Table) apply(entries []session.Entry, last session.Seq) error {
 }
 
 // catchUp applies the entries that the log has after t.last, and reports whether the batch id is
-// among them.
+// among them. An error wraps [ErrUnreadable].
 func (t *Table) catchUp(ctx context.Context, id session.BatchID) (found bool, err error) {
 	for e, err := range t.journal.Read(ctx, session.BindingsRoot(), t.last) {
-		if err != nil {
-			return false, fmt.Errorf("binding: %w", err)
+		if err == nil {
+			err = t.apply([]session.Entry{e}, e.Seq)
 		}
-		if err := t.apply([]session.Entry{e}, e.Seq); err != nil {
-			return false, err
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
 		found = found || id != "" && e.Batch == id
 	}
