@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +19,8 @@ import (
 )
 
 // bindings are what a Runtime knows of conversations that are bound, and does for those that are
-// not any more. Its table comes before the trees: a binding is in the table before it is in the
-// tree of its session, and leaves it before it leaves the tree.
+// not any more. Its table comes before the trees: a binding, or its begin, is in the table before
+// it is in the tree of its session, and leaves it before it leaves the tree.
 //
 // From Run to the end it has a goroutine, which owns all others.
 type bindings struct {
@@ -41,6 +42,7 @@ type bindings struct {
 	over     bool
 	tried    map[string]*thread.Attempt // by the ID of an end that is owed
 	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
+	disowned []binding.Unbound          // what is owed and could not be recorded
 }
 
 func newBindings(ctx context.Context, rt *Runtime) *bindings {
@@ -490,7 +492,7 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	begin, due := thread.Plan(now, table.Next(), table.EachOwed, b.tried, atOnce)
+	begin, due := thread.Plan(now, table.Next(), b.owed(table), b.tried, atOnce)
 	for _, u := range begin {
 		tried := b.tried[u.ID]
 		work.Go(func() error { b.settle(table, u, tried); return nil })
@@ -512,18 +514,71 @@ func (b *bindings) logFailure(what string, err error) {
 	}
 }
 
-// settle does what is owed for a binding that has ended: its tree is told, then its conversation.
+// disown has it said in a conversation that was created for a binding that nothing comes of it. The
+// store has not kept that it is owed, so that this process says it or none does.
+func (b *bindings) disown(q binding.Request, why binding.Reason) {
+	if !q.Created {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.disowned = append(b.disowned, binding.Unbound{
+		ID: cmp.Or(q.Begun, session.NewID()), Reason: why, At: time.Now(), Begun: true,
+		Binding: binding.Binding{
+			Conversation: q.Conversation, Target: q.Target, Root: q.Root, Label: q.Label,
+			By: q.By, Created: true,
+		},
+	})
+	b.look()
+}
+
+// unclaimed has it said in a thread that was created for a spawn, and could not be bound, that
+// nothing begins there. One that is bound to another session is left alone.
+func (b *bindings) unclaimed(q binding.Request, err error) {
+	if _, taken := errors.AsType[*binding.Error](err); !taken {
+		b.disown(q, binding.ReasonSpawnFailed)
+	}
+}
+
+// owed returns what is owed: what this process alone knows of, and what the table has. It is called
+// under b.mu.
+func (b *bindings) owed(table *binding.Table) iter.Seq[binding.Unbound] {
+	return func(yield func(binding.Unbound) bool) {
+		for _, u := range b.disowned {
+			if !yield(u) {
+				return
+			}
+		}
+		table.EachOwed(yield)
+	}
+}
+
+// settle does what is owed for a binding that has ended, or has not come about: its tree is told,
+// then its conversation.
 func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread.Attempt) {
-	err := b.leave(b.life, table, &u)
-	if err != nil {
+	is := func(x binding.Unbound) bool { return x.ID == u.ID }
+	b.mu.Lock()
+	disowned := slices.ContainsFunc(b.disowned, is) // the tree was not asked
+	b.mu.Unlock()
+	var over bool
+	var err error
+	if !disowned {
+		over, err = b.leave(b.life, table, &u)
+	}
+	switch {
+	case err != nil:
 		b.logFailure("a session could not be told that its conversation is not bound any more", err)
-	} else if err = b.farewell(&u, tried); err == nil {
-		err = attempt(func() error { return table.Settle(b.life, u.ID, time.Now()) })
+	case over:
+	default:
+		if err = b.farewell(table, &u, tried); err == nil {
+			err = attempt(func() error { return table.Settle(b.life, u.ID, time.Now()) })
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
 		delete(b.tried, u.ID)
+		b.disowned = slices.DeleteFunc(b.disowned, is)
 	} else {
 		tried.Failed(time.Now())
 	}
@@ -531,20 +586,35 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 }
 
 // leave has the tree of a session know that a conversation is not bound any more, unless it is
-// bound to the same session again.
-func (b *bindings) leave(ctx context.Context, table *binding.Table, u *binding.Unbound) error {
-	of := &u.Binding
-	unlock, err := b.locks.Lock(ctx, of.Conversation)
+// bound to the same session again. It reports whether the end is not owed any more, as a begin is
+// that has come about.
+func (b *bindings) leave(
+	ctx context.Context, table *binding.Table, u *binding.Unbound,
+) (over bool, err error) {
+	unlock, err := b.locks.Lock(ctx, u.Binding.Conversation)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unlock()
+	if !table.Owes(u.ID) {
+		return true, nil
+	}
+	return false, b.leaveHeld(ctx, table, &u.Binding, u.Reason)
+}
+
+// leaveHeld is leave under the lock of the conversation.
+func (b *bindings) leaveHeld(
+	ctx context.Context, table *binding.Table, of *binding.Binding, why binding.Reason,
+) error {
+	if err := attempt(func() error { return table.Confirm(ctx) }); err != nil {
+		return err
+	}
 	if found, ok := table.Find(of.Conversation, time.Now()); ok && found.Target == of.Target {
 		return nil
 	}
 	root, err := b.rootOf(ctx, *of)
 	if err == nil {
-		err = b.rt.sup.Unbind(ctx, root, of.Target, of.Conversation, u.Reason.String())
+		err = b.rt.sup.Unbind(ctx, root, of.Target, of.Conversation, why.String())
 	}
 	return unlessGone(err)
 }

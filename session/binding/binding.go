@@ -184,6 +184,7 @@ const (
 	ReasonSubagentOK                    // the sub-agent succeeded
 	ReasonSubagentError                 // the sub-agent failed
 	ReasonSubagentStopped               // the sub-agent was stopped
+	ReasonBindFailed                    // what was begun did not come about, see [Table.Begin]
 )
 
 var reasonNames = [...]string{
@@ -193,6 +194,7 @@ var reasonNames = [...]string{
 	ReasonSpawnFailed: "spawn-failed", ReasonSessionReset: "session-reset",
 	ReasonSessionDeleted: "session-delete", ReasonSubagentOK: "subagent-complete",
 	ReasonSubagentError: "subagent-error", ReasonSubagentStopped: "subagent-killed",
+	ReasonBindFailed: "bind-failed",
 }
 
 // String returns the word for r, such as "idle-expired".
@@ -217,6 +219,9 @@ type Unbound struct {
 	Reason  Reason    `json:"reason,omitempty"`
 	At      time.Time `json:"at"`
 	Settled bool      `json:"settled,omitempty"`
+	// Begun says that the binding was begun, see [Table.Begin], and has not come about: the
+	// conversation was never bound by it.
+	Begun bool `json:"begun,omitempty"`
 }
 
 // Remembered is how long a [Table] knows of a binding that has ended and is settled: as long as a

@@ -71,6 +71,38 @@ type Request struct {
 	MaxAge       time.Duration // greatest age; 0: no limit
 	Replace      bool          // end a binding of the conversation to another session
 	Created      bool          // the conversation was created for the binding
+	// Begun is the name under which [Table.Begin] has begun the binding, which no other may share.
+	// Bind settles it. Empty: it was not begun.
+	Begun string
+}
+
+// binding returns the binding that is asked for, or an error for a text that is too long.
+func (q *Request) binding(now time.Time) (Binding, error) {
+	b := Binding{
+		Conversation: q.Conversation.Clean(), Target: q.Target, Root: q.Root, Label: q.Label,
+		By: q.By, Bound: now, Touched: now, Idle: q.Idle, MaxAge: q.MaxAge, Created: q.Created,
+	}
+	err := b.overBound()
+	b.Label = text.Line(b.Label)
+	return b, err
+}
+
+// Begin records that a conversation is about to be bound, and binds nothing: what is bound stays
+// so. It is for a caller that tells the tree of the session first, and the Table then. Until
+// [Table.Bind] of a Request with the same Begun, the begin is owed as an end is, see [Table.Owed]:
+// if the caller dies in between, the next process finds there that the tree may have a binding
+// which the Table has not. The reason why is that of an end without a Bind.
+//
+// The error is the one that Bind would return now. A Begun that is owed already changes nothing.
+func (t *Table) Begin(ctx context.Context, req Request, why Reason, now time.Time) error {
+	made, err := req.binding(now)
+	if err != nil {
+		return err
+	}
+	u := Unbound{ID: req.Begun, Binding: made, Reason: why, At: now, Begun: true}
+	return t.change(ctx, now, func(s *state) ([]*fact, error) {
+		return s.decideBegin(u, req.Replace, now)
+	})
 }
 
 // Bind binds a conversation to a session and returns the binding. If the conversation is bound to
@@ -78,20 +110,17 @@ type Request struct {
 //
 // If the conversation is bound to another session, Bind returns an *[Error] that wraps [ErrBound],
 // unless req.Replace is set. If the owner req.By may not change the present binding, Bind returns
-// an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is.
+// an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is. It does
+// also after an error that wraps [session.ErrConflict], which says that req.Begun is not owed any
+// more.
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
-	made := Binding{
-		Conversation: req.Conversation.Clean(), Target: req.Target, Root: req.Root,
-		Label: req.Label, By: req.By, Bound: now, Touched: now, Idle: req.Idle, MaxAge: req.MaxAge,
-		Created: req.Created,
-	}
-	if err := made.overBound(); err != nil {
+	made, err := req.binding(now)
+	if err != nil {
 		return Binding{}, err
 	}
-	made.Label = text.Line(made.Label)
 	id := session.NewID()
-	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
-		return s.decideBind(made, req.Replace, id, now)
+	err = t.change(ctx, now, func(s *state) ([]*fact, error) {
+		return s.decideBegun(req.Begun, made, req.Replace, id, now)
 	})
 	if err != nil {
 		return Binding{}, err
@@ -183,8 +212,8 @@ func (t *Table) Settle(ctx context.Context, id string, now time.Time) error {
 	})
 }
 
-// Owed returns the bindings that have ended and are not settled, in the order of their ends. It has
-// also those of an earlier process.
+// Owed returns the bindings that have ended and are not settled, in the order of their ends, and
+// those that were begun and have not come about. It has also those of an earlier process.
 func (t *Table) Owed() []Unbound {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -205,6 +234,14 @@ func (t *Table) EachOwed(f func(Unbound) bool) {
 			return
 		}
 	}
+}
+
+// Owes reports whether [Table.Owed] has an end.
+func (t *Table) Owes(id string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	u, ok := t.present().ended[id]
+	return ok && !u.Settled
 }
 
 // Former returns the bindings of a conversation that have ended, in the order of their ends: those
@@ -321,6 +358,20 @@ func (t *Table) Refresh(ctx context.Context) error {
 		return err
 	}
 	defer t.finish()
+	_, err := t.catchUp(ctx, "")
+	return err
+}
+
+// Confirm reads the log if it is not known yet what a change of this Table has come to, because an
+// append failed. Else it returns at once.
+func (t *Table) Confirm(ctx context.Context) error {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	defer t.finish()
+	if !t.stale {
+		return nil
+	}
 	_, err := t.catchUp(ctx, "")
 	return err
 }
