@@ -202,6 +202,54 @@ func (c oddCase) play(t *testing.T, misbehave func(j *oddJournal)) {
 	})
 }
 
+// While the log of bindings cannot be read, a command says that it is not recorded, and creates no
+// thread; what only reads says that it is unreadable, and nothing of a record. Both name the cause
+// of a ctx that has ended. A moment later all is well.
+func TestBindingsThatCannotBeRead(t *testing.T) {
+	for what, act := range oddities {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+				j := &oddJournal{Journal: memory.Journal, of: isBindings, free: make(chan struct{})}
+				store := *memory
+				store.Journal = j
+				var w cutWorld
+				onCutWorld(t, cutConfig(memory, chat), func(made *cutWorld) { w = *made })
+				chat.Set(w.bound, agent.ThreadOpen)
+				j.set(0, endless, false, func() error { return act(j.free) })
+				running(t, cutConfig(&store, chat), func(rt *agent.Runtime) {
+					now := w
+					now.rt, now.main = rt, rt.Session(w.main.Key())
+					for _, name := range bindingCommands {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						err := cutCommands[name](ctx, &now)
+						require.ErrorIs(t, err, agent.ErrNotRecorded, name)
+						require.NotErrorIs(t, err, agent.ErrUnconfirmed, name)
+						require.NotErrorIs(t, err, agent.ErrNotFound, name)
+						_, err = rt.Bindings(ctx)
+						require.Error(t, err)
+						require.NotErrorIs(t, err, agent.ErrNotRecorded)
+						if ctx.Err() == nil {
+							require.ErrorIs(t, err, agent.ErrUnreadable)
+						}
+						cancel()
+						_, err = rt.Bindings(ctx)
+						require.Equal(t, context.Cause(ctx), err)
+					}
+					require.Len(t, chat.Threads(), 1)
+					j.set(0, 0, false, nil)
+					close(j.free)
+					time.Sleep(time.Minute)
+					require.Equal(t, []session.Route{w.bound}, boundTo(t, rt, w.ended.Key()))
+					requireAgreement(t, rt, memory)
+					require.NoError(t, cutCommands["post to a bound conversation"](t.Context(), &now))
+					require.Equal(t, 1, told(t, memory, "1"))
+				})
+			})
+		})
+	}
+}
+
 // boundTo returns the conversations that are bound to a session.
 func boundTo(t *testing.T, rt *agent.Runtime, key session.Key) (list []session.Route) {
 	t.Helper()

@@ -453,8 +453,11 @@ func checkThread(made, in session.Route) error {
 	return nil
 }
 
-// create has a thread created.
+// create has a thread created, unless the table in which it is to be bound cannot be read.
 func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, error) {
+	if _, err := b.open(ctx); err != nil {
+		return session.Route{}, err
+	}
 	host, field := b.rt.cfg.Threads.host(t.In)
 	var made session.Route
 	call := b.call(ctx, t.Session, false, field, func(ctx context.Context) error {
