@@ -206,8 +206,13 @@ func (b *bindings) releaseOne(
 }
 
 // unbind ends a binding that the tree of its session wants to end. It is the Unbind of the
-// Supervisor.
+// Supervisor. It waits for a Focus, which the tree may have accepted before it wanted that.
 func (b *bindings) unbind(ctx context.Context, u spawn.UnbindRequest) error {
+	unlock, err := b.locks.Lock(ctx, u.Route)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return b.releaseOne(ctx, u.Session, u.Route, thread.ReasonOf(u.Reason))
 }
 

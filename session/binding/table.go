@@ -58,9 +58,9 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	return t, nil
 }
 
-// A Request is the argument of [Table.Bind]. Each part of the Conversation, and By, have at most
-// [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label that
-// are not drawn are taken out, and its line breaks become spaces.
+// A Request is the argument of [Table.Bind]. Each part of the Conversation, By and Begun have at
+// most [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label
+// that are not drawn are taken out, and its line breaks become spaces.
 type Request struct {
 	Conversation session.Route // channel and recipient; account and thread if there are any
 	Target       session.Key   // the session
@@ -83,6 +83,10 @@ func (q *Request) binding(now time.Time) (Binding, error) {
 		By: q.By, Bound: now, Touched: now, Idle: q.Idle, MaxAge: q.MaxAge, Created: q.Created,
 	}
 	err := b.overBound()
+	if err == nil && len(q.Begun) > session.MaxKeyLen {
+		err = fmt.Errorf("binding: begun has %d bytes, the limit is %d", len(q.Begun),
+			session.MaxKeyLen)
+	}
 	b.Label = text.Line(b.Label)
 	return b, err
 }
