@@ -387,9 +387,10 @@ func (c *converter) agents() {
 			continue
 		}
 		a := policy.Agent{
-			ID: c.ids[i], Skills: baseline, Sandbox: sandboxOf(&e.Sandbox),
-			Model: c.model(path+".model", e.Model),
-			Tools: c.policyOf(path+".tools", &e.Tools),
+			ID: c.ids[i], Name: c.name(path+".name", e.Name), Skills: baseline,
+			Sandbox: sandboxOf(&e.Sandbox),
+			Model:   c.model(path+".model", e.Model),
+			Tools:   c.policyOf(path+".tools", &e.Tools),
 			SandboxTools: c.sandboxTools(path+".tools.sandbox.tools", &e.Tools.Sandbox.Tools.toolLists,
 				c.file.Tools.Sandbox.Tools.Deny),
 		}
@@ -416,6 +417,33 @@ func (c *converter) agents() {
 		c.res.Agents = toFront(c.res.Agents, first)
 	}
 	c.change(func(cfg *agent.Config) { cfg.Rules.Agents = slices.Clone(all) })
+}
+
+// name returns what agents_list calls an agent: of a name that is not one line, or too long, what
+// can be seen of its beginning.
+func (c *converter) name(path string, name *string) string {
+	if name == nil {
+		return ""
+	}
+	can := func(s string) bool {
+		r := policy.Rules{Agents: []policy.Agent{{ID: session.DefaultAgent, Name: s}}}
+		return r.Validate() == nil
+	}
+	given, shown := strings.TrimSpace(*name), ""
+	for _, r := range strings.Join(strings.Fields(given), " ") {
+		more := shown + string(r)
+		if can(strings.TrimSpace(more)) && !strings.HasSuffix(more, "  ") {
+			shown = more
+		} else if r != ' ' && can("x"+string(r)+"x") {
+			break // it would be too long
+		}
+	}
+	shown = strings.TrimSpace(shown)
+	if shown != given {
+		c.doubt(path, "agents_list calls the agent %s, since a name there is one line of at most 64 "+
+			"bytes of what can be seen", quote(shown))
+	}
+	return shown
 }
 
 // toFront moves an item of a list to its front.
