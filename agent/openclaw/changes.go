@@ -154,9 +154,9 @@ func effectOf(member string) (Effect, string) {
 }
 
 // Changes returns what becomes of a program that runs by r when next is read: every part that says
-// something else, in the order of next. Values count as they are understood, so that spaces,
-// comments, the order of members and ${NAME} for the same text are no change. It changes nothing;
-// [Live.Update] does. A Result that was not read from a file or a text says nothing.
+// something else, in the order of next. Values count as they are understood; spaces, comments, the
+// order of members and ${NAME} for the same text do not count. It changes nothing; [Live.Update]
+// does. A Result that was not read from a file or a text says nothing.
 func (r *Result) Changes(next *Result) []Change {
 	c := comparer{was: &r.parsed, is: &next.parsed}
 	c.walk(reflect.ValueOf(c.was.doc), reflect.ValueOf(c.is.doc), "", "")
@@ -171,7 +171,8 @@ func (r *Result) Changes(next *Result) []Change {
 
 func sortChanges(list []Change) {
 	slices.SortStableFunc(list, func(a, b Change) int {
-		return cmp.Or(comparePlaces(a.Line, a.Column, b.Line, b.Column), strings.Compare(a.Path, b.Path))
+		places := comparePlaces(a.Line, a.Column, b.Line, b.Column)
+		return cmp.Or(places, strings.Compare(a.Path, b.Path))
 	})
 }
 

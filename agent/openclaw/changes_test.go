@@ -319,11 +319,12 @@ func TestNoChangeIsMissed(t *testing.T) {
 				values = append(values, *places[random.IntN(len(places))])
 			}
 			for _, x := range values {
+				if slices.Contains(all(&x), at) {
+					continue // it would have itself in it
+				}
 				*at = x
 				var b bytes.Buffer
-				if !contains(at, at) {
-					write(t, &b, root)
-				}
+				write(t, &b, root)
 				*at = before
 				is, err := Parse(b.Bytes(), o)
 				if err != nil {
@@ -331,7 +332,8 @@ func TestNoChangeIsMissed(t *testing.T) {
 				}
 				there, back := was.Changes(is), is.Changes(was)
 				require.Equal(t, len(there) == 0, len(back) == 0, b.String())
-				if slices.ContainsFunc(there, func(c Change) bool { return c.Effect != EffectNone }) {
+				counts := func(c Change) bool { return c.Effect != EffectNone }
+				if slices.ContainsFunc(there, counts) {
 					other++
 					continue
 				}
@@ -342,12 +344,6 @@ func TestNoChangeIsMissed(t *testing.T) {
 	}
 	require.Positive(t, same)
 	require.Greater(t, other, 100)
-}
-
-// contains reports whether a value has another in it.
-func contains(v, x *value) bool {
-	return slices.ContainsFunc(v.items, func(i *value) bool { return i == x || contains(i, x) }) ||
-		slices.ContainsFunc(v.fields, func(f field) bool { return f.value == x || contains(f.value, x) })
 }
 
 // changed returns what becomes of a program that has read one text when another is read.
@@ -373,7 +369,7 @@ func TestChanges(t *testing.T) {
 		want          []string
 	}{
 		{
-			"spaces, comments, the order of members and names in quotes are no change",
+			"spaces, comments, the order of members and names in quotes do not count",
 			`{session: {keepArchivesMinutes: 5}, tools: {deny: ["exec"]}}`,
 			`{"tools": {"deny": ["exec"],}, // no exec
 				session: {keepArchivesMinutes: 5.0}}`,
@@ -436,7 +432,14 @@ func TestChanges(t *testing.T) {
 				"Config.Models.Prices from when it was opened"},
 		},
 		{
-			"what has no effect is told with its reason, as is what nobody knows",
+			"a model that costs nothing is not one of which nothing is known",
+			`{models: {providers: {p: {models: [{id: "m"}]}}}}`,
+			`{models: {providers: {p: {models: [{id: "m", cost: {}}]}}}}`,
+			[]string{`1:52: models.providers.p.models["m"].cost: needs a restart: the Runtime has ` +
+				"Config.Models.Prices from when it was opened"},
+		},
+		{
+			"what has no effect is told with its reason, as is what is not known",
 			`{gateway: {port: 1}, cron: {}, channels: {x: {token: "a"}}, agents: {defaults: {model: "p/m"}}}`,
 			`{gateway: {port: 2}, cron: {}, gatway: 1, agents: {defaults: {
 				model: {primary: "p/m", fallbacks: ["p/n"]}}}}`,

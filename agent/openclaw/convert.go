@@ -31,6 +31,8 @@ type converter struct {
 	file  document
 	ids   []string // of agents.list, canonical; empty for one that is passed over
 	res   *Result
+
+	aliases map[string]string // of models, in lower case, to their full names
 }
 
 // change adds something that Apply does, in the order of the calls.

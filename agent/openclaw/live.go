@@ -42,15 +42,19 @@ func (r *Result) Live() *Live {
 // current converts what may change live. A file that was not read says nothing.
 func (p *parsed) current(agents []Agent) *current {
 	if p.root == nil {
-		none := func(context.Context, string) (agent.Profiles, error) { return agent.Profiles{}, nil }
-		return &current{profiles: none, root: &value{kind: kindObject}}
+		return &current{
+			profiles: func(context.Context, string) (agent.Profiles, error) {
+				return agent.Profiles{}, nil
+			},
+			root: &value{kind: kindObject},
+		}
 	}
 	c := converter{
-		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths, file: p.doc,
-		ids: p.ids, res: &Result{Agents: slices.Clone(agents)},
+		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths,
+		file: p.doc, ids: p.ids, res: &Result{Agents: slices.Clone(agents)},
 	}
 	c.defaults()
-	c.models()
+	c.allowed(p.aliases)
 	c.credentials()
 	var cfg agent.Config
 	c.res.Apply(&cfg)
@@ -141,11 +145,7 @@ func (p parsed) with(next *parsed) parsed {
 	p.root, p.untaken = next.root, next.untaken
 	d, from := &p.doc.Agents.Defaults, &next.doc.Agents.Defaults
 	d.BootstrapMax, d.BootstrapAll = from.BootstrapMax, from.BootstrapAll
-	models := make(map[string]modelEntry, len(from.Models))
-	for name := range from.Models {
-		models[name] = modelEntry{Alias: d.Models[name].Alias}
-	}
-	d.Models = models
+	d.Models = from.Models // whose aliases are not looked at
 	p.doc.Auth.Order = next.doc.Auth.Order
 	p.doc.Agents.List = slices.Clone(p.doc.Agents.List)
 	for i, id := range p.ids {

@@ -205,7 +205,7 @@ func parseFile(name string, data []byte, o Options) (*Result, error) {
 	c.res.Untaken, c.res.Doubts = w.untaken, w.doubts
 	c.res.parsed = parsed{
 		name: name, o: o, paths: paths, root: root, doc: c.file, ids: c.ids, untaken: left,
-		sum: sha256.Sum256(data), env: w.env,
+		sum: sha256.Sum256(data), env: w.env, aliases: c.aliases,
 	}
 	return c.res, nil
 }
@@ -219,8 +219,9 @@ type parsed struct {
 	env     func(name string) (string, bool)
 	root    *value
 	doc     document
-	ids     []string // as those of a converter
-	untaken []Note   // with the paths of the file, which may have credentials
+	ids     []string          // as those of a converter
+	aliases map[string]string // the same
+	untaken []Note            // with the paths of the file, which may have credentials
 }
 
 func comparePlaces(line, column, otherLine, otherColumn int) int {

@@ -31,7 +31,7 @@ type Reading struct {
 //
 //   - with each text that was not there at the last look and can be read;
 //   - with an error, once, if two looks in a row have found the same one: a file that is half
-//     written, or away while an editor puts another in its place, is no news;
+//     written, or away while an editor puts another in its place, is not told;
 //   - when the file can be read again after that, also if it says what it said before.
 //
 // A nil tell is not called. Between two looks Watch waits for every; zero and less:
