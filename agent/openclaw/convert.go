@@ -31,6 +31,8 @@ type converter struct {
 	file  document
 	ids   []string // of agents.list, canonical; empty for one that is passed over
 	res   *Result
+
+	aliases map[string]string // of models, in lower case, to their full names
 }
 
 // change adds something that Apply does, in the order of the calls.
@@ -117,10 +119,16 @@ func (c *converter) validate() {
 // steps are the parts of a path: names, and what stands in brackets.
 var steps = regexp.MustCompile(`\[("(?:[^"\\]|\\.)*"|[^\]]*)\]|[^.\[\]]+`)
 
-// at returns the value of a path, or the nearest one around it that is there. What stands in
-// brackets may be an index, a name or the id of an agent.
+// at returns the value of a path, or the nearest one around it that is there.
 func (c *converter) at(path string) *value {
-	v := c.root
+	v, _ := find(c.root, c.ids, path)
+	return v
+}
+
+// find returns the value of a path below root, or the nearest one around it that is there. What
+// stands in brackets may be an index, a name, or the id of an item. ids are those of agents.list.
+func find(root *value, ids []string, path string) (v *value, found bool) {
+	v = root
 	for _, m := range steps.FindAllStringSubmatch(path, -1) {
 		name := cmp.Or(m[1], m[0])
 		if s, err := strconv.Unquote(name); err == nil {
@@ -137,15 +145,20 @@ func (c *converter) at(path string) *value {
 		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.items) {
 			next = v.items[i]
 		}
-		if i := slices.Index(c.ids, name); next == nil && i >= 0 && i < len(v.items) {
+		if i := slices.Index(ids, name); next == nil && i >= 0 && i < len(v.items) {
 			next = v.items[i]
 		}
+		for _, x := range v.items {
+			if id := x.get("id"); next == nil && id != nil && strings.EqualFold(id.str, name) {
+				next = x
+			}
+		}
 		if next == nil {
-			return v
+			return v, false
 		}
 		v = next
 	}
-	return v
+	return v, true
 }
 
 // duration returns so many units, at most the longest Duration.
@@ -458,7 +471,7 @@ func (c *converter) threads() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
 		ch := c.file.Channels[name]
-		accounts := ch.Accounts
+		accounts := maps.Clone(ch.Accounts)
 		maps.DeleteFunc(accounts, func(_ string, a account) bool { return isZero(a.Threads) })
 		if !isZero(ch.Threads) || len(accounts) > 0 {
 			c.change(func(cfg *agent.Config) { applyChannel(cfg, name, &ch.Threads, accounts) })
