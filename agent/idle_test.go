@@ -180,10 +180,10 @@ func BenchmarkIdleChats(b *testing.B) {
 			var held, index int64
 			for range b.N {
 				dir := b.TempDir()
-				synctest.Test(new(testing.T), func(*testing.T) {
+				synctest.Test(new(testing.T), func(inner *testing.T) {
 					store, err := dirstore.Open(dir)
 					require.NoError(b, err)
-					held, index = idleBytes(b, store, useOnce, idle)
+					held, index = idleBytes(inBubble{b, inner}, store, useOnce, idle)
 					require.NoError(b, store.Close())
 				})
 			}
@@ -192,6 +192,14 @@ func BenchmarkIdleChats(b *testing.B) {
 		})
 	}
 }
+
+// inBubble is a benchmark whose Context is one of a bubble.
+type inBubble struct {
+	testing.TB
+	inner *testing.T
+}
+
+func (b inBubble) Context() context.Context { return b.inner.Context() }
 
 func useOnce(t testing.TB, s *agent.Session) {
 	require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "hello"})))
