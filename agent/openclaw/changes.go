@@ -16,6 +16,7 @@ import (
 // An Effect is what becomes of a part of a file that changes while the bot runs.
 type Effect uint8
 
+// What may become of a change.
 const (
 	EffectRestart Effect = iota // it holds from the next agent.Open on
 	EffectLive                  // it holds without a restart
@@ -232,7 +233,7 @@ func (c *comparer) walk(was, is reflect.Value, path, member string) {
 
 // primary returns the name of a model, empty if there is none.
 func primary(v reflect.Value) string {
-	m, _ := v.Interface().(*modelRef)
+	m, _ := reflect.TypeAssert[*modelRef](v)
 	if m == nil || m.Primary == nil {
 		return ""
 	}
@@ -350,7 +351,7 @@ func (p *parsed) defaultAgent() string {
 // costs compares what the models of a provider cost, by their ids.
 func (c *comparer) costs(was, is reflect.Value, path, member string) {
 	by := func(v reflect.Value) map[string]*cost {
-		list, _ := v.Interface().([]model)
+		list, _ := reflect.TypeAssert[[]model](v)
 		all := make(map[string]*cost)
 		for _, m := range list {
 			if m.ID == nil || m.Cost == nil {

@@ -15,11 +15,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/require"
 )
 
 // everyMember has a row for each member of a file that is taken: what becomes of a change of it
@@ -284,13 +283,11 @@ func TestEveryMemberIsLiveOrRefused(t *testing.T) {
 // Each row that says what becomes of a member is that of one, and the nearest one decides.
 func TestEffectsAreThoseOfMembers(t *testing.T) {
 	for _, e := range effects {
-		require.True(t, slices.ContainsFunc(everyMember, func(row struct {
-			member string
-			effect Effect
-			reason string
-		}) bool {
-			return strings.HasPrefix(row.member, e.path)
-		}), e.path)
+		found := false
+		for _, row := range everyMember {
+			found = found || strings.HasPrefix(row.member, e.path)
+		}
+		require.True(t, found, e.path)
 	}
 	effect, reason := effectOf("agents.defaults.modelsOfTomorrow")
 	require.Equal(t, EffectRestart, effect)
@@ -466,6 +463,73 @@ func TestChanges(t *testing.T) {
 	require.Len(t, new(Result).Changes(r), 2)
 	require.Len(t, r.Changes(new(Result)), 2)
 	require.Equal(t, "Effect(7)", Effect(7).String())
+}
+
+// A credential that is the name or the value of a member is in no Change.
+func TestChangesShowNoSecrets(t *testing.T) {
+	const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+	text := `{skills: {entries: {"` + secret + `": {apiKey: "` + secret + `"}}}, gateway: {"` + secret +
+		`": "` + secret + `"}, agents: {defaults: {models: {"p/` + secret + `": {alias: "` + secret +
+		`"}}, "` + secret + `": 1}}}`
+	for _, pair := range [][2]string{{`{}`, text}, {text, `{}`}} {
+		lines := changed(t, pair[0], pair[1])
+		require.Len(t, lines, 5)
+		require.NotContains(t, strings.Join(lines, "\n"), "abcdef")
+	}
+}
+
+// docs/openclaw.md names every member that is live, and no other one as such.
+func TestPageNamesWhatIsLive(t *testing.T) {
+	data, err := os.ReadFile("../../docs/openclaw.md")
+	require.NoError(t, err)
+	_, page, found := strings.Cut(string(data), "| in the file | holds | by |")
+	require.True(t, found)
+	page, _, _ = strings.Cut(page, "\n\n")
+	live := 0
+	for _, row := range everyMember {
+		name := strings.TrimSuffix(row.member[strings.LastIndex(row.member, ".")+1:], "{}")
+		if row.effect == EffectLive {
+			live++
+			require.Contains(t, page, name)
+		}
+	}
+	require.Equal(t, 5, live, "the table has a name for each")
+	require.Equal(t, 4, strings.Count(page, "\n| `")+strings.Count(page, "\n| any"))
+}
+
+// No pair of files makes the comparison panic, and it finds the same from both sides.
+func FuzzChanges(f *testing.F) {
+	texts := []string{
+		`{agents: {list: [{id: "a", agentDir: "x"}, {id: "b", default: true}]}}`,
+		`{agents: {list: [{id: "B"}, {id: "a", tools: {delegable: {}}}], defaults: {models: {"": {}}}}}`,
+		`{gateway: [1, {a: 1, a: 2}], models: {providers: {p: {models: [{id: "m", cost: {}}, {}]}}}}`,
+		`{skills: {entries: {"a.b[0]": {apiKey: "x", env: {A: ""}}}}, channels: {"": {groups: {"": {}}}}}`,
+		`{agent: {model: "x"}, auth: {order: {p: []}}, session: {threadBindings: {ttlHours: 1}}}`,
+	}
+	for i, text := range texts {
+		f.Add(text, texts[(i+1)%len(texts)])
+	}
+	o := machine("/home/me")
+	f.Fuzz(func(t *testing.T, was, is string) {
+		a, err := Parse([]byte(was), o)
+		if err != nil {
+			return
+		}
+		require.Empty(t, a.Changes(a))
+		b, err := Parse([]byte(is), o)
+		if err != nil {
+			return
+		}
+		there, back := a.Changes(b), b.Changes(a)
+		require.Equal(t, len(there), len(back), "%v\n%v", there, back)
+		live := a.Live()
+		require.Equal(t, there, live.Update(b))
+		for _, c := range live.Update(b) {
+			require.Equal(t, EffectRestart, c.Effect, "what is live is so at once")
+		}
+		live.Update(a)
+		require.Empty(t, live.Update(a))
+	})
 }
 
 // The zero Live, and that of a Result that was not read, say nothing.

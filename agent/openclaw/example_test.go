@@ -105,7 +105,7 @@ func ExampleLive_Watch() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of an example
+	defer os.RemoveAll(dir)
 	name := filepath.Join(dir, "openclaw.json")
 	write := func(text string) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

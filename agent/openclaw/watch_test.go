@@ -481,7 +481,8 @@ func TestLiveIsSafeForConcurrentUse(t *testing.T) {
 		`{agents: {defaults: {models: {"p/a": {}}, bootstrapMaxChars: 5}, list: [{id: "main"}]}}`,
 		`{agents: {defaults: {models: {"p/b": {}}, bootstrapMaxChars: 6}, list: [{id: "main"}, {id: "b"}]}}`,
 	}
-	live := parse(t, texts[0]).Live()
+	files := []*openclaw.Result{parse(t, texts[0]), parse(t, texts[1])}
+	live := files[0].Live()
 	var cfg agent.Config
 	live.Apply(&cfg)
 	done := make(chan struct{})
@@ -489,7 +490,7 @@ func TestLiveIsSafeForConcurrentUse(t *testing.T) {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for n := range 50 {
-				live.Update(parse(t, texts[(n+i)%2]))
+				live.Update(files[(n+i)%2])
 			}
 		}()
 		go func() {
