@@ -351,8 +351,8 @@ func (b *bindings) postBound(
 	return false, err
 }
 
-// touchWithin is how long a message waits until it is on record that it was written. A binding whose
-// touch comes later, or not at all, expires the sooner, and nothing else.
+// touchWithin is how long a message waits until it is on record that it was written. A binding
+// whose touch comes later, or not at all, expires the sooner, and nothing else.
 const touchWithin = time.Second
 
 // touch notes that something was written in a conversation.

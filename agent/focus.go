@@ -230,7 +230,8 @@ func (rt *Runtime) Unfocus(
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, treeToldWithin)
 		defer cancel()
-		_, _ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended) // after an error, settle does it
+		// After an error, settle does it.
+		_, _ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended)
 	}
 	return ended, unboundError(err)
 }
