@@ -125,7 +125,7 @@ func readAfterArchiving(t *testing.T, n int) int {
 			gone, cancel := context.WithCancel(t.Context())
 			cancel()
 			_ = s.Shutdown(gone)
-			<-ran
+			require.NoError(t, <-ran)
 		}
 	}
 	start := func(s *spawn.Supervisor, task string, told bool) session.Key {

@@ -36,7 +36,9 @@ func (s Stats) String() string {
 		missed = strconv.Itoa(s.Missed)
 	}
 	for _, part := range [...]struct{ name, value string }{
-		{"sessionKey", s.Key.String()}, {"sessionId", s.SessionID}, {"transcript", s.Transcript},
+		{"sessionKey", s.Key.String()},
+		{"sessionId", s.SessionID},
+		{"transcript", s.Transcript},
 		{"steersMissed", missed},
 	} {
 		if value := strings.ReplaceAll(oneLine(part.value), "•", "·"); value != "" {
