@@ -4,6 +4,15 @@ package spawn_test
 // programs that run them.
 var agentMutants = []mutant{
 	{
+		"a steer that came too late is told at the end", "internal/tree/inbox.go",
+		"\t\t\t\tr.Missed++\n", "", "../agent", "TestSteerThatIsMissed/missed",
+	},
+	{
+		"a shutdown has one grace period", "../agent/runtime.go",
+		"grace = min(grace, max(time.Until(end), lateGrace))", "_ = end", "../agent",
+		"TestShutdownOverADeafStore/Journal.Append_Shutdown_with_threads",
+	},
+	{
 		"errors: that of a Runner is read where its panic is contained", "../agent/turnrunner.go",
 		"return res, contain.Read(err)", "return res, err", "../agent", "TestBadErrorsInATurn",
 	},
