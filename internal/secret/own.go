@@ -14,9 +14,10 @@ import (
 // concurrent use.
 type Own struct {
 	values   map[head][]value
-	looks    [256]bool // a value may begin with the byte, or with an escape that does
-	firsts   [256]bool // a value begins with the byte
-	pairs    pairs     // with which values begin
+	looks    [256]bool       // a value may begin with the byte, or with an escape that does
+	firsts   [256]bool       // a value begins with the byte
+	pairs    pairs           // with which values begin
+	heads    map[[2]byte]int // how many heads begin with a pair
 	patterns []*regexp.Regexp
 }
 
@@ -27,10 +28,13 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 		return nil
 	}
 	o := &Own{
-		values: make(map[head][]value), patterns: patterns,
+		values: make(map[head][]value), heads: make(map[[2]byte]int), patterns: patterns,
 	}
 	for _, text := range values {
 		o.add(newValue(text))
+		if folded := inKey(text); folded != text {
+			o.add(newValue(folded))
+		}
 		for _, digits := range base64Of(text) {
 			o.add(valueOf(digits, true))
 		}
@@ -46,12 +50,29 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 // add adds a value.
 func (o *Own) add(v value) {
 	h := head([]byte(v.text))
+	if o.values[h] == nil {
+		o.heads[[2]byte(h[:])]++
+	}
 	if !slices.Contains(o.values[h], v) {
 		o.values[h] = append(o.values[h], v)
 	}
 	o.firsts[h[0]] = true
 	o.pairs.add(h[0], h[1])
 }
+
+// inKey returns a value as it stands in the key of a session, which is in lower case: a key that a
+// person or a model has made up may have a secret within it. It returns a value as it is that may
+// not stand in a key, or is so short that it would be another word then.
+func inKey(v string) string {
+	const least = 6 // bytes
+	if len(v) < least || !hasOnly(v, keyBytes) {
+		return v
+	}
+	return strings.ToLower(v)
+}
+
+// keyBytes are what the key of a session has.
+var keyBytes = letters("A-Za-z0-9._~@+=:-")
 
 // base64Of returns the digits of a value in base64 that depend on nothing else, also where it is
 // the middle of a longer text.
@@ -250,8 +271,21 @@ func (s *starts) addHead(h head) {
 func (o *Own) findHeads(r *reader, at int, s *starts) {
 	o.lengthen(r, at, start{}, s)
 	for i := 0; i < s.n; i++ {
-		o.lengthen(r, at, s.all[i], s)
+		if one := s.all[i]; one.n < 2 || !o.hasAll(s, one) {
+			o.lengthen(r, at, one, s)
+		}
 	}
+}
+
+// hasAll reports whether the starts have each head that a start of two bytes may lead to.
+func (o *Own) hasAll(s *starts, one start) bool {
+	n := 0
+	for _, h := range s.heads[:s.found] {
+		if [2]byte(h[:]) == [2]byte(one.head[:]) {
+			n++
+		}
+	}
+	return n > 0 && n == o.heads[[2]byte(one.head[:])]
 }
 
 // lengthen adds the starts that are longer than one by what may be meant behind it, and with which

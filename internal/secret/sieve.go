@@ -37,6 +37,7 @@ const (
 type sieves struct {
 	all  [8]*sieve
 	next int
+	off  bool // none is made
 
 	verbatim stretch // of bytes that stand for themselves alone, which was found last
 }
@@ -107,7 +108,7 @@ func (s *sieves) clears(r *reader, v value, at int) bool {
 
 // make makes the sieve of a value, unless there is one, in the place of the oldest.
 func (s *sieves) make(v value) {
-	if s == nil || s.find(v) != nil {
+	if s == nil || s.off || s.find(v) != nil {
 		return
 	}
 	one := &sieve{
