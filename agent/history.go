@@ -76,12 +76,12 @@ type HistoryLine struct {
 // everywhere, see [announce.Redact]: in the arguments of a tool call also where JSON escapes them.
 // What steers a terminal or the direction of a text is left out: escape sequences, controls but for
 // the line feed and the tab, and marks of bidirectional text. A completion is a remark without the
-// result, which the assistant's next line tells. A text has at most 4,000 characters, and says behind
-// them how many are left out, such as "…(truncated, 12 characters left out)…". Arguments of a tool
-// call that are longer are left out, and a page has at most 81,920 bytes as JSON and is made of at
-// most 4 MiB of messages, or of one message: then it has fewer lines or none, and Earlier leads to
-// the others. The provider's form of a message, what it consumed, and members that this version does
-// not know are left out. Parts are named, with their [session.File].
+// result, which the assistant's next line tells. A text has at most 4,000 characters, and behind
+// them it says how many are left out, such as "…(truncated, 12 characters left out)…". Arguments of
+// a tool call that are longer are left out, and a page has at most 81,920 bytes as JSON and is made
+// of at most 4 MiB of messages, or of one message: then it has fewer lines or none, and Earlier
+// leads to the others. The provider's form of a message, what it consumed, and members that this
+// version does not know are left out. Parts are named, with their [session.File].
 //
 // History changes nothing. The error is an *[InputError] for a negative Last or a key that is not
 // that of a session, [ErrNotFound] for a session that is not on record, that of the Transcripts, or

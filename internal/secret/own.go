@@ -193,10 +193,11 @@ func (p *OwnPass) values(piece string, final bool) string {
 // end returns where the longest value ends that begins at a position, or 0.
 func (o *Own) end(r *reader, at int) int {
 	var s starts
-	if text := r.S[at:min(at+len(head{}), len(r.S))]; len(text) == len(head{}) && areVerbatim(text) {
-		r.Read(at + len(text)) // and that is all it can mean
-		if o.pairs.has(text[0], text[1]) {
-			s.addHead(head([]byte(text)))
+	const size = len(head{})
+	if at+size <= len(r.S) && areVerbatim(r.S[at:at+size]) {
+		r.Read(at + size) // and that is all it can mean
+		if h := head([]byte(r.S[at : at+size])); o.pairs.has(h[0], h[1]) {
+			s.addHead(h)
 		}
 	} else {
 		o.findHeads(r, at, &s)

@@ -73,8 +73,8 @@ func (s *sieves) find(v value) *sieve {
 	return nil
 }
 
-// clears reports whether a value does not begin at a place, if a sieve was made for it and can tell.
-// Where that depends on what has not come yet, it awaits it.
+// clears reports whether a value does not begin at a place, if a sieve was made for it and can
+// tell. Where that depends on what has not come yet, it awaits it.
 func (s *sieves) clears(r *reader, v value, at int) bool {
 	if s == nil || s.all[0] == nil {
 		return false

@@ -118,8 +118,8 @@ var cutNote = regexp.MustCompile(
 
 const maxNote = 100
 
-// Head returns the first characters of s, at most so many, and behind them how many it leaves out, if
-// it does.
+// Head returns the first characters of s, at most so many, and behind them how many it leaves out,
+// if it does.
 func Head(s string, most int) string { return head(s, most, 0) }
 
 // Rehead is [Head] of a text that Head has cut before: the note says how many characters are left
