@@ -380,3 +380,12 @@ func spawnsBindUnlessToldNotTo(t *testing.T, b configuredBot) {
 		require.NoError(t, err)
 	}
 }
+
+// 2.7: of a model with fallbacks the primary one is used.
+func TestModelOfAFile(t *testing.T) {
+	const file = `{agents: {defaults: {subagents: {model: {primary: " p/m ", fallbacks: ["p/n"]}}}}}`
+	withFile(t, file, func(t *testing.T, b configuredBot) {
+		b.accepted(1, "1m", "")
+		require.Equal(t, "p/m", b.Runs()[0].Model.Resolved)
+	})
+}
