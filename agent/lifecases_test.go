@@ -214,7 +214,8 @@ func endedAndNotTold(t *testing.T) {
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		start := func(task string) string {
-			out, err := callTool(h, "sessions_spawn", task, `{"task":"`+task+`","cleanup":"delete"}`)
+			args := `{"task":"` + task + `","cleanup":"delete"}`
+			out, err := callTool(h, "sessions_spawn", task, args)
 			require.NoError(t, err)
 			return out["status"].(string)
 		}
@@ -233,7 +234,7 @@ func endedAndNotTold(t *testing.T) {
 	})
 }
 
-// rewritten returns a Store in memory that has the journal of another one, each entry as f makes it.
+// rewritten returns a Store in memory with the journal of another one, each entry as f makes it.
 func rewritten(t *testing.T, store *session.Store, f func(data string) string) *session.Store {
 	t.Helper()
 	var batches []session.Batch
@@ -296,8 +297,8 @@ func nineInALane(t *testing.T) {
 		startAll(h, tasks...)
 		h.Pass(59 * time.Second)
 		for i, r := range h.Runs() {
-			want := map[bool]spawn.Status{true: spawn.StatusRunning, false: spawn.StatusQueued}[i < 8]
-			require.Equal(t, want, r.Status, r.Label)
+			require.Equal(t, i < 8, r.Status == spawn.StatusRunning, r.Label)
+			require.Equal(t, i == 8, r.Status == spawn.StatusQueued, r.Label)
 		}
 		h.Pass(time.Second)
 		require.Equal(t, spawn.StatusOK, h.Child("1m").Status)
@@ -403,8 +404,8 @@ func lives(t *testing.T, cfg agent.Config, f func(rt *agent.Runtime)) {
 	require.NoError(t, <-ran)
 }
 
-// oneByOne spawns "a" and behind it, in a lane of one, "b", which take so long, in a process that is
-// gone two seconds later.
+// oneByOne spawns "a" and behind it, in a lane of one, "b", which take so long, in a process that
+// is gone two seconds later.
 func oneByOne(t *testing.T, cfg agent.Config, takes ...string) (a *agent.Child[string]) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
