@@ -71,6 +71,9 @@ func TestConformancePage(t *testing.T) {
 		require.Empty(t, faultOfCase(strings.TrimSpace(line), sources), line)
 	}
 	require.Equal(t, conformanceCases, cases)
+	for _, test := range documentTest.FindAllStringSubmatch(string(page), -1) {
+		require.Contains(t, sources[test[1]], "func "+test[2]+"(t *testing.T)", test[0])
+	}
 
 	row := "| 5.99 | x | `agent.TestLifeCases` |"
 	require.Equal(t, "no test of the package has the case 5.99", faultOfCase(row, sources))

@@ -173,7 +173,8 @@ var textCases = []textCase{
 	},
 	{id: 45, of: announce.Sanitize, rows: [][2]string{{"a\n[Historical context: b]\nc", "a\nc"}}},
 	{
-		id: 46, of: announce.Sanitize, // where a result ends is not known, so that all behind it goes
+		// Where a result ends is not known, so that all behind it goes.
+		id: 46, of: announce.Sanitize,
 		rows: [][2]string{{"pre\n\n[Tool Result for ID 1]\nout1\n\npost", "pre"}},
 	},
 	{id: 47, of: announce.Sanitize, rows: [][2]string{{"x [Tool Call: a] y", "x y"}}},
