@@ -6,7 +6,6 @@ import (
 	"testing/fstest"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )
 
