@@ -382,6 +382,11 @@ func TestSend(t *testing.T) {
 		require.True(t, b.last.(command.Sent).Began)
 		require.Contains(t, b.say(general, "ann", "/subagents send done again"), "one message in 2 seconds")
 		b.Pass(2 * time.Second)
+		_, ok := b.handler().Handle(b.Context(), b.key(general), agent.Incoming{
+			ID: "early", Text: "/subagents send done x", Route: general, At: time.Unix(-1e11, 0),
+			From: session.Sender{ID: "ann"},
+		})
+		require.True(t, ok, "a message that is refused does not count")
 		id := "the same"
 		require.Contains(t, b.sayAs(general, "ann", "/subagents send done twice", id), "heard twice")
 		run := b.last.(command.Sent).Run

@@ -281,11 +281,15 @@ func (p *place) send(ctx context.Context, c Send) (Answer, error) {
 	if m.Senders, err = p.senders(ctx); err != nil {
 		return nil, err
 	}
-	if !p.pace.begin(r.Key, m.ID, time.Now()) {
+	unsent, ok := p.pace.Pass(target.Pair{To: r.Key}, m.ID, minPause, time.Now())
+	if !ok {
 		return nil, ErrSlow
 	}
 	receipt, err := p.rt.Session(r.Key).Post(ctx, m)
 	if err != nil {
+		if !errors.Is(err, agent.ErrUnconfirmed) && ctx.Err() == nil {
+			unsent()
+		}
 		return nil, err
 	}
 	a := Sent{Row: row, Run: receipt.Run, Began: receipt.Began}

@@ -290,8 +290,8 @@ type Fact struct {
 	Cause Cause
 	Class Class
 	Flags Flags
-	// Elsewhere tells the places apart to which a top-level session speaks otherwise than in a bound
-	// conversation: a reply to one answers only what was said there.
+	// Elsewhere tells the places apart to which a top-level session speaks otherwise than in bound
+	// conversations: a reply to one answers only what was said there.
 	Elsewhere bool
 	N         uint32
 	Ord       uint32
