@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -135,6 +136,9 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 	if r.Delete {
 		a.Cleanup = agent.CleanupDelete
 	}
+	for _, s := range r.Senders {
+		a.For = append(a.For, p.person(s))
+	}
 	if now, err := p.rt.Session(r.Key).Status(ctx); err == nil {
 		for _, v := range now.Withheld {
 			a.Withheld = append(a.Withheld, v.Tool)
@@ -147,6 +151,21 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 		}
 	}
 	return a, nil
+}
+
+// person names one of the people for whom a run works.
+func (h *Handler) person(s policy.Sender) string {
+	who, of := h.line(s.ID, text.MaxName), h.line(s.Channel, text.MaxName)
+	switch s.ID {
+	case "":
+		who = "a person without an ID"
+	case "*": // of a Sender, and of its channel
+		who = "more people than are kept"
+	}
+	if of == "" || s.Channel == "*" {
+		return who
+	}
+	return of + " " + who
 }
 
 // waitsFor says what a run waits for.
