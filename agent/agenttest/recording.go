@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ import (
 
 // ReplayOptions say how [Replay] finds an answer. The zero value answers from the file.
 type ReplayOptions struct {
-	// Record is called in place of the file, which is written anew when the test has passed.
+	// Record is called in place of the file, which is written anew when the test has passed. Nil:
+	// the file answers. A pointer or a function in it that is nil fails the test: a variable of the
+	// type agent.Model is nil where there is no model.
 	Record agent.Model
 	// Plain returns a text of a request as it is recorded and compared: without what differs from
 	// run to run, such as the time of day, or does not belong into a file, such as an address. It
@@ -59,7 +62,8 @@ type ReplayOptions struct {
 // [agent.RateLimited] says, and whether it is [agent.ErrTooLong] or [agent.ErrAccount]; a call that
 // panics is recorded as one that has failed. Deltas are not: the text comes in one.
 //
-// The file has prompts and answers in clear. The Model may be called from several goroutines at
+// The file has prompts and answers in clear: docs/record-and-replay.md says what to do about secrets,
+// and when a recording is out of date. A nil request is an error. The Model may be called from several goroutines at
 // once, but where equal requests are asked at once, which of them gets which answer is not known.
 func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 	t.Helper()
@@ -71,9 +75,13 @@ func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 		r.plain = func(text string) string { return text }
 	}
 	var err error
-	if r.model == nil {
+	switch {
+	case r.model == nil:
 		err = r.read()
-	} else {
+	case isNilModel(r.model):
+		err = fmt.Errorf("ReplayOptions.Record is a %T that is nil", r.model)
+		r.model = nil // the file has nothing: each call is an error
+	default:
 		_, err = os.ReadDir(filepath.Dir(file)) // before calls are paid for
 	}
 	if err != nil {
@@ -81,6 +89,16 @@ func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 	}
 	t.Cleanup(r.end)
 	return r
+}
+
+// isNilModel reports whether a model that is not nil has a value that is.
+func isNilModel(m agent.Model) bool {
+	switch v := reflect.ValueOf(m); v.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
+		return v.IsNil()
+	default:
+		return false
+	}
 }
 
 // A recording is the Model of Replay.
@@ -171,6 +189,9 @@ type recordedError struct {
 func (r *recording) Generate(
 	ctx context.Context, req *agent.ModelRequest,
 ) (*agent.ModelResponse, error) {
+	if req == nil {
+		return nil, errors.New("agenttest: Replay: the request is nil")
+	}
 	ids := &idNames{}
 	asked, err := r.requestOf(req, ids)
 	if err != nil {

@@ -149,6 +149,41 @@ func TestReplayOfEqualRequests(t *testing.T) {
 	require.Empty(t, of.failed)
 }
 
+// What is nil where a Model or a request belongs is an error, and nothing is recorded.
+func TestReplayOfNothing(t *testing.T) {
+	for name, m := range map[string]agent.Model{"a function": modelFunc(nil), "a pointer": (*aModel)(nil)} {
+		of := &testOf{TB: t}
+		file := filepath.Join(t.TempDir(), "model.jsonl")
+		model := agenttest.Replay(of, file, agenttest.ReplayOptions{Record: m})
+		require.Len(t, of.failed, 1, name)
+		require.Contains(t, of.failed[0], "ReplayOptions.Record is a")
+		require.Contains(t, of.failed[0], "that is nil")
+		_, err := model.Generate(t.Context(), requestOf("a"))
+		require.Error(t, err)
+		of.end()
+		require.NoFileExists(t, file)
+	}
+	of := &testOf{TB: t}
+	answers := modelFunc(func(context.Context, *asked) (*agent.ModelResponse, error) {
+		return &agent.ModelResponse{Text: "yes"}, nil
+	})
+	file := record(t, answers, nil, nil, requestOf("a"), nil)
+	model := agenttest.Replay(of, file, agenttest.ReplayOptions{})
+	_, err := model.Generate(t.Context(), nil)
+	require.EqualError(t, err, "agenttest: Replay: the request is nil")
+	_, err = model.Generate(t.Context(), requestOf("a"))
+	require.NoError(t, err)
+	of.end()
+	require.Empty(t, of.failed)
+}
+
+// aModel is a Model.
+type aModel struct{ text string }
+
+func (m *aModel) Generate(context.Context, *asked) (*agent.ModelResponse, error) {
+	return &agent.ModelResponse{Text: m.text}, nil
+}
+
 // What of a request differs makes another one; its times and its usage do not.
 func TestReplayComparesRequests(t *testing.T) {
 	fresh := func() *agent.ModelRequest {
