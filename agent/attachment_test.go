@@ -260,6 +260,7 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 // 1.24, 1.25 and 1.5: which files are refused, by which limit or for which reason, from Go and from
 // a model. Where files come into a directory, names must be those of different files on every disk.
 func TestAttachmentsThatAreRefused(t *testing.T) {
+	skipUnderRace(t)
 	long := strings.Repeat("x", 1<<20)
 	many := make([]string, 0, 102)
 	for i := range 51 {

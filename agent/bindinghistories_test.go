@@ -47,7 +47,7 @@ func TestBindingHistories(t *testing.T) {
 		played++
 		return l.program(h)
 	}}
-	playHistories(t, &hs, 60)
+	playHistories(t, &hs, 25)
 	t.Log(l.happened)
 	if played < 500 || os.Getenv("OFFSHOOT_SEED") != "" {
 		return
@@ -309,6 +309,9 @@ type lobbyCall struct {
 	p  *spawntest.Process
 	n  int    // of the command
 	id string // of the call; the same in a history that is made shorter
+	// began is when it may have begun at the earliest. Of two at once it is before both: a fact
+	// that one has recorded binds the other only once the call that recorded it has returned.
+	began moment
 }
 
 // commands returns what people and the program do.
@@ -318,15 +321,16 @@ func (l *lobby) commands() (list []spawntest.Command) {
 		list = append(list, spawntest.Command{Name: a.name, Weight: a.weight, Span: 60, Do: func(
 			ctx context.Context, p *spawntest.Process, n int,
 		) {
-			l.do(ctx, p, n, a, fmt.Sprintf("%d.%d.%s", p.Life, n, a.name))
+			l.do(ctx, p, n, a, l.now(), fmt.Sprintf("%d.%d.%s", p.Life, n, a.name))
 		}})
 	}
 	return append(list, spawntest.Command{Name: "at-once", Weight: 8, Span: 10_000, Do: func(
 		ctx context.Context, p *spawntest.Process, n int,
 	) {
 		var both sync.WaitGroup
+		began := l.now()
 		for i, a := range []lobbyAct{acts[n%len(acts)], acts[n/100%len(acts)]} {
-			both.Go(func() { l.do(ctx, p, n/10, a, fmt.Sprintf("%d.%d.%d", p.Life, n, i)) })
+			both.Go(func() { l.do(ctx, p, n/10, a, began, fmt.Sprintf("%d.%d.%d", p.Life, n, i)) })
 		}
 		both.Wait()
 		l.count("at once")
@@ -334,9 +338,11 @@ func (l *lobby) commands() (list []spawntest.Command) {
 }
 
 // do does one act, and checks that its error is one that is to be expected.
-func (l *lobby) do(ctx context.Context, p *spawntest.Process, n int, a lobbyAct, id string) {
+func (l *lobby) do(
+	ctx context.Context, p *spawntest.Process, n int, a lobbyAct, began moment, id string,
+) {
 	l.mu.Lock()
-	c := lobbyCall{l.rts[p.Life], p, n, id}
+	c := lobbyCall{l.rts[p.Life], p, n, id, began}
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Hour) // an act may wait
 	defer cancel()
@@ -409,7 +415,6 @@ func (l *lobby) written(at session.Route) *lobbyPost {
 
 // post posts a message, and notes which session has taken it.
 func (l *lobby) post(ctx context.Context, c lobbyCall, post *lobbyPost) error {
-	first := l.now()
 	var receipt agent.Receipt
 	err := errNotDone
 	for i := 0; i < 3 && err != nil && !c.p.IsDead(); i++ {
@@ -419,7 +424,7 @@ func (l *lobby) post(ctx context.Context, c lobbyCall, post *lobbyPost) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if post.began.at.IsZero() {
-		post.began = first
+		post.began = c.began
 	}
 	switch {
 	case err != nil:
@@ -623,5 +628,6 @@ func (l *lobby) expire(ctx context.Context, c lobbyCall) error {
 		return err
 	}
 	l.count("to the expiry")
+	c.began = l.now()
 	return l.post(ctx, c, l.written(of.Conversation))
 }

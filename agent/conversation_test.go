@@ -102,6 +102,7 @@ func TestEveryPrefixIsAConversation(t *testing.T) {
 
 // Decision 1.7: more Runners than a crash at each write leaves time for.
 func TestRandomRecordsAreConversations(t *testing.T) {
+	skipUnderRace(t)
 	for seed := range uint64(200) {
 		cfg := agent.Config{Runner: randomRunner(1000 + seed)}
 		agenttest.Run(t, cfg, nil, func(h *harness) {

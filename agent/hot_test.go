@@ -428,6 +428,7 @@ func (v oldVersion) Append(
 // Decision 1.8: a transcript that another program has written, in which results and calls stand in
 // any order, is given as a read gives it, at each turn.
 func TestHotHistoryOfAnOldTranscript(t *testing.T) {
+	skipUnderRace(t)
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			store, notes := newNotebook()

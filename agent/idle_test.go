@@ -27,6 +27,7 @@ const (
 // R8: after 24 hours, chats that were used once take next to nothing of memory. So do sessions that
 // do not exist and were asked for.
 func TestSessionsAtRestTakeNoMemory(t *testing.T) {
+	skipUnderRace(t)
 	for name, use := range map[string]func(testing.TB, *agent.Session){
 		"used once": useOnce,
 		"read": func(t testing.TB, s *agent.Session) {
@@ -77,6 +78,7 @@ func TestSessionGoesOnAfterRest(t *testing.T) {
 // R8: a chat that was answered keeps of what was said what Limits.HotTotal has room for, and
 // nothing when its tree is unloaded. The store is in a directory and keeps no text in memory.
 func TestAnsweredSessionsKeepNoText(t *testing.T) {
+	skipUnderRace(t)
 	for name, test := range map[string]struct {
 		chats, bytes int
 		hot          int
@@ -178,10 +180,10 @@ func BenchmarkIdleChats(b *testing.B) {
 			var held, index int64
 			for range b.N {
 				dir := b.TempDir()
-				synctest.Test(new(testing.T), func(*testing.T) {
+				synctest.Test(new(testing.T), func(inner *testing.T) {
 					store, err := dirstore.Open(dir)
 					require.NoError(b, err)
-					held, index = idleBytes(b, store, useOnce, idle)
+					held, index = idleBytes(inBubble{b, inner}, store, useOnce, idle)
 					require.NoError(b, store.Close())
 				})
 			}
@@ -190,6 +192,14 @@ func BenchmarkIdleChats(b *testing.B) {
 		})
 	}
 }
+
+// inBubble is a benchmark whose Context is one of a bubble.
+type inBubble struct {
+	testing.TB
+	inner *testing.T
+}
+
+func (b inBubble) Context() context.Context { return b.inner.Context() }
 
 func useOnce(t testing.TB, s *agent.Session) {
 	require.NoError(t, errorOf(s.Post(t.Context(), agent.Incoming{Text: "hello"})))

@@ -284,6 +284,7 @@ func TestInvalidLineIsRefusedAtOnce(t *testing.T) {
 // R10: any byte of a transcript is broken. The next turn goes on from the lines that are intact, at
 // their positions, and what is broken is kept beside the transcript and logged.
 func TestBrokenByteOfTranscript(t *testing.T) {
+	skipUnderRace(t)
 	calls := []agent.Message{
 		{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}}},
 		{Role: session.MessageTool, ToolCallID: "c1", Text: "files"},

@@ -250,6 +250,7 @@ func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
 // wherever others than the session itself read of it: at each cut of a text, wherever in the secret
 // it is.
 func TestSecretsAreMaskedBeforeTheCut(t *testing.T) {
+	skipUnderRace(t)
 	for _, form := range slices.Sorted(maps.Keys(secretForms)) {
 		secret := secretForms[form]
 		for _, surface := range slices.Sorted(maps.Keys(maskedSurfaces)) {

@@ -91,6 +91,7 @@ func TestHistoryIsSafe(t *testing.T) {
 // Whatever stands in a field of a line of the store, a page has no credential, no member that this
 // version does not know, no bytes of a part, and at most 81,920 bytes.
 func TestHistoryOfHostileLines(t *testing.T) {
+	skipUnderRace(t)
 	huge := strings.Repeat(leaked+" ", 10_000)
 	var calls []agent.ToolCall
 	var parts []session.Part

@@ -79,6 +79,7 @@ func observeRules(t *testing.T, r policy.Rules) (seen, refused string) {
 
 // C12: every field of the Rules and of a policy.Agent has an effect, or is refused with a sentence.
 func TestFieldsOfTheRulesHaveAnEffect(t *testing.T) {
+	skipUnderRace(t)
 	rows := make(ruleRows)
 	rows.addLimits()
 	rows.addOthers()

@@ -471,13 +471,15 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
 		token: turnToken(t.spawn.First),
 	}
+	names := t.spawn.Authority.Tools
 	var tools []Tool
-	for _, list := range [...][]Tool{rt.cfg.Tools, host.tools()} {
-		for _, tool := range list {
-			if slices.Contains(t.spawn.Authority.Tools, tool.Name) {
-				tools = append(tools, t.ownTool(tool))
-			}
+	for _, tool := range rt.cfg.Tools {
+		if slices.Contains(names, tool.Name) {
+			tools = append(tools, t.ownTool(tool))
 		}
+	}
+	for _, tool := range host.tools(names) {
+		tools = append(tools, t.ownTool(tool))
 	}
 	return tools
 }

@@ -120,6 +120,7 @@ func TestSendersAreTold(t *testing.T) {
 
 // The list of authorized senders and the lines above messages show an id alike, and no other id so.
 func TestOnlyAnAuthorizedIDReadsLikeOne(t *testing.T) {
+	skipUnderRace(t)
 	ids := []string{
 		"Boss(1)", "Boss[1]", "Boss{1}", "Boss<1>", "Boss［1］", "boss(1)", "Boss (1)", "Boss(1) ",
 		"a/b", `a\b`, "a'b", `a"b`, "a`b", "a“b", "é", "e\u0301", `\u00e9`,

@@ -360,10 +360,8 @@ func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 	}
 	names := callerRunTools(now.Tools)
 	var tools []Tool
-	for _, t := range host.tools() {
-		if slices.Contains(names, t.Name) {
-			tools = append(tools, s.ownTool(t, host))
-		}
+	for _, t := range host.tools(names) {
+		tools = append(tools, s.ownTool(t, host))
 	}
 	return tools
 }

@@ -122,37 +122,60 @@ func (h toolHost) stop(ctx context.Context, run spawn.RunRef) error {
 	return h.rt.sup.StopRun(ctx, root, run, reason)
 }
 
-func (h toolHost) tools() []Tool {
-	spawns := spawnSchema
+// tools returns the session tools of the given names, in the order of the list below. Most
+// sub-agents have none, so that nothing is made of the others.
+func (h toolHost) tools(names []string) []Tool {
+	var tools []Tool
+	for _, t := range [...]struct {
+		name   string
+		schema json.RawMessage // of sessions_spawn: made of the Config
+		call   func(toolHost, context.Context, ToolCall) (string, error)
+	}{
+		{toolSpawn, nil, toolHost.spawn},
+		{toolSubagents, subagentsSchema, toolHost.subagents},
+		{toolYield, yieldSchema, toolHost.yield},
+		{toolSend, sendSchema, toolHost.send},
+		{toolAgents, agentsSchema, toolHost.agents},
+		{toolSessions, sessionsListSchema, toolHost.sessions},
+		{toolHistory, historySchema, nil}, // it returns more than a text
+		{toolStatus, statusSchema, toolHost.status},
+	} {
+		switch {
+		case !slices.Contains(names, t.name):
+		case t.name == toolHistory:
+			tools = append(tools, Tool{
+				Name: t.name, Description: sessionToolSummary(t.name), Schema: t.schema,
+				Call: h.history,
+			})
+		case t.name == toolSpawn:
+			tools = append(tools, h.tool(t.name, h.spawnSchema(), t.call))
+		default:
+			tools = append(tools, h.tool(t.name, t.schema, t.call))
+		}
+	}
+	return tools
+}
+
+// spawnSchema returns the schema of sessions_spawn for the session.
+func (h toolHost) spawnSchema() json.RawMessage {
+	schema := spawnSchema
 	if h.turn == nil {
-		spawns = callerSpawnSchema
+		schema = callerSpawnSchema
 	}
 	cfg := &h.rt.cfg
-	spawns = h.withAgents(spawns)
-	spawns = cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(spawns))))
-	return []Tool{
-		h.tool(toolSpawn, spawns, h.spawn),
-		h.tool(toolSubagents, subagentsSchema, h.subagents),
-		h.tool(toolYield, yieldSchema, h.yield),
-		h.tool(toolSend, sendSchema, h.send),
-		h.tool(toolAgents, agentsSchema, h.agents),
-		h.tool(toolSessions, sessionsListSchema, h.sessions),
-		{
-			Name: toolHistory, Description: sessionToolSummary(toolHistory), Schema: historySchema,
-			Call: h.history,
-		},
-		h.tool(toolStatus, statusSchema, h.status),
-	}
+	schema = h.withAgents(schema)
+	return cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(schema))))
 }
 
 // tool returns one session tool.
-func (toolHost) tool(
-	name string, schema json.RawMessage, call func(context.Context, ToolCall) (string, error),
+func (h toolHost) tool(
+	name string, schema json.RawMessage,
+	call func(toolHost, context.Context, ToolCall) (string, error),
 ) Tool {
 	return Tool{
 		Name: name, Description: sessionToolSummary(name), Schema: schema,
 		Call: func(ctx context.Context, c ToolCall) (ToolResult, error) {
-			answer, err := call(ctx, c)
+			answer, err := call(h, ctx, c)
 			return ToolResult{Text: answer}, err
 		},
 	}

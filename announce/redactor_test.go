@@ -152,6 +152,7 @@ func ExampleRedactor() {
 
 // A Redactor learns secrets, keeps those of its Redaction, and forgets the oldest that it learned.
 func TestRedactorLearns(t *testing.T) {
+	skipUnderRace(t)
 	made, err := announce.NewRedactor(announce.Redaction{
 		Secrets: []string{"given-secret"}, Patterns: []string{`ticket-\d+`},
 	})

@@ -91,11 +91,17 @@ func checkInfo(info fs.FileInfo, maxBytes int64) error {
 	return nil
 }
 
-// copyText copies a file up to one byte more than maxBytes. It returns [io.ErrNoProgress] for a
-// file that neither gives bytes nor ends.
-func copyText(to io.Writer, from io.Reader, maxBytes int64) (int64, error) {
-	return io.Copy(to, io.LimitReader(&patientReader{from: from}, maxBytes+1))
+// copyText copies a file of about size bytes, up to one byte more than maxBytes. It returns
+// [io.ErrNoProgress] for a file that neither gives bytes nor ends. io.Copy alone would take 32 KB
+// for the smallest file.
+func copyText(to io.Writer, from io.Reader, size, maxBytes int64) (int64, error) {
+	buffer := make([]byte, min(max(size+1, bytes.MinRead), copyBytes))
+	limited := io.LimitReader(&patientReader{from: from}, maxBytes+1)
+	return io.CopyBuffer(to, limited, buffer)
 }
+
+// copyBytes is how much of a file is read at a time, at most.
+const copyBytes = 32 << 10
 
 // patientReads is how many reads in a row may give nothing.
 const patientReads = 100
@@ -129,7 +135,7 @@ func (r *patientReader) Read(p []byte) (int, error) {
 func readText(r io.Reader, size, maxBytes int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(size, 0), maxBytes)) + bytes.MinRead)
-	n, err := copyText(&b, r, maxBytes)
+	n, err := copyText(&b, r, size, maxBytes)
 	switch {
 	case err != nil:
 		return "", err

@@ -200,7 +200,7 @@ func copyFile(
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	n, err = copyText(out, in, maxBytes)
+	n, err = copyText(out, in, info.Size(), maxBytes)
 	if err == nil && n > maxBytes {
 		err = newRefusal(ReasonTooLarge, "its directory holds more than %d bytes", maxSkillDirBytes)
 	}

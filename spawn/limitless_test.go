@@ -37,6 +37,7 @@ func (j narrowJournal) Append(
 // 1.3: without limits no caller and no Runner can bring a tree to a batch that its journal refuses:
 // what is too long is a *LimitError, or a turn that fails, and nothing else of the tree suffers.
 func TestNoLimitCannotBreakTheJournal(t *testing.T) {
+	skipUnderRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		far := strings.Repeat("\x01", 11<<20) // JSON takes six times as much
 		none := spawn.NoLimit

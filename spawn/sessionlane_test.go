@@ -54,7 +54,11 @@ func (c *crowd) order() []string {
 // R13: with 5,000 chats that wait after a restart, 64 Runners work at a time, and the others cost
 // no goroutine. All are answered.
 func TestChatsThatWaitAfterARestart(t *testing.T) {
-	const chats, limit = 5000, 64
+	const limit = 64
+	chats := 5000
+	if underRace { // the step large of .ci/run has them all
+		chats = 1000
+	}
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		cfg := spawn.Config{Store: store, Runner: runnerFunc(workOn)}
@@ -87,7 +91,7 @@ func TestChatsThatWaitAfterARestart(t *testing.T) {
 		)
 		goroutines := runtime.NumGoroutine()
 		s := openSupervisor(t, cfg)
-		time.Sleep((chats/limit + 1) * time.Second)
+		time.Sleep(time.Duration(chats/limit+1) * time.Second)
 		synctest.Wait()
 		require.Len(t, answered, chats)
 		for key, n := range answered {

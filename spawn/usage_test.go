@@ -263,6 +263,7 @@ func zonesOf(t *testing.T, names ...string) (zones []*time.Location) {
 // has counted itself, for every query: with any zone within two months, and by days of UTC after
 // years.
 func TestUsageIsTheSumOfTheTurns(t *testing.T) {
+	skipUnderRace(t)
 	for seed := range uint64(2) {
 		long := seed%2 == 1
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -323,6 +324,7 @@ func TestUsageIsTheSumOfTheTurns(t *testing.T) {
 // A turn counts on the day of the zone in which it has ended, at every beginning of a day: where
 // clocks change, where a day begins at a quarter of an hour of UTC, and at the date line.
 func TestUsageOfDaysInEveryZone(t *testing.T) {
+	skipUnderRace(t)
 	zones := zonesOf(t, "UTC", "America/New_York", "Europe/Berlin", "America/Sao_Paulo",
 		"Asia/Kathmandu", "Asia/Kolkata", "Pacific/Chatham", "Pacific/Kiritimati", "Pacific/Apia",
 		"Australia/Lord_Howe", "America/St_Johns", "Pacific/Marquesas", "Etc/GMT+12")

@@ -95,6 +95,7 @@ func viewEntries(
 
 // A journal with a broken entry gives a view, or an error that names the entry.
 func TestViewOfWhatIsBroken(t *testing.T) {
+	skipUnderRace(t)
 	good := recordTree(t)
 	for i, e := range good {
 		raw, _ := e.Payload.(session.Raw)

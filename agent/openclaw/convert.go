@@ -31,6 +31,8 @@ type converter struct {
 	file  document
 	ids   []string // of agents.list, canonical; empty for one that is passed over
 	res   *Result
+
+	aliases map[string]string // of models, in lower case, to their full names
 }
 
 // change adds something that Apply does, in the order of the calls.
@@ -117,10 +119,16 @@ func (c *converter) validate() {
 // steps are the parts of a path: names, and what stands in brackets.
 var steps = regexp.MustCompile(`\[("(?:[^"\\]|\\.)*"|[^\]]*)\]|[^.\[\]]+`)
 
-// at returns the value of a path, or the nearest one around it that is there. What stands in
-// brackets may be an index, a name or the id of an agent.
+// at returns the value of a path, or the nearest one around it that is there.
 func (c *converter) at(path string) *value {
-	v := c.root
+	v, _ := find(c.root, c.ids, path)
+	return v
+}
+
+// find returns the value of a path below root, or the nearest one around it that is there. What
+// stands in brackets may be an index, a name, or the id of an item. ids are those of agents.list.
+func find(root *value, ids []string, path string) (v *value, found bool) {
+	v = root
 	for _, m := range steps.FindAllStringSubmatch(path, -1) {
 		name := cmp.Or(m[1], m[0])
 		if s, err := strconv.Unquote(name); err == nil {
@@ -137,15 +145,20 @@ func (c *converter) at(path string) *value {
 		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.items) {
 			next = v.items[i]
 		}
-		if i := slices.Index(c.ids, name); next == nil && i >= 0 && i < len(v.items) {
+		if i := slices.Index(ids, name); next == nil && i >= 0 && i < len(v.items) {
 			next = v.items[i]
 		}
+		for _, x := range v.items {
+			if id := x.get("id"); next == nil && id != nil && strings.EqualFold(id.str, name) {
+				next = x
+			}
+		}
 		if next == nil {
-			return v
+			return v, false
 		}
 		v = next
 	}
-	return v
+	return v, true
 }
 
 // duration returns so many units, at most the longest Duration.
@@ -387,9 +400,10 @@ func (c *converter) agents() {
 			continue
 		}
 		a := policy.Agent{
-			ID: c.ids[i], Skills: baseline, Sandbox: sandboxOf(&e.Sandbox),
-			Model: c.model(path+".model", e.Model),
-			Tools: c.policyOf(path+".tools", &e.Tools),
+			ID: c.ids[i], Name: c.name(path+".name", e.Name), Skills: baseline,
+			Sandbox: sandboxOf(&e.Sandbox),
+			Model:   c.model(path+".model", e.Model),
+			Tools:   c.policyOf(path+".tools", &e.Tools),
 			SandboxTools: c.sandboxTools(path+".tools.sandbox.tools", &e.Tools.Sandbox.Tools.toolLists,
 				c.file.Tools.Sandbox.Tools.Deny),
 		}
@@ -418,6 +432,33 @@ func (c *converter) agents() {
 	c.change(func(cfg *agent.Config) { cfg.Rules.Agents = slices.Clone(all) })
 }
 
+// name returns what agents_list calls an agent: of a name that is not one line, or too long, what
+// can be seen of its beginning.
+func (c *converter) name(path string, name *string) string {
+	if name == nil {
+		return ""
+	}
+	can := func(s string) bool {
+		r := policy.Rules{Agents: []policy.Agent{{ID: session.DefaultAgent, Name: s}}}
+		return r.Validate() == nil
+	}
+	given, shown := strings.TrimSpace(*name), ""
+	for _, r := range strings.Join(strings.Fields(given), " ") {
+		more := shown + string(r)
+		if can(strings.TrimSpace(more)) && !strings.HasSuffix(more, "  ") {
+			shown = more
+		} else if r != ' ' && can("x"+string(r)+"x") {
+			break // it would be too long
+		}
+	}
+	shown = strings.TrimSpace(shown)
+	if shown != given {
+		c.doubt(path, "agents_list calls the agent %s, since a name there is one line of at most 64 "+
+			"bytes of what can be seen", quote(shown))
+	}
+	return shown
+}
+
 // toFront moves an item of a list to its front.
 func toFront[T any](list []T, i int) []T {
 	return slices.Concat(list[i:i+1], list[:i], list[i+1:])
@@ -430,7 +471,7 @@ func (c *converter) threads() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
 		ch := c.file.Channels[name]
-		accounts := ch.Accounts
+		accounts := maps.Clone(ch.Accounts)
 		maps.DeleteFunc(accounts, func(_ string, a account) bool { return isZero(a.Threads) })
 		if !isZero(ch.Threads) || len(accounts) > 0 {
 			c.change(func(cfg *agent.Config) { applyChannel(cfg, name, &ch.Threads, accounts) })

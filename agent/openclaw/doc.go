@@ -13,6 +13,14 @@
 //	  Result.Apply(&cfg)   sets Rules, Models, Threads,   cfg.Models.Credentials
 //	                       Prompts, WorkDir
 //
+// A file may change while the bot runs. What a Runtime asks a function for holds without a restart;
+// of everything else a [Change] says why not:
+//
+//	openclaw.json --> Live.Watch --> Live.Update --> Change: live, needs a restart, no effect
+//	                every 2 seconds       |
+//	                                      v
+//	             the functions that Live.Apply has put into the Config
+//
 // The program keeps its Runner, Store, Tools, Reply and Deliver, and its transports. What the file
 // says of those is listed in [Result].Untaken, with the reason. Members that are not known are
 // mistakes in the objects that are read as a whole, such as subagents and threadBindings, are
@@ -22,5 +30,6 @@
 //
 // To read the code, begin with file.go, which has all that is understood as types. walk.go reads a
 // file into them, convert.go, tools.go and models.go make changes of a Config of them, and
-// schema.go a JSON Schema. json5.go is the grammar above the tokens of the library.
+// schema.go a JSON Schema. changes.go compares two files, live.go has what holds now, and watch.go
+// looks at a file. json5.go is the grammar above the tokens of the library.
 package openclaw

@@ -1,9 +1,13 @@
 package openclaw_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"testing/fstest"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
@@ -54,4 +58,76 @@ func ExampleParse_mistakes() {
 	// openclaw: 2:53: agents.defaults.subagents.maxSpawnDepth: it is 9, want an integer from 1 to 5
 	// openclaw: 2:56: agents.defaults.subagents.maxChildren: it is not known
 	// openclaw: 3:36: tools.sessions.visibility: it is "everything", want self, tree, agent, all
+}
+
+// What may change while the bot runs is applied, and of the rest it is told why not.
+func ExampleLive_Update() {
+	o := openclaw.Options{
+		Home:    "/home/me",
+		OpenDir: func(string) (fs.FS, error) { return fstest.MapFS{}, nil },
+	}
+	r, err := openclaw.Parse([]byte(`{
+  agents: { defaults: { models: { "p/small": {} }, subagents: { maxSpawnDepth: 1 } } },
+}`), o)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	live := r.Live()
+	cfg := agent.Config{ /* Runner, Store, Tools, Reply */ }
+	live.Apply(&cfg)
+	fmt.Println(cfg.Models.Valid("p/large"))
+
+	next, err := openclaw.Parse([]byte(`{
+  agents: { defaults: { models: { "p/small": {}, "p/large": {} },
+    subagents: { maxSpawnDepth: 2 } } },
+}`), o)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range live.Update(next) {
+		fmt.Println(c)
+	}
+	fmt.Println(cfg.Models.Valid("p/large"))
+	// Output:
+	// false
+	// 2:61: agents.defaults.models["p/large"]: live: whether it may be asked for, from the next spawn on
+	// 3:33: agents.defaults.subagents.maxSpawnDepth: needs a restart: the Runtime has Config.Rules.Subagents from when it was opened; what is under way was decided by it
+	// true
+}
+
+// Watch looks at the file until its ctx ends. Here that is after the first change.
+func ExampleLive_Watch() {
+	dir, err := os.MkdirTemp("", "openclaw")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "openclaw.json")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			fmt.Println(err)
+		}
+	}
+	write(`{ auth: { order: { anthropic: ["mine"] } } }`)
+	ctx, end := context.WithTimeout(context.Background(), time.Minute)
+	defer end()
+	r, err := openclaw.Load(ctx, name, openclaw.Options{Home: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	write(`{ auth: { order: { anthropic: ["ours", "mine"] } } }`)
+	err = r.Live().Watch(ctx, time.Second, func(x openclaw.Reading) {
+		for _, c := range x.Changes {
+			fmt.Println(c.Path, c.Effect)
+		}
+		end()
+	})
+	fmt.Println(err)
+	// Output:
+	// auth.order live
+	// <nil>
 }

@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,8 @@ type Result struct {
 	Migrated []Note
 
 	changes []func(*agent.Config)
+	parsed  parsed
+	from    *source // nil: a text
 }
 
 // An Agent says where what an agent has is, whether it is there or not.
@@ -82,30 +85,75 @@ func Load(ctx context.Context, name string, o Options) (*Result, error) {
 	if name == "" {
 		name = paths.config
 	}
-	file, err := os.Open(paths.expand(name))
-	return load(ctx, file, err, name, o)
+	return load(ctx, source{name: name, path: paths.expand(name)}, o)
 }
 
 // LoadFS is Load for a file of fsys. The directories that it names are those of this machine.
 func LoadFS(ctx context.Context, fsys fs.FS, name string, o Options) (*Result, error) {
-	file, err := fsys.Open(name)
-	return load(ctx, file, err, name, o)
+	return load(ctx, source{name: name, path: name, fsys: fsys}, o)
 }
 
-// load reads a file that was opened.
-func load(ctx context.Context, file fs.File, err error, name string, o Options) (*Result, error) {
-	if err != nil {
-		return nil, fmt.Errorf("openclaw: %w", err)
-	}
-	defer file.Close() //nolint:errcheck // it was read from
+// load reads the file of a source.
+func load(ctx context.Context, from source, o Options) (*Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	data, _, err := from.read()
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseFile(from.name, data, o)
+	if err != nil {
+		return nil, err
+	}
+	r.from = &from
+	return r, nil
+}
+
+// A source is a file that can be read again.
+type source struct {
+	name string // as it was given
+	path string // where it is
+	fsys fs.FS  // nil: on this machine
+}
+
+// stat describes the file.
+func (s *source) stat() (fs.FileInfo, error) {
+	var info fs.FileInfo
+	var err error
+	if s.fsys == nil {
+		info, err = os.Stat(s.path)
+	} else {
+		info, err = fs.Stat(s.fsys, s.path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("openclaw: %w", err)
+	}
+	return info, nil
+}
+
+// read returns what is in the file, and describes the file as it was before that.
+func (s *source) read() ([]byte, fs.FileInfo, error) {
+	var file fs.File
+	var err error
+	if s.fsys == nil {
+		file, err = os.Open(s.path)
+	} else {
+		file, err = s.fsys.Open(s.path)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("openclaw: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it was read from
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, fmt.Errorf("openclaw: %s: %w", s.name, err)
+	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("openclaw: %s: %w", name, err)
+		return nil, nil, fmt.Errorf("openclaw: %s: %w", s.name, err)
 	}
-	return parseFile(name, data, o)
+	return data, info, nil
 }
 
 // Parse is Load for the text of a file. The error is a [FieldErrors].
@@ -137,6 +185,7 @@ func parseFile(name string, data []byte, o Options) (*Result, error) {
 	for _, e := range w.errs {
 		e.Path = shown(e.Path)
 	}
+	left := slices.Clone(w.untaken) // with paths as they are
 	for _, list := range [][]Note{w.untaken, w.doubts, migrated} {
 		for i := range list {
 			list[i].Path = shown(list[i].Path)
@@ -154,7 +203,25 @@ func parseFile(name string, data []byte, o Options) (*Result, error) {
 		})
 	}
 	c.res.Untaken, c.res.Doubts = w.untaken, w.doubts
+	c.res.parsed = parsed{
+		name: name, o: o, paths: paths, root: root, doc: c.file, ids: c.ids, untaken: left,
+		sum: sha256.Sum256(data), env: w.env, aliases: c.aliases,
+	}
 	return c.res, nil
+}
+
+// A parsed is a file as it was read, without mistakes. It is not changed any more.
+type parsed struct {
+	name    string
+	sum     [sha256.Size]byte
+	o       Options
+	paths   places
+	env     func(name string) (string, bool)
+	root    *value
+	doc     document
+	ids     []string          // as those of a converter
+	aliases map[string]string // the same
+	untaken []Note            // with the paths of the file, which may have credentials
 }
 
 func comparePlaces(line, column, otherLine, otherColumn int) int {

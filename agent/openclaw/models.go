@@ -16,6 +16,7 @@ func (c *converter) models() {
 		c.change(func(cfg *agent.Config) { cfg.Models.Model = name })
 	}
 	aliases := make(map[string]string)
+	c.aliases = aliases
 	for _, name := range slices.Sorted(maps.Keys(d.Models)) {
 		if a := d.Models[name].Alias; a != nil && strings.TrimSpace(*a) != "" {
 			alias := strings.ToLower(strings.TrimSpace(*a))

@@ -156,7 +156,7 @@ func TestSubagents(t *testing.T) {
 		Agents: []policy.Agent{
 			{ID: "main", Skills: []string{"a"}},
 			{
-				ID: "research", Model: "p/r", Skills: []string{}, Sandbox: policy.SandboxAll,
+				ID: "research", Name: "R", Model: "p/r", Skills: []string{}, Sandbox: policy.SandboxAll,
 				Tools: policy.ToolPolicy{
 					Profile: "coding", AlsoAllow: []string{"x"}, Deny: []string{"exec"},
 					Delegable:  &policy.ToolRules{Allow: []string{"exec"}},
@@ -378,6 +378,39 @@ func TestAgentIDs(t *testing.T) {
 		`agents.list[6].id: it is read as "` + strings.Repeat("q", 64) + `", since "` +
 			strings.Repeat("q", 70) + `" cannot be an id`,
 	}, noted(r.Doubts))
+}
+
+// The name of an agent is what agents_list calls it. What cannot be shown there as it is, is cut.
+func TestAgentNames(t *testing.T) {
+	r := parse(t, `{agents: {list: [
+		{id: "main", name: "  Ann 🐦 "}, {id: "b", name: "two\nlines"}, {id: "c"},
+		{id: "d", name: "\u202e\u200b"}, {id: "e", name: "`+strings.Repeat("é", 32)+`"},
+		{id: "f", name: "`+strings.Repeat("é", 31)+` xyz"}, {id: "g", name: ""},
+		{id: "h", name: "a \u200b b"},
+	]}}`)
+	cfg := quiet()
+	r.Apply(&cfg)
+	for id, want := range map[string]string{
+		"main": "Ann 🐦", "b": "two lines", "c": "", "d": "", "e": strings.Repeat("é", 32),
+		"f": strings.Repeat("é", 31) + " x", "g": "", "h": "a b",
+	} {
+		require.Equal(t, want, cfg.Rules.AgentName(id), id)
+	}
+	const why = ", since a name there is one line of at most 64 bytes of what can be seen"
+	require.Equal(t, []string{
+		`agents.list[1].name: agents_list calls the agent "two lines"` + why,
+		`agents.list[3].name: agents_list calls the agent ""` + why,
+		`agents.list[5].name: agents_list calls the agent "` + strings.Repeat("é", 31) + ` x"` + why,
+		`agents.list[7].name: agents_list calls the agent "a b"` + why,
+	}, noted(r.Doubts))
+
+	rt, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	tools := rt.Session(session.Must(session.MainKey("main"))).Tools()
+	i := slices.IndexFunc(tools, func(t agent.Tool) bool { return t.Name == "agents_list" })
+	answer, err := tools[i].Call(t.Context(), agent.ToolCall{})
+	require.NoError(t, err)
+	require.Contains(t, answer.Text, `{"id":"main","name":"Ann 🐦"}`)
 }
 
 // O4, O5: a list of plugins alone keeps the tools of OpenClaw there and not here, which is told; a

@@ -19,7 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// How often the power is lost, 8 times unless set and 3 under the race detector, and the seed of
+// How often the power is lost, 8 times unless set and 2 under the race detector, and the seed of
 // when and how, which a failure names.
 const (
 	envLosses = "OFFSHOOT_LOSSES"
@@ -33,7 +33,7 @@ const (
 func TestPowerLoss(t *testing.T) {
 	unset := 8
 	if underRace {
-		unset = 3
+		unset = 2
 	}
 	losses := setting(t, envLosses, unset)
 	seed := uint64(time.Now().UnixNano())

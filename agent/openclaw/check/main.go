@@ -1,6 +1,7 @@
 // Check says what is wrong with an openclaw.json, and what of it has no effect with Offshoot.
 //
 //	go run ./check ~/.openclaw/openclaw.json
+//	go run ./check -since old.json new.json
 //	go run ./check -schema > openclaw.schema.json
 //
 // Its status is 0 if the file can be used, 1 if it has mistakes, 2 for a mistake in the command.
@@ -27,12 +28,13 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.Usage = func() {
-		say(errs, "Usage: go run ./check [-strict] [FILE]\n       go run ./check -schema\n\n"+
+		say(errs, "Usage: go run ./check [-strict] [-since OLD] [FILE]\n       go run ./check -schema\n\n"+
 			"It says what is wrong with a file, and what of it has no effect.\nWithout FILE it "+
 			"looks at the file that OpenClaw would use.\n\n")
 		flags.PrintDefaults()
 	}
 	strict := flags.Bool("strict", false, "members that are not known are mistakes everywhere")
+	since := flags.String("since", "", "also say what changes for a bot that runs with this `file`")
 	schema := flags.Bool("schema", false, "print the JSON Schema of what is understood")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -50,6 +52,14 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if err != nil {
 		return fail(errs, err)
 	}
+	var changes []openclaw.Change
+	if *since != "" {
+		old, err := openclaw.Load(ctx, *since, openclaw.Options{})
+		if err != nil {
+			return fail(errs, err)
+		}
+		changes = old.Changes(r)
+	}
 	for _, part := range []struct {
 		title string
 		notes []openclaw.Note
@@ -62,6 +72,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			}
 			say(out, "  %v\n", n)
 		}
+	}
+	for i, c := range changes {
+		if i == 0 {
+			say(out, "Changed since %s:\n", *since)
+		}
+		say(out, "  %v\n", c)
 	}
 	for _, a := range r.Agents {
 		say(out, "Agent %s: files in %s, credentials in %s\n", a.ID, a.Workspace, a.AgentDir)

@@ -15,6 +15,8 @@ func TestCheck(t *testing.T) {
 	good, bad := filepath.Join(t.TempDir(), "good.json"), filepath.Join(t.TempDir(), "bad.json")
 	require.NoError(t, os.WriteFile(good, []byte("{gateway: {}, session: {threadBindings: {ttlHours: 1}}}"), 0o600))
 	require.NoError(t, os.WriteFile(bad, []byte("{\n nope: 1, agents: {nope: 2},\n}"), 0o600))
+	old := filepath.Join(t.TempDir(), "old.json")
+	require.NoError(t, os.WriteFile(old, []byte("{gateway: {port: 1}, session: {}}"), 0o600))
 	for _, c := range []struct {
 		args      []string
 		status    int
@@ -28,6 +30,11 @@ func TestCheck(t *testing.T) {
 		{[]string{filepath.Join(t.TempDir(), "gone")}, 1, "", "no such file"},
 		{[]string{}, 1, "", "openclaw.json"},
 		{[]string{good, bad}, 2, "", "Usage:"},
+		{[]string{"-since", good, good}, 0, "The file can be used.\n", ""},
+		{[]string{"-since", old, good}, 0, "Changed since " + old + ":\n  " + good + ":1:11: gateway: " +
+			"without effect: the program is the gateway\n  " + good + ":1:52: session.threadBindings.idleHours: " +
+			"needs a restart: the Runtime has Config.Threads", ""},
+		{[]string{"-since", bad, good}, 1, "", "Mistakes: 1\n"},
 		{[]string{"-x"}, 2, "", "Usage:"},
 		{[]string{"-h"}, 0, "", "-strict"},
 		{[]string{"-schema"}, 0, `"$schema"`, ""},

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -156,18 +155,28 @@ func (t *Tree) seenPosts() (list []SeenPost) {
 		}
 	}
 	slices.SortFunc(list, func(a, b SeenPost) int {
-		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID),
-			cmp.Compare(a.How, b.How), cmp.Compare(a.place(), b.place()))
+		if c := cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID)); c != 0 {
+			return c // as nearly always: what follows orders the conversations of one id
+		}
+		return cmp.Or(cmp.Compare(a.How, b.How), compareRoutes(a.At, b.At))
 	})
 	return list
 }
 
-// place orders the conversations of messages with one id.
-func (s *SeenPost) place() string {
-	if s.At == nil {
-		return ""
+// compareRoutes orders routes field by field, and no route before all of them.
+func compareRoutes(a, b *session.Route) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
 	}
-	return fmt.Sprintf("%q", []string{s.At.Channel, s.At.Account, s.At.To, s.At.Thread})
+	return cmp.Or(
+		cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Account, b.Account),
+		cmp.Compare(a.To, b.To), cmp.Compare(a.Thread, b.Thread),
+	)
 }
 
 // restorePosts has the messages of an image recognised.
