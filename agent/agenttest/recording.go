@@ -62,9 +62,10 @@ type ReplayOptions struct {
 // [agent.RateLimited] says, and whether it is [agent.ErrTooLong] or [agent.ErrAccount]; a call that
 // panics is recorded as one that has failed. Deltas are not: the text comes in one.
 //
-// The file has prompts and answers in clear: docs/record-and-replay.md says what to do about secrets,
-// and when a recording is out of date. A nil request is an error. The Model may be called from several goroutines at
-// once, but where equal requests are asked at once, which of them gets which answer is not known.
+// The file has prompts and answers in clear: docs/record-and-replay.md says what to do about
+// secrets, and when a recording is out of date. A nil request is an error. The Model may be called
+// from several goroutines at once, but where equal requests are asked at once, which of them gets
+// which answer is not known.
 func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 	t.Helper()
 	r := &recording{
