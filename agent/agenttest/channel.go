@@ -93,9 +93,9 @@ func (c *FakeChannel) Connect(cfg *agent.Config) {
 	}
 }
 
-// At names a conversation of the channel. An empty thread is the conversation itself, which is always
-// there. At makes no thread: one is there from when the bot has created it, a person has written in
-// it, or [FakeChannel.Set] has said that it is open. Before that a probe finds it gone.
+// At names a conversation of the channel. An empty thread is the conversation itself, which is
+// always there. At makes no thread: one is there from when the bot has created it, a person has
+// written in it, or [FakeChannel.Set] has said that it is open. Before that a probe finds it gone.
 func (c *FakeChannel) At(to, thread string) session.Route {
 	return session.Route{Channel: c.name, To: to, Thread: thread}
 }
