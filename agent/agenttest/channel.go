@@ -257,8 +257,8 @@ func (c *FakeChannel) Farewell(ctx context.Context, f agent.Farewell) error {
 }
 
 // ProbeThread implements [agent.ThreadHost]. A conversation of the channel that is not a thread is
-// open. A thread is what [FakeChannel.Set] has said last, else it is open from when it is there, see
-// [FakeChannel.At], and gone before.
+// open. A thread is what [FakeChannel.Set] has said last, else it is open from when it is there,
+// see [FakeChannel.At], and gone before.
 func (c *FakeChannel) ProbeThread(
 	ctx context.Context, at session.Route,
 ) (state agent.ThreadState, err error) {
