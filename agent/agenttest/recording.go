@@ -3,6 +3,7 @@ package agenttest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -488,6 +489,9 @@ func (e replayedError) Unwrap() []error { return e.is }
 var idPattern = regexp.MustCompile(
 	`\b([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16})\b`)
 
+// markPattern is the mark of a completion, which has no zeros at its beginning.
+var markPattern = regexp.MustCompile(`completion ([0-9a-f]{8,16})>>>`)
+
 // shortID is how many characters of an id are enough to name it.
 const shortID = 8
 
@@ -504,8 +508,11 @@ func (*idNames) name(i int, short bool) string {
 
 // learn notes the ids of a text.
 func (n *idNames) learn(text string) {
-	for _, id := range idPattern.FindAllString(text, -1) {
-		if !slices.Contains(n.ids, id) {
+	places := idPattern.FindAllStringSubmatchIndex(text, -1)
+	places = append(places, markPattern.FindAllStringSubmatchIndex(text, -1)...)
+	slices.SortStableFunc(places, func(a, b []int) int { return cmp.Compare(a[2], b[2]) })
+	for _, at := range places {
+		if id := text[at[2]:at[3]]; !slices.Contains(n.ids, id) {
 			n.ids = append(n.ids, id)
 		}
 	}

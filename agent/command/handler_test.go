@@ -636,6 +636,7 @@ func TestInfoSaysForWhom(t *testing.T) {
 		b.Pass(time.Second)
 		b.say(general, "bob", "/subagents spawn beta rest")
 		require.Equal(t, []string{"discord bob"}, info())
+		b.Pass(time.Second)
 		b.say(general, "ann", "/subagents send last more")
 		require.Equal(t, []string{"discord ann"}, info(), "another run")
 		b.Pass(time.Second)
