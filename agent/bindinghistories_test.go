@@ -56,7 +56,7 @@ func TestBindingHistories(t *testing.T) {
 		"taken by a bound session", "taken by its own session", "posted again", "answered",
 		"spawn", "spawn in a thread", "focus", "focus of a thread", "focus of a new thread",
 		"unfocus", "limit", "stop", "delete", "revive", "follow", "gone", "told", "to the expiry",
-		"at once", "farewell", "no farewell",
+		"at once", "farewell", "no farewell", "begun",
 		"ended: manual", "ended: idle-expired", "ended: max-age-expired", "ended: replaced",
 		"ended: thread-archived", "ended: thread-delete", "ended: stale-session",
 		"ended: subagent-complete", "ended: subagent-killed", "ended: session-delete",
@@ -82,6 +82,7 @@ type lobby struct {
 	said     []lobbySaid
 	cut      map[session.Key]bool // sessions that were stopped, deleted ones too
 	gone     map[session.Route]bool
+	begun    map[string]bool // by the ID, as the log has it
 	happened map[string]int
 }
 

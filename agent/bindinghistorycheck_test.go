@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -47,12 +49,13 @@ type bindingFact struct {
 	At      time.Time
 }
 
-// bindings reads the log of bindings: those of each conversation, oldest first, and which ends are
-// settled.
+// bindings reads the log of bindings: those of each conversation, oldest first, which ends are
+// settled, and what was begun.
 func (l *lobby) bindings() (
 	all map[session.Route][]*lobbyBinding, settled map[string]bool, err error,
 ) {
 	all, settled = make(map[session.Route][]*lobbyBinding), make(map[string]bool)
+	l.begun = make(map[string]bool)
 	n := 0
 	for e, err := range l.h.Entries(session.BindingsRoot()) {
 		var f bindingFact
@@ -68,6 +71,11 @@ func (l *lobby) bindings() (
 				return nil, nil, fmt.Errorf("fact %d settles the end %s again", n, f.ID)
 			}
 			settled[f.ID] = true
+			continue
+		}
+		if f.Kind == "begun" { // it binds nothing
+			l.begun[f.ID] = true
+			l.happened["begun"]++
 			continue
 		}
 		list := all[f.Binding.Conversation]
@@ -348,13 +356,19 @@ func (l *lobby) checkAnswers(all map[session.Route][]*lobbyBinding) error {
 func (l *lobby) checkEnds(
 	all map[session.Route][]*lobbyBinding, settled map[string]bool,
 ) error {
-	said := make(map[string]int)
-	for at := range all {
+	said, farewells := make(map[string]int), make(map[string]agent.Farewell)
+	places := make(map[session.Route]bool)
+	for _, at := range slices.Concat(slices.Collect(maps.Keys(all)), l.chat.Threads()) {
+		if places[at] {
+			continue
+		}
+		places[at] = true
 		for _, f := range l.chat.Farewells(at) {
 			if f.Route != at {
 				return fmt.Errorf("farewell %s of %v is said in %v", f.Key, f.Route, at)
 			}
 			said[f.Key]++
+			farewells[f.Key] = f
 		}
 	}
 	for at, list := range all {
@@ -381,8 +395,17 @@ func (l *lobby) checkEnds(
 			}
 		}
 	}
-	if len(said) > 0 {
-		return fmt.Errorf("these farewells are of no end: %v", said)
+	for id := range l.begun {
+		if !settled[id] {
+			return fmt.Errorf("the begin %s is not settled", id)
+		}
+	}
+	for key, n := range said { // one that did not come about says so in the thread made for it
+		f := farewells[key]
+		if n > 1 || f.Reason != binding.ReasonBindFailed && f.Reason != binding.ReasonSpawnFailed {
+			return fmt.Errorf("the farewell %s of no end is said %d times: %v", key, n, f)
+		}
+		l.happened["did not come about: "+f.Reason.String()]++
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +19,8 @@ import (
 )
 
 // bindings are what a Runtime knows of conversations that are bound, and does for those that are
-// not any more. Its table comes before the trees: a binding is in the table before it is in the
-// tree of its session, and leaves it before it leaves the tree.
+// not any more. Its table comes before the trees: a binding, or its begin, is in the table before
+// it is in the tree of its session, and leaves it before it leaves the tree.
 //
 // From Run to the end it has a goroutine, which owns all others.
 type bindings struct {
@@ -41,6 +42,7 @@ type bindings struct {
 	over     bool
 	tried    map[string]*thread.Attempt // by the ID of an end that is owed
 	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
+	disowned []binding.Unbound          // what is owed and could not be recorded
 }
 
 func newBindings(ctx context.Context, rt *Runtime) *bindings {
@@ -55,7 +57,7 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 }
 
 // open returns the table, which it reads at the first call. It returns when ctx ends, also if the
-// store does not.
+// store does not. The error is the cause of ctx, [ErrShutdown] or [ErrUnreadable].
 func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	b.mu.Lock()
 	table, over := b.table, b.over
@@ -66,11 +68,16 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	case table != nil:
 		return table, nil
 	}
-	call := b.apart(ctx, b.read)
-	if err := call.WaitFor(ctx); err != nil {
-		return nil, unrecorded(ctx, err)
+	err := b.apart(ctx, b.read).WaitFor(ctx)
+	switch {
+	case err == nil:
+		return b.opened(), nil
+	case ctx.Err() != nil:
+		return nil, err
+	case b.ended() != nil: // the end of the Runtime has cut it off
+		return nil, fmt.Errorf("%w: %w", ErrShutdown, err)
 	}
-	return b.opened(), nil
+	return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
 }
 
 // read opens the table, unless another call has.
@@ -84,13 +91,9 @@ func (b *bindings) read(ctx context.Context) error {
 	if b.opened() != nil {
 		return nil
 	}
-	var table *binding.Table
-	err := attempt(func() (err error) {
-		table, err = binding.Open(ctx, tableJournal{b.rt.cfg.Store.Journal})
-		return err
-	})
+	table, err := binding.Open(ctx, thread.Journal{Journal: b.rt.cfg.Store.Journal})
 	if err != nil {
-		return fmt.Errorf("%w: reading which conversations are bound: %w", ErrNotRecorded, err)
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,102 +116,44 @@ func (b *bindings) apart(ctx context.Context, f func(context.Context) error) *th
 	})
 }
 
-// A tableJournal is a Journal whose failed appends say that it is not known what was recorded. It
-// appends nothing on behalf of a caller that has left before.
-type tableJournal struct{ session.Journal }
-
-// Append implements session.Journal.
-func (j tableJournal) Append(
-	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
-) (session.Seq, error) {
-	if !sends(ctx) {
-		return 0, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
-	}
-	var seq session.Seq
-	err := attempt(func() (err error) {
-		seq, err = j.Journal.Append(ctx, root, after, b)
-		return err
-	})
-	if err != nil && !errors.Is(err, session.ErrConflict) {
-		err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-	}
-	return seq, err
-}
-
-// A sending says what has become of a command that is sent to the table: its first append, or the
-// leave of its caller, whichever came first.
-type sending struct {
-	mu         sync.Mutex
-	sent, left bool
-}
-
-// sendingKey is the key under which the context of a command has its sending.
-type sendingKey struct{}
-
-// sends reports whether the command of ctx may append, and notes that it has.
-func sends(ctx context.Context) bool {
-	s, ok := ctx.Value(sendingKey{}).(*sending)
-	if !ok {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent = s.sent || !s.left
-	return !s.left
-}
-
-// leave notes that the caller has left, and reports whether the command has appended before.
-func (s *sending) leave() (sent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left = true
-	return s.sent
-}
-
-// onTable returns what f returns, which asks the table, or changes it by one command. It returns
-// when ctx ends, also if the store does not. The error is the cause of ctx then, which is
-// [ErrUnconfirmed] if the change may be recorded, and else ErrNotRecorded.
+// onTable returns what f returns, which changes the table by one command. It returns when ctx ends,
+// also if the store does not. The error is that of the command, or says what the store has kept of
+// it: [ErrNotRecorded] or [ErrUnconfirmed]. One that is patient is tried again for a moment, as a
+// command of a tree is.
 func onTable[T any](
-	ctx context.Context, b *bindings,
+	ctx context.Context, b *bindings, patient bool,
 	f func(ctx context.Context, t *binding.Table, now time.Time) (T, error),
 ) (T, error) {
 	var answer, zero T
 	table, err := b.open(ctx)
 	if err != nil {
-		return zero, err
+		return zero, unrecorded(ctx, err)
 	}
-	sent := &sending{}
-	call := b.apart(context.WithValue(ctx, sendingKey{}, sent),
-		func(ctx context.Context) (err error) {
-			answer, err = f(ctx, table, time.Now())
-			return err
-		})
-	err = call.WaitFor(ctx)
+	command := thread.NewCommand(patient)
+	err = b.apart(command.Under(ctx), func(ctx context.Context) (err error) {
+		answer, err = f(ctx, table, time.Now())
+		return err
+	}).WaitFor(ctx)
 	switch { // after an error answer may still be written to
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
+		return zero, command.Leave(err)
 	case b.ended() != nil: // the end of the Runtime has cut it off
-		err = fmt.Errorf("%w: %w", ErrShutdown, err)
-	default:
-		return zero, err
+		return zero, command.Leave(fmt.Errorf("%w: %w", ErrShutdown, err))
+	case errors.Is(err, binding.ErrUnreadable), errors.Is(err, session.ErrConflict):
+		return zero, command.Leave(err)
 	}
-	switch {
-	case errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
-		return zero, err
-	case sent.leave():
-		return zero, fmt.Errorf("agent: %w: %w", ErrUnconfirmed, err)
-	}
-	return zero, fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
+	return zero, err
 }
 
-// change is onTable, and has the goroutine look at what f has changed.
+// change is onTable for a command that is patient, and has the goroutine look at what has changed.
 func change[T any](
 	ctx context.Context, b *bindings,
 	f func(ctx context.Context, t *binding.Table, now time.Time) (T, error),
 ) (T, error) {
 	defer b.look()
-	return onTable(ctx, b, f)
+	return onTable(ctx, b, true, f)
 }
 
 // atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose
@@ -261,8 +206,13 @@ func (b *bindings) releaseOne(
 }
 
 // unbind ends a binding that the tree of its session wants to end. It is the Unbind of the
-// Supervisor.
+// Supervisor. It waits for a Focus, which the tree may have accepted before it wanted that.
 func (b *bindings) unbind(ctx context.Context, u spawn.UnbindRequest) error {
+	unlock, err := b.locks.Lock(ctx, u.Route)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return b.releaseOne(ctx, u.Session, u.Route, thread.ReasonOf(u.Reason))
 }
 
@@ -316,11 +266,11 @@ func (b *bindings) post(
 	}
 	table, err := b.open(ctx)
 	if err != nil {
-		return err
+		return unrecorded(ctx, err)
 	}
 	unlock, err := b.locks.Lock(ctx, at)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
+		return unrecorded(ctx, err)
 	}
 	unlock = sync.OnceFunc(unlock)
 	defer unlock()
@@ -401,10 +351,15 @@ func (b *bindings) postBound(
 	return false, err
 }
 
-// touch notes that something was written in a conversation. What cannot be recorded shortens the
-// time until its binding expires, and nothing else.
+// touchWithin is how long a message waits until it is on record that it was written. A binding
+// whose touch comes later, or not at all, expires the sooner, and nothing else.
+const touchWithin = time.Second
+
+// touch notes that something was written in a conversation.
 func (b *bindings) touch(ctx context.Context, at session.Route) {
-	_, err := onTable(ctx, b, func(
+	soon, cancel := context.WithTimeout(ctx, touchWithin)
+	defer cancel()
+	_, err := onTable(soon, b, false, func(
 		ctx context.Context, t *binding.Table, now time.Time,
 	) (struct{}, error) {
 		return struct{}{}, t.Touch(ctx, at, now)
@@ -542,7 +497,7 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	begin, due := thread.Plan(now, table.Next(), table.EachOwed, b.tried, atOnce)
+	begin, due := thread.Plan(now, table.Next(), b.owed(table), b.tried, atOnce)
 	for _, u := range begin {
 		tried := b.tried[u.ID]
 		work.Go(func() error { b.settle(table, u, tried); return nil })
@@ -564,18 +519,71 @@ func (b *bindings) logFailure(what string, err error) {
 	}
 }
 
-// settle does what is owed for a binding that has ended: its tree is told, then its conversation.
+// disown has it said in a conversation that was created for a binding that nothing comes of it. The
+// store has not kept that it is owed, so that this process says it or none does.
+func (b *bindings) disown(q binding.Request, why binding.Reason) {
+	if !q.Created {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.disowned = append(b.disowned, binding.Unbound{
+		ID: cmp.Or(q.Begun, session.NewID()), Reason: why, At: time.Now(), Begun: true,
+		Binding: binding.Binding{
+			Conversation: q.Conversation, Target: q.Target, Root: q.Root, Label: q.Label,
+			By: q.By, Created: true,
+		},
+	})
+	b.look()
+}
+
+// unclaimed has it said in a thread that was created for a spawn, and could not be bound, that
+// nothing begins there. One that is bound to another session is left alone.
+func (b *bindings) unclaimed(q binding.Request, err error) {
+	if _, taken := errors.AsType[*binding.Error](err); !taken {
+		b.disown(q, binding.ReasonSpawnFailed)
+	}
+}
+
+// owed returns what is owed: what this process alone knows of, and what the table has. It is called
+// under b.mu.
+func (b *bindings) owed(table *binding.Table) iter.Seq[binding.Unbound] {
+	return func(yield func(binding.Unbound) bool) {
+		for _, u := range b.disowned {
+			if !yield(u) {
+				return
+			}
+		}
+		table.EachOwed(yield)
+	}
+}
+
+// settle does what is owed for a binding that has ended, or has not come about: its tree is told,
+// then its conversation.
 func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread.Attempt) {
-	err := b.leave(b.life, table, &u)
-	if err != nil {
+	is := func(x binding.Unbound) bool { return x.ID == u.ID }
+	b.mu.Lock()
+	disowned := slices.ContainsFunc(b.disowned, is) // the tree was not asked
+	b.mu.Unlock()
+	var over bool
+	var err error
+	if !disowned {
+		over, err = b.leave(b.life, table, &u)
+	}
+	switch {
+	case err != nil:
 		b.logFailure("a session could not be told that its conversation is not bound any more", err)
-	} else if err = b.farewell(&u, tried); err == nil {
-		err = attempt(func() error { return table.Settle(b.life, u.ID, time.Now()) })
+	case over:
+	default:
+		if err = b.farewell(table, &u, tried); err == nil {
+			err = attempt(func() error { return table.Settle(b.life, u.ID, time.Now()) })
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
 		delete(b.tried, u.ID)
+		b.disowned = slices.DeleteFunc(b.disowned, is)
 	} else {
 		tried.Failed(time.Now())
 	}
@@ -583,20 +591,35 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 }
 
 // leave has the tree of a session know that a conversation is not bound any more, unless it is
-// bound to the same session again.
-func (b *bindings) leave(ctx context.Context, table *binding.Table, u *binding.Unbound) error {
-	of := &u.Binding
-	unlock, err := b.locks.Lock(ctx, of.Conversation)
+// bound to the same session again. It reports whether the end is not owed any more, as a begin is
+// that has come about.
+func (b *bindings) leave(
+	ctx context.Context, table *binding.Table, u *binding.Unbound,
+) (over bool, err error) {
+	unlock, err := b.locks.Lock(ctx, u.Binding.Conversation)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unlock()
+	if !table.Owes(u.ID) {
+		return true, nil
+	}
+	return false, b.leaveHeld(ctx, table, &u.Binding, u.Reason)
+}
+
+// leaveHeld is leave under the lock of the conversation.
+func (b *bindings) leaveHeld(
+	ctx context.Context, table *binding.Table, of *binding.Binding, why binding.Reason,
+) error {
+	if err := attempt(func() error { return table.Confirm(ctx) }); err != nil {
+		return err
+	}
 	if found, ok := table.Find(of.Conversation, time.Now()); ok && found.Target == of.Target {
 		return nil
 	}
 	root, err := b.rootOf(ctx, *of)
 	if err == nil {
-		err = b.rt.sup.Unbind(ctx, root, of.Target, of.Conversation, u.Reason.String())
+		err = b.rt.sup.Unbind(ctx, root, of.Target, of.Conversation, why.String())
 	}
 	return unlessGone(err)
 }

@@ -157,19 +157,38 @@ func TestUnfocusWhileTheTreeHangs(t *testing.T) {
 
 // inCutWorld calls f with a Runtime whose store hangs from hang to free.
 func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
-	channel, memory := agenttest.NewFakeChannel("fake"), session.NewMemory()
+	t.Helper()
+	store := session.NewMemory()
 	hangs, trees, release := new(atomic.Bool), new(atomic.Bool), make(chan struct{})
+	store.Journal = hangingJournal{store.Journal, hangs, trees, release}
+	free := sync.OnceFunc(func() {
+		hangs.Store(false)
+		trees.Store(false)
+		close(release)
+	})
+	onCutWorld(t, cutConfig(store, agenttest.NewFakeChannel("fake")), func(w *cutWorld) {
+		defer free()
+		w.hangTrees = func() { trees.Store(true) }
+		f(w, func() { hangs.Store(true) }, free)
+	})
+}
+
+// cutConfig is that of a bot on a channel whose sub-agents end at once, unless they are alive.
+func cutConfig(store *session.Store, channel *agenttest.FakeChannel) agent.Config {
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Label == "alive" {
 			<-ctx.Done()
 		}
 		return agent.Result{Text: "x"}, ctx.Err()
 	})
-	cfg.Store = &session.Store{
-		Journal:     hangingJournal{memory.Journal, hangs, trees, release},
-		Transcripts: memory.Transcripts, Files: memory.Files,
-	}
+	cfg.Store = store
 	channel.Connect(&cfg)
+	return cfg
+}
+
+// onCutWorld calls f with a Runtime.
+func onCutWorld(t *testing.T, cfg agent.Config, f func(w *cutWorld)) {
+	t.Helper()
 	rt, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	ran, stop := context.WithCancel(t.Context())
@@ -178,15 +197,10 @@ func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
 		defer close(done)
 		_ = rt.Run(ran)
 	}()
-	free := sync.OnceFunc(func() {
-		hangs.Store(false)
-		trees.Store(false)
-		close(release)
-	})
-	defer func() { free(); stop(); <-done }()
+	defer func() { stop(); <-done }()
 	w := &cutWorld{
 		rt: rt, main: rt.Session(session.Must(session.MainKey("main"))),
-		at: channel.At("general", ""), hangTrees: func() { trees.Store(true) },
+		at: session.Route{Channel: "fake", To: "general"},
 	}
 	w.ended, err = w.main.Spawn(t.Context(), agent.Task{Text: "a"})
 	require.NoError(t, err)
@@ -200,5 +214,5 @@ func inCutWorld(t *testing.T, f func(w *cutWorld, hang, free func())) {
 	require.NoError(t, err)
 	w.bound = made.Conversation
 	synctest.Wait()
-	f(w, func() { hangs.Store(true) }, free)
+	f(w)
 }

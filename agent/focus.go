@@ -59,6 +59,14 @@ type UnfocusRequest struct {
 // then on goes to that one, and is answered in the conversation. It returns the binding when that
 // is durable. A binding that the conversation has to another session ends.
 //
+// Focus does all of that or nothing: if it fails, the conversation stays bound as it was. A store
+// that fails at once is asked again for a moment. What cannot be undone at once, because the store
+// fails or ctx ends, is undone as soon as it can be, by the next process too; until then a
+// [RunInfo] of the Session may list the conversation. A thread that was created cannot be taken
+// back: it is said there that nothing came of it, and a Focus with the same ID uses it again. If
+// the store keeps nothing at all, this process alone knows that it has to be said, and where the
+// process dies before, the thread is left without a word.
+//
 // The limits of the binding are those of [Threads]. They can be changed with [Runtime.LimitFocus].
 //
 // What the Session would refuse as a message of the Conversation, under the rules of this moment,
@@ -92,34 +100,53 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 			return binding.Binding{}, unrecorded(ctx, err)
 		}
 	}
-	unlock, err := b.locks.Lock(ctx, at)
-	if err != nil {
-		return binding.Binding{}, unrecorded(ctx, err)
-	}
-	defer unlock()
-	made, err := b.bind(ctx, binding.Request{
+	made, err := b.focus(ctx, binding.Request{
 		Conversation: at, Target: q.Session, Root: root, By: q.By, Label: q.Label,
 		Idle: limits.Idle, MaxAge: limits.MaxAge, Replace: true,
 		Created: q.NewThread && q.ID == "", // else a former call may have created it
-	})
-	if errors.Is(err, ErrUnconfirmed) { // the table may have it, and the tree has not
-		b.doubt(root)
-	}
-	if err != nil {
-		return binding.Binding{}, err
-	}
+		Begun:   session.NewID(),
+	}, q.NewThread)
+	return made, rt.orArchived(ctx, q.Session, err)
+}
+
+// focus binds a conversation by hand. The tree of the session comes before the table here, so that
+// a store which fails in between leaves the conversation to the session that it had. What the tree
+// may have then is owed in the table from before. Creates says that the conversation was created
+// for it: people there are told if it does not come about.
+func (b *bindings) focus(
+	ctx context.Context, q binding.Request, creates bool,
+) (made binding.Binding, err error) {
 	defer b.look()
-	err = rt.sup.Bind(ctx, root, q.Session, at)
-	switch {
-	case errors.Is(err, ErrUnconfirmed), err != nil && ctx.Err() != nil:
-		b.doubt(root)
-	case err != nil:
-		b.release(ctx, root, q.Session, at, binding.ReasonStaleSession)
-	}
+	asked := q
+	asked.Created = creates
+	unlock, err := b.locks.Lock(ctx, q.Conversation)
 	if err != nil {
-		return binding.Binding{}, rt.orArchived(ctx, q.Session, err)
+		b.disown(asked, binding.ReasonBindFailed)
+		return made, unrecorded(ctx, err)
 	}
-	return made, nil
+	defer unlock()
+	_, err = change(ctx, b, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) (struct{}, error) {
+		return struct{}{}, t.Begin(ctx, asked, binding.ReasonBindFailed, now)
+	})
+	if err != nil {
+		if _, taken := errors.AsType[*binding.Error](err); !taken {
+			b.disown(asked, binding.ReasonBindFailed)
+		}
+		return made, err
+	}
+	if err = b.rt.sup.Bind(ctx, q.Root, q.Target, q.Conversation); err != nil {
+		return made, err
+	}
+	if made, err = b.bind(ctx, q); err != nil {
+		soon, cancel := context.WithTimeout(ctx, treeToldWithin)
+		defer cancel()
+		_ = b.leaveHeld(soon, b.opened(), &binding.Binding{ // after an error, settle does it
+			Conversation: q.Conversation, Target: q.Target, Root: q.Root,
+		}, binding.ReasonBindFailed)
+	}
+	return made, err
 }
 
 // focusRoot checks a request, gives it the label of the run if it has none, and returns the tree of
@@ -175,6 +202,7 @@ func (rt *Runtime) focusRoot(
 
 // Unfocus ends the binding of a conversation and returns it when that is durable. What is posted to
 // the conversation's own session from then on is that session's. The conversation gets a farewell.
+// A store that fails at once is asked again for a moment.
 // No [RunInfo] lists it any more, unless the tree of the session cannot record that within a
 // second: then it does as soon as it can.
 //
@@ -202,7 +230,8 @@ func (rt *Runtime) Unfocus(
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, treeToldWithin)
 		defer cancel()
-		_ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended) // after an error, settle does it
+		// After an error, settle does it.
+		_, _ = rt.bindings.leave(ctx, rt.bindings.opened(), &ended)
 	}
 	return ended, unboundError(err)
 }
@@ -241,7 +270,8 @@ func unboundError(err error) error {
 
 // LimitFocus gives the binding of a conversation new limits, which count from now, and those of the
 // same session on the same channel and account that the owner by may change. It returns the changed
-// bindings. The errors are those of [Runtime.Unfocus], and one for a limit that is negative.
+// bindings, of which all have the new limits or none has. A store that fails at once is asked again
+// for a moment. The errors are those of [Runtime.Unfocus], and one for a limit that is negative.
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
@@ -260,32 +290,31 @@ func (rt *Runtime) LimitFocus(
 }
 
 // Bindings returns the bindings that have not expired, of all trees, in the order of their
-// conversations. The error is that of the store, or the cause of ctx.
+// conversations. The error is one that every call that only reads can return.
 func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err error) {
 	if err := rt.checked(ctx); err != nil {
 		return nil, err
 	}
-	list, err = onTable(ctx, rt.bindings, func(
-		_ context.Context, t *binding.Table, now time.Time,
-	) ([]binding.Binding, error) {
-		return t.All(now), nil
-	})
-	if ctx.Err() != nil { // it only reads, so that there is nothing that may not be recorded
-		err = context.Cause(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
+	table, err := rt.bindings.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return list, nil
+	return table.All(time.Now()), nil
 }
 
-// unrecorded is the error of what a command asks before it is sent: if ctx has ended, it says that
-// nothing was recorded.
+// unrecorded is the error of what a command asks before it is sent: if ctx has ended, or what it
+// asks cannot be read, it says that nothing was recorded.
 func unrecorded(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotRecorded) {
+	switch {
+	case err == nil, errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
 		return err
+	case ctx.Err() != nil, errors.Is(err, ErrUnreadable):
+		return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 	}
-	return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
+	return err
 }
 
 // endedBefore returns why a command is not recorded whose ctx has ended before the call, or nil. It

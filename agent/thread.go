@@ -331,7 +331,7 @@ func (s *boundSpawn) follows(ctx context.Context, of session.Key) (bool, error) 
 func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, err error) {
 	at, creates, err := rt.whereToSpawn(ctx, &s)
 	if err != nil {
-		return info, err
+		return info, unrecorded(ctx, err)
 	}
 	id := cmp.Or(string(s.request.ID), session.NewID())
 	s.request.ID = RunID(id)
@@ -363,7 +363,7 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 			Name: thread.Name(label, child.Agent()), Intro: intro,
 		})
 		if err != nil {
-			return info, err
+			return info, unrecorded(ctx, err)
 		}
 	}
 	return rt.bindings.spawnAt(ctx, s, binding.Request{
@@ -453,8 +453,11 @@ func checkThread(made, in session.Route) error {
 	return nil
 }
 
-// create has a thread created.
+// create has a thread created, unless the table in which it is to be bound cannot be read.
 func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, error) {
+	if _, err := b.open(ctx); err != nil {
+		return session.Route{}, err
+	}
 	host, field := b.rt.cfg.Threads.host(t.In)
 	var made session.Route
 	call := b.call(ctx, t.Session, false, field, func(ctx context.Context) error {
@@ -497,7 +500,8 @@ func (b *bindings) spawnAt(
 ) (info RunInfo, err error) {
 	unlock, err := b.locks.Lock(ctx, q.Conversation)
 	if err != nil {
-		return info, err
+		b.unclaimed(q, err)
+		return info, unrecorded(ctx, err)
 	}
 	defer unlock()
 	dry := s.request
@@ -513,7 +517,8 @@ func (b *bindings) spawnAt(
 		if errors.Is(err, ErrUnconfirmed) {
 			b.release(ctx, s.root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 		}
-		return info, err
+		b.unclaimed(q, err)
+		return info, unrecorded(ctx, err)
 	}
 	defer b.look() // the session of a former attempt is to know that it has gone on elsewhere
 	s.request.Bind = q.Conversation
@@ -532,7 +537,7 @@ func (b *bindings) spawnAt(
 func (b *bindings) abandon(ctx context.Context, root session.Key, q binding.Request) {
 	b.atLast(ctx, func(ctx context.Context) {
 		if err := b.claim(ctx, nil, q); err != nil {
-			b.logFailure("a thread that was created for nothing could not be told so", err)
+			b.unclaimed(q, err)
 			return
 		}
 		b.release(ctx, root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
@@ -564,9 +569,15 @@ func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) 
 	return err
 }
 
-// farewell says a farewell. The error is that of the ThreadHost, unless it has been tried for so
-// long that it is given up.
-func (b *bindings) farewell(u *binding.Unbound, tried *thread.Attempt) error {
+// farewell says a farewell, unless this process has. Where nothing came about, it is not said if
+// the conversation is bound meanwhile. The error is that of the ThreadHost, unless it has been
+// tried for so long that it is given up.
+func (b *bindings) farewell(
+	table *binding.Table, u *binding.Unbound, tried *thread.Attempt,
+) error {
+	if _, bound := table.Find(u.Binding.Conversation, time.Now()); tried.Said || u.Begun && bound {
+		return nil
+	}
 	shown := *u // the table has the label as it was given
 	shown.Binding.Label = b.rt.Shown(u.Binding.Label)
 	of, said := &shown.Binding, thread.Farewell(shown)
@@ -587,6 +598,7 @@ func (b *bindings) farewell(u *binding.Unbound, tried *thread.Attempt) error {
 			"session", of.Target.String())
 		err = call.Returned(b.life) // there is no second call before it has
 	}
+	tried.Said = err == nil
 	if err == nil || b.life.Err() != nil {
 		return err
 	}
@@ -633,6 +645,9 @@ func (b *bindings) probe(of binding.Binding) {
 // what the table has, those of other trees are passed over.
 func (b *bindings) compare(table *binding.Table, root session.Key, list []binding.Binding) {
 	there, err := b.rt.sup.Bindings(b.life, root)
+	if err == nil {
+		err = attempt(func() error { return table.Confirm(b.life) })
+	}
 	for _, of := range list {
 		if err == nil && of.Root == root {
 			err = b.agree(table, root, of.Target, of.Conversation)

@@ -493,11 +493,11 @@ func TestBindingsOfAStoreThatFails(t *testing.T) {
 		broken.set(true)
 		_, err := b.focus(at, worker.Key(), "alice")
 		require.ErrorIs(t, err, errBindingsBroken)
-		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
 		_, err = b.Main().Spawn(b.Context(), agent.Task{
 			Text: "x", Thread: true, Conversation: b.general,
 		})
-		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
 		require.Len(t, b.Runs(), 1, "nothing was spawned")
 		broken.set(false)
 		_, err = b.focus(at, worker.Key(), "alice")

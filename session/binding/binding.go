@@ -45,6 +45,9 @@ var (
 
 	// ErrNotOwner is wrapped by an [Error] if another owner made the binding.
 	ErrNotOwner = errors.New("binding: binding belongs to another owner")
+
+	// ErrUnreadable is wrapped by an error that says why the log of bindings cannot be read.
+	ErrUnreadable = errors.New("binding: the log cannot be read")
 )
 
 // An Error says which binding could not be changed, and what prevents it. It wraps [ErrBound] or
@@ -181,6 +184,7 @@ const (
 	ReasonSubagentOK                    // the sub-agent succeeded
 	ReasonSubagentError                 // the sub-agent failed
 	ReasonSubagentStopped               // the sub-agent was stopped
+	ReasonBindFailed                    // what was begun did not come about, see [Table.Begin]
 )
 
 var reasonNames = [...]string{
@@ -190,6 +194,7 @@ var reasonNames = [...]string{
 	ReasonSpawnFailed: "spawn-failed", ReasonSessionReset: "session-reset",
 	ReasonSessionDeleted: "session-delete", ReasonSubagentOK: "subagent-complete",
 	ReasonSubagentError: "subagent-error", ReasonSubagentStopped: "subagent-killed",
+	ReasonBindFailed: "bind-failed",
 }
 
 // String returns the word for r, such as "idle-expired".
@@ -214,6 +219,9 @@ type Unbound struct {
 	Reason  Reason    `json:"reason,omitempty"`
 	At      time.Time `json:"at"`
 	Settled bool      `json:"settled,omitempty"`
+	// Begun says that the binding was begun, see [Table.Begin], and has not come about: the
+	// conversation was never bound by it.
+	Begun bool `json:"begun,omitempty"`
 }
 
 // Remembered is how long a [Table] knows of a binding that has ended and is settled: as long as a

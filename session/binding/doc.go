@@ -6,8 +6,9 @@
 //	       |                   Table
 //	       +-- Find ---------> conversation -> session, from memory
 //	       |                     ^
-//	       +-- Bind, Unbind -----+--> session.Journal, under session.BindingsRoot
-//	           SetLimit, Touch        Append after the last sequence | ErrConflict: decide again
+//	       +-- Begin, Bind ------+--> session.Journal, under session.BindingsRoot
+//	           Unbind, SetLimit       Append after the last sequence | ErrConflict: decide again
+//	           Touch
 //	                   |
 //	                   +-- Owed, Settle: a farewell for each end
 //
@@ -18,7 +19,9 @@
 //
 // A binding that ends is owed a farewell, and its session has to be told. [Table.Owed] has such
 // ends, also those of an earlier process, until [Table.Settle] says that both have happened.
-// Package agent does that. [Table.Former] knows for a week which sessions a conversation had.
+// Package agent does that. A caller that tells a session of a binding before the Table has it calls
+// [Table.Begin] first, so that what does not come about is owed likewise. [Table.Former] knows for
+// a week which sessions a conversation had.
 //
 // Only its owner may change a binding. Another owner gets an [Error] that wraps [ErrNotOwner].
 // [SystemOwner] may change every binding, and every owner may change a binding of SystemOwner.

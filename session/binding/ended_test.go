@@ -1,7 +1,9 @@
 package binding_test
 
 import (
+	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,4 +212,104 @@ func TestVersionOfFacts(t *testing.T) {
 		versions = append(versions, f.V)
 	}
 	require.Equal(t, []int{1, 2, 2, 2}, versions)
+}
+
+// What is begun binds nothing and ends nothing, is owed over restarts and snapshots until it has
+// come about or is settled, and is then as if it had never been.
+func TestBegin(t *testing.T) {
+	q := binding.Request{
+		Conversation: thread1, Target: workerB, By: "alice", Replace: true, Begun: "begun",
+	}
+	for name, c := range map[string]struct {
+		then func(t *testing.T, b *binding.Table)
+		to   session.Key
+	}{
+		"bound": {func(t *testing.T, b *binding.Table) {
+			_, err := b.Bind(t.Context(), q, bindNoon)
+			require.NoError(t, err)
+			ended := b.Owed()
+			require.Len(t, ended, 1)
+			require.Equal(t, workerA, ended[0].Binding.Target)
+			require.Equal(t, binding.ReasonReplaced, ended[0].Reason)
+			require.NoError(t, b.Settle(t.Context(), ended[0].ID, bindNoon))
+		}, workerB},
+		"settled": {func(t *testing.T, b *binding.Table) {
+			require.NoError(t, b.Settle(t.Context(), q.Begun, bindNoon))
+			_, err := b.Bind(t.Context(), q, bindNoon)
+			require.ErrorIs(t, err, session.ErrConflict, "it was given up")
+		}, workerA},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &flakyJournal{Journal: session.NewMemory().Journal, bytes: true}
+			b := openTable(t, j)
+			made := bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+			for range 2 {
+				require.NoError(t, b.Begin(t.Context(), q, binding.ReasonBindFailed, bindNoon))
+			}
+			for range 400 { // a snapshot comes in between
+				bindForAnHour(t, b, thread2, workerA, "alice", bindNoon)
+				_, err := b.Unbind(t.Context(), thread2, "alice", binding.ReasonManual, bindNoon)
+				require.NoError(t, err)
+				require.NoError(t, b.Settle(t.Context(), b.Owed()[1].ID, bindNoon))
+			}
+			b = openTable(t, j)
+			found, ok := b.Find(thread1, bindNoon)
+			require.True(t, ok)
+			require.Equal(t, made, found)
+			owed := b.Owed()
+			require.Len(t, owed, 1)
+			require.True(t, b.Owes(q.Begun))
+			require.Equal(t, binding.Unbound{
+				ID: q.Begun, Reason: binding.ReasonBindFailed, At: bindNoon, Begun: true,
+				Binding: binding.Binding{
+					Conversation: thread1, Target: workerB, By: "alice", Bound: bindNoon,
+					Touched: bindNoon,
+				},
+			}, owed[0])
+			c.then(t, b)
+			b = openTable(t, j)
+			require.Empty(t, b.Owed())
+			require.False(t, b.Owes(q.Begun))
+			found, _ = b.Find(thread1, bindNoon)
+			require.Equal(t, c.to, found.Target)
+			for _, u := range b.Former(thread1, bindNoon) {
+				require.False(t, u.Begun, "the session was never bound")
+			}
+		})
+	}
+}
+
+// What Bind would refuse, Begin refuses, and so it does a begin without a name.
+func TestBeginRefuses(t *testing.T) {
+	b := openTable(t, session.NewMemory().Journal)
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+	for want, q := range map[error]binding.Request{
+		binding.ErrNotOwner: {Conversation: thread1, Target: workerB, By: "bob", Replace: true},
+		binding.ErrBound:    {Conversation: thread1, Target: workerB, By: "alice"},
+	} {
+		q.Begun = "x"
+		require.ErrorIs(t, b.Begin(t.Context(), q, binding.ReasonBindFailed, bindNoon), want)
+	}
+	q := binding.Request{Conversation: thread2, Target: workerB, By: "bob"}
+	require.ErrorContains(t, b.Begin(t.Context(), q, binding.ReasonBindFailed, bindNoon), "begun")
+	q.Conversation.To = strings.Repeat("x", session.MaxKeyLen+1)
+	require.ErrorContains(t, b.Begin(t.Context(), q, binding.ReasonBindFailed, bindNoon), "limit")
+	require.Empty(t, b.Owed())
+}
+
+// A conflict with nothing is an error, and not another attempt for ever.
+func TestConflictWithNothing(t *testing.T) {
+	b := openTable(t, conflicting{session.NewMemory().Journal})
+	_, err := b.Bind(t.Context(), binding.Request{
+		Conversation: thread1, Target: workerA, By: "alice",
+	}, bindNoon)
+	require.ErrorIs(t, err, session.ErrConflict)
+}
+
+type conflicting struct{ session.Journal }
+
+func (conflicting) Append(
+	context.Context, session.Key, session.Seq, session.Batch,
+) (session.Seq, error) {
+	return 0, session.ErrConflict
 }

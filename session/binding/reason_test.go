@@ -11,7 +11,7 @@ import (
 
 func TestReasonWords(t *testing.T) {
 	seen := make(map[string]bool)
-	for r := binding.ReasonManual; r <= binding.ReasonSubagentStopped; r++ {
+	for r := binding.ReasonManual; r <= binding.ReasonBindFailed; r++ {
 		text, err := r.MarshalText()
 		require.NoError(t, err)
 		assert.Equal(t, r.String(), string(text))
@@ -21,11 +21,11 @@ func TestReasonWords(t *testing.T) {
 		require.NoError(t, back.UnmarshalText(text))
 		assert.Equal(t, r, back)
 	}
-	assert.Len(t, seen, 13)
-	beyond := binding.ReasonSubagentStopped + 1
+	assert.Len(t, seen, 14)
+	beyond := binding.ReasonBindFailed + 1
 	_, err := beyond.MarshalText()
-	require.EqualError(t, err, "binding: 13 is not a reason")
-	assert.Equal(t, "Reason(13)", beyond.String())
+	require.EqualError(t, err, "binding: 14 is not a reason")
+	assert.Equal(t, "Reason(14)", beyond.String())
 	require.ErrorContains(
 		t, beyond.UnmarshalText([]byte("nonsense")), `binding: unknown reason "nonsense"`,
 	)

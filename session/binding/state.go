@@ -3,6 +3,7 @@ package binding
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,12 +16,14 @@ import (
 const (
 	factBound    = "bound"    // the conversation has this binding from now on
 	factUnbound  = "unbound"  // the conversation is not bound any more
-	factSettled  = "settled"  // nothing is owed any more for a binding that ended
+	factBegun    = "begun"    // the tree of the session may have this binding before there is one
+	factSettled  = "settled"  // nothing is owed any more for a binding that ended, or was begun
 	factSnapshot = "snapshot" // these are all bindings, and those that ended not long ago
 )
 
 // factVersion is the greatest version of a fact. Open refuses a log with a greater one. Facts that
-// an earlier version of Offshoot would misread have version 2, the others have version 1.
+// an earlier version of Offshoot would misread have version 2, the others have version 1. A kind
+// that such a version does not know is refused by that likewise.
 const factVersion = 2
 
 // A fact is one entry of the log of bindings.
@@ -28,8 +31,8 @@ type fact struct {
 	Version int       `json:"v"`
 	Kind    string    `json:"kind"`
 	Binding *Binding  `json:"binding,omitempty"` // bound: as it is now; unbound: as it was
-	Reason  Reason    `json:"reason,omitempty"`  // unbound
-	ID      string    `json:"id,omitempty"`      // unbound, settled: of the end; empty: nothing is owed
+	Reason  Reason    `json:"reason,omitempty"`  // unbound; begun: if it does not come about
+	ID      string    `json:"id,omitempty"`      // of the end or the begin; empty: nothing is owed
 	At      time.Time `json:"at,omitzero"`
 	All     []Binding `json:"all,omitempty"`   // snapshot
 	Ended   []Unbound `json:"ended,omitempty"` // snapshot
@@ -66,7 +69,8 @@ func readFact(e session.Entry) (*fact, error) {
 		}
 	}
 	known := f.Kind == factSnapshot || f.Kind == factSettled && f.ID != "" ||
-		f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
+		f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound ||
+			f.Kind == factBegun && f.ID != "")
 	if f.Version < 1 || f.Version > factVersion || !known {
 		return nil, fmt.Errorf(
 			"binding: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq,
@@ -115,6 +119,10 @@ func (s *state) apply(f *fact) {
 		if f.ID != "" {
 			s.remember(Unbound{ID: f.ID, Binding: *f.Binding, Reason: f.Reason, At: f.At})
 		}
+	case factBegun:
+		s.remember(Unbound{
+			ID: f.ID, Binding: *f.Binding, Reason: f.Reason, At: f.At, Begun: true,
+		})
 	case factSettled:
 		s.settle(f.ID)
 	case factSnapshot:
@@ -129,11 +137,13 @@ func (s *state) apply(f *fact) {
 	}
 }
 
-// remember keeps a binding that has ended.
+// remember keeps a binding that has ended, or was begun.
 func (s *state) remember(u Unbound) {
 	s.settle(u.ID) // one of that ID, which only a log that others wrote has
-	of := u.Binding.Conversation
-	s.ended[u.ID], s.former[of] = u, append(s.former[of], u.ID)
+	s.ended[u.ID] = u
+	if of := u.Binding.Conversation; !u.Begun {
+		s.former[of] = append(s.former[of], u.ID)
+	}
 	if !u.Settled {
 		i, _ := slices.BinarySearchFunc(s.owed, &u, compareEnds)
 		s.owed = slices.Insert(s.owed, i, &u)
@@ -148,6 +158,10 @@ func (s *state) settle(id string) {
 	}
 	if i, found := slices.BinarySearchFunc(s.owed, &u, compareEnds); found {
 		s.owed = slices.Delete(s.owed, i, i+1)
+	}
+	if u.Begun { // it is of no use any more
+		delete(s.ended, id)
+		return
 	}
 	u.Settled = true
 	s.ended[id] = u
@@ -279,6 +293,38 @@ func unbound(u Unbound) *fact {
 	return newFact(fact{
 		Kind: factUnbound, ID: u.ID, Binding: &u.Binding, Reason: u.Reason, At: u.At,
 	})
+}
+
+// decideBegin returns the fact that a binding is begun, by the rules of [Table.Begin]. One that is
+// begun already stays as it is.
+func (s *state) decideBegin(u Unbound, replace bool, now time.Time) ([]*fact, error) {
+	if u.ID == "" {
+		return nil, errors.New("binding: begun is empty")
+	}
+	if _, err := s.decideBind(u.Binding, replace, "", now); err != nil {
+		return nil, err
+	}
+	if _, known := s.ended[u.ID]; known {
+		return nil, nil
+	}
+	return []*fact{newFact(fact{
+		Kind: factBegun, ID: u.ID, Binding: &u.Binding, Reason: u.Reason, At: u.At,
+	})}, nil
+}
+
+// decideBegun is decideBind for a binding that was begun under an ID, which it settles. Without an
+// ID it is decideBind.
+func (s *state) decideBegun(
+	id string, b Binding, replace bool, endID string, now time.Time,
+) ([]*fact, error) {
+	facts, err := s.decideBind(b, replace, endID, now)
+	if err != nil || id == "" {
+		return facts, err
+	}
+	if u, ok := s.ended[id]; !ok || !u.Begun {
+		return nil, fmt.Errorf("binding: what was begun is given up: %w", session.ErrConflict)
+	}
+	return append(facts, newFact(fact{Kind: factSettled, ID: id, At: now})), nil
 }
 
 // decideBind returns the facts that bind a conversation, by the rules of [Table.Bind].

@@ -32,7 +32,8 @@ const touchEvery = 15 * time.Second
 // The zero Table is empty, and refuses every change.
 //
 // All methods may be called concurrently. Those with a ctx return early with its error once it is
-// done.
+// done. Those that change something, or read the log, return an error that wraps [ErrUnreadable] if
+// that cannot be read, and nothing is recorded then.
 type Table struct {
 	journal session.Journal
 	turn    chan struct{} // holds one token; only its holder changes the fields below
@@ -57,9 +58,9 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	return t, nil
 }
 
-// A Request is the argument of [Table.Bind]. Each part of the Conversation, and By, have at most
-// [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label that
-// are not drawn are taken out, and its line breaks become spaces.
+// A Request is the argument of [Table.Bind]. Each part of the Conversation, By and Begun have at
+// most [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label
+// that are not drawn are taken out, and its line breaks become spaces.
 type Request struct {
 	Conversation session.Route // channel and recipient; account and thread if there are any
 	Target       session.Key   // the session
@@ -70,6 +71,42 @@ type Request struct {
 	MaxAge       time.Duration // greatest age; 0: no limit
 	Replace      bool          // end a binding of the conversation to another session
 	Created      bool          // the conversation was created for the binding
+	// Begun is the name under which [Table.Begin] has begun the binding, which no other may share.
+	// Bind settles it. Empty: it was not begun.
+	Begun string
+}
+
+// binding returns the binding that is asked for, or an error for a text that is too long.
+func (q *Request) binding(now time.Time) (Binding, error) {
+	b := Binding{
+		Conversation: q.Conversation.Clean(), Target: q.Target, Root: q.Root, Label: q.Label,
+		By: q.By, Bound: now, Touched: now, Idle: q.Idle, MaxAge: q.MaxAge, Created: q.Created,
+	}
+	err := b.overBound()
+	if err == nil && len(q.Begun) > session.MaxKeyLen {
+		err = fmt.Errorf("binding: begun has %d bytes, the limit is %d", len(q.Begun),
+			session.MaxKeyLen)
+	}
+	b.Label = text.Line(b.Label)
+	return b, err
+}
+
+// Begin records that a conversation is about to be bound, and binds nothing: what is bound stays
+// so. It is for a caller that tells the tree of the session first, and the Table then. Until
+// [Table.Bind] of a Request with the same Begun, the begin is owed as an end is, see [Table.Owed]:
+// if the caller dies in between, the next process finds there that the tree may have a binding
+// which the Table has not. The reason why is that of an end without a Bind.
+//
+// The error is the one that Bind would return now. A Begun that is owed already changes nothing.
+func (t *Table) Begin(ctx context.Context, req Request, why Reason, now time.Time) error {
+	made, err := req.binding(now)
+	if err != nil {
+		return err
+	}
+	u := Unbound{ID: req.Begun, Binding: made, Reason: why, At: now, Begun: true}
+	return t.change(ctx, now, func(s *state) ([]*fact, error) {
+		return s.decideBegin(u, req.Replace, now)
+	})
 }
 
 // Bind binds a conversation to a session and returns the binding. If the conversation is bound to
@@ -77,20 +114,17 @@ type Request struct {
 //
 // If the conversation is bound to another session, Bind returns an *[Error] that wraps [ErrBound],
 // unless req.Replace is set. If the owner req.By may not change the present binding, Bind returns
-// an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is.
+// an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is. It does
+// also after an error that wraps [session.ErrConflict], which says that req.Begun is not owed any
+// more.
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
-	made := Binding{
-		Conversation: req.Conversation.Clean(), Target: req.Target, Root: req.Root,
-		Label: req.Label, By: req.By, Bound: now, Touched: now, Idle: req.Idle, MaxAge: req.MaxAge,
-		Created: req.Created,
-	}
-	if err := made.overBound(); err != nil {
+	made, err := req.binding(now)
+	if err != nil {
 		return Binding{}, err
 	}
-	made.Label = text.Line(made.Label)
 	id := session.NewID()
-	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
-		return s.decideBind(made, req.Replace, id, now)
+	err = t.change(ctx, now, func(s *state) ([]*fact, error) {
+		return s.decideBegun(req.Begun, made, req.Replace, id, now)
 	})
 	if err != nil {
 		return Binding{}, err
@@ -182,8 +216,8 @@ func (t *Table) Settle(ctx context.Context, id string, now time.Time) error {
 	})
 }
 
-// Owed returns the bindings that have ended and are not settled, in the order of their ends. It has
-// also those of an earlier process.
+// Owed returns the bindings that have ended and are not settled, in the order of their ends, and
+// those that were begun and have not come about. It has also those of an earlier process.
 func (t *Table) Owed() []Unbound {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -204,6 +238,14 @@ func (t *Table) EachOwed(f func(Unbound) bool) {
 			return
 		}
 	}
+}
+
+// Owes reports whether [Table.Owed] has an end.
+func (t *Table) Owes(id string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	u, ok := t.present().ended[id]
+	return ok && !u.Settled
 }
 
 // Former returns the bindings of a conversation that have ended, in the order of their ends: those
@@ -324,6 +366,20 @@ func (t *Table) Refresh(ctx context.Context) error {
 	return err
 }
 
+// Confirm reads the log if it is not known yet what a change of this Table has come to, because an
+// append failed. Else it returns at once.
+func (t *Table) Confirm(ctx context.Context) error {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	defer t.finish()
+	if !t.stale {
+		return nil
+	}
+	_, err := t.catchUp(ctx, "")
+	return err
+}
+
 // present returns the state, which is empty for the zero Table.
 func (t *Table) present() *state {
 	if t.state == nil {
@@ -373,7 +429,14 @@ func (t *Table) change(
 		case err == nil:
 			return t.apply(batch.Entries, last)
 		case errors.Is(err, session.ErrConflict):
+			before := t.last
 			t.stale = true
+			if _, readErr := t.catchUp(ctx, ""); readErr != nil {
+				return readErr
+			}
+			if t.last == before { // it would be refused for ever
+				return fmt.Errorf("binding: nothing is in the way of an append: %w", err)
+			}
 		default:
 			t.stale = true
 			if found, readErr := t.catchUp(ctx, batch.ID); readErr != nil || !found {
@@ -420,14 +483,14 @@ func (t *Table) apply(entries []session.Entry, last session.Seq) error {
 }
 
 // catchUp applies the entries that the log has after t.last, and reports whether the batch id is
-// among them.
+// among them. An error wraps [ErrUnreadable].
 func (t *Table) catchUp(ctx context.Context, id session.BatchID) (found bool, err error) {
 	for e, err := range t.journal.Read(ctx, session.BindingsRoot(), t.last) {
-		if err != nil {
-			return false, fmt.Errorf("binding: %w", err)
+		if err == nil {
+			err = t.apply([]session.Entry{e}, e.Seq)
 		}
-		if err := t.apply([]session.Entry{e}, e.Seq); err != nil {
-			return false, err
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
 		found = found || id != "" && e.Batch == id
 	}

@@ -15,6 +15,7 @@ type Attempt struct {
 	First time.Time // when the first one began
 	Next  time.Time // when the next one is due
 	Busy  bool      // one is under way
+	Said  bool      // the farewell: only what records that has failed since
 
 	of session.Route // the conversation
 }

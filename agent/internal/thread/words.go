@@ -124,13 +124,15 @@ var reasons = map[binding.Reason]string{
 	binding.ReasonSubagentOK:      "%s has done its work and has left.",
 	binding.ReasonSubagentError:   "%s has failed and has left.",
 	binding.ReasonSubagentStopped: "%s was stopped and has left.",
+	binding.ReasonBindFailed:      "%s could not be brought here.",
 }
 
 // Farewell returns what people read in a conversation when its binding has ended. It is empty if
-// they read nothing: where the thread is gone, and where another session has taken over.
+// they read nothing: where the thread is gone, where another session has taken over, and where
+// nothing has come about in a conversation that was not created for it.
 func Farewell(u binding.Unbound) string {
 	form, ok := reasons[u.Reason]
-	if !ok {
+	if !ok || u.Reason == binding.ReasonBindFailed && !u.Binding.Created {
 		return ""
 	}
 	b := &u.Binding
