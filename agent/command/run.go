@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -135,6 +136,9 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 	if r.Delete {
 		a.Cleanup = agent.CleanupDelete
 	}
+	for _, s := range r.Senders {
+		a.For = append(a.For, p.person(s))
+	}
 	if now, err := p.rt.Session(r.Key).Status(ctx); err == nil {
 		for _, v := range now.Withheld {
 			a.Withheld = append(a.Withheld, v.Tool)
@@ -147,6 +151,21 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 		}
 	}
 	return a, nil
+}
+
+// person names one of the people for whom a run works.
+func (h *Handler) person(s policy.Sender) string {
+	who, of := h.line(s.ID, text.MaxName), h.line(s.Channel, text.MaxName)
+	switch s.ID {
+	case "":
+		who = "a person without an ID"
+	case "*": // of a Sender, and of its channel
+		who = "more people than are kept"
+	}
+	if of == "" || s.Channel == "*" {
+		return who
+	}
+	return of + " " + who
 }
 
 // waitsFor says what a run waits for.
@@ -191,7 +210,7 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 			return nil, err
 		}
 		for i := len(page.Lines) - 1; i >= 0 && len(newest) <= limit; i-- {
-			said := saidOf(&page.Lines[i].Message, c.Tools)
+			said := saidOf(&page.Lines[i], c.Tools)
 			slices.Reverse(said)
 			newest = append(newest, said...)
 		}
@@ -210,7 +229,8 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 }
 
 // saidOf returns what a log has of a line: what it says, and the tools that it calls.
-func saidOf(m *agent.Message, tools bool) (said []Said) {
+func saidOf(line *agent.HistoryLine, tools bool) (said []Said) {
+	m := &line.Message
 	by := map[session.MessageRole]string{
 		session.MessageUser: "User", session.MessageAssistant: "Assistant",
 		session.MessageTool: "Tool",
@@ -222,30 +242,21 @@ func saidOf(m *agent.Message, tools bool) (said []Said) {
 		by = "System"
 	}
 	if !text.IsBlank(m.Text) {
-		said = append(said, Said{By: by, Text: shorten(m.Text, maxSaid)})
+		head := text.Head
+		if line.Cut {
+			head = text.Rehead
+		}
+		said = append(said, Said{By: by, Text: head(strings.TrimSpace(m.Text), maxSaid)})
 	}
 	for _, c := range m.ToolCalls {
 		if tools {
 			said = append(said, Said{
-				By: "Tool", Text: shorten("calls "+text.Word(c.Name)+" "+string(c.Args), maxSaid),
+				By:   "Tool",
+				Text: text.Head("calls "+text.Word(c.Name)+" "+string(c.Args), maxSaid),
 			})
 		}
 	}
 	return said
-}
-
-// shorten returns the beginning of a text that may have several lines.
-func shorten(s string, most int) string {
-	if s = strings.TrimSpace(s); utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	n := 0
-	for i := range s {
-		if n++; n == most {
-			return s[:i] + "…"
-		}
-	}
-	return s
 }
 
 func (p *place) steer(ctx context.Context, c Steer) (Answer, error) {
@@ -281,11 +292,15 @@ func (p *place) send(ctx context.Context, c Send) (Answer, error) {
 	if m.Senders, err = p.senders(ctx); err != nil {
 		return nil, err
 	}
-	if !p.pace.begin(r.Key, m.ID, time.Now()) {
+	unsent, ok := p.pace.Pass(target.Pair{To: r.Key}, m.ID, minPause, time.Now())
+	if !ok {
 		return nil, ErrSlow
 	}
 	receipt, err := p.rt.Session(r.Key).Post(ctx, m)
 	if err != nil {
+		if !errors.Is(err, agent.ErrUnconfirmed) && ctx.Err() == nil {
+			unsent()
+		}
 		return nil, err
 	}
 	a := Sent{Row: row, Run: receipt.Run, Began: receipt.Began}
