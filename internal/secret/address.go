@@ -253,7 +253,7 @@ func (r *reader) maskEscapedUserinfo(start, end int) bool {
 	part := r.Within(end, most)
 	at := end + len("%3A")
 	stop := part.Any(at, " \t\r\n\"'&<>#")
-	for i := at; i < stop; i++ { // the end of the host, where the path, a query or a fragment begins
+	for i := at; i < stop; i++ { // where the host ends
 		if part.S[i] == '%' && (part.HasFold(i, "%2f") || part.HasFold(i, "%3f") ||
 			part.HasFold(i, "%23")) {
 			stop = i
