@@ -54,8 +54,9 @@ type RunInfo struct {
 	// of the Result, see [TurnInput].Announces. It has at most 65,536 bytes. Empty: there was none,
 	// or it said nothing.
 	Announcement string `json:"announcement,omitempty"`
-	// Missed is how many messages of [Supervisor.Steer] the run has not read: they came when its last
-	// turn was at its end, or no turn took them and none followed. It is 0 before the end of the run.
+	// Missed is how many messages of [Supervisor.Steer] the run has not read: they came when its
+	// last turn was at its end, or no turn took them and none followed. It is 0 before the end of
+	// the run.
 	Missed int `json:"missed,omitempty"`
 	// Error says why the run did not end well. It is empty for a run that did, and for one that has
 	// no cause to end.
