@@ -29,7 +29,6 @@ const (
 )
 
 const (
-	cutHistoryText  = "\n…(truncated)…"
 	omittedHistory  = "[Offshoot] The message is too large to be shown."
 	toldOfSubagents = "[Offshoot] What a sub-agent came to was told to the session."
 )
@@ -77,7 +76,8 @@ type HistoryLine struct {
 // everywhere, see [announce.Redact]: in the arguments of a tool call also where JSON escapes them.
 // What steers a terminal or the direction of a text is left out: escape sequences, controls but for
 // the line feed and the tab, and marks of bidirectional text. A completion is a remark without the
-// result, which the assistant's next line tells. A text has at most 4,000 characters, arguments of
+// result, which the assistant's next line tells. A text has at most 4,000 characters, and behind
+// them it says how many are left out, such as "…(truncated, 12 characters left out)…". Arguments of
 // a tool call that are longer are left out, and a page has at most 81,920 bytes as JSON and is made
 // of at most 4 MiB of messages, or of one message: then it has fewer lines or none, and Earlier
 // leads to the others. The provider's form of a message, what it consumed, and members that this
@@ -365,18 +365,9 @@ func (l *safeView) redact(s string) string {
 // that a cut leaves no part of a credential.
 func (l *safeView) text(s string) string {
 	s = l.redact(s)
-	if utf8.RuneCountInString(s) <= maxHistoryText {
-		return s
-	}
-	l.Cut = true
-	n := 0
-	for i := range s {
-		if n == maxHistoryText {
-			return s[:i] + cutHistoryText
-		}
-		n++
-	}
-	return s
+	shown := text.Head(s, maxHistoryText)
+	l.Cut = l.Cut || shown != s
+	return shown
 }
 
 // name is text for what is short and has one line, unless it is meant to harm.

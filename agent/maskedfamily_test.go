@@ -223,6 +223,10 @@ func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
 			`{"task":"x","attachments":[{"content":"x","name":"x",` + b.quoted() + `:1}]}`)},
 		{Name: "sessions_send", Args: json.RawMessage(
 			b.args("sessionKey", b.text, "message", "x"))},
+		{Name: "sessions_send", Args: json.RawMessage( // which tells the key, in lower case
+			b.args("sessionKey", "agent:main:"+b.secret, "message", "x"))},
+		{Name: "sessions_history", Args: json.RawMessage(
+			b.args("sessionKey", "agent:main:"+b.secret))},
 	} {
 		if !json.Valid(c.Args) {
 			continue

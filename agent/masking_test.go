@@ -49,7 +49,7 @@ func TestHistoryIsSafe(t *testing.T) {
 		require.NotContains(t, string(data), "hm ")
 		require.NotContains(t, string(data), "thinking")
 		require.NotContains(t, string(data), "NO_REPLY")
-		cut := strings.Repeat("ä", 4000) + "\n…(truncated)…"
+		cut := strings.Repeat("ä", 4000) + "\n…(truncated, 1 character left out)…"
 		require.Len(t, page.Lines, 8)
 		for i, want := range []struct {
 			text          string

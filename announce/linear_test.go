@@ -227,6 +227,45 @@ func TestHostileInputsAreLinear(t *testing.T) {
 	}
 }
 
+// hostileSecrets are registered secrets that begin at each place of a text that repeats itself as
+// they do, and texts that do.
+var hostileSecrets = map[string]struct{ secret, text string }{
+	"backslashes":        {strings.Repeat(`\`, 32), `\`},
+	"backslashes, more":  {strings.Repeat(`\`, 64) + "x", `\`},
+	"percent signs":      {strings.Repeat("%", 64) + "x", "%25"},
+	"percent, bare":      {strings.Repeat("%", 64) + "x", "%"},
+	"a letter":           {strings.Repeat("a", 4095) + "b", "a"},
+	"a letter and lines": {strings.Repeat("a", 64) + "b", "a\n"},
+	"capitals":           {strings.Repeat("A", 256) + "b", "A"},
+	"base64":             {strings.Repeat("secret", 20) + "!", "c2VjcmV0"},
+	"base64 alphabet":    {base64Alphabet, base64Alphabet[:60]},
+	"JSON quotes":        {strings.Repeat(`\"`, 32) + "x", `\"`},
+	"JSON in JSON":       {strings.Repeat(`"`, 32) + "x", `\\\"`},
+	"entities":           {strings.Repeat("&", 32) + "x", "&amp;"},
+	"blanks":             {"x" + strings.Repeat(" ", 64) + "x", "x  "},
+}
+
+const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// S7: a registered secret that repeats itself takes time linear in a text that does, too.
+func TestHostileSecretsAreLinear(t *testing.T) {
+	for name, tt := range hostileSecrets {
+		r, err := announce.NewRedactor(announce.Redaction{Secrets: []string{tt.secret}})
+		require.NoError(t, err)
+		input := func(n int) string { return repeatTo(tt.text, n) }
+		text := input(4 << 10)
+		once := r.Redact(text)
+		require.Equal(t, once, r.Redact(once), name)
+		if underRace {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			work := func(text string) { r.Redact(text) }
+			require.LessOrEqual(t, growth(work, input, 4<<10), mostPerDoubling)
+		})
+	}
+}
+
 // The measure tells linear work from quadratic work, and from work that grows a little faster than
 // its input, on the sizes that it is used for.
 func TestGrowthTellsLinearFromQuadratic(t *testing.T) {

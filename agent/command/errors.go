@@ -61,16 +61,16 @@ func (e *TargetError) words() string {
 }
 
 // shown returns an error whose texts that a person or a model has chosen are as people may see
-// them: what tells of it cuts them, so that they are masked before.
-func (h *Handler) shown(err error) error {
+// them: what tells of it cuts them, so that mask masks them before.
+func shown(err error, mask func(string) string) error {
 	if e, ok := errors.AsType[*UsageError](err); ok {
 		masked := *e
-		masked.Value = h.rt.Shown(e.Value)
+		masked.Value = mask(e.Value)
 		return shownError(e.Value, masked.Value, &masked, err)
 	}
 	if e, ok := errors.AsType[*TargetError](err); ok {
 		masked := *e
-		masked.Target = h.rt.Shown(e.Target)
+		masked.Target = mask(e.Target)
 		if of, ok := errors.AsType[*agent.TargetError](e.err); ok {
 			cause := *of
 			cause.Target, masked.err = masked.Target, &cause
@@ -78,10 +78,27 @@ func (h *Handler) shown(err error) error {
 		return shownError(e.Target, masked.Target, &masked, err)
 	}
 	if e, ok := errors.AsType[*policy.Refusal](err); ok {
-		masked := e.Masked(h.rt.Shown)
+		masked := e.Masked(mask)
 		return shownError(e.Asked, masked.Asked, masked, err)
 	}
 	return err
+}
+
+// masker returns what masks the words of a line that a person has typed. A secret of several words
+// is known as a whole only: of a line with one, no word is repeated that the masked line has not.
+func (h *Handler) masker(line string) func(string) string {
+	seen := h.rt.Shown(line)
+	if seen == line {
+		return h.rt.Shown
+	}
+	seen = strings.ToLower(seen)
+	return func(word string) string {
+		masked := h.rt.Shown(word)
+		if masked == word && !strings.Contains(seen, strings.ToLower(word)) {
+			return "***"
+		}
+		return masked
+	}
 }
 
 // shownError returns the error masked in the place of err, if it differs.

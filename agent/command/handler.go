@@ -81,7 +81,8 @@ type Request struct {
 	// Session is the conversation's own session, as the transport posts to it.
 	Session session.Key
 	// Message is what the person has said: From whom it is, the Route that it came by, and its ID,
-	// under which a repeated message starts and sends nothing twice. The Text is not looked at.
+	// under which a repeated message starts and sends nothing twice. The Text is not read: an error
+	// or a Helped repeats no word of the Command that is a part of a secret in it.
 	Message agent.Incoming
 	Command Command
 }
@@ -109,7 +110,7 @@ func (h *Handler) Handle(
 		if no := h.authorize(ctx, r); no != nil {
 			return Denied{Command: bad.Command, Err: no}, true
 		}
-		return Failed{Command: bad.Command, Err: h.shown(err)}, true
+		return Failed{Command: bad.Command, Err: shown(err, h.masker(m.Text))}, true
 	}
 	a, err = h.Do(ctx, r)
 	if _, stopped := a.(Stopped); stopped || err == nil {
@@ -179,10 +180,15 @@ func (h *Handler) authorize(ctx context.Context, r Request) error {
 // What a person or a model has chosen is in the answers and in the errors as people may see it.
 func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
 	a, err := h.do(ctx, r)
-	if help, ok := a.(Helped); ok {
-		a = Helped{Unknown: h.rt.Shown(help.Unknown)}
+	help, helps := a.(Helped)
+	if err == nil && !helps {
+		return a, nil
 	}
-	return a, h.shown(err)
+	mask := h.masker(r.Message.Text)
+	if helps {
+		a = Helped{Unknown: mask(help.Unknown)}
+	}
+	return a, shown(err, mask)
 }
 
 // do does what a command asks for.

@@ -659,6 +659,40 @@ func TestAnswersMaskSecrets(t *testing.T) {
 	}
 }
 
+// A secret of several words is masked where a command tears it into a target and a message, too.
+func TestAnswersMaskSecretsOfSeveralWords(t *testing.T) {
+	const secret = "Correct horse-battery 9staple"
+	cfg := agent.Config{Runner: worker}
+	cfg.Redact = announce.Redaction{Secrets: []string{secret}}
+	chat := agenttest.NewFakeChannel("discord")
+	chat.Connect(&cfg)
+	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+		b := &bot{Harness: h, t: h.T().(*testing.T), chat: chat}
+		general := room(b)
+		b.say(general, "ann", "hello")
+		for _, said := range []string{
+			"/kill " + secret, "/steer " + secret, "/steer " + secret + " hello",
+			"/subagents " + secret, "/subagents send " + secret + " hello", "/focus " + secret,
+			"/subagents log 1 " + secret, "/subagents info x " + secret, "/session " + secret,
+			"/session idle " + secret, "/stop " + secret, "/agents " + secret, `/kill "` + secret,
+			"/subagents spawn " + secret + " work", "/subagents spawn main x --model " + secret,
+			"/subagents spawn main --thinking " + secret, "/subagents log " + secret + " tools 5",
+		} {
+			texts := []string{b.say(general, "ann", said)}
+			if failed, ok := b.last.(command.Failed); ok {
+				texts = append(texts, failed.Err.Error())
+			}
+			for _, text := range texts {
+				for word := range strings.FieldsSeq(strings.ToLower(secret)) {
+					require.NotContains(t, strings.ToLower(text), word, said)
+				}
+			}
+		}
+		require.Contains(t, b.say(general, "ann", "/kill nobody"), "nobody")
+		require.NoError(t, h.Session(b.key(general)).Stop(h.Context()))
+	})
+}
+
 // requireNoPart requires that no part of a secret is in a text, in any case.
 func requireNoPart(t *testing.T, secret, text, said string) {
 	t.Helper()

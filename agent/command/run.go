@@ -191,7 +191,7 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 			return nil, err
 		}
 		for i := len(page.Lines) - 1; i >= 0 && len(newest) <= limit; i-- {
-			said := saidOf(&page.Lines[i].Message, c.Tools)
+			said := saidOf(&page.Lines[i], c.Tools)
 			slices.Reverse(said)
 			newest = append(newest, said...)
 		}
@@ -210,7 +210,8 @@ func (p *place) log(ctx context.Context, c Log) (Answer, error) {
 }
 
 // saidOf returns what a log has of a line: what it says, and the tools that it calls.
-func saidOf(m *agent.Message, tools bool) (said []Said) {
+func saidOf(line *agent.HistoryLine, tools bool) (said []Said) {
+	m := &line.Message
 	by := map[session.MessageRole]string{
 		session.MessageUser: "User", session.MessageAssistant: "Assistant",
 		session.MessageTool: "Tool",
@@ -222,30 +223,21 @@ func saidOf(m *agent.Message, tools bool) (said []Said) {
 		by = "System"
 	}
 	if !text.IsBlank(m.Text) {
-		said = append(said, Said{By: by, Text: shorten(m.Text, maxSaid)})
+		head := text.Head
+		if line.Cut {
+			head = text.Rehead
+		}
+		said = append(said, Said{By: by, Text: head(strings.TrimSpace(m.Text), maxSaid)})
 	}
 	for _, c := range m.ToolCalls {
 		if tools {
 			said = append(said, Said{
-				By: "Tool", Text: shorten("calls "+text.Word(c.Name)+" "+string(c.Args), maxSaid),
+				By:   "Tool",
+				Text: text.Head("calls "+text.Word(c.Name)+" "+string(c.Args), maxSaid),
 			})
 		}
 	}
 	return said
-}
-
-// shorten returns the beginning of a text that may have several lines.
-func shorten(s string, most int) string {
-	if s = strings.TrimSpace(s); utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	n := 0
-	for i := range s {
-		if n++; n == most {
-			return s[:i] + "…"
-		}
-	}
-	return s
 }
 
 func (p *place) steer(ctx context.Context, c Steer) (Answer, error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -37,9 +38,14 @@ func overwrite(t *testing.T, file, text string) {
 }
 
 // readings collects what a Watch tells, as one line each.
-type readings struct{ lines []string }
+type readings struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 func (r *readings) tell(x openclaw.Reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if x.Err != nil {
 		r.lines = append(r.lines, "error: "+x.Err.Error())
 		return
@@ -53,6 +59,8 @@ func (r *readings) tell(x openclaw.Reading) {
 
 // take returns what was told since the last take.
 func (r *readings) take() (lines []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	lines, r.lines = r.lines, nil
 	return lines
 }

@@ -29,6 +29,12 @@ func (v *View) Ends() bool { return v.seen > len(v.S) }
 // Full reports whether S has Max bytes, so that the text may go on behind it in any case.
 func (v *View) Full() bool { return v.full }
 
+// MayGrow reports whether S may have more bytes once more of the text has come.
+func (v *View) MayGrow() bool { return v.open }
+
+// IsWhole reports whether the text ends where S does.
+func (v *View) IsWhole() bool { return !v.open && !v.full }
+
 // Await notes that it depends on what has not come yet when to decide, but not what.
 func (v *View) Await() { v.awaits = true }
 
@@ -37,6 +43,9 @@ func (v *View) Seen() int { return v.seen }
 
 // Read notes that the bytes before a position were read, which S has or which would follow it.
 func (v *View) Read(before int) { v.seen = max(v.seen, min(before, len(v.S)+1)) }
+
+// Reread forgets what was read, but for the bytes before a position.
+func (v *View) Reread(before int) { v.seen = before }
 
 // Ended reports whether at is at the end of S or behind it.
 func (v *View) Ended(at int) bool {

@@ -254,6 +254,10 @@ type reader struct {
 	line  line     // for Masker.line
 	word  *stretch // as of the Masker; may be nil
 	spelt *spelt   // as of the OwnPass; may be nil
+
+	hopped *hopped // as of the OwnPass; may be nil
+	sieves *sieves // as of the OwnPass; may be nil
+	lone   [1]hop  // see hops
 }
 
 // What ends a value: one without quotes, and one of a header.

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"encoding/base64"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +14,10 @@ import (
 // concurrent use.
 type Own struct {
 	values   map[head][]value
-	looks    [256]bool        // a value may begin with the byte, or with an escape that does
-	firsts   [256]bool        // a value begins with the byte
-	pairs    map[[2]byte]bool // with which values begin
+	looks    [256]bool       // a value may begin with the byte, or with an escape that does
+	firsts   [256]bool       // a value begins with the byte
+	pairs    pairs           // with which values begin
+	heads    map[[2]byte]int // how many heads begin with a pair
 	patterns []*regexp.Regexp
 }
 
@@ -26,12 +28,15 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 		return nil
 	}
 	o := &Own{
-		values: make(map[head][]value), pairs: make(map[[2]byte]bool), patterns: patterns,
+		values: make(map[head][]value), heads: make(map[[2]byte]int), patterns: patterns,
 	}
 	for _, text := range values {
 		o.add(newValue(text))
+		if folded := inKey(text); folded != text {
+			o.add(newValue(folded))
+		}
 		for _, digits := range base64Of(text) {
-			o.add(value{digits, true})
+			o.add(valueOf(digits, true))
 		}
 	}
 	if len(values) > 0 {
@@ -45,11 +50,29 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 // add adds a value.
 func (o *Own) add(v value) {
 	h := head([]byte(v.text))
+	if o.values[h] == nil {
+		o.heads[[2]byte(h[:])]++
+	}
 	if !slices.Contains(o.values[h], v) {
 		o.values[h] = append(o.values[h], v)
 	}
-	o.firsts[h[0]], o.pairs[[2]byte(h[:])] = true, true
+	o.firsts[h[0]] = true
+	o.pairs.add(h[0], h[1])
 }
+
+// inKey returns a value as it stands in the key of a session, which is in lower case: a key that a
+// person or a model has made up may have a secret within it. It returns a value as it is that may
+// not stand in a key, or is so short that it would be another word then.
+func inKey(v string) string {
+	const least = 6 // bytes
+	if len(v) < least || !hasOnly(v, keyBytes) {
+		return v
+	}
+	return strings.ToLower(v)
+}
+
+// keyBytes are what the key of a session has.
+var keyBytes = letters("A-Za-z0-9._~@+=:-")
 
 // base64Of returns the digits of a value in base64 that depend on nothing else, also where it is
 // the middle of a longer text.
@@ -94,7 +117,7 @@ func (o *Own) apply(s string) string {
 		return s
 	}
 	p := OwnPass{own: o}
-	return p.Write(s) + p.Close()
+	return p.lines(p.values(s, true), true)
 }
 
 // An OwnPass masks the program's own secrets in a text that comes in pieces. What its methods
@@ -106,7 +129,9 @@ func (o *Own) apply(s string) string {
 type OwnPass struct {
 	own    *Own
 	cursor ahead.Cursor
-	spelt  spelt // of the positions in the cursor
+	spelt  spelt  // of the positions in the cursor
+	hopped hopped // of the same
+	sieves sieves // of the same
 	line   []byte
 }
 
@@ -130,7 +155,9 @@ func (p *OwnPass) Close() string {
 }
 
 // Held returns how many bytes are kept between two pieces.
-func (p *OwnPass) Held() int { return p.cursor.Held() + p.spelt.held() + cap(p.line) }
+func (p *OwnPass) Held() int {
+	return p.cursor.Held() + p.spelt.held() + p.hopped.held() + p.sieves.held() + cap(p.line)
+}
 
 // values masks the values in a piece.
 func (p *OwnPass) values(piece string, final bool) string {
@@ -139,12 +166,14 @@ func (p *OwnPass) values(piece string, final bool) string {
 		return ""
 	}
 	p.spelt.forget()
+	p.hopped.forget()
+	p.sieves.forget()
 	for c.At < len(c.Buf) {
 		if !p.own.looks[c.Buf[c.At]] {
 			c.At++
 			continue
 		}
-		r := reader{View: c.View(), spelt: &p.spelt}
+		r := reader{View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves}
 		end := p.own.end(&r, c.At)
 		if r.Waits() {
 			break
@@ -164,87 +193,122 @@ func (p *OwnPass) values(piece string, final bool) string {
 // end returns where the longest value ends that begins at a position, or 0.
 func (o *Own) end(r *reader, at int) int {
 	var s starts
-	s.add(start{at: at})
+	const size = len(head{})
+	if at+size <= len(r.S) && areVerbatim(r.S[at:at+size]) {
+		r.Read(at + size) // and that is all it can mean
+		if h := head([]byte(r.S[at : at+size])); o.pairs.has(h[0], h[1]) {
+			s.addHead(h)
+		}
+	} else {
+		o.findHeads(r, at, &s)
+	}
 	end := 0
-	for i := 0; i < s.n; i++ {
-		one := s.all[i]
-		switch {
-		case one.n == 1 && !o.firsts[one.head[0]], one.n == 2 && !o.pairs[[2]byte(one.head[:])]:
-		case one.n == len(one.head):
-			if s.isNew(i) {
-				for _, v := range o.values[one.head] {
-					end = max(end, r.valueEnd(at, v))
-				}
-			}
-		default:
-			o.lengthen(r, one, &s)
+	for _, h := range s.heads[:s.found] {
+		for _, v := range o.values[h] {
+			end = max(end, r.valueEnd(at, v))
 		}
 	}
 	return end
 }
 
+// areVerbatim reports whether each byte of a text stands for itself alone.
+func areVerbatim(text string) bool {
+	for i := range len(text) {
+		if !isVerbatim(text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // A head is how a value begins.
 type head [3]byte
 
+// pairs is a set of two bytes each.
+type pairs [256][4]uint64
+
+func (p *pairs) add(a, b byte) { p[a][b>>6] |= 1 << (b & 63) }
+
+func (p *pairs) has(a, b byte) bool { return p[a][b>>6]&(1<<(b&63)) != 0 }
+
 // A start is the beginning of a head that may be meant before a position.
 type start struct {
+	span uint16 // from the place on
+	n    uint8  // bytes of the head
 	head head
-	n    int // bytes of it
-	at   int
 }
 
-// starts are the starts at a place, each behind the one that it goes on from. Those that are full
-// take no more, as a front.
+// starts are the starts at a place, each behind the one that it goes on from, and the heads that
+// they lead to. Those that are full take no more, as a front.
 type starts struct {
-	all [64]start
-	n   int
+	all   [64]start
+	n     int
+	last  [64]uint8 // one more than the index of the last start of a span modulo this; 0: none
+	heads [16]head
+	found int
 }
 
 // add adds a start.
 func (s *starts) add(one start) {
-	if s.n < len(s.all) && !slices.Contains(s.all[:s.n], one) {
-		s.all[s.n] = one
-		s.n++
-	}
-}
-
-// isNew reports whether no start before one of them has the same head.
-func (s *starts) isNew(i int) bool {
-	return !slices.ContainsFunc(s.all[:i], func(other start) bool {
-		return other.n == s.all[i].n && other.head == s.all[i].head
-	})
-}
-
-// lengthen adds the starts that are longer than one by what may be meant behind it.
-func (o *Own) lengthen(r *reader, one start, s *starts) {
-	longer := func(part string, end int) {
-		next := start{one.head, one.n, end}
-		next.n += copy(next.head[one.n:], part)
-		s.add(next)
-	}
-	if c := r.Byte(one.at); isVerbatim(c) {
-		longer(r.S[one.at:one.at+1], one.at+1)
+	last := &s.last[int(one.span)%len(s.last)]
+	if s.n == len(s.all) || *last > 0 && (s.all[*last-1] == one ||
+		slices.Contains(s.all[:s.n], one)) {
 		return
 	}
-	var now front
-	now.add(one.at)
-	if one.n > 0 {
-		r.passUnseen(one.at, true, &now)
+	s.all[s.n] = one
+	s.n++
+	*last = uint8(s.n) //nolint:gosec // it is at most 64
+}
+
+// addHead adds a head.
+func (s *starts) addHead(h head) {
+	if s.found < len(s.heads) && !slices.Contains(s.heads[:s.found], h) {
+		s.heads[s.found] = h
+		s.found++
 	}
-	for _, at := range now.at[:now.n] {
-		if !r.Ended(at) {
-			longer(r.S[at:at+1], at+1)
+}
+
+// findHeads finds the heads that may be meant at a place.
+func (o *Own) findHeads(r *reader, at int, s *starts) {
+	o.lengthen(r, at, start{}, s)
+	for i := 0; i < s.n; i++ {
+		if one := s.all[i]; one.n < 2 || !o.hasAll(s, one) {
+			o.lengthen(r, at, one, s)
 		}
-		meant := r.decoded(at, maxEncoded)
-		for i := range meant.n {
-			m := &meant.all[i]
-			longer(m.text(), at+int(m.span))
-			if m.bytes[0] == '\n' {
-				longer(" ", at+int(m.span))
+	}
+}
+
+// hasAll reports whether the starts have each head that a start of two bytes may lead to.
+func (o *Own) hasAll(s *starts, one start) bool {
+	n := 0
+	for _, h := range s.heads[:s.found] {
+		if [2]byte(h[:]) == [2]byte(one.head[:]) {
+			n++
+		}
+	}
+	return n > 0 && n == o.heads[[2]byte(one.head[:])]
+}
+
+// lengthen adds the starts that are longer than one by what may be meant behind it, and with which
+// a value begins.
+func (o *Own) lengthen(r *reader, at int, one start, s *starts) {
+	is := hopsWithin
+	if one.n == 0 {
+		is = hopsFirst
+	}
+	hops := r.hops(at+int(one.span), is)
+	for i := range hops {
+		h, span := one.head, int(one.span)+hops[i].span
+		n := int(one.n) + copy(h[one.n:], hops[i].part())
+		switch {
+		case n == len(h) && s.found > 0 && s.heads[s.found-1] == h:
+		case n == len(h):
+			if _, ok := o.values[h]; ok {
+				s.addHead(h)
 			}
-		}
-		if end := r.lineBreak(at); end > at {
-			longer(" ", end)
+		case span > math.MaxUint16:
+		case n == 1 && o.firsts[h[0]], n == 2 && o.pairs.has(h[0], h[1]):
+			s.add(start{uint16(span), uint8(n), h}) //nolint:gosec // both were compared
 		}
 	}
 }

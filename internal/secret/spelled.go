@@ -2,7 +2,6 @@ package secret
 
 import (
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -14,6 +13,8 @@ import (
 type value struct {
 	text  string
 	wraps bool // line breaks within it do not count either
+
+	rarest int // the position of the byte that it has least often
 }
 
 // wraps is how many bytes a value has at least of which a line break does not make another one.
@@ -24,7 +25,22 @@ func newValue(text string) value {
 	if seen := plain(text); len(seen) >= 4 {
 		text = seen
 	}
-	return value{text, len(text) >= wraps}
+	return valueOf(text, len(text) >= wraps)
+}
+
+// valueOf returns the value that a text is.
+func valueOf(text string, wraps bool) value {
+	var counts [256]int
+	for i := range len(text) {
+		counts[text[i]]++
+	}
+	v := value{text: text, wraps: wraps}
+	for i := range len(text) {
+		if counts[text[i]] < counts[text[v.rarest]] {
+			v.rarest = i
+		}
+	}
+	return v
 }
 
 // A front is the places in a text behind which the rest of a value may begin. One that is full
@@ -42,6 +58,22 @@ func (f *front) add(at int) {
 	}
 }
 
+// verbatimEnd returns where the bytes end from a position on that stand for themselves alone.
+func (r *reader) verbatimEnd(at int) int {
+	end := at
+	if r.sieves != nil {
+		end = max(at, r.sieves.verbatim.end(at))
+	}
+	end = min(end, len(r.S))
+	for end < len(r.S) && isVerbatim(r.S[end]) {
+		end++
+	}
+	if r.sieves != nil {
+		r.sieves.verbatim = stretch{at, end}
+	}
+	return end
+}
+
 // escapes are the bytes that may begin an escape.
 var escapes = letters(`%\&+=`)
 
@@ -50,58 +82,59 @@ func isVerbatim(c byte) bool { return c >= ' ' && c < 0x7F && !escapes[c] }
 
 // valueEnd returns where a value ends that begins at a position, or 0 if another text stands there.
 func (r *reader) valueEnd(at int, v value) int {
-	n := 0
-	for isVerbatim(r.Byte(at)) && r.S[at] == v.text[n] {
-		at++
-		if n++; n == len(v.text) {
-			return at
+	n, end := 0, r.verbatimEnd(at)
+	if stop := at + len(v.text); stop <= end { // it stands there as it is, or not at all
+		r.Read(stop)
+		if r.S[at+v.rarest] == v.text[v.rarest] && r.S[at:stop] == v.text {
+			return stop
 		}
-	}
-	if r.Ended(at) || isVerbatim(r.S[at]) {
 		return 0
+	}
+	if n = end - at; r.S[at:end] != v.text[:n] {
+		r.Read(end)
+		return 0
+	}
+	if at = end; r.Ended(at) {
+		return 0
+	}
+	// steps are counted, so that a value that is followed far for nothing is looked for by a sieve.
+	steps := n
+	if r.sieves.clears(r, v, at-n) || r.Waits() {
+		return 0
+	}
+	is := hopsWithin
+	if !v.wraps {
+		is = hopsInLine
 	}
 	// fronts[i%len] are the places behind the first i bytes of the value.
 	var fronts [utf8.UTFMax + 1]front
 	fronts[n%len(fronts)].add(at)
-	for reached := n; n < len(v.text); n++ {
-		if n > reached {
-			return 0 // nothing has led here
-		}
+	for reached := n; n < len(v.text) && n <= reached; n++ {
 		now := fronts[n%len(fronts)]
 		fronts[n%len(fronts)] = front{}
-		if n > 0 {
-			for _, at := range now.at[:now.n] {
-				r.passUnseen(at, v.wraps, &now)
-			}
+		steps += now.n
+		rest, is := v.text[n:], is
+		if n == 0 {
+			is = hopsFirst
 		}
-		rest := v.text[n:]
 		for _, at := range now.at[:now.n] {
-			if !r.Ended(at) && r.S[at] == rest[0] {
-				fronts[(n+1)%len(fronts)].add(at + 1)
-				reached = max(reached, n+1)
-			}
-			meant := r.decoded(at, maxEncoded)
-			for i := range meant.n {
-				s := &meant.all[i]
-				part, end := s.text(), at+int(s.span)
-				if part == "\n" && rest[0] == ' ' {
-					part = " "
-				}
-				if strings.HasPrefix(rest, part) {
-					fronts[(n+len(part))%len(fronts)].add(end)
-					reached = max(reached, n+len(part))
-				}
-			}
-			if rest[0] == ' ' {
-				if end := r.lineBreak(at); end > at {
-					fronts[(n+1)%len(fronts)].add(end)
-					reached = max(reached, n+1)
+			hops := r.hops(at, is)
+			for i := range hops {
+				if hop := &hops[i]; hop.begins(rest) {
+					next := n + int(hop.size)
+					fronts[next%len(fronts)].add(at + hop.span)
+					reached = max(reached, next)
 				}
 			}
 		}
 	}
-	last := fronts[n%len(fronts)]
-	return slices.Max(append(last.at[:last.n], 0))
+	if last := fronts[n%len(fronts)]; n == len(v.text) && last.n > 0 {
+		return slices.Max(last.at[:last.n])
+	}
+	if steps >= leastSteps {
+		r.sieves.make(v)
+	}
+	return 0
 }
 
 // passUnseen adds the places behind what does not count within a value.

@@ -16,12 +16,9 @@ func (r *reader) transparentEnd(at int) int {
 	case c == 0x1B:
 		return r.colourEnd(at, at+1)
 	case c == '\\':
-		for _, escape := range [...]string{
-			`\x1b`, `\u001b`, `\033`, `\e`, `\x1B`, `\u001B`,
-			`\\x1b`, `\\u001b`,
-		} {
-			if r.Has(at, escape+"[") {
-				return r.colourEnd(at, at+len(escape))
+		for _, escape := range colourEscapes {
+			if r.Has(at, escape) {
+				return r.colourEnd(at, at+len(escape)-len("["))
 			}
 		}
 	case c == '\r':
@@ -38,6 +35,11 @@ func (r *reader) transparentEnd(at int) int {
 		}
 	}
 	return at
+}
+
+// colourEscapes are the ways in which strings of programs begin a colour.
+var colourEscapes = [...]string{
+	`\x1b[`, `\u001b[`, `\033[`, `\e[`, `\x1B[`, `\u001B[`, `\\x1b[`, `\\u001b[`,
 }
 
 // colourEnd returns the position behind a control sequence that starts at a position and whose

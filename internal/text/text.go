@@ -118,6 +118,44 @@ var cutNote = regexp.MustCompile(
 
 const maxNote = 100
 
+// Head returns the first characters of s, at most so many, and behind them how many it leaves out,
+// if it does.
+func Head(s string, most int) string { return head(s, most, 0) }
+
+// Rehead is [Head] of a text that Head has cut before: the note says how many characters are left
+// out of the text at first.
+func Rehead(s string, most int) string {
+	at := max(len(s)-maxNote, 0)
+	m := headNote.FindStringSubmatchIndex(s[at:])
+	if m == nil {
+		return Head(s, most)
+	}
+	before, err := strconv.ParseInt(s[at+m[2]:at+m[3]], 10, 64)
+	if kept := s[:at+m[0]]; err == nil && utf8.RuneCountInString(kept) > most {
+		return head(kept, most, before)
+	}
+	return s
+}
+
+// head is Head of a text of which so many characters were left out before.
+func head(s string, most int, before int64) string {
+	if len(s) <= most {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == most {
+			left := before + int64(utf8.RuneCountInString(s[i:]))
+			return s[:i] + "\n…(truncated, " + Count(left, "character", "characters") + " left out)…"
+		}
+		n++
+	}
+	return s
+}
+
+// headNote is the note of Head at the end of a text.
+var headNote = regexp.MustCompile(`\n…\(truncated, ([0-9]{1,18}) characters? left out\)…$`)
+
 // Count returns a number and the noun for it: "1 turn", "2 turns".
 func Count[N int | int64 | uint32](n N, one, many string) string {
 	if n == 1 {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -189,4 +190,25 @@ func FuzzID(f *testing.F) {
 		require.Equal(t, a == b, ID(a) == ID(b), "%q and %q", a, b)
 		require.NotEqual(t, ID(a), ID(ID(a)))
 	})
+}
+
+// The head of a text says how much of it is left out, also where it is cut again.
+func TestHead(t *testing.T) {
+	const note = "\n…(truncated, %s left out)…"
+	long := strings.Repeat("é", 20)
+	for most, left := range map[int]string{20: "", 19: "1 character", 5: "15 characters"} {
+		want := strings.Repeat("é", most)
+		if left != "" {
+			want += fmt.Sprintf(note, left)
+		}
+		require.Equal(t, want, Head(long, most))
+		require.Equal(t, want, Rehead(want, most))
+		again := Rehead(want, 4)
+		require.Equal(t, "éééé"+fmt.Sprintf(note, "16 characters"), again)
+	}
+	require.Equal(t, "ab"+fmt.Sprintf(note, "2 characters"), Head("abcd", 2))
+	require.Empty(t, Head("", 0))
+	fake := "abcd" + fmt.Sprintf(note, "999 characters")
+	require.NotContains(t, Head(fake, 2), "999")
+	require.Contains(t, Rehead(fake, 2), "1001 characters")
 }

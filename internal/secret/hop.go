@@ -1,0 +1,147 @@
+package secret
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// A hop is one way on from a place in a text: what may be meant there, and where it ends.
+type hop struct {
+	bytes [utf8.UTFMax]byte
+	size  uint8
+	span  int // from the place on, with what does not count before it
+}
+
+// part returns what may be meant.
+func (h *hop) part() []byte { return h.bytes[:h.size] }
+
+// begins reports whether a text begins with what may be meant.
+func (h *hop) begins(s string) bool {
+	return len(s) >= int(h.size) && s[:h.size] == string(h.bytes[:h.size])
+}
+
+// A hopKind says what does not count before what is meant at a place.
+type hopKind int
+
+const (
+	hopsFirst  hopKind = iota // everything counts, because a value begins there
+	hopsInLine                // what a reader does not see does not count
+	hopsWithin                // line breaks do not, either
+)
+
+// A hopped remembers the hops of some places of a buffer, because many values, and many beginnings
+// of one, come to the same place. The zero hopped is ready.
+type hopped struct {
+	places []hopSpot
+	used   bool
+}
+
+// A hopSpot is what a hopped remembers of a place.
+type hopSpot struct {
+	key   int // of the place and whether line breaks count; 0: none
+	seen  int // as of a spot
+	size  int // as of a spot
+	hops  []hop
+	first int // of them are those of hopsFirst
+}
+
+// hopSpots is how many places a hopped remembers, and mostHops how many hops a place has. One that
+// is full takes no more, as a front.
+const (
+	hopSpots = 256
+	mostHops = 48
+)
+
+// forget empties a hopped, because the positions in its buffer have changed.
+func (h *hopped) forget() {
+	if h.used {
+		for i := range h.places {
+			h.places[i].key = 0
+		}
+		h.used = false
+	}
+}
+
+// held returns how many bytes a hopped takes.
+func (h *hopped) held() int {
+	n := 0
+	for i := range h.places {
+		n += 48 + 16*cap(h.places[i].hops)
+	}
+	return n
+}
+
+// hops returns the hops from a place on. They are valid until the next call.
+func (r *reader) hops(at int, is hopKind) []hop {
+	if r.Ended(at) {
+		return nil
+	}
+	if c := r.S[at]; isVerbatim(c) {
+		r.lone[0] = hop{[utf8.UTFMax]byte{c}, 1, 1}
+		return r.lone[:]
+	}
+	wraps := is != hopsInLine
+	key := 2 * (at + 1)
+	if wraps {
+		key++
+	}
+	spot := r.hopped.spot(key)
+	if spot.key != key || spot.seen > len(r.S) && spot.size != len(r.S) {
+		w := reader{View: r.View, spelt: r.spelt}
+		w.Reread(at)
+		spot.key, spot.size, spot.hops = key, len(w.S), spot.hops[:0]
+		w.addHops(at, at, spot)
+		spot.first = len(spot.hops)
+		var now front
+		now.add(at)
+		w.passUnseen(at, wraps, &now)
+		for _, place := range now.at[1:now.n] {
+			w.addHops(at, place, spot)
+		}
+		spot.seen = w.Seen()
+	}
+	r.Read(spot.seen)
+	if is == hopsFirst {
+		return spot.hops[:spot.first]
+	}
+	return spot.hops
+}
+
+// spot returns the spot for the hops of a key.
+func (h *hopped) spot(key int) *hopSpot {
+	if h == nil {
+		return new(hopSpot)
+	}
+	if h.places == nil {
+		h.places = make([]hopSpot, hopSpots)
+	}
+	h.used = true
+	return &h.places[key%hopSpots]
+}
+
+// addHops adds the hops of a place to those of one before it, behind which it does not count.
+func (r *reader) addHops(at, place int, to *hopSpot) {
+	if r.Ended(place) {
+		return
+	}
+	to.add(hop{[utf8.UTFMax]byte{r.S[place]}, 1, place + 1 - at})
+	meant := r.decoded(place, maxEncoded)
+	for i := range meant.n {
+		one := &meant.all[i]
+		span := place + int(one.span) - at
+		to.add(hop{one.bytes, one.size, span})
+		if one.bytes[0] == '\n' {
+			to.add(hop{[utf8.UTFMax]byte{' '}, 1, span})
+		}
+	}
+	if end := r.lineBreak(place); end > place {
+		to.add(hop{[utf8.UTFMax]byte{' '}, 1, end - at})
+	}
+}
+
+// add adds a hop.
+func (h *hopSpot) add(one hop) {
+	if len(h.hops) < mostHops && !slices.Contains(h.hops, one) {
+		h.hops = append(h.hops, one)
+	}
+}

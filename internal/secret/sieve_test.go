@@ -1,0 +1,82 @@
+package secret_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/secret"
+)
+
+// repetitive are values that begin at each place of a text that repeats itself as they do.
+var repetitive = []string{
+	strings.Repeat(`\`, 40), strings.Repeat(`\`, 40) + "x", strings.Repeat(`\"`, 30) + "y",
+	strings.Repeat("%", 40) + "z", strings.Repeat("%25", 30) + "z", strings.Repeat("a", 70) + "b",
+	strings.Repeat("&amp;", 20) + "c", strings.Repeat("+ ", 20) + "d", strings.Repeat("a\n", 40) + "e",
+	"f" + strings.Repeat("=", 50), strings.Repeat("c2VjcmV0", 12),
+}
+
+// A sieve tells only where a value does not begin: with it all is masked as without it, and the
+// same in pieces.
+func TestSievesChangeNothing(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable
+	tokens := []string{
+		`\`, `\`, `\\`, `"`, `\"`, "%", "%25", "%5C", `\u005c`, "a", "b", "c", "x", "y", "z", "d", "\n", "=",
+		"&amp;", "&", "+", " ", "%2525", "\u200b", "e", "f", "c2VjcmV0",
+	}
+	masked := 0
+	for i := range 300 {
+		value := repetitive[i%len(repetitive)]
+		own := secret.NewOwn([]string{value, "another"}, nil)
+		var b strings.Builder
+		for range 1 + random.IntN(6) {
+			switch token := tokens[random.IntN(len(tokens))]; random.IntN(4) {
+			case 0:
+				b.WriteString(token)
+			case 1:
+				b.WriteString(value[:random.IntN(len(value))])
+			case 2:
+				b.WriteString(value)
+			default:
+				b.WriteString(strings.Repeat(token, random.IntN(100)))
+			}
+		}
+		want := own.MaskWithoutSieves(b.String())
+		require.Equal(t, want, own.Mask(b.String()), "%q in %q", value, b.String())
+		require.Equal(t, want, maskedInPieces(own, b.String(), 1+random.IntN(40)), "%q in %q", value,
+			b.String())
+		if strings.Contains(want, "***") {
+			masked++
+		}
+	}
+	require.Greater(t, masked, 50)
+}
+
+// BenchmarkRepetitive measures what a value that repeats itself costs in a text that does, beside a
+// value that the text has nothing of, the floor.
+func BenchmarkRepetitive(b *testing.B) {
+	for name, c := range map[string]struct{ value, text string }{
+		"backslashes":       {strings.Repeat(`\`, 64), `\`},
+		"backslashes and x": {strings.Repeat(`\`, 64) + "x", `\`},
+		"percent":           {strings.Repeat("%", 64) + "x", "%25"},
+		"a letter":          {strings.Repeat("a", 4000) + "b", "a"},
+		"letters and lines": {strings.Repeat("a", 64) + "b", "a\n"},
+		"base64":            {strings.Repeat("secret", 20) + "!", "c2VjcmV0"},
+		"quotes":            {strings.Repeat(`\"`, 32) + "x", `\"`},
+	} {
+		text := strings.Repeat(c.text, 32<<10/len(c.text))
+		for how, value := range map[string]string{"own": c.value, "floor": "Zvalue-17-q"} {
+			own := secret.NewOwn([]string{value}, nil)
+			b.Run(name+"/"+how, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					own.Mask(text)
+				}
+			})
+		}
+	}
+}
