@@ -88,8 +88,8 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 // either, the error is [ErrSilent]. It is [ErrTurnCancelled] or [ErrStopped] if CancelTurn or Stop
 // ends the turn, or does not let it begin.
 //
-// Another message that comes before that later turn is answered together with this one: its reply
-// is returned, and its InReplyTo has both.
+// Another message of the same place that comes before that later turn is answered together with
+// this one: its reply is returned, and its InReplyTo has both. What is answered elsewhere is not.
 //
 // With a known ID PostAndWait waits as well, as long as the message is unread, its turn is under
 // way, or a later turn is to answer it. If the reply has not been delivered yet, it returns that.

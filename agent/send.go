@@ -142,26 +142,32 @@ func (h toolHost) below(ctx context.Context, key session.Key) (RunInfo, error) {
 	return RunInfo{}, ErrNotFound
 }
 
-// sendPaced is a tool that sends a message to a session, under the bounds of a steer. An attempt
-// that fails counts for the pause, too.
+// sendPaced is a tool that sends a message to a session, under the bounds of a steer. What was
+// refused or not taken does not count for the pause.
 func (h toolHost) sendPaced(
 	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
 ) (string, error) {
 	pair := target.Pair{From: h.session.key, To: to.Key}
-	if !h.rt.sends.Pass(pair, m.ID, sendPause, time.Now()) {
+	unsent, ok := h.rt.sends.Pass(pair, m.ID, sendPause, time.Now())
+	if !ok {
 		return jsonReply(spawnReply{
 			Status: "rate_limited", Limit: "one in " + sendPause.String(),
 			Error: "you have written to this session less than 2 seconds ago; write again later",
 		})
 	}
-	return h.sendTo(ctx, to, m, wait)
+	out, taken, err := h.sendTo(ctx, to, m, wait)
+	if !taken {
+		unsent()
+	}
+	return out, err
 }
 
-// sendTo sends a message to a session if policy lets it, and waits for the answer.
+// sendTo sends a message to a session if policy lets it, and waits for the answer. Taken says that
+// the session has the message, or may have it.
 func (h toolHost) sendTo(
 	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
-) (string, error) {
-	err := h.authorizeFor(ctx, policy.VerbSend, to)
+) (out string, taken bool, err error) {
+	err = h.authorizeFor(ctx, policy.VerbSend, to)
 	if err == nil {
 		var got sent
 		if got, err = h.post(ctx, to, m, wait); err == nil {
@@ -170,19 +176,24 @@ func (h toolHost) sendTo(
 				RunID: string(got.receipt.Run), Note: sendNote(to, got.receipt),
 			}
 			if got.receipt.Run == "" && wait > 0 {
-				return h.answeredByTop(ctx, reply, got)
+				out, err = h.answeredByTop(ctx, reply, got)
+			} else {
+				out, err = h.answered(ctx, reply, got.receipt, wait)
 			}
-			return h.answered(ctx, reply, got.receipt, wait)
+			return out, true, err
 		}
 	}
 	if isLate(ctx, err) {
-		return "", err // no model can do anything about it
+		return "", true, err // no model can do anything about it
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
-		return jsonReply(h.rt.refusalReply(refusal))
+		out, err = jsonReply(h.rt.refusalReply(refusal))
+		return out, false, err
 	}
+	taken = errors.Is(err, ErrUnconfirmed)
 	err = h.rt.orArchived(ctx, to.Key, err)
-	return jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
+	out, err = jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
+	return out, taken, err
 }
 
 // sent is what became of a message of a model. Beside the receipt it has, if the receiver is a

@@ -427,6 +427,29 @@ func TestSendIsBounded(t *testing.T) {
 	})
 }
 
+// A message that was not taken does not count: the next one may come at once.
+func TestSendThatFailsDoesNotCount(t *testing.T) {
+	rules := policy.Rules{Visibility: policy.VisibilityAll}
+	agenttest.Run(t, configHanging(rules), nil, func(h *harness) {
+		t := h.T()
+		tools := h.Main().Tools()
+		other := session.Must(session.Parse("agent:main:telegram:group:1"))
+		send := func(id string) string {
+			out, err := callToolOf(h, tools, "sessions_send", id,
+				`{"sessionKey":"`+other.String()+`","message":"`+id+`"}`)
+			require.NoError(t, err)
+			return out["status"].(string)
+		}
+		require.Equal(t, "error", send("1"), "it has never had a message")
+		require.Equal(t, "error", send("2"))
+		_, err := h.Runtime().Session(other).Post(h.Context(), agent.Incoming{Text: "x"})
+		require.NoError(t, err)
+		require.Equal(t, "accepted", send("3"))
+		require.Equal(t, "rate_limited", send("4"))
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
 // A model that waits for an answer is given it, and what has not come in time comes later.
 func TestSendThatWaits(t *testing.T) {
 	toolCallers(t, func(h *harness, use toolCaller) {

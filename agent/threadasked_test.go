@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -64,6 +65,7 @@ func TestConversationsAreAnsweredApart(t *testing.T) {
 		// want are the replies to the two, each with the ids that it names, of a top-level session
 		// and of a sub-agent; one: of both.
 		want, sub []string
+		bound     bool // it is about conversations that are bound
 	}{
 		"a reply": {two: "hello", want: []string{"two two", "one one"}},
 		"an interim text": {
@@ -80,7 +82,7 @@ func TestConversationsAreAnsweredApart(t *testing.T) {
 		},
 		"another wait": {two: "research", want: []string{"one one", "two two"}},
 		"a farewell": {
-			two: "hello", want: []string{"two two", "one one"},
+			two: "hello", want: []string{"two two", "one one"}, bound: true,
 			do: func(b bot) {
 				_, err := b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
 					Conversation: b.chat.At("one", ""), By: "alice",
@@ -93,7 +95,8 @@ func TestConversationsAreAnsweredApart(t *testing.T) {
 		},
 		"a message to the session itself": {
 			two: "hello", want: []string{"two two", "zero zero", "one one"},
-			sub: []string{"two two", "one one"}, // its requester waits for the run
+			sub:   []string{"two two", "one one"}, // its requester waits for the run
+			bound: true,
 			do: func(b bot) {
 				_, err := b.Session(b.target).Post(b.Context(),
 					agent.Incoming{ID: "zero-1", Text: "zero hello"})
@@ -101,8 +104,11 @@ func TestConversationsAreAnsweredApart(t *testing.T) {
 			},
 		},
 	} {
-		for _, top := range []bool{true, false} {
-			kind := map[bool]string{true: "top-level", false: "sub-agent"}[top]
+		for _, kind := range []string{"top-level", "sub-agent", "unbound"} {
+			top := kind != "sub-agent"
+			if kind == "unbound" && c.bound {
+				continue
+			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				var hangs atomic.Int32
 				cfg := agent.Config{Runner: placesRunner(&hangs)}
@@ -118,6 +124,9 @@ func TestConversationsAreAnsweredApart(t *testing.T) {
 						at := b.chat.At(place, "")
 						key, err := b.chat.Key(at)
 						require.NoError(t, err)
+						if kind == "unbound" {
+							key = topKey
+						}
 						_, err = b.Session(key).Post(b.Context(), agent.Incoming{
 							ID: place + "-1", Text: place + " " + asks, Route: at,
 						})
@@ -125,6 +134,9 @@ func TestConversationsAreAnsweredApart(t *testing.T) {
 						b.Pass(time.Second)
 					}
 					for _, place := range places[:2] {
+						if kind == "unbound" {
+							break
+						}
 						_, err := b.focus(b.chat.At(place, ""), x.target, "alice")
 						require.NoError(t, err)
 					}
@@ -262,6 +274,49 @@ func TestPostAndWaitWithKeptIDs(t *testing.T) {
 		b.Pass(time.Hour)
 		require.Equal(t, "one: one", <-answers)
 	})
+}
+
+// Nor is one told of what is answered in another place of a session to which people write from
+// several, none of which is bound, whether the two messages have one ID or not. A caller who asks
+// again waits for its own answer.
+func TestPostAndWaitInSeveralPlaces(t *testing.T) {
+	for name, ids := range map[string]map[string]string{
+		"one id": {"one": "1", "two": "1"}, "two ids": {"one": "1", "two": "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var hangs atomic.Int32
+			agenttest.Run(t, agent.Config{Runner: placesRunner(&hangs)}, nil, func(h *harness) {
+				ask := func(place, asks string) *awaited {
+					return await(h.Context(), h.Main(), agent.Incoming{
+						ID: ids[place], Text: place + " " + asks,
+						Route: session.Route{Channel: "irc", To: place},
+					})
+				}
+				answered := func(a *awaited, place, text string) {
+					t.Helper()
+					require.True(t, a.over())
+					require.NoError(t, a.err)
+					require.Equal(t, text, a.reply.Text)
+					require.Equal(t, place, a.reply.Route.To)
+					require.Equal(t, []string{ids[place]}, a.reply.InReplyTo)
+				}
+				one := ask("one", "research")
+				require.False(t, one.over())
+				two := ask("two", "interim")
+				answered(two, "two", "two")
+				again := ask("one", "research")
+				require.False(t, again.over() || one.over())
+				h.Pass(time.Hour)
+				answered(one, "one", "one")
+				answered(again, "one", "one")
+				h.Replied("soon two", "two", "one")
+				h.Crash()
+				known := ask("two", "interim")
+				require.True(t, known.over())
+				require.ErrorIs(t, known.err, agent.ErrAnswered)
+			})
+		})
+	}
 }
 
 // A person is answered where they are, also if a sub-agent has ended meanwhile that was asked for

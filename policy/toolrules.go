@@ -46,7 +46,8 @@ type ToolPolicy struct {
 	Delegable *ToolRules
 }
 
-// An AgentToAgent says whether [VisibilityAll] crosses agents.
+// An AgentToAgent says whether [VisibilityAll] crosses agents. The zero one says no: agents see the
+// sessions of each other, and write to them, with Visibility: VisibilityAll and Enabled: true.
 type AgentToAgent struct {
 	Enabled bool
 	Allow   []string // globs of agent ids, both of which must match; empty: every agent

@@ -92,6 +92,34 @@ var bindMutants = []mutant{
 		"TestTurnAnswersOneRoute",
 	},
 	{
+		"3.3 a turn that has read nothing answers where it began", "internal/tree/inbox.go",
+		"known := r.Open != nil ||", "known := r.Open != nil && !r.IsRoot() ||",
+		"./internal/tree", "TestScenarios/asked_places",
+	},
+	{
+		"3.3 a reply names what was asked in its place", "internal/tree/mail.go",
+		"return *a.At == to.at\n", "return true\n", "./internal/tree", "TestScenarios/asked_places",
+	},
+	{
+		"3.3 a turn leaves what was asked elsewhere", "internal/tree/decide.go",
+		"\tf.Elsewhere = r.asksElsewhere(r.Inbox, r.Open.Through)\n", "", "./internal/tree",
+		"TestScenarios/asked_places",
+	},
+	{
+		"3.3 a turn that an earlier library recorded answers all places", "internal/tree/mail.go",
+		"case !to.apart || a.At == nil ||", "case a.At == nil ||", "./internal/tree",
+		"TestAskedTogetherByAnEarlierLibrary",
+	},
+	{
+		"3.3 what an earlier library kept together takes nothing more", "internal/tree/mail.go",
+		"|| to.apart && a.At == nil {", "{", "./internal/tree", "TestAskedTogetherByAnEarlierLibrary",
+	},
+	{
+		"3.3 a caller waits for what is said in its place", "internal/tree/mail.go",
+		"if !known || own.at == nil ||", "if true || !known || own.at == nil ||", "../agent",
+		"TestPostAndWaitInSeveralPlaces",
+	},
+	{
 		"2.13 a message of another session begins no request", "internal/tree/request.go",
 		"if in.From.IsValid() && !in.Thread {", "if false {", "./internal/tree", "TestScenarios/request_sent",
 	},
@@ -137,11 +165,11 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 a reply names the messages of its conversation", "internal/tree/mail.go",
-		"a := askedAt(&list, in.conversation())\n\t\tif a.Meta", "a := askedAt(&list, r.Route)\n\t\tif a.Meta", "./internal/tree", "TestScenarios/thread_two",
+		"a, own = askedAt(&list, at), false", "a, own = askedAt(&list, r.Route), false", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{
 		"2.5 a reply leaves what another conversation waits for", "internal/tree/mail.go",
-		"return a.isAt(at) })\n\tdefault:", "return a.isAt(at) || true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
+		"return to.has(&a) })\n\tdefault:", "return to.has(&a) || true })\n\tdefault:", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{
 		"2.5 a top-level session answers a child where it was asked for", "internal/tree/inbox.go",
@@ -153,13 +181,14 @@ var bindMutants = []mutant{
 		"\tcase !bound && r.Home != nil &&", "\tcase false &&", "./internal/tree", "TestScenarios/thread_two",
 	},
 	{
-		"2.5 a message without a route is not of a bound conversation", "internal/tree/mail.go",
+		"2.5 a message without a route is not of a bound conversation", "internal/tree/inbox.go",
 		"in.Class == User && !in.Thread && in.Route != nil", "in.Class == User && in.Route != nil",
 		"../agent", "TestOwnMessageBehindAnUnreadBoundOne",
 	},
 	{
 		"2.5 a kept message is one of its conversation", "internal/tree/mail.go",
-		"return a.isAt(at) && slices.Contains(a.IDs, c.ID)", "return (a.isAt(at) || true) && slices.Contains(a.IDs, c.ID)", "../agent", "TestPostAndWaitWithKeptIDs",
+		"slices.Contains(a.IDs, c.ID) && t.isAt(l, a.Route != nil, cmp.Or(a.Route, a.At))",
+		"slices.Contains(a.IDs, c.ID)", "../agent", "TestPostAndWaitWithKeptIDs",
 	},
 	{
 		"2.10 ids name messages of one conversation", "internal/tree/seen.go",

@@ -120,8 +120,8 @@ type Reply struct {
 	// that turn finishes what it has shown. Zero in replies that an earlier version recorded.
 	Turn int `json:"turn,omitempty"`
 	// InReplyTo are the IDs of the messages of people that the text answers, oldest first: those
-	// that the turn had read when it said this, and those that earlier turns have read without
-	// saying anything in the end. Messages that came without an ID are left out.
+	// that the turn had read when it said this, and those of the same Route that earlier turns have
+	// read without saying anything in the end. Messages that came without an ID are left out.
 	InReplyTo []string `json:"inReplyTo,omitempty"`
 	// Meta is that of the last of these messages, also of one without an ID.
 	Meta map[string]string `json:"meta,omitempty"`

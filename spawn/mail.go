@@ -171,8 +171,8 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 // is [ErrAnswered]. What was said and delivered before such a call is known only until its turn has
 // ended.
 //
-// A message that comes before that later turn is read with those that are not answered yet: its
-// reply answers all of them.
+// A message that comes before that later turn is read with those of its place that are not answered
+// yet, the route that its answer goes to: its reply answers all of them, and none of another place.
 //
 // Before [Supervisor.Run] has been called PostAndWait waits for that too. Under the context of a
 // Runner it gives the slot of the turn back. A journal that fails is waited for. The error is

@@ -45,8 +45,13 @@ var targetMutants = []mutant{
 	},
 	{
 		"rates: send obeys them", "../agent/send.go",
-		"if !h.rt.sends.Pass(pair, m.ID, sendPause, time.Now()) {",
-		"if false {", "../agent", "TestSubagentsLogAndSend$",
+		"unsent, ok := h.rt.sends.Pass(pair, m.ID, sendPause, time.Now())\n\tif !ok {",
+		"unsent, _ := h.rt.sends.Pass(pair, m.ID, sendPause, time.Now())\n\tif false {",
+		"../agent", "TestSubagentsLogAndSend$",
+	},
+	{
+		"rates: what was not taken does not count", "../agent/send.go",
+		"\tif !taken {\n", "\tif false {\n", "../agent", "TestSendThatFailsDoesNotCount$",
 	},
 	{
 		"rates: send takes 4,000 characters", "../agent/send.go",

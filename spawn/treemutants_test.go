@@ -653,14 +653,14 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.4 a message without an answer is left to the next turn", "internal/tree/mail.go",
-		"if r.Asked = r.waiting(inbox, read); !root {", "if r.Asked = nil; !root {", "./internal/tree", "TestScenarios/asked",
+		"if r.Asked = r.waiting(inbox, read, to); !root {", "if r.Asked = nil; !root {", "./internal/tree", "TestScenarios/asked",
 	},
 	{
 		"1.4 a message waits no longer when no turn is to come", "internal/tree/apply.go",
 		"if p.Asked != nil && !p.owesAnswer() && (p.IsRoot() || p.Cause == NoCause) {", "if false {", "./internal/tree", "TestScenarios/asked_ends",
 	},
 	{
-		"the gaps of a route are filled in", "internal/tree/mail.go",
+		"the gaps of a route are filled in", "internal/tree/inbox.go",
 		"filled := route.Or(*stored)", "filled := *route", "./internal/tree", "TestScenarios/route_gaps",
 	},
 	{

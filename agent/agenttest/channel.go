@@ -93,7 +93,9 @@ func (c *FakeChannel) Connect(cfg *agent.Config) {
 	}
 }
 
-// At returns a conversation of the channel. An empty thread is the conversation itself.
+// At names a conversation of the channel. An empty thread is the conversation itself, which is
+// always there. At makes no thread: one is there from when the bot has created it, a person has
+// written in it, or [FakeChannel.Set] has said that it is open. Before that a probe finds it gone.
 func (c *FakeChannel) At(to, thread string) session.Route {
 	return session.Route{Channel: c.name, To: to, Thread: thread}
 }
@@ -108,8 +110,8 @@ func (c *FakeChannel) Key(at session.Route) (session.Key, error) {
 }
 
 // Write has a person write in a conversation: the transport posts that to the conversation's own
-// session, under an ID that is unique among all conversations of the channel. It is an error in a
-// thread that was archived or deleted.
+// session, under an ID that is unique among all conversations of the channel. A thread that was not
+// there is one that the person has opened. It is an error in a thread that was archived or deleted.
 func (c *FakeChannel) Write(
 	ctx context.Context, rt *agent.Runtime, at session.Route, from, text string,
 ) (agent.Receipt, error) {
@@ -128,6 +130,9 @@ func (c *FakeChannel) WriteTo(
 	if state, ok := c.state[at]; ok && state != agent.ThreadOpen {
 		c.mu.Unlock()
 		return agent.Receipt{}, fmt.Errorf("agenttest: the thread %q is %v", at.Thread, state)
+	}
+	if isThread(at) {
+		c.state[at] = agent.ThreadOpen
 	}
 	c.written++
 	m := agent.Incoming{
@@ -252,7 +257,8 @@ func (c *FakeChannel) Farewell(ctx context.Context, f agent.Farewell) error {
 }
 
 // ProbeThread implements [agent.ThreadHost]. A conversation of the channel that is not a thread is
-// open, and a thread that was never created is gone.
+// open. A thread is what [FakeChannel.Set] has said last, else it is open from when it is there,
+// see [FakeChannel.At], and gone before.
 func (c *FakeChannel) ProbeThread(
 	ctx context.Context, at session.Route,
 ) (state agent.ThreadState, err error) {
@@ -260,12 +266,15 @@ func (c *FakeChannel) ProbeThread(
 		state = agent.ThreadOpen
 		if set, known := c.state[at]; known {
 			state = set
-		} else if strings.TrimSpace(at.Thread) != "" {
+		} else if isThread(at) {
 			state = agent.ThreadGone
 		}
 	})
 	return state, err
 }
+
+// isThread reports whether a conversation is a thread.
+func isThread(at session.Route) bool { return strings.TrimSpace(at.Thread) != "" }
 
 // reply is the Reply of the channel.
 func (c *FakeChannel) reply(ctx context.Context, d agent.Delivery) error {

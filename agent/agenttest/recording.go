@@ -3,12 +3,14 @@ package agenttest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +24,9 @@ import (
 
 // ReplayOptions say how [Replay] finds an answer. The zero value answers from the file.
 type ReplayOptions struct {
-	// Record is called in place of the file, which is written anew when the test has passed.
+	// Record is called in place of the file, which is written anew when the test has passed. Nil:
+	// the file answers. A pointer or a function in it that is nil fails the test: a variable of the
+	// type agent.Model is nil where there is no model.
 	Record agent.Model
 	// Plain returns a text of a request as it is recorded and compared: without what differs from
 	// run to run, such as the time of day, or does not belong into a file, such as an address. It
@@ -59,8 +63,10 @@ type ReplayOptions struct {
 // [agent.RateLimited] says, and whether it is [agent.ErrTooLong] or [agent.ErrAccount]; a call that
 // panics is recorded as one that has failed. Deltas are not: the text comes in one.
 //
-// The file has prompts and answers in clear. The Model may be called from several goroutines at
-// once, but where equal requests are asked at once, which of them gets which answer is not known.
+// The file has prompts and answers in clear: docs/record-and-replay.md says what to do about
+// secrets, and when a recording is out of date. A nil request is an error. The Model may be called
+// from several goroutines at once, but where equal requests are asked at once, which of them gets
+// which answer is not known.
 func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 	t.Helper()
 	r := &recording{
@@ -71,9 +77,13 @@ func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 		r.plain = func(text string) string { return text }
 	}
 	var err error
-	if r.model == nil {
+	switch {
+	case r.model == nil:
 		err = r.read()
-	} else {
+	case isNilModel(r.model):
+		err = fmt.Errorf("ReplayOptions.Record is a %T that is nil", r.model)
+		r.model = nil // the file has nothing: each call is an error
+	default:
 		_, err = os.ReadDir(filepath.Dir(file)) // before calls are paid for
 	}
 	if err != nil {
@@ -81,6 +91,16 @@ func Replay(t testing.TB, file string, o ReplayOptions) agent.Model {
 	}
 	t.Cleanup(r.end)
 	return r
+}
+
+// isNilModel reports whether a model that is not nil has a value that is.
+func isNilModel(m agent.Model) bool {
+	switch v := reflect.ValueOf(m); v.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
+		return v.IsNil()
+	default:
+		return false
+	}
 }
 
 // A recording is the Model of Replay.
@@ -171,6 +191,9 @@ type recordedError struct {
 func (r *recording) Generate(
 	ctx context.Context, req *agent.ModelRequest,
 ) (*agent.ModelResponse, error) {
+	if req == nil {
+		return nil, errors.New("agenttest: Replay: the request is nil")
+	}
 	ids := &idNames{}
 	asked, err := r.requestOf(req, ids)
 	if err != nil {
@@ -466,6 +489,9 @@ func (e replayedError) Unwrap() []error { return e.is }
 var idPattern = regexp.MustCompile(
 	`\b([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16})\b`)
 
+// markPattern is the mark of a completion, which has no zeros at its beginning.
+var markPattern = regexp.MustCompile(`completion ([0-9a-f]{8,16})>>>`)
+
 // shortID is how many characters of an id are enough to name it.
 const shortID = 8
 
@@ -482,8 +508,11 @@ func (*idNames) name(i int, short bool) string {
 
 // learn notes the ids of a text.
 func (n *idNames) learn(text string) {
-	for _, id := range idPattern.FindAllString(text, -1) {
-		if !slices.Contains(n.ids, id) {
+	places := idPattern.FindAllStringSubmatchIndex(text, -1)
+	places = append(places, markPattern.FindAllStringSubmatchIndex(text, -1)...)
+	slices.SortStableFunc(places, func(a, b []int) int { return cmp.Compare(a[2], b[2]) })
+	for _, at := range places {
+		if id := text[at[2]:at[3]]; !slices.Contains(n.ids, id) {
 			n.ids = append(n.ids, id)
 		}
 	}

@@ -149,6 +149,64 @@ func TestReplayOfEqualRequests(t *testing.T) {
 	require.Empty(t, of.failed)
 }
 
+// The mark of a completion is a number whose zeros at the beginning are not written.
+func TestReplayOfShortMarks(t *testing.T) {
+	const run = "2f1b7c1e-3d52-4c1c-9d53-0a4a7f0e2b11"
+	told := func(mark, other string) *asked {
+		return requestOf("<<<completion " + mark + ">>>\nrun " + run + "\n<<<end of completion " + mark +
+			">>>\n<<<completion " + other + ">>>\n<<<end of completion " + other + ">>>")
+	}
+	answers := modelFunc(func(_ context.Context, r *asked) (*agent.ModelResponse, error) {
+		_, mark, _ := strings.Cut(r.Messages[0].Text, "completion ")
+		return &agent.ModelResponse{Text: mark[:8]}, nil
+	})
+	file := record(t, answers, nil, told("e425df78042cb7aa", "1425df78042cb7aa"))
+	for _, mark := range []string{"0fff425df78042cb"[1:], "a425df78042c", "b425df78042cb7aa", "cafe0123"} {
+		of := &testOf{TB: t}
+		model := agenttest.Replay(of, file, agenttest.ReplayOptions{})
+		got, err := model.Generate(t.Context(), told(mark, "77df78042cb7aa"))
+		require.NoError(t, err, mark)
+		require.Equal(t, mark[:8], got.Text)
+		of.end()
+		require.Empty(t, of.failed)
+	}
+}
+
+// What is nil where a Model or a request belongs is an error, and nothing is recorded.
+func TestReplayOfNothing(t *testing.T) {
+	for name, m := range map[string]agent.Model{"a function": modelFunc(nil), "a pointer": (*aModel)(nil)} {
+		of := &testOf{TB: t}
+		file := filepath.Join(t.TempDir(), "model.jsonl")
+		model := agenttest.Replay(of, file, agenttest.ReplayOptions{Record: m})
+		require.Len(t, of.failed, 1, name)
+		require.Contains(t, of.failed[0], "ReplayOptions.Record is a")
+		require.Contains(t, of.failed[0], "that is nil")
+		_, err := model.Generate(t.Context(), requestOf("a"))
+		require.Error(t, err)
+		of.end()
+		require.NoFileExists(t, file)
+	}
+	of := &testOf{TB: t}
+	answers := modelFunc(func(context.Context, *asked) (*agent.ModelResponse, error) {
+		return &agent.ModelResponse{Text: "yes"}, nil
+	})
+	file := record(t, answers, nil, nil, requestOf("a"), nil)
+	model := agenttest.Replay(of, file, agenttest.ReplayOptions{})
+	_, err := model.Generate(t.Context(), nil)
+	require.EqualError(t, err, "agenttest: Replay: the request is nil")
+	_, err = model.Generate(t.Context(), requestOf("a"))
+	require.NoError(t, err)
+	of.end()
+	require.Empty(t, of.failed)
+}
+
+// aModel is a Model.
+type aModel struct{ text string }
+
+func (m *aModel) Generate(context.Context, *asked) (*agent.ModelResponse, error) {
+	return &agent.ModelResponse{Text: m.text}, nil
+}
+
 // What of a request differs makes another one; its times and its usage do not.
 func TestReplayComparesRequests(t *testing.T) {
 	fresh := func() *agent.ModelRequest {

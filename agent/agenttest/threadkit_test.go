@@ -186,3 +186,26 @@ func TestFakeChannel(t *testing.T) {
 	require.NoError(t, chat.Farewell(t.Context(), agent.Farewell{Key: "f", Route: made}))
 	require.Empty(t, chat.Farewells(made))
 }
+
+// A thread that people have opened is there from when one has written in it, or Set says so.
+func TestFakeChannelHasThreadsOfPeople(t *testing.T) {
+	chat, script := NewFakeChannel("discord"), Script{"main": {Echo(), Echo()}}
+	var cfg agent.Config
+	chat.Connect(&cfg)
+	Run(t, cfg, script, func(h *Harness) {
+		probe := func(at session.Route) agent.ThreadState {
+			state, err := chat.ProbeThread(h.Context(), at)
+			require.NoError(t, err)
+			return state
+		}
+		written, set := chat.At("general", "7"), chat.At("general", "8")
+		require.Equal(t, agent.ThreadOpen, probe(chat.At("general", "")))
+		require.Equal(t, agent.ThreadGone, probe(written), "a name makes no thread")
+		_, err := chat.Write(h.Context(), h.Runtime(), written, "alice", "hello")
+		require.NoError(t, err)
+		require.Equal(t, agent.ThreadOpen, probe(written))
+		require.Equal(t, agent.ThreadGone, probe(set))
+		chat.Set(set, agent.ThreadOpen)
+		require.Equal(t, agent.ThreadOpen, probe(set))
+	})
+}

@@ -164,6 +164,9 @@ type Described struct {
 	Thinking   string
 	Turns      int
 	Cost       float64 // US dollars
+	// For are the people for whom it works, each as "telegram 815": the channel, and the ID there.
+	// Empty: the Rules bind no one by who speaks, or it works for the program.
+	For []string
 	// Withheld are the tools that it has otherwise, and that those may not use for whom it works.
 	Withheld []string
 }
@@ -364,6 +367,7 @@ func (a Described) Text() string {
 	moment("Ended", a.Ended)
 	moment("Deadline", a.Deadline)
 	line("Cleanup", a.Cleanup.String())
+	line("For", strings.Join(a.For, ", "))
 	line("Withheld for who speaks", strings.Join(a.Withheld, ", "))
 	for _, at := range a.Row.Conversations {
 		line("Conversation", conversation(at))

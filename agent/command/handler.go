@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -19,6 +20,9 @@ import (
 
 // DefaultWait is how long a Handler waits for what takes time, unless [Options] say otherwise.
 const DefaultWait = 30 * time.Second
+
+// minPause is between two messages to one sub-agent.
+const minPause = 2 * time.Second
 
 // Options are what a [Handler] does in its own way. The zero Options are ready for use.
 type Options struct {
@@ -51,7 +55,7 @@ func (e *OptionError) Error() string { return "command: " + e.Field + ": " + e.R
 type Handler struct {
 	rt   *agent.Runtime
 	opt  Options
-	pace pace
+	pace target.Pace // of what people send to sub-agents
 }
 
 // New returns the Handler of a Runtime. The error is an *[OptionError].

@@ -57,12 +57,16 @@ var worker = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.R
 // play runs a bot of the worker, on which ann and bob write.
 func play(t *testing.T, opt command.Options, f func(b *bot)) {
 	t.Helper()
-	cfg := agent.Config{Runner: worker, Rules: policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxChildren: 20},
-		Agents: []policy.Agent{
-			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}, {ID: "beta"},
-		},
-	}}
+	playOf(t, agent.Config{Runner: worker}, opt, f)
+}
+
+// playOf is play with a Config.
+func playOf(t *testing.T, cfg agent.Config, opt command.Options, f func(b *bot)) {
+	t.Helper()
+	cfg.Rules.Subagents = policy.Subagents{MaxSpawnDepth: 2, MaxChildren: 20}
+	cfg.Rules.Agents = []policy.Agent{
+		{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}, {ID: "beta"},
+	}
 	chat := agenttest.NewFakeChannel("discord")
 	chat.Connect(&cfg)
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
@@ -382,6 +386,11 @@ func TestSend(t *testing.T) {
 		require.True(t, b.last.(command.Sent).Began)
 		require.Contains(t, b.say(general, "ann", "/subagents send done again"), "one message in 2 seconds")
 		b.Pass(2 * time.Second)
+		_, ok := b.handler().Handle(b.Context(), b.key(general), agent.Incoming{
+			ID: "early", Text: "/subagents send done x", Route: general, At: time.Unix(-1e11, 0),
+			From: session.Sender{ID: "ann"},
+		})
+		require.True(t, ok, "a message that is refused does not count")
 		id := "the same"
 		require.Contains(t, b.sayAs(general, "ann", "/subagents send done twice", id), "heard twice")
 		run := b.last.(command.Sent).Run
@@ -607,6 +616,54 @@ func TestOptions(t *testing.T) {
 }
 
 // Where the transcript of a sub-agent is stands in the answer if the Store has paths.
+
+// An info says for whom a sub-agent works, where the rules have it depend on who speaks.
+func TestInfoSaysForWhom(t *testing.T) {
+	cfg := agent.Config{Runner: worker, Rules: policy.Rules{
+		Owners: []policy.Person{{ID: "ann"}},
+	}}
+	cfg.Redact.Secrets = []string{"hunter2-hunter2"}
+	playOf(t, cfg, command.Options{}, func(b *bot) {
+		general := room(b)
+		info := func() []string {
+			said := b.say(general, "ann", "/subagents info last")
+			list := b.last.(command.Described).For
+			require.Equal(t, len(list) > 0, strings.Contains(said+"\n", "\nFor: "+strings.Join(list, ", ")+"\n"))
+			return list
+		}
+		b.spawn(general, "alpha", "work")
+		require.Empty(t, info(), "the program has asked for it")
+		b.Pass(time.Second)
+		b.say(general, "bob", "/subagents spawn beta rest")
+		require.Equal(t, []string{"discord bob"}, info())
+		b.Pass(time.Second)
+		b.say(general, "ann", "/subagents send last more")
+		require.Equal(t, []string{"discord ann"}, info(), "another run")
+		b.Pass(time.Second)
+		b.say(general, "hunter2-hunter2", "/subagents spawn main work")
+		require.NotContains(t, info()[0], "hunter2-hunter2", "it is masked as all that is shown")
+		b.Pass(time.Second)
+		b.say(general, "", "/subagents spawn main work")
+		require.Equal(t, []string{"discord a person without an ID"}, info())
+		b.Pass(time.Second)
+		many := make([]policy.Sender, policy.MaxSenders+1)
+		for i := range many {
+			many[i] = policy.Sender{ID: fmt.Sprint(i), Channel: "irc"}
+		}
+		_, err := b.Session(b.key(general)).Spawn(b.Context(),
+			agent.Task{Text: "work", Senders: many})
+		require.NoError(t, err)
+		require.Equal(t, []string{"irc more people than are kept"}, info())
+		b.say(general, "ann", "/stop")
+	})
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.say(general, "bob", "/subagents spawn beta work")
+		require.NotContains(t, b.say(general, "ann", "/subagents info last"), "For:")
+		b.say(general, "ann", "/stop")
+	})
+}
+
 func TestInfoHasTheTranscript(t *testing.T) {
 	const path = "state/sessions/main/x.jsonl"
 	require.Contains(t, command.Described{Transcript: path}.Text(), "Transcript: "+path)

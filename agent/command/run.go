@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -135,6 +136,9 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 	if r.Delete {
 		a.Cleanup = agent.CleanupDelete
 	}
+	for _, s := range r.Senders {
+		a.For = append(a.For, p.person(s))
+	}
 	if now, err := p.rt.Session(r.Key).Status(ctx); err == nil {
 		for _, v := range now.Withheld {
 			a.Withheld = append(a.Withheld, v.Tool)
@@ -147,6 +151,21 @@ func (p *place) info(ctx context.Context, c Info) (Answer, error) {
 		}
 	}
 	return a, nil
+}
+
+// person names one of the people for whom a run works.
+func (h *Handler) person(s policy.Sender) string {
+	who, of := h.line(s.ID, text.MaxName), h.line(s.Channel, text.MaxName)
+	switch s.ID {
+	case "":
+		who = "a person without an ID"
+	case "*": // of a Sender, and of its channel
+		who = "more people than are kept"
+	}
+	if of == "" || s.Channel == "*" {
+		return who
+	}
+	return of + " " + who
 }
 
 // waitsFor says what a run waits for.
@@ -273,11 +292,15 @@ func (p *place) send(ctx context.Context, c Send) (Answer, error) {
 	if m.Senders, err = p.senders(ctx); err != nil {
 		return nil, err
 	}
-	if !p.pace.begin(r.Key, m.ID, time.Now()) {
+	unsent, ok := p.pace.Pass(target.Pair{To: r.Key}, m.ID, minPause, time.Now())
+	if !ok {
 		return nil, ErrSlow
 	}
 	receipt, err := p.rt.Session(r.Key).Post(ctx, m)
 	if err != nil {
+		if !errors.Is(err, agent.ErrUnconfirmed) && ctx.Err() == nil {
+			unsent()
+		}
 		return nil, err
 	}
 	a := Sent{Row: row, Run: receipt.Run, Began: receipt.Began}

@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/provider"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // makeResponse makes a call of Responses.

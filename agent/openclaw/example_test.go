@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )
 

@@ -4,9 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/offshoot-sdk/offshoot/agent"
 )
 
 // Names of the semantic conventions for GenAI, as of version 1.37, and what is beyond them.

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Ids derive from what they are of, words do not run together, and others are random.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
-
 	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel/anthropictest"
 )
 

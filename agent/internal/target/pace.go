@@ -27,15 +27,19 @@ type sent struct {
 
 // Pass reports whether the last message of the pair that passed is at least pause ago, and notes
 // this one if so. A message with the same id, which is not empty, is that one again, and passes.
-func (p *Pace) Pass(of Pair, id string, pause time.Duration, now time.Time) bool {
+// The caller calls unsent, which is not nil, if the message has not been taken: then it does not
+// count.
+func (p *Pace) Pass(
+	of Pair, id string, pause time.Duration, now time.Time,
+) (unsent func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before, known := p.last[of]
 	switch {
 	case known && id != "" && before.id == id:
-		return true
+		return func() {}, true
 	case known && now.Sub(before.at) < pause && !now.Before(before.at):
-		return false
+		return func() {}, false
 	}
 	if len(p.last) >= maxPairs {
 		for pair, x := range p.last {
@@ -47,6 +51,17 @@ func (p *Pace) Pass(of Pair, id string, pause time.Duration, now time.Time) bool
 	if p.last == nil || len(p.last) >= maxPairs {
 		p.last = map[Pair]sent{}
 	}
-	p.last[of] = sent{id, now}
-	return true
+	this := sent{id, now}
+	p.last[of] = this
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case p.last[of] != this: // a later one has taken its place
+		case known:
+			p.last[of] = before
+		default:
+			delete(p.last, of)
+		}
+	}, true
 }

@@ -218,7 +218,8 @@ func TestPace(t *testing.T) {
 	ab, ac := Pair{To: testRun(t, 0, "b", "", "").Key}, Pair{To: testRun(t, 0, "c", "", "").Key}
 	const pause = 2 * time.Second
 	pass := func(of Pair, id string, after time.Duration) bool {
-		return p.Pass(of, id, pause, start.Add(after))
+		_, ok := p.Pass(of, id, pause, start.Add(after))
+		return ok
 	}
 	require.True(t, pass(ab, "1", 0))
 	require.True(t, pass(ac, "", 0), "another pair")
@@ -232,4 +233,34 @@ func TestPace(t *testing.T) {
 		require.True(t, pass(Pair{To: key}, "", time.Minute))
 	}
 	require.LessOrEqual(t, len(p.last), maxPairs)
+}
+
+// What was not taken does not count, and takes nothing from what was.
+func TestPaceOfWhatWasNotSent(t *testing.T) {
+	var p Pace
+	of := Pair{To: testRun(t, 0, "b", "", "").Key}
+	const pause = 2 * time.Second
+	at := func(id string, after time.Duration) func() {
+		unsent, ok := p.Pass(of, id, pause, start.Add(after))
+		require.True(t, ok, "%s after %v", id, after)
+		return unsent
+	}
+	refused := func(id string, after time.Duration) {
+		unsent, ok := p.Pass(of, id, pause, start.Add(after))
+		require.False(t, ok, "%s after %v", id, after)
+		unsent()
+	}
+	at("1", 0)()
+	at("2", 0)
+	refused("3", time.Second)
+	refused("3", time.Second)
+	at("2", time.Second)() // the call again, which counts by the one before
+	refused("3", time.Second)
+	late := at("4", pause)
+	late()
+	late()
+	at("5", pause)
+	late()
+	refused("6", pause+time.Second)
+	at("7", 2*pause)
 }

@@ -292,6 +292,9 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 
 // applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
+	if f.Elsewhere && !r.IsRoot() {
+		return &CorruptError{f.Kind, f.Run, "it answers one place, and so does every sub-agent"}
+	}
 	open, inbox := r.Open, r.Inbox
 	people, aside := r.answersPeople(inbox, open.Through), r.asideOfRun(inbox, open.Through)
 	r.Open, r.Grace, r.Active = nil, 0, f.At
@@ -321,7 +324,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	r.recount()
 	t.applyAnswer(r, f, aside)
 	if people && t.speaks(r, f) {
-		t.speak(r, f, r.asking(inbox, read))
+		t.speak(r, f, r.asking(inbox, read, r.audience(inbox, read, f.Elsewhere)))
 	}
 	if f.Join != nil {
 		j := *f.Join

@@ -37,3 +37,65 @@ func TestAskedOfAnEarlierLibrary(t *testing.T) {
 	require.Equal(t, []Asked{{IDs: []string{"m1"}}}, tr.Root().Asked)
 	require.Equal(t, []Asked{{IDs: []string{"m1"}, Route: at}}, tr.Run(child).Asked)
 }
+
+// A journal of an earlier library, which did not tell the places of a top-level session apart that
+// are not bound, folds as it did there: a reply names all messages that wait in one of them. What
+// such a journal leaves waiting is answered in whichever place is the next, and what comes after it
+// in its own.
+func TestAskedTogetherByAnEarlierLibrary(t *testing.T) {
+	const script = `options replies=true
+open
+post top id=a1 text=x route=irc/one meta=m:1
+grant top
+spawn top a turn=1
+done top
+post top id=b1 text=x route=irc/two
+grant top
+done top
+post top id=a2 text=x route=irc/one meta=m:2
+grant top
+done top
+post top id=b2 text=x route=irc/two
+grant top
+say top number=1 text=hm
+----
+`
+	var facts []Fact
+	s := newScene()
+	s.log.seen = func(f *Fact) { facts = append(facts, *f) }
+	require.NotContains(t, string(s.play([]byte(script))), "VIOLATION")
+	names := func() (list [][]string) {
+		for _, ord := range s.tree.outbox.ords() {
+			list = append(list, s.tree.outbox.entries[ord].InReplyTo)
+		}
+		return list
+	}
+	require.Equal(t, [][]string{{"b1", "b2"}}, names())
+
+	apart := 0
+	for i := range facts {
+		if facts[i].Elsewhere {
+			apart++
+		}
+		facts[i].Elsewhere = false
+	}
+	require.Equal(t, 3, apart)
+	s.log = ledger{}
+	require.NoError(t, s.log.append(facts))
+	var err error
+	s.tree, err = s.log.fold(top, &s.opt)
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"a1", "b1", "a2", "b2"}}, names())
+	require.Equal(t, []Asked{
+		{IDs: []string{"a1", "b1", "a2"}, Meta: map[string]string{"m": "2"}},
+	}, s.tree.Root().Asked)
+
+	for _, line := range []string{
+		"crash", "open", "grant top", "done top", // what it has said is not known to have arrived
+		"post top id=a3 text=x route=irc/one", "grant top", "done top reply=ok",
+	} {
+		require.NotContains(t, s.run(line), "VIOLATION", line)
+	}
+	require.Equal(t, []string{"a1", "b1", "a2", "a3"}, names()[1])
+	require.Equal(t, []Asked{{IDs: []string{"b2"}, At: routeOf("irc/two")}}, s.tree.Root().Asked)
+}

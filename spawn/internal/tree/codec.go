@@ -60,6 +60,8 @@ type wireFact struct {
 	Image  *Image         `json:"image,omitempty"`
 
 	Senders []policy.Sender `json:"senders,omitempty"`
+
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // DecodeFact reads what AppendJSON wrote. It returns a *VersionError or a *CorruptError for a fact
@@ -109,6 +111,7 @@ func (w *wireFact) fact() *Fact {
 		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
 		Spec: w.Spec, Begin: w.Begin, Answer: w.Answer, Join: w.Join, Route: w.Route,
 		Skills: w.Skills, Mail: w.Mail, Image: w.Image, Senders: w.Senders,
+		Elsewhere: w.Elsewhere,
 	}
 	if w.Budget != nil {
 		f.Budget = *w.Budget
@@ -128,6 +131,7 @@ func (f *Fact) version() int {
 		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
 		f.Kind == RunEnded && (f.Answer != nil || f.N > 0),
 		f.Skills != nil, f.Mail != nil, f.Begin != nil, len(f.Senders) > 0,
+		f.Elsewhere,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
 		f.Image.beyondVersion1():
 		return 2

@@ -235,6 +235,7 @@ func wireOf(f *Fact) wireFact {
 		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
 		Spec: f.Spec, Begin: f.Begin, Answer: f.Answer, Join: f.Join,
 		Route: f.Route, Skills: f.Skills, Mail: f.Mail, Image: f.Image, Senders: f.Senders,
+		Elsewhere: f.Elsewhere,
 	}
 	if f.Budget != (Budget{}) {
 		w.Budget = &f.Budget

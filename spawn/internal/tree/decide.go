@@ -226,6 +226,7 @@ func (t *Tree) giveUp(r *Run, f *Fact) {
 	}
 	f.Flags |= FlagGivenUp
 	f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]
+	f.Elsewhere = r.asksElsewhere(r.Inbox, f.Ord)
 	if t.opt.Apology == "" {
 		return
 	}
@@ -534,6 +535,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		}
 	}
 	f := turnEnded(t.now, r, state, c.Answer, flags, c.Pos, join)
+	f.Elsewhere = r.asksElsewhere(r.Inbox, r.Open.Through)
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
 	}

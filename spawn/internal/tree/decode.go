@@ -113,6 +113,8 @@ func (s *scanner) factPart(f *Fact, name []byte) {
 		f.Image = s.image()
 	case "senders":
 		f.Senders = scanList(s, (*scanner).policySender)
+	case "elsewhere":
+		f.Elsewhere = s.bool()
 	default:
 		s.fail()
 	}
@@ -565,6 +567,8 @@ func (s *scanner) asked() (a Asked) {
 			a.Meta = s.texts()
 		case "route":
 			a.Route = s.route()
+		case "at":
+			a.At = s.route()
 		default:
 			s.fail()
 		}

@@ -181,6 +181,7 @@ func (l *factLine) said(f *Fact) {
 	l.addIf(f.ID != "", "as %s", word(f.ID))
 	l.addIf(f.ID == "", "number %d", f.Ord)
 	l.addIf(f.Flags&FlagReply != 0, "to people")
+	l.addIf(f.Elsewhere, "leaves what was asked elsewhere")
 }
 
 func (l *factLine) skillsTaken(f *Fact) {
@@ -282,6 +283,7 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagSilent != 0, "silent")
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
 	l.addIf(f.Flags&FlagReply != 0, "replies")
+	l.addIf(f.Elsewhere, "leaves what was asked elsewhere")
 	if a := f.Answer; a != nil {
 		l.addIf(!a.Whole.IsZero(), "of %s in a file",
 			text.Count(a.Whole.Size, "byte", "bytes"))

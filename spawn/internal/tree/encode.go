@@ -65,6 +65,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if len(f.Senders) > 0 {
 		b, err = appendValue(b, err, "senders", f.Senders)
 	}
+	if f.Elsewhere {
+		b = append(appendName(b, "elsewhere"), "true"...)
+	}
 	return append(b, '}'), err
 }
 

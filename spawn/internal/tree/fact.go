@@ -178,6 +178,8 @@ const (
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	               Text: why the turn failed, or said nothing; of the top-level session, and with
 //	               FlagReply or FlagStep; folded into the reply of a turn that failed
+//	               Elsewhere: messages wait for an answer elsewhere, and go on doing so; of the
+//	               top-level session only. An earlier library had the turn answer them, too
 //	Halted         Run: the session
 //	               N: the turn under way
 //	               Until: when the turn is cut if it has not returned
@@ -236,6 +238,7 @@ const (
 //	               Answer: the Reply, with ReplyTo and Voice
 //	               Flags: FlagReply
 //	               Route: where it goes; with FlagReply only, may be nil
+//	               Elsewhere: as for TurnEnded
 //	RouteSet       Run: the top-level session
 //	               Route: its route from now on; nil for none
 //	Reset          Run: the top-level session, which has no turn under way and no child alive
@@ -282,29 +285,32 @@ const (
 //	               From: its requester
 //	DepositDropped Run: the session, which is not in the tree
 type Fact struct {
-	Kind   Kind
-	State  State
-	Cause  Cause
-	Class  Class
-	Flags  Flags
-	N      uint32
-	Ord    uint32
-	At     int64 // Unix nanoseconds
-	Until  int64 // Unix nanoseconds
-	Num    uint64
-	Run    session.Key
-	ID     string
-	Text   Text
-	From   session.Key
-	Spec   *Spec
-	Begin  *Begin
-	Answer *Result
-	Join   *Join
-	Route  *session.Route
-	Skills *SkillSet
-	Mail   *Mail
-	Budget Budget
-	Image  *Image
+	Kind  Kind
+	State State
+	Cause Cause
+	Class Class
+	Flags Flags
+	// Elsewhere tells the places apart to which a top-level session speaks otherwise than in bound
+	// conversations: a reply to one answers only what was said there.
+	Elsewhere bool
+	N         uint32
+	Ord       uint32
+	At        int64 // Unix nanoseconds
+	Until     int64 // Unix nanoseconds
+	Num       uint64
+	Run       session.Key
+	ID        string
+	Text      Text
+	From      session.Key
+	Spec      *Spec
+	Begin     *Begin
+	Answer    *Result
+	Join      *Join
+	Route     *session.Route
+	Skills    *SkillSet
+	Mail      *Mail
+	Budget    Budget
+	Image     *Image
 
 	Senders []policy.Sender
 }
@@ -429,6 +435,7 @@ func setAside(at int64, r *Run) Fact {
 func said(at int64, r *Run, c *Say) Fact {
 	return Fact{
 		Kind: Said, At: at, Run: r.Key(), N: r.Open.N, ID: c.ID, Ord: c.Num, Answer: &c.Answer,
+		Elsewhere: r.asksElsewhere(r.Inbox, r.Open.Through),
 	}
 }
 

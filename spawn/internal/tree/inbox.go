@@ -103,6 +103,31 @@ func (t *Tree) routeTop(r *Run, in *Input) {
 	}
 }
 
+// filledRoute returns the route of a message, which may be nil, with what it lacks filled in from
+// that of the message before, as long as that is of the same conversation. Without either it is
+// what the key says, or nil.
+func (r *Run) filledRoute(route *session.Route) *session.Route {
+	stored := r.Route
+	if r.Home != nil {
+		if stored = nil; !r.Home.IsZero() {
+			stored = r.Home
+		}
+	}
+	for i := range r.Inbox {
+		if in := &r.Inbox[i]; in.Class == User && !in.Thread && in.Route != nil {
+			stored = in.Route
+		}
+	}
+	switch {
+	case route == nil && stored == nil:
+		return r.ownRoute()
+	case route == nil || stored == nil:
+		return route
+	}
+	filled := route.Or(*stored)
+	return &filled
+}
+
 // routeOf returns what r was answering when it asked for the run whose completion in is, or nil. A
 // completion that has moved up to r was asked for where a session below r answers, which is not
 // where r does: it has the route of the sub-agent of r that it came up through.
@@ -352,9 +377,9 @@ func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
 // session answers one conversation, or its requester, and never two at once. So a turn stops before
 // what is for another, and the next turn begins there.
 func (t *Tree) through(r *Run, after uint32) uint32 {
-	known := !r.IsRoot() && (r.Open != nil || r.taskUnread() && !r.inThread())
+	known := r.Open != nil || !r.IsRoot() && r.taskUnread() && !r.inThread()
 	at := place{people: known && r.answersPeople(r.Inbox, after)}
-	if at.bound = at.people; at.people && r.Route != nil {
+	if at.bound = at.people && (!r.IsRoot() || r.Home != nil); at.people && r.Route != nil {
 		at.route = *r.Route
 	}
 	last := r.lastRoute()

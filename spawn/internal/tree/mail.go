@@ -41,6 +41,9 @@ type Asked struct {
 	// Route is the conversation, which is or was bound to the session. Nil: it is none, but where
 	// the session speaks otherwise.
 	Route *session.Route `json:"route,omitempty"`
+	// At is where a top-level session answers them, without a Route; zero: that is not known yet.
+	// Nil: anywhere, as an earlier library kept the messages of all those places together.
+	At *session.Route `json:"at,omitempty"`
 }
 
 // isAt reports whether a has messages of the conversation of a Route as that of an Asked.
@@ -59,6 +62,47 @@ func askedAt(list *[]Asked, route *session.Route) *Asked {
 		*list = append(*list, Asked{Route: route})
 	}
 	return &(*list)[i]
+}
+
+// An audience is whose messages a turn answers: those of a conversation, as the Route of an Asked,
+// or of where a top-level session speaks otherwise.
+type audience struct {
+	route *session.Route
+	at    session.Route // without a route; zero: it is not known
+	// apart says that the places without a Route are told apart, see Fact.Elsewhere.
+	apart bool
+}
+
+// has reports whether a turn that answers to answers what a has. Where that is not known, it is
+// answered where the session speaks next.
+func (to *audience) has(a *Asked) bool {
+	switch {
+	case to.route != nil || a.Route != nil:
+		return a.isAt(to.route)
+	case !to.apart || a.At == nil || a.At.IsZero():
+		return true
+	}
+	return *a.At == to.at
+}
+
+// own returns what list has of the place of to, as one Asked, and adds that. An earlier library
+// kept what was of another place in it, too.
+func (to *audience) own(list *[]Asked) *Asked {
+	at := to.at
+	all := Asked{At: &at}
+	rest := (*list)[:0:0]
+	for _, a := range *list {
+		if a.Route != nil || !to.has(&a) || to.apart && a.At == nil {
+			rest = append(rest, a)
+			continue
+		}
+		all.IDs, all.Meta = append(all.IDs, a.IDs...), a.Meta
+		if a.At == nil || !a.At.IsZero() && *a.At != to.at {
+			all.At = nil
+		}
+	}
+	*list = append(rest, all)
+	return &(*list)[len(rest)]
 }
 
 // conversation returns where a message comes from, as the Route of an Asked.
@@ -95,39 +139,64 @@ func (r *Run) AnswersPeople() (people bool, to *session.Route) {
 	return true, r.Route
 }
 
-// asking returns the messages that a reply answers, of the conversation to which it goes.
-func (r *Run) asking(inbox []Input, through uint32) Asked {
-	list := r.waiting(inbox, through)
-	return *askedAt(&list, r.answered(inbox, through))
+// asking returns the messages that a reply to an audience answers.
+func (r *Run) asking(inbox []Input, through uint32, to audience) (all Asked) {
+	list := r.waiting(inbox, through, to)
+	for i := range list {
+		if a := &list[i]; to.has(a) {
+			all.IDs, all.Meta = append(slices.Clip(all.IDs), a.IDs...), a.Meta
+		}
+	}
+	return all
 }
 
-// answered returns the conversation that a turn of r answers which reads an inbox up to an ordinal,
-// as the Route of an Asked. r.Route is where the turn answers.
-func (r *Run) answered(inbox []Input, through uint32) *session.Route {
+// audience returns whom a turn of r answers which reads an inbox up to an ordinal. r.Route is where
+// it does. A fact that has apart set tells apart where r speaks otherwise than in a bound
+// conversation.
+func (r *Run) audience(inbox []Input, through uint32, apart bool) audience {
 	if !r.IsRoot() {
-		return r.Route
+		return audience{route: r.Route}
 	}
+	to := audience{at: r.lastRoute(), apart: apart}
 	for i := len(inbox) - 1; i >= 0; i-- {
 		if in := &inbox[i]; in.Ord <= through && r.fromPeople(in) {
-			return in.conversation()
+			to.route = in.conversation()
+			return to
 		}
 	}
 	for i := range r.Asked {
 		if a := &r.Asked[i]; a.Route != nil && a.isAt(r.Route) {
-			return a.Route
+			to.route = a.Route
+			return to
 		}
 	}
-	return nil
+	if apart && r.Home != nil { // a bound conversation, in which no one has asked
+		to.route = r.Route
+	}
+	return to
+}
+
+// asksElsewhere reports whether messages wait for an answer that a turn of r, which reads an inbox
+// up to an ordinal, must leave to another one, and that an earlier library would not have left.
+func (r *Run) asksElsewhere(inbox []Input, through uint32) bool {
+	if !r.IsRoot() || len(r.Asked) == 0 {
+		return false
+	}
+	before, to := r.audience(inbox, through, false), r.audience(inbox, through, true)
+	return before.route == nil && slices.ContainsFunc(r.Asked, func(a Asked) bool {
+		return before.has(&a) && (a.At == nil || !to.has(&a))
+	})
 }
 
 // waiting returns the messages that wait for an answer, by conversation: those that earlier turns
-// have read and not answered, and those in an inbox up to an ordinal. It shares nothing that is
-// changed.
-func (r *Run) waiting(inbox []Input, through uint32) []Asked {
+// have read and not answered, and those in an inbox up to an ordinal, which a turn reads that
+// answers an audience. It shares nothing that is changed.
+func (r *Run) waiting(inbox []Input, through uint32, to audience) []Asked {
 	list := slices.Clone(r.Asked)
 	for i := range list {
 		list[i].IDs = slices.Clip(list[i].IDs)
 	}
+	var own bool
 	for i := range inbox {
 		in := &inbox[i]
 		if in.Ord > through {
@@ -136,7 +205,15 @@ func (r *Run) waiting(inbox []Input, through uint32) []Asked {
 		if !r.fromPeople(in) {
 			continue
 		}
-		a := askedAt(&list, in.conversation())
+		var a *Asked
+		switch at := in.conversation(); {
+		case at != nil || !r.IsRoot():
+			a, own = askedAt(&list, at), false
+		case own:
+			a = &list[len(list)-1]
+		default:
+			a, own = to.own(&list), true
+		}
 		if a.Meta = nil; in.Mail != nil {
 			a.Meta = in.Mail.Meta
 		}
@@ -215,12 +292,12 @@ func (t *Tree) keepAsked(r *Run, f *Fact, inbox []Input, read uint32) {
 		r.Asked = nil
 	case t.speaks(r, f) || r.TurnCancelled,
 		root && (f.Flags&FlagCut != 0 || f.State == Cancelled || r.Cause != NoCause):
-		at := r.answered(inbox, read)
-		r.Asked = slices.DeleteFunc(slices.Clone(r.Asked), func(a Asked) bool { return a.isAt(at) })
+		to := r.audience(inbox, read, f.Elsewhere)
+		r.Asked = slices.DeleteFunc(slices.Clone(r.Asked), func(a Asked) bool { return to.has(&a) })
 	default:
-		at := r.answered(inbox, read)
-		if r.Asked = r.waiting(inbox, read); !root {
-			askedAt(&r.Asked, at)
+		to := r.audience(inbox, read, f.Elsewhere)
+		if r.Asked = r.waiting(inbox, read, to); !root {
+			askedAt(&r.Asked, to.route)
 		}
 		r.Asked = slices.DeleteFunc(r.Asked, func(a Asked) bool {
 			return root && len(a.IDs) == 0 && len(a.Meta) == 0
@@ -235,7 +312,7 @@ func (r *Run) owed(end State) []Asked {
 	if r.IsRoot() || end == OK {
 		return nil
 	}
-	return slices.DeleteFunc(r.waiting(r.Inbox, r.NextOrd), func(a Asked) bool {
+	return slices.DeleteFunc(r.waiting(r.Inbox, r.NextOrd, audience{}), func(a Asked) bool {
 		unread := func(in Input) bool { return in.Thread && a.isAt(in.Route) }
 		return end == Cancelled && !slices.ContainsFunc(r.Inbox, unread)
 	})
@@ -261,7 +338,7 @@ func (t *Tree) apologize(r *Run, f *Fact) {
 // or to one. An earlier library said it to one only.
 func (t *Tree) speakLast(r *Run, f *Fact) error {
 	if f.Ord == 0 {
-		list := r.waiting(r.Inbox, r.NextOrd)
+		list := r.waiting(r.Inbox, r.NextOrd, audience{})
 		t.speak(r, f, *askedAt(&list, f.Route))
 		return nil
 	}
@@ -292,10 +369,41 @@ func (r *Run) owesAnswer() bool {
 	return told
 }
 
-// isFrom reports whether an input is of the conversation that is bound and that a message comes
-// from, or as little of one that is as the message.
-func (in *Input) isFrom(o origin) bool {
-	return in.Thread == o.bound && (!o.bound || in.Route != nil && *in.Route == o.at)
+// A letter is a message whose answer is waited for, to a session and from where it says.
+type letter struct {
+	to   session.Key
+	id   string
+	from origin
+}
+
+// letter returns what c is to the session k.
+func (c *Post) letter(k session.Key) letter { return letter{k, c.ID, c.origin(k)} }
+
+// isAt reports whether what has the id of a letter is the letter, if it is of a conversation that
+// is bound, or was, and that is where at says; or if it is of none, and was said or is answered
+// there. Nil: that is not known.
+func (t *Tree) isAt(l letter, bound bool, at *session.Route) bool {
+	switch {
+	case bound != l.from.bound:
+		return false
+	case bound:
+		return at != nil && *at == l.from.at
+	case at == nil || at.IsZero():
+		return true
+	}
+	own, known := t.seen(l.to, l.id, l.from)
+	if !known || own.at == nil || *own.at == *at {
+		return true
+	}
+	// The program may have had the answer go elsewhere. What came from there is another message.
+	return !slices.ContainsFunc(t.posts[postKey{l.to, l.id}], func(p seenPost) bool {
+		return p.at != nil && *p.at == *at && (p.how == toldDirectly || p.how == toldAsBound)
+	})
+}
+
+// isLetter reports whether an input of r is a letter to it.
+func (t *Tree) isLetter(r *Run, in *Input, l letter) bool {
+	return r.fromPeople(in) && in.ID == l.id && t.isAt(l, in.Thread, in.Route)
 }
 
 // Answers reports whether a reply is one to the message c to the session k: said where c comes
@@ -304,32 +412,29 @@ func (t *Tree) Answers(e *Entry, k session.Key, c *Post) bool {
 	if !e.Reply || e.Run != k || !slices.Contains(e.InReplyTo, c.ID) {
 		return false
 	}
-	o, r := c.origin(k), t.find(k)
-	if o.bound {
-		return e.Route != nil && *e.Route == o.at
+	l, r := c.letter(k), t.find(k)
+	if !l.from.bound && r != nil && e.Route != nil && *e.Route != l.from.at &&
+		r.bindingOf(*e.Route) >= 0 {
+		return false
 	}
-	return r == nil || e.Route == nil || *e.Route == o.at || r.bindingOf(*e.Route) < 0
+	return t.isAt(l, l.from.bound, e.Route)
 }
 
 // Waiting reports whether a message to the session k waits for an answer to people: no turn has
 // read it, one that is under way has, or a later one is still to answer it. Aside says that it
 // starts no turn.
 func (t *Tree) Waiting(k session.Key, c *Post) (waiting, aside bool) {
-	r, from := t.find(k), c.origin(k)
+	r, l := t.find(k), c.letter(k)
 	if r == nil {
 		return false, false
 	}
 	for i := range r.Inbox {
-		if in := &r.Inbox[i]; r.fromPeople(in) && in.ID == c.ID && in.isFrom(from) {
+		if in := &r.Inbox[i]; t.isLetter(r, in, l) {
 			return true, in.Ord <= r.Aside
 		}
 	}
-	var at *session.Route
-	if from.bound {
-		at = &from.at
-	}
 	return slices.ContainsFunc(r.Asked, func(a Asked) bool {
-		return a.isAt(at) && slices.Contains(a.IDs, c.ID)
+		return slices.Contains(a.IDs, c.ID) && t.isAt(l, a.Route != nil, cmp.Or(a.Route, a.At))
 	}), false
 }
 
@@ -351,18 +456,17 @@ func (t *Tree) ReplyTo(k session.Key, c *Post) (final, interim *Entry) {
 // LastSaid returns what was said last over a message to the session k that no turn has consumed, or
 // nil. It may have been delivered.
 func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
-	r, from := t.find(k), c.origin(k)
+	r, l := t.find(k), c.letter(k)
 	if r == nil || len(r.Said) == 0 {
 		return nil
 	}
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
-		if !r.fromPeople(in) || in.ID != c.ID || !in.isFrom(from) ||
-			r.Open != nil && in.Ord > r.Open.Through {
+		if !t.isLetter(r, in, l) || r.Open != nil && in.Ord > r.Open.Through {
 			continue
 		}
-		list := r.waiting(r.Inbox, in.Ord)
-		asked := askedAt(&list, in.conversation())
+		to := audience{route: in.conversation(), at: r.lastRoute(), apart: true}
+		asked := r.asking(r.Inbox, in.Ord, to)
 		e := &Entry{
 			Run: k, To: t.root.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
 			Text: r.Said[len(r.Said)-1].Text, InReplyTo: asked.IDs, Meta: asked.Meta,
@@ -372,31 +476,6 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 		}
 	}
 	return nil
-}
-
-// filledRoute returns the route of a message, which may be nil, with what it lacks filled in from
-// that of the message before, as long as that is of the same conversation. Without either it is
-// what the key says, or nil.
-func (r *Run) filledRoute(route *session.Route) *session.Route {
-	stored := r.Route
-	if r.Home != nil {
-		if stored = nil; !r.Home.IsZero() {
-			stored = r.Home
-		}
-	}
-	for i := range r.Inbox {
-		if in := &r.Inbox[i]; in.Class == User && !in.Thread && in.Route != nil {
-			stored = in.Route
-		}
-	}
-	switch {
-	case route == nil && stored == nil:
-		return r.ownRoute()
-	case route == nil || stored == nil:
-		return route
-	}
-	filled := route.Or(*stored)
-	return &filled
 }
 
 // TalksAt returns where r talks to people, or nil: where the turn under way answers. Between turns
@@ -521,9 +600,12 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, "the turn does not answer people"}
 	case r.hasSaid(f.ID, f.Ord):
 		return &CorruptError{f.Kind, f.Run, "it has been said before"}
+	case f.Elsewhere && !r.IsRoot():
+		return &CorruptError{f.Kind, f.Run, "it answers one place, and so does every sub-agent"}
 	}
 	r.Said = append(slices.Clip(r.Said), Saying{Num: f.Ord, ID: f.ID, Text: f.Answer.Reply})
-	t.speak(r, f, r.asking(r.Inbox, r.Open.Through))
+	t.speak(r, f, r.asking(r.Inbox, r.Open.Through,
+		r.audience(r.Inbox, r.Open.Through, f.Elsewhere)))
 	return nil
 }
 

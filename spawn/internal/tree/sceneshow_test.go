@@ -211,6 +211,9 @@ func owedBy(r *Run) (words string) {
 		if a.Route != nil {
 			words += " at " + wordsOf(a.Route)
 		}
+		if a.At != nil && !a.At.IsZero() {
+			words += " in " + wordsOf(a.At)
+		}
 	}
 	return words
 }

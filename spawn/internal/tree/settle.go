@@ -159,6 +159,7 @@ func (t *Tree) cut(r *Run, s State) Fact {
 		f.Flags |= FlagAside
 		f.Ord = read
 	}
+	f.Elsewhere = r.asksElsewhere(r.Inbox, f.read(r.Open))
 	return f
 }
 
