@@ -221,7 +221,8 @@ func (c oddCase) play(t *testing.T, misbehave func(j *oddJournal)) {
 
 // A Focus that moves a conversation to a session of another tree, of which no binding is on record,
 // does all or nothing, after whichever of its appends the store has gone, for a while or for ever,
-// or keeps what is appended to the log of bindings and does not say so. The conversation has one session, in the log and in its tree alike.
+// or keeps what is appended to the log of bindings and does not say so. The
+// conversation has one session, in the log and in its tree alike.
 func TestFocusWhenTheStoreGoes(t *testing.T) {
 	for i := range 7 * 4 {
 		n, forEver, blind := i%7, i/7%2 == 0, i/14 == 0
