@@ -51,7 +51,7 @@ var targetMutants = []mutant{
 	},
 	{
 		"rates: what was not taken does not count", "../agent/send.go",
-		"\tif !taken {\n", "\tif false {\n", "../agent", "TestSendThatFailsDoesNotCount$",
+		"\tif !taken {\n", "\tif !taken && false {\n", "../agent", "TestSendThatFailsDoesNotCount$",
 	},
 	{
 		"rates: send takes 4,000 characters", "../agent/send.go",
