@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
-	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )
 
 // keep writes the credentials of an agent below a state directory.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
-	"github.com/offshoot-sdk/offshoot/policy"
 )
 
 // Mistakes that different stages find come together: those of values, of what values mean, of

@@ -229,7 +229,11 @@ func (r *reader) maskPassword(colon, at int) {
 		return
 	}
 	v := r.S[colon+1 : at]
-	if isReference(v) || isPlaceholder(v) || isMask(v) || isFiller(v) {
+	if isMask(v) {
+		r.next = at // where it went on behind the password
+		return
+	}
+	if isReference(v) || isPlaceholder(v) || isFiller(v) {
 		return
 	}
 	switch strings.ToLower(v) {
@@ -248,15 +252,24 @@ func (r *reader) maskEscapedUserinfo(start, end int) bool {
 	}
 	part := r.Within(end, most)
 	at := end + len("%3A")
-	stop := part.Any(at, " \t\r\n\"'&<>")
+	stop := part.Any(at, " \t\r\n\"'&<>#")
+	for i := at; i < stop; i++ { // where the host ends
+		if part.S[i] == '%' && (part.HasFold(i, "%2f") || part.HasFold(i, "%3f") ||
+			part.HasFold(i, "%23")) {
+			stop = i
+		}
+	}
 	i := strings.LastIndex(part.S[min(at, stop):stop], "%40")
 	r.Join(part)
 	if i <= 0 {
 		return false
 	}
 	v := r.S[at : at+i]
-	if isReference(v) || isPlaceholder(v) || isMask(v) || isFiller(v) || isNumber(v) ||
-		strings.Contains(strings.ToLower(v), "%2f") {
+	if isMask(v) {
+		r.next = at + i
+		return true
+	}
+	if isReference(v) || isPlaceholder(v) || isFiller(v) || isNumber(v) {
 		return false
 	}
 	r.replace(at, at+i, "***", "")

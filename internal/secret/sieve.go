@@ -95,6 +95,7 @@ func (s *sieves) clears(r *reader, v value, at int) bool {
 			one.from, one.until = at, at+one.step
 			one.step = min(2*one.step, mostSieve)
 			return true
+		case isMet:
 		case isUnknown:
 			if r.MayGrow() {
 				r.Await()
@@ -209,15 +210,15 @@ func (s *sieve) meets(from, at, end int, begins, met bool, part []byte) bool {
 		if mask == nil {
 			return false
 		}
-		carry, any := uint64(0), uint64(0)
+		carry, left := uint64(0), uint64(0)
 		for k := range bits {
 			b := bits[k] & mask[k]
-			any |= b
+			left |= b
 			bits[k] = b<<1 | carry
 			carry = b >> 63
 		}
 		switch n := s.size; {
-		case any == 0:
+		case left == 0:
 			return false
 		case carry != 0, n%64 != 0 && bits[n/64]&(1<<(n%64)) != 0:
 			return true

@@ -82,7 +82,7 @@ func isVerbatim(c byte) bool { return c >= ' ' && c < 0x7F && !escapes[c] }
 
 // valueEnd returns where a value ends that begins at a position, or 0 if another text stands there.
 func (r *reader) valueEnd(at int, v value) int {
-	n, end := 0, r.verbatimEnd(at)
+	end := r.verbatimEnd(at)
 	if stop := at + len(v.text); stop <= end { // it stands there as it is, or not at all
 		r.Read(stop)
 		if r.S[at+v.rarest] == v.text[v.rarest] && r.S[at:stop] == v.text {
@@ -90,7 +90,8 @@ func (r *reader) valueEnd(at int, v value) int {
 		}
 		return 0
 	}
-	if n = end - at; r.S[at:end] != v.text[:n] {
+	n := end - at
+	if r.S[at:end] != v.text[:n] {
 		r.Read(end)
 		return 0
 	}
