@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"runtime"
@@ -27,6 +28,7 @@ type oddJournal struct {
 	mu      sync.Mutex
 	of      func(root session.Key) bool
 	act     func() error
+	pass    int // appends that do not misbehave yet
 	appends int // that misbehave
 	reads   int
 	late    bool // the append has happened then
@@ -54,6 +56,9 @@ func (j *oddJournal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
 	act, late := j.next(root, &j.appends)
+	if act != nil && j.passes() {
+		act = nil
+	}
 	if act == nil || late {
 		seq, err := j.Journal.Append(ctx, root, after, b)
 		if act == nil || err != nil {
@@ -61,6 +66,14 @@ func (j *oddJournal) Append(
 		}
 	}
 	return 0, act()
+}
+
+// passes reports whether an append is still one of those that do not misbehave.
+func (j *oddJournal) passes() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pass--
+	return j.pass >= 0
 }
 
 func (j *oddJournal) Read(
@@ -153,8 +166,12 @@ func (c oddCase) play(t *testing.T, misbehave func(j *oddJournal)) {
 		requireAgreement(t, w.rt, memory)
 		misbehave(j)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		began := time.Now()
 		failed = cutCommands[c.name](ctx, made)
 		cancel()
+		if c.inLog && c.name == "post to a bound conversation" {
+			require.LessOrEqual(t, time.Since(began), time.Second, "the log is not waited for")
+		}
 		j.set(0, 0, false, nil)
 		close(j.free)
 		if failed != nil {
@@ -200,6 +217,62 @@ func (c oddCase) play(t *testing.T, misbehave func(j *oddJournal)) {
 			}
 		}
 	})
+}
+
+// A Focus that moves a conversation to a session of another tree, of which no binding is on record,
+// does all or nothing, after whichever of its appends the store has gone, for a while or for ever,
+// or keeps what is appended to the log of bindings and does not say so. The
+// conversation has one session, in the log and in its tree alike.
+func TestFocusWhenTheStoreGoes(t *testing.T) {
+	for i := range 7 * 4 {
+		n, forEver, blind := i%7, i/7%2 == 0, i/14 == 0
+		t.Run(fmt.Sprint(n, " ", forEver, " ", blind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+				other := session.Must(session.MainKey("other"))
+				j := &oddJournal{Journal: memory.Journal, of: isBindings}
+				if !blind {
+					j.of = func(session.Key) bool { return true }
+				}
+				store := *memory
+				store.Journal = j
+				var at session.Route
+				var failed error
+				cfg := cutConfig(&store, chat)
+				cfg.Grace = time.Second
+				var ended session.Key
+				onCutWorld(t, cfg, func(w *cutWorld) {
+					at, ended = w.bound, w.ended.Key()
+					chat.Set(at, agent.ThreadOpen)
+					j.pass = n
+					j.set(endless, 0, false, func() error { return errDisk })
+					if blind { // what is appended is kept, and cannot be read
+						j.set(endless, endless, true, j.act)
+					}
+					q := agent.FocusRequest{Conversation: at, Session: other, By: "a"}
+					_, failed = w.rt.Focus(t.Context(), q)
+					if !forEver {
+						j.set(0, 0, false, nil)
+						time.Sleep(time.Minute)
+						requireAgreement(t, w.rt, memory)
+					}
+				})
+				running(t, cutConfig(memory, chat), func(rt *agent.Runtime) {
+					time.Sleep(time.Minute)
+					requireAgreement(t, rt, memory)
+					to := ended
+					if failed == nil {
+						to = other
+					} else if len(boundTo(t, rt, other)) > 0 {
+						require.ErrorIs(t, failed, agent.ErrUnconfirmed)
+						to = other
+					}
+					require.Equal(t, []session.Route{at}, boundTo(t, rt, to))
+					require.Empty(t, chat.Farewells(at))
+				})
+			})
+		})
+	}
 }
 
 // While the log of bindings cannot be read, a command says that it is not recorded, and creates no

@@ -230,7 +230,7 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 		grace = min(grace, max(time.Until(end), lateGrace))
 	}
 	left := rt.bindings.stop(ctx, grace)
-	err, merged := mapStillRunning(err, func(running *StillRunningError) *StillRunningError {
+	merged, err := mapStillRunning(err, func(running *StillRunningError) *StillRunningError {
 		return ourStillRunning(running, left)
 	})
 	switch {
@@ -242,26 +242,26 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	return errors.Join(err, left)
 }
 
-// mapStillRunning returns err with the StillRunningError in it replaced, and whether there is one.
+// mapStillRunning reports whether a StillRunningError is in err, and returns err with it replaced.
 // What is joined with it stays: a journal that is dead ends Run with both.
 func mapStillRunning(
 	err error, replace func(*StillRunningError) *StillRunningError,
-) (_ error, found bool) {
+) (found bool, _ error) {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree of what is joined
 	case *StillRunningError:
-		return replace(e), true
+		return true, replace(e)
 	case interface{ Unwrap() []error }:
 		joined := slices.Clone(e.Unwrap())
 		for i := range joined {
 			var ok bool
-			joined[i], ok = mapStillRunning(joined[i], replace)
+			ok, joined[i] = mapStillRunning(joined[i], replace)
 			found = found || ok
 		}
 		if found {
-			return errors.Join(joined...), true
+			return true, errors.Join(joined...)
 		}
 	}
-	return err, false
+	return false, err
 }
 
 // ourStillRunning returns what the Supervisor names, which other calls return too, with the fields

@@ -93,7 +93,8 @@ func TestArchiveWaitsForThreeTidies(t *testing.T) {
 					require.Equal(t, c.tries, place.count())
 					_, err = child.Info(h.Context())
 					require.ErrorIs(t, err, agent.ErrArchived)
-					require.Equal(t, round*c.errors, strings.Count(log.list.String(), "stay in its work directory"))
+					stay := strings.Count(log.list.String(), "stay in its work directory")
+					require.Equal(t, round*c.errors, stay)
 					if c.errors == 0 {
 						require.Empty(t, listFiles(os.DirFS(place.base)))
 						return

@@ -7,9 +7,10 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+
 	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel"
 	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel/anthropictest"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A program asks the model without a Loop, for example for a summary. Here the provider is a fake.

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel"
 )
 
 // A flood is what a server sends without end: a beginning, and then the same again and again.

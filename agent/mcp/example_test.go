@@ -8,8 +8,9 @@ import (
 	"net/http/httptest"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/mcp"
 	"github.com/offshoot-sdk/offshoot/session"
+
+	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
 
 // weather is a model that calls the tool of a server and says what that answers.

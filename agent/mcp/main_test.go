@@ -17,13 +17,13 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
-	"github.com/offshoot-sdk/offshoot/policy"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // asChild makes this program a server over stdio; its value says of which kind.

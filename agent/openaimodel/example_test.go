@@ -7,9 +7,10 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel/openaitest"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A bot whose model is that of a server which speaks like OpenAI. Here it is a fake.

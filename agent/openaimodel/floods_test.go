@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
-	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
 // A flood is what a server sends without end: a beginning, and then the same again and again.

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
 )
 
 // serve returns a Model before a server that answers with what f writes. What it was sent comes

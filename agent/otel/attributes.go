@@ -4,10 +4,9 @@ import (
 	"context"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/agent"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/offshoot-sdk/offshoot/agent"
 )
 
 // Names of the semantic conventions for GenAI, as of version 1.37, and what is beyond them.

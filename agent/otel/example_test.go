@@ -6,12 +6,12 @@ import (
 	"log"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/otel"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // helper answers people with what a sub-agent has found.

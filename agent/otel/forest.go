@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // maxTrees is how many trees a forest remembers; of more, those are forgotten that were still the

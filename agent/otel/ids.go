@@ -7,10 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // IDs makes the ids of spans, for sdktrace.WithIDGenerator: those of an [Exporter] derive from what

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel/anthropictest"
@@ -24,6 +22,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel/openaitest"
 	"github.com/offshoot-sdk/offshoot/agent/otel"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/require"
 )
 
 // asProgram makes the tests the program itself, and asServer an MCP server over stdio.

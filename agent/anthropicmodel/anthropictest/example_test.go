@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+
 	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel/anthropictest"
 )
 

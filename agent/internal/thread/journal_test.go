@@ -207,7 +207,8 @@ func TestCommandThatIsLeft(t *testing.T) {
 				require.ErrorIs(t, told, context.Canceled)
 				require.Equal(t, told, command.Leave(told))
 				n := 0
-				for range u.Journal.Read(t.Context(), bindings, 0) {
+				for _, err := range u.Journal.Read(t.Context(), bindings, 0) {
+					require.NoError(t, err)
 					n++
 				}
 				require.Equal(t, c.added, n)
