@@ -109,12 +109,14 @@
 //
 // After a crash, runs that never started are started. A run that had a turn under way is
 // interrupted and its requester is told; after a [Supervisor.Shutdown] only if the turn had done
-// something, see [ErrUntouched]. A turn counts as under way once its start is on record, some
-// moments before its Runner is called. While the process lives, it notes of a start whose append
-// has hung or failed that nothing has begun. If it dies first, or the journal takes nothing more,
-// the next owner cannot tell such a turn from one that has had effects, and takes it for that. One that had its announce step under way, see
+// something, see [ErrUntouched]. One that had its announce step under way, see
 // [TurnInput].Announces, has ended well. A top-level session that had a turn under way gets
 // another over the same inputs, marked as a retry.
+//
+// A turn counts as under way once its start is on record, some moments before its Runner is called.
+// While the process lives, it notes of a start whose append has hung or failed that nothing has
+// begun. If it dies first, or the journal takes nothing more, the next owner cannot tell such a
+// turn from one that has had effects, and takes it for that.
 //
 // A top-level session has three attempts at an input: a message over which the process has died
 // three times counts as read, and people are told so (see [Config].Apology). A turn that a

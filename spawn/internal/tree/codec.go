@@ -186,7 +186,8 @@ func (s RunState) beyondVersion1() bool {
 		len(s.Former) > 0 || len(s.Deposits) > 0 ||
 		s.Begin != nil || len(s.Past) > 0 || len(s.Bound) > 0 ||
 		s.Archiving != 0 || s.Announce || s.Discard || s.Kept != "" ||
-		s.Repairs != 0 || s.Missed != 0 || s.Unnamed || s.Announced != nil || s.Cause > LimitReached ||
+		s.Repairs != 0 || s.Missed != 0 || s.Unnamed || s.Announced != nil ||
+		s.Cause > LimitReached ||
 		s.Ledger != nil || s.Active != 0 || len(s.Senders) > 0 ||
 		s.Milestones != 0 || slices.ContainsFunc(s.Inbox, Input.beyondVersion1) ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||

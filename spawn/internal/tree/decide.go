@@ -138,14 +138,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return Reply{}, nil
 	case Tick:
 		return t.decideTick(c)
-	case ShutDown:
-		t.decideShutDown()
-		return Reply{}, nil
-	case NotBegun:
-		t.decideNotBegun(c)
-		return Reply{}, nil
-	case Leave:
-		t.decideLeave(c)
+	case ShutDown, NotBegun, Leave:
+		t.decideEnd(c)
 		return Reply{}, nil
 	case Compact:
 		t.emit(snapshot(t.now))

@@ -116,6 +116,18 @@ func (t *Tree) cutTurn(r *Run) {
 	t.answerAll(&r.wishes.compacting, ErrTurnCancelled)
 }
 
+// decideEnd notes what the owner knows at its end.
+func (t *Tree) decideEnd(c Command) {
+	switch c := c.(type) {
+	case ShutDown:
+		t.decideShutDown()
+	case NotBegun:
+		t.decideNotBegun(c)
+	case Leave:
+		t.decideLeave(c)
+	}
+}
+
 // decideNotBegun notes which turns have not begun. They end as those do that a shutdown comes
 // before: a run is queued again, and a message has not had an attempt.
 func (t *Tree) decideNotBegun(c NotBegun) {
