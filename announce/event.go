@@ -119,7 +119,9 @@ func NewEvent(c *spawn.Completion) Event {
 	if run.Result.Model != "" {
 		e.Model.Actual = run.Result.Model
 	}
-	e.Stats = Stats{Usage: run.Result.Usage, Key: run.Key, SessionID: run.SessionID, Missed: run.Missed}
+	e.Stats = Stats{
+		Usage: run.Result.Usage, Key: run.Key, SessionID: run.SessionID, Missed: run.Missed,
+	}
 	if !run.Ended.IsZero() {
 		e.Stats.Runtime = run.Elapsed(run.Ended)
 	}
