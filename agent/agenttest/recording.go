@@ -54,9 +54,10 @@ type ReplayOptions struct {
 // them. A turn that is repeated after a crash is told so in its prompt, so that its requests are
 // others: [EveryCrash] needs a Script. Requests are equal if they ask the same Model and Thinking
 // with the same prompt, messages, tools and schema. Times, the date and the time zone that the
-// prompt has, usage, and the Raw of a message count for nothing. A request that the file does not know fails the test, and the call, with the place
-// where it first differs from the recorded one that is nearest. So does, when a test ends that has
-// passed so far, an answer that no call has asked for.
+// prompt has, usage, and the Raw of a message count for nothing. A request that the file does not
+// know fails the test, and the call, with the place where it first differs from the recorded one
+// that is nearest. So does, when a test ends that has passed so far, an answer that no call has
+// asked for.
 //
 // An answer is recorded with its Parts, its Usage and its Raw. An id in it that the request had is
 // the id of today. Of an error its text is recorded, whether [agent.IsRetryable] and what
