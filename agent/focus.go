@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -101,8 +102,9 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 		}
 	}
 	made, err := b.focus(ctx, binding.Request{
-		Conversation: at, Target: q.Session, Root: root, By: q.By, Label: q.Label,
-		Idle: limits.Idle, MaxAge: limits.MaxAge, Replace: true,
+		Conversation: at, Target: q.Session, Root: root, By: q.By,
+		Label: secret.Line(rt.redactor.Redact, q.Label),
+		Idle:  limits.Idle, MaxAge: limits.MaxAge, Replace: true,
 		Created: q.NewThread && q.ID == "", // else a former call may have created it
 		Begun:   session.NewID(),
 	}, q.NewThread)
@@ -192,7 +194,7 @@ func (rt *Runtime) focusRoot(
 			return root, rt.orArchived(ctx, q.Session, err)
 		}
 		if q.Label == "" {
-			q.Label = threadLabel(label)
+			q.Label = rt.threadLabel(label)
 		}
 		err = rt.sup.CanBind(ctx, root, q.Session)
 		return root, rt.orArchived(ctx, q.Session, inOurWords(err))

@@ -341,6 +341,38 @@ func TestSecretsAreMaskedBeforeTheCut(t *testing.T) {
 	}
 }
 
+// breakingForms are what making one line of a label takes out of it, or writes as a space.
+var breakingForms = map[string]string{
+	"nl": "\n", "cr": "\r", "crlf": "\r\n", "ff": "\f", "nel": "\u0085", "u2028": "\u2028",
+	"csi": "\x1b[31m", "osc": "\x1b]0;x\a", "c1": "\u009b31m", "zero width": "\u200b",
+}
+
+// A label loses its line breaks and controls after it is masked, not before.
+func TestLabelsAreMaskedBeforeTheyAreOneLine(t *testing.T) {
+	skipUnderRace(t)
+	const head, tail = "QwErTyUiOp", "AsDfGh-1234567890"
+	for _, form := range slices.Sorted(maps.Keys(breakingForms)) {
+		for _, surface := range slices.Sorted(maps.Keys(maskedSurfaces)) {
+			if surface == "calls of tools" || surface == "a typed result" {
+				continue // which quote what a model said, with escapes in it, and show no label
+			}
+			t.Run(form+"/"+surface, func(t *testing.T) {
+				said := "Lead12 " + head + breakingForms[form] + tail
+				b := &maskedBot{
+					secret: head + tail, text: said, label: said, name: "m/" + head + tail,
+					shown: make(map[string]string),
+				}
+				maskedRun(t, b, surface, b.secret)
+				for where, shown := range b.shown {
+					for _, part := range []string{head, tail} {
+						require.NotContains(t, shown, part, where)
+					}
+				}
+			})
+		}
+	}
+}
+
 // maskedAt requires that a surface masks a secret that stands behind some bytes of a text.
 func maskedAt(t *testing.T, surface, secret string, before int) {
 	lead := "Lead12" + strings.Repeat("x", max(before-6, 0))
@@ -348,27 +380,30 @@ func maskedAt(t *testing.T, surface, secret string, before int) {
 		secret: secret, text: lead + " " + secret, name: lead + "/" + secret,
 		shown: make(map[string]string),
 	}
-	maskedChat = agenttest.NewFakeChannel("discord")
-	cfg := configWith(b.run)
-	maskedChat.Connect(&cfg)
-	cfg.Tools = append(cfg.Tools, choosyTool(), decodedTool())
-	cfg.Redact = announce.Redaction{Secrets: []string{
-		secretForms["own"], secretForms["escaped"],
-	}}
 	if b.label = b.text; len(b.label) > 200 { // see Limits.Label
 		b.label = "Lead12 " + secret
 	}
 	if len(b.name) > 256 { // which no model's name has
 		b.name = "m/" + secret
 	}
+	maskedRun(t, b, surface, secretForms["own"], secretForms["escaped"])
+	require.NotEmpty(t, b.shown)
+	for where, shown := range b.shown {
+		requireMasked(t, secret, where, shown)
+	}
+}
+
+// maskedRun has a maskedBot show a surface, whose Config names secrets.
+func maskedRun(t *testing.T, b *maskedBot, surface string, secrets ...string) {
+	maskedChat = agenttest.NewFakeChannel("discord")
+	cfg := configWith(b.run)
+	maskedChat.Connect(&cfg)
+	cfg.Tools = append(cfg.Tools, choosyTool(), decodedTool())
+	cfg.Redact = announce.Redaction{Secrets: secrets}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		b.harness = h
 		maskedSurfaces[surface](b)
 		b.Pass(time.Hour)
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
-	require.NotEmpty(t, b.shown)
-	for where, shown := range b.shown {
-		requireMasked(t, secret, where, shown)
-	}
 }

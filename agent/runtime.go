@@ -438,6 +438,7 @@ func sendersIn(out spawn.Delivery) (all []policy.Sender) {
 // sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.
 func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 	event := announce.NewEvent(out.Completion)
+	event.Task = rt.redactor.At(announce.BoundaryReplies, event.Task) // before it is one line
 	text := event.Update()
 	if rt.cfg.AnnounceTo == AnnounceToChat {
 		text = event.Report()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
-	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -368,13 +368,16 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 	}
 	return rt.bindings.spawnAt(ctx, s, binding.Request{
 		Conversation: at, Target: child, Root: s.root, By: binding.SystemOwner,
-		Label: threadLabel(s.request.Label), Created: creates,
+		Label: rt.threadLabel(s.request.Label), Created: creates,
 		Idle: limits.Idle, MaxAge: limits.MaxAge,
 	})
 }
 
-// threadLabel returns as much of a label as a binding keeps.
-func threadLabel(label string) string { return text.Line(text.Cut(label, maxThreadLabel)) }
+// threadLabel returns, on one line, as much of a label as a binding keeps.
+func (rt *Runtime) threadLabel(label string) string {
+	label = secret.Line(rt.redactor.Redact, label)
+	return secret.Cut(rt.redactor.Redact, label, maxThreadLabel)
+}
 
 const maxThreadLabel = 200 // bytes
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
-	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -158,6 +157,7 @@ func (sh *treeShell) spawn(
 		id = sh.sup.ids.newID()
 	}
 	call.cmd = q.command(requester, id)
+	call.cmd.Shown = secret.Line(redactBy(sh.sup.cfg.Redact), q.Label)
 	call.cmd.Senders = sendersIn(ctx, q.Senders)
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
@@ -176,7 +176,7 @@ func (sh *treeShell) spawn(
 		}
 		mask := redactBy(sh.sup.cfg.Redact)
 		e.Agent = secret.Bound(mask, q.Policy.Agent, secret.MaxText)
-		e.Label = text.Line(secret.Cut(mask, q.Label, secret.MaxText))
+		e.Label = secret.Line(mask, secret.Cut(mask, q.Label, secret.MaxText))
 		e.Text = secret.Bound(mask, q.Task, secret.MaxText)
 		e.Error = sh.sup.errorText(err)
 		sh.notifyWatchers(e)

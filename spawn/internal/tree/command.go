@@ -43,6 +43,7 @@ type Spawn struct {
 	Key      string // the same key of the same Parent gives the same run
 	Task     Text
 	Label    string
+	Shown    string // the Label as the run has it; empty: the Label, on one line
 	Name     string // what the requester calls the child, see Run.Name; empty: nothing
 	Request  policy.Request
 	Announce bool
