@@ -34,6 +34,9 @@ func (s *scene) show() string {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
 		}
 		b.WriteString(runsOf(r))
+		for i, who := range r.Senders {
+			b.WriteString([]string{" for ", ","}[min(i, 1)] + who.ID)
+		}
 		if r.Answer != nil && r.Answer.Text != "" {
 			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
