@@ -51,7 +51,7 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 	}
 	if err := json.Unmarshal(raw, &a.m); err != nil {
 		return nil, newArgumentError(
-			tool, "(all)", "they are not a JSON object: "+text.Bound(err.Error(), 200),
+			tool, "(all)", "they are not a JSON object: "+decoderSaid(err),
 		)
 	}
 	if name, twice := repeatedMember(raw); twice {

@@ -99,10 +99,11 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 // It waits for Runtime.Run, for a slot, and for a store that fails. Called by a Runner, under the
 // context of its turn and for another session, it gives the slot of the turn back meanwhile.
 //
-// The error is [ErrNoConversation] for a sub-agent, whose answers go to its requester; the cause of
-// ctx if that ends while it waits; [ErrUnconfirmed] if another process takes the tree over; an
-// *[InputError] for the session of the turn that calls it; [ErrShutdown]; or one of Post. The
-// message may have been recorded then, and is answered all the same.
+// The error is [ErrNoConversation] for a sub-agent, whose answers go to its requester, unless m
+// comes from a conversation that is bound to it; the cause of ctx if that ends while it waits;
+// [ErrUnconfirmed] if another process takes the tree over; an *[InputError] for the session of the
+// turn that calls it; [ErrShutdown]; or one of Post. The message may have been recorded then, and
+// is answered all the same.
 func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {

@@ -76,6 +76,18 @@ var maskedSurfaces = map[string]func(b *maskedBot){
 	"a milestone": func(b *maskedBot) {
 		b.spawn(agent.Task{Text: "reach", Label: b.label, Announce: true, Milestones: true})
 	},
+	"a typed result": func(b *maskedBot) {
+		child, err := agent.Spawn[int](b.Context(), b.Main(), agent.Task{
+			Text: "end " + b.text, Announce: true,
+		})
+		require.NoError(b.T(), err)
+		_, err = child.Wait(b.Context())
+		bad, ok := errors.AsType[*agent.ResultError](err)
+		require.True(b.T(), ok, err)
+		b.show("the run", b.Runtime().Shown(bad.Run.Error))
+		b.show("a typed result", b.Runtime().Shown(err.Error()))
+		_ = b.call("subagents", "subagents", `{"action":"info","target":"1"}`)
+	},
 	"lists of sub-agents": func(b *maskedBot) {
 		for range 2 {
 			b.spawn(agent.Task{Text: "wait " + b.text, Label: b.label, Model: b.name})
@@ -198,12 +210,70 @@ func (b *maskedBot) run(ctx context.Context, tn *agent.Turn) (agent.Result, erro
 		err := tn.Report(ctx, agent.Progress{Text: b.text, Milestone: true, Percent: 50})
 		return agent.Result{Text: "reached"}, errors.Join(err, pause(ctx, time.Minute))
 	}
+	if len(tn.Schema) > 0 {
+		return agent.Result{Text: b.text}, nil
+	}
 	return agent.Result{Text: "done", Model: b.name}, nil
+}
+
+// choosyTool is a tool that the Config gives a schema.
+func choosyTool() agent.Tool {
+	return agent.Tool{
+		Name: "choosy", Description: "is given what it must not be given",
+		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
+			"enum":{"enum":["a","b"]}, "const":{"const":"a"},
+			"pattern":{"type":"string","pattern":"^[0-9]$"}, "number":{"type":"integer"},
+			"named":{"type":"object","propertyNames":{"pattern":"^[0-9]$"}},
+			"within":{"type":"object","additionalProperties":{"type":"integer"}},
+			"form":{"anyOf":[{"type":"integer"},{"const":"a"}]}, "not":{"not":{"type":"string"}},
+			"once":{"type":"array","uniqueItems":true}}}`),
+		Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+			return agent.ToolResult{Text: "taken"}, nil
+		},
+	}
+}
+
+// decodedTool is a tool of NewTool, whose argument is decoded by a method that repeats it.
+func decodedTool() agent.Tool {
+	return agent.NewTool("decoded", "refuses what it is given",
+		func(context.Context, struct {
+			Given echoing `json:"given,omitempty"`
+			Map   map[string]echoing
+		},
+		) (string, error) {
+			return "taken", nil
+		})
+}
+
+// An echoing is decoded from a text, and repeats the text where it refuses it.
+type echoing struct{}
+
+func (*echoing) UnmarshalText(data []byte) error { return fmt.Errorf("refused %s", data) }
+
+func (echoing) MarshalText() ([]byte, error) { return nil, nil }
+
+// wrongCalls are calls of tools with arguments that do not fit their schema, or are not JSON.
+func (b *maskedBot) wrongCalls() (calls []agent.ToolCall) {
+	q := b.quoted()
+	for _, tool := range []string{"choosy", "decoded"} {
+		for _, args := range []string{
+			b.args("enum", b.text), b.args("const", b.text), b.args("pattern", b.text),
+			b.args("number", b.text), b.args("form", b.text), b.args("not", b.text),
+			b.args(b.text, "x"), `{"named":{` + q + `:1}}`, `{"within":{` + q + `:[]}}`,
+			`{"once":[` + q + `,` + q + `]}`, `{` + q + `:1,` + q + `:1}`, q, `[` + q + `]`,
+			`{"enum":[` + q + `]}`, `{"enum":{` + q + `:1}}`, `{"enum":` + q, `{` + q + `}`,
+			`{"enum":` + q + `} ` + b.text, b.text, `{"enum":` + b.text + `}`, `{"en` + b.text,
+			b.args("given", b.text), `{"Map":{` + q + `:` + q + `}}`, `{"Map":` + q + `}`,
+		} {
+			calls = append(calls, agent.ToolCall{Name: tool, Args: json.RawMessage(args)})
+		}
+	}
+	return calls
 }
 
 // calls calls tools with what has the secret, and records that as a loop does.
 func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
-	for i, c := range []agent.ToolCall{
+	for i, c := range append(b.wrongCalls(), []agent.ToolCall{
 		{Name: b.text, Args: json.RawMessage(`{}`)},
 		{Name: "sessions_spawn", Args: json.RawMessage(b.args("task", "x", "agentId", b.text))},
 		{Name: "sessions_spawn", Args: json.RawMessage(
@@ -227,13 +297,14 @@ func (b *maskedBot) calls(ctx context.Context, tn *agent.Turn) error {
 			b.args("sessionKey", "agent:main:"+b.secret, "message", "x"))},
 		{Name: "sessions_history", Args: json.RawMessage(
 			b.args("sessionKey", "agent:main:"+b.secret))},
-	} {
-		if !json.Valid(c.Args) {
-			continue
-		}
+	}...) {
 		c.ID = fmt.Sprint("call", i)
+		said := c
+		if !json.Valid(c.Args) {
+			said.Args = json.RawMessage(`{}`) // as a loop records it
+		}
 		err := tn.Record(ctx, agent.Message{
-			Role: "assistant", ToolCalls: []agent.ToolCall{c},
+			Role: "assistant", ToolCalls: []agent.ToolCall{said},
 		})
 		if err != nil {
 			return err
@@ -280,6 +351,7 @@ func maskedAt(t *testing.T, surface, secret string, before int) {
 	maskedChat = agenttest.NewFakeChannel("discord")
 	cfg := configWith(b.run)
 	maskedChat.Connect(&cfg)
+	cfg.Tools = append(cfg.Tools, choosyTool(), decodedTool())
 	cfg.Redact = announce.Redaction{Secrets: []string{
 		secretForms["own"], secretForms["escaped"],
 	}}

@@ -163,11 +163,24 @@ func TestPostAndWaitEnds(t *testing.T) {
 	}
 }
 
-// A message that comes while a turn is under way does not end with that turn, however it ends.
+// A message that comes while a turn is under way does not end with that turn, however it ends, and
+// the wait for that turn says why it ended, wherever the next message came from.
 func TestPostAndWaitOutlivesTheTurnBefore(t *testing.T) {
-	for name, end := range map[string]func(ctx context.Context, s *agent.Session) error{
-		"cancel": func(ctx context.Context, s *agent.Session) error { return s.CancelTurn(ctx) },
-		"stop":   func(ctx context.Context, s *agent.Session) error { return s.Stop(ctx) },
+	for name, end := range map[string]struct {
+		do   func(s *agent.Session, ctx context.Context) error
+		want error
+		from session.Route
+	}{
+		"cancel": {do: (*agent.Session).CancelTurn, want: agent.ErrTurnCancelled},
+		"stop":   {do: (*agent.Session).Stop, want: agent.ErrStopped},
+		"cancel, another room": {
+			do: (*agent.Session).CancelTurn, want: agent.ErrTurnCancelled,
+			from: session.Route{Channel: "irc", To: "b"},
+		},
+		"stop, another room": {
+			do: (*agent.Session).Stop, want: agent.ErrStopped,
+			from: session.Route{Channel: "irc", To: "b"},
+		},
 	} {
 		for says, want := range map[string]error{"hi": nil, "NO_REPLY": agent.ErrSilent} {
 			t.Run(name+"/"+says, func(t *testing.T) {
@@ -177,11 +190,13 @@ func TestPostAndWaitOutlivesTheTurnBefore(t *testing.T) {
 				agenttest.Run(t, cfg, nil, func(h *harness) {
 					first := await(h.Context(), h.Main(), agent.Incoming{ID: "1", Text: "hi"})
 					require.False(t, first.over())
-					second := await(h.Context(), h.Main(), agent.Incoming{ID: "2", Text: "and?"})
+					second := await(h.Context(), h.Main(), agent.Incoming{
+						ID: "2", Text: "and?", Route: end.from,
+					})
 					require.False(t, second.over())
-					require.NoError(t, end(h.Context(), h.Main()))
+					require.NoError(t, end.do(h.Main(), h.Context()))
 					require.True(t, first.over())
-					require.Error(t, first.err)
+					require.ErrorIs(t, first.err, end.want)
 					require.False(t, second.over())
 					h.Pass(time.Hour)
 					require.True(t, second.over())

@@ -211,7 +211,7 @@ func TestTypedResultsAreChecked(t *testing.T) {
 		good + " or rather " + other:             `it holds several JSON values that fit: "{\"claim\"`,
 		"{} or [1] or {}, {\"claim\":1}":         "none of its 2 JSON values fits: in the first one claim is missing",
 		strings.Repeat("{", 100_000):             `not JSON`,
-		"I think " + strings.Repeat("no ", 1000): `"I think no no`,
+		"I think " + strings.Repeat("no ", 1000): ": a text of 3007 bytes; the schema",
 	} {
 		v, err := resultOf[finding](t, said)
 		if want == "" {

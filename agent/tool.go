@@ -560,7 +560,7 @@ func toolResult(tool string, out any) (ToolResult, error) {
 	case ok:
 		return ToolResult{}, &ToolValueError{tool, "it cannot be encoded", panicked}
 	case err != nil:
-		reason := "it cannot be encoded: " + text.Bound(err.Error(), maxDecoding)
+		reason := "it cannot be encoded: " + decoderSaid(err)
 		return ToolResult{}, &ToolValueError{tool, reason, err}
 	case string(data) == "null":
 		return ToolResult{}, &ToolValueError{Tool: tool, Reason: "it is nil: there is none"}

@@ -20,9 +20,19 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// maxDecoding is how many bytes of the error of a decoder are repeated: it may repeat the value,
-// which has any length.
+// maxDecoding is how many bytes the error of a decoder has at most that is repeated: it may repeat
+// the value, which has any length.
 const maxDecoding = 1000
+
+// decoderSaid returns the error of a decoder, or how long it is: a part of it could have a part of
+// a secret, which nothing that shows it would know.
+func decoderSaid(err error) string {
+	said := err.Error()
+	if len(said) > maxDecoding {
+		return "an error of " + text.Count(len(said), "byte", "bytes")
+	}
+	return said
+}
 
 // A memberError is a JSON text that fits its schema and cannot be decoded.
 type memberError struct {
@@ -34,6 +44,9 @@ type memberError struct {
 func (e *memberError) Error() string {
 	if e.member == "" {
 		return "the value " + e.reason
+	}
+	if len(e.member) > text.MaxQuoted {
+		return text.QuoteWhole(e.member) + " " + e.reason
 	}
 	return text.Word(e.member) + " " + e.reason
 }
@@ -59,13 +72,13 @@ func decodeChecked[T any](data []byte) (v T, err error) {
 	var zero T
 	bad := &memberError{err: err}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		bad.member, bad.reason = e.Field, fmt.Sprintf("is %s: want %v", text.Quote(e.Value), e.Type)
+		bad.member, bad.reason = e.Field, fmt.Sprintf("is %s: want %v", text.QuoteWhole(e.Value), e.Type)
 		return zero, bad
 	}
 	bad.member = wrongMember[T](data)
 	bad.reason = "cannot be decoded"
 	if _, panicked := errors.AsType[*spawn.PanicError](err); !panicked {
-		bad.reason += ": " + text.Bound(err.Error(), maxDecoding)
+		bad.reason += ": " + decoderSaid(err)
 	}
 	return zero, bad
 }
@@ -153,11 +166,13 @@ type ResultError struct {
 	Err    error           // what is wrong with it
 }
 
-// Error returns the reason, the beginning of the text and that of the schema.
+// Error returns the reason, and the text of the result if it is short.
 func (e *ResultError) Error() string {
 	said := fmt.Sprintf("agent: result of run %s: %v", e.Run.ID, e.Err)
-	if head := text.Quote(e.Run.Result.Text); !strings.Contains(said, head) {
-		said += ": " + head
+	if res := e.Run.Result.Text; len(res) <= text.MaxQuoted {
+		if res = text.Quote(res); !strings.Contains(said, res) {
+			said += ": " + res
+		}
 	}
 	return said + "; the schema is " + text.Quote(string(e.Schema))
 }
@@ -296,7 +311,7 @@ func findJSON(schema *jsonschema.Schema, said string) ([]byte, error) {
 		case err != nil:
 		case found != nil && isSameJSON(found, value):
 		case found != nil:
-			return nil, fmt.Errorf("it holds several JSON values that fit: %s", text.Quote(said))
+			return nil, fmt.Errorf("it holds several JSON values that fit: %s", text.QuoteWhole(said))
 		default:
 			found = value
 		}
@@ -314,7 +329,7 @@ func findJSON(schema *jsonschema.Schema, said string) ([]byte, error) {
 	if err := json.Unmarshal([]byte(said), new(json.RawMessage)); err != nil {
 		why = fmt.Errorf("not JSON: %w", err)
 	}
-	return nil, fmt.Errorf("%w: %s", why, text.Quote(said))
+	return nil, fmt.Errorf("%w: %s", why, text.QuoteWhole(said))
 }
 
 // jsonValues returns the JSON values in a text that begin with one of the opening characters. One

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -516,8 +517,12 @@ func endedBy(c tree.Cause) error {
 // tell takes the facts of a batch into account, after what was said in it.
 func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 	opened, aside := false, false
+	var ended error // why a turn ended that is over now
 	for i := range facts {
 		f := &facts[i]
+		if f.Kind == tree.TurnEnded && f.Run == w.run {
+			ended = w.ended
+		}
 		switch {
 		case f.Kind == tree.Opened:
 			opened = true
@@ -531,16 +536,17 @@ func (w *answerWaiter) tell(t *tree.Tree, facts []tree.Fact) {
 		case f.Kind == tree.TurnEnded && f.Flags&tree.FlagAside != 0:
 			_, aside = t.Waiting(w.run, w.of) // it may have been posted since, and start a turn
 		case f.Kind == tree.TurnStarted:
-			w.ended = nil // what ended the turn before, which has not read the message
+			w.ended = nil // it ended the turn before, over which the message may wait on
 		}
 	}
+	ended = cmp.Or(ended, w.ended)
 	switch {
-	case aside && w.ended != nil:
-		w.finish(nil, w.ended)
 	case aside:
-		w.finish(nil, ErrTurnCancelled)
-	case w.ended != nil:
-		w.endUnless(t, w.ended)
+		w.finish(nil, cmp.Or(ended, ErrTurnCancelled))
+	case ended != nil:
+		if waiting, _ := t.Waiting(w.run, w.of); !waiting {
+			w.finish(nil, ended)
+		}
 	case opened:
 		w.look(t)
 	default:

@@ -53,10 +53,11 @@ type ReplayOptions struct {
 // A request finds the answers to an equal one, one after the other, and from then on the last of
 // them. A turn that is repeated after a crash is told so in its prompt, so that its requests are
 // others: [EveryCrash] needs a Script. Requests are equal if they ask the same Model and Thinking
-// with the same prompt, messages, tools and schema. Times, usage, and the Raw of a message count
-// for nothing. A request that the file does not know fails the test, and the call, with the place
-// where it first differs from the recorded one that is nearest. So does, when a test ends that has
-// passed so far, an answer that no call has asked for.
+// with the same prompt, messages, tools and schema. Times, the date and the time zone that the
+// prompt has, usage, and the Raw of a message count for nothing. A request that the file does not
+// know fails the test, and the call, with the place where it first differs from the recorded one
+// that is nearest. So does, when a test ends that has passed so far, an answer that no call has
+// asked for.
 //
 // An answer is recorded with its Parts, its Usage and its Raw. An id in it that the request had is
 // the id of today. Of an error its text is recorded, whether [agent.IsRetryable] and what
@@ -369,11 +370,21 @@ func (r *recording) write() error {
 	return nil
 }
 
+// currentDate is the section of a prompt with the date and the time zone.
+var currentDate = regexp.MustCompile(
+	`(?m)^(## Current Date\n)(?:Date: [^\n]*\n)?(Time zone: )[^\n]*$`,
+)
+
+// undated returns a prompt without the date of today and the time zone of the machine.
+func undated(prompt string) string {
+	return currentDate.ReplaceAllString(prompt, "${1}Date: DATE\n${2}ZONE")
+}
+
 // requestOf returns what of a request counts, with its ids by their order.
 func (r *recording) requestOf(req *agent.ModelRequest, ids *idNames) (json.RawMessage, error) {
 	plain := r.plain
 	asked := recordedRequest{
-		Model: req.Model, Thinking: req.Thinking, Prompt: plain(req.Prompt.String()),
+		Model: req.Model, Thinking: req.Thinking, Prompt: plain(undated(req.Prompt.String())),
 		Schema: string(req.Schema),
 	}
 	for i := range req.Messages {

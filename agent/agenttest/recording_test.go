@@ -396,6 +396,37 @@ func TestReplayOfWhatGoesWrong(t *testing.T) {
 	require.Len(t, of.failed, 1)
 }
 
+// A recording of today answers tomorrow, on a machine in another time zone, and in virtual time.
+func TestReplayOnAnotherDay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "day.jsonl")
+	model := modelFunc(func(_ context.Context, r *asked) (*agent.ModelResponse, error) {
+		require.Contains(t, r.Prompt.String(), "\nDate: Saturday, 28 November 2026\n")
+		return &agent.ModelResponse{Text: "It is done."}, nil
+	})
+	kathmandu := time.FixedZone("Asia/Kathmandu", 20700)
+	noon := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		now  time.Time
+		only agenttest.ReplayOptions
+	}{
+		{"record", noon, agenttest.ReplayOptions{Record: model}},
+		{"tomorrow", noon.AddDate(0, 0, 1), agenttest.ReplayOptions{}},
+		{"far away", noon.In(kathmandu), agenttest.ReplayOptions{}},
+		{"long ago", time.Unix(0, 0).UTC(), agenttest.ReplayOptions{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			agenttest.Run(t, agent.Config{
+				Now:    func() time.Time { return c.now },
+				Runner: &agent.Loop{Model: agenttest.Replay(t, file, c.only)},
+			}, nil, func(h *agenttest.Harness) {
+				h.Post("Do it.")
+				h.Replied("It is done.")
+			})
+		})
+	}
+}
+
 // A whole chat with a sub-agent is recorded in one bubble and replayed in another.
 func TestReplayOfAChat(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "chat.jsonl")

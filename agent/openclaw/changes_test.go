@@ -542,6 +542,7 @@ func TestLiveOfNothing(t *testing.T) {
 		require.Equal(t, agent.Profiles{}, p)
 		require.True(t, cfg.Models.Valid("p/m"))
 		require.True(t, cfg.Prompts.SkillHost.Setting("browser.enabled"))
+		require.Empty(t, l.Update(nil))
 		require.ErrorIs(t, l.Watch(t.Context(), 0, nil), ErrNoFile)
 	}
 }

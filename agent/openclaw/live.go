@@ -121,8 +121,11 @@ func (l *Live) Apply(c *agent.Config) {
 // becomes of each part that has changed: what is live now, what has no effect, and everything in
 // which next differs from what the bot was started with and that needs a restart, also if an
 // earlier Update has returned it. A bot with a watcher of its own calls it with what [Load]
-// returns; [Live.Watch] does so.
+// returns; [Live.Watch] does so. A nil next changes nothing.
 func (l *Live) Update(next *Result) []Change {
+	if next == nil {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	changes := slices.DeleteFunc(l.first.Changes(next), func(c Change) bool {

@@ -182,12 +182,12 @@ func (c *compiler) target(r reference) *node {
 		path, ok := strings.CutPrefix(r.to, "#/")
 		if !ok {
 			c.fail(r.node.at, "$ref %s: want a place in the same schema, such as \"#/$defs/name\"",
-				text.Quote(r.to))
+				text.QuoteWhole(r.to))
 			return nil
 		}
 		for part := range strings.SplitSeq(path, "/") {
 			if v, ok = member(v, unescape(part)); !ok {
-				c.fail(r.node.at, "$ref %s leads to nothing", text.Quote(r.to))
+				c.fail(r.node.at, "$ref %s leads to nothing", text.QuoteWhole(r.to))
 				return nil
 			}
 		}

@@ -64,7 +64,7 @@ func (k keywords) values() {
 	}
 	for _, name := range n.types {
 		if !slices.Contains(typeNames, name) {
-			k.c.fail(n.at, "%s is not a type: want one of %s", text.Quote(name), quoted(typeNames))
+			k.c.fail(n.at, "%s is not a type: want one of %s", text.QuoteWhole(name), quoted(typeNames))
 		}
 	}
 	if v, ok := k.v["enum"]; ok {

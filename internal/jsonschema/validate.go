@@ -66,7 +66,7 @@ func (p *place) String() string {
 	case p.name == "":
 		return fmt.Sprintf("%s[%d]", before, p.index)
 	case !isPlainName(p.name):
-		return before + "[" + text.Quote(p.name) + "]"
+		return before + "[" + text.QuoteWhole(p.name) + "]"
 	case before == "":
 		return p.name
 	}
@@ -74,7 +74,7 @@ func (p *place) String() string {
 }
 
 func isPlainName(name string) bool {
-	return len(name) < 100 && !strings.ContainsFunc(name, func(r rune) bool {
+	return len(name) <= text.MaxQuoted && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r|' ' < 'a' || r|' ' > 'z')
 	})
 }
@@ -222,7 +222,7 @@ func (c *checker) text(n *node, v string, at *place) {
 		size = n.pattern.size
 	}
 	if p := n.pattern; p != nil && c.spend(size*len(v)/16) && !p.expr.MatchString(v) {
-		c.fault(at, "is %s: want a string that matches %s", shown(v), text.Quote(p.text))
+		c.fault(at, "is %s: want a string that matches %s", shown(v), text.QuoteWhole(p.text))
 	}
 	if !c.typed {
 		return
@@ -316,7 +316,7 @@ func (c *checker) object(n *node, v map[string]any, at *place) {
 		}
 		for _, other := range n.needs[name] {
 			if _, ok := v[other]; !ok && c.spend(1) {
-				c.fault(&place{above: at, name: other}, "is missing: %s asks for it", text.Quote(name))
+				c.fault(&place{above: at, name: other}, "is missing: %s asks for it", text.QuoteWhole(name))
 			}
 		}
 	}

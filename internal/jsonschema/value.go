@@ -58,7 +58,7 @@ func decodeValue(d *json.Decoder, levels int) (any, error) {
 		}
 		key, _ := name.(string)
 		if _, twice := object[key]; twice {
-			return nil, fmt.Errorf("the member %s is there twice", text.Quote(key))
+			return nil, fmt.Errorf("the member %s is there twice", text.QuoteWhole(key))
 		}
 		if object[key], err = decodeValue(d, levels-1); err != nil {
 			return nil, err
@@ -111,15 +111,19 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// shown returns a value for an error text: a scalar as it is, in part if it is long, else its type.
+// shown returns a value for an error text: a scalar as it is, or how long it is, else its type. No
+// part of a long one is repeated: it could be a part of a secret, which no mask would know.
 func shown(v any) string {
 	switch v := v.(type) {
 	case bool:
 		return strconv.FormatBool(v)
 	case json.Number:
-		return text.Cut(string(v), maxDigits)
+		if len(v) > maxDigits {
+			return "a number of " + text.Count(len(v), "byte", "bytes")
+		}
+		return string(v)
 	case string:
-		return text.Quote(v)
+		return text.QuoteWhole(v)
 	}
 	return kindOf(v)
 }
@@ -175,17 +179,17 @@ func (c *compiler) pattern(at, expr string) *pattern {
 	}
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		c.fail(at, "the pattern %s is not one that Go knows: %v", text.Quote(expr), clip(err))
+		c.fail(at, "the pattern %s is not one that Go knows: %v", text.QuoteWhole(expr), clip(err))
 		return nil
 	}
 	size := sizeOf(tree)
 	if c.patterns -= size; c.patterns < 0 {
-		c.fail(at, "the patterns are too large together: %s", text.Quote(expr))
+		c.fail(at, "the patterns are too large together: %s", text.QuoteWhole(expr))
 		return nil
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
-		c.fail(at, "the pattern %s is not one that Go knows: %v", text.Quote(expr), clip(err))
+		c.fail(at, "the pattern %s is not one that Go knows: %v", text.QuoteWhole(expr), clip(err))
 		return nil
 	}
 	return &pattern{re, expr, size}

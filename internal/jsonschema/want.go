@@ -92,7 +92,7 @@ func decimal(r *big.Rat) string {
 func quoted(names []string) string {
 	list := make([]string, 0, min(len(names), maxListed))
 	for _, name := range names[:min(len(names), maxListed)] {
-		list = append(list, text.Quote(name))
+		list = append(list, text.QuoteWhole(name))
 	}
 	if more := len(names) - len(list); more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list, ", "), more)

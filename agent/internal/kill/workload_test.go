@@ -109,7 +109,7 @@ func (l *workload) config(store *session.Store) agent.Config {
 			Transcripts: store.Transcripts,
 			Files:       store.Files,
 		},
-		Grace: 200 * time.Millisecond,
+		Grace: 2 * time.Second, // a disk of a machine that has much to do takes its time
 	}
 	if l.dir != "" {
 		cfg.WorkDir = func(string) string { return l.dir }
