@@ -34,9 +34,6 @@ func (s *scene) show() string {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
 		}
 		b.WriteString(runsOf(r))
-		for i, who := range r.Senders {
-			b.WriteString([]string{" for ", ","}[min(i, 1)] + who.ID)
-		}
 		if r.Answer != nil && r.Answer.Text != "" {
 			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
@@ -182,6 +179,9 @@ func runsOf(r *Run) string {
 		for i := range r.Past {
 			fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
 		}
+	}
+	for i, who := range r.Senders {
+		b.WriteString([]string{" for ", ","}[min(i, 1)] + who.ID)
 	}
 	return b.String()
 }
