@@ -122,6 +122,7 @@ func (r *reader) bodyEnd(at int, f *Family) int {
 // hasLook reports whether a body has the look that its family needs, so that prose has not.
 func (f *Family) hasLook(body string) bool {
 	switch f.Care {
+	case distinct:
 	case loose:
 		whole := f.Min <= 8 && !strings.ContainsAny(body, "-_")
 		return whole || hasDense(body)
@@ -266,8 +267,8 @@ func (r *reader) run(at int, set *alphabet, least, most int) (end, n int) {
 	return w.end, w.n
 }
 
-// bodyRun is run for the body of a token of a family. Tokens often stand below one another, and each
-// of them may go on with the next. So that a body that cannot be a token is not followed from every
+// bodyRun is run for the body of a token of a family. Tokens often stand below one another, and
+// each of them may go on with the next. So that a body that cannot be a token is not followed from every
 // one of them, it ends before a line that only stands for a value, and goes on to no line behind
 // one. One that a break parts has no bytes if its beginning has not the look of the family.
 func (r *reader) bodyRun(at int, f *Family) (end, n int) {
@@ -455,8 +456,8 @@ func (r *reader) shapeEnd(start int) int {
 	return 0
 }
 
-// headEnd returns where the first part of a JSON web token ends that starts at a position. Tokens of
-// which only the first part stands there may stand below one another. Each of them goes on with the
+// headEnd returns where the first part of a JSON web token ends that starts at a position. Tokens
+// of which only the first part stands there may stand below one another. Each of them goes on with the
 // others, so that one goes on where the one before it is known to have been.
 func (r *reader) headEnd(start int) int {
 	w := wrap{from: start, at: start, end: start, set: word, known: r.head}

@@ -88,7 +88,8 @@ func (m *Masker) step() bool {
 	if c.At == len(c.Buf) {
 		return true
 	}
-	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line, word: &m.word, head: &m.head}
+	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
+	r.word, r.head = &m.word, &m.head
 	r.visit()
 	if r.Waits() {
 		return false
