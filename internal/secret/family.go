@@ -457,8 +457,8 @@ func (r *reader) shapeEnd(start int) int {
 }
 
 // headEnd returns where the first part of a JSON web token ends that starts at a position. Tokens
-// of which only the first part stands there may stand below one another. Each of them goes on with the
-// others, so that one goes on where the one before it is known to have been.
+// of which only the first part stands there may stand below one another. Each of them goes on with
+// the others, so that one goes on where the one before it is known to have been.
 func (r *reader) headEnd(start int) int {
 	w := wrap{from: start, at: start, end: start, set: word, known: r.head}
 	if k := r.head; k != nil && k.from <= start && start < k.at {
