@@ -268,9 +268,9 @@ func (r *reader) run(at int, set *alphabet, least, most int) (end, n int) {
 }
 
 // bodyRun is run for the body of a token of a family. Tokens often stand below one another, and
-// each of them may go on with the next. So that a body that cannot be a token is not followed from every
-// one of them, it ends before a line that only stands for a value, and goes on to no line behind
-// one. One that a break parts has no bytes if its beginning has not the look of the family.
+// each of them may go on with the next. So that a body that cannot be a token is not followed from
+// every one of them, it ends before a line that only stands for a value, and goes on to no line
+// behind one. One that a break parts has no bytes if its beginning has not the look of the family.
 func (r *reader) bodyRun(at int, f *Family) (end, n int) {
 	w := wrap{from: at, at: at, end: at, set: f.Body, least: f.Min, most: f.Max, family: f}
 	r.follow(&w)
