@@ -217,7 +217,7 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			require.ErrorIs(t, b.store.Health(t.Context()), syscall.ENOENT)
 			v.mount(t, "--bind", whole.dir)
 			b.progress(t, "progress after it is back", 300)
-			require.NoError(t, b.store.Health(t.Context()))
+			eventually(t, "health", func() bool { return b.store.Health(t.Context()) == nil })
 			b.idle()
 			b.refused(t, syscall.ENOENT)
 			b.end(t)
