@@ -257,8 +257,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // under way finish, and their results are recorded and delivered. Timeouts, stops and cancelled
 // turns count as always. The soft phase lasts until nothing is under way but calls of Deliver that
 // have not returned in their time, or until the ctx of any caller of Shutdown or that of
-// [Supervisor.Run] ends. Then the hard phase cancels what is left and waits for the grace period.
-// If a Runner, Deliver or the store has not returned by then, the error is a *[StillRunningError].
+// [Supervisor.Run] ends. Then the hard phase cancels what is left and waits for the grace period,
+// in which a journal that fails is tried again. If a Runner, Deliver or the store has not returned
+// by then, the error is a *[StillRunningError].
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
@@ -478,12 +479,33 @@ func (s *Supervisor) stillRunning() *StillRunningError {
 	return still
 }
 
-// waitGrace waits until no task is under way, at most for a time, and reports whether none is.
+// waitGrace waits until no task is under way and no batch waits for a journal that fails, at most
+// for a time, and reports whether no task is under way. A journal that still fails then is not
+// tried again.
 func (s *Supervisor) waitGrace(d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(s.detachedCtx, d)
 	defer cancel()
-	return s.workers.wait(ctx) == nil
+	if s.waitUntilQuiet(ctx, s.workers.wait) == nil {
+		return true
+	}
+	waiting := false
+	for _, sh := range s.allShells() {
+		if sh.owner.Waiting() {
+			sh.owner.StopTimer()
+			waiting = true
+		}
+	}
+	if !waiting {
+		return false
+	}
+	soon, end := context.WithTimeout(s.detachedCtx, tryWithin)
+	defer end()
+	return s.workers.wait(soon) == nil
 }
+
+// tryWithin is how long a try of a journal that fails, which is under way at the end of the grace
+// period, may take without counting as one that hangs.
+const tryWithin = 20 * time.Millisecond
 
 // waitUntilQuiet waits, with wait, until no task is under way and nothing waits for a journal that
 // fails. If ctx ends first, it returns the cause.
