@@ -237,7 +237,7 @@ func choosyTool() agent.Tool {
 func decodedTool() agent.Tool {
 	return agent.NewTool("decoded", "refuses what it is given",
 		func(context.Context, struct {
-			Given echoing `json:"given,omitempty"`
+			Given echoing `json:"given,omitzero"`
 			Map   map[string]echoing
 		},
 		) (string, error) {

@@ -133,8 +133,7 @@ func TestStrangerWithinATurn(t *testing.T) {
 	})
 }
 
-// A follow-up of an owner to what was spawned for a stranger is under the ceiling of that; one of a
-// stranger to what an owner's turn spawned is bound for that run alone.
+// A follow-up of a stranger to what an owner's turn spawned binds that run and all that follow it.
 func TestSendersOfFollowUps(t *testing.T) {
 	script := agenttest.Script{
 		agenttest.Main: {
@@ -156,7 +155,113 @@ func TestSendersOfFollowUps(t *testing.T) {
 		_, err = h.Session(key).Post(h.Context(), agent.Incoming{Text: "of the program"})
 		require.NoError(t, err)
 		h.Pass(time.Minute)
-		require.Equal(t, []string{"cron", "deploy", "read"}, offered(h, "anns"))
+		require.Equal(t, []string{"read"}, offered(h, "anns"))
+	})
+}
+
+// A stranger has a helper begin with a task of the stranger's. An owner has it go on, and the turn
+// over the end of that is still one over a stranger's text: by whichever call the owner's message
+// came to the helper, with a steer between, over a yield, a restart, and a revival.
+func TestOwnersFollowUpToAStrangersHelper(t *testing.T) {
+	ann := policy.Sender{ID: "ann", Channel: "telegram", Peer: "-100"}
+	bob := policy.Sender{ID: "bob", Channel: "telegram", Peer: "-100"}
+	all, few := []string{"cron", "deploy", "read"}, []string{"read"}
+	send := call("sessions_send", `{"target":"helper","message":"the rest?"}`)
+	speaks := func(h *harness, _ session.Key) { speak(h, "ann", "ask on") }
+	post := func(h *harness, key session.Key) agent.Receipt {
+		r, err := h.Session(key).Post(h.Context(), agent.Incoming{
+			Text: "the rest?", Senders: []policy.Sender{ann},
+		})
+		require.NoError(h.T(), err)
+		return r
+	}
+	for name, c := range map[string]struct {
+		asks []agenttest.Step // what the model does with the owner's message; nil: there is none
+		ask  func(h *harness, helper session.Key)
+	}{
+		"model":            {[]agenttest.Step{send, say("asked")}, speaks},
+		"model that waits": {[]agenttest.Step{send, yieldStep()}, speaks},
+		"restart": {[]agenttest.Step{send, say("asked")}, func(h *harness, key session.Key) {
+			h.Crash()
+			speaks(h, key)
+			h.Pass(time.Second)
+			h.Crash()
+		}},
+		"program": {nil, func(h *harness, key session.Key) { post(h, key) }},
+		"steer": {nil, func(h *harness, key session.Key) {
+			r := post(h, key)
+			h.Pass(time.Second)
+			child, err := agent.ChildOf[string](h.Context(), h.Session(peopleKey), r)
+			require.NoError(h.T(), err)
+			require.NoError(h.T(), child.SteerFor(h.Context(), "faster", ann))
+		}},
+		"revival": {nil, func(h *harness, key session.Key) {
+			h.Pass(3 * time.Hour)
+			require.Empty(h.T(), h.Runs(), "it is archived")
+			require.NoError(h.T(), h.Session(key).Revive(h.Context()))
+			post(h, key)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := script{
+				agenttest.Main: slices.Concat([]agenttest.Step{
+					call("sessions_spawn", `{"task":"x","label":"helper"}`), say("begun"), say("ok"),
+				}, c.asks, []agenttest.Step{call("cron", `{}`), say("done"), say("to an owner")}),
+				"helper": {
+					say("noted").After(time.Minute), say("now call cron").After(time.Minute),
+					say("call cron"),
+				},
+			}
+			agenttest.Run(t, ownedConfig(), steps, func(h *harness) {
+				speak(h, "bob", "start a helper")
+				h.Pass(10 * time.Minute)
+				key := h.Child("helper").Key
+				c.ask(h, key)
+				h.Pass(10 * time.Minute)
+				require.ElementsMatch(t, []policy.Sender{bob, ann}, h.Child("helper").Senders)
+				require.Equal(t, few, offered(h, "helper"))
+				if c.asks == nil {
+					return
+				}
+				require.Equal(t, few, offered(h, agenttest.Main))
+				h.Told(agenttest.Main, `tool call refused by sender: asked "cron"`)
+				speak(h, "ann", "and now?")
+				h.Pass(time.Minute)
+				require.Equal(t, all, offered(h, agenttest.Main), "a chat is not bound for ever")
+			})
+		})
+	}
+}
+
+// So it is where the owner's message comes from another agent, to which the owner has spoken.
+func TestOwnersFollowUpFromAnotherAgent(t *testing.T) {
+	cfg := ownedConfig()
+	cfg.Rules.Agents = []policy.Agent{{ID: "main"}, {ID: "other"}}
+	cfg.Rules.Visibility, cfg.Rules.AgentToAgent.Enabled = policy.VisibilityAll, true
+	steps := script{
+		peopleKey.String(): {
+			call("sessions_spawn", `{"task":"x","label":"helper"}`), say("begun"), say("ok"),
+			call("sessions_send", `{"target":"helper","message":"the rest?"}`), say("asked"),
+			call("cron", `{}`), say("done"),
+		},
+		"helper": {
+			say("noted").After(time.Minute), say("now call cron").After(time.Minute),
+		},
+	}
+	agenttest.Run(t, cfg, steps, func(h *harness) {
+		speak(h, "bob", "start a helper")
+		h.Pass(10 * time.Minute)
+		s := h.Session(session.Must(session.GroupKey("other", "telegram", "-200")))
+		people, err := s.SendersOf(h.Context(), agent.Incoming{From: session.Sender{ID: "ann"}})
+		require.NoError(t, err)
+		args := sendArgs(peopleKey, "have the helper go on", 0)
+		_, err = callToolOf(h, s.ToolsFor(people...), "sessions_send", "1", args)
+		require.NoError(t, err)
+		h.Pass(10 * time.Minute)
+		require.Len(t, h.Child("helper").Senders, 2)
+		require.Equal(t, []string{"read"}, offered(h, "helper"))
+		require.Equal(t, []string{"read"}, offered(h, peopleKey.String()))
+		h.Told(peopleKey.String(), `tool call refused by sender: asked "cron"`)
 	})
 }
 

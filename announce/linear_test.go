@@ -1,6 +1,8 @@
 package announce_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -224,6 +226,67 @@ func TestHostileInputsAreLinear(t *testing.T) {
 		text := input(64 << 10)
 		once := announce.Sanitize(text)
 		require.Equal(t, once, announce.Sanitize(once), name)
+	}
+}
+
+// wrappedTokens are beginnings of tokens of every sort of body, and wrappedBreaks what may stand
+// between two lines of one token, or within it, and between two tokens.
+var (
+	wrappedTokens = []string{
+		"sk-", "sk-live-", "sk-proj-", "sk-ant-", "xoxb-", "glpat-", "ghp_", "AKIA", "BSA", "cio", "eyJ",
+		"KEY=",
+	}
+	wrappedBreaks = map[string]string{
+		"escape": `\n`, "line feed": "\n", "CRLF": "\r\n", "soft hyphen": "\u00ad", "colour": "\x1b[31m",
+		"soft break": "=\n",
+	}
+	wrappedBodies = map[string]func(i int) string{
+		"same":    func(int) string { return "0000000000000000" },
+		"short":   func(int) string { return "00000" },
+		"turns":   func(int) string { return "1a2b3c4d5e6f7g8h" },
+		"varying": func(i int) string { return fmt.Sprintf("%016x", uint64(i+1)*0x9E3779B97F4A7C15) },
+	}
+)
+
+// A list of tokens, of which each may go on with the next, takes linear time, also where none of
+// them is one. The first look compares two lengths, as in TestRepeatedTokensAreLinear.
+func TestWrappedTokensAreLinear(t *testing.T) {
+	if underRace {
+		t.Skip("times are measured without the race detector")
+	}
+	r, err := announce.NewRedactor(announce.Redaction{})
+	require.NoError(t, err)
+	for what, work := range map[string]func(text string){
+		"Redact": linearWork["Redact"],
+		"Stream": linearWork["Stream"],
+		"RedactJSON": func(text string) {
+			quoted, err := json.Marshal(map[string]string{"a": text})
+			require.NoError(t, err)
+			r.RedactJSON(string(quoted), nil)
+		},
+	} {
+		for _, begin := range wrappedTokens {
+			for lineBreak, between := range wrappedBreaks {
+				for kind, body := range wrappedBodies {
+					input := func(n int) string {
+						var b strings.Builder
+						for i := 0; b.Len() < n; i++ {
+							b.WriteString(begin + body(i) + between)
+						}
+						return b.String()
+					}
+					const size, longest = 16 << 10, 64 << 10
+					short := timeOf(1, work, input(size))
+					long := timeOf(1, work, input(longest))
+					if long <= 2*longest/size*short {
+						continue
+					}
+					got := growth(work, input, size)
+					require.LessOrEqual(t, got, mostPerDoubling,
+						"%s of %s, %s, %s", what, begin, lineBreak, kind)
+				}
+			}
+		}
 	}
 }
 

@@ -480,12 +480,32 @@ func (s *Supervisor) stillRunning() *StillRunningError {
 }
 
 // waitGrace waits until no task is under way and no batch waits for a journal that fails, at most
-// for a time, and reports whether no task is under way.
+// for a time, and reports whether no task is under way. A journal that still fails then is not
+// tried again.
 func (s *Supervisor) waitGrace(d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(s.detachedCtx, d)
 	defer cancel()
-	return s.waitUntilQuiet(ctx, s.workers.wait) == nil || s.workers.areQuiet()
+	if s.waitUntilQuiet(ctx, s.workers.wait) == nil {
+		return true
+	}
+	waiting := false
+	for _, sh := range s.allShells() {
+		if sh.owner.Waiting() {
+			sh.owner.StopTimer()
+			waiting = true
+		}
+	}
+	if !waiting {
+		return false
+	}
+	soon, end := context.WithTimeout(s.detachedCtx, tryWithin)
+	defer end()
+	return s.workers.wait(soon) == nil
 }
+
+// tryWithin is how long a try of a journal that fails, which is under way at the end of the grace
+// period, may take without counting as one that hangs.
+const tryWithin = 20 * time.Millisecond
 
 // waitUntilQuiet waits, with wait, until no task is under way and nothing waits for a journal that
 // fails. If ctx ends first, it returns the cause.

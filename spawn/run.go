@@ -101,8 +101,9 @@ type RunInfo struct {
 	// Conversations are those that are bound to the session now, the oldest first: what people
 	// write there goes to it. All runs of a session have the same.
 	Conversations []session.Route `json:"conversations,omitempty"`
-	// Senders are the people for whom the run has worked so far, see [TurnInput.Senders]. Who is
-	// told of the end of the run works for them, too. Nil: for no person, as far as is known.
+	// Senders are the people for whom the run has worked so far, and the runs of the session
+	// before it: see [TurnInput.Senders]. Who is told of the end of the run works for them,
+	// too. Nil: for no person, as far as is known.
 	Senders []policy.Sender `json:"senders,omitempty"`
 }
 

@@ -23,6 +23,16 @@ var senderMutants = []mutant{
 		"./internal/tree", "TestSendersComeBack",
 	},
 	{
+		"senders: a follow-up works for those of the runs before", "internal/tree/restart.go",
+		"policy.MergeSenders(r.everSenders(), c.Senders)", "c.Senders", "./internal/tree",
+		"TestSendersOfFollowUps",
+	},
+	{
+		"senders: a follow-up works for those of every run that is kept", "internal/tree/rights.go",
+		"\tfor i := range r.Past {\n\t\tall =", "\tfor i := range r.Past[:0] {\n\t\tall =",
+		"./internal/tree", "TestSendersOfEarlierFollowUps",
+	},
+	{
 		"senders: a later turn of an owner is free", "internal/tree/rights.go",
 		"if !r.IsRoot() || !begins || repeats {", "if repeats = true; repeats {", "./internal/tree",
 		"TestSendersComeBack",

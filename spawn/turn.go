@@ -158,9 +158,10 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 }
 
 // Senders returns the people for whom the turn works: those of whom it has read something, and
-// those for whom the sessions and runs worked of which it has. Of a sub-agent they are those of its
-// run so far. Take may add to them; then the turn may use less than its Authority says. Nil: the
-// turn works for no person, as far as is known. The caller must not change the list.
+// those for whom the sessions and runs worked of which it has. Of a sub-agent they are those of
+// all its runs so far. Take may add to them; then the turn may use less than its Authority
+// says. Nil: the turn works for no person, as far as is known. The caller must not change the
+// list.
 func (t *TurnInput) Senders() []policy.Sender {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -130,13 +130,6 @@ func (w *workers) wait(ctx context.Context) error {
 	return w.waitUntil(ctx, func() bool { return w.busy == 0 })
 }
 
-// areQuiet reports whether no task is under way.
-func (w *workers) areQuiet() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.busy == 0
-}
-
 // waitSoft is wait, but does not wait for tasks that hang.
 func (w *workers) waitSoft(ctx context.Context) error {
 	return w.waitUntil(ctx, func() bool { return w.busy <= w.hanging })

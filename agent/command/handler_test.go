@@ -642,7 +642,7 @@ func TestInfoSaysForWhom(t *testing.T) {
 		require.Equal(t, []string{"discord bob"}, info())
 		b.Pass(time.Second)
 		b.say(general, "ann", "/subagents send last more")
-		require.Equal(t, []string{"discord ann"}, info(), "another run")
+		require.Equal(t, []string{"discord bob", "discord ann"}, info(), "another run")
 		b.Pass(time.Second)
 		b.say(general, "hunter2-hunter2", "/subagents spawn main work")
 		require.NotContains(t, info()[0], "hunter2-hunter2", "it is masked as all that is shown")

@@ -557,8 +557,13 @@ func (r *reader) endsValue(at int) bool {
 // wrapEnd returns where a value goes on that a line break at a position has parted, or 0.
 func (r *reader) wrapEnd(from, at int) int {
 	if at-from < 20 || r.S[at] == '"' || r.S[at] == '\'' || r.S[at] == ' ' || r.S[at] == '\t' ||
-		!isPart(plain(r.S[from:at])) {
+		!isPart(plain(r.S[from:min(at, from+mostWeighed)])) && !isPart(plain(r.S[from:at])) {
 		return 0
 	}
-	return r.continued(from, at, base64Both, at-from, 0, 0)
+	w := wrap{from: from, at: at, count: at - from, set: base64Both}
+	if i := strings.LastIndexByte(r.S[from:at], '\n'); i >= 0 {
+		w.feed = from + i + 1
+		w.width = len(plain(r.S[w.feed:at]))
+	}
+	return r.continued(&w)
 }

@@ -96,7 +96,7 @@ func (r *reader) bodyEnd(at int, f *Family) int {
 	if r.isLongAndDull(at, f) {
 		return 0
 	}
-	end, n := r.run(at, f.Body, f.Min, f.Max)
+	end, n := r.bodyRun(at, f)
 	if n < f.Min || f.Max > 0 && n > f.Max && !f.isGlued(r.S[at:end]) {
 		return 0
 	}
@@ -110,22 +110,26 @@ func (r *reader) bodyEnd(at int, f *Family) int {
 	if isFiller(body) {
 		return 0
 	}
-	switch f.Care {
-	case distinct:
-		if f.Max > 0 && !isWordEnd(r, end) && !f.isGlued(body) {
-			return 0
-		}
-	case loose:
-		whole := f.Min <= 8 && !strings.ContainsAny(body, "-_")
-		if !whole && !hasDense(body) || f.Max > 0 && !isWordEnd(r, end) {
-			return 0
-		}
-	case vague:
-		if !looksRandom(body) || f.Max > 0 && !isWordEnd(r, end) {
-			return 0
-		}
+	if !f.hasLook(body) {
+		return 0
+	}
+	if f.Max > 0 && !isWordEnd(r, end) && (f.Care != distinct || !f.isGlued(body)) {
+		return 0
 	}
 	return end
+}
+
+// hasLook reports whether a body has the look that its family needs, so that prose has not.
+func (f *Family) hasLook(body string) bool {
+	switch f.Care {
+	case distinct:
+	case loose:
+		whole := f.Min <= 8 && !strings.ContainsAny(body, "-_")
+		return whole || hasDense(body)
+	case vague:
+		return looksRandom(body)
+	}
+	return true
 }
 
 // isLongAndDull reports whether a body of any length begins with more than is weighed of one, and
@@ -258,62 +262,153 @@ func isWordEnd(r *reader, at int) bool { return !alnum[r.Byte(at)] }
 // Colours, invisible characters and line breaks that a terminal or a mail has put into them do not
 // end and do not count.
 func (r *reader) run(at int, set *alphabet, least, most int) (end, n int) {
-	end = at
-	count := 0 // with what may turn out to stand behind the end
-	for i := at; ; {
-		c := r.Byte(i)
+	w := wrap{from: at, at: at, end: at, set: set, least: least, most: most}
+	r.follow(&w)
+	return w.end, w.n
+}
+
+// bodyRun is run for the body of a token of a family. Tokens often stand below one another, and
+// each of them may go on with the next. So that a body that cannot be a token is not followed from
+// every one of them, it ends before a line that only stands for a value, and goes on to no line
+// behind one. One that a break parts has no bytes if its beginning has not the look of the family.
+func (r *reader) bodyRun(at int, f *Family) (end, n int) {
+	w := wrap{from: at, at: at, end: at, set: f.Body, least: f.Min, most: f.Max, family: f}
+	r.follow(&w)
+	return w.end, w.n
+}
+
+// A wrap is how far a token is known that may go on behind line breaks.
+type wrap struct {
+	from, at    int // where it begins, and what is to be read next
+	end, n      int // where it ends, and how many bytes it has
+	count       int // with what may turn out to stand behind the end
+	set         *alphabet
+	least, most int
+	family      *Family // nil: any text
+
+	feed  int // the position behind its last line feed, or 0
+	width int // bytes since then, without what is transparent
+
+	before       byte // the byte before at, or 0 behind a break
+	same         int  // how often it stood there in succession, but for the first
+	filler       bool // it only stands for a value
+	lastEnd, was int  // end and n before the last break; 0: there was none
+
+	known *wrap // where what begins within the same text may go on, or nil
+}
+
+// follow reads a token from where it is known to its end.
+func (r *reader) follow(w *wrap) {
+	for {
+		c := r.Byte(w.at)
 		switch {
-		case set[c] && !r.Ended(i):
-			if c == '=' && r.softBreak(i) > 0 {
-				if next := r.continued(at, i, set, count, least, most); next > i {
-					i = next
-					continue
+		case w.set[c] && !r.Ended(w.at):
+			if c == '=' && r.softBreak(w.at) > 0 {
+				if !r.goOn(w) {
+					return
 				}
-				return end, n
+				continue
 			}
-			i++
-			count++
-			if c != '.' && c != ',' || least > count {
-				end, n = i, count
+			if !r.take(w, c) {
+				return
 			}
 			continue
 		case c >= ' ' && c < 0x7F && c != '\\' && c != '=':
-			return end, n
+			return
 		}
-		if next := r.transparentEnd(i); next > i {
-			i = next
+		if next := r.transparentEnd(w.at); next > w.at {
+			w.at = next
+			r.keep(w)
 			continue
 		}
-		if next := r.continued(at, i, set, count, least, most); next > i {
-			i = next
-			continue
+		if !r.goOn(w) {
+			return
 		}
-		return end, n
 	}
 }
 
-// continued returns where a token goes on that a line break at a position has parted, or 0.
-func (r *reader) continued(from, at int, set *alphabet, n, least, most int) int {
-	next := r.softBreak(at)
-	if next == 0 || n < 2 || most > 0 && n >= most {
+// take adds a byte to a token. It reports whether the token may go on.
+func (r *reader) take(w *wrap, c byte) bool {
+	if c != w.before {
+		w.before, w.same = c, 0
+	} else if w.same++; w.same >= leastFiller && isFillerByte(c) {
+		w.filler = true
+	}
+	w.at++
+	w.count++
+	w.width++
+	if c != '.' && c != ',' || w.least > w.count {
+		w.end, w.n = w.at, w.count
+	}
+	if f := w.family; f != nil && w.at-w.from > w.count {
+		return w.mayGoOn(f, r.S[w.from:w.at])
+	}
+	return true
+}
+
+// mayGoOn reports whether the body of a token of a family, which something parts, may go on. If it
+// does not, mayGoOn sets its end.
+func (w *wrap) mayGoOn(f *Family, text string) bool {
+	switch {
+	case w.filler && w.lastEnd > 0 && w.was >= w.least:
+		w.end, w.n = w.lastEnd, w.was
+	case w.filler,
+		w.most == 0 && w.count == mostWeighed && !f.hasLook(plain(text)):
+		w.end, w.n = w.from, 0
+	default:
+		return w.most == 0 || w.count < w.most+mostWeighed
+	}
+	return false
+}
+
+// goOn takes a token to where it goes on behind a line break. It reports whether it does.
+func (r *reader) goOn(w *wrap) bool {
+	if w.filler && w.family != nil {
+		return false
+	}
+	next := r.continued(w)
+	if next <= w.at {
+		return false
+	}
+	if i := strings.LastIndexByte(r.S[w.at:next], '\n'); i >= 0 {
+		w.feed, w.width = w.at+i+1, 0
+	}
+	w.width += len(plain(r.S[max(w.at, w.feed):next]))
+	w.lastEnd, w.was = w.end, w.n
+	w.at, w.before, w.same = next, 0, 0
+	r.keep(w)
+	return true
+}
+
+// keep keeps how far a token is known for those that begin within it, unless the end of what may be
+// read had a part in that.
+func (r *reader) keep(w *wrap) {
+	if w.known != nil && !r.Ends() {
+		*w.known = *w
+		w.known.known = nil
+	}
+}
+
+// continued returns where a token goes on that a line break has parted, or 0.
+func (r *reader) continued(w *wrap) int {
+	next := r.softBreak(w.at)
+	if next == 0 || w.count < 2 || w.most > 0 && w.count >= w.most {
 		return 0
 	}
 	next = r.Skip(next, " \t>+|")
 	stop := next
-	for !r.Ended(stop) && set[r.S[stop]] && stop-next < 512 {
+	for !r.Ended(stop) && w.set[r.S[stop]] && stop-next < 512 {
 		stop++
 	}
 	part := r.S[next:stop]
 	switch c := r.Byte(stop); {
-	case part == "" || c == ':' || c == '=' && !set['='] && r.softBreak(stop) == 0:
+	case part == "" || c == ':' || c == '=' && !w.set['='] && r.softBreak(stop) == 0:
 		return 0
-	case n < least || most > 0:
+	case w.count < w.least || w.most > 0:
 		return next
 	case !isPart(part):
 		return 0
-	}
-	lines := plain(r.S[from:at])
-	if i := strings.LastIndexByte(lines, '\n'); i >= 0 && len(part) > len(lines)-i+8 {
+	case w.feed > 0 && len(part) > w.width+1+8:
 		return 0 // a line is as long as the one before it, but for the first
 	}
 	return next
@@ -350,7 +445,7 @@ func (r *reader) softBreak(at int) int {
 // shapeEnd returns where a token ends that is known by its shape and not by its beginning, or 0.
 func (r *reader) shapeEnd(start int) int {
 	if r.Has(start, "eyJ") {
-		if end := r.run1(start, word); end-start >= 11 {
+		if end := r.headEnd(start); end-start >= 11 {
 			return r.partsEnd(end, 8)
 		}
 		return 0
@@ -359,6 +454,21 @@ func (r *reader) shapeEnd(start int) int {
 		return r.run1(start+len("FlyV1 "), base64Std)
 	}
 	return 0
+}
+
+// headEnd returns where the first part of a JSON web token ends that starts at a position. Tokens
+// of which only the first part stands there may stand below one another. Each of them goes on with
+// the others, so that one goes on where the one before it is known to have been.
+func (r *reader) headEnd(start int) int {
+	w := wrap{from: start, at: start, end: start, set: word, known: r.head}
+	if k := r.head; k != nil && k.from <= start && start < k.at {
+		w.at, w.end, w.n, w.count = k.at, k.end, k.at-start, k.at-start
+		if k.feed > start {
+			w.feed, w.width = k.feed, k.width
+		}
+	}
+	r.follow(&w)
+	return w.end
 }
 
 // run1 is run of any length, without the number.

@@ -188,3 +188,12 @@ func TestFamilies(t *testing.T) {
 	t.Parallel()
 	require.GreaterOrEqual(t, secret.Families(), 450)
 }
+
+// A token on one line is masked beside one on the next that only stands for a token.
+func TestTokenBeforeAFillerIsMasked(t *testing.T) {
+	for _, lineBreak := range []string{"\n", "\r\n", `\n`} {
+		text := "glpat-" + mixed[:20] + lineBreak + "glpat-00000000000000000000"
+		require.NotContains(t, secret.Mask(text), mixed[:20], "%q", lineBreak)
+		require.Contains(t, secret.Mask(text), "glpat-00000000000000000000", "%q", lineBreak)
+	}
+}

@@ -26,6 +26,7 @@ type Masker struct {
 	until  string  // the rest of a credential is being removed, up to one of these characters
 	pem    string  // the last line of the private key that is being removed
 	word   stretch // of the present piece
+	head   wrap    // of the present piece; see headEnd
 }
 
 // A stretch is one of bytes of words that was found last. Tokens may begin at many places within
@@ -57,7 +58,7 @@ const behind = 32
 func (m *Masker) pass(piece string, final bool) string {
 	c := &m.cursor
 	c.Behind = behind
-	m.word = stretch{}
+	m.word, m.head = stretch{}, wrap{}
 	if !c.Begin(piece, final) {
 		return ""
 	}
@@ -87,7 +88,8 @@ func (m *Masker) step() bool {
 	if c.At == len(c.Buf) {
 		return true
 	}
-	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line, word: &m.word}
+	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
+	r.word, r.head = &m.word, &m.head
 	r.visit()
 	if r.Waits() {
 		return false
@@ -253,6 +255,7 @@ type reader struct {
 	pem   string   // for Masker.pem
 	line  line     // for Masker.line
 	word  *stretch // as of the Masker; may be nil
+	head  *wrap    // as of the Masker; may be nil
 	spelt *spelt   // as of the OwnPass; may be nil
 
 	hopped *hopped // as of the OwnPass; may be nil

@@ -163,7 +163,7 @@ func isFiller(s string) bool {
 	same := 0
 	for i := range len(s) {
 		if i > 0 && s[i] == s[i-1] {
-			if same++; same >= 5 && strings.IndexByte("xX*.0#_-", s[i]) >= 0 {
+			if same++; same >= leastFiller && isFillerByte(s[i]) {
 				return true
 			}
 			continue
@@ -172,6 +172,12 @@ func isFiller(s string) bool {
 	}
 	return strings.Trim(s, "*.-_xX") == ""
 }
+
+// leastFiller is how often a byte must follow itself in what stands for a value.
+const leastFiller = 5
+
+// isFillerByte reports whether a byte, over and over, stands for a value.
+func isFillerByte(c byte) bool { return strings.IndexByte("xX*.0#_-", c) >= 0 }
 
 // isPlaceholder reports whether a value says what stands there, such as <token> or your-key-here.
 func isPlaceholder(s string) bool {

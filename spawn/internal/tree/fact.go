@@ -263,7 +263,9 @@ const (
 //	               Mail: what the message has beside its text; may be nil
 //	               From: the session that sent the input; zero for a person and the program; with
 //	               FlagThread as for Posted
-//	               Senders: as for Posted
+//	               Senders: the people of the message, as for Posted, and those for whom the
+//	               session has worked before; an earlier library recorded those of the message
+//	               alone
 //	               Flags: FlagThread, if Begin.Thread is set
 //	Bound          Run: the session
 //	               Route: the conversation that is bound to it

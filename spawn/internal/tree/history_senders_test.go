@@ -66,14 +66,16 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			if x.said[f.Run] == nil {
 				x.said[f.Run] = make(map[uint32]bool)
 			}
-			x.said[f.Run][f.Ord] = hasStranger(f.Senders)
+			said := hasStranger(f.Senders)
 			if f.Kind == Restarted {
-				// A task that was never read is read with it.
-				r := d.tree.Run(f.Run)
-				before := r.Past[len(r.Past)-1].name()
-				x.runs[runName{f.Run, f.Begin.ID}] = hasStranger(f.Senders) ||
-					r.Consumed == 0 && x.runs[runName{f.Run, before}]
+				bound := x.ever(f.Run) || hasStranger(postedBy(c).Senders)
+				if said != bound {
+					return fmt.Errorf("%s is followed up for a stranger: %v, recorded %v", f.Run,
+						bound, f.Senders)
+				}
+				x.runs[runName{f.Run, f.Begin.ID}] = bound
 			}
+			x.said[f.Run][f.Ord] = said
 		case TurnStarted, Taken:
 			d.strangers.read(d.tree, f)
 		case SetAside: // who cancels the turn that would have ended the wait takes it back
@@ -83,6 +85,27 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 		}
 	}
 	return d.checkRights()
+}
+
+// ever reports whether a run of a session has read something of a stranger.
+func (x *strangers) ever(k session.Key) bool {
+	for name, bound := range x.runs {
+		if name.key == k && bound {
+			return true
+		}
+	}
+	return false
+}
+
+// postedBy returns the message that a command posts, the zero Post if it posts none.
+func postedBy(c Command) Post {
+	if in, ok := c.(InTurn); ok {
+		c = in.Cmd
+	}
+	if p, ok := c.(*Post); ok {
+		return *p
+	}
+	return Post{}
 }
 
 // read notes what a turn reads.
@@ -180,6 +203,100 @@ func TestSendersComeBack(t *testing.T) {
 	do(Granted{Run: top})
 	require.Equal(t, all, tools(top))
 	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "e"}})
+}
+
+// A follow-up works for its own people and for all for whom the session has worked, and so does the
+// turn over its end, whatever lies between: a run of the program, a takeover, an image, a revival.
+func TestSendersOfFollowUps(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	both := speakers(3)
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	s.opt.Rules.DefaultDeny, s.opt.Tools = []string{}, []string{ownersTool, "read"}
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	all, few := []string{ownersTool, "read"}, []string{"read"}
+	tools := func(k session.Key) []string { return s.tree.Rights(s.tree.Run(k)).Tools }
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Spawn{Parent: top, ID: id(1), Task: "x", Announce: true, Senders: ann})
+	child := s.tree.Sessions()[0]
+	run := func(n int, after []policy.Sender) {
+		do(Granted{Run: child})
+		do(&TurnDone{Run: child, N: uint32(n), Answer: &Result{Text: "c"}})
+		require.ElementsMatch(t, after, s.tree.Run(child).Senders)
+		do(Granted{Run: top})
+		require.ElementsMatch(t, after, s.tree.Root().Senders, "the turn over its end")
+		want := few
+		if !hasStranger(after) {
+			want = all
+		}
+		require.Equal(t, want, tools(top))
+		do(&TurnDone{Run: top, N: uint32(n), Answer: &Result{Text: "t"}})
+	}
+	run(1, ann)
+	for n, from := range [][]policy.Sender{ann, bob, ann, nil, ann} {
+		do(&Post{To: child, Text: "more", RunID: id(10 + n), Announce: true, Senders: from})
+		do(&Open{Writer: fmt.Sprint("w", n)})
+		after := ann
+		if n > 0 {
+			after = both
+		}
+		run(n+2, after)
+	}
+	require.Len(t, s.tree.Run(child).Past, 2, "what is between the first and the last is forgotten")
+	do(&Post{To: top, Text: "go on", Senders: ann})
+	do(Granted{Run: top})
+	require.Equal(t, all, tools(top), "a top-level session is not bound for ever")
+}
+
+// More people than are kept, one in each run, are one who is not an owner.
+func TestSendersOfManyFollowUps(t *testing.T) {
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Spawn{Parent: top, ID: id(1), Task: "x"})
+	child := s.tree.Sessions()[0]
+	do(Granted{Run: child})
+	do(&TurnDone{Run: child, N: 1, Answer: &Result{Text: "c"}})
+	for n := range policy.MaxSenders + 3 {
+		who := policy.Sender{ID: fmt.Sprint("p", n), Channel: "irc", Peer: "room"}
+		do(&Post{To: child, Text: "x", RunID: id(10 + n), Senders: []policy.Sender{who}})
+		do(Granted{Run: child})
+		do(&TurnDone{Run: child, N: uint32(n + 2), Answer: &Result{Text: "c"}})
+		require.LessOrEqual(t, len(s.tree.Run(child).Senders), policy.MaxSenders)
+	}
+	require.Contains(t, s.tree.Run(child).Senders, policy.Sender{ID: "*", Channel: "irc", Peer: "room"})
+}
+
+// A run that an earlier library has begun works for whom that has recorded. The next follow-up
+// counts all for whom the runs have worked that are kept.
+func TestSendersOfEarlierFollowUps(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	s := newScene()
+	do := func(c Command) {
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Spawn{Parent: top, ID: id(1), Task: "x", Senders: bob})
+	child := s.tree.Sessions()[0]
+	do(Granted{Run: child})
+	do(&TurnDone{Run: child, N: 1, Answer: &Result{Text: "c"}})
+	r := s.tree.Run(child)
+	f := restarted(s.now, r, &Post{To: child, Text: "more"}, &Begin{
+		ID: id(2), Ord: r.NextOrd + 1, Created: s.now,
+	})
+	f.Senders = ann
+	require.NoError(t, s.tree.Apply(&f))
+	require.Equal(t, ann, s.tree.Run(child).Senders, "as it meant then")
+	require.Equal(t, speakers(3), policy.MergeSenders(ann, bob))
+	require.ElementsMatch(t, speakers(3), s.tree.Run(child).everSenders())
 }
 
 // A turn that a wait begins works for those for whom the session waited, though it reads nothing,

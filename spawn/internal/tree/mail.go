@@ -170,7 +170,7 @@ func (r *Run) audience(inbox []Input, through uint32, apart bool) audience {
 			return to
 		}
 	}
-	if apart && r.Home != nil { // a bound conversation, in which no one has asked
+	if apart && r.Home != nil { // a bound conversation, in which no person has asked
 		to.route = r.Route
 	}
 	return to

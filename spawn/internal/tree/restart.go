@@ -344,7 +344,8 @@ func (t *Tree) followUpForbidden(r *Run) error {
 }
 
 // decideFollowUp begins another run of a session that has ended, over the message c. What such a
-// run may do is what the session was granted, under the rules of this moment.
+// run may do is what the session was granted, under the rules of this moment, and it works for all
+// for whom the session has worked, because it goes on with their conversation.
 func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 	if err := t.followUpForbidden(r); err != nil {
 		return Reply{}, err
@@ -376,7 +377,7 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	f := restarted(t.now, r, c, begin)
-	f.Senders = c.Senders
+	f.Senders = policy.MergeSenders(r.everSenders(), c.Senders)
 	c.route(r, &f)
 	t.emit(f)
 	return Reply{Run: r, Ref: c.To, RunID: begin.ID, Began: true}, nil

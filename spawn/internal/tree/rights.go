@@ -68,8 +68,19 @@ func (t *Tree) sendersOf(parent *Run, c *Spawn) []policy.Sender {
 	return policy.MergeSenders(parent.Senders, c.Senders)
 }
 
+// everSenders returns the people for whom a sub-agent has worked in all its runs. Each run counts
+// those of the runs before it, but for one that an earlier library has begun: of such runs those
+// count that are kept, the first and the last one among them.
+func (r *Run) everSenders() []policy.Sender {
+	all := r.Senders
+	for i := range r.Past {
+		all = policy.MergeSenders(all, r.Past[i].Senders)
+	}
+	return all
+}
+
 // readSenders sets the people for whom a session works when a turn of it reads its inputs after one
-// ordinal and up to another. A run works for everyone of whom it has read something since it began.
+// ordinal and up to another. A run works for everyone of whom its session has read something.
 // A top-level session works in each turn for those of whom that turn reads: people, sessions that
 // have sent it something, and runs whose ends it is told, which have worked for people themselves.
 // A turn that a wait begins works for those for whom the session waited, too.

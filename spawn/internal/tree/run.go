@@ -247,8 +247,8 @@ type RunState struct {
 	Unnamed   bool  `json:"unnamed,omitempty"`  // a younger session has been given its name
 	// Announced is what the announce step came to; nil: there was none since the last turn.
 	Announced *Announcement `json:"announced,omitempty"`
-	// Senders are the people for whom the present run works, or the last turn of the top-level
-	// session did; see readSenders.
+	// Senders are the people for whom the session has worked up to its present run, or for whom
+	// the last turn of the top-level session did; see readSenders.
 	Senders []policy.Sender `json:"senders,omitempty"`
 }
 

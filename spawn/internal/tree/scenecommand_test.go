@@ -49,6 +49,16 @@ func (w words) duration(name string) time.Duration {
 	return d
 }
 
+// people returns the people for whom a command is.
+func (w words) people() (list []policy.Sender) {
+	for id := range strings.SplitSeq(w.named["for"], ",") {
+		if id != "" {
+			list = append(list, policy.Sender{ID: id, Channel: "irc"})
+		}
+	}
+	return list
+}
+
 // ordinals returns the numbers of a list with commas.
 func (w words) ordinals(name string) (ords []uint32) {
 	for word := range strings.SplitSeq(w.named[name], ",") {
@@ -97,7 +107,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 			Run: r, N: n, Text: Text(w.named["text"]), Percent: uint8(w.num("percent")),
 		}}, nil
 	case "steer":
-		return &Steer{From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"])}, nil
+		return &Steer{
+			From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"]),
+			Senders: w.people(),
+		}, nil
 	case "grant":
 		return Granted{Run: r}, nil
 	case "done":
@@ -204,6 +217,7 @@ func routeOf(word string) *session.Route {
 // postOf returns a message with what its words say.
 func postOf(to, from session.Key, w words) *Post {
 	c := &Post{To: to, From: from, ID: w.named["id"], Text: Text(w.named["text"])}
+	c.Senders = w.people()
 	c.Route = routeOf(w.named["route"])
 	c.RunID, c.Announce, c.ByModel = w.named["run"], w.has("announce"), w.has("model")
 	c.Origin, c.Thread = w.named["origin"], w.has("thread")
@@ -248,7 +262,8 @@ func (s *scene) spawn(w words) Command {
 		Route:  routeOf(w.named["route"]),
 		Thread: w.has("thread"), Bind: routeOf(w.named["bind"]), Session: w.has("session"),
 		Delete: w.has("delete"), Dry: w.has("dry") || w.has("deposit"),
-		Files: w.has("files") || w.has("deposit"), Deposits: w.has("deposit"),
+		Senders: w.people(),
+		Files:   w.has("files") || w.has("deposit"), Deposits: w.has("deposit"),
 		Variant: w.named["variant"],
 		Request: policy.Request{
 			ByModel: w.has("model"),

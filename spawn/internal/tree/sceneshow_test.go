@@ -180,6 +180,9 @@ func runsOf(r *Run) string {
 			fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
 		}
 	}
+	for i, who := range r.Senders {
+		b.WriteString([]string{" for ", ","}[min(i, 1)] + who.ID)
+	}
 	return b.String()
 }
 
