@@ -9,7 +9,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 )
 
-// A line break that a mask knows is no space before the text is masked.
+// A line break that a mask knows becomes a space only after the text has been masked.
 func TestLineMasksWhatItWouldHide(t *testing.T) {
 	mask := func(s string) string {
 		return strings.NewReplacer("Pa@ss\n_w*rd", "***", "Pa@ss_w*rd", "***").Replace(s)

@@ -15,9 +15,9 @@ const MaxText = 10_000
 // with a note. Text(Text(s)) equals Text(s).
 func Text(s string) string { return TextBy(Mask, s) }
 
-// Line returns s as [text.Line] does, without what steers a terminal. Where a line break in s, which
-// a mask knows and a space is not, would hide a secret from mask, it is masked: what reads the line
-// could not find the secret any more. What mask finds in the line stays as it is.
+// Line returns s as [text.Line] does, without what steers a terminal. Where a line break in s would
+// hide a secret from mask, because it becomes a space, it is masked: what reads the line could not
+// find the secret any more. What mask finds in the line stays as it is.
 func Line(mask func(string) string, s string) string {
 	if text.Line(s) == s {
 		return s

@@ -430,7 +430,8 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 	return &Spec{
 		ID: key.ID(), SessionID: key.ID(), Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
-		Task: c.Task, Label: text.Line(cmp.Or(c.Shown, c.Label)), // the digest has it as it was asked for
+		Task:     c.Task,
+		Label:    text.Line(cmp.Or(c.Shown, c.Label)), // the digest has it as it was asked for
 		Name:     c.Name,
 		Announce: c.Announce, Milestones: c.Milestones, Update: c.Update, Extra: c.Extra,
 		Route:  cmp.Or(c.Route, parent.Route, parent.ownRoute()),
