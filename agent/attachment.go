@@ -69,9 +69,9 @@ func (t *Task) spawnAttached(
 	ctx context.Context, from Requester, x runExtra,
 ) (info RunInfo, err error) {
 	rt, _ := from.actor()
-	place, err := rt.cfg.findPlace(t.agentFor(from), t.Dir)
+	place, err := rt.cfg().findPlace(t.agentFor(from), t.Dir)
 	if err == nil {
-		err = t.checkAttachments(&rt.cfg, place.Base != "")
+		err = t.checkAttachments(rt.cfg(), place.Base != "")
 	}
 	if err != nil {
 		return info, attachmentError(err)
@@ -82,11 +82,11 @@ func (t *Task) spawnAttached(
 	}
 	q.Asked = true
 	err = from.deposit(ctx, q, func(to spawn.Deposit) (err error) {
-		files, ref := rt.cfg.Store.Files, to.Ref
+		files, ref := rt.cfg().Store.Files, to.Ref
 		if ref == (session.Ref{}) {
 			files, ref = nowhere()
 		}
-		x.Attached, err = t.readAttachments(ctx, &rt.cfg, files, ref)
+		x.Attached, err = t.readAttachments(ctx, rt.cfg(), files, ref)
 		if err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func (s *Session) deposit(
 	root, err := s.commandTree(ctx)
 	var own error
 	if err == nil {
-		q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
+		q.Policy.Model = s.rt.cfg().modelNamed(q.Policy.Model)
 		err = s.rt.sup.Deposit(ctx, root, s.key, q, func(to spawn.Deposit) error {
 			own = with(to)
 			return own
@@ -352,7 +352,7 @@ func (t *Turn) deposit(
 	if err := t.err(); err != nil {
 		return err
 	}
-	q.Policy.Model = t.rt.cfg.modelNamed(q.Policy.Model)
+	q.Policy.Model = t.rt.cfg().modelNamed(q.Policy.Model)
 	return inOurWords(t.spawn.Deposit(ctx, q, with))
 }
 

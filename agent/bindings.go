@@ -91,7 +91,7 @@ func (b *bindings) read(ctx context.Context) error {
 	if b.opened() != nil {
 		return nil
 	}
-	table, err := binding.Open(ctx, thread.Journal{Journal: b.rt.cfg.Store.Journal})
+	table, err := binding.Open(ctx, thread.Journal{Journal: b.rt.cfg().Store.Journal})
 	if err != nil {
 		return err
 	}
@@ -238,14 +238,14 @@ func (b *bindings) rootOf(ctx context.Context, of binding.Binding) (session.Key,
 
 // of returns the conversation of a message to a session, and whether it may be bound.
 func (b *bindings) of(s *Session, m *Incoming) (at session.Route, ok bool) {
-	if s.key.IsSubagent() || len(b.rt.cfg.Threads.Channels) == 0 {
+	if s.key.IsSubagent() || len(b.rt.cfg().Threads.Channels) == 0 {
 		return at, false
 	}
 	at = m.Route
 	if at.IsZero() {
 		at = s.key.Route().Clean()
 	}
-	return at, at.Complete() && b.rt.cfg.Threads.policy(at).Enabled
+	return at, at.Complete() && b.rt.cfg().Threads.policy(at).Enabled
 }
 
 // A postFunc posts a message to a session of a tree.
@@ -372,7 +372,7 @@ func (b *bindings) touch(ctx context.Context, at session.Route) {
 
 // replied notes that a session has written in its conversation.
 func (b *bindings) replied(ctx context.Context, r *Reply) {
-	if len(b.rt.cfg.Threads.Channels) == 0 || !r.Route.Complete() {
+	if len(b.rt.cfg().Threads.Channels) == 0 || !r.Route.Complete() {
 		return
 	}
 	table, err := b.open(ctx)
@@ -385,7 +385,7 @@ func (b *bindings) replied(ctx context.Context, r *Reply) {
 }
 
 func (b *bindings) timeout() time.Duration {
-	return cmp.Or(b.rt.cfg.DeliverTimeout, spawn.DefaultDeliverTimeout)
+	return cmp.Or(b.rt.cfg().DeliverTimeout, spawn.DefaultDeliverTimeout)
 }
 
 // call calls a ThreadHost on behalf of a session. field is its place in the Config. With says the
@@ -403,7 +403,7 @@ func (b *bindings) call(
 func (b *bindings) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.running != nil || b.over || len(b.rt.cfg.Threads.Channels) == 0 {
+	if b.running != nil || b.over || len(b.rt.cfg().Threads.Channels) == 0 {
 		return
 	}
 	b.running = make(chan struct{})

@@ -312,14 +312,14 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 	if t.isSaidThere() {
 		t.route = t.Conversation
 	}
-	if err := t.checkUpdate(&rt.cfg); err != nil || rt.cfg.Route == nil || t.isSaidThere() {
+	if err := t.checkUpdate(rt.cfg()); err != nil || rt.cfg().Route == nil || t.isSaidThere() {
 		return err
 	}
 	q := RouteRequest{
 		From: from.sessionKey(), Agent: t.agentFor(from), Label: t.Label, Update: t.Update,
 	}
 	route, err := asked(ctx, rt, q.From, "Route", func(ctx context.Context) (session.Route, error) {
-		return rt.cfg.Route(ctx, q)
+		return rt.cfg().Route(ctx, q)
 	})
 	t.route = route
 	if err != nil && (ctx.Err() != nil || rt.bindings.ended() != nil) {
@@ -402,7 +402,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 		return info, s.rt.orArchived(ctx, s.key, err)
 	}
 	s.rt.expectRun()
-	q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
+	q.Policy.Model = s.rt.cfg().modelNamed(q.Policy.Model)
 	spawnOne := func(ctx context.Context, q spawn.Request) (RunInfo, error) {
 		return s.rt.sup.Spawn(ctx, root, s.key, q)
 	}

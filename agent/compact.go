@@ -44,7 +44,7 @@ func (s *Session) Compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.rt.cfg.Models.Window == nil {
+	if s.rt.cfg().Models.Window == nil {
 		return noWindow("it is not set")
 	}
 	s.rt.expectRun()
@@ -65,7 +65,7 @@ func (b turnRunner) compactTurn(ctx context.Context, t *Turn) (out spawn.TurnRes
 	switch {
 	case t.spawn.Exhausted != "":
 		err = fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
-	case b.rt.cfg.Models.Window == nil: // another process has taken the turn, with another Config
+	case b.rt.cfg().Models.Window == nil: // another process has taken the turn, with another Config
 		err = noWindow("it is not set")
 	default:
 		if ctx, err = t.withCredentials(ctx); err != nil {

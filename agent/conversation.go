@@ -289,7 +289,7 @@ func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 	}
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
-		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)
+		e.Stats.Transcript = rt.cfg().Store.Transcripts.Locate(ref)
 	}
 	return e
 }
@@ -311,7 +311,7 @@ func (rt *Runtime) sentText(st *spawn.TurnInput, in spawn.Input) string {
 func (rt *Runtime) firstMessages(t *Turn) []Message {
 	st := t.spawn
 	if st.Announces {
-		words := cmp.Or(rt.cfg.AnnounceTurn.Words, announceWords)
+		words := cmp.Or(rt.cfg().AnnounceTurn.Words, announceWords)
 		return []Message{{
 			Role: session.MessageUser, Text: "[Offshoot] " + words + "\n\n" + announceRules,
 			Internal: true, Synthetic: true,
@@ -324,7 +324,7 @@ func (rt *Runtime) firstMessages(t *Turn) []Message {
 	if woken || st.N == 1 {
 		return messages
 	}
-	over := waitOverText(st.Waited, st.Active, rt.cfg.tellsChat(t.Session.Key))
+	over := waitOverText(st.Waited, st.Active, rt.cfg().tellsChat(t.Session.Key))
 	return append(messages, Message{
 		Role: session.MessageUser, Text: over, Internal: true, Synthetic: true,
 	})

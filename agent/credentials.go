@@ -210,12 +210,12 @@ const credentialsField = "Models.Credentials"
 // withCredentials returns ctx with the credentials of the agent of a turn, all of which are masked
 // from now on.
 func (t *Turn) withCredentials(ctx context.Context) (context.Context, error) {
-	of := t.rt.cfg.Models.Credentials
+	of := t.rt.cfg().Models.Credentials
 	if of == nil {
 		return ctx, nil
 	}
 	before := t.entering(credentialsField) // which stays if it panics
-	k := &keyring{agent: cmp.Or(t.rt.cfg.Rules.AgentOf(t.Session.Key), session.DefaultAgent)}
+	k := &keyring{agent: cmp.Or(t.rt.cfg().Rules.AgentOf(t.Session.Key), session.DefaultAgent)}
 	own, err := of(ctx, k.agent)
 	k.isolated = own.Isolated && k.agent != session.DefaultAgent
 	var main Profiles

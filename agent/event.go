@@ -431,7 +431,7 @@ func asked[T any](
 
 // hookEnded calls Hooks.Ended.
 func (rt *Runtime) hookEnded(ctx context.Context, out spawn.Delivery) error {
-	return deliveryError(rt.cfg.Hooks.Ended(ctx, EndedHook{
+	return deliveryError(rt.cfg().Hooks.Ended(ctx, EndedHook{
 		Key: out.Key, Attempt: out.Attempt, MayRepeat: out.MayRepeat,
 		Run: out.Ended.Run, Requester: out.Ended.Requester,
 		Transcript: session.Ref{Key: out.Ended.Run.Key, SessionID: out.Ended.Run.SessionID},

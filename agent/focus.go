@@ -88,7 +88,7 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 	if err != nil {
 		return binding.Binding{}, unrecorded(ctx, err)
 	}
-	b, limits := rt.bindings, rt.cfg.Threads.policy(at)
+	b, limits := rt.bindings, rt.cfg().Threads.policy(at)
 	if q.NewThread {
 		label := rt.Shown(q.Label)
 		at, err = b.create(ctx, NewThread{
@@ -183,7 +183,7 @@ func (rt *Runtime) focusRoot(
 	if root, err = rt.Session(q.Session).tree(ctx); err != nil {
 		return root, rt.orArchived(ctx, q.Session, err)
 	}
-	if err := rt.cfg.Threads.refuse(at, "focus", q.NewThread); err != nil {
+	if err := rt.cfg().Threads.refuse(at, "focus", q.NewThread); err != nil {
 		return root, err
 	}
 	rt.expectRun()
@@ -199,7 +199,7 @@ func (rt *Runtime) focusRoot(
 		err = rt.sup.CanBind(ctx, root, q.Session)
 		return root, rt.orArchived(ctx, q.Session, inOurWords(err))
 	}
-	return root, inOurWords(rt.cfg.Rules.CheckAgent(q.Session))
+	return root, inOurWords(rt.cfg().Rules.CheckAgent(q.Session))
 }
 
 // Unfocus ends the binding of a conversation and returns it when that is durable. What is posted to

@@ -37,7 +37,7 @@ func (c *Config) subagentSpec(agent string, spawned agentctx.Spec) agentctx.Spec
 func (t *Task) forkOf(ctx context.Context, from Requester) (f fork, err error) {
 	rt, _ := from.actor()
 	key := from.sessionKey()
-	if !rt.cfg.forks(key, t) {
+	if !rt.cfg().forks(key, t) {
 		return fork{}, nil
 	}
 	f, err = from.forkHere(ctx)

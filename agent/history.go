@@ -149,14 +149,14 @@ func (s *Session) findTranscript(ctx context.Context) (h historyReader, err erro
 	if err != nil {
 		return s.rt.left(s.key), err
 	}
-	h.store = s.rt.cfg.Store
+	h.store = s.rt.cfg().Store
 	return h, nil
 }
 
 // left returns the reader of a transcript that has left its tree.
 func (rt *Runtime) left(key session.Key) historyReader {
 	return historyReader{
-		store: rt.cfg.Store, ref: session.Ref{Key: key, SessionID: key.ID()}, end: math.MaxUint64,
+		store: rt.cfg().Store, ref: session.Ref{Key: key, SessionID: key.ID()}, end: math.MaxUint64,
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 	if err != nil {
 		return root, s.rt.orArchived(ctx, s.key, err)
 	}
-	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
+	if err := s.rt.cfg().Rules.CheckAgent(s.key); err != nil {
 		return root, inOurWords(err)
 	}
 	s.rt.expectRun()
@@ -198,24 +198,24 @@ func (s *Session) SendersOf(ctx context.Context, m Incoming) ([]policy.Sender, e
 // [Session.SendersOf].
 func (s *Session) IsOwner(ctx context.Context, m Incoming) (bool, error) {
 	list, err := s.SendersOf(ctx, m)
-	notOwner := func(x policy.Sender) bool { return !s.rt.cfg.Rules.IsOwner(x) }
+	notOwner := func(x policy.Sender) bool { return !s.rt.cfg().Rules.IsOwner(x) }
 	return err == nil && !slices.ContainsFunc(list, notOwner), err
 }
 
 func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, error) {
 	byProgram := m.From.ID == "" && !m.Thread &&
 		(s.key.IsSubagent() || s.key.Kind() == session.KindCron)
-	if len(m.Senders) > 0 || byProgram || !s.rt.cfg.Rules.BindsSenders() {
+	if len(m.Senders) > 0 || byProgram || !s.rt.cfg().Rules.BindsSenders() {
 		return m.Senders, nil
 	}
 	who := policy.Sender{
 		ID: m.From.ID, Channel: cmp.Or(m.Route.Channel, s.key.Channel()), Peer: s.key.Peer(),
 	}
-	if s.rt.cfg.Owner == nil {
+	if s.rt.cfg().Owner == nil {
 		return []policy.Sender{who}, nil
 	}
 	owner, err := asked(ctx, s.rt, s.key, "Owner", func(ctx context.Context) (bool, error) {
-		return s.rt.cfg.Owner(ctx, s.key, m.From)
+		return s.rt.cfg().Owner(ctx, s.key, m.From)
 	})
 	if err != nil && (ctx.Err() != nil || s.rt.bindings.ended() != nil) {
 		return nil, err
@@ -304,7 +304,7 @@ func (t *Turn) say(ctx context.Context, id, said string) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	said = secret.Bound(t.rt.redactor.Redact, said, t.rt.cfg.Limits.Reply)
+	said = secret.Bound(t.rt.redactor.Redact, said, t.rt.cfg().Limits.Reply)
 	shown, visible := announce.Visible(said)
 	if !visible {
 		return &InputError{Field: "text", Reason: "people would see nothing of it"}

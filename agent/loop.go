@@ -138,7 +138,7 @@ func (l *Loop) step(ctx context.Context, t *loopTurn) (done bool, err error) {
 		t.res.Model = resp.Model
 	}
 	asked := len(resp.ToolCalls)
-	answer := t.rt.cfg.Limits.answerOf(resp.ModelResponse)
+	answer := t.rt.cfg().Limits.answerOf(resp.ModelResponse)
 	answer.Usage = recordable(used)
 	if answer.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
 		return false, err
@@ -318,7 +318,7 @@ func (c *toolCalls) call(ctx context.Context, i int) *Message {
 	if i == len(c.calls)-1 && c.asked > len(c.calls) {
 		t.rt.log.Warn("offshoot: tool calls were left out", "session", t.Session.Key.String(),
 			"turn", t.N, "asked", c.asked, "run", len(c.calls))
-		limits := t.rt.cfg.Limits
+		limits := t.rt.cfg().Limits
 		answer.Text = withNote(answer.Text, limits.tooManyCalls(c.asked), limits.ToolResult)
 	}
 	return answer

@@ -111,7 +111,7 @@ func (l *Loop) generate(
 ) (resp *ModelResponse, err error) {
 	streaming, ok := l.Model.(StreamModel)
 	if ok {
-		resp, err = readStream(ctx, req, streaming.Stream(ctx, req), t.rt.cfg.Limits.Reply)
+		resp, err = readStream(ctx, req, streaming.Stream(ctx, req), t.rt.cfg().Limits.Reply)
 	} else {
 		resp, err = l.Model.Generate(ctx, req)
 	}
@@ -293,6 +293,7 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 	if err != nil {
 		return a, err
 	}
+	t.renewTools(ctx)
 	t.deltas.void(t.spawn, nil)
 	req := ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
@@ -393,7 +394,7 @@ func (t *Turn) Limited(model string, e RateLimited) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.spawn.Limited(t.rt.cfg.modelNamed(model), e.After)
+	return t.spawn.Limited(t.rt.cfg().modelNamed(model), e.After)
 }
 
 // BeginCall lets a call of a model begin. A Loop calls it before each call, and a Runner that calls
@@ -428,7 +429,7 @@ func (t *Turn) beginCall(
 	if err := t.err(); err != nil {
 		return end, err
 	}
-	if err := t.spawn.AwaitProvider(ctx, t.rt.cfg.modelNamed(model)); err != nil {
+	if err := t.spawn.AwaitProvider(ctx, t.rt.cfg().modelNamed(model)); err != nil {
 		return end, err
 	}
 	if !t.spawn.Budgeted() {

@@ -170,7 +170,7 @@ func (t *Turn) keepParts(
 	if len(parts) == 0 {
 		return nil, "", nil
 	}
-	limits := t.rt.cfg.Limits
+	limits := t.rt.cfg().Limits
 	chosen, faults, beyond := limits.choose(parts)
 	for _, p := range chosen {
 		stored, err := t.log.storePart(ctx, p.Part)
@@ -218,7 +218,7 @@ func (t *Turn) keepToolParts(
 	}
 	out.Parts = kept
 	if note != "" {
-		out.Text = withNote(out.Text, note, t.rt.cfg.Limits.ToolResult)
+		out.Text = withNote(out.Text, note, t.rt.cfg().Limits.ToolResult)
 	}
 	return out, nil
 }
@@ -426,7 +426,7 @@ func (t *Turn) PutFile(ctx context.Context, r io.Reader, p Part) (Part, error) {
 	defer done()
 	stored := p
 	err := attempt(func() (err error) {
-		stored, err = t.log.putStream(ctx, r, p, t.rt.cfg.Limits)
+		stored, err = t.log.putStream(ctx, r, p, t.rt.cfg().Limits)
 		return err
 	})
 	if err != nil {
@@ -514,7 +514,7 @@ func (s *Session) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, 
 	if err != nil && !h.archivable(err) {
 		return nil, err
 	}
-	r, failed := openFile(ctx, s.rt.cfg.Store.Files, h.ref, f, attempt)
+	r, failed := openFile(ctx, s.rt.cfg().Store.Files, h.ref, f, attempt)
 	if failed != nil && err != nil && errors.Is(failed, session.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", err, failed) // nor is the session there
 	}

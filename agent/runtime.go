@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/target"
@@ -26,9 +27,12 @@ import (
 
 // A Runtime runs trees of sessions. Its methods are safe for concurrent use.
 type Runtime struct {
-	cfg Config
-	log *slog.Logger
-	sup *spawn.Supervisor
+	// config is what the Runtime goes by. It is not changed any more: SetRules puts another one in
+	// its place, which differs in the Rules.
+	config atomic.Pointer[Config]
+	ruling sync.Mutex // held by SetRules
+	log    *slog.Logger
+	sup    *spawn.Supervisor
 
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
@@ -108,12 +112,13 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Threads = cfg.Threads.clone()
 	rt := &Runtime{
 		redactor: redactor,
-		cfg:      cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+		log:      cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
 		hot: hotHistories{
 			most: cfg.Limits.Hot, mostTogether: cfg.Limits.HotTotal, ids: cfg.idForm(),
 		},
 		prices: cfg.priceList(),
 	}
+	rt.config.Store(&cfg)
 	rt.bindings = newBindings(ctx, rt)
 	var ended func(context.Context, spawn.Delivery) error
 	if cfg.Hooks.Ended != nil {
@@ -137,8 +142,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		return nil, err
 	}
 	rt.sup = sup
-	return rt, nil
+	return rt, sup.SetRules(&cfg.Rules) // the very ones, so that a turn need not compare two
 }
+
+// cfg returns the Config as it is now. A function that asks more than one question takes it once.
+func (rt *Runtime) cfg() *Config { return rt.config.Load() }
 
 // newRedactor returns the Redactor of a Runtime, which learns what Models.Credentials return.
 func newRedactor(r announce.Redaction) (*announce.Redactor, error) {
@@ -177,13 +185,13 @@ func (rt *Runtime) Run(ctx context.Context) error {
 
 // drive has the Supervisor run until ctx ends, and for the Drain after that.
 func (rt *Runtime) drive(ctx context.Context) error {
-	if rt.cfg.Drain == 0 || ctx.Err() != nil { // nothing has begun yet
+	if rt.cfg().Drain == 0 || ctx.Err() != nil { // nothing has begun yet
 		return rt.sup.Run(ctx)
 	}
 	whole := context.WithoutCancel(ctx)
 	drained := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		soon, cancel := context.WithTimeout(whole, rt.cfg.Drain)
+		soon, cancel := context.WithTimeout(whole, rt.cfg().Drain)
 		defer cancel()
 		drained <- rt.sup.Shutdown(soon)
 	})
@@ -225,7 +233,7 @@ func (rt *Runtime) withHosts(ctx context.Context, err error) error {
 	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
 		return err // another call goes on
 	}
-	grace := cmp.Or(rt.cfg.Grace, spawn.DefaultGrace)
+	grace := cmp.Or(rt.cfg().Grace, spawn.DefaultGrace)
 	if end := rt.sup.GraceEnd(); !end.IsZero() {
 		grace = min(grace, max(time.Until(end), lateGrace))
 	}
@@ -393,18 +401,18 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	// kept, and blocked in the end.
 	err := errNoReceiver
 	switch {
-	case out.Update && rt.cfg.Reply != nil:
+	case out.Update && rt.cfg().Reply != nil:
 		return deliveryError(rt.sayUpdate(ctx, out))
 	case out.Update: // this configuration says nothing to people
-	case (out.Completion != nil || out.Event != nil) && rt.cfg.Deliver != nil:
+	case (out.Completion != nil || out.Event != nil) && rt.cfg().Deliver != nil:
 		ctx = context.WithValue(ctx, originKey{}, originOf(out))
 		ctx = context.WithValue(ctx, sendersKey{}, sendersIn(out))
-		err = rt.cfg.Deliver(ctx, out)
-	case out.Reply != nil && rt.cfg.Reply != nil:
+		err = rt.cfg().Deliver(ctx, out)
+	case out.Reply != nil && rt.cfg().Reply != nil:
 		reply := rt.shownReply(*out.Reply)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
-			err = rt.cfg.Reply(ctx, out)
+			err = rt.cfg().Reply(ctx, out)
 		}
 		if err == nil {
 			rt.bindings.replied(ctx, &reply)
@@ -440,7 +448,7 @@ func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 	event := announce.NewEvent(out.Completion)
 	event.Task = rt.redactor.At(announce.BoundaryReplies, event.Task) // before it is one line
 	text := event.Update()
-	if rt.cfg.AnnounceTo == AnnounceToChat {
+	if rt.cfg().AnnounceTo == AnnounceToChat {
 		text = event.Report()
 	}
 	text = rt.redactor.At(announce.BoundaryReplies, text)
@@ -452,7 +460,7 @@ func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 		Failed: out.Completion.Run.Status != spawn.StatusOK, Err: out.Completion.Run.Error,
 	}
 	out.Completion, out.Update = nil, false
-	return rt.cfg.Reply(ctx, out)
+	return rt.cfg().Reply(ctx, out)
 }
 
 // deliveryError returns the error of a receiver as the tree reads it: one that has called a model
@@ -465,21 +473,20 @@ func deliveryError(err error) error {
 	return err
 }
 
-// toolsOf returns what policy leaves a session for a turn: what was granted to it and to every
-// session above it, within today's rules.
-func (rt *Runtime) toolsOf(t *Turn) []Tool {
+// toolsOf returns what policy leaves a session for a turn, now: what was granted to it and to every
+// session above it, within today's rules, which are those of cfg.
+func (rt *Runtime) toolsOf(t *Turn, cfg *Config, now *policy.Authority) []Tool {
 	host := toolHost{
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
 		token: turnToken(t.spawn.First),
 	}
-	names := t.spawn.Authority.Tools
 	var tools []Tool
-	for _, tool := range rt.cfg.Tools {
-		if slices.Contains(names, tool.Name) {
+	for _, tool := range cfg.Tools {
+		if slices.Contains(now.Tools, tool.Name) {
 			tools = append(tools, t.ownTool(tool))
 		}
 	}
-	for _, tool := range host.tools(names) {
+	for _, tool := range host.tools(cfg, now, now.Tools) {
 		tools = append(tools, t.ownTool(tool))
 	}
 	return tools
@@ -495,13 +502,13 @@ func (rt *Runtime) promptInput(
 		names[i] = tool.Name
 	}
 	t.entering("Prompts.Loader")
-	in := rt.cfg.input(
+	in := rt.cfg().input(
 		st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed, t.place)
 	rt.tellInstructions(t, in.Files)
 	t.Skills = rt.skills.take(t, in.Spec)
 	fillSkills(&in, t.Skills)
 	t.entering("Now")
-	in.Now = rt.cfg.Now()
+	in.Now = rt.cfg().Now()
 	setModel(&in, t.Model, t.Thinking)
 	if st.Run.ID != "" {
 		in.Subagent = subagentOf(st)
@@ -516,7 +523,7 @@ func (rt *Runtime) promptInput(
 		})
 	}
 	t.entering(describeField)
-	err := rt.cfg.describe(ctx, st.Session, &in)
+	err := rt.cfg().describe(ctx, st.Session, &in)
 	if st.Retry || len(st.Said) > 0 {
 		note := retryText(st.Said)
 		if st.Run.ID != "" {
@@ -571,7 +578,7 @@ func (rt *Runtime) loadResults(ctx context.Context, inputs []spawn.Input) {
 			continue
 		}
 		ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
-		err := attempt(func() error { return run.Result.Load(ctx, rt.cfg.Store.Files, ref) })
+		err := attempt(func() error { return run.Result.Load(ctx, rt.cfg().Store.Files, ref) })
 		if err != nil {
 			rt.log.Warn("offshoot: a model is told the beginning of a result",
 				"session", run.Key.String(), "error", redact(err).Error())

@@ -29,7 +29,7 @@ func (s *Session) Key() session.Key { return s.key }
 
 // IsCallers reports whether the session is one that the caller runs in a loop of its own: it is
 // top-level, and Config.Deliver is set. What is under way in that loop only the caller can end.
-func (s *Session) IsCallers() bool { return s.rt.cfg.Deliver != nil && !s.key.IsSubagent() }
+func (s *Session) IsCallers() bool { return s.rt.cfg().Deliver != nil && !s.key.IsSubagent() }
 
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
@@ -354,13 +354,17 @@ func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 		return nil
 	}
 	host := toolHost{rt: s.rt, session: s, token: session.NewID(), from: slices.Clone(senders)}
-	now := s.rt.cfg.authority(s.key)
-	if !s.key.IsSubagent() {
-		now = s.rt.cfg.Rules.ForSenders(now, s.key, host.from)
+	cfg := s.rt.cfg()
+	now := cfg.authority(s.key)
+	known := &now
+	if s.key.IsSubagent() {
+		known = nil
+	} else {
+		now = cfg.Rules.ForSenders(now, s.key, host.from)
 	}
 	names := callerRunTools(now.Tools)
 	var tools []Tool
-	for _, t := range host.tools(names) {
+	for _, t := range host.tools(cfg, known, names) {
 		tools = append(tools, s.ownTool(t, host))
 	}
 	return tools
@@ -371,12 +375,16 @@ func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 func (s *Session) ownTool(tool Tool, host toolHost) Tool {
 	call := tool.Call
 	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
-		if err := s.rt.cfg.Limits.checkArgs(c); err != nil {
+		if err := s.rt.cfg().Limits.checkArgs(c); err != nil {
 			return ToolResult{}, err
 		}
 		if !s.key.IsSubagent() {
-			rules := &s.rt.cfg.Rules
-			v, kept := rules.Withheld(s.key, session.RoleMain, host.senders(ctx), tool.Name)
+			cfg := s.rt.cfg()
+			now := cfg.authority(s.key)
+			if !slices.Contains(now.Tools, tool.Name) { // the rules have changed
+				return ToolResult{}, cfg.removedError(s.key, &now, tool.Name)
+			}
+			v, kept := cfg.Rules.Withheld(s.key, session.RoleMain, host.senders(ctx), tool.Name)
 			if kept {
 				return ToolResult{}, withheldError(v)
 			}

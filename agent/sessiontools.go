@@ -122,9 +122,10 @@ func (h toolHost) stop(ctx context.Context, run spawn.RunRef) error {
 	return h.rt.sup.StopRun(ctx, root, run, reason)
 }
 
-// tools returns the session tools of the given names, in the order of the list below. Most
-// sub-agents have none, so that nothing is made of the others.
-func (h toolHost) tools(names []string) []Tool {
+// tools returns the session tools of the given names under a Config, in the order of the list
+// below. Most sub-agents have none, so that nothing is made of the others. Now is what is left to
+// the session, nil where the tree has to be asked.
+func (h toolHost) tools(cfg *Config, now *policy.Authority, names []string) []Tool {
 	var tools []Tool
 	for _, t := range [...]struct {
 		name   string
@@ -148,7 +149,7 @@ func (h toolHost) tools(names []string) []Tool {
 				Call: h.history,
 			})
 		case t.name == toolSpawn:
-			tools = append(tools, h.tool(t.name, h.spawnSchema(), t.call))
+			tools = append(tools, h.tool(t.name, h.spawnSchema(cfg, now), t.call))
 		default:
 			tools = append(tools, h.tool(t.name, t.schema, t.call))
 		}
@@ -157,13 +158,14 @@ func (h toolHost) tools(names []string) []Tool {
 }
 
 // spawnSchema returns the schema of sessions_spawn for the session.
-func (h toolHost) spawnSchema() json.RawMessage {
+func (h toolHost) spawnSchema(cfg *Config, now *policy.Authority) json.RawMessage {
 	schema := spawnSchema
 	if h.turn == nil {
 		schema = callerSpawnSchema
 	}
-	cfg := &h.rt.cfg
-	schema = h.withAgents(schema)
+	if now != nil {
+		schema = cfg.withAgents(schema, policyCaller(h.session.key, now))
+	}
 	return cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(schema))))
 }
 
@@ -339,8 +341,8 @@ func (h toolHost) historyFor(q *spawnArgs) (agentctx.History, error) {
 	if q.Context == "" {
 		return agentctx.HistoryInherit, nil
 	}
-	agent := cmp.Or(q.AgentID, h.rt.cfg.Rules.AgentOf(h.session.key))
-	under := h.rt.cfg.subagentSpec(agent, agentctx.Spec{}).History
+	agent := cmp.Or(q.AgentID, h.rt.cfg().Rules.AgentOf(h.session.key))
+	under := h.rt.cfg().subagentSpec(agent, agentctx.Spec{}).History
 	switch {
 	case q.Context == contextIsolated && under == agentctx.HistoryFork:
 		return agentctx.HistoryIsolated, nil
@@ -359,7 +361,7 @@ func (h toolHost) historyFor(q *spawnArgs) (agentctx.History, error) {
 
 // contextOf returns what the model is told of what a sub-agent begins with; "": the task alone.
 func (h toolHost) contextOf(t *Task) string {
-	if h.turn != nil && h.rt.cfg.forks(h.session.key, t) {
+	if h.turn != nil && h.rt.cfg().forks(h.session.key, t) {
 		return contextFork
 	}
 	return ""
@@ -427,7 +429,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Thread: q.Thread, Mode: q.Mode, Cleanup: q.Cleanup,
 		Runtime: q.Runtime, Stream: q.Stream,
 	}
-	if h.rt.cfg.tellsChat(h.session.key) {
+	if h.rt.cfg().tellsChat(h.session.key) {
 		task.Announce, task.Update = false, true
 	}
 	if task.origin = h.origin(ctx); h.turn == nil {
@@ -526,7 +528,7 @@ func shortID(id string) string {
 // spawnKey returns a key of a spawn, or its hash where Limits.ID allows callers less than the key
 // has.
 func (h toolHost) spawnKey(key string) string {
-	if limit := h.rt.cfg.Limits.ID; limit < 0 || len(key) <= limit {
+	if limit := h.rt.cfg().Limits.ID; limit < 0 || len(key) <= limit {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))

@@ -76,18 +76,17 @@ func (h toolHost) agents(ctx context.Context, c ToolCall) (string, error) {
 	if _, err := readArguments(toolAgents, c.Args); err != nil {
 		return "", err
 	}
-	caller, err := h.caller(ctx)
+	caller, rules, err := h.caller(ctx)
 	if err != nil {
 		return "", err
 	}
 	if _, err := h.runs(ctx); err != nil && !errors.Is(err, ErrNotFound) {
 		return "", err // a turn that is over, or a shutdown
 	}
-	caller.Model = h.rt.cfg.model(h.session.key)
+	caller.Model = h.rt.cfg().model(h.session.key)
 	if h.turn != nil {
 		caller.Model = h.turn.Model
 	}
-	rules := &h.rt.cfg.Rules
 	agents := []agentLine{}
 	for _, id := range rules.Targets(caller) {
 		agents = append(agents, agentLine{
@@ -100,15 +99,14 @@ func (h toolHost) agents(ctx context.Context, c ToolCall) (string, error) {
 	})
 }
 
-// withAgents returns the schema of sessions_spawn with the agents that the session may spawn, as
+// withAgents returns the schema of sessions_spawn with the agents that a session may spawn, as
 // policy decides it. Where external runtimes are, others may run what they run, and where a
 // function decides on sandboxes, it is asked for a child alone.
-func (h toolHost) withAgents(schema json.RawMessage) json.RawMessage {
-	caller, known := h.knownCaller()
-	if !known || len(h.rt.cfg.Runners.Runtimes) > 0 || h.rt.cfg.Rules.Sandbox.Decide != nil {
+func (c *Config) withAgents(schema json.RawMessage, caller policy.Caller) json.RawMessage {
+	if len(c.Runners.Runtimes) > 0 || c.Rules.Sandbox.Decide != nil {
 		return schema
 	}
-	ids, err := json.Marshal(h.rt.cfg.Rules.Targets(caller))
+	ids, err := json.Marshal(c.Rules.Targets(caller))
 	if err != nil || string(ids) == "null" || string(ids) == "[]" {
 		return schema
 	}
@@ -116,31 +114,32 @@ func (h toolHost) withAgents(schema json.RawMessage) json.RawMessage {
 	return bytes.Replace(schema, []byte(is), []byte(is+`"enum":`+string(ids)+`,`), 1)
 }
 
-// knownCaller returns the session as policy is asked for it. known is false where the tree has to
-// be asked: for a sub-agent outside of its turns.
-func (h toolHost) knownCaller() (c policy.Caller, known bool) {
-	c = policy.Caller{Key: h.session.key, Role: session.RoleMain}
-	switch {
-	case h.turn != nil:
-		now := &h.turn.spawn.Authority
-		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
-	case h.session.key.IsSubagent():
-		return c, false
-	default:
-		c.Sandboxed = h.rt.cfg.authority(h.session.key).Sandboxed
-	}
-	return c, true
+// policyCaller returns a session with such rights as policy is asked for it.
+func policyCaller(key session.Key, now *policy.Authority) policy.Caller {
+	return policy.Caller{Key: key, Role: now.Role, Depth: now.Depth, Sandboxed: now.Sandboxed}
 }
 
-// caller returns the session as policy is asked for it.
-func (h toolHost) caller(ctx context.Context) (policy.Caller, error) {
-	c, known := h.knownCaller()
-	if known {
-		return c, nil
+// caller returns the session as policy is asked for it, under the rules that are to be asked: those
+// of now. What comes of both is a decision of one set of rules.
+func (h toolHost) caller(ctx context.Context) (policy.Caller, *policy.Rules, error) {
+	for {
+		rules := &h.rt.cfg().Rules
+		switch {
+		case h.turn != nil:
+			now := h.turn.spawn.Rights(ctx, rules)
+			return policyCaller(h.session.key, &now), rules, nil
+		case !h.session.key.IsSubagent():
+			now := h.rt.cfg().authority(h.session.key)
+			return policyCaller(h.session.key, &now), rules, nil
+		}
+		before := h.rt.sup.Rules()
+		info, err := h.find(ctx, spawn.RunRef{Session: h.session.key})
+		if err != nil || before == rules && h.rt.sup.Rules() == rules {
+			return policy.Caller{
+				Key: h.session.key, Role: info.Role, Depth: info.Depth, Sandboxed: info.Sandboxed,
+			}, rules, err
+		}
 	}
-	info, err := h.find(ctx, spawn.RunRef{Session: h.session.key})
-	c.Role, c.Depth, c.Sandboxed = info.Role, info.Depth, info.Sandboxed
-	return c, err
 }
 
 // root returns the tree of the session.
@@ -159,12 +158,12 @@ func (h toolHost) root(ctx context.Context) (session.Key, error) {
 func (h toolHost) visible(
 	ctx context.Context, v policy.Verb,
 ) (list []SessionInfo, unread bool, err error) {
-	caller, err := h.caller(ctx)
+	caller, rules, err := h.caller(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	var q SessionQuery
-	if h.rt.cfg.Rules.Sees(caller) < policy.VisibilityAgent {
+	if rules.Sees(caller) < policy.VisibilityAgent {
 		if q.Root, err = h.root(ctx); err != nil {
 			return nil, false, err
 		}
@@ -183,7 +182,7 @@ func (h toolHost) visible(
 		for p := all[i].Parent; p.IsValid(); p = above[p] {
 			to.Ancestors = append(to.Ancestors, p)
 		}
-		if h.rt.cfg.Rules.Authorize(caller, v, to) == nil {
+		if rules.Authorize(caller, v, to) == nil {
 			list = append(list, all[i])
 		}
 	}
@@ -481,7 +480,7 @@ func (h toolHost) historyFile(
 	}
 	limit := int64(maxShownFile)
 	isText := strings.HasPrefix(part.MediaType, "text/")
-	if most := int64(h.rt.cfg.Limits.Part); !isText && most > 0 {
+	if most := int64(h.rt.cfg().Limits.Part); !isText && most > 0 {
 		limit = most
 	}
 	if part.File.Size > limit {
@@ -615,9 +614,9 @@ func (h toolHost) isOnRecord(ctx context.Context, key session.Key) error {
 
 // timeOfDay returns what the clock shows in the zone of the prompt.
 func (rt *Runtime) timeOfDay() string {
-	now := rt.cfg.Now()
-	if zone, err := time.LoadLocation(rt.cfg.Prompts.Input.Env.Zone); err == nil &&
-		rt.cfg.Prompts.Input.Env.Zone != "" {
+	now := rt.cfg().Now()
+	if zone, err := time.LoadLocation(rt.cfg().Prompts.Input.Env.Zone); err == nil &&
+		rt.cfg().Prompts.Input.Env.Zone != "" {
 		now = now.In(zone)
 	}
 	return now.Format("Monday " + time.RFC3339)

@@ -68,7 +68,7 @@ func fillSkills(in *agentctx.Input, s agentctx.SkillSnapshot) {
 
 // A skillShelf holds the skills of a Runtime. Its methods are safe for concurrent use.
 type skillShelf struct {
-	cfg   *Config
+	cfg   *Config // as the Runtime was opened: for what does not change
 	log   *slog.Logger
 	index *agentctx.SkillIndex // nil: there are no sources
 
@@ -98,10 +98,11 @@ func (s *skillShelf) take(t *Turn, spec agentctx.Spec) agentctx.SkillSnapshot {
 	found, problems := s.look(kept == nil)
 	t.entering("Prompts.SkillHost")
 	now := agentctx.SnapshotSkills(found, s.currentHost(), spec)
-	s.cfg.explain(t.Session.Key, &now)
-	vain := s.cfg.unmatchedSkills(t.Session.Key, spec, found, problems)
+	cfg := t.rt.cfg()
+	cfg.explain(t.Session.Key, &now)
+	vain := cfg.unmatchedSkills(t.Session.Key, spec, found, problems)
 	if kept == nil {
-		s.tellVain(t, vain, s.cfg.skillDoubts(found, problems))
+		s.tellVain(t, vain, cfg.skillDoubts(found, problems))
 	}
 	taken := now.Refs()
 	if kept == nil {

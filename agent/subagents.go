@@ -222,11 +222,11 @@ func (h toolHost) authorize(ctx context.Context, v policy.Verb, r RunInfo) error
 
 // authorizeFor asks policy whether the session may do something with another.
 func (h toolHost) authorizeFor(ctx context.Context, v policy.Verb, to policy.Target) error {
-	c, err := h.caller(ctx)
+	c, rules, err := h.caller(ctx)
 	if err != nil {
 		return err
 	}
-	return inOurWords(h.rt.cfg.Rules.Authorize(c, v, to))
+	return inOurWords(rules.Authorize(c, v, to))
 }
 
 // A TargetQuery says among which sub-agents of a session a target is looked for, and for whom. The

@@ -342,12 +342,12 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		return info, err
 	}
 	s.request.Asked = true
-	agent := cmp.Or(strings.TrimSpace(s.request.Policy.Agent), rt.cfg.Rules.AgentOf(s.requester))
+	agent := cmp.Or(strings.TrimSpace(s.request.Policy.Agent), rt.cfg().Rules.AgentOf(s.requester))
 	child, err := s.requester.Child(agent, id)
 	if err != nil {
 		return info, err
 	}
-	limits := rt.cfg.Threads.policy(at)
+	limits := rt.cfg().Threads.policy(at)
 	if creates {
 		key := s.request.Key
 		if key == "" {
@@ -393,7 +393,7 @@ func (rt *Runtime) whereToSpawn(
 		}
 		at.Thread = "" // a thread beside that of the requester, not in its place
 	}
-	return at, at.Thread == "", rt.cfg.Threads.refuseSpawn(at)
+	return at, at.Thread == "", rt.cfg().Threads.refuseSpawn(at)
 }
 
 // refuseSpawn returns why no sub-agent can have a conversation, or a thread in it if it has none.
@@ -461,7 +461,7 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 	if _, err := b.open(ctx); err != nil {
 		return session.Route{}, err
 	}
-	host, field := b.rt.cfg.Threads.host(t.In)
+	host, field := b.rt.cfg().Threads.host(t.In)
 	var made session.Route
 	call := b.call(ctx, t.Session, false, field, func(ctx context.Context) error {
 		route, err := host.CreateThread(ctx, t)
@@ -584,7 +584,7 @@ func (b *bindings) farewell(
 	shown := *u // the table has the label as it was given
 	shown.Binding.Label = b.rt.Shown(u.Binding.Label)
 	of, said := &shown.Binding, thread.Farewell(shown)
-	host, field := b.rt.cfg.Threads.host(of.Conversation)
+	host, field := b.rt.cfg().Threads.host(of.Conversation)
 	if host == nil || said == "" {
 		return nil
 	}
@@ -621,7 +621,7 @@ func (b *bindings) probe(of binding.Binding) {
 		b.release(b.life, root, of.Target, of.Conversation, binding.ReasonStaleSession)
 		return
 	}
-	host, field := b.rt.cfg.Threads.host(of.Conversation)
+	host, field := b.rt.cfg().Threads.host(of.Conversation)
 	if host == nil || err != nil {
 		return
 	}

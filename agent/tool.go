@@ -336,9 +336,7 @@ type toolCall struct {
 // turn.
 func (t *Turn) ownTool(tool Tool) Tool {
 	given := tool
-	caller := Caller{
-		Session: t.Session, Run: t.Run, Turn: t.N, Sandboxed: t.spawn.Authority.Sandboxed,
-	}
+	caller := Caller{Session: t.Session, Run: t.Run, Turn: t.N}
 	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
 		if err := t.err(); err != nil {
 			return ToolResult{}, err
@@ -346,10 +344,11 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		if t.Announces {
 			return ToolResult{}, fmt.Errorf("%w: no tool can be called", ErrAnnouncing)
 		}
-		if v, ok := t.spawn.Withheld(given.Name); ok { // someone has spoken since the turn began
-			return ToolResult{}, withheldError(v)
+		now, err := t.mayCall(ctx, t.rt.cfg(), given.Name)
+		if err != nil {
+			return ToolResult{}, err
 		}
-		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
+		if err := t.rt.cfg().Limits.checkArgs(c); err != nil {
 			return ToolResult{}, err
 		}
 		if err := given.checkArgs(c.Args); err != nil {
@@ -357,11 +356,12 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		}
 		t.noteCall(given.Effect)
 		who := toolCall{caller, t}
+		who.caller.Sandboxed = t.Sandboxed || now.Sandboxed // what the Runner relies on stays
 		who.caller.Call, who.caller.Dir = t.log.callID(c.ID), t.place.Dir()
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
 		defer done()
 		out, err := t.tryTool(ctx, &given, c)
-		out.Text = secret.Bound(t.rt.redactor.Redact, out.Text, t.rt.cfg.Limits.ToolResult)
+		out.Text = secret.Bound(t.rt.redactor.Redact, out.Text, t.rt.cfg().Limits.ToolResult)
 		if err != nil {
 			return ToolResult{Text: out.Text}, err
 		}

@@ -206,7 +206,7 @@ func asStored(m Message) Message {
 // Transcript returns the path at which a person finds the transcript of a session, archived or not,
 // by its key and its session id. It is empty where the Store has no paths, as in memory.
 func (rt *Runtime) Transcript(ref session.Ref) (path string) {
-	err := attempt(func() error { path = rt.cfg.Store.Transcripts.Locate(ref); return nil })
+	err := attempt(func() error { path = rt.cfg().Store.Transcripts.Locate(ref); return nil })
 	if err != nil {
 		rt.log.Warn("offshoot: the path of a transcript is not known", "session", ref.Key.String(),
 			"error", rt.redact(err).Error())

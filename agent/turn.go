@@ -135,6 +135,8 @@ type Turn struct {
 	relay  *relay // nil: what is said is not passed on to the requester
 	stream bool   // there is a relay while the Runner runs
 
+	offered offer // of the goroutine of the Runner
+
 	mu      sync.Mutex
 	yielded bool
 	said    bool   // people were told something before the end of the turn
@@ -292,7 +294,7 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		}
 	}
 	m = withoutContents(m)
-	bounded, err := t.rt.cfg.Limits.boundMessage(m, t.rt.redactor.Redact)
+	bounded, err := t.rt.cfg().Limits.boundMessage(m, t.rt.redactor.Redact)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +343,7 @@ func (t *Turn) SpendOn(ctx context.Context, model string, u Usage) error {
 	if model == "" && t.Announces {
 		model = t.Model // which need not be that of the run
 	}
-	return t.spawn.SpendOn(ctx, t.rt.cfg.modelNamed(model), t.priced(model, u))
+	return t.spawn.SpendOn(ctx, t.rt.cfg().modelNamed(model), t.priced(model, u))
 }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
@@ -411,10 +413,74 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err := t.err(); err != nil {
 		return ToolResult{}, err
 	}
-	if v, ok := t.spawn.Withheld(c.Name); ok && slices.Contains(t.rt.cfg.allToolNames(), c.Name) {
-		return ToolResult{}, withheldError(v)
+	if cfg := t.rt.cfg(); slices.Contains(cfg.allToolNames(), c.Name) {
+		if _, err := t.mayCall(ctx, cfg, c.Name); err != nil {
+			return ToolResult{}, err
+		}
 	}
 	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", t.rt.quote(c.Name))
+}
+
+// mayCall returns what is left to the session under the rules of cfg, or why that has not got a tool
+// of the Config.
+func (t *Turn) mayCall(ctx context.Context, cfg *Config, tool string) (policy.Authority, error) {
+	now := t.spawn.Rights(ctx, &cfg.Rules)
+	if slices.Contains(now.Tools, tool) {
+		return now, nil
+	}
+	v, kept := cfg.Rules.Withheld(t.Session.Root, now.Role, t.Senders(), tool)
+	if kept { // also where someone has spoken since the turn began
+		return now, withheldError(v)
+	}
+	return now, cfg.removedError(t.Session.Key, &now, tool)
+}
+
+// removedError says why a tool is not among what is left to a session.
+func (c *Config) removedError(key session.Key, now *policy.Authority, tool string) error {
+	refusal := &policy.Refusal{
+		Op: "tool call", Rule: policy.RuleTools, Asked: tool, Limit: strings.Join(now.Tools, ", "),
+		Path: "what is left to " + key.String(),
+	}
+	subject := policy.Subject{
+		Key: key, Agent: now.Agent, Role: now.Role, Model: now.Model, Sandboxed: now.Sandboxed,
+	}
+	for _, v := range c.Rules.ExplainTools(subject, []string{tool}) {
+		if !v.Allowed { // else it was removed by the grant, or from a session above
+			refusal.Removed = append(refusal.Removed, v)
+		}
+	}
+	return inOurWords(refusal)
+}
+
+// offerTools sets the Tools to what is left to the session under a Config.
+func (t *Turn) offerTools(ctx context.Context, cfg *Config) {
+	now := t.spawn.Rights(ctx, &cfg.Rules)
+	t.Tools, t.offered = t.rt.toolsOf(t, cfg, &now), offer{rules: &cfg.Rules, now: now.Tools}
+	t.offered.tools = t.Tools
+}
+
+// An offer is what of the Tools of a turn Offshoot has put there, and by which rules.
+type offer struct {
+	rules *policy.Rules
+	now   []string // the names of all that was left
+	tools []Tool
+}
+
+// renewTools has the Tools be those of the rules of now. What the Runner has put there stays, and
+// what it has taken out does not come back.
+func (t *Turn) renewTools(ctx context.Context) {
+	cfg := t.rt.cfg()
+	if t.offered.rules == &cfg.Rules || t.Announces {
+		return
+	}
+	if n := len(t.offered.tools); n == len(t.Tools) && (n == 0 || &t.Tools[0] == &t.offered.tools[0]) {
+		t.offerTools(ctx, cfg)
+		return
+	}
+	now := t.spawn.Rights(ctx, &cfg.Rules)
+	t.Tools = slices.DeleteFunc(slices.Clone(t.Tools), func(tool Tool) bool {
+		return slices.Contains(t.offered.now, tool.Name) && !slices.Contains(now.Tools, tool.Name)
+	})
 }
 
 // Senders returns the people for whom the turn works, and whose least may says which tools it
@@ -468,7 +534,7 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	if err := t.rt.checked(ctx); err != nil {
 		return info, err
 	}
-	q.Policy.Model = t.rt.cfg.modelNamed(q.Policy.Model)
+	q.Policy.Model = t.rt.cfg().modelNamed(q.Policy.Model)
 	if err := t.err(); err != nil {
 		return info, err
 	}

@@ -31,7 +31,7 @@ func (b turnRunner) RunTurn(
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
 		New:   len(st.Inputs),
-		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking,
+		Model: b.rt.cfg().model(st.Session.Key), Thinking: b.rt.cfg().Models.Thinking,
 		rt: b.rt, spawn: st, state: st.State,
 		Sandboxed: st.Authority.Sandboxed, Announces: st.Announces,
 	}
@@ -40,7 +40,7 @@ func (b turnRunner) RunTurn(
 	}
 	if t.Announces {
 		t.New = 1
-		t.Model = cmp.Or(b.rt.cfg.modelNamed(b.rt.cfg.AnnounceTurn.Model), t.Model)
+		t.Model = cmp.Or(b.rt.cfg().modelNamed(b.rt.cfg().AnnounceTurn.Model), t.Model)
 	}
 	returned := false
 	defer t.closeAttachments()
@@ -104,7 +104,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	}
 	kept, done := rt.keptInputs(ctx)
 	log, messages, err := beginRecord(
-		kept, ctx, rt.cfg.Store, &rt.hot, rt.log, st, extra, fresh)
+		kept, ctx, rt.cfg().Store, &rt.hot, rt.log, st, extra, fresh)
 	done()
 	if err != nil {
 		return b.refuse(ctx, t, err)
@@ -120,7 +120,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 		return b.compactTurn(ctx, t)
 	}
 	given, err := t.withCredentials(ctx)
-	t.Tools = rt.toolsOf(t)
+	t.offerTools(ctx, rt.cfg())
 	var in agentctx.Input
 	if err == nil {
 		err = t.openWindow()
@@ -161,7 +161,7 @@ func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		late = time.AfterFunc(cmp.Or(rt.cfg.Grace, spawn.DefaultGrace)/2, func() { cancel(cause) })
+		late = time.AfterFunc(cmp.Or(rt.cfg().Grace, spawn.DefaultGrace)/2, func() { cancel(cause) })
 	})
 	return kept, func() {
 		stop()
@@ -206,7 +206,7 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	runner, field := b.rt.cfg.runnerOf(t)
+	runner, field := b.rt.cfg().runnerOf(t)
 	switch {
 	case runner != nil:
 	case t.Runtime != "": // the journal may have sessions of what is not configured any more
@@ -298,7 +298,7 @@ func (b turnRunner) outcome(
 	} else {
 		res.Usage = t.priced(res.Model, res.Usage)
 	}
-	if bad := b.rt.cfg.Limits.boundResult(&res, b.rt.redactor.Redact); bad != nil {
+	if bad := b.rt.cfg().Limits.boundResult(&res, b.rt.redactor.Redact); bad != nil {
 		err = errors.Join(err, bad)
 	}
 	out := spawn.TurnResult{Result: res, Models: models}
@@ -415,7 +415,7 @@ func (t *Turn) outlasting(ctx context.Context) (later context.Context, end func(
 			cancel()
 			return
 		}
-		timer := time.NewTimer(min(time.Second, cmp.Or(t.rt.cfg.Grace, spawn.DefaultGrace)/4))
+		timer := time.NewTimer(min(time.Second, cmp.Or(t.rt.cfg().Grace, spawn.DefaultGrace)/4))
 		defer timer.Stop()
 		select {
 		case <-timer.C:

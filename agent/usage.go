@@ -59,7 +59,7 @@ func (rt *Runtime) Usage(ctx context.Context, q UsageQuery) (UsageReport, error)
 	if err := rt.checked(ctx); err != nil {
 		return UsageReport{}, err
 	}
-	q.Model = rt.cfg.modelNamed(q.Model)
+	q.Model = rt.cfg().modelNamed(q.Model)
 	return rt.sup.Usage(ctx, q)
 }
 
@@ -142,10 +142,10 @@ func (t *Turn) priced(model string, u Usage) Usage {
 	if model == "" {
 		model = t.Model
 	}
-	name := t.rt.cfg.priceName(model)
+	name := t.rt.cfg().priceName(model)
 	price, ok := t.rt.prices[name]
 	if !ok && !strings.Contains(name, "/") {
-		provider, _, _ := strings.Cut(t.rt.cfg.priceName(t.Model), "/")
+		provider, _, _ := strings.Cut(t.rt.cfg().priceName(t.Model), "/")
 		price, ok = t.rt.prices[provider+"/"+name]
 	}
 	if ok {

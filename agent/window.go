@@ -100,7 +100,7 @@ func (t *Turn) callWindow(f func() error) error {
 
 // openWindow asks the Config for the window of the turn.
 func (t *Turn) openWindow() error {
-	of := t.rt.cfg.Models.Window
+	of := t.rt.cfg().Models.Window
 	if of == nil {
 		return nil
 	}

@@ -100,7 +100,7 @@ func (c *Config) findPlace(agent, asked string) (p workdir.Place, err error) {
 // agentFor returns the agent of the sub-agent of a task, as its key has it.
 func (t *Task) agentFor(from Requester) string {
 	rt, _ := from.actor()
-	own := rt.cfg.Rules.AgentOf(from.sessionKey())
+	own := rt.cfg().Rules.AgentOf(from.sessionKey())
 	return cmp.Or(strings.ToLower(strings.TrimSpace(t.Agent)), own)
 }
 
@@ -117,12 +117,12 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 		known = RunInfo{} // it may be that of other files
 	}
 	if err == nil {
-		err = t.checkAttaching(&rt.cfg.Rules)
+		err = t.checkAttaching(&rt.cfg().Rules)
 	}
 	if err != nil {
 		return RunInfo{}, err
 	}
-	if x.Runtime, err = rt.cfg.runtimeFor(t, from.sessionKey()); err != nil {
+	if x.Runtime, err = rt.cfg().runtimeFor(t, from.sessionKey()); err != nil {
 		if known.ID != "" {
 			return known, nil // its runtime may be gone
 		}
@@ -132,7 +132,7 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 	if t.Dir != "" {
 		agent := t.agentFor(from)
 		p, err := asked(ctx, rt, from.sessionKey(), workDirField,
-			func(context.Context) (workdir.Place, error) { return rt.cfg.workPlace(agent, t.Dir) })
+			func(context.Context) (workdir.Place, error) { return rt.cfg().workPlace(agent, t.Dir) })
 		err = redact(err)
 		switch {
 		case err == nil:
@@ -246,7 +246,7 @@ func setDir(in *agentctx.Input, p workdir.Place) {
 // spawn, or the directory may be gone.
 func (t *Turn) openPlace(dir string) (err error) {
 	t.entering(workDirField)
-	t.place, err = t.rt.cfg.workPlace(t.rt.cfg.Rules.AgentOf(t.Session.Key), dir)
+	t.place, err = t.rt.cfg().workPlace(t.rt.cfg().Rules.AgentOf(t.Session.Key), dir)
 	if err != nil {
 		return fmt.Errorf("agent: turn %d of %q has no directory to work in: %w", t.N,
 			t.Session.Key, err)
@@ -363,10 +363,10 @@ func (t *Turn) closeAttachments() {
 // Rules say otherwise after each of its runs. A next turn writes them again.
 func (rt *Runtime) tidy(ctx context.Context, q spawn.TidyRequest) error {
 	x, err := decodeRunExtra(q.Extra)
-	if err != nil || x.Attached.IsZero() || rt.cfg.WorkDir == nil {
+	if err != nil || x.Attached.IsZero() || rt.cfg().WorkDir == nil {
 		return nil
 	}
-	if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {
+	if !q.Archive && !q.Delete && rt.cfg().Rules.Attachments.Retain {
 		return nil
 	}
 	unlock, err := rt.attached.locks.Lock(ctx, q.Session)
@@ -395,7 +395,7 @@ func (rt *Runtime) tidy(ctx context.Context, q spawn.TidyRequest) error {
 // removeAttachments removes the directory of the files of a sub-agent, if the place where it works
 // is still inside the work directory of its agent.
 func (rt *Runtime) removeAttachments(key session.Key, x runExtra) error {
-	place, err := rt.cfg.findPlace(rt.cfg.Rules.AgentOf(key), x.Dir)
+	place, err := rt.cfg().findPlace(rt.cfg().Rules.AgentOf(key), x.Dir)
 	if err != nil || place.Base == "" {
 		rt.log.Warn("offshoot: the directory of attachments cannot be found any more",
 			"session", key.String(), "error", fmt.Sprint(redact(err)))

@@ -530,7 +530,7 @@ func (s *Supervisor) Purge(ctx context.Context) (removed int, err error) {
 		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, context.Cause(ctx))
 	default:
 	}
-	keep := s.cfg.Rules.KeepArchives
+	keep := s.rules.Load().KeepArchives
 	transcripts := s.cfg.Store.Transcripts
 	if keep <= 0 || transcripts == nil {
 		return 0, nil

@@ -191,7 +191,7 @@ func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 	}
 	now := s.now().Round(0) // the wall clock alone
 	soon := now.Add(sweepEvery)
-	latest := soon.Add(max(0, s.cfg.Rules.ArchiveAfter()))
+	latest := soon.Add(max(0, s.rules.Load().ArchiveAfter()))
 	query := session.RootQuery{DueBefore: soon}
 	if s.lastSweep.IsZero() || now.Before(s.lastSweep) {
 		query.DueBefore = endOfTime

@@ -85,7 +85,7 @@ func (t *TurnInput) pauseFor(ctx context.Context, d time.Duration) error {
 // reset replaces the specification of a top-level session alone.
 func (s *Supervisor) modelOf(r *tree.Run) string {
 	if r.IsRoot() {
-		return s.cfg.Rules.SessionModel(r.Key(), s.cfg.Model)
+		return s.rules.Load().SessionModel(r.Key(), s.cfg.Model)
 	}
 	return r.Spec.Model
 }

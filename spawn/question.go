@@ -89,7 +89,7 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 			if err := sh.sup.askSpawning(ctx, call.cmd.Parent, run); err != nil {
 				return err
 			}
-			call.cmd.Asked = true
+			call.cmd.Asked, call.cmd.AskedOf = true, asked.Rules
 			continue
 		}
 		if err = sh.sup.answerAll(ctx, call.cmd.Parent, err, &call.cmd.Answers); err != nil {
@@ -121,26 +121,28 @@ func (s *Supervisor) answerAll(
 	return nil
 }
 
-// authority returns what is left to a session under the rules, which ask Sandbox.Decide. It returns
-// nothing but a sandbox if that function fails: then nothing is left to the session.
+// authority returns what is left to a session under rules, whose Sandbox.Decide is asked. It
+// returns nothing but a sandbox beside an error if that function fails: nothing is left to the session then.
 func (s *Supervisor) authority(
-	ctx context.Context, root session.Key, below []policy.Descendant,
-) (a policy.Authority) {
-	rules := s.cfg.Rules
-	rules.Sandbox.Decide = func(agent string, key session.Key) bool {
-		yes, err := s.answer(ctx, root, tree.Question{Agent: agent, Key: key})
-		if err != nil {
-			panic(err)
+	ctx context.Context, asked *policy.Rules, root session.Key, below []policy.Descendant,
+) (a policy.Authority, err error) {
+	rules := *asked
+	if rules.Sandbox.Decide != nil {
+		rules.Sandbox.Decide = func(agent string, key session.Key) bool {
+			yes, err := s.answer(ctx, root, tree.Question{Agent: agent, Key: key, Rules: asked})
+			if err != nil {
+				panic(err)
+			}
+			return yes
 		}
-		return yes
 	}
 	defer func() {
-		if recover() != nil {
-			a = policy.Authority{Sandboxed: true}
+		if p := recover(); p != nil {
+			a, err = policy.Authority{Sandboxed: true}, owner.NewPanic(p)
 		}
 	}()
 	model := rules.SessionModel(root, s.cfg.Model)
-	return rules.Effective(rules.TopAuthority(root, model, s.cfg.Tools), below...)
+	return rules.Effective(rules.TopAuthority(root, model, s.cfg.Tools), below...), nil
 }
 
 // answer asks the function of the Config that a question is for. The function has a goroutine of
@@ -156,7 +158,7 @@ func (s *Supervisor) answer(
 	name, ask := "ValidModel", func() bool { return s.cfg.ValidModel(q.Model) }
 	if q.Model == "" {
 		name = "Rules.Sandbox.Decide"
-		ask = func() bool { return s.cfg.Rules.Sandbox.Decide(q.Agent, q.Key) }
+		ask = func() bool { return q.Rules.Sandbox.Decide(q.Agent, q.Key) }
 	}
 	answers := make(chan answer, 1)
 	started := s.workers.start(taskFunc(func() {

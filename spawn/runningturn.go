@@ -96,9 +96,8 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if turn.Announces {
 		turn.Deadline = timeOf(r.Open.Until)
 	}
-	if sh.sup.cfg.Rules.Sandbox.Decide != nil {
-		turn.lineage = t.Lineage(r)
-	} else {
+	turn.lineage = t.Lineage(turn.oneGrant[:0:1], r)
+	if turn.rights.rules = t.Rules(); turn.rights.rules.Sandbox.Decide == nil {
 		turn.Authority = *t.Rights(r)
 	}
 	turn.shell, turn.run, turn.gen, turn.senders = sh, r, gen, r.Senders
@@ -150,25 +149,23 @@ func (rt *runningTurn) run() {
 		sh.reportTurn(rt, out, err)
 		sh.sup.workers.markOver(&rt.mark)
 	}()
-	rt.turn.completeAuthority(ctx)
+	rt.turn.beginRights(ctx)
 	out, err = sh.callRunner(ctx, &rt.turn)
 	returned = true
 }
 
-// completeAuthority decides the authority of a turn for which Sandbox.Decide must be asked, beside
-// the owner of the tree. The authority is the turn's own.
-func (t *TurnInput) completeAuthority(ctx context.Context) {
-	sup := t.shell.sup
-	if sup.cfg.Rules.Sandbox.Decide != nil {
-		t.Authority = sup.cfg.Rules.ForSenders(
-			sup.authority(ctx, t.Session.Root, t.lineage), t.Session.Root, t.senders)
-		t.lineage = nil
+// beginRights sets the Authority of a turn. If Sandbox.Decide must be asked, it is decided here,
+// beside the owner of the tree. The Authority is the turn's own.
+func (t *TurnInput) beginRights(ctx context.Context) {
+	if rules := t.rights.rules; rules.Sandbox.Decide != nil {
+		t.Authority, _ = t.rightsUnder(ctx, rules, t.senders) // else nothing but a sandbox is left
 		if t.Run.ID != "" {
 			t.Run.setRights(&t.Authority)
 		}
 	}
 	t.Authority.Tools = slices.Clone(t.Authority.Tools)
 	t.Authority.Delegable = slices.Clone(t.Authority.Delegable)
+	t.rights.now, t.rights.of = t.Authority, t.senders
 }
 
 // callRunner calls the Runner, reads its error, and contains the panics of both. A turn that was

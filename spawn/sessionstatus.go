@@ -69,7 +69,7 @@ func (s *Supervisor) SessionStatus(
 
 func (s *Supervisor) statusOf(t *tree.Tree, r *tree.Run) SessionStatus {
 	status := SessionStatus{
-		SessionInfo: sessionOf(t, r, s.cfg.Rules.AgentOf),
+		SessionInfo: sessionOf(t, r, t.Rules().AgentOf),
 		Model:       t.Model(r), Thinking: r.Spec.Thinking, Children: r.Live(),
 	}
 	if r.IsRoot() && status.Thinking == "" {
@@ -78,14 +78,14 @@ func (s *Supervisor) statusOf(t *tree.Tree, r *tree.Run) SessionStatus {
 	status.Senders = slices.Clone(r.Senders)
 	role := t.Authority(r).Role
 	for _, tool := range t.Authority(r).Tools {
-		if v, ok := s.cfg.Rules.Withheld(t.Root().Key(), role, r.Senders, tool); ok {
+		if v, ok := t.Rules().Withheld(t.Root().Key(), role, r.Senders, tool); ok {
 			status.Withheld = append(status.Withheld, v)
 		}
 	}
 	for x := r.Parent; x != nil; x = x.Parent {
 		status.Above = append(status.Above, x.Key())
 	}
-	sum, _ := newUsageSum(UsageQuery{}, s.cfg.Rules.AgentOf) // its By is known
+	sum, _ := newUsageSum(UsageQuery{}, t.Rules().AgentOf) // its By is known
 	sum.addSession(t, r, true)
 	r.Descend(func(x *tree.Run) { sum.addSession(t, x, true) })
 	status.Total = sum.report().Total

@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/clone"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -24,7 +26,7 @@ import (
 // [Open] makes one. It accepts commands at once, and runs turns between [Supervisor.Run] and
 // [Supervisor.Shutdown].
 type Supervisor struct {
-	cfg         Config
+	cfg         Config // but its Rules, see rules
 	log         *slog.Logger
 	lane        *owner.Lane
 	ownerConfig owner.Config
@@ -54,6 +56,10 @@ type Supervisor struct {
 	// graceEnd is when the grace period of the hard phase ends, or nil before that phase.
 	graceEnd atomic.Pointer[time.Time]
 
+	// rules are the present ones, which are not changed any more: SetRules puts others in their
+	// place, and everything that goes by rules has these from here.
+	rules atomic.Pointer[policy.Rules]
+
 	joined  atomic.Uint64 // see feed
 	workers workers
 	asked   askedFunctions
@@ -69,6 +75,8 @@ type Supervisor struct {
 
 	watchers    atomic.Pointer[[]*watcher] // of all trees; written under mu
 	watchBounds watchBounds
+
+	ruling sync.Mutex // held by SetRules, so that the limits of the lane are those of the rules
 
 	mu      sync.Mutex
 	shells  map[session.Key]*treeShell // by top-level session
@@ -108,6 +116,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		archives: make(chan struct{}, 1),
 		shells:   make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
+	s.rules.Store(new(clone.Of(cfg.Rules)))
+	s.cfg.Rules = policy.Rules{}
 	s.lane.Provider = s.providerOf
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
@@ -125,9 +135,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{
-			Rules: &s.cfg.Rules, AskModels: cfg.ValidModel != nil,
+			RulesNow: s.rules.Load, AskModels: cfg.ValidModel != nil,
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
-			ArchiveAfter: cfg.Rules.ArchiveAfter(), MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
 			Limits:  cfg.Limits,
 			Apology: tree.Text(cfg.Apology),
@@ -138,6 +147,44 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	}
 	return s, nil
 }
+
+// SetRules has everything go by other rules from now on that is decided: every spawn and follow-up,
+// what a session may use and hand down, budgets, limits, slots, and when runs are archived. It
+// takes the rules as a whole or not at all, and returns what [policy.Rules.Validate] returns. The
+// caller must not change them afterwards.
+//
+// When SetRules has returned, each question is answered by the new rules. One that another
+// goroutine asks meanwhile is answered by these or by those before, never by a part of both. A turn
+// under way is told with [TurnInput.Rights]. What was granted to a run is within the new rules from
+// now on: it can become less, and at most as much again as is on record. A budget that is spent
+// under the new rules ends what it limits before its next turn or model call. Lower limits take
+// back nothing that is under way: a turn keeps its slot, and a run that has begun stays.
+//
+// Rules are not recorded: the next process has those of its Config. After a shutdown SetRules
+// returns [ErrShutdown].
+func (s *Supervisor) SetRules(rules *policy.Rules) error {
+	if err := rules.Validate(); err != nil {
+		return err
+	}
+	select {
+	case <-s.closed:
+		return ErrShutdown
+	default:
+	}
+	s.ruling.Lock()
+	defer s.ruling.Unlock()
+	s.rules.Store(rules)
+	s.lane.SetLimits(rules.MaxConcurrent(), rules.SessionLimit())
+	if s.timed() {
+		for _, sh := range s.allShells() {
+			sh.owner.SendIfThere(tree.Tick{Rand: s.ids.rand()}) // times of archives may be others
+		}
+	}
+	return nil
+}
+
+// Rules returns the present rules. The caller must not change them.
+func (s *Supervisor) Rules() *policy.Rules { return s.rules.Load() }
 
 // active reports whether the Supervisor starts turns and deliveries.
 func (s *Supervisor) active() bool { return s.state.Load() == stateRunning }

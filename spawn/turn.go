@@ -98,11 +98,12 @@ type TurnInput struct {
 	// State is what the session keeps for its Runner, as the turn begins. Nil: nothing.
 	State []byte
 
-	oneInput [1]Input       // memory for Inputs: most turns have one
-	oneAbove [1]session.Key // memory for Above: most sub-agents are below a top-level session
+	oneInput [1]Input             // memory for Inputs: most turns have one
+	oneAbove [1]session.Key       // memory for Above: most sub-agents are below a top-level session
+	oneGrant [1]policy.Descendant // memory for lineage, likewise
 
 	shell   *treeShell
-	lineage []policy.Descendant // until completeAuthority
+	lineage []policy.Descendant // what was granted to the session and to those above it
 	run     *tree.Run
 	gen     uint64 // the incarnation of the tree that the turn belongs to
 	slot    slot
@@ -116,6 +117,7 @@ type TurnInput struct {
 
 	mu       sync.Mutex
 	senders  []policy.Sender // see Senders
+	rights   turnRights      // see Rights
 	yield    *JoinOptions    // what Yield asked for
 	yieldTo  []RunRef        // the runs of children that Yield named
 	byModel  bool            // a model chose the time of the wait
@@ -168,10 +170,53 @@ func (t *TurnInput) Senders() []policy.Sender {
 	return t.senders
 }
 
+// turnRights are the rights that a turn was told last, and what they were decided by.
+type turnRights struct {
+	rules *policy.Rules
+	of    []policy.Sender
+	now   policy.Authority
+}
+
+// Rights returns what the session may use and hand down under the rules, which are those of
+// [Supervisor.Rules], and for those for whom the turn works by now: the Authority, which is as the
+// turn began, as long as neither has changed. A Runner asks before each call of a tool. It waits
+// for nothing but a Sandbox.Decide of new rules; if that fails or ctx ends, nothing but a sandbox is
+// left to the session until another call has an answer. The caller must not change the result.
+func (t *TurnInput) Rights(ctx context.Context, rules *policy.Rules) policy.Authority {
+	t.mu.Lock()
+	known, of := t.rights, t.senders
+	t.mu.Unlock()
+	if known.rules == rules && sameSenders(known.of, of) {
+		return known.now
+	}
+	now, err := t.rightsUnder(ctx, rules, of)
+	if err == nil {
+		t.mu.Lock()
+		t.rights = turnRights{rules, of, now}
+		t.mu.Unlock()
+	}
+	return now
+}
+
+// rightsUnder returns what is left to the session under rules for the people of.
+func (t *TurnInput) rightsUnder(
+	ctx context.Context, rules *policy.Rules, of []policy.Sender,
+) (policy.Authority, error) {
+	root := t.Session.Root
+	now, err := t.shell.sup.authority(ctx, rules, root, t.lineage)
+	return rules.ForSenders(now, root, of), err
+}
+
+// sameSenders reports whether two lists of one turn are the same. Its list is replaced, and not
+// changed.
+func sameSenders(a, b []policy.Sender) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
 // Withheld says why the people for whom the turn works keep it from a tool that it has otherwise,
-// see [policy.Rules.ForSenders]. ok is false if they do not.
+// under the present rules, see [policy.Rules.ForSenders]. ok is false if they do not.
 func (t *TurnInput) Withheld(tool string) (v policy.ToolVerdict, ok bool) {
-	rules := &t.shell.sup.cfg.Rules
+	rules := t.shell.sup.rules.Load()
 	return rules.Withheld(t.Session.Root, t.Authority.Role, t.Senders(), tool)
 }
 

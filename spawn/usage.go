@@ -105,7 +105,7 @@ type UsageRow struct {
 // for a run that is not on record, an *[InputError] for an unknown By, [ErrShutdown], or the cause
 // of ctx.
 func (s *Supervisor) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
-	sum, err := newUsageSum(q, s.cfg.Rules.AgentOf)
+	sum, err := newUsageSum(q, s.rules.Load().AgentOf)
 	if err != nil {
 		return UsageReport{}, err
 	}
@@ -296,7 +296,7 @@ func (s *Supervisor) Sessions(ctx context.Context, q SessionQuery) ([]SessionInf
 	var list []SessionInfo
 	add := func(t *tree.Tree) {
 		t.Walk(func(r *tree.Run) {
-			if info := sessionOf(t, r, s.cfg.Rules.AgentOf); q.selects(&info) {
+			if info := sessionOf(t, r, s.rules.Load().AgentOf); q.selects(&info) {
 				list = append(list, info)
 			}
 		})

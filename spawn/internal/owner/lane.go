@@ -187,6 +187,18 @@ func (l *Lane) Close() {
 	}
 }
 
+// SetLimits has the lane have so many slots from now on. With more of them, what waits is granted.
+// With fewer, no turn loses its slot: none is granted before so many are given back.
+func (l *Lane) SetLimits(subagents, sessions int) {
+	l.mu.Lock()
+	l.subagents.limit, l.sessions.limit = subagents, sessions
+	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
+	l.mu.Unlock()
+	for _, t := range granted {
+		t.grant()
+	}
+}
+
 // Used returns how many slots are taken in both halves.
 func (l *Lane) Used() int {
 	l.mu.Lock()

@@ -263,6 +263,7 @@ func (o *Owner) step(batch []*call) {
 	if !o.open(ctx, batch, now) {
 		return
 	}
+	o.tree.Heed()
 	o.quiet, o.absent = o.tree.Quiet(), true
 	err := o.decideAll(batch, now)
 	facts, effects := o.tree.Take()

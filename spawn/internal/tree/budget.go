@@ -99,7 +99,7 @@ func (t *Tree) accounts(r *Run, request string) iter.Seq[account] {
 			}
 		}
 		if request != "" {
-			yield(account{BudgetOf(t.opt.Rules.RequestBudget), t.chargedFor(r, request), nil})
+			yield(account{BudgetOf(t.rules.RequestBudget), t.chargedFor(r, request), nil})
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (u Usage) Charge() Budget {
 // limit returns the limit of one session: its own for a run, the tree's for the top-level session.
 func (t *Tree) limit(r *Run) Budget {
 	if r.IsRoot() {
-		return BudgetOf(t.opt.Rules.Budget)
+		return BudgetOf(t.rules.Budget)
 	}
 	return r.Spec.Budget
 }

@@ -67,6 +67,8 @@ type Spawn struct {
 	Delete  bool // the session is archived as soon as its end has arrived
 	// Asked says that it is known that the run may be admitted, as far as that is a Question.
 	Asked bool
+	// AskedOf are the rules under which that is known. Nil: under all.
+	AskedOf *policy.Rules
 	// Dry has the command decided without consequences. Its reply names a run if the Key is known.
 	Dry bool
 	// Files says that the run has files, which a deposit is to have. With Dry the Variant does not

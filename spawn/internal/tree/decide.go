@@ -344,7 +344,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	}
 	ask := c.Request
 	asker := t.newAsker(c.Answers)
-	rules := t.rules(asker)
+	rules := t.rulesFor(asker)
 	ask.ValidModel = t.validModel(asker)
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), rules.AgentOf(parent.Key()))
 	key, bad := parent.Key().Child(agent, c.ID)
@@ -352,7 +352,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	caller := t.policyCaller(parent, rules, t.sendersOf(parent, c))
 	request := c.requestFor(parent)
 	caller.Requested = int(t.requests[request].byModel)
-	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget, t.chargedFor(parent, request))
+	caller.RequestBudget = remaining(t.rules.RequestBudget, t.chargedFor(parent, request))
 	grant, err := rules.Admit(caller, ask)
 	if open := asker.missing(); open != nil {
 		return Reply{}, open
@@ -381,8 +381,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			return Reply{}, open
 		}
 	}
-	if t.opt.AskSpawns && !c.Asked && !asker.ask(Question{Spawn: true, Key: key}) {
-		return Reply{}, &QuestionsError{Questions: asker.open, Spec: spec}
+	known := c.Asked && (c.AskedOf == nil || c.AskedOf == t.rules)
+	if t.opt.AskSpawns && !known && !asker.ask(Question{Spawn: true, Key: key}) {
+		return Reply{}, &QuestionsError{Questions: asker.open, Spec: spec, Rules: t.rules}
 	}
 	return t.admit(c, spec, rights)
 }
@@ -439,7 +440,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Step:    g.Announce == policy.AnnounceTurn,
 		Created: t.now, Senders: t.sendersOf(parent, c),
 		Grant: parent.sharedGrant(Grant{
-			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
+			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.maxDepth,
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
 			Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
 			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)),

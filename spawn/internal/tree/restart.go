@@ -388,11 +388,11 @@ func (t *Tree) decideFollowUp(r *Run, c *Post) (Reply, error) {
 // one that this session may have. The budget is that of the session, over all its runs.
 func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 	asker := t.newAsker(c.Answers)
-	rules := t.rules(asker)
+	rules := t.rulesFor(asker)
 	caller := t.policyCaller(r.Parent, rules, nil)
 	caller.Spawned = 0 // it is not another child
 	caller.Requested = int(t.requests[begin.Request].byModel)
-	caller.RequestBudget = remaining(t.opt.Rules.RequestBudget,
+	caller.RequestBudget = remaining(t.rules.RequestBudget,
 		t.chargedFor(t.find(begin.From), begin.Request))
 	_, err := rules.Admit(caller, policy.Request{
 		Agent: r.Spec.Agent, Child: r.Key(), ByModel: begin.ByModel,

@@ -11,8 +11,8 @@ import (
 
 // Authority returns what a session may use and hand down under the present rules: what it was
 // granted, within what is left to every session above it. It is decided once for each session of
-// the tree, because neither the rules nor a grant change while the tree is in memory. Without rules
-// it is what was granted. The caller must not change it.
+// the tree, until the rules change: a grant does not change. Without rules it is what was granted.
+// The caller must not change it.
 //
 // Authority does not ask Sandbox.Decide of the rules, which is the caller's and not called by a
 // tree: until a spawn has had the answer, a session counts as sandboxed if that was granted. See
@@ -21,11 +21,11 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 	switch {
 	case r.rights != nil:
 		return r.rights
-	case t.opt.Rules == nil:
+	case t.rules == nil:
 		a := r.Spec.Authority()
 		return &a
-	case t.opt.Rules.Sandbox.Decide != nil:
-		rules := *t.opt.Rules
+	case t.rules.Sandbox.Decide != nil:
+		rules := *t.rules
 		rules.Sandbox.Decide = func(_ string, key session.Key) bool {
 			of := t.find(key)
 			return of != nil && of.Spec.Sandboxed
@@ -37,7 +37,7 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 		r.rights = older.rights // the runs of one fan-out share it
 		return r.rights
 	}
-	a := t.authorityUnder(t.opt.Rules, r)
+	a := t.authorityUnder(t.rules, r)
 	if older := r.prevSibling; older != nil && older.rights != nil &&
 		sameAuthority(older.rights, &a) {
 		r.rights = older.rights
@@ -52,10 +52,10 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 // Authority, within what the least of them may. The caller must not change it.
 func (t *Tree) Rights(r *Run) *policy.Authority {
 	a := t.Authority(r)
-	if t.opt.Rules == nil || len(r.Senders) == 0 && (!r.IsRoot() || !t.opt.Rules.BindsSenders()) {
+	if t.rules == nil || len(r.Senders) == 0 && (!r.IsRoot() || !t.rules.BindsSenders()) {
 		return a
 	}
-	bound := t.opt.Rules.ForSenders(*a, t.root.key, r.Senders)
+	bound := t.rules.ForSenders(*a, t.root.key, r.Senders)
 	return &bound
 }
 
@@ -122,8 +122,8 @@ func (r *Run) likeFor(s *Run) bool {
 }
 
 // Lineage returns what a session and every session below the top-level one and above it were
-// granted, from the top down. It is what policy folds under the present rules.
-func (t *Tree) Lineage(r *Run) (list []policy.Descendant) {
+// granted, from the top down, appended to list. It is what policy folds under the present rules.
+func (t *Tree) Lineage(list []policy.Descendant, r *Run) []policy.Descendant {
 	for ; !r.IsRoot(); r = r.Parent {
 		list = append(list, policy.Descendant{Key: r.Key(), Given: r.Spec.Authority()})
 	}
@@ -139,7 +139,7 @@ func (t *Tree) authorityUnder(rules *policy.Rules, r *Run) policy.Authority {
 		return *r.rights
 	case r.IsRoot():
 		return rules.TopAuthority(r.Key(), rules.SessionModel(r.Key(), t.opt.Model), t.opt.Tools)
-	case rules == t.opt.Rules:
+	case rules == t.rules:
 		return rightsUnder(rules, *t.Authority(r.Parent), r.Spec)
 	}
 	return rightsUnder(rules, t.authorityUnder(rules, r.Parent), r.Spec)
@@ -166,6 +166,7 @@ type Question struct {
 	Model string // whether this model is valid; empty: the question is about a sandbox
 	Agent string // whether a session of this agent ...
 	Key   session.Key
+	Rules *policy.Rules // whose Sandbox.Decide is asked; the answer counts under no others
 }
 
 // Answers are what the functions of the caller have answered for one command.
@@ -175,7 +176,8 @@ type Answers map[Question]bool
 // changed.
 type QuestionsError struct {
 	Questions []Question
-	Spec      *Spec // of the run that may be admitted, if that is a Question; else nil
+	Spec      *Spec         // of the run that may be admitted, if that is a Question; else nil
+	Rules     *policy.Rules // that admit the run of the Spec
 }
 
 func (e *QuestionsError) Error() string {
@@ -190,7 +192,7 @@ type asker struct {
 
 // newAsker returns an asker, or nil for a tree whose decisions ask nothing.
 func (t *Tree) newAsker(answers Answers) *asker {
-	if !t.opt.AskModels && !t.opt.AskSpawns && t.opt.Rules.Sandbox.Decide == nil {
+	if !t.opt.AskModels && !t.opt.AskSpawns && t.rules.Sandbox.Decide == nil {
 		return nil
 	}
 	return &asker{answers: answers}
@@ -220,14 +222,14 @@ func (t *Tree) validModel(a *asker) func(string) bool {
 	return func(model string) bool { return a.ask(Question{Model: model}) }
 }
 
-// rules returns the rules, which ask a in place of the caller's Sandbox.Decide.
-func (t *Tree) rules(a *asker) *policy.Rules {
-	if t.opt.Rules.Sandbox.Decide == nil {
-		return t.opt.Rules
+// rulesFor returns the rules, which ask a in place of the caller's Sandbox.Decide.
+func (t *Tree) rulesFor(a *asker) *policy.Rules {
+	if t.rules.Sandbox.Decide == nil {
+		return t.rules
 	}
-	rules := *t.opt.Rules
+	rules := *t.rules
 	rules.Sandbox.Decide = func(agent string, key session.Key) bool {
-		return a.ask(Question{Agent: agent, Key: key})
+		return a.ask(Question{Agent: agent, Key: key, Rules: t.rules})
 	}
 	return &rules
 }
@@ -238,7 +240,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) pol
 	c := policy.Caller{
 		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
-		Blocked: t.outbox.blocked, Budget: remaining(t.opt.Rules.Budget, t.root.Charged),
+		Blocked: t.outbox.blocked, Budget: remaining(t.rules.Budget, t.root.Charged),
 		Thinking:  r.Spec.Thinking,
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 		Known: t.opt.Tools, Senders: of,
@@ -252,7 +254,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules, of []policy.Sender) pol
 
 // Model returns the model that answered last in a session, if that is known, else the one that the
 // session is to use. "" leaves it to the Runner.
-func (t *Tree) Model(r *Run) string { return t.modelUnder(t.opt.Rules, r) }
+func (t *Tree) Model(r *Run) string { return t.modelUnder(t.rules, r) }
 
 func (t *Tree) modelUnder(rules *policy.Rules, r *Run) string {
 	switch {

@@ -16,7 +16,11 @@ const KeyWindow = 7 * 24 * time.Hour
 // Options are what decisions depend on beside the tree, the command and the time. They come from
 // the configuration and are not recorded; what follows from them is.
 type Options struct {
-	Rules        *policy.Rules // nil: not known, so that nothing can be decided
+	Rules *policy.Rules // nil: not known, so that nothing can be decided
+	// RulesNow returns the rules of now, which are not changed any more: others take their place.
+	// It is called by many goroutines. ArchiveAfter and MaxDepth are then those of its rules. Nil:
+	// the Rules are those for good.
+	RulesNow     func() *policy.Rules
 	AskModels    bool          // whether a model is valid is a Question; else it is
 	CallerRun    bool          // completions for the top-level session go to the outbox
 	Replies      bool          // replies of the top-level session go to the outbox
@@ -42,6 +46,10 @@ type Options struct {
 // safe for concurrent use: only its owner touches it. Make one with [New].
 type Tree struct {
 	opt *Options
+
+	rules        *policy.Rules // that decisions go by, see Heed
+	archiveAfter time.Duration // of the rules, unless the Options fix it
+	maxDepth     int           // likewise
 
 	epoch uint64
 	root  *Run
@@ -133,7 +141,38 @@ func New(root session.Key, opt *Options) *Tree {
 	t.outbox.entries = make(map[uint32]*Entry)
 	t.outbox.queues = make(map[Destination]*queue)
 	t.runs[root] = t.root
+	t.rules, t.archiveAfter, t.maxDepth = opt.Rules, opt.ArchiveAfter, opt.MaxDepth
+	if opt.RulesNow != nil {
+		t.takeRules(opt.RulesNow())
+	}
 	return t
+}
+
+// Rules returns the rules that the tree goes by. The caller must not change them.
+func (t *Tree) Rules() *policy.Rules { return t.rules }
+
+// Heed has everything that is decided and read from now on go by the rules of now. If these are
+// others than before, what was decided for a session under those is dropped, and every session is
+// settled by the next command: what waits for the time of its archive waits for another one. The
+// owner calls it at the beginning of each round, so that a round knows one set of rules.
+func (t *Tree) Heed() {
+	if t.opt.RulesNow == nil {
+		return
+	}
+	now := t.opt.RulesNow()
+	if now == t.rules {
+		return
+	}
+	t.takeRules(now)
+	t.root.walk(true, func(r *Run) {
+		r.rights = nil
+		t.touch(r)
+	})
+}
+
+// takeRules sets the rules, and what of the Options is theirs.
+func (t *Tree) takeRules(rules *policy.Rules) {
+	t.rules, t.archiveAfter, t.maxDepth = rules, rules.ArchiveAfter(), rules.MaxSpawnDepth()
 }
 
 // Root returns the top-level session.
