@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// conformanceCases are how many cases each section or family has of which docs/conformance.md has rows.
+// conformanceCases are how many cases each section or family has of which docs/conformance.md has
+// rows.
 var conformanceCases = map[string]int{
 	"1.": 27, "2.": 20, "3.": 20, "4.": 24, "5.": 30, "7.": 24, "K": 32,
 }
