@@ -246,7 +246,8 @@ var shownCases = []numberedCase{
 			versions := map[string]bool{}
 			for _, text := range []string{"one", "two", "six", "one"} {
 				entries, _ := discovered(map[string]string{"a/SKILL.md": skillText("a", text)})
-				versions[agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, allSkills).Version] = true
+				snap := agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, allSkills)
+				versions[snap.Version] = true
 			}
 			assert.Len(t, versions, 3)
 		},

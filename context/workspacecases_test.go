@@ -32,7 +32,9 @@ func memoryOf(fsys fstest.MapFS) agentctx.WorkspaceFile {
 }
 
 // extra loads the extra files of a session, without the core files that are absent.
-func extra(key session.Key, fsys fstest.MapFS, patterns ...string) (files []agentctx.WorkspaceFile) {
+func extra(
+	key session.Key, fsys fstest.MapFS, patterns ...string,
+) (files []agentctx.WorkspaceFile) {
 	l := agentctx.Loader{Extra: patterns}
 	for _, f := range l.Load(agentctx.LoadRequest{Session: key, Workspace: fsys}) {
 		if f.Reason != agentctx.ReasonAbsent {
