@@ -465,6 +465,28 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...), nil
 }
 
+// validateRules reports every mistake that other Rules make of a Config without another, and else
+// what is doubtful of them.
+func (c *Config) validateRules() ([]policy.Doubt, error) {
+	var found checkup
+	if over := weight.Check(*c, weight.OfConfig); over != nil {
+		found.bad(cmp.Or(over.Path, "(all)"), "%v", over)
+		return nil, found.errs
+	}
+	found.rules(&c.Rules)
+	found.aliases(c)
+	found.owners(c)
+	if c.Runner == nil {
+		found.withoutRunner(c)
+	}
+	if len(found.errs) > 0 {
+		return nil, found.errs
+	}
+	found.modelsOfRules(c)
+	found.unknownModels(c)
+	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...), nil
+}
+
 // validateRedaction reports patterns and secrets that are refused.
 func validateRedaction(r announce.Redaction, bad func(path, format string, args ...any)) {
 	_, err := announce.NewRedactor(r)

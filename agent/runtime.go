@@ -145,6 +145,50 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	return rt, sup.SetRules(&cfg.Rules) // the very ones, so that a turn need not compare two
 }
 
+// SetRules puts other Rules in the place of those of the Config, while the Runtime works: whatever
+// is asked of policy from then on goes by them. That is every call of a tool, every spawn and
+// follow-up, every message that a model sends to another session and every list that it is shown,
+// every post, budgets, limits and slots, and when what is archived. The Rules are taken as a whole
+// or not at all: the error is a [ConfigErrors] with every mistake, as that of [Open]. What is
+// doubtful is a warning to the Logger. SetRules copies the Rules, and waits for no turn.
+//
+// When it has returned, no question is answered by the rules before. While it is under way, each
+// question is answered by one set of rules as a whole; a call that asks several, as a spawn with
+// attachments does, may have the first one answered by the old and the next one by the new rules.
+// A turn under way meets the new rules at its next call, also of a tool that it was offered: the
+// error is a *[policy.Refusal]. A [Loop] offers its model with the next call of it what is left,
+// and what has come. The prompt of the turn stays as it is, and a sandbox that the turn began in
+// holds until its end.
+//
+// What was granted to a sub-agent is on record, and what it may use is that, within what is left to
+// every session above it, within the rules of now. So new rules can take of it and give back what
+// others have taken, and never add to it. Nothing that exists is ended by them: a limit that is
+// lower than what is under way keeps more from beginning, and a turn keeps its slot. A budget that
+// is exceeded under them ends what it limits at the next call of a model.
+//
+// Rules are not recorded: the Runtime of the next process has those of its Config. An agent that
+// the Config says nothing of, beside the Rules, has the common Runner, Workspace and all else. After a
+// shutdown the error is [spawn.ErrShutdown].
+func (rt *Runtime) SetRules(rules policy.Rules) error {
+	rt.ruling.Lock()
+	defer rt.ruling.Unlock()
+	next := *rt.cfg()
+	next.Rules = clone.Of(rules)
+	doubts, err := next.validateRules()
+	if err != nil {
+		return err
+	}
+	for _, d := range doubts {
+		logDoubt(rt.log, d)
+	}
+	next = next.withFullModels()
+	if err := rt.sup.SetRules(&next.Rules); err != nil {
+		return err
+	}
+	rt.config.Store(&next)
+	return nil
+}
+
 // cfg returns the Config as it is now. A function that asks more than one question takes it once.
 func (rt *Runtime) cfg() *Config { return rt.config.Load() }
 

@@ -356,7 +356,7 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		}
 		t.noteCall(given.Effect)
 		who := toolCall{caller, t}
-		who.caller.Sandboxed = t.Sandboxed || now.Sandboxed // what the Runner relies on stays
+		who.caller.Sandboxed = t.spawn.Authority.Sandboxed || now.Sandboxed
 		who.caller.Call, who.caller.Dir = t.log.callID(c.ID), t.place.Dir()
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
 		defer done()

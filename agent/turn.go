@@ -413,7 +413,11 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err := t.err(); err != nil {
 		return ToolResult{}, err
 	}
-	if cfg := t.rt.cfg(); slices.Contains(cfg.allToolNames(), c.Name) {
+	cfg := t.rt.cfg()
+	if v, ok := t.spawn.Withheld(c.Name); ok && slices.Contains(cfg.allToolNames(), c.Name) {
+		return ToolResult{}, withheldError(v)
+	}
+	if slices.Contains(t.spawn.Authority.Tools, c.Name) { // the turn has had it
 		if _, err := t.mayCall(ctx, cfg, c.Name); err != nil {
 			return ToolResult{}, err
 		}

@@ -151,6 +151,11 @@ func (c *checkup) runners(cfg *Config) {
 			"it is missing; it is the one thing that a Runtime cannot do without")
 		return
 	}
+	c.withoutRunner(cfg)
+}
+
+// withoutRunner adds what no Runner would run, if only agents have one.
+func (c *checkup) withoutRunner(cfg *Config) {
 	if len(cfg.Rules.Agents) == 0 {
 		c.bad("Runner", "it is missing, and no agents are configured in Rules.Agents "+
 			"(agents.list), so that others than those of Runners.Agents may have sessions")
@@ -284,23 +289,30 @@ func mayExist(cfg *Config, name string) bool {
 // models looks for names of models that are not in the form that they have, where Models.Valid does
 // not say which can be used.
 func (c *checkup) models(cfg *Config) {
-	name := func(path, setting, model string) {
-		model = strings.TrimSpace(model)
-		_, alias := inAnyCase(cfg.Prompts.Input.Aliases, model)
-		if model == "" || alias || strings.Contains(model, "/") || cfg.Models.Valid != nil {
-			return
-		}
-		c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
-			"it is %s, which is not of the form \"provider/model\"",
-			text.Quote(model))})
-	}
-	name("Models.Model", "", cfg.Models.Model)
-	name("Rules.Subagents.Model", "agents.defaults.subagents.model", cfg.Rules.Subagents.Model)
+	c.model(cfg, "Models.Model", "", cfg.Models.Model)
+	c.modelsOfRules(cfg)
+}
+
+// modelsOfRules is models for the Rules.
+func (c *checkup) modelsOfRules(cfg *Config) {
+	c.model(cfg,
+		"Rules.Subagents.Model", "agents.defaults.subagents.model", cfg.Rules.Subagents.Model)
 	for i, a := range cfg.Rules.Agents {
 		path, setting := agentPlace(i, a.ID)
-		name(path+".Model", setting+".model", a.Model)
-		name(path+".Subagents.Model", setting+".subagents.model", a.Subagents.Model)
+		c.model(cfg, path+".Model", setting+".model", a.Model)
+		c.model(cfg, path+".Subagents.Model", setting+".subagents.model", a.Subagents.Model)
 	}
+}
+
+// model is models for one name.
+func (c *checkup) model(cfg *Config, path, setting, model string) {
+	model = strings.TrimSpace(model)
+	_, alias := inAnyCase(cfg.Prompts.Input.Aliases, model)
+	if model == "" || alias || strings.Contains(model, "/") || cfg.Models.Valid != nil {
+		return
+	}
+	c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
+		"it is %s, which is not of the form \"provider/model\"", text.Quote(model))})
 }
 
 // workspace looks whether a directory is there. It asks only a file system that has Stat itself,

@@ -109,12 +109,12 @@ var agentMutants = []mutant{
 	},
 	{
 		"attachments go after a run", "../agent/workdir.go",
-		"if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {", "if !q.Archive {",
+		"if !q.Archive && !q.Delete && rt.cfg().Rules.Attachments.Retain {", "if !q.Archive {",
 		"../agent", "TestAttachmentsInADirectory",
 	},
 	{
 		"attachments are kept if the rules say so", "../agent/workdir.go",
-		"if !q.Archive && !q.Delete && rt.cfg.Rules.Attachments.Retain {", "if false {",
+		"if !q.Archive && !q.Delete && rt.cfg().Rules.Attachments.Retain {", "if false {",
 		"../agent", "TestAttachmentsInADirectory/retained",
 	},
 	{

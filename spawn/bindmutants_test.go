@@ -4,8 +4,8 @@ package spawn_test
 var bindMutants = []mutant{
 	{
 		"2.10 a bound session is not archived", "internal/tree/archive.go",
-		"case r.isHeld() || len(r.Bound) > 0:\n\t\treturn false\n\t}\n\treturn t.opt",
-		"case r.isHeld():\n\t\treturn false\n\t}\n\treturn t.opt", "./internal/tree",
+		"case r.isHeld() || len(r.Bound) > 0:\n\t\treturn false\n\t}\n\treturn t.arch",
+		"case r.isHeld():\n\t\treturn false\n\t}\n\treturn t.arch", "./internal/tree",
 		"TestScenarios/bind$",
 	},
 	{

@@ -20,8 +20,10 @@ var ErrStoreExited = errStoreExited
 // LiftLimits lets benchmarks measure the machinery instead of the limits of policy, which no
 // configuration can lift this far.
 func LiftLimits(s *Supervisor) {
-	s.cfg.Rules.Subagents.MaxChildren = 1 << 30
-	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
+	rules := *s.Rules()
+	rules.Subagents.MaxChildren = 1 << 30
+	rules.Subagents.MaxSpawnDepth = 5
+	s.rules.Store(&rules)
 }
 
 // SetClock has the Supervisor go by another wall clock. It must be called before anything is asked

@@ -103,7 +103,12 @@ func providerOf(model string) string {
 }
 
 // Budgeted reports whether a budget limits what the turn may use, so that Reserve has an effect.
-func (t *TurnInput) Budgeted() bool { return t.limited }
+// It may become true while the turn is under way, by [Supervisor.SetRules].
+func (t *TurnInput) Budgeted() bool {
+	rules := t.shell.sup.rules.Load()
+	return t.limited || tree.BudgetOf(rules.Budget).Limited() ||
+		tree.BudgetOf(rules.RequestBudget).Limited()
+}
 
 // Reserve lets a model call begin that is expected to use u. If a budget limits the run, the amount
 // is reserved until the Runner calls done, which it does after it has told Spend what the call has
@@ -125,7 +130,7 @@ func (t *TurnInput) Reserve(ctx context.Context, u session.Usage) (done func(), 
 	if t.Exhausted != "" {
 		return func() {}, fmt.Errorf("%w: %s", ErrBudget, t.Exhausted)
 	}
-	if !t.limited {
+	if !t.Budgeted() {
 		return func() {}, nil
 	}
 	expect := treeUsage(u).Clean().Charge()

@@ -137,8 +137,8 @@ func (s *Supervisor) authority(
 		}
 	}
 	defer func() {
-		if p := recover(); p != nil {
-			a, err = policy.Authority{Sandboxed: true}, owner.NewPanic(p)
+		if failed := recover(); failed != nil {
+			a, err = policy.Authority{Sandboxed: true}, owner.NewPanic(failed)
 		}
 	}()
 	model := rules.SessionModel(root, s.cfg.Model)

@@ -37,8 +37,8 @@ var requestMutants = []mutant{
 	},
 	{
 		"2.13 no turn reserves more than its request has left", "internal/tree/budget.go",
-		"yield(account{BudgetOf(t.opt.Rules.RequestBudget), t.chargedFor(r, request), nil})",
-		"yield(account{BudgetOf(t.opt.Rules.RequestBudget), Budget{}, nil})", ".", "TestHistories$",
+		"yield(account{BudgetOf(t.rules.RequestBudget), t.chargedFor(r, request), nil})",
+		"yield(account{BudgetOf(t.rules.RequestBudget), Budget{}, nil})", ".", "TestHistories$",
 	},
 	{
 		"2.13 a turn of the top-level session is charged to its request", "internal/tree/apply.go",

@@ -119,7 +119,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"R11 an archive may be for ever", "internal/tree/archive.go",
-		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "sat.Add(0, r.archiveFrom()+int64(t.opt.ArchiveAfter))", "../agent", "TestDurationsAtTheirExtremes",
+		"sat.Add(r.archiveFrom(), int64(t.archiveAfter()))", "sat.Add(0, r.archiveFrom()+int64(t.archiveAfter()))", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",

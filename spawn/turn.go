@@ -109,7 +109,7 @@ type TurnInput struct {
 	slot    slot
 	fence   fence
 
-	limited bool   // whether a budget limits the run
+	limited bool   // whether a budget limited the run as the turn began
 	model   string // of the events of the turn
 
 	progress pacer
@@ -505,7 +505,7 @@ func (t *TurnInput) SpendOn(ctx context.Context, model string, u session.Usage) 
 	if t.Exhausted != "" {
 		return fmt.Errorf("%w: %s", ErrBudget, t.Exhausted)
 	}
-	if enough || !t.limited {
+	if enough || !t.Budgeted() {
 		return nil
 	}
 	cmd := tree.Reserve{Run: t.run.Key(), N: uint32(t.N), Used: spent}

@@ -120,7 +120,7 @@ func (t *Tree) ripens(r *Run) bool {
 	case r.isHeld() || len(r.Bound) > 0:
 		return false
 	}
-	return t.archiveAfter > 0 || t.goesAtOnce(r)
+	return t.archiveAfter() > 0 || t.goesAtOnce(r)
 }
 
 // An archiveRetry says when a run whose transcript could not be archived is archived again, or when
@@ -142,7 +142,7 @@ func (t *Tree) archiveAt(r *Run) int64 {
 	if r.Archiving != 0 || t.goesAtOnce(r) {
 		return max(retry, 1)
 	}
-	return max(sat.Add(r.archiveFrom(), int64(t.archiveAfter)), retry)
+	return max(sat.Add(r.archiveFrom(), int64(t.archiveAfter())), retry)
 }
 
 // archiveFrom returns the time from which the archive of an ended run counts.

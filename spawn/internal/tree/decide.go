@@ -440,7 +440,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 		Step:    g.Announce == policy.AnnounceTurn,
 		Created: t.now, Senders: t.sendersOf(parent, c),
 		Grant: parent.sharedGrant(Grant{
-			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.maxDepth,
+			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.maxDepth(),
 			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
 			Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
 			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)),

@@ -18,7 +18,7 @@ func TestDigestHasEveryField(t *testing.T) {
 	not := map[reflect.Type][]string{
 		reflect.TypeFor[Spawn](): {
 			"Parent", "ID", "Turn", "Key", "Extra", "Origin", "Answers", "Bind", "Dry", "Again",
-			"Asked", "Files", "Deposits", "Route", "Senders", "Shown",
+			"Asked", "AskedOf", "Files", "Deposits", "Route", "Senders", "Shown",
 		},
 		reflect.TypeFor[policy.Request](): {"Child", "ValidModel", "ByModel", "Fork"},
 	}

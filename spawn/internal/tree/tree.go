@@ -47,9 +47,7 @@ type Options struct {
 type Tree struct {
 	opt *Options
 
-	rules        *policy.Rules // that decisions go by, see Heed
-	archiveAfter time.Duration // of the rules, unless the Options fix it
-	maxDepth     int           // likewise
+	rules *policy.Rules // that decisions go by, see Heed
 
 	epoch uint64
 	root  *Run
@@ -141,9 +139,9 @@ func New(root session.Key, opt *Options) *Tree {
 	t.outbox.entries = make(map[uint32]*Entry)
 	t.outbox.queues = make(map[Destination]*queue)
 	t.runs[root] = t.root
-	t.rules, t.archiveAfter, t.maxDepth = opt.Rules, opt.ArchiveAfter, opt.MaxDepth
+	t.rules = opt.Rules
 	if opt.RulesNow != nil {
-		t.takeRules(opt.RulesNow())
+		t.rules = opt.RulesNow()
 	}
 	return t
 }
@@ -163,16 +161,27 @@ func (t *Tree) Heed() {
 	if now == t.rules {
 		return
 	}
-	t.takeRules(now)
+	t.rules = now
 	t.root.walk(true, func(r *Run) {
 		r.rights = nil
 		t.touch(r)
 	})
 }
 
-// takeRules sets the rules, and what of the Options is theirs.
-func (t *Tree) takeRules(rules *policy.Rules) {
-	t.rules, t.archiveAfter, t.maxDepth = rules, rules.ArchiveAfter(), rules.MaxSpawnDepth()
+// archiveAfter returns how long after its end a run is archived; 0: never.
+func (t *Tree) archiveAfter() time.Duration {
+	if t.opt.RulesNow == nil {
+		return t.opt.ArchiveAfter
+	}
+	return t.rules.ArchiveAfter()
+}
+
+// maxDepth returns how deep the tree may be, which children are told.
+func (t *Tree) maxDepth() int {
+	if t.opt.RulesNow == nil {
+		return t.opt.MaxDepth
+	}
+	return t.rules.MaxSpawnDepth()
 }
 
 // Root returns the top-level session.
