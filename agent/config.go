@@ -30,6 +30,7 @@ type Config struct {
 	// Tools are the caller's own. Policy decides which session gets which.
 	Tools []Tool
 	// Rules are the agents, limits, tool rules and budgets. The zero Rules are the defaults.
+	// [Runtime.SetRules] puts others in their place.
 	Rules policy.Rules
 	// Owner says whether who has written to the session in is an owner of the bot, beside those of
 	// whom Rules.Owners say so: what Rules.OwnerOnly and [Tool].OwnerOnly name is for owners alone.

@@ -30,7 +30,8 @@ type Config struct {
 	Store *session.Store
 	// Runner runs the turns. It is required.
 	Runner Runner
-	// Rules decide what may be spawned. The zero Rules are the defaults.
+	// Rules decide what may be spawned. The zero Rules are the defaults. [Supervisor.SetRules] puts
+	// others in their place.
 	Rules policy.Rules
 	// Deliver takes what leaves a tree. It returns nil once the receiver can no longer lose the
 	// delivery. After an error, a panic or a runtime.Goexit the Supervisor calls it again with the
