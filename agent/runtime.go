@@ -120,10 +120,6 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.config.Store(&cfg)
 	rt.bindings = newBindings(ctx, rt)
-	var ended func(context.Context, spawn.Delivery) error
-	if cfg.Hooks.Ended != nil {
-		ended = rt.hookEnded
-	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -136,13 +132,21 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Rested:  rt.rested,
 		Unbind:  rt.bindings.unbind,
 		Tidy:    rt.tidy,
-		Ended:   ended, Spawning: cfg.Hooks.Spawning,
+		Ended:   rt.endedHook(), Spawning: cfg.Hooks.Spawning,
 	})
 	if err != nil {
 		return nil, err
 	}
 	rt.sup = sup
 	return rt, sup.SetRules(&cfg.Rules) // the very ones, so that a turn need not compare two
+}
+
+// endedHook returns what tells Hooks.Ended of the end of a run, nil without one.
+func (rt *Runtime) endedHook() func(context.Context, spawn.Delivery) error {
+	if rt.cfg().Hooks.Ended == nil {
+		return nil
+	}
+	return rt.hookEnded
 }
 
 // SetRules puts other Rules in the place of those of the Config, while the Runtime works: whatever
@@ -166,9 +170,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 // lower than what is under way keeps more from beginning, and a turn keeps its slot. A budget that
 // is exceeded under them ends what it limits at the next call of a model.
 //
-// Rules are not recorded: the Runtime of the next process has those of its Config. An agent that
-// the Config says nothing of, beside the Rules, has the common Runner, Workspace and all else. After a
-// shutdown the error is [spawn.ErrShutdown].
+// Rules are not recorded: the Runtime of the next process has those of its Config. An agent of which
+// the Config says nothing beside the Rules has the common Runner and Workspace. After a shutdown
+// the error is [spawn.ErrShutdown].
 func (rt *Runtime) SetRules(rules policy.Rules) error {
 	rt.ruling.Lock()
 	defer rt.ruling.Unlock()

@@ -60,14 +60,18 @@ func TestSetRulesTakesAllOrNothing(t *testing.T) {
 			want   []string
 		}{
 			"two mistakes": {
-				func(r *policy.Rules) { r.Subagents.MaxChildren, r.Subagents.MaxSpawnDepth = 21, -1 },
+				func(r *policy.Rules) {
+					r.Subagents.MaxChildren, r.Subagents.MaxSpawnDepth = 21, -1
+				},
 				[]string{
 					"Config.Rules.Subagents.MaxSpawnDepth (agents.defaults.subagents.maxSpawnDepth)",
 					"Config.Rules.Subagents.MaxChildren (agents.defaults.subagents.maxChildrenPerAgent)",
 				},
 			},
 			"an agent without a Runner": {
-				func(r *policy.Rules) { r.Agents = append(slices.Clone(r.Agents), policy.Agent{ID: "b"}) },
+				func(r *policy.Rules) {
+					r.Agents = append(slices.Clone(r.Agents), policy.Agent{ID: "b"})
+				},
 				[]string{`Config.Runner: it is missing, and agent "b" has none`},
 			},
 			"no one is known to be an owner": {
@@ -146,7 +150,8 @@ func TestLoopOffersToolsOfTheRulesOfNow(t *testing.T) {
 					}
 					rules := policy.Rules{Tools: policy.ToolPolicy{Deny: deny}}
 					require.NoError(t, rt.SetRules(rules))
-					return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "a"}}}, nil
+					calls := []agent.ToolCall{{ID: "1", Name: "a"}}
+					return &agent.ModelResponse{ToolCalls: calls}, nil
 				})
 				cfg := agent.Config{Tools: []agent.Tool{
 					{Name: "a", Call: toolSaying("called")}, {Name: "b", Call: toolSaying("")},
@@ -375,7 +380,8 @@ func TestSetRulesAskTheHookAgain(t *testing.T) {
 			return nil
 		}
 		rt = rulesBot(t, cfg)
-		_, err := rt.Session(topKey).Spawn(t.Context(), agent.Task{Text: "x", Tools: []string{"a", "b"}})
+		task := agent.Task{Text: "x", Tools: []string{"a", "b"}}
+		_, err := rt.Session(topKey).Spawn(t.Context(), task)
 		require.NoError(t, err)
 		require.Equal(t, []int{1, 2}, asked)
 	})

@@ -425,8 +425,8 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", t.rt.quote(c.Name))
 }
 
-// mayCall returns what is left to the session under the rules of cfg, or why that has not got a tool
-// of the Config.
+// mayCall returns what is left to the session under the rules of cfg, and an error unless a tool of
+// the Config is left.
 func (t *Turn) mayCall(ctx context.Context, cfg *Config, tool string) (policy.Authority, error) {
 	now := t.spawn.Rights(ctx, &cfg.Rules)
 	if slices.Contains(now.Tools, tool) {
@@ -477,7 +477,8 @@ func (t *Turn) renewTools(ctx context.Context) {
 	if t.offered.rules == &cfg.Rules || t.Announces {
 		return
 	}
-	if n := len(t.offered.tools); n == len(t.Tools) && (n == 0 || &t.Tools[0] == &t.offered.tools[0]) {
+	n := len(t.offered.tools)
+	if n == len(t.Tools) && (n == 0 || &t.Tools[0] == &t.offered.tools[0]) {
 		t.offerTools(ctx, cfg)
 		return
 	}

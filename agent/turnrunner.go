@@ -161,7 +161,8 @@ func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		late = time.AfterFunc(cmp.Or(rt.cfg().Grace, spawn.DefaultGrace)/2, func() { cancel(cause) })
+		grace := cmp.Or(rt.cfg().Grace, spawn.DefaultGrace)
+		late = time.AfterFunc(grace/2, func() { cancel(cause) })
 	})
 	return kept, func() {
 		stop()

@@ -132,7 +132,9 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 	if t.Dir != "" {
 		agent := t.agentFor(from)
 		p, err := asked(ctx, rt, from.sessionKey(), workDirField,
-			func(context.Context) (workdir.Place, error) { return rt.cfg().workPlace(agent, t.Dir) })
+			func(context.Context) (workdir.Place, error) {
+				return rt.cfg().workPlace(agent, t.Dir)
+			})
 		err = redact(err)
 		switch {
 		case err == nil:

@@ -44,7 +44,7 @@ var hookMutants = []mutant{
 	},
 	{
 		"hooks: a spawn is asked for once the rules admit it", "internal/tree/decide.go",
-		"if t.opt.AskSpawns && !known && ", "if t.opt.AskSpawns && ",
+		"if t.opt.AskSpawns && !c.isAsked(t.rules) && ", "if t.opt.AskSpawns && ",
 		".", "TestSpawningIsAskedOnce",
 	},
 	{

@@ -122,7 +122,8 @@ func (s *Supervisor) answerAll(
 }
 
 // authority returns what is left to a session under rules, whose Sandbox.Decide is asked. It
-// returns nothing but a sandbox beside an error if that function fails: nothing is left to the session then.
+// returns nothing but a sandbox, beside an error, if that function fails: then nothing is left to
+// the session.
 func (s *Supervisor) authority(
 	ctx context.Context, asked *policy.Rules, root session.Key, below []policy.Descendant,
 ) (a policy.Authority, err error) {

@@ -39,7 +39,7 @@ var rulesMutants = []mutant{
 	},
 	{
 		"rules: a hook is asked about the run that comes of them", "internal/tree/decide.go",
-		"known := c.Asked && (c.AskedOf == nil || c.AskedOf == t.rules)", "known := c.Asked",
+		"return c.Asked && (c.AskedOf == nil || c.AskedOf == rules)", "return c.Asked",
 		"../agent", "TestSetRulesAskTheHookAgain",
 	},
 	{

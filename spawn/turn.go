@@ -180,8 +180,8 @@ type turnRights struct {
 // Rights returns what the session may use and hand down under the rules, which are those of
 // [Supervisor.Rules], and for those for whom the turn works by now: the Authority, which is as the
 // turn began, as long as neither has changed. A Runner asks before each call of a tool. It waits
-// for nothing but a Sandbox.Decide of new rules; if that fails or ctx ends, nothing but a sandbox is
-// left to the session until another call has an answer. The caller must not change the result.
+// for nothing but a Sandbox.Decide of new rules; if that fails or ctx ends, nothing but a sandbox
+// is left to the session until another call has an answer. The caller must not change the result.
 func (t *TurnInput) Rights(ctx context.Context, rules *policy.Rules) policy.Authority {
 	t.mu.Lock()
 	known, of := t.rights, t.senders

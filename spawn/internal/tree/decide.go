@@ -381,11 +381,15 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			return Reply{}, open
 		}
 	}
-	known := c.Asked && (c.AskedOf == nil || c.AskedOf == t.rules)
-	if t.opt.AskSpawns && !known && !asker.ask(Question{Spawn: true, Key: key}) {
+	if t.opt.AskSpawns && !c.isAsked(t.rules) && !asker.ask(Question{Spawn: true, Key: key}) {
 		return Reply{}, &QuestionsError{Questions: asker.open, Spec: spec, Rules: t.rules}
 	}
 	return t.admit(c, spec, rights)
+}
+
+// isAsked reports whether it is known that the run may be admitted that comes of certain rules.
+func (c *Spawn) isAsked(rules *policy.Rules) bool {
+	return c.Asked && (c.AskedOf == nil || c.AskedOf == rules)
 }
 
 // spawnForbidden returns why a spawn that policy admits is refused, or nil.
