@@ -170,9 +170,9 @@ func (rt *Runtime) endedHook() func(context.Context, spawn.Delivery) error {
 // lower than what is under way keeps more from beginning, and a turn keeps its slot. A budget that
 // is exceeded under them ends what it limits at the next call of a model.
 //
-// Rules are not recorded: the Runtime of the next process has those of its Config. An agent of which
-// the Config says nothing beside the Rules has the common Runner and Workspace. After a shutdown
-// the error is [spawn.ErrShutdown].
+// Rules are not recorded: the Runtime of the next process has those of its Config. An agent that
+// comes with them has the common Runner and Workspace, unless the Config has others for its id.
+// After a shutdown the error is [spawn.ErrShutdown].
 func (rt *Runtime) SetRules(rules policy.Rules) error {
 	rt.ruling.Lock()
 	defer rt.ruling.Unlock()

@@ -259,12 +259,21 @@ func TestSetRulesSlots(t *testing.T) {
 	})
 }
 
-// A run that has ended is archived when the rules of now say, also if no command comes.
+// A run that has ended is archived when the rules of now say, also if no command comes, and if
+// another run has something to wait for before that.
 func TestSetRulesArchive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := agent.Config{Runner: sayOK}
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if tn.Label == "stays" {
+				<-ctx.Done()
+			}
+			return textResult("ok")
+		})
 		cfg.Rules.Subagents.ArchiveAfter = 100 * time.Hour
 		rt := rulesBot(t, cfg)
+		stays := agent.Task{Text: "x", Label: "stays", Timeout: time.Hour}
+		_, err := rt.Session(topKey).Spawn(t.Context(), stays)
+		require.NoError(t, err)
 		c, err := rt.Session(topKey).Spawn(t.Context(), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		_, err = c.Wait(t.Context())
@@ -276,7 +285,7 @@ func TestSetRulesArchive(t *testing.T) {
 		there := func() bool {
 			runs, err := rt.Session(topKey).Runs(t.Context())
 			require.NoError(t, err)
-			return len(runs) > 0
+			return len(runs) > 1
 		}
 		time.Sleep(time.Minute)
 		require.True(t, there())

@@ -46,6 +46,8 @@ type Change struct {
 	Column int
 	Path   string // such as "agents.list[research].agentDir", with the id of the agent
 	Reason string // a clause: from when on it holds, or why not
+
+	rules bool // it is of the Rules, and live where a Runtime follows
 }
 
 // String returns the change as one line.
@@ -53,13 +55,13 @@ func (c Change) String() string {
 	return place(c.File, c.Line, c.Column, c.Path, ": ") + c.Effect.String() + ": " + c.Reason
 }
 
-// What takes effect at one place, at one moment, and changes nothing of what is under way is live:
-// a function that a Runtime asks again each time. Everything else waits for a restart. The paths
+// What a Runtime asks a function for each time is live, and so are the Rules, which it can be given
+// anew, see [Live.Follow]. Everything else waits for a restart. The paths
 // are those of members, with {} for a name and [] for an item; the longest one decides.
 var effects = []struct {
 	path   string
 	effect Effect
-	field  string // of the Config, for what needs a restart
+	field  string // of the Config, for what needs a restart and for the Rules
 	reason string
 }{
 	{"agents.defaults.bootstrapMaxChars", EffectLive, "", nextPrompt},
@@ -68,7 +70,7 @@ var effects = []struct {
 	{"agents.list[].agentDir", EffectLive, "", nextTurn},
 	{"auth.order", EffectLive, "", nextTurn},
 
-	{"agents.defaults.subagents", EffectRestart, "Rules.Subagents", decided},
+	{"agents.defaults.subagents", EffectLive, "Rules.Subagents", nextCall},
 	{
 		"agents.defaults.subagents.announceTimeoutMs", EffectRestart, "DeliverTimeout",
 		"calls under way have it, too",
@@ -87,34 +89,37 @@ var effects = []struct {
 		"agents.defaults.userTimezone", EffectRestart, "Prompts.Input.Env.Zone",
 		"session_status has the zone from there, and would tell another time than prompts",
 	},
-	{"agents.defaults.skills", EffectRestart, "Rules.Agents", decided},
-	{"agents.defaults.sandbox", EffectRestart, "Rules.Sandbox", decided},
-	{"agents.defaults.maxConcurrent", EffectRestart, "Rules.MaxSessions", decided},
-	{"agents.defaults.budget", EffectRestart, "Rules.Budget", decided},
-	{"agents.defaults.requestBudget", EffectRestart, "Rules.RequestBudget", decided},
-	{"agents.list", EffectRestart, "Rules.Agents", decided},
+	{"agents.defaults.skills", EffectLive, "Rules.Agents", nextCall},
+	{"agents.defaults.sandbox", EffectLive, "Rules.Sandbox", nextCall},
+	{"agents.defaults.maxConcurrent", EffectLive, "Rules.MaxSessions", nextCall},
+	{"agents.defaults.budget", EffectLive, "Rules.Budget", nextCall},
+	{"agents.defaults.requestBudget", EffectLive, "Rules.RequestBudget", nextCall},
+	{"agents.list", EffectRestart, "Rules.Agents", ownPlaces},
+	{"agents.list[].model", EffectLive, "Rules.Agents", nextCall},
+	{"agents.list[].name", EffectLive, "Rules.Agents", nextCall},
+	{"agents.list[].sandbox", EffectLive, "Rules.Agents", nextCall},
+	{"agents.list[].skills", EffectLive, "Rules.Agents", nextCall},
+	{"agents.list[].subagents", EffectLive, "Rules.Agents", nextCall},
+	{"agents.list[].tools", EffectLive, "Rules.Agents", nextCall},
 	{"agents.list[].workspace", EffectRestart, "Prompts.Workspaces and WorkDir", inDirectory},
 
-	{"tools", EffectRestart, "Rules.Tools", decided},
-	{"tools.groups", EffectRestart, "Rules.Groups", decided},
-	{"tools.ownerOnly", EffectRestart, "Rules.OwnerOnly", decided},
-	{"tools.toolsBySender{}", EffectRestart, "Rules.Senders", decided},
-	{"tools.subagents", EffectRestart, "Rules.SubagentTools", decided},
-	{"tools.subagents.tools.defaultDeny", EffectRestart, "Rules.DefaultDeny", decided},
-	{"tools.sandbox", EffectRestart, "Rules.Sandbox", decided},
-	{"tools.sessions", EffectRestart, "Rules.Visibility", decided},
-	{"tools.agentToAgent", EffectRestart, "Rules.AgentToAgent", decided},
-	{"tools.sessions_spawn", EffectRestart, "Rules.Attachments", decided},
-	{
-		"commands.ownerAllowFrom", EffectRestart, "Rules.Owners",
-		"they hold for what was asked before, too, which an answer of Config.Owner would not",
-	},
+	{"tools", EffectLive, "Rules.Tools", nextCall},
+	{"tools.groups", EffectLive, "Rules.Groups", nextCall},
+	{"tools.ownerOnly", EffectLive, "Rules.OwnerOnly", nextCall},
+	{"tools.toolsBySender{}", EffectLive, "Rules.Senders", nextCall},
+	{"tools.subagents", EffectLive, "Rules.SubagentTools", nextCall},
+	{"tools.subagents.tools.defaultDeny", EffectLive, "Rules.DefaultDeny", nextCall},
+	{"tools.sandbox", EffectLive, "Rules.Sandbox", nextCall},
+	{"tools.sessions", EffectLive, "Rules.Visibility", nextCall},
+	{"tools.agentToAgent", EffectLive, "Rules.AgentToAgent", nextCall},
+	{"tools.sessions_spawn", EffectLive, "Rules.Attachments", nextCall},
+	{"commands.ownerAllowFrom", EffectLive, "Rules.Owners", nextCall},
 
 	{"session.threadBindings", EffectRestart, "Threads", boundAlready},
-	{"session.keepArchivesMinutes", EffectRestart, "Rules.KeepArchives", decided},
+	{"session.keepArchivesMinutes", EffectLive, "Rules.KeepArchives", nextCall},
 	{"channels{}.threadBindings", EffectRestart, "Threads", boundAlready},
 	{"channels{}.accounts{}", EffectRestart, "Threads", boundAlready},
-	{"channels{}.groups{}", EffectRestart, "Rules.Chats", decided},
+	{"channels{}.groups{}", EffectLive, "Rules.Chats", nextCall},
 
 	{
 		"models.providers{}", EffectRestart, "Models.Prices",
@@ -128,13 +133,14 @@ const (
 	nextSpawn    = "whether it may be asked for, from the next spawn on"
 	nextPrompt   = "from the next prompt on"
 	nextTurn     = "credentials are those of it from the next turn on"
-	decided      = "what is under way was decided by it"
+	nextCall     = "what is asked from now on goes by it"
+	ownPlaces    = "its directories and credentials are made as the Runtime is opened"
 	inDirectory  = "sub-agents under way work there, with files that were written for them"
 	boundAlready = "conversations are bound by it"
 )
 
 // effectOf returns what becomes of a change of a member, and a clause that says it to people.
-func effectOf(member string) (Effect, string) {
+func effectOf(member string) (effect Effect, reason string, rules bool) {
 	best := -1
 	for i, e := range effects {
 		rest, ok := strings.CutPrefix(member, e.path)
@@ -144,18 +150,21 @@ func effectOf(member string) (Effect, string) {
 		}
 	}
 	if best < 0 {
-		return EffectRestart, "the Config has it from when the Runtime was opened"
+		return EffectRestart, "the Config has it from when the Runtime was opened", false
 	}
 	e := effects[best]
-	if e.effect == EffectLive {
-		return e.effect, e.reason
+	switch {
+	case e.effect == EffectLive && e.field != "":
+		return e.effect, "the Runtime is given Config." + e.field + " anew; " + e.reason, true
+	case e.effect == EffectLive:
+		return e.effect, e.reason, false
 	}
 	return e.effect, fmt.Sprintf("the Runtime has Config.%s from when it was opened; %s", e.field,
-		e.reason)
+		e.reason), false
 }
 
 // Changes returns what becomes of a program that runs by r when next is read: every part that says
-// something else, in the order of next. Values count as they are understood; spaces, comments, the
+// something else, in the order of next, where a Runtime follows, see [Live.Follow]. Values count as they are understood; spaces, comments, the
 // order of members and ${NAME} for the same text do not count. It changes nothing; [Live.Update]
 // does. A Result that was not read from a file or a text says nothing.
 func (r *Result) Changes(next *Result) []Change {
@@ -185,8 +194,8 @@ type comparer struct {
 
 // add adds the change of a path, which is that of a member.
 func (c *comparer) add(path, member string) {
-	effect, reason := effectOf(member)
-	c.put(Change{Effect: effect, Path: path, Reason: reason})
+	effect, reason, rules := effectOf(member)
+	c.put(Change{Effect: effect, Path: path, Reason: reason, rules: rules})
 }
 
 func (c *comparer) put(x Change) {

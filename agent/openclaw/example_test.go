@@ -75,13 +75,21 @@ func ExampleLive_Update() {
 		return
 	}
 	live := r.Live()
-	cfg := agent.Config{ /* Runner, Store, Tools, Reply */ }
+	cfg := agent.Config{Runner: agent.RunnerFunc( /* Store, Tools, Reply */
+		func(context.Context, *agent.Turn) (agent.Result, error) { return agent.Result{}, nil },
+	)}
 	live.Apply(&cfg)
+	rt, err := agent.Open(context.Background(), cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	live.Follow(rt, nil)
 	fmt.Println(cfg.Models.Valid("p/large"))
 
 	next, err := openclaw.Parse([]byte(`{
   agents: { defaults: { models: { "p/small": {}, "p/large": {} },
-    subagents: { maxSpawnDepth: 2 } } },
+    subagents: { maxSpawnDepth: 2 }, userTimezone: "UTC" } },
 }`), o)
 	if err != nil {
 		fmt.Println(err)
@@ -94,7 +102,8 @@ func ExampleLive_Update() {
 	// Output:
 	// false
 	// 2:61: agents.defaults.models["p/large"]: live: whether it may be asked for, from the next spawn on
-	// 3:33: agents.defaults.subagents.maxSpawnDepth: needs a restart: the Runtime has Config.Rules.Subagents from when it was opened; what is under way was decided by it
+	// 3:33: agents.defaults.subagents.maxSpawnDepth: live: the Runtime is given Config.Rules.Subagents anew; what is asked from now on goes by it
+	// 3:52: agents.defaults.userTimezone: needs a restart: the Runtime has Config.Prompts.Input.Env.Zone from when it was opened; session_status has the zone from there, and would tell another time than prompts
 	// true
 }
 

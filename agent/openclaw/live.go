@@ -9,19 +9,81 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A Live is what a file says while the bot runs: [Live.Apply] puts functions into a Config that
-// read what the file says now, and [Live.Update] changes that. What may change is what a Runtime
-// asks a function for: see docs/openclaw.md. [Result.Live] makes one. Its methods are safe for
-// concurrent use. The zero Live is that of a file that says nothing.
+// read what the file says now, and [Live.Update] changes that, and the Rules of the Runtime that
+// [Live.Follow] names. What else a Runtime was opened with waits for a restart: see
+// docs/openclaw.md. [Result.Live] makes one. Its methods are safe for concurrent use. The zero Live
+// is that of a file that says nothing.
 type Live struct {
 	first Result // what the Runtime was opened with
 	now   atomic.Pointer[current]
 
 	mu   sync.Mutex // held by Update
 	seen parsed     // the file of the last Update, with what needs a restart as it was at first
+
+	base    policy.Rules // of the Config that Apply had
+	rt      Ruled        // nil: none follows
+	own     func(*policy.Rules)
+	refused error // see Refused
+}
+
+// A Ruled goes by rules that can be others: an [agent.Runtime].
+type Ruled interface {
+	SetRules(rules policy.Rules) error
+}
+
+// Follow has a Runtime that was opened with the Config of [Live.Apply] go by what the file says of
+// the Rules, from the next Update on: tools, agents that may be spawned, limits, budgets, sandboxes,
+// visibility, owners and conversations. What else the Rules say stays as in that Config. The
+// function own changes them before they are set: a program that has changed the Rules after Apply
+// does so there. It may be nil. Without a Follow a change of the Rules needs a restart.
+//
+// All that a text says of the Rules is taken at one moment, or nothing of it: if the Runtime does
+// not take them, each change of them is told to need a restart, and [Live.Refused] says why.
+func (l *Live) Follow(rt Ruled, own func(*policy.Rules)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rt, l.own = rt, own
+}
+
+// Refused returns why the Runtime has not taken the Rules of the last Update. Nil: it has them, or
+// none follows. The next Update tries again.
+func (l *Live) Refused() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
+
+// rules returns what base is with what the file says of the Rules. The error is [FieldErrors], of
+// what is a mistake only beside that which is as it was at the start.
+func (p *parsed) rules(base policy.Rules) (policy.Rules, error) {
+	cfg := agent.Config{Rules: base}
+	if p.root == nil {
+		return cfg.Rules, nil
+	}
+	c := p.converter(nil)
+	c.subagents()
+	c.defaults()
+	c.agents()
+	c.tools()
+	c.chats()
+	c.res.Apply(&cfg)
+	if len(c.errs) > 0 {
+		return cfg.Rules, c.errs
+	}
+	return cfg.Rules, nil
+}
+
+// converter returns one for a part of the file.
+func (p *parsed) converter(agents []Agent) *converter {
+	return &converter{
+		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths,
+		file: p.doc, ids: p.ids, res: &Result{Agents: slices.Clone(agents)}, aliases: p.aliases,
+	}
 }
 
 // A current is what the functions of a Config read. It is not changed any more.
@@ -49,10 +111,7 @@ func (p *parsed) current(agents []Agent) *current {
 			root: &value{kind: kindObject},
 		}
 	}
-	c := converter{
-		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths,
-		file: p.doc, ids: p.ids, res: &Result{Agents: slices.Clone(agents)},
-	}
+	c := p.converter(agents)
 	c.defaults()
 	c.allowed(p.aliases)
 	c.credentials()
@@ -81,6 +140,9 @@ func (l *Live) Apply(c *agent.Config) {
 		set = c.Prompts.SkillHost.Setting
 	}
 	ownCredentials := c.Models.Credentials != nil
+	l.mu.Lock()
+	l.base = c.Rules
+	l.mu.Unlock()
 	l.first.Apply(c)
 	c.Models.Valid = func(name string) bool {
 		now := l.get().valid
@@ -132,29 +194,100 @@ func (l *Live) Update(next *Result) []Change {
 		return c.Effect != EffectRestart
 	})
 	seen := Result{parsed: l.seen}
-	for _, c := range seen.Changes(next) {
-		if c.Effect != EffectRestart {
-			changes = append(changes, c)
+	since := seen.Changes(next)
+	taken := l.setRules(next, slices.ContainsFunc(since, func(c Change) bool { return c.rules }))
+	for _, c := range since {
+		if c.rules && !taken {
+			c.Effect, c.Reason = EffectRestart, l.notTaken()
+		} else if c.Effect == EffectRestart {
+			continue
 		}
+		changes = append(changes, c)
 	}
 	sortChanges(changes)
-	l.seen = l.first.parsed.with(&next.parsed)
+	rules := &l.seen
+	if taken {
+		rules = &next.parsed
+	}
+	l.seen = l.first.parsed.with(&next.parsed, rules)
 	l.now.Store(l.seen.current(l.first.Agents))
 	return changes
 }
 
-// with returns a file that says what may change live as next does, and everything else as p does.
-func (p parsed) with(next *parsed) parsed {
-	p.root, p.untaken = next.root, next.untaken
-	d, from := &p.doc.Agents.Defaults, &next.doc.Agents.Defaults
-	d.BootstrapMax, d.BootstrapAll = from.BootstrapMax, from.BootstrapAll
-	d.Models = from.Models // whose aliases are not looked at
-	p.doc.Auth.Order = next.doc.Auth.Order
-	p.doc.Agents.List = slices.Clone(p.doc.Agents.List)
-	for i, id := range p.ids {
-		if j := slices.Index(next.ids, id); id != "" && j >= 0 {
-			p.doc.Agents.List[i].AgentDir = next.doc.Agents.List[j].AgentDir
+// setRules has the Runtime that follows take the Rules of next, if they have changed, and reports
+// whether it has those of next. The caller holds the lock.
+func (l *Live) setRules(next *Result, changed bool) bool {
+	l.refused = nil
+	switch {
+	case !changed:
+		return true
+	case l.rt == nil:
+		return false
+	}
+	merged := l.first.parsed.with(&next.parsed, &next.parsed)
+	rules, err := merged.rules(l.base)
+	if err == nil {
+		if l.own != nil {
+			l.own(&rules)
 		}
+		err = l.rt.SetRules(rules)
+	}
+	l.refused = err
+	return err == nil
+}
+
+// notTaken says why a change of the Rules waits. It has no value of the file.
+func (l *Live) notTaken() string {
+	if l.rt == nil {
+		return "the Rules are those that the Runtime was opened with; it does not follow, see " +
+			"Live.Follow"
+	}
+	return "the Runtime does not take the Rules as they would be, see Live.Refused; those before " +
+		"are in force"
+}
+
+// with returns a file that says what may change live as next does, what is of the Rules as rules
+// does, and everything else as p does.
+func (p parsed) with(next, rules *parsed) parsed {
+	p.root, p.untaken = next.root, next.untaken
+	d, n, r := &p.doc, &next.doc, &rules.doc
+	was, is := d.Agents.Defaults, n.Agents.Defaults
+	d.Agents.Defaults = r.Agents.Defaults
+	to := &d.Agents.Defaults
+	to.Model, to.Thinking, to.Zone, to.Workspace = was.Model, was.Thinking, was.Zone, was.Workspace
+	to.Subagents.AnnounceTimeoutMs = was.Subagents.AnnounceTimeoutMs
+	to.BootstrapMax, to.BootstrapAll = is.BootstrapMax, is.BootstrapAll
+	to.Models = is.Models // whose aliases are not looked at
+	d.Tools, d.Commands, d.Auth.Order = r.Tools, r.Commands, n.Auth.Order
+	d.Session.KeepArchives = r.Session.KeepArchives
+	d.Channels = withGroups(d.Channels, r.Channels)
+	d.Agents.List = slices.Clone(d.Agents.List)
+	for i, id := range p.ids {
+		own := d.Agents.List[i]
+		if j := slices.Index(rules.ids, id); id != "" && j >= 0 {
+			e := r.Agents.List[j]
+			e.ID, e.Default, e.Workspace, e.AgentDir = own.ID, own.Default, own.Workspace, own.AgentDir
+			own = e
+		}
+		if j := slices.Index(next.ids, id); id != "" && j >= 0 {
+			own.AgentDir = n.Agents.List[j].AgentDir
+		}
+		d.Agents.List[i] = own
 	}
 	return p
+}
+
+// withGroups returns channels with the groups of others, and all else as it is.
+func withGroups(channels, others map[string]channel) map[string]channel {
+	all := make(map[string]channel, len(channels))
+	for name, c := range channels {
+		c.Groups = nil
+		all[name] = c
+	}
+	for name, o := range others {
+		c := all[name]
+		c.Groups = o.Groups
+		all[name] = c
+	}
+	return all
 }

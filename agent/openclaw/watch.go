@@ -21,6 +21,8 @@ type Reading struct {
 	Result *Result
 	// Changes are those of [Live.Update]. None: the file says what is in effect.
 	Changes []Change
+	// Refused is that of [Live.Refused], after the Changes. What else has changed is in effect.
+	Refused error
 	// Err is why the file cannot be read, or [FieldErrors] with the place of each mistake. What was
 	// in effect stays so.
 	Err error
@@ -58,6 +60,7 @@ func (l *Live) Watch(ctx context.Context, every time.Duration, tell func(Reading
 			r := Reading{Result: now.res, Err: now.err}
 			if now.err == nil {
 				r.Changes = l.Update(now.res)
+				r.Refused = l.Refused()
 			}
 			if tell != nil {
 				tell(r)

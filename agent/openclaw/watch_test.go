@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -282,7 +283,7 @@ func TestRunningBotSeesChanges(t *testing.T) {
 		agents: {
 			defaults: {
 				models: {"p/one": {}}, model: "p/one", bootstrapMaxChars: 100,
-				subagents: {maxChildrenPerAgent: 1},
+				subagents: {maxChildrenPerAgent: 5},
 			},
 			list: [{id: "main", agentDir: "`+dir("a")+`"}],
 		},
@@ -320,6 +321,7 @@ func TestRunningBotSeesChanges(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		told := new(readings)
 		ctx, end := context.WithCancel(h.Context())
+		live.Follow(h.Runtime(), nil)
 		done := make(chan error, 1)
 		go func() { done <- live.Watch(ctx, time.Second, told.tell) }()
 		spawn := func(task, model string) (runsOn string, err error) {
@@ -346,7 +348,7 @@ func TestRunningBotSeesChanges(t *testing.T) {
 			agents: {
 				defaults: {
 					models: {"p/two": {}}, model: "p/three", bootstrapMaxChars: 400,
-					subagents: {maxChildrenPerAgent: 5},
+					subagents: {maxChildrenPerAgent: 1},
 				},
 				list: [{id: "main", agentDir: "`+dir("b")+`"}],
 			},
@@ -361,12 +363,12 @@ func TestRunningBotSeesChanges(t *testing.T) {
 		var refused *policy.Refusal
 		_, err = spawn("go", "")
 		require.ErrorAs(t, err, &refused)
-		require.Equal(t, policy.RuleChildren, refused.Rule, "the limit is that of the start")
+		require.Equal(t, policy.RuleChildren, refused.Rule)
 		require.Equal(t, []string{
 			`text: agents.defaults.models["p/one"] live; agents.defaults.models["p/two"] live; ` +
 				"agents.defaults.model needs a restart; " +
 				"agents.defaults.bootstrapMaxChars live; " +
-				"agents.defaults.subagents.maxChildrenPerAgent needs a restart; " +
+				"agents.defaults.subagents.maxChildrenPerAgent live; " +
 				"agents.list[main].agentDir live;",
 		}, told.take())
 		end()
@@ -515,4 +517,99 @@ func TestLiveIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		<-done
 	}
+}
+
+// What a Runtime does not take of the Rules waits, as a whole, and is told with the reason; the rest
+// of the text is live. The next text that is right is taken.
+func TestRulesThatTheRuntimeRefuses(t *testing.T) {
+	var cfg agent.Config
+	cfg.Runner = agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "ok"}, nil
+	})
+	cfg.Tools = []agent.Tool{{
+		Name: "refund", OwnerOnly: true,
+		Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+			return agent.ToolResult{}, nil
+		},
+	}}
+	cfg.Rules.Subagents.MaxBlocked = 7 // the program's own
+	live := parse(t, `{commands: {ownerAllowFrom: ["1"]}}`).Live()
+	live.Apply(&cfg)
+	rt, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	var set policy.Rules
+	live.Follow(rt, func(r *policy.Rules) { set = *r })
+	effects := func(text string) (list []string) {
+		for _, c := range live.Update(parse(t, text)) {
+			list = append(list, c.Path+" "+c.Effect.String())
+		}
+		return list
+	}
+	bad := `{agents: {defaults: {bootstrapMaxChars: 9, subagents: {maxConcurrent: 3}}}}`
+	want := []string{
+		"commands.ownerAllowFrom needs a restart", "agents.defaults.bootstrapMaxChars live",
+		"agents.defaults.subagents.maxConcurrent needs a restart",
+	}
+	require.Equal(t, want, effects(bad))
+	require.ErrorContains(t, live.Refused(), "Config.Tools[0].OwnerOnly")
+	require.Equal(t, []string{want[0], want[2]}, effects(bad), "it is tried again")
+	require.Equal(t, []string{"agents.defaults.subagents.maxConcurrent live"}, effects(
+		`{commands: {ownerAllowFrom: ["1"]},
+		agents: {defaults: {bootstrapMaxChars: 9, subagents: {maxConcurrent: 3}}}}`))
+	require.NoError(t, live.Refused())
+	require.Equal(t, 3, set.Subagents.MaxConcurrent)
+	require.Equal(t, 7, set.Subagents.MaxBlocked, "what the file does not say stays")
+	require.NoError(t, rt.Shutdown(t.Context()))
+	require.Equal(t, []string{"agents.defaults.subagents.maxConcurrent needs a restart"}, effects(
+		`{commands: {ownerAllowFrom: ["1"]}, agents: {defaults: {bootstrapMaxChars: 9}}}`))
+	require.ErrorIs(t, live.Refused(), agent.ErrShutdown)
+}
+
+// Without a Runtime that follows, the Rules are those of the start, and each change of them says so.
+func TestRulesWithoutFollow(t *testing.T) {
+	live := parse(t, `{}`).Live()
+	next := parse(t, `{tools: {deny: ["exec"]}}`)
+	for range 2 {
+		changes := live.Update(next)
+		require.Len(t, changes, 1)
+		require.Equal(t, openclaw.EffectRestart, changes[0].Effect)
+		require.Contains(t, changes[0].Reason, "Live.Follow")
+		require.NoError(t, live.Refused())
+	}
+	require.Empty(t, live.Update(parse(t, `{}`)))
+}
+
+// An agent that comes waits for a restart with all that is said of it, and one that is gone keeps
+// its rules until then. What is said of the others is live.
+func TestAgentsThatComeAndGo(t *testing.T) {
+	var cfg agent.Config
+	live := parse(t, `{agents: {list: [{id: "main"}, {id: "old", tools: {deny: ["x"]}}]}}`).Live()
+	live.Apply(&cfg)
+	f := &rulesTaken{rules: cfg.Rules}
+	live.Follow(f, nil)
+	changes := live.Update(parse(t, `{agents: {
+		list: [{id: "new", tools: {deny: ["y"]}}, {id: "main", tools: {deny: ["z"]}}],
+		defaults: {subagents: {allowAgents: ["new", "old", "main"]}},
+	}}`))
+	var told []string
+	for _, c := range changes {
+		told = append(told, c.Path+" "+c.Effect.String())
+	}
+	slices.Sort(told)
+	require.Equal(t, []string{
+		"agents.defaults.subagents.allowAgents live", "agents.list[main].tools.deny live",
+		"agents.list[new] needs a restart", "agents.list[old] needs a restart",
+	}, told)
+	require.Equal(t, []string{"old", "main"}, f.rules.Subagents.AllowAgents)
+	require.Len(t, f.rules.Agents, 2)
+	require.Equal(t, []string{"z"}, f.rules.Agents[0].Tools.Deny)
+	require.Equal(t, []string{"x"}, f.rules.Agents[1].Tools.Deny)
+}
+
+// rulesTaken is a Runtime that takes all rules.
+type rulesTaken struct{ rules policy.Rules }
+
+func (f *rulesTaken) SetRules(rules policy.Rules) error {
+	f.rules = rules
+	return nil
 }
