@@ -13,13 +13,14 @@
 //	  Result.Apply(&cfg)   sets Rules, Models, Threads,   cfg.Models.Credentials
 //	                       Prompts, WorkDir
 //
-// A file may change while the bot runs. What a Runtime asks a function for holds without a restart;
-// of everything else a [Change] says why not:
+// A file may change while the bot runs. What a Runtime asks a function for holds without a restart,
+// and so do the Rules, of a Runtime that follows; of everything else a [Change] says why not:
 //
 //	openclaw.json --> Live.Watch --> Live.Update --> Change: live, needs a restart, no effect
 //	                every 2 seconds       |
 //	                                      v
-//	             the functions that Live.Apply has put into the Config
+//	             the functions that Live.Apply has put into the Config,
+//	             and SetRules of the Runtime that Live.Follow names
 //
 // The program keeps its Runner, Store, Tools, Reply and Deliver, and its transports. What the file
 // says of those is listed in [Result].Untaken, with the reason. Members that are not known are

@@ -37,7 +37,7 @@ type Ruled interface {
 }
 
 // Follow has a Runtime that was opened with the Config of [Live.Apply] go by what the file says of
-// the Rules, from the next Update on: tools, agents that may be spawned, limits, budgets, sandboxes,
+// the Rules, from the next Update on: tools, whom agents may spawn, limits, budgets, sandboxes,
 // visibility, owners and conversations. What else the Rules say stays as in that Config. The
 // function own changes them before they are set: a program that has changed the Rules after Apply
 // does so there. It may be nil. Without a Follow a change of the Rules needs a restart.
@@ -266,7 +266,8 @@ func (p parsed) with(next, rules *parsed) parsed {
 		own := d.Agents.List[i]
 		if j := slices.Index(rules.ids, id); id != "" && j >= 0 {
 			e := r.Agents.List[j]
-			e.ID, e.Default, e.Workspace, e.AgentDir = own.ID, own.Default, own.Workspace, own.AgentDir
+			e.ID, e.Default = own.ID, own.Default
+			e.Workspace, e.AgentDir = own.Workspace, own.AgentDir
 			own = e
 		}
 		if j := slices.Index(next.ids, id); id != "" && j >= 0 {

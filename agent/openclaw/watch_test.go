@@ -519,8 +519,8 @@ func TestLiveIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// What a Runtime does not take of the Rules waits, as a whole, and is told with the reason; the rest
-// of the text is live. The next text that is right is taken.
+// What a Runtime does not take of the Rules waits, as a whole, and is told with the reason. The
+// rest of the text is live. The next text that is right is taken.
 func TestRulesThatTheRuntimeRefuses(t *testing.T) {
 	var cfg agent.Config
 	cfg.Runner = agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
@@ -565,7 +565,7 @@ func TestRulesThatTheRuntimeRefuses(t *testing.T) {
 	require.ErrorIs(t, live.Refused(), agent.ErrShutdown)
 }
 
-// Without a Runtime that follows, the Rules are those of the start, and each change of them says so.
+// Without a Runtime that follows, the Rules are those of the start. Each change of them says so.
 func TestRulesWithoutFollow(t *testing.T) {
 	live := parse(t, `{}`).Live()
 	next := parse(t, `{tools: {deny: ["exec"]}}`)
