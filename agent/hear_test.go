@@ -291,7 +291,7 @@ func TestReplyBindsARunnerWithoutInbox(t *testing.T) {
 			cfg := cfg
 			var before, after error
 			var late *agent.Turn
-			cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			run := func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 				switch {
 				case tn.Run != "" || tn.Session.Key == ops:
 					time.Sleep(10 * time.Second)
@@ -305,7 +305,8 @@ func TestReplyBindsARunnerWithoutInbox(t *testing.T) {
 					late = tn
 				}
 				return textResult("it is " + tn.Input())
-			})
+			}
+			cfg.Runner = agent.RunnerFunc(run)
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				speak(h, "bob", "start a helper")
 				h.Pass(time.Minute)
@@ -329,6 +330,7 @@ func TestReplyBindsARunnerWithoutInbox(t *testing.T) {
 
 // callIn calls a tool of a turn.
 func callIn(ctx context.Context, tn *agent.Turn, name, args string) (string, error) {
-	out, err := tn.Call(ctx, agent.ToolCall{ID: name + args, Name: name, Args: json.RawMessage(args)})
+	c := agent.ToolCall{ID: name + args, Name: name, Args: json.RawMessage(args)}
+	out, err := tn.Call(ctx, c)
 	return out.Text, err
 }

@@ -355,7 +355,8 @@ func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 		return nil
 	}
 	host := toolHost{
-		rt: s.rt, session: s, token: session.NewID(), from: slices.Clone(senders), heard: new(heard),
+		rt: s.rt, session: s, token: session.NewID(), from: slices.Clone(senders),
+		heard: new(heard),
 	}
 	now := s.rt.cfg.authority(s.key)
 	if !s.key.IsSubagent() {
