@@ -11,7 +11,7 @@ import (
 
 // ErrNotRegular says that what is in the place of a file is a directory, a pipe, a socket or a
 // device. Nothing was read from it.
-var ErrNotRegular = errors.New("want a regular file")
+var ErrNotRegular = errors.New("openclaw: not a regular file")
 
 // A FieldError is one value of a file that cannot be.
 type FieldError struct {

@@ -51,7 +51,8 @@ func (p *parsed) current(agents []Agent) *current {
 	}
 	c := converter{
 		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths,
-		file: p.doc, ids: p.ids, found: newFinder(p.root, p.ids), res: &Result{Agents: slices.Clone(agents)},
+		file: p.doc, ids: p.ids, found: newFinder(p.root, p.ids),
+		res: &Result{Agents: slices.Clone(agents)},
 	}
 	c.defaults()
 	c.allowed(p.aliases)

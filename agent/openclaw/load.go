@@ -146,7 +146,7 @@ func checkRegular(name string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: it is %s", name, ErrNotRegular, kindOf(info.Mode()))
+	return fmt.Errorf("%w: %s is %s", ErrNotRegular, name, kindOf(info.Mode()))
 }
 
 // kindOf says what is in the place of a file.
@@ -173,7 +173,7 @@ func (s *source) read() ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if err := checkRegular(s.name, info); err != nil {
-		return nil, nil, fmt.Errorf("openclaw: %w", err)
+		return nil, nil, err
 	}
 	file, err := s.open()
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *source) read() ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("openclaw: %s: %w", s.name, err)
 	}
 	if err := checkRegular(s.name, info); err != nil { // another one has taken its place
-		return nil, nil, fmt.Errorf("openclaw: %w", err)
+		return nil, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {

@@ -43,7 +43,7 @@ func TestNotAFile(t *testing.T) {
 			within(t, func(ctx context.Context) {
 				_, err := openclaw.Load(ctx, file, nowhere())
 				require.ErrorIs(t, err, openclaw.ErrNotRegular)
-				require.EqualError(t, err, "openclaw: "+file+": want a regular file: it is "+what)
+				require.EqualError(t, err, "openclaw: not a regular file: "+file+" is "+what)
 				_, err = openclaw.LoadFS(ctx, os.DirFS(dir), "openclaw.json", nowhere())
 				require.ErrorIs(t, err, openclaw.ErrNotRegular)
 			})
@@ -54,7 +54,7 @@ func TestNotAFile(t *testing.T) {
 				pass(3)
 				lines := r.take()
 				require.Len(t, lines, 1)
-				require.Contains(t, lines[0], "it is "+what)
+				require.Contains(t, lines[0], file+" is "+what)
 				require.NoError(t, os.Remove(file))
 				overwrite(t, file, `{}`)
 				pass(1)
