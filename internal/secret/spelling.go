@@ -7,10 +7,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
-// transparentEnd returns the position behind what a reader does not see at a position: a sequence of
-// a terminal, a colour of one as a string of a program writes it, a control character that no line
-// ends with, or a character that is not drawn. It returns the position itself if nothing of that
-// stands there.
+// transparentEnd returns the position behind what a reader does not see at a position: a sequence
+// of a terminal, a colour of one as a string of a program writes it, a control character that no
+// line ends with, or a character that is not drawn. It returns the position itself if nothing of
+// that stands there.
 func (r *reader) transparentEnd(at int) int {
 	switch c := r.Byte(at); {
 	case c == 0x1B:

@@ -16,8 +16,8 @@ import (
 //	a sequence      ESC ]0;x BEL        \x1b]0;x\a  %1B%5D0;x%07
 //	a break         U+2028, VT, CR LF   \u2028  \v  \r\n  &NewLine;
 
-// maxSequence is how many bytes a sequence of a terminal has at most, as in package text. One that is
-// encoded may take more.
+// maxSequence is how many bytes a sequence of a terminal has at most, as in package text. One that
+// is encoded may take more.
 const maxSequence = 4096
 
 // isBreak reports whether a line ends with a character.
@@ -38,8 +38,8 @@ func isUnseen(c rune) bool {
 	return c < ' ' || text.IsUndrawn(c)
 }
 
-// An unseen is the places of a buffer at which something begins that a reader does not see, one behind
-// another. It is remembered, because a value may come to each of them.
+// An unseen is the places of a buffer at which something begins that a reader does not see, one
+// behind another. It is remembered, because a value may come to each of them.
 type unseen struct {
 	places []int
 	end    int // of the last

@@ -52,12 +52,16 @@ func unquoted(quote func(string) string) func(s string) string {
 
 // writers are those of the encoders that write what a reader does not see.
 var writers = map[string]func(s string) string{
-	"as it is":      func(s string) string { return s },
-	"Go":            unquoted(strconv.Quote),
-	"Go, ASCII":     unquoted(strconv.QuoteToASCII),
-	"JSON":          unquoted(asJSON),
-	"JSON, ASCII":   func(s string) string { return jsonOf(s, lowerEscape, func(r rune) bool { return r > '~' || r < ' ' }) },
-	"JSON, all":     func(s string) string { return jsonOf(s, upperEscape, func(rune) bool { return true }) },
+	"as it is":  func(s string) string { return s },
+	"Go":        unquoted(strconv.Quote),
+	"Go, ASCII": unquoted(strconv.QuoteToASCII),
+	"JSON":      unquoted(asJSON),
+	"JSON, ASCII": func(s string) string {
+		return jsonOf(s, lowerEscape, func(r rune) bool { return r > '~' || r < ' ' })
+	},
+	"JSON, all": func(s string) string {
+		return jsonOf(s, upperEscape, func(rune) bool { return true })
+	},
 	"query":         url.QueryEscape,
 	"path":          url.PathEscape,
 	"numbers":       numbered("&#%d;"),
@@ -77,7 +81,7 @@ var writers = map[string]func(s string) string{
 
 // A value is found with anything within it that a reader does not see, once or several times, as
 // it is and in every encoding, and the same in pieces. A break of a line counts in a short value.
-func TestOwnValuesWithWhatNobodySees(t *testing.T) {
+func TestOwnValuesWithWhatIsNotSeen(t *testing.T) {
 	t.Parallel()
 	const value, short = "Pa@ss_w*rd#9", "pA9!"
 	own := secret.NewOwn([]string{value, short, "another value"}, nil)
