@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,7 +89,16 @@ var keyNumberedCases = []numberedCase{
 	{
 		id: "K2", given: "agent::a:b", expect: "agent a, rest b",
 		differs: "a part that is empty is a mistake: what was parsed would have another text",
-		run:     func(t *testing.T) { noKey(t, "agent::a:b", "agent:main:a::b") },
+		run: func(t *testing.T) {
+			for text, at := range map[string]int{
+				"agent::a:b": 6, "agent::main": 6, "agent:main:a::b": 13,
+			} {
+				_, err := session.Parse(text)
+				bad, ok := errors.AsType[*session.KeyError](err)
+				require.True(t, ok, "%q", text)
+				require.Equal(t, session.KeyError{Key: text, Offset: at, Reason: "empty segment"}, *bad)
+			}
+		},
 	},
 	{
 		id: "K3", given: "too few parts, nothing, main", expect: "no parse",

@@ -82,7 +82,8 @@ func (p *parsed) rules(base policy.Rules) (policy.Rules, error) {
 func (p *parsed) converter(agents []Agent) *converter {
 	return &converter{
 		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths,
-		file: p.doc, ids: p.ids, res: &Result{Agents: slices.Clone(agents)}, aliases: p.aliases,
+		file: p.doc, ids: p.ids, found: newFinder(p.root, p.ids), aliases: p.aliases,
+		res: &Result{Agents: slices.Clone(agents)},
 	}
 }
 
@@ -262,15 +263,16 @@ func (p parsed) with(next, rules *parsed) parsed {
 	d.Session.KeepArchives = r.Session.KeepArchives
 	d.Channels = withGroups(d.Channels, r.Channels)
 	d.Agents.List = slices.Clone(d.Agents.List)
+	live, ruled := newFinder(nil, next.ids).ids, newFinder(nil, rules.ids).ids
 	for i, id := range p.ids {
 		own := d.Agents.List[i]
-		if j := slices.Index(rules.ids, id); id != "" && j >= 0 {
+		if j, ok := ruled[id]; ok {
 			e := r.Agents.List[j]
 			e.ID, e.Default = own.ID, own.Default
 			e.Workspace, e.AgentDir = own.Workspace, own.AgentDir
 			own = e
 		}
-		if j := slices.Index(next.ids, id); id != "" && j >= 0 {
+		if j, ok := live[id]; ok {
 			own.AgentDir = n.Agents.List[j].AgentDir
 		}
 		d.Agents.List[i] = own
