@@ -4,12 +4,12 @@ package spawn_test
 var rulesMutants = []mutant{
 	{
 		"rules: what a tree has decided under others is dropped", "internal/tree/tree.go",
-		"\t\tr.rights = nil\n\t\tt.touch(r)\n", "\t\tt.touch(r)\n", "../agent",
+		"\t\tr.rights = nil\n\t\tt.armTimer(r)\n", "\t\tt.armTimer(r)\n", "../agent",
 		"TestRulesOfNowHoldAlongTheLineage",
 	},
 	{
-		"rules: each session is settled by others", "internal/tree/tree.go",
-		"\t\tr.rights = nil\n\t\tt.touch(r)\n", "\t\tr.rights = nil\n", "../agent",
+		"rules: an archive has the time of others", "internal/tree/tree.go",
+		"\t\tr.rights = nil\n\t\tt.armTimer(r)\n", "\t\tr.rights = nil\n", "../agent",
 		"TestSetRulesArchive",
 	},
 	{

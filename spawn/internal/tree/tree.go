@@ -150,9 +150,9 @@ func New(root session.Key, opt *Options) *Tree {
 func (t *Tree) Rules() *policy.Rules { return t.rules }
 
 // Heed has everything that is decided and read from now on go by the rules of now. If these are
-// others than before, what was decided for a session under those is dropped, and every session is
-// settled by the next command: what waits for the time of its archive waits for another one. The
-// owner calls it at the beginning of each round, so that a round knows one set of rules.
+// others than before, what was decided for a session under those is dropped, and what waits for the
+// time of its archive waits for another one. The owner calls it at the beginning of each round, so
+// that a round knows one set of rules.
 func (t *Tree) Heed() {
 	if t.opt.RulesNow == nil {
 		return
@@ -164,7 +164,7 @@ func (t *Tree) Heed() {
 	t.rules = now
 	t.root.walk(true, func(r *Run) {
 		r.rights = nil
-		t.touch(r)
+		t.armTimer(r)
 	})
 }
 
