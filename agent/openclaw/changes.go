@@ -163,11 +163,11 @@ func effectOf(member string) (effect Effect, reason string, rules bool) {
 		e.reason), false
 }
 
-// Changes returns what becomes of a program that runs by r when next is read, if its Runtime follows
-// the file as [Live.Follow] says: every part that says something else, in the order of next. Values
-// count as they are understood; spaces, comments, the order of members and ${NAME} for the same text
-// do not count. It changes nothing; [Live.Update] does. A Result that was not read from a file or a
-// text says nothing.
+// Changes returns what becomes of a program that runs by r when next is read, if its Runtime
+// follows the file as [Live.Follow] says: every part that says something else, in the order of
+// next. Values count as they are understood; spaces, comments, the order of members and ${NAME} for
+// the same text do not count. It changes nothing; [Live.Update] does. A Result that was not read
+// from a file or a text says nothing.
 func (r *Result) Changes(next *Result) []Change {
 	c := comparer{was: &r.parsed, is: &next.parsed}
 	c.before, c.found = newFinder(c.was.root, c.was.ids), newFinder(c.is.root, c.is.ids)
