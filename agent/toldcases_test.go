@@ -106,11 +106,9 @@ var toldCases = []toldCase{
 	},
 }
 
-// toldLast returns the prompt and the first message of the last of the sub-agents that a bot starts for
-// the tasks, each below the one before. Without tasks it is the session of the chat.
-func toldLast(
-	t *testing.T, cfg agent.Config, tasks []agent.Task,
-) (prompt, message string) {
+// toldLast returns the prompt and the first message of the last of the sub-agents that a bot starts
+// for the tasks, each below the one before. Without tasks it is the session of the chat.
+func toldLast(t *testing.T, cfg agent.Config, tasks []agent.Task) (prompt, message string) {
 	t.Helper()
 	level := 0
 	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
