@@ -172,6 +172,9 @@ func (l *lookout) look(ctx context.Context) {
 	l.second = true
 	if err := l.sup.sweep(ctx, opening); err != nil && ctx.Err() == nil {
 		l.sup.log.Error("offshoot: looking for due trees failed", "error", err.Error())
+		if owner.Dead(err) {
+			l.sup.fatal(err)
+		}
 	}
 }
 
