@@ -131,6 +131,10 @@
 // waits for something waits for a failing journal, too. It returns an error if that journal will
 // never work again, or if a person must repair the tree.
 //
+// An append that fails is tried again for as long as a caller can be expected to wait, a second and
+// a half. One is not: the first one of a tree that this process has just read. Nothing of the tree
+// is under way yet, so that its caller is told at once and nothing is half done, and may ask again.
+//
 // Both return an *[InputError] for a root that is not the key of a top-level session,
 // [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before, which of a command
 // is ErrNotRecorded as well. If ctx ends during the call, a command returns an error that is

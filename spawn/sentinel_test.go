@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // A sentinelWorld is what commands are sent to.
@@ -331,4 +333,94 @@ func makeSentinelWorld(t *testing.T) (*sentinelJournal, *sentinelWorld, spawn.Co
 	require.Len(t, blocked, 1)
 	w.blocked = blocked[0].Key
 	return j, w, cfg
+}
+
+// The first append of a tree in a process is not tried again: its caller is told at once what has
+// become of the command, of which nothing is half done, and asks again. It is done once then.
+func TestFirstAppendOfATreeThatFails(t *testing.T) {
+	commands := map[string]func(context.Context, *spawn.Supervisor) error{
+		"Post": func(ctx context.Context, s *spawn.Supervisor) error {
+			m := spawn.Incoming{ID: "1", Text: "the question"}
+			return errorOf(s.Post(ctx, topKey, topKey, m))
+		},
+		"Spawn": func(ctx context.Context, s *spawn.Supervisor) error {
+			q := spawn.Request{Task: "the question", Key: "k"}
+			return errorOf(s.Spawn(ctx, topKey, topKey, q))
+		},
+	}
+	for how, act := range map[string]func(context.Context, <-chan struct{}) error{
+		"fails": diskFails, "panics": diskPanics, "ends the goroutine": diskExits,
+	} {
+		for i := range 8 {
+			late, known, runs := i&1 > 0, i&2 > 0, i&4 > 0
+			for name, command := range commands {
+				t.Run(fmt.Sprint(how, " ", late, " ", known, " ", runs, " ", name), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						testFirstAppend(t, sentinelFault{appends: act, late: late}, known, runs, command)
+					})
+				})
+			}
+		}
+	}
+}
+
+// testFirstAppend sends a command, to a tree that is known or not, whose first append fails.
+func testFirstAppend(
+	t *testing.T, fault sentinelFault, known, runs bool,
+	command func(context.Context, *spawn.Supervisor) error,
+) {
+	t.Helper()
+	store := session.NewMemory()
+	j := &sentinelJournal{Journal: store.Journal}
+	var asked atomic.Int32
+	cfg := spawn.Config{Store: &session.Store{Journal: j}, Runner: runnerFunc(
+		func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+			if tn.Inputs[len(tn.Inputs)-1].Text == "the question" {
+				asked.Add(1)
+			}
+			return sayText("done")
+		},
+	)}
+	if known {
+		first, ran := runUntil(forADay(t), t, cfg)
+		mustSpawn(t, first, spawn.Request{Task: "before"})
+		synctest.Wait()
+		require.NoError(t, first.Shutdown(t.Context()))
+		require.NoError(t, <-ran)
+	}
+	entries := func() (n int) {
+		for _, err := range store.Journal.Read(t.Context(), topKey, 0) {
+			require.NoError(t, err)
+			n++
+		}
+		return n
+	}
+	before := entries()
+	s, err := spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	ran := make(chan error, 1)
+	if runs {
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		synctest.Wait()
+	}
+	j.arm(fault)
+	began := time.Now()
+	err = command(t.Context(), s)
+	require.Zero(t, time.Since(began))
+	if err != nil {
+		require.ErrorIs(t, err, spawn.ErrNotRecorded)
+		require.Equal(t, before, entries())
+	}
+	require.Equal(t, fault.late, err == nil, "what is in the log is found there: %v", err)
+	j.arm(sentinelFault{})
+	require.NoError(t, command(t.Context(), s))
+	if !runs {
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+	}
+	time.Sleep(time.Minute)
+	require.EqualValues(t, 1, asked.Load())
+	require.NoError(t, s.Shutdown(t.Context()))
+	require.NoError(t, <-ran)
+	_, err = spawntest.Inspect(store.Journal.Read(t.Context(), topKey, 0))
+	require.NoError(t, err)
 }

@@ -213,14 +213,15 @@ func (o *Owner) batchID() session.BatchID {
 	return session.BatchID(id)
 }
 
-// lookForBatch returns nil if the log ends with a batch whose append failed with an error, and else
-// that error.
+// lookForBatch returns nil if the log ends with a batch whose append ended its goroutine, and else
+// the error of that. Then absent says whether the batch is known not to be in the log.
 func (o *Owner) lookForBatch(
 	ctx context.Context, id session.BatchID, failed error,
 ) (err error) {
 	defer func() { recoverValue(recover(), &err) }()
-	found, _, unread := o.findBatch(ctx, id)
+	found, absent, unread := o.findBatch(ctx, id)
 	if unread != nil || found == 0 {
+		o.absent = unread == nil && absent && ctx.Err() == nil
 		return failed
 	}
 	o.recorded(Place{found, id})
