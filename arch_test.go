@@ -84,6 +84,7 @@ var house = arch.House{
 
 // The sources of the whole repository keep to the rules of the house.
 func TestHouse(t *testing.T) {
+	skipUnderRace(t)
 	found, err := arch.Check(os.DirFS("."), house)
 	require.NoError(t, err)
 	for _, v := range found {

@@ -184,6 +184,7 @@ func answers(list ...*agent.ModelResponse) *agent.Loop {
 
 // S10: what a model and its tools make is cut at the limits, and the model is told.
 func TestWhatAModelMakesIsBounded(t *testing.T) {
+	skipUnderRace(t)
 	huge := strings.Repeat("é", 5*megabyte)
 	var many []agent.ToolCall
 	for i := range 30_000 {

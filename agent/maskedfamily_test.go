@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ type maskedBot struct {
 
 	secret, text string            // text has the secret
 	label, name  string            // have it: at most 200 characters, and what has no spaces
+	mu           sync.Mutex        // guards shown: turns run beside each other
 	shown        map[string]string // by surface
 }
 
@@ -129,7 +131,11 @@ var maskedSurfaces = map[string]func(b *maskedBot){
 	},
 }
 
-func (b *maskedBot) show(where, shown string) { b.shown[where] += shown + "\n" }
+func (b *maskedBot) show(where, shown string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shown[where] += shown + "\n"
+}
 
 // spawn spawns a sub-agent for the program.
 func (b *maskedBot) spawn(task agent.Task) agent.RunInfo {

@@ -188,6 +188,7 @@ func inStoresWithAndWithoutFiles(
 // Issue 12: a bot with content blocks of its own keeps them as Raw. They come back byte for byte,
 // small or too large for a line, over a restart, and its next request is the same.
 func TestProviderFormsComeBack(t *testing.T) {
+	skipUnderRace(t)
 	for name, form := range map[string]func(size int) providerForm{
 		"Anthropic Messages": anthropicForm, "OpenAI Responses": responsesForm,
 		"OpenAI Chat Completions": chatForm,

@@ -82,6 +82,7 @@ func (l *loopingModel) Generate(
 // message, and told so. What sub-agents spawn counts, also over restarts and snapshots. The next
 // message of a person begins anew.
 func TestSpawnLoopOfAModel(t *testing.T) {
+	skipUnderRace(t)
 	for name, nested := range map[string]bool{"flat": false, "nested": true} {
 		t.Run(name, func(t *testing.T) {
 			model := &loopingModel{nested: nested, spawned: map[string]bool{}}

@@ -300,6 +300,9 @@ func (h toolHost) answered(
 		reply.Note = "It has not answered yet. " + reply.Note
 		return jsonReply(reply)
 	}
+	if err := h.hear(ctx, runs[0].Senders); err != nil {
+		return "", err
+	}
 	reply.Status = runs[0].Status.String()
 	if announce.NewEvent(&spawn.Completion{Run: runs[0]}).Silent {
 		reply.Note = nothingToSay // and no message says so once more
@@ -344,6 +347,9 @@ func (h toolHost) answeredByTop(
 		reply.Note = "It has not answered yet. " + reply.Note
 	}
 	if got.none == nil {
+		if err := h.hear(ctx, got.reply.Senders); err != nil {
+			return "", err
+		}
 		reply.Reply = h.shownAnswer(visibleReply(got.reply).Text)
 	}
 	return jsonReply(reply)

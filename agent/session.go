@@ -348,12 +348,16 @@ func (s *Session) Tools() []Tool { return s.ToolsFor() }
 // ToolsFor is Tools in answer to people, which [Session.SendersOf] returns: those tools are left
 // which the least of them may use, and what the tools spawn and send is bound by them. A tool that
 // is called with the context of a call to [Config.Deliver] works for those, too, for whom the
-// sub-agent worked whose result that delivers.
+// sub-agent worked whose result that delivers. Once a tool has returned what another session says,
+// such as a reply, the tools of the set work for those, too, for whom that session has worked.
 func (s *Session) ToolsFor(senders ...policy.Sender) []Tool {
 	if !s.key.IsValid() {
 		return nil
 	}
-	host := toolHost{rt: s.rt, session: s, token: session.NewID(), from: slices.Clone(senders)}
+	host := toolHost{
+		rt: s.rt, session: s, token: session.NewID(), from: slices.Clone(senders),
+		heard: new(heard),
+	}
 	now := s.rt.cfg.authority(s.key)
 	if !s.key.IsSubagent() {
 		now = s.rt.cfg.Rules.ForSenders(now, s.key, host.from)

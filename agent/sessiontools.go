@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
@@ -66,7 +67,54 @@ type toolHost struct {
 	turn    *Turn  // nil for a session that the caller runs
 	token   string // names the turn in spawn keys: a retried turn has the same one
 
-	from []policy.Sender // without a turn: those for whom the caller's loop works
+	from  []policy.Sender // without a turn: those for whom the caller's loop works
+	heard *heard          // likewise: those whose words its tools have returned; nil: of no tools
+}
+
+// heard are the people for whom the sessions worked whose words one set of tools has returned to
+// the caller's loop.
+type heard struct {
+	mu sync.Mutex
+	of []policy.Sender
+}
+
+// hear has what the host calls, spawns and sends from now on work for people, too: those for whom
+// another session has worked whose words a tool is about to return.
+func (h toolHost) hear(ctx context.Context, of []policy.Sender) error {
+	switch {
+	case len(of) == 0:
+	case h.turn != nil:
+		return h.turn.spawn.Hear(ctx, of...)
+	case h.heard != nil:
+		h.heard.mu.Lock()
+		h.heard.of = policy.MergeSenders(h.heard.of, of)
+		h.heard.mu.Unlock()
+	}
+	return nil
+}
+
+// anyone is a person of whom nothing is known but that every rule holds that may.
+var anyone = policy.Sender{ID: "*", Channel: "*", Peer: "*"}
+
+// hearSession is hear for the words of a session that are on record, if that is a sub-agent. Of
+// one that has been archived it is not known for whom it has worked: every rule applies then that
+// may. A conversation with people binds nothing.
+func (h toolHost) hearSession(ctx context.Context, key session.Key) error {
+	if key == h.session.key || !key.IsSubagent() || !h.rt.cfg.Rules.BindsSenders() {
+		return nil
+	}
+	root, err := h.rt.Session(key).tree(ctx)
+	var info RunInfo
+	if err == nil {
+		info, err = h.rt.sup.Find(ctx, root, spawn.RunRef{Session: key})
+	}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return h.hear(ctx, []policy.Sender{anyone})
+	case err != nil:
+		return err
+	}
+	return h.hear(ctx, info.Senders)
 }
 
 // sendersKey is the key under which the context of a call to Deliver holds the people for whom the
@@ -79,7 +127,13 @@ func (h toolHost) senders(ctx context.Context) []policy.Sender {
 		return h.turn.Senders()
 	}
 	of, _ := ctx.Value(sendersKey{}).([]policy.Sender)
-	return policy.MergeSenders(h.from, of)
+	of = policy.MergeSenders(h.from, of)
+	if h.heard != nil {
+		h.heard.mu.Lock()
+		defer h.heard.mu.Unlock()
+		of = policy.MergeSenders(of, h.heard.of)
+	}
+	return of
 }
 
 // requester returns what the session tools spawn from.

@@ -415,6 +415,9 @@ func (h toolHost) unseen(
 func (h toolHost) readHistory(
 	ctx context.Context, s *Session, q HistoryQuery, tools bool,
 ) (page HistoryPage, err error) {
+	if err := h.hearSession(ctx, s.key); err != nil {
+		return page, err
+	}
 	want, size := q.Last, 0
 	for range maxHistoryPages {
 		next, err := s.History(ctx, q)
@@ -464,6 +467,9 @@ func (h toolHost) historyFile(
 	ctx context.Context, s *Session, named, hash string,
 ) (ToolResult, error) {
 	page, err := s.History(ctx, HistoryQuery{Last: maxHistoryLast})
+	if err == nil {
+		err = h.hearSession(ctx, s.key)
+	}
 	if err != nil {
 		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
 	}

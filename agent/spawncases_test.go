@@ -25,6 +25,7 @@ import (
 // and what is expected.
 type spawnCase struct {
 	id, given, expect string
+	also              string // its number among the rows of section 6.5
 	differs           string // why there is no such case here, or what of it is otherwise here
 	rules             policy.Rules
 	run               func(b spawnBot) // nil: there is no such case
@@ -222,13 +223,13 @@ var spawnCases = []spawnCase{
 		b.fails(`{"task":"x","thread_id":null,"target":"y"}`, "target", "where to deliver")
 		b.fails(`{"replyTo":""}`, "replyTo", "where to deliver") // even before the task
 	}},
-	{id: "1.3", given: "a blank task", expect: "task required", run: func(b spawnBot) {
+	{id: "1.3", also: "SA6", given: "a blank task", expect: "task required", run: func(b spawnBot) {
 		for _, args := range []string{`{"task":"   "}`, `{}`, `{"task":null}`} {
 			b.fails(args, "task", "it is required")
 		}
 		b.fails(`{"task":7}`, "task", "it is 7, not a string")
 	}},
-	{id: "1.4", given: "an agent that is an error", expect: "error", run: func(b spawnBot) {
+	{id: "1.4", also: "SA12", given: "an error as an agent", expect: "error", run: func(b spawnBot) {
 		out := b.refused(`{"task":"x","agentId":"Agent not found: xyz"}`, "error", policy.RuleAgentID)
 		require.Equal(b.T(), "Agent not found: xyz", out["asked"])
 	}},
@@ -238,7 +239,7 @@ var spawnCases = []spawnCase{
 		}
 	}},
 	{
-		id: "1.6", given: "capitals of an agent, allow *", expect: "a key in small letters",
+		id: "1.6", also: "SA11", given: "capitals of an agent, allow *", expect: "a key in small letters",
 		rules: allowing([]string{"*"}, "my-research_agent01"), run: func(b spawnBot) {
 			_, run := b.accepted(`{"task":"x","agentId":"My-Research_Agent01"}`)
 			require.Contains(b.T(), run.Key.String(), ":my-research_agent01:subagent:")
@@ -263,8 +264,8 @@ var spawnCases = []spawnCase{
 		require.Len(b.T(), b.bindings(), 1)
 	}},
 	{
-		id: "1.10", given: "depth 1 of 1", expect: "forbidden, depth 1, max 1", rules: deep(1, 5),
-		run: func(b spawnBot) {
+		id: "1.10", also: "SA13", given: "depth 1 of 1", expect: "forbidden, depth 1, max 1",
+		rules: deep(1, 5), run: func(b spawnBot) {
 			b.tooDeep("deeper", "1")
 			require.Len(b.T(), b.runs(), 1)
 		},
@@ -298,8 +299,9 @@ var spawnCases = []spawnCase{
 			"cycle; a journal that says otherwise is corrupt",
 	},
 	{
-		id: "1.15", given: "one child of one", expect: "forbidden, 1 of 1; an ended one is none",
-		rules: deep(1, 1), run: func(b spawnBot) {
+		id: "1.15", also: "SA14", given: "one child of one",
+		expect: "forbidden, 1 of 1; an ended one is none",
+		rules:  deep(1, 1), run: func(b spawnBot) {
 			_, first := b.accepted(`{"task":"x"}`)
 			out := b.refused(`{"task":"y"}`, "forbidden", policy.RuleChildren)
 			require.Equal(b.T(), "1", out["limit"])
@@ -339,7 +341,7 @@ var spawnCases = []spawnCase{
 		},
 	},
 	{
-		id: "1.20", given: "requester in a sandbox, target not", expect: "forbidden",
+		id: "1.20", also: "SA15", given: "requester in a sandbox, target not", expect: "forbidden",
 		rules: boxed(policy.SandboxAll, policy.SandboxOff), run: func(b spawnBot) {
 			out := b.refused(`{"task":"x","agentId":"other","sandbox":"inherit"}`, "forbidden",
 				policy.RuleSandbox)
@@ -405,7 +407,7 @@ var spawnCases = []spawnCase{
 			}
 		},
 	},
-	{id: "1.27", given: "a cron job", expect: "accepted without a note", run: func(b spawnBot) {
+	{id: "1.27", also: "SA16", given: "a cron job", expect: "no note", run: func(b spawnBot) {
 		out, _ := b.accepted(`{"task":"x"}`)
 		require.Contains(b.T(), out["note"], "do not poll")
 		cron := session.Must(session.Parse("agent:main:cron:nightly"))
@@ -422,7 +424,7 @@ func TestSpawnCases(t *testing.T) {
 	for i, c := range spawnCases {
 		require.Equal(t, fmt.Sprint("1.", i+1), c.id)
 		require.True(t, c.run != nil || c.differs != "", c.id)
-		t.Run(c.id+" "+c.given, func(t *testing.T) {
+		t.Run(strings.TrimSpace(c.also+" "+c.id)+" "+c.given, func(t *testing.T) {
 			if c.run == nil {
 				t.Skip("differs: " + c.differs)
 			}

@@ -364,6 +364,7 @@ func requireResultsOfTheirCalls(
 // Whatever ids a model gives its calls, of whatever tools, and however many there are: each call
 // has its own result behind it, in its place.
 func TestResultsStandUnderTheirCalls(t *testing.T) {
+	skipUnderRace(t)
 	ids := []string{"", "a", "b", "call_0", "a_2", "call_0", strings.Repeat("x", 70)}
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

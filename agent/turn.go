@@ -424,6 +424,26 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 // depends on who speaks. The Runner must not change the list.
 func (t *Turn) Senders() []policy.Sender { return t.spawn.Senders() }
 
+// Hear has the turn work for people from now on, beside its Senders: those for whom another session
+// has worked whose words the Runner, or a tool, is about to show the model. It returns when that is
+// durable; then the tools that those may not use are refused, and what the turn spawns and sends
+// is bound by them. A crash does not undo it; the next turn has everything again. The tools that
+// return a reply or a conversation of a sub-agent do it themselves, and so do the calls that wait
+// for runs or replies under the context of the turn: Child.Wait, [Join], PostAndWait. No people
+// change nothing.
+//
+// After an error the words are not to be shown. It is an *[InputError] or *[LimitError] for a
+// Sender that cannot be kept, [ErrStale], or one that every command can return.
+func (t *Turn) Hear(ctx context.Context, of ...policy.Sender) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	return inOurWords(t.spawn.Hear(ctx, of...))
+}
+
 // withheldError says why a tool is kept from a turn.
 func withheldError(v policy.ToolVerdict) error {
 	return inOurWords(&policy.Refusal{

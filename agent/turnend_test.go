@@ -163,6 +163,9 @@ func (u *turnUser) acts() map[string]act {
 			_, err := tn.Call(ctx, agent.ToolCall{Name: "none"})
 			return err
 		},
+		"Turn.Hear": func(ctx context.Context) error {
+			return tn.Hear(ctx, policy.Sender{ID: "late"})
+		},
 		"Turn.Inbox": func(ctx context.Context) error { _, err := tn.Inbox(ctx); return err },
 		"Turn.Record": func(ctx context.Context) error {
 			return tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "late"})

@@ -286,6 +286,7 @@ func TestPricesCountAgainstBudgets(t *testing.T) {
 
 // Usage and Sessions say the same after archives, a snapshot and restarts.
 func TestUsageAfterArchiveSnapshotAndRestart(t *testing.T) {
+	skipUnderRace(t)
 	memory := session.NewMemory()
 	for name, c := range map[string]struct {
 		rounds int

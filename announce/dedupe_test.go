@@ -366,6 +366,7 @@ func TestDedupeForgetsByRunningTime(t *testing.T) {
 
 // Neither the memory nor the log grows with the number of deliveries, also over restarts.
 func TestDedupeIsBounded(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	const most = 2000
 	j := &keyJournal{Journal: session.NewMemory().Journal}

@@ -238,6 +238,7 @@ func TestEventInstruction(t *testing.T) {
 }
 
 func TestEventKeepsEveryByteOfALargeResult(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	big := strings.Repeat("0123456789abcde\n", 10<<20/16) + "<think>x</think>\r\n"
 	c := testCompletion(func(c *spawn.Completion) { c.Run.Result.Text = big })

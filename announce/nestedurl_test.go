@@ -51,6 +51,7 @@ func nestedURL(random *rand.Rand, depth int) string {
 // Redact leaves its own masks alone, also in an address within a parameter of another one, and the
 // password of each address that a standard encoder wrote is masked.
 func TestRedactOfNestedAddressesIsStable(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // repeatable
 	for range 20_000 {

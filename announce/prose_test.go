@@ -41,6 +41,7 @@ func words(text string) []string {
 // S2: a text about tags keeps its words, whichever tag that the sanitizer knows it is about and
 // wherever the tag stands. Only a thought and a memory block hide what follows.
 func TestProseAboutTagsKeepsItsWords(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	shapes := map[string]string{
 		"opening": "<%[1]s>", "closing": "</%[1]s>", "empty": "<%[1]s/>",

@@ -115,6 +115,7 @@ func TestRedactionThatIsRefused(t *testing.T) {
 
 // A line has no bound: what is looked at at a time has, and all pieces show the same.
 func TestRedactorOfLongLines(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	r, err := announce.NewRedactor(announce.Redaction{
 		Patterns: []string{`ticket-\d{4}`},

@@ -54,6 +54,7 @@ var proseParts = []string{
 
 // D5: of prose, a Stream holds back at most 256 characters.
 func TestStreamHoldsLittleOfProse(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

@@ -116,6 +116,7 @@ var streamTexts = []string{
 // D5: every form is recognised wherever the text is cut once or twice, and byte by byte, whatever
 // stands before and behind it.
 func TestStreamOfEveryFormCutEverywhere(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	for _, form := range streamTexts {
 		for _, text := range []string{

@@ -133,9 +133,8 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 	for _, want := range []string{
 		"You are a personal assistant running inside Perch.", "take on the persona",
 		"- `best`: `acme/large`\n- `fast`: `acme/small`",
-		"working directory is `/box`", "mounted from `/home/x`", `"+123", "+456".`,
+		"working directory is `/box`", "mounted from `/home/x`",
 		"- Commit what you edit.",
-		"host=box | repo=/repo | os=linux | arch=arm64 | dir=/box | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
 		"Date: Saturday, 21 November 2026\nTime zone: `UTC`", "follow it in your first answer",
 	} {
 		assert.Contains(t, strings.ToLower(text), strings.ToLower(want))

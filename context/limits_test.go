@@ -353,7 +353,6 @@ func TestAtMost150Skills(t *testing.T) {
 }
 
 func TestSkillsAreEscaped(t *testing.T) {
-	// SK19.
 	p := agentctx.Assemble(
 		agentctx.Input{
 			Session: mainKey,

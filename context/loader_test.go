@@ -46,16 +46,6 @@ func loadFile(t *testing.T, fsys fs.FS, name string) agentctx.WorkspaceFile {
 	return files[0]
 }
 
-func TestEmptyWorkspace(t *testing.T) {
-	files := agentctx.LoadWorkspace(fstest.MapFS{})
-	assert.Equal(t, agentctx.CoreFiles(), fileNames(files))
-	for _, f := range files {
-		assert.Equal(t, agentctx.ReasonAbsent, f.Reason, f.Name)
-		assert.Equal(t, "absent", f.Why)
-	}
-	assert.Equal(t, agentctx.CoreFiles(), fileNames(agentctx.LoadWorkspace(nil)))
-}
-
 func TestReasons(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.md")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
@@ -105,16 +95,6 @@ func TestReasons(t *testing.T) {
 	assert.Contains(
 		t, loadFile(t, root.FS(), "big.md").Why, "2097153 bytes, over the limit of 2097152",
 	)
-}
-
-func TestRootOfWorkspaceMayBeALink(t *testing.T) {
-	dir, _ := makeRoot(t, map[string]string{"AGENTS.md": "text"})
-	link := filepath.Join(t.TempDir(), "link")
-	require.NoError(t, os.Symlink(dir, link))
-	files, err := agentctx.LoadWorkspaceFiles(link)
-	require.NoError(t, err)
-	assert.Equal(t, "text", files[0].Content)
-	assert.Equal(t, filepath.Join(link, "AGENTS.md"), files[0].Path)
 }
 
 func TestPipeDoesNotBlock(t *testing.T) {
@@ -316,15 +296,7 @@ func TestMemoryFileRules(t *testing.T) {
 	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	last := func(fsys fs.FS) agentctx.WorkspaceFile { return agentctx.LoadWorkspace(fsys)[7] }
 
-	f := last(fstest.MapFS{"memory.md": text("lower")})
-	assert.Equal(t, "memory.md", f.Name)
-	assert.Equal(t, "lower", f.Content)
-
-	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("upper")})
-	assert.Equal(t, "MEMORY.md", f.Name)
-	assert.Equal(t, "upper", f.Content)
-
-	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("\xff")})
+	f := last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("\xff")})
 	assert.Equal(
 		t, agentctx.ReasonNotUTF8, f.Reason,
 		"a MEMORY.md that cannot be read is told, not replaced",
@@ -549,22 +521,6 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	require.Len(t, p.Files, 5)
 	assert.Equal(t, agentctx.ReasonExcluded, p.Files[3].Reason)
 	assert.Equal(t, agentctx.ReasonBadName, p.Files[4].Reason)
-}
-
-func TestConcurrentLoads(t *testing.T) {
-	_, root := makeRoot(t, map[string]string{"AGENTS.md": "a", "TOOLS.md": "t"})
-	want := agentctx.LoadWorkspace(root.FS())
-	cache := &agentctx.Cache{}
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			l := agentctx.Loader{Cache: cache}
-			assert.Equal(
-				t, want, l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: root.FS()}),
-			)
-		})
-	}
-	wg.Wait()
 }
 
 // O7: a file that a hook adds under a name that cannot be shown is reported, and not its content.

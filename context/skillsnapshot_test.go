@@ -39,7 +39,7 @@ func reportsOf(reports []agentctx.FileReport, r agentctx.Reason) (names []string
 	return names
 }
 
-// C3, SK12, SK13, SK15: discovery, a snapshot and the prompt take so many skills and no more, and
+// C3: discovery, a snapshot and the prompt take so many skills and no more, and
 // report on each that they leave out.
 func TestCapsOfSkills(t *testing.T) {
 	source := func(n int) agentctx.SkillSource {
@@ -254,7 +254,7 @@ func sorted(list []string) []string {
 	return list
 }
 
-// C3, SK3: a filter of the agent narrows a spec and never widens it.
+// C3: a filter of the agent narrows a spec and never widens it.
 func TestOnlySkills(t *testing.T) {
 	for _, c := range []struct{ spec, only, want []string }{
 		{nil, nil, nil},
@@ -273,7 +273,7 @@ func TestOnlySkills(t *testing.T) {
 	}
 }
 
-// C3, SK23: the commands of skills are names that every chat takes, and no two are alike.
+// C3: the commands of skills are names that every chat takes, and no two are alike.
 func TestSkillCommands(t *testing.T) {
 	long := strings.Repeat("very-long-", 8)
 	entries := []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "silent"}}}
@@ -301,7 +301,7 @@ func TestSkillCommands(t *testing.T) {
 	assert.Empty(t, agentctx.SkillSnapshot{}.Commands())
 }
 
-// C3, SK20: the home directory is shown as ~, and no other path is touched.
+// C3: the home directory is shown as ~, and no other path is touched.
 func TestHomeOfSkills(t *testing.T) {
 	for _, c := range []struct {
 		home, path, want string

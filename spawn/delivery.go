@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -135,6 +136,9 @@ type Reply struct {
 	Err string `json:"err,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`
+	// Senders are the people for whom the turn worked that says this, see [TurnInput.Senders]. They
+	// are not those who read it. Nil: no one, or a reply that an earlier version recorded.
+	Senders []policy.Sender `json:"senders,omitempty"`
 }
 
 // Blocked returns the blocked deliveries of all trees on record: those that are not tried again

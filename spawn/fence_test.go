@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
@@ -88,6 +89,9 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		done, err := tn.Reserve(ctx, session.Usage{Input: 1})
 		done()
 		return err
+	},
+	"Hear": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Hear(ctx, policy.Sender{ID: "late"})
 	},
 	"Budgeted": nil, "Leave": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,

@@ -306,7 +306,7 @@ func replyOf(e *tree.Entry) *Reply {
 	r := &Reply{
 		From: e.Run, Text: string(e.Text), ReplyTo: string(e.ReplyTo), Voice: e.Voice,
 		Failed: e.Failed, Err: string(e.Cause), Interim: e.Interim, Turn: int(e.Turn),
-		Meta: maps.Clone(e.Meta),
+		Meta: maps.Clone(e.Meta), Senders: slices.Clone(e.Senders),
 	}
 	for _, id := range e.InReplyTo {
 		if id = givenID(id); id != "" {

@@ -212,6 +212,11 @@ func (s *Supervisor) postAndWait(
 			got, err = withShell(s, root, func(sh *treeShell) (answered, error) {
 				return sh.postAndWait(ctx, cmd, within)
 			})
+			if t := turnOf(ctx); t != nil && err == nil {
+				if err = t.Hear(ctx, got.reply.Senders...); err != nil {
+					got.reply, err = Reply{}, cmp.Or(context.Cause(ctx), err)
+				} // the message is recorded
+			}
 			if err == nil {
 				return got, nil
 			}

@@ -18,6 +18,16 @@ var senderMutants = []mutant{
 		"./internal/tree", "TestSendersComeBack",
 	},
 	{
+		"senders: what a tool returns of another session binds the turn", "internal/tree/apply.go",
+		"\t\tr.Senders = policy.MergeSenders(r.Senders, f.Senders)\n", "",
+		"./internal/tree", "TestSendersOfWhatIsHeard",
+	},
+	{
+		"senders: a reply has its people in a snapshot", "internal/tree/decodeimage.go",
+		"\t\t\te.Senders = scanList(s, (*scanner).policySender)\n", "\t\t\tscanList(s, (*scanner).policySender)\n",
+		"./internal/tree", "TestCodecRoundTrip",
+	},
+	{
 		"senders: the end of a run brings its people", "internal/tree/rights.go",
 		"\t\t\t\tof = run.Senders\n", "\t\t\t\tof = run.Senders[:0]\n",
 		"./internal/tree", "TestSendersComeBack",

@@ -110,7 +110,7 @@ var stepMutants = []mutant{
 	},
 	{
 		"announce steps: one begins nothing", "internal/tree/decide.go",
-		"r.Open.Step && c.Cmd != nil && !take {", "false && !take {",
+		"\t\tif r.Open.Step {\n\t\t\treturn Reply{}, announcing(r)\n", "\t\tif false {\n\t\t\treturn Reply{}, announcing(r)\n",
 		"./internal/tree", "TestScenarios/step_input",
 	},
 	{

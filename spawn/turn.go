@@ -168,6 +168,53 @@ func (t *TurnInput) Senders() []policy.Sender {
 	return t.senders
 }
 
+// Hear has the turn work for people from now on, beside those for whom it works already: those for
+// whom another session has worked whose words the Runner is about to show its model. What the turn
+// calls, spawns and sends afterwards is bound by them, also if a crash interrupts it and it is
+// repeated. The turns after it are not, unless it waits for sub-agents, nor is what it has spawned
+// before. Hear returns when that is durable. [TurnInput.Wait] and [TurnInput.SendAndWait], and
+// [Supervisor.Wait], PostAndWait and SendAndWait under the context of the turn, do it for what they
+// return.
+//
+// The error is an *[InputError] for what is not UTF-8 in a Sender, a *[LimitError] for what is too
+// long, [ErrStale], or one that every command can return. After an error the words are not to be
+// shown.
+func (t *TurnInput) Hear(ctx context.Context, of ...policy.Sender) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	bound := slices.Equal(policy.MergeSenders(t.senders, of), t.senders)
+	t.mu.Unlock()
+	if bound {
+		return nil
+	}
+	err := t.do(ctx, tree.Hear{Senders: slices.Clone(of)}, func(_ *tree.Tree, r tree.Reply) {
+		t.mu.Lock()
+		t.senders = r.Run.Senders
+		t.mu.Unlock()
+	})
+	return repeatable(err, repeatAsIs)
+}
+
+// hearRuns has the turn, unless it is nil, work for those for whom the runs have worked that have
+// ended. The words of its own people bind nothing more.
+func (t *TurnInput) hearRuns(ctx context.Context, runs []RunInfo) error {
+	var of []policy.Sender
+	for i := range runs {
+		if runs[i].Status.Terminal() {
+			of = policy.MergeSenders(of, runs[i].Senders)
+		}
+	}
+	if t == nil || len(of) == 0 {
+		return nil
+	}
+	return t.Hear(ctx, of...)
+}
+
 // Withheld says why the people for whom the turn works keep it from a tool that it has otherwise,
 // see [policy.Rules.ForSenders]. ok is false if they do not.
 func (t *TurnInput) Withheld(tool string) (v policy.ToolVerdict, ok bool) {

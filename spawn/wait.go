@@ -1,7 +1,9 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -75,10 +77,21 @@ func (w *waiter) freeze(info RunInfo) {
 
 // wait waits for runs of the tree and returns how each of them stands then, in the order of refs,
 // with whole results. The error is ErrUnreadable if a result cannot be loaded.
+//
+// The turn under whose context ctx is works for those for whom these runs have worked, before it
+// has the results.
 func (sh *treeShell) wait(ctx context.Context, refs []RunRef, opt JoinOptions) ([]RunInfo, error) {
 	infos, err := sh.waitFor(ctx, refs, opt)
 	if err != nil {
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotWithin)
+		defer cancel()
+		if herr := turnOf(ctx).hearRuns(soon, infos); herr != nil && !errors.Is(herr, ErrStale) {
+			return nil, err
+		} // a turn that is to end does nothing more with them
 		return infos, err
+	}
+	if err := turnOf(ctx).hearRuns(ctx, infos); err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range infos {
 		if err := sh.loadResult(ctx, &infos[i]); err != nil {

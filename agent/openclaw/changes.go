@@ -160,6 +160,7 @@ func effectOf(member string) (Effect, string) {
 // does. A Result that was not read from a file or a text says nothing.
 func (r *Result) Changes(next *Result) []Change {
 	c := comparer{was: &r.parsed, is: &next.parsed}
+	c.before, c.found = newFinder(c.was.root, c.was.ids), newFinder(c.is.root, c.is.ids)
 	c.walk(reflect.ValueOf(c.was.doc), reflect.ValueOf(c.is.doc), "", "")
 	c.rest()
 	for i := range c.list {
@@ -180,6 +181,8 @@ func sortChanges(list []Change) {
 // A comparer collects the differences of two files.
 type comparer struct {
 	was, is *parsed
+	before  finder // in was
+	found   finder // in is
 	list    []Change
 }
 
@@ -191,7 +194,7 @@ func (c *comparer) add(path, member string) {
 
 func (c *comparer) put(x Change) {
 	if v := c.is.root; v != nil {
-		v, _ = find(v, c.is.ids, x.Path)
+		v, _ = c.found.find(x.Path)
 		x.Line, x.Column = v.line, v.column
 	}
 	c.list = append(c.list, x)
@@ -250,7 +253,7 @@ func elem(v reflect.Value) reflect.Value {
 
 // sortedMembers are the members of a type in the order of their names.
 func sortedMembers(typ reflect.Type) func(yield func(string, reflect.StructField) bool) {
-	known := members(typ)
+	known := fieldsOf(typ)
 	return func(yield func(string, reflect.StructField) bool) {
 		for _, name := range slices.Sorted(maps.Keys(known)) {
 			if !yield(name, known[name]) {
@@ -306,19 +309,19 @@ func (c *comparer) agents(path, member string) {
 	member += "[]"
 	told := len(c.list)
 	for _, id := range c.is.ids {
-		if id != "" && !slices.Contains(c.was.ids, id) {
+		if _, ok := c.before.ids[id]; id != "" && !ok {
 			c.add(path+"["+id+"]", member)
 		}
 	}
 	for _, id := range c.was.ids {
-		if id != "" && !slices.Contains(c.is.ids, id) {
+		if _, ok := c.found.ids[id]; id != "" && !ok {
 			c.add(path+"["+id+"]", member)
 		}
 	}
 	told = len(c.list) - told
 	for i, id := range c.is.ids {
-		j := slices.Index(c.was.ids, id)
-		if id == "" || j < 0 {
+		j, ok := c.before.ids[id]
+		if id == "" || !ok {
 			continue
 		}
 		was, is := c.was.doc.Agents.List[j], c.is.doc.Agents.List[i]
@@ -378,11 +381,11 @@ func (c *comparer) rest() {
 	for _, x := range c.list {
 		told[x.Path] = true
 	}
-	at := func(p *parsed, path string) *value {
-		if p.root == nil {
+	at := func(f *finder, path string) *value {
+		if f.root == nil {
 			return nil
 		}
-		if v, found := find(p.root, p.ids, path); found {
+		if v, found := f.find(path); found {
 			return v
 		}
 		return nil
@@ -392,7 +395,7 @@ func (c *comparer) rest() {
 			continue
 		}
 		told[n.Path] = true
-		if !at(c.was, n.Path).equals(at(c.is, n.Path)) {
+		if !at(&c.before, n.Path).equals(at(&c.found, n.Path)) {
 			c.put(Change{Effect: EffectNone, Path: n.Path, Reason: n.Text})
 		}
 	}

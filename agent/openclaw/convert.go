@@ -30,6 +30,7 @@ type converter struct {
 	paths places
 	file  document
 	ids   []string // of agents.list, canonical; empty for one that is passed over
+	found finder
 	res   *Result
 
 	aliases map[string]string // of models, in lower case, to their full names
@@ -54,13 +55,7 @@ func (c *converter) wrong(path, format string, args ...any) {
 
 // isWrong reports whether the value of a path has a mistake, or a part of it does.
 func (c *converter) isWrong(path string) bool {
-	return slices.ContainsFunc(c.errs, func(e *FieldError) bool { return isWithin(e.Path, path) })
-}
-
-// isWithin reports whether a path is that of a value or of a part of it.
-func isWithin(path, of string) bool {
-	rest, ok := strings.CutPrefix(path, of)
-	return ok && (rest == "" || of == "" || rest[0] == '.' || rest[0] == '[')
+	return c.wrongAt[path]
 }
 
 // document reads the file and collects what Apply does. What is wrong with one part of the file
@@ -99,19 +94,20 @@ func (c *converter) knowsAgents() bool {
 // not be read is blank to the rules, which is not told again; nor is a group of tools that is not
 // known where groups have mistakes.
 func (c *converter) validate() {
-	before := slices.Clone(c.errs)
+	type at struct{ line, column int }
+	known, groups := make(map[at]bool, len(c.errs)), c.isWrong("tools.groups")
+	for _, e := range c.errs {
+		known[at{e.Line, e.Column}] = true
+	}
 	err := c.res.Config.Rules.Validate()
 	var all policy.FieldErrors
 	if !errors.As(err, &all) {
 		return
 	}
 	for _, e := range all {
-		at := c.at(e.Path)
-		if !slices.ContainsFunc(before, func(known *FieldError) bool {
-			return known.Line == at.line && known.Column == at.column ||
-				isWithin(known.Path, "tools.groups") && strings.HasPrefix(e.Value, "group:")
-		}) {
-			c.bad(at, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
+		v := c.at(e.Path)
+		if !known[at{v.line, v.column}] && (!groups || !strings.HasPrefix(e.Value, "group:")) {
+			c.bad(v, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
 		}
 	}
 }
@@ -121,14 +117,71 @@ var steps = regexp.MustCompile(`\[("(?:[^"\\]|\\.)*"|[^\]]*)\]|[^.\[\]]+`)
 
 // at returns the value of a path, or the nearest one around it that is there.
 func (c *converter) at(path string) *value {
-	v, _ := find(c.root, c.ids, path)
+	v, _ := c.found.find(path)
 	return v
 }
 
+// A finder finds the values of a file by their paths.
+type finder struct {
+	root *value
+	ids  map[string]int // of agents.list, to their places
+
+	items map[*value]map[string]*value // of lists, by their ids in lower case
+	fold  map[*value]map[string]*value // of objects, by their names in lower case
+}
+
+func newFinder(root *value, ids []string) finder {
+	f := finder{
+		root: root, ids: make(map[string]int, len(ids)),
+		items: make(map[*value]map[string]*value), fold: make(map[*value]map[string]*value),
+	}
+	for i, id := range ids {
+		if id != "" {
+			f.add(id, i)
+		}
+	}
+	return f
+}
+
+// add adds the id of an agent, unless one before it has it.
+func (f *finder) add(id string, i int) {
+	if _, ok := f.ids[id]; !ok {
+		f.ids[id] = i
+	}
+}
+
+// folded returns a member of an object whatever the case of its name, nil for none.
+func (f *finder) folded(v *value, name string) *value {
+	all := f.fold[v]
+	if all == nil {
+		all = make(map[string]*value)
+		for _, m := range v.members() {
+			all[strings.ToLower(m.name)] = m.value
+		}
+		f.fold[v] = all
+	}
+	return all[strings.ToLower(name)]
+}
+
+// itemOf returns the item of a list that has an id, nil for none.
+func (f *finder) itemOf(v *value, id string) *value {
+	all := f.items[v]
+	if all == nil {
+		all = make(map[string]*value)
+		for _, x := range slices.Backward(v.items) {
+			if own := x.get("id"); own != nil {
+				all[strings.ToLower(own.str)] = x
+			}
+		}
+		f.items[v] = all
+	}
+	return all[strings.ToLower(id)]
+}
+
 // find returns the value of a path below root, or the nearest one around it that is there. What
-// stands in brackets may be an index, a name, or the id of an item. ids are those of agents.list.
-func find(root *value, ids []string, path string) (v *value, found bool) {
-	v = root
+// stands in brackets may be an index, a name, or the id of an item.
+func (f *finder) find(path string) (v *value, found bool) {
+	v = f.root
 	for _, m := range steps.FindAllStringSubmatch(path, -1) {
 		name := cmp.Or(m[1], m[0])
 		if s, err := strconv.Unquote(name); err == nil {
@@ -136,22 +189,16 @@ func find(root *value, ids []string, path string) (v *value, found bool) {
 		}
 		next := v.get(name)
 		if next == nil {
-			for _, f := range v.members() {
-				if strings.EqualFold(f.name, name) {
-					next = f.value
-				}
-			}
+			next = f.folded(v, name)
 		}
 		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.items) {
 			next = v.items[i]
 		}
-		if i := slices.Index(ids, name); next == nil && i >= 0 && i < len(v.items) {
+		if i, ok := f.ids[name]; next == nil && ok && i < len(v.items) {
 			next = v.items[i]
 		}
-		for _, x := range v.items {
-			if id := x.get("id"); next == nil && id != nil && strings.EqualFold(id.str, name) {
-				next = x
-			}
+		if next == nil {
+			next = f.itemOf(v, name)
 		}
 		if next == nil {
 			return v, false
@@ -276,7 +323,7 @@ func (c *converter) configured(id string) bool {
 	if len(c.file.Agents.List) == 0 {
 		return id == session.DefaultAgent
 	}
-	return slices.Contains(c.ids, id)
+	return c.listed(id)
 }
 
 // model returns the name that is said, empty if there is none.
@@ -370,14 +417,22 @@ func (c *converter) agentIDs() {
 			continue
 		}
 		id, path := canonical(*e.ID), item("agents.list", i)+".id"
-		if slices.Contains(c.ids, id) {
+		if c.listed(id) {
 			c.doubt(path, "the agent is passed over, since one before it has the id %s, too", quote(id))
 			id = ""
 		} else if !strings.EqualFold(id, strings.TrimSpace(*e.ID)) {
 			c.doubt(path, "it is read as %s, since %s cannot be an id", quote(id), quote(*e.ID))
 		}
-		c.ids = append(c.ids, id)
+		if c.ids = append(c.ids, id); id != "" {
+			c.found.add(id, i)
+		}
 	}
+}
+
+// listed reports whether agents.list has an id.
+func (c *converter) listed(id string) bool {
+	_, ok := c.found.ids[id]
+	return ok
 }
 
 // agents converts agents.list.
@@ -469,13 +524,17 @@ func (c *converter) threads() {
 	if t := &c.file.Session.Threads; !isZero(*t) {
 		c.change(func(cfg *agent.Config) { t.merge(&cfg.Threads.Bindings) })
 	}
+	var set []channelThreads
 	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
 		ch := c.file.Channels[name]
 		accounts := maps.Clone(ch.Accounts)
 		maps.DeleteFunc(accounts, func(_ string, a account) bool { return isZero(a.Threads) })
 		if !isZero(ch.Threads) || len(accounts) > 0 {
-			c.change(func(cfg *agent.Config) { applyChannel(cfg, name, &ch.Threads, accounts) })
+			set = append(set, channelThreads{name, &ch.Threads, accounts})
 		}
+	}
+	if len(set) > 0 {
+		c.change(func(cfg *agent.Config) { applyChannels(cfg, set) })
 	}
 	c.chats()
 }
@@ -604,6 +663,12 @@ func (c *converter) open(dir, path, missing string) fs.FS {
 }
 
 func openRoot(dir string) (fs.FS, error) {
+	switch info, err := os.Stat(dir); { // to open a pipe waits for what writes into it
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s: want a directory: it is %s", dir, kindOf(info.Mode()))
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -621,6 +686,7 @@ func (noFiles) Open(name string) (fs.File, error) {
 // workspaces finds the directories of the agents, and opens those that are there.
 func (c *converter) workspaces() {
 	dirs := make(map[string]string) // that are there
+	others := make(map[string]fs.FS)
 	for i := range c.res.Agents {
 		a := &c.res.Agents[i]
 		dir, path := c.workspaceOf(a.ID, i == 0)
@@ -637,15 +703,18 @@ func (c *converter) workspaces() {
 			if files == nil { // and not those of the default agent
 				files = noFiles{}
 			}
-			c.change(func(cfg *agent.Config) {
-				all := maps.Clone(cfg.Prompts.Workspaces)
-				if all == nil {
-					all = make(map[string]fs.FS)
-				}
-				all[a.ID] = files
-				cfg.Prompts.Workspaces = all
-			})
+			others[a.ID] = files
 		}
+	}
+	if len(others) > 0 {
+		c.change(func(cfg *agent.Config) {
+			all := maps.Clone(cfg.Prompts.Workspaces)
+			if all == nil {
+				all = make(map[string]fs.FS, len(others))
+			}
+			maps.Copy(all, others)
+			cfg.Prompts.Workspaces = all
+		})
 	}
 	if len(dirs) == 0 {
 		return
@@ -659,10 +728,8 @@ func (c *converter) workspaces() {
 
 // workspaceOf returns the directory of an agent, and the path in the file that decides it.
 func (c *converter) workspaceOf(id string, isDefault bool) (dir, path string) {
-	for i, e := range c.file.Agents.List {
-		if c.ids[i] != id {
-			continue
-		}
+	if i, ok := c.found.ids[id]; ok && i < len(c.file.Agents.List) {
+		e := &c.file.Agents.List[i]
 		path = item("agents.list", i)
 		if e.Workspace != nil && strings.TrimSpace(*e.Workspace) != "" {
 			return c.clean(*e.Workspace), path + ".workspace"

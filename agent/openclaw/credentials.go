@@ -83,11 +83,24 @@ func (s *Store) Profiles(ctx context.Context, id string) (agent.Profiles, error)
 
 // readProfiles reads a file of credentials.
 func readProfiles(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	info, err := os.Stat(name)
+	if err == nil {
+		err = checkRegular(profilesFile, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := openFile(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it was read from
+	if info, err = file.Stat(); err == nil {
+		err = checkRegular(profilesFile, info)
+	}
+	if err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(io.LimitReader(file, maxProfiles+1))
 	if err == nil && len(data) > maxProfiles {
 		err = fmt.Errorf("%s has more than %d bytes", profilesFile, maxProfiles)

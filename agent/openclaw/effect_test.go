@@ -41,7 +41,7 @@ func leaves(typ reflect.Type, path, before, after string, yield func(path, text 
 	case typ == reflect.TypeFor[modelRef]():
 		yield(path, before+`{primary: "p/m"}`+after)
 	case typ.Kind() == reflect.Struct:
-		for name, m := range members(typ) {
+		for name, m := range fieldsOf(typ) {
 			if _, not := m.Tag.Lookup("not"); not {
 				continue
 			}

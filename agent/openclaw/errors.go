@@ -1,12 +1,17 @@
 package openclaw
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/announce"
 )
+
+// ErrNotRegular says that what is in the place of a file is a directory, a pipe, a socket or a
+// device. Nothing was read from it.
+var ErrNotRegular = errors.New("openclaw: not a regular file")
 
 // A FieldError is one value of a file that cannot be.
 type FieldError struct {

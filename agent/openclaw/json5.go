@@ -20,6 +20,7 @@ import (
 const (
 	maxFile  = 4 << 20 // bytes
 	maxDepth = 100     // of objects and lists in one another
+	maxName  = 1000    // bytes of the name of a member: each mistake below it repeats the name
 )
 
 // A kind is what a value of a file is.
@@ -45,6 +46,8 @@ type value struct {
 	fields []field // in the order of the file; of several with one name the last one counts
 	line   int
 	column int
+
+	names map[string]*value // of a large object that is sealed
 }
 
 // A field is a member of an object.
@@ -60,12 +63,30 @@ func (v *value) get(name string) *value {
 	if v == nil || v.kind != kindObject {
 		return nil
 	}
+	if v.names != nil {
+		return v.names[name]
+	}
 	for _, f := range slices.Backward(v.fields) {
 		if f.name == name {
 			return f.value
 		}
 	}
 	return nil
+}
+
+// seal has get find the members of large objects without reading all of them. A value that is
+// sealed is not changed any more.
+func (v *value) seal() {
+	const large = 16
+	if len(v.fields) > large {
+		v.names = v.byName()
+	}
+	for _, f := range v.fields {
+		f.value.seal()
+	}
+	for _, x := range v.items {
+		x.seal()
+	}
 }
 
 // set sets a member.
@@ -272,8 +293,11 @@ func (p *parser) field(v *value, depth int) error {
 	default:
 		return p.unexpected("a name or }")
 	}
-	if !ok {
+	switch {
+	case !ok:
 		return p.fail("the name has an escape that JSON5 does not know")
+	case len(f.name) > maxName:
+		return p.fail(fmt.Sprintf("the name has %d bytes, the limit is %d", len(f.name), maxName))
 	}
 	if err := p.next(); err != nil {
 		return err

@@ -51,7 +51,8 @@ func (p *parsed) current(agents []Agent) *current {
 	}
 	c := converter{
 		walker: &walker{name: p.name, env: p.env}, root: p.root, o: p.o, paths: p.paths,
-		file: p.doc, ids: p.ids, res: &Result{Agents: slices.Clone(agents)},
+		file: p.doc, ids: p.ids, found: newFinder(p.root, p.ids),
+		res: &Result{Agents: slices.Clone(agents)},
 	}
 	c.defaults()
 	c.allowed(p.aliases)
@@ -151,8 +152,9 @@ func (p parsed) with(next *parsed) parsed {
 	d.Models = from.Models // whose aliases are not looked at
 	p.doc.Auth.Order = next.doc.Auth.Order
 	p.doc.Agents.List = slices.Clone(p.doc.Agents.List)
+	places := newFinder(nil, next.ids).ids
 	for i, id := range p.ids {
-		if j := slices.Index(next.ids, id); id != "" && j >= 0 {
+		if j, ok := places[id]; ok {
 			p.doc.Agents.List[i].AgentDir = next.doc.Agents.List[j].AgentDir
 		}
 	}

@@ -76,7 +76,8 @@ func (r *Result) Apply(c *agent.Config) {
 }
 
 // Load reads the file of a name. An empty name is OPENCLAW_CONFIG_PATH, else openclaw.json in the
-// state directory. The error is that of the file system, the cause of ctx, or [FieldErrors].
+// state directory. What is in its place and is not a file is [ErrNotRegular], and not waited for.
+// The error may also be that of the file system, the cause of ctx, or [FieldErrors].
 func Load(ctx context.Context, name string, o Options) (*Result, error) {
 	paths, err := o.paths()
 	if err != nil {
@@ -132,22 +133,58 @@ func (s *source) stat() (fs.FileInfo, error) {
 	return info, nil
 }
 
+// open opens the file. On this machine it does not wait for what writes into it, as for a pipe.
+func (s *source) open() (fs.File, error) {
+	if s.fsys != nil {
+		return s.fsys.Open(s.path)
+	}
+	return openFile(s.path)
+}
+
+// checkRegular returns an error that is [ErrNotRegular] for what is not a file of bytes.
+func checkRegular(name string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is %s", ErrNotRegular, name, kindOf(info.Mode()))
+}
+
+// kindOf says what is in the place of a file.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return "a file"
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "something else"
+}
+
 // read returns what is in the file, and describes the file as it was before that.
 func (s *source) read() ([]byte, fs.FileInfo, error) {
-	var file fs.File
-	var err error
-	if s.fsys == nil {
-		file, err = os.Open(s.path)
-	} else {
-		file, err = s.fsys.Open(s.path)
+	info, err := s.stat()
+	if err != nil {
+		return nil, nil, err
 	}
+	if err := checkRegular(s.name, info); err != nil {
+		return nil, nil, err
+	}
+	file, err := s.open()
 	if err != nil {
 		return nil, nil, fmt.Errorf("openclaw: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // it was read from
-	info, err := file.Stat()
-	if err != nil {
+	if info, err = file.Stat(); err != nil {
 		return nil, nil, fmt.Errorf("openclaw: %s: %w", s.name, err)
+	}
+	if err := checkRegular(s.name, info); err != nil { // another one has taken its place
+		return nil, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
@@ -180,7 +217,11 @@ func parseFile(name string, data []byte, o Options) (*Result, error) {
 		return nil, w.errs
 	}
 	migrated := w.migrate(root)
-	c := converter{walker: &w, root: root, o: o, paths: paths, res: &Result{Migrated: migrated}}
+	root.seal()
+	c := converter{
+		walker: &w, root: root, o: o, paths: paths, found: newFinder(root, nil),
+		res: &Result{Migrated: migrated},
+	}
 	c.document(root)
 	for _, e := range w.errs {
 		e.Path = shown(e.Path)

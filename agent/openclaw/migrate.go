@@ -9,8 +9,10 @@ func (w *walker) migrate(root *value) (list []Note) {
 		say(old, "agent", "it is read as agents.defaults")
 		root.drop("agent")
 		defaults := descend(descend(root, "agents", old), "defaults", old)
+		set := defaults.byName()
 		for _, f := range old.fields {
-			if defaults.get(f.name) == nil {
+			if set[f.name] == nil {
+				set[f.name] = f.value
 				defaults.fields = append(defaults.fields, f)
 			}
 		}

@@ -161,29 +161,45 @@ func (t *threads) merge(s *binding.Settings) {
 	}
 }
 
-// applyChannel sets the settings of a channel, which it makes without a Host if it is not there.
-func applyChannel(cfg *agent.Config, name string, t *threads, accounts map[string]account) {
+// channelThreads are the settings of threads of a channel.
+type channelThreads struct {
+	name     string
+	of       *threads
+	accounts map[string]account
+}
+
+// applyChannels sets the settings of channels, which it makes without a Host if they are not there.
+func applyChannels(cfg *agent.Config, set []channelThreads) {
 	channels := maps.Clone(cfg.Threads.Channels)
 	if channels == nil {
 		channels = make(map[string]agent.ThreadChannel)
 	}
-	for as := range channels {
-		if strings.EqualFold(as, name) {
-			name = as
-			break
+	named := make(map[string]string, len(channels)) // by the name in lower case
+	for _, as := range slices.Backward(slices.Sorted(maps.Keys(channels))) {
+		named[strings.ToLower(as)] = as
+	}
+	for _, x := range set {
+		low := strings.ToLower(x.name)
+		if named[low] == "" {
+			named[low] = x.name
 		}
+		name := named[low]
+		channels[name] = x.in(channels[name])
 	}
-	ch := channels[name]
-	t.merge(&ch.Bindings)
+	cfg.Threads.Channels = channels
+}
+
+// in returns the settings of a channel with what x says in their place.
+func (x *channelThreads) in(ch agent.ThreadChannel) agent.ThreadChannel {
+	x.of.merge(&ch.Bindings)
 	ch.Accounts = maps.Clone(ch.Accounts)
-	if ch.Accounts == nil && len(accounts) > 0 {
-		ch.Accounts = make(map[string]binding.Settings, len(accounts))
+	if ch.Accounts == nil && len(x.accounts) > 0 {
+		ch.Accounts = make(map[string]binding.Settings, len(x.accounts))
 	}
-	for id, a := range accounts {
+	for id, a := range x.accounts {
 		s := ch.Accounts[id]
 		a.Threads.merge(&s)
 		ch.Accounts[id] = s
 	}
-	channels[name] = ch
-	cfg.Threads.Channels = channels
+	return ch
 }

@@ -84,7 +84,7 @@ func numberSchema(s map[string]any, typ reflect.Type, tag reflect.StructTag) {
 func objectSchema(typ reflect.Type) map[string]any {
 	properties := make(map[string]any)
 	var required []string
-	for name, m := range members(typ) {
+	for name, m := range fieldsOf(typ) {
 		properties[name] = schemaOf(m.Type, m.Tag)
 		if m.Tag.Get("need") != "" {
 			required = append(required, name)

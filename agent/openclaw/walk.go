@@ -22,12 +22,21 @@ type walker struct {
 	env     func(name string) (string, bool)
 	strict  bool
 	errs    FieldErrors
+	wrongAt map[string]bool // the paths of the errs, and of all that is around them
 	untaken []Note
 	doubts  []Note
+	types   map[reflect.Type]*members
 }
 
 // bad adds a mistake in the value of a path.
 func (w *walker) bad(v *value, path, format string, args ...any) {
+	if w.wrongAt == nil {
+		w.wrongAt = make(map[string]bool)
+	}
+	w.wrongAt[""] = true
+	for _, at := range steps.FindAllStringIndex(path, -1) {
+		w.wrongAt[path[:at[1]]] = true
+	}
 	w.errs = append(w.errs, &FieldError{
 		File: w.name, Line: v.line, Column: v.column, Path: path,
 		Reason: announce.Redact(fmt.Sprintf(format, args...)),
@@ -181,30 +190,33 @@ func (w *walker) secret(v *value, to reflect.Value, tag reflect.StructTag, path 
 
 // once returns the members of an object, of those with one name the last one.
 func (w *walker) once(v *value, path string) (list []field) {
-	for i, f := range v.fields {
-		later := slices.IndexFunc(v.fields[i+1:], func(x field) bool { return x.name == f.name })
-		if later < 0 {
+	next := make(map[string]int, len(v.fields)) // the line of the next member of a name
+	for _, f := range slices.Backward(v.fields) {
+		line, twice := next[f.name]
+		next[f.name] = f.line
+		if !twice {
 			list = append(list, f)
 			continue
 		}
 		w.note(&w.doubts, f.line, f.col, dot(path, f.name),
-			"it is there twice, and counts as in line %d", v.fields[i+1+later].line)
+			"it is there twice, and counts as in line %d", line)
 	}
+	slices.Reverse(list)
 	return list
 }
 
 // object reads an object whose members are known.
 func (w *walker) object(v *value, to reflect.Value, path string) {
-	known := members(to.Type())
+	known := w.membersOf(to.Type())
 	for _, f := range w.once(v, path) {
 		at := dot(path, f.name)
-		m, ok := known[f.name]
+		m, ok := known.fields[f.name]
 		why, not := m.Tag.Lookup("not")
 		switch {
 		case !ok && f.name == "$include":
 			w.bad(f.value, at, "files are not included; put what the other file has in its place")
 		case !ok:
-			w.unknown(f, to.Type(), known, at)
+			w.unknown(f, known, at)
 		case not && why == "-", not && f.value.kind == kindList && len(f.value.items) == 0:
 		case not:
 			w.note(&w.untaken, f.line, f.col, at, "%s", why)
@@ -217,38 +229,76 @@ func (w *walker) object(v *value, to reflect.Value, path string) {
 			w.read(f.value, to.FieldByIndex(m.Index), m.Tag, at)
 		}
 	}
-	for name, m := range known {
-		if m.Tag.Get("need") != "" && v.get(name) == nil {
+	for _, name := range known.needed {
+		if v.get(name) == nil {
 			w.bad(v, path, "it lacks %s", name)
 		}
 	}
 }
 
 // unknown says what becomes of a member that is not of a type.
-func (w *walker) unknown(
-	f field, typ reflect.Type, known map[string]reflect.StructField, at string,
-) {
-	all := slices.Collect(maps.Keys(known))
+func (w *walker) unknown(f field, known *members, at string) {
+	why, ok := known.others[f.name]
+	if !ok {
+		why, ok = known.others["*"]
+	}
+	if ok {
+		w.note(&w.untaken, f.line, f.col, at, "%s", why)
+		return
+	}
+	if w.strict || known.owned {
+		w.bad(&value{line: f.line, column: f.col}, at, "it is not known%s",
+			nearest(f.name, known.names))
+		return
+	}
+	w.note(&w.untaken, f.line, f.col, at, "it is not known%s", nearest(f.name, known.names))
+}
+
+// members are what the file may say of a type.
+type members struct {
+	fields map[string]reflect.StructField // by the name in the file, those of embedded ones too
+	others map[string]string              // names that are not taken, or *, and why
+	needed []string                       // the fields without which it cannot be
+	names  []string                       // of fields and others
+	owned  bool                           // every other name is a mistake
+}
+
+// membersOf returns the members of a type.
+func (w *walker) membersOf(typ reflect.Type) *members {
+	if known := w.types[typ]; known != nil {
+		return known
+	}
+	known := &members{
+		fields: fieldsOf(typ), others: make(map[string]string), owned: isOwned(typ),
+	}
+	known.names = slices.Sorted(maps.Keys(known.fields))
+	for _, name := range known.names {
+		if known.fields[name].Tag.Get("need") != "" {
+			known.needed = append(known.needed, name)
+		}
+	}
 	for _, m := range reflect.VisibleFields(typ) {
 		if m.Type != reflect.TypeFor[others]() {
 			continue
 		}
-		list := strings.Fields(m.Tag.Get("names"))
-		if slices.Contains(list, "*") || slices.Contains(list, f.name) {
-			w.note(&w.untaken, f.line, f.col, at, "%s", m.Tag.Get("not"))
-			return
+		for _, name := range strings.Fields(m.Tag.Get("names")) {
+			if _, ok := known.others[name]; !ok {
+				known.others[name] = m.Tag.Get("not")
+			}
+			if name != "*" {
+				known.names = append(known.names, name)
+			}
 		}
-		all = append(all, list...)
 	}
-	if w.strict || isOwned(typ) {
-		w.bad(&value{line: f.line, column: f.col}, at, "it is not known%s", nearest(f.name, all))
-		return
+	if w.types == nil {
+		w.types = make(map[reflect.Type]*members)
 	}
-	w.note(&w.untaken, f.line, f.col, at, "it is not known%s", nearest(f.name, all))
+	w.types[typ] = known
+	return known
 }
 
-// members returns the fields of a type by the name in the file, those of embedded ones too.
-func members(typ reflect.Type) map[string]reflect.StructField {
+// fieldsOf returns the fields of a type by the name in the file, those of embedded ones too.
+func fieldsOf(typ reflect.Type) map[string]reflect.StructField {
 	known := make(map[string]reflect.StructField)
 	for _, f := range reflect.VisibleFields(typ) {
 		if name := f.Tag.Get("json"); name != "" {
@@ -267,6 +317,9 @@ func isOwned(typ reflect.Type) bool {
 func nearest(name string, known []string) string {
 	best, least := "", len(name)/3+1
 	for _, k := range known {
+		if len(k) > len(name)+least || len(name) > len(k)+least {
+			continue
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least ||
 			d == least && best != "" && k < best {
 			best, least = k, d

@@ -15,19 +15,17 @@ const MaxText = 10_000
 // with a note. Text(Text(s)) equals Text(s).
 func Text(s string) string { return TextBy(Mask, s) }
 
-// Line returns s as [text.Line] does, without what steers a terminal. Where a line break in s would
-// hide a secret from mask, because it becomes a space, it is masked: what reads the line could not
-// find the secret any more. What mask finds in the line stays as it is.
+// Line returns s as [text.Line] does. Where a line break or a control sequence in s hides a secret
+// from mask, it is masked without them: what reads the line could not find the secret any more.
+// What mask finds in the line stays as it is.
 func Line(mask func(string) string, s string) string {
-	if text.Line(s) == s {
+	line := text.Line(s)
+	if line == s {
 		return s
 	}
 	clean := text.WithoutControls(s)
-	line := text.Line(clean)
-	if line == clean {
-		return line
-	}
-	if masked := text.Line(mask(clean)); masked != text.Line(mask(line)) {
+	masked := text.Line(mask(clean))
+	if masked != text.Line(clean) && masked != text.Line(mask(line)) {
 		return masked
 	}
 	return line

@@ -389,7 +389,7 @@ func (a *auditor) ofSession(r *run, f *tree.Fact) {
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
 	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown,
-		tree.SkillsTaken, tree.Said, tree.Reported, tree.Kept:
+		tree.SkillsTaken, tree.Said, tree.Reported, tree.Kept, tree.Heard:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)

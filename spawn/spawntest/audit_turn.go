@@ -122,6 +122,10 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		a.keeps(r, f)
 	case tree.TurnCancelled:
 		r.turn.cancelled = true
+	case tree.Heard:
+		if len(f.Senders) == 0 {
+			a.fail(r, "senders", "turn %d reads what is said for no one", f.N)
+		}
 	default: // the others do not come here
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -64,7 +65,7 @@ func (t *Tree) Apply(f *Fact) error {
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
 	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken, Said, Reported,
-		Kept:
+		Kept, Heard:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -274,6 +275,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		return t.applyReported(r, f)
 	case Kept:
 		r.didWork, r.Kept = true, f.Text
+	case Heard:
+		r.Senders = policy.MergeSenders(r.Senders, f.Senders)
 	case TurnEnded:
 		compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
 		switch {

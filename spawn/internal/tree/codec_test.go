@@ -331,6 +331,7 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"a milestone out of order":     {Kind: Reported, Run: a, N: 1, Ord: 2},
 		"a milestone after the turn":   {Kind: Reported, Run: a, N: 2, Ord: 1},
 		"a state after the turn":       {Kind: Kept, Run: a, N: 2, Text: "x"},
+		"words heard after the turn":   {Kind: Heard, Run: a, N: 2},
 		"a kind that is none":          {Kind: kinds, Run: a},
 	} {
 		folded, err := s.log.fold(top, &s.opt)

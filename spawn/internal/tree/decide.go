@@ -581,8 +581,12 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	case r.TurnCancelled || r.Cause != NoCause:
 		return Reply{}, fmt.Errorf("%w: turn %d of %q is to end", ErrStale, c.N, c.Run)
 	}
-	if _, take := c.Cmd.(Take); r.Open.Step && c.Cmd != nil && !take {
-		return Reply{}, announcing(r)
+	switch c.Cmd.(type) {
+	case nil, Take, Hear:
+	default:
+		if r.Open.Step {
+			return Reply{}, announcing(r)
+		}
 	}
 	var target session.Key
 	switch cmd := c.Cmd.(type) {
@@ -590,6 +594,8 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		return Reply{Run: r}, nil
 	case Take:
 		return t.decideTake(cmd)
+	case Hear:
+		return t.decideHear(r, cmd)
 	case *Say:
 		if r.Open.Compact {
 			return Reply{}, fmt.Errorf("%w: turn %d of %q compacts", ErrStale, c.N, c.Run)

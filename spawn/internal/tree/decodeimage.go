@@ -564,6 +564,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Late = s.bool()
 		case "unsent":
 			e.Unsent = s.bool()
+		case "senders":
+			e.Senders = scanList(s, (*scanner).policySender)
 		default:
 			s.fail()
 		}

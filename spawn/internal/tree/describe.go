@@ -71,6 +71,8 @@ func (f *Fact) String() string {
 	case Kept:
 		l.add("turn %d of %s has it keep %s", f.N, f.Run,
 			text.Count(len(f.Text), "byte", "bytes"))
+	case Heard:
+		l.add("turn %d of %s reads what another session says", f.N, f.Run)
 	case RouteSet:
 		l.add("%s answers to %s", f.Run, wordsOf(f.Route))
 	case Reset:

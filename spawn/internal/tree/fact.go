@@ -57,6 +57,7 @@ const (
 
 	DepositBegun   // files are put for a session that is to be admitted
 	DepositDropped // those files are removed, and the session was not admitted
+	Heard          // the turn under way has read what another session says
 	kinds
 )
 
@@ -67,6 +68,7 @@ var kindNames = [kinds]string{
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
 	"reset", "put_away", "reported", "restarted", "bound", "unbound", "archive_begun", "unarchived",
 	"discarded", "announce_set", "kept", "revive_begun", "deposit_begun", "deposit_dropped",
+	"heard",
 }
 
 func (k Kind) String() string {
@@ -286,6 +288,9 @@ const (
 //	DepositBegun   Run: the session, which is not in the tree; Admitted ends the deposit, too
 //	               From: its requester
 //	DepositDropped Run: the session, which is not in the tree
+//	Heard          Run: the session
+//	               N: the turn under way
+//	               Senders: the people for whom that other session has worked
 type Fact struct {
 	Kind  Kind
 	State State
@@ -490,6 +495,10 @@ func announceSet(at int64, r *Run) Fact {
 
 func kept(at int64, r *Run, value Text) Fact {
 	return Fact{Kind: Kept, At: at, Run: r.Key(), N: r.Open.N, Text: value}
+}
+
+func heard(at int64, r *Run, of []policy.Sender) Fact {
+	return Fact{Kind: Heard, At: at, Run: r.Key(), N: r.Open.N, Senders: of}
 }
 
 func depositBegun(at int64, of *Spec) Fact {

@@ -78,6 +78,13 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 			x.said[f.Run][f.Ord] = said
 		case TurnStarted, Taken:
 			d.strangers.read(d.tree, f)
+		case Heard:
+			if r := d.tree.Run(f.Run); r.IsRoot() {
+				x.turn[f.Run] = x.turn[f.Run] || hasStranger(f.Senders)
+			} else {
+				name := runName{f.Run, r.runName()}
+				x.runs[name] = x.runs[name] || hasStranger(f.Senders)
+			}
 		case SetAside: // who cancels the turn that would have ended the wait takes it back
 			x.wait[f.Run] = x.wait[f.Run] && d.tree.Run(f.Run).Join != nil
 		case TurnEnded:
@@ -203,6 +210,52 @@ func TestSendersComeBack(t *testing.T) {
 	do(Granted{Run: top})
 	require.Equal(t, all, tools(top))
 	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "e"}})
+}
+
+// A turn works for those whose words it is about to read from the call of Hear on: what it spawns,
+// the wait after it, and the same turn after a crash. The next turn of an owner is free.
+func TestSendersOfWhatIsHeard(t *testing.T) {
+	ann, bob := speakers(1), speakers(2)
+	s := newScene()
+	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
+	s.opt.Rules.DefaultDeny, s.opt.Tools = []string{}, []string{ownersTool, "read"}
+	s.opt.Rules.Subagents.MaxSpawnDepth = 2
+	do := func(c Command) {
+		t.Helper()
+		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+	}
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	tools := func(k session.Key) []string { return s.tree.Rights(s.tree.Run(k)).Tools }
+	all, few := []string{ownersTool, "read"}, []string{"read"}
+	hear := func(n uint32, of []policy.Sender) {
+		do(InTurn{Run: top, N: n, Cmd: Hear{Senders: of}})
+	}
+	do(&Open{Writer: "w", SessionID: "s"})
+	do(&Post{To: top, Text: "ask it", Senders: ann})
+	do(Granted{Run: top})
+	do(&Spawn{Parent: top, ID: id(1), Turn: 1, Task: "before", Announce: true})
+	before := s.tree.Sessions()[0]
+	seen := len(s.log.lines)
+	hear(1, ann)
+	require.Len(t, s.log.lines, seen, "it works for ann already")
+	require.Equal(t, all, tools(top))
+	hear(1, bob)
+	hear(1, bob)
+	require.Len(t, s.log.lines, seen+1)
+	require.Equal(t, few, tools(top))
+	require.Equal(t, all, tools(before), "what was spawned before reads nothing of it")
+	do(&Spawn{Parent: top, ID: id(2), Turn: 1, Task: "after"})
+	after := s.tree.Sessions()[1]
+	require.Equal(t, few, s.tree.Run(after).Spec.Tools)
+
+	require.Empty(t, s.run("crash"))
+	do(&Open{Writer: "v"})
+	do(Granted{Run: top})
+	require.Equal(t, few, tools(top), "the turn is repeated after a crash")
+	do(&TurnDone{Run: top, N: 2, Answer: &Result{Text: "a", Reply: "a"}})
+	do(&Post{To: top, Text: "now mine", Senders: ann})
+	do(Granted{Run: top})
+	require.Equal(t, all, tools(top), "a later turn of an owner alone")
 }
 
 // A follow-up works for its own people and for all for whom the session has worked, and so does the

@@ -226,6 +226,10 @@ func (d *driver) step() error {
 		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: report}); err != nil {
 			return err
 		}
+		hear := Hear{Senders: speakers(used >> 2)}
+		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: hear}); err != nil {
+			return err
+		}
 		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(used) * 4}})
 	case 13:
 		return d.do(CancelTurn{Run: d.busy()})

@@ -1,6 +1,11 @@
 package tree
 
-import "github.com/offshoot-sdk/offshoot/session"
+import (
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // MaxKept is how many bytes a session keeps for its Runner.
 const MaxKept = 64 << 10
@@ -30,5 +35,24 @@ func (t *Tree) decideKeep(c Keep) (Reply, error) {
 		return Reply{Run: r, Existing: true}, nil
 	}
 	t.emit(kept(t.now, r, c.Kept))
+	return Reply{Run: r}, nil
+}
+
+// A Hear says that the turn that gives it is about to read what another session says now, which has
+// worked for Senders. The turn works for them, too, from then on.
+type Hear struct{ Senders []policy.Sender }
+
+func (Hear) command() {}
+
+// decideHear records for whom the turn of r works that reads what another session says. For whom it
+// works already is not recorded again.
+func (t *Tree) decideHear(r *Run, c Hear) (Reply, error) {
+	if err := t.opt.Limits.checkSenders(c.Senders); err != nil {
+		return Reply{}, err
+	}
+	if slices.Equal(policy.MergeSenders(r.Senders, c.Senders), r.Senders) {
+		return Reply{Run: r, Existing: true}, nil
+	}
+	t.emit(heard(t.now, r, c.Senders))
 	return Reply{Run: r}, nil
 }

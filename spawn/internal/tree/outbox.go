@@ -8,6 +8,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -54,7 +55,9 @@ type Entry struct {
 	InReplyTo []string          `json:"inReplyTo,omitempty"`
 	Meta      map[string]string `json:"meta,omitempty"`
 	Route     *session.Route    `json:"route,omitempty"`
-	Created   int64             `json:"created"`
+	// Senders are the people for whom the turn works that replies. No fact has them.
+	Senders []policy.Sender `json:"senders,omitempty"`
+	Created int64           `json:"created"`
 	// Since is of version 1: when the entry first failed. Restoring takes it into the failure clock
 	// of the destination, so that it is 0 in a tree.
 	Since   int64  `json:"since,omitempty"`

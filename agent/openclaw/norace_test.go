@@ -1,0 +1,5 @@
+//go:build !race
+
+package openclaw_test
+
+const underRace = false

@@ -1,0 +1,5 @@
+//go:build !race
+
+package offshoot_test
+
+const underRace = false
