@@ -136,7 +136,7 @@ func (c dyingCase) play(t *testing.T) {
 		}
 		ended := <-w.ran
 		require.ErrorIs(t, ended, c.death)
-		// What notes that people have written is no part of the command, which goes on.
+		// What notes that people have written does not hold the command, which goes on.
 		allowed := ctx.Err() == nil && time.Since(began) <= 2*time.Second+cfg.Grace
 		require.True(t, allowed, "%v", time.Since(began))
 		if err != nil {

@@ -476,9 +476,9 @@ func (s *Supervisor) await(
 // durable, since the archive may wait for what calls it.
 //
 // The error is [ErrNotFound] for a session that is not on record, an *[InputError] for one whose
-// own turn calls it, or a turn below it, and [ErrUnconfirmed] if something ends the wait: beside the
-// cause of ctx, [ErrShutdown], or what has become of the journal. Else it is one that every command
-// can return.
+// own turn calls it, or a turn below it, and [ErrUnconfirmed] if something ends the wait: beside
+// the cause of ctx, [ErrShutdown], or what has become of the journal. Else it is one that every
+// command can return.
 func (s *Supervisor) DeleteSession(
 	ctx context.Context, root, key session.Key, reason string,
 ) error {

@@ -295,9 +295,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // the hard phase: an append that hangs takes the grace period, the error says that the store has
 // not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 // If the append has the start of a turn, which so has not begun, Shutdown looks for it in the
-// journal, beside the append, and notes that. So it notes which turns it has cancelled, and which of
-// them had done nothing, if the append of that hangs. A journal that does not take the note in that
-// time leaves a turn on record as begun, and a run as interrupted.
+// journal, beside the append, and notes that. So it notes which turns it has cancelled, and which
+// of them had done nothing, if the append of that hangs. A journal that does not take the note in
+// that time leaves a turn on record as begun, and a run as interrupted.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	if s.closed == nil {
 		return errNotOpened
@@ -457,9 +457,9 @@ func (s *Supervisor) shutDown() {
 // journal that long to record what was not sent.
 const leaveWithin = 100 * time.Millisecond
 
-// sayLastWords has the owners that wait for their journal note which turns have not begun, and which
-// were cut, see [owner.Owner.LastWord]. It does not wait for them, and reports whether there are
-// any. They have the time within.
+// sayLastWords has the owners that wait for their journal note which turns have not begun, and
+// which were cut, see [owner.Owner.LastWord]. It does not wait for them, and reports whether there
+// are any. They have the time within.
 func (s *Supervisor) sayLastWords(within time.Duration) (began bool) {
 	for _, sh := range s.allShells() {
 		var said tree.NotBegun

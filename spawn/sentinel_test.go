@@ -44,7 +44,9 @@ var sentinelCommands = map[string]func(context.Context, *sentinelWorld) error{
 	"CancelTurn": func(ctx context.Context, w *sentinelWorld) error {
 		return w.s.CancelTurn(ctx, topKey, w.alive)
 	},
-	"Compact": func(ctx context.Context, w *sentinelWorld) error { return w.s.Compact(ctx, topKey, topKey) },
+	"Compact": func(ctx context.Context, w *sentinelWorld) error {
+		return w.s.Compact(ctx, topKey, topKey)
+	},
 	"DeleteSession": func(ctx context.Context, w *sentinelWorld) error {
 		return w.s.DeleteSession(ctx, topKey, w.ended, "x")
 	},
@@ -303,7 +305,9 @@ func makeSentinelWorld(t *testing.T) (*sentinelJournal, *sentinelWorld, spawn.Co
 		Grace:   time.Second,
 		Replies: true,
 		Deliver: func(context.Context, spawn.Delivery) error { return spawn.Permanent(errDisk) },
-		Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+		Runner: runnerFunc(func(
+			ctx context.Context, tn *spawn.TurnInput,
+		) (spawn.TurnResult, error) {
 			if tn.Run.Task == "alive" {
 				return workOn(ctx, tn)
 			}
@@ -356,7 +360,8 @@ func TestFirstAppendOfATreeThatFails(t *testing.T) {
 			for name, command := range commands {
 				t.Run(fmt.Sprint(how, " ", late, " ", known, " ", runs, " ", name), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						testFirstAppend(t, sentinelFault{appends: act, late: late}, known, runs, command)
+						fault := sentinelFault{appends: act, late: late}
+						testFirstAppend(t, fault, known, runs, command)
 					})
 				})
 			}

@@ -78,8 +78,8 @@ func (o *Owner) Unacted() bool {
 	return len(o.unacted) > 0
 }
 
-// Behind reports whether the journal lacks what the owner has decided, or is to decide: an append is
-// under way, or has failed. It may be called concurrently.
+// Behind reports whether the journal lacks what the owner has decided, or is to decide: an append
+// is under way, or has failed. It may be called concurrently.
 func (o *Owner) Behind() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
