@@ -306,6 +306,16 @@ var hostileSecrets = map[string]struct{ secret, text string }{
 	"JSON in JSON":       {strings.Repeat(`"`, 32) + "x", `\\\"`},
 	"entities":           {strings.Repeat("&", 32) + "x", "&amp;"},
 	"blanks":             {"x" + strings.Repeat(" ", 64) + "x", "x  "},
+	"unseen":             {strings.Repeat("a", 64) + "b", `a\u200b`},
+	"unseen, bells":      {`\` + strings.Repeat("a", 64) + "b", `\a`},
+	"unseen, entities":   {strings.Repeat("a", 64) + "b", "a&shy;"},
+	"unseen, bytes":      {strings.Repeat("a", 64) + "b", "a%E2%80%8B"},
+	"titles":             {strings.Repeat("a", 64) + "b", "a\x1b]0;"},
+	"titles, escaped":    {strings.Repeat("a", 64) + "b", `a\x1b]0;x`},
+	"titles, in a query": {strings.Repeat("a", 64) + "b", `a%1B%5D0`},
+	"control sequences":  {strings.Repeat("a", 64) + "b", `a\x1b[1;`},
+	"breaks":             {strings.Repeat("a", 64) + "b", `a\u2028\v`},
+	"names":              {strings.Repeat("a", 64) + "b", "a&CounterClockwiseContour"},
 }
 
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -1,10 +1,9 @@
 package secret
 
 import (
+	"html"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // This file decodes a text at one place. A program encodes a value, puts it into another text, and
@@ -171,8 +170,10 @@ func (d *decoder) bytes(at int, yield func(c byte, end int)) {
 		return
 	}
 	d.nests = true
-	if next := d.transparentEnd(at); next > at {
-		d.bytes(next, yield)
+	if c != '\\' {
+		if next := d.transparentEnd(at); next > at {
+			d.bytes(next, yield)
+		}
 	}
 	yield(c, at+1)
 	inner := d.decoded(at, d.times)
@@ -196,6 +197,9 @@ func (d *decoder) escape(c byte, next int) {
 		})
 	case '%', '=':
 		d.digits(next, 16, 2, 0, func(n, end int) { d.addByte(byte(n), end) })
+		if c == '%' {
+			d.word(next, "u", func(end int) { d.digits(end, 16, 4, 0, d.addRune) })
+		}
 	case '&':
 		d.entity(next)
 	case '\\':
@@ -241,7 +245,7 @@ func digit(c byte) int {
 	return 16
 }
 
-// entities are the names that encoders of markup write behind the '&'.
+// entities are the names that encoders of markup write behind the '&', in any letter case.
 var entities = []struct{ name, text string }{
 	{"amp;", "&"}, {"lt;", "<"}, {"gt;", ">"}, {"quot;", `"`}, {"apos;", "'"}, {"nbsp;", " "},
 }
@@ -263,6 +267,29 @@ func (d *decoder) entity(at int) {
 				d.word(end, e.name[1:], func(end int) { d.add(e.text, end) })
 			}
 		}
+		if alnum[c] {
+			name := entityName{c}
+			d.named(end, &name, 1)
+		}
+	})
+}
+
+// An entityName is the name of a character in markup, as far as it was read.
+type entityName [32]byte
+
+// named adds what a name stands for that has so many bytes before a position.
+func (d *decoder) named(at int, name *entityName, n int) {
+	d.bytes(at, func(c byte, end int) {
+		switch {
+		case c == ';':
+			whole := "&" + string(name[:n]) + ";"
+			if part := html.UnescapeString(whole); part != whole && len(part) <= utf8.UTFMax {
+				d.add(part, end)
+			}
+		case alnum[c] && n < len(name):
+			name[n] = c
+			d.named(end, name, n+1)
+		}
 	})
 }
 
@@ -282,8 +309,8 @@ func (d *decoder) word(at int, word string, yield func(end int)) {
 // backslash adds what an escape stands for that has a byte behind its backslash.
 func (d *decoder) backslash(c byte, end int) {
 	switch {
-	case c == 'n', c == 't', c == 'r', c == 'b', c == 'f':
-		d.addByte("\n\t\r\b\f"[strings.IndexByte("ntrbf", c)], end)
+	case c == 'n', c == 't', c == 'r', c == 'b', c == 'f', c == 'a', c == 'v', c == 'e':
+		d.addByte("\n\t\r\b\f\a\v\x1b"[strings.IndexByte("ntrbfave", c)], end)
 	case c == 'x':
 		d.digits(end, 16, 2, 0, func(n, end int) {
 			d.addByte(byte(n), end)
@@ -296,10 +323,20 @@ func (d *decoder) backslash(c byte, end int) {
 	case c == 'U':
 		d.digits(end, 16, 8, 0, d.addRune)
 	case c >= '0' && c <= '3':
+		if c == '0' && !d.isOctal(end) {
+			d.addByte(0, end)
+		}
 		d.digits(end, 8, 2, int(c-'0'), func(n, end int) { d.addByte(byte(n), end) })
 	case c > ' ' && c < 0x7F && !alnum[c]:
 		d.addByte(c, end)
 	}
+}
+
+// isOctal reports whether an octal digit may be meant at a position.
+func (d *decoder) isOctal(at int) bool {
+	is := false
+	d.bytes(at, func(c byte, _ int) { is = is || c >= '0' && c <= '7' })
+	return is
 }
 
 // unicode adds the character of the digits behind \u, or of two such escapes, of which JSON makes a
@@ -323,32 +360,4 @@ func (d *decoder) unicode(at int) {
 			})
 		})
 	})
-}
-
-// unseenEnd returns where a character ends that is meant at a position and begins with a spelling,
-// if a reader does not see it once it is decoded, or sees a line break that does not count. Else it
-// returns the position.
-func (r *reader) unseenEnd(at int, first *spelling, wraps bool) int {
-	part, end := first.text(), at+int(first.span)
-	if part == "\n" || part == "\r" {
-		if wraps {
-			return end
-		}
-		return at
-	}
-	for part[0] >= 0xC2 && !utf8.FullRuneInString(part) { // each byte of it has its own escape
-		next := r.decoded(end, maxEncoded)
-		i := 0
-		for i < next.n && (next.all[i].size > 1 || utf8.RuneStart(next.all[i].bytes[0])) {
-			i++
-		}
-		if i == next.n {
-			return at
-		}
-		part, end = part+next.all[i].text(), end+int(next.all[i].span)
-	}
-	if v, size := utf8.DecodeRuneInString(part); size > 1 && text.IsUndrawn(v) {
-		return end
-	}
-	return at
 }

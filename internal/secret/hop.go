@@ -42,7 +42,10 @@ type hopSpot struct {
 	seen  int // as of a spot
 	size  int // as of a spot
 	hops  []hop
-	first int // of them are those of hopsFirst
+	whole bool // hops has all, and not those of hopsFirst alone
+
+	first     int // of the hops are those of hopsFirst
+	firstSeen int // as seen, for those
 }
 
 // hopSpots is how many places a hopped remembers, and mostHops how many hops a place has. One that
@@ -66,7 +69,7 @@ func (h *hopped) forget() {
 func (h *hopped) held() int {
 	n := 0
 	for i := range h.places {
-		n += 48 + 16*cap(h.places[i].hops)
+		n += 72 + 16*cap(h.places[i].hops)
 	}
 	return n
 }
@@ -87,23 +90,29 @@ func (r *reader) hops(at int, is hopKind) []hop {
 	}
 	spot := r.hopped.spot(key)
 	if spot.key != key || spot.seen > len(r.S) && spot.size != len(r.S) {
-		w := reader{View: r.View, spelt: r.spelt}
+		w := reader{View: r.View, spelt: r.spelt, unseen: r.unseen}
 		w.Reread(at)
 		spot.key, spot.size, spot.hops = key, len(w.S), spot.hops[:0]
 		w.addHops(at, at, spot)
-		spot.first = len(spot.hops)
+		spot.first, spot.seen, spot.whole = len(spot.hops), w.Seen(), false
+		spot.firstSeen = spot.seen
+	}
+	if is == hopsFirst {
+		r.Read(spot.firstSeen)
+		return spot.hops[:spot.first]
+	}
+	if !spot.whole {
+		w := reader{View: r.View, spelt: r.spelt, unseen: r.unseen}
+		w.Reread(spot.seen)
 		var now front
 		now.add(at)
 		w.passUnseen(at, wraps, &now)
 		for _, place := range now.at[1:now.n] {
 			w.addHops(at, place, spot)
 		}
-		spot.seen = w.Seen()
+		spot.size, spot.seen, spot.whole = len(w.S), w.Seen(), true
 	}
 	r.Read(spot.seen)
-	if is == hopsFirst {
-		return spot.hops[:spot.first]
-	}
 	return spot.hops
 }
 
@@ -119,23 +128,23 @@ func (h *hopped) spot(key int) *hopSpot {
 	return &h.places[key%hopSpots]
 }
 
-// addHops adds the hops of a place to those of one before it, behind which it does not count.
+// addHops adds the hops of a place to those of one before it, behind which it does not count. A
+// break of a line stands for any other, and for a space.
 func (r *reader) addHops(at, place int, to *hopSpot) {
 	if r.Ended(place) {
 		return
 	}
 	to.add(hop{[utf8.UTFMax]byte{r.S[place]}, 1, place + 1 - at})
-	meant := r.decoded(place, maxEncoded)
-	for i := range meant.n {
-		one := &meant.all[i]
-		span := place + int(one.span) - at
-		to.add(hop{one.bytes, one.size, span})
-		if one.bytes[0] == '\n' {
-			to.add(hop{[utf8.UTFMax]byte{' '}, 1, span})
+	if mayEscape(r.S[place]) {
+		meant := r.decoded(place, maxEncoded)
+		for i := range meant.n {
+			one := &meant.all[i]
+			to.add(hop{one.bytes, one.size, place + int(one.span) - at})
 		}
 	}
-	if end := r.lineBreak(place); end > place {
+	if end := r.breakEnd(place); end > place {
 		to.add(hop{[utf8.UTFMax]byte{' '}, 1, end - at})
+		to.add(hop{[utf8.UTFMax]byte{'\n'}, 1, end - at})
 	}
 }
 

@@ -132,6 +132,7 @@ type OwnPass struct {
 	spelt  spelt  // of the positions in the cursor
 	hopped hopped // of the same
 	sieves sieves // of the same
+	unseen unseen // of the same
 	line   []byte
 }
 
@@ -156,7 +157,8 @@ func (p *OwnPass) Close() string {
 
 // Held returns how many bytes are kept between two pieces.
 func (p *OwnPass) Held() int {
-	return p.cursor.Held() + p.spelt.held() + p.hopped.held() + p.sieves.held() + cap(p.line)
+	return p.cursor.Held() + p.spelt.held() + p.hopped.held() + p.sieves.held() + p.unseen.held() +
+		cap(p.line)
 }
 
 // values masks the values in a piece.
@@ -168,12 +170,14 @@ func (p *OwnPass) values(piece string, final bool) string {
 	p.spelt.forget()
 	p.hopped.forget()
 	p.sieves.forget()
+	p.unseen.forget()
 	for c.At < len(c.Buf) {
 		if !p.own.looks[c.Buf[c.At]] {
 			c.At++
 			continue
 		}
-		r := reader{View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves}
+		r := reader{View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves,
+			unseen: &p.unseen}
 		end := p.own.end(&r, c.At)
 		if r.Waits() {
 			break

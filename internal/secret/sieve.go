@@ -140,7 +140,7 @@ const (
 
 // look looks whether the value begins at some places from one on.
 func (s *sieve) look(r *reader, from, count int) answer {
-	w := reader{View: r.View, spelt: r.spelt, hopped: r.hopped}
+	w := reader{View: r.View, spelt: r.spelt, hopped: r.hopped, unseen: r.unseen}
 	s.used = 0
 	defer func() { clear(s.bits[:s.used*s.words]) }()
 	at := from

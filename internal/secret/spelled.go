@@ -20,9 +20,10 @@ type value struct {
 // wraps is how many bytes a value has at least of which a line break does not make another one.
 const wraps = 6
 
-// newValue returns the value of a text, without what a reader does not see.
+// newValue returns the value of a text, without what a reader does not see. What looks like an
+// escape is a part of it.
 func newValue(text string) value {
-	if seen := plain(text); len(seen) >= 4 {
+	if seen := drawn(text); len(seen) >= 4 {
 		text = seen
 	}
 	return valueOf(text, len(text) >= wraps)
@@ -46,7 +47,7 @@ func valueOf(text string, wraps bool) value {
 // A front is the places in a text behind which the rest of a value may begin. One that is full
 // takes no more: so many spellings of the same bytes are not met outside of an attack on the time.
 type front struct {
-	at [16]int
+	at [32]int
 	n  int
 }
 
@@ -136,45 +137,4 @@ func (r *reader) valueEnd(at int, v value) int {
 		r.sieves.make(v)
 	}
 	return 0
-}
-
-// passUnseen adds the places behind what does not count within a value.
-func (r *reader) passUnseen(at int, wraps bool, f *front) {
-	meant := r.decoded(at, maxEncoded)
-	for i := range meant.n {
-		if end := r.unseenEnd(at, &meant.all[i], wraps); end > at {
-			f.add(end)
-		}
-	}
-	for range 4 {
-		from := at
-		for next := r.transparentEnd(at); next > at; next = r.transparentEnd(at) {
-			at = next
-		}
-		f.add(at)
-		if !wraps {
-			return
-		}
-		if end := r.lineBreak(at); end > at {
-			f.add(end)
-			at = r.Skip(end, " \t>|")
-			f.add(at)
-		}
-		if at == from {
-			return
-		}
-	}
-}
-
-// lineBreak returns the position behind a line break at a position, or that position.
-func (r *reader) lineBreak(at int) int {
-	switch c := r.Byte(at); {
-	case c == '\v' || c == '\f':
-		return at + 1
-	case c == 0xC2 && r.Byte(at+1) == 0x85:
-		return at + 2
-	case c == 0xE2 && (r.Has(at, "\u2028") || r.Has(at, "\u2029")):
-		return at + len("\u2028")
-	}
-	return max(at, r.softBreak(at))
 }

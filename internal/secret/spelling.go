@@ -7,14 +7,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
-// transparentEnd returns the position behind what a reader does not see at a position: a colour of
-// a terminal, as it is or as a string of a program writes it, a control character that no line ends
-// with, or a character that is not drawn. It returns the position itself if nothing of that stands
-// there.
+// transparentEnd returns the position behind what a reader does not see at a position: a sequence
+// of a terminal, a colour of one as a string of a program writes it, a control character that no
+// line ends with, or a character that is not drawn. It returns the position itself if nothing of
+// that stands there.
 func (r *reader) transparentEnd(at int) int {
 	switch c := r.Byte(at); {
 	case c == 0x1B:
-		return r.colourEnd(at, at+1)
+		return r.escapeSequenceEnd(at)
 	case c == '\\':
 		for _, escape := range colourEscapes {
 			if r.Has(at, escape) {
@@ -30,11 +30,28 @@ func (r *reader) transparentEnd(at int) int {
 			return at + 1
 		}
 	case c >= 0xC2:
-		if v, size := r.Rune(at); text.IsUndrawn(v) {
-			return at + size
+		v, size := r.Rune(at)
+		if !text.IsUndrawn(v) {
+			return at
 		}
+		next := r.Byte(at + size) // a wrong encoding has such characters too, but no number behind
+		if v == 0x9B && next == '?' || (v == 0x9B || v == 0x9D) && next >= '0' && next <= '9' {
+			return max(at+size, r.sequenceEnd(v, at+size, 0))
+		}
+		return at + size
 	}
 	return at
+}
+
+// escapeSequenceEnd returns the position behind the sequence that the ESC at a position begins, or
+// behind the ESC. One of a letter is so rare that a letter behind an ESC is more likely one of the
+// text, but for some.
+func (r *reader) escapeSequenceEnd(at int) int {
+	end := r.sequenceEnd(0x1B, at+1, 0)
+	if end == 0 || end == at+2 && strings.IndexByte("78=>cDEHMZ", r.Byte(at+1)) < 0 {
+		return at + 1
+	}
+	return end
 }
 
 // colourEscapes are the ways in which strings of programs begin a colour.
@@ -45,9 +62,6 @@ var colourEscapes = [...]string{
 // colourEnd returns the position behind a control sequence that starts at a position and whose
 // bracket stands at another one, or the first if it is not one.
 func (r *reader) colourEnd(at, bracket int) int {
-	if r.Byte(bracket) != '[' {
-		return at
-	}
 	const most = 24
 	for i := bracket + 1; i < bracket+most; i++ {
 		c := r.Byte(i)
