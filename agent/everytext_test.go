@@ -110,6 +110,7 @@ type heardBot struct {
 	result   agent.Result
 	progress agent.Progress
 	record   agent.Message
+	fails    error
 	told     []string // what the main session is told that no person has said
 }
 
@@ -129,7 +130,7 @@ func (b *heardBot) run(ctx context.Context, tn *agent.Turn) (agent.Result, error
 	if b.progress.Milestone {
 		err = errors.Join(err, tn.Report(ctx, b.progress))
 	}
-	return b.result, err
+	return b.result, errors.Join(err, b.fails)
 }
 
 // heard returns what others read, by where they do.
@@ -193,7 +194,7 @@ func hearAt(t *testing.T, c heardCase, v reflect.Value) {
 		b.harness = h
 		seen := watch(h, agent.EventQuery{Root: topKey})
 		err := c.hand(b, v)
-		b.Pass(time.Hour)
+		b.Pass(10 * time.Minute)
 		if err != nil {
 			require.NotContains(t, err.Error(), "panic")
 		}

@@ -126,7 +126,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
-		Logger: cfg.Logger, Redact: redactor.Redact, Queue: cfg.Queue,
+		Logger: cfg.Logger, Redact: rt.maskKept, Queue: cfg.Queue,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
@@ -446,7 +446,7 @@ func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 	if rt.cfg.AnnounceTo == AnnounceToChat {
 		said = event.Report()
 	}
-	said = rt.redactor.At(announce.BoundaryReplies, said)
+	said = speaking(rt.redactor.At(announce.BoundaryReplies, said), said)
 	if said == "" {
 		return nil
 	}
