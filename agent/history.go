@@ -370,8 +370,8 @@ func (l *safeView) text(s string) string {
 	return shown
 }
 
-// name is text for what is short and has one line, unless it is meant to harm. It is masked with its
-// line breaks, of which a secret may have one, and without them.
+// name is text for what is short and has one line, unless it is meant to harm. It is masked with
+// its line breaks, of which a secret may have one, and without them.
 func (l *safeView) name(s string) string {
 	s = l.redact(strings.ReplaceAll(l.redact(s), "\n", ""))
 	short := text.Cut(s, text.MaxName)

@@ -183,8 +183,8 @@ func (r *reader) isCleared(root *tree, wraps bool, at int) bool {
 	return r.sieves.clears(r, root, wraps, at) || r.Waits()
 }
 
-// followStates returns where the longest value ends that goes on from a state, or 0, and how many states
-// it has come to. Some bytes of the value were met, or none.
+// followStates returns where the longest value ends that goes on from a state, or 0, and how many
+// states it has come to. Some bytes of the value were met, or none.
 func (r *reader) followStates(s state, met, wraps bool) (longest, steps int) {
 	is := hopsFirst
 	f := r.fronts
