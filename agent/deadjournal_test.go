@@ -134,7 +134,11 @@ func (c dyingCase) play(t *testing.T) {
 		if !j.wasMet() { // it asks another log, or waits for a read
 			return
 		}
-		ended := <-w.ran
+		var ended error
+		select {
+		case ended = <-w.ran:
+		case <-time.After(time.Minute):
+		}
 		require.ErrorIs(t, ended, c.death)
 		// What notes that people have written does not hold the command, which goes on.
 		allowed := ctx.Err() == nil && time.Since(began) <= 2*time.Second+cfg.Grace
