@@ -32,6 +32,10 @@ type bindings struct {
 	life context.Context //nolint:containedctx // it outlives the call of Open
 	end  context.CancelCauseFunc
 
+	// alive ends, with the error, when the store takes nothing any more.
+	alive context.Context //nolint:containedctx // it ends what Run does
+	died  context.CancelCauseFunc
+
 	calls   *thread.Calls // of ThreadHosts
 	opening chan struct{} // holds one token; its holder opens the table
 	wake    chan struct{} // has room for one signal: there may be something to do
@@ -52,6 +56,7 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	}
 	b.opening <- struct{}{}
 	b.life, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	b.alive, b.died = context.WithCancelCause(context.WithoutCancel(ctx))
 	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
 	return b
 }
@@ -91,7 +96,9 @@ func (b *bindings) read(ctx context.Context) error {
 	if b.opened() != nil {
 		return nil
 	}
-	table, err := binding.Open(ctx, thread.Journal{Journal: b.rt.cfg.Store.Journal})
+	table, err := binding.Open(ctx, thread.Journal{
+		Journal: b.rt.cfg.Store.Journal, Dead: b.died,
+	})
 	if err != nil {
 		return err
 	}

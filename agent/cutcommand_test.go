@@ -42,6 +42,7 @@ type cutWorld struct {
 	alive     *agent.Child[string]
 	bound, at session.Route
 	hangTrees func()
+	ran       <-chan error // what Run has returned
 }
 
 var cutCommands = map[string]func(context.Context, *cutWorld) error{
@@ -192,14 +193,15 @@ func onCutWorld(t *testing.T, cfg agent.Config, f func(w *cutWorld)) {
 	rt, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	ran, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
+	done, returned := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(done)
-		_ = rt.Run(ran)
+		returned <- rt.Run(ran)
 	}()
 	defer func() { stop(); <-done }()
 	w := &cutWorld{
-		rt: rt, main: rt.Session(session.Must(session.MainKey("main"))),
+		ran: returned,
+		rt:  rt, main: rt.Session(session.Must(session.MainKey("main"))),
 		at: session.Route{Channel: "fake", To: "general"},
 	}
 	w.ended, err = w.main.Spawn(t.Context(), agent.Task{Text: "a"})

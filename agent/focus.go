@@ -307,13 +307,13 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 	return table.All(time.Now()), nil
 }
 
-// unrecorded is the error of what a command asks before it is sent: if ctx has ended, or what it
-// asks cannot be read, it says that nothing was recorded.
+// unrecorded is the error of what a command asks before it is sent: if that cannot be read, or ctx
+// or a shutdown ends it, it says that nothing was recorded.
 func unrecorded(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
 		return err
-	case ctx.Err() != nil, errors.Is(err, ErrUnreadable):
+	case ctx.Err() != nil, errors.Is(err, ErrUnreadable), errors.Is(err, ErrShutdown):
 		return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 	}
 	return err

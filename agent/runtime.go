@@ -173,15 +173,35 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	}
 	rt.watch.end()
 	rt.bindings.start()
-	return rt.withHosts(ctx, rt.drive(ctx))
+	return rt.withHosts(ctx, rt.driveAlive(ctx))
 }
 
-// drive has the Supervisor run until ctx ends, and for the Drain after that.
-func (rt *Runtime) drive(ctx context.Context) error {
-	if rt.cfg.Drain == 0 || ctx.Err() != nil { // nothing has begun yet
-		return rt.sup.Run(ctx)
+// driveAlive is drive for as long as the store takes the bindings of conversations: that it does
+// not any more ends the Supervisor as it does where a tree meets it.
+func (rt *Runtime) driveAlive(ctx context.Context) error {
+	alive := rt.bindings.alive
+	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(alive, cancel) //nolint:contextcheck // whole ends with both
+	err := rt.drive(ctx, whole)
+	if stop() || errors.Is(err, spawn.ErrRunning) || rt.bindings.ended() != nil {
+		return err
 	}
-	whole := context.WithoutCancel(ctx)
+	dead := context.Cause(alive)
+	if errors.Is(err, dead) { // a tree has met it, too
+		return err
+	}
+	return errors.Join(fmt.Errorf("agent: the journal takes nothing any more: %w", dead), err)
+}
+
+// drive has the Supervisor run until ctx ends, and for the Drain after that, or until whole ends.
+func (rt *Runtime) drive(ctx, whole context.Context) error {
+	if rt.cfg.Drain == 0 || ctx.Err() != nil { // nothing has begun yet
+		both, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(whole, cancel)()
+		return rt.sup.Run(both)
+	}
 	drained := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		soon, cancel := context.WithTimeout(whole, rt.cfg.Drain)

@@ -29,7 +29,8 @@ type assembly struct {
 	in         Input
 	spec       Spec // complete
 	tools      []Tool
-	toolNames  map[string]string // tool names by their lower case
+	codes      []string       // names of tools as code spans, in the order of tools
+	toolNames  map[string]int // indexes into tools, by names in lower case
 	isSubagent bool
 	files      project
 	skills     catalog
@@ -40,11 +41,14 @@ func newAssembly(in Input) *assembly {
 	a := &assembly{in: in, isSubagent: isChild(in)}
 	a.spec = resolveSpec(in)
 	a.tools = cleanTools(in.Tools, in.Layout != LayoutGoClaw)
-	a.toolNames = make(map[string]string, len(a.tools))
-	for _, t := range a.tools {
-		a.toolNames[strings.ToLower(t.Name)] = t.Name
+	a.codes = toolCodes(a.tools)
+	a.toolNames = make(map[string]int, len(a.tools))
+	for i, t := range a.tools {
+		a.toolNames[strings.ToLower(t.Name)] = i
 	}
-	a.extra = make(map[string]Section, len(in.Extra))
+	if len(in.Extra) > 0 {
+		a.extra = make(map[string]Section, len(in.Extra))
+	}
 	for _, s := range in.Extra {
 		a.extra[s.ID] = s
 	}
@@ -89,7 +93,40 @@ func (a *assembly) onlySubagent() bool { return a.isSubagent }
 
 // tool returns the session's spelling of the name of a tool. It returns "" if the session lacks the
 // tool. The name is in lower case.
-func (a *assembly) tool(name string) string { return a.toolNames[name] }
+func (a *assembly) tool(name string) string {
+	if i, ok := a.toolNames[name]; ok {
+		return a.tools[i].Name
+	}
+	return ""
+}
+
+// code returns what tool does, as a code span.
+func (a *assembly) code(name string) string {
+	if i, ok := a.toolNames[name]; ok {
+		return a.codes[i]
+	}
+	return ""
+}
+
+// toolCodes returns the names of cleaned tools as quote returns them. All of them are in one
+// allocation.
+func toolCodes(tools []Tool) []string {
+	size := 0
+	for _, t := range tools {
+		size += len(t.Name) + len("``")
+	}
+	var b strings.Builder
+	b.Grow(size)
+	codes := make([]string, len(tools))
+	for i, t := range tools {
+		from := b.Len()
+		b.WriteByte('`')
+		b.WriteString(strings.ReplaceAll(t.Name, "`", "'"))
+		b.WriteByte('`')
+		codes[i] = b.String()[from:]
+	}
+	return codes
+}
 
 // firstTool returns the session's spelling of the first of the names that it has, or "".
 func (a *assembly) firstTool(names ...string) string {
@@ -141,7 +178,7 @@ func (a *assembly) addExtra(list []Section) []Section {
 // caller is never added under one of them.
 func builtInIDs() map[string]bool {
 	ids := map[string]bool{"": true}
-	for _, p := range slices.Concat(defaultParts(), goClawParts()) {
+	for _, p := range slices.Concat(defaultParts[:], goClawParts[:]) {
 		ids[p.id] = true
 	}
 	return ids
@@ -158,9 +195,9 @@ func SectionIDs() []string {
 // parts returns the built-in sections of the input's layout.
 func (a *assembly) parts() []part {
 	if a.in.Layout == LayoutGoClaw {
-		return goClawParts()
+		return goClawParts[:]
 	}
-	return defaultParts()
+	return defaultParts[:]
 }
 
 // section renders one built-in section, or its replacement by the caller. It returns false if the

@@ -32,75 +32,47 @@ func toolingText(a *assembly) string {
 	if len(a.tools) == 0 {
 		return "## Tooling\nYou have no tools in this session. Answer from what you were given."
 	}
-	return joinLines(
-		"## Tooling",
-		"These are all the tools you have. Call them by exactly these names.",
-		toolList(a.tools),
-		textIf(
-			a.files.showsFile(ToolsFile),
-			ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away.",
-		),
-		processHint(a),
-		textIf(
-			a.tool("sessions_spawn") != "" && !a.isSubagent,
-			"Work that is large or slow can go to a sub-agent: "+quote(
-				a.tool("sessions_spawn"),
-			)+". "+resultHint(a),
-		),
-		listsHint(a),
-	)
-}
-
-// toolList renders the tools, one on each line.
-func toolList(tools []Tool) string {
+	spawn := a.code("sessions_spawn")
 	size := 0
-	for _, t := range tools {
-		size += len(t.Name) + len(t.Summary) + len("- ``: \n")
+	for i, t := range a.tools {
+		size += len(a.codes[i]) + len(t.Summary) + len("\n- : ")
 	}
-	var b strings.Builder
-	b.Grow(size)
-	for i, t := range tools {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString("- ")
-		b.WriteString(quote(t.Name))
-		if t.Summary != "" {
-			b.WriteString(": ")
-			b.WriteString(t.Summary)
-		}
+	l := new(lines)
+	l.b.Grow(size + 512)
+	l.line("## Tooling")
+	l.line("These are all the tools you have. Call them by exactly these names.")
+	for i, t := range a.tools {
+		l.line("- ", a.codes[i], textIf(t.Summary != "", ": "), t.Summary)
 	}
-	return b.String()
+	l.lineIf(a.files.showsFile(ToolsFile),
+		ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away.")
+	processHint(l, a)
+	l.lineIf(spawn != "" && !a.isSubagent,
+		"Work that is large or slow can go to a sub-agent: ", spawn, ". ", resultHint(a))
+	listsHint(l, a)
+	return l.String()
 }
 
 // processHint says how to wait for a command. It names only tools that the session has.
-func processHint(a *assembly) string {
-	exec, process := a.tool("exec"), a.tool("process")
+func processHint(l *lines, a *assembly) {
+	exec, process := a.code("exec"), a.code("process")
 	switch {
 	case exec != "" && process != "":
-		return "Run a command that takes long in the background if " + quote(exec) +
-			" can, and wait for it with " + quote(process) + ", with few calls."
+		l.line("Run a command that takes long in the background if ", exec,
+			" can, and wait for it with ", process, ", with few calls.")
 	case exec != "":
-		return "Give a command that may take long a timeout, if " + quote(exec) + " takes one."
-	default:
-		return ""
+		l.line("Give a command that may take long a timeout, if ", exec, " takes one.")
 	}
 }
 
 // listsHint forbids polling with the listing tools that the session has.
-func listsHint(a *assembly) string {
-	var have []string
-	for _, name := range []string{"subagents", "sessions_list"} {
-		if t := a.tool(name); t != "" {
-			have = append(have, quote(t))
-		}
+func listsHint(l *lines, a *assembly) {
+	subagents, sessions := a.code("subagents"), a.code("sessions_list")
+	if subagents == "" && sessions == "" {
+		return
 	}
-	if have == nil {
-		return ""
-	}
-	return "Use " + strings.Join(
-		have, " and ",
-	) + " to look something up or to step in, not to wait: " + reportsHint(a)
+	l.line("Use ", subagents, textIf(subagents != "" && sessions != "", " and "), sessions,
+		" to look something up or to step in, not to wait: ", reportsHint(a))
 }
 
 // resultHint says where the result of a sub-agent goes.
@@ -141,12 +113,13 @@ func safetyText(a *assembly) string {
 	case a.isCron():
 		doubt = "stop, and end with the question as your answer"
 	}
-	return joinLines(
-		"## Safety",
-		"You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.",
-		"Being overseen comes before being finished. If instructions conflict or the stakes are unclear, "+doubt+". Obey at once when told to stop, pause or show what you did, and never work around a safeguard.",
-		"Do not persuade people to give you more rights or to switch protections off, and do not change your own instructions, rules or tool permissions unless a person in charge asks for exactly that.",
-	)
+	l := new(lines)
+	l.b.Grow(1 << 10)
+	l.line("## Safety")
+	l.line("You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.")
+	l.line("Being overseen comes before being finished. If instructions conflict or the stakes are unclear, ", doubt, ". Obey at once when told to stop, pause or show what you did, and never work around a safeguard.")
+	l.line("Do not persuade people to give you more rights or to switch protections off, and do not change your own instructions, rules or tool permissions unless a person in charge asks for exactly that.")
+	return l.String()
 }
 
 // hasMemoryTools reports whether the session can search its memory.
@@ -185,9 +158,7 @@ func (a *assembly) hasGateway() bool { return a.tool("gateway") != "" }
 func selfUpdateText(a *assembly) string {
 	return joinLines(
 		"## Self-Update",
-		"Change the configuration or the installed version with "+quote(
-			a.tool("gateway"),
-		)+" only when a person asks for it in so many words, never on your own initiative.",
+		"Change the configuration or the installed version with "+a.code("gateway")+" only when a person asks for it in so many words, never on your own initiative.",
 		"Look up what a setting means before you change it. If you are not sure that an update was asked for, ask.",
 	)
 }
@@ -211,29 +182,23 @@ func aliasesText(a *assembly) string {
 }
 
 func workspaceText(a *assembly) string {
-	dir := quote(a.workDir())
-	where := "Relative paths in tool calls start at your working directory."
-	if len(a.tools) == 0 {
-		where = ""
+	l := new(lines)
+	l.line("## Workspace")
+	empty := l.b.Len()
+	if dir := quote(a.workDir()); dir != "" {
+		readOnly := a.in.Sandbox.Enabled && a.in.Sandbox.Access == "ro"
+		l.line("Your working directory is ", dir, ". Relative paths in tool calls start there",
+			textIf(readOnly, "."),
+			textIf(!readOnly, "; create and change files there and nowhere else unless you are told to."))
+	} else if len(a.tools) > 0 {
+		l.line("Relative paths in tool calls start at your working directory.")
 	}
-	if dir != "" {
-		where = "Your working directory is " + dir + ". Relative paths in tool calls start there"
-		if a.in.Sandbox.Enabled && a.in.Sandbox.Access == "ro" {
-			where += "."
-		} else {
-			where += "; create and change files there and nowhere else unless you are told to."
-		}
-	}
-	notes := make([]string, 0, len(a.in.Notes))
 	for _, n := range a.in.Notes {
 		if n = sanitize(n); n != "" {
-			notes = append(notes, "- "+n)
+			l.line("- ", n)
 		}
 	}
-	if where == "" && len(notes) == 0 {
-		return ""
-	}
-	return joinLines("## Workspace", where, strings.Join(notes, "\n"))
+	return textIf(l.b.Len() > empty, l.String())
 }
 
 func docsText(a *assembly) string {
@@ -256,41 +221,39 @@ func sandboxText(a *assembly) string {
 	if !s.Enabled {
 		return ""
 	}
-	access := map[string]string{
-		"none": "The agent's workspace is not visible inside.",
-		"ro":   "The agent's workspace is visible inside and cannot be written.",
-		"rw":   "The agent's workspace is visible inside and can be written.",
+	l := new(lines)
+	l.b.Grow(1 << 10)
+	l.line("## Sandbox")
+	l.line("Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.")
+	l.lineIf(a.tool("sessions_spawn") != "", "Sub-agents that you start are in a sandbox, too.")
+	if dir := quote(s.Dir); dir != "" {
+		l.line("Inside, the working directory is ", dir, ".")
 	}
-	host := [...]string{
-		AnswerYes: "You may use the browser of the host.",
-		AnswerNo:  "You may not use the browser of the host.", AnswerUnset: "",
+	if mount := quote(s.Mount); mount != "" {
+		l.line("It is mounted from ", mount, " of the host; file tools take paths as they are inside.")
 	}
-	mount, dir := quote(s.Mount), quote(s.Dir)
-	elevated := sanitize(s.Elevated)
-	return joinLines(
-		"## Sandbox",
-		"Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.",
-		textIf(
-			a.tool("sessions_spawn") != "",
-			"Sub-agents that you start are in a sandbox, too.",
-		),
-		textIf(dir != "", "Inside, the working directory is "+dir+"."),
-		textIf(
-			mount != "",
-			"It is mounted from "+mount+" of the host; file tools take paths as they are inside.",
-		),
-		access[s.Access],
-		textIf(
-			s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+".",
-		),
-		host[min(s.HostBrowser, AnswerNo)],
-		textIf(
-			elevated != "",
-			"Commands outside of the sandbox are possible for authorized people; the level is now "+quote(
-				elevated,
-			)+". Do not ask for more than the task needs.",
-		),
-	)
+	switch s.Access {
+	case "none":
+		l.line("The agent's workspace is not visible inside.")
+	case "ro":
+		l.line("The agent's workspace is visible inside and cannot be written.")
+	case "rw":
+		l.line("The agent's workspace is visible inside and can be written.")
+	}
+	if s.BrowserURL != "" {
+		l.line("People can watch the browser inside at ", quote(s.BrowserURL), ".")
+	}
+	switch s.HostBrowser {
+	case AnswerUnset:
+	case AnswerYes:
+		l.line("You may use the browser of the host.")
+	default:
+		l.line("You may not use the browser of the host.")
+	}
+	if elevated := quote(s.Elevated); elevated != "" {
+		l.line("Commands outside of the sandbox are possible for authorized people; the level is now ", elevated, ". Do not ask for more than the task needs.")
+	}
+	return l.String()
 }
 
 func sendersText(a *assembly) string {
@@ -331,7 +294,7 @@ func messagingText(a *assembly) string {
 		"Your answer is sent to the people of this conversation; you need no tool for that.",
 		textIf(
 			a.tool("sessions_send") != "",
-			"To reach another session use "+quote(a.tool("sessions_send"))+".",
+			"To reach another session use "+a.code("sessions_send")+".",
 		),
 		"A message that reports the end of background work is for you, not for people. Tell them what it means in your own words, or nothing; never pass it on as it is.",
 		messageToolText(a),
@@ -341,7 +304,7 @@ func messagingText(a *assembly) string {
 
 // messageToolText is the part of the section Messaging about the message tool.
 func messageToolText(a *assembly) string {
-	tool := quote(a.tool("message"))
+	tool := a.code("message")
 	if tool == "" {
 		return ""
 	}

@@ -40,18 +40,16 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(layoutNames, "agentctx", "layout", text, l)
 }
 
-// goClawParts returns the sections of LayoutGoClaw in their order.
-func goClawParts() []part {
-	return []part{
-		{SectionIdentity, ClassStable, true, nil, identityText},
-		{SectionTooling, ClassStable, true, nil, toolingText},
-		{SectionSkills, ClassStable, true, nil, skillsText},
-		{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
-		{SectionSafety, ClassStable, false, nil, safetyText},
-		{SectionProject, ClassStable, true, nil, projectText},
-		{SectionRuntime, ClassPerSession, true, nil, goClawRuntimeText},
-		{SectionTask, ClassPerSession, true, nil, taskText},
-	}
+// goClawParts are the sections of LayoutGoClaw in their order.
+var goClawParts = [...]part{
+	{SectionIdentity, ClassStable, true, nil, identityText},
+	{SectionTooling, ClassStable, true, nil, toolingText},
+	{SectionSkills, ClassStable, true, nil, skillsText},
+	{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
+	{SectionSafety, ClassStable, false, nil, safetyText},
+	{SectionProject, ClassStable, true, nil, projectText},
+	{SectionRuntime, ClassPerSession, true, nil, goClawRuntimeText},
+	{SectionTask, ClassPerSession, true, nil, taskText},
 }
 
 // goClawRuntimeText is the section Runtime of LayoutGoClaw: the fields without a word before them.

@@ -341,7 +341,7 @@ func shortNotice(a *assembly) string {
 			out = append(out, quote(f.Name))
 		}
 	}
-	read := quote(a.tool("read"))
+	read := a.code("read")
 	return joinLines(
 		textIf(cut != nil, "Shown in part: "+strings.Join(cut, ", ")+"."),
 		textIf(out != nil, "Left out for want of room: "+strings.Join(out, ", ")+"."),

@@ -91,35 +91,33 @@ type part struct {
 	render  func(*assembly) string
 }
 
-// defaultParts returns the built-in sections of LayoutDefault in their order. A render function
-// that returns "" leaves its section out.
-func defaultParts() []part {
-	return []part{
-		{SectionIdentity, ClassStable, true, nil, identityText},
-		{SectionTooling, ClassStable, true, nil, toolingText},
-		{SectionToolStyle, ClassStable, false, nil, toolStyleText},
-		{SectionSafety, ClassStable, true, nil, safetyText},
-		{SectionSkills, ClassStable, true, nil, skillsText},
-		{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
-		{SectionSelfUpdate, ClassStable, false, (*assembly).hasGateway, selfUpdateText},
-		{SectionAliases, ClassStable, false, nil, aliasesText},
-		{SectionWorkspace, ClassStable, true, nil, workspaceText},
-		{SectionDocs, ClassStable, false, nil, docsText},
-		{SectionSandbox, ClassStable, true, nil, sandboxText},
-		{SectionSenders, ClassStable, false, nil, sendersText},
-		{SectionReplyTags, ClassStable, false, (*assembly).repliesToPeople, replyTagsText},
-		{SectionMessaging, ClassStable, false, (*assembly).repliesToPeople, messagingText},
-		{SectionVoice, ClassStable, false, (*assembly).repliesToPeople, voiceText},
-		{SectionReactions, ClassStable, false, (*assembly).repliesToPeople, reactionsText},
-		{SectionReasoning, ClassStable, true, nil, reasoningText},
-		{SectionProject, ClassStable, true, nil, projectText},
-		{SectionSilent, ClassStable, true, (*assembly).repliesToPeople, silentText},
-		{SectionHeartbeats, ClassStable, false, (*assembly).isWatchful, heartbeatsText},
-		{SectionSubagent, ClassPerSession, true, (*assembly).onlySubagent, subagentText},
-		{SectionConversation, ClassPerSession, false, nil, conversationText},
-		{SectionDate, ClassPerTurn, true, nil, dateText},
-		{SectionDelegation, ClassPerTurn, true, (*assembly).maySpawn, delegationText},
-		{SectionActive, ClassPerTurn, true, nil, activeText},
-		{SectionRuntime, ClassPerTurn, true, nil, runtimeText},
-	}
+// defaultParts are the built-in sections of LayoutDefault in their order. A render function that
+// returns "" leaves its section out.
+var defaultParts = [...]part{
+	{SectionIdentity, ClassStable, true, nil, identityText},
+	{SectionTooling, ClassStable, true, nil, toolingText},
+	{SectionToolStyle, ClassStable, false, nil, toolStyleText},
+	{SectionSafety, ClassStable, true, nil, safetyText},
+	{SectionSkills, ClassStable, true, nil, skillsText},
+	{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
+	{SectionSelfUpdate, ClassStable, false, (*assembly).hasGateway, selfUpdateText},
+	{SectionAliases, ClassStable, false, nil, aliasesText},
+	{SectionWorkspace, ClassStable, true, nil, workspaceText},
+	{SectionDocs, ClassStable, false, nil, docsText},
+	{SectionSandbox, ClassStable, true, nil, sandboxText},
+	{SectionSenders, ClassStable, false, nil, sendersText},
+	{SectionReplyTags, ClassStable, false, (*assembly).repliesToPeople, replyTagsText},
+	{SectionMessaging, ClassStable, false, (*assembly).repliesToPeople, messagingText},
+	{SectionVoice, ClassStable, false, (*assembly).repliesToPeople, voiceText},
+	{SectionReactions, ClassStable, false, (*assembly).repliesToPeople, reactionsText},
+	{SectionReasoning, ClassStable, true, nil, reasoningText},
+	{SectionProject, ClassStable, true, nil, projectText},
+	{SectionSilent, ClassStable, true, (*assembly).repliesToPeople, silentText},
+	{SectionHeartbeats, ClassStable, false, (*assembly).isWatchful, heartbeatsText},
+	{SectionSubagent, ClassPerSession, true, (*assembly).onlySubagent, subagentText},
+	{SectionConversation, ClassPerSession, false, nil, conversationText},
+	{SectionDate, ClassPerTurn, true, nil, dateText},
+	{SectionDelegation, ClassPerTurn, true, (*assembly).maySpawn, delegationText},
+	{SectionActive, ClassPerTurn, true, nil, activeText},
+	{SectionRuntime, ClassPerTurn, true, nil, runtimeText},
 }

@@ -198,6 +198,42 @@ func lastRunes(s string, n int) string {
 	return s[i:]
 }
 
+// lines are the lines of a section while it is written.
+type lines struct{ b strings.Builder }
+
+// line writes a line that its parts make up, or nothing if all of them are blank. A part may have
+// line breaks.
+func (l *lines) line(parts ...string) {
+	blank := true
+	for _, p := range parts {
+		blank = blank && strings.TrimSpace(p) == ""
+	}
+	if blank {
+		return
+	}
+	l.begin()
+	for _, p := range parts {
+		l.b.WriteString(p)
+	}
+}
+
+// lineIf writes a line as line does, if ok.
+func (l *lines) lineIf(ok bool, parts ...string) {
+	if ok {
+		l.line(parts...)
+	}
+}
+
+// begin ends the line before, if there is one.
+func (l *lines) begin() {
+	if l.b.Len() > 0 {
+		l.b.WriteByte('\n')
+	}
+}
+
+// String returns the lines without a line break at the end.
+func (l *lines) String() string { return l.b.String() }
+
 // joinLines joins the texts that are not blank with line breaks.
 func joinLines(list ...string) string {
 	size := 0

@@ -344,10 +344,10 @@ func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 		root, cmd.State, err = s.readRecord(ctx, ref)
 		return err
 	})
-	if err == nil {
-		err = s.revive(ctx, root, cmd)
+	if err != nil {
+		return unrecorded(ctx, err)
 	}
-	return repeatable(err, repeatAsIs)
+	return repeatable(s.revive(ctx, root, cmd), repeatAsIs)
 }
 
 // A revival is an archived session that a caller brings back.
@@ -476,8 +476,9 @@ func (s *Supervisor) await(
 // durable, since the archive may wait for what calls it.
 //
 // The error is [ErrNotFound] for a session that is not on record, an *[InputError] for one whose
-// own turn calls it, or a turn below it, and beside the cause of ctx [ErrUnconfirmed] if that ends
-// while it waits. Else it is [ErrShutdown], or one that every command can return.
+// own turn calls it, or a turn below it, and [ErrUnconfirmed] if something ends the wait: beside
+// the cause of ctx, [ErrShutdown], or what has become of the journal. Else it is one that every
+// command can return.
 func (s *Supervisor) DeleteSession(
 	ctx context.Context, root, key session.Key, reason string,
 ) error {
@@ -504,7 +505,7 @@ func (s *Supervisor) DeleteSession(
 	}
 	defer turnOf(ctx).pause()()
 	err := s.await(ctx, root, func(t *tree.Tree) bool { return !t.Discarding(key) })
-	if err != nil && ctx.Err() != nil {
+	if err != nil {
 		err = fmt.Errorf("%w: deleting %q: %w", ErrUnconfirmed, key, err)
 	}
 	return repeatable(err, repeatAsIs)
@@ -636,7 +637,9 @@ func (s *Supervisor) namedBy(
 		return named, err
 	}
 	v := viewer{root: root}
-	if err := v.read(s.reads.Read(ctx, root, 0)); err != nil {
+	open, cancel := s.untilClosed(ctx)
+	defer cancel()
+	if err := v.read(s.reads.Read(open, root, 0)); err != nil {
 		return nil, err
 	}
 	return v.tree.Named(now), nil

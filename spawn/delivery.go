@@ -225,8 +225,7 @@ func pauseOf(err error) time.Duration {
 // Ready says that a session which the caller runs is free: a completion that its receiver was too
 // busy for, see [ErrBusy], is handed over now, instead of up to 15 seconds later. Call it when a
 // turn of the session has ended. It returns when that is durable. For a session that nothing waits
-// for, or that never was, it does nothing. The error is one that every command can return, or
-// [ErrUnreadable].
+// for, or that never was, it does nothing. The error is one that every command can return.
 func (s *Supervisor) Ready(ctx context.Context, root session.Key) error {
 	waits := false
 	err := s.readTree(ctx, root, func(t *tree.Tree) { waits = t.WaitsFor(root) })
@@ -237,9 +236,9 @@ func (s *Supervisor) Ready(ctx context.Context, root session.Key) error {
 }
 
 // Retry makes the blocked delivery with a key due again. It opens no tree except that of the
-// delivery. The error is [ErrNotFound] if no tree has the delivery or it is not blocked, those of
-// the trees that cannot be read, each [ErrUnreadable], if it may be in one of them, or one that
-// every command can return.
+// delivery. The error is [ErrNotFound] if no tree has the delivery or it is not blocked; if it may
+// be in a tree that cannot be read, [ErrNotRecorded] beside those of such trees, each
+// [ErrUnreadable]; or one that every command can return.
 func (s *Supervisor) Retry(ctx context.Context, key string) error {
 	return s.settleBlocked(ctx, key, SettleRetry)
 }

@@ -134,10 +134,11 @@ func repeatable(err error, how string) error {
 	return fmt.Errorf("%w; %s", err, how)
 }
 
-// unrecorded is the error of what a command reads before it is sent: if ctx has ended, it says that
-// nothing was recorded.
+// unrecorded is the error of what a command reads before it is sent: if that cannot be read, or ctx
+// or a shutdown ends it, it says that nothing was recorded.
 func unrecorded(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotRecorded) {
+	cut := ctx.Err() != nil || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrShutdown)
+	if err == nil || errors.Is(err, ErrNotRecorded) || !cut {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrNotRecorded, err)

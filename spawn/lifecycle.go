@@ -11,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
 // sweepEvery is how often Run asks the journal for trees that are due and that no call has touched
@@ -172,6 +173,9 @@ func (l *lookout) look(ctx context.Context) {
 	l.second = true
 	if err := l.sup.sweep(ctx, opening); err != nil && ctx.Err() == nil {
 		l.sup.log.Error("offshoot: looking for due trees failed", "error", err.Error())
+		if owner.Dead(err) {
+			l.sup.fatal(err)
+		}
 	}
 }
 
@@ -291,8 +295,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // the hard phase: an append that hangs takes the grace period, the error says that the store has
 // not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 // If the append has the start of a turn, which so has not begun, Shutdown looks for it in the
-// journal, beside the append, and notes that. A journal that does not take the note in that time
-// leaves a turn on record as begun, and a run as interrupted.
+// journal, beside the append, and notes that. So it notes which turns it has cancelled, and which
+// of them had done nothing, if the append of that hangs. A journal that does not take the note in
+// that time leaves a turn on record as begun, and a run as interrupted.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	if s.closed == nil {
 		return errNotOpened
@@ -452,18 +457,22 @@ func (s *Supervisor) shutDown() {
 // journal that long to record what was not sent.
 const leaveWithin = 100 * time.Millisecond
 
-// sayLastWords has the owners that wait for their journal note which turns have not begun, see
-// [owner.Owner.LastWord]. It does not wait for them, and reports whether there are any. They have
-// the time within.
+// sayLastWords has the owners that wait for their journal note which turns have not begun, and
+// which were cut, see [owner.Owner.LastWord]. It does not wait for them, and reports whether there
+// are any. They have the time within.
 func (s *Supervisor) sayLastWords(within time.Duration) (began bool) {
 	for _, sh := range s.allShells() {
-		if !sh.owner.Unacted() {
+		var said tree.NotBegun
+		if sh.owner.Behind() {
+			said = sh.turnsLeft()
+		}
+		if len(said.Turns)+len(said.Cut) == 0 && !sh.owner.Unacted() {
 			continue
 		}
 		began = s.workers.startLast(taskFunc(func() {
 			ctx, cancel := context.WithTimeout(s.detachedCtx, within)
 			defer cancel()
-			_ = sh.owner.LastWord(ctx) // what is not on record counts as after a crash
+			_ = sh.owner.LastWord(ctx, said) // what is not on record counts as after a crash
 		})) || began
 	}
 	return began

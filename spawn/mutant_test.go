@@ -35,7 +35,22 @@ var mutants = slices.Concat(
 var shellMutants = []mutant{
 	{
 		"a start that its owner has not acted on has not begun", "internal/owner/unacted.go",
-		"\tif len(turns) == 0 {\n", "\tif true {\n", ".", "TestStartThatItsOwnerDidNotLearnOf",
+		"turnsOf(unacted, last.Batch))", "nil)", ".", "TestStartThatItsOwnerDidNotLearnOf",
+	},
+	{
+		"what a shutdown has cut is said with the last word", "lifecycle.go",
+		"\t\t\tsaid = sh.turnsLeft()\n", "\t\t\t_ = sh.turnsLeft()\n", ".",
+		"TestNoteOfAShutdownThatHangs",
+	},
+	{
+		"a message whose turn a shutdown has cut has had no attempt", "internal/tree/settle.go",
+		"\t\tif r, err := t.runInTurn(turn.Run, turn.N); err == nil && !r.Open.Shutdown {\n",
+		"\t\tif r, err := t.runInTurn(turn.Run, turn.N); err == nil && r.Open.Shutdown {\n", ".",
+		"TestNoteOfAShutdownThatHangs",
+	},
+	{
+		"a dead journal is not asked what it has", "internal/owner/journal.go",
+		"case Dead(err): //", "case false: //", "../agent", "TestEveryCommandThatMeetsADeadJournal",
 	},
 	{
 		"a start that its owner has not acted on has not begun", "internal/owner/owner.go",
@@ -52,7 +67,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"a turn that has not begun is not an attempt", "internal/tree/settle.go",
-		"\t\t\tt.emit(shuttingDown(t.now, r))\n", "", ".", "TestMessageWhoseTurnHasNotBegun",
+		"\t\tif !r.Open.Shutdown {\n", "\t\tif false {\n", ".", "TestMessageWhoseTurnHasNotBegun",
 	},
 	{
 		"1.12 what the journal has shown is not shown again", "watcher.go",

@@ -255,9 +255,8 @@ func (s *Supervisor) rootsWith(
 	ctx context.Context, key session.Key,
 ) iter.Seq2[session.Key, error] {
 	return func(yield func(session.Key, error) bool) {
-		lookup, cancel := context.WithCancel(ctx)
+		lookup, cancel := s.untilClosed(ctx)
 		defer cancel()
-		defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // ends with both
 		var failed error
 		for head, err := range s.reads.Roots(lookup, session.RootQuery{Member: key}) {
 			if failed = err; err != nil {

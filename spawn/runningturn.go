@@ -27,7 +27,7 @@ type turnID struct {
 }
 
 // runningTurn is a turn whose Runner has not returned, or whose slot the tree still counts on.
-// The lock of the shell guards previous, done, cancelledAt, hasReturned and slotFreed.
+// The lock of the shell guards previous, done, cancelledAt, hasReturned, untouched and slotFreed.
 type runningTurn struct {
 	shell *treeShell
 	id    turnID
@@ -43,6 +43,7 @@ type runningTurn struct {
 	done        chan struct{} // closed when the Runner has returned; nil until a caller waits
 	cancelledAt time.Time     // zero if the turn has not been cancelled
 	hasReturned bool          // whether the Runner has returned
+	untouched   bool          // whether a shutdown has ended it before it did anything
 	slotFreed   bool          // whether the tree no longer counts on the slot of the turn
 }
 
@@ -237,6 +238,9 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 // reportUntouched tells the tree that a shutdown has ended a turn before it did anything. The tree
 // has noted the shutdown before.
 func (sh *treeShell) reportUntouched(rt *runningTurn) {
+	sh.mu.Lock()
+	rt.untouched = true
+	sh.mu.Unlock()
 	sh.owner.Send(rt.turn.gen, &tree.TurnDone{
 		Run: rt.key, N: rt.id.n, Untouched: true, Rand: sh.sup.ids.rand(),
 	})

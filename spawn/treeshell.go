@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -280,6 +281,23 @@ func (sh *treeShell) shutDownTurns() {
 	for _, rt := range sh.turns {
 		rt.cancel(ErrShutdown)
 	}
+}
+
+// turnsLeft returns the turns that a shutdown has cancelled and whose end is not on record: those
+// that have done nothing, and those that have not returned.
+func (sh *treeShell) turnsLeft() (said tree.NotBegun) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, rt := range sh.turns {
+		ref := tree.TurnRef{Run: rt.key, N: rt.id.n}
+		switch {
+		case rt.untouched:
+			said.Turns = append(said.Turns, ref)
+		case !rt.hasReturned || errors.Is(context.Cause(rt.ctx), ErrShutdown):
+			said.Cut = append(said.Cut, ref)
+		}
+	}
+	return said
 }
 
 // addStillRunning adds the turns, the calls that turns left behind, and the deliveries that have

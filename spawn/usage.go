@@ -364,13 +364,18 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 	}
 	var errs []error
 	var roots []session.Key
-	for head, err := range s.reads.Roots(ctx, session.RootQuery{}) {
+	open, cancel := s.untilClosed(ctx)
+	defer cancel()
+	for head, err := range s.reads.Roots(open, session.RootQuery{}) {
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%w: listing the trees: %w", ErrUnreadable, err))
 		case isTree(head.Root):
 			roots = append(roots, head.Root)
 		}
+	}
+	if err := s.closedBefore(ctx); err != nil {
+		return err
 	}
 	slices.SortFunc(roots, compareKeys)
 	for _, root := range roots {
@@ -410,6 +415,17 @@ func (s *Supervisor) closedBefore(ctx context.Context) error {
 	}
 }
 
+// untilClosed returns a ctx that ends with ctx, and at the end of a shutdown: a store that does not
+// answer then is not waited for.
+func (s *Supervisor) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(s.closedCtx, cancel) //nolint:contextcheck // it ends with both
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
+}
+
 // readTree calls f with a tree on record: by its owner if the tree is in memory, else as its
 // journal has it. f must not keep the tree. It is not called for a tree that was never written to.
 func (s *Supervisor) readTree(ctx context.Context, root session.Key, f func(*tree.Tree)) error {
@@ -423,9 +439,11 @@ func (s *Supervisor) readTree(ctx context.Context, root session.Key, f func(*tre
 		}
 	}
 	v := viewer{root: root}
-	if err := v.read(s.reads.Read(ctx, root, 0)); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
+	open, cancel := s.untilClosed(ctx)
+	defer cancel()
+	if err := v.read(s.reads.Read(open, root, 0)); err != nil {
+		if ended := s.closedBefore(ctx); ended != nil {
+			return ended
 		}
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}

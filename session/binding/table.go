@@ -437,6 +437,10 @@ func (t *Table) change(
 			if t.last == before { // it would be refused for ever
 				return fmt.Errorf("binding: nothing is in the way of an append: %w", err)
 			}
+		case errors.Is(err, session.ErrSync), errors.Is(err, session.ErrClosed):
+			// What such a log says of the batch need not be on the disk, and it may say nothing.
+			t.stale = true
+			return fmt.Errorf("binding: %w", err)
 		default:
 			t.stale = true
 			if found, readErr := t.catchUp(ctx, batch.ID); readErr != nil || !found {

@@ -20,7 +20,15 @@ import (
 // the batch, and else [spawn.ErrUnconfirmed]. One of a [Command] that is patient is tried again
 // first, for as long as the owner of a tree tries. What a Command whose caller has left did not
 // begin to append, it does not append.
-type Journal struct{ session.Journal }
+//
+// A store that is closed, or that must be opened again, takes nothing any more. It is not asked
+// what it has kept of a batch: it may not answer.
+type Journal struct {
+	session.Journal
+
+	// Dead is called with the error of a store that takes nothing any more. Nil: it is not.
+	Dead func(error)
+}
 
 // The pauses before an append is tried again, each twice as long as the one before, and how many
 // there are: those of the owner of a tree.
@@ -42,6 +50,13 @@ func (j Journal) Append(
 		if err == nil {
 			return seq, nil
 		}
+		if j.isDead(err) {
+			if errors.Is(err, session.ErrSync) || tries > 0 { // there may be an attempt before
+				return 0, fmt.Errorf("%w: %w", spawn.ErrUnconfirmed, err)
+			}
+			c.notIn()
+			return 0, fmt.Errorf("%w: %w", spawn.ErrNotRecorded, err)
+		}
 		found, absent, unread := j.find(ctx, root, after, b.ID)
 		if found > 0 {
 			return found, nil
@@ -54,15 +69,14 @@ func (j Journal) Append(
 		case conflict: // maybe with an attempt before
 			err = unread
 		}
-		// Nothing in the log does not mean nothing on the disk after a failed sync, nor that an
-		// append which ctx has cut off is over. A journal that refuses a batch has added nothing.
-		refused := errors.Is(err, session.ErrClosed) || errors.Is(err, session.ErrInvalidBatch)
-		absent = absent && !errors.Is(err, session.ErrSync) && ctx.Err() == nil ||
-			refused && tries == 0
+		// Nothing in the log does not mean that an append which ctx has cut off is over. A journal
+		// that refuses a batch has added nothing.
+		refused := errors.Is(err, session.ErrInvalidBatch)
+		absent = absent && ctx.Err() == nil || refused && tries == 0
 		if absent {
 			c.notIn()
 		}
-		again := c.isPatient() && tries < retries && !refused && !errors.Is(err, session.ErrSync)
+		again := c.isPatient() && tries < retries && !refused
 		if again && waits(ctx, pause) {
 			continue
 		}
@@ -71,6 +85,17 @@ func (j Journal) Append(
 		}
 		return 0, fmt.Errorf("%w: %w", spawn.ErrUnconfirmed, err)
 	}
+}
+
+// isDead reports whether an error says that the store takes nothing any more, and tells it to Dead.
+func (j Journal) isDead(err error) bool {
+	if !errors.Is(err, session.ErrSync) && !errors.Is(err, session.ErrClosed) {
+		return false
+	}
+	if j.Dead != nil {
+		j.Dead(err)
+	}
+	return true
 }
 
 // waits waits for a time, and reports whether ctx has not ended before.
@@ -132,6 +157,7 @@ func (j Journal) Read(
 			return nil
 		})
 		if err != nil {
+			j.isDead(err)
 			yield(session.Entry{}, err)
 			return
 		}

@@ -11,7 +11,7 @@ import (
 // Recovers reports whether a tree that could not be opened with err may be opened later: the
 // journal may work again, and no person has to repair it first.
 func Recovers(err error) bool {
-	return isPanic(err) || !journalDead(err) &&
+	return isPanic(err) || !Dead(err) &&
 		!errors.Is(err, session.ErrCorrupt) && !errors.Is(err, session.ErrFormat)
 }
 

@@ -130,6 +130,9 @@ func (o *Owner) membersOf(facts []tree.Fact) []session.Key {
 // end of the log and succeeds if it is there. Otherwise absent says whether it is known not to be.
 // While a stalled batch is tried again, a conflict counts only if the log can be read: otherwise
 // the entry in the way may be the owner's own.
+//
+// A journal that is dead is not asked: it may not answer, and what it has of the batch may not be
+// on the disk.
 func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if len(b.Entries) == 0 {
 		return nil
@@ -137,7 +140,10 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	o.absent = false
 	defer func() { recoverValue(recover(), &err) }()
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
-	if err != nil {
+	switch {
+	case Dead(err): // a closed one has refused the batch, unless it has it from before
+		o.absent = !errors.Is(err, session.ErrSync) && o.stalled == nil
+	case err != nil:
 		found, absent, unread := o.findBatch(ctx, b.ID)
 		switch {
 		case unread != nil && errors.Is(err, session.ErrConflict) && o.stalled != nil:
@@ -145,10 +151,8 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 		case found > 0:
 			seq, err = found, nil
 		default:
-			// Nothing in the log does not mean nothing on the disk after a failed sync, nor that an
-			// append which ctx has cut off is over. A closed journal cannot be read.
-			o.absent = absent && !errors.Is(err, session.ErrSync) && ctx.Err() == nil ||
-				errors.Is(err, session.ErrClosed) && o.stalled == nil
+			// Nothing in the log does not mean that an append which ctx has cut off is over.
+			o.absent = absent && ctx.Err() == nil
 		}
 	}
 	if err != nil {
@@ -209,14 +213,15 @@ func (o *Owner) batchID() session.BatchID {
 	return session.BatchID(id)
 }
 
-// lookForBatch returns nil if the log ends with a batch whose append failed with an error, and else
-// that error.
+// lookForBatch returns nil if the log ends with a batch whose append ended its goroutine, and else
+// the error of that. Then absent says whether the batch is known not to be in the log.
 func (o *Owner) lookForBatch(
 	ctx context.Context, id session.BatchID, failed error,
 ) (err error) {
 	defer func() { recoverValue(recover(), &err) }()
-	found, _, unread := o.findBatch(ctx, id)
+	found, absent, unread := o.findBatch(ctx, id)
 	if unread != nil || found == 0 {
+		o.absent = unread == nil && absent && ctx.Err() == nil
 		return failed
 	}
 	o.recorded(Place{found, id})

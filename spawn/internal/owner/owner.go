@@ -453,7 +453,7 @@ func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 // journal is dead or a person must repair the tree.
 func (o *Owner) openFailed(err error) {
 	switch {
-	case journalDead(err):
+	case Dead(err):
 		o.cfg.Fatal(err)
 	case !Recovers(err):
 		o.exec.Stalled(err)
@@ -601,7 +601,7 @@ func (o *Owner) discardTree(err error) {
 		o.exec.Lost(err, o.lostToOther)
 	}
 	o.dropTree()
-	if journalDead(err) {
+	if Dead(err) {
 		o.cfg.Fatal(err)
 	}
 	if o.lostToOther {

@@ -38,7 +38,7 @@ func permanent(err error) bool {
 		return false
 	}
 	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrInvalidBatch) ||
-		journalDead(err)
+		Dead(err)
 }
 
 // isPanic reports whether err is a recovered panic. A panic does not tell what has happened, even
@@ -48,8 +48,8 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// journalDead reports whether err says that the journal will never append again, for any owner.
-func journalDead(err error) bool {
+// Dead reports whether err says that the journal will never append again, for any owner.
+func Dead(err error) bool {
 	return !isPanic(err) && (errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed))
 }
 

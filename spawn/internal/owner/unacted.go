@@ -15,6 +15,10 @@ import (
 // owner alone knows that, and says it to the log: when it reads the tree again, or with its last
 // word. A log that takes neither leaves the next owner to take the turn for one that has begun:
 // what may have had an effect is not done again.
+//
+// So it is with the end of a turn that a shutdown has ended before it did anything, and with the
+// note that a shutdown cancels turns, if the append of that hangs or fails: the Executor knows what
+// they come to, and has the last word note it.
 
 // An unactedTurn is a turn whose start is in a batch that the owner has not acted on: its append is
 // under way, or has failed.
@@ -74,19 +78,30 @@ func (o *Owner) Unacted() bool {
 	return len(o.unacted) > 0
 }
 
+// Behind reports whether the journal lacks what the owner has decided, or is to decide: an append
+// is under way, or has failed. It may be called concurrently.
+func (o *Owner) Behind() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.draining || o.waiting.Load()
+}
+
 // LastWord has the journal note that turns have not begun whose start it has, but whose append has
-// not returned or has failed. The Executor must not start a turn any more. LastWord reads the tree
-// and appends beside an append that may hang, under a ctx of its own. The owner decides nothing
-// more. An error means that the log may say that turns have begun which have not. LastWord may be
-// called concurrently.
-func (o *Owner) LastWord(ctx context.Context) (err error) {
+// not returned or has failed, and what the Executor says of turns that were started: which of them
+// were cut, and which of them have done nothing. The Executor must not start a turn any more.
+// LastWord reads the tree and appends beside an append that may hang, under a ctx of its own. The
+// owner decides nothing more. Turns that the log has the end of, or that another owner has ended,
+// are left alone. An error means that the log may say that turns have begun which have not.
+// LastWord may be called concurrently.
+func (o *Owner) LastWord(ctx context.Context, said tree.NotBegun) (err error) {
 	o.mu.Lock()
 	unacted := slices.Clone(o.unacted)
-	if len(unacted) > 0 {
+	silent := len(unacted)+len(said.Turns)+len(said.Cut) == 0
+	if !silent {
 		o.spoken.Store(true)
 	}
 	o.mu.Unlock()
-	if len(unacted) == 0 {
+	if silent {
 		return nil
 	}
 	defer func() { recoverValue(recover(), &err) }()
@@ -94,14 +109,14 @@ func (o *Owner) LastWord(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	turns := turnsOf(unacted, last.Batch)
-	if len(turns) == 0 {
-		return nil
-	}
-	if _, err := t.Decide(tree.NotBegun{Turns: turns}, o.cfg.now()); err != nil {
+	said.Turns = slices.Concat(said.Turns, turnsOf(unacted, last.Batch))
+	if _, err := t.Decide(said, o.cfg.now()); err != nil {
 		return err
 	}
 	facts, _ := t.Take()
+	if len(facts) == 0 {
+		return nil
+	}
 	entries := make([]session.Entry, len(facts))
 	for i := range facts {
 		entries[i].Payload = &facts[i]

@@ -31,9 +31,14 @@ type TurnRef struct {
 	N   uint32
 }
 
-// NotBegun says that turns which are on record as started have not begun, and will not: the append
-// that has them did not return, so that its owner has not acted on it.
-type NotBegun struct{ Turns []TurnRef }
+// NotBegun says that turns which are on record as started have not begun, and will not, or that a
+// shutdown has ended them before they did anything: the append that has them, or their end, did not
+// return.
+type NotBegun struct {
+	Turns []TurnRef
+	// Cut are turns that have begun, and that the shutdown has cancelled, see [ShutDown].
+	Cut []TurnRef
+}
 
 // A Spawn asks for a child of Parent. A Key that is known returns the run that it made.
 type Spawn struct {

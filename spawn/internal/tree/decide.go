@@ -165,7 +165,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	now, last := t.now, t.lastFact
 	t.now = last // what follows is of the epoch before, in which no time has passed
-	t.decideNotBegun(NotBegun{c.NotBegun})
+	t.decideNotBegun(NotBegun{Turns: c.NotBegun})
 	t.now = now
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
 	if c.Repair != "" && c.Repair != t.MarkOf(math.MaxUint32) {

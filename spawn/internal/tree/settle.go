@@ -131,6 +131,11 @@ func (t *Tree) decideEnd(c Command) {
 // decideNotBegun notes which turns have not begun. They end as those do that a shutdown comes
 // before: a run is queued again, and a message has not had an attempt.
 func (t *Tree) decideNotBegun(c NotBegun) {
+	for _, turn := range c.Cut {
+		if r, err := t.runInTurn(turn.Run, turn.N); err == nil && !r.Open.Shutdown {
+			t.emit(shuttingDown(t.now, r))
+		}
+	}
 	for _, turn := range c.Turns {
 		r, err := t.runInTurn(turn.Run, turn.N)
 		if err != nil {
