@@ -159,7 +159,6 @@ func (b *heardBot) heard(log *bytes.Buffer, events []agent.TreeEvent) map[string
 // Every text that a caller or a model hands in is masked wherever others than the session that it
 // is for read it, whatever stands within the secret.
 func TestEveryTextIsMasked(t *testing.T) {
-	skipUnderRace(t)
 	for _, c := range heardCases {
 		typ := reflect.TypeOf(c.base)
 		all := textsOf("", typ, nil)

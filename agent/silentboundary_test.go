@@ -72,7 +72,6 @@ func (b *heardBot) spawned(said string, task agent.Task) {
 // What a sub-agent says is said where it is shown, and masked: the mask of a secret beside a word
 // of silence is not taken for its emphasis.
 func TestMasksSilenceNothing(t *testing.T) {
-	skipUnderRace(t)
 	for boundary, hand := range silenceBoundaries {
 		for where, text := range besideSilence {
 			for _, token := range silentTokens {
