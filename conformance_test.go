@@ -84,3 +84,46 @@ func TestConformancePage(t *testing.T) {
 		faultOfCase("| 5.1 | x | `agent.TestX` |", sources))
 	require.Equal(t, "it names no test", faultOfCase("| 5.1 | x | y |", sources))
 }
+
+// The pages that have the cases of a section of their own number them as the reference does, and
+// every test that they name is there.
+func TestConformanceOfCommandsAndHooks(t *testing.T) {
+	named := regexp.MustCompile(`\b(Test[A-Z][A-Za-z0-9]*)\b`)
+	for page, c := range map[string]struct {
+		section string
+		cases   int
+		dir     string
+	}{
+		"commands.md": {"6", 28, filepath.Join("agent", "command")},
+		"hooks.md":    {"9", 20, "agent"},
+	} {
+		text, err := os.ReadFile(filepath.Join("docs", page))
+		require.NoError(t, err)
+		files, err := filepath.Glob(filepath.Join(c.dir, "*_test.go"))
+		require.NoError(t, err)
+		source := ""
+		for _, path := range files {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			source += string(data)
+		}
+		cases := 0
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "| "+c.section+".") {
+				continue
+			}
+			cases++
+			require.True(t, strings.HasPrefix(line, fmt.Sprintf("| %s.%d |", c.section, cases)), line)
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+			last := cells[len(cells)-1]
+			tests := named.FindAllString(last, -1)
+			for _, test := range tests {
+				require.Contains(t, source, "func "+test+"(t *testing.T)", line)
+			}
+			elsewhere := strings.Contains(line, "| differs: ") || strings.HasPrefix(last, "scenario ") ||
+				strings.HasPrefix(last, "`target` ")
+			require.True(t, len(tests) > 0 || elsewhere, "%s: it names no test", line)
+		}
+		require.Equal(t, c.cases, cases, page)
+	}
+}

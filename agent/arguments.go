@@ -45,6 +45,14 @@ type arguments struct {
 // readArguments reads the arguments of a call. An argument that is not among the known ones is an
 // error: what a model asks for is not passed over in silence.
 func readArguments(tool string, raw json.RawMessage, known ...string) (*arguments, error) {
+	return readKnownArguments(tool, raw, known, func() []string { return known })
+}
+
+// readKnownArguments is readArguments for a tool that is not offered all that is known. The error
+// names what is.
+func readKnownArguments(
+	tool string, raw json.RawMessage, known []string, offered func() []string,
+) (*arguments, error) {
 	a := &arguments{tool: tool}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return a, nil
@@ -73,8 +81,8 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 			)
 		}
 		takes := "the tool takes none"
-		if len(known) > 0 {
-			takes = "the arguments are " + strings.Join(known, ", ")
+		if all := offered(); len(all) > 0 {
+			takes = "the arguments are " + strings.Join(all, ", ")
 		}
 		return nil, newArgumentError(tool, name, "it is not known; "+takes)
 	}

@@ -44,8 +44,10 @@ type Receipt = spawn.Receipt
 //
 // The Route of a message overrides what the key of the session says, and what it lacks is filled in
 // from there, and then from the message before, as [session.Route.Or] does: never from another
-// channel or account, and a thread only together with its recipient. A message
-// without a Route is answered where the one before was, the first one where the key says, and none
+// channel, nor from one with another account where both name one, and a thread only together with
+// its recipient. A Route that names no account so has that of the message before: where a session
+// is written to through several accounts of one channel, name it in each. A message without a Route
+// is answered where the one before was, the first one where the key says, and none
 // in a conversation that is bound to the session. A session whose key names no chat, such as a main
 // session, so answers to where the last message came from. Meta comes back with the reply, see
 // [Reply].
@@ -209,7 +211,8 @@ func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, 
 		return m.Senders, nil
 	}
 	who := policy.Sender{
-		ID: m.From.ID, Channel: cmp.Or(m.Route.Channel, s.key.Channel()), Peer: s.key.Peer(),
+		ID: m.From.ID, Channel: cmp.Or(m.Route.Channel, s.key.Channel()),
+		Peer: cmp.Or(s.key.Peer(), strings.TrimSpace(m.Route.To)),
 	}
 	if s.rt.cfg.Owner == nil {
 		return []policy.Sender{who}, nil

@@ -312,8 +312,24 @@ type spawnArgs struct {
 	Context                                     string // "", "isolated" or "fork"
 }
 
-func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
-	a, err := readArguments(toolSpawn, raw, spawnParams...)
+// offeredParams returns the parameters of a spawn that the schema of the session has.
+func (h toolHost) offeredParams() (list []string) {
+	var schema struct{ Properties map[string]json.RawMessage }
+	if json.Unmarshal(h.spawnSchema(), &schema) != nil {
+		return nil
+	}
+	for _, name := range spawnParams {
+		if schema.Properties[name] != nil {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// readSpawn reads the arguments of a spawn. An error about one that is not known names those that
+// are offered.
+func readSpawn(raw json.RawMessage, offered func() []string) (q spawnArgs, err error) {
+	a, err := readKnownArguments(toolSpawn, raw, spawnParams, offered)
 	if err != nil {
 		return q, err
 	}
@@ -469,7 +485,7 @@ func (h toolHost) origin(ctx context.Context) string {
 }
 
 func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
-	q, err := readSpawn(c.Args)
+	q, err := readSpawn(c.Args, h.offeredParams)
 	if err != nil {
 		return "", err
 	}

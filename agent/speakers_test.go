@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -353,4 +354,73 @@ func TestToolsForPeople(t *testing.T) {
 		require.NotContains(t, runs[0].Tools, "cron")
 		require.ErrorIs(t, refused, &policy.Refusal{Rule: policy.RuleSender})
 	})
+}
+
+// The status of a sub-agent names what its people keep from it: what its spawn has not granted for
+// their sake, at any depth, what they keep from it later, and nothing that its role keeps from it.
+func TestWithheldOfASubagent(t *testing.T) {
+	cfg := ownedConfig()
+	cfg.Rules.SubagentTools.Deny = []string{"deploy"}
+	script := agenttest.Script{
+		agenttest.Main: {
+			agenttest.Call("sessions_spawn", `{"task":"outer","label":"outer"}`),
+			agenttest.Say("1"), agenttest.Say("2"), agenttest.Say("3"), agenttest.Say("4"),
+		},
+		"outer": {
+			agenttest.Call("sessions_spawn", `{"task":"inner","label":"inner"}`),
+			agenttest.Call("sessions_yield", `{}`), agenttest.Say("outer done"),
+		},
+		"inner": {agenttest.Say("inner done").After(time.Minute)},
+	}
+	for who, want := range map[string][]string{"bob": {"cron"}, "ann": nil} {
+		agenttest.Run(t, cfg, script, func(h *harness) {
+			speak(h, who, "begin")
+			h.Pass(time.Second)
+			require.Len(t, h.Runs(), 2)
+			for _, run := range h.Runs() {
+				status, err := h.Session(run.Key).Status(h.Context())
+				require.NoError(t, err)
+				var got []string
+				for _, v := range status.Withheld {
+					got = append(got, v.Tool)
+				}
+				require.Equal(t, want, got, "%s of %s", run.Label, who)
+			}
+		})
+	}
+}
+
+// A parameter of a spawn that is not known is refused with those that this session is offered.
+func TestUnknownParametersOfASpawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		set       func(*agent.Config)
+		has, lack []string
+	}{
+		"nothing is set up": {
+			func(*agent.Config) {},
+			[]string{"task", "agentId", "taskName", "cleanup"},
+			[]string{"thread", "runtime", "cwd", "attachments", "streamTo", "agent_id"},
+		},
+		"directories and files": {
+			func(c *agent.Config) {
+				dir := t.TempDir()
+				c.WorkDir = func(string) string { return dir }
+				c.Rules.Attachments.Enabled = true
+			},
+			[]string{"cwd", "attachments", "attachAs"}, []string{"thread", "runtime"},
+		},
+	} {
+		cfg := configAnswering(asText)
+		c.set(&cfg)
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			_, err := callTool(h, "sessions_spawn", "1", `{"task":"x","wibble":1}`)
+			_, listed, ok := strings.Cut(err.Error(), "it is not known; the arguments are ")
+			require.True(t, ok, "%s: %v", name, err)
+			list := strings.Split(listed, ", ")
+			require.Subset(t, list, c.has, name)
+			for _, lacks := range c.lack {
+				require.NotContains(t, list, lacks, name)
+			}
+		})
+	}
 }

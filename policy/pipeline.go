@@ -35,6 +35,7 @@ const (
 	stageOwner
 	stageSender
 	stageChatSender
+	stageRoom // the conversation of a sender, where that is not the one of the session
 )
 
 // maxStages is the most that one pipeline can have: the profile and rules of every session, of the
@@ -49,7 +50,7 @@ type stage struct {
 	limited           bool
 	profile           string // set if allow is that of a profile
 	key               string // of a map, such as the provider
-	chat              *Chat  // of stageChatSender
+	chat              *Chat  // of stageChatSender and stageRoom
 	item              int    // of the list of stageSender and stageChatSender
 	sender            string // the ID of whom the stage is for
 	allow, also, deny []string

@@ -34,8 +34,8 @@ type Sender struct {
 	ID string `json:"id,omitempty"`
 	// Channel is that of the message.
 	Channel string `json:"channel,omitempty"`
-	// Peer is the conversation, as [session.Key.Peer] of the session that the channel posts to.
-	// Empty: its key names none.
+	// Peer is the conversation, as [session.Key.Peer] of the session that the channel posts to, or
+	// if its key names none the To of the Route of the message. Empty: neither does.
 	Peer string `json:"peer,omitempty"`
 	// Owner says that the program has said so. What [Rules.Owners] say does not stand here, since
 	// it may change.
@@ -90,11 +90,13 @@ func DefaultOwnerOnly() []string { return slices.Clone(defaultOwnerOnly) }
 
 var defaultOwnerOnly = []string{"cron", "gateway"}
 
-// BindsSenders reports whether it matters to the rules who speaks: whether they say who is an
-// owner, or have tools by sender.
+// BindsSenders reports whether it matters to the rules who speaks, and where: whether they say who
+// is an owner, or have tools by sender or by conversation.
 func (r *Rules) BindsSenders() bool {
 	return r.Owners != nil || len(r.Senders) > 0 ||
-		slices.ContainsFunc(r.Chats, func(c Chat) bool { return len(c.Senders) > 0 })
+		slices.ContainsFunc(r.Chats, func(c Chat) bool {
+			return len(c.Senders)+len(c.Tools.Allow)+len(c.Tools.Deny) > 0
+		})
 }
 
 // IsOwner reports whether a person is an owner: the program has said so when the person wrote, or
@@ -123,8 +125,10 @@ func (p *Person) names(s *Sender) bool { return s.ID != "" && p.ID == s.ID && p.
 // ForSenders returns what is left of an authority in a turn that works for these people: what the
 // least of them may use, and hand down. It is the authority of a session whose top-level session
 // has the key root. Of a top-level session whose turn works for no person, as far as is known, the
-// rules for * hold, and those for owners do not; of a sub-agent none does. What is removed stays
-// removed in everything that the turn spawns, since that is given no more.
+// rules for * hold, and those for owners do not; of a sub-agent none does. What [Chat.Tools] say of
+// the conversations that these people have written in holds, too, as in one session that serves
+// several of them. What is removed stays removed in everything that the turn spawns, since that is
+// given no more.
 func (r *Rules) ForSenders(a Authority, root session.Key, senders []Sender) Authority {
 	p := pipeline{rules: r, role: session.RoleMain, agentID: a.Agent}
 	p.addSenders(Subject{Key: root, Role: a.Role, Senders: senders})
@@ -175,12 +179,24 @@ func (p *pipeline) addSenders(s Subject) {
 		p.addSender(stageSender, nil, r.Senders, x)
 		if x.Peer == everyone { // of too many conversations
 			for j := range r.Chats {
-				p.addSender(stageChatSender, &r.Chats[j], r.Chats[j].Senders, x)
+				p.addRoom(s.Key, &r.Chats[j], x)
 			}
 		} else if c := r.chatOf(canonicalID(x.Channel), x.Peer); c != nil {
-			p.addSender(stageChatSender, c, c.Senders, x)
+			p.addRoom(s.Key, c, x)
 		}
 	}
+}
+
+// addRoom appends the stages of the conversation that a sender has written in: for the person, and
+// for the conversation itself unless it is that of the session, whose own stage does that.
+func (p *pipeline) addRoom(key session.Key, c *Chat, x *Sender) {
+	if c != p.rules.chat(key) {
+		p.addMore(stage{
+			kind: stageRoom, chat: c, sender: x.ID,
+			limited: len(c.Tools.Allow) > 0, allow: c.Tools.Allow, deny: c.Tools.Deny,
+		})
+	}
+	p.addSender(stageChatSender, c, c.Senders, x)
 }
 
 // ownerOnly returns what owners alone may use.

@@ -53,8 +53,10 @@ type AgentToAgent struct {
 	Allow   []string // globs of agent ids, both of which must match; empty: every agent
 }
 
-// A Chat says which tools the sessions of a conversation may use and hand down. Of several that
-// match a session, the first that names its peer applies, else the first with a * as the peer.
+// A Chat says which tools the sessions of a conversation may use and hand down, and every turn that
+// works for a person who has written there: a main session that serves rooms by their Route is
+// bound by the rooms that a turn reads. Of several that match, the first that names the peer
+// applies, else the first with a * as the peer.
 type Chat struct {
 	// Channel is one channel, as "telegram", in any case, as [session.Key.Channel] names it. What
 	// holds for every channel stands in [Rules.Tools].

@@ -183,6 +183,8 @@ func (p *pipeline) place(s *stage) place {
 		return agent().dot("Tools.Delegable", "tools.delegable")
 	case stageChat:
 		return p.rules.chatPlace(p.chat).dot("Tools", "tools")
+	case stageRoom:
+		return p.rules.chatPlace(s.chat).dot("Tools", "tools")
 	case stageSandbox:
 		return sandboxToolsPlace
 	case stageAgentSandbox:

@@ -33,7 +33,9 @@ type SessionStatus struct {
 	// of a top-level session those of its last turn. See [TurnInput.Senders].
 	Senders []policy.Sender `json:"senders,omitempty"`
 	// Withheld are the tools that the session has otherwise and that its Senders may not use, each
-	// with the rule.
+	// with the rule. Of a sub-agent they are those, too, which its spawn has not granted for that
+	// reason. Of one whose spawn asked for a list of tools, what it did not ask for may be among
+	// them.
 	Withheld []policy.ToolVerdict `json:"withheld,omitempty"`
 }
 
@@ -77,7 +79,7 @@ func (s *Supervisor) statusOf(t *tree.Tree, r *tree.Run) SessionStatus {
 	}
 	status.Senders = slices.Clone(r.Senders)
 	role := t.Authority(r).Role
-	for _, tool := range t.Authority(r).Tools {
+	for _, tool := range t.Otherwise(r) {
 		if v, ok := s.cfg.Rules.Withheld(t.Root().Key(), role, r.Senders, tool); ok {
 			status.Withheld = append(status.Withheld, v)
 		}

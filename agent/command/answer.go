@@ -77,6 +77,9 @@ func (r Row) Text() string {
 	if r.Number > 0 {
 		said = fmt.Sprintf("%d. %s", r.Number, r.Label)
 	}
+	if r.Name != "" && r.Name != r.Label {
+		said += ", " + r.Name
+	}
 	if len(about) > 0 {
 		said += " (" + strings.Join(about, ", ") + ")"
 	}

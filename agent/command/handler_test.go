@@ -158,6 +158,26 @@ func TestList(t *testing.T) {
 	})
 }
 
+// A list shows what the requester calls a run beside what people see of it.
+func TestListHasNames(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		for _, task := range []agent.Task{
+			{Text: "work hard", Label: "alpha", Name: "builder"},
+			{Text: "work", Label: "tester", Name: "tester"}, {Text: "work on it", Name: "writer"},
+		} {
+			_, err := b.Session(b.key(general)).Spawn(b.Context(), task)
+			require.NoError(t, err)
+			b.Pass(time.Second)
+		}
+		said := b.say(general, "ann", "/subagents list")
+		require.Contains(t, said, "1. work on it, writer (1s) running\n")
+		require.Contains(t, said, "2. tester (2s) running")
+		require.Contains(t, said, "3. alpha, builder (3s) running - work hard\n")
+		b.say(general, "ann", "/stop")
+	})
+}
+
 // The cases of the reference on targets: numbers, labels, run ids, keys, the newest.
 func TestTargets(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {
@@ -664,6 +684,25 @@ func TestInfoSaysForWhom(t *testing.T) {
 		general := room(b)
 		b.say(general, "bob", "/subagents spawn beta work")
 		require.NotContains(t, b.say(general, "ann", "/subagents info last"), "For:")
+		b.say(general, "ann", "/stop")
+	})
+}
+
+// An info names the tools that a stranger's sub-agent has not been granted for who spoke, and none
+// of an owner's.
+func TestInfoNamesWithheldTools(t *testing.T) {
+	cfg := agent.Config{Runner: worker, Rules: policy.Rules{
+		Owners: []policy.Person{{ID: "ann"}}, DefaultDeny: []string{}, OwnerOnly: []string{"deploy"},
+	}, Tools: []agent.Tool{agent.NewTool("deploy", "deploy",
+		func(context.Context, struct{}) (string, error) { return "", nil })}}
+	playOf(t, cfg, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.say(general, "bob", "/subagents spawn beta work")
+		require.Contains(t, b.say(general, "ann", "/subagents info last"),
+			"\nWithheld for who speaks: deploy")
+		b.Pass(time.Second)
+		b.say(general, "ann", "/subagents spawn beta work")
+		require.NotContains(t, b.say(general, "ann", "/subagents info last"), "Withheld")
 		b.say(general, "ann", "/stop")
 	})
 }

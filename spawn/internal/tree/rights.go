@@ -59,6 +59,35 @@ func (t *Tree) Rights(r *Run) *policy.Authority {
 	return &bound
 }
 
+// Otherwise returns the tools that a session would have today if what depends on who speaks kept
+// none from it, at its spawn either. Which tools the spawn has asked for is not on record, so that
+// those count that it has not asked for.
+func (t *Tree) Otherwise(r *Run) []string {
+	rules := t.opt.Rules
+	if r.IsRoot() || rules == nil {
+		return t.Authority(r).Tools
+	}
+	if rules.Sandbox.Decide != nil {
+		own := *rules
+		own.Sandbox.Decide = func(_ string, key session.Key) bool {
+			of := t.find(key)
+			return of != nil && of.Spec.Sandboxed
+		}
+		rules = &own
+	}
+	return t.otherwise(rules, r).Tools
+}
+
+func (t *Tree) otherwise(rules *policy.Rules, r *Run) policy.Authority {
+	if r.IsRoot() {
+		return *t.Authority(r)
+	}
+	given := r.Spec.Authority()
+	given.Tools, given.Delegable = t.opt.Tools, t.opt.Tools
+	above := t.otherwise(rules, r.Parent)
+	return rules.Effective(above, policy.Descendant{Key: r.Spec.Key, Given: given})
+}
+
 // sendersOf returns the people for whom a run works that c asks for: those for whom the turn works
 // that does, or the run of a sub-agent, and those whom the caller has named.
 func (t *Tree) sendersOf(parent *Run, c *Spawn) []policy.Sender {
