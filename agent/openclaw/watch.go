@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -82,7 +81,7 @@ func telling(tell func(Reading), r Reading) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			err = &spawn.PanicError{Value: contain.Value(v), Stack: stack}
+			err = &spawn.PanicError{Value: v, Stack: stack}
 		}
 	}()
 	if tell != nil {
