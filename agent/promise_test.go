@@ -19,6 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/context/contexttest"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -75,6 +76,21 @@ func TestPromisesHaveTests(t *testing.T) {
 		Active: []agentctx.ActiveSubagent{{Key: presetWorker}},
 		Tools:  []agentctx.Tool{{Name: "sessions_spawn"}, {Name: "subagents"}},
 	})
+	programs, elsewhere := withRuntime(workshop()), withRuntime(workshop(), "elsewhere")
+	boxed := withRuntime(workshop())
+	boxed.Rules.Sandbox.Mode = policy.SandboxAll
+	for name, cfg := range map[string]agent.Config{
+		"programs": programs, "elsewhere": elsewhere, "boxed": boxed,
+	} {
+		prompts[name] = agentctx.Assemble(inputOf(t, cfg, topKey))
+	}
+	dir := t.TempDir()
+	programs.WorkDir = func(string) string { return dir }
+	files, err := programs.ChildInput(t.Context(), topKey, agent.Task{
+		Text: "x", Attachments: attaching("a.txt", "one"),
+	})
+	require.NoError(t, err)
+	prompts["files"] = agentctx.Assemble(files)
 	prompts["alone"] = agentctx.Assemble(agentctx.Input{Session: topKey})
 	var rows []string
 	_, promises, found := strings.Cut(string(page), "\n## Promises\n")

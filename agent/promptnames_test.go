@@ -66,7 +66,8 @@ func TestNamesInPromptsThatStandForNothing(t *testing.T) {
 	}
 	cfg := agent.Config{}
 	cfg.Prompts.Input.Extra = []agentctx.Section{{ID: "team", Text: "x"}}
-	cfg.Prompts.Input.Drop = append(agentctx.SectionIDs(), "retry", "people", "team")
+	cfg.Prompts.Input.Drop = append(agentctx.SectionIDs(), "retry", "people", "team",
+		"attachments", "external-runtimes")
 	cfg.Prompts.Input.Order = cfg.Prompts.Input.Drop
 	require.Empty(t, warningsOf(t, cfg))
 	cfg.Prompts.Input.Drop, cfg.Prompts.Input.Order = []string{"hearbeats"}, []string{"safety", "tem", "zzz"}

@@ -146,7 +146,7 @@ func (c *Config) addRuntimes(in *agentctx.Input, tools []string, sandboxed bool)
 	}
 	in.Extra = append(slices.Clip(in.Extra), agentctx.Section{
 		ID: runtimesID, Class: agentctx.ClassPerSession, Minimal: true,
-		Text: "## External Runtimes\n" + c.runtimesText(in.Session, sandboxed),
+		Text: "## External Runtimes\n" + c.runtimesText(in.Session, sandboxed), Source: "agent",
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A toldCase is a row of section 4.9 or 6.5 of the field's reference as a bot has it: what the last
@@ -152,6 +154,34 @@ func TestToldCases(t *testing.T) {
 			for i, text := range c.message {
 				require.True(t, strings.HasPrefix(parts[i], text), "%q", parts[i])
 			}
+		})
+	}
+}
+
+// P19: what is a sub-agent's own stands behind the part of the prompt that a provider caches for
+// its siblings, too: label, task, thread, model, conversation, and the files that it was given.
+func TestSiblingsShareTheStablePrefix(t *testing.T) {
+	cfg := withRuntime(childConfig())
+	dir := t.TempDir()
+	cfg.WorkDir = func(string) string { return dir }
+	from := session.Must(session.DirectKey("main", "telegram", "4711"))
+	prompt := func(task agent.Task) agentctx.Prompt {
+		in, err := cfg.ChildInput(t.Context(), from, task)
+		require.NoError(t, err)
+		return agentctx.Assemble(in)
+	}
+	plain := prompt(agent.Task{Text: "x"})
+	for name, task := range map[string]agent.Task{
+		"label": {Text: "y", Label: "research"},
+		"files": {Text: "x", Attachments: attaching("a.txt", "one"), AttachAs: "in/put"},
+		"model": {Text: "x", Model: "acme/other", Thinking: "low"},
+		"fork":  {Text: "x", Spec: agentctx.Spec{History: agentctx.HistoryFork}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := prompt(task)
+			require.NotEqual(t, plain.String(), p.String())
+			require.Equal(t, plain.StablePrefix(), p.StablePrefix())
+			require.Equal(t, plain.CacheKey(), p.CacheKey())
 		})
 	}
 }

@@ -232,7 +232,8 @@ func (c *checkup) promptNames(cfg *Config) {
 	for _, id := range slices.Sorted(maps.Keys(p.SubagentSpecs)) {
 		files(fmt.Sprintf("Prompts.SubagentSpecs[%q].Files", id), p.SubagentSpecs[id].Files)
 	}
-	known := append(agentctx.SectionIDs(), retrySection, peopleSection)
+	known := append(agentctx.SectionIDs(), retrySection, peopleSection, attachmentsSection,
+		runtimesID)
 	for _, s := range p.Input.Extra {
 		known = append(known, s.ID)
 	}

@@ -418,7 +418,7 @@ func tellAttachments(in *agentctx.Input, dir string, a attached) {
 		return
 	}
 	in.Extra = append(slices.Clip(in.Extra), agentctx.Section{
-		ID: attachmentsSection, Class: agentctx.ClassStable, Minimal: true, Source: "agent",
+		ID: attachmentsSection, Class: agentctx.ClassPerSession, Minimal: true, Source: "agent",
 		Text: attach.Prompt(dir, a.Hint, a.Files),
 	})
 }

@@ -36,9 +36,9 @@ const separator = "\n\n"
 func (p Prompt) String() string { return join(p.Sections) }
 
 // StablePrefix returns the beginning of String that is the same for all sessions of the agent with
-// the same spec, tools, sandbox and workspace, and of one sort: sub-agents, sessions of cron,
-// groups and channels, and the other top-level ones. A provider's cache breakpoint belongs at its
-// end.
+// the same spec, tools, sandbox and workspace, and of one sort: sub-agents whose report is text,
+// those whose report is JSON, sessions of cron, groups and channels, and the other top-level ones.
+// A provider's cache breakpoint belongs at its end.
 func (p Prompt) StablePrefix() string { return p.prefix(ClassStable) }
 
 // SessionPrefix returns the beginning of String that is the same for every turn of the session: the
