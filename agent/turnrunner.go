@@ -318,7 +318,7 @@ func (b turnRunner) outcome(
 	}
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
-		out.Fallback = b.rt.redactor.Redact(out.Fallback)
+		out.Fallback = b.rt.maskKept(out.Fallback)
 	}
 	if decision == announce.DecisionSilent && err == nil {
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
@@ -415,7 +415,7 @@ func (rt *Runtime) redact(err error) error {
 	if rt != nil {
 		mask = rt.redactor.Redact
 	}
-	shown := secret.TextBy(mask, said)
+	shown := secret.TextBy(func(s string) string { return speaking(mask(s), s) }, said)
 	if shown == said {
 		return err
 	}
