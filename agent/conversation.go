@@ -258,7 +258,7 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 		case spawn.InputEvent:
 			m.Internal = true
 			if e, ok := announce.ParseEvent(in.Text); ok {
-				m.Text = e.ForModel()
+				m.Text = rt.eventToModels(e).ForModel()
 			}
 		case spawn.InputMilestone:
 			m.Internal, m.Text = true, milestoneText(rt.redactor, in)
@@ -273,23 +273,30 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
 	shown := *c // others read it, too
 	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.toModels(c.Run.Label)
-	e := announce.NewEvent(&shown)
-	// What ForModel removes is removed first, so that it hides no secret.
-	for _, said := range [...]*string{
-		&e.Task, &e.Result, &e.Reason, &e.Model.Requested, &e.Model.Resolved, &e.Model.Actual,
-	} {
-		*said = rt.toModels(*said)
-	}
-	e.Files = slices.Clone(e.Files) // of a completion that others read
-	for i := range e.Files {
-		f := &e.Files[i]
-		for _, said := range [...]*string{&f.Name, &f.Path, &f.MediaType} {
-			*said = rt.toModels(*said)
-		}
-	}
+	e := rt.eventToModels(announce.NewEvent(&shown))
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
 		e.Stats.Transcript = rt.cfg.Store.Transcripts.Locate(ref)
+	}
+	return e
+}
+
+// eventToModels returns an event of which a model may read every text. What ForModel removes is
+// removed first, so that it hides no secret.
+func (rt *Runtime) eventToModels(e announce.Event) announce.Event {
+	e.Reason = announce.Sanitize(text.WithoutControls(e.Reason))
+	e.Files = slices.Clone(e.Files) // others read them, too
+	said := []*string{
+		&e.Name, &e.Task, &e.Reason, &e.Result, &e.SessionID, &e.Whole.Hash,
+		&e.Model.Requested, &e.Model.Resolved, &e.Model.Actual,
+		&e.Stats.SessionID, &e.Stats.Transcript,
+	}
+	for i := range e.Files {
+		f := &e.Files[i]
+		said = append(said, &f.Name, &f.Path, &f.MediaType)
+	}
+	for _, s := range said {
+		*s = rt.toModels(*s)
 	}
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +118,27 @@ func shownText(r *announce.Redactor, s string) string {
 		return ""
 	}
 	s, _ = announce.Visible(text.WithoutControls(s)) // a control in a tag must not hide it
-	return r.Redact(text.WithoutControls(s))
+	s = text.WithoutControls(s)
+	return speaking(r.Redact(s), s)
+}
+
+// maskKept masks what is kept masked, and read for silence where it is shown.
+func (rt *Runtime) maskKept(s string) string { return speaking(rt.redactor.Redact(s), s) }
+
+// speaking returns a masked text that is read for silence again, as what is kept masked is. A mask
+// of asterisks beside a silent token looks like its emphasis, and would make a text silent that
+// said something before it was masked: such a text has another mask.
+func speaking(masked, s string) string {
+	if masked == s {
+		return s
+	}
+	if shown, _ := announce.Visible(masked); shown == strings.TrimSpace(masked) {
+		return masked
+	}
+	if _, speaks := announce.Visible(s); !speaks {
+		return masked
+	}
+	return strings.ReplaceAll(masked, "***", "…redacted…")
 }
 
 // shownStart is shownText of about so many bytes of a long text, which is masked before it is cut.
@@ -131,7 +152,8 @@ func shownStart(r *announce.Redactor, s string, most int) string {
 // is empty.
 func (rt *Runtime) Shown(s string) string {
 	s, _ = announce.Visible(text.WithoutControls(s))
-	return rt.redactor.At(announce.BoundaryReplies, text.WithoutControls(s))
+	s = text.WithoutControls(s)
+	return speaking(rt.redactor.At(announce.BoundaryReplies, s), s)
 }
 
 // toModels returns what a model may read of what another session or its model has chosen. It is

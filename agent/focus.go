@@ -103,7 +103,7 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 	}
 	made, err := b.focus(ctx, binding.Request{
 		Conversation: at, Target: q.Session, Root: root, By: q.By,
-		Label: secret.Line(rt.redactor.Redact, q.Label),
+		Label: secret.Line(rt.maskKept, q.Label),
 		Idle:  limits.Idle, MaxAge: limits.MaxAge, Replace: true,
 		Created: q.NewThread && q.ID == "", // else a former call may have created it
 		Begun:   session.NewID(),

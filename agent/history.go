@@ -370,15 +370,10 @@ func (l *safeView) text(s string) string {
 	return shown
 }
 
-// name is text for what is short and has one line, unless it is meant to harm.
+// name is text for what is short and has one line, unless it is meant to harm. It is masked with
+// its line breaks, of which a secret may have one, and without them.
 func (l *safeView) name(s string) string {
-	s = l.redact(strings.Map(func(r rune) rune {
-		switch r {
-		case '\n', '\r', '\u0085', '\u2028', '\u2029':
-			return -1
-		}
-		return r
-	}, s))
+	s = l.redact(strings.ReplaceAll(l.redact(s), "\n", ""))
 	short := text.Cut(s, text.MaxName)
 	l.Cut = l.Cut || short != s
 	return short

@@ -265,7 +265,7 @@ func visibleReply(r Reply) Reply {
 // shownReply is visibleReply for people, who are shown no credentials unless the Config opens that.
 func (rt *Runtime) shownReply(r Reply) Reply {
 	r = visibleReply(r)
-	r.Text = rt.redactor.At(announce.BoundaryReplies, r.Text)
+	r.Text = speaking(rt.redactor.At(announce.BoundaryReplies, r.Text), r.Text)
 	return r
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -127,7 +128,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, AnnounceTimeout: cfg.AnnounceTurn.Timeout,
-		Logger: cfg.Logger, Redact: redactor.Redact, Queue: cfg.Queue,
+		Logger: cfg.Logger, Redact: rt.maskKept, Queue: cfg.Queue,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 		Rested:  rt.rested,
@@ -482,17 +483,19 @@ func sendersIn(out spawn.Delivery) (all []policy.Sender) {
 // sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.
 func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 	event := announce.NewEvent(out.Completion)
-	event.Task = rt.redactor.At(announce.BoundaryReplies, event.Task) // before it is one line
-	text := event.Update()
+	event.Task = rt.Shown(event.Task) // before it is one line, and is cut
+	event.Reason = rt.redactor.At(announce.BoundaryReplies,
+		announce.Sanitize(text.WithoutControls(event.Reason)))
+	said := event.Update()
 	if rt.cfg.AnnounceTo == AnnounceToChat {
-		text = event.Report()
+		said = event.Report()
 	}
-	text = rt.redactor.At(announce.BoundaryReplies, text)
-	if text == "" {
+	said = speaking(rt.redactor.At(announce.BoundaryReplies, said), said)
+	if said == "" {
 		return nil
 	}
 	out.Reply = &spawn.Reply{
-		From: out.Completion.Run.Key, Text: text, Route: out.Route,
+		From: out.Completion.Run.Key, Text: said, Route: out.Route,
 		Failed: out.Completion.Run.Status != spawn.StatusOK, Err: out.Completion.Run.Error,
 	}
 	out.Completion, out.Update = nil, false

@@ -375,7 +375,7 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 
 // threadLabel returns, on one line, as much of a label as a binding keeps.
 func (rt *Runtime) threadLabel(label string) string {
-	label = secret.Line(rt.redactor.Redact, label)
+	label = secret.Line(rt.maskKept, label)
 	return secret.Cut(rt.redactor.Redact, label, maxThreadLabel)
 }
 

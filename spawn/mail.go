@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -232,7 +233,7 @@ func (s *Supervisor) postAndWait(
 func (s *Supervisor) postOf(
 	ctx context.Context, root, to session.Key, m *Incoming,
 ) (*tree.Post, error) {
-	mail, err := m.mail()
+	mail, err := m.mail(redactBy(s.cfg.Redact))
 	if err != nil {
 		return nil, err
 	}
@@ -256,11 +257,16 @@ func (s *Supervisor) postOf(
 	return cmd, err
 }
 
+// maxGivenName is how many bytes of the name of a sender are read, of which a line is made.
+const maxGivenName = 16 << 10
+
 // mail returns what the message has beside its text, or nil for nothing. Its parts are a copy and
-// may still have Data.
-func (m *Incoming) mail() (*tree.Mail, error) {
+// may still have Data. The name of the sender is masked where making one line of it would hide a
+// secret.
+func (m *Incoming) mail(mask func(string) string) (*tree.Mail, error) {
 	mail := &tree.Mail{Parts: slices.Clone(m.Parts), Sender: m.From, Meta: maps.Clone(m.Meta)}
-	mail.Sender.Name = text.Line(text.Cut(text.Line(m.From.Name), tree.MaxSenderName))
+	name := secret.Line(mask, text.Cut(m.From.Name, maxGivenName))
+	mail.Sender.Name = text.Line(secret.Cut(mask, name, tree.MaxSenderName))
 	if !m.At.IsZero() {
 		if mail.Sent = m.At.UnixNano(); mail.Sent == 0 || !time.Unix(0, mail.Sent).Equal(m.At) {
 			return nil, &InputError{

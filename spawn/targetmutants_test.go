@@ -107,7 +107,7 @@ var targetMutants = []mutant{
 	},
 	{
 		"announcements: in the form of a report", "../agent/runtime.go",
-		"\t\ttext = event.Report()\n", "", "../agent", "TestScenarioClawdbot$",
+		"\t\tsaid = event.Report()\n", "", "../agent", "TestScenarioClawdbot$",
 	},
 	{
 		"announcements: a sub-agent that spawns is told itself", "../agent/config.go",

@@ -261,6 +261,7 @@ type reader struct {
 	hopped *hopped // as of the OwnPass; may be nil
 	sieves *sieves // as of the OwnPass; may be nil
 	unseen *unseen // as of the OwnPass; may be nil
+	fronts *fronts // as of the OwnPass; may be nil
 	lone   [1]hop  // see hops
 }
 

@@ -13,11 +13,11 @@ import (
 // Own is what a program masks beyond what is known here. A nil Own is nothing. It is safe for
 // concurrent use.
 type Own struct {
-	values   map[head][]value
-	looks    [256]bool       // a value may begin with the byte, or with an escape that does
-	firsts   [256]bool       // a value begins with the byte
-	pairs    pairs           // with which values begin
-	heads    map[[2]byte]int // how many heads begin with a pair
+	values   map[head]*[2]*tree // those of which line breaks do not count are the second
+	looks    [256]bool          // a value may begin with the byte, or with an escape that does
+	firsts   [256]bool          // a value begins with the byte
+	pairs    pairs              // with which values begin
+	heads    map[[2]byte]int    // how many heads begin with a pair
 	patterns []*regexp.Regexp
 }
 
@@ -28,16 +28,21 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 		return nil
 	}
 	o := &Own{
-		values: make(map[head][]value), heads: make(map[[2]byte]int), patterns: patterns,
+		values: make(map[head]*[2]*tree), heads: make(map[[2]byte]int), patterns: patterns,
 	}
+	var all [2][]string
 	for _, text := range values {
-		o.add(newValue(text))
+		all = addValue(all, newValue(text))
 		if folded := inKey(text); folded != text {
-			o.add(newValue(folded))
+			all = addValue(all, newValue(folded))
 		}
 		for _, digits := range base64Of(text) {
-			o.add(valueOf(digits, true))
+			all = addValue(all, value{digits, true})
 		}
+	}
+	for wraps, list := range all {
+		slices.Sort(list)
+		o.plant(wraps, slices.Compact(list))
 	}
 	if len(values) > 0 {
 		for c := range o.looks {
@@ -47,17 +52,33 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	return o
 }
 
-// add adds a value.
-func (o *Own) add(v value) {
-	h := head([]byte(v.text))
-	if o.values[h] == nil {
-		o.heads[[2]byte(h[:])]++
+// addValue adds a value to those that wrap, which are the second, or to the others.
+func addValue(all [2][]string, v value) [2][]string {
+	if v.wraps {
+		all[1] = append(all[1], v.text)
+	} else {
+		all[0] = append(all[0], v.text)
 	}
-	if !slices.Contains(o.values[h], v) {
-		o.values[h] = append(o.values[h], v)
+	return all
+}
+
+// plant plants the trees of values, which are sorted and differ.
+func (o *Own) plant(wraps int, list []string) {
+	for len(list) > 0 {
+		h := head([]byte(list[0]))
+		n := 1
+		for n < len(list) && list[n][:len(h)] == list[0][:len(h)] {
+			n++
+		}
+		if o.values[h] == nil {
+			o.values[h] = new([2]*tree)
+			o.heads[[2]byte(h[:])]++
+			o.firsts[h[0]] = true
+			o.pairs.add(h[0], h[1])
+		}
+		o.values[h][wraps] = plant(list[:n], 0)
+		list = list[n:]
 	}
-	o.firsts[h[0]] = true
-	o.pairs.add(h[0], h[1])
 }
 
 // inKey returns a value as it stands in the key of a session, which is in lower case: a key that a
@@ -133,6 +154,7 @@ type OwnPass struct {
 	hopped hopped // of the same
 	sieves sieves // of the same
 	unseen unseen // of the same
+	fronts fronts // see reader.followStates
 	line   []byte
 }
 
@@ -158,7 +180,7 @@ func (p *OwnPass) Close() string {
 // Held returns how many bytes are kept between two pieces.
 func (p *OwnPass) Held() int {
 	return p.cursor.Held() + p.spelt.held() + p.hopped.held() + p.sieves.held() + p.unseen.held() +
-		cap(p.line)
+		p.fronts.held() + cap(p.line)
 }
 
 // values masks the values in a piece.
@@ -177,7 +199,7 @@ func (p *OwnPass) values(piece string, final bool) string {
 			continue
 		}
 		r := reader{View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves,
-			unseen: &p.unseen}
+			unseen: &p.unseen, fronts: &p.fronts}
 		end := p.own.end(&r, c.At)
 		if r.Waits() {
 			break
@@ -208,8 +230,11 @@ func (o *Own) end(r *reader, at int) int {
 	}
 	end := 0
 	for _, h := range s.heads[:s.found] {
-		for _, v := range o.values[h] {
-			end = max(end, r.valueEnd(at, v))
+		trees := o.values[h]
+		for i := 0; trees != nil && i < len(trees); i++ {
+			if trees[i] != nil {
+				end = max(end, r.treeEnd(at, trees[i], i == 1))
+			}
 		}
 	}
 	return end

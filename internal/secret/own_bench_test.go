@@ -32,3 +32,30 @@ func BenchmarkOwn(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkAlike measures what 100 values that begin alike cost in texts of what they begin with,
+// beside as many of which one does, the floor.
+func BenchmarkAlike(b *testing.B) {
+	var alike, apart []string
+	for i := range 100 {
+		alike = append(alike, fmt.Sprintf("sk-proj-%s%dx", strings.Repeat("0", i%20), i*7919))
+		apart = append(apart, fmt.Sprintf("%02dk-%d-sk-proj-%d", i, i*7919, i))
+	}
+	apart[0] = alike[0]
+	for name, piece := range map[string]string{
+		"as it is": "sk-proj-000", "lines": "s\nk\n-\np\nr\no\nj\n-\n0\n",
+		"escaped": `\u0073\u006b\u002d\u0070\u0072\u006f`, "no width": "s\u200bk\u200b-\u200bp\u200br",
+	} {
+		text := strings.Repeat(piece, 32<<10/len(piece))
+		for how, values := range map[string][]string{"alike": alike, "floor": apart} {
+			own := secret.NewOwn(values, nil)
+			b.Run(name+"/"+how, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					own.Mask(text)
+				}
+			})
+		}
+	}
+}

@@ -30,7 +30,9 @@ func TestSievesChangeNothing(t *testing.T) {
 	masked := 0
 	for i := range 300 {
 		value := repetitive[i%len(repetitive)]
-		own := secret.NewOwn([]string{value, "another"}, nil)
+		own := secret.NewOwn([]string{
+			value, value + "1", value[:len(value)/2] + "zz", value[:7] + "x", "another",
+		}, nil)
 		var b strings.Builder
 		for range 1 + random.IntN(6) {
 			switch token := tokens[random.IntN(len(tokens))]; random.IntN(4) {
@@ -78,5 +80,37 @@ func BenchmarkRepetitive(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// Values that begin alike are each found, the longest that stands at a place, and none of them in
+// what only begins as they do.
+func TestValuesThatBeginAlike(t *testing.T) {
+	t.Parallel()
+	values := []string{"hunter2", "hunter21", "hunter2xy", "hunt", "hunted-12", `hunter2\`, "hunter2é"}
+	for i := range 300 {
+		values = append(values, "sk-live-0000000000"+strings.Repeat("7", i%17)+string(rune('a'+i%26))+
+			strings.Repeat("q", 1+i/26))
+	}
+	own := secret.NewOwn(values, nil)
+	for i, value := range values {
+		for name, encode := range encoders {
+			if len(value) < 7 || strings.HasPrefix(name, "base64") {
+				continue
+			}
+			text := "so: " + encode(value) + " ok."
+			shown := own.Mask(text)
+			require.Contains(t, shown, "***", "%q %s", value, name)
+			require.NotContains(t, shown, encode(value), "%q %s", value, name)
+			if i%40 == 0 {
+				require.Equal(t, shown, maskedInPieces(own, text, 3), "%q %s", value, name)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"hunter21 hunter2x hunter2xy": "*** ***x ***", "hunte hunt hun": "***e *** hun",
+		"hunter2%C3%A9.": "***.", `hunter2\\ hunter2\x`: `*** ***x`, "sk-live-0000000000z": "sk-live-0000000000z",
+	} {
+		require.Equal(t, want, own.Mask(text), "%q", text)
 	}
 }
