@@ -26,7 +26,8 @@ import (
 //
 //   - a reply names only messages of its own route, and what it says was heard there;
 //   - a caller that waits gets the answer to its own message;
-//   - a message is answered once.
+//   - a message is answered once;
+//   - what a turn has not answered does not stand open in a turn of another place.
 //
 // OFFSHOOT_FUZZ sets how many histories are played, in tens. A failure names its seed, which
 // OFFSHOOT_SEED plays again.
@@ -139,6 +140,9 @@ func (y *yard) turn(
 	if err := pause(ctx, time.Duration(long)*time.Second); err != nil {
 		return r, err
 	}
+	if tn.Session.Depth == 0 {
+		y.checkOpen(tn)
+	}
 	var heard []string
 	for _, m := range tn.Messages[len(tn.Messages)-tn.New:] {
 		heard = append(heard, tokens.FindAllString(m.Text, -1)...)
@@ -173,6 +177,25 @@ func (y *yard) turn(
 		return nil
 	})
 	return r, err
+}
+
+// checkOpen checks that nothing of another place stands open in a turn: a turn that has failed or
+// was cancelled leaves its question closed.
+func (y *yard) checkOpen(tn *agent.Turn) {
+	before := len(tn.Messages) - tn.New
+	here := ""
+	for _, m := range tn.Messages[before:] {
+		if token := tokens.FindString(m.Text); token != "" {
+			here, _ = placeOf(token)
+		}
+	}
+	for _, said := range openQuestions(tn.Messages[:before]) {
+		for _, token := range tokens.FindAllString(said, -1) {
+			if place, _ := placeOf(token); here != "" && place != here {
+				y.h.Errorf("%s stands open in turn %d, of %s", token, tn.N, here)
+			}
+		}
+	}
 }
 
 // placeOf returns the place of a token: #place.id#.

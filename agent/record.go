@@ -647,7 +647,7 @@ func (r *turnRecord) startRunner() { r.runnerStarted = true }
 
 // finish appends what the Runner returned, unless it has recorded that itself, and a failed result
 // for each tool call that has none.
-func (r *turnRecord) finish(ctx context.Context, res Result) error {
+func (r *turnRecord) finish(ctx context.Context, res Result, after ...Message) error {
 	text := res.Text
 	if text == "" && len(res.JSON) > 0 {
 		text = string(res.JSON)
@@ -661,7 +661,7 @@ func (r *turnRecord) finish(ctx context.Context, res Result) error {
 	if text != "" && !recordedAlready {
 		answer = []Message{{Role: session.MessageAssistant, Text: text, Model: res.Model}}
 	}
-	_, err := r.write(ctx, true, answer...)
+	_, err := r.write(ctx, true, append(answer, after...)...)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -307,7 +308,7 @@ func (b turnRunner) outcome(
 	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
 	// soon.
 	saved, end := t.outlasting(context.WithoutCancel(ctx))
-	if werr := t.log.finish(saved, res); werr != nil && err == nil {
+	if werr := t.log.finish(saved, res, t.unanswered(ctx, res, err)...); werr != nil && err == nil {
 		err = werr
 	}
 	end()
@@ -339,6 +340,30 @@ func (b turnRunner) outcome(
 		out.Reply = apologyFor(err)
 	}
 	return out, err
+}
+
+// unansweredText closes what a turn has not answered. The next turn may be for other people, and a
+// model answers all that stands open before their message.
+const unansweredText = "[Offshoot] The turn over what stands above has ended before it was " +
+	"answered: it failed, or it was stopped. Answer it only if you are asked to again, and say " +
+	"nothing of it where it was not asked: the next message may be from another conversation."
+
+// unanswered returns what the conversation says of a turn that has failed or was stopped with what
+// it comes to, if the session may speak in several places: it is a top-level one whose key names
+// none, and people have said where they are. A turn that a shutdown ends is repeated.
+func (t *Turn) unanswered(ctx context.Context, res Result, err error) []Message {
+	cause := context.Cause(ctx)
+	_, answered := announce.Visible(res.Text)
+	switch {
+	case err == nil && cause == nil, errors.Is(cause, spawn.ErrShutdown), answered,
+		t.Session.Depth > 0, t.Session.Key.Peer() != "",
+		!t.spawn.ForPeople, t.spawn.Route.IsZero():
+		return nil
+	}
+	return []Message{{
+		Role: session.MessageUser, Text: unansweredText, Internal: true, Synthetic: true,
+		Time: time.Now(),
+	}}
 }
 
 // announcement returns what an announce step came to.
