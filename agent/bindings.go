@@ -450,6 +450,9 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 	return still // with both lists empty, the store
 }
 
+// isCall reports whether ctx is that of a call of a ThreadHost, or derived from one.
+func (b *bindings) isCall(ctx context.Context) bool { return thread.Of(ctx) != nil }
+
 // ended returns ErrShutdown after the end of the Runtime.
 func (b *bindings) ended() error {
 	b.mu.Lock()

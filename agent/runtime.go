@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/target"
+	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
@@ -41,6 +42,7 @@ type Runtime struct {
 	summaries summaries
 	prices    priceList
 	bindings  *bindings
+	ending    thread.Ending
 	attached  attachedDirs
 	results   resultTypes
 	shown     target.Book // the lists of sub-agents that models and people were shown
@@ -173,7 +175,15 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	}
 	rt.watch.end()
 	rt.bindings.start()
-	return rt.withHosts(ctx, rt.driveAlive(ctx))
+	err := rt.driveAlive(ctx)
+	if errors.Is(err, spawn.ErrRunning) {
+		return err
+	}
+	left := rt.stopHosts(ctx)
+	if err == nil && ctx.Err() == nil && rt.ending.IsTold() {
+		return nil
+	}
+	return withHosts(err, left)
 }
 
 // driveAlive is drive for as long as the store takes the bindings of conversations: that it does
@@ -237,20 +247,34 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 		return err
 	}
 	rt.watch.end()
-	return rt.withHosts(ctx, rt.sup.Shutdown(ctx))
+	within := rt.bindings.isCall(ctx) // Run waits for the call that this one is part of
+	if !within {
+		rt.ending.Enter()
+	}
+	err := rt.sup.Shutdown(ctx)
+	if errors.Is(err, spawn.ErrShuttingDown) && (within || rt.ending.Leave()) {
+		return err // another call goes on, or Run tells
+	}
+	left := rt.stopHosts(ctx)
+	if !within {
+		rt.ending.Tell()
+	}
+	return withHosts(err, left)
 }
 
-// withHosts ends what is done for conversations that are bound, after the Supervisor has come to an
-// end with err. It adds calls of a ThreadHost that have not returned.
-func (rt *Runtime) withHosts(ctx context.Context, err error) error {
-	if errors.Is(err, spawn.ErrRunning) || errors.Is(err, spawn.ErrShuttingDown) {
-		return err // another call goes on
-	}
+// stopHosts ends what is done for conversations that are bound, after the Supervisor has come to an
+// end. It returns what has not returned, or nil.
+func (rt *Runtime) stopHosts(ctx context.Context) *StillRunningError {
 	grace := cmp.Or(rt.cfg.Grace, spawn.DefaultGrace)
 	if end := rt.sup.GraceEnd(); !end.IsZero() {
 		grace = min(grace, max(time.Until(end), lateGrace))
 	}
-	left := rt.bindings.stop(ctx, grace)
+	return rt.bindings.stop(ctx, grace)
+}
+
+// withHosts adds the calls of a ThreadHost that have not returned to what the Supervisor has come
+// to an end with.
+func withHosts(err error, left *StillRunningError) error {
 	merged, err := mapStillRunning(err, func(running *StillRunningError) *StillRunningError {
 		return ourStillRunning(running, left)
 	})

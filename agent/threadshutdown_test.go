@@ -92,6 +92,7 @@ func TestShutdownNamesAThreadHostThatHangs(t *testing.T) {
 						var err error
 						if how == "Shutdown" {
 							err = rt.Shutdown(t.Context())
+							require.NoError(t, <-done, "Run leaves it to Shutdown")
 						} else {
 							stop()
 							err = <-done
@@ -111,6 +112,43 @@ func TestShutdownNamesAThreadHostThatHangs(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A call of a ThreadHost that returns when its ctx ends is waited for within the grace period, and
+// neither Run nor Shutdown names it. If no call of Shutdown is left at the end, Run names one that
+// hangs.
+func TestShutdownWaitsForAThreadHost(t *testing.T) {
+	for _, op := range hostOps {
+		t.Run(op, func(t *testing.T) {
+			honour := func(ctx context.Context, _ *agent.Runtime) {
+				<-ctx.Done()
+				time.Sleep(time.Second / 2)
+			}
+			inHost(t, op, time.Second, honour, func(
+				t *testing.T, rt *agent.Runtime, _ func(), done <-chan error,
+			) {
+				began := time.Now()
+				require.NoError(t, rt.Shutdown(t.Context()))
+				require.NoError(t, <-done)
+				require.Equal(t, time.Second/2, time.Since(began))
+			})
+		})
+		t.Run(op+" no Shutdown is left", func(t *testing.T) {
+			var release chan struct{}
+			hang := func(context.Context, *agent.Runtime) {
+				release = make(chan struct{})
+				<-release
+			}
+			inHost(t, op, time.Second, hang, func(
+				t *testing.T, rt *agent.Runtime, stop func(), done <-chan error,
+			) {
+				defer close(release)
+				stop()
+				require.ErrorAs(t, <-done, new(*agent.StillRunningError))
+				require.ErrorAs(t, rt.Shutdown(t.Context()), new(*agent.StillRunningError))
+			})
+		})
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // DefaultWatchInterval is how long [Live.Watch] waits between two looks unless it is told.
@@ -40,7 +43,8 @@ type Reading struct {
 // content. Links are followed.
 //
 // Watch runs in the goroutine of its caller and starts none. It waits for tell, and for a disk that
-// hangs. It returns [ErrNoFile] at once for a Result of [Parse].
+// hangs. It returns [ErrNoFile] at once for a Result of [Parse]. A tell that panics ends it with a
+// *[spawn.PanicError]; what the Reading says is in effect then.
 func (l *Live) Watch(ctx context.Context, every time.Duration, tell func(Reading)) error {
 	if l.first.from == nil {
 		return ErrNoFile
@@ -59,8 +63,8 @@ func (l *Live) Watch(ctx context.Context, every time.Duration, tell func(Reading
 			if now.err == nil {
 				r.Changes = l.Update(now.res)
 			}
-			if tell != nil {
-				tell(r)
+			if err := telling(tell, r); err != nil {
+				return err
 			}
 		}
 		last = now
@@ -68,6 +72,20 @@ func (l *Live) Watch(ctx context.Context, every time.Duration, tell func(Reading
 		case <-ctx.Done():
 		case <-ticks.C:
 		}
+	}
+	return nil
+}
+
+// telling calls tell, which may be nil, and returns its panic as an error.
+func telling(tell func(Reading), r Reading) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			stack := debug.Stack()
+			err = &spawn.PanicError{Value: v, Stack: stack}
+		}
+	}()
+	if tell != nil {
+		tell(r)
 	}
 	return nil
 }

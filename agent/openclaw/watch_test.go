@@ -2,6 +2,7 @@ package openclaw_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // replace puts a text in the place of a file, as editors do.
@@ -267,6 +269,23 @@ func TestWatchThatEnds(t *testing.T) {
 	tell := func(openclaw.Reading) { t.Error("a look after the end") }
 	require.NoError(t, r.Live().Watch(ctx, time.Hour, tell))
 	require.ErrorIs(t, parse(t, `{}`).Live().Watch(t.Context(), 0, tell), openclaw.ErrNoFile)
+}
+
+// A tell that panics ends Watch with the panic. What it was told is in effect.
+func TestWatchWhoseTellPanics(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "openclaw.json")
+	overwrite(t, file, `{}`)
+	res, err := openclaw.Load(t.Context(), file, nowhere())
+	require.NoError(t, err)
+	overwrite(t, file, `{gateway: {}}`)
+	err = res.Live().Watch(t.Context(), time.Hour, func(r openclaw.Reading) {
+		require.NoError(t, r.Err)
+		panic("no screen")
+	})
+	p, ok := errors.AsType[*spawn.PanicError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, "no screen", p.Value)
+	require.NotEmpty(t, p.Stack)
 }
 
 // A Runtime that runs sees what changes live at the moment at which it asks next, and nothing of

@@ -33,9 +33,6 @@ type spelling struct {
 	span  uint16 // bytes of the text that stand for it
 }
 
-// text returns the bytes of a spelling as a text.
-func (s *spelling) text() string { return string(s.bytes[:s.size]) }
-
 // spellings are what may be meant at a place beside the byte that stands there. Those that are full
 // take no more, as a front.
 type spellings struct {

@@ -15,11 +15,6 @@ type hop struct {
 // part returns what may be meant.
 func (h *hop) part() []byte { return h.bytes[:h.size] }
 
-// begins reports whether a text begins with what may be meant.
-func (h *hop) begins(s string) bool {
-	return len(s) >= int(h.size) && s[:h.size] == string(h.bytes[:h.size])
-}
-
 // A hopKind says what does not count before what is meant at a place.
 type hopKind int
 

@@ -198,8 +198,10 @@ func (p *OwnPass) values(piece string, final bool) string {
 			c.At++
 			continue
 		}
-		r := reader{View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves,
-			unseen: &p.unseen, fronts: &p.fronts}
+		r := reader{
+			View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves,
+			unseen: &p.unseen, fronts: &p.fronts,
+		}
 		end := p.own.end(&r, c.At)
 		if r.Waits() {
 			break

@@ -268,11 +268,11 @@ func (s *sieve) meets(from, at, end int, begins, met bool, part []byte) bool {
 		if mask == nil {
 			return false
 		}
-		carry, any, ended, forked := uint64(0), uint64(0), uint64(0), uint64(0)
+		carry, all, ended, forked := uint64(0), uint64(0), uint64(0), uint64(0)
 		for k := range now {
 			b := now[k] & mask[k]
 			s.left[k] = b
-			any, ended, forked = any|b, ended|b&s.last[k], forked|b&s.forks[k]
+			all, ended, forked = all|b, ended|b&s.last[k], forked|b&s.forks[k]
 			b &= s.steps[k]
 			now[k] = b<<1 | carry
 			carry = b >> 63
@@ -280,7 +280,7 @@ func (s *sieve) meets(from, at, end int, begins, met bool, part []byte) bool {
 		switch {
 		case ended != 0:
 			return true
-		case any == 0:
+		case all == 0:
 			return false
 		case forked != 0:
 			s.fork(now)
