@@ -35,7 +35,7 @@ var notFiles = map[string]func(t *testing.T, name string) error{
 func TestNotAFile(t *testing.T) {
 	for what, put := range notFiles {
 		t.Run(what, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "oc") // the name of a socket is short
+			dir, err := os.MkdirTemp("", "oc") //nolint:usetesting // the name of a socket is short
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 			file := filepath.Join(dir, "openclaw.json")

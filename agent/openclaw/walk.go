@@ -281,7 +281,7 @@ func (w *walker) membersOf(typ reflect.Type) *members {
 		if m.Type != reflect.TypeFor[others]() {
 			continue
 		}
-		for _, name := range strings.Fields(m.Tag.Get("names")) {
+		for name := range strings.FieldsSeq(m.Tag.Get("names")) {
 			if _, ok := known.others[name]; !ok {
 				known.others[name] = m.Tag.Get("not")
 			}
