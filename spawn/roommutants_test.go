@@ -42,7 +42,8 @@ var roomMutants = []mutant{
 	},
 	{
 		"1.7 a call without a result gets one when the turn ends", "../agent/record.go",
-		"r.write(ctx, true, answer...)", "r.write(ctx, false, answer...)",
+		"r.write(ctx, true, append(answer, after...)...)",
+		"r.write(ctx, false, append(answer, after...)...)",
 		"../agent", "TestTurnCancelledInATool",
 	},
 	{
