@@ -97,7 +97,7 @@ func TestEveryCommandThatMeetsADeadJournal(t *testing.T) {
 			for name := range cutCommands {
 				for i := range 4 {
 					c := dyingCase{name: name, of: of, death: death, adds: i&1 > 0, hangs: i&2 > 0}
-					what := fmt.Sprint(death == session.ErrSync, " ", where, " ", c.adds, " ", c.hangs)
+					what := fmt.Sprint(errors.Is(death, session.ErrSync), " ", where, " ", c.adds, " ", c.hangs)
 					t.Run(what+" "+name, func(t *testing.T) { synctest.Test(t, c.play) })
 				}
 			}
@@ -146,7 +146,7 @@ func (c dyingCase) play(t *testing.T) {
 		if err != nil {
 			not := errors.Is(err, agent.ErrNotRecorded)
 			require.NotEqual(t, not, errors.Is(err, agent.ErrUnconfirmed), "%v", err)
-			require.False(t, not && c.death == session.ErrSync && c.adds, "%v", err)
+			require.False(t, not && errors.Is(c.death, session.ErrSync) && c.adds, "%v", err)
 		}
 		if err := w.rt.Shutdown(t.Context()); !c.hangs {
 			require.NoError(t, err, "it is over")

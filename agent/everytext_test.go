@@ -66,9 +66,13 @@ var heardCases = []heardCase{
 		agent.Result{Text: "done"},
 		func(b *heardBot, v reflect.Value) error {
 			b.result = v.Interface().(agent.Result)
-			_, err := b.Main().Spawn(b.Context(), agent.Task{Text: "do", Announce: true})
+			if _, err := b.Main().Spawn(
+				b.Context(), agent.Task{Text: "do", Announce: true},
+			); err != nil {
+				return err
+			}
 			b.Pass(time.Minute)
-			_, err = b.Main().Spawn(b.Context(), agent.Task{Text: "do", Update: true})
+			_, err := b.Main().Spawn(b.Context(), agent.Task{Text: "do", Update: true})
 			return err
 		},
 		nil,

@@ -258,7 +258,6 @@ type flipWorld struct {
 
 	begun, set atomic.Int64 // the newest version that is being set, and that is
 	calls      atomic.Int64
-	working    atomic.Int64
 	ready      sync.WaitGroup
 }
 

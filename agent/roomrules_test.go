@@ -56,8 +56,11 @@ func TestChatsHoldForTheRoomOfARoute(t *testing.T) {
 			room, who string
 			want      []string
 		}{
-			{"-100", "bob", []string{"read"}}, {"-200", "bob", all}, {"-300", "ann", []string{"read"}},
-			{"-100", "ann", []string{"cron", "read"}}, {"-200", "", all},
+			{"-100", "bob", []string{"read"}},
+			{"-200", "bob", all},
+			{"-300", "ann", []string{"read"}},
+			{"-100", "ann", []string{"cron", "read"}},
+			{"-200", "", all},
 		} {
 			in(h, c.room, c.who, "in "+c.room+" "+c.who)
 			require.Equal(t, c.want, offered(h, agenttest.Main), "%s in %s", c.who, c.room)

@@ -253,7 +253,7 @@ func (rt *Runtime) driveAlive(ctx context.Context) error {
 	if stop() || errors.Is(err, spawn.ErrRunning) || rt.bindings.ended() != nil {
 		return err
 	}
-	dead := context.Cause(alive)
+	dead := context.Cause(alive) //nolint:contextcheck // it is asked, not passed on
 	if errors.Is(err, dead) { // a tree has met it, too
 		return err
 	}

@@ -154,7 +154,8 @@ func TestLoopOffersToolsOfTheRulesOfNow(t *testing.T) {
 					return &agent.ModelResponse{ToolCalls: calls}, nil
 				})
 				cfg := agent.Config{Tools: []agent.Tool{
-					{Name: "a", Call: toolSaying("called")}, {Name: "b", Call: toolSaying("")},
+					{Name: "a", Call: toolSaying("called")},
+					{Name: "b", Call: toolSaying("")},
 					{Name: "c", Call: toolSaying("")},
 				}}
 				cfg.Rules.Tools.Deny = []string{"b"}

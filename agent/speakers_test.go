@@ -407,7 +407,8 @@ func TestUnknownParametersOfASpawn(t *testing.T) {
 				c.WorkDir = func(string) string { return dir }
 				c.Rules.Attachments.Enabled = true
 			},
-			[]string{"cwd", "attachments", "attachAs"}, []string{"thread", "runtime"},
+			[]string{"cwd", "attachments", "attachAs"},
+			[]string{"thread", "runtime"},
 		},
 	} {
 		cfg := configAnswering(asText)

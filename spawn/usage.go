@@ -419,7 +419,7 @@ func (s *Supervisor) closedBefore(ctx context.Context) error {
 // answer then is not waited for.
 func (s *Supervisor) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	unlink := context.AfterFunc(s.closedCtx, cancel) //nolint:contextcheck // it ends with both
+	unlink := context.AfterFunc(s.closedCtx, cancel)
 	return ctx, func() {
 		unlink()
 		cancel()

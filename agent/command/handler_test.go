@@ -164,7 +164,8 @@ func TestListHasNames(t *testing.T) {
 		general := room(b)
 		for _, task := range []agent.Task{
 			{Text: "work hard", Label: "alpha", Name: "builder"},
-			{Text: "work", Label: "tester", Name: "tester"}, {Text: "work on it", Name: "writer"},
+			{Text: "work", Label: "tester", Name: "tester"},
+			{Text: "work on it", Name: "writer"},
 		} {
 			_, err := b.Session(b.key(general)).Spawn(b.Context(), task)
 			require.NoError(t, err)
