@@ -254,7 +254,7 @@ func (rt *Runtime) driveAlive(ctx context.Context) error {
 		return err
 	}
 	dead := context.Cause(alive) //nolint:contextcheck // it is asked, not passed on
-	if errors.Is(err, dead) { // a tree has met it, too
+	if errors.Is(err, dead) {    // a tree has met it, too
 		return err
 	}
 	return errors.Join(fmt.Errorf("agent: the journal takes nothing any more: %w", dead), err)
