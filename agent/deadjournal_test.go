@@ -97,7 +97,8 @@ func TestEveryCommandThatMeetsADeadJournal(t *testing.T) {
 			for name := range cutCommands {
 				for i := range 4 {
 					c := dyingCase{name: name, of: of, death: death, adds: i&1 > 0, hangs: i&2 > 0}
-					what := fmt.Sprint(errors.Is(death, session.ErrSync), " ", where, " ", c.adds, " ", c.hangs)
+					syncs := errors.Is(death, session.ErrSync)
+					what := fmt.Sprint(syncs, " ", where, " ", c.adds, " ", c.hangs)
 					t.Run(what+" "+name, func(t *testing.T) { synctest.Test(t, c.play) })
 				}
 			}

@@ -29,6 +29,50 @@ func openQuestions(messages []agent.Message) (open []string) {
 	return open
 }
 
+// A part of an answer that nobody is told, because the turn is cancelled or stopped, closes nothing.
+func TestPartOfAnAnswerClosesNoQuestion(t *testing.T) {
+	for name, end := range map[string]func(h *harness, s *agent.Session) error{
+		"cancelled": func(h *harness, s *agent.Session) error { return s.CancelTurn(h.Context()) },
+		"stopped":   func(h *harness, s *agent.Session) error { return s.Stop(h.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			closed := 0
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.Messages[len(tn.Messages)-1].Text == "in a" {
+					err := tn.Record(ctx, agent.Message{
+						Role: session.MessageAssistant, Text: "Let me look.",
+						ToolCalls: []agent.ToolCall{{ID: "1", Name: "read"}},
+					})
+					<-ctx.Done()
+					return agent.Result{Text: "Let me look."}, errors.Join(err, ctx.Err())
+				}
+				for _, m := range tn.Messages {
+					if m.Synthetic && strings.HasPrefix(m.Text, "[Offshoot] The turn over what stands") {
+						closed++
+					}
+				}
+				return textResult("to b")
+			})
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				post := func(room, text string) {
+					h.PostIncoming(topKey, agent.Incoming{
+						ID: text, Text: text, Route: session.Route{Channel: "irc", To: room},
+					})
+					h.Pass(time.Second)
+				}
+				post("a", "in a")
+				require.NoError(t, h.Do(func(rt *agent.Runtime) error {
+					return end(h, rt.Session(topKey))
+				}))
+				h.Pass(time.Minute)
+				post("b", "in b")
+				h.Pass(time.Minute)
+			})
+			require.Equal(t, 1, closed)
+		})
+	}
+}
+
 // What a turn has not answered, because it failed or was cancelled, stands open in no turn of
 // another place of the session, over a crash at every write; and the one who asked may ask again.
 // In a session of one chat nothing is said about it.

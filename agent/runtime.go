@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -189,6 +190,9 @@ func (rt *Runtime) SetRules(rules policy.Rules) error {
 		logDoubt(rt.log, d)
 	}
 	next = next.withFullModels()
+	if now := rt.cfg(); reflect.DeepEqual(next.Rules, now.Rules) {
+		return rt.sup.SetRules(&now.Rules) // nothing asked under them is asked again
+	}
 	if err := rt.sup.SetRules(&next.Rules); err != nil {
 		return err
 	}

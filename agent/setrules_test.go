@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,7 +129,11 @@ func TestSetRulesEndWithTheProcess(t *testing.T) {
 // A Loop offers its model with the next call what is left, and what has come. A Runner that has
 // taken a tool out does not get it back, and keeps what it has put in.
 func TestLoopOffersToolsOfTheRulesOfNow(t *testing.T) {
-	for name, own := range map[string]bool{"as offered": false, "changed by a Runner": true} {
+	copied := func(list []agent.Tool) []agent.Tool { return slices.Clone(list) }
+	inPlace := func(list []agent.Tool) []agent.Tool { return list }
+	for name, own := range map[string]func([]agent.Tool) []agent.Tool{
+		"as offered": nil, "changed by a Runner": copied, "changed in place": inPlace,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var rt *agent.Runtime
@@ -163,8 +168,8 @@ func TestLoopOffersToolsOfTheRulesOfNow(t *testing.T) {
 				cfg.Runner = agent.RunnerFunc(func(
 					ctx context.Context, tn *agent.Turn,
 				) (agent.Result, error) {
-					if own {
-						tn.Tools = slices.DeleteFunc(slices.Clone(tn.Tools),
+					if own != nil {
+						tn.Tools = slices.DeleteFunc(own(tn.Tools),
 							func(tool agent.Tool) bool { return tool.Name == "c" })
 						tn.Tools = append(tn.Tools, namedTool("mine"))
 					}
@@ -173,7 +178,7 @@ func TestLoopOffersToolsOfTheRulesOfNow(t *testing.T) {
 				rt = rulesBot(t, cfg)
 				answer, err := rt.Session(topKey).PostAndWait(t.Context(), agent.Incoming{Text: "go"})
 				require.NoError(t, err)
-				if own {
+				if own != nil {
 					require.Equal(t, []string{"a mine", "mine", "mine"}, withoutSessionTools(offered))
 					require.Contains(t, answer.Text, "no tool")
 					return
@@ -192,6 +197,90 @@ func withoutSessionTools(lists []string) (short []string) {
 		short = append(short, strings.Join(words, " "))
 	}
 	return short
+}
+
+// What a Runner has put around the tools of its turn, in place, stays around them under other rules,
+// and what is taken away and given back has it, too. A tool that comes has not.
+func TestSetRulesKeepWhatIsAroundATool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *agent.Runtime
+		denied := [][]string{{"new"}, {"new", "b"}, {"b"}, nil}
+		n := 0
+		model := agent.ModelFunc(func(
+			_ context.Context, req *agent.ModelRequest,
+		) (*agent.ModelResponse, error) {
+			if n++; n == len(denied) {
+				return &agent.ModelResponse{Text: "done"}, nil
+			}
+			rules := policy.Rules{Tools: policy.ToolPolicy{Deny: denied[n]}}
+			require.NoError(t, rt.SetRules(rules))
+			return &agent.ModelResponse{ToolCalls: []agent.ToolCall{
+				{ID: fmt.Sprint("a", n), Name: "a"}, {ID: fmt.Sprint("n", n), Name: "new"},
+			}}, nil
+		})
+		var called []string
+		tool := func(name string) agent.Tool {
+			return agent.Tool{Name: name, Call: func(
+				context.Context, agent.ToolCall,
+			) (agent.ToolResult, error) {
+				called = append(called, name)
+				return agent.ToolResult{}, nil
+			}}
+		}
+		cfg := agent.Config{Tools: []agent.Tool{tool("a"), tool("b"), tool("new")}}
+		cfg.Rules.Tools.Deny = denied[0]
+		loop := &agent.Loop{Model: model}
+		cfg.Runner = agent.RunnerFunc(func(
+			ctx context.Context, tn *agent.Turn,
+		) (agent.Result, error) {
+			for i := range tn.Tools {
+				tn.Tools[i].Call = func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+					return agent.ToolResult{}, errors.New("the operator has not approved it")
+				}
+			}
+			return loop.Run(ctx, tn)
+		})
+		rt = rulesBot(t, cfg)
+		_, err := rt.Session(topKey).PostAndWait(t.Context(), agent.Incoming{Text: "go"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"new"}, called, "it came with the third rules")
+	})
+}
+
+// A hook that sets the same rules is not asked again, and one that sets others each time ends the
+// spawn that asks it.
+func TestSetRulesWhileTheHookIsAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		deny  func(n int) []string
+		asked int
+		err   string
+	}{
+		"the same": {func(int) []string { return []string{"a"} }, 2, ""},
+		"others":   {func(n int) []string { return []string{fmt.Sprint("a", n%2)} }, 8, "rules have changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var rt *agent.Runtime
+				asked := 0
+				cfg := agent.Config{Runner: sayOK}
+				cfg.Hooks.Spawning = func(context.Context, spawn.SpawningRun) error {
+					asked++
+					rules := policy.Rules{Tools: policy.ToolPolicy{Deny: c.deny(asked)}}
+					return rt.SetRules(rules)
+				}
+				rt = rulesBot(t, cfg)
+				_, err := rt.Session(topKey).Spawn(t.Context(), agent.Task{Text: "x"})
+				require.Equal(t, c.asked, asked)
+				if c.err == "" {
+					require.NoError(t, err)
+					return
+				}
+				var failed *spawn.CallbackError
+				require.ErrorAs(t, err, &failed)
+				require.ErrorContains(t, failed.Err, c.err)
+			})
+		})
+	}
 }
 
 // The tools of a loop of the caller's obey the rules of now at each call, and say which one it is.

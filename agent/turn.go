@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -460,14 +461,22 @@ func (c *Config) removedError(key session.Key, now *policy.Authority, tool strin
 func (t *Turn) offerTools(ctx context.Context, cfg *Config) {
 	now := t.spawn.Rights(ctx, &cfg.Rules)
 	t.Tools, t.offered = t.rt.toolsOf(t, cfg, &now), offer{rules: &cfg.Rules, now: now.Tools}
-	t.offered.tools = t.Tools
+	t.offered.tools = slices.Clone(t.Tools)
+}
+
+// sameTool reports whether a Runner has left a tool of a turn as it was offered. Functions cannot
+// be compared: one that the Runner has put around that of the tool has other code.
+func sameTool(x, y Tool) bool {
+	return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect &&
+		bytes.Equal(x.Schema, y.Schema) &&
+		reflect.ValueOf(x.Call).Pointer() == reflect.ValueOf(y.Call).Pointer()
 }
 
 // An offer is what of the Tools of a turn Offshoot has put there, and by which rules.
 type offer struct {
 	rules *policy.Rules
 	now   []string // the names of all that was left
-	tools []Tool
+	tools []Tool   // as they were offered: a Runner may change those of the Turn
 }
 
 // renewTools has the Tools be those of the rules of now. What the Runner has put there stays, and
@@ -477,9 +486,15 @@ func (t *Turn) renewTools(ctx context.Context) {
 	if t.offered.rules == &cfg.Rules || t.Announces {
 		return
 	}
-	n := len(t.offered.tools)
-	if n == len(t.Tools) && (n == 0 || &t.Tools[0] == &t.offered.tools[0]) {
+	if slices.EqualFunc(t.Tools, t.offered.tools, func(x, y Tool) bool { return x.Name == y.Name }) {
+		had, was := t.Tools, t.offered.tools
 		t.offerTools(ctx, cfg)
+		for i, tool := range t.Tools {
+			at := slices.IndexFunc(was, func(o Tool) bool { return o.Name == tool.Name })
+			if at >= 0 && !sameTool(had[at], was[at]) {
+				t.Tools[i] = had[at]
+			}
+		}
 		return
 	}
 	now := t.spawn.Rights(ctx, &cfg.Rules)

@@ -354,6 +354,9 @@ const unansweredText = "[Offshoot] The turn over what stands above has ended bef
 func (t *Turn) unanswered(ctx context.Context, res Result, err error) []Message {
 	cause := context.Cause(ctx)
 	_, answered := announce.Visible(res.Text)
+	if errors.Is(cause, ErrTurnCancelled) || errors.Is(cause, ErrStopped) {
+		answered = false // people are not told what it had said by then
+	}
 	switch {
 	case err == nil && cause == nil, errors.Is(cause, spawn.ErrShutdown), answered,
 		t.Session.Depth > 0, t.Session.Key.Peer() != "",

@@ -66,12 +66,18 @@ func (a *askedFunctions) list() []AskedFunction {
 	return slices.Compact(list)
 }
 
+// maxSpawningAsks is how often Config.Spawning is asked about one spawn: again for as long as the
+// rules change meanwhile.
+const maxSpawningAsks = 8
+
+var errRulesChange = errors.New("spawn: the rules have changed each time while it was asked")
+
 var errCallbackExited = errors.New("spawn: the function ended its goroutine")
 
 // submitSpawn has the owner decide a spawn, and again with the answers of the functions of the
 // Config for as long as the decision asks for more of them.
 func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnInput) error {
-	for {
+	for asks := 0; ; {
 		var err error
 		if by != nil {
 			err = by.doUntilOver(ctx, &call.cmd, call.reader)
@@ -85,6 +91,9 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 			run := SpawningRun{
 				Run:     outcomeOf(sh.owner.Root(), asked.Spec, &tree.Past{State: tree.Queued}),
 				ByModel: call.cmd.Request.ByModel, Thread: call.cmd.Thread,
+			}
+			if asks++; asks > maxSpawningAsks {
+				return &CallbackError{Callback: "Spawning", Err: errRulesChange}
 			}
 			if err := sh.sup.askSpawning(ctx, call.cmd.Parent, run); err != nil {
 				return err

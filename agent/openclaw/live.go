@@ -25,10 +25,12 @@ type Live struct {
 	mu   sync.Mutex // held by Update
 	seen parsed     // the file of the last Update, with what needs a restart as it was at first
 
-	base    policy.Rules // of the Config that Apply had
-	rt      Ruled        // nil: none follows
-	own     func(*policy.Rules)
-	refused error // see Refused
+	base policy.Rules // of the Config that Apply had
+	rt   Ruled        // nil: none follows
+	own  func(*policy.Rules)
+
+	told    sync.Mutex // guards refused, so that own and the Runtime may ask
+	refused error      // see Refused
 }
 
 // A Ruled goes by rules that can be others: an [agent.Runtime].
@@ -40,7 +42,8 @@ type Ruled interface {
 // the Rules, from the next Update on: tools, whom agents may spawn, limits, budgets, sandboxes,
 // visibility, owners and conversations. What else the Rules say stays as in that Config. The
 // function own changes them before they are set: a program that has changed the Rules after Apply
-// does so there. It may be nil. Without a Follow a change of the Rules needs a restart.
+// does so there. It may be nil. Own and SetRules are called within an Update and must not call
+// Follow, Apply or Update of the Live, which wait for that. Without a Follow a change of the Rules needs a restart.
 //
 // All that a text says of the Rules is taken at one moment, or nothing of it: if the Runtime does
 // not take them, each change of them is told to need a restart, and [Live.Refused] says why.
@@ -53,9 +56,15 @@ func (l *Live) Follow(rt Ruled, own func(*policy.Rules)) {
 // Refused returns why the Runtime has not taken the Rules of the last Update. Nil: it has them, or
 // none follows. The next Update tries again.
 func (l *Live) Refused() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.told.Lock()
+	defer l.told.Unlock()
 	return l.refused
+}
+
+func (l *Live) setRefused(err error) {
+	l.told.Lock()
+	defer l.told.Unlock()
+	l.refused = err
 }
 
 // rules returns what base is with what the file says of the Rules. The error is [FieldErrors], of
@@ -218,7 +227,7 @@ func (l *Live) Update(next *Result) []Change {
 // setRules has the Runtime that follows take the Rules of next, if they have changed, and reports
 // whether it has those of next. The caller holds the lock.
 func (l *Live) setRules(next *Result, changed bool) bool {
-	l.refused = nil
+	l.setRefused(nil)
 	switch {
 	case !changed:
 		return true
@@ -233,7 +242,7 @@ func (l *Live) setRules(next *Result, changed bool) bool {
 		}
 		err = l.rt.SetRules(rules)
 	}
-	l.refused = err
+	l.setRefused(err)
 	return err == nil
 }
 
