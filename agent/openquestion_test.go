@@ -29,7 +29,7 @@ func openQuestions(messages []agent.Message) (open []string) {
 	return open
 }
 
-// A part of an answer that nobody is told, because the turn is cancelled or stopped, closes nothing.
+// A part of an answer that is not told, because the turn is cancelled or stopped, closes nothing.
 func TestPartOfAnAnswerClosesNoQuestion(t *testing.T) {
 	for name, end := range map[string]func(h *harness, s *agent.Session) error{
 		"cancelled": func(h *harness, s *agent.Session) error { return s.CancelTurn(h.Context()) },

@@ -199,8 +199,8 @@ func withoutSessionTools(lists []string) (short []string) {
 	return short
 }
 
-// What a Runner has put around the tools of its turn, in place, stays around them under other rules,
-// and what is taken away and given back has it, too. A tool that comes has not.
+// What a Runner has put around the tools of its turn, in place, stays around them under other
+// rules. A tool that comes has it not.
 func TestSetRulesKeepWhatIsAroundATool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rt *agent.Runtime

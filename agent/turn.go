@@ -486,7 +486,8 @@ func (t *Turn) renewTools(ctx context.Context) {
 	if t.offered.rules == &cfg.Rules || t.Announces {
 		return
 	}
-	if slices.EqualFunc(t.Tools, t.offered.tools, func(x, y Tool) bool { return x.Name == y.Name }) {
+	named := func(x, y Tool) bool { return x.Name == y.Name }
+	if slices.EqualFunc(t.Tools, t.offered.tools, named) {
 		had, was := t.Tools, t.offered.tools
 		t.offerTools(ctx, cfg)
 		for i, tool := range t.Tools {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,14 +155,24 @@ var linearWork = map[string]func(text string){
 		announce.Skips(text)
 		announce.ReadTags(text)
 	},
-	"Redact": func(text string) { announce.Redact(text) },
-	"Stream": func(text string) { streamed(text, 1000) },
+	"Redact":   func(text string) { announce.Redact(text) },
+	"Redactor": func(text string) { ordinaryRedactor().Redact(text) },
+	"Stream":   func(text string) { streamed(text, 1000) },
 	"ForModel": func(text string) {
 		e := announce.NewEvent(testCompletion())
 		e.Task, e.Reason, e.Result = text, text, text
 		_ = e.ForModel()
 	},
 }
+
+// ordinaryRedactor returns a Redactor of a bot with one secret, such as a password.
+var ordinaryRedactor = sync.OnceValue(func() *announce.Redactor {
+	r, err := announce.NewRedactor(announce.Redaction{Secrets: []string{"hunter2hunter2"}})
+	if err != nil {
+		panic(err)
+	}
+	return r
+})
 
 const (
 	doublings = 4
@@ -316,6 +327,15 @@ var hostileSecrets = map[string]struct{ secret, text string }{
 	"control sequences":  {strings.Repeat("a", 64) + "b", `a\x1b[1;`},
 	"breaks":             {strings.Repeat("a", 64) + "b", `a\u2028\v`},
 	"names":              {strings.Repeat("a", 64) + "b", "a&CounterClockwiseContour"},
+	"returns":            {"hunter2hunter2", "\r"},
+	"returns, bells":     {"hunter2hunter2", "\r\a"},
+	"returns, escapes":   {"hunter2hunter2", "\\\r"},
+	"returns, escaped":   {"hunter2hunter2", `\r`},
+	"returns, entities":  {"hunter2hunter2", "&#13;"},
+	"returns, in a mail": {"hunter2hunter2", "=\r"},
+	"returns, percent":   {"hunter2hunter2", "%0D\r"},
+	"digits, unseen":     {"hunter2hunter2", "\\x\u00ad"},
+	"digits, escapes":    {"hunter2hunter2", "0\\\\"},
 }
 
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

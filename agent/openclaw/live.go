@@ -42,8 +42,9 @@ type Ruled interface {
 // the Rules, from the next Update on: tools, whom agents may spawn, limits, budgets, sandboxes,
 // visibility, owners and conversations. What else the Rules say stays as in that Config. The
 // function own changes them before they are set: a program that has changed the Rules after Apply
-// does so there. It may be nil. Own and SetRules are called within an Update and must not call
-// Follow, Apply or Update of the Live, which wait for that. Without a Follow a change of the Rules needs a restart.
+// does so there. It may be nil. Own and SetRules are called within an Update, and must not call
+// Follow, Apply or Update of the Live, which wait for its end. Without a Follow a change of the
+// Rules needs a restart.
 //
 // All that a text says of the Rules is taken at one moment, or nothing of it: if the Runtime does
 // not take them, each change of them is told to need a restart, and [Live.Refused] says why.

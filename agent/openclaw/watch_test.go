@@ -632,3 +632,31 @@ func (f *rulesTaken) SetRules(rules policy.Rules) error {
 	f.rules = rules
 	return nil
 }
+
+// What the Live calls for a Runtime that follows may ask it why the rules before were refused.
+func TestFollowerAsksWhyItWasRefused(t *testing.T) {
+	res, err := openclaw.Parse([]byte(`{tools:{deny:["exec"]}}`), openclaw.Options{})
+	require.NoError(t, err)
+	next, err := openclaw.Parse([]byte(`{tools:{deny:["read"]}}`), openclaw.Options{})
+	require.NoError(t, err)
+	live := res.Live()
+	var cfg agent.Config
+	live.Apply(&cfg)
+	asked := 0
+	live.Follow(ruledFunc(func(policy.Rules) error {
+		asked++
+		require.NoError(t, live.Refused())
+		return errors.New("not now")
+	}), func(*policy.Rules) {
+		asked++
+		require.NoError(t, live.Refused())
+	})
+	require.NotEmpty(t, live.Update(next))
+	require.Equal(t, 2, asked)
+	require.ErrorContains(t, live.Refused(), "not now")
+}
+
+// A ruledFunc is a Runtime of which SetRules alone is asked.
+type ruledFunc func(policy.Rules) error
+
+func (f ruledFunc) SetRules(rules policy.Rules) error { return f(rules) }

@@ -187,11 +187,7 @@ func (d *decoder) escape(c byte, next int) {
 	case '+':
 		d.add(" ", next)
 	case '\r':
-		d.bytes(next, func(c byte, end int) {
-			if c == '\n' {
-				d.add("\n", end)
-			}
-		})
+		d.lineFeed(next)
 	case '%', '=':
 		d.digits(next, 16, 2, 0, func(n, end int) { d.addByte(byte(n), end) })
 		if c == '%' {
@@ -201,6 +197,28 @@ func (d *decoder) escape(c byte, next int) {
 		d.entity(next)
 	case '\\':
 		d.bytes(next, d.backslash)
+	}
+}
+
+// lineFeed adds the break of a line whose carriage return is meant before a position. Nothing
+// stands between the two, not what a reader does not see either, so that a run of carriage returns
+// is read once.
+func (d *decoder) lineFeed(at int) {
+	switch {
+	case d.Ended(at) || at-d.from >= maxSpelling || d.S[at] == '\r':
+		return
+	case d.S[at] == '\n':
+		d.add("\n", at+1)
+		return
+	case isVerbatim(d.S[at]):
+		return
+	}
+	d.nests = true
+	inner := d.decoded(at, d.times)
+	for i := range inner.n {
+		if s := &inner.all[i]; s.size == 1 && s.bytes[0] == '\n' {
+			d.add("\n", at+int(s.span))
+		}
 	}
 }
 
