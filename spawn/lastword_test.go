@@ -37,6 +37,12 @@ func (j *noteJournal) arm(at int) {
 	j.left = at
 }
 
+func (j *noteJournal) hasMet() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.met
+}
+
 func (j *noteJournal) meets() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -191,7 +197,7 @@ func testNote(
 		require.LessOrEqual(t, time.Since(began), cfg.Grace+200*time.Millisecond)
 		require.True(t, err == nil || errors.As(err, new(*spawn.StillRunningError)), "%v", err)
 		require.NoError(t, <-ran)
-		met = met || j.met
+		met = j.hasMet() || met
 		t.Cleanup(func() { close(j.free); synctest.Wait() })
 	}
 	require.True(t, met || at > 0)

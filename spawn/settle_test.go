@@ -316,7 +316,8 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 					case spawntest.FaultLoseAck, spawntest.FaultPanicAfter,
 						spawntest.FaultExitAfter:
 						require.NoError(t, err, "the batch is found in the log")
-					case spawntest.FaultFailBefore, spawntest.FaultPanicBefore:
+					case spawntest.FaultFailBefore, spawntest.FaultPanicBefore,
+						spawntest.FaultExitBefore:
 						require.ErrorIs(t, err, spawn.ErrNotRecorded)
 					default:
 						require.ErrorIs(t, err, spawn.ErrUnconfirmed)
