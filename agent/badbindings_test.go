@@ -128,11 +128,6 @@ func TestBindingsOfAJournalThatMisbehaves(t *testing.T) {
 				for where, of := range map[string]func(session.Key) bool{
 					"log": isBindings, "tree": isTree, "both": func(session.Key) bool { return true },
 				} {
-					if what == "sees others where none" && when == "and cannot be read" && where != "log" {
-						// A tree whose reads fail for good counts as gone, and a binding that is
-						// ended then is not told to it, also where it can be read again later.
-						continue
-					}
 					t.Run(where+" "+what+" "+when+" "+name, func(t *testing.T) {
 						c := oddCase{what: what, name: name, of: of, inLog: where == "log"}
 						c.once = when == "once" || when == "once, late"

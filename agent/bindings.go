@@ -312,8 +312,8 @@ func (b *bindings) post(
 	return post(ctx, root, s.key, m)
 }
 
-// knows reports whether a session has seen a message. A tree that can never be read has told it to
-// no one.
+// knows reports whether a session has seen a message. A tree that cannot be read for good counts as
+// one that has not: else no message could be told in the conversation until it is repaired.
 func (b *bindings) knows(ctx context.Context, of binding.Binding, m Incoming) (bool, error) {
 	root, err := b.rootOf(ctx, of)
 	if err != nil {
@@ -583,6 +583,9 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 	switch {
 	case err != nil:
 		b.logFailure("a session could not be told that its conversation is not bound any more", err)
+		if permanent(err) { // people do not wait until a person has repaired the tree, which is owed it
+			err = errors.Join(err, b.farewell(table, &u, tried))
+		}
 	case over:
 	default:
 		if err = b.farewell(table, &u, tried); err == nil {
@@ -631,7 +634,10 @@ func (b *bindings) leaveHeld(
 	if err == nil {
 		err = b.rt.sup.Unbind(ctx, root, of.Target, of.Conversation, why.String())
 	}
-	return unlessGone(err)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // lookAround compares, when Run begins, the bindings with the trees of their sessions and with the
