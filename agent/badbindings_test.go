@@ -17,6 +17,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
@@ -98,6 +99,7 @@ var oddities = map[string]func(free <-chan struct{}) error{
 	"panics with an error":   func(<-chan struct{}) error { panic(session.ErrConflict) },
 	"ends the goroutine":     func(<-chan struct{}) error { runtime.Goexit(); return nil },
 	"sees others where none": func(<-chan struct{}) error { return session.ErrConflict },
+	"is damaged":             func(<-chan struct{}) error { return session.ErrCorrupt },
 	"hangs":                  func(free <-chan struct{}) error { <-free; return errDisk },
 }
 
@@ -139,6 +141,58 @@ func TestBindingsOfAJournalThatMisbehaves(t *testing.T) {
 					})
 				}
 			}
+		}
+	}
+}
+
+// A binding that ends while the tree of its session cannot be read, in a whole life of a process,
+// is said to have ended, and leaves the tree when that was repaired.
+func TestBindingEndsWhileItsTreeIsDamaged(t *testing.T) {
+	for _, damage := range []error{
+		session.ErrCorrupt, session.ErrFormat, session.ErrUnsafe, session.ErrReadOnly, errDisk,
+	} {
+		for how, end := range map[string]func(ctx context.Context, rt *agent.Runtime, at session.Route) error{
+			"unfocus": func(ctx context.Context, rt *agent.Runtime, at session.Route) error {
+				_, err := rt.Unfocus(ctx, agent.UnfocusRequest{Conversation: at, By: "a"})
+				return err
+			},
+			"expiry": func(context.Context, *agent.Runtime, session.Route) error {
+				time.Sleep(25 * time.Hour)
+				return nil
+			},
+		} {
+			t.Run(fmt.Sprint(how, " ", damage), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+					cfg := cutConfig(memory, chat)
+					cfg.Rules.Subagents.ArchiveAfter = policy.Off
+					var w cutWorld
+					onCutWorld(t, cfg, func(made *cutWorld) {
+						w = *made
+						chat.Set(w.bound, agent.ThreadOpen)
+					})
+					j := &oddJournal{Journal: memory.Journal, of: isTree}
+					j.set(endless, endless, false, func() error { return damage })
+					broken := cfg
+					broken.Store = new(*memory)
+					broken.Store.Journal = j
+					running(t, broken, func(rt *agent.Runtime) {
+						require.NoError(t, end(t.Context(), rt, w.bound))
+						time.Sleep(time.Hour)
+						if session.IsPermanent(damage) { // else the tree is told first
+							require.Len(t, chat.Farewells(w.bound), 1)
+						}
+					})
+					running(t, cfg, func(rt *agent.Runtime) {
+						time.Sleep(26 * time.Hour)
+						requireAgreement(t, rt, memory)
+						require.Empty(t, boundTo(t, rt, w.ended.Key()))
+					})
+					for _, said := range chat.Farewells(w.bound) {
+						require.Equal(t, chat.Farewells(w.bound)[0].Key, said.Key)
+					}
+				})
+			})
 		}
 	}
 }
