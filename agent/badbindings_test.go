@@ -151,16 +151,7 @@ func TestBindingEndsWhileItsTreeIsDamaged(t *testing.T) {
 	for _, damage := range []error{
 		session.ErrCorrupt, session.ErrFormat, session.ErrUnsafe, session.ErrReadOnly, errDisk,
 	} {
-		for how, end := range map[string]func(ctx context.Context, rt *agent.Runtime, at session.Route) error{
-			"unfocus": func(ctx context.Context, rt *agent.Runtime, at session.Route) error {
-				_, err := rt.Unfocus(ctx, agent.UnfocusRequest{Conversation: at, By: "a"})
-				return err
-			},
-			"expiry": func(context.Context, *agent.Runtime, session.Route) error {
-				time.Sleep(25 * time.Hour)
-				return nil
-			},
-		} {
+		for _, how := range []string{"unfocus", "expiry"} {
 			t.Run(fmt.Sprint(how, " ", damage), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
@@ -177,8 +168,12 @@ func TestBindingEndsWhileItsTreeIsDamaged(t *testing.T) {
 					broken.Store = new(*memory)
 					broken.Store.Journal = j
 					running(t, broken, func(rt *agent.Runtime) {
-						require.NoError(t, end(t.Context(), rt, w.bound))
-						time.Sleep(time.Hour)
+						if how == "unfocus" {
+							q := agent.UnfocusRequest{Conversation: w.bound, By: "a"}
+							_, err := rt.Unfocus(t.Context(), q)
+							require.NoError(t, err)
+						}
+						time.Sleep(26 * time.Hour)
 						if session.IsPermanent(damage) { // else the tree is told first
 							require.Len(t, chat.Farewells(w.bound), 1)
 						}
