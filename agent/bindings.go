@@ -583,7 +583,7 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 	switch {
 	case err != nil:
 		b.logFailure("a session could not be told that its conversation is not bound any more", err)
-		if permanent(err) { // people do not wait until the tree was repaired, which is still owed it
+		if permanent(err) { // people do not wait for a repair of the tree, which is still owed it
 			err = errors.Join(err, b.farewell(table, &u, tried))
 		}
 	case over:

@@ -130,16 +130,7 @@ func (w *liveWorld) look() {
 		if given == nil { // a turn has spawned it
 			continue
 		}
-		w.sum.Sessions++
-		if given.depth == 5 {
-			w.sum.Deepest++
-		}
-		if len(now.tools) < len(given.tools) {
-			w.sum.Revoked++
-		}
-		if now.sandboxed && !given.sandboxed {
-			w.sum.Boxed++
-		}
+		w.sum.count(given, now)
 		w.check(r.Key, "RunInfo.Tools", now.tools, r.Tools)
 		w.check(r.Key, "RunInfo.Sandboxed", now.sandboxed, r.Sandboxed)
 	}
@@ -183,17 +174,7 @@ func (w *liveWorld) askAll(ctx context.Context, t *agent.Turn, offered []string)
 			w.check(key, "a call of "+tool+" refused", true, err != nil)
 		}
 	}
-	c, err := t.Spawn(ctx, agent.Task{Text: "more"})
-	if err != nil {
-		return
-	}
-	w.check(key, "a spawn of a leaf", false, now.leaf)
-	info, err := c.Info(ctx)
-	require.NoError(w.t, err)
-	for _, tool := range info.Tools {
-		w.check(key, "a child's "+tool, true, slices.Contains(now.delegable, tool))
-	}
-	w.check(key, "a child's sandbox", true, info.Sandboxed || !now.sandboxed)
+	w.spawnMore(ctx, t, now)
 }
 
 // Rules are changed between any two calls, beside four sessions that call without a pause. What

@@ -59,6 +59,20 @@ func TestPolicyOfTodayHoldsAlongTheLineage(t *testing.T) {
 // rightsSum is what was tested.
 type rightsSum struct{ Sessions, Checks, Deepest, Revoked, Boxed int }
 
+// count notes a session, by what it was given and what is left to it now.
+func (s *rightsSum) count(given, now *modelSession) {
+	s.Sessions++
+	if given.depth == 5 {
+		s.Deepest++
+	}
+	if len(now.tools) < len(given.tools) {
+		s.Revoked++
+	}
+	if now.sandboxed && !given.sandboxed {
+		s.Boxed++
+	}
+}
+
 // rightsWorld is one tree and its two lives.
 type rightsWorld struct {
 	t     *testing.T
@@ -157,16 +171,7 @@ func (w *rightsWorld) secondLife(rules policy.Rules) {
 		given := w.given[r.Key]
 		now := m.today(w.now[r.Parent], given)
 		w.now[r.Key] = &now
-		w.sum.Sessions++
-		if given.depth == 5 {
-			w.sum.Deepest++
-		}
-		if len(now.tools) < len(given.tools) {
-			w.sum.Revoked++
-		}
-		if now.sandboxed && !given.sandboxed {
-			w.sum.Boxed++
-		}
+		w.sum.count(given, &now)
 		w.check(r.Key, "RunInfo.Tools", now.tools, r.Tools)
 		w.check(r.Key, "RunInfo.Revoked", slices.DeleteFunc(slices.Clone(given.tools),
 			func(tool string) bool { return slices.Contains(now.tools, tool) }), r.Revoked)
@@ -219,16 +224,24 @@ func (w *rightsWorld) turn(ctx context.Context, t *agent.Turn) (agent.Result, er
 			w.check(key, "a call of "+tool+" refused", true, err != nil)
 		}
 	}
-	if c, err := t.Spawn(ctx, agent.Task{Text: "more"}); err == nil {
-		w.check(key, "a spawn of a leaf", false, now.leaf)
-		info, err := c.Info(ctx)
-		require.NoError(w.t, err)
-		for _, tool := range info.Tools {
-			w.check(key, "a child's "+tool, true, slices.Contains(now.delegable, tool))
-		}
-		w.check(key, "a child's sandbox", true, info.Sandboxed || !now.sandboxed)
-	}
+	w.spawnMore(ctx, t, now)
 	return textResult("ok")
+}
+
+// spawnMore has a turn spawn, and compares what the child is given with what may be handed down.
+func (w *rightsWorld) spawnMore(ctx context.Context, t *agent.Turn, now *modelSession) {
+	key := t.Session.Key
+	c, err := t.Spawn(ctx, agent.Task{Text: "more"})
+	if err != nil {
+		return
+	}
+	w.check(key, "a spawn of a leaf", false, now.leaf)
+	info, err := c.Info(ctx)
+	require.NoError(w.t, err)
+	for _, tool := range info.Tools {
+		w.check(key, "a child's "+tool, true, slices.Contains(now.delegable, tool))
+	}
+	w.check(key, "a child's sandbox", true, info.Sandboxed || !now.sandboxed)
 }
 
 // check compares what the model says of a session with what is.

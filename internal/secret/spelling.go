@@ -80,13 +80,29 @@ func plain(s string) string {
 	if strings.IndexByte(s, '\\') < 0 && isPrinted(s) {
 		return s
 	}
+	return withoutTransparent(s, true)
+}
+
+// drawn returns a text without what a reader does not see as it is: what looks like an escape is
+// seen.
+func drawn(s string) string {
+	if isPrinted(s) {
+		return s
+	}
+	return withoutTransparent(s, false)
+}
+
+// withoutTransparent returns a text without what is transparent in it, escaped or only as it is.
+func withoutTransparent(s string, escaped bool) string {
 	var out []byte
 	r := reader{}
 	r.S = s
 	for i := 0; i < len(s); {
-		if next := r.transparentEnd(i); next > i {
-			i = next
-			continue
+		if escaped || s[i] != '\\' {
+			if next := r.transparentEnd(i); next > i {
+				i = next
+				continue
+			}
 		}
 		out = append(out, s[i])
 		i++

@@ -155,27 +155,6 @@ func (r *reader) unseenEnd(at int) (end, first int) {
 	return end, first
 }
 
-// drawn returns a text without what a reader does not see as it is.
-func drawn(s string) string {
-	if isPrinted(s) {
-		return s
-	}
-	var out []byte
-	r := reader{}
-	r.S = s
-	for i := 0; i < len(s); {
-		if s[i] != '\\' {
-			if next := r.transparentEnd(i); next > i {
-				i = next
-				continue
-			}
-		}
-		out = append(out, s[i])
-		i++
-	}
-	return string(out)
-}
-
 // timesOf returns how many times the text was encoded at a place where a character is meant that
 // begins a sequence of a terminal.
 func (r *reader) timesOf(at int, v rune) int {

@@ -166,14 +166,19 @@ func (d *driver) checkRights() (err error) {
 	return err
 }
 
-// A turn works for those whom it reads, a run for those whom it has ever read, and what comes back
-// of a run for those for whom the run has worked.
-func TestSendersComeBack(t *testing.T) {
-	ann, bob := speakers(1), speakers(2)
+// ownedScene returns a scene of a bot that ann owns, with a tool for owners and one for everyone.
+func ownedScene() *scene {
 	s := newScene()
 	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
 	s.opt.Rules.DefaultDeny, s.opt.Tools = []string{}, []string{ownersTool, "read"}
 	s.opt.Rules.Subagents.MaxSpawnDepth = 2
+	return s
+}
+
+// A turn works for those whom it reads, a run for those whom it has ever read, and what comes back
+// of a run for those for whom the run has worked.
+func TestSendersComeBack(t *testing.T) {
+	ann, bob, s := speakers(1), speakers(2), ownedScene()
 	do := func(c Command) {
 		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
 	}
@@ -215,11 +220,7 @@ func TestSendersComeBack(t *testing.T) {
 // A turn works for those whose words it is about to read from the call of Hear on: what it spawns,
 // the wait after it, and the same turn after a crash. The next turn of an owner is free.
 func TestSendersOfWhatIsHeard(t *testing.T) {
-	ann, bob := speakers(1), speakers(2)
-	s := newScene()
-	s.opt.Rules.Owners = []policy.Person{{ID: "ann"}}
-	s.opt.Rules.DefaultDeny, s.opt.Tools = []string{}, []string{ownersTool, "read"}
-	s.opt.Rules.Subagents.MaxSpawnDepth = 2
+	ann, bob, s := speakers(1), speakers(2), ownedScene()
 	do := func(c Command) {
 		t.Helper()
 		require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
