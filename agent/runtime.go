@@ -591,79 +591,12 @@ func (rt *Runtime) toolsOf(t *Turn, cfg *Config, now *policy.Authority) []Tool {
 	return tools
 }
 
-// promptInput returns the prompt input of a turn. The error is that of Prompts.Describe.
-func (rt *Runtime) promptInput(
-	ctx context.Context, t *Turn, extra runExtra,
-) (agentctx.Input, error) {
-	st := t.spawn
-	names := make([]string, len(t.Tools))
-	for i, tool := range t.Tools {
-		names[i] = tool.Name
-	}
-	t.entering("Prompts.Loader")
-	in := rt.cfg().input(
-		st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed, t.place)
-	rt.tellInstructions(t, in.Files)
-	t.Skills = rt.skills.take(t, in.Spec)
-	fillSkills(&in, t.Skills)
-	t.entering("Now")
-	in.Now = rt.cfg().Now()
-	setModel(&in, t.Model, t.Thinking)
-	if st.Run.ID != "" {
-		in.Subagent = subagentOf(st)
-		if !t.Announces {
-			in.Subagent.Schema = string(extra.Schema)
-		}
-		in.Task = st.Run.Task
-	}
-	for _, c := range st.Children {
-		in.Active = append(in.Active, agentctx.ActiveSubagent{
-			Key: c.Key, Name: c.Name, Label: c.Label, State: c.Status.String(), Task: c.Task,
-		})
-	}
-	t.entering(describeField)
-	err := rt.cfg().describe(ctx, st.Session, &in)
-	if st.Retry || len(st.Said) > 0 {
-		note := retryText(st.Said)
-		if st.Run.ID != "" {
-			note = followsCrashText
-		}
-		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
-			Text: note, Source: "agent",
-		})
-	}
-	tellAttachments(&in, attachedDir(t.Session.Key, t.place), extra.Attached)
-	if st.ForPeople && st.Session.Key.IsSubagent() {
-		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: peopleSection, Class: agentctx.ClassPerTurn, Minimal: true, Text: peopleText,
-			Source: "agent",
-		})
-	}
-	return in, err
-}
-
 // retrySection is the section that has the retryText, and peopleSection the one that has the
 // peopleText.
 const (
 	retrySection  = "retry"
 	peopleSection = "people"
 )
-
-// subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
-func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
-	x, _ := decodeRunExtra(st.Extra) // a turn does not begin with one that is not readable
-	return agentctx.Subagent{
-		Label:            st.Run.Label,
-		Requester:        st.Session.Parent,
-		RequesterChannel: st.Session.Root.Channel(),
-		Depth:            st.Session.Depth,
-		MaxDepth:         st.MaxDepth,
-		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
-		Forked:           !x.Fork.IsZero(),
-		Persistent:       st.Run.Persistent,
-	}
-}
 
 // loadResults has the results of completions be whole. A model is shown the two ends of a long one.
 // Of one that cannot be loaded now it is shown the beginning.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -590,4 +592,90 @@ func encodeAnswer(v any) (data []byte, err error) {
 	e.SetEscapeHTML(false) // a model reads it
 	err = e.Encode(v)
 	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// mayCall returns what is left to the session under the rules of cfg, and an error unless a tool of
+// the Config is left.
+func (t *Turn) mayCall(ctx context.Context, cfg *Config, tool string) (policy.Authority, error) {
+	now := t.spawn.Rights(ctx, &cfg.Rules)
+	if slices.Contains(now.Tools, tool) {
+		return now, nil
+	}
+	v, kept := cfg.Rules.Withheld(t.Session.Root, now.Role, t.Senders(), tool)
+	if kept { // also where someone has spoken since the turn began
+		return now, withheldError(v)
+	}
+	return now, cfg.removedError(t.Session.Key, &now, tool)
+}
+
+// removedError says why a tool is not among what is left to a session.
+func (c *Config) removedError(key session.Key, now *policy.Authority, tool string) error {
+	refusal := &policy.Refusal{
+		Op: "tool call", Rule: policy.RuleTools, Asked: tool, Limit: strings.Join(now.Tools, ", "),
+		Path: "what is left to " + key.String(),
+	}
+	subject := policy.Subject{
+		Key: key, Agent: now.Agent, Role: now.Role, Model: now.Model, Sandboxed: now.Sandboxed,
+	}
+	for _, v := range c.Rules.ExplainTools(subject, []string{tool}) {
+		if !v.Allowed { // else it was removed by the grant, or from a session above
+			refusal.Removed = append(refusal.Removed, v)
+		}
+	}
+	return inOurWords(refusal)
+}
+
+// offerTools sets the Tools to what is left to the session under a Config.
+func (t *Turn) offerTools(ctx context.Context, cfg *Config) {
+	now := t.spawn.Rights(ctx, &cfg.Rules)
+	t.Tools, t.offered = t.rt.toolsOf(t, cfg, &now), offer{rules: &cfg.Rules, now: now.Tools}
+	t.offered.tools = slices.Clone(t.Tools)
+}
+
+// sameTool reports whether a Runner has left a tool of a turn as it was offered. Functions cannot
+// be compared: one that the Runner has put around that of the tool has other code.
+func sameTool(x, y Tool) bool {
+	return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect &&
+		bytes.Equal(x.Schema, y.Schema) &&
+		reflect.ValueOf(x.Call).Pointer() == reflect.ValueOf(y.Call).Pointer()
+}
+
+// An offer is what of the Tools of a turn Offshoot has put there, and by which rules.
+type offer struct {
+	rules *policy.Rules
+	now   []string // the names of all that was left
+	tools []Tool   // as they were offered: a Runner may change those of the Turn
+}
+
+// renewTools has the Tools be those of the rules of now. What the Runner has put there stays, and
+// what it has taken out does not come back.
+func (t *Turn) renewTools(ctx context.Context) {
+	cfg := t.rt.cfg()
+	if t.offered.rules == &cfg.Rules || t.Announces {
+		return
+	}
+	named := func(x, y Tool) bool { return x.Name == y.Name }
+	if slices.EqualFunc(t.Tools, t.offered.tools, named) {
+		had, was := t.Tools, t.offered.tools
+		t.offerTools(ctx, cfg)
+		for i, tool := range t.Tools {
+			at := slices.IndexFunc(was, func(o Tool) bool { return o.Name == tool.Name })
+			if at >= 0 && !sameTool(had[at], was[at]) {
+				t.Tools[i] = had[at]
+			}
+		}
+		return
+	}
+	now := t.spawn.Rights(ctx, &cfg.Rules)
+	t.Tools = slices.DeleteFunc(slices.Clone(t.Tools), func(tool Tool) bool {
+		return slices.Contains(t.offered.now, tool.Name) && !slices.Contains(now.Tools, tool.Name)
+	})
+}
+
+// withheldError says why a tool is kept from a turn.
+func withheldError(v policy.ToolVerdict) error {
+	return inOurWords(&policy.Refusal{
+		Op: "tool call", Rule: policy.RuleSender, Asked: v.Tool,
+		Limit: "what everyone may use for whom it works", Removed: []policy.ToolVerdict{v},
+	})
 }

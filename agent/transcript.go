@@ -16,6 +16,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A history is the conversation of a transcript up to a position, as a turn is given it.
@@ -381,4 +382,44 @@ func readWhole(
 		m = copied(m)
 	}
 	return m, nil
+}
+
+// Pauses between attempts at a store that fails.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// retry calls f until it succeeds, returns a permanent error, or ctx ends. What f asks of a store,
+// it asks with attempt. A shutdown that cancels the turn ends the pause before the next try, which
+// is the last one.
+func (r *turnRecord) retry(ctx context.Context, f func() error) error {
+	life, last := r.life.Done(), false
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := f()
+		if err == nil || permanent(err) || ctx.Err() != nil || last {
+			return err
+		}
+		if pause == firstPause {
+			r.logFailure(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		case <-life:
+			life = nil
+			cause := context.Cause(r.life) //nolint:contextcheck // the turn's, not the call's
+			last = errors.Is(cause, spawn.ErrShutdown)
+		}
+	}
+}
+
+// permanent reports whether an error of a store stays however often the call is repeated. What a
+// store panics with says nothing of that.
+func permanent(err error) bool {
+	if _, panicked := errors.AsType[*spawn.PanicError](err); panicked {
+		return false
+	}
+	return session.IsPermanent(err)
 }

@@ -48,7 +48,7 @@ var rulesMutants = []mutant{
 		"../agent", "TestToolsOfACallerObeyTheRulesOfNow",
 	},
 	{
-		"rules: a Loop offers what is left", "../agent/turn.go",
+		"rules: a Loop offers what is left", "../agent/tool.go",
 		"if t.offered.rules == &cfg.Rules || t.Announces {", "if true {", "../agent",
 		"TestLoopOffersToolsOfTheRulesOfNow",
 	},

@@ -3,16 +3,11 @@ package openclaw
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -119,93 +114,6 @@ var steps = regexp.MustCompile(`\[("(?:[^"\\]|\\.)*"|[^\]]*)\]|[^.\[\]]+`)
 func (c *converter) at(path string) *value {
 	v, _ := c.found.find(path)
 	return v
-}
-
-// A finder finds the values of a file by their paths.
-type finder struct {
-	root *value
-	ids  map[string]int // of agents.list, to their places
-
-	items map[*value]map[string]*value // of lists, by their ids in lower case
-	fold  map[*value]map[string]*value // of objects, by their names in lower case
-}
-
-func newFinder(root *value, ids []string) finder {
-	f := finder{
-		root: root, ids: make(map[string]int, len(ids)),
-		items: make(map[*value]map[string]*value), fold: make(map[*value]map[string]*value),
-	}
-	for i, id := range ids {
-		if id != "" {
-			f.add(id, i)
-		}
-	}
-	return f
-}
-
-// add adds the id of an agent, unless one before it has it.
-func (f *finder) add(id string, i int) {
-	if _, ok := f.ids[id]; !ok {
-		f.ids[id] = i
-	}
-}
-
-// folded returns a member of an object whatever the case of its name, nil for none.
-func (f *finder) folded(v *value, name string) *value {
-	all := f.fold[v]
-	if all == nil {
-		all = make(map[string]*value)
-		for _, m := range v.members() {
-			all[strings.ToLower(m.name)] = m.value
-		}
-		f.fold[v] = all
-	}
-	return all[strings.ToLower(name)]
-}
-
-// itemOf returns the item of a list that has an id, nil for none.
-func (f *finder) itemOf(v *value, id string) *value {
-	all := f.items[v]
-	if all == nil {
-		all = make(map[string]*value)
-		for _, x := range slices.Backward(v.items) {
-			if own := x.get("id"); own != nil {
-				all[strings.ToLower(own.str)] = x
-			}
-		}
-		f.items[v] = all
-	}
-	return all[strings.ToLower(id)]
-}
-
-// find returns the value of a path below root, or the nearest one around it that is there. What
-// stands in brackets may be an index, a name, or the id of an item.
-func (f *finder) find(path string) (v *value, found bool) {
-	v = f.root
-	for _, m := range steps.FindAllStringSubmatch(path, -1) {
-		name := cmp.Or(m[1], m[0])
-		if s, err := strconv.Unquote(name); err == nil {
-			name = s
-		}
-		next := v.get(name)
-		if next == nil {
-			next = f.folded(v, name)
-		}
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.items) {
-			next = v.items[i]
-		}
-		if i, ok := f.ids[name]; next == nil && ok && i < len(v.items) {
-			next = v.items[i]
-		}
-		if next == nil {
-			next = f.itemOf(v, name)
-		}
-		if next == nil {
-			return v, false
-		}
-		v = next
-	}
-	return v, true
 }
 
 // duration returns so many units, at most the longest Duration.
@@ -642,110 +550,4 @@ func setting(root *value, path string) bool {
 	default:
 		return false
 	}
-}
-
-// open opens a directory of the file, nil if it is not there.
-func (c *converter) open(dir, path, missing string) fs.FS {
-	open := c.o.OpenDir
-	if open == nil {
-		open = openRoot
-	}
-	files, err := open(dir)
-	switch {
-	case err == nil:
-		return files
-	case errors.Is(err, fs.ErrNotExist):
-		c.doubt(path, "%s: %s", missing, dir)
-	default:
-		c.bad(c.at(path), path, "it cannot be opened: %v", err)
-	}
-	return nil
-}
-
-func openRoot(dir string) (fs.FS, error) {
-	switch info, err := os.Stat(dir); { // to open a pipe waits for what writes into it
-	case err != nil:
-		return nil, err
-	case !info.IsDir():
-		return nil, fmt.Errorf("%s: want a directory: it is %s", dir, kindOf(info.Mode()))
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return root.FS(), nil
-}
-
-// noFiles is a workspace without files.
-type noFiles struct{}
-
-func (noFiles) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-// workspaces finds the directories of the agents, and opens those that are there.
-func (c *converter) workspaces() {
-	dirs := make(map[string]string) // that are there
-	others := make(map[string]fs.FS)
-	for i := range c.res.Agents {
-		a := &c.res.Agents[i]
-		dir, path := c.workspaceOf(a.ID, i == 0)
-		a.Workspace = dir
-		files := c.open(dir, path, fmt.Sprintf("agent %s has no files, since its workspace is not there",
-			quote(a.ID)))
-		if files != nil && filepath.IsAbs(dir) && c.o.OpenDir == nil {
-			dirs[a.ID] = dir
-		}
-		switch {
-		case i == 0 && files != nil:
-			c.change(func(cfg *agent.Config) { cfg.Workspace = files })
-		case i > 0:
-			if files == nil { // and not those of the default agent
-				files = noFiles{}
-			}
-			others[a.ID] = files
-		}
-	}
-	if len(others) > 0 {
-		c.change(func(cfg *agent.Config) {
-			all := maps.Clone(cfg.Prompts.Workspaces)
-			if all == nil {
-				all = make(map[string]fs.FS, len(others))
-			}
-			maps.Copy(all, others)
-			cfg.Prompts.Workspaces = all
-		})
-	}
-	if len(dirs) == 0 {
-		return
-	}
-	c.change(func(cfg *agent.Config) {
-		if cfg.WorkDir == nil {
-			cfg.WorkDir = func(id string) string { return dirs[strings.ToLower(id)] }
-		}
-	})
-}
-
-// workspaceOf returns the directory of an agent, and the path in the file that decides it.
-func (c *converter) workspaceOf(id string, isDefault bool) (dir, path string) {
-	if i, ok := c.found.ids[id]; ok && i < len(c.file.Agents.List) {
-		e := &c.file.Agents.List[i]
-		path = item("agents.list", i)
-		if e.Workspace != nil && strings.TrimSpace(*e.Workspace) != "" {
-			return c.clean(*e.Workspace), path + ".workspace"
-		}
-	}
-	const own = "agents.defaults.workspace"
-	switch set := c.file.Agents.Defaults.Workspace; {
-	case isDefault && set != nil && strings.TrimSpace(*set) != "":
-		return c.clean(*set), own
-	case isDefault:
-		return c.paths.workspace, cmp.Or(path, own)
-	}
-	return filepath.Join(c.paths.state, "workspace-"+id), path
-}
-
-// clean returns the path of a directory of the file.
-func (c *converter) clean(dir string) string {
-	return filepath.Clean(c.paths.expand(strings.TrimSpace(strings.ReplaceAll(dir, "\x00", ""))))
 }
