@@ -230,11 +230,11 @@ func TestRetryIsSaidOfWhatWasEntered(t *testing.T) {
 				})
 				cfg.Prompts.Describe = func(
 					ctx context.Context, _ session.Lineage, _ *agentctx.Input,
-				) error {
+				) (err error) {
 					if where.Load() == early {
-						return pause(ctx, time.Hour)
+						err = pause(ctx, time.Hour)
 					}
-					return nil
+					return err
 				}
 				agenttest.Run(t, cfg, nil, func(h *harness) {
 					key := topKey
@@ -264,9 +264,8 @@ func TestRetryIsSaidOfWhatWasEntered(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 					want := c.want
 					if of == "a follow-up" {
-						if slices.ContainsFunc(c.ends, func(e end) bool {
-							return e.kill || e.where == entered
-						}) {
+						cut := func(e end) bool { return e.kill || e.where == entered }
+						if slices.ContainsFunc(c.ends, cut) {
 							return // its run is interrupted
 						}
 						want = true // for the run before it

@@ -26,7 +26,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 an untouched turn is owed", "internal/tree/apply.go",
-		"\t}\n\tr.Retry = true\n", "\t}\n", "./internal/tree",
+		"\t\treturn Waiting\n\t}\n\tr.Retry = true\n", "\t\treturn Waiting\n\t}\n", "./internal/tree",
 		"TestScenarios/untouched_later",
 	},
 	{
@@ -61,7 +61,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 a turn that was cancelled is not untouched", "internal/tree/decide.go",
-		"r.Cause == NoCause && !r.TurnCancelled && r.canBe", "r.Cause == NoCause && r.canBe",
+		"r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled &&\n", "r.Open.Shutdown && r.Cause == NoCause &&\n",
 		"./internal/tree", "TestScenarios/untouched_refused",
 	},
 	{

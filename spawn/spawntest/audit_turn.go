@@ -232,7 +232,8 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 // where it stood before the turn.
 func (a *auditor) untouched(r *run, f *tree.Fact) {
 	switch {
-	case r.parent == nil && r.turn.compact || !r.turn.shutdown || r.cause != tree.NoCause || r.turn.cancelled:
+	case r.parent == nil && r.turn.compact, !r.turn.shutdown,
+		r.cause != tree.NoCause || r.turn.cancelled:
 		a.fail(r, "untouched", "turn %d was not ended by a shutdown, or compacts", f.N)
 	case r.turn.worked != "":
 		a.fail(r, "untouched", "turn %d is untouched after a fact of its own: %s", f.N, r.turn.worked)

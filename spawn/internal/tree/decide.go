@@ -254,8 +254,8 @@ func (t *Tree) decideShutDown() {
 // next owner interrupts it. Nor is one that works for others than its inputs say, as after a wait:
 // one that repeats it works for them, too.
 func (t *Tree) decideUntouched(r *Run) {
-	if r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled && r.canBeUntouched(r.Open) &&
-		(!r.IsRoot() || r.Retry || t.worksForInputs(r)) {
+	if r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled &&
+		r.canBeUntouched(r.Open) && (!r.IsRoot() || r.Retry || t.worksForInputs(r)) {
 		f := turnEnded(t.now, r, Interrupted, nil, FlagUntouched, 0, nil)
 		if r.Open.Step {
 			f.Flags |= FlagStep
@@ -272,8 +272,8 @@ func (t *Tree) worksForInputs(r *Run) bool {
 }
 
 // canBeUntouched reports whether the turn open of r has done nothing that another turn would do
-// again. One of a top-level session that compacts, or that has gone on to another request, counts as
-// one that has: what it leaves is for the next owner.
+// again. One of a top-level session that compacts, or that has gone on to another request, counts
+// as one that has: what it leaves is for the next owner.
 func (r *Run) canBeUntouched(open *OpenTurn) bool {
 	return !r.didWork && (!r.IsRoot() || !open.Compact && len(open.Shares) == 0)
 }

@@ -73,7 +73,8 @@ func TestTurnOfAChatIsUntouched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := New(top, &Options{
-				Rules: &policy.Rules{Budget: policy.Budget{Turns: 100, Tokens: 1e6}}, Chunk: Budget{Tokens: 100},
+				Rules: &policy.Rules{Budget: policy.Budget{Turns: 100, Tokens: 1e6}},
+				Chunk: Budget{Tokens: 100},
 			})
 			decide := func(c Command) Reply {
 				reply, err := tr.Decide(c, 1)
