@@ -182,16 +182,18 @@ func TestShutdownOverEveryCrash(t *testing.T) {
 	})
 }
 
+// Where a turn of TestRetryIsSaidOfWhatWasEntered is when its process ends.
+const (
+	early     = "before the Runner"
+	untouched = "in the Runner, which did nothing"
+	entered   = "in the Runner"
+)
+
 // Turn.Retry says that a turn before has met the Runner and was cut: not that one was begun which a
 // shutdown has ended before the Runner was called, or before that did anything, in however many
 // processes. A crash leaves nothing that says so, and is told of as long as what it has cut is not
 // read.
 func TestRetryIsSaidOfWhatWasEntered(t *testing.T) {
-	const (
-		early     = "before the Runner"
-		untouched = "in the Runner, which did nothing"
-		entered   = "in the Runner"
-	)
 	type end struct {
 		where string
 		kill  bool
