@@ -116,8 +116,8 @@ func TestReplyWaitsForAReceiver(t *testing.T) {
 }
 
 // Two Runtimes over one Store take a tree from each other: each tree has one owner at a time. A
-// call of the one that has lost it may be ErrNotRecorded, and comes again. Each message is answered
-// once.
+// call of the one that has lost it may be ErrNotRecorded, and comes again. Each message is
+// answered once.
 func TestTwoRuntimesOverOneStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
