@@ -13,11 +13,11 @@ import (
 // Own is what a program masks beyond what is known here. A nil Own is nothing. It is safe for
 // concurrent use.
 type Own struct {
-	values   map[head]*[2]*tree // those of which line breaks do not count are the second
-	looks    [256]bool          // a value may begin with the byte, or with an escape that does
-	firsts   [256]bool          // a value begins with the byte
-	pairs    pairs              // with which values begin
-	heads    map[[2]byte]int    // how many heads begin with a pair
+	values   map[head][]*group
+	looks    [256]bool       // a value may begin with the byte, or with an escape that does
+	firsts   [256]bool       // a value begins with the byte
+	pairs    pairs           // with which values begin
+	heads    map[[2]byte]int // how many heads begin with a pair
 	patterns []*regexp.Regexp
 }
 
@@ -28,7 +28,7 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 		return nil
 	}
 	o := &Own{
-		values: make(map[head]*[2]*tree), heads: make(map[[2]byte]int), patterns: patterns,
+		values: make(map[head][]*group), heads: make(map[[2]byte]int), patterns: patterns,
 	}
 	var all [2][]string
 	for _, text := range values {
@@ -40,9 +40,9 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 			all = addValue(all, value{digits, true})
 		}
 	}
-	for wraps, list := range all {
+	for i, list := range all {
 		slices.Sort(list)
-		o.plant(wraps, slices.Compact(list))
+		o.plant(i == 1, slices.Compact(list))
 	}
 	if len(values) > 0 {
 		for c := range o.looks {
@@ -62,8 +62,8 @@ func addValue(all [2][]string, v value) [2][]string {
 	return all
 }
 
-// plant plants the trees of values, which are sorted and differ.
-func (o *Own) plant(wraps int, list []string) {
+// plant plants the groups of values, which are sorted and differ.
+func (o *Own) plant(wraps bool, list []string) {
 	for len(list) > 0 {
 		h := head([]byte(list[0]))
 		n := 1
@@ -71,12 +71,11 @@ func (o *Own) plant(wraps int, list []string) {
 			n++
 		}
 		if o.values[h] == nil {
-			o.values[h] = new([2]*tree)
 			o.heads[[2]byte(h[:])]++
 			o.firsts[h[0]] = true
 			o.pairs.add(h[0], h[1])
 		}
-		o.values[h][wraps] = plant(list[:n], 0)
+		o.values[h] = append(o.values[h], groupsOf(list[:n], wraps)...)
 		list = list[n:]
 	}
 }
@@ -191,7 +190,6 @@ func (p *OwnPass) values(piece string, final bool) string {
 	}
 	p.spelt.forget()
 	p.hopped.forget()
-	p.sieves.forget()
 	p.unseen.forget()
 	for c.At < len(c.Buf) {
 		if !p.own.looks[c.Buf[c.At]] {
@@ -214,7 +212,8 @@ func (p *OwnPass) values(piece string, final bool) string {
 		c.Write("***")
 		c.Skip(end)
 	}
-	kept, _ := c.Finish(c.At)
+	kept, moved := c.Finish(c.At)
+	p.sieves.move(moved)
 	return kept
 }
 
@@ -232,11 +231,8 @@ func (o *Own) end(r *reader, at int) int {
 	}
 	end := 0
 	for _, h := range s.heads[:s.found] {
-		trees := o.values[h]
-		for i := 0; trees != nil && i < len(trees); i++ {
-			if trees[i] != nil {
-				end = max(end, r.treeEnd(at, trees[i], i == 1))
-			}
+		for _, g := range o.values[h] {
+			end = max(end, r.groupEnd(at, g))
 		}
 	}
 	return end
