@@ -191,10 +191,9 @@ func (p *OwnPass) values(piece string, final bool) string {
 	p.spelt.forget()
 	p.hopped.forget()
 	p.unseen.forget()
-	for c.At < len(c.Buf) {
-		if !p.own.looks[c.Buf[c.At]] {
-			c.At++
-			continue
+	for {
+		if c.At = p.own.lookAt(c.Buf, c.At); c.At == len(c.Buf) {
+			break
 		}
 		r := reader{
 			View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves,
@@ -215,6 +214,22 @@ func (p *OwnPass) values(piece string, final bool) string {
 	kept, moved := c.Finish(c.At)
 	p.sieves.move(moved)
 	return kept
+}
+
+// lookAt returns the first position from one on at which a value may begin, or the end. Most of a
+// text is passed here: no value begins with two bytes there that stand for themselves alone.
+func (o *Own) lookAt(buf string, at int) int {
+	for ; at < len(buf); at++ {
+		c := buf[at]
+		if !o.looks[c] {
+			continue
+		}
+		if at+1 == len(buf) || !isVerbatim(c) || !isVerbatim(buf[at+1]) ||
+			o.pairs.has(c, buf[at+1]) {
+			break
+		}
+	}
+	return at
 }
 
 // end returns where the longest value ends that begins at a position, or 0.

@@ -116,3 +116,24 @@ func TestValuesThatBeginAlike(t *testing.T) {
 		require.Equal(t, want, own.Mask(text), "%q", text)
 	}
 }
+
+// A sieve does not clear a place of which it does not see all, and none at which some reading of
+// the text begins a value: a run of backslashes may stand for any number of them from half to all.
+func TestSievesSeeEveryReading(t *testing.T) {
+	t.Parallel()
+	const value = 2300
+	own := secret.NewOwn([]string{strings.Repeat("a", value) + "b"}, nil)
+	for _, n := range []int{4700, 5000} { // of 6 bytes: a value has 13,800, and 16,384 are seen
+		escaped := strings.Repeat(`\u0061`, n) + "b"
+		want := strings.Repeat(`\u0061`, n-value) + "***"
+		require.Equal(t, want, own.Mask(escaped), n)
+		require.Equal(t, want, maskedInPieces(own, escaped, 5000), n)
+	}
+	own = secret.NewOwn([]string{strings.Repeat(`\`, 40) + "x"}, nil)
+	for _, n := range []int{60, 100, 150, 220} {
+		text := strings.Repeat(`\`, 300) + "- " + strings.Repeat(`\`, n) + "x"
+		want := own.MaskWithoutSieves(text)
+		require.Equal(t, want, own.Mask(text), n)
+		require.Equal(t, want, maskedInPieces(own, text, 100), n)
+	}
+}
