@@ -224,12 +224,37 @@ func (o *Own) lookAt(buf string, at int) int {
 		if !o.looks[c] {
 			continue
 		}
-		if at+1 == len(buf) || !isVerbatim(c) || !isVerbatim(buf[at+1]) ||
-			o.pairs.has(c, buf[at+1]) {
+		if at+1 == len(buf) || !isVerbatim(buf[at+1]) || o.pairs.has(c, buf[at+1]) ||
+			!isVerbatim(c) && o.mayDecode(buf, at) {
 			break
 		}
 	}
 	return at
+}
+
+// mayDecode reports whether a value may begin with an escape at a position, behind which a byte
+// stands for itself alone. In code that is rare, which saves a fifth of the time there. Where a
+// value begins with a space or a line feed, each break of a line may stand for that.
+func (o *Own) mayDecode(buf string, at int) bool {
+	next := buf[at+1]
+	if o.firsts[' '] || o.firsts['\n'] {
+		return true
+	}
+	switch buf[at] {
+	case '=', '%':
+		if !hex[next] {
+			return buf[at] == '%' && next|0x20 == 'u'
+		}
+		if at+2 == len(buf) || !isVerbatim(buf[at+2]) {
+			return true
+		}
+		return hex[buf[at+2]] && o.looks[digit(next)<<4+digit(buf[at+2])]
+	case '&':
+		return alnum[next] || next == '#'
+	case '+': // a space
+		return false
+	}
+	return true
 }
 
 // end returns where the longest value ends that begins at a position, or 0.
