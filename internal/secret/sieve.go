@@ -39,14 +39,14 @@ type sieves struct {
 
 	verbatim stretch // of bytes that stand for themselves alone, which was found last
 
-	lasts    []int32   // of each place from the first on: one more than the index of its last reading
+	lasts    []int32   // of each place: one more than the index of its last reading
 	used     int       // of lasts
 	readings []reading // of all places
 	free     int32     // one more than the index of one that is not used, and leads to the next
 }
 
-// A reading is a state at a place. Some bytes of it may have been met behind the places that a sieve
-// looks at: what begins there does not count.
+// A reading is a state at a place. Some bytes of it may have been met behind the places that a
+// sieve looks at: what begins there does not count.
 type reading struct {
 	node  int32
 	since int32 // bytes that were met behind those places
@@ -217,7 +217,8 @@ func (l *look) pass(r *reader, at int, begins bool, last int32) bool {
 	return last > 0 && l.hop(r, at, is, last)
 }
 
-// hop passes a place with hops of one kind, from its readings or, where last is 0, from a beginning.
+// hop passes a place with hops of one kind, from its readings or, where last is 0, from a
+// beginning.
 func (l *look) hop(r *reader, at int, is hopKind, last int32) bool {
 	hops := r.hops(at, is)
 	for i := range hops {
