@@ -120,7 +120,9 @@ func TestRulesThatBeginToAskBindWhatWasWritten(t *testing.T) {
 			t.Run(name+" by "+how, func(t *testing.T) {
 				cfg, script := beginAsking(change)
 				agenttest.Run(t, cfg, script, func(h *harness) {
-					playBeginAsking(h, cfg.Rules, func() { require.NoError(t, begin(h, cfg.Rules)) })
+					playBeginAsking(h, cfg.Rules, func() {
+						require.NoError(t, begin(h, cfg.Rules))
+					})
 					require.True(t, wasTold(h, agenttest.Main, "refused by"))
 					require.True(t, wasTold(h, "outer", "refused by"))
 					require.Equal(t, how == "SetRules", wasTold(h, "inner", "refused by"),
@@ -141,7 +143,9 @@ func TestRulesThatBeginToAskBindWhatWasWritten(t *testing.T) {
 func TestRulesThatBeginToAskOverEveryCrash(t *testing.T) {
 	cfg, script := beginAsking(rulesThatAsk()["owners"])
 	agenttest.EveryCrash(t, cfg, script, func(h *harness) {
-		playBeginAsking(h, cfg.Rules, func() { require.NoError(h.T(), h.Runtime().SetRules(cfg.Rules)) })
+		playBeginAsking(h, cfg.Rules, func() {
+			require.NoError(h.T(), h.Runtime().SetRules(cfg.Rules))
+		})
 		for _, name := range []string{agenttest.Main, "outer", "inner"} {
 			require.False(h.T(), cronRan(h, name), name)
 		}

@@ -300,7 +300,8 @@ func TestConfigOwner(t *testing.T) {
 }
 
 // Where nothing in the Config depends on who speaks, it is on record all the same, and everyone
-// counts as an owner. A tool that is marked then is a mistake, as is a list that would have no effect.
+// counts as an owner. A tool that is marked then is a mistake, as is a list that would have no
+// effect.
 func TestOwnersUnset(t *testing.T) {
 	cfg := configAnswering(asText)
 	cfg.Tools = toolbox("cron")

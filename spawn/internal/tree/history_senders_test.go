@@ -523,7 +523,8 @@ func TestSendersOfAMessageAreItsOwn(t *testing.T) {
 			require.NoError(t, later.Replay(&Fact{Kind: Snapshot, Image: old}))
 			require.Equal(t, c.people, later.Root().Senders)
 
-			f := turnEnded(s.now, s.tree.Root(), OK, &Result{Text: "a"}, 0, 0, &Join{Until: s.now + 1})
+			answer, join := &Result{Text: "a"}, &Join{Until: s.now + 1}
+			f := turnEnded(s.now, s.tree.Root(), OK, answer, 0, 0, join)
 			require.NoError(t, s.tree.Apply(&f))
 			require.Equal(t, c.people, s.tree.Root().Join.Senders)
 		})
