@@ -685,7 +685,7 @@ func TestInfoSaysForWhom(t *testing.T) {
 		general := room(b)
 		b.say(general, "bob", "/subagents spawn beta work")
 		said := b.say(general, "ann", "/subagents info last")
-		require.Contains(t, said, "\nFor: discord bob\n", "also where no rule asks")
+		require.Contains(t, said+"\n", "\nFor: discord bob\n", "also where no rule asks")
 		b.say(general, "ann", "/stop")
 	})
 }
