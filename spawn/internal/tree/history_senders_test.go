@@ -495,14 +495,16 @@ func TestSendersOfAMessageAreItsOwn(t *testing.T) {
 		"none is given": {Post{Mail: mail}, nil, []policy.Sender{bob}},
 		"not known":     {Post{}, nil, []policy.Sender{unknown}},
 		"an owner": {
-			Post{Mail: mail, Senders: []policy.Sender{owner}}, []policy.Sender{owner},
+			Post{Mail: mail, Senders: []policy.Sender{owner}},
+			[]policy.Sender{owner},
 			[]policy.Sender{owner},
 		},
 		"several":      {Post{Mail: mail, Senders: speakers(3)}, speakers(3), speakers(3)},
 		"of a session": {Post{Mail: mail, From: session.Must(session.NamedKey("main", "x"))}, nil, nil},
 		"of a session that works for people": {
 			Post{From: session.Must(session.NamedKey("main", "x")), Senders: []policy.Sender{unknown}},
-			[]policy.Sender{unknown}, []policy.Sender{unknown},
+			[]policy.Sender{unknown},
+			[]policy.Sender{unknown},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
