@@ -28,7 +28,8 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: an owner by the program stays one", "internal/tree/rights.go",
-		"if ok && who == f.Senders[0] {", "if ok {", "./internal/tree",
+		"if ok && who == f.Senders[0] {",
+		"if who.Owner = f.Senders[0].Owner; ok && who == f.Senders[0] {", "./internal/tree",
 		"TestSendersOfAMessageAreItsOwn",
 	},
 	{
