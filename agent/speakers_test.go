@@ -19,6 +19,9 @@ import (
 
 var peopleKey = session.Must(session.GroupKey("main", "telegram", "-100"))
 
+// unknownPerson is who says a message without an id and without a conversation.
+var unknownPerson = []policy.Sender{{}}
+
 // ownedConfig is a bot whose owner is ann. Owners alone may use cron, and deploy, which is marked.
 func ownedConfig() agent.Config {
 	cfg := agent.Config{Tools: toolbox("cron", "deploy", "read")}
