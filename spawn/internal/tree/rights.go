@@ -204,7 +204,8 @@ func (r *Run) nameReaders() {
 		return
 	}
 	for i := range r.Inbox {
-		if in := &r.Inbox[i]; in.Class == User && in.Ord <= r.Open.Through {
+		in := &r.Inbox[i]
+		if in.Class == User && in.Ord > r.Consumed && in.Ord <= r.Open.Through {
 			r.Senders = policy.MergeSenders(r.Senders, in.people(r.key))
 		}
 	}
