@@ -32,7 +32,8 @@ func BenchmarkAppend(b *testing.B) {
 			})
 		})
 		b.Run(fmt.Sprintf("journal/writers=%d", writers), func(b *testing.B) {
-			store, err := pgstore.OpenPool(b.Context(), pool, pgstore.Options{Schema: freshSchema()})
+			o := pgstore.Options{Schema: freshSchema()}
+			store, err := pgstore.OpenPool(b.Context(), pool, o)
 			require.NoError(b, err)
 			defer func() { _ = store.Close() }()
 			batch := session.Batch{ID: "b", Entries: []session.Entry{{Payload: payload}}}

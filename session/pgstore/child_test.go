@@ -156,7 +156,8 @@ func (a *acknowledged) verify(t *testing.T, store *session.Store) {
 		}
 		require.GreaterOrEqual(t, n, a.line[i], "an acknowledged line is lost")
 		for _, hash := range a.files[i] {
-			_, err := session.ReadFile(t.Context(), store.Files, ref, fileNamed(t, store, ref, hash))
+			file := fileNamed(t, store, ref, hash)
+			_, err := session.ReadFile(t.Context(), store.Files, ref, file)
 			require.NoError(t, err, "an acknowledged file is lost")
 		}
 		a.entry[i], a.line[i] = int(last), n

@@ -7,8 +7,8 @@
 //
 // [Open], [OpenPool], [Options] and [LockedError] are the names that matter.
 //
-//	Runtime --> session.Store --+-- Journal      logs     one row a tree: where it ends, when it is due
-//	                            |                batches  one row an append, cut when a snapshot comes
+//	Runtime --> session.Store --+-- Journal      logs     one row a tree: its end, when it is due
+//	                            |                batches  one row an append, until a snapshot
 //	                            |                members  from the key of a session to its tree
 //	                            +-- Transcripts  transcripts, lines
 //	                            +-- Files        blobs, chunks of 1 MiB

@@ -110,7 +110,7 @@ func (e *LineSizeError) Is(target error) bool { return target == session.ErrInva
 
 // errReplaced is the error of a Read whose log was replaced twice while it was read. The caller
 // reads it again.
-var errReplaced = errors.New("the log was replaced while it was read")
+var errReplaced = errors.New("pgstore: the log was replaced while it was read")
 
 // The codes of PostgreSQL that this package knows.
 const (

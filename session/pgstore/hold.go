@@ -219,4 +219,4 @@ func (h *hold) release(ctx context.Context) {
 	h.turn <- struct{}{}
 }
 
-var errReleased = errors.New("the Store was closed")
+var errReleased = errors.New("pgstore: the Store was closed")

@@ -70,7 +70,7 @@ func encode(b session.Batch) (entries []byte, err error) {
 	return entries, nil
 }
 
-var errEmptyPayload = errors.New("the payload is not JSON: it is empty")
+var errEmptyPayload = errors.New("pgstore: the payload is not JSON: it is empty")
 
 // An addition is a batch as it is written.
 type addition struct {
@@ -120,7 +120,9 @@ func (j journal) Append(
 	switch {
 	case err != nil:
 	case a.reset:
-		err = j.change(ctx, func(ctx context.Context, q querier) error { return j.replace(ctx, q, a) })
+		err = j.change(ctx, func(ctx context.Context, q querier) error {
+			return j.replace(ctx, q, a)
+		})
 	default:
 		err = j.write(ctx, func(ctx context.Context, q querier) error { return j.add(ctx, q, a) })
 	}
@@ -254,9 +256,8 @@ func (j journal) Read(
 				}
 				for i, entry := range entries {
 					r.pos = b.last - int64(len(entries)-1-i)
-					e := session.Entry{
-						Seq: session.Seq(r.pos), Batch: session.BatchID(b.id), Payload: session.Raw(entry),
-					}
+					e := session.Entry{Seq: session.Seq(r.pos), Batch: session.BatchID(b.id)}
+					e.Payload = session.Raw(entry)
 					if !yield(e, nil) {
 						return
 					}
@@ -403,12 +404,11 @@ func (j journal) heads(
 		if err != nil {
 			return err
 		}
-		heads, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (h session.Head, err error) {
-			var id, last int64
-			if id, last, err = scanHead(row, &h); err == nil && paged {
+		heads, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Head, error) {
+			id, h, err := scanHead(row)
+			if err == nil && paged {
 				next = id
 			}
-			h.Last = session.Seq(last)
 			return h, err
 		})
 		return err
@@ -420,19 +420,21 @@ func (j journal) heads(
 }
 
 // scanHead reads a row of heads.
-func scanHead(row pgx.CollectableRow, h *session.Head) (id, last int64, err error) {
+func scanHead(row pgx.CollectableRow) (id int64, h session.Head, err error) {
 	var root string
+	var last int64
 	var sec, nsec *int64
 	if err = row.Scan(&id, &root, &last, &sec, &nsec); err != nil {
-		return 0, 0, err
+		return 0, h, err
 	}
+	h.Last = session.Seq(last)
 	if h.Root, err = session.ParseRoot(root); err != nil {
-		return 0, 0, &session.CorruptError{
+		return 0, h, &session.CorruptError{
 			File: fmt.Sprintf("table logs, log %d", id), Reason: err.Error(),
 		}
 	}
 	if sec != nil && nsec != nil {
 		h.Due = time.Unix(*sec, *nsec).UTC()
 	}
-	return id, last, nil
+	return id, h, nil
 }

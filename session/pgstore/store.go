@@ -25,9 +25,9 @@ var schemaSQL string
 // The caller closes the Store. Everything that was acknowledged is safe without that.
 //
 // The error is an *[OptionError] for Options that cannot be used, a *[LockedError] if another
-// process has the schema open, a *[SettingError] for a server that acknowledges what a crash undoes,
-// [session.ErrFormat] if a newer version has made the tables, or an error of the driver, such as
-// that of a server that cannot be reached. No error names a password.
+// process has the schema open, a *[SettingError] for a server that acknowledges what a crash
+// undoes, [session.ErrFormat] if a newer version has made the tables, or an error of the driver,
+// such as that of a server that cannot be reached. No error names a password.
 func Open(ctx context.Context, dsn string, o Options) (*session.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

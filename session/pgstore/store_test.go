@@ -23,7 +23,8 @@ var root = session.Must(session.MainKey("main"))
 func entries(id string, n int) session.Batch {
 	b := session.Batch{ID: session.BatchID(id)}
 	for i := range n {
-		b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(fmt.Sprintf("%q", fmt.Sprint(id, i)))})
+		text := session.Raw(fmt.Sprintf("%q", fmt.Sprint(id, i)))
+		b.Entries = append(b.Entries, session.Entry{Payload: text})
 	}
 	return b
 }
@@ -236,7 +237,8 @@ func TestServerThatHangs(t *testing.T) {
 			return err
 		},
 		"line": func(ctx context.Context) error {
-			_, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser})
+			m := session.Message{Role: session.MessageUser}
+			_, err := store.Transcripts.Append(ctx, ref, 0, m)
 			return err
 		},
 		"archive": func(ctx context.Context) error {

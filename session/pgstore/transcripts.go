@@ -337,18 +337,9 @@ func (t transcripts) archives(
 		if err != nil {
 			return err
 		}
-		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a session.Archived, err error) {
-			var key string
-			var millis int64
-			if err = row.Scan(&next, &key, &a.Ref.SessionID, &millis); err != nil {
-				return a, err
-			}
-			a.At = time.UnixMilli(millis).UTC()
-			if a.Ref.Key, err = session.Parse(key); err != nil {
-				err = &session.CorruptError{
-					File: fmt.Sprintf("table transcripts, transcript %d", next), Reason: err.Error(),
-				}
-			}
+		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Archived, error) {
+			id, a, err := scanArchived(row)
+			next = id
 			return a, err
 		})
 		return err
@@ -357,6 +348,22 @@ func (t transcripts) archives(
 		next = -1
 	}
 	return page, next, err
+}
+
+// scanArchived reads a row of archives.
+func scanArchived(row pgx.CollectableRow) (id int64, a session.Archived, err error) {
+	var key string
+	var millis int64
+	if err = row.Scan(&id, &key, &a.Ref.SessionID, &millis); err != nil {
+		return 0, a, err
+	}
+	a.At = time.UnixMilli(millis).UTC()
+	if a.Ref.Key, err = session.Parse(key); err != nil {
+		return 0, a, &session.CorruptError{
+			File: fmt.Sprintf("table transcripts, transcript %d", id), Reason: err.Error(),
+		}
+	}
+	return id, a, nil
 }
 
 func (t transcripts) Remove(ctx context.Context, ref session.Ref) error {

@@ -36,7 +36,9 @@ func (f files) Put(
 		in, err = session.NewFileReader(ctx, r, want)
 	}
 	if err == nil { // before r is read
-		err = f.read(ctx, func(ctx context.Context, q querier) error { return f.refuse(ctx, q, ref) })
+		err = f.read(ctx, func(ctx context.Context, q querier) error {
+			return f.refuse(ctx, q, ref)
+		})
 	}
 	if err != nil {
 		return session.File{}, fileError(ref, "put", err)
@@ -166,7 +168,7 @@ func (u *upload) publish(ctx context.Context, file session.File, last []byte) er
 }
 
 // errRemoved is the error of a Put whose transcript lost its files meanwhile.
-var errRemoved = errors.New("the files were removed while one was put")
+var errRemoved = errors.New("pgstore: the files were removed while one was put")
 
 // isKnown reports whether the transcript has the bytes already. It keeps every other change of the
 // files, and the archiving of the transcript, waiting until the end of the transaction. The error
