@@ -717,7 +717,8 @@ func TestInfoSaysForWhom(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {
 		general := room(b)
 		b.say(general, "bob", "/subagents spawn beta work")
-		require.NotContains(t, b.say(general, "ann", "/subagents info last"), "For:")
+		said := b.say(general, "ann", "/subagents info last")
+		require.Contains(t, said+"\n", "\nFor: discord bob\n", "also where no rule asks")
 		b.say(general, "ann", "/stop")
 	})
 }
