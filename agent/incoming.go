@@ -76,7 +76,7 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 			receipt, err = s.rt.sup.Post(ctx, root, to, m)
 			return err
 		})
-	return receipt, s.rt.orArchived(ctx, s.key, inOurWords(err))
+	return receipt, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 }
 
 // PostAndWait posts a message, as [Session.Post] does, and returns the reply with which a turn ends
@@ -118,7 +118,7 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 			return err
 		})
 	if err != nil {
-		return Reply{}, s.rt.orArchived(ctx, s.key, inOurWords(err))
+		return Reply{}, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 	}
 	return s.rt.shownReply(reply), nil
 }
@@ -141,7 +141,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 	if m.Route.IsZero() {
 		m.Route = s.key.Route()
 	}
-	return s.rt.orArchived(ctx, s.key, s.rt.sup.SetRoute(ctx, root, s.key, m.Route))
+	return s.rt.commandOrArchived(ctx, s.key, s.rt.sup.SetRoute(ctx, root, s.key, m.Route))
 }
 
 // receive prepares what comes in for the session: it fills in the route from the key, and corrects
@@ -149,7 +149,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error) {
 	root, err := s.commandTree(ctx)
 	if err != nil {
-		return root, s.rt.orArchived(ctx, s.key, err)
+		return root, s.rt.commandOrArchived(ctx, s.key, err)
 	}
 	if err := s.rt.cfg().Rules.CheckAgent(s.key); err != nil {
 		return root, inOurWords(err)
@@ -220,7 +220,7 @@ func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, 
 	owner, err := asked(ctx, s.rt, s.key, "Owner", func(ctx context.Context) (bool, error) {
 		return s.rt.cfg().Owner(ctx, s.key, m.From)
 	})
-	if err != nil && (ctx.Err() != nil || s.rt.bindings.ended() != nil) {
+	if err != nil && (ctx.Err() != nil || s.rt.bindings.cut() != nil) {
 		return nil, err
 	}
 	if err != nil { // least privilege

@@ -165,7 +165,7 @@ func (s *Session) Wait(
 // sub-agent counts for both. The error is [ErrNotFound] for a session that is not below this one,
 // and else one of Child.Steer.
 func (s *Session) Steer(ctx context.Context, key session.Key, text string) error {
-	return s.rt.orArchived(ctx, key, s.steer(ctx, key, text))
+	return s.rt.commandOrArchived(ctx, key, s.steer(ctx, key, text))
 }
 
 func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
