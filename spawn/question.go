@@ -196,7 +196,7 @@ func (s *Supervisor) answer(
 		return false, &CallbackError{Callback: name, Err: a.err}
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case <-s.closed:
+	case <-s.workCtx.Done():
 		return false, owner.ErrShutdown
 	}
 }
