@@ -22,7 +22,7 @@ import (
 // An outliving is a call that asks something of the caller's which does not return.
 type outliving struct {
 	method string // of the store; "": something else hangs
-	reads  bool   // it is no command
+	reads  bool   // it is not a command
 	call   func(ctx context.Context, w *outliveWorld) error
 }
 

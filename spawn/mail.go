@@ -362,7 +362,7 @@ func (s *Supervisor) putFile(
 }
 
 // failedStore is the error of the Files or the Transcripts of the store, which a command asks
-// before anything is recorded: one that is no answer says so.
+// before anything is recorded: one that is not an answer says so.
 func failedStore(err error) error {
 	for _, answer := range []error{
 		ErrNotRecorded, ErrNotFound, ErrNoRecord, tree.ErrMoved, session.ErrArchived,

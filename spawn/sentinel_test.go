@@ -312,9 +312,10 @@ func (j *sentinelJournal) Roots(
 }
 
 // Whatever a store does, a hook that is asked, and a turn that is waited for, and whatever ends the
-// wait, a command returns an error that says what has become of it: it is exactly one of ErrNotRecorded and ErrUnconfirmed, also beside
-// ErrUnreadable, the cause of a ctx, and an ErrShutdown that came after the command. What the tree
-// refuses is neither, and then the store has said nothing.
+// wait, a command returns an error that says what has become of it: it is exactly one of
+// ErrNotRecorded and ErrUnconfirmed, also beside ErrUnreadable, the cause of a ctx, and an
+// ErrShutdown that came after the command. What the tree or a hook refuses is neither, and then the
+// store has said nothing.
 func TestEveryCommandSaysWhatBecameOfIt(t *testing.T) {
 	covered := map[string]bool{}
 	for name := range sentinelCommands {
