@@ -593,8 +593,8 @@ func (noRoomFiles) Put(
 	return f, errors.Join(err, errNoRoom)
 }
 
-// A store that fails has recorded nothing, and the caller is told that. So it is with a Reader, which
-// may say of another call that it was recorded.
+// A store that fails has recorded nothing, and the caller is told that. So it is with a Reader,
+// which may say of another call that it was recorded.
 func TestAttachmentsThatTheStoreDoesNotTake(t *testing.T) {
 	cfg := attachConfig("")
 	cfg.Store = session.NewMemory()
