@@ -142,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		return nil, err
 	}
 	rt.sup = sup
-	rt.bindings.endWith(sup.WorkContext())
+	rt.bindings.endWith(sup.WorkContext()) //nolint:contextcheck // it outlives the call
 	return rt, sup.SetRules(&cfg.Rules) // the very ones, so that a turn need not compare two
 }
 

@@ -115,7 +115,7 @@ func (c *Call) Wait() error {
 		return c.err
 	case <-c.ctx.Done():
 	}
-	return c.waitSoon(context.WithoutCancel(c.ctx))
+	return c.waitSoon(nil)
 }
 
 // WaitFor is Wait for a caller that leaves when its ctx ends, with the cause of that. The context
@@ -128,19 +128,21 @@ func (c *Call) WaitFor(ctx context.Context) error {
 		return context.Cause(ctx)
 	case <-c.ctx.Done():
 	}
-	return c.waitSoon(ctx)
+	if err := c.waitSoon(ctx.Done()); !errors.Is(err, ErrHangs) || ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
-// waitSoon returns what a call returned whose context has ended, the cause of ctx if that ends, or
-// ErrHangs if the call does not return soon.
-func (c *Call) waitSoon(ctx context.Context) error {
+// waitSoon returns what a call returned whose context has ended, or ErrHangs if the call does not
+// return soon, or before its caller leaves.
+func (c *Call) waitSoon(left <-chan struct{}) error {
 	soon := time.NewTimer(returnWithin)
 	defer soon.Stop()
 	select {
 	case <-c.done:
 		return c.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-left:
 	case <-c.quits:
 	case <-soon.C:
 	}
