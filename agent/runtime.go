@@ -143,7 +143,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.sup = sup
 	rt.bindings.endWith(sup.WorkContext()) //nolint:contextcheck // it outlives the call
-	return rt, sup.SetRules(&cfg.Rules) // the very ones, so that a turn need not compare two
+	return rt, sup.SetRules(&cfg.Rules)    // the very ones, so that a turn need not compare two
 }
 
 // endedHook returns what tells Hooks.Ended of the end of a run, nil without one.
