@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -38,7 +39,11 @@ func TestOutcomeOfAnArchivedChild(t *testing.T) {
 		"archived, with a key": {Key: "k"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agenttest.Run(t, configAnswering(asText), nil, func(h *harness) {
+			// The caller waits before the end: a run without a Key may be deleted with it.
+			slow := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+				return agent.Result{Text: "done"}, pause(ctx, time.Minute)
+			})
+			agenttest.Run(t, slow, nil, func(h *harness) {
 				task.Text = "x"
 				c, err := h.Main().Spawn(h.Context(), task)
 				require.NoError(t, err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -191,6 +193,59 @@ func TestAttachmentsOfAnExternalRuntime(t *testing.T) {
 		h.Pass(3 * time.Hour)
 		require.Empty(h.T(), listFiles(os.DirFS(base)))
 	})
+}
+
+// The log has nothing of the files of an agent that has no work directory, at any of their ends:
+// nothing was written. It tells of a directory that was there and cannot be found.
+func TestNoWordOfAttachmentsWithoutADirectory(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone func(base string) error // after the first run
+		in   string
+		said string
+	}{
+		"no work directory": {},
+		"a work directory":  {in: "."},
+		"a folder":          {in: "app"},
+		"a folder that has gone": {
+			in: "app", said: "cannot be found any more",
+			gone: func(base string) error { return os.RemoveAll(filepath.Join(base, "app")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, log := makeTree(t, "app/"), &records{Handler: slog.DiscardHandler}
+			cfg := attachConfig("")
+			cfg.Logger = slog.New(log)
+			cfg.Rules.Attachments.Retain = c.gone != nil
+			cfg.WorkDir = func(string) string {
+				if c.in == "" {
+					return ""
+				}
+				return base
+			}
+			task := agent.Task{Text: "x", Announce: true, Attachments: attaching("a", "one")}
+			if c.in == "app" {
+				task.Dir = c.in
+			}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				child, err := agent.Spawn[string](h.Context(), h.Main(), task)
+				require.NoError(t, err)
+				_, err = child.Wait(h.Context())
+				require.NoError(t, err)
+				if c.gone != nil {
+					require.NoError(t, c.gone(base))
+				}
+				time.Sleep(3 * time.Hour) // its archive is due
+				synctest.Wait()
+			})
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			if c.said != "" {
+				require.Contains(t, log.list.String(), c.said)
+				return
+			}
+			require.NotContains(t, log.list.String(), "attachment")
+		})
+	}
 }
 
 // A turn fails, with the reason, where its files cannot be written, and nothing half is left.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"strings"
 	"time"
@@ -268,7 +269,8 @@ func ResultSchema[T any]() (json.RawMessage, error) {
 
 // spawn starts the sub-agent of the task, with what is kept with its run.
 func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunInfo, err error) {
-	if err := t.check(); err != nil {
+	rt, _ := from.actor()
+	if err := t.check(rt.cfg().Rules.AgentOf(from.sessionKey())); err != nil {
 		return info, err
 	}
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
@@ -335,8 +337,9 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 // maxDir is how many bytes a Task.Dir has at most: no system of ours takes a longer path.
 const maxDir = 4096
 
-// check returns what is wrong with the task by itself. A spawn and its preview ask it first.
-func (t *Task) check() error {
+// check returns what is wrong with the task by itself, where own is the agent of its requester. A
+// spawn and its preview ask it first.
+func (t *Task) check(own string) error {
 	if err := t.Spec.Validate(); err != nil {
 		return err
 	}
@@ -350,9 +353,12 @@ func (t *Task) check() error {
 		return &InputError{Field: "Task.Update", Reason: "it excludes Announce"}
 	}
 	if n := len(t.Dir); n > maxDir {
-		return &LimitError{
+		long := &LimitError{
 			Field: "Task.Dir", Size: n, Limit: maxDir, Unit: "bytes", Path: "Config.WorkDir",
 		}
+		var said *InputError
+		errors.As(long, &said)
+		return &DirError{t.Dir, t.agentBelow(own), said.Reason, errors.Join(fs.ErrInvalid, long)}
 	}
 	if t.Cleanup > CleanupDelete {
 		return &InputError{Field: "Task.Cleanup", Reason: t.Cleanup.String() + " is not one"}

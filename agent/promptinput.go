@@ -263,7 +263,7 @@ func (p *preview) spawn(
 	p.spawns++
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", p.spawns)
 	x := runExtra{Spec: task.Spec}
-	if err = task.check(); err != nil {
+	if err = task.check(c.Rules.AgentOf(above.Key)); err != nil {
 		return made, err
 	}
 	if x.Fork, err = c.previewFork(above.Key, task); err != nil {

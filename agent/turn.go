@@ -63,7 +63,9 @@ type Turn struct {
 	// may have had them. A top-level session has three attempts at an input; after the third crash
 	// it counts as read, and people get an apology. The turn of a sub-agent has one: of the first
 	// turn of a later run Retry says that a crash has interrupted the run before. What that did in
-	// its last turn is not in Messages.
+	// its last turn is not in Messages. A turn that a shutdown has ended before it did anything is
+	// not one that the next repeats, unless a wait that was over began it; after a crash it is not
+	// known whether the Runner was called.
 	Retry bool
 	// Announces says that the turn is the announce step of its run: the work is done, and the text
 	// of the Result is what the requester is told in its place. The last of the Messages asks for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,4 +180,106 @@ func TestShutdownOverEveryCrash(t *testing.T) {
 				r.Status)
 		}
 	})
+}
+
+// Where a turn of TestRetryIsSaidOfWhatWasEntered is when its process ends.
+const (
+	early     = "before the Runner"
+	untouched = "in the Runner, which did nothing"
+	entered   = "in the Runner"
+)
+
+// Turn.Retry says that a turn before has met the Runner and was cut: not that one was begun which a
+// shutdown has ended before the Runner was called, or before that did anything, in however many
+// processes. A crash leaves nothing that says so, and is told of as long as what it has cut is not
+// read.
+func TestRetryIsSaidOfWhatWasEntered(t *testing.T) {
+	type end struct {
+		where string
+		kill  bool
+	}
+	for _, c := range []struct {
+		ends []end // of the processes
+		want bool  // the turn that is not cut repeats one
+	}{
+		{nil, false},
+		{[]end{{early, false}}, false},
+		{[]end{{untouched, false}}, false},
+		{[]end{{early, false}, {early, false}, {untouched, false}, {early, false}}, false},
+		{[]end{{entered, false}}, true},
+		{[]end{{entered, true}}, true},
+		{[]end{{early, true}}, true}, // nothing tells it from one that the Runner has seen
+		{[]end{{early, false}, {entered, true}}, true},
+		{[]end{{entered, true}, {early, false}}, true},
+		{[]end{{entered, false}, {untouched, false}, {early, false}}, true},
+	} {
+		for _, of := range []string{"a chat", "a chat with two messages", "a follow-up"} {
+			t.Run(fmt.Sprint(of, c.ends), func(t *testing.T) {
+				var where atomic.Value // of the turn that begins next
+				where.Store("")
+				var retries []bool
+				cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+					switch where.Load() {
+					case untouched:
+						<-ctx.Done()
+						return agent.Result{}, agent.ErrUntouched
+					case entered:
+						<-ctx.Done()
+						return agent.Result{}, ctx.Err()
+					}
+					retries = append(retries, tn.Retry)
+					return textResult("done")
+				})
+				cfg.Prompts.Describe = func(
+					ctx context.Context, _ session.Lineage, _ *agentctx.Input,
+				) (err error) {
+					if where.Load() == early {
+						err = pause(ctx, time.Hour)
+					}
+					return err
+				}
+				agenttest.Run(t, cfg, nil, func(h *harness) {
+					key := topKey
+					if of == "a follow-up" { // of a run that a crash has interrupted
+						where.Store(entered)
+						startAll(h, "work")
+						time.Sleep(time.Second)
+						h.Crash()
+						key = h.Child("work").Key
+						time.Sleep(time.Minute)
+					}
+					ends := append(slices.Clip(c.ends), end{})
+					where.Store(ends[0].where)
+					h.PostTo(key, "go")
+					for i, e := range c.ends {
+						time.Sleep(time.Second)
+						if of == "a chat with two messages" && i == 0 {
+							h.PostTo(key, "and?")
+						}
+						where.Store(ends[i+1].where)
+						if e.kill {
+							h.Crash()
+						} else {
+							interruptNow(h)
+						}
+					}
+					time.Sleep(10 * time.Minute)
+					want := c.want
+					if of == "a follow-up" {
+						cut := func(e end) bool { return e.kill || e.where == entered }
+						if slices.ContainsFunc(c.ends, cut) {
+							return // its run is interrupted
+						}
+						want = true // for the run before it
+					}
+					require.NotEmpty(t, retries)
+					require.Equal(t, want, retries[0])
+					require.NotContains(t, retries[1:], true)
+					h.PostTo(key, "so?")
+					time.Sleep(time.Minute)
+					require.False(t, retries[len(retries)-1])
+				})
+			})
+		}
+	}
 }

@@ -33,7 +33,8 @@ type DirError struct {
 	Agent  string // of the sub-agent
 	Reason string // for people
 	// Err is [ErrNoWorkDir], [ErrDirOutside], [ErrNotDir], fs.ErrNotExist, fs.ErrPermission, or
-	// fs.ErrInvalid for what is not a path or cannot be looked at.
+	// fs.ErrInvalid for what is not a path or cannot be looked at. Of one that is too long it is
+	// a *[LimitError] as well.
 	Err error
 }
 
@@ -101,6 +102,11 @@ func (c *Config) findPlace(agent, asked string) (p workdir.Place, err error) {
 func (t *Task) agentFor(from Requester) string {
 	rt, _ := from.actor()
 	own := rt.cfg().Rules.AgentOf(from.sessionKey())
+	return t.agentBelow(own)
+}
+
+// agentBelow is agentFor by the agent of the requester.
+func (t *Task) agentBelow(own string) string {
 	return cmp.Or(strings.ToLower(strings.TrimSpace(t.Agent)), own)
 }
 
@@ -398,7 +404,10 @@ func (rt *Runtime) tidy(ctx context.Context, q spawn.TidyRequest) error {
 // is still inside the work directory of its agent.
 func (rt *Runtime) removeAttachments(key session.Key, x runExtra) error {
 	place, err := rt.cfg().findPlace(rt.cfg().Rules.AgentOf(key), x.Dir)
-	if err != nil || place.Base == "" {
+	if err == nil && place.Base == "" {
+		return nil // the agent has no work directory, so nothing was written
+	}
+	if err != nil {
 		rt.log.Warn("offshoot: the directory of attachments cannot be found any more",
 			"session", key.String(), "error", fmt.Sprint(redact(err)))
 		return nil

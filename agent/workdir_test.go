@@ -151,19 +151,35 @@ func makeBadDirs(t testing.TB) string {
 		"coder/loop -> loop", "coder/dangling -> nothing")
 }
 
-// A path that no system of ours takes is refused for its length, whatever it would lead to.
+// A path that no system of ours takes is refused for its length, whatever it would lead to and
+// whichever agent it is for. It is a *DirError as every other one, also in a preview.
 func TestDirThatIsTooLong(t *testing.T) {
-	agenttest.Run(t, dirsConfig(makeBadDirs(t)), nil, func(h *harness) {
+	cfg := dirsConfig(makeBadDirs(t))
+	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, size := range []int{4097, 6000, 11 << 20} {
-			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
-				Text: "x", Agent: "coder", Dir: strings.Repeat("x", size),
-			})
-			long, ok := errors.AsType[*agent.LimitError](err)
-			require.True(h.T(), ok, "%v", err)
-			require.Equal(h.T(), agent.LimitError{
-				Field: "Task.Dir", Size: size, Limit: 4096, Unit: "bytes", Path: "Config.WorkDir",
-			}, *long)
+			for name, agentOf := range map[string]string{
+				"coder": "coder", " Coder ": "coder", "": "main", "none": "none",
+			} {
+				task := agent.Task{Text: "x", Agent: name, Dir: strings.Repeat("x", size)}
+				_, err := agent.Spawn[string](h.Context(), h.Main(), task)
+				_, preview := cfg.ChildInput(h.Context(), h.Main().Key(), task)
+				for _, err := range []error{err, preview} {
+					long, ok := errors.AsType[*agent.LimitError](err)
+					require.True(h.T(), ok, "%v", err)
+					require.Equal(h.T(), agent.LimitError{
+						Field: "Task.Dir", Size: size, Limit: 4096, Unit: "bytes", Path: "Config.WorkDir",
+					}, *long)
+					bad, ok := errors.AsType[*agent.DirError](err)
+					require.True(h.T(), ok, "%v", err)
+					require.Equal(h.T(), agentOf, bad.Agent)
+					require.Equal(h.T(), len(task.Dir), len(bad.Dir))
+					require.ErrorIs(h.T(), err, fs.ErrInvalid)
+					require.ErrorContains(h.T(), err, "Task.Dir: it has")
+					require.Less(h.T(), len(err.Error()), 200)
+				}
+			}
 		}
+		require.Empty(h.T(), h.Runs())
 	})
 }
 
@@ -171,7 +187,8 @@ func TestDirThatIsTooLong(t *testing.T) {
 // before anything exists, from Go and from a model. The reason says nothing of what is outside.
 func TestDirThatIsRefused(t *testing.T) {
 	base := makeBadDirs(t)
-	agenttest.Run(t, dirsConfig(base), nil, func(h *harness) {
+	cfg := dirsConfig(base)
+	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for name, c := range badDirs {
 			dir := strings.ReplaceAll(c.dir, "BASE", base)
 			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{
@@ -192,6 +209,12 @@ func TestDirThatIsRefused(t *testing.T) {
 			said := strings.TrimPrefix(bad.Reason, text.Quote(dir))
 			require.NotContains(h.T(), said, base, name)
 			require.NotContains(h.T(), said, "elsewhere", name)
+			_, preview := cfg.ChildInput(h.Context(), h.Main().Key(), agent.Task{
+				Text: "x", Agent: "coder", Dir: dir,
+			})
+			seen, ok := errors.AsType[*agent.DirError](preview)
+			require.True(h.T(), ok, "%s: %v", name, preview)
+			require.Equal(h.T(), refused, seen, name)
 			args, err := json.Marshal(map[string]string{"task": "x", "agentId": "coder", "cwd": dir})
 			require.NoError(h.T(), err)
 			_, err = callTool(h, "sessions_spawn", name, string(args))

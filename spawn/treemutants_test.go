@@ -26,22 +26,47 @@ var treeMutants = []mutant{
 	},
 	{
 		"A3 an untouched turn is owed", "internal/tree/apply.go",
-		"\tr.Retry = true\n\tt.charge(", "\tt.charge(", "./internal/tree",
+		"\t\treturn Waiting\n\t}\n\tr.Retry = true\n", "\t\treturn Waiting\n\t}\n", "./internal/tree",
 		"TestScenarios/untouched_later",
 	},
 	{
+		"A3 an untouched turn of a chat repeats nothing", "internal/tree/apply.go",
+		"\t\tr.Retry = owed || ", "\t\tr.Retry = true || ", "../agent",
+		"TestRetryIsSaidOfWhatWasEntered",
+	},
+	{
+		"A3 an untouched turn of a chat takes back no crash", "internal/tree/apply.go",
+		"\t\tr.Retry = owed || ", "\t\tr.Retry = ", "../agent",
+		"TestRetryIsSaidOfWhatWasEntered",
+	},
+	{
+		"A3 a turn of a chat that heard others is not untouched", "internal/tree/apply.go",
+		"\t\tr.didWork = r.didWork || r.IsRoot() //", "\t\t//", "./internal/tree",
+		"TestTurnOfAChatIsUntouched",
+	},
+	{
+		"A3 a turn of a chat for others than its inputs say is not untouched",
+		"internal/tree/decide.go", " || t.worksForInputs(r)) {", " || true) {", "./internal/tree",
+		"TestHistories$",
+	},
+	{
+		"A3 the first turn after a crash is the one that counts", "internal/tree/restart.go",
+		"r.Consumed < r.firstOrd()", "r.Turns == last.Turns+1", "../agent",
+		"TestRetryIsSaidOfWhatWasEntered",
+	},
+	{
 		"A3 a turn that did something is not untouched", "internal/tree/decide.go",
-		"!r.TurnCancelled && !r.didWork {", "!r.TurnCancelled {", "./internal/tree",
+		"\treturn !r.didWork && (", "\treturn (", "./internal/tree",
 		"TestScenarios/untouched_refused",
 	},
 	{
 		"A3 a turn that was cancelled is not untouched", "internal/tree/decide.go",
-		"r.Cause == NoCause && !r.TurnCancelled && !r.didWork", "r.Cause == NoCause && !r.didWork",
+		"r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled &&\n", "r.Open.Shutdown && r.Cause == NoCause &&\n",
 		"./internal/tree", "TestScenarios/untouched_refused",
 	},
 	{
 		"A3 only a shutdown leaves a turn untouched", "internal/tree/decide.go",
-		"!r.IsRoot() && r.Open.Shutdown && r.Cause", "!r.IsRoot() && r.Cause", "./internal/tree",
+		"if r.Open.Shutdown && r.Cause == NoCause && !r.Turn", "if r.Cause == NoCause && !r.Turn", "./internal/tree",
 		"TestScenarios/untouched_refused",
 	},
 	{

@@ -79,8 +79,10 @@ type TurnInput struct {
 	ForPeople bool
 	// Route is where the people are, if that is known.
 	Route session.Route
-	// Retry says that a crash interrupted an earlier turn over the same inputs, or of a sub-agent
-	// that a crash has interrupted the run before, and that this is the first turn since.
+	// Retry says that an earlier turn over the same inputs, which may have done something, was
+	// interrupted, or of a sub-agent that a crash has interrupted the run before, and that this is
+	// the first turn since. A turn of a top-level session that a shutdown has ended untouched, see
+	// [ErrUntouched], is not repeated, unless it had no input because a wait was over.
 	Retry bool
 	// Said is what interrupted turns over the same inputs have told people, oldest first.
 	Said []string

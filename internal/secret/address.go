@@ -180,7 +180,10 @@ func (r *reader) maskUserinfo() {
 	r.next = r.at + len("://")
 	isWeb := endsFold(r.before(r.at), "http") || endsFold(r.before(r.at), "https")
 	colon, last := 0, 0
-	for i := r.next; !r.Ended(i) && i-r.next < 512; i++ {
+	for i := r.next; ; i++ {
+		if i = r.nextOf(i, r.next+512, userinfoStops); i == r.next+512 || r.Ended(i) {
+			break
+		}
 		switch r.S[i] {
 		case ':':
 			if colon == 0 {
@@ -206,6 +209,20 @@ func (r *reader) maskUserinfo() {
 		}
 	}
 	r.maskPassword(colon, last)
+}
+
+// userinfoStops are the bytes that maskUserinfo looks at.
+var userinfoStops = letters(":@/?# \t\r\n\"'<>`\\|),({[]")
+
+// nextOf returns the position of the first of some bytes from a position on, or a later position or
+// the end of the text where there is none before.
+func (r *reader) nextOf(at, before int, bytes *alphabet) int {
+	end := min(before, len(r.S))
+	for at < end && !bytes[r.S[at]] {
+		at++
+	}
+	r.Read(at)
+	return at
 }
 
 // endsFold reports whether a text ends with another one, in any letter case.
@@ -289,7 +306,10 @@ func (r *reader) visitPair(start, end int) bool {
 	}
 	const most = 160
 	last := 0
-	for i := end + 1; i-end < most; i++ {
+	for i := end + 1; ; i++ {
+		if i = r.nextOf(i, end+most, pairStops); i >= end+most {
+			break
+		}
 		switch c := r.Byte(i); {
 		case c == '@':
 			last = i
@@ -314,6 +334,9 @@ func (r *reader) visitPair(start, end int) bool {
 	}
 	return false
 }
+
+// pairStops are the bytes that visitPair looks at.
+var pairStops = letters("\x00- \"'`<>\\,{@")
 
 // maskBot masks the token of a Telegram bot, whose number is the word from start to end and whose
 // secret stands behind a colon. It reports whether there is one.

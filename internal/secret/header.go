@@ -95,7 +95,7 @@ func isHeaderValue(v string, isCookie bool) bool {
 	if v == "" || isMask(v) {
 		return v != ""
 	}
-	first := strings.Fields(v + " x")[0]
+	first := firstField(v)
 	switch lower := strings.ToLower(strings.TrimRight(first, ".,;")); {
 	case isReference(v), isFiller(first), isPlaceholder(first), isPlaceholder(v),
 		constants[lower], fillWords[lower],
@@ -107,10 +107,16 @@ func isHeaderValue(v string, isCookie bool) bool {
 	case isCookie:
 		return isCookieSecret(v)
 	}
-	if fields := strings.Fields(v); len(fields) > 2 && isProse(v) && !isMixed(first) {
-		return false
+	return isMixed(first) || len(strings.Fields(v)) <= 2 || !isProse(v)
+}
+
+// firstField returns what stands before the first blank of a value behind those it begins with, or
+// "x" if it has nothing else.
+func firstField(v string) string {
+	for field := range strings.FieldsSeq(v) {
+		return field
 	}
-	return true
+	return "x"
 }
 
 // isCookieSecret reports whether one of the pairs of a cookie is more than a setting.

@@ -279,7 +279,16 @@ var letters4 = letters("A-Za-z%+-")
 
 // isNumber reports whether a text is a number.
 func isNumber(s string) bool {
-	return strings.Trim(s, "0123456789.,_") == "" && strings.Trim(s, ".,_") != ""
+	has := false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			has = true
+		case c != '.' && c != ',' && c != '_':
+			return false
+		}
+	}
+	return has
 }
 
 // isPath reports whether a value is the path of a file, or of something like one.
@@ -408,15 +417,24 @@ func isWordy(s string) bool {
 // hasDense reports whether a text has eight letters and digits in a row, with both among them, that
 // are not a word with a number.
 func hasDense(s string) bool {
-	from := 0
-	for i := 0; i <= len(s); i++ {
-		if i < len(s) && alnum[s[i]] {
+	const least = 8
+	for from := 0; from+least <= len(s); {
+		last := from + least - 1 // of a part that begins at from
+		for last >= from && alnum[s[last]] {
+			last--
+		}
+		if last >= from {
+			from = last + 1 // no part of that length has begun before
 			continue
 		}
-		if part := s[from:i]; len(part) >= 8 && isMixed(part) && !isWordy(part) {
+		end := from + least
+		for end < len(s) && alnum[s[end]] {
+			end++
+		}
+		if part := s[from:end]; isMixed(part) && !isWordy(part) {
 			return true
 		}
-		from = i + 1
+		from = end + 1
 	}
 	return false
 }
@@ -495,10 +513,13 @@ func isPair(s string) bool {
 	return colon
 }
 
+// walletBytes are those of the words of a wallet.
+var walletBytes = letters("a-z ")
+
 // isProse reports whether a value with blanks is a sentence or a label and not a passphrase.
 func isProse(s string) bool {
 	fields := strings.Fields(s)
-	if n := len(fields); n >= 12 && n%3 == 0 && hasOnly(s, letters("a-z ")) {
+	if n := len(fields); n >= 12 && n%3 == 0 && hasOnly(s, walletBytes) {
 		return false // the words of a wallet
 	}
 	if last := s[len(s)-1]; last == '.' || last == '?' || last == '!' && len(fields) > 2 ||

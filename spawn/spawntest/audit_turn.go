@@ -232,8 +232,9 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 // where it stood before the turn.
 func (a *auditor) untouched(r *run, f *tree.Fact) {
 	switch {
-	case r.parent == nil || !r.turn.shutdown || r.cause != tree.NoCause || r.turn.cancelled:
-		a.fail(r, "untouched", "turn %d was not ended by a shutdown, or is not of a run", f.N)
+	case r.parent == nil && r.turn.compact, !r.turn.shutdown,
+		r.cause != tree.NoCause || r.turn.cancelled:
+		a.fail(r, "untouched", "turn %d was not ended by a shutdown, or compacts", f.N)
 	case r.turn.worked != "":
 		a.fail(r, "untouched", "turn %d is untouched after a fact of its own: %s", f.N, r.turn.worked)
 	case f.Answer != nil || f.Join != nil || f.Num != 0 ||
@@ -245,7 +246,7 @@ func (a *auditor) untouched(r *run, f *tree.Fact) {
 	}
 	a.uses(r, tree.Budget{})
 	r.state = tree.Waiting
-	if r.turn.first {
+	if r.turn.first && r.parent != nil {
 		r.started, r.state = false, tree.Queued
 	}
 	r.turn = nil

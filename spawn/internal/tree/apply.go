@@ -276,6 +276,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Kept:
 		r.didWork, r.Kept = true, f.Text
 	case Heard:
+		r.didWork = r.didWork || r.IsRoot() // what repeats the turn is bound as it was
 		r.Senders = policy.MergeSenders(r.Senders, f.Senders)
 	case TurnEnded:
 		compact, step := f.Flags&FlagCompact != 0, f.Flags&FlagStep != 0
@@ -305,6 +306,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	delete(t.holds, r)
 	delete(t.reached, r)
 	t.turns--
+	owed := r.Retry
 	r.Retry = false
 	read := f.read(open)
 	if f.Flags&FlagAside != 0 &&
@@ -314,10 +316,10 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	next := Waiting
 	switch {
 	case f.Flags&FlagUntouched != 0:
-		if r.IsRoot() || !open.Shutdown || r.Cause != NoCause || r.didWork {
+		if !open.Shutdown || r.Cause != NoCause || !r.canBeUntouched(open) {
 			return &CorruptError{f.Kind, f.Run, "it is untouched, and has done something"}
 		}
-		next = t.applyUntouched(r, open)
+		next = t.applyUntouched(r, open, owed)
 	case f.Flags&FlagCrashed == 0:
 		t.applyRead(r, open, f, read)
 		t.chargeEnd(r, open, f)
@@ -394,10 +396,16 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 
 // applyUntouched folds the end of a turn that a shutdown has ended before it did anything, and
 // returns the state of its run. The next turn takes the place of the turn: that pays nothing, and
-// if it was the first one, the time of the run begins with the next.
-func (t *Tree) applyUntouched(r *Run, open *OpenTurn) State {
-	r.Retry = true
+// if it was the first one, the time of the run begins with the next. A turn of a top-level session
+// that comes of its inputs repeats nothing, unless one before it has crashed, which is owed.
+func (t *Tree) applyUntouched(r *Run, open *OpenTurn, owed bool) State {
 	t.charge(r, Budget{}.Sub(open.Reserve))
+	if r.IsRoot() {
+		r.recount()
+		r.Retry = owed || r.nUser+r.nComp+r.nRepair == 0 // a wait that is over has no input
+		return Waiting
+	}
+	r.Retry = true
 	if r.Consumed >= r.firstOrd() {
 		return Waiting
 	}

@@ -250,15 +250,32 @@ func (t *Tree) decideShutDown() {
 }
 
 // decideUntouched has a run whose turn did nothing before a shutdown ended it wait for another
-// turn. A turn that has done something is not recorded: the next owner interrupts it.
+// turn, and the inputs of a top-level session. A turn that has done something is not recorded: the
+// next owner interrupts it. Nor is one that works for others than its inputs say, as after a wait:
+// one that repeats it works for them, too.
 func (t *Tree) decideUntouched(r *Run) {
-	if !r.IsRoot() && r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled && !r.didWork {
+	if r.Open.Shutdown && r.Cause == NoCause && !r.TurnCancelled &&
+		r.canBeUntouched(r.Open) && (!r.IsRoot() || r.Retry || t.worksForInputs(r)) {
 		f := turnEnded(t.now, r, Interrupted, nil, FlagUntouched, 0, nil)
 		if r.Open.Step {
 			f.Flags |= FlagStep
 		}
 		t.endTurn(r, f)
 	}
+}
+
+// worksForInputs reports whether the turn of r under way works for those alone for whom its inputs
+// count.
+func (t *Tree) worksForInputs(r *Run) bool {
+	of := t.addReaders(nil, r, r.Consumed, r.Open.Through)
+	return slices.Equal(of, policy.MergeSenders(of, r.Senders))
+}
+
+// canBeUntouched reports whether the turn open of r has done nothing that another turn would do
+// again. One of a top-level session that compacts, or that has gone on to another request, counts
+// as one that has: what it leaves is for the next owner.
+func (r *Run) canBeUntouched(open *OpenTurn) bool {
+	return !r.didWork && (!r.IsRoot() || !open.Compact && len(open.Shares) == 0)
 }
 
 // decideLeave notes which entries of the outbox no attempt can have delivered: those that have not

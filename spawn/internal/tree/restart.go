@@ -225,13 +225,14 @@ func (r *Run) pastIndex(name string) int {
 }
 
 // FollowsCrash reports whether the turn of r under way is the first of a run that follows one which
-// a crash has interrupted: what that did in its last turn is not in the conversation.
+// a crash has interrupted: what that did in its last turn is not in the conversation. It is the
+// first one as long as a shutdown has ended those before it untouched.
 func (r *Run) FollowsCrash() bool {
 	if r.Begin == nil || len(r.Past) == 0 {
 		return false
 	}
 	last := &r.Past[len(r.Past)-1]
-	return last.State == Interrupted && r.Turns == last.Turns+1
+	return last.State == Interrupted && r.Consumed < r.firstOrd()
 }
 
 // announces reports whether the requester of the present run is to be told of its end.

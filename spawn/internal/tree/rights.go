@@ -122,6 +122,11 @@ func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, at int64)
 	if begins && r.IsRoot() && r.Join != nil && r.Join.Ready(at) {
 		all = policy.MergeSenders(all, r.Join.Senders)
 	}
+	r.Senders = t.addReaders(all, r, after, through)
+}
+
+// addReaders adds those for whom the inputs of r after one ordinal and up to another count.
+func (t *Tree) addReaders(all []policy.Sender, r *Run, after, through uint32) []policy.Sender {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord <= after || in.Ord > through {
@@ -138,7 +143,7 @@ func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, at int64)
 			all = policy.MergeSenders(all, of)
 		}
 	}
-	r.Senders = all
+	return all
 }
 
 // likeFor reports whether policy cannot tell the sibling s from r, unless it asks Sandbox.Decide:

@@ -50,3 +50,62 @@ func TestTurnThatDidSomethingIsNotUntouched(t *testing.T) {
 		})
 	}
 }
+
+// A turn of a top-level session that a shutdown has ended before it did anything leaves what it has
+// read to the next one, pays nothing, and is not one that the next one repeats. One that compacts,
+// has done something, or works for others than its inputs say is left to the next owner.
+func TestTurnOfAChatIsUntouched(t *testing.T) {
+	bob := []policy.Sender{{ID: "bob", Channel: "irc", Peer: "room"}}
+	for name, c := range map[string]struct {
+		act    Command // in the turn
+		before func(decide func(Command) Reply)
+		stays  bool // for the next owner
+	}{
+		"nothing": {},
+		"read": {before: func(decide func(Command) Reply) {
+			decide(&Post{To: top, Text: "and?"})
+		}},
+		"heard":    {act: Hear{Senders: bob}, stays: true},
+		"reported": {act: &Report{Run: top, N: 1, Text: "half"}, stays: true},
+		"spawned": {before: func(decide func(Command) Reply) {
+			decide(&Spawn{Parent: top, ID: "a", Task: "x", Turn: 1})
+		}, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := New(top, &Options{
+				Rules: &policy.Rules{Budget: policy.Budget{Turns: 100, Tokens: 1e6}},
+				Chunk: Budget{Tokens: 100},
+			})
+			decide := func(c Command) Reply {
+				reply, err := tr.Decide(c, 1)
+				require.NoError(t, err)
+				return reply
+			}
+			decide(&Open{SessionID: "s"})
+			decide(&Post{To: top, Text: "go"})
+			root := decide(Granted{Run: top}).Run
+			if c.before != nil {
+				c.before(decide)
+				decide(InTurn{Run: top, N: 1})
+			}
+			if c.act != nil {
+				decide(InTurn{Run: top, N: 1, Cmd: c.act})
+			}
+			require.Positive(t, root.Charged.Turns)
+			decide(ShutDown{})
+			decide(&TurnDone{Run: top, N: 1, Untouched: true})
+			if c.stays {
+				require.NotNil(t, root.Open)
+				return
+			}
+			require.Nil(t, root.Open)
+			require.False(t, root.Retry)
+			require.Zero(t, root.Charged)
+			require.Zero(t, root.Consumed)
+			require.True(t, root.wantsTurn(1))
+			decide(&Open{SessionID: "s"})
+			decide(Granted{Run: top})
+			require.Equal(t, root.NextOrd, root.Open.Through)
+		})
+	}
+}
