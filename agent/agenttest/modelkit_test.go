@@ -486,8 +486,8 @@ func newPlain(broken string, release <-chan struct{}) func(t testing.TB) ModelUn
 // A Model that is not broken keeps every rule.
 func TestModelKit(t *testing.T) { TestModel(t, newPlain("", nil), plainOptions()) }
 
-// Each rule of the kit notices a Model that breaks it, and no other rule does. There is such a Model
-// for every rule.
+// Each rule of the kit notices a Model that breaks it, and no other rule does. There is such a
+// Model for every rule.
 func TestBrokenModels(t *testing.T) {
 	caught := make(map[string]bool)
 	for broken, rules := range map[string][]string{

@@ -618,8 +618,8 @@ func TestRedirectWithinAServer(t *testing.T) {
 	}
 }
 
-// What a server of an older protocol asks of its client in the middle of a call is refused, and it is
-// told so: no model is called for it, no person is asked, and it learns of no directory.
+// What a server of an older protocol asks of its client in the middle of a call is refused, and it
+// is told so: no model is called for it, no person is asked, and it learns of no directory.
 func TestServersThatAsk(t *testing.T) {
 	c := connect(t, mcp.Config{Servers: []mcp.Server{childServer(t, "raw")}})
 	for method, told := range map[string]string{
@@ -633,8 +633,8 @@ func TestServersThatAsk(t *testing.T) {
 	require.Equal(t, 1, c.Servers()[0].Starts)
 }
 
-// A server that asks for something before it answers does not get it. The model is told what it asks
-// for, the server is called once, and a server that is only busy is worth another try.
+// A server that asks for something before it answers does not get it. The model is told what it
+// asks for, the server is called once, and a server that is only busy is worth another try.
 func TestAnswersThatAsk(t *testing.T) {
 	sampling := &sdk.CreateMessageParams{ //nolint:staticcheck // it is deprecated, and may be asked
 		MaxTokens: 9, Messages: []*sdk.SamplingMessage{},
@@ -666,8 +666,9 @@ func TestAnswersThatAsk(t *testing.T) {
 				calls.Add(1)
 				return &sdk.ReadResourceResult{InputRequests: tt.asks}, nil
 			})
+			of := func(*http.Request) *sdk.Server { return s }
 			web := httptest.NewServer(sdk.NewStreamableHTTPHandler(
-				func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true}))
+				of, &sdk.StreamableHTTPOptions{Stateless: true}))
 			t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 			c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "s", URL: web.URL}}})
 			for tool, args := range map[string]string{

@@ -49,8 +49,8 @@ func (e *LostError) Unwrap() error { return e.Err }
 // A SizeError says that a server has answered a call with more than [MaxMessage] bytes. Another try
 // would come to the same. The server may have done what it was asked.
 //
-// Over stdio, calls that were under way beside it fail with it, too, when the message did not end or
-// did not say which call it is the answer to.
+// Over stdio, calls that were under way beside it fail with it, too, when the message did not end
+// or did not say which call it is the answer to.
 type SizeError struct {
 	Server, Tool string
 	Limit        int64 // in bytes

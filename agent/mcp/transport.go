@@ -98,7 +98,8 @@ func (b *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// headers adds the Header of a server to the requests for its host, and to no other. An answer that is too large ends the call that asked for it.
+// headers adds the Header of a server to the requests for its host, and to no other. An
+// answer that is too large ends the call that asked for it.
 type headers struct {
 	base http.RoundTripper
 	of   *Server
