@@ -9,7 +9,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Names of the semantic conventions for GenAI, as of version 1.37, and what is beyond them.
+// Names of the semantic conventions for GenAI, as package semconv v1.40.0 of go.opentelemetry.io/otel has
+// them, and what is beyond them.
 const (
 	opAgent = "invoke_agent"
 	opTool  = "execute_tool"
@@ -206,6 +207,16 @@ func (m *meters) count(ctx context.Context, e agent.TreeEvent, began int, fresh 
 	case agent.EventBlocked:
 		outcome("blocked")
 	default:
+	}
+}
+
+// isCounted reports whether count has an instrument for events of a kind.
+func isCounted(kind agent.EventKind) bool {
+	switch kind {
+	case agent.EventRefused, agent.EventDelivered, agent.EventDeferred, agent.EventBlocked:
+		return true
+	default:
+		return false
 	}
 }
 
