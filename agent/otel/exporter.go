@@ -46,6 +46,8 @@ type Config struct {
 	// Content asks for texts, labels, errors and keys of sessions in spans; see the package
 	// documentation.
 	Content bool
+	// Models tells of single calls of models. Nil: there are no spans of them.
+	Models *Models
 	// State keeps open spans over restarts. Nil: the next process begins with what is open then.
 	State State
 	// Interval is how often State is saved, if there is something new. Zero: DefaultInterval.
@@ -117,8 +119,8 @@ func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 //
 // The error is ErrNoIDs, one of State.Load, or one of Runtime.Events. A State that panics, ends its
 // goroutine or does not return is a *[CallError]: of Load it is what Run returns, and of Save it is
-// logged. Run returns then, too, within half a minute of the end of ctx. A Tracer or Meter that does
-// so loses the span or the measurement, which is logged.
+// logged. Run returns then, too, within half a minute of the end of ctx. A Tracer or Meter that
+// does so loses the span or the measurement, which is logged.
 func (x *Exporter) Run(ctx context.Context) error {
 	return x.Watch(ctx)()
 }
@@ -146,6 +148,9 @@ func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 		defer done()
 		if err == nil {
 			err = x.finish(last, x.forest.settle())
+		}
+		if err == nil {
+			err = x.takeCalls(last)
 		}
 		x.save(last)
 		return err
@@ -248,6 +253,12 @@ func (x *Exporter) export(
 					stop()
 				}
 			}
+		case s := <-x.calls():
+			if failed == nil {
+				if failed = x.takeCall(ctx, s); failed != nil {
+					stop()
+				}
+			}
 		case <-tick.C:
 			x.save(ctx)
 			tick.Reset(x.cfg.Interval) // so that a slow save does not keep events waiting
@@ -318,8 +329,12 @@ func (x *Exporter) emit(ctx context.Context, s *span) error {
 	if s.parent.IsValid() {
 		begin = trace.ContextWithRemoteSpanContext(begin, remote(of, s.parent))
 	}
+	kind := trace.SpanKindInternal
+	if s.kind == kindModel {
+		kind = trace.SpanKindClient
+	}
 	options := []trace.SpanStartOption{
-		trace.WithTimestamp(s.start), trace.WithSpanKind(trace.SpanKindInternal),
+		trace.WithTimestamp(s.start), trace.WithSpanKind(kind),
 		trace.WithAttributes(s.attributes(x.cfg.Content)...),
 	}
 	if s.link.IsValid() {
