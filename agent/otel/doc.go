@@ -47,7 +47,8 @@
 // # What misbehaves
 //
 // A Tracer, a Meter or an exporter that panics, ends its goroutine or does not return costs the
-// span or the measurement that it was to take. That is logged. It holds up no turn, and Run returns.
+// span or the measurement that it was to take. That is logged. It holds up no turn, and Run
+// returns.
 //
 // # Content
 //
