@@ -217,10 +217,13 @@ func (h toolHost) spawnSchema(cfg *Config, now *policy.Authority) json.RawMessag
 	if h.turn == nil {
 		schema = callerSpawnSchema
 	}
+	runtimes := cfg.runtimeNames()
 	if now != nil {
-		schema = cfg.withAgents(schema, policyCaller(h.session.key, now))
+		caller := policyCaller(h.session.key, now)
+		schema = cfg.withAgents(schema, caller)
+		runtimes, _ = cfg.runtimesFor(caller)
 	}
-	return cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(schema))))
+	return cfg.withAttachments(cfg.withDirs(withRuntimes(cfg.withThreads(schema), runtimes)))
 }
 
 // tool returns one session tool.
