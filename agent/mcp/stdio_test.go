@@ -119,8 +119,8 @@ func (c *rawChild) answer(id json.RawMessage, how string) {
 }
 
 // A message of a child process that is too large costs the call that it answers, for which another
-// try is not worth it. The connection goes on, or is made anew if the message has no end or is not the
-// answer to a call.
+// try is not worth it. The connection goes on, or is made anew if the message has no end or is
+// not the answer to a call.
 func TestMessagesOfAChildThatAreTooLarge(t *testing.T) {
 	for how, want := range map[string]struct {
 		text   string // of the result; "": it is too large
