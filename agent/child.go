@@ -324,7 +324,7 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 		return rt.cfg().Route(ctx, q)
 	})
 	t.route = route
-	if err != nil && (ctx.Err() != nil || rt.bindings.ended() != nil) {
+	if err != nil && (ctx.Err() != nil || rt.bindings.cut() != nil) {
 		return err
 	}
 	if err != nil { // people are told where they would be without it
@@ -405,7 +405,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
 	root, err := s.commandTree(ctx)
 	if err != nil {
-		return info, s.rt.orArchived(ctx, s.key, err)
+		return info, s.rt.commandOrArchived(ctx, s.key, err)
 	}
 	s.rt.expectRun()
 	q.Policy.Model = s.rt.cfg().modelNamed(q.Policy.Model)
@@ -424,7 +424,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 			err = gone
 		}
 	}
-	return info, s.rt.orArchived(ctx, s.key, inOurWords(err))
+	return info, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 }
 
 // inOurWords names what refused something by the field of our Config or Task.
@@ -617,8 +617,12 @@ func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.Run
 		return err
 	}
 	for _, ref := range of {
-		if gone := rt.orArchived(ctx, ref.Session, err); errors.Is(gone, ErrArchived) {
+		gone := rt.orArchived(ctx, ref.Session, err)
+		switch {
+		case errors.Is(gone, ErrArchived):
 			return fmt.Errorf("%w (that of the run which a Task.Key began stays for seven days)", gone)
+		case !errors.Is(gone, ErrNotFound): // its transcript cannot be read
+			return gone
 		}
 	}
 	return err
@@ -645,7 +649,7 @@ func (c *Child[T]) SteerFor(ctx context.Context, text string, senders ...policy.
 	}
 	if c.turn == nil {
 		m := spawn.Incoming{Text: text, Senders: senders}
-		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
+		return c.rt.commandOrArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
 	}
 	return c.turn.steer(ctx, c.ref(), text, senders...)
 }

@@ -36,9 +36,9 @@ import (
 // error of the summary if there is none, and then the conversation stays as it is,
 // [ErrBudget] if a budget does not allow the turn, [spawn.ErrTurnCancelled] if a person cancels or
 // stops it, [ErrNotTopLevel] for a sub-agent, and an *[InputError] for the session whose own turn
-// calls Compact. If ctx ends while it waits, the error is its cause and [spawn.ErrUnconfirmed]; a
-// turn that has begun goes on. Else the error is [ErrShutdown], or one that every command can
-// return.
+// calls Compact. If ctx or a shutdown ends the wait, the error is the cause and
+// [spawn.ErrUnconfirmed]; a turn that has begun goes on when ctx ends. Else the error is one that
+// every command can return.
 func (s *Session) Compact(ctx context.Context) error {
 	root, err := s.wishOf(ctx)
 	if err != nil {
@@ -524,10 +524,14 @@ func (s *Summarizer) Compact(ctx context.Context, req CompactRequest) (string, e
 		return "", fmt.Errorf("%w: it has no room for a summary of %s", ErrWindow,
 			text.Count(len(req.Messages), "message", "messages"))
 	}
-	return s.generate(ctx, &req, ModelRequest{
+	call := ModelRequest{
 		Model: cmp.Or(s.Name, req.Model), Thinking: s.Thinking, Prompt: prompt,
 		Messages: []Message{m}, Session: req.Session, New: 1,
-	})
+	}
+	if req.turn != nil {
+		call.Run, call.Turn = req.turn.Run, req.turn.N
+	}
+	return s.generate(ctx, &req, call)
 }
 
 // generate calls the Model as a Loop does: when its provider and the budget allow it, and again

@@ -428,26 +428,28 @@ func (h *EndedHook) Outcome() string {
 
 // asked calls a function of the Config that a spawn of a session asks, within
 // Config.DeliverTimeout. If the function does not return, Shutdown names the session, and the spawn
-// goes on: with an error that is ErrNotRecorded and the cause of ctx when that ends, else with
-// another one.
+// goes on: with an error that is ErrNotRecorded and the cause of ctx when that ends, or ErrShutdown
+// when the hard phase of a shutdown begins, else with another one.
 func asked[T any](
 	ctx context.Context, rt *Runtime, of session.Key, field string,
 	f func(context.Context) (T, error),
 ) (T, error) {
 	var answer, zero T
+	ctx, cancel := rt.bindings.whole(ctx)
+	defer cancel()
 	call := rt.bindings.call(ctx, of, false, field, func(ctx context.Context) (err error) {
 		answer, err = f(ctx)
 		return err
 	})
 	err := call.WaitFor(ctx)
-	stopped := rt.bindings.ended()
+	stopped := rt.bindings.cut()
 	switch { // after an error answer may still be written to
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
 		return zero, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
 	case stopped != nil:
-		return zero, stopped
+		return zero, fmt.Errorf("%w: %w", ErrNotRecorded, stopped)
 	case errors.Is(err, thread.ErrHangs):
 		return zero, &CallbackError{Field: field, Err: err}
 	}

@@ -188,15 +188,36 @@ func (h historyReader) archivable(err error) bool {
 }
 
 // orArchived adds [ErrArchived] to an error that is ErrNotFound, if the session has been archived.
+// Whether it was is in its transcript. If that cannot be read, the error says so and nothing else:
+// it is ErrUnreadable, the cause of ctx, or [ErrShutdown].
 func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) error {
 	h := rt.left(key)
 	if !h.archivable(err) || errors.Is(err, ErrArchived) {
 		return err
 	}
-	if _, rerr := h.read(ctx, 1); !errors.Is(rerr, ErrArchived) {
+	unread := rt.bindings.inStore(ctx, func(ctx context.Context) error {
+		_, err := h.read(ctx, 1)
 		return err
+	})
+	switch {
+	case unread == nil, errors.Is(unread, session.ErrNotFound):
+		return err // it never was
+	case errors.Is(unread, ErrArchived):
+		return fmt.Errorf("%w (Session.Revive brings it back): %w", ErrArchived, err)
+	case ctx.Err() != nil, rt.bindings.cut() != nil:
+		return unread
 	}
-	return fmt.Errorf("%w (Session.Revive brings it back): %w", ErrArchived, err)
+	return fmt.Errorf("agent: %w: whether %q is archived: %w", ErrUnreadable, key, unread)
+}
+
+// commandOrArchived is orArchived for a command, of which nothing is recorded if err is
+// ErrNotFound: the error says that, too, if the transcript cannot be read.
+func (rt *Runtime) commandOrArchived(ctx context.Context, key session.Key, err error) error {
+	found := rt.orArchived(ctx, key, err)
+	if errors.Is(err, ErrNotFound) && !errors.Is(found, ErrNotFound) {
+		return unrecorded(ctx, found)
+	}
+	return found
 }
 
 // read returns the last n lines.

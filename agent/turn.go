@@ -537,7 +537,7 @@ func (t *Turn) steer(
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.rt.orArchived(
+	return t.rt.commandOrArchived(
 		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text, Senders: senders}))
 }
 

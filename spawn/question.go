@@ -96,7 +96,7 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 				return &CallbackError{Callback: "Spawning", Err: errRulesChange}
 			}
 			if err := sh.sup.askSpawning(ctx, call.cmd.Parent, run); err != nil {
-				return err
+				return unrecorded(ctx, err)
 			}
 			call.cmd.Asked, call.cmd.AskedOf = true, asked.Rules
 			continue
@@ -123,7 +123,7 @@ func (s *Supervisor) answerAll(
 	}
 	for _, q := range asked.Questions {
 		if more[q], err = s.answer(ctx, of, q); err != nil {
-			return err
+			return unrecorded(ctx, err)
 		}
 	}
 	*answers = more
@@ -219,7 +219,7 @@ func (s *Supervisor) answer(
 		return false, &CallbackError{Callback: name, Err: a.err}
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case <-s.closed:
+	case <-s.workCtx.Done():
 		return false, owner.ErrShutdown
 	}
 }
