@@ -283,18 +283,21 @@ func Report(ctx context.Context, p Progress) error {
 	return c.turn.Report(ctx, p)
 }
 
-// milestoneText is what a session is told of a milestone of a sub-agent.
+// maxCalled is about how many bytes are read of the task of a sub-agent, to call it something.
+const maxCalled = 1000
+
+// milestoneText is what a session is told of a milestone of a sub-agent, which has the name that
+// lists give it: its label, or the beginning of its task.
 func milestoneText(r *announce.Redactor, in spawn.Input) string {
-	who := in.Label
-	if who == "" {
-		who = in.From.ID()
+	said := "[Offshoot] A sub-agent"
+	if who := text.Label(text.Line(shownStart(r, in.Label, maxCalled))); who != "" {
+		said = "[Offshoot] The sub-agent " + text.Quote(who)
 	}
-	who = r.Redact(text.WithoutControls(who)) // before it is cut
 	done := ""
 	if in.Percent > 0 {
 		done = ", " + strconv.Itoa(in.Percent) + " % of its work"
 	}
-	return "[Offshoot] The sub-agent " + text.Quote(text.Label(who)) + " has reached a milestone" + done +
+	return said + " has reached a milestone" + done +
 		". It says: " + strconv.Quote(text.Line(shownText(r, in.Text)))
 }
 

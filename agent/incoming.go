@@ -179,9 +179,10 @@ func (s *Session) receiveFrom(ctx context.Context, m *Incoming) (session.Key, er
 // person for an owner. [Session.Post] does it itself. A program that starts something on behalf of
 // a person without a Post puts them into [Task].Senders, or gives them to [Session.ToolsFor].
 //
-// They are those in m.Senders if it has any. They are nil if nothing in the Rules depends on who
-// speaks, and for a message without From.ID to a cron session or a sub-agent, which the program
-// says itself. A message without one to any other session is that of a person who is not known.
+// They are those in m.Senders if it has any. They are nil for a message without From.ID to a cron
+// session or a sub-agent, which the program says itself. A message without one to any other session
+// is that of a person who is not known. Rules do not change who that is: they decide later what the
+// people may use.
 //
 // The error is the cause of ctx, or [ErrShutdown]; while Config.Owner is asked it is
 // [ErrNotRecorded], too.
@@ -205,14 +206,9 @@ func (s *Session) IsOwner(ctx context.Context, m Incoming) (bool, error) {
 }
 
 func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, error) {
-	byProgram := m.From.ID == "" && !m.Thread &&
-		(s.key.IsSubagent() || s.key.Kind() == session.KindCron)
-	if len(m.Senders) > 0 || byProgram || !s.rt.cfg().Rules.BindsSenders() {
+	who, isPerson := policy.SenderOf(s.key, m.From, m.Route, m.Thread)
+	if len(m.Senders) > 0 || !isPerson {
 		return m.Senders, nil
-	}
-	who := policy.Sender{
-		ID: m.From.ID, Channel: cmp.Or(m.Route.Channel, s.key.Channel()),
-		Peer: cmp.Or(s.key.Peer(), strings.TrimSpace(m.Route.To)),
 	}
 	if s.rt.cfg().Owner == nil {
 		return []policy.Sender{who}, nil

@@ -386,7 +386,7 @@ func (s *Session) ownTool(tool Tool, host toolHost) Tool {
 			cfg := s.rt.cfg()
 			now := cfg.authority(s.key)
 			if !slices.Contains(now.Tools, tool.Name) { // the rules have changed
-				return ToolResult{}, cfg.removedError(s.key, &now, tool.Name)
+				return ToolResult{}, cfg.removedError(s.key, &now, tool.Name, nil)
 			}
 			v, kept := cfg.Rules.Withheld(s.key, session.RoleMain, host.senders(ctx), tool.Name)
 			if kept {

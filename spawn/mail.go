@@ -63,9 +63,9 @@ type Incoming struct {
 	// At is when it was said, from 1678 to 2262. Zero: when it is posted.
 	At time.Time
 	// Senders are the people who bind the turn that reads the message, see
-	// [policy.Rules.ForSenders], and what comes of it. They are recorded with it. Package agent
-	// fills them in from From. Empty: the message binds nothing. Of more than
-	// [policy.MaxSenders] only their conversations are kept.
+	// [policy.Rules.ForSenders], and what comes of it. They are recorded with it. Empty: the person
+	// that [policy.SenderOf] makes of From and the Route, if it is one; a message that a session
+	// sends binds nothing then. Of more than [policy.MaxSenders] only their conversations are kept.
 	Senders []policy.Sender
 }
 
