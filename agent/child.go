@@ -557,19 +557,57 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 // ended. The error is [ErrArchived], which is [ErrNotFound] too, once it has been archived, unless
 // it has a [Task].Key, ErrNotFound if it is not kept after several later ones, or one that every
 // call that reads can return.
+//
+// The turn under whose context it is called works for those, too, for whom a run has worked that
+// has said something, as after Wait; see docs/senders.md.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
 		info, err := c.rt.sup.Find(ctx, c.root, c.ref())
-		return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+		if err != nil {
+			return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+		}
+		return shownIn(ctx, info, info)
 	}
 	if err := c.turn.err(); err != nil {
 		return RunInfo{}, err
 	}
 	info, err := c.turn.spawn.Find(ctx, c.ref())
-	return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+	if err == nil {
+		err = c.turn.Hear(ctx, sendersOfWords(info)...)
+	}
+	if err != nil {
+		return RunInfo{}, c.rt.orOutcomeGone(ctx, err, c.ref())
+	}
+	return info, nil
+}
+
+// shownIn returns what a call answers with that has read runs. The turn under whose context ctx is
+// works for those for whom these have worked, before it has their words.
+func shownIn[A any](ctx context.Context, answer A, runs ...RunInfo) (A, error) {
+	err := spawn.HearUnder(ctx, func() ([]policy.Sender, error) {
+		return sendersOfWords(runs...), nil
+	})
+	if err != nil {
+		var none A
+		return none, inOurWords(err)
+	}
+	return answer, nil
+}
+
+// sendersOfWords returns the people for whom those of some runs have worked that have said
+// something.
+func sendersOfWords(runs ...RunInfo) (of []policy.Sender) {
+	for i := range runs {
+		r := &runs[i]
+		if r.Status.Terminal() || r.Result.Text != "" || len(r.Result.JSON) > 0 ||
+			r.Announcement != "" {
+			of = policy.MergeSenders(of, r.Senders)
+		}
+	}
+	return of
 }
 
 // orOutcomeGone says that one of the sessions was archived, and how an outcome is kept, where err

@@ -524,10 +524,14 @@ func (s *Summarizer) Compact(ctx context.Context, req CompactRequest) (string, e
 		return "", fmt.Errorf("%w: it has no room for a summary of %s", ErrWindow,
 			text.Count(len(req.Messages), "message", "messages"))
 	}
-	return s.generate(ctx, &req, ModelRequest{
+	call := ModelRequest{
 		Model: cmp.Or(s.Name, req.Model), Thinking: s.Thinking, Prompt: prompt,
 		Messages: []Message{m}, Session: req.Session, New: 1,
-	})
+	}
+	if req.turn != nil {
+		call.Run, call.Turn = req.turn.Run, req.turn.N
+	}
+	return s.generate(ctx, &req, call)
 }
 
 // generate calls the Model as a Loop does: when its provider and the budget allow it, and again

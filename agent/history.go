@@ -14,7 +14,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // Bounds of what a [Session.History] returns. Those of one text and of a page are the field's.
@@ -86,7 +88,27 @@ type HistoryLine struct {
 // History changes nothing. The error is an *[InputError] for a negative Last or a key that is not
 // that of a session, [ErrNotFound] for a session that is not on record, that of the Transcripts, or
 // one that every call that reads can return.
-func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage, err error) {
+//
+// The turn under whose context it is called works for those, too, for whom a sub-agent has worked
+// whose lines it reads, as if the tool sessions_history had; see docs/senders.md.
+func (s *Session) History(ctx context.Context, q HistoryQuery) (HistoryPage, error) {
+	page, err := s.history(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	err = spawn.HearUnder(ctx, func() ([]policy.Sender, error) {
+		read := toolHost{rt: s.rt, session: new(Session), heard: new(heard)}
+		err := read.hearSession(ctx, s.key)
+		return read.heard.of, err
+	})
+	if err != nil {
+		return HistoryPage{}, inOurWords(err)
+	}
+	return page, nil
+}
+
+// history is History, which binds no turn.
+func (s *Session) history(ctx context.Context, q HistoryQuery) (page HistoryPage, err error) {
 	if q.Last < 0 {
 		return page, &InputError{
 			Field: "HistoryQuery.Last", Reason: fmt.Sprintf("%d is negative", q.Last),

@@ -50,6 +50,7 @@ type ModelRequest struct {
 	Schema   json.RawMessage // of the answer, if a typed one is wanted
 	Session  session.Lineage // whose turn it is
 	Run      spawn.RunID     // empty in a top-level session
+	Turn     int             // which turn of the session, from 1; 0: the call is outside of one
 	New      int             // how many of Messages, at the end, this turn has brought so far
 
 	delta func(string)
@@ -298,7 +299,7 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 	req := ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 		Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
-		New: fresh, open: t.OpenFile,
+		Turn: t.N, New: fresh, open: t.OpenFile,
 	}
 	for n := 1; ; n++ {
 		if a, err = l.tryModel(ctx, t, req); err == nil {

@@ -130,7 +130,10 @@ func (s *Session) OwnRuns(ctx context.Context) ([]RunInfo, error) {
 		return nil, s.rt.orArchived(ctx, s.key, err)
 	}
 	list, err := s.rt.sup.OwnRuns(ctx, root, s.key)
-	return list, s.rt.orArchived(ctx, s.key, err)
+	if err != nil {
+		return nil, s.rt.orArchived(ctx, s.key, err)
+	}
+	return shownIn(ctx, list, list...)
 }
 
 // FindRun returns a run of a sub-agent's session by its id. The empty id is that of the present
@@ -143,7 +146,10 @@ func (s *Session) FindRun(ctx context.Context, id RunID) (RunInfo, error) {
 		return RunInfo{}, s.rt.orArchived(ctx, s.key, err)
 	}
 	info, err := s.rt.sup.Find(ctx, root, spawn.RunRef{Session: s.key, Run: id})
-	return info, s.rt.orArchived(ctx, s.key, err)
+	if err != nil {
+		return RunInfo{}, s.rt.orArchived(ctx, s.key, err)
+	}
+	return shownIn(ctx, info, info)
 }
 
 // Spawn starts a sub-agent of this session and returns at once. The function [Spawn] takes a

@@ -12,7 +12,6 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,12 +30,14 @@ type plainDialect struct{}
 // A plainEvent is one line of an answer.
 type plainEvent struct {
 	Text    string
+	Refusal string
 	Thought string
 	Calls   []plainCall
 	Usage   agent.Usage
 	Model   string
 	Error   string
 	Done    bool
+	IsCut   bool // with Done: at the limit of its length
 }
 
 // A plainCall is a call whose arguments may not be JSON.
@@ -90,11 +91,15 @@ func (plainDialect) Encode(c ProviderCall, a ProviderAnswer) ProviderReply {
 		}
 		reply.Events = append(reply.Events, append(line, '\n'))
 	}
-	for _, piece := range append(slices.Clone(a.Text), a.Refusal) {
+	for _, piece := range a.Text {
 		add(plainEvent{Text: piece})
+	}
+	if a.Refusal != "" {
+		add(plainEvent{Refusal: a.Refusal})
 	}
 	end := plainEvent{
 		Thought: a.Thought, Usage: a.Usage, Model: cmp.Or(a.Model, c.Model), Done: true,
+		IsCut: a.Fault == FaultLength,
 	}
 	for _, call := range a.Calls {
 		end.Calls = append(end.Calls, plainCall{call.ID, call.Name, string(call.Args)})
@@ -258,10 +263,19 @@ func (m *plainModel) requestOf(ctx context.Context, req *agent.ModelRequest) pla
 			said.Role == session.MessageUser && req.Messages[i+1].Role == session.MessageUser {
 			continue
 		}
+		if m.isBroken("drops empty results") && said.Role == session.MessageTool && said.Text == "" {
+			continue
+		}
+		if m.isBroken("hides what failed") && said.Failed {
+			said.Text = "It failed."
+		}
 		out.Messages = append(out.Messages, m.messageOf(ctx, req, said, &out))
 	}
-	if m.isBroken("mixes results") {
+	switch {
+	case m.isBroken("mixes results"):
 		m.mix(out.Messages)
+	case m.isBroken("turns results round"):
+		m.turnRound(out.Messages)
 	}
 	return out
 }
@@ -277,6 +291,19 @@ func (m *plainModel) mix(messages []ProviderMessage) {
 	for i, said := range messages {
 		if said.Role == session.MessageTool {
 			messages[i].Text = last[said.CallID]
+		}
+	}
+}
+
+// turnRound gives the results of one answer to its calls in the order from behind.
+func (m *plainModel) turnRound(messages []ProviderMessage) {
+	for i := 0; i < len(messages); i++ {
+		first := i
+		for i < len(messages) && messages[i].Role == session.MessageTool {
+			i++
+		}
+		for a, b := first, i-1; a < b; a, b = a+1, b-1 {
+			messages[a].CallID, messages[b].CallID = messages[b].CallID, messages[a].CallID
 		}
 	}
 }
@@ -366,6 +393,8 @@ func (m *plainModel) read(
 			return &plainError{said: e.Error}
 		case e.Error != "":
 			return agent.Retryable(errors.New(e.Error))
+		case e.IsCut && m.isBroken("fails at the limit"):
+			return &plainError{said: "the answer is cut"}
 		case e.Done:
 			answer := m.responseOf(e, req)
 			if m.isBroken("does not stream") {
@@ -376,6 +405,9 @@ func (m *plainModel) read(
 				yield(agent.ModelChunk{Text: "more"}, nil)
 			}
 			return errPlainOver
+		}
+		if !m.isBroken("knows no refusals") {
+			e.Text += e.Refusal
 		}
 		if m.isBroken("confuses calls") && m.open.Load() > 1 {
 			e.Text = "for another"
@@ -454,8 +486,10 @@ func newPlain(broken string, release <-chan struct{}) func(t testing.TB) ModelUn
 // A Model that is not broken keeps every rule.
 func TestModelKit(t *testing.T) { TestModel(t, newPlain("", nil), plainOptions()) }
 
-// Each rule of the kit notices a Model that breaks it, and no other rule does.
+// Each rule of the kit notices a Model that breaks it, and no other rule does. There is such a
+// Model for every rule.
 func TestBrokenModels(t *testing.T) {
+	caught := make(map[string]bool)
 	for broken, rules := range map[string][]string{
 		"Generate has no text":       {"answer"},
 		"does not stream":            {"stream", "stop"},
@@ -464,6 +498,9 @@ func TestBrokenModels(t *testing.T) {
 		"drops the first of two":     {"conversation"},
 		"cuts descriptions":          {"tools"},
 		"drops broken arguments":     {"calls"},
+		"drops empty results":        {"results"},
+		"hides what failed":          {"results"},
+		"turns results round":        {"results"},
 		"mixes results":              {"ids"},
 		"counts what was cached":     {"usage"},
 		"sends the whole name":       {"model"},
@@ -483,6 +520,8 @@ func TestBrokenModels(t *testing.T) {
 		"takes what has ended":       {"end"},
 		"knows no faults in streams": {"stream fault"},
 		"hides the words":            {"request"},
+		"knows no refusals":          {"refusal"},
+		"fails at the limit":         {"length"},
 		"retries a cancelled call":   {"cancel"},
 		"outlives its context":       {"cancel", "goroutines"},
 		"does not stop":              {"stop", "goroutines"},
@@ -492,6 +531,9 @@ func TestBrokenModels(t *testing.T) {
 		"names the key":              {"secret"},
 		"leaves goroutines":          {"goroutines"},
 	} {
+		for _, rule := range rules {
+			caught[rule] = true
+		}
 		t.Run(broken, func(t *testing.T) {
 			// Whether it returns before it hears of the end of its context is a matter of time.
 			sometimes := broken == "takes what there is"
@@ -507,6 +549,9 @@ func TestBrokenModels(t *testing.T) {
 			}
 			require.ElementsMatch(t, rules, found)
 		})
+	}
+	for _, rule := range modelRules {
+		require.True(t, caught[rule.name], "no Model is broken in the rule %q", rule.name)
 	}
 }
 

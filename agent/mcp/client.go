@@ -27,8 +27,9 @@ const (
 	MaxTools = 1000
 	// MaxPages is how many pages of a list are read; what is behind them is left out, and logged.
 	MaxPages = 200
-	// MaxMessage is how many bytes a message of a server has at most. A larger answer to a call
-	// over HTTP is a [*SizeError], and over stdio the connection breaks and is made anew.
+	// MaxMessage is how many bytes a message of a server has at most. A larger answer to a call is
+	// a [*SizeError]. Over stdio the connection goes on behind it, unless it has more than five
+	// times that.
 	MaxMessage = 16 << 20
 	// MaxDescription is how many bytes of the description of a tool a model sees.
 	MaxDescription = 10_000
@@ -63,7 +64,8 @@ type Server struct {
 	// only what programs need to run at all, such as PATH and HOME: keys of the bot are not for it.
 	Env []string
 
-	// URL is the http or https address of a server that speaks the streamable HTTP transport.
+	// URL is the http or https address of a server that speaks the streamable HTTP transport. A
+	// redirect that leaves its scheme, host and port is not followed, see [RedirectError].
 	URL string
 	// Header goes with each request to the host of URL, such as Authorization, and to no other.
 	Header http.Header

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -520,45 +521,170 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// The Header of a server goes to its host, and does not follow a redirect to another.
-func TestHeaderStaysWithItsHost(t *testing.T) {
-	var given, leaked counter
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			leaked.Add(1)
-		}
-		http.NotFound(w, r)
-	}))
-	defer other.Close()
+// A redirector is a server over HTTP that sends requests on: by a status, from its root.
+type redirector struct {
+	next   http.Handler
+	status atomic.Int64 // 0: it answers itself
+	to     string
+	keys   sync.Map // what requests authorised themselves with
+}
+
+// ServeHTTP answers.
+func (d *redirector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.keys.Store(r.Header.Get("Authorization"), true)
+	if status := d.status.Load(); status != 0 && r.URL.Path == "/" {
+		http.Redirect(w, r, d.to, int(status))
+		return
+	}
+	d.next.ServeHTTP(w, r)
+}
+
+// redirecting serves a redirector before a server with the tool "a".
+func redirecting(t *testing.T) (*redirector, mcp.Server) {
+	t.Helper()
 	s := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
 	add(s, "a", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return said("ok"), nil
 	})
-	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
-	var away atomic.Bool
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer x" {
-			http.Error(w, "who are you", http.StatusUnauthorized)
-			return
-		}
-		given.Add(1)
-		if away.Load() {
-			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-			return
-		}
-		h.ServeHTTP(w, r)
-	}))
+	d := &redirector{
+		next: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil),
+	}
+	web := httptest.NewServer(d)
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
-	c := connect(t, mcp.Config{Servers: []mcp.Server{{
+	return d, mcp.Server{
 		Name: "s", URL: web.URL, Header: http.Header{"authorization": {"Bearer x"}},
-		StartTimeout: time.Second,
-	}}})
-	assert.Equal(t, "ok", mustCall(t, c, "mcp__s__a", "").Text)
-	assert.NotZero(t, given.Load())
-	away.Store(true)
-	_, err := call(t, c, "mcp__s__a", "")
-	assert.Error(t, err)
-	assert.Zero(t, leaked.Load())
+		StartTimeout: 10 * time.Second, Trusted: true,
+	}
+}
+
+// redirects are the statuses by which a request is sent on, with its body or without.
+var redirects = []int{
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+	http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+}
+
+// A redirect to another host is not followed: that host sees no request, and so no key, no session
+// and nothing of what a model has written. The error says where the server is, and another try is
+// not made.
+func TestRedirectToAnotherHost(t *testing.T) {
+	var strays counter
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		strays.Add(1)
+	}))
+	defer other.Close()
+	requireAway := func(err error) {
+		t.Helper()
+		var away *mcp.RedirectError
+		require.ErrorAs(t, err, &away)
+		require.Equal(t, mcp.RedirectError{Server: "s", To: other.URL}, *away)
+		require.False(t, agent.IsRetryable(err))
+	}
+	for _, status := range redirects {
+		d, srv := redirecting(t)
+		d.to = other.URL + "/mcp"
+		c := connect(t, mcp.Config{Servers: []mcp.Server{srv}})
+		require.Equal(t, "ok", mustCall(t, c, "mcp__s__a", "").Text)
+		d.status.Store(int64(status))
+		_, err := call(t, c, "mcp__s__a", `{"secret":"x"}`)
+		requireAway(err)
+		_, err = mcp.Connect(t.Context(), mcp.Config{Servers: []mcp.Server{srv}})
+		requireAway(err)
+		require.NoError(t, c.Close())
+		_, none := d.keys.Load("")
+		require.False(t, none, "a request of the server has no key")
+	}
+	require.Zero(t, strays.Load())
+}
+
+// A redirect within the server is followed with the key and the body, by the statuses that keep the
+// body. The HTTP of the server may refuse it.
+func TestRedirectWithinAServer(t *testing.T) {
+	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		d, srv := redirecting(t)
+		d.to = "/mcp/"
+		d.status.Store(int64(status))
+		c := connect(t, mcp.Config{Servers: []mcp.Server{srv}})
+		require.Equal(t, "ok", mustCall(t, c, "mcp__s__a", "").Text)
+		_, none := d.keys.Load("")
+		require.False(t, none)
+		srv.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("not here")
+		}}
+		_, err := mcp.Connect(t.Context(), mcp.Config{Servers: []mcp.Server{srv}})
+		require.ErrorContains(t, err, "not here")
+		srv.HTTP, d.to = nil, "/" // in a circle
+		_, err = mcp.Connect(t.Context(), mcp.Config{Servers: []mcp.Server{srv}})
+		require.ErrorContains(t, err, "more than ten redirects")
+	}
+}
+
+// What a server of an older protocol asks of its client in the middle of a call is refused, and it
+// is told so: no model is called for it, no person is asked, and it learns of no directory.
+func TestServersThatAsk(t *testing.T) {
+	c := connect(t, mcp.Config{Servers: []mcp.Server{childServer(t, "raw")}})
+	for method, told := range map[string]string{
+		"sampling/createMessage": "client does not support CreateMessage",
+		"elicitation/create":     "client does not support elicitation",
+		"roots/list":             "roots:[]",
+		"tasks/get":              "method not found",
+	} {
+		require.Contains(t, mustCall(t, c, "mcp__child__t", `{"how":"`+method+`"}`).Text, told, method)
+	}
+	require.Equal(t, 1, c.Servers()[0].Starts)
+}
+
+// A server that asks for something before it answers does not get it. The model is told what it
+// asks for, the server is called once, and a server that is only busy is worth another try.
+func TestAnswersThatAsk(t *testing.T) {
+	sampling := &sdk.CreateMessageParams{ //nolint:staticcheck // it is deprecated, and may be asked
+		MaxTokens: 9, Messages: []*sdk.SamplingMessage{},
+	}
+	roots := &sdk.ListRootsParams{} //nolint:staticcheck // as above
+	for name, tt := range map[string]struct {
+		asks sdk.InputRequestMap
+		says string
+	}{
+		"a person":    {sdk.InputRequestMap{"1": &sdk.ElicitParams{Message: "who?"}}, "a person before"},
+		"a model":     {sdk.InputRequestMap{"1": sampling}, "a model before"},
+		"directories": {sdk.InputRequestMap{"1": roots}, "the directories of the bot before"},
+		"several": {sdk.InputRequestMap{
+			"1": roots, "2": &sdk.ElicitParams{Message: "who?"},
+			"3": &sdk.ElicitParams{Message: "and who?"},
+		}, "a person and the directories of the bot before"},
+		"nothing": {sdk.InputRequestMap{}, "is busy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
+			var calls counter
+			add(s, "ask", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				calls.Add(1)
+				return &sdk.CallToolResult{InputRequests: tt.asks}, nil
+			})
+			s.AddResource(&sdk.Resource{URI: "x:1", Name: "1"}, func(
+				context.Context, *sdk.ReadResourceRequest,
+			) (*sdk.ReadResourceResult, error) {
+				calls.Add(1)
+				return &sdk.ReadResourceResult{InputRequests: tt.asks}, nil
+			})
+			of := func(*http.Request) *sdk.Server { return s }
+			web := httptest.NewServer(sdk.NewStreamableHTTPHandler(
+				of, &sdk.StreamableHTTPOptions{Stateless: true}))
+			t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+			c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "s", URL: web.URL}}})
+			for tool, args := range map[string]string{
+				"mcp__s__ask": "", "mcp__s__read_resource": `{"uri":"x:1"}`,
+			} {
+				calls.Store(0)
+				_, err := call(t, c, tool, args)
+				var asked *mcp.ToolError
+				require.ErrorAs(t, err, &asked)
+				require.Contains(t, asked.Text, tt.says)
+				require.Equal(t, len(tt.asks) == 0, agent.IsRetryable(err))
+				require.EqualValues(t, 1, calls.Load())
+			}
+			require.Equal(t, 1, c.Servers()[0].Starts)
+		})
+	}
 }
 
 // What a server says of how far it is reaches those who watch the Runtime.

@@ -31,6 +31,9 @@
 //	defer servers.Close()
 //	rt, err := agent.Open(ctx, agent.Config{Tools: servers.Tools(), ...})
 //
+// A server that asks for a model, a person or the directories of the bot is refused. A redirect
+// that leaves its scheme, host and port is not followed, and is a [*RedirectError].
+//
 // What a server says is not trusted. Its messages, lists and texts are bounded, a tool that it
 // lists twice is one tool, and a schema that agent.Open would refuse becomes part of the
 // description. Its hints, such as that a tool changes nothing, count only if [Server].Trusted says
@@ -43,6 +46,7 @@
 // grow up to half a minute. A call that comes meanwhile waits for it. A call that was under way
 // fails with a [*LostError], because it is not known whether the server has done it. That error is
 // agent.Retryable, so that the Runtime calls a tool again whose Effect says that this does no harm.
+// An answer that is too large is a [*SizeError], which is not.
 //
 // # Lists that change
 //

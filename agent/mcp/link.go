@@ -48,6 +48,9 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 // A SizeError says that a server has answered a call with more than [MaxMessage] bytes. Another try
 // would come to the same. The server may have done what it was asked.
+//
+// Over stdio, calls that were under way beside it fail with it, too, when the message did not end
+// or did not say which call it is the answer to.
 type SizeError struct {
 	Server, Tool string
 	Limit        int64 // in bytes
@@ -56,6 +59,20 @@ type SizeError struct {
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("mcp: the answer of the server %q to the call of %q has more than %d bytes, "+
 		"which is the limit", e.Server, e.Tool, e.Limit)
+}
+
+// A RedirectError says that a server over HTTP has sent a request on to another origin, which is
+// not followed: the request would take what a model has written along, and what the server knows
+// the bot by. Another try would come to the same. The caller sets [Server].URL to the address that
+// the server is at.
+type RedirectError struct {
+	Server string
+	To     string // such as "https://example.com:8443"
+}
+
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("mcp: the server %q redirects to %q, which is another origin and is not "+
+		"followed: set Server.URL to where it is", e.Server, e.To)
 }
 
 // A link keeps one server connected.
@@ -226,6 +243,8 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: l.name, Version: l.version},
 		&sdk.ClientOptions{
 			Capabilities: &sdk.ClientCapabilities{}, // no roots, no sampling, no questions
+			// The SDK would make a call again for each such question, and fail in the end.
+			MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 			ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 				select {
 				case l.stale <- struct{}{}:
@@ -267,8 +286,11 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 }
 
 func (l *link) startError(ctx context.Context, err error) error {
-	if size, ok := errors.AsType[*provider.SizeError](context.Cause(ctx)); ok {
+	if size := tooLarge(ctx, err); size != nil {
 		err = size
+	}
+	if away, ok := errors.AsType[*RedirectError](err); ok {
+		err = away
 	}
 	return &StartError{Server: l.cfg.Name, Stderr: l.stderr.last(), Err: err}
 }
@@ -359,7 +381,7 @@ func (c *conn) hasEnded() bool {
 
 // ask makes one request of the server, again if the server does not know the session any more: then
 // it has not looked at the request. What is not an answer of the server is a *DownError, a
-// *LostError, a *SizeError or the cause of ctx.
+// *LostError, a *SizeError, a *RedirectError or the cause of ctx.
 func ask[T any](
 	ctx context.Context, l *link, tool string,
 	f func(context.Context, *sdk.ClientSession) (T, error),
@@ -381,11 +403,14 @@ func ask[T any](
 		}
 		out, err = f(ctx, c.ClientSession)
 	}
-	size, isLarge := errors.AsType[*provider.SizeError](context.Cause(ctx))
+	size := tooLarge(ctx, err)
+	away, isAway := errors.AsType[*RedirectError](err)
 	switch {
 	case err == nil:
 		return out, nil
-	case isLarge:
+	case isAway:
+		return none, away
+	case size != nil:
 		return none, &SizeError{Server: l.cfg.Name, Tool: tool, Limit: size.Limit}
 	case ctx.Err() != nil:
 		return none, context.Cause(ctx)
@@ -393,6 +418,21 @@ func ask[T any](
 		return none, err
 	}
 	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: err})
+}
+
+// tooLarge returns why a request has failed whose answer is too large, or came when the connection
+// broke over a message that is; nil: it is for another reason.
+func tooLarge(ctx context.Context, err error) *provider.SizeError {
+	if size, ok := errors.AsType[*provider.SizeError](context.Cause(ctx)); ok { // over HTTP
+		return size
+	}
+	if size, ok := errors.AsType[*provider.SizeError](err); ok {
+		return size
+	}
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code == codeTooLarge {
+		return &provider.SizeError{Client: "mcp", Limit: MaxMessage}
+	}
+	return nil
 }
 
 // isBroken reports whether an error says that its connection is of no use any more: it is neither

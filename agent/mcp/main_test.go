@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,10 @@ func child(kind string) {
 	if kind == "broken" {
 		fmt.Fprintln(os.Stderr, "no licence for this machine")
 		os.Exit(3) //nolint:forbidigo // this is the child process
+	}
+	if kind == "raw" {
+		(&rawChild{in: bufio.NewScanner(os.Stdin), out: os.Stdout}).serve()
+		return
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "child"}, nil)
 	add(s, "pid", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

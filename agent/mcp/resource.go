@@ -160,6 +160,9 @@ func readResource(
 	if err != nil {
 		return agent.ToolResult{}, l.answered(d.name, err)
 	}
+	if res.NeedsInput() {
+		return agent.ToolResult{}, l.asked(d.name, res.InputRequests)
+	}
 	var out answer
 	for _, r := range res.Contents {
 		if r != nil {

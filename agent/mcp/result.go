@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,10 +20,7 @@ const nothing = "(The tool returned nothing.)"
 // and everything else as Parts. A failure is a *ToolError.
 func (l *link) result(tool string, r *sdk.CallToolResult) (agent.ToolResult, error) {
 	if r.NeedsInput() {
-		return agent.ToolResult{}, &ToolError{
-			Server: l.cfg.Name, Tool: tool,
-			Text: "The server asks a person something before it goes on, and this bot cannot.",
-		}
+		return agent.ToolResult{}, l.asked(tool, r.InputRequests)
 	}
 	var out answer
 	for _, c := range r.Content {
@@ -44,6 +42,31 @@ func (l *link) result(tool string, r *sdk.CallToolResult) (agent.ToolResult, err
 		text = nothing
 	}
 	return agent.ToolResult{Text: text, Parts: out.parts}, nil
+}
+
+// asked returns the error of a call whose server wants something of its client before it goes on,
+// which it does not get. A server that asks for nothing is busy.
+func (l *link) asked(tool string, requests sdk.InputRequestMap) error {
+	if len(requests) == 0 {
+		return agent.Retryable(&ToolError{
+			Server: l.cfg.Name, Tool: tool, Text: "The server is busy, and has not begun.",
+		})
+	}
+	var wants []string
+	for _, r := range requests {
+		switch r.(type) {
+		case *sdk.ElicitParams:
+			wants = append(wants, "a person")
+		case *sdk.ListRootsParams: //nolint:staticcheck // it is deprecated, and servers may ask for it
+			wants = append(wants, "the directories of the bot")
+		default:
+			wants = append(wants, "a model")
+		}
+	}
+	slices.Sort(wants)
+	return &ToolError{Server: l.cfg.Name, Tool: tool, Text: fmt.Sprintf(
+		"The server asks for %s before it goes on, which this bot does not give to servers.",
+		strings.Join(slices.Compact(wants), " and "))}
 }
 
 // An answer is what is gathered of the contents of a result.

@@ -11,15 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
-
-// patience is how long a child process may take to end when its stdin is closed, then after
-// SIGTERM, and then how long its own children may keep its stderr open.
-const patience = 2 * time.Second
 
 // dial returns how the server is reached, and what is to be done when the connection has ended.
 func (s *Server) dial(stderr *tail) (sdk.Transport, func()) {
@@ -29,7 +24,7 @@ func (s *Server) dial(stderr *tail) (sdk.Transport, func()) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stderr = s.Dir, environment(os.Environ(), s.Env), stderr
 	cmd.WaitDelay = patience
-	return &sdk.CommandTransport{Command: cmd, TerminateDuration: patience}, func() {
+	return &command{cmd: cmd, log: stderr.log}, func() {
 		if cmd.Process != nil && cmd.ProcessState == nil { // the handshake has failed half-way
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -51,9 +46,29 @@ func (s *Server) dialHTTP() (sdk.Transport, func()) {
 	}
 	base = &provider.Transport{Base: base, Client: "mcp", MaxBytes: MaxMessage, PerEvent: true}
 	client.Transport = &headers{base: base, of: s}
+	client.CheckRedirect = s.checkRedirect(client.CheckRedirect)
 	return &sdk.StreamableClientTransport{
 		Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
 	}, done
+}
+
+// checkRedirect returns what decides on redirects: those to another origin are not followed, since
+// they would take what a model has written, and the id of the session, along. On the others the
+// HTTP of the server decides, and without one there are at most ten.
+func (s *Server) checkRedirect(
+	own func(*http.Request, []*http.Request) error,
+) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, before []*http.Request) error {
+		switch to := next.URL.Scheme + "://" + next.URL.Host; {
+		case !isWithin(to, s.URL):
+			return &RedirectError{Server: s.Name, To: to}
+		case own != nil:
+			return own(next, before)
+		case len(before) >= 10:
+			return errors.New("mcp: there are more than ten redirects")
+		}
+		return nil
+	}
 }
 
 // cutKey is the key under which a context has what ends a call whose answer is too large.
@@ -83,8 +98,8 @@ func (b *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// headers adds the Header of a server to the requests for its host: a redirect to another host must
-// not take credentials along. An answer that is too large ends the call that asked for it.
+// headers adds the Header of a server to the requests for its host, and to no other. An
+// answer that is too large ends the call that asked for it.
 type headers struct {
 	base http.RoundTripper
 	of   *Server

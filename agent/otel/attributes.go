@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -9,15 +10,23 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Names of the semantic conventions for GenAI, as of version 1.37, and what is beyond them.
+// Names of the semantic conventions for GenAI, as package semconv v1.40.0 of
+// go.opentelemetry.io/otel has them, and what is beyond them.
 const (
 	opAgent = "invoke_agent"
 	opTool  = "execute_tool"
+	opModel = "chat"
+
+	nameTokens   = "gen_ai.client.token.usage"
+	unitTokens   = "{token}"
+	nameDuration = "gen_ai.client.operation.duration"
+	unitDuration = "s"
 
 	keyOperation = attribute.Key("gen_ai.operation.name")
 	keyAgent     = attribute.Key("gen_ai.agent.name")
 	keyChat      = attribute.Key("gen_ai.conversation.id")
 	keyModel     = attribute.Key("gen_ai.request.model")
+	keyRan       = attribute.Key("gen_ai.response.model")
 	keyProvider  = attribute.Key("gen_ai.provider.name")
 	keyInput     = attribute.Key("gen_ai.usage.input_tokens")
 	keyOutput    = attribute.Key("gen_ai.usage.output_tokens")
@@ -53,6 +62,9 @@ func (s *span) name() string {
 		return "offshoot.turn"
 	case kindCall:
 		return opTool + " " + s.event.Tool.Name
+	case kindModel:
+		_, model, _ := splitModel(s.event.Model)
+		return strings.TrimSpace(opModel + " " + model)
 	case kindTree:
 	}
 	return "offshoot.tree"
@@ -61,6 +73,9 @@ func (s *span) name() string {
 func (s *span) failed() bool {
 	return s.status != agent.StatusOK && s.status != agent.StatusCancelled
 }
+
+// cause says in one word why a span has failed.
+func (s *span) cause() string { return cmp.Or(s.reason, s.status.String()) }
 
 // attributes returns what a span says.
 func (s *span) attributes(content bool) []attribute.KeyValue {
@@ -78,7 +93,7 @@ func (s *span) attributes(content bool) []attribute.KeyValue {
 	text(keyAgent, e.Agent)
 	text(keyRun, string(e.Run))
 	if s.failed() {
-		add(keyError.String(s.status.String()))
+		add(keyError.String(s.cause()))
 	}
 	if s.guessed {
 		add(keyGuessed.Bool(true))
@@ -92,9 +107,13 @@ func (s *span) attributes(content bool) []attribute.KeyValue {
 	case kindCall:
 		add(keyOperation.String(opTool), keyTool.String(e.Tool.Name), keyToolType.String("function"))
 		text(keyCall, e.Tool.Call)
+	case kindModel:
+		add(keyOperation.String(opModel))
+		_, ran, _ := splitModel(s.ran)
+		text(keyRan, ran)
 	case kindTree, kindTurn:
 	}
-	if s.kind == kindRun || s.kind == kindTurn {
+	if s.kind != kindTree && s.kind != kindCall {
 		add(modelOf(e)...)
 		add(usageOf(e)...)
 	}
@@ -110,7 +129,7 @@ func (s *span) attributes(content bool) []attribute.KeyValue {
 			text(keyText, e.Text)
 		case kindTurn:
 			text(keyText, e.Text)
-		case kindTree:
+		case kindTree, kindModel:
 		}
 	}
 	return list
@@ -120,11 +139,19 @@ func modelOf(e *agent.TreeEvent) []attribute.KeyValue {
 	if e.Model == "" {
 		return nil
 	}
-	provider, model, ok := strings.Cut(e.Model, "/")
+	provider, model, ok := splitModel(e.Model)
 	if !ok {
 		return []attribute.KeyValue{keyModel.String(e.Model)}
 	}
 	return []attribute.KeyValue{keyModel.String(model), keyProvider.String(provider)}
+}
+
+// splitModel returns the parts of "provider/model"; false: there is no provider.
+func splitModel(name string) (provider, model string, ok bool) {
+	if provider, model, ok = strings.Cut(name, "/"); !ok {
+		return "", name, false
+	}
+	return provider, model, true
 }
 
 // usageOf returns the tokens. The convention counts what a cache held as input, too.
@@ -161,12 +188,12 @@ type meters struct {
 // open makes the instruments, with the buckets that the convention names.
 func (m *meters) open(meter metric.Meter) (err error) {
 	var errs [6]error
-	m.tokens, errs[0] = meter.Int64Histogram("gen_ai.client.token.usage", metric.WithUnit("{token}"),
+	m.tokens, errs[0] = meter.Int64Histogram(nameTokens, metric.WithUnit(unitTokens),
 		metric.WithDescription("Tokens used by a turn."),
 		metric.WithExplicitBucketBoundaries(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144,
 			1048576, 4194304, 16777216, 67108864))
-	m.duration, errs[1] = meter.Float64Histogram("gen_ai.client.operation.duration",
-		metric.WithUnit("s"), metric.WithDescription("How long a run or the call of a tool took."),
+	m.duration, errs[1] = meter.Float64Histogram(nameDuration,
+		metric.WithUnit(unitDuration), metric.WithDescription("How long a run or a call took."),
 		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56,
 			5.12, 10.24, 20.48, 40.96, 81.92))
 	m.runs, errs[2] = meter.Int64Counter("offshoot.runs", metric.WithUnit("{run}"),
@@ -209,6 +236,16 @@ func (m *meters) count(ctx context.Context, e agent.TreeEvent, began int, fresh 
 	}
 }
 
+// isCounted reports whether count has an instrument for events of a kind.
+func isCounted(kind agent.EventKind) bool {
+	switch kind {
+	case agent.EventRefused, agent.EventDelivered, agent.EventDeferred, agent.EventBlocked:
+		return true
+	default:
+		return false
+	}
+}
+
 // record measures a span that has ended.
 func (m *meters) record(ctx context.Context, s *span) {
 	e := &s.event
@@ -231,6 +268,8 @@ func (m *meters) record(ctx context.Context, s *span) {
 		m.took(ctx, s, []attribute.KeyValue{
 			keyAgent.String(e.Agent), keyOperation.String(opTool), keyTool.String(e.Tool.Name),
 		})
+	case kindModel:
+		m.took(ctx, s, append(who, keyOperation.String(opModel)))
 	case kindTree:
 	}
 }
@@ -240,7 +279,7 @@ func (m *meters) took(ctx context.Context, s *span, of []attribute.KeyValue) {
 		return
 	}
 	if s.failed() {
-		of = append(of, keyError.String(s.status.String()))
+		of = append(of, keyError.String(s.cause()))
 	}
 	m.duration.Record(ctx, s.end.Sub(s.start).Seconds(), metric.WithAttributes(of...))
 }

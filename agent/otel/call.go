@@ -13,7 +13,7 @@ import (
 // Limits of the calls of a State, and of a flush of the TracerProvider.
 const (
 	loadLimit = 30 * time.Second // of State.Load
-	saveLimit = 10 * time.Second // of each of the others
+	saveLimit = 10 * time.Second // of a save, a flush, a span and what is measured of an event
 	grace     = time.Second      // to return when the ctx of the call has ended
 )
 
@@ -23,7 +23,7 @@ var ErrHangs = errors.New("otel: it does not return")
 
 // A CallError says that code of the program has not returned as it must.
 type CallError struct {
-	Call string // "State.Load", "State.Save" or "Tracer.ForceFlush"
+	Call string // "State.Load", "State.Save", "Tracer.ForceFlush", "Tracer" or "Meter"
 	Err  error  // a *spawn.PanicError, spawn.ErrExited or ErrHangs
 }
 
@@ -41,6 +41,25 @@ func (e *CallError) Error() string {
 
 // Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }
+
+// open calls code of the program while an Exporter is made. Its caller waits for as long as that
+// takes.
+func open(name string, f func() error) error {
+	done := make(chan error, 1)
+	go contained(name, f, done)
+	return <-done
+}
+
+// lose logs that something could not be exported, and how often since it was logged last: at once,
+// and then at most once in an Interval.
+func (x *Exporter) lose(err error, now time.Time) {
+	x.lost++
+	if now.Sub(x.told) < x.cfg.Interval {
+		return
+	}
+	x.cfg.Logger.Warn("otel: a span or a measurement is lost", "error", err, "lost", x.lost)
+	x.lost, x.told = 0, now
+}
 
 // call calls code of the program, one call after the other, for up to a limit. A call that does not
 // return after its ctx has ended is left behind, and until it has returned no other one is made.
@@ -62,7 +81,7 @@ func (x *Exporter) call(
 	ended := make(chan struct{})
 	go func() { // the select below waits for it, or leaves it behind
 		defer close(ended)
-		contained(ctx, name, f, done)
+		contained(name, func() error { return f(ctx) }, done)
 	}()
 	select {
 	case err := <-done:
@@ -82,9 +101,7 @@ func (x *Exporter) call(
 
 // contained calls f and sends what comes of it, also if f panics or ends its goroutine. The text of
 // an error and of what f panics with is read here, since reading it may do the same.
-func contained(
-	ctx context.Context, name string, f func(ctx context.Context) error, done chan<- error,
-) {
+func contained(name string, f func() error, done chan<- error) {
 	var err error = &CallError{Call: name, Err: spawn.ErrExited}
 	defer func() { done <- err }()
 	defer func() {
@@ -95,7 +112,7 @@ func contained(
 			}
 		}
 	}()
-	got := f(ctx)
+	got := f()
 	if got != nil {
 		_ = got.Error()
 	}

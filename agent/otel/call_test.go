@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"runtime"
@@ -15,8 +16,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/offshoot-sdk/offshoot/agent/otel"
 )
@@ -119,18 +124,25 @@ type exported struct {
 // export runs a bot over one message, with an Exporter, and shuts it down.
 func export(t *testing.T, state otel.State, flush func(ctx context.Context) error) exported {
 	t.Helper()
-	rt, err := agent.Open(t.Context(), botConfig(dig))
-	require.NoError(t, err)
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(spans))
-	var log bytes.Buffer
-	cfg := otel.Config{
-		Tracer: provider, State: state, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	}
+	cfg := otel.Config{Tracer: provider, State: state}
 	if flush != nil {
 		cfg.Tracer = flusher{provider, flush}
 	}
+	out := exportTo(t, cfg)
+	out.spans = len(spans.GetSpans())
+	return out
+}
+
+// exportTo is export with a Config.
+func exportTo(t *testing.T, cfg otel.Config) exported {
+	t.Helper()
+	rt, err := agent.Open(t.Context(), botConfig(dig))
+	require.NoError(t, err)
+	var log bytes.Buffer
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	x, err := otel.New(rt, cfg)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -148,7 +160,7 @@ func export(t *testing.T, state otel.State, flush func(ctx context.Context) erro
 	require.NoError(t, <-served)
 	began := time.Now()
 	out := exported{err: <-ran}
-	out.took, out.log, out.spans = time.Since(began), log.String(), len(spans.GetSpans())
+	out.took, out.log = time.Since(began), log.String()
 	return out
 }
 
@@ -209,6 +221,173 @@ func TestSaveAndFlushThatMisbehave(t *testing.T) {
 					close(release)
 				})
 			})
+		}
+	}
+}
+
+// A badBackend is where an Exporter exports to, which misbehaves in one place.
+type badBackend struct {
+	at    string
+	act   func()
+	spans int // that were exported
+}
+
+// misbehave misbehaves if this is the place.
+func (b *badBackend) misbehave(at string) {
+	if b.at == at {
+		b.act()
+	}
+}
+
+// ExportSpans and Shutdown are those of an exporter of spans.
+func (b *badBackend) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	b.misbehave("ExportSpans")
+	b.spans += len(spans)
+	return nil
+}
+
+func (b *badBackend) Shutdown(context.Context) error { return nil }
+
+// config returns a Config that exports to it.
+func (b *badBackend) config() otel.Config {
+	next := sdktrace.NewTracerProvider(
+		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(b))
+	return otel.Config{Tracer: badTracers{of: b, next: next}, Meter: badMeters{of: b}}
+}
+
+type badTracers struct {
+	noop.TracerProvider
+
+	of   *badBackend
+	next trace.TracerProvider
+}
+
+func (b badTracers) Tracer(string, ...trace.TracerOption) trace.Tracer {
+	b.of.misbehave("Tracer")
+	return badTracer{of: b.of, next: b.next.Tracer("test")}
+}
+
+type badTracer struct {
+	noop.Tracer
+
+	of   *badBackend
+	next trace.Tracer
+}
+
+func (b badTracer) Start(
+	ctx context.Context, name string, options ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
+	b.of.misbehave("Start")
+	return b.next.Start(ctx, name, options...)
+}
+
+type badMeters struct {
+	metricnoop.MeterProvider
+
+	of *badBackend
+}
+
+func (b badMeters) Meter(string, ...metric.MeterOption) metric.Meter {
+	b.of.misbehave("Meter")
+	return badMeter{of: b.of}
+}
+
+type badMeter struct {
+	metricnoop.Meter
+
+	of *badBackend
+}
+
+func (b badMeter) Float64Histogram(
+	string, ...metric.Float64HistogramOption,
+) (metric.Float64Histogram, error) {
+	return badHistogram{of: b.of}, nil
+}
+
+func (b badMeter) Int64UpDownCounter(
+	string, ...metric.Int64UpDownCounterOption,
+) (metric.Int64UpDownCounter, error) {
+	return badCounter{of: b.of}, nil
+}
+
+type badHistogram struct {
+	metricnoop.Float64Histogram
+
+	of *badBackend
+}
+
+func (b badHistogram) Record(context.Context, float64, ...metric.RecordOption) {
+	b.of.misbehave("Record")
+}
+
+type badCounter struct {
+	metricnoop.Int64UpDownCounter
+
+	of *badBackend
+}
+
+func (b badCounter) Add(context.Context, int64, ...metric.AddOption) { b.of.misbehave("Add") }
+
+// A Tracer, a Meter or an exporter that misbehaves costs what it was to take, and is logged. The
+// bot answers, Run returns, and what misbehaves once is asked again.
+func TestBackendsThatMisbehave(t *testing.T) {
+	for name, bad := range misdeeds {
+		if name == "fails" || name == "returns when it is told to" ||
+			name == "returns an error that cannot be read" {
+			continue // these have no error to return
+		}
+		for _, at := range []string{"Start", "ExportSpans", "Record", "Add"} {
+			for _, isOnce := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s %s, once %t", at, name, isOnce), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						release := make(chan struct{})
+						calls := 0
+						b := &badBackend{at: at, act: func() {
+							if calls++; calls == 1 || !isOnce {
+								_ = bad.do(t.Context(), release)
+							}
+						}}
+						out := exportTo(t, b.config())
+						require.NoError(t, out.err)
+						require.Contains(t, out.log, "a span or a measurement is lost")
+						require.Contains(t, out.log, bad.says)
+						require.LessOrEqual(t, out.took, 25*time.Second)
+						isSpan := at == "Start" || at == "ExportSpans"
+						switch isHang := errors.Is(bad.want, otel.ErrHangs); {
+						case isHang && isSpan, !isOnce && isSpan:
+							require.Zero(t, b.spans)
+						case isHang: // it is not asked again until it has returned
+						case isSpan:
+							require.Equal(t, allSpans-1, b.spans)
+						default:
+							require.Equal(t, allSpans, b.spans)
+						}
+						close(release)
+					})
+				})
+			}
+		}
+	}
+}
+
+// allSpans is how many spans the bot of export has: a tree, three runs, seven turns and the call of
+// a tool.
+const allSpans = 1 + 3 + 7 + 1
+
+// A provider that panics when it is asked for a Tracer or Meter is an error of New.
+func TestProvidersThatPanic(t *testing.T) {
+	rt, err := agent.Open(t.Context(), botConfig(dig))
+	require.NoError(t, err)
+	for _, at := range []string{"Tracer", "Meter"} {
+		for act, want := range map[string]func(){
+			"panic: boom": func() { panic("boom") }, "it ended its goroutine": runtime.Goexit,
+		} {
+			b := &badBackend{at: at, act: want}
+			_, err := otel.New(rt, b.config())
+			var bad *otel.CallError
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, at, bad.Call)
+			require.ErrorContains(t, err, act)
 		}
 	}
 }

@@ -12,6 +12,7 @@
 //
 //	tree  offshoot.tree                    the top-level session
 //	├── turn  offshoot.turn                one of its turns
+//	│   ├── call  chat <model>             a call of a model, see [Models]
 //	│   └── call  execute_tool <tool>      the call of a tool
 //	└── run   invoke_agent <agent>         a sub-agent
 //	    ├── turn
@@ -40,8 +41,14 @@
 // With a [Config].State the Exporter keeps which spans are open, and up to which event the backend
 // has had all. It saves that only after the TracerProvider has been flushed. So after a kill -9
 // nothing is missing that the journal has: what was not flushed is exported again. Calls of tools
-// are not in the journal: those that were under way, or not flushed, are lost. Without a State the
-// next process begins with what is open then, whose beginning it does not know.
+// and models are not in the journal: those that were under way, or not flushed, are lost. Without a
+// State the next process begins with what is open then, whose beginning it does not know.
+//
+// # What misbehaves
+//
+// A Tracer, a Meter or an exporter that panics, ends its goroutine or does not return costs the
+// span or the measurement that it was to take. That is logged. It holds up no turn, and Run
+// returns.
 //
 // # Content
 //
@@ -52,7 +59,7 @@
 // # Metrics
 //
 //	gen_ai.client.token.usage          {token}  by agent, model, gen_ai.token.type; of turns
-//	gen_ai.client.operation.duration   s        of runs and of calls of tools
+//	gen_ai.client.operation.duration   s        of runs, and of calls of tools and models
 //	offshoot.runs                      {run}    that have ended, by agent and status
 //	offshoot.runs.active               {run}    that have not ended
 //	offshoot.spawns.refused            {spawn}

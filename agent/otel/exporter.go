@@ -46,6 +46,8 @@ type Config struct {
 	// Content asks for texts, labels, errors and keys of sessions in spans; see the package
 	// documentation.
 	Content bool
+	// Models tells of single calls of models. Nil: there are no spans of them.
+	Models *Models
 	// State keeps open spans over restarts. Nil: the next process begins with what is open then.
 	State State
 	// Interval is how often State is saved, if there is something new. Zero: DefaultInterval.
@@ -69,9 +71,12 @@ type Exporter struct {
 	began  time.Time // what is older is not counted
 	dirty  bool
 	behind chan struct{} // closed when a call has returned that was left behind; nil: there is none
+	lost   int           // spans and measurements, since that was logged
+	told   time.Time     // when it was logged last
 }
 
-// New makes an Exporter. It starts nothing. The error is a *ConfigError, or one of the Meter.
+// New makes an Exporter. It starts nothing. The error is a *ConfigError, one of the Meter, or a
+// *[CallError] of a Tracer or Meter that does not return.
 func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 	switch {
 	case rt == nil:
@@ -89,9 +94,20 @@ func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 	if cfg.Meter == nil {
 		cfg.Meter = metricnoop.NewMeterProvider()
 	}
-	x := &Exporter{rt: rt, cfg: cfg, tracer: cfg.Tracer.Tracer(scope)}
-	if err := x.meters.open(cfg.Meter.Meter(scope)); err != nil {
-		return nil, fmt.Errorf("otel: %w", err)
+	x := &Exporter{rt: rt, cfg: cfg}
+	err := open("Tracer", func() error {
+		x.tracer = cfg.Tracer.Tracer(scope)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = open("Meter", func() error { return x.meters.open(cfg.Meter.Meter(scope)) })
+	if err != nil && !isCallError(err) {
+		err = fmt.Errorf("otel: %w", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return x, nil
 }
@@ -103,7 +119,8 @@ func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 //
 // The error is ErrNoIDs, one of State.Load, or one of Runtime.Events. A State that panics, ends its
 // goroutine or does not return is a *[CallError]: of Load it is what Run returns, and of Save it is
-// logged. Run returns then, too, within half a minute of the end of ctx.
+// logged. Run returns then, too, within half a minute of the end of ctx. A Tracer or Meter that
+// does so loses the span or the measurement, which is logged.
 func (x *Exporter) Run(ctx context.Context) error {
 	return x.Watch(ctx)()
 }
@@ -132,6 +149,9 @@ func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 		if err == nil {
 			err = x.finish(last, x.forest.settle())
 		}
+		if err == nil {
+			err = x.takeCalls(last)
+		}
 		x.save(last)
 		return err
 	}
@@ -147,8 +167,8 @@ func (x *Exporter) load(ctx context.Context) error {
 		data, err = x.cfg.State.Load(ctx)
 		return err
 	})
-	if bad, ok := errors.AsType[*CallError](err); ok {
-		return bad
+	if isCallError(err) {
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("otel: State.Load: %w", err)
@@ -209,7 +229,7 @@ func (x *Exporter) export(
 			stream <- happened{e, err}
 		}
 	}()
-	defer func() { // a TracerProvider that panics leaves nothing behind
+	defer func() { // whatever happens leaves nothing behind
 		stop()
 		for range stream {
 		}
@@ -233,6 +253,12 @@ func (x *Exporter) export(
 					stop()
 				}
 			}
+		case s := <-x.calls():
+			if failed == nil {
+				if failed = x.takeCall(ctx, s); failed != nil {
+					stop()
+				}
+			}
 		case <-tick.C:
 			x.save(ctx)
 			tick.Reset(x.cfg.Interval) // so that a slow save does not keep events waiting
@@ -253,22 +279,47 @@ func (x *Exporter) take(ctx context.Context, e agent.TreeEvent) error {
 	before := g.active()
 	ended := x.forest.apply(root, e)
 	ctx = context.WithoutCancel(ctx)
-	x.meters.count(ctx, e, g.active()-before, !e.Time.Before(x.began))
+	began, isFresh := g.active()-before, !e.Time.Before(x.began)
+	if began != 0 || isFresh && isCounted(e.Kind) {
+		err := x.call(ctx, "Meter", saveLimit, func(ctx context.Context) error {
+			x.meters.count(ctx, e, began, isFresh)
+			return nil
+		})
+		if err != nil {
+			x.lose(err, time.Now())
+		}
+	}
 	return x.finish(ctx, ended)
 }
 
-// finish exports spans that have ended.
+// finish exports spans that have ended. What misbehaves costs the span or the measurement, and
+// nothing else. The error is ErrNoIDs.
 func (x *Exporter) finish(ctx context.Context, ended []span) error {
 	for i := range ended {
 		s := &ended[i]
-		if err := x.emit(ctx, s); err != nil {
+		err := x.call(ctx, "Tracer", saveLimit, func(ctx context.Context) error {
+			return x.emit(ctx, s)
+		})
+		if err == nil && !s.event.Time.Before(x.began) {
+			err = x.call(ctx, "Meter", saveLimit, func(ctx context.Context) error {
+				x.meters.record(ctx, s)
+				return nil
+			})
+		}
+		if errors.Is(err, ErrNoIDs) {
 			return err
 		}
-		if !s.event.Time.Before(x.began) {
-			x.meters.record(ctx, s)
+		if err != nil {
+			x.lose(err, time.Now())
 		}
 	}
 	return nil
+}
+
+// isCallError reports whether an error says that code of the program has not returned as it must.
+func isCallError(err error) bool {
+	_, ok := errors.AsType[*CallError](err)
+	return ok
 }
 
 // emit exports one span.
@@ -278,8 +329,12 @@ func (x *Exporter) emit(ctx context.Context, s *span) error {
 	if s.parent.IsValid() {
 		begin = trace.ContextWithRemoteSpanContext(begin, remote(of, s.parent))
 	}
+	kind := trace.SpanKindInternal
+	if s.kind == kindModel {
+		kind = trace.SpanKindClient
+	}
 	options := []trace.SpanStartOption{
-		trace.WithTimestamp(s.start), trace.WithSpanKind(trace.SpanKindInternal),
+		trace.WithTimestamp(s.start), trace.WithSpanKind(kind),
 		trace.WithAttributes(s.attributes(x.cfg.Content)...),
 	}
 	if s.link.IsValid() {

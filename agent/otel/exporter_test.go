@@ -82,6 +82,24 @@ func botConfig(bottom func(ctx context.Context, t *agent.Turn) error) agent.Conf
 	return cfg
 }
 
+// thinking is a Runner that calls a model at the beginning of each turn.
+func thinking(m agent.Model, next agent.Runner) agent.Runner {
+	return agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+		_, err := m.Generate(ctx, &agent.ModelRequest{
+			Model: t.Model, Session: t.Session, Run: t.Run, Turn: t.N,
+		})
+		if err != nil {
+			return agent.Result{}, err
+		}
+		return next.Run(ctx, t)
+	})
+}
+
+// answers is a model.
+func answers(context.Context, *agent.ModelRequest) (*agent.ModelResponse, error) {
+	return &agent.ModelResponse{Text: secret, Usage: agent.Usage{Input: 3, Output: 1}}, nil
+}
+
 func chatKey() session.Key { return session.Must(session.DirectKey("main", "test", "555-0100")) }
 
 // botInDirectory plays one process of a bot whose state is in a directory. The first one kills
@@ -108,6 +126,8 @@ func botInDirectory(dir string) error {
 		select {}
 	})
 	cfg.Store = store
+	models := otel.NewModels()
+	cfg.Runner = thinking(models.Watch(agent.ModelFunc(answers)), cfg.Runner)
 	rt, err := agent.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -120,7 +140,8 @@ func botInDirectory(dir string) error {
 	tracer := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(written))
 	x, err := otel.New(rt, otel.Config{
-		Tracer: tracer, State: otel.File(filepath.Join(dir, "otel.json")), Interval: time.Millisecond,
+		Tracer: tracer, Models: models,
+		State: otel.File(filepath.Join(dir, "otel.json")), Interval: time.Millisecond,
 	})
 	if err != nil {
 		return err
@@ -217,7 +238,7 @@ func checkTrace(t *testing.T, spans []line) map[string]line {
 			assert.NotEqual(t, "offshoot.turn", parent.Name)
 		case s.Name == "offshoot.turn":
 			assert.Equal(t, s.Depth, parent.Depth)
-		case strings.HasPrefix(s.Name, "execute_tool"):
+		case strings.HasPrefix(s.Name, "execute_tool"), strings.HasPrefix(s.Name, "chat"):
 			assert.Equal(t, "offshoot.turn", parent.Name)
 		}
 		assert.False(t, s.End.Before(s.Start), s.Name)
@@ -268,13 +289,21 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 	byID := checkTrace(t, spans)
 	assert.Equal(t, []int64{1, 2, 3}, runDepths(byID))
 	cut := 0
+	calls := map[int64]int{}
 	for _, s := range byID {
+		if s.Name == "chat large" {
+			calls[s.Depth]++
+			continue
+		}
 		if s.Depth == 3 {
 			assert.Equal(t, "interrupted", s.Status, s.Name)
 			cut++
 		}
 	}
 	assert.Equal(t, 2, cut, "the run at depth 3 and its turn")
+	for depth := range int64(3) { // those of the first process may be lost, those of the second not
+		assert.NotZero(t, calls[depth], depth)
+	}
 }
 
 // world is a bot in this process, its exporters, and what they have.

@@ -24,6 +24,7 @@ const (
 	kindRun
 	kindTurn
 	kindCall
+	kindModel
 )
 
 // A span is one that has ended.
@@ -37,6 +38,8 @@ type span struct {
 	status     agent.Status
 	event      agent.TreeEvent // with which it has ended
 	task       string          // or the arguments of a call
+	reason     string          // why the call of a model failed; else the status says it
+	ran        string          // the model that really ran
 }
 
 // A forest is the spans that are open, by tree. It is changed by one goroutine. It is saved as

@@ -60,7 +60,8 @@ func (o options) open(
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg.Runner = &agent.Loop{Model: model}
+	models := otel.NewModels()
+	cfg.Runner = &agent.Loop{Model: models.Watch(model)}
 	if o.state != "" {
 		if cfg.Store, err = dirstore.Open(o.state); err != nil {
 			return nil, nil, err
@@ -84,7 +85,7 @@ func (o options) open(
 	if rt, err = agent.Open(ctx, cfg); err != nil {
 		return nil, nil, err
 	}
-	traced, err := o.export(context.WithoutCancel(ctx), rt, traces)
+	traced, err := o.export(context.WithoutCancel(ctx), rt, models, traces)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +126,7 @@ func (o options) provider(models *agent.Models) (model agent.Model, err error) {
 // export has the Runtime traced to w if the options say so. The caller calls end when the Runtime
 // has ended; ctx ends later.
 func (o options) export(
-	ctx context.Context, rt *agent.Runtime, w io.Writer,
+	ctx context.Context, rt *agent.Runtime, models *otel.Models, w io.Writer,
 ) (end func() error, err error) {
 	if !o.trace {
 		return func() error { return nil }, nil
@@ -136,7 +137,7 @@ func (o options) export(
 	}
 	tracer := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithBatcher(spans))
-	c := otel.Config{Tracer: tracer}
+	c := otel.Config{Tracer: tracer, Models: models}
 	if o.state != "" {
 		c.State = otel.File(filepath.Join(o.state, "otel.json"))
 	}

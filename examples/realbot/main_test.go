@@ -170,7 +170,7 @@ func TestGoesOnAfterARestart(t *testing.T) {
 			require.NotContains(t, traces.String(), "hat", "texts are not asked for")
 		}
 		talk("What shall I wear?", "I will look.\nTake a hat.\n",
-			"invoke_agent researcher", "execute_tool mcp__tools__weather")
+			"invoke_agent researcher", "execute_tool mcp__tools__weather", `"Name":"chat `)
 		first := len(p.Calls())
 		require.Equal(t, 5, first)
 		talk("What did you say?", "I said: a hat.\n")

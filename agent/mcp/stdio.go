@@ -1,0 +1,241 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+)
+
+// patience is how long a child process may take to end when its stdin is closed, then after
+// SIGTERM, and then how long its own children may keep its stderr open.
+const patience = 2 * time.Second
+
+// A command is a child process that speaks the protocol over stdin and stdout, one message a line.
+// It is the CommandTransport of the SDK, but that a message that is too large costs its call alone.
+type command struct {
+	cmd *exec.Cmd
+	log *slog.Logger
+}
+
+// Connect starts the child process. The connection ends it.
+func (c *command) Connect(ctx context.Context) (sdk.Connection, error) {
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	in := &messages{from: bufio.NewReaderSize(stdout, 64<<10), limit: MaxMessage, log: c.log}
+	return (&sdk.IOTransport{
+		Reader: io.NopCloser(in), Writer: &childInput{stdin, c.cmd}, MaxLineLength: 2 * MaxMessage,
+	}).Connect(ctx)
+}
+
+// A childInput is the stdin of a child process. Its Close ends the process, too.
+type childInput struct {
+	io.WriteCloser
+
+	cmd *exec.Cmd
+}
+
+// Close closes stdin and waits for the process. One that does not end is sent SIGTERM, then
+// SIGKILL.
+func (c *childInput) Close() error {
+	if err := c.WriteCloser.Close(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.cmd.Wait() }() // it ends after SIGKILL at the latest
+	for _, end := range []func() error{
+		func() error { return nil },
+		func() error { return c.cmd.Process.Signal(syscall.SIGTERM) },
+		c.cmd.Process.Kill,
+	} {
+		if end() != nil {
+			continue // a system without that signal
+		}
+		late := time.NewTimer(patience)
+		select {
+		case err := <-ended:
+			late.Stop()
+			return err
+		case <-late.C:
+		}
+	}
+	return errors.New("mcp: the child process does not end")
+}
+
+// maxSkipped is how many bytes of a message that is too large are read past, so that the connection
+// can go on behind it.
+const maxSkipped = 4 * MaxMessage
+
+// messages reads the messages of a server, each on a line of its own, and bounds each of them. In
+// place of a message that is too large it reads an answer with codeTooLarge to the same call, or a
+// request that the SDK refuses. A notification that is too large is left out.
+//
+// A message that goes on for more than maxSkipped, or is too large and has no id, breaks the
+// connection with a *provider.SizeError. It is not known then which call it would have answered.
+type messages struct {
+	from  *bufio.Reader
+	limit int // in bytes, of a line without its end
+	log   *slog.Logger
+	ready []byte // the rest of a line
+	err   error  // behind ready
+}
+
+// Read reads whole lines.
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.ready) == 0 {
+		if m.err != nil {
+			return 0, m.err
+		}
+		m.ready, m.err = m.next()
+	}
+	n := copy(p, m.ready)
+	m.ready = m.ready[n:]
+	return n, nil
+}
+
+// next returns the next line. It is valid until the next call.
+func (m *messages) next() ([]byte, error) {
+	var whole []byte
+	for {
+		piece, err := m.from.ReadSlice('\n')
+		isWhole := !errors.Is(err, bufio.ErrBufferFull)
+		size := len(whole) + len(piece)
+		switch {
+		case size > m.limit+1, size > m.limit && !isWhole:
+			return m.skip(whole, piece, err)
+		case isWhole && whole == nil:
+			return piece, err
+		case isWhole:
+			return append(whole, piece...), err
+		}
+		whole = append(whole, piece...)
+	}
+}
+
+// skip reads past a line that is too large, of which there are two pieces, and returns what is told
+// in its place.
+func (m *messages) skip(whole, piece []byte, err error) ([]byte, error) {
+	var of head
+	of.read(whole)
+	of.read(piece)
+	size := len(whole) + len(piece)
+	tooLarge := &provider.SizeError{Client: "mcp", Limit: int64(m.limit)}
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if size > m.limit+maxSkipped {
+			err = tooLarge
+			break
+		}
+		piece, err = m.from.ReadSlice('\n')
+		of.read(piece)
+		size += len(piece)
+	}
+	m.log.Warn("mcp: a message of a server is too large, and is left out", "bytes", size,
+		"limit", m.limit)
+	switch isCall := json.Valid([]byte(of.id)) && of.id != "null"; {
+	case isCall && of.isRequest:
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"offshoot/too_large"}`+"\n",
+			of.id), err
+	case isCall:
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n",
+			of.id, codeTooLarge, tooLarge.Error()), err
+	case of.isRequest:
+		return nil, err
+	}
+	return nil, tooLarge
+}
+
+// codeTooLarge is the code of an answer that stands for one that was too large. A server that sends
+// it itself has its call fail in the same way, which it could have done by a large answer.
+const codeTooLarge = -32097
+
+// A head is what is kept of a message while its bytes pass by: its id, and whether it has a method.
+type head struct {
+	id        string // as JSON; "": it has not come
+	isRequest bool
+
+	depth     int
+	inString  bool
+	isEscaped bool
+	isValue   bool   // behind the colon of a member of the message itself
+	key, word []byte // of a member of the message itself: its name, and its value so far
+}
+
+// maxWord is how many bytes of a name or value of a member are kept. Of a longer one the rest is
+// dropped.
+const maxWord = 128
+
+// read takes the next bytes of the message.
+func (h *head) read(p []byte) {
+	for _, c := range p {
+		if h.inString {
+			h.keep(c)
+			switch {
+			case h.isEscaped:
+				h.isEscaped = false
+			case c == '\\':
+				h.isEscaped = true
+			case c == '"':
+				h.inString = false
+			}
+			continue
+		}
+		switch c {
+		case '{', '[':
+			h.depth++
+		case '}', ']':
+			h.member()
+			h.depth--
+		case ',':
+			h.member()
+		case ':':
+			if h.depth == 1 {
+				h.key, h.word, h.isValue = append(h.key[:0], h.word...), h.word[:0], true
+			}
+		case ' ', '\t', '\r', '\n':
+		default:
+			h.inString = c == '"'
+			h.keep(c)
+		}
+	}
+}
+
+// keep adds a byte to the name or value of a member of the message itself.
+func (h *head) keep(c byte) {
+	if h.depth == 1 && len(h.word) < maxWord {
+		h.word = append(h.word, c)
+	}
+}
+
+// member takes a member of the message itself that is complete.
+func (h *head) member() {
+	if h.depth != 1 {
+		return
+	}
+	if h.isValue {
+		switch string(h.key) {
+		case `"id"`:
+			h.id = string(h.word)
+		case `"method"`:
+			h.isRequest = true
+		}
+	}
+	h.word, h.isValue = h.word[:0], false
+}
