@@ -12,6 +12,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent/internal/attach"
 	"github.com/offshoot-sdk/offshoot/agent/internal/workdir"
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -27,8 +28,9 @@ type Attachment struct {
 	// MediaType is kept with the file. It may be empty.
 	MediaType string
 	// Reader has the bytes. The spawn reads it to its end, once, and does not close it. An error or
-	// a panic of it refuses the spawn. So does the end of ctx while a Read hangs, whose goroutine
-	// stays until that returns.
+	// a panic of it refuses the spawn, with an error that is [ErrNotRecorded], too. So does the end
+	// of ctx while a Read hangs, or the hard phase of a shutdown. A Read that does not return then
+	// is named by Shutdown, with the session that spawns.
 	Reader io.Reader
 }
 
@@ -81,15 +83,18 @@ func (t *Task) spawnAttached(
 		return info, err
 	}
 	q.Asked = true
+	ctx, cancel := rt.bindings.whole(ctx) // a Reader may hang
+	defer cancel()
 	err = from.deposit(ctx, q, func(to spawn.Deposit) (err error) {
-		files, ref := rt.cfg().Store.Files, to.Ref
-		if ref == (session.Ref{}) {
-			files, ref = nowhere()
+		put := to.Put
+		if to.Ref == (session.Ref{}) {
+			put = nowhere()
 		}
-		x.Attached, err = t.readAttachments(ctx, rt.cfg(), files, ref)
+		x.Attached, err = t.readAttachments(ctx, rt.cfg(), put, rt.pumpsFor(from.sessionKey()))
 		if err != nil {
 			return err
 		}
+		x.Attached.SessionID = to.Ref.SessionID
 		t.given = given{x.Attached.Files, place.Base != ""}
 		if q, err = t.request(x); err != nil {
 			return err
@@ -101,34 +106,58 @@ func (t *Task) spawnAttached(
 	return info, err
 }
 
-// nowhere returns a place for files that are read and not kept.
-func nowhere() (session.Files, session.Ref) {
+// A putFunc puts what a reader has where it is kept.
+type putFunc func(context.Context, io.Reader) (session.File, error)
+
+// nowhere returns what takes files that are read and not kept.
+func nowhere() putFunc {
 	top := session.Must(session.MainKey(session.DefaultAgent))
-	return session.NewMemory().Files, session.Ref{Key: top, SessionID: session.NewID()}
+	ref, files := session.Ref{Key: top, SessionID: session.NewID()}, session.NewMemory().Files
+	return func(ctx context.Context, r io.Reader) (session.File, error) {
+		return files.Put(ctx, ref, r, session.File{})
+	}
 }
 
-// readAttachments puts the bytes of attachments that were checked into the files of a transcript.
+// A pumpFunc starts a goroutine that reads an attachment until ctx ends.
+type pumpFunc func(ctx context.Context, read func(context.Context))
+
+// pumpsFor has a shutdown wait for the Readers that a session spawns with, and name the session if
+// one of them does not return.
+func (rt *Runtime) pumpsFor(of session.Key) pumpFunc {
+	return func(ctx context.Context, read func(context.Context)) {
+		rt.bindings.outside.Start(ctx, of, false, 0, func(ctx context.Context) error {
+			read(ctx)
+			return nil
+		})
+	}
+}
+
+// readAttachments puts the bytes of attachments that were checked where they are kept.
 func (t *Task) readAttachments(
-	ctx context.Context, c *Config, files session.Files, ref session.Ref,
+	ctx context.Context, c *Config, put putFunc, pump pumpFunc,
 ) (attached, error) {
-	a := attached{SessionID: ref.SessionID, Hint: t.AttachAs}
+	a := attached{Hint: t.AttachAs}
 	for i, given := range t.Attachments {
 		in := &attachmentReader{
 			in: given.Reader, index: i, bounds: c.attachmentBounds(),
 			before: int(attach.Total(a.Files)),
 		}
-		file, err := in.put(ctx, files, ref)
+		file, err := in.put(ctx, put, pump)
+		own := attachmentError(err)
+		over, tooLong := errors.AsType[*LimitError](own)
 		switch {
-		case err == nil || !in.ready(ctx):
+		case err == nil:
+		case tooLong:
+			err = over
 		case errors.Is(err, session.ErrArchived): // another owner has the tree now
 			//nolint:errorlint // what is archived is not the requester
 			err = fmt.Errorf("%w: %v", ErrNotRecorded, err)
-		default: // the store has failed
+		case !errors.Is(err, ErrNotRecorded): // the store, or the Reader, has failed
 			err = fmt.Errorf("%w: %w", ErrNotRecorded, err)
 		}
 		if err != nil {
-			return attached{}, fmt.Errorf("agent: attachment %s: %w",
-				text.QuoteWhole(given.Name), attachmentError(err))
+			return attached{}, fmt.Errorf(
+				"agent: attachment %s: %w", text.QuoteWhole(given.Name), err)
 		}
 		a.Files = append(a.Files, attach.File{
 			Name: strings.TrimSpace(given.Name), MediaType: given.MediaType, File: file,
@@ -195,8 +224,8 @@ func (t *Task) previewAttachments(
 	if err = t.checkAttachments(c, place.Base != ""); err != nil || !reads {
 		return a, attachmentError(err)
 	}
-	files, ref := nowhere()
-	return t.readAttachments(ctx, c, files, ref)
+	return t.readAttachments(ctx, c, nowhere(),
+		func(ctx context.Context, read func(context.Context)) { go read(ctx) })
 }
 
 // attachmentsPath is where the limits of attachments are set.
@@ -244,26 +273,15 @@ type chunk struct {
 	err  error
 }
 
-// put puts the bytes into the files of a transcript.
+// put puts the bytes where they are kept.
 func (r *attachmentReader) put(
-	ctx context.Context, files session.Files, ref session.Ref,
-) (file session.File, err error) {
+	ctx context.Context, put putFunc, pump pumpFunc,
+) (session.File, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the goroutine ends as soon as its Read has returned
 	r.chunks = make(chan chunk)
-	go r.pump(ctx)
-	err = attempt(func() (err error) {
-		file, err = files.Put(ctx, ref, readerFunc(func(p []byte) (int, error) {
-			return r.next(ctx, p)
-		}), session.File{})
-		return err
-	})
-	return file, err
-}
-
-// ready reports whether more could be read: the Reader has not failed, and the caller waits.
-func (r *attachmentReader) ready(ctx context.Context) bool {
-	return ctx.Err() == nil && (r.rest.err == nil || errors.Is(r.rest.err, io.EOF))
+	pump(ctx, r.pump)
+	return put(ctx, readerFunc(func(p []byte) (int, error) { return r.next(ctx, p) }))
 }
 
 type readerFunc func(p []byte) (int, error)
@@ -302,7 +320,11 @@ func (r *attachmentReader) pump(ctx context.Context) {
 		}
 		return io.ErrNoProgress
 	})
-	send(chunk{err: cmp.Or(err, io.ErrNoProgress)})
+	if err != io.EOF { //nolint:errorlint // as who reads it compares it
+		err = contain.Foreign(cmp.Or(err, io.ErrNoProgress), ErrUnconfirmed, ErrNotRecorded,
+			ErrShutdown, ErrStale, ErrNotFound, session.ErrArchived)
+	}
+	send(chunk{err: err})
 }
 
 // next reads what the goroutine has read.
@@ -342,7 +364,7 @@ func (s *Session) deposit(
 	if own != nil {
 		return own
 	}
-	return s.rt.orArchived(ctx, s.key, inOurWords(err))
+	return s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 }
 
 // deposit implements Requester.

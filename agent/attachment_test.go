@@ -593,8 +593,8 @@ func (noRoomFiles) Put(
 	return f, errors.Join(err, errNoRoom)
 }
 
-// A store that fails has recorded nothing, and the caller is told that; a Reader that fails is the
-// caller's own.
+// A store that fails has recorded nothing, and the caller is told that. So it is with a Reader,
+// which may say of another call that it was recorded.
 func TestAttachmentsThatTheStoreDoesNotTake(t *testing.T) {
 	cfg := attachConfig("")
 	cfg.Store = session.NewMemory()
@@ -605,10 +605,12 @@ func TestAttachmentsThatTheStoreDoesNotTake(t *testing.T) {
 		require.ErrorIs(t, err, agent.ErrNotRecorded)
 		require.ErrorContains(t, err, `attachment "a"`)
 		_, err = h.Main().Spawn(h.Context(), agent.Task{Text: "x", Attachments: []agent.Attachment{
-			{Name: "a", Reader: iotest.ErrReader(io.ErrUnexpectedEOF)},
+			{Name: "a", Reader: iotest.ErrReader(
+				errors.Join(io.ErrUnexpectedEOF, agent.ErrUnconfirmed))},
 		}})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		require.NotErrorIs(t, err, agent.ErrNotRecorded)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
+		require.NotErrorIs(t, err, agent.ErrUnconfirmed)
 		require.Empty(t, h.Runs())
 	})
 }

@@ -28,7 +28,7 @@ type bindings struct {
 	// locks are of a conversation, for what has to be done at once in table and tree.
 	locks thread.Locks[session.Route]
 
-	// life ends with the Runtime. Calls of a ThreadHost end with it.
+	// life ends with the Runtime.
 	life context.Context //nolint:containedctx // it outlives the call of Open
 	end  context.CancelCauseFunc
 
@@ -36,7 +36,13 @@ type bindings struct {
 	alive context.Context //nolint:containedctx // it ends what Run does
 	died  context.CancelCauseFunc
 
-	calls   *thread.Calls // of ThreadHosts
+	calls *thread.Calls // of the store, for the table
+	// outside are calls of ThreadHosts, of functions of the Config, and of the store for callers.
+	// They end with work.
+	outside *thread.Calls
+	// work ends, as the work of the trees does, when the hard phase of a shutdown begins.
+	work context.Context //nolint:containedctx // it outlives the call of Open
+
 	opening chan struct{} // holds one token; its holder opens the table
 	wake    chan struct{} // has room for one signal: there may be something to do
 
@@ -46,7 +52,15 @@ type bindings struct {
 	over     bool
 	tried    map[string]*thread.Attempt // by the ID of an end that is owed
 	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
-	disowned []binding.Unbound          // what is owed and could not be recorded
+	disowned []disowned                 // what is owed and could not be recorded
+}
+
+// A disowned is what is owed for a binding that has not come about, and that this process alone
+// knows of. If it is unsure, the table may come to have it: then it is that of the table.
+type disowned struct {
+	binding.Unbound
+
+	unsure bool
 }
 
 func newBindings(ctx context.Context, rt *Runtime) *bindings {
@@ -59,6 +73,40 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	b.alive, b.died = context.WithCancelCause(context.WithoutCancel(ctx))
 	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
 	return b
+}
+
+// endWith has the calls outside end with a context.
+func (b *bindings) endWith(work context.Context) {
+	b.work, b.outside = work, thread.NewCalls(work, ErrShutdown)
+}
+
+// whole returns a context that ends with ctx, and when the hard phase of a shutdown begins.
+func (b *bindings) whole(ctx context.Context) (context.Context, context.CancelFunc) {
+	whole, cancel := context.WithCancelCause(ctx)
+	if b.work.Err() != nil {
+		cancel(ErrShutdown)
+	}
+	unlink := context.AfterFunc(b.work, func() { cancel(ErrShutdown) })
+	return whole, func() { unlink(); cancel(nil) }
+}
+
+// cut returns ErrShutdown once the hard phase of a shutdown has begun, which ends what is outside.
+func (b *bindings) cut() error {
+	if b.work.Err() != nil {
+		return ErrShutdown
+	}
+	return nil
+}
+
+// inStore calls f, which asks the store for a caller, in a goroutine that the caller can leave: it
+// does so when ctx ends, and when the hard phase of a shutdown begins. What the store does beyond
+// that is one of the calls that stop waits for. The error of a caller that leaves is the cause.
+func (b *bindings) inStore(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := b.whole(ctx)
+	defer cancel()
+	return b.outside.Start(ctx, session.Key{}, false, 0, func(ctx context.Context) error {
+		return attempt(func() error { return f(ctx) })
+	}).WaitFor(ctx)
 }
 
 // open returns the table, which it reads at the first call. It returns when ctx ends, also if the
@@ -401,7 +449,7 @@ func (b *bindings) call(
 	ctx context.Context, of session.Key, says bool, field string,
 	f func(context.Context) error,
 ) *thread.Call {
-	return b.calls.Start(ctx, of, says, b.timeout(), func(ctx context.Context) error {
+	return b.outside.Start(ctx, of, says, b.timeout(), func(ctx context.Context) error {
 		return protect(field, func() error { return f(ctx) })
 	})
 }
@@ -441,7 +489,9 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 			hangs = true
 		}
 	}
-	deliveries, sessions := b.calls.Left(soon, own != nil)
+	deliveries, sessions := b.outside.Left(soon, own != nil)
+	_, table := b.calls.Left(soon, own != nil)
+	sessions = append(sessions, table...)
 	if !hangs && len(deliveries)+len(sessions) == 0 {
 		return nil
 	}
@@ -530,29 +580,47 @@ func (b *bindings) logFailure(what string, err error) {
 }
 
 // disown has it said in a conversation that was created for a binding that nothing comes of it. The
-// store has not kept that it is owed, so that this process says it or none does.
-func (b *bindings) disown(q binding.Request, why binding.Reason) {
+// store has not kept that it is owed, so that this process says it or none does, unless it is
+// unsure what the store has kept.
+func (b *bindings) disown(q binding.Request, why binding.Reason, unsure bool) {
 	if !q.Created {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.disowned = append(b.disowned, binding.Unbound{
+	b.disowned = append(b.disowned, disowned{unsure: unsure, Unbound: binding.Unbound{
 		ID: cmp.Or(q.Begun, session.NewID()), Reason: why, At: time.Now(), Begun: true,
 		Binding: binding.Binding{
 			Conversation: q.Conversation, Target: q.Target, Root: q.Root, Label: q.Label,
 			By: q.By, Created: true,
 		},
-	})
+	}})
 	b.look()
 }
 
-// unclaimed has it said in a thread that was created for a spawn, and could not be bound, that
-// nothing begins there. One that is bound to another session is left alone.
-func (b *bindings) unclaimed(q binding.Request, err error) {
+// unclaimed has it said in a thread that was created for a session, and could not be bound because
+// of err, that nothing comes of it. One that is bound to another session is left alone. Where the
+// request has a Begun, the end in the table has the same ID, and is said once with this one.
+func (b *bindings) unclaimed(q binding.Request, why binding.Reason, err error) {
 	if _, taken := errors.AsType[*binding.Error](err); !taken {
-		b.disown(q, binding.ReasonSpawnFailed)
+		b.disown(q, why, q.Begun == "" && errors.Is(err, ErrUnconfirmed))
 	}
+}
+
+// isKept reports whether the table has what a claim was to bind that could not be confirmed: then
+// the end of that is said for it. It ends what is still bound.
+func (b *bindings) isKept(table *binding.Table, u *binding.Unbound) (bool, error) {
+	soon, cancel := context.WithTimeout(b.life, b.timeout())
+	defer cancel()
+	if err := b.apart(soon, table.Confirm).WaitFor(soon); err != nil {
+		return false, err
+	}
+	of := &u.Binding
+	if found, ok := table.Find(of.Conversation, time.Now()); ok && found.Target == of.Target {
+		return true, b.releaseOne(soon, of.Target, of.Conversation, u.Reason)
+	}
+	return slices.ContainsFunc(table.Former(of.Conversation, time.Now()),
+		func(x binding.Unbound) bool { return x.Binding.Target == of.Target }), nil
 }
 
 // owed returns what is owed: what this process alone knows of, and what the table has. It is called
@@ -560,7 +628,7 @@ func (b *bindings) unclaimed(q binding.Request, err error) {
 func (b *bindings) owed(table *binding.Table) iter.Seq[binding.Unbound] {
 	return func(yield func(binding.Unbound) bool) {
 		for _, u := range b.disowned {
-			if !yield(u) {
+			if !yield(u.Unbound) {
 				return
 			}
 		}
@@ -571,16 +639,24 @@ func (b *bindings) owed(table *binding.Table) iter.Seq[binding.Unbound] {
 // settle does what is owed for a binding that has ended, or has not come about: its tree is told,
 // then its conversation.
 func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread.Attempt) {
-	is := func(x binding.Unbound) bool { return x.ID == u.ID }
+	is := func(x disowned) bool { return x.ID == u.ID }
 	b.mu.Lock()
-	disowned := slices.ContainsFunc(b.disowned, is) // the tree was not asked
+	i := slices.IndexFunc(b.disowned, is) // the tree was not asked
+	unsure := i >= 0 && b.disowned[i].unsure
 	b.mu.Unlock()
 	var over bool
 	var err error
-	if !disowned {
+	switch {
+	case i < 0:
 		over, err = b.leave(b.life, table, &u)
+	case unsure:
+		if over, err = b.isKept(table, &u); err != nil && tried.Over(time.Now()) {
+			err = nil // the store does not say: it is said once too often rather than not at all
+		}
 	}
 	switch {
+	case err != nil && unsure:
+		b.logFailure("what the store has kept of a thread is not known", err)
 	case err != nil:
 		b.logFailure("a session could not be told that its conversation is not bound any more", err)
 		if permanent(err) { // people do not wait for a repair of the tree, which is still owed it

@@ -324,7 +324,7 @@ func (t *Task) findRoute(ctx context.Context, from Requester) error {
 		return rt.cfg().Route(ctx, q)
 	})
 	t.route = route
-	if err != nil && (ctx.Err() != nil || rt.bindings.ended() != nil) {
+	if err != nil && (ctx.Err() != nil || rt.bindings.cut() != nil) {
 		return err
 	}
 	if err != nil { // people are told where they would be without it
@@ -405,7 +405,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
 	root, err := s.commandTree(ctx)
 	if err != nil {
-		return info, s.rt.orArchived(ctx, s.key, err)
+		return info, s.rt.commandOrArchived(ctx, s.key, err)
 	}
 	s.rt.expectRun()
 	q.Policy.Model = s.rt.cfg().modelNamed(q.Policy.Model)
@@ -424,7 +424,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 			err = gone
 		}
 	}
-	return info, s.rt.orArchived(ctx, s.key, inOurWords(err))
+	return info, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 }
 
 // inOurWords names what refused something by the field of our Config or Task.
@@ -557,19 +557,57 @@ func (c *Child[T]) check(ctx context.Context, field string) error {
 // ended. The error is [ErrArchived], which is [ErrNotFound] too, once it has been archived, unless
 // it has a [Task].Key, ErrNotFound if it is not kept after several later ones, or one that every
 // call that reads can return.
+//
+// The turn under whose context it is called works for those, too, for whom a run has worked that
+// has said something, as after Wait; see docs/senders.md.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
 		info, err := c.rt.sup.Find(ctx, c.root, c.ref())
-		return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+		if err != nil {
+			return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+		}
+		return shownIn(ctx, info, info)
 	}
 	if err := c.turn.err(); err != nil {
 		return RunInfo{}, err
 	}
 	info, err := c.turn.spawn.Find(ctx, c.ref())
-	return info, c.rt.orOutcomeGone(ctx, err, c.ref())
+	if err == nil {
+		err = c.turn.Hear(ctx, sendersOfWords(info)...)
+	}
+	if err != nil {
+		return RunInfo{}, c.rt.orOutcomeGone(ctx, err, c.ref())
+	}
+	return info, nil
+}
+
+// shownIn returns what a call answers with that has read runs. The turn under whose context ctx is
+// works for those for whom these have worked, before it has their words.
+func shownIn[A any](ctx context.Context, answer A, runs ...RunInfo) (A, error) {
+	err := spawn.HearUnder(ctx, func() ([]policy.Sender, error) {
+		return sendersOfWords(runs...), nil
+	})
+	if err != nil {
+		var none A
+		return none, inOurWords(err)
+	}
+	return answer, nil
+}
+
+// sendersOfWords returns the people for whom those of some runs have worked that have said
+// something.
+func sendersOfWords(runs ...RunInfo) (of []policy.Sender) {
+	for i := range runs {
+		r := &runs[i]
+		if r.Status.Terminal() || r.Result.Text != "" || len(r.Result.JSON) > 0 ||
+			r.Announcement != "" {
+			of = policy.MergeSenders(of, r.Senders)
+		}
+	}
+	return of
 }
 
 // orOutcomeGone says that one of the sessions was archived, and how an outcome is kept, where err
@@ -579,8 +617,12 @@ func (rt *Runtime) orOutcomeGone(ctx context.Context, err error, of ...spawn.Run
 		return err
 	}
 	for _, ref := range of {
-		if gone := rt.orArchived(ctx, ref.Session, err); errors.Is(gone, ErrArchived) {
+		gone := rt.orArchived(ctx, ref.Session, err)
+		switch {
+		case errors.Is(gone, ErrArchived):
 			return fmt.Errorf("%w (that of the run which a Task.Key began stays for seven days)", gone)
+		case !errors.Is(gone, ErrNotFound): // its transcript cannot be read
+			return gone
 		}
 	}
 	return err
@@ -607,7 +649,7 @@ func (c *Child[T]) SteerFor(ctx context.Context, text string, senders ...policy.
 	}
 	if c.turn == nil {
 		m := spawn.Incoming{Text: text, Senders: senders}
-		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
+		return c.rt.commandOrArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
 	}
 	return c.turn.steer(ctx, c.ref(), text, senders...)
 }

@@ -36,9 +36,9 @@ import (
 // error of the summary if there is none, and then the conversation stays as it is,
 // [ErrBudget] if a budget does not allow the turn, [spawn.ErrTurnCancelled] if a person cancels or
 // stops it, [ErrNotTopLevel] for a sub-agent, and an *[InputError] for the session whose own turn
-// calls Compact. If ctx ends while it waits, the error is its cause and [spawn.ErrUnconfirmed]; a
-// turn that has begun goes on. Else the error is [ErrShutdown], or one that every command can
-// return.
+// calls Compact. If ctx or a shutdown ends the wait, the error is the cause and
+// [spawn.ErrUnconfirmed]; a turn that has begun goes on when ctx ends. Else the error is one that
+// every command can return.
 func (s *Session) Compact(ctx context.Context) error {
 	root, err := s.wishOf(ctx)
 	if err != nil {

@@ -283,18 +283,21 @@ func Report(ctx context.Context, p Progress) error {
 	return c.turn.Report(ctx, p)
 }
 
-// milestoneText is what a session is told of a milestone of a sub-agent.
+// maxCalled is about how many bytes are read of the task of a sub-agent, to call it something.
+const maxCalled = 1000
+
+// milestoneText is what a session is told of a milestone of a sub-agent, which has the name that
+// lists give it: its label, or the beginning of its task.
 func milestoneText(r *announce.Redactor, in spawn.Input) string {
-	who := in.Label
-	if who == "" {
-		who = in.From.ID()
+	said := "[Offshoot] A sub-agent"
+	if who := text.Label(text.Line(shownStart(r, in.Label, maxCalled))); who != "" {
+		said = "[Offshoot] The sub-agent " + text.Quote(who)
 	}
-	who = r.Redact(text.WithoutControls(who)) // before it is cut
 	done := ""
 	if in.Percent > 0 {
 		done = ", " + strconv.Itoa(in.Percent) + " % of its work"
 	}
-	return "[Offshoot] The sub-agent " + text.Quote(text.Label(who)) + " has reached a milestone" + done +
+	return said + " has reached a milestone" + done +
 		". It says: " + strconv.Quote(text.Line(shownText(r, in.Text)))
 }
 
@@ -425,26 +428,28 @@ func (h *EndedHook) Outcome() string {
 
 // asked calls a function of the Config that a spawn of a session asks, within
 // Config.DeliverTimeout. If the function does not return, Shutdown names the session, and the spawn
-// goes on: with an error that is ErrNotRecorded and the cause of ctx when that ends, else with
-// another one.
+// goes on: with an error that is ErrNotRecorded and the cause of ctx when that ends, or ErrShutdown
+// when the hard phase of a shutdown begins, else with another one.
 func asked[T any](
 	ctx context.Context, rt *Runtime, of session.Key, field string,
 	f func(context.Context) (T, error),
 ) (T, error) {
 	var answer, zero T
+	ctx, cancel := rt.bindings.whole(ctx)
+	defer cancel()
 	call := rt.bindings.call(ctx, of, false, field, func(ctx context.Context) (err error) {
 		answer, err = f(ctx)
 		return err
 	})
 	err := call.WaitFor(ctx)
-	stopped := rt.bindings.ended()
+	stopped := rt.bindings.cut()
 	switch { // after an error answer may still be written to
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
 		return zero, fmt.Errorf("%w: %w", ErrNotRecorded, context.Cause(ctx))
 	case stopped != nil:
-		return zero, stopped
+		return zero, fmt.Errorf("%w: %w", ErrNotRecorded, stopped)
 	case errors.Is(err, thread.ErrHangs):
 		return zero, &CallbackError{Field: field, Err: err}
 	}

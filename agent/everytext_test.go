@@ -98,6 +98,28 @@ var heardCases = []heardCase{
 		nil,
 	},
 	{
+		agent.ToolResult{Text: "looked"},
+		func(b *heardBot, v reflect.Value) error {
+			out := v.Interface().(agent.ToolResult)
+			b.tool = &out
+			_, err := b.Main().Spawn(b.Context(), agent.Task{Text: "do", Announce: true})
+			return err
+		},
+		nil,
+	},
+	{
+		agent.ModelResponse{Text: "said"},
+		func(b *heardBot, v reflect.Value) error {
+			out := v.Interface().(agent.ModelResponse)
+			b.answer = &out
+			_, err := b.Main().Spawn(b.Context(), agent.Task{
+				Text: "do", Announce: true, Update: true,
+			})
+			return err
+		},
+		nil,
+	},
+	{
 		agent.Incoming{ID: "1", Text: "go"},
 		func(b *heardBot, v reflect.Value) error {
 			_, err := b.Main().Post(b.Context(), v.Interface().(agent.Incoming))
@@ -111,6 +133,8 @@ var heardCases = []heardCase{
 type heardBot struct {
 	*harness
 
+	tool     *agent.ToolResult    // of the tool look, which the sub-agents call then
+	answer   *agent.ModelResponse // of their model
 	result   agent.Result
 	progress agent.Progress
 	record   agent.Message
@@ -127,6 +151,9 @@ func (b *heardBot) run(ctx context.Context, tn *agent.Turn) (agent.Result, error
 		}
 		return agent.Result{Text: "heard"}, nil
 	}
+	if b.tool != nil || b.answer != nil {
+		return (&agent.Loop{Model: modelFunc(b.generate)}).Run(ctx, tn)
+	}
 	var err error
 	if b.record.Role != "" {
 		err = tn.Record(ctx, b.record)
@@ -135,6 +162,21 @@ func (b *heardBot) run(ctx context.Context, tn *agent.Turn) (agent.Result, error
 		err = errors.Join(err, tn.Report(ctx, b.progress))
 	}
 	return b.result, errors.Join(err, b.fails)
+}
+
+// generate is the model of the sub-agents: it calls the tool look, or answers as the case says.
+func (b *heardBot) generate(
+	_ context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
+	switch {
+	case lastMessage(req).Role == session.MessageTool:
+		return &agent.ModelResponse{Text: "looked"}, nil
+	case b.tool != nil:
+		return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{
+			ID: "1", Name: "look", Args: []byte("{}"),
+		}}}, nil
+	}
+	return b.answer, nil
 }
 
 // heard returns what others read, by where they do.
@@ -192,6 +234,11 @@ func hearAt(t *testing.T, c heardCase, v reflect.Value) {
 	b := &heardBot{result: agent.Result{Text: "done"}}
 	cfg := configWith(b.run)
 	cfg.Logger = loggingTo(&log).Logger
+	cfg.Tools = []agent.Tool{{
+		Name: "look", Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+			return *b.tool, nil
+		},
+	}}
 	cfg.Redact = announce.Redaction{Secrets: []string{heardSecret}}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		b.harness = h

@@ -89,6 +89,13 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 		return binding.Binding{}, unrecorded(ctx, err)
 	}
 	b, limits := rt.bindings, rt.cfg().Threads.policy(at)
+	asked := binding.Request{
+		Conversation: at, Target: q.Session, Root: root, By: q.By,
+		Label: secret.Line(rt.maskKept, q.Label),
+		Idle:  limits.Idle, MaxAge: limits.MaxAge, Replace: true,
+		Created: q.NewThread && q.ID == "", // else a former call may have created it
+		Begun:   session.NewID(),
+	}
 	if q.NewThread {
 		label := rt.Shown(q.Label)
 		at, err = b.create(ctx, NewThread{
@@ -96,19 +103,21 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 			In:  at, Session: q.Session,
 			Name:  thread.Name(label, q.Session.Agent()),
 			Intro: thread.Intro(label, q.Session.Agent(), limits.Idle, limits.MaxAge),
+		}, func(made session.Route) {
+			asked.Conversation, asked.Created = made, true
+			b.atLast(ctx, func(ctx context.Context) {
+				if err := b.begin(ctx, asked); err != nil {
+					b.unclaimed(asked, binding.ReasonBindFailed, err)
+				}
+			})
 		})
 		if err != nil {
 			return binding.Binding{}, unrecorded(ctx, err)
 		}
+		asked.Conversation = at
 	}
-	made, err := b.focus(ctx, binding.Request{
-		Conversation: at, Target: q.Session, Root: root, By: q.By,
-		Label: secret.Line(rt.maskKept, q.Label),
-		Idle:  limits.Idle, MaxAge: limits.MaxAge, Replace: true,
-		Created: q.NewThread && q.ID == "", // else a former call may have created it
-		Begun:   session.NewID(),
-	}, q.NewThread)
-	return made, rt.orArchived(ctx, q.Session, err)
+	made, err := b.focus(ctx, asked, q.NewThread)
+	return made, rt.commandOrArchived(ctx, q.Session, err)
 }
 
 // focus binds a conversation by hand. The tree of the session comes before the table here, so that
@@ -123,19 +132,12 @@ func (b *bindings) focus(
 	asked.Created = creates
 	unlock, err := b.locks.Lock(ctx, q.Conversation)
 	if err != nil {
-		b.disown(asked, binding.ReasonBindFailed)
+		b.unclaimed(asked, binding.ReasonBindFailed, err)
 		return made, unrecorded(ctx, err)
 	}
 	defer unlock()
-	_, err = change(ctx, b, func(
-		ctx context.Context, t *binding.Table, now time.Time,
-	) (struct{}, error) {
-		return struct{}{}, t.Begin(ctx, asked, binding.ReasonBindFailed, now)
-	})
-	if err != nil {
-		if _, taken := errors.AsType[*binding.Error](err); !taken {
-			b.disown(asked, binding.ReasonBindFailed)
-		}
+	if err = b.begin(ctx, asked); err != nil {
+		b.unclaimed(asked, binding.ReasonBindFailed, err)
 		return made, err
 	}
 	if err = b.rt.sup.Bind(ctx, q.Root, q.Target, q.Conversation); err != nil {
@@ -149,6 +151,16 @@ func (b *bindings) focus(
 		}, binding.ReasonBindFailed)
 	}
 	return made, err
+}
+
+// begin has the table owe an end of what may come about, or may have: see [binding.Table.Begin].
+func (b *bindings) begin(ctx context.Context, asked binding.Request) error {
+	_, err := change(ctx, b, func(
+		ctx context.Context, t *binding.Table, now time.Time,
+	) (struct{}, error) {
+		return struct{}{}, t.Begin(ctx, asked, binding.ReasonBindFailed, now)
+	})
+	return err
 }
 
 // focusRoot checks a request, gives it the label of the run if it has none, and returns the tree of
@@ -181,7 +193,7 @@ func (rt *Runtime) focusRoot(
 		}
 	}
 	if root, err = rt.Session(q.Session).tree(ctx); err != nil {
-		return root, rt.orArchived(ctx, q.Session, err)
+		return root, rt.commandOrArchived(ctx, q.Session, err)
 	}
 	if err := rt.cfg().Threads.refuse(at, "focus", q.NewThread); err != nil {
 		return root, err
@@ -191,13 +203,13 @@ func (rt *Runtime) focusRoot(
 	if q.Session.IsSubagent() {
 		label, err := rt.sup.LabelOf(ctx, root, q.Session)
 		if err != nil {
-			return root, rt.orArchived(ctx, q.Session, err)
+			return root, rt.commandOrArchived(ctx, q.Session, err)
 		}
 		if q.Label == "" {
 			q.Label = rt.threadLabel(label)
 		}
 		err = rt.sup.CanBind(ctx, root, q.Session)
-		return root, rt.orArchived(ctx, q.Session, inOurWords(err))
+		return root, rt.commandOrArchived(ctx, q.Session, inOurWords(err))
 	}
 	return root, inOurWords(rt.cfg().Rules.CheckAgent(q.Session))
 }

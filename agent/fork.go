@@ -76,14 +76,14 @@ func noConversation(key session.Key) error {
 func (s *Session) forkHere(ctx context.Context) (fork, error) {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return fork{}, s.rt.orArchived(ctx, s.key, err)
+		return fork{}, s.rt.commandOrArchived(ctx, s.key, err)
 	}
 	ref, end, err := s.rt.sup.Transcript(ctx, root, s.key)
 	switch {
 	case errors.Is(err, ErrNotFound) && !s.key.IsSubagent():
 		return fork{}, nil // it begins with the spawn
 	case err != nil:
-		return fork{}, s.rt.orArchived(ctx, s.key, err)
+		return fork{}, s.rt.commandOrArchived(ctx, s.key, err)
 	}
 	return fork{ref.SessionID, end}, nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// askConfig is ownedConfig with all session tools, and with two of the program: ask has the helper
-// go on and waits for it, history reads what the helper has said.
+// askConfig is ownedConfig with all session tools, and with those of the program: ask has the
+// helper go on and waits for it, and the others read what is known of the helper.
 func askConfig(rt **agent.Runtime) agent.Config {
 	cfg := ownedConfig()
 	cfg.Rules.Tools.Deny = nil
@@ -51,7 +51,60 @@ func askConfig(rt **agent.Runtime) agent.Config {
 			return child.Wait(ctx)
 		}),
 	)
+	for name, read := range readers {
+		cfg.Tools = append(cfg.Tools,
+			agent.NewTool(name, "read", func(ctx context.Context, _ none) (string, error) {
+				s, r, err := helper(ctx)
+				if err == nil {
+					err = read(ctx, *rt, s, r)
+				}
+				return "read", err
+			}),
+		)
+	}
 	return cfg
+}
+
+// readers are the calls with which a tool of the program reads of a sub-agent.
+var readers = map[string]func(
+	ctx context.Context, rt *agent.Runtime, s *agent.Session, r agent.RunInfo,
+) error{
+	"info": func(ctx context.Context, rt *agent.Runtime, s *agent.Session, r agent.RunInfo) error {
+		child, err := agent.ChildOf[string](ctx, rt.Session(peopleKey), agent.Receipt{
+			Session: s.Key(), Run: r.ID,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = child.Info(ctx)
+		return err
+	},
+	"own_runs": func(ctx context.Context, _ *agent.Runtime, s *agent.Session, _ agent.RunInfo) error {
+		_, err := s.OwnRuns(ctx)
+		return err
+	},
+	"find_run": func(ctx context.Context, _ *agent.Runtime, s *agent.Session, r agent.RunInfo) error {
+		_, err := s.FindRun(ctx, r.ID)
+		return err
+	},
+	"history": func(ctx context.Context, _ *agent.Runtime, s *agent.Session, _ agent.RunInfo) error {
+		_, err := s.History(ctx, agent.HistoryQuery{})
+		return err
+	},
+	"status": func(ctx context.Context, _ *agent.Runtime, s *agent.Session, _ agent.RunInfo) error {
+		_, err := s.Status(ctx)
+		return err
+	},
+	"lists": func(ctx context.Context, rt *agent.Runtime, _ *agent.Session, _ agent.RunInfo) error {
+		_, err := rt.Session(peopleKey).Runs(ctx)
+		return err
+	},
+	"its_own_history": func(
+		ctx context.Context, rt *agent.Runtime, _ *agent.Session, _ agent.RunInfo,
+	) error {
+		_, err := rt.Session(peopleKey).History(ctx, agent.HistoryQuery{})
+		return err
+	},
 }
 
 // wasTold reports whether a message to a model has had a text.
@@ -79,16 +132,23 @@ func TestWordsThatAToolReturnsBind(t *testing.T) {
 		"subagents send": {
 			call("subagents", `{"action":"send","target":"helper","message":"the rest?","timeoutSeconds":30}`), true,
 		},
-		"subagents log":    {call("subagents", `{"action":"log","target":"helper"}`), true},
-		"sessions_history": {call("sessions_history", `{"sessionKey":"helper"}`), true},
-		"sessions_list":    {call("sessions_list", `{"messageLimit":3}`), true},
-		"Child.Wait":       {call("ask", `{}`), true},
-		"sent, not waited": {call("sessions_send", `{"target":"helper","message":"more"}`), false},
-		"list":             {call("subagents", `{}`), false},
-		"info":             {call("subagents", `{"action":"info","target":"helper"}`), false},
-		"sessions":         {call("sessions_list", `{}`), false},
-		"status":           {call("session_status", `{"sessionKey":"helper"}`), false},
-		"its own history":  {call("sessions_history", `{}`), false},
+		"subagents log":      {call("subagents", `{"action":"log","target":"helper"}`), true},
+		"sessions_history":   {call("sessions_history", `{"sessionKey":"helper"}`), true},
+		"sessions_list":      {call("sessions_list", `{"messageLimit":3}`), true},
+		"Child.Wait":         {call("ask", `{}`), true},
+		"Child.Info":         {call("info", `{}`), true},
+		"OwnRuns":            {call("own_runs", `{}`), true},
+		"FindRun":            {call("find_run", `{}`), true},
+		"History":            {call("history", `{}`), true},
+		"Status":             {call("status", `{}`), false},
+		"Tree, Runs":         {call("lists", `{}`), false},
+		"History of its own": {call("its_own_history", `{}`), false},
+		"sent, not waited":   {call("sessions_send", `{"target":"helper","message":"more"}`), false},
+		"list":               {call("subagents", `{}`), false},
+		"info":               {call("subagents", `{"action":"info","target":"helper"}`), false},
+		"sessions":           {call("sessions_list", `{}`), false},
+		"status":             {call("session_status", `{"sessionKey":"helper"}`), false},
+		"its own history":    {call("sessions_history", `{}`), false},
 		"nothing in time": {
 			call("sessions_send", `{"target":"helper","message":"slow","timeoutSeconds":1}`), false,
 		},

@@ -14,7 +14,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // Bounds of what a [Session.History] returns. Those of one text and of a page are the field's.
@@ -86,7 +88,27 @@ type HistoryLine struct {
 // History changes nothing. The error is an *[InputError] for a negative Last or a key that is not
 // that of a session, [ErrNotFound] for a session that is not on record, that of the Transcripts, or
 // one that every call that reads can return.
-func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage, err error) {
+//
+// The turn under whose context it is called works for those, too, for whom a sub-agent has worked
+// whose lines it reads, as if the tool sessions_history had; see docs/senders.md.
+func (s *Session) History(ctx context.Context, q HistoryQuery) (HistoryPage, error) {
+	page, err := s.history(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	err = spawn.HearUnder(ctx, func() ([]policy.Sender, error) {
+		read := toolHost{rt: s.rt, session: new(Session), heard: new(heard)}
+		err := read.hearSession(ctx, s.key)
+		return read.heard.of, err
+	})
+	if err != nil {
+		return HistoryPage{}, inOurWords(err)
+	}
+	return page, nil
+}
+
+// history is History, which binds no turn.
+func (s *Session) history(ctx context.Context, q HistoryQuery) (page HistoryPage, err error) {
 	if q.Last < 0 {
 		return page, &InputError{
 			Field: "HistoryQuery.Last", Reason: fmt.Sprintf("%d is negative", q.Last),
@@ -166,15 +188,36 @@ func (h historyReader) archivable(err error) bool {
 }
 
 // orArchived adds [ErrArchived] to an error that is ErrNotFound, if the session has been archived.
+// Whether it was is in its transcript. If that cannot be read, the error says so and nothing else:
+// it is ErrUnreadable, the cause of ctx, or [ErrShutdown].
 func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) error {
 	h := rt.left(key)
 	if !h.archivable(err) || errors.Is(err, ErrArchived) {
 		return err
 	}
-	if _, rerr := h.read(ctx, 1); !errors.Is(rerr, ErrArchived) {
+	unread := rt.bindings.inStore(ctx, func(ctx context.Context) error {
+		_, err := h.read(ctx, 1)
 		return err
+	})
+	switch {
+	case unread == nil, errors.Is(unread, session.ErrNotFound):
+		return err // it never was
+	case errors.Is(unread, ErrArchived):
+		return fmt.Errorf("%w (Session.Revive brings it back): %w", ErrArchived, err)
+	case ctx.Err() != nil, rt.bindings.cut() != nil:
+		return unread
 	}
-	return fmt.Errorf("%w (Session.Revive brings it back): %w", ErrArchived, err)
+	return fmt.Errorf("agent: %w: whether %q is archived: %w", ErrUnreadable, key, unread)
+}
+
+// commandOrArchived is orArchived for a command, of which nothing is recorded if err is
+// ErrNotFound: the error says that, too, if the transcript cannot be read.
+func (rt *Runtime) commandOrArchived(ctx context.Context, key session.Key, err error) error {
+	found := rt.orArchived(ctx, key, err)
+	if errors.Is(err, ErrNotFound) && !errors.Is(found, ErrNotFound) {
+		return unrecorded(ctx, found)
+	}
+	return found
 }
 
 // read returns the last n lines.

@@ -57,14 +57,14 @@ type Receipt = spawn.Receipt
 // or spaces at an end, an At before 1678 or after 2262, or a key that is not that of a session; a
 // *[LimitError] for what is too long or too much; a *[session.PartError] for a part that cannot be
 // kept, or whose File the Store does not have; [session.ErrNoFiles] for a part with bytes if the
-// Store has no Files, or the error of these Files; a [*policy.Refusal] for an agent that is not
-// among those of Config.Rules, or if a rule refuses another run; [ErrNotFound] for a sub-agent that
-// is not on record; [ErrArchived], which is ErrNotFound too, for one that was archived;
-// [spawn.ErrStopping] for one that is to end, or below one that is; a *[spawn.EndedError], which is
-// [ErrEnded], for one that has ended below another that has, and ErrEnded for one whose first turn
-// never started; or one that every command can return. After [ErrUnconfirmed] post the message
-// again with the same ID: then it is told once. After [ErrNotRecorded] it may be posted as it is.
-// After any other error it is not recorded.
+// Store has no Files, or the error of these Files beside [ErrNotRecorded]; a [*policy.Refusal] for
+// an agent that is not among those of Config.Rules, or if a rule refuses another run; [ErrNotFound]
+// for a sub-agent that is not on record; [ErrArchived], which is ErrNotFound too, for one that was
+// archived; [spawn.ErrStopping] for one that is to end, or below one that is; a
+// *[spawn.EndedError], which is [ErrEnded], for one that has ended below another that has, and
+// ErrEnded for one whose first turn never started; or one that every command can return. After
+// [ErrUnconfirmed] post the message again with the same ID: then it is told once. After
+// [ErrNotRecorded] it may be posted as it is. After any other error it is not recorded.
 func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 			receipt, err = s.rt.sup.Post(ctx, root, to, m)
 			return err
 		})
-	return receipt, s.rt.orArchived(ctx, s.key, inOurWords(err))
+	return receipt, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 }
 
 // PostAndWait posts a message, as [Session.Post] does, and returns the reply with which a turn ends
@@ -102,10 +102,10 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 // context of its turn and for another session, it gives the slot of the turn back meanwhile.
 //
 // The error is [ErrNoConversation] for a sub-agent, whose answers go to its requester, unless m
-// comes from a conversation that is bound to it; the cause of ctx if that ends while it waits;
-// [ErrUnconfirmed] if another process takes the tree over; an *[InputError] for the session of the
-// turn that calls it; [ErrShutdown]; or one of Post. The message may have been recorded then, and
-// is answered all the same.
+// comes from a conversation that is bound to it; an *[InputError] for the session of the turn that
+// calls it; or one of Post. It is [ErrUnconfirmed] beside the cause of ctx or [ErrShutdown] if that
+// ends the wait, and if another process takes the tree over. The message may have been recorded
+// then, and is answered all the same.
 func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 			return err
 		})
 	if err != nil {
-		return Reply{}, s.rt.orArchived(ctx, s.key, inOurWords(err))
+		return Reply{}, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
 	}
 	return s.rt.shownReply(reply), nil
 }
@@ -141,7 +141,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 	if m.Route.IsZero() {
 		m.Route = s.key.Route()
 	}
-	return s.rt.orArchived(ctx, s.key, s.rt.sup.SetRoute(ctx, root, s.key, m.Route))
+	return s.rt.commandOrArchived(ctx, s.key, s.rt.sup.SetRoute(ctx, root, s.key, m.Route))
 }
 
 // receive prepares what comes in for the session: it fills in the route from the key, and corrects
@@ -149,7 +149,7 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error) {
 	root, err := s.commandTree(ctx)
 	if err != nil {
-		return root, s.rt.orArchived(ctx, s.key, err)
+		return root, s.rt.commandOrArchived(ctx, s.key, err)
 	}
 	if err := s.rt.cfg().Rules.CheckAgent(s.key); err != nil {
 		return root, inOurWords(err)
@@ -179,9 +179,10 @@ func (s *Session) receiveFrom(ctx context.Context, m *Incoming) (session.Key, er
 // person for an owner. [Session.Post] does it itself. A program that starts something on behalf of
 // a person without a Post puts them into [Task].Senders, or gives them to [Session.ToolsFor].
 //
-// They are those in m.Senders if it has any. They are nil if nothing in the Rules depends on who
-// speaks, and for a message without From.ID to a cron session or a sub-agent, which the program
-// says itself. A message without one to any other session is that of a person who is not known.
+// They are those in m.Senders if it has any. They are nil for a message without From.ID to a cron
+// session or a sub-agent, which the program says itself. A message without one to any other session
+// is that of a person who is not known. Rules do not change who that is: they decide later what the
+// people may use.
 //
 // The error is the cause of ctx, or [ErrShutdown]; while Config.Owner is asked it is
 // [ErrNotRecorded], too.
@@ -205,14 +206,9 @@ func (s *Session) IsOwner(ctx context.Context, m Incoming) (bool, error) {
 }
 
 func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, error) {
-	byProgram := m.From.ID == "" && !m.Thread &&
-		(s.key.IsSubagent() || s.key.Kind() == session.KindCron)
-	if len(m.Senders) > 0 || byProgram || !s.rt.cfg().Rules.BindsSenders() {
+	who, isPerson := policy.SenderOf(s.key, m.From, m.Route, m.Thread)
+	if len(m.Senders) > 0 || !isPerson {
 		return m.Senders, nil
-	}
-	who := policy.Sender{
-		ID: m.From.ID, Channel: cmp.Or(m.Route.Channel, s.key.Channel()),
-		Peer: cmp.Or(s.key.Peer(), strings.TrimSpace(m.Route.To)),
 	}
 	if s.rt.cfg().Owner == nil {
 		return []policy.Sender{who}, nil
@@ -220,7 +216,7 @@ func (s *Session) sendersOf(ctx context.Context, m *Incoming) ([]policy.Sender, 
 	owner, err := asked(ctx, s.rt, s.key, "Owner", func(ctx context.Context) (bool, error) {
 		return s.rt.cfg().Owner(ctx, s.key, m.From)
 	})
-	if err != nil && (ctx.Err() != nil || s.rt.bindings.ended() != nil) {
+	if err != nil && (ctx.Err() != nil || s.rt.bindings.cut() != nil) {
 		return nil, err
 	}
 	if err != nil { // least privilege

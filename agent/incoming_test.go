@@ -269,7 +269,7 @@ func TestRepliesSayWhatTheyAnswer(t *testing.T) {
 		}
 		require.Equal(t, []agent.Reply{{
 			From: topKey, Text: "Hello", Turn: 1, InReplyTo: []string{"1", "2", "3"},
-			Meta: map[string]string{"of": "#"},
+			Meta: map[string]string{"of": "#"}, Senders: unknownPerson,
 		}}, got)
 	})
 }

@@ -132,10 +132,12 @@ func TestPostAndWaitOverCrashes(t *testing.T) {
 func TestPostAndWaitEnds(t *testing.T) {
 	m := agent.Incoming{ID: "1", Text: "hi"}
 	agenttest.Run(t, slow(), nil, func(h *harness) {
-		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute, errors.New("gone"))
+		gone := errors.New("gone")
+		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute, gone)
 		defer cancel()
 		_, err := h.Main().PostAndWait(ctx, m)
-		require.EqualError(t, err, "gone")
+		require.ErrorIs(t, err, gone)
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		require.NotErrorIs(t, err, agent.ErrNotRecorded)
 		a := await(h.Context(), h.Main(), m)
 		require.False(t, a.over())

@@ -122,7 +122,9 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 		})
 		require.Len(t, got, 1, "a reply without visible text is not handed over")
-		require.Equal(t, &agent.Reply{From: topKey, Text: "Hello", Turn: 1}, got[0].Reply)
+		require.Equal(t, &agent.Reply{
+			From: topKey, Text: "Hello", Turn: 1, Senders: unknownPerson,
+		}, got[0].Reply)
 		require.Equal(t, topKey, got[0].To)
 		require.Nil(t, got[0].Completion)
 	})

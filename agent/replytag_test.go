@@ -47,7 +47,7 @@ func TestReplyTagsAreHonoured(t *testing.T) {
 				last := replies[len(replies)-1].Reply
 				require.Equal(t, agent.Reply{
 					From: topKey, Text: "Hello", ReplyTo: tt.replyTo, Voice: tt.voice,
-					InReplyTo: last.InReplyTo, Turn: last.Turn,
+					InReplyTo: last.InReplyTo, Turn: last.Turn, Senders: unknownPerson,
 				}, *last)
 			})
 		})
@@ -117,7 +117,7 @@ func TestReplyTagsSurviveARestart(t *testing.T) {
 		require.Equal(t, []agent.Reply{
 			{
 				From: topKey, Text: "Hello", ReplyTo: "m1", Voice: true, Turn: 1,
-				InReplyTo: []string{"m1"},
+				InReplyTo: []string{"m1"}, Senders: unknownPerson,
 			},
 		}, got)
 	})

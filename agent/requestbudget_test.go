@@ -173,3 +173,55 @@ func TestRunErrorOfASpentBudget(t *testing.T) {
 		}
 	})
 }
+
+// A turn counts against a budget of turns as it begins. One that has begun is paid for: when those
+// below it have used up the rest it goes on and may spend, it spawns nothing more, and no other
+// turn begins. A next message has a RequestBudget of its own.
+func TestBudgetOfTurnsAmidATurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		again bool // the next message gets a turn that may call
+	}{
+		"of the tree":    {policy.Rules{Budget: policy.Budget{Turns: 2}}, false},
+		"of the request": {policy.Rules{RequestBudget: policy.Budget{Turns: 2}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var spent, spawned []error
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.Session.Depth > 0 {
+					return textResult("worked")
+				}
+				spend := func() { spent = append(spent, tn.Spend(ctx, agent.Usage{Input: 1})) }
+				spend()
+				for range 2 {
+					child, err := tn.Spawn(ctx, agent.Task{Text: "x"})
+					if spawned = append(spawned, err); err == nil {
+						_, err = child.Wait(ctx)
+						require.NoError(t, err)
+					}
+					spend()
+				}
+				return textResult("done")
+			})
+			cfg.Rules = c.rules
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("go")
+				h.Pass(time.Minute)
+				require.Equal(t, []error{nil, nil, nil}, spent)
+				require.Len(t, spawned, 2)
+				require.NoError(t, spawned[0])
+				require.ErrorIs(t, spawned[1], &policy.Refusal{Rule: policy.RuleBudget})
+				spent, spawned = nil, nil
+				h.Post("and?")
+				h.Pass(time.Minute)
+				if c.again {
+					require.NoError(t, spent[0])
+					require.NoError(t, spawned[0])
+					return
+				}
+				require.Empty(t, spent, "the Runner is not called")
+				require.Len(t, h.Replies(), 2)
+			})
+		})
+	}
+}

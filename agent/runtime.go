@@ -142,7 +142,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		return nil, err
 	}
 	rt.sup = sup
-	return rt, sup.SetRules(&cfg.Rules) // the very ones, so that a turn need not compare two
+	rt.bindings.endWith(sup.WorkContext()) //nolint:contextcheck // it outlives the call
+	return rt, sup.SetRules(&cfg.Rules)    // the very ones, so that a turn need not compare two
 }
 
 // endedHook returns what tells Hooks.Ended of the end of a run, nil without one.
@@ -444,7 +445,7 @@ func (rt *Runtime) DeleteSession(ctx context.Context, key session.Key) error {
 	if err == nil {
 		err = rt.sup.DeleteSession(ctx, root, key, "its session is deleted")
 	}
-	return rt.orArchived(ctx, key, err)
+	return rt.commandOrArchived(ctx, key, err)
 }
 
 // Purge removes what was archived longer ago than Rules.KeepArchives, for good, and returns how

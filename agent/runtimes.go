@@ -119,12 +119,12 @@ func (t *Task) runtimeVariant() string {
 }
 
 // withRuntimes returns the schema of sessions_spawn with the parameters of external runtimes, if
-// there are any.
-func (c *Config) withRuntimes(schema json.RawMessage) json.RawMessage {
-	if len(c.Runners.Runtimes) == 0 {
+// there are any of such names.
+func withRuntimes(schema json.RawMessage, named []string) json.RawMessage {
+	if len(named) == 0 {
 		return schema
 	}
-	names, err := json.Marshal(append([]string{nativeRuntime}, c.runtimeNames()...))
+	names, err := json.Marshal(append([]string{nativeRuntime}, named...))
 	if err != nil {
 		return schema // names are text
 	}
@@ -146,31 +146,47 @@ func (c *Config) addRuntimes(in *agentctx.Input, tools []string, sandboxed bool)
 	}
 	in.Extra = append(slices.Clip(in.Extra), agentctx.Section{
 		ID: runtimesID, Class: agentctx.ClassPerSession, Minimal: true,
-		Text: "## External Runtimes\n" + c.runtimesText(in.Session, sandboxed), Source: "agent",
+		Text: "## External Runtimes\n" + c.runtimesText(policy.Caller{
+			Key: in.Session, Role: in.Lineage.Role, Depth: in.Lineage.Depth, Sandboxed: sandboxed,
+		}), Source: "agent",
 	})
 }
 
-func (c *Config) runtimesText(key session.Key, sandboxed bool) string {
-	if sandboxed {
+// runtimesFor returns the names of the external runtimes in which a session may start a sub-agent,
+// sorted, and the agents that it may start in each. A spawn is admitted by the same rules.
+func (c *Config) runtimesFor(caller policy.Caller) (names []string, agents [][]string) {
+	if len(c.Runners.Runtimes) == 0 {
+		return nil, nil
+	}
+	targets := c.Rules.RuntimeTargets(caller)
+	for _, name := range c.runtimeNames() {
+		x := c.Runners.Runtimes[name]
+		mine := slices.DeleteFunc(slices.Clone(targets), func(id string) bool {
+			return !x.runsAgent(id)
+		})
+		if len(mine) > 0 {
+			names, agents = append(names, name), append(agents, mine)
+		}
+	}
+	return names, agents
+}
+
+func (c *Config) runtimesText(caller policy.Caller) string {
+	if caller.Sandboxed {
 		return "You are in a sandbox, which does not hold external programs: sessions_spawn has " +
 			"only the runtime " + nativeRuntime + " here."
 	}
-	targets := c.Rules.Targets(policy.Caller{Key: key})
+	names, agents := c.runtimesFor(caller)
+	all := len(c.Rules.Targets(caller))
 	var lines []string
-	for _, name := range c.runtimeNames() {
+	for i, name := range names {
 		x := c.Runners.Runtimes[name]
 		line := "- " + name
 		if x.Guidance != "" {
 			line += ": " + text.Line(x.Guidance)
 		}
-		if x.Agents != nil {
-			mine := slices.DeleteFunc(slices.Clone(targets), func(id string) bool {
-				return !x.runsAgent(id)
-			})
-			if len(mine) == 0 {
-				continue
-			}
-			line += " (agentId: " + strings.Join(mine, ", ") + ")"
+		if x.Agents != nil || len(agents[i]) < all {
+			line += " (agentId: " + strings.Join(agents[i], ", ") + ")"
 		}
 		lines = append(lines, line)
 	}

@@ -3,6 +3,8 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +83,81 @@ func TestPromptsTellOfRuntimes(t *testing.T) {
 	cfg.Rules.Sandbox.Mode = policy.SandboxAll
 	said, _ = prompt(t, withRuntime(cfg))
 	require.Contains(t, said, "You are in a sandbox, which does not hold external programs")
+}
+
+// A prompt and the schema offer a runtime where a spawn in it is admitted, and nowhere else: to a
+// session of any depth, for agents that no sandbox holds.
+func TestRuntimesAreOfferedAsTheyAreAdmitted(t *testing.T) {
+	boxed := func(ids ...string) (list []policy.Agent) {
+		for _, id := range []string{"main", "coder", "other"} {
+			a := policy.Agent{ID: id, Subagents: policy.Subagents{AllowAgents: []string{"*"}}}
+			if slices.Contains(ids, id) {
+				a.Sandbox = policy.SandboxAll
+			}
+			list = append(list, a)
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		only  []string // Agents of the runtime
+		line  string
+	}{
+		"all":              {policy.Rules{Agents: boxed()}, nil, "- acp: writes code"},
+		"some":             {policy.Rules{Agents: boxed()}, []string{"coder"}, "code (agentId: coder)"},
+		"one in a sandbox": {policy.Rules{Agents: boxed("coder")}, nil, "code (agentId: main, other)"},
+		"its one in a sandbox": {
+			policy.Rules{Agents: boxed("coder")}, []string{"coder"}, "No external runtime is for",
+		},
+		"sub-agents in a sandbox": {
+			policy.Rules{Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain}},
+			nil,
+			"No external runtime is for",
+		},
+		"by a function": {policy.Rules{
+			Agents: boxed(),
+			Sandbox: policy.Sandbox{
+				Decide: func(id string, _ session.Key) bool { return id == "other" },
+			},
+		}, nil, "code (agentId: main, coder)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[int]string{} // by depth
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.Runtime != "" || tn.Sandboxed {
+					return agent.Result{Text: "done"}, nil
+				}
+				_, offered, _ := strings.Cut(tn.Prompt.String(), "## External Runtimes\n")
+				schema := string(findTool(t, tn.Tools, "sessions_spawn").Schema)
+				require.Equal(t, strings.Contains(offered, "- acp"), strings.Contains(schema, `"acp"`))
+				require.Equal(t, strings.Contains(offered, "- acp"), strings.Contains(schema, "streamTo"))
+				seen[tn.Session.Depth] = offered
+				line, _, _ := strings.Cut(offered[strings.Index(offered, "- acp")+1:], "\n")
+				for _, id := range []string{"main", "coder", "other"} {
+					_, err := tn.Spawn(ctx, agent.Task{Text: id, Agent: id, Runtime: "acp"})
+					says := strings.Contains(offered, "- acp") &&
+						(!strings.Contains(line, "agentId") || strings.Contains(line, id))
+					if len(c.rules.Agents) == 0 && id != "main" {
+						says = false // there is none
+					}
+					require.Equal(t, says, err == nil, "%s: %q, %v", id, line, err)
+				}
+				if tn.Session.Depth == 0 {
+					_, err := tn.Spawn(ctx, agent.Task{Text: "below", Agent: "main"})
+					return agent.Result{Text: "done"}, err
+				}
+				return agent.Result{Text: "done"}, nil
+			})
+			cfg.Rules = c.rules
+			cfg.Rules.Subagents.MaxSpawnDepth, cfg.Rules.Subagents.MaxChildren = 2, 20
+			cfg = withRuntime(cfg, c.only...)
+			agenttest.Run(t, cfg, nil, func(h *harness) { h.Post("go"); h.Pass(time.Minute) })
+			require.Contains(t, seen[0], c.line)
+			if c.rules.Sandbox.Mode != policy.SandboxNonMain {
+				require.Contains(t, seen[1], c.line)
+			}
+		})
+	}
 }
 
 // The same Key with another runtime, or with what the program says passed on, is another task. The

@@ -4,8 +4,10 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,4 +86,40 @@ func TestSandboxIsTold(t *testing.T) {
 	}
 	_, ok := agent.CallerOf(t.Context())
 	require.False(t, ok, "not the context of a tool's call")
+}
+
+// Sandbox.Decide is asked at a spawn and at the begin of a turn, and not at each call of a tool:
+// only where the rules have changed since.
+func TestSandboxIsDecidedForTurnsAndNotForCalls(t *testing.T) {
+	asked := func(calls int, change bool) int {
+		var n atomic.Int32
+		decide := func(string, session.Key) bool { n.Add(1); return false }
+		var rt *agent.Runtime
+		before, during := int32(0), int32(0)
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			before = n.Load()
+			if change {
+				require.NoError(t, rt.SetRules(policy.Rules{
+					Sandbox: policy.Sandbox{Decide: decide}, MaxSessions: 9,
+				}))
+			}
+			for range calls {
+				_, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: "look", Args: []byte("{}")})
+				require.NoError(t, err)
+			}
+			during = n.Load() - before
+			return textResult("done")
+		})
+		cfg.Tools, cfg.Rules.Sandbox.Decide = toolbox("look"), decide
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			rt = h.Runtime()
+			h.Post("go")
+			h.Pass(time.Minute)
+		})
+		require.Positive(t, before)
+		return int(during)
+	}
+	require.Zero(t, asked(5, false))
+	require.Equal(t, asked(1, true), asked(5, true))
+	require.Positive(t, asked(1, true))
 }

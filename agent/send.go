@@ -191,7 +191,7 @@ func (h toolHost) sendTo(
 		return out, false, err
 	}
 	taken = errors.Is(err, ErrUnconfirmed)
-	err = h.rt.orArchived(ctx, to.Key, err)
+	err = h.rt.commandOrArchived(ctx, to.Key, err)
 	out, err = jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
 	return out, taken, err
 }

@@ -130,7 +130,10 @@ func (s *Session) OwnRuns(ctx context.Context) ([]RunInfo, error) {
 		return nil, s.rt.orArchived(ctx, s.key, err)
 	}
 	list, err := s.rt.sup.OwnRuns(ctx, root, s.key)
-	return list, s.rt.orArchived(ctx, s.key, err)
+	if err != nil {
+		return nil, s.rt.orArchived(ctx, s.key, err)
+	}
+	return shownIn(ctx, list, list...)
 }
 
 // FindRun returns a run of a sub-agent's session by its id. The empty id is that of the present
@@ -143,7 +146,10 @@ func (s *Session) FindRun(ctx context.Context, id RunID) (RunInfo, error) {
 		return RunInfo{}, s.rt.orArchived(ctx, s.key, err)
 	}
 	info, err := s.rt.sup.Find(ctx, root, spawn.RunRef{Session: s.key, Run: id})
-	return info, s.rt.orArchived(ctx, s.key, err)
+	if err != nil {
+		return RunInfo{}, s.rt.orArchived(ctx, s.key, err)
+	}
+	return shownIn(ctx, info, info)
 }
 
 // Spawn starts a sub-agent of this session and returns at once. The function [Spawn] takes a
@@ -165,7 +171,7 @@ func (s *Session) Wait(
 // sub-agent counts for both. The error is [ErrNotFound] for a session that is not below this one,
 // and else one of Child.Steer.
 func (s *Session) Steer(ctx context.Context, key session.Key, text string) error {
-	return s.rt.orArchived(ctx, key, s.steer(ctx, key, text))
+	return s.rt.commandOrArchived(ctx, key, s.steer(ctx, key, text))
 }
 
 func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
@@ -215,8 +221,8 @@ func (s *Session) CancelTurn(ctx context.Context) error {
 //
 // Stop returns nil when nothing of that is alive, and a *StillRunningError if Runners had to be
 // given up because they did not return within the grace period. Else the error is [ErrNotFound] for
-// a sub-agent that is not on record, the cause of ctx if that ends while Stop waits, or one that
-// every command can return.
+// a sub-agent that is not on record, or one that every command can return. If ctx or a shutdown
+// ends the wait, that is [ErrUnconfirmed] beside the cause.
 func (s *Session) Stop(ctx context.Context) error {
 	root, err := s.commandTree(ctx)
 	if err != nil {
@@ -245,9 +251,9 @@ func (s *Session) Stop(ctx context.Context) error {
 // The error is a *[ChildrenError] while a sub-agent of the session has not ended, also one that the
 // turn under way has spawned: its result belongs to the conversation. Stop it, or wait for it. It
 // is [ErrNotTopLevel] for a sub-agent, which has one conversation, and an *[InputError] for the
-// session whose own turn calls Reset. If ctx ends while it waits, the error is its cause and
-// [spawn.ErrUnconfirmed]: the reset is taken back, unless it happens at that moment. Else the error
-// is [ErrShutdown], or one that every command can return.
+// session whose own turn calls Reset. If ctx or a shutdown ends the wait, the error is the cause
+// and [spawn.ErrUnconfirmed]: the reset is taken back, unless it happens at that moment. Else the
+// error is one that every command can return.
 func (s *Session) Reset(ctx context.Context) error {
 	root, err := s.wishOf(ctx)
 	if err != nil {
@@ -386,7 +392,7 @@ func (s *Session) ownTool(tool Tool, host toolHost) Tool {
 			cfg := s.rt.cfg()
 			now := cfg.authority(s.key)
 			if !slices.Contains(now.Tools, tool.Name) { // the rules have changed
-				return ToolResult{}, cfg.removedError(s.key, &now, tool.Name)
+				return ToolResult{}, cfg.removedError(s.key, &now, tool.Name, nil)
 			}
 			v, kept := cfg.Rules.Withheld(s.key, session.RoleMain, host.senders(ctx), tool.Name)
 			if kept {

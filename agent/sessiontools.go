@@ -98,9 +98,10 @@ var anyone = policy.Sender{ID: "*", Channel: "*", Peer: "*"}
 
 // hearSession is hear for the words of a session that are on record, if that is a sub-agent. Of
 // one that has been archived it is not known for whom it has worked: every rule applies then that
-// may. A conversation with people binds nothing.
+// may. So it is where its tree cannot be read, under rules that do not ask who speaks. A
+// conversation with people binds nothing.
 func (h toolHost) hearSession(ctx context.Context, key session.Key) error {
-	if key == h.session.key || !key.IsSubagent() || !h.rt.cfg().Rules.BindsSenders() {
+	if key == h.session.key || !key.IsSubagent() {
 		return nil
 	}
 	root, err := h.rt.Session(key).tree(ctx)
@@ -109,12 +110,12 @@ func (h toolHost) hearSession(ctx context.Context, key session.Key) error {
 		info, err = h.rt.sup.Find(ctx, root, spawn.RunRef{Session: key})
 	}
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case err == nil:
+		return h.hear(ctx, info.Senders)
+	case errors.Is(err, ErrNotFound), !h.rt.cfg().Rules.BindsSenders() && !isLate(ctx, err):
 		return h.hear(ctx, []policy.Sender{anyone})
-	case err != nil:
-		return err
 	}
-	return h.hear(ctx, info.Senders)
+	return err
 }
 
 // sendersKey is the key under which the context of a call to Deliver holds the people for whom the
@@ -217,10 +218,13 @@ func (h toolHost) spawnSchema(cfg *Config, now *policy.Authority) json.RawMessag
 	if h.turn == nil {
 		schema = callerSpawnSchema
 	}
+	runtimes := cfg.runtimeNames()
 	if now != nil {
-		schema = cfg.withAgents(schema, policyCaller(h.session.key, now))
+		caller := policyCaller(h.session.key, now)
+		schema = cfg.withAgents(schema, caller)
+		runtimes, _ = cfg.runtimesFor(caller)
 	}
-	return cfg.withAttachments(cfg.withDirs(cfg.withRuntimes(cfg.withThreads(schema))))
+	return cfg.withAttachments(cfg.withDirs(withRuntimes(cfg.withThreads(schema), runtimes)))
 }
 
 // tool returns one session tool.

@@ -419,7 +419,7 @@ func (h toolHost) readHistory(
 	}
 	want, size := q.Last, 0
 	for range maxHistoryPages {
-		next, err := s.History(ctx, q)
+		next, err := s.history(ctx, q)
 		if err != nil {
 			return page, err
 		}
@@ -465,7 +465,7 @@ func (l *HistoryLine) withoutTools() bool {
 func (h toolHost) historyFile(
 	ctx context.Context, s *Session, named, hash string,
 ) (ToolResult, error) {
-	page, err := s.History(ctx, HistoryQuery{Last: maxHistoryLast})
+	page, err := s.history(ctx, HistoryQuery{Last: maxHistoryLast})
 	if err == nil {
 		err = h.hearSession(ctx, s.key)
 	}

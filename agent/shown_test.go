@@ -419,6 +419,45 @@ func TestMilestonesOverEveryCrash(t *testing.T) {
 	})
 }
 
+// A milestone tells of its sub-agent by the name that lists give it: its label, or else the
+// beginning of its task as it may be shown, and never by an id.
+func TestMilestoneNamesTheSubagent(t *testing.T) {
+	for want, task := range map[string]agent.Task{
+		`The sub-agent "worker"`:                       {Text: "dig", Label: "worker"},
+		`The sub-agent "dig for gold"`:                 {Text: "dig for\ngold"},
+		`The sub-agent "dig with api_key=hunter…ter2"`: {Text: "dig with api_key=hunter2hunter2hunter2"},
+		`The sub-agent "dig deep"`:                     {Text: "<think>where?</think>dig deep"},
+		"A sub-agent":                                  {Text: "NO_REPLY"},
+		`The sub-agent "long long long`:                {Text: strings.Repeat("long ", 40_000)},
+	} {
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if tn.Run != "" {
+				return agent.Result{Text: "dug"}, tn.Report(ctx, agent.Progress{
+					Text: "half", Milestone: true,
+				})
+			}
+			return agent.Result{Text: tn.Input()}, nil
+		})
+		task.Milestones, task.Announce = true, true
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			child, err := h.Main().Spawn(h.Context(), task)
+			require.NoError(h.T(), err)
+			h.Pass(time.Hour)
+			page, err := h.Main().History(h.Context(), agent.HistoryQuery{Raw: true})
+			require.NoError(h.T(), err)
+			told := ""
+			for _, l := range page.Lines {
+				if strings.Contains(l.Message.Text, "milestone") && l.Message.Role == session.MessageUser {
+					told = l.Message.Text
+				}
+			}
+			require.Contains(h.T(), told, "[Offshoot] "+want)
+			require.NotContains(h.T(), told, string(child.ID()))
+			require.NotContains(h.T(), told, child.Key().ID())
+		})
+	}
+}
+
 // A tool reports for the turn that has called it.
 func TestToolsReport(t *testing.T) {
 	cfg := agent.Config{Tools: []agent.Tool{agent.NewTool("dig", "Digs.",

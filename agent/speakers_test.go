@@ -19,6 +19,9 @@ import (
 
 var peopleKey = session.Must(session.GroupKey("main", "telegram", "-100"))
 
+// unknownPerson is who says a message without an id and without a conversation.
+var unknownPerson = []policy.Sender{{}}
+
 // ownedConfig is a bot whose owner is ann. Owners alone may use cron, and deploy, which is marked.
 func ownedConfig() agent.Config {
 	cfg := agent.Config{Tools: toolbox("cron", "deploy", "read")}
@@ -299,15 +302,16 @@ func TestConfigOwner(t *testing.T) {
 	})
 }
 
-// Where nothing in the Config depends on who speaks, nothing of it is recorded, and everyone counts
-// as an owner. A tool that is marked then is a mistake, as is a list that would have no effect.
+// Where nothing in the Config depends on who speaks, it is on record all the same, and everyone
+// counts as an owner. A tool that is marked then is a mistake, as is a list that would have no
+// effect.
 func TestOwnersUnset(t *testing.T) {
 	cfg := configAnswering(asText)
 	cfg.Tools = toolbox("cron")
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		list, err := h.Main().SendersOf(h.Context(), agent.Incoming{From: session.Sender{ID: "x"}})
 		require.NoError(t, err)
-		require.Nil(t, list)
+		require.Equal(t, []policy.Sender{{ID: "x"}}, list)
 		owner, err := h.Main().IsOwner(h.Context(), agent.Incoming{})
 		require.NoError(t, err)
 		require.True(t, owner)

@@ -348,6 +348,11 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		return info, err
 	}
 	limits := rt.cfg().Threads.policy(at)
+	q := binding.Request{
+		Conversation: at, Target: child, Root: s.root, By: binding.SystemOwner,
+		Label: rt.threadLabel(s.request.Label), Created: creates,
+		Idle: limits.Idle, MaxAge: limits.MaxAge,
+	}
 	if creates {
 		key := s.request.Key
 		if key == "" {
@@ -358,19 +363,19 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		if s.request.Session {
 			intro = thread.Intro(label, child.Agent(), limits.Idle, limits.MaxAge)
 		}
-		at, err = rt.bindings.create(ctx, NewThread{
+		q.Conversation, err = rt.bindings.create(ctx, NewThread{
 			Key: threadKey(s.requester, key), In: at, Session: child,
 			Name: thread.Name(label, child.Agent()), Intro: intro,
+		}, func(made session.Route) {
+			q := q
+			q.Conversation = made
+			rt.bindings.abandon(ctx, s.root, q)
 		})
 		if err != nil {
 			return info, unrecorded(ctx, err)
 		}
 	}
-	return rt.bindings.spawnAt(ctx, s, binding.Request{
-		Conversation: at, Target: child, Root: s.root, By: binding.SystemOwner,
-		Label: rt.threadLabel(s.request.Label), Created: creates,
-		Idle: limits.Idle, MaxAge: limits.MaxAge,
-	})
+	return rt.bindings.spawnAt(ctx, s, q)
 }
 
 // threadLabel returns, on one line, as much of a label as a binding keeps.
@@ -456,13 +461,19 @@ func checkThread(made, in session.Route) error {
 	return nil
 }
 
-// create has a thread created, unless the table in which it is to be bound cannot be read.
-func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, error) {
+// create has a thread created, unless the table in which it is to be bound cannot be read. It
+// returns when ctx ends, and when the hard phase of a shutdown begins, also if the ThreadHost does
+// not: what that has created by then, or creates later, is given to late.
+func (b *bindings) create(
+	ctx context.Context, t NewThread, late func(session.Route),
+) (session.Route, error) {
 	if _, err := b.open(ctx); err != nil {
 		return session.Route{}, err
 	}
 	host, field := b.rt.cfg().Threads.host(t.In)
-	var made session.Route
+	ctx, cancel := b.whole(ctx)
+	defer cancel()
+	var made thread.Late[session.Route]
 	call := b.call(ctx, t.Session, false, field, func(ctx context.Context) error {
 		route, err := host.CreateThread(ctx, t)
 		if err != nil {
@@ -472,20 +483,22 @@ func (b *bindings) create(ctx context.Context, t NewThread) (session.Route, erro
 		if err := cmp.Or(checkThread(route, t.In), checkBound(route)); err != nil {
 			return err
 		}
-		made = route
+		made.Set(route)
 		return nil
 	})
-	if err := call.Wait(); err != nil { // made may still be written to after ErrHangs
-		_, ok := errors.AsType[*CallbackError](err)
-		if err = b.rt.redact(err); !ok {
-			err = &CallbackError{Field: field, Err: err}
-		}
-		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-			err = fmt.Errorf("agent: %w: %w", context.Cause(ctx), err)
-		}
-		return session.Route{}, err
+	err := call.WaitFor(ctx)
+	if err == nil {
+		return made.Get(), nil
 	}
-	return made, nil
+	made.Leave(late)
+	_, ok := errors.AsType[*CallbackError](err)
+	if err = b.rt.redact(err); !ok {
+		err = &CallbackError{Field: field, Err: err}
+	}
+	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("agent: %w: %w", context.Cause(ctx), err)
+	}
+	return session.Route{}, err
 }
 
 // bind binds a conversation in the table.
@@ -503,7 +516,7 @@ func (b *bindings) spawnAt(
 ) (info RunInfo, err error) {
 	unlock, err := b.locks.Lock(ctx, q.Conversation)
 	if err != nil {
-		b.unclaimed(q, err)
+		b.unclaimed(q, binding.ReasonSpawnFailed, err)
 		return info, unrecorded(ctx, err)
 	}
 	defer unlock()
@@ -520,7 +533,7 @@ func (b *bindings) spawnAt(
 		if errors.Is(err, ErrUnconfirmed) {
 			b.release(ctx, s.root, q.Target, q.Conversation, binding.ReasonSpawnFailed)
 		}
-		b.unclaimed(q, err)
+		b.unclaimed(q, binding.ReasonSpawnFailed, err)
 		return info, unrecorded(ctx, err)
 	}
 	defer b.look() // the session of a former attempt is to know that it has gone on elsewhere
@@ -540,7 +553,7 @@ func (b *bindings) spawnAt(
 func (b *bindings) abandon(ctx context.Context, root session.Key, q binding.Request) {
 	b.atLast(ctx, func(ctx context.Context) {
 		if err := b.claim(ctx, nil, q); err != nil {
-			b.unclaimed(q, err)
+			b.unclaimed(q, binding.ReasonSpawnFailed, err)
 			return
 		}
 		b.release(ctx, root, q.Target, q.Conversation, binding.ReasonSpawnFailed)

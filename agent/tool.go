@@ -605,11 +605,16 @@ func (t *Turn) mayCall(ctx context.Context, cfg *Config, tool string) (policy.Au
 	if kept { // also where someone has spoken since the turn began
 		return now, withheldError(v)
 	}
-	return now, cfg.removedError(t.Session.Key, &now, tool)
+	return now, cfg.removedError(t.Session.Key, &now, tool, func() (policy.ToolVerdict, bool) {
+		return t.spawn.RemovedAbove(ctx, &cfg.Rules, tool)
+	})
 }
 
-// removedError says why a tool is not among what is left to a session.
-func (c *Config) removedError(key session.Key, now *policy.Authority, tool string) error {
+// removedError says why a tool is not among what is left to a session. Where its own rules leave it
+// the tool, above says which one of a session above it does not; nil: there is none above.
+func (c *Config) removedError(
+	key session.Key, now *policy.Authority, tool string, above func() (policy.ToolVerdict, bool),
+) error {
 	refusal := &policy.Refusal{
 		Op: "tool call", Rule: policy.RuleTools, Asked: tool, Limit: strings.Join(now.Tools, ", "),
 		Path: "what is left to " + key.String(),
@@ -619,6 +624,11 @@ func (c *Config) removedError(key session.Key, now *policy.Authority, tool strin
 	}
 	for _, v := range c.Rules.ExplainTools(subject, []string{tool}) {
 		if !v.Allowed { // else it was removed by the grant, or from a session above
+			refusal.Removed = append(refusal.Removed, v)
+		}
+	}
+	if len(refusal.Removed) == 0 && above != nil {
+		if v, ok := above(); ok {
 			refusal.Removed = append(refusal.Removed, v)
 		}
 	}

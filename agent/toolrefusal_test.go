@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // C5: the refusal of a tool that a spawn asks for says that there is none of that name, with the
@@ -55,6 +58,66 @@ func TestRefusalOfAToolSaysWhy(t *testing.T) {
 			info, err := child.Info(h.Context())
 			require.NoError(t, err)
 			require.Equal(t, []string{"read"}, info.Tools)
+		})
+	}
+}
+
+// A call that is refused amid a turn because a session above may not hand the tool down any more
+// names that rule and where it is set, whichever it is, and no session but the caller's own.
+func TestRefusalAmidATurnNamesTheRuleAbove(t *testing.T) {
+	agents := func(main, mid policy.ToolPolicy) policy.Rules {
+		return policy.Rules{
+			Subagents: policy.Subagents{MaxSpawnDepth: 2, AllowAgents: []string{"*"}},
+			Agents: []policy.Agent{
+				{ID: "main", Tools: main}, {ID: "mid", Tools: mid}, {ID: "leaf"},
+			},
+		}
+	}
+	deny := policy.ToolPolicy{Deny: []string{"exec"}}
+	hand := policy.ToolPolicy{Delegable: &policy.ToolRules{Allow: []string{"read"}}}
+	var none policy.ToolPolicy
+	chat := agents(none, none)
+	chat.Chats = []policy.Chat{{
+		Channel: "irc", Peer: "room", Tools: policy.ToolRules{Deny: []string{"exec"}},
+	}}
+	for want, rules := range map[string]policy.Rules{
+		`tool "exec" is removed by "exec" at Config.Rules.Agents[0].Tools.Deny (agents.list[main].tools.deny)`: agents(deny, none),
+		`tool "exec" is removed by "exec" at Config.Rules.Agents[1].Tools.Deny (agents.list[mid].tools.deny)`:  agents(none, deny),
+		`Config.Rules.Agents[0].Tools.Delegable.Allow (agents.list[main].tools.delegable.allow)`:               agents(hand, none),
+		`Config.Rules.Agents[1].Tools.Delegable.Allow (agents.list[mid].tools.delegable.allow)`:                agents(none, hand),
+		`Config.Rules.Agents[0].Tools.Deny (agents.list[main].tools.deny)`:                                     agents(deny, deny),
+		`Config.Rules.Chats`: chat,
+	} {
+		top := session.Must(session.GroupKey("main", "irc", "room"))
+		var refused error
+		var above session.Key
+		ready, changed := make(chan struct{}), make(chan struct{})
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			switch tn.Session.Depth {
+			case 1:
+				above = tn.Session.Key
+				_, err := tn.Spawn(ctx, agent.Task{Text: "x", Agent: "leaf"})
+				return agent.Result{Text: "done"}, err
+			case 2:
+				close(ready)
+				<-changed
+				_, refused = tn.Call(ctx, agent.ToolCall{ID: "1", Name: "exec", Args: []byte("{}")})
+			}
+			return agent.Result{Text: "done"}, nil
+		})
+		cfg.Rules, cfg.Tools = agents(none, none), []agent.Tool{namedTool("exec"), namedTool("read")}
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			_, err := h.Session(top).Spawn(h.Context(), agent.Task{Text: "x", Agent: "mid"})
+			require.NoError(t, err)
+			<-ready
+			require.NoError(t, h.Runtime().SetRules(rules))
+			close(changed)
+			h.Pass(time.Minute)
+			require.ErrorIs(t, refused, &policy.Refusal{Rule: policy.RuleTools, Op: "tool call"})
+			require.ErrorContains(t, refused, want)
+			_, why, _ := strings.Cut(refused.Error(), "; ") // behind its own key
+			require.NotContains(t, why, above.ID())
+			require.NotContains(t, why, "subagent:")
 		})
 	}
 }

@@ -430,8 +430,8 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 // Senders returns the people for whom the turn works, and whose least may says which tools it
 // has: those whose messages it has read, and those for whom the sessions and sub-agents worked
 // of which it has read something. Of a sub-agent they are those of all its runs so far.
-// [Turn.Inbox] may add to them. Nil: no one, as far as is known, or nothing in the Config
-// depends on who speaks. The Runner must not change the list.
+// [Turn.Inbox] may add to them. They are on record whatever the rules ask. Nil: no one, as far as
+// is known. The Runner must not change the list.
 func (t *Turn) Senders() []policy.Sender { return t.spawn.Senders() }
 
 // Hear has the turn work for people from now on, beside its Senders: those for whom another session
@@ -537,7 +537,7 @@ func (t *Turn) steer(
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.rt.orArchived(
+	return t.rt.commandOrArchived(
 		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text, Senders: senders}))
 }
 

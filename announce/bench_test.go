@@ -1,6 +1,7 @@
 package announce_test
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -40,13 +41,21 @@ func BenchmarkVisible(b *testing.B) {
 	benchEachText(b, func(text string) { announce.Visible(text) })
 }
 
-// BenchmarkRedactor measures Redact with a registered secret that the texts do not have.
+// BenchmarkRedactor measures Redact with registered secrets that the texts do not have.
 func BenchmarkRedactor(b *testing.B) {
-	r, err := announce.NewRedactor(announce.Redaction{Secrets: []string{"s3cret-Value-17"}})
-	if err != nil {
-		b.Fatal(err)
+	for _, count := range []int{1, 10, 100} {
+		var secrets []string
+		for i := range count {
+			secrets = append(secrets, fmt.Sprintf("%cs%02dcret-%d-value%d", 'a'+i*7%26, i, i*7919, i))
+		}
+		r, err := announce.NewRedactor(announce.Redaction{Secrets: secrets})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			benchEachText(b, func(text string) { r.Redact(text) })
+		})
 	}
-	benchEachText(b, func(text string) { r.Redact(text) })
 }
 
 func BenchmarkRedact(b *testing.B) {

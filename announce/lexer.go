@@ -208,8 +208,8 @@ func (l *lexer) keep(to int) {
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		text, l.within = text[i+1:], false
 	}
-	l.within = l.within || strings.Trim(text, " \t") != ""
 	l.said = l.said || trimStart(l.Buf[l.At:to]) != ""
+	l.within = l.said && (l.within || strings.Trim(text, " \t") != "") // outer space is not shown
 	l.At = to
 }
 

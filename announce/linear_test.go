@@ -338,6 +338,80 @@ var hostileSecrets = map[string]struct{ secret, text string }{
 	"digits, escapes":    {"hunter2hunter2", "0\\\\"},
 }
 
+// longSecrets are secrets of so many bytes that resemble themselves: of a period, or nearly of
+// one.
+var longSecrets = map[string]func(n int) string{
+	"a letter":    func(n int) string { return strings.Repeat("a", n-1) + "b" },
+	"two letters": func(n int) string { return repeatTo("ab", n)[:n-2] + "aa" },
+	"a line":      func(n int) string { return repeatTo("aaaaaaaaaaaaaaab", n)[:n-1] + "c" },
+	"a line, a letter off": func(n int) string {
+		return repeatTo("aaaaaaaaaaaaaaab", n/2) + "a" + repeatTo("aaaaaaaaaaaaaaab", n)[:n/2]
+	},
+	"Fibonacci": func(n int) string {
+		short, long := "b", "a"
+		for len(long) < n {
+			short, long = long, long+short
+		}
+		return long[:n-1] + "c"
+	},
+}
+
+// longSpellings write a text as programs do, or with what a reader does not see.
+var longSpellings = map[string]func(text string) string{
+	"as it is":        func(text string) string { return text },
+	"lines":           func(text string) string { return strings.ReplaceAll(text, "a", "a\n") },
+	"percent":         func(text string) string { return strings.ReplaceAll(text, "a", "%61") },
+	"escapes":         func(text string) string { return strings.ReplaceAll(text, "a", `\u0061`) },
+	"unseen":          func(text string) string { return strings.ReplaceAll(text, "a", "a\u200b") },
+	"unseen, escaped": func(text string) string { return strings.ReplaceAll(text, "a", `a\u200b`) },
+	"a title within":  func(text string) string { return strings.ReplaceAll(text, "aa", "a\x1b]0;x\aa") },
+}
+
+// S7: a registered secret that resembles itself takes time linear in it and in a text that
+// resembles it: both are doubled. It is so as a whole and in pieces, also beside a short secret
+// that the long one begins with.
+func TestLongSecretsAreLinear(t *testing.T) {
+	const size = 1 << 10 // of the shortest text, which has a secret of a fourth of that
+	for name, secretOf := range longSecrets {
+		for _, short := range []bool{false, true} {
+			redactors := make(map[int]*announce.Redactor)
+			for n := size; n <= size<<doublings; n *= 2 {
+				long := secretOf(n/4 - 1)
+				secrets := []string{long}
+				if short {
+					secrets = append(secrets, long[:6])
+				}
+				r, err := announce.NewRedactor(announce.Redaction{Secrets: secrets})
+				require.NoError(t, err)
+				redactors[n] = r
+			}
+			for how, spell := range longSpellings {
+				inputs := make(map[string]*announce.Redactor)
+				input := func(n int) string {
+					begin := secretOf(n/4 - 1)
+					begin = begin[:len(begin)*3/4]
+					text := repeatTo(spell(begin), n)[:n]
+					inputs[text] = redactors[n]
+					return text
+				}
+				whole := func(text string) { inputs[text].Redact(text) }
+				inPieces := func(text string) { streamedBy(inputs[text].Stream(), text, 1000) }
+				text := input(size << 2)
+				seen, _ := announce.Visible(text)
+				r := inputs[text]
+				require.Equal(t, r.Redact(seen), streamedBy(r.Stream(), text, 77))
+				if underRace {
+					continue
+				}
+				got := growth(whole, input, size)
+				require.LessOrEqual(t, got, mostPerDoubling, "%s, %s", name, how)
+				got = growth(inPieces, input, size)
+				require.LessOrEqual(t, got, mostPerDoubling, "%s, %s, in pieces", name, how)
+			}
+		}
+	}
+}
+
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 // S7: a registered secret that repeats itself takes time linear in a text that does, too.

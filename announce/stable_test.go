@@ -56,6 +56,8 @@ func TestVisibleIsIdempotent(t *testing.T) {
 		{"ok [TOOL_CALLS][ NO_REPLY", "ok"},
 		{"ok <tool_calls>[\n### User:\nNO_REPLY", "ok"},
 		{"a\nfunctools[\n\nHuman:", "a"},
+		{"✿RETURN✿\u00a0functools[{\"a\":1}] x", "x"}, // the space at the beginning goes
+		{"\u00a0```\n<think>a</think>\n```", "```\n<think>a</think>\n```"},
 		{"x <function=x>[\nUser:", "x"},
 		{"x <tool_call><parameter>[ \n\nHuman:", "x"},
 		{"x<tool_call>\n<function*NO_REPLY", "x"},

@@ -10,8 +10,8 @@ import (
 //
 // A Stream holds back what may still turn out to be a tag, a silent token or a secret: of prose at
 // most 256 characters, and of any text as much as Visible and Redact look ahead, which is 16 KB
-// for each of its passes. It takes less than 800 KB of memory, however long the text is, and time
-// linear in the text.
+// for each of its passes, and up to half of that more. It takes less than 800 KB of memory, however
+// long the text is, and time linear in the text.
 //
 // A Stream does not say whether the text was silent or had reply tags: at the end of the text, ask
 // [Decide] and [ReadTags].

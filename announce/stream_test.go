@@ -13,8 +13,10 @@ import (
 )
 
 // streamed returns what a Stream shows of a text that is cut into pieces of n bytes.
-func streamed(text string, n int) string {
-	var s announce.Stream
+func streamed(text string, n int) string { return streamedBy(new(announce.Stream), text, n) }
+
+// streamedBy is streamed with a Stream.
+func streamedBy(s *announce.Stream, text string, n int) string {
 	var out strings.Builder
 	for ; len(text) > n; text = text[n:] {
 		out.WriteString(s.Write(text[:n]))

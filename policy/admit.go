@@ -417,6 +417,19 @@ func (r *Rules) Targets(c Caller) []string {
 	})
 }
 
+// RuntimeTargets returns those of [Rules.Targets] that the caller may spawn in an external runtime,
+// see [Request].Runtime. No sandbox holds one: a caller in a sandbox has none of them, and an agent
+// whose sub-agents are put into one is left out.
+func (r *Rules) RuntimeTargets(c Caller) []string {
+	if c.Sandboxed {
+		return nil
+	}
+	return slices.DeleteFunc(r.Targets(c), func(id string) bool {
+		p := r.agentsOf(c.Key, id)
+		return r.sandboxed(p.targetID, p.target, session.Key{}, false)
+	})
+}
+
 // AllowsAny reports whether the list of allowed agents that counts for the session of a key names
 // every agent that is configured, with "*". [Rules.Targets] says which of them it may spawn.
 func (r *Rules) AllowsAny(key session.Key) bool {

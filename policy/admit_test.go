@@ -491,7 +491,8 @@ func TestAdmitWarnsOfBlocked(t *testing.T) {
 	assert.Equal(t, []string{"25 completions could not be delivered, 50 refuse new spawns"}, g.Warnings)
 }
 
-// Whatever Targets names can be spawned, and nothing else can.
+// Whatever Targets names can be spawned, and nothing else can; so it is with an external runtime
+// and RuntimeTargets.
 func TestTargetsAgreeWithAdmit(t *testing.T) {
 	all := []policy.Agent{
 		{ID: "main"},
@@ -522,6 +523,9 @@ func TestTargetsAgreeWithAdmit(t *testing.T) {
 				for _, id := range append(ids, c.Key.Agent()) {
 					_, err := rules.Admit(c, policy.Request{Agent: id})
 					assert.Equal(t, err == nil, slices.Contains(targets, id), "%s in %q: %v", id, targets, err)
+					_, err = rules.Admit(c, policy.Request{Agent: id, Runtime: "acp"})
+					outside := rules.RuntimeTargets(c)
+					assert.Equal(t, err == nil, slices.Contains(outside, id), "%s in %q: %v", id, outside, err)
 				}
 			}
 		}

@@ -195,7 +195,9 @@ func (s *AnnounceStep) UnmarshalText(text []byte) error {
 type Budget struct {
 	Tokens int64   `json:"tokens,omitzero"` // of input and output
 	Cost   float64 `json:"cost,omitzero"`   // in US dollars
-	Turns  int     `json:"turns,omitzero"`
+	// Turns counts each turn as it begins. One that has begun is paid for: it makes its calls, also
+	// when those below it have used up the rest, and spawns nothing more.
+	Turns int `json:"turns,omitzero"`
 }
 
 // tighter returns the tighter of two limits, field by field.

@@ -41,8 +41,10 @@ type Sandbox struct {
 
 	// Decide, if set, decides in place of every Mode. It gets the agent and the key of the session.
 	// The key of a sub-agent that is not made yet is zero. Decide must be safe for concurrent use,
-	// and always give the same answer. It is called for every spawn, turn and tool call, so it
-	// should be quick. A spawn whose call of Decide panics is refused.
+	// and always give the same answer. It is called for every spawn and at the start of every turn,
+	// of which it is asked about each session from the top-level one down, so it should be quick. A
+	// call of a tool asks again only where the rules, or the people for whom the turn works, have
+	// changed since. A spawn whose call of Decide panics is refused.
 	Decide func(agent string, key session.Key) bool
 
 	// Tools narrow what sandboxed sessions may use. A nil Allow is [SandboxAllow] and a nil Deny is

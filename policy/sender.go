@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -40,6 +42,24 @@ type Sender struct {
 	// Owner says that the program has said so. What [Rules.Owners] say does not stand here, since
 	// it may change.
 	Owner bool `json:"owner,omitempty"`
+}
+
+// SenderOf returns the person who says a message to a session: from, in the conversation of the
+// session's key, or of the route if the key names none. Bound says that a conversation is bound to
+// the session, and the message comes from there. ok is false for what the program says itself: a
+// message without an id to a cron session or a sub-agent. To any other session a message without an
+// id is that of a person who is not known.
+func SenderOf(
+	to session.Key, from session.Sender, route session.Route, bound bool,
+) (s Sender, ok bool) {
+	kind := to.Kind()
+	if from.ID == "" && !bound && (kind == session.KindSubagent || kind == session.KindCron) {
+		return Sender{}, false
+	}
+	return Sender{
+		ID: from.ID, Channel: cmp.Or(route.Channel, to.Channel()),
+		Peer: cmp.Or(to.Peer(), strings.TrimSpace(route.To)),
+	}, true
 }
 
 // everyone is the ID that stands for every person.

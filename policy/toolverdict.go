@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A ToolRule is why a session may not use a tool.
@@ -100,6 +101,39 @@ func (r *Rules) FilterTools(s Subject, names []string) []string {
 func (r *Rules) ExplainTools(s Subject, names []string) []ToolVerdict {
 	p := r.subjectPipeline(s)
 	return p.verdicts(names)
+}
+
+// ExplainAbove says which rule keeps a tool from the last of the sessions below on account of one
+// above it: the rule by which the first of these, from the top down, may not hand the tool down
+// today. above and below are as [Rules.Effective] takes them, and top is the session that above is
+// of. ok is false if each may hand it down, or one was not given it.
+func (r *Rules) ExplainAbove(
+	top session.Key, above Authority, below []Descendant, tool string,
+) (v ToolVerdict, ok bool) {
+	for i := range below {
+		if above.Role == session.RoleUnknown {
+			return v, false // its agent gives nothing
+		}
+		if !slices.Contains(above.Delegable, tool) {
+			v = r.handsDown(Subject{
+				Key: top, Agent: above.Agent, Role: above.Role, Sandboxed: above.Sandboxed,
+				Model: above.Model,
+			}, tool)
+			return v, !v.Allowed
+		}
+		top, above = below[i].Key, r.effective(&above, &below[i])
+	}
+	return v, false
+}
+
+// handsDown says whether the rules let a session hand a tool down, as toolSets has it.
+func (r *Rules) handsDown(s Subject, tool string) ToolVerdict {
+	s, a := r.subject(s)
+	p := r.pipeline(s, a)
+	if a != nil && a.Tools.Delegable != nil {
+		p = r.delegablePipeline(s, a)
+	}
+	return p.verdict(tool)
 }
 
 // ExplainSpawn says of each tool that the caller may hand down whether the child would get it, and

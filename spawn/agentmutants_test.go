@@ -105,7 +105,7 @@ var agentMutants = []mutant{
 	},
 	{
 		"a session in a sandbox is not told of runtimes", "../agent/runtimes.go",
-		"\tif sandboxed {\n", "\tif false {\n", "../agent", "TestPromptsTellOfRuntimes",
+		"\tif caller.Sandboxed {\n", "\tif false {\n", "../agent", "TestPromptsTellOfRuntimes",
 	},
 	{
 		"attachments go after a run", "../agent/workdir.go",

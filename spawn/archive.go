@@ -284,6 +284,9 @@ func (s *Supervisor) readRecord(
 		return root, nil, fmt.Errorf("%w: %q", ErrNoRecord, ref.Key)
 	}
 	data, err := session.ReadFile(ctx, store.Files, ref, record)
+	if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrCorrupt) {
+		return root, nil, err // it may be read later
+	}
 	var x recordFile
 	if err == nil {
 		err = json.Unmarshal(data, &x)
@@ -307,6 +310,8 @@ func (s *Supervisor) lockArchives(ctx context.Context) (unlock func(), err error
 		return func() { <-s.archives }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-s.workCtx.Done():
+		return nil, ErrShutdown
 	}
 }
 
@@ -338,16 +343,21 @@ func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 	}
 	defer unlock()
 	ref := session.Ref{Key: key, SessionID: key.ID()}
-	var root session.Key
-	cmd := new(tree.Revive)
-	err = contained(func() (err error) {
-		root, cmd.State, err = s.readRecord(ctx, ref)
-		return err
-	})
-	if err != nil {
-		return unrecorded(ctx, err)
+	type record struct {
+		root  session.Key
+		state *tree.Fact
 	}
-	return repeatable(s.revive(ctx, root, cmd), repeatAsIs)
+	read := make(chan record, 1)
+	err = s.inStore(ctx, func(ctx context.Context) error {
+		root, state, err := s.readRecord(ctx, ref)
+		read <- record{root, state}
+		return err
+	}, nil)
+	if err != nil {
+		return failedStore(err)
+	}
+	found := <-read
+	return repeatable(s.revive(ctx, found.root, &tree.Revive{State: found.state}), repeatAsIs)
 }
 
 // A revival is an archived session that a caller brings back.
@@ -387,6 +397,9 @@ func (s *Supervisor) revive(ctx context.Context, root session.Key, cmd *tree.Rev
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if own.err != nil && !errors.Is(own.err, ErrNotFound) {
+		return fmt.Errorf("%w: reviving %q: %w", ErrUnconfirmed, key, own.err)
+	}
 	if own.err != nil {
 		return own.err
 	}

@@ -389,9 +389,9 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // Of a reason the first 10,000 bytes are kept.
 //
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
-// had to be given up. Else the error is [ErrNotFound] for a run that is not on record, the cause of
-// ctx if that ends while Stop waits, [ErrUnconfirmed] if another owner takes the tree meanwhile, or
-// one that every command can return.
+// had to be given up. Else the error is [ErrNotFound] for a run that is not on record, or one that
+// every command can return. It is [ErrUnconfirmed] if ctx, a shutdown or another owner ends the
+// wait.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
 	return s.StopRun(ctx, root, RunRef{Session: key}, reason)
 }

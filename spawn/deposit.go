@@ -2,6 +2,8 @@ package spawn
 
 import (
 	"context"
+	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -15,12 +17,40 @@ type Deposit struct {
 	// Ref is the transcript of the child. It is zero if the Key of the request is known: nothing is
 	// put then, and the Spawn that follows says whether it is that request.
 	Ref session.Ref
+
+	sup  *Supervisor
+	puts *puts
+}
+
+// Put puts the bytes of r into the files of the child. It returns when ctx ends, and when the hard
+// phase of a shutdown begins, also if the store or r does not: then the goroutine that puts them is
+// one of the Supervisor, and the files are removed when it has returned.
+//
+// The error is that of the store or of r, the cause of ctx, or [ErrShutdown], and [ErrNotRecorded],
+// too. Put must not be called when Ref is zero, or after the call that was given the Deposit.
+func (d Deposit) Put(ctx context.Context, r io.Reader) (session.File, error) {
+	d.puts.left.Add(1)
+	f, err := d.sup.putFile(ctx, d.Ref, r, d.puts.leave)
+	return f, unrecordedAnyway(err)
+}
+
+// puts counts the calls that put files for a deposit, and the one that has begun it. The last one
+// calls over.
+type puts struct {
+	left atomic.Int32
+	over func()
+}
+
+func (p *puts) leave() {
+	if p.left.Add(-1) == 0 {
+		p.over()
+	}
 }
 
 // Deposit has the files of a child be put where they are its own, before it exists. It decides the
 // request as Spawn does with Dry and Files, and records that files of the child are being put. Then
-// it calls with, once, which puts them into Config.Store.Files and spawns the child: by the same
-// request with Files, the ID of the Deposit, and a Variant that tells the files apart.
+// it calls with, once, which puts them with [Deposit.Put] and spawns the child: by the same request
+// with Files, the ID of the Deposit, and a Variant that tells the files apart.
 //
 // When with has returned and has not spawned the child, for whatever reason, the files are removed.
 // That goes on after Deposit has returned. If the process dies, the next owner of the tree removes
@@ -61,12 +91,14 @@ func (sh *treeShell) deposit(
 	}
 	q.Dry, q.Files, q.deposits, q.Bind = true, true, true, session.Route{}
 	// Also after an error: the deposit may be recorded later.
-	defer sh.owner.SendIfThere(tree.Abandon{ID: string(q.ID)})
+	all := &puts{over: func() { sh.owner.SendIfThere(tree.Abandon{ID: string(q.ID)}) }}
+	all.left.Add(1)
+	defer all.leave()
 	known, err := sh.spawn(ctx, requester, q, by)
 	if err != nil {
 		return err
 	}
-	to := Deposit{ID: q.ID}
+	to := Deposit{ID: q.ID, sup: sh.sup, puts: all}
 	if known.ID == "" {
 		to.Ref = session.Ref{Key: known.Key, SessionID: known.Key.ID()}
 	}

@@ -3,6 +3,8 @@ package spawn_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,6 +162,74 @@ func TestDepositWhoseCallerLeaves(t *testing.T) {
 		}
 		require.Equal(t, 1, n)
 	})
+}
+
+// deafFiles are Files whose Put does not return before free is closed, whatever its ctx says.
+type deafFiles struct {
+	session.Files
+	free chan struct{}
+}
+
+func (f deafFiles) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (session.File, error) {
+	<-f.free
+	return f.Files.Put(context.WithoutCancel(ctx), ref, r, want)
+}
+
+// A caller whose ctx ends, or a shutdown, leaves a store that does not. What it puts after that is
+// removed when it has returned, by this process or the next one. A shutdown names the store.
+func TestDepositThatHangs(t *testing.T) {
+	for _, shut := range []bool{false, true} {
+		t.Run(fmt.Sprint(shut), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := session.NewMemory()
+				deaf := deafFiles{store.Files, make(chan struct{})}
+				cfg := spawn.Config{
+					Store: &session.Store{
+						Journal: store.Journal, Transcripts: store.Transcripts, Files: deaf,
+					},
+					Runner: quickRunner(), Grace: time.Second,
+				}
+				s, _ := runUntil(forADay(t), t, cfg)
+				mustSpawn(t, s, spawn.Request{Task: "before"})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				ended := make(chan error, 1)
+				if shut {
+					time.AfterFunc(time.Minute, func() { ended <- s.Shutdown(atOnce(t)) })
+				}
+				began, ref := time.Now(), session.Ref{}
+				err := s.Deposit(ctx, topKey, topKey, spawn.Request{Task: "x"},
+					func(to spawn.Deposit) error {
+						ref = to.Ref
+						_, err := to.Put(ctx, strings.NewReader("x"))
+						return err
+					})
+				require.ErrorIs(t, err, spawn.ErrNotRecorded)
+				if shut {
+					require.ErrorIs(t, err, spawn.ErrShutdown)
+					require.Equal(t, time.Minute, time.Since(began))
+					var still *spawn.StillRunningError
+					require.ErrorAs(t, <-ended, &still)
+					require.Equal(t, spawn.StillRunningError{}, *still, "it is the store")
+				} else {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.Equal(t, time.Hour, time.Since(began))
+				}
+				time.Sleep(time.Second)
+				close(deaf.free)
+				synctest.Wait()
+				if shut {
+					next := openSupervisor(t, cfg)
+					require.NoError(t, next.Ready(t.Context(), topKey))
+					synctest.Wait()
+				}
+				require.Zero(t, filesOf(t, store, ref))
+				atRest(t, store)
+			})
+		})
+	}
 }
 
 // An owner that another one has followed puts nothing more, and spawns nothing.

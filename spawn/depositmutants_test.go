@@ -38,8 +38,12 @@ var depositMutants = []mutant{
 	},
 	{
 		"what is put is given up however the caller ends", "deposit.go",
-		"\tdefer sh.owner.SendIfThere(tree.Abandon{ID: string(q.ID)})\n", "", ".",
+		"\tdefer all.leave()\n", "", ".",
 		"TestDeposit",
+	},
+	{
+		"what is still being put is not given up", "deposit.go",
+		"\td.puts.left.Add(1)\n", "\td.puts.left.Add(0)\n", ".", "TestDepositThatHangs",
 	},
 	{
 		"files of a spawn that is refused are removed", "deposit.go",

@@ -135,15 +135,18 @@
 // a half. One is not: the first one of a tree that this process has just read. Nothing of the tree
 // is under way yet, so that its caller is told at once and nothing is half done, and may ask again.
 //
-// Both return an *[InputError] for a root that is not the key of a top-level session,
-// [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before, which of a command
-// is ErrNotRecorded as well. If ctx ends during the call, a command returns an error that is
+// Both return an *[InputError] for a root that is not the key of a top-level session, [ErrShutdown]
+// after a shutdown, and the cause of a ctx that has ended before, which of a command is
+// ErrNotRecorded as well. If ctx ends during the call, a command returns an error that is
 // ErrUnconfirmed and the cause, and a call that reads or waits the cause. So it is with a shutdown
 // that comes to its end while the store has not answered a command: the error is ErrUnconfirmed and
-// ErrShutdown. What a command reads before anything is sent to the journal leaves nothing behind:
-// if that cannot be read, or a ctx or a shutdown ends it, the error is ErrNotRecorded beside the
-// reason, which may be ErrUnreadable. So an error that the store, a ctx or a shutdown is the reason
-// of says of every command that was taken exactly one of the two.
+// ErrShutdown, and with a command that waits for what comes of it, such as a Stop or a Reset. What
+// a command reads or puts into the store before anything is sent to the journal, and a hook that it
+// asks, leaves nothing behind: if the store fails, or a ctx or a shutdown ends that, the error is
+// ErrNotRecorded beside the reason, which may be ErrUnreadable. The call returns when its ctx ends
+// or the hard phase of a shutdown begins, also if the store does not return. So an error that the
+// store, a ctx or a shutdown is the reason of says of every command that was taken exactly one of
+// the two.
 //
 // A method of [TurnInput] returns an error that is [ErrStale], and why, once its turn is over or is
 // to end. It waits for a failing journal until ctx ends. What else a call may return stands at the

@@ -28,7 +28,9 @@ var (
 	ErrBudget = tree.ErrBudget
 	// ErrUnconfirmed is returned if the journal failed for more than a moment, another owner took
 	// the tree over, or the context of the caller ended, before it was certain that a command is
-	// durable. It may have happened or not, or happen once the journal works again. The text says
+	// durable. It may have happened or not, or happen once the journal works again. A call that
+	// waits for what comes of its command returns it too if its context or a shutdown ends the
+	// wait: of a message that was recorded, a stop, a reset, a deletion. The text says
 	// how to repeat the call so that it happens once: a spawn with the same [Request].Key, and a
 	// message with the same [Incoming].ID. The other calls may be repeated as they are.
 	ErrUnconfirmed = owner.ErrUnconfirmed

@@ -97,7 +97,7 @@ func (s *Supervisor) askSpawning(ctx context.Context, of session.Key, run Spawni
 		if err = s.hookCut(ctx, call, answer); err == nil {
 			return nil
 		}
-	case <-s.closed:
+	case <-s.workCtx.Done():
 		return owner.ErrShutdown
 	}
 	if failed, ok := errors.AsType[*CallbackError](err); ok {

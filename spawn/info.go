@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -267,7 +268,7 @@ func inputOf(t *tree.Tree, to *tree.Run, in tree.Input) Input {
 	case in.Class == tree.Completion:
 		x.Completion = completionOf(t, c, in.RunID, to.Key())
 	case in.Class == tree.Milestone:
-		x.Label = c.Spec.Label
+		x.Label = cmp.Or(c.Spec.Label, string(c.Spec.Task))
 	}
 	return x
 }

@@ -334,6 +334,11 @@ func (s *Supervisor) GraceEnd() time.Time {
 	return time.Time{}
 }
 
+// WorkContext returns a context with the values of that of [Open], which ends when the hard phase
+// of a shutdown begins. A program that does work of its own beside that of the Supervisor so ends
+// it together with that.
+func (s *Supervisor) WorkContext() context.Context { return s.workCtx }
+
 // shuttingDown returns the error of a Shutdown that leaves because its ctx has ended.
 func shuttingDown(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrShuttingDown, ctx.Err())

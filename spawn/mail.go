@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -62,9 +63,9 @@ type Incoming struct {
 	// At is when it was said, from 1678 to 2262. Zero: when it is posted.
 	At time.Time
 	// Senders are the people who bind the turn that reads the message, see
-	// [policy.Rules.ForSenders], and what comes of it. They are recorded with it. Package agent
-	// fills them in from From. Empty: the message binds nothing. Of more than
-	// [policy.MaxSenders] only their conversations are kept.
+	// [policy.Rules.ForSenders], and what comes of it. They are recorded with it. Empty: the person
+	// that [policy.SenderOf] makes of From and the Route, if it is one; a message that a session
+	// sends binds nothing then. Of more than [policy.MaxSenders] only their conversations are kept.
 	Senders []policy.Sender
 }
 
@@ -97,11 +98,11 @@ func (r Receipt) Ref() RunRef { return RunRef{Session: r.Session, Run: r.Run} }
 // is not UTF-8, a From.ID that could pass for another or an At that is out of range, a
 // *[LimitError] for what is too long or too much, a *[session.PartError] for a part that cannot be
 // kept or whose File the store does not have, [session.ErrNoFiles] for one with bytes if the store
-// has no Files, the error of these Files, [ErrNotFound] for a session that is not on record,
-// [session.ErrArchived] for one that is being archived, or one that every command can return. It is
-// [ErrStopping] for a run that is to end, or below one that is. For one that has ended it is an
-// *[EndedError] below another that has, [ErrEnded] if its first turn never started, and a
-// *[policy.Refusal] if a rule refuses another run.
+// has no Files, the error of these Files beside [ErrNotRecorded], [ErrNotFound] for a session that
+// is not on record, [session.ErrArchived] for one that is being archived, or one that every command
+// can return. It is [ErrStopping] for a run that is to end, or below one that is. For one that has
+// ended it is an *[EndedError] below another that has, [ErrEnded] if its first turn never started,
+// and a *[policy.Refusal] if a rule refuses another run.
 //
 // After [ErrUnconfirmed] post the message again with the same ID. After [ErrNotRecorded] it may be
 // posted as it is. After every other error the message is not recorded. Bytes that were put for it
@@ -179,9 +180,9 @@ func (s *Supervisor) SetRoute(ctx context.Context, root, to session.Key, r sessi
 // Before [Supervisor.Run] has been called PostAndWait waits for that too. Under the context of a
 // Runner it gives the slot of the turn back. A journal that fails is waited for. The error is
 // [ErrNoConversation] for a message to a sub-agent without [Incoming.Thread], whose answer goes to
-// its requester, an *[InputError] for the session whose own turn calls it, the cause of ctx if that
-// ends while it waits, [ErrUnconfirmed] if another owner takes the tree meanwhile, [ErrShutdown],
-// or one of Post.
+// its requester, an *[InputError] for the session whose own turn calls it, or one of Post. It is
+// [ErrUnconfirmed] beside the cause of ctx or [ErrShutdown] if that ends the wait, and if another
+// owner takes the tree meanwhile: then a message that was recorded is answered all the same.
 func (s *Supervisor) PostAndWait(
 	ctx context.Context, root, to session.Key, m Incoming,
 ) (Reply, error) {
@@ -321,13 +322,13 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 		var err error
 		switch {
 		case len(p.Data) > 0:
-			err = contained(func() (err error) {
-				p.File, err = files.Put(ctx, ref, bytes.NewReader(p.Data), session.File{})
-				return err
-			})
+			p.File, err = s.putFile(ctx, ref, bytes.NewReader(p.Data), nil)
 			p.Data = nil
 		case !p.File.IsZero():
-			err = contained(func() error { return checkFile(ctx, files, ref, i, p.File) })
+			file := p.File
+			err = s.inStore(ctx, func(ctx context.Context) error {
+				return checkFile(ctx, files, ref, i, file)
+			}, nil)
 		}
 		if errors.Is(err, session.ErrArchived) && !to.IsSubagent() {
 			// A reset has begun a new conversation meanwhile, unless the store is wrong.
@@ -338,10 +339,50 @@ func (s *Supervisor) storeParts(ctx context.Context, root session.Key, cmd *tree
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("spawn: part %d of a message to %q: %w", i, to, err)
+			return fmt.Errorf("spawn: part %d of a message to %q: %w", i, to, failedStore(err))
 		}
 	}
 	return nil
+}
+
+// putFile puts bytes into the files of a transcript for a command, see [Supervisor.inStore].
+func (s *Supervisor) putFile(
+	ctx context.Context, ref session.Ref, r io.Reader, over func(),
+) (f session.File, err error) {
+	put := make(chan session.File, 1)
+	err = s.inStore(ctx, func(ctx context.Context) error {
+		f, err := s.cfg.Store.Files.Put(ctx, ref, r, session.File{})
+		put <- f
+		return err
+	}, over)
+	if err == nil {
+		f = <-put
+	}
+	return f, err
+}
+
+// failedStore is the error of the Files or the Transcripts of the store, which a command asks
+// before anything is recorded: one that is not an answer says so.
+func failedStore(err error) error {
+	for _, answer := range []error{
+		ErrNotRecorded, ErrNotFound, ErrNoRecord, tree.ErrMoved, session.ErrArchived,
+	} {
+		if errors.Is(err, answer) {
+			return err
+		}
+	}
+	if _, ok := errors.AsType[*session.PartError](err); ok {
+		return err
+	}
+	return unrecordedAnyway(err)
+}
+
+// unrecordedAnyway adds to an error, which may be nil, that nothing was recorded.
+func unrecordedAnyway(err error) error {
+	if err == nil || errors.Is(err, ErrNotRecorded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 }
 
 // contained calls f in a goroutine of its own, so that a store that panics or ends its goroutine
@@ -452,11 +493,11 @@ func (sh *treeShell) postAndWait(
 	case w.ready == nil:
 		return got, fmt.Errorf("%w: message %s to %q", w.err, text.Quote(w.of.ID), w.run)
 	case ctx.Err() != nil:
-		return got, context.Cause(ctx)
+		return got, sh.unconfirmed(context.Cause(ctx))
 	case late:
 		return got, context.DeadlineExceeded
 	}
-	return got, ErrShutdown
+	return got, sh.unconfirmed(ErrShutdown)
 }
 
 func (sh *treeShell) removeAnswerWaiter(w *answerWaiter) {

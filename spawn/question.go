@@ -96,7 +96,7 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 				return &CallbackError{Callback: "Spawning", Err: errRulesChange}
 			}
 			if err := sh.sup.askSpawning(ctx, call.cmd.Parent, run); err != nil {
-				return err
+				return unrecorded(ctx, err)
 			}
 			call.cmd.Asked, call.cmd.AskedOf = true, asked.Rules
 			continue
@@ -123,7 +123,7 @@ func (s *Supervisor) answerAll(
 	}
 	for _, q := range asked.Questions {
 		if more[q], err = s.answer(ctx, of, q); err != nil {
-			return err
+			return unrecorded(ctx, err)
 		}
 	}
 	*answers = more
@@ -136,7 +136,21 @@ func (s *Supervisor) answerAll(
 func (s *Supervisor) authority(
 	ctx context.Context, asked *policy.Rules, root session.Key, below []policy.Descendant,
 ) (a policy.Authority, err error) {
-	rules := *asked
+	defer func() {
+		if failed := recover(); failed != nil {
+			a, err = policy.Authority{Sandboxed: true}, owner.NewPanic(failed)
+		}
+	}()
+	rules, top := s.asking(ctx, asked, root)
+	return rules.Effective(top, below...), nil
+}
+
+// asking returns rules whose Sandbox.Decide is asked on behalf of a tree, and panics where it
+// fails, and what is left to the top-level session under them.
+func (s *Supervisor) asking(
+	ctx context.Context, asked *policy.Rules, root session.Key,
+) (rules policy.Rules, top policy.Authority) {
+	rules = *asked
 	if rules.Sandbox.Decide != nil {
 		rules.Sandbox.Decide = func(agent string, key session.Key) bool {
 			yes, err := s.answer(ctx, root, tree.Question{Agent: agent, Key: key, Rules: asked})
@@ -146,13 +160,22 @@ func (s *Supervisor) authority(
 			return yes
 		}
 	}
+	return rules, rules.TopAuthority(root, rules.SessionModel(root, s.cfg.Model), s.cfg.Tools)
+}
+
+// RemovedAbove says which of the rules keeps a tool from the session on account of a session above
+// it, see [policy.Rules.ExplainAbove]. ok is false if none does, or a Sandbox.Decide fails.
+func (t *TurnInput) RemovedAbove(
+	ctx context.Context, rules *policy.Rules, tool string,
+) (v policy.ToolVerdict, ok bool) {
 	defer func() {
 		if failed := recover(); failed != nil {
-			a, err = policy.Authority{Sandboxed: true}, owner.NewPanic(failed)
+			v, ok = policy.ToolVerdict{}, false
 		}
 	}()
-	model := rules.SessionModel(root, s.cfg.Model)
-	return rules.Effective(rules.TopAuthority(root, model, s.cfg.Tools), below...), nil
+	root := t.Session.Root
+	now, top := t.shell.sup.asking(ctx, rules, root)
+	return now.ExplainAbove(root, top, t.lineage, tool)
 }
 
 // answer asks the function of the Config that a question is for. The function has a goroutine of
@@ -196,7 +219,7 @@ func (s *Supervisor) answer(
 		return false, &CallbackError{Callback: name, Err: a.err}
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case <-s.closed:
+	case <-s.workCtx.Done():
 		return false, owner.ErrShutdown
 	}
 }

@@ -124,8 +124,8 @@ type Input struct {
 	Meta   map[string]string
 	// Route is where the message came from. Nil: that is not known.
 	Route *session.Route
-	// Label and Percent are those of an InputMilestone: what the requester called the run, and how
-	// much of its work is done, of which 0 says that it is not known.
+	// Label and Percent are those of an InputMilestone: what the requester called the run, or its
+	// task, and how much of its work is done, of which 0 says that it is not known.
 	Label   string
 	Percent int
 	// Repair says, of an InputSteer, that the answer before was refused, and Text why: the session

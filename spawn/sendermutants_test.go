@@ -13,6 +13,26 @@ var senderMutants = []mutant{
 		"t.authorityUnder(rules, r)", "./internal/tree", "TestSendersComeBack",
 	},
 	{
+		"senders: a message says by itself who it is from", "internal/tree/rights.go",
+		"of := in.people(r.key)", "of := in.Senders", "../agent",
+		"TestRulesThatBeginToAskBindWhatWasWritten",
+	},
+	{
+		"senders: a turn under way of an earlier library has its people", "internal/tree/image.go",
+		"\t\t\tr.nameReaders()\n", "", "./internal/tree", "TestSendersOfAMessageAreItsOwn",
+	},
+	{
+		"senders: a wait that an earlier library began has its people", "internal/tree/apply.go",
+		"if r.IsRoot() && len(j.Senders) == 0 {", "if false {", "./internal/tree",
+		"TestSendersOfAMessageAreItsOwn",
+	},
+	{
+		"senders: an owner by the program stays one", "internal/tree/rights.go",
+		"if ok && who == f.Senders[0] {",
+		"if who.Owner = f.Senders[0].Owner; ok && who == f.Senders[0] {", "./internal/tree",
+		"TestSendersOfAMessageAreItsOwn",
+	},
+	{
 		"senders: what comes within a turn binds it", "internal/tree/apply.go",
 		"\t\tt.readSenders(r, r.Open.Through, f.Ord, false, f.At)\n", "",
 		"./internal/tree", "TestSendersComeBack",

@@ -30,6 +30,11 @@ var treeMutants = []mutant{
 		"TestScenarios/untouched_later",
 	},
 	{
+		"5.20 what ends with its requester is told to no one", "internal/tree/settle.go",
+		"reason, grace, FlagQuiet))", "reason, grace, 0))", "./internal/tree",
+		"TestWhatEndsWithItsRequesterIsNotTold",
+	},
+	{
 		"A3 an untouched turn of a chat repeats nothing", "internal/tree/apply.go",
 		"\t\tr.Retry = owed || ", "\t\tr.Retry = true || ", "../agent",
 		"TestRetryIsSaidOfWhatWasEntered",

@@ -3,6 +3,7 @@ package spawn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -245,6 +246,24 @@ func (t *TurnInput) Hear(ctx context.Context, of ...policy.Sender) error {
 		t.mu.Unlock()
 	})
 	return repeatable(err, repeatAsIs)
+}
+
+// HearUnder is [TurnInput.Hear] of the turn under whose context ctx is, for the people that of
+// returns. Without a turn it does nothing and does not call of; nor does a turn that is over, which
+// does nothing more with the words.
+func HearUnder(ctx context.Context, of func() ([]policy.Sender, error)) error {
+	t := turnOf(ctx)
+	if t == nil || t.Err() != nil {
+		return nil
+	}
+	people, err := of()
+	if err == nil {
+		err = t.Hear(ctx, people...)
+	}
+	if errors.Is(err, ErrStale) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // hearRuns has the turn, unless it is nil, work for those for whom the runs have worked that have

@@ -345,9 +345,9 @@ func (sh *treeShell) stop(ctx context.Context, ref RunRef, reason string, ask as
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return sh.unconfirmed(context.Cause(ctx))
 	case <-sh.sup.closed:
-		return ErrShutdown
+		return sh.unconfirmed(ErrShutdown)
 	}
 	if err := w.failure(sh); err != nil {
 		return err
@@ -373,7 +373,7 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	left = sh.addLeft(left, key)
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return sh.unconfirmed(context.Cause(ctx))
 	case all && len(left) == 0:
 		return nil
 	}
@@ -436,8 +436,8 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 //
 // The error is a *[ChildrenError] while a child has not ended, also one that the turn under way
 // spawns, [ErrNotTopLevel] for a sub-agent, an *[InputError] for the session whose own turn calls
-// it, [ErrUnconfirmed] beside the cause of ctx if that ends while it waits, or if another owner
-// takes the tree meanwhile, [ErrShutdown], or one that every command can return.
+// it, or one that every command can return. It is [ErrUnconfirmed] beside the cause of ctx or
+// [ErrShutdown] if that ends while it waits, and if another owner takes the tree meanwhile.
 func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
 	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
 		return tree.Restart{Run: key, SessionID: id, Withdraw: withdraw}
@@ -493,10 +493,16 @@ func (sh *treeShell) wish(
 		return err
 	case <-ctx.Done():
 		sh.owner.Send(0, cmd(id, true))
-		return fmt.Errorf("%w: %q: %w", ErrUnconfirmed, sh.owner.Root(), context.Cause(ctx))
+		return sh.unconfirmed(context.Cause(ctx))
 	case <-sh.sup.closed:
-		return ErrShutdown
+		return sh.unconfirmed(ErrShutdown)
 	}
+}
+
+// unconfirmed is the error of a command that was sent and whose caller leaves because of cause,
+// before it has what it waits for.
+func (sh *treeShell) unconfirmed(cause error) error {
+	return fmt.Errorf("%w: %q: %w", ErrUnconfirmed, sh.owner.Root(), cause)
 }
 
 func (sh *treeShell) removeWish(id string) {

@@ -3,6 +3,7 @@ package spawn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -176,6 +177,44 @@ type mark struct {
 	calls int  // of Shutdown that the task waits for, or that have returned nil to it
 	hangs bool // the task has not returned in its time
 	over  bool // the task has ended
+}
+
+// inStore calls f, which asks the store for a command of which nothing is recorded yet, in a
+// goroutine that the caller can leave: it does so when ctx ends, and when the hard phase of a
+// shutdown begins. The ctx of f ends then, too. A shutdown waits for what the store does beyond
+// that, and names the store if it does not return. The error of a caller that leaves is
+// ErrNotRecorded and the cause. Then what f has written to may still change.
+//
+// When f has returned, or is not called because of a shutdown, over is called, unless it is nil.
+func (s *Supervisor) inStore(
+	ctx context.Context, f func(context.Context) error, over func(),
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	unlink := context.AfterFunc(s.workCtx, func() { //nolint:contextcheck // ctx ends with both
+		cancel(ErrShutdown)
+	})
+	defer unlink()
+	m, answer := new(mark), make(chan error, 1)
+	if over == nil {
+		over = func() {}
+	}
+	if !s.workers.startLast(taskFunc(func() {
+		defer s.workers.markOver(m)
+		err := contained(func() error { return f(ctx) })
+		over()
+		answer <- err
+	})) {
+		over()
+		return fmt.Errorf("%w: %w", ErrNotRecorded, ErrShutdown)
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	s.workers.markHangs(m)
+	return fmt.Errorf("%w: the store has not answered: %w", ErrNotRecorded, context.Cause(ctx))
 }
 
 // count adds a task to the counts, or takes it off with -1. The caller holds the lock.

@@ -286,7 +286,17 @@ func (h *Handler) patience(ctx context.Context) (context.Context, context.Cancel
 
 // query is among what a target is looked for: all below the session, with numbers of the person.
 func (p *place) query(many bool) agent.TargetQuery {
-	return agent.TargetQuery{Viewer: "person " + p.Message.From.ID, Tree: true, Many: many}
+	return agent.TargetQuery{Viewer: p.viewer(), Tree: true, Many: many}
+}
+
+// viewer names the person for the lists that are remembered. An id is that of one person in one
+// account of one channel: another channel may give it to another person.
+func (p *place) viewer() string {
+	at := p.Message.Route.Clean()
+	return strings.Join([]string{
+		"person", cmp.Or(at.Channel, p.Session.Channel()), cmp.Or(at.Account, p.Session.Account()),
+		p.Message.From.ID,
+	}, "\x00")
 }
 
 // runs returns the sub-agents below a session. A top-level one that is not on record has none.

@@ -250,6 +250,39 @@ func TestNumbersOfTheListThatWasShown(t *testing.T) {
 	})
 }
 
+// An id is that of one person in one account of one channel: the numbers that another one was
+// shown, who has the same id elsewhere and speaks to the same session, are not theirs.
+func TestNumbersAreOfOnePerson(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.spawn(general, "first", "work")
+		say := func(channel, account, who, said string) string {
+			b.ids++
+			answer, ok := b.handler().Handle(b.Context(), b.key(general), agent.Incoming{
+				ID: fmt.Sprint(b.ids), Text: said, From: session.Sender{ID: who},
+				Route: session.Route{Channel: channel, Account: account, To: general.To},
+			})
+			require.True(b.t, ok)
+			if one, ok := answer.(command.Described); ok {
+				return one.Row.Label
+			}
+			return ""
+		}
+		say("discord", "", "ann", "/subagents")
+		b.spawn(general, "second", "work")
+		for _, c := range []struct{ channel, account, who, want string }{
+			{"discord", "", "ann", "first"},
+			{"discord", "", "bob", "second"},
+			{"irc", "", "ann", "second"},
+			{"discord", "other", "ann", "second"},
+			{"discord", "", "ann", "first"},
+		} {
+			require.Equal(b.t, c.want, say(c.channel, c.account, c.who, "/subagents info 1"), "%v", c)
+		}
+		b.say(general, "ann", "/stop")
+	})
+}
+
 // A sub-agent is stopped with all below it, and what only looks like a command stops nothing.
 func TestKill(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {
@@ -684,7 +717,8 @@ func TestInfoSaysForWhom(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {
 		general := room(b)
 		b.say(general, "bob", "/subagents spawn beta work")
-		require.NotContains(t, b.say(general, "ann", "/subagents info last"), "For:")
+		said := b.say(general, "ann", "/subagents info last")
+		require.Contains(t, said+"\n", "\nFor: discord bob\n", "also where no rule asks")
 		b.say(general, "ann", "/stop")
 	})
 }

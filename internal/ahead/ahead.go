@@ -245,6 +245,10 @@ func (c *Cursor) Tail() string {
 	return last[max(0, len(last)-utf8.UTFMax):]
 }
 
+// littleWaits is how much of a text waits for another look for an eighth of it to come. Of what is
+// more, half has to come: each look may begin again, and text that waits long is not shown soon.
+const littleWaits = 2 << 10
+
 // Finish ends the work on a piece. It returns what was kept, and holds the text from a position on
 // for the next piece, which is At or before. It returns by how much positions in Buf move down.
 func (c *Cursor) Finish(hold int) (kept string, moved int) {
@@ -267,7 +271,7 @@ func (c *Cursor) Finish(hold int) (kept string, moved int) {
 		c.held = append([]byte(nil), c.held...)
 	}
 	waiting := len(c.Buf) - min(hold, c.At)
-	c.need = len(rest) + 1 + waiting/8
+	c.need = len(rest) + 1 + waiting/8 + max(0, waiting-littleWaits)*3/8
 	c.At -= moved
 	c.from = max(c.from-moved, 0)
 	c.Buf = ""

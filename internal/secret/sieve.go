@@ -1,106 +1,121 @@
 package secret
 
-import "math/bits"
-
 // A value that repeats itself, such as many backslashes, begins at each place of a text that does,
-// and is followed from each of them to where it ends. A sieve follows the values of a tree from
-// many places at once: each byte of the tree has a bit, and a place has the bits of those that may
-// come next there, from wherever. It only tells where no value of the tree begins.
+// and is followed from each of them to where it ends. A sieve follows the values of a group from
+// many places at once: a place has the states of its automaton that the readings of the text before
+// it lead to. It only tells where no value of the group begins.
 //
 //	text    \   \   \   \   \   x   ...        value  \\\\y
-//	bits    1   11  111 1111 1111 -            no place has all five bits
+//	states  1   2   3   4   4   0              no place has the fifth
 //
-// Without it a value of 64 backslashes takes 200 times as long on a text of them as another one.
+// A reading that ends with another one, from places that are not later, stands for both, so that a
+// place has few of them. Without sieves a value of 4,096 bytes takes 5,000 times as long in a text
+// of its beginning, with line breaks, as another one: 16 KB took 6 s.
 type sieve struct {
-	of    *tree
-	wraps bool
-	size  int        // bytes of it that are looked at
-	words int        // that hold their bits
-	masks [][]uint64 // of each byte: where the tree has it; nil: nowhere
-	last  []uint64   // the bytes behind which a value ends, or what is not looked at begins
-	steps []uint64   // the bytes behind which the next one follows
-	forks []uint64   // the bytes behind which others follow
-	forms [][]int    // of each byte of forks, in their order: what follows
-
+	of          *group
 	from, until int // no value begins from one place to another
 	step        int // how many places are looked at next
-
-	bits  []uint64 // of the places from one on
-	used  int      // how many of them were set
-	moved []uint64 // see meets
-	left  []uint64 // see meets
+	reach       int // how many places behind those it looked at as well, last
+	idle        int // it does not look before this place, see pause
+	pause       int // how many places it did not look at last
 }
 
 // Numbers of sieves.
 const (
-	sieveSize  = 1024 // bytes of a tree that are looked at, at most
-	leastSteps = 32   // that treeEnd takes before a sieve is worth its cost
-	firstSieve = 64   // places that a sieve looks at first
-	mostSieve  = 4096 // places that it looks at, at most
-	mostOpen   = 256  // the same while more of the text may follow, which it then waits for
+	leastSteps   = 32   // that treeEnd takes before a sieve is worth its cost
+	firstSieve   = 64   // places that a sieve looks at first
+	mostSieve    = 4096 // places that it looks at, at most
+	mostOpen     = 256  // the same while more of the text may follow, which it then waits for
+	mostSieves   = 64   // of a pass
+	mostReadings = 64   // states of a place; where there are more a value is taken to be met
+	mostKept     = 4096 // readings whose room is kept
 )
 
-// sieves are those of the values that were looked for last. The zero sieves are ready.
+// sieves are those of the groups that were looked for last. The zero sieves are ready.
 type sieves struct {
-	all  [8]*sieve
-	next int
+	all  []sieve
+	next int  // the oldest, once there are mostSieves
 	off  bool // none is made
 
 	verbatim stretch // of bytes that stand for themselves alone, which was found last
+
+	lasts    []int32   // of each place: one more than the index of its last reading
+	used     int       // of lasts
+	readings []reading // of all places
+	free     int32     // one more than the index of one that is not used, and leads to the next
 }
 
-// forget empties the sieves, because the positions in their buffer have changed.
-func (s *sieves) forget() {
+// A reading is a state at a place. Some bytes of it may have been met behind the places that a
+// sieve looks at: what begins there does not count.
+type reading struct {
+	node  int32
+	since int32 // bytes that were met behind those places
+	next  int32 // one more than the index of the reading before it
+}
+
+// move notes that the positions in the buffer have moved down.
+func (s *sieves) move(by int) {
 	s.verbatim = stretch{}
-	for _, one := range s.all {
-		if one != nil {
-			one.from, one.until, one.step = 0, 0, firstSieve
-		}
+	for i := range s.all {
+		one := &s.all[i]
+		one.from, one.until, one.idle = one.from-by, one.until-by, one.idle-by
 	}
 }
 
-// held returns how many bytes the sieves take.
+// held returns how many bytes the sieves take, without the automata, which their groups have.
 func (s *sieves) held() int {
-	n := 0
-	for _, one := range s.all {
-		if one != nil {
-			n += 8 * (6*len(one.masks) + one.words*len(one.masks) + cap(one.bits))
-		}
-	}
-	return n
+	return 32*cap(s.all) + 4*cap(s.lasts) + 12*cap(s.readings)
 }
 
-// find returns the sieve of a tree, or nil.
-func (s *sieves) find(of *tree, wraps bool) *sieve {
-	for _, one := range s.all {
-		if one != nil && one.wraps == wraps && one.of == of {
-			return one
+// find returns the sieve of a group, or nil.
+func (s *sieves) find(of *group) *sieve {
+	for i := range s.all {
+		if s.all[i].of == of {
+			return &s.all[i]
 		}
 	}
 	return nil
 }
 
-// clears reports whether no value of a tree begins at a place, if a sieve was made for it and can
+// make makes the sieve of a group, unless there is one, in the place of the oldest.
+func (s *sieves) make(of *group) {
+	if s == nil || s.off || s.find(of) != nil {
+		return
+	}
+	if len(s.all) < mostSieves {
+		s.all = append(s.all, sieve{of: of, step: firstSieve})
+		return
+	}
+	s.all[s.next] = sieve{of: of, step: firstSieve}
+	s.next = (s.next + 1) % mostSieves
+}
+
+// clears reports whether no value of a group begins at a place, if a sieve was made for it and can
 // tell. Where that depends on what has not come yet, it awaits it.
-func (s *sieves) clears(r *reader, of *tree, wraps bool, at int) bool {
-	if s == nil || s.all[0] == nil {
+func (s *sieves) clears(r *reader, of *group, at int) bool {
+	if s == nil || len(s.all) == 0 {
 		return false
 	}
-	one := s.find(of, wraps)
+	one := s.find(of)
 	if one == nil {
 		return false
 	}
 	if one.from <= at && at < one.until {
 		return true
 	}
-	if r.MayGrow() {
-		one.step = min(one.step, mostOpen)
+	if at < one.idle {
+		return false
 	}
-	for ; one.step > 0; one.step /= 2 {
-		switch one.look(r, at, one.step) {
+	if r.MayGrow() {
+		one.step = min(one.step, max(mostOpen, one.reach/2))
+	}
+	for one.step = max(one.step, 1); one.step > 0; one.step /= 2 {
+		l := look{s: s, a: of.automaton(), wraps: of.wraps, from: at, until: at + one.step}
+		switch l.over(r) {
 		case isNowhere:
 			one.from, one.until = at, at+one.step
-			one.step = min(2*one.step, mostSieve)
+			one.reach, one.pause = l.end-l.until, 0
+			one.step = min(max(2*one.step, one.reach/2), mostSieve)
 			return true
 		case isMet:
 		case isUnknown:
@@ -108,83 +123,14 @@ func (s *sieves) clears(r *reader, of *tree, wraps bool, at int) bool {
 				r.Await()
 				return false
 			}
+			if one.step == 1 {
+				one.pause = min(max(2*one.pause, firstSieve), mostSieve)
+				one.idle = at + one.pause
+			}
 		}
 	}
 	one.step = 1
 	return false
-}
-
-// make makes the sieve of a tree, unless there is one, in the place of the oldest.
-func (s *sieves) make(of *tree, wraps bool) {
-	if s == nil || s.off || s.find(of, wraps) != nil {
-		return
-	}
-	one := &sieve{of: of, wraps: wraps, step: firstSieve, masks: make([][]uint64, 256)}
-	one.words = (min(of.size, sieveSize) + 63) / 64
-	for _, list := range []*[]uint64{&one.last, &one.steps, &one.forks, &one.moved, &one.left} {
-		*list = make([]uint64, one.words)
-	}
-	forks := make(map[int][]int)
-	one.lay(of, forks)
-	for at := range one.size {
-		if has(one.forks, at) {
-			one.forms = append(one.forms, forks[at])
-		}
-	}
-	s.all[s.next] = one
-	s.next = (s.next + 1) % len(s.all)
-}
-
-func set(words []uint64, bit int) { words[bit/64] |= 1 << (bit % 64) }
-
-func has(words []uint64, bit int) bool { return words[bit/64]&(1<<(bit%64)) != 0 }
-
-// lay gives the bytes of a tree their bits. What has no room ends where it would begin. The largest
-// of the trees below follows right behind, so that most of what is met moves by one bit.
-func (s *sieve) lay(t *tree, forks map[int][]int) {
-	for i := range len(t.text) {
-		if s.size == sieveSize {
-			set(s.last, s.size-1)
-			return
-		}
-		mask := &s.masks[t.text[i]]
-		if *mask == nil {
-			*mask = make([]uint64, s.words)
-		}
-		set(*mask, s.size)
-		if s.size++; i > 0 {
-			set(s.steps, s.size-2)
-		}
-	}
-	end := s.size - 1
-	if t.ends {
-		set(s.last, end)
-	}
-	largest := 0
-	for i, next := range t.next {
-		if next.size > t.next[largest].size {
-			largest = i
-		}
-	}
-	for i := range t.next {
-		k := i // the largest first
-		if i == 0 {
-			k = largest
-		} else if i <= largest {
-			k = i - 1
-		}
-		if s.size == sieveSize {
-			set(s.last, end)
-			return
-		}
-		if i == 0 {
-			set(s.steps, end)
-		} else {
-			set(s.forks, end)
-			forks[end] = append(forks[end], s.size)
-		}
-		s.lay(t.next[k], forks)
-	}
 }
 
 // An answer is what a sieve tells of some places.
@@ -196,117 +142,174 @@ const (
 	isUnknown               // that depends on what is not seen
 )
 
-// look looks whether a value begins at some places from one on.
-func (s *sieve) look(r *reader, from, count int) answer {
-	w := reader{View: r.View, spelt: r.spelt, hopped: r.hopped, unseen: r.unseen}
-	s.used = 0
-	defer func() { clear(s.bits[:s.used*s.words]) }()
-	at := from
-	for ; at < len(w.S) && at < from+max(count, s.used); at++ {
-		i := at - from
-		begins := i < count
-		met := i < s.used && !isZero(s.bits[i*s.words:(i+1)*s.words])
-		if (begins || met) && s.passes(&w, from, at, begins, met) {
+// A look looks whether a value begins at some places.
+type look struct {
+	s           *sieves
+	a           *automaton
+	wraps       bool
+	from, until int // the places
+	end         int // behind the last that was passed
+}
+
+// over looks.
+//
+// What is seen from the first place ends where a View does. From a later place some bytes more are
+// seen. What may be read otherwise with those is not followed: the look is over if they suffice for
+// a value.
+func (l *look) over(r *reader) answer {
+	defer l.clear()
+	isWhole := r.IsWhole()
+	limit := len(r.S) + l.until - l.from - 1
+	at := l.from
+	for ; at < len(r.S) && (at < l.until || at-l.from < l.s.used); at++ {
+		begins, last := at < l.until, l.last(at)
+		if !begins && last == 0 {
+			continue
+		}
+		w := reader{View: r.View, spelt: r.spelt, hopped: r.hopped, unseen: r.unseen}
+		w.Reread(at)
+		if l.pass(&w, at, begins, last) {
 			return isMet
 		}
+		if w.Ends() && !isWhole && (r.MayGrow() || l.suffices(limit-at, begins, last)) {
+			return isUnknown
+		}
+		l.release(last)
 	}
-	if !r.IsWhole() && (w.Ends() || at < from+max(count, s.used)) {
+	if l.end = at; isWhole {
+		return isNowhere
+	}
+	last := l.last(at)
+	if at < l.until || r.MayGrow() && last > 0 || l.suffices(limit-at, false, last) {
 		return isUnknown
 	}
 	return isNowhere
 }
 
-func isZero(words []uint64) bool {
-	for _, w := range words {
-		if w != 0 {
-			return false
-		}
+// last returns one more than the index of the last reading of a place, or 0.
+func (l *look) last(at int) int32 {
+	if i := at - l.from; i < l.s.used {
+		return l.s.lasts[i]
 	}
-	return true
+	return 0
 }
 
-// passes passes a place where the value may begin, or before which some bytes of it were met. It
-// reports whether the value may end behind it.
-func (s *sieve) passes(w *reader, from, at int, begins, met bool) bool {
-	if c := w.Byte(at); isVerbatim(c) {
-		return s.hop(w, from, at, hopsFirst, begins, met)
+// suffices reports whether a value may end within some bytes behind a place at which it begins, or
+// that has readings.
+func (l *look) suffices(size int, begins bool, last int32) bool {
+	is := begins && int(l.a.nodes[0].rest) <= size
+	for ; last > 0 && !is; last = l.s.readings[last-1].next {
+		is = int(l.a.nodes[l.s.readings[last-1].node].rest) <= size
 	}
-	if begins && s.hop(w, from, at, hopsFirst, true, false) {
+	return is
+}
+
+// pass passes a place where a value may begin, or that has readings. It reports whether a value may
+// end behind it.
+func (l *look) pass(r *reader, at int, begins bool, last int32) bool {
+	if begins && l.hop(r, at, hopsFirst, 0) {
 		return true
 	}
 	is := hopsWithin
-	if !s.wraps {
+	if !l.wraps {
 		is = hopsInLine
 	}
-	return met && s.hop(w, from, at, is, false, true)
+	return last > 0 && l.hop(r, at, is, last)
 }
 
-// hop passes a place with hops of one kind.
-func (s *sieve) hop(w *reader, from, at int, is hopKind, begins, met bool) bool {
-	hops := w.hops(at, is)
+// hop passes a place with hops of one kind, from its readings or, where last is 0, from a
+// beginning.
+func (l *look) hop(r *reader, at int, is hopKind, last int32) bool {
+	hops := r.hops(at, is)
 	for i := range hops {
-		if s.meets(from, at, at+hops[i].span, begins, met, hops[i].part()) {
+		h := &hops[i]
+		if last == 0 && l.meets(at, at+h.span, reading{}, h.part()) {
 			return true
 		}
-	}
-	return false
-}
-
-// meets adds, to the bits of the place end, those of the place at that a part is met behind. It
-// reports whether a value may end within the part.
-func (s *sieve) meets(from, at, end int, begins, met bool, part []byte) bool {
-	now := s.moved
-	clear(now)
-	if met {
-		copy(now, s.bits[(at-from)*s.words:])
-	}
-	if begins {
-		now[0] |= 1
-	}
-	for i := range len(part) {
-		mask := s.masks[part[i]]
-		if mask == nil {
-			return false
-		}
-		carry, all, ended, forked := uint64(0), uint64(0), uint64(0), uint64(0)
-		for k := range now {
-			b := now[k] & mask[k]
-			s.left[k] = b
-			all, ended, forked = all|b, ended|b&s.last[k], forked|b&s.forks[k]
-			b &= s.steps[k]
-			now[k] = b<<1 | carry
-			carry = b >> 63
-		}
-		switch {
-		case ended != 0:
-			return true
-		case all == 0:
-			return false
-		case forked != 0:
-			s.fork(now)
-		}
-	}
-	i := (end - from) * s.words
-	if i+s.words > len(s.bits) {
-		s.bits = append(s.bits, make([]uint64, i+s.words-len(s.bits)+firstSieve)...)
-	}
-	for k, b := range now {
-		s.bits[i+k] |= b
-	}
-	s.used = max(s.used, end-from+1)
-	return false
-}
-
-// fork adds the bytes that follow those of left, beside the next ones.
-func (s *sieve) fork(now []uint64) {
-	before := 0 // forks in the words before
-	for k, forks := range s.forks {
-		for b := s.left[k] & forks; b != 0; b &= b - 1 {
-			bit := bits.TrailingZeros64(b)
-			for _, next := range s.forms[before+bits.OnesCount64(forks&(1<<bit-1))] {
-				set(now, next)
+		for k := last; k > 0; k = l.s.readings[k-1].next {
+			if l.meets(at, at+h.span, l.s.readings[k-1], h.part()) {
+				return true
 			}
 		}
-		before += bits.OnesCount64(forks)
+	}
+	return false
+}
+
+// meets adds a reading of the place end, to which a part leads from a reading of the place at. It
+// reports whether a value may end with that.
+func (l *look) meets(at, end int, from reading, part []byte) bool {
+	node := from.node
+	for _, c := range part {
+		node = l.a.next(node, c)
+	}
+	since := int32(0)
+	if at >= l.until {
+		since = from.since + int32(len(part)) //nolint:gosec // a part has at most four bytes
+	}
+	n := &l.a.nodes[node]
+	return n.ended > since || n.depth > since && !l.add(end, node, since)
+}
+
+// add adds a reading of a place, unless another one stands for it, and removes those that it stands
+// for. It reports false if there is no room.
+func (l *look) add(place int, node, since int32) bool {
+	s, i := l.s, place-l.from
+	if i >= s.used {
+		if i >= len(s.lasts) {
+			s.lasts = append(s.lasts, make([]int32, i+1-len(s.lasts))...)
+		}
+		s.used = i + 1
+	}
+	count, before := 0, int32(0)
+	for k := s.lasts[i]; k > 0; {
+		one := s.readings[k-1]
+		switch {
+		case l.a.endsWith(one.node, node):
+			s.readings[k-1].since = min(one.since, since)
+			return true
+		case l.a.endsWith(node, one.node):
+			since = min(one.since, since)
+			if before == 0 {
+				s.lasts[i] = one.next
+			} else {
+				s.readings[before-1].next = one.next
+			}
+			s.readings[k-1].next, s.free = s.free, k
+		default:
+			before = k
+			count++
+		}
+		k = one.next
+	}
+	if count == mostReadings {
+		return false
+	}
+	made := reading{node, since, s.lasts[i]}
+	if s.free > 0 {
+		s.lasts[i], s.free = s.free, s.readings[s.free-1].next
+		s.readings[s.lasts[i]-1] = made
+		return true
+	}
+	s.readings = append(s.readings, made)
+	s.lasts[i] = int32(len(s.readings)) //nolint:gosec // there are at most mostReadings of a place
+	return true
+}
+
+// release frees the readings of a place.
+func (l *look) release(last int32) {
+	for s := l.s; last > 0; {
+		next := s.readings[last-1].next
+		s.readings[last-1].next, s.free = s.free, last
+		last = next
+	}
+}
+
+// clear frees all readings.
+func (l *look) clear() {
+	s := l.s
+	clear(s.lasts[:s.used])
+	s.used, s.readings, s.free = 0, s.readings[:0], 0
+	if cap(s.readings) > mostKept {
+		s.readings = nil
 	}
 }

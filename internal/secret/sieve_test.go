@@ -16,6 +16,8 @@ var repetitive = []string{
 	strings.Repeat("%", 40) + "z", strings.Repeat("%25", 30) + "z", strings.Repeat("a", 70) + "b",
 	strings.Repeat("&amp;", 20) + "c", strings.Repeat("+ ", 20) + "d", strings.Repeat("a\n", 40) + "e",
 	"f" + strings.Repeat("=", 50), strings.Repeat("c2VjcmV0", 12),
+	strings.Repeat("a", 300) + "b", strings.Repeat("ab", 150) + "aa",
+	strings.Repeat(strings.Repeat("a", 15)+"b", 20) + "c", strings.Repeat("aab", 40) + "aaa",
 }
 
 // A sieve tells only where a value does not begin: with it all is masked as without it, and the
@@ -31,7 +33,7 @@ func TestSievesChangeNothing(t *testing.T) {
 	for i := range 300 {
 		value := repetitive[i%len(repetitive)]
 		own := secret.NewOwn([]string{
-			value, value + "1", value[:len(value)/2] + "zz", value[:7] + "x", "another",
+			value, value + "1", value[:len(value)/2] + "zz", value[:7] + "x", value[:4], "another",
 		}, nil)
 		var b strings.Builder
 		for range 1 + random.IntN(6) {
@@ -112,5 +114,26 @@ func TestValuesThatBeginAlike(t *testing.T) {
 		"hunter2%C3%A9.": "***.", `hunter2\\ hunter2\x`: `*** ***x`, "sk-live-0000000000z": "sk-live-0000000000z",
 	} {
 		require.Equal(t, want, own.Mask(text), "%q", text)
+	}
+}
+
+// A sieve does not clear a place of which it does not see all, and none at which some reading of
+// the text begins a value: a run of backslashes may stand for any number of them from half to all.
+func TestSievesSeeEveryReading(t *testing.T) {
+	t.Parallel()
+	const value = 2300
+	own := secret.NewOwn([]string{strings.Repeat("a", value) + "b"}, nil)
+	for _, n := range []int{4700, 5000} { // of 6 bytes: a value has 13,800, and 16,384 are seen
+		escaped := strings.Repeat(`\u0061`, n) + "b"
+		want := strings.Repeat(`\u0061`, n-value) + "***"
+		require.Equal(t, want, own.Mask(escaped), n)
+		require.Equal(t, want, maskedInPieces(own, escaped, 5000), n)
+	}
+	own = secret.NewOwn([]string{strings.Repeat(`\`, 40) + "x"}, nil)
+	for _, n := range []int{60, 100, 150, 220} {
+		text := strings.Repeat(`\`, 300) + "- " + strings.Repeat(`\`, n) + "x"
+		want := own.MaskWithoutSieves(text)
+		require.Equal(t, want, own.Mask(text), n)
+		require.Equal(t, want, maskedInPieces(own, text, 100), n)
 	}
 }

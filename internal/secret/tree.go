@@ -1,8 +1,10 @@
 package secret
 
 import (
+	"math/bits"
 	"slices"
 	"sort"
+	"sync"
 )
 
 // A tree has values that begin alike, so that what several begin with is followed once for all of
@@ -125,24 +127,70 @@ func (f *fronts) held() (n int) {
 	return n
 }
 
+// A group is the values that begin with the same bytes, are about as long, and of which line breaks
+// count or not. A value that is found is at least half as long as what was followed for it: the
+// short ones of a text are not followed to the ends of long ones.
+type group struct {
+	*tree
+	wraps bool // line breaks do not count
+
+	once sync.Once
+	made *automaton
+}
+
+// groupsOf returns the groups of values, which are sorted, differ, and begin alike.
+func groupsOf(values []string, wraps bool) []*group {
+	const short = 64 // bytes, up to which values are about as long
+	var bySize [][]string
+	for _, v := range values {
+		i := bits.Len(uint(len(v)-1) / short)
+		for len(bySize) <= i {
+			bySize = append(bySize, nil)
+		}
+		bySize[i] = append(bySize[i], v)
+	}
+	var groups []*group
+	for _, list := range bySize {
+		if len(list) > 0 {
+			groups = append(groups, &group{tree: plant(list, 0), wraps: wraps})
+		}
+	}
+	return groups
+}
+
+// automaton returns the automaton of the group, which is made when it is first asked for.
+func (g *group) automaton() *automaton {
+	g.once.Do(func() { g.made = newAutomaton(g.tree) })
+	return g.made
+}
+
 // firstSteps is how many trees are passed before a sieve is asked.
 const firstSteps = 8
 
-// treeEnd returns where the longest value of a tree ends that begins at a position, or 0.
-func (r *reader) treeEnd(begin int, root *tree, wraps bool) int {
-	t, at, longest, steps, partly := root, begin, 0, 0, true
+// groupEnd returns where the longest value of a group ends that begins at a position, or 0.
+func (r *reader) groupEnd(begin int, of *group) int {
+	end, steps := r.treeEnd(begin, of)
+	if end == 0 && steps >= leastSteps {
+		r.sieves.make(of)
+	}
+	return end
+}
+
+// treeEnd is groupEnd, and returns how many steps that took as well.
+func (r *reader) treeEnd(begin int, of *group) (longest, steps int) {
+	t, at, partly := of.tree, begin, true
 	end := r.verbatimEnd(at)
 	for ; at+len(t.text) <= end; steps++ { // it stands there as it is, or not at all
 		stop := at + len(t.text)
 		r.Read(stop)
 		if r.S[at+t.rarest] != t.text[t.rarest] || r.S[at:stop] != t.text {
-			return longest
+			return longest, steps
 		}
 		if at = stop; t.ends {
 			longest = at
 		}
 		if len(t.next) == 0 {
-			return longest
+			return longest, steps
 		}
 		if at == end {
 			partly = false
@@ -151,36 +199,32 @@ func (r *reader) treeEnd(begin int, root *tree, wraps bool) int {
 		r.Read(at + 1)
 		next := t.child(r.S[at])
 		if next == nil {
-			return longest
+			return longest, steps
 		}
-		if t = next; steps == firstSteps && r.isCleared(root, wraps, begin) {
-			return 0
+		if t = next; steps == firstSteps && r.isCleared(of, begin) {
+			return 0, 0
 		}
 	}
 	s := state{t, len(t.text), at}
 	if partly {
 		if s.met, s.at = end-at, end; r.S[at:end] != t.text[:s.met] {
 			r.Read(end)
-			return longest
+			return longest, steps
 		}
 	}
 	if r.Ended(s.at) {
-		return longest
+		return longest, steps
 	}
-	if r.isCleared(root, wraps, begin) {
-		return 0
+	if r.isCleared(of, begin) {
+		return 0, 0
 	}
-	steps += (s.at - begin) / 8
-	found, followed := r.followStates(s, s.at > begin, wraps)
-	if steps+followed >= leastSteps && max(longest, found) == 0 {
-		r.sieves.make(root, wraps)
-	}
-	return max(longest, found)
+	found, followed := r.followStates(s, s.at > begin, of.wraps)
+	return max(longest, found), steps + (s.at-begin)/8 + followed
 }
 
 // isCleared reports whether a sieve clears a place, or has to wait for more of the text.
-func (r *reader) isCleared(root *tree, wraps bool, at int) bool {
-	return r.sieves.clears(r, root, wraps, at) || r.Waits()
+func (r *reader) isCleared(of *group, at int) bool {
+	return r.sieves.clears(r, of, at) || r.Waits()
 }
 
 // followStates returns where the longest value ends that goes on from a state, or 0, and how many

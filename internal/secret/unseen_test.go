@@ -164,3 +164,35 @@ func TestOwnValuesThatLookEscaped(t *testing.T) {
 		require.Equal(t, text, own.Mask(text))
 	}
 }
+
+// A value is found with whichever byte it begins, however that is written, and behind whichever
+// byte: most of a text is passed by a look at two bytes.
+func TestOwnValuesOfEveryFirstByte(t *testing.T) {
+	t.Parallel()
+	firsts := []string{"\n", "\t", "é", "\u2028", "😀"}
+	for c := ' '; c <= '~'; c++ {
+		firsts = append(firsts, string(c))
+	}
+	for _, first := range firsts {
+		for _, second := range []string{"b", "=", "é"} {
+			value := first + second + "cret-9x"
+			own := secret.NewOwn([]string{value}, nil)
+			for name, write := range writers {
+				text := write(value)
+				for _, before := range []string{"", "=", "&"} {
+					require.Contains(t, own.Mask(before+text+" "), "***", "%s: %q", name, before+text)
+				}
+				if second == "b" {
+					require.Contains(t, maskedInPieces(own, text+" ", 1), "***", "%s: %q", name, text)
+				}
+			}
+		}
+	}
+	own := secret.NewOwn([]string{"Abcret-9x"}, nil)
+	for _, text := range []string{
+		"%u0041bcret-9x", "%U0041bcret-9x", "%4%31bcret-9x", "=4=31bcret-9x", "&#6%35;bcret-9x",
+		"%%34%31bcret-9x", "&#%36%35;bcret-9x", `%4\u0031bcret-9x`, "%4\u200b1bcret-9x", `\x4%31bcret-9x`,
+	} {
+		require.Equal(t, "a *** b", own.Mask("a "+text+" b"), text)
+	}
+}

@@ -313,3 +313,36 @@ func (conflicting) Append(
 ) (session.Seq, error) {
 	return 0, session.ErrConflict
 }
+
+// A clock that goes back makes a binding live longer by as much, and brings none back whose end is
+// recorded. What is said then is before the last touch, and changes nothing.
+func TestClockThatGoesBack(t *testing.T) {
+	j := session.NewMemory().Journal
+	b := openTable(t, j)
+	bindForAnHour(t, b, thread1, workerA, "a", bindNoon)
+	bindForAnHour(t, b, thread2, workerB, "a", bindNoon)
+	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(30*time.Minute)))
+	back := bindNoon.Add(-2 * time.Hour)
+	require.NoError(t, b.Touch(t.Context(), thread1, back))
+	for _, table := range []*binding.Table{b, openTable(t, j)} {
+		for at, want := range map[time.Time]bool{
+			back: true, bindNoon.Add(89 * time.Minute): true, bindNoon.Add(90 * time.Minute): false,
+		} {
+			_, bound := table.Find(thread1, at)
+			require.Equal(t, want, bound, "%v", at)
+		}
+	}
+	_, bound := b.Find(thread2, bindNoon.Add(time.Hour))
+	require.False(t, bound)
+	_, bound = b.Find(thread2, back)
+	require.True(t, bound, "its end is not recorded")
+	ended, err := b.Expire(t.Context(), bindNoon.Add(time.Hour))
+	require.NoError(t, err)
+	require.Len(t, ended, 1)
+	_, bound = b.Find(thread2, back)
+	require.False(t, bound, "its end is recorded")
+	ended, err = b.Expire(t.Context(), back)
+	require.NoError(t, err)
+	require.Empty(t, ended)
+	require.Equal(t, bindNoon.Add(90*time.Minute), b.Next())
+}

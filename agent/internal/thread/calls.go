@@ -115,15 +115,7 @@ func (c *Call) Wait() error {
 		return c.err
 	case <-c.ctx.Done():
 	}
-	soon := time.NewTimer(returnWithin)
-	defer soon.Stop()
-	select {
-	case <-c.done:
-		return c.err
-	case <-c.quits:
-	case <-soon.C:
-	}
-	return ErrHangs
+	return c.waitSoon(nil)
 }
 
 // WaitFor is Wait for a caller that leaves when its ctx ends, with the cause of that. The context
@@ -133,12 +125,28 @@ func (c *Call) WaitFor(ctx context.Context) error {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-c.ctx.Done():
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := c.waitSoon(ctx.Done()); !errors.Is(err, ErrHangs) || ctx.Err() == nil {
+		return err
 	}
-	return c.Wait()
+	return context.Cause(ctx)
+}
+
+// waitSoon returns what a call returned whose context has ended, or ErrHangs if the call does not
+// return soon, or before its caller leaves.
+func (c *Call) waitSoon(left <-chan struct{}) error {
+	soon := time.NewTimer(returnWithin)
+	defer soon.Stop()
+	select {
+	case <-c.done:
+		return c.err
+	case <-left:
+	case <-c.quits:
+	case <-soon.C:
+	}
+	return ErrHangs
 }
 
 // Returned waits until a call that hangs returns, and returns its error, or that of ctx.
@@ -148,6 +156,43 @@ func (c *Call) Returned(ctx context.Context) error {
 		return c.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// A Late is what a call makes whose caller may leave before.
+type Late[T any] struct {
+	mu        sync.Mutex
+	made      T
+	set, left bool
+	late      func(T)
+}
+
+// Set is for the call: it gives v to its caller, or to the late of a caller that has left.
+func (l *Late[T]) Set(v T) {
+	l.mu.Lock()
+	l.made, l.set = v, true
+	left := l.left
+	l.mu.Unlock()
+	if left {
+		l.late(v)
+	}
+}
+
+// Get returns what the call has made.
+func (l *Late[T]) Get() T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made
+}
+
+// Leave is for a caller that leaves: what the call has made, or makes later, is given to late.
+func (l *Late[T]) Leave(late func(T)) {
+	l.mu.Lock()
+	l.left, l.late = true, late
+	set, made := l.set, l.made
+	l.mu.Unlock()
+	if set {
+		late(made)
 	}
 }
 

@@ -333,6 +333,9 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	if f.Join != nil {
 		j := *f.Join
+		if r.IsRoot() && len(j.Senders) == 0 { // an earlier library did not record them
+			j.Senders = r.Senders
+		}
 		r.Join = &j
 		if j.ByModel {
 			r.Waits++

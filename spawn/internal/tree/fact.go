@@ -149,8 +149,9 @@ const (
 //	               conversation's own session, which knows the ID from then on, too
 //	               Route: where the answer goes; of User only, may be nil
 //	               Mail: what the message has beside its text; of User only, may be nil
-//	               Senders: the people who say it, or for whom the session works that does; may
-//	               be empty, and is of User and Control only
+//	               Senders: the people who say it, or for whom the session works that does; of
+//	               User and Control only. Empty: as the Mail and the Route say of a message of
+//	               a person, see personOf; else none
 //	               Flags: FlagThread; FlagRepair, then the Text says why the answer was refused;
 //	               FlagOut, then it is an event for the outbox, and its Ord is 0
 //	TurnStarted    Run: the session

@@ -67,6 +67,10 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 				x.said[f.Run] = make(map[uint32]bool)
 			}
 			said := hasStranger(f.Senders)
+			if f.Kind == Posted && f.Class == User && len(f.Senders) == 0 && f.sender().IsZero() {
+				bound := f.Flags&FlagThread != 0 // the messages of a history do not say who it is
+				said = bound || d.tree.Run(f.Run).IsRoot()
+			}
 			if f.Kind == Restarted {
 				bound := x.ever(f.Run) || hasStranger(postedBy(c).Senders)
 				if said != bound {
@@ -209,11 +213,10 @@ func TestSendersComeBack(t *testing.T) {
 	require.Equal(t, few, tools(top), "it reads what came of a stranger's wish")
 	require.True(t, hasStranger(s.tree.Root().Senders))
 
-	// A journal without the fact means what it meant.
 	do(&TurnDone{Run: top, N: 3, Answer: &Result{Text: "d"}})
-	do(&Post{To: top, Text: "as before"})
+	do(&Post{To: top, Text: "a job is done", From: child})
 	do(Granted{Run: top})
-	require.Equal(t, all, tools(top))
+	require.Equal(t, all, tools(top), "no person says it")
 	do(&TurnDone{Run: top, N: 4, Answer: &Result{Text: "e"}})
 }
 
@@ -471,5 +474,61 @@ func TestRedirectedCompletionKeepsItsRun(t *testing.T) {
 		of, known := s.tree.Run(in.From).RunOf(in.RunID)
 		require.True(t, known, "completion %d", i)
 		require.Equal(t, Text(id(i+1)), of.Answer.Text)
+	}
+}
+
+// A message of a person says by itself who that is: its fact repeats it only where the people are
+// others. So a message that an earlier library has recorded binds as well, read or unread, with the
+// turn that reads it, a snapshot within that turn, and the wait that it begins.
+func TestSendersOfAMessageAreItsOwn(t *testing.T) {
+	bob := policy.Sender{ID: "bob", Channel: "irc", Peer: "room"}
+	unknown := policy.Sender{Channel: "irc", Peer: "room"}
+	owner := policy.Sender{ID: "bob", Channel: "irc", Peer: "room", Owner: true}
+	route := &session.Route{Channel: "irc", To: "room"}
+	mail := &Mail{Sender: session.Sender{ID: "bob", Name: "Bob"}}
+	for name, c := range map[string]struct {
+		post     Post
+		recorded []policy.Sender
+		people   []policy.Sender
+	}{
+		"its sender":    {Post{Mail: mail, Senders: []policy.Sender{bob}}, nil, []policy.Sender{bob}},
+		"none is given": {Post{Mail: mail}, nil, []policy.Sender{bob}},
+		"not known":     {Post{}, nil, []policy.Sender{unknown}},
+		"an owner": {
+			Post{Mail: mail, Senders: []policy.Sender{owner}},
+			[]policy.Sender{owner},
+			[]policy.Sender{owner},
+		},
+		"several":      {Post{Mail: mail, Senders: speakers(3)}, speakers(3), speakers(3)},
+		"of a session": {Post{Mail: mail, From: session.Must(session.NamedKey("main", "x"))}, nil, nil},
+		"of a session that works for people": {
+			Post{From: session.Must(session.NamedKey("main", "x")), Senders: []policy.Sender{unknown}},
+			[]policy.Sender{unknown},
+			[]policy.Sender{unknown},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := ownedScene()
+			do := func(c Command) {
+				require.NotContains(t, s.do(c), "VIOLATION", "%T", c)
+			}
+			do(&Open{Writer: "w", SessionID: "s"})
+			c.post.To, c.post.Text, c.post.Route = top, "do it", route
+			do(&c.post)
+			require.Equal(t, c.recorded, s.tree.Root().Inbox[0].Senders)
+			do(Granted{Run: top})
+			require.Equal(t, c.people, s.tree.Root().Senders)
+
+			old := s.tree.Image() // as an earlier library has written it
+			old.Runs[0].Inbox[0].Senders, old.Runs[0].Senders = c.recorded, nil
+			later := New(top, &s.opt)
+			require.NoError(t, later.Replay(&Fact{Kind: Snapshot, Image: old}))
+			require.Equal(t, c.people, later.Root().Senders)
+
+			answer, join := &Result{Text: "a"}, &Join{Until: s.now + 1}
+			f := turnEnded(s.now, s.tree.Root(), OK, answer, 0, 0, join)
+			require.NoError(t, s.tree.Apply(&f))
+			require.Equal(t, c.people, s.tree.Root().Join.Senders)
+		})
 	}
 }

@@ -185,6 +185,7 @@ func (t *Tree) restore(f *Fact) error {
 	t.Walk(func(r *Run) {
 		r.recount()
 		if r.Open != nil {
+			r.nameReaders()
 			r.consumeOpen()
 		}
 		for i := range r.Inbox {

@@ -320,10 +320,7 @@ func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
 	if !utf8.ValidString(c.Origin) {
 		return &InputError{"origin", "it is not UTF-8: " + text.Quote(c.Origin)}
 	}
-	if err := cmp.Or(checkRoute(c.Route), l.checkSenders(c.Senders)); err != nil {
-		return err
-	}
-	return l.checkMail(c.Mail, valid)
+	return cmp.Or(checkRoute(c.Route), l.checkMail(c.Mail, valid), l.checkSenders(c.Senders))
 }
 
 // checkSenders checks people, whom the rules tell apart byte for byte.

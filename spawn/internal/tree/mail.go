@@ -619,6 +619,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 			return Reply{Run: t.find(to), Ref: to, RunID: seen.runID, Existing: known}, err
 		}
 	}
+	c.nameSenders()
 	r := t.find(c.To)
 	if c.Thread {
 		if err := t.threadForbidden(r, c); err != nil {
@@ -644,6 +645,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	f := posted(t.now, r, User, c.ID, c.Text, c.From)
 	f.Mail, f.Senders = c.Mail, c.Senders
 	c.route(r, &f)
+	f.dropSenders()
 	t.emit(f)
 	t.reviveBusy(c.To)
 	return Reply{Run: r, Ref: c.To, RunID: r.RunID()}, nil

@@ -52,7 +52,7 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 // Authority, within what the least of them may. The caller must not change it.
 func (t *Tree) Rights(r *Run) *policy.Authority {
 	a := t.Authority(r)
-	if t.rules == nil || len(r.Senders) == 0 && (!r.IsRoot() || !t.rules.BindsSenders()) {
+	if t.rules == nil || !t.rules.BindsSenders() || len(r.Senders) == 0 && !r.IsRoot() {
 		return a
 	}
 	bound := t.rules.ForSenders(*a, t.root.key, r.Senders)
@@ -132,7 +132,7 @@ func (t *Tree) addReaders(all []policy.Sender, r *Run, after, through uint32) []
 		if in.Ord <= after || in.Ord > through {
 			continue
 		}
-		of := in.Senders
+		of := in.people(r.key)
 		if in.Class == Completion || in.Class == Milestone {
 			if c := t.find(in.From); c != nil {
 				run, _ := c.RunOf(in.RunID)
@@ -144,6 +144,71 @@ func (t *Tree) addReaders(all []policy.Sender, r *Run, after, through uint32) []
 		}
 	}
 	return all
+}
+
+// people returns the people for whom an input of a session counts. A message of a person has them
+// on record if they are others than the person who said it, see personOf.
+func (in *Input) people(to session.Key) []policy.Sender {
+	if len(in.Senders) > 0 || in.Class != User || !in.From.IsZero() {
+		return in.Senders
+	}
+	who, ok := personOf(to, in.Mail, in.Route, in.Thread)
+	if !ok {
+		return nil
+	}
+	return []policy.Sender{who}
+}
+
+// personOf returns the person who says a message, as the message itself has it: no fact repeats
+// that. So the messages of earlier libraries, which recorded people under some rules only, have
+// theirs as well. ok is false for a message of the program.
+func personOf(
+	to session.Key, mail *Mail, route *session.Route, bound bool,
+) (who policy.Sender, ok bool) {
+	var from session.Sender
+	if mail != nil {
+		from = mail.Sender
+	}
+	var at session.Route
+	if route != nil {
+		at = *route
+	}
+	return policy.SenderOf(to, from, at, bound)
+}
+
+// nameSenders gives a message of a person its people, if the command has none.
+func (c *Post) nameSenders() {
+	if len(c.Senders) > 0 || !c.From.IsZero() || c.Event {
+		return
+	}
+	if who, ok := personOf(c.To, c.Mail, c.Route, c.Thread); ok {
+		c.Senders = []policy.Sender{who}
+	}
+}
+
+// dropSenders takes the people from the fact of a message that says by itself who they are.
+func (f *Fact) dropSenders() {
+	if len(f.Senders) != 1 || !f.sender().IsZero() {
+		return
+	}
+	who, ok := personOf(f.Run, f.Mail, f.Route, f.Flags&FlagThread != 0)
+	if ok && who == f.Senders[0] {
+		f.Senders = nil
+	}
+}
+
+// nameReaders gives a turn under way, of an image in which an earlier library has recorded no
+// people, the people of the messages that it reads.
+func (r *Run) nameReaders() {
+	if r.Open == nil || len(r.Senders) > 0 {
+		return
+	}
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Class == User && in.Ord > r.Consumed && in.Ord <= r.Open.Through {
+			r.Senders = policy.MergeSenders(r.Senders, in.people(r.key))
+		}
+	}
 }
 
 // likeFor reports whether policy cannot tell the sibling s from r, unless it asks Sandbox.Decide:

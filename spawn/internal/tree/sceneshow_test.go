@@ -180,8 +180,12 @@ func runsOf(r *Run) string {
 			fmt.Fprintf(&b, " %s", cmp.Or(r.Past[i].name(), "the first"))
 		}
 	}
-	for i, who := range r.Senders {
-		b.WriteString([]string{" for ", ","}[min(i, 1)] + who.ID)
+	sep := " for "
+	for _, who := range r.Senders { // most messages of scenarios do not say whose they are
+		if who.ID != "" {
+			b.WriteString(sep + who.ID)
+			sep = ","
+		}
 	}
 	return b.String()
 }

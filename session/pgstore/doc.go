@@ -1,0 +1,60 @@
+// Package pgstore keeps a [session.Store] in a PostgreSQL database: the journal of every tree, the
+// transcripts and the kept files. It is a module of its own, on github.com/jackc/pgx/v5.
+//
+//	store, err := pgstore.Open(ctx, "postgres://bot@db.example/bot", pgstore.Options{})
+//	...
+//	defer store.Close()
+//
+// [Open], [OpenPool], [Options] and [LockedError] are the names that matter.
+//
+//	Runtime --> session.Store --+-- Journal      logs     one row a tree: its end, when it is due
+//	                            |                batches  one row an append, until a snapshot
+//	                            |                members  from the key of a session to its tree
+//	                            +-- Transcripts  transcripts, lines
+//	                            +-- Files        blobs, chunks of 1 MiB
+//
+//	Append: one statement, one commit.   update logs ... where root = $1 and last = $2
+//	                                     no row: another writer has appended, ErrConflict
+//
+// # What is promised
+//
+// What a method has acknowledged is committed, and a server with its usual settings has it after a
+// loss of power. [Open] asks the server for its settings, and refuses one that acknowledges before
+// it writes (fsync, full_page_writes or synchronous_commit are off), unless Options.TrustSync says
+// that this is meant. A server that has been restored from a backup knows less than receivers do:
+// the program calls [session.MarkRepaired] before the bot runs.
+//
+// A schema has one owner. A second [Open] is a *[LockedError] that names the holder. The lock is an
+// advisory lock of a connection of its own, and ends with the process, however that ends: the
+// server notices at once on the same machine, and within half a minute across a network. The owner
+// looks after its lock before it writes: an owner that has lost it to another process acknowledges
+// nothing more, and every change is a *[LostError]. Beyond that, each append is refused unless the
+// log ends where the writer believes. So two writers cannot mix what they write, whatever becomes
+// of the lock.
+//
+// A server that restarts, is out of reach or has a full disk interrupts no bot: appends fail while
+// that lasts, with an error that passes, and the caller's retries go on. No call waits longer for
+// the server than Options.Timeout. The outcome of a write that was cut off is unknown, as the
+// interface says, and the caller reads to find out.
+//
+// # The database
+//
+// The tables are in a schema of their own, which Open makes, and brings up to date when a newer
+// version of this package needs more: the role needs the right to create in the database, or in a
+// schema that an administrator has made. Open refuses a schema of a newer version with
+// [session.ErrFormat], and a database whose encoding is not UTF8. PostgreSQL 13 and later will do.
+// The view conversation has the lines of all transcripts as text, for a person.
+//
+// Options.Shared does without the lock: behind a pooler that lends out connections for single
+// transactions, such as PgBouncer, an advisory lock does not hold. The connection string then also
+// has default_query_exec_mode=exec. The operator of the program sees to it that one process has the
+// schema at a time: a second one is harmless to what is stored, but both fail.
+//
+// What is stored is not masked and not encrypted. The database has every message, tool argument
+// and result as it was, with the passwords in it. Give the schema to the bot's role alone.
+//
+// # Where to begin
+//
+// schema.sql has the tables. store.go opens a Store, and hold.go knows whether it is still ours.
+// journal.go, transcripts.go and files.go are the three parts, on the calls of database.go.
+package pgstore

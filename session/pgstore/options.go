@@ -1,0 +1,83 @@
+package pgstore
+
+import (
+	"fmt"
+	"time"
+)
+
+// DefaultSchema is the schema of the tables where Options do not name one.
+const DefaultSchema = "offshoot"
+
+// DefaultTimeout is how long a call waits for the server where Options do not say.
+const DefaultTimeout = 15 * time.Second
+
+// maxSchemaLen is the longest name that PostgreSQL keeps whole, in bytes.
+const maxSchemaLen = 63
+
+// Options say how a Store uses its database. The zero Options are those of a bot that has a
+// database of its own.
+type Options struct {
+	// Schema has the tables. Two bots of one database have two schemas. It has 1 to 63 bytes: lower
+	// case letters of ASCII, digits and _, and does not begin with a digit or pg_. Empty means
+	// [DefaultSchema].
+	Schema string
+
+	// Timeout is the longest that a call waits for the server, the time for a connection included.
+	// A Read or a Put has it for each of its pages. Zero means [DefaultTimeout]; it is at least one
+	// second.
+	Timeout time.Duration
+
+	// Shared opens the schema without its lock; see the package documentation.
+	Shared bool
+
+	// TrustSync takes a server that acknowledges before it writes. What was acknowledged may be
+	// gone after a crash of such a server. It is for tests, and for servers that say so and hold
+	// otherwise.
+	TrustSync bool
+}
+
+// An OptionError says which of the [Options] cannot be used.
+type OptionError struct {
+	Field  string // as in Options
+	Value  any
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("pgstore: Options.%s is %v: %s", e.Field, e.Value, e.Reason)
+}
+
+// withDefaults returns o with its defaults, or an *[OptionError].
+func (o Options) withDefaults() (Options, error) {
+	if o.Schema == "" {
+		o.Schema = DefaultSchema
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if reason := schemaFault(o.Schema); reason != "" {
+		return o, &OptionError{"Schema", fmt.Sprintf("%.80q", o.Schema), reason}
+	}
+	if o.Timeout < time.Second {
+		return o, &OptionError{"Timeout", o.Timeout, "it must be at least one second"}
+	}
+	return o, nil
+}
+
+// schemaFault returns why s cannot be the name of the schema, or "".
+func schemaFault(s string) string {
+	switch {
+	case len(s) > maxSchemaLen:
+		return fmt.Sprintf("it has %d bytes, at most %d", len(s), maxSchemaLen)
+	case '0' <= s[0] && s[0] <= '9':
+		return "it begins with a digit"
+	case len(s) >= 3 && s[:3] == "pg_":
+		return "names with pg_ are the server's"
+	}
+	for i := range len(s) {
+		if c := s[i]; c != '_' && (c < 'a' || 'z' < c) && (c < '0' || '9' < c) {
+			return "it has more than lower case letters of ASCII, digits and _"
+		}
+	}
+	return ""
+}
