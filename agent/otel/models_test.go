@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/otel"
 )
 
@@ -85,7 +85,7 @@ func TestCallsOfModelsAreSpans(t *testing.T) {
 			var got []string
 			for _, s := range w.spans.GetSpans().Snapshots() {
 				for _, kv := range s.Attributes() {
-					require.NotContains(t, kv.Value.Emit(), secret)
+					require.NotContains(t, kv.Value.String(), secret)
 				}
 				if strings.HasPrefix(s.Name(), "chat") {
 					require.Equal(t, trace.SpanKindClient, s.SpanKind())
@@ -107,7 +107,7 @@ func TestCallsOfModelsAreSpans(t *testing.T) {
 func said(s sdktrace.ReadOnlySpan) string {
 	of := map[string]string{}
 	for _, kv := range s.Attributes() {
-		of[string(kv.Key)] = kv.Value.Emit()
+		of[string(kv.Key)] = kv.Value.String()
 	}
 	return fmt.Sprintf("%s: %s %s %s <%s> <%s> <%s> %s", s.Name(), of["gen_ai.operation.name"],
 		of["gen_ai.provider.name"], of["gen_ai.request.model"], of["gen_ai.response.model"],
@@ -133,7 +133,8 @@ func TestModelsThatAreNotRead(t *testing.T) {
 		_, _ = bad.Generate(t.Context(), &agent.ModelRequest{})
 	})
 	ends := models.Watch(streamed{digging()}).(agent.StreamModel)
-	for range ends.Stream(t.Context(), &agent.ModelRequest{}) {
+	for _, err := range ends.Stream(t.Context(), &agent.ModelRequest{}) {
+		require.Error(t, err)
 		break
 	}
 	var log strings.Builder

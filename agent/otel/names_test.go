@@ -33,9 +33,9 @@ func TestNamesOfTheConvention(t *testing.T) {
 	} {
 		require.Equal(t, theirs, ours)
 	}
-	require.Equal(t, semconv.GenAIOperationNameInvokeAgent.Value.AsString(), opAgent)
-	require.Equal(t, semconv.GenAIOperationNameExecuteTool.Value.AsString(), opTool)
-	require.Equal(t, semconv.GenAIOperationNameChat.Value.AsString(), opModel)
+	require.Equal(t, opAgent, semconv.GenAIOperationNameInvokeAgent.Value.AsString())
+	require.Equal(t, opTool, semconv.GenAIOperationNameExecuteTool.Value.AsString())
+	require.Equal(t, opModel, semconv.GenAIOperationNameChat.Value.AsString())
 	meter := metricnoop.Meter{}
 	tokens, err := genaiconv.NewClientTokenUsage(meter)
 	require.NoError(t, err)
