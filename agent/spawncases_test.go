@@ -82,7 +82,9 @@ func (s *spawnTurn) Run(ctx context.Context, tn *agent.Turn) (agent.Result, erro
 func (s *spawnTurn) noteDeep(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deep = err
+	if err != nil { // the session above is told of its own spawn, which is not refused
+		s.deep = err
+	}
 }
 
 // inSpawnBot runs f with a bot under rules, with all that a spawn can ask for unless off takes it

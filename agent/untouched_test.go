@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -264,6 +265,7 @@ func TestRetryIsSaidOfWhatWasEntered(t *testing.T) {
 						}
 					}
 					time.Sleep(10 * time.Minute)
+					synctest.Wait()
 					want := c.want
 					if of == "a follow-up" {
 						cut := func(e end) bool { return e.kill || e.where == entered }
@@ -277,6 +279,7 @@ func TestRetryIsSaidOfWhatWasEntered(t *testing.T) {
 					require.NotContains(t, retries[1:], true)
 					h.PostTo(key, "so?")
 					time.Sleep(time.Minute)
+					synctest.Wait()
 					require.False(t, retries[len(retries)-1])
 				})
 			})

@@ -95,7 +95,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	},
 	"Budgeted": nil, "Leave": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
-	"Reached": nil, "Rights": nil, "Senders": nil, "Withheld": nil,
+	"Reached": nil, "Rights": nil, "RemovedAbove": nil, "Senders": nil, "Withheld": nil,
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method

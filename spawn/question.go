@@ -109,7 +109,8 @@ func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnI
 
 // answerAll adds what the functions of the Config say to the answers of a command of a session that
 // asked for them with the error err, and returns nil: the command is to be decided again. It
-// returns any other error as it is.
+// returns any other error as it is. A command leaves a function when the hard phase of a shutdown
+// begins. A turn that asks does not: its own ctx says then why it ends.
 func (s *Supervisor) answerAll(
 	ctx context.Context, of session.Key, err error, answers *tree.Answers,
 ) error {
@@ -121,8 +122,14 @@ func (s *Supervisor) answerAll(
 	if more == nil {
 		more = make(tree.Answers)
 	}
+	within, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	unlink := context.AfterFunc(s.workCtx, func() { //nolint:contextcheck // within ends with both
+		leave(owner.ErrShutdown)
+	})
+	defer unlink()
 	for _, q := range asked.Questions {
-		if more[q], err = s.answer(ctx, of, q); err != nil {
+		if more[q], err = s.answer(within, of, q); err != nil {
 			return unrecorded(ctx, err)
 		}
 	}
@@ -219,7 +226,7 @@ func (s *Supervisor) answer(
 		return false, &CallbackError{Callback: name, Err: a.err}
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case <-s.workCtx.Done():
+	case <-s.closed:
 		return false, owner.ErrShutdown
 	}
 }

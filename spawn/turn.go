@@ -250,7 +250,7 @@ func (t *TurnInput) Hear(ctx context.Context, of ...policy.Sender) error {
 
 // HearUnder is [TurnInput.Hear] of the turn under whose context ctx is, for the people that of
 // returns. Without a turn it does nothing and does not call of; nor does a turn that is over, which
-// does nothing more with the words.
+// does nothing more with the words. The errors are those of Hear and of the function of.
 func HearUnder(ctx context.Context, of func() ([]policy.Sender, error)) error {
 	t := turnOf(ctx)
 	if t == nil || t.Err() != nil {
