@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,5 +112,44 @@ func TestReplyWaitsForAReceiver(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, []string{"answer"}, replies)
 		})
+	})
+}
+
+// Two Runtimes over one Store take a tree from each other: each tree has one owner at a time. A
+// call of the one that has lost it may be ErrNotRecorded, and comes again. Each message is
+// answered once.
+func TestTwoRuntimesOverOneStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		var replies, want []string
+		lost := 0
+		config := func() agent.Config {
+			cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+				return textResult("heard " + tn.Input())
+			})
+			cfg.Store = store
+			cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+				replies = append(replies, d.Reply.Text)
+				return nil
+			}
+			return cfg
+		}
+		runFor(t, config(), func(one *agent.Runtime) {
+			runFor(t, config(), func(two *agent.Runtime) {
+				for i, rt := range []*agent.Runtime{one, two, one, one, two, two, one} {
+					m := agent.Incoming{ID: fmt.Sprint(i), Text: fmt.Sprint("message ", i)}
+					_, err := rt.Session(topKey).Post(t.Context(), m)
+					if errors.Is(err, agent.ErrNotRecorded) {
+						lost++
+						_, err = rt.Session(topKey).Post(t.Context(), m)
+					}
+					require.NoError(t, err)
+					want = append(want, "heard "+m.Text)
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+		require.Equal(t, want, replies)
+		require.Positive(t, lost)
 	})
 }
