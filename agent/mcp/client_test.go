@@ -637,7 +637,8 @@ func TestServersThatAsk(t *testing.T) {
 // asks for, the server is called once, and a server that is only busy is worth another try.
 func TestAnswersThatAsk(t *testing.T) {
 	sampling := &sdk.CreateMessageParams{ //nolint:staticcheck // it is deprecated, and may be asked
-		MaxTokens: 9, Messages: []*sdk.SamplingMessage{},
+		MaxTokens: 9,
+		Messages:  []*sdk.SamplingMessage{}, //nolint:staticcheck // as above
 	}
 	roots := &sdk.ListRootsParams{} //nolint:staticcheck // as above
 	for name, tt := range map[string]struct {
