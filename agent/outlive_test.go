@@ -183,7 +183,7 @@ func inOutliveWorld(
 		}
 		f(t, w, chat)
 		_ = rt.Shutdown(t.Context())
-		_ = <-ran
+		<-ran
 	})
 }
 

@@ -235,7 +235,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	rt.watch.end()
-	rt.bindings.start()
+	rt.bindings.start() //nolint:contextcheck // its goroutine ends with the Runtime, not with ctx
 	err := rt.driveAlive(ctx)
 	if errors.Is(err, spawn.ErrRunning) {
 		return err

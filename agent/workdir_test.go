@@ -172,7 +172,7 @@ func TestDirThatIsTooLong(t *testing.T) {
 					bad, ok := errors.AsType[*agent.DirError](err)
 					require.True(h.T(), ok, "%v", err)
 					require.Equal(h.T(), agentOf, bad.Agent)
-					require.Equal(h.T(), len(task.Dir), len(bad.Dir))
+					require.Len(h.T(), bad.Dir, len(task.Dir))
 					require.ErrorIs(h.T(), err, fs.ErrInvalid)
 					require.ErrorContains(h.T(), err, "Task.Dir: it has")
 					require.Less(h.T(), len(err.Error()), 200)

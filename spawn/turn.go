@@ -253,7 +253,7 @@ func (t *TurnInput) Hear(ctx context.Context, of ...policy.Sender) error {
 // does nothing more with the words. The errors are those of Hear and of the function of.
 func HearUnder(ctx context.Context, of func() ([]policy.Sender, error)) error {
 	t := turnOf(ctx)
-	if t == nil || t.Err() != nil {
+	if isOver := t != nil && t.Err() != nil; t == nil || isOver {
 		return nil
 	}
 	people, err := of()
