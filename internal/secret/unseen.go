@@ -85,8 +85,7 @@ func (r *reader) passUnseen(at int, wraps bool, f *front) {
 			return
 		}
 		f.add(end)
-		at = r.indentEnd(end)
-		f.add(at)
+		at = r.indentEnd(end, f)
 	}
 }
 
@@ -331,16 +330,22 @@ func (r *reader) lineBreak(at int) int {
 }
 
 // indentEnd returns the place behind the marks that begin a line: blanks, bars, and those of
-// quotations, times or not.
-func (r *reader) indentEnd(at int) int {
-	for {
+// quotations, times or not. It adds that, and the places of the last of them: a value may go on with
+// such a mark itself.
+func (r *reader) indentEnd(at int, f *front) int {
+	const lasts = 2
+	var marks [lasts]int
+	for n := 0; ; n++ {
 		switch c, end := r.meantAt(at, maxEncoded); {
-		case end == at:
-			return at
-		case c == ' ', c == '\t', c == '>', c == '|':
+		case end > at && (c == ' ' || c == '\t' || c == '>' || c == '|'):
+			marks[n%lasts] = at
 			at = end
-		default:
-			return at
+			continue
 		}
+		f.add(at)
+		for i := n - 1; i >= max(0, n-lasts); i-- {
+			f.add(marks[i%lasts])
+		}
+		return at
 	}
 }

@@ -140,6 +140,20 @@ func TestOwnValuesWithManyUnseen(t *testing.T) {
 	}
 }
 
+// A value is found in lines that begin with marks, also where it goes on with such a mark itself,
+// and the same in pieces.
+func TestOwnValuesInMarkedLines(t *testing.T) {
+	t.Parallel()
+	for _, goesOn := range []string{"k", "+", ">", "|", " ", "++", "+>", "||"} {
+		own := secret.NewOwn([]string{"MIIEvQ/IBADANBg" + goesOn + "kqhkiG9w0BAQ"}, nil)
+		for i, mark := range []string{"", " ", "    ", "> ", ">", "> > ", "| ", "+", strings.Repeat("> ", 20)} {
+			text := mark + "MIIEvQ/IBADANBg\n" + mark + goesOn + "kqhkiG9w0BAQ ok."
+			require.Equal(t, mark+"*** ok.", own.Mask(text), "%q", text)
+			require.Equal(t, mark+"*** ok.", maskedInPieces(own, text, 1+i), "%q", text)
+		}
+	}
+}
+
 // What a reader sees within a value makes another text of it, and what looks like an escape may be
 // a part of the value.
 func TestOwnValuesThatLookEscaped(t *testing.T) {
