@@ -36,6 +36,7 @@ type outliveWorld struct {
 	at             session.Route
 	free           chan struct{}
 	hangs          string // what of the Config hangs
+	obeys          bool   // a ThreadHost hangs until its ctx ends
 }
 
 var outlivings = map[string]outliving{
@@ -154,7 +155,13 @@ func inOutliveWorld(
 		chat := agenttest.NewFakeChannel("fake")
 		chat.Connect(&cfg)
 		host := cfg.Threads.Channels["fake"]
-		host.Host = stuckHost{host.Host, func() { hang("create") }}
+		host.Host = stuckHost{host.Host, func(ctx context.Context) {
+			if w.obeys {
+				<-ctx.Done()
+				return
+			}
+			hang("create")
+		}}
 		cfg.Threads.Channels["fake"] = host
 		cfg.Hooks.Spawning = func(context.Context, agent.SpawningHook) error {
 			hang("spawning")
@@ -192,13 +199,13 @@ func inOutliveWorld(
 type stuckHost struct {
 	agent.ThreadHost
 
-	hang func()
+	hang func(ctx context.Context)
 }
 
 func (h stuckHost) CreateThread(
 	ctx context.Context, t agent.NewThread,
 ) (session.Route, error) {
-	h.hang()
+	h.hang(ctx)
 	return h.ThreadHost.CreateThread(context.WithoutCancel(ctx), t)
 }
 
@@ -388,4 +395,29 @@ func (j *lateJournal) Append(
 		ctx = context.WithoutCancel(ctx)
 	}
 	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A client's answer may come in the moment in which its ctx ends. What is done with the thread then
+// shares nothing with the caller that leaves, and the thread gets one farewell.
+func TestThreadThatIsCreatedAsItsCallerLeaves(t *testing.T) {
+	for _, name := range []string{"spawn in a thread", "focus in a thread"} {
+		t.Run(name, func(t *testing.T) {
+			for range 10 { // which of the two is first is up to chance
+				inOutliveWorld(t, session.NewMemory(), func(
+					t *testing.T, w *outliveWorld, chat *agenttest.FakeChannel,
+				) {
+					defer close(w.free)
+					w.obeys = true
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					err := outlivings[name].call(ctx, w)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.ErrorIs(t, err, agent.ErrNotRecorded)
+					time.Sleep(time.Minute)
+					require.Len(t, chat.Threads(), 1)
+					require.Len(t, chat.Farewells(chat.Threads()[0]), 1)
+				})
+			}
+		})
+	}
 }
