@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ import (
 type outliving struct {
 	method string // of the store; "": something else hangs
 	reads  bool   // it is not a command
+	shows  bool   // it reads what is archived as well
 	call   func(ctx context.Context, w *outliveWorld) error
 }
 
@@ -95,6 +97,27 @@ var outlivings = map[string]outliving{
 	) error {
 		return errorOf(w.rt.Session(key).OwnRuns(ctx))
 	}),
+	"history": {method: "Transcripts.Read", reads: true, shows: true, call: func(
+		ctx context.Context, w *outliveWorld,
+	) error {
+		return errorOf(w.child.Session().History(ctx, agent.HistoryQuery{}))
+	}},
+	"history of one that is archived": {
+		method: "Transcripts.Read", reads: true, shows: true,
+		call: func(ctx context.Context, w *outliveWorld) error {
+			return errorOf(w.rt.Session(w.archived).History(ctx, agent.HistoryQuery{}))
+		},
+	},
+	"file": {method: "Files.Open", reads: true, call: func(
+		ctx context.Context, w *outliveWorld,
+	) error {
+		return errorOf(w.child.Session().OpenFile(ctx, anyFile))
+	}},
+	"file of one that is archived": {method: "Files.Open", reads: true, call: func(
+		ctx context.Context, w *outliveWorld,
+	) error {
+		return errorOf(w.rt.Session(w.archived).OpenFile(ctx, anyFile))
+	}},
 	"spawn, whose hook hangs": {call: func(ctx context.Context, w *outliveWorld) error {
 		w.hangs = "spawning"
 		return errorOf(w.main.Spawn(ctx, agent.Task{Text: "x"}))
@@ -116,6 +139,9 @@ var outlivings = map[string]outliving{
 		}))
 	}},
 }
+
+// anyFile is the name of a file that may not be there.
+var anyFile = session.File{Hash: strings.Repeat("a", 64), Size: 1}
 
 type keyedCall = func(ctx context.Context, w *outliveWorld, key session.Key) error
 
@@ -274,7 +300,7 @@ func (u unreadableLines) Read(
 // not that the session is not there. One that never was is not found.
 func TestArchivedSessionsThatCannotBeRead(t *testing.T) {
 	for name, c := range outlivings {
-		if c.method != "Transcripts.Read" {
+		if c.method != "Transcripts.Read" || c.shows {
 			continue
 		}
 		for _, bad := range []error{errDisk, session.ErrCorrupt, session.ErrClosed} {
