@@ -131,13 +131,14 @@ func (s *Session) history(ctx context.Context, q HistoryQuery) (page HistoryPage
 		lines, more, err = h.committed(ctx, q)
 	}
 	view := historyView{redactor: s.rt.redactor, raw: q.Raw}
+	inStore := func(read func() error) error {
+		return h.inStore(ctx, func(context.Context) error { return read() })
+	}
 	for _, line := range slices.Backward(lines) {
 		if !view.mayRead(line.Message) {
 			break
 		}
-		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, func(read func() error) error {
-			return h.inStore(ctx, func(context.Context) error { return read() })
-		})
+		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, inStore)
 		if err != nil || !view.add(line) {
 			break
 		}
