@@ -71,7 +71,7 @@ func (t *Task) spawnAttached(
 	ctx context.Context, from Requester, x runExtra,
 ) (info RunInfo, err error) {
 	rt, _ := from.actor()
-	place, err := rt.cfg().findPlace(t.agentFor(from), t.Dir)
+	place, err := t.askPlace(ctx, from)
 	if err == nil {
 		err = t.checkAttachments(rt.cfg(), place.Base != "")
 	}

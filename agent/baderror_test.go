@@ -327,6 +327,25 @@ func TestFunctionsOfASpawnThatHang(t *testing.T) {
 			cfg.WorkDir = func(string) string { hang(); return dir }
 			task.Dir = "."
 		},
+		"WorkDir of attachments": func(cfg *agent.Config, task *agent.Task, hang func()) {
+			dir := t.TempDir()
+			cfg.WorkDir = func(string) string { hang(); return dir }
+			cfg.Rules.Attachments.Enabled = true
+			task.Attachments = attaching("a", "1")
+		},
+		"WorkDir of attachments in a directory": func(
+			cfg *agent.Config, task *agent.Task, hang func(),
+		) {
+			dir, calls := t.TempDir(), 0
+			cfg.WorkDir = func(string) string {
+				if calls++; calls == 2 { // the first is for Dir
+					hang()
+				}
+				return dir
+			}
+			cfg.Rules.Attachments.Enabled = true
+			task.Dir, task.Attachments = ".", attaching("a", "1")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

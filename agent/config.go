@@ -148,10 +148,10 @@ type Config struct {
 	// the agent, and Task.Dir names a directory inside. An AGENTS.md in it is part of the prompt if
 	// the Spec of the session has AGENTS.md. Empty: the agent has none. Nil: no agent has one.
 	//
-	// It is called for a spawn with a Task.Dir and in each turn, for many sessions at once, and
-	// should return at once; a spawn whose ctx ends does not wait for it. If it panics, or returns
-	// what is not a directory, the spawn or the turn fails with a *[CallbackError] whose Field is
-	// "WorkDir". See docs/directories.md.
+	// It is called for a spawn with a Task.Dir or Task.Attachments and in each turn, for many
+	// sessions at once, and should return at once; a spawn whose ctx ends does not wait for it. If
+	// it panics, or returns what is not a directory, the spawn or the turn fails with a
+	// *[CallbackError] whose Field is "WorkDir". See docs/directories.md.
 	WorkDir func(agent string) string
 }
 

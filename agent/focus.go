@@ -19,9 +19,10 @@ import (
 // A FocusRequest is the argument of [Runtime.Focus].
 //
 // Focus does not ask whether By may speak to the Session: the program decides who may focus what,
-// before it calls Focus. The Session keeps the rules, the tools and the rights that it has. Those
-// of the Conversation, such as what Rules.Chats say of it, do not follow: from then on all people
-// who may write in the Conversation speak to the Session.
+// before it calls Focus. The Session keeps the rules, the tools and the rights that it has, and
+// from then on all people who may write in the Conversation speak to it. What Rules.Chats say of
+// the Conversation binds each turn that works for a person who has written there, see
+// [policy.Chat]. For a sub-agent that stays so after Unfocus.
 type FocusRequest struct {
 	// Conversation is what is bound, or where the thread is created that is: a channel and a
 	// recipient, and an account and a thread if there are any.

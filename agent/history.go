@@ -123,17 +123,22 @@ func (s *Session) history(ctx context.Context, q HistoryQuery) (page HistoryPage
 	if err != nil && !h.archivable(err) {
 		return page, err
 	}
+	ctx, leave := s.rt.bindings.whole(ctx)
+	defer leave()
 	lines, more, err := h.committed(ctx, q)
 	if errors.Is(err, ErrArchived) && !h.archived {
 		h.archived = true
 		lines, more, err = h.committed(ctx, q)
 	}
 	view := historyView{redactor: s.rt.redactor, raw: q.Raw}
+	inStore := func(read func() error) error {
+		return h.inStore(ctx, func(context.Context) error { return read() })
+	}
 	for _, line := range slices.Backward(lines) {
 		if !view.mayRead(line.Message) {
 			break
 		}
-		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, attempt)
+		line, err = wholeLine(ctx, h.store.Files, h.ref, s.rt.log, line, inStore)
 		if err != nil || !view.add(line) {
 			break
 		}
@@ -158,27 +163,30 @@ type historyReader struct {
 	ref      session.Ref
 	end      session.Pos // how far it is committed
 	archived bool
+	inStore  func(context.Context, func(context.Context) error) error // see [bindings.inStore]
 }
 
 // findTranscript returns the transcript of the session. Beside an error that is ErrNotFound it is
 // the one of a sub-agent that has left its tree, whose session has the id of its run: of that, all
 // is committed that no fence discards.
 func (s *Session) findTranscript(ctx context.Context) (h historyReader, err error) {
+	h = s.rt.left(s.key)
 	root, err := s.tree(ctx)
-	if err == nil {
-		h.ref, h.end, err = s.rt.sup.Transcript(ctx, root, s.key)
-	}
 	if err != nil {
-		return s.rt.left(s.key), err
+		return h, err
 	}
-	h.store = s.rt.cfg().Store
-	return h, nil
+	ref, end, err := s.rt.sup.Transcript(ctx, root, s.key)
+	if err == nil {
+		h.ref, h.end = ref, end
+	}
+	return h, err
 }
 
 // left returns the reader of a transcript that has left its tree.
 func (rt *Runtime) left(key session.Key) historyReader {
 	return historyReader{
 		store: rt.cfg().Store, ref: session.Ref{Key: key, SessionID: key.ID()}, end: math.MaxUint64,
+		inStore: rt.bindings.inStore,
 	}
 }
 
@@ -195,10 +203,7 @@ func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) e
 	if !h.archivable(err) || errors.Is(err, ErrArchived) {
 		return err
 	}
-	unread := rt.bindings.inStore(ctx, func(ctx context.Context) error {
-		_, err := h.read(ctx, 1)
-		return err
-	})
+	_, unread := h.read(ctx, 1)
 	switch {
 	case unread == nil, errors.Is(unread, session.ErrNotFound):
 		return err // it never was
@@ -220,9 +225,10 @@ func (rt *Runtime) commandOrArchived(ctx context.Context, key session.Key, err e
 	return found
 }
 
-// read returns the last n lines.
-func (h historyReader) read(ctx context.Context, n int) (lines []session.Line, err error) {
-	err = attempt(func() error {
+// read returns the last n lines, in time for a caller that leaves.
+func (h historyReader) read(ctx context.Context, n int) ([]session.Line, error) {
+	var lines []session.Line
+	err := h.inStore(ctx, func(ctx context.Context) error {
 		q := session.LineQuery{Last: n, Archived: h.archived}
 		for line, err := range h.store.Transcripts.Read(ctx, h.ref, q) {
 			if err != nil {
@@ -232,7 +238,10 @@ func (h historyReader) read(ctx context.Context, n int) (lines []session.Line, e
 		}
 		return nil
 	})
-	return lines, err
+	if err != nil {
+		return nil, err // lines may still be written to
+	}
+	return lines, nil
 }
 
 // committed returns the lines that a query selects, and whether there are others before them. What

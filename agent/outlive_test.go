@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ import (
 type outliving struct {
 	method string // of the store; "": something else hangs
 	reads  bool   // it is not a command
+	shows  bool   // it reads what is archived as well
 	call   func(ctx context.Context, w *outliveWorld) error
 }
 
@@ -36,6 +38,7 @@ type outliveWorld struct {
 	at             session.Route
 	free           chan struct{}
 	hangs          string // what of the Config hangs
+	obeys          bool   // a ThreadHost hangs until its ctx ends
 }
 
 var outlivings = map[string]outliving{
@@ -94,6 +97,27 @@ var outlivings = map[string]outliving{
 	) error {
 		return errorOf(w.rt.Session(key).OwnRuns(ctx))
 	}),
+	"history": {method: "Transcripts.Read", reads: true, shows: true, call: func(
+		ctx context.Context, w *outliveWorld,
+	) error {
+		return errorOf(w.child.Session().History(ctx, agent.HistoryQuery{}))
+	}},
+	"history of one that is archived": {
+		method: "Transcripts.Read", reads: true, shows: true,
+		call: func(ctx context.Context, w *outliveWorld) error {
+			return errorOf(w.rt.Session(w.archived).History(ctx, agent.HistoryQuery{}))
+		},
+	},
+	"file": {method: "Files.Open", reads: true, call: func(
+		ctx context.Context, w *outliveWorld,
+	) error {
+		return errorOf(w.child.Session().OpenFile(ctx, anyFile))
+	}},
+	"file of one that is archived": {method: "Files.Open", reads: true, call: func(
+		ctx context.Context, w *outliveWorld,
+	) error {
+		return errorOf(w.rt.Session(w.archived).OpenFile(ctx, anyFile))
+	}},
 	"spawn, whose hook hangs": {call: func(ctx context.Context, w *outliveWorld) error {
 		w.hangs = "spawning"
 		return errorOf(w.main.Spawn(ctx, agent.Task{Text: "x"}))
@@ -115,6 +139,9 @@ var outlivings = map[string]outliving{
 		}))
 	}},
 }
+
+// anyFile is the name of a file that may not be there.
+var anyFile = session.File{Hash: strings.Repeat("a", 64), Size: 1}
 
 type keyedCall = func(ctx context.Context, w *outliveWorld, key session.Key) error
 
@@ -154,7 +181,13 @@ func inOutliveWorld(
 		chat := agenttest.NewFakeChannel("fake")
 		chat.Connect(&cfg)
 		host := cfg.Threads.Channels["fake"]
-		host.Host = stuckHost{host.Host, func() { hang("create") }}
+		host.Host = stuckHost{host.Host, func(ctx context.Context) {
+			if w.obeys {
+				<-ctx.Done()
+				return
+			}
+			hang("create")
+		}}
 		cfg.Threads.Channels["fake"] = host
 		cfg.Hooks.Spawning = func(context.Context, agent.SpawningHook) error {
 			hang("spawning")
@@ -192,13 +225,13 @@ func inOutliveWorld(
 type stuckHost struct {
 	agent.ThreadHost
 
-	hang func()
+	hang func(ctx context.Context)
 }
 
 func (h stuckHost) CreateThread(
 	ctx context.Context, t agent.NewThread,
 ) (session.Route, error) {
-	h.hang()
+	h.hang(ctx)
 	return h.ThreadHost.CreateThread(context.WithoutCancel(ctx), t)
 }
 
@@ -267,7 +300,7 @@ func (u unreadableLines) Read(
 // not that the session is not there. One that never was is not found.
 func TestArchivedSessionsThatCannotBeRead(t *testing.T) {
 	for name, c := range outlivings {
-		if c.method != "Transcripts.Read" {
+		if c.method != "Transcripts.Read" || c.shows {
 			continue
 		}
 		for _, bad := range []error{errDisk, session.ErrCorrupt, session.ErrClosed} {
@@ -388,4 +421,29 @@ func (j *lateJournal) Append(
 		ctx = context.WithoutCancel(ctx)
 	}
 	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A client's answer may come in the moment in which its ctx ends. What is done with the thread then
+// shares nothing with the caller that leaves, and the thread gets one farewell.
+func TestThreadThatIsCreatedAsItsCallerLeaves(t *testing.T) {
+	for _, name := range []string{"spawn in a thread", "focus in a thread"} {
+		t.Run(name, func(t *testing.T) {
+			for range 10 { // which of the two is first is up to chance
+				inOutliveWorld(t, session.NewMemory(), func(
+					t *testing.T, w *outliveWorld, chat *agenttest.FakeChannel,
+				) {
+					defer close(w.free)
+					w.obeys = true
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					err := outlivings[name].call(ctx, w)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.ErrorIs(t, err, agent.ErrNotRecorded)
+					time.Sleep(time.Minute)
+					require.Len(t, chat.Threads(), 1)
+					require.Len(t, chat.Farewells(chat.Threads()[0]), 1)
+				})
+			}
+		})
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/agent/internal/thread"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -514,11 +515,41 @@ func (s *Session) OpenFile(ctx context.Context, f session.File) (io.ReadCloser, 
 	if err != nil && !h.archivable(err) {
 		return nil, err
 	}
-	r, failed := openFile(ctx, s.rt.cfg().Store.Files, h.ref, f, attempt)
+	files := s.rt.cfg().Store.Files
+	if files != nil {
+		files = leftFiles{files, h.inStore}
+	}
+	r, failed := openFile(ctx, files, h.ref, f, func(open func() error) error { return open() })
 	if failed != nil && err != nil && errors.Is(failed, session.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", err, failed) // nor is the session there
 	}
 	return r, failed
+}
+
+// leftFiles are Files whose Open its caller can leave. A file that is opened then is closed.
+type leftFiles struct {
+	session.Files
+
+	inStore func(context.Context, func(context.Context) error) error // see [bindings.inStore]
+}
+
+// Open implements session.Files.
+func (l leftFiles) Open(
+	ctx context.Context, ref session.Ref, hash string,
+) (io.ReadCloser, error) {
+	var made thread.Late[io.ReadCloser]
+	err := l.inStore(ctx, func(ctx context.Context) error {
+		in, err := l.Files.Open(ctx, ref, hash)
+		if err == nil {
+			made.Set(in)
+		}
+		return err
+	})
+	if err != nil {
+		made.Leave(func(in io.ReadCloser) { _ = attempt(in.Close) })
+		return nil, err
+	}
+	return made.Get(), nil
 }
 
 // OpenFile opens the bytes of a Part of one of the Messages, as [Turn.OpenFile] does. A request

@@ -427,7 +427,8 @@ func (e *MainSessionError) Error() string {
 //
 // DeleteSession returns when all is archived. It is durable from the beginning on: a crash, and the
 // end of ctx, do not call it off. Under the ctx of a turn of the same tree, of a delivery or of a
-// hook it returns when it is durable, since the archive may wait for what calls it.
+// hook it returns when it is durable, since the archive may wait for what calls it. An archive that
+// fails is tried again, first after 15 seconds.
 //
 // The error is a *[MainSessionError] for a main session and the global one, [ErrNotFound] for a
 // session that is not on record, [ErrArchived] for one that is archived, an *[InputError] from a

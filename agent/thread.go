@@ -363,13 +363,13 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		if s.request.Session {
 			intro = thread.Intro(label, child.Agent(), limits.Idle, limits.MaxAge)
 		}
+		late := q // the caller changes q when it leaves, at which time the thread may come
 		q.Conversation, err = rt.bindings.create(ctx, NewThread{
 			Key: threadKey(s.requester, key), In: at, Session: child,
 			Name: thread.Name(label, child.Agent()), Intro: intro,
 		}, func(made session.Route) {
-			q := q
-			q.Conversation = made
-			rt.bindings.abandon(ctx, s.root, q)
+			late.Conversation = made
+			rt.bindings.abandon(ctx, s.root, late)
 		})
 		if err != nil {
 			return info, unrecorded(ctx, err)

@@ -98,6 +98,21 @@ func (c *Config) findPlace(agent, asked string) (p workdir.Place, err error) {
 	return p, redact(err)
 }
 
+// askPlace is workPlace for the sub-agent of a task, in a goroutine that the spawn can leave.
+func (t *Task) askPlace(ctx context.Context, from Requester) (p workdir.Place, err error) {
+	rt, _ := from.actor()
+	agent := t.agentFor(from)
+	if rt.cfg().WorkDir == nil {
+		p, err = rt.cfg().workPlace(agent, t.Dir)
+		return p, redact(err)
+	}
+	p, err = asked(ctx, rt, from.sessionKey(), workDirField,
+		func(context.Context) (workdir.Place, error) {
+			return rt.cfg().workPlace(agent, t.Dir)
+		})
+	return p, redact(err)
+}
+
 // agentFor returns the agent of the sub-agent of a task, as its key has it.
 func (t *Task) agentFor(from Requester) string {
 	rt, _ := from.actor()
@@ -136,12 +151,7 @@ func (t *Task) equip(ctx context.Context, from Requester, x *runExtra) (known Ru
 	}
 	x.Stream = t.Stream
 	if t.Dir != "" {
-		agent := t.agentFor(from)
-		p, err := asked(ctx, rt, from.sessionKey(), workDirField,
-			func(context.Context) (workdir.Place, error) {
-				return rt.cfg().workPlace(agent, t.Dir)
-			})
-		err = redact(err)
+		p, err := t.askPlace(ctx, from)
 		switch {
 		case err == nil:
 			x.Dir = p.Rel

@@ -169,7 +169,7 @@ type Described struct {
 	Missed     int     // steers that it has not read at its end
 	Cost       float64 // US dollars
 	// For are the people for whom it works, each as "telegram 815": the channel, and the ID there.
-	// Empty: the Rules bind no one by who speaks, or it works for the program.
+	// They are there under all Rules. Empty: it works for the program.
 	For []string
 	// Withheld are the tools that it has otherwise, and that those may not use for whom it works.
 	Withheld []string

@@ -31,8 +31,9 @@
 //	defer servers.Close()
 //	rt, err := agent.Open(ctx, agent.Config{Tools: servers.Tools(), ...})
 //
-// A server that asks for a model, a person or the directories of the bot is refused. A redirect
-// that leaves its scheme, host and port is not followed, and is a [*RedirectError].
+// A server that asks for a model or a person is refused, and one that asks for the directories of
+// the bot is answered with an empty list. A redirect that leaves its scheme, host and port is not
+// followed, and is a [*RedirectError].
 //
 // What a server says is not trusted. Its messages, lists and texts are bounded, a tool that it
 // lists twice is one tool, and a schema that agent.Open would refuse becomes part of the

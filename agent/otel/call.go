@@ -10,15 +10,16 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// Limits of the calls of a State, and of a flush of the TracerProvider.
+// Limits of the calls of a State, of a flush of the TracerProvider, and of what New asks.
 const (
+	openLimit = 10 * time.Second // of a Tracer, or of a Meter with its instruments
 	loadLimit = 30 * time.Second // of State.Load
 	saveLimit = 10 * time.Second // of a save, a flush, a span and what is measured of an event
 	grace     = time.Second      // to return when the ctx of the call has ended
 )
 
-// ErrHangs says that a call has not returned when its ctx had ended, or that an earlier one has not
-// returned yet.
+// ErrHangs says that a call has not returned when its ctx had ended or, of one that has none, in 10
+// seconds; or that an earlier one has not returned yet.
 var ErrHangs = errors.New("otel: it does not return")
 
 // A CallError says that code of the program has not returned as it must.
@@ -42,12 +43,24 @@ func (e *CallError) Error() string {
 // Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// open calls code of the program while an Exporter is made. Its caller waits for as long as that
-// takes.
-func open(name string, f func() error) error {
+// open calls code of the program while an Exporter is made, for up to openLimit. A call that has
+// not returned then is left behind: it has no ctx that could end it.
+func open[T any](name string, f func() (T, error)) (T, error) {
+	var made T
 	done := make(chan error, 1)
-	go contained(name, f, done)
-	return <-done
+	go contained(name, func() (err error) { // the select below waits for it, or leaves it behind
+		made, err = f()
+		return err
+	}, done)
+	patience := time.NewTimer(openLimit)
+	defer patience.Stop()
+	select {
+	case err := <-done:
+		return made, err
+	case <-patience.C: // made may still be written to
+		var none T
+		return none, &CallError{Call: name, Err: ErrHangs}
+	}
 }
 
 // lose logs that something could not be exported, and how often since it was logged last: at once,

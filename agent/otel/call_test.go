@@ -304,6 +304,13 @@ func (b badMeter) Float64Histogram(
 	return badHistogram{of: b.of}, nil
 }
 
+func (b badMeter) Int64Counter(
+	name string, options ...metric.Int64CounterOption,
+) (metric.Int64Counter, error) {
+	b.of.misbehave("Int64Counter")
+	return b.Meter.Int64Counter(name, options...)
+}
+
 func (b badMeter) Int64UpDownCounter(
 	string, ...metric.Int64UpDownCounterOption,
 ) (metric.Int64UpDownCounter, error) {
@@ -389,6 +396,30 @@ func TestProvidersThatPanic(t *testing.T) {
 			require.Equal(t, at, bad.Call)
 			require.ErrorContains(t, err, act)
 		}
+	}
+}
+
+// A provider that does not return is an error of New, which takes ten seconds then.
+func TestProvidersThatHang(t *testing.T) {
+	for at, call := range map[string]string{
+		"Tracer": "Tracer", "Meter": "Meter", "Int64Counter": "Meter",
+	} {
+		t.Run(at, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt, err := agent.Open(t.Context(), botConfig(dig))
+				require.NoError(t, err)
+				release := make(chan struct{})
+				defer close(release)
+				b := &badBackend{at: at, act: func() { <-release }}
+				began := time.Now()
+				_, err = otel.New(rt, b.config())
+				require.Equal(t, 10*time.Second, time.Since(began))
+				require.ErrorIs(t, err, otel.ErrHangs)
+				var bad *otel.CallError
+				require.ErrorAs(t, err, &bad)
+				require.Equal(t, call, bad.Call)
+			})
+		})
 	}
 }
 

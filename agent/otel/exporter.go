@@ -76,7 +76,8 @@ type Exporter struct {
 }
 
 // New makes an Exporter. It starts nothing. The error is a *ConfigError, one of the Meter, or a
-// *[CallError] of a Tracer or Meter that does not return.
+// *[CallError] of a Tracer or Meter that panics, ends its goroutine, or does not return within 10
+// seconds: that call is left behind then.
 func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 	switch {
 	case rt == nil:
@@ -95,14 +96,17 @@ func New(rt *agent.Runtime, cfg Config) (*Exporter, error) {
 		cfg.Meter = metricnoop.NewMeterProvider()
 	}
 	x := &Exporter{rt: rt, cfg: cfg}
-	err := open("Tracer", func() error {
-		x.tracer = cfg.Tracer.Tracer(scope)
-		return nil
+	var err error
+	x.tracer, err = open("Tracer", func() (trace.Tracer, error) {
+		return cfg.Tracer.Tracer(scope), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = open("Meter", func() error { return x.meters.open(cfg.Meter.Meter(scope)) })
+	x.meters, err = open("Meter", func() (made meters, err error) {
+		err = made.open(cfg.Meter.Meter(scope))
+		return made, err
+	})
 	if err != nil && !isCallError(err) {
 		err = fmt.Errorf("otel: %w", err)
 	}

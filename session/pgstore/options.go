@@ -18,8 +18,8 @@ const maxSchemaLen = 63
 // database of its own.
 type Options struct {
 	// Schema has the tables. Two bots of one database have two schemas. It has 1 to 63 bytes: lower
-	// case letters of ASCII, digits and _, and does not begin with a digit or pg_. Empty means
-	// [DefaultSchema].
+	// case letters of ASCII, digits and _, does not begin with a digit or pg_, and is not
+	// information_schema. Empty means [DefaultSchema].
 	Schema string
 
 	// Timeout is the longest that a call waits for the server, the time for a connection included.
@@ -73,6 +73,8 @@ func schemaFault(s string) string {
 		return "it begins with a digit"
 	case len(s) >= 3 && s[:3] == "pg_":
 		return "names with pg_ are the server's"
+	case s == "information_schema":
+		return "it is the server's own: tables of a bot do not belong there"
 	}
 	for i := range len(s) {
 		if c := s[i]; c != '_' && (c < 'a' || 'z' < c) && (c < '0' || '9' < c) {

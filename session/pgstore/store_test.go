@@ -49,6 +49,7 @@ func TestOptions(t *testing.T) {
 	}
 	for _, schema := range []string{
 		"1a", "pg_x", "a b", `a"b`, "a;b", "ä", strings.Repeat("a", 64), "a-b", "a.b", "a\x00",
+		"information_schema",
 	} {
 		_, err := pgstore.Open(t.Context(), "postgres:///x", pgstore.Options{Schema: schema})
 		var bad *pgstore.OptionError
