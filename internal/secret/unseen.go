@@ -330,8 +330,8 @@ func (r *reader) lineBreak(at int) int {
 }
 
 // indentEnd returns the place behind the marks that begin a line: blanks, bars, and those of
-// quotations, times or not. It adds that, and the places of the last of them: a value may go on with
-// such a mark itself.
+// quotations. It adds that, and the places of the last of them: a value may go on with such a mark
+// itself.
 func (r *reader) indentEnd(at int, f *front) int {
 	const lasts = 2
 	var marks [lasts]int
