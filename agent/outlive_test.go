@@ -215,8 +215,7 @@ func inOutliveWorld(
 			}
 		}
 		f(t, w, chat)
-		_ = rt.Shutdown(t.Context())
-		<-ran
+		_ = errors.Join(rt.Shutdown(t.Context()), <-ran) // either may name what hangs
 	})
 }
 

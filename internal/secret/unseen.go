@@ -336,8 +336,8 @@ func (r *reader) indentEnd(at int, f *front) int {
 	const lasts = 2
 	var marks [lasts]int
 	for n := 0; ; n++ {
-		switch c, end := r.meantAt(at, maxEncoded); {
-		case end > at && (c == ' ' || c == '\t' || c == '>' || c == '|'):
+		c, end := r.meantAt(at, maxEncoded)
+		if end > at && (c == ' ' || c == '\t' || c == '>' || c == '|') {
 			marks[n%lasts] = at
 			at = end
 			continue
