@@ -130,6 +130,16 @@ func (a *acknowledged) take(line string) error {
 	return nil
 }
 
+// takeMore notes so many lines of a child that works.
+func (a *acknowledged) takeMore(t *testing.T, lines <-chan string, n int) {
+	t.Helper()
+	for want := a.n + n; a.n < want; {
+		line, ok := <-lines
+		require.True(t, ok, "the child has ended")
+		require.NoError(t, a.take(line))
+	}
+}
+
 // verify fails the test unless the Store has what was acknowledged, whole and in order.
 func (a *acknowledged) verify(t *testing.T, store *session.Store) {
 	t.Helper()
@@ -201,11 +211,7 @@ func TestKilledWriter(t *testing.T) {
 	var said acknowledged
 	for round := range rounds(10, 50) {
 		cmd, lines := startChild(t, s, schema)
-		for want := said.n + 40 + 13*round; said.n < want; {
-			line, ok := <-lines
-			require.True(t, ok, "the child has ended")
-			require.NoError(t, said.take(line))
-		}
+		said.takeMore(t, lines, 40+13*round)
 		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 		for line := range lines {
 			_ = said.take(line)
@@ -225,11 +231,7 @@ func TestKilledServer(t *testing.T) {
 	var said acknowledged
 	for round := range rounds(5, 50) {
 		cmd, lines := startChild(t, s, schema)
-		for want := said.n + 40 + 13*round; said.n < want; {
-			line, ok := <-lines
-			require.True(t, ok, "the child has ended")
-			require.NoError(t, said.take(line))
-		}
+		said.takeMore(t, lines, 40+13*round)
 		for _, pid := range s.pids() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
