@@ -117,7 +117,7 @@ func TestArchiveWaitsForThreeTidies(t *testing.T) {
 // not.
 func TestWorkDirThatHangsAtAnArchive(t *testing.T) {
 	for name, c := range map[string]struct {
-		after  time.Duration // from the end of the run to the shutdown; 0: while the first attempt runs
+		after  time.Duration // of the shutdown; 0: while the first attempt runs
 		tries  int
 		errors int
 	}{
@@ -158,12 +158,14 @@ func TestWorkDirThatHangsAtAnArchive(t *testing.T) {
 				err = rt.DeleteSession(ctx, child.Key())
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, time.Second, time.Since(began))
-				other, err := rt.Session(goodChat).PostAndWait(t.Context(), agent.Incoming{Text: "y"})
+				q := agent.Incoming{Text: "y"}
+				other, err := rt.Session(goodChat).PostAndWait(t.Context(), q)
 				require.NoError(t, err)
 				require.NotEmpty(t, other.Text)
 				time.Sleep(c.after)
 				require.Equal(t, c.tries, place.count())
-				require.Equal(t, c.errors, strings.Count(log.list.String(), "stay in its work directory"))
+				stay := strings.Count(log.list.String(), "stay in its work directory")
+				require.Equal(t, c.errors, stay)
 				_, err = child.Info(t.Context())
 				require.Equal(t, c.errors == 1, errors.Is(err, agent.ErrArchived), "%v", err)
 				began = time.Now()
@@ -174,7 +176,7 @@ func TestWorkDirThatHangsAtAnArchive(t *testing.T) {
 				require.Equal(t, []session.Key{child.Key()}, slices.Compact(still.Sessions))
 				require.LessOrEqual(t, time.Since(began), 12*time.Second)
 				free()
-				<-over
+				require.ErrorAs(t, <-over, &still)
 				place.watch(nil)
 				running(t, cfg, func(rt *agent.Runtime) {
 					time.Sleep(time.Hour)

@@ -214,7 +214,7 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 		v.Sender, v.SenderID = true, s.sender
 	}
 	switch gone.by {
-	case "", ToolDelegable, ToolUnknown:
+	case "", ToolDelegable, ToolUnknown, ToolAllowAgents:
 	case ToolRole:
 		at = subagentToolsPlace.dot("AlsoAllow", "alsoAllow")
 	case ToolNever:
