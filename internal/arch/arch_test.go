@@ -81,6 +81,8 @@ func sound() fstest.MapFS {
 		"internal/x/doc.go":        "// Package x is common.\npackage x\n",
 		"internal/x/x.go":          "package x\n\n" + imports("example.org/sync/errgroup"),
 		"examples/p/main.go":       "// P shows.\npackage main\n\n" + imports("context", "time", "example.com/m/up") + "\nvar _ = context.Background\n\nfunc main() { time.Sleep(1) }\n",
+		"internal/own/go.mod":      "module example.com/m/internal/own\n",
+		"internal/own/o.go":        "package own\n\n" + imports("example.com/m/internal/x"),
 		"nested/go.mod":            "module example.com/m/nested\n",
 		"nested/n.go":              "package nested\n\n" + imports("example.com/m/up", "example.com/m/nested/internal/y", "example.org/anything"),
 	} {

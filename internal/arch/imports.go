@@ -20,7 +20,7 @@ func (c *checker) imports(p *pkg) {
 			switch {
 			case standard(imported(spec)):
 			case p.nested:
-				c.fromOutside(spec, to, ours)
+				c.fromOutside(p, spec, to, ours)
 			case ours:
 				c.arrow(p, k, r, s.test, spec, to)
 			default:
@@ -32,8 +32,9 @@ func (c *checker) imports(p *pkg) {
 
 // fromOutside checks an import of a nested module: what is internal to this one is not for it,
 // though the compiler would let it, because the versions of the two could then differ in silence.
-func (c *checker) fromOutside(spec *ast.ImportSpec, to string, ours bool) {
-	if !ours || !slices.Contains(strings.Split(to, "/"), "internal") {
+// One that is internal itself is not published, and has no version that could.
+func (c *checker) fromOutside(p *pkg, spec *ast.ImportSpec, to string, ours bool) {
+	if !ours || !slices.Contains(strings.Split(to, "/"), "internal") || within(p.dir, "internal") {
 		return
 	}
 	if !slices.ContainsFunc(c.nested, func(dir string) bool { return within(to, dir) }) {

@@ -66,7 +66,8 @@ func results(events *adk.AsyncIterator[*adk.AgentEvent]) (n int, err error) {
 		if event.Output == nil || event.Output.MessageOutput == nil {
 			continue
 		}
-		if out := event.Output.MessageOutput; out.Role == schema.Tool && out.Message.Content == answer {
+		out := event.Output.MessageOutput
+		if out.Role == schema.Tool && out.Message.Content == answer {
 			n++
 		}
 	}

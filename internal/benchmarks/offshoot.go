@@ -92,7 +92,8 @@ func openSpawn(onDisk bool) func(context.Context, string, int) (job, error) {
 		}
 		keys := requesterKeys(requesters)
 		j := &spawnJob{
-			keys: keys, told: newDeliveries(keys), over: make(chan error, 1), closeStore: closeStore,
+			keys: keys, told: newDeliveries(keys), over: make(chan error, 1),
+			closeStore: closeStore,
 		}
 		j.sup, err = spawn.Open(ctx, spawn.Config{
 			Store: store, Runner: instant{}, CallerRun: true, Rules: rules(requesters),
@@ -148,7 +149,8 @@ func openAgent(onDisk bool) func(context.Context, string, int) (job, error) {
 		}
 		keys := requesterKeys(requesters)
 		j := &agentJob{
-			keys: keys, told: newDeliveries(keys), over: make(chan error, 1), closeStore: closeStore,
+			keys: keys, told: newDeliveries(keys), over: make(chan error, 1),
+			closeStore: closeStore,
 		}
 		j.rt, err = agent.Open(ctx, agent.Config{
 			Store: store, Rules: rules(requesters), Workspace: fstest.MapFS{
