@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
@@ -427,4 +429,77 @@ func TestErrorsThatAreTooLarge(t *testing.T) {
 		web.Close()
 		require.Less(t, f.sent.Load(), int64(buffered), status)
 	}
+}
+
+// answering returns a server over HTTP whose one tool is answered with what it is to be.
+func answering(t *testing.T, result *atomic.Value) (mcp.Server, *atomic.Int64) {
+	var calls atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		said := `"error":{"code":-32601,"message":"no"}`
+		switch asked.Method {
+		case "initialize":
+			said = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},` +
+				`"serverInfo":{"name":"a","version":"1"}}`
+		case "notifications/initialized":
+			w.WriteHeader(http.StatusAccepted)
+			return
+		case "tools/list":
+			said = `"result":{"tools":[{"name":"t","inputSchema":{"type":"object"},` +
+				`"annotations":{"readOnlyHint":true}}]}`
+		case "tools/call":
+			calls.Add(1)
+			said = `"result":` + result.Load().(string)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, asked.ID, said)
+	}))
+	t.Cleanup(srv.Close)
+	return mcp.Server{Name: "a", URL: srv.URL, Trusted: true}, &calls
+}
+
+// An answer that has not the form of the protocol fails its call for good, also of a tool that may
+// be called again, and nothing else: the connection goes on.
+func TestAnswersOfAnotherForm(t *testing.T) {
+	var result atomic.Value
+	server, calls := answering(t, &result)
+	c := connect(t, mcp.Config{Servers: []mcp.Server{server}})
+	for odd, why := range map[string]string{
+		`{"content":7}`:                          `"content" is of another type`,
+		`{"content":[{"type":"text","text":5}]}`: "is of another type",
+		`{"content":[],"isError":"yes"}`:         `"isError" is of another type`,
+		`[]`:                                     "is of another type",
+		`"done"`:                                 "is of another type",
+		`{"content":[null]}`:                     "nil content",
+		`{"content":[{"type":"smell"}]}`:         `unrecognized content type "smell"`,
+		`{"content":[{"type":"image","data":"%"}]}`: "illegal base64",
+	} {
+		result.Store(odd)
+		before := calls.Load()
+		use := agent.ToolCall{ID: "1", Name: "mcp__a__t", Args: json.RawMessage(`{}`)}
+		inTurn(t, c.Tools(), policy.Rules{}, func(ctx context.Context, turn *agent.Turn) error {
+			if err := record(ctx, turn, use); err != nil {
+				return err
+			}
+			_, err := turn.Call(ctx, use)
+			bad, ok := errors.AsType[*mcp.FormError](err)
+			require.True(t, ok, "%s: %v", odd, err)
+			require.Equal(t, "a", bad.Server)
+			require.Contains(t, bad.Tool, "t")
+			require.Contains(t, bad.Reason, why)
+			require.False(t, agent.IsRetryable(err), odd)
+			return nil
+		})
+		require.Equal(t, before+1, calls.Load(), odd)
+	}
+	result.Store(`{"content":[{"type":"text","text":"Noon."}]}`)
+	require.Equal(t, "Noon.", mustCall(t, c, "mcp__a__t", `{}`).Text)
+	require.Equal(t, 1, c.Servers()[0].Starts)
 }
