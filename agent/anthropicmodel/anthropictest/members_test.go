@@ -2,6 +2,7 @@ package anthropictest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -127,6 +128,20 @@ func TestMembersOfRequests(t *testing.T) {
 	post(t, server.URL, []byte(odd), "").refused(t, "max_tokns")
 	odd = strings.Replace(body, `"Look."`, `"Look.", "mood": 1`, 1)
 	post(t, server.URL, []byte(odd), "").refused(t, "messages[0].content[0].mood")
+	const said = `{"role": "%s", "content": [{"type": "text", "text": "So."}]}`
+	for roles, status := range map[string]int{
+		"user": http.StatusOK, "user,assistant,user": http.StatusOK,
+		"user,assistant": http.StatusBadRequest, "assistant,user": http.StatusBadRequest,
+	} {
+		var messages []string
+		for role := range strings.SplitSeq(roles, ",") {
+			messages = append(messages, fmt.Sprintf(said, role))
+		}
+		a := post(t, server.URL, fmt.Appendf(nil,
+			`{"model": "m", "max_tokens": 1, "stream": true, "messages": [%s]}`,
+			strings.Join(messages, ",")), "")
+		require.Equal(t, status, a.status, roles)
+	}
 	for _, header := range []string{"Content-Type", "Anthropic-Version"} {
 		a := post(t, server.URL, []byte(body), header)
 		require.Equal(t, http.StatusBadRequest, a.status, header)
