@@ -41,8 +41,8 @@ func DecodeRequest(data []byte, to any, path string) error {
 	return json.Unmarshal(data, to)
 }
 
-// checkMembers returns what is wrong with the members of a value of a type. What is no value of the
-// type at all is left to the decoder.
+// checkMembers returns what is wrong with the members of a value of a type. A value of another type
+// is left to the decoder.
 func checkMembers(data json.RawMessage, of reflect.Type, path string) error {
 	if data = bytes.TrimSpace(data); string(data) == "null" {
 		return nil

@@ -64,8 +64,8 @@ func (e *SizeError) Error() string {
 }
 
 // A FormError says that a server has answered a call with what has not the form of the protocol,
-// such as a content of an unknown type. Another try would come to the same. The server may have done
-// what it was asked. The connection goes on, with all other calls on it.
+// such as a content of an unknown type. Another try would come to the same. The server may have
+// done what it was asked. The connection goes on, with all other calls on it.
 type FormError struct {
 	Server, Tool string
 	Reason       string // what is wrong with the answer
@@ -418,7 +418,7 @@ func ask[T any](
 		}
 		out, err = f(ctx, c.ClientSession)
 	}
-	size := tooLarge(ctx, err)
+	size, odd := tooLarge(ctx, err), wrongForm(err)
 	away, isAway := errors.AsType[*RedirectError](err)
 	switch {
 	case err == nil:
@@ -431,8 +431,8 @@ func ask[T any](
 		return none, context.Cause(ctx)
 	case isAnswer(err):
 		return none, err
-	case wrongForm(err) != "":
-		return none, &FormError{Server: l.cfg.Name, Tool: tool, Reason: bounded(oneLine(wrongForm(err)), 200)}
+	case odd != "":
+		return none, &FormError{Server: l.cfg.Name, Tool: tool, Reason: bounded(oneLine(odd), 200)}
 	}
 	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: err})
 }
@@ -454,7 +454,8 @@ func tooLarge(ctx context.Context, err error) *provider.SizeError {
 
 // oddContents are the words with which the SDK refuses a content of a result.
 var oddContents = []string{
-	"nil content", "invalid content type ", "unrecognized content type ", "tool_result nested content",
+	"nil content", "invalid content type ", "unrecognized content type ",
+	"tool_result nested content",
 }
 
 // wrongForm returns what is wrong with the form of the answer to a request that has failed, or "".

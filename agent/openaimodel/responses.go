@@ -318,7 +318,8 @@ func (a *responseAnswer) end(r responses.Response) {
 		a.model = r.Model
 	}
 	of := r.Usage.InputTokensDetails
-	a.usage = usageOf(r.Usage.InputTokens, r.Usage.OutputTokens, of.CachedTokens, of.CacheWriteTokens)
+	a.usage = usageOf(
+		r.Usage.InputTokens, r.Usage.OutputTokens, of.CachedTokens, of.CacheWriteTokens)
 }
 
 // response returns the answer, which must be complete.
