@@ -300,18 +300,47 @@ const (
 	buffered = 16 << 20  // how many may be under way to a client that does not read them
 )
 
-// ServeHTTP answers.
-func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		ID     json.RawMessage
-		Method string
-	}
-	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil {
+// A webRequest is a request of the protocol.
+type webRequest struct {
+	ID     json.RawMessage
+	Method string
+}
+
+// received returns the request that a server got, or false if it has answered it already: it is not
+// one of the protocol, or wants no answer.
+func received(w http.ResponseWriter, r *http.Request) (asked webRequest, ok bool) {
+	switch {
+	case r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil:
 		w.WriteHeader(http.StatusMethodNotAllowed)
+	case asked.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		return asked, true
+	}
+	return asked, false
+}
+
+// reply answers a request as every server with one tool does. Its calls have a result.
+func (q webRequest) reply(w http.ResponseWriter, result string) {
+	result, ok := map[string]string{
+		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},` +
+			`"serverInfo":{"name":"x","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"},` +
+			`"annotations":{"readOnlyHint":true}}]}`,
+		"tools/call": result,
+	}[q.Method]
+	w.Header().Set("Content-Type", "application/json")
+	if !ok {
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}`, q.ID)
 		return
 	}
-	if asked.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
+}
+
+// ServeHTTP answers.
+func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	asked, ok := received(w, r)
+	if !ok {
 		return
 	}
 	if asked.Method == f.method && !f.over.Load() {
@@ -325,19 +354,7 @@ func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	result, ok := map[string]string{
-		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},` +
-			`"serverInfo":{"name":"x","version":"1"}}`,
-		"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"},` +
-			`"annotations":{"readOnlyHint":true}}]}`,
-		"tools/call": `{"content":[{"type":"text","text":"ok"}]}`,
-	}[asked.Method]
-	w.Header().Set("Content-Type", "application/json")
-	if !ok {
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}`, asked.ID)
-		return
-	}
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, result)
+	asked.reply(w, `{"content":[{"type":"text","text":"ok"}]}`)
 }
 
 // floods are answers without end: of JSON, of an event of one line, of one with many lines, of
@@ -434,32 +451,14 @@ func TestErrorsThatAreTooLarge(t *testing.T) {
 // answering returns a server over HTTP whose one tool is answered with what it is to be.
 func answering(t *testing.T, result *atomic.Value) (mcp.Server, *atomic.Int64) {
 	var calls atomic.Int64
+	result.Store(`{}`)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var asked struct {
-			ID     json.RawMessage
-			Method string
+		if asked, ok := received(w, r); ok {
+			if asked.Method == "tools/call" {
+				calls.Add(1)
+			}
+			asked.reply(w, result.Load().(string))
 		}
-		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil {
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		}
-		said := `"error":{"code":-32601,"message":"no"}`
-		switch asked.Method {
-		case "initialize":
-			said = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},` +
-				`"serverInfo":{"name":"a","version":"1"}}`
-		case "notifications/initialized":
-			w.WriteHeader(http.StatusAccepted)
-			return
-		case "tools/list":
-			said = `"result":{"tools":[{"name":"t","inputSchema":{"type":"object"},` +
-				`"annotations":{"readOnlyHint":true}}]}`
-		case "tools/call":
-			calls.Add(1)
-			said = `"result":` + result.Load().(string)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, asked.ID, said)
 	}))
 	t.Cleanup(srv.Close)
 	return mcp.Server{Name: "a", URL: srv.URL, Trusted: true}, &calls
