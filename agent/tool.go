@@ -27,6 +27,11 @@ import (
 type ToolCall = session.ToolCall
 
 // A Tool is something that a model may call.
+//
+// What a call is told of its session stands in its context: [CallerOf]. A tool that needs its
+// [Turn], as for [Turn.Hear], [Turn.Files] or [Turn.Say], takes it from that context, too. That has
+// the values of the context that the Runner has called it with, or has given its [Loop]: so a bot
+// runs the Loop in a [RunnerFunc] that puts the Turn there. The example has all of it.
 type Tool struct {
 	// Name is what the model calls; unique among the tools of a Config in any letter case, since
 	// the Rules know none.

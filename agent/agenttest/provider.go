@@ -41,6 +41,9 @@ type ProviderAnswer struct {
 	Fault   ProviderFault // what goes wrong
 	After   time.Duration // of a FaultRate: how long to wait, in whole seconds; 0: it is not said
 	Message string        // what the provider says of the fault
+	// Cause is what is wrong with the request, of a FaultRequest that the Provider has made of one:
+	// the answer may name a member of it. Nil: the test has chosen the fault.
+	Cause error
 }
 
 // A ProviderFault is what goes wrong with a call.
@@ -143,7 +146,7 @@ func (p *Provider) refuse(err error) ProviderAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mistakes = append(p.mistakes, err)
-	return ProviderAnswer{Fault: FaultRequest, Message: err.Error()}
+	return ProviderAnswer{Fault: FaultRequest, Message: err.Error(), Cause: err}
 }
 
 // take notes a call and returns the answer to it.

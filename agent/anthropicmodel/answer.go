@@ -17,6 +17,7 @@ type answer struct {
 	at     map[int64]*block // by index
 	usage  agent.Usage
 	reason anthropic.StopReason
+	why    string // the provider's words for it; may be empty
 	done   bool
 	size   int // grows with each event that adds something
 }
@@ -51,7 +52,7 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 		if a.reason == "" && e.Delta.StopReason != "" {
 			a.size++
 		}
-		a.reason = e.Delta.StopReason
+		a.reason, a.why = e.Delta.StopReason, e.Delta.StopDetails.Explanation
 		a.usage.Output = max(a.usage.Output, e.Usage.OutputTokens)
 		a.usage.Input = max(a.usage.Input, e.Usage.InputTokens)
 		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.CacheReadInputTokens)
@@ -138,7 +139,7 @@ func (a *answer) response(of, asked string) (*agent.ModelResponse, error) {
 		}
 	}
 	if resp.Text == "" && len(resp.ToolCalls) == 0 {
-		if err := withheld(a.reason); err != nil {
+		if err := withheld(a.reason, a.why); err != nil {
 			return nil, err
 		}
 	}
@@ -148,11 +149,15 @@ func (a *answer) response(of, asked string) (*agent.ModelResponse, error) {
 	return resp, nil
 }
 
-// withheld returns the error of an answer with nothing in it, if the provider says why.
-func withheld(reason anthropic.StopReason) error {
+// withheld returns the error of an answer with nothing in it, if the provider says why, in a word
+// and perhaps in a sentence.
+func withheld(reason anthropic.StopReason, why string) error {
 	e := &provider.Error{
 		Client: "anthropicmodel", Code: string(reason), Class: provider.ClassRefused,
 		Message: "the answer ended before it had begun",
+	}
+	if why != "" {
+		e.Message += ": " + why
 	}
 	switch reason {
 	case anthropic.StopReasonModelContextWindowExceeded:

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -219,6 +220,23 @@ var classes = map[string]provider.Class{
 	"request_too_large":    provider.ClassTooLong,
 }
 
+// spent are the words with which the message of an error begins when a limit of the account, which
+// its owner has set, is reached. They are all that tells it from a request that is odd.
+var spent = []string{
+	"You have reached your specified API usage limits",
+	"You have reached your specified workspace API usage limits",
+}
+
+// isSpent reports whether an error of a type that stands for much else says that the account has
+// used up what it may: another try comes to the same until its owner has done something.
+func isSpent(code, message string) bool {
+	return code == "enforced_spend_limit_reached" ||
+		strings.Contains(message, "credit balance is too low") ||
+		slices.ContainsFunc(spent, func(words string) bool {
+			return strings.HasPrefix(message, words)
+		})
+}
+
 // errorOf returns the error of a call as the Loop wants it.
 func errorOf(ctx context.Context, err error) error {
 	answer, ok := errors.AsType[*anthropic.Error](err)
@@ -232,7 +250,12 @@ func errorOf(ctx context.Context, err error) error {
 		return provider.Broken(ctx, "anthropicmodel", err)
 	}
 	var said struct {
-		Error struct{ Type, Message string }
+		Error struct {
+			Type, Message string
+			Details       struct {
+				Code string `json:"error_code"`
+			}
+		}
 	}
 	if json.Unmarshal([]byte(answer.RawJSON()), &said) != nil {
 		said.Error.Message = answer.RawJSON() // of something that stands before the provider
@@ -247,7 +270,7 @@ func errorOf(ctx context.Context, err error) error {
 			e.Class = provider.ClassRefused
 		}
 	}
-	if strings.Contains(e.Message, "credit balance is too low") {
+	if isSpent(said.Error.Details.Code, e.Message) {
 		e.Class = provider.ClassAccount
 	}
 	if answer.Response != nil {

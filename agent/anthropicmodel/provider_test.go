@@ -158,25 +158,39 @@ func TestBudgetWithoutTheThoughtBefore(t *testing.T) {
 
 // What the provider means by its types goes before the status.
 func TestTypesOfErrors(t *testing.T) {
+	const regain = "You will regain access."
 	for _, test := range []struct {
-		status     int
-		kind, text string
-		is         error
-		retry      bool
+		status           int
+		kind, code, text string
+		is               error
+		retry            bool
 	}{
-		{400, "invalid_request_error", "Your credit balance is too low.", agent.ErrAccount, false},
-		{400, "invalid_request_error", "prompt is too long: 9 tokens", agent.ErrTooLong, false},
-		{400, "invalid_request_error", "messages.1: odd", nil, false},
-		{402, "billing_error", "Pay.", agent.ErrAccount, false},
-		{404, "not_found_error", "model: m", agent.ErrAccount, false},
-		{413, "request_too_large", "Too large.", agent.ErrTooLong, false},
-		{504, "timeout_error", "Slow.", nil, true},
-		{529, "overloaded_error", "Busy.", nil, true},
+		{400, "invalid_request_error", "", "Your credit balance is too low.", agent.ErrAccount, false},
+		{
+			400, "invalid_request_error", "",
+			"You have reached your specified API usage limits. " + regain, agent.ErrAccount, false,
+		},
+		{
+			400, "invalid_request_error", "",
+			"You have reached your specified workspace API usage limits. " + regain,
+			agent.ErrAccount, false,
+		},
+		{400, "invalid_request_error", "", "prompt is too long: 9 tokens", agent.ErrTooLong, false},
+		{400, "invalid_request_error", "", "messages.1: odd", nil, false},
+		{402, "billing_error", "", "Pay.", agent.ErrAccount, false},
+		{404, "not_found_error", "", "model: m", agent.ErrAccount, false},
+		{409, "conflict_error", "", "Again.", nil, true},
+		{413, "request_too_large", "", "Too large.", agent.ErrTooLong, false},
+		{429, "rate_limit_error", "", "Slower.", nil, true},
+		{429, "rate_limit_error", "enforced_spend_limit_reached", regain, agent.ErrAccount, false},
+		{504, "timeout_error", "", "Slow.", nil, true},
+		{529, "overloaded_error", "", "Busy.", nil, true},
 	} {
 		m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(test.status)
-			fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q}}`, test.kind, test.text)
+			fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q,`+
+				`"details":{"error_code":%q}},"request_id":"req_1"}`, test.kind, test.text, test.code)
 		})
 		_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
 		if test.is != nil {
@@ -215,11 +229,12 @@ func TestWithheldAnswer(t *testing.T) {
 		m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			event(w, "message_delta", fmt.Sprintf(
-				`{"type":"message_delta","delta":{"stop_reason":%q}}`, reason))
+				`{"type":"message_delta","delta":{"stop_reason":%q,"stop_details":`+
+					`{"type":"refusal","category":null,"explanation":"Not this."}}}`, reason))
 			event(w, "message_stop", `{"type":"message_stop"}`)
 		})
 		_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-		require.ErrorContains(t, err, "("+reason+"): the answer ended before it had begun")
+		require.ErrorContains(t, err, "("+reason+"): the answer ended before it had begun: Not this.")
 		require.False(t, agent.IsRetryable(err))
 		if want != nil {
 			require.ErrorIs(t, err, want)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
@@ -298,18 +300,47 @@ const (
 	buffered = 16 << 20  // how many may be under way to a client that does not read them
 )
 
-// ServeHTTP answers.
-func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		ID     json.RawMessage
-		Method string
-	}
-	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil {
+// A webRequest is a request of the protocol.
+type webRequest struct {
+	ID     json.RawMessage
+	Method string
+}
+
+// received returns the request that a server got, or false if it has answered it already: it is not
+// one of the protocol, or wants no answer.
+func received(w http.ResponseWriter, r *http.Request) (asked webRequest, ok bool) {
+	switch {
+	case r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil:
 		w.WriteHeader(http.StatusMethodNotAllowed)
+	case asked.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		return asked, true
+	}
+	return asked, false
+}
+
+// reply answers a request as every server with one tool does. Its calls have a result.
+func (q webRequest) reply(w http.ResponseWriter, result string) {
+	result, ok := map[string]string{
+		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},` +
+			`"serverInfo":{"name":"x","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"},` +
+			`"annotations":{"readOnlyHint":true}}]}`,
+		"tools/call": result,
+	}[q.Method]
+	w.Header().Set("Content-Type", "application/json")
+	if !ok {
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}`, q.ID)
 		return
 	}
-	if asked.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
+}
+
+// ServeHTTP answers.
+func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	asked, ok := received(w, r)
+	if !ok {
 		return
 	}
 	if asked.Method == f.method && !f.over.Load() {
@@ -323,19 +354,7 @@ func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	result, ok := map[string]string{
-		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},` +
-			`"serverInfo":{"name":"x","version":"1"}}`,
-		"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"},` +
-			`"annotations":{"readOnlyHint":true}}]}`,
-		"tools/call": `{"content":[{"type":"text","text":"ok"}]}`,
-	}[asked.Method]
-	w.Header().Set("Content-Type", "application/json")
-	if !ok {
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}`, asked.ID)
-		return
-	}
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, result)
+	asked.reply(w, `{"content":[{"type":"text","text":"ok"}]}`)
 }
 
 // floods are answers without end: of JSON, of an event of one line, of one with many lines, of
@@ -427,4 +446,59 @@ func TestErrorsThatAreTooLarge(t *testing.T) {
 		web.Close()
 		require.Less(t, f.sent.Load(), int64(buffered), status)
 	}
+}
+
+// answering returns a server over HTTP whose one tool is answered with what it is to be.
+func answering(t *testing.T, result *atomic.Value) (mcp.Server, *atomic.Int64) {
+	var calls atomic.Int64
+	result.Store(`{}`)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked, ok := received(w, r); ok {
+			if asked.Method == "tools/call" {
+				calls.Add(1)
+			}
+			asked.reply(w, result.Load().(string))
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return mcp.Server{Name: "a", URL: srv.URL, Trusted: true}, &calls
+}
+
+// An answer that has not the form of the protocol fails its call for good, also of a tool that may
+// be called again, and nothing else: the connection goes on.
+func TestAnswersOfAnotherForm(t *testing.T) {
+	var result atomic.Value
+	server, calls := answering(t, &result)
+	c := connect(t, mcp.Config{Servers: []mcp.Server{server}})
+	for odd, why := range map[string]string{
+		`{"content":7}`:                          `"content" is of another type`,
+		`{"content":[{"type":"text","text":5}]}`: "is of another type",
+		`{"content":[],"isError":"yes"}`:         `"isError" is of another type`,
+		`[]`:                                     "is of another type",
+		`"done"`:                                 "is of another type",
+		`{"content":[null]}`:                     "nil content",
+		`{"content":[{"type":"smell"}]}`:         `unrecognized content type "smell"`,
+		`{"content":[{"type":"image","data":"%"}]}`: "illegal base64",
+	} {
+		result.Store(odd)
+		before := calls.Load()
+		use := agent.ToolCall{ID: "1", Name: "mcp__a__t", Args: json.RawMessage(`{}`)}
+		inTurn(t, c.Tools(), policy.Rules{}, func(ctx context.Context, turn *agent.Turn) error {
+			if err := record(ctx, turn, use); err != nil {
+				return err
+			}
+			_, err := turn.Call(ctx, use)
+			bad, ok := errors.AsType[*mcp.FormError](err)
+			require.True(t, ok, "%s: %v", odd, err)
+			require.Equal(t, "a", bad.Server)
+			require.Contains(t, bad.Tool, "t")
+			require.Contains(t, bad.Reason, why)
+			require.False(t, agent.IsRetryable(err), odd)
+			return nil
+		})
+		require.Equal(t, before+1, calls.Load(), odd)
+	}
+	result.Store(`{"content":[{"type":"text","text":"Noon."}]}`)
+	require.Equal(t, "Noon.", mustCall(t, c, "mcp__a__t", `{}`).Text)
+	require.Equal(t, 1, c.Servers()[0].Starts)
 }

@@ -3,6 +3,8 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,6 +61,19 @@ type SizeError struct {
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("mcp: the answer of the server %q to the call of %q has more than %d bytes, "+
 		"which is the limit", e.Server, e.Tool, e.Limit)
+}
+
+// A FormError says that a server has answered a call with what has not the form of the protocol,
+// such as a content of an unknown type. Another try would come to the same. The server may have
+// done what it was asked. The connection goes on, with all other calls on it.
+type FormError struct {
+	Server, Tool string
+	Reason       string // what is wrong with the answer
+}
+
+func (e *FormError) Error() string {
+	return fmt.Sprintf("mcp: the answer of the server %q to the call of %q has not the form of the "+
+		"protocol: %s", e.Server, e.Tool, e.Reason)
 }
 
 // A RedirectError says that a server over HTTP has sent a request on to another origin, which is
@@ -381,7 +396,7 @@ func (c *conn) hasEnded() bool {
 
 // ask makes one request of the server, again if the server does not know the session any more: then
 // it has not looked at the request. What is not an answer of the server is a *DownError, a
-// *LostError, a *SizeError, a *RedirectError or the cause of ctx.
+// *LostError, a *SizeError, a *FormError, a *RedirectError or the cause of ctx.
 func ask[T any](
 	ctx context.Context, l *link, tool string,
 	f func(context.Context, *sdk.ClientSession) (T, error),
@@ -403,7 +418,7 @@ func ask[T any](
 		}
 		out, err = f(ctx, c.ClientSession)
 	}
-	size := tooLarge(ctx, err)
+	size, odd := tooLarge(ctx, err), wrongForm(err)
 	away, isAway := errors.AsType[*RedirectError](err)
 	switch {
 	case err == nil:
@@ -416,6 +431,8 @@ func ask[T any](
 		return none, context.Cause(ctx)
 	case isAnswer(err):
 		return none, err
+	case odd != "":
+		return none, &FormError{Server: l.cfg.Name, Tool: tool, Reason: bounded(oneLine(odd), 200)}
 	}
 	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: err})
 }
@@ -435,10 +452,38 @@ func tooLarge(ctx context.Context, err error) *provider.SizeError {
 	return nil
 }
 
+// oddContents are the words with which the SDK refuses a content of a result.
+var oddContents = []string{
+	"nil content", "invalid content type ", "unrecognized content type ",
+	"tool_result nested content",
+}
+
+// wrongForm returns what is wrong with the form of the answer to a request that has failed, or "".
+// The SDK has an answer then that is a message, and could not read the result in it. It says so
+// right behind the name of the request: the error of a connection may have another one in it.
+func wrongForm(err error) string {
+	err = errors.Unwrap(err)
+	switch odd := err.(type) { //nolint:errorlint // what is deeper is of a connection
+	case nil:
+		return ""
+	case *json.UnmarshalTypeError:
+		return fmt.Sprintf("a member %q is of another type", odd.Field)
+	case base64.CorruptInputError:
+		return odd.Error()
+	}
+	said := err.Error()
+	if slices.ContainsFunc(oddContents, func(words string) bool {
+		return strings.HasPrefix(said, words)
+	}) {
+		return said
+	}
+	return ""
+}
+
 // isBroken reports whether an error says that its connection is of no use any more: it is neither
 // an answer nor one request that did not get through.
 func isBroken(err error) bool {
-	if err == nil || isAnswer(err) {
+	if err == nil || isAnswer(err) || wrongForm(err) != "" {
 		return false
 	}
 	refusal, ok := errors.AsType[*jsonrpc.Error](err)

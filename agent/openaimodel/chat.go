@@ -266,11 +266,9 @@ func (a *chatAnswer) add(chunk openai.ChatCompletionChunk) (text string) {
 		a.model = chunk.Model
 	}
 	if used := chunk.Usage; used.TotalTokens > 0 || used.PromptTokens > 0 {
-		cached := used.PromptTokensDetails.CachedTokens
-		a.usage = agent.Usage{
-			Input: max(used.PromptTokens-cached, 0), Output: used.CompletionTokens,
-			CacheRead: cached,
-		}
+		of := used.PromptTokensDetails
+		a.usage = usageOf(
+			used.PromptTokens, used.CompletionTokens, of.CachedTokens, of.CacheWriteTokens)
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {

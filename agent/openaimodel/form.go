@@ -52,6 +52,14 @@ func effortOf(level string) shared.ReasoningEffort {
 	return ""
 }
 
+// usageOf returns what a call has used. The input that the provider counts has all of it: what was
+// in its cache, what it has written there, and the rest.
+func usageOf(input, output, cached, written int64) agent.Usage {
+	return agent.Usage{
+		Input: max(input-cached-written, 0), Output: output, CacheRead: cached, CacheWrite: written,
+	}
+}
+
 // parametersOf returns the schema of the arguments of a tool.
 func parametersOf(tool agent.Tool) (map[string]any, error) {
 	if len(tool.Schema) == 0 {

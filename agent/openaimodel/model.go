@@ -216,37 +216,49 @@ func (c *call) tell(text string) error {
 	return nil
 }
 
-// accountCodes are what OpenAI calls a refusal of the account, whatever the status is.
-var accountCodes = []string{
-	"insufficient_quota", "invalid_api_key", "model_not_found", "billing_hard_limit_reached",
-	"account_deactivated",
+// classes are what the codes and the types of OpenAI's errors mean, whatever the status is.
+var classes = map[string]provider.Class{
+	"insufficient_quota":                provider.ClassAccount, // the type of those that follow
+	"credit_balance_exhausted":          provider.ClassAccount,
+	"organization_spend_limit_exceeded": provider.ClassAccount,
+	"project_spend_limit_exceeded":      provider.ClassAccount,
+	"organization_usage_limit_exceeded": provider.ClassAccount,
+	"billing_hard_limit_reached":        provider.ClassAccount,
+	"invalid_api_key":                   provider.ClassAccount,
+	"model_not_found":                   provider.ClassAccount,
+	"account_deactivated":               provider.ClassAccount,
+
+	"rate_limit_exceeded": provider.ClassRate,
+	"rate_limit_error":    provider.ClassRate,
+	"slow_down":           provider.ClassRate,
+	"too_many_requests":   provider.ClassRate,
+
+	"server_error":              provider.ClassRetryable,
+	"server_is_overloaded":      provider.ClassRetryable,
+	"service_unavailable_error": provider.ClassRetryable,
+	"overloaded":                provider.ClassRetryable,
+	"overloaded_error":          provider.ClassRetryable,
+	"timeout":                   provider.ClassRetryable,
+
+	"context_length_exceeded": provider.ClassTooLong,
+	"string_above_max_length": provider.ClassTooLong,
 }
 
-// retryCodes are what it calls a failure in the middle of an answer.
-var retryCodes = []string{"server_error", "overloaded", "overloaded_error", "timeout"}
-
-// classOf returns what a code of OpenAI means.
-func classOf(code string) provider.Class {
-	switch {
-	case slices.Contains(accountCodes, code):
-		return provider.ClassAccount
-	case slices.Contains(retryCodes, code):
-		return provider.ClassRetryable
-	case code == "context_length_exceeded" || code == "string_above_max_length":
-		return provider.ClassTooLong
-	case code == "rate_limit_exceeded":
-		return provider.ClassRate
+// classOf returns what a code and a type of OpenAI mean. What its account lacks may stand in the
+// type alone, and a code that says more goes before it.
+func classOf(code, kind string) provider.Class {
+	if class, ok := classes[code]; ok {
+		return class
 	}
-	return provider.ClassStatus
+	return classes[kind]
 }
 
 // errorOf returns the error of a call as the Loop wants it.
 func (c *call) errorOf(ctx context.Context, err error) error {
 	if answer, ok := errors.AsType[*openai.Error](err); ok {
-		code := cmp.Or(answer.Code, answer.Type)
 		e := &provider.Error{
-			Client: "openaimodel", Status: answer.StatusCode, Code: code, Message: answer.Message,
-			Class: classOf(code),
+			Client: "openaimodel", Status: answer.StatusCode, Code: cmp.Or(answer.Code, answer.Type),
+			Message: answer.Message, Class: classOf(answer.Code, answer.Type),
 		}
 		if answer.Response != nil {
 			e.After = provider.After(answer.Response.Header, time.Now())
@@ -281,8 +293,8 @@ func faultOf(code any, kind, message string) error {
 	if !ok && code != nil {
 		text = fmt.Sprint(code)
 	}
+	class := classOf(text, kind)
 	text = cmp.Or(text, kind)
-	class := classOf(text)
 	if class == provider.ClassStatus && strings.HasPrefix(text, "invalid_") {
 		class = provider.ClassRefused
 	}

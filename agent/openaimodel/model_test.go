@@ -40,7 +40,7 @@ func TestChat(t *testing.T) {
 		return open(t, openaimodel.Config{API: openaimodel.APIChat, Provider: "local"})
 	}, agenttest.ModelOptions{
 		Name: "local/model-1", Stream: true, Thinking: true, Thoughts: true, Schema: true,
-		Cache: true, Pictures: true, ToolPictures: true, Internal: true,
+		Cache: true, CacheWrite: true, Pictures: true, ToolPictures: true, Internal: true,
 	})
 }
 
@@ -50,6 +50,6 @@ func TestResponses(t *testing.T) {
 		return open(t, openaimodel.Config{})
 	}, agenttest.ModelOptions{
 		Name: "openai/model-1", Stream: true, Thinking: true, Thoughts: true, Schema: true,
-		Cache: true, Pictures: true, ToolPictures: true,
+		Cache: true, CacheWrite: true, Pictures: true, ToolPictures: true,
 	})
 }

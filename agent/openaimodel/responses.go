@@ -301,7 +301,7 @@ func (a *responseAnswer) add(e responses.ResponseStreamEventUnion) (text string,
 		a.end(e.Response)
 	case "response.failed":
 		said := e.Response.Error
-		err = faultOf(string(said.Code), "", said.Message)
+		err = faultOf(string(said.Code), said.Type, said.Message)
 	case "error":
 		err = faultOf(e.Code, "", e.Message)
 	}
@@ -317,10 +317,9 @@ func (a *responseAnswer) end(r responses.Response) {
 	if r.Model != "" {
 		a.model = r.Model
 	}
-	cached := r.Usage.InputTokensDetails.CachedTokens
-	a.usage = agent.Usage{
-		Input: max(r.Usage.InputTokens-cached, 0), Output: r.Usage.OutputTokens, CacheRead: cached,
-	}
+	of := r.Usage.InputTokensDetails
+	a.usage = usageOf(
+		r.Usage.InputTokens, r.Usage.OutputTokens, of.CachedTokens, of.CacheWriteTokens)
 }
 
 // response returns the answer, which must be complete.

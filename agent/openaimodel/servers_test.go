@@ -114,27 +114,40 @@ func TestMembersOfCallsComeBack(t *testing.T) {
 	require.NotContains(t, bodies[2], "thought_signature")
 }
 
-// What OpenAI means by its codes goes before the status.
+// What OpenAI means by its codes goes before the status, and by its types, where the code does not
+// say it.
 func TestCodes(t *testing.T) {
 	for _, test := range []struct {
-		status     int
-		code, text string
-		is         error
-		retry      bool
+		status           int
+		kind, code, text string
+		is               error
+		retry            bool
 	}{
-		{429, "insufficient_quota", "You exceeded your quota.", agent.ErrAccount, false},
-		{404, "model_not_found", "It does not exist.", agent.ErrAccount, false},
-		{400, "context_length_exceeded", "Too much.", agent.ErrTooLong, false},
-		{400, "", "This model's maximum context length is 10 tokens.", agent.ErrTooLong, false},
-		{400, "invalid_value", "Not a number.", nil, false},
-		{409, "", "Again.", nil, true},
-		{504, "", "Slow.", nil, true},
+		{429, "x", "insufficient_quota", "You exceeded your quota.", agent.ErrAccount, false},
+		{429, "insufficient_quota", "", "You exceeded it.", agent.ErrAccount, false},
+		{429, "insufficient_quota", "credit_balance_exhausted", "None.", agent.ErrAccount, false},
+		{429, "insufficient_quota", "some_limit_of_tomorrow", "None.", agent.ErrAccount, false},
+		{429, "x", "organization_spend_limit_exceeded", "None.", agent.ErrAccount, false},
+		{429, "x", "project_spend_limit_exceeded", "None.", agent.ErrAccount, false},
+		{429, "x", "organization_usage_limit_exceeded", "None.", agent.ErrAccount, false},
+		{429, "rate_limit_error", "slow_down", "Slower.", nil, true},
+		{429, "tokens", "rate_limit_exceeded", "Slower.", nil, true},
+		{503, "service_unavailable_error", "server_is_overloaded", "Busy.", nil, true},
+		{404, "x", "model_not_found", "It does not exist.", agent.ErrAccount, false},
+		{400, "x", "context_length_exceeded", "Too much.", agent.ErrTooLong, false},
+		{
+			400, "x", "", "This model's maximum context length is 10 tokens.", agent.ErrTooLong,
+			false,
+		},
+		{400, "x", "invalid_value", "Not a number.", nil, false},
+		{409, "x", "", "Again.", nil, true},
+		{504, "x", "", "Slow.", nil, true},
 	} {
 		m := serve(t, openaimodel.Config{}, func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(test.status)
-			fmt.Fprintf(w, `{"error":{"message":%q,"type":"x","param":null,"code":%q}}`, test.text,
-				test.code)
+			fmt.Fprintf(w, `{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, test.text,
+				test.kind, test.code)
 		})
 		_, err := m.Generate(t.Context(), ask())
 		require.Error(t, err)
@@ -146,6 +159,42 @@ func TestCodes(t *testing.T) {
 		require.ErrorAs(t, err, &said)
 		require.Equal(t, test.status, said.Status)
 		require.Contains(t, err.Error(), test.text)
+	}
+}
+
+// An error in the middle of an answer is found in each form that OpenAI gives it: that of its
+// reference, the one that its service sends, and that of an answer that has failed.
+func TestErrorsInTheMiddle(t *testing.T) {
+	const flat = `{"type":"error","code":%s,"message":"Not now.","param":null,"sequence_number":1}`
+	const nested = `{"type":"error","error":{"type":%q,"code":%s,"message":"Not now.",` +
+		`"param":null},"sequence_number":1}`
+	const failed = `{"type":"response.failed","response":{"status":"failed","error":{"code":%s,` +
+		`"message":"Not now."}},"sequence_number":1}`
+	for data, want := range map[string]provider.Class{
+		fmt.Sprintf(flat, `"server_error"`):                             provider.ClassRetryable,
+		fmt.Sprintf(flat, `"rate_limit_exceeded"`):                      provider.ClassRate,
+		fmt.Sprintf(flat, `"invalid_prompt"`):                           provider.ClassRefused,
+		fmt.Sprintf(failed, `"server_error"`):                           provider.ClassRetryable,
+		fmt.Sprintf(failed, `"rate_limit_exceeded"`):                    provider.ClassRate,
+		fmt.Sprintf(failed, `"credit_balance_exhausted"`):               provider.ClassAccount,
+		fmt.Sprintf(nested, "service_unavailable_error", "null"):        provider.ClassRetryable,
+		fmt.Sprintf(nested, "too_many_requests", `"too_many_requests"`): provider.ClassRate,
+		fmt.Sprintf(nested, "tokens", `"rate_limit_exceeded"`):          provider.ClassRate,
+		fmt.Sprintf(nested, "insufficient_quota", `"credit_balance_exhausted"`): provider.
+			ClassAccount,
+		fmt.Sprintf(nested, "invalid_request_error", `"context_length_exceeded"`): provider.
+			ClassTooLong,
+	} {
+		m := serve(t, openaimodel.Config{}, func(w http.ResponseWriter, _ string) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "event: x\ndata: %s\n\n", data)
+		})
+		_, err := m.Generate(t.Context(), ask())
+		var said *provider.Error
+		require.ErrorAs(t, err, &said, data)
+		require.Equal(t, want, said.Class, data)
+		require.Equal(t, "Not now.", said.Message, data)
+		require.Zero(t, said.Status, data)
 	}
 }
 

@@ -351,24 +351,40 @@ func (r *reading) take(b storedBatch) ([][]byte, error) {
 func (j journal) Roots(
 	ctx context.Context, q session.RootQuery,
 ) iter.Seq2[session.Head, error] {
-	return func(yield func(session.Head, error) bool) {
-		var err error
-		for from := int64(0); from >= 0 && err == nil; {
-			var heads []session.Head
-			if heads, from, err = j.heads(ctx, q, from); err != nil {
-				break
+	return pages("roots", func(from int64) ([]session.Head, int64, error) {
+		return j.heads(ctx, q, from)
+	}, func() error { return j.check(ctx) })
+}
+
+// pages yields what comes page by page. A page is that of what stands behind a number, from 0, and
+// says behind which number there are more, -1 for none. An error of a page, or of check before an
+// item, is the last that comes, and says what was looked for. A nil check finds nothing.
+func pages[T any](
+	what string, page func(from int64) (items []T, next int64, err error), check func() error,
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		fail := func(err error) {
+			var none T
+			yield(none, fmt.Errorf("pgstore: %s: %w", what, err))
+		}
+		for from := int64(0); from >= 0; {
+			items, next, err := page(from)
+			if err != nil {
+				fail(err)
+				return
 			}
-			for _, h := range heads {
-				if err = j.check(ctx); err != nil {
-					break
+			for _, item := range items {
+				if check != nil {
+					if err := check(); err != nil {
+						fail(err)
+						return
+					}
 				}
-				if !yield(h, nil) {
+				if !yield(item, nil) {
 					return
 				}
 			}
-		}
-		if err != nil {
-			yield(session.Head{}, fmt.Errorf("pgstore: roots: %w", err))
+			from = next
 		}
 	}
 }

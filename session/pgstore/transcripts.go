@@ -299,23 +299,9 @@ func (t transcripts) Restore(ctx context.Context, ref session.Ref) error {
 func (t transcripts) Archives(
 	ctx context.Context, before time.Time,
 ) iter.Seq2[session.Archived, error] {
-	return func(yield func(session.Archived, error) bool) {
-		var err error
-		for from := int64(0); from >= 0 && err == nil; {
-			var page []session.Archived
-			if page, from, err = t.archives(ctx, before, from); err != nil {
-				break
-			}
-			for _, a := range page {
-				if !yield(a, nil) {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(session.Archived{}, fmt.Errorf("pgstore: archived transcripts: %w", err))
-		}
-	}
+	return pages("archived transcripts", func(from int64) ([]session.Archived, int64, error) {
+		return t.archives(ctx, before, from)
+	}, nil)
 }
 
 // archives returns a page of archived transcripts, and the number behind which there are more, -1

@@ -6,7 +6,7 @@
 //	              v
 //	       agenttest.Provider: what to answer, and what was asked
 //
-// The forms of requests, events and errors are those that the official client of version 1.84.0,
-// github.com/anthropics/anthropic-sdk-go, sends and reads. They were taken from its types and not
-// compared with the provider's reference (https://docs.anthropic.com/en/api) or its service.
+// The forms of requests, events and errors were compared with the provider's reference, recordings
+// of its service and the types of its official client: SOURCES.md lists each, with its source and
+// the date of that.
 package anthropictest

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -23,77 +22,66 @@ type Messages struct{}
 
 // A messageRequest is the body of a request.
 type messageRequest struct {
-	Model     string      `json:"model"`
-	MaxTokens int64       `json:"max_tokens"`
+	Model     string      `json:"model" need:"*"`
+	MaxTokens int64       `json:"max_tokens" need:"*"`
 	Stream    bool        `json:"stream"`
 	System    []textBlock `json:"system"`
 	Messages  []struct {
-		Role    string            `json:"role"`
-		Content []json.RawMessage `json:"content"`
-	} `json:"messages"`
+		Role    string            `json:"role" need:"*"`
+		Content []json.RawMessage `json:"content" need:"*"`
+	} `json:"messages" need:"*"`
 	Tools []struct {
-		Name        string          `json:"name"`
+		Name        string          `json:"name" need:"*"`
 		Description string          `json:"description"`
-		InputSchema json.RawMessage `json:"input_schema"`
+		InputSchema json.RawMessage `json:"input_schema" need:"*"`
 	} `json:"tools"`
 	Thinking *struct {
-		Type         string `json:"type"`
-		BudgetTokens int64  `json:"budget_tokens"`
+		Type         string `json:"type" need:"*"`
+		BudgetTokens int64  `json:"budget_tokens" need:"enabled"`
 	} `json:"thinking"`
 	OutputConfig struct {
 		Effort string `json:"effort"`
 		Format *struct {
-			Type   string          `json:"type"`
-			Schema json.RawMessage `json:"schema"`
+			Type   string          `json:"type" need:"*"`
+			Schema json.RawMessage `json:"schema" need:"*"`
 		} `json:"format"`
 	} `json:"output_config"`
 }
 
 // A cacheMark asks the provider to keep what it has read so far.
 type cacheMark struct {
-	Type string `json:"type"`
+	Type string `json:"type" need:"*"`
 }
 
 type textBlock struct {
-	Type         string     `json:"type"`
-	Text         string     `json:"text"`
+	Type         string     `json:"type" need:"*"`
+	Text         string     `json:"text" need:"text"`
 	CacheControl *cacheMark `json:"cache_control"`
 }
 
 // A messageBlock is a block of a message, of any type.
 type messageBlock struct {
 	textBlock
-	Source    *source           `json:"source"`
+
+	Source    *source           `json:"source" need:"image,document"`
 	Title     string            `json:"title"`
-	ID        string            `json:"id"`
-	Name      string            `json:"name"`
-	Input     json.RawMessage   `json:"input"`
-	ToolUseID string            `json:"tool_use_id"`
+	ID        string            `json:"id" need:"tool_use"`
+	Name      string            `json:"name" need:"tool_use"`
+	Input     json.RawMessage   `json:"input" need:"tool_use"`
+	ToolUseID string            `json:"tool_use_id" need:"tool_result"`
 	IsError   bool              `json:"is_error"`
 	Content   []json.RawMessage `json:"content"`
-	Thinking  string            `json:"thinking"`
-	Signature string            `json:"signature"`
+	Thinking  string            `json:"thinking" need:"thinking"`
+	Signature string            `json:"signature" need:"thinking"`
+	Data      string            `json:"data" need:"redacted_thinking"`
 }
 
 // A source is where the bytes of a file are.
 type source struct {
-	Type      string `json:"type"`
-	MediaType string `json:"media_type"`
-	Data      string `json:"data"`
-	URL       string `json:"url"`
-}
-
-// strictly decodes JSON without unknown members, and nothing behind it.
-func strictly(data []byte, to any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("anthropictest: there is something behind the value")
-	}
-	return nil
+	Type      string `json:"type" need:"*"`
+	MediaType string `json:"media_type" need:"base64"`
+	Data      string `json:"data" need:"base64"`
+	URL       string `json:"url" need:"url"`
 }
 
 // sign returns the signature of a thought.
@@ -108,13 +96,15 @@ var efforts = []string{"", "low", "medium", "high", "xhigh", "max"}
 // Decode implements agenttest.ProviderDialect.
 func (Messages) Decode(r *http.Request, body []byte) (c agenttest.ProviderCall, err error) {
 	var in messageRequest
-	if err := strictly(body, &in); err != nil {
+	if err := agenttest.DecodeRequest(body, &in, ""); err != nil {
 		return c, err
 	}
 	c.Key, c.Model = r.Header.Get("X-Api-Key"), in.Model
 	switch {
 	case r.Header.Get("Anthropic-Version") != "2023-06-01":
 		return c, errors.New("anthropictest: the header Anthropic-Version is not 2023-06-01")
+	case r.Header.Get("Content-Type") != "application/json":
+		return c, fmt.Errorf("anthropictest: the Content-Type is %q", r.Header.Get("Content-Type"))
 	case !in.Stream || in.MaxTokens <= 0:
 		return c, errors.New("anthropictest: stream or max_tokens is not set")
 	}
@@ -132,9 +122,10 @@ func (Messages) Decode(r *http.Request, body []byte) (c agenttest.ProviderCall, 
 		var schema struct {
 			Type string `json:"type"`
 		}
-		if t.Name == "" || json.Unmarshal(t.InputSchema, &schema) != nil || schema.Type != "object" {
-			return c, fmt.Errorf("anthropictest: the tool %q has no name, or its schema is %s", t.Name,
-				t.InputSchema)
+		if !toolName.MatchString(t.Name) || json.Unmarshal(t.InputSchema, &schema) != nil ||
+			schema.Type != "object" {
+			return c, fmt.Errorf("anthropictest: the tool %q has an odd name, or its schema is %s",
+				t.Name, t.InputSchema)
 		}
 		c.Tools = append(c.Tools, agenttest.ProviderTool{
 			Name: t.Name, Description: t.Description, Schema: t.InputSchema,
@@ -151,10 +142,14 @@ func (Messages) Decode(r *http.Request, body []byte) (c agenttest.ProviderCall, 
 		}
 		role = m.Role
 		for k, raw := range m.Content {
-			if err := d.block(m.Role, k, raw); err != nil {
-				return c, fmt.Errorf("anthropictest: messages[%d].content[%d]: %w", i, k, err)
+			at := fmt.Sprintf("messages[%d].content[%d]", i, k)
+			if err := d.block(m.Role, at, k, raw); err != nil {
+				return c, fmt.Errorf("anthropictest: %s: %w", at, err)
 			}
 		}
+	}
+	if role != "user" {
+		return c, errors.New("anthropictest: the last message is not one of a user")
 	}
 	return c, nil
 }
@@ -213,13 +208,16 @@ func (d *decoder) mark(m *cacheMark, what string) error {
 	return nil
 }
 
-// callID is what the provider takes as the id of a call.
-var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+// callID and toolName are what the provider takes as the id of a call and as the name of a tool.
+var (
+	callID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+)
 
-// block reads the k-th block of a message.
-func (d *decoder) block(role string, k int, raw json.RawMessage) error {
+// block reads the k-th block of a message, which stands at a path.
+func (d *decoder) block(role, at string, k int, raw json.RawMessage) error {
 	var b messageBlock
-	if err := strictly(raw, &b); err != nil {
+	if err := agenttest.DecodeRequest(raw, &b, at); err != nil {
 		return err
 	}
 	to := agenttest.ProviderMessage{Role: session.MessageRole(role)}
@@ -241,9 +239,11 @@ func (d *decoder) block(role string, k int, raw json.RawMessage) error {
 		d.ids[b.ID] = true
 	case "tool_result":
 		to.Role, to.CallID, to.Failed = session.MessageTool, b.ToolUseID, b.IsError
-		to.Text, to.Parts, err = resultContent(b.Content)
+		to.Text, to.Parts, err = resultContent(b.Content, at+".content")
 	case "thinking":
 		to.Thought = b.Thinking
+	case "redacted_thinking":
+		to.Thought = b.Data
 	}
 	if err != nil {
 		return err
@@ -257,8 +257,9 @@ func (d *decoder) block(role string, k int, raw json.RawMessage) error {
 func (b *messageBlock) fits(role string, d *decoder) error {
 	of := map[string]string{
 		"image": "user", "document": "user", "tool_result": "user", "tool_use": "assistant",
-		"thinking": "assistant", "text": role,
+		"thinking": "assistant", "redacted_thinking": "assistant", "text": role,
 	}
+	isThought := b.Type == "thinking" || b.Type == "redacted_thinking"
 	switch {
 	case of[b.Type] != role:
 		return fmt.Errorf("anthropictest: a block of the type %q in a message of the %s", b.Type, role)
@@ -272,7 +273,7 @@ func (b *messageBlock) fits(role string, d *decoder) error {
 		return fmt.Errorf("anthropictest: the input of a call is %s", b.Input)
 	case b.Type == "thinking" && b.Signature != sign(b.Thinking):
 		return errors.New("anthropictest: a thought has not the signature that it was given")
-	case b.Type == "thinking" && b.CacheControl != nil:
+	case isThought && b.CacheControl != nil:
 		return errors.New("anthropictest: a thought has a cache_control")
 	case b.IsError && len(b.Content) == 0:
 		return errors.New("anthropictest: a result that is an error is empty")
@@ -297,14 +298,14 @@ func (b *messageBlock) part() (part agenttest.ProviderPart, err error) {
 	return part, err
 }
 
-// resultContent returns the text and the files of a result.
+// resultContent returns the text and the files of a result at a path.
 func resultContent(
-	content []json.RawMessage,
+	content []json.RawMessage, at string,
 ) (text string, parts []agenttest.ProviderPart, err error) {
 	var texts []string
-	for _, raw := range content {
+	for i, raw := range content {
 		var b messageBlock
-		if err := strictly(raw, &b); err != nil {
+		if err := agenttest.DecodeRequest(raw, &b, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 			return "", nil, err
 		}
 		if b.Type == "text" && strings.TrimSpace(b.Text) != "" {

@@ -6,9 +6,8 @@
 //	              v
 //	       agenttest.Provider: what to answer, and what was asked
 //
-// The forms of requests, events and errors are those that the official client of version 3.99.0,
-// github.com/openai/openai-go/v3, sends and reads. They were taken from its types and not compared
-// with the provider's reference (https://platform.openai.com/docs/api-reference) or its service.
-// The member reasoning_content is that of servers that speak like OpenAI and show what a model
-// thinks.
+// The forms of requests, events and errors were compared with the provider's reference, recordings
+// of its service and the types of its official client: SOURCES.md lists each, with its source and
+// the date of that. The member reasoning_content is that of servers that speak like OpenAI and show
+// what a model thinks.
 package openaitest

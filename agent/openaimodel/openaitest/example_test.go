@@ -27,5 +27,5 @@ func Example() {
 	fmt.Println(fake.Err())
 	// Output:
 	// 400
-	// agenttest: the request is not one that the provider understands: json: unknown field "temprature"
+	// agenttest: the request is not one that the provider understands: the member temprature is unknown
 }

@@ -20,9 +20,9 @@ type Responses struct{}
 
 // An itemRequest is the body of a request.
 type itemRequest struct {
-	Model           string            `json:"model"`
+	Model           string            `json:"model" need:"*"`
 	Instructions    string            `json:"instructions"`
-	Input           []json.RawMessage `json:"input"`
+	Input           []json.RawMessage `json:"input" need:"*"`
 	Store           *bool             `json:"store"`
 	Stream          bool              `json:"stream"`
 	Include         []string          `json:"include"`
@@ -32,47 +32,47 @@ type itemRequest struct {
 	} `json:"reasoning"`
 	Text struct {
 		Format *struct {
-			Type   string          `json:"type"`
-			Name   string          `json:"name"`
+			Type   string          `json:"type" need:"*"`
+			Name   string          `json:"name" need:"json_schema"`
 			Strict bool            `json:"strict"`
-			Schema json.RawMessage `json:"schema"`
+			Schema json.RawMessage `json:"schema" need:"json_schema"`
 		} `json:"format"`
 	} `json:"text"`
 	Tools []struct {
-		Type        string          `json:"type"`
-		Name        string          `json:"name"`
+		Type        string          `json:"type" need:"*"`
+		Name        string          `json:"name" need:"function"`
 		Description string          `json:"description"`
-		Strict      *bool           `json:"strict"`
-		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict" need:"function"`
+		Parameters  json.RawMessage `json:"parameters" need:"function"`
 	} `json:"tools"`
 }
 
-// An inputItem is one item of the input, of any type.
+// An inputItem is one item of the input, of any type. One without is a message.
 type inputItem struct {
 	Type             string          `json:"type"`
-	ID               string          `json:"id"`
+	ID               string          `json:"id" need:"reasoning"`
 	Status           string          `json:"status"`
-	Role             string          `json:"role"`
-	Content          json.RawMessage `json:"content"`
-	CallID           string          `json:"call_id"`
-	Name             string          `json:"name"`
-	Arguments        *string         `json:"arguments"`
-	Output           json.RawMessage `json:"output"`
-	Summary          []any           `json:"summary"`
-	EncryptedContent string          `json:"encrypted_content"`
+	Role             string          `json:"role" need:",message"`
+	Content          json.RawMessage `json:"content" need:",message"`
+	CallID           string          `json:"call_id" need:"function_call,function_call_output"`
+	Name             string          `json:"name" need:"function_call"`
+	Arguments        string          `json:"arguments" need:"function_call"`
+	Output           json.RawMessage `json:"output" need:"function_call_output"`
+	Summary          []any           `json:"summary" need:"reasoning"`
+	EncryptedContent string          `json:"encrypted_content" need:"reasoning"`
 }
 
 // An inputPart is one part of a content, of any type.
 type inputPart struct {
-	Type        string  `json:"type"`
-	Text        *string `json:"text"`
-	ImageURL    string  `json:"image_url"`
-	Detail      string  `json:"detail"`
-	FileData    string  `json:"file_data"`
-	Filename    string  `json:"filename"`
-	Annotations []any   `json:"annotations"`
-	Logprobs    []any   `json:"logprobs"`
-	Refusal     string  `json:"refusal"`
+	Type        string `json:"type" need:"*"`
+	Text        string `json:"text" need:"input_text,output_text"`
+	ImageURL    string `json:"image_url" need:"input_image"`
+	Detail      string `json:"detail"`
+	FileData    string `json:"file_data" need:"input_file"`
+	Filename    string `json:"filename" need:"input_file"`
+	Annotations []any  `json:"annotations"`
+	Logprobs    []any  `json:"logprobs"`
+	Refusal     string `json:"refusal" need:"refusal"`
 }
 
 // Decode implements agenttest.ProviderDialect.
@@ -81,7 +81,7 @@ func (Responses) Decode(r *http.Request, body []byte) (c agenttest.ProviderCall,
 		return c, err
 	}
 	var in itemRequest
-	if err := strictly(body, &in); err != nil {
+	if err := agenttest.DecodeRequest(body, &in, ""); err != nil {
 		return c, err
 	}
 	switch {
@@ -104,8 +104,8 @@ func (Responses) Decode(r *http.Request, body []byte) (c agenttest.ProviderCall,
 		}
 	}
 	for _, t := range in.Tools {
-		if t.Type != "function" || t.Name == "" || t.Strict == nil {
-			return c, errors.New("openaitest: a tool is not a function with a name, or does not say strict")
+		if t.Type != "function" || !nameForm.MatchString(t.Name) {
+			return c, fmt.Errorf("openaitest: the tool %q is not a function, or has an odd name", t.Name)
 		}
 		c.Tools = append(c.Tools, agenttest.ProviderTool{
 			Name: t.Name, Description: t.Description, Schema: t.Parameters,
@@ -113,19 +113,20 @@ func (Responses) Decode(r *http.Request, body []byte) (c agenttest.ProviderCall,
 	}
 	for i, raw := range in.Input {
 		var item inputItem
-		err := strictly(raw, &item)
+		at := fmt.Sprintf("input[%d]", i)
+		err := agenttest.DecodeRequest(raw, &item, at)
 		if err == nil {
-			err = item.decode(&c)
+			err = item.decode(at, &c)
 		}
 		if err != nil {
-			return c, fmt.Errorf("openaitest: input[%d]: %w", i, err)
+			return c, fmt.Errorf("openaitest: %s: %w", at, err)
 		}
 	}
 	return c, nil
 }
 
-// decode adds the item to a call.
-func (it *inputItem) decode(c *agenttest.ProviderCall) (err error) {
+// decode adds the item at a path to a call.
+func (it *inputItem) decode(at string, c *agenttest.ProviderCall) (err error) {
 	to := agenttest.ProviderMessage{Role: session.MessageAssistant}
 	switch cmp.Or(it.Type, "message") {
 	case "message":
@@ -133,26 +134,20 @@ func (it *inputItem) decode(c *agenttest.ProviderCall) (err error) {
 		if it.Role != "user" && it.Role != "assistant" {
 			return fmt.Errorf("openaitest: the role is %q", it.Role)
 		}
-		to.Text, to.Parts, err = itemContent(it.Content)
+		to.Text, to.Parts, err = itemContent(it.Content, at+".content")
 	case "function_call":
-		if it.CallID == "" || len(it.CallID) > 64 || it.Name == "" || it.Arguments == nil {
-			return errors.New("openaitest: a call lacks its id, its name or its arguments")
-		}
-		if !json.Valid([]byte(*it.Arguments)) {
-			return errors.New("openaitest: the arguments of a call are not JSON")
+		if len(it.CallID) > 64 || !json.Valid([]byte(it.Arguments)) {
+			return errors.New("openaitest: a call has a long id, or its arguments are not JSON")
 		}
 		to.Calls = []agent.ToolCall{{
-			ID: it.CallID, Name: it.Name, Args: json.RawMessage(*it.Arguments),
+			ID: it.CallID, Name: it.Name, Args: json.RawMessage(it.Arguments),
 		}}
 	case "function_call_output":
-		if it.CallID == "" || it.Output == nil {
-			return errors.New("openaitest: a result lacks the id of its call, or its output")
-		}
 		to.Role, to.CallID = session.MessageTool, it.CallID
-		to.Text, to.Parts, err = itemContent(it.Output)
+		to.Text, to.Parts, err = itemContent(it.Output, at+".output")
 	case "reasoning":
 		thought, bad := base64.StdEncoding.DecodeString(it.EncryptedContent)
-		if bad != nil || it.ID == "" || it.Summary == nil {
+		if bad != nil {
 			return errors.New("openaitest: what the model thought does not come back as it was")
 		}
 		to.Thought = string(thought)
@@ -163,14 +158,14 @@ func (it *inputItem) decode(c *agenttest.ProviderCall) (err error) {
 	return err
 }
 
-// itemContent returns the text and the files of a content.
-func itemContent(content json.RawMessage) (string, []agenttest.ProviderPart, error) {
+// itemContent returns the text and the files of a content at a path.
+func itemContent(content json.RawMessage, at string) (string, []agenttest.ProviderPart, error) {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
 		return text, nil, nil
 	}
 	var list []inputPart
-	if err := strictly(content, &list); err != nil {
+	if err := agenttest.DecodeRequest(content, &list, at); err != nil {
 		return "", nil, err
 	}
 	var texts []string
@@ -179,15 +174,15 @@ func itemContent(content json.RawMessage) (string, []agenttest.ProviderPart, err
 		var file agenttest.ProviderPart
 		var err error
 		switch {
-		case (p.Type == "input_text" || p.Type == "output_text") && p.Text != nil:
-			texts = append(texts, *p.Text)
+		case p.Type == "input_text" || p.Type == "output_text":
+			texts = append(texts, p.Text)
 			continue
 		case p.Type == "refusal":
 			texts = append(texts, p.Refusal)
 			continue
-		case p.Type == "input_image" && p.ImageURL != "":
+		case p.Type == "input_image":
 			file, err = partOf(p.ImageURL)
-		case p.Type == "input_file" && p.Filename != "":
+		case p.Type == "input_file":
 			file, err = partOf(p.FileData)
 		default:
 			err = fmt.Errorf("openaitest: a part of the type %q is not one", p.Type)
@@ -208,9 +203,6 @@ type itemStream struct {
 	output []any
 }
 
-// object is a JSON object.
-type object = map[string]any
-
 // add adds an event of a type.
 func (s *itemStream) add(kind string, members object) {
 	members["type"], members["sequence_number"] = kind, len(s.events)
@@ -222,20 +214,25 @@ func (s *itemStream) response(status string) object {
 	r := object{
 		"id": "resp_1", "object": "response", "created_at": 1795000000, "status": status,
 		"background": false, "error": nil, "incomplete_details": nil, "instructions": s.call.System,
-		"max_output_tokens": nil, "model": cmp.Or(s.answer.Model, s.call.Model),
+		"max_output_tokens": nil, "max_tool_calls": nil,
+		"model":  cmp.Or(s.answer.Model, s.call.Model),
 		"output": append([]any{}, s.output...), "parallel_tool_calls": true,
-		"previous_response_id": nil, "reasoning": object{"effort": "medium", "summary": nil},
-		"store": false, "temperature": 1.0, "text": object{"format": object{"type": "text"}},
-		"tool_choice": "auto", "tools": []any{}, "top_p": 1.0, "truncation": "disabled",
-		"usage": nil, "user": nil, "metadata": object{},
+		"previous_response_id": nil, "prompt_cache_key": nil, "prompt_cache_retention": nil,
+		"reasoning":         object{"effort": "medium", "summary": nil},
+		"safety_identifier": nil, "service_tier": "default", "store": false, "temperature": 1.0,
+		"text":        object{"format": object{"type": "text"}, "verbosity": "medium"},
+		"tool_choice": "auto", "tools": []any{}, "top_logprobs": 0, "top_p": 1.0,
+		"truncation": "disabled", "usage": nil, "user": nil, "metadata": object{},
 	}
 	if status == "completed" || status == "incomplete" {
 		u := s.answer.Usage
+		input := u.Input + u.CacheRead + u.CacheWrite
 		r["usage"] = object{
-			"input_tokens": u.Input + u.CacheRead, "output_tokens": u.Output,
-			"input_tokens_details":  object{"cached_tokens": u.CacheRead},
+			"input_tokens": input, "output_tokens": u.Output, "total_tokens": input + u.Output,
+			"input_tokens_details": object{
+				"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite,
+			},
 			"output_tokens_details": object{"reasoning_tokens": 0},
-			"total_tokens":          u.Input + u.CacheRead + u.Output,
 		}
 	}
 	return r
@@ -271,15 +268,18 @@ func (s *itemStream) message(kind, member string, pieces []string) {
 			more["item_id"], more["output_index"], more["content_index"] = "msg_1", at, 0
 			return more
 		}
-		name := "response." + kind
-		if kind == "refusal" {
-			name = "response.refusal"
+		// more adds what only events of texts have.
+		more := func(event object) object {
+			if kind == "output_text" {
+				event["logprobs"] = []any{}
+			}
+			return where(event)
 		}
 		s.add("response.content_part.added", where(object{"part": part("")}))
 		for _, piece := range pieces {
-			s.add(name+".delta", where(object{"delta": piece, "logprobs": []any{}}))
+			s.add("response."+kind+".delta", more(object{"delta": piece, "obfuscation": padding}))
 		}
-		s.add(name+".done", where(object{member: all}))
+		s.add("response."+kind+".done", more(object{member: all}))
 		s.add("response.content_part.done", where(object{"part": part(all)}))
 	})
 }
@@ -297,11 +297,11 @@ func (s *itemStream) function(call agent.ToolCall) {
 	s.item(of("in_progress", ""), of("completed", args), func(at int) {
 		for _, piece := range halves(args) {
 			s.add("response.function_call_arguments.delta", object{
-				"item_id": id, "output_index": at, "delta": piece,
+				"item_id": id, "output_index": at, "delta": piece, "obfuscation": padding,
 			})
 		}
 		s.add("response.function_call_arguments.done", object{
-			"item_id": id, "output_index": at, "arguments": args, "name": call.Name,
+			"item_id": id, "output_index": at, "arguments": args,
 		})
 	})
 }
@@ -334,6 +334,7 @@ func (Responses) Encode(
 	}
 	switch a.Fault {
 	case agenttest.FaultStream:
+		s.add("error", object{"error": fault{Message: a.Message, Type: "server_error"}})
 		r := s.response("failed")
 		r["error"] = object{"code": "server_error", "message": a.Message}
 		s.add("response.failed", object{"response": r})

@@ -1,13 +1,12 @@
 package openaitest
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
@@ -22,18 +21,11 @@ func Handler(p *agenttest.Provider) http.Handler {
 	return mux
 }
 
-// strictly decodes JSON without unknown members, and nothing behind it.
-func strictly(data []byte, to any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("openaitest: there is something behind the value")
-	}
-	return nil
-}
+// object is a JSON object.
+type object = map[string]any
+
+// nameForm is what the provider takes as the name of a function.
+var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // keyOf returns the key of a request.
 func keyOf(r *http.Request) (string, error) {
@@ -96,9 +88,11 @@ var faults = map[agenttest.ProviderFault]struct {
 	status     int
 	kind, code string
 }{
-	agenttest.FaultRate:     {http.StatusTooManyRequests, "requests", "rate_limit_exceeded"},
-	agenttest.FaultServer:   {http.StatusInternalServerError, "server_error", ""},
-	agenttest.FaultOverload: {http.StatusServiceUnavailable, "server_error", ""},
+	agenttest.FaultRate:   {http.StatusTooManyRequests, "requests", "rate_limit_exceeded"},
+	agenttest.FaultServer: {http.StatusInternalServerError, "server_error", ""},
+	agenttest.FaultOverload: {
+		http.StatusServiceUnavailable, "service_unavailable_error", "server_is_overloaded",
+	},
 	agenttest.FaultTooLong: {
 		http.StatusBadRequest, "invalid_request_error", "context_length_exceeded",
 	},
@@ -116,8 +110,19 @@ func faultOf(a agenttest.ProviderAnswer) (reply agenttest.ProviderReply, failed 
 	if f.code != "" {
 		said.Code = &f.code
 	}
+	if member, ok := errors.AsType[*agenttest.MemberError](a.Cause); ok {
+		code := "missing_required_parameter"
+		if member.Unknown {
+			code = "unknown_parameter"
+		}
+		said.Code, said.Param = &code, &member.Path
+	}
 	reply.Status = f.status
-	reply.Header = http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req_1"}}
+	reply.Header = headerOf("application/json")
+	if a.Fault == agenttest.FaultRate {
+		reply.Header.Set("X-Ratelimit-Remaining-Requests", "0")
+		reply.Header.Set("X-Ratelimit-Reset-Requests", a.After.String())
+	}
 	if a.After > 0 {
 		reply.Header.Set("Retry-After", fmt.Sprint(int(a.After.Seconds())))
 	}
@@ -134,10 +139,19 @@ func encode(v any) []byte {
 	return data
 }
 
-// streamHeader is the header of an answer that is streamed.
-func streamHeader() http.Header {
-	return http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}, "X-Request-Id": {"req_1"}}
+// headerOf returns the header of an answer of a type.
+func headerOf(contentType string) http.Header {
+	return http.Header{
+		"Content-Type": {contentType}, "X-Request-Id": {"req_1"},
+		"Openai-Version": {"2020-10-01"}, "Openai-Processing-Ms": {"47"},
+	}
 }
+
+// streamHeader is the header of an answer that is streamed.
+func streamHeader() http.Header { return headerOf("text/event-stream; charset=utf-8") }
+
+// padding is what stands beside each piece of an answer, so that its size does not tell its text.
+const padding = "x8Zq0"
 
 // halves cuts a text in two, which need not be at a rune: JSON has no half of one.
 func halves(text string) []string {
@@ -146,4 +160,12 @@ func halves(text string) []string {
 		return []string{text}
 	}
 	return []string{string(runes[:len(runes)/2]), string(runes[len(runes)/2:])}
+}
+
+// pieces are the halves of a text, or nothing of one that is empty.
+func pieces(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return halves(text)
 }
