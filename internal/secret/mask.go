@@ -258,11 +258,13 @@ type reader struct {
 	head  *wrap    // as of the Masker; may be nil
 	spelt *spelt   // as of the OwnPass; may be nil
 
-	hopped *hopped // as of the OwnPass; may be nil
-	sieves *sieves // as of the OwnPass; may be nil
-	unseen *unseen // as of the OwnPass; may be nil
-	fronts *fronts // as of the OwnPass; may be nil
-	lone   [1]hop  // see hops
+	hopped *hopped    // as of the OwnPass; may be nil
+	sieves *sieves    // as of the OwnPass; may be nil
+	unseen *unseen    // as of the OwnPass; may be nil
+	gaps   *gaps      // as of the OwnPass; may be nil
+	has    *[256]bool // as of the Own; nil: each
+	fronts *fronts    // as of the OwnPass; may be nil
+	lone   [1]hop     // see hops
 }
 
 // What ends a value: one without quotes, and one of a header.
