@@ -197,7 +197,9 @@ func (r *Redactor) Redact(text string) string {
 }
 
 // Stream returns a [Stream] that shows what Redact of the Redactor leaves of what Visible returns.
-// If there are patterns, it holds back a line, of at most 16 KB.
+// If there are patterns, it holds back a line, of at most 16 KB. With secrets it holds back what
+// may be the beginning of one, of at most 16 KB and 16 bytes for each byte of the longest, and up
+// to half as much again.
 func (r *Redactor) Stream() *Stream {
 	s := new(Stream)
 	if own := r.owned(); own != nil {

@@ -233,16 +233,16 @@ func TestStreamOfRandomTokens(t *testing.T) {
 	}
 }
 
-// ownSecrets are registered secrets: words, one that repeats itself, with blanks and with marks, and
-// with lines of its own. Of ownTokens random texts have many parts of them.
+// ownSecrets are registered secrets: words, some that repeat themselves, with blanks and with marks,
+// and with lines of their own. Of ownTokens random texts have many parts of them.
 var (
 	ownSecrets = []string{
 		"hunter2hunter2", "one two> three", "-----BEGIN X-----\nab/c\n+d-e\n\n/fgh=\n-----END X-----\n",
 		"a: b1\n  c: d2\n", `\\\\\\x`, "aaaaaaab", "- x - y - z", "Pa@ss_w*rd#9",
 	}
 	ownTokens = []string{
-		"hunter2", "hun", "ter2", "one", "two>", "three", " ", "> ", "// ", "\n", "\r\n", "\n> ", "\n\n\n\n\n", `\n`,
-		"-----BEGIN X-----", "ab/c", "+d-e", "/fgh=", "-----END X-----", "a:", "b1", "c:", "d2", `\\`, `\`, "x",
+		"hunter2", "hun", "ter2", "one", "two>", "three", " ", "> ", "// ", "\n", "\r\n", "\n> ", "\n\n\n\n\n",
+		`\n`, "-----BEGIN X-----", "ab/c", "+d-e", "/fgh=", "-----END X-----", "a:", "b1", "c:", "d2", `\\`, `\`, "x",
 		"aaaa", "ab", "- ", "x - ", "y", "z", "Pa@", "ss_", "w*rd", "#9", "\u200b", "%0A", "&gt;", "%3E", "\\u000a",
 		"* ", "***", "\x1b[1m", "=\n", "&#10;", "%2F", "|", ";", "#", "+", "\u2028", "\t", "\v",
 	}
@@ -274,7 +274,7 @@ func checkOwn(t *testing.T, text string, sizes ...int) {
 	}
 }
 
-// ownText returns a text of some lines of secrets, or of parts of them, that are quoted or indented.
+// ownText returns a text of secrets and parts of them, whose lines are quoted or indented.
 func ownText(random *rand.Rand) string {
 	prefix, end := "", "\n"
 	if random.IntN(2) > 0 {
@@ -285,7 +285,8 @@ func ownText(random *rand.Rand) string {
 	for range 1 + random.IntN(16) {
 		switch random.IntN(8) {
 		case 0:
-			b.WriteString(strings.ReplaceAll(ownSecrets[random.IntN(len(ownSecrets))], "\n", end+prefix))
+			secret := ownSecrets[random.IntN(len(ownSecrets))]
+			b.WriteString(strings.ReplaceAll(secret, "\n", end+prefix))
 		case 1:
 			b.WriteString(strings.Repeat(ownTokens[random.IntN(len(ownTokens))], random.IntN(9)))
 		default:

@@ -14,10 +14,10 @@ const Max = 16 << 10
 type View struct {
 	S    string
 	seen int  // the position behind the last byte that was read; over len(S): the end was met
-	open bool // more of the text may follow, and S has not all bytes that a View has at most
+	open bool // more of the text may follow, and S is not full
 
 	awaits bool // see Await
-	full   bool // S has all of them
+	full   bool // S has as many bytes as a View has at most
 }
 
 // Waits reports whether what was read depends on what has not come yet.
@@ -26,7 +26,8 @@ func (v *View) Waits() bool { return v.open && (v.Ends() || v.awaits) }
 // Ends reports whether the end of S was met.
 func (v *View) Ends() bool { return v.seen > len(v.S) }
 
-// Full reports whether S has as many bytes as a View has at most, so that the text may go on behind it in any case.
+// Full reports whether S has as many bytes as a View has at most, so that the text may go on behind
+// it in any case.
 func (v *View) Full() bool { return v.full }
 
 // MayGrow reports whether S may have more bytes once more of the text has come.

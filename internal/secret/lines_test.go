@@ -142,7 +142,8 @@ func TestGapsAreReadAsFarAsIsSeen(t *testing.T) {
 	masked := 0
 	for _, one := range []string{`\u000a`, "&#x0a;", `\u2028`} {
 		for n := seen - 40; n < seen+10; n++ {
-			text := "hunter2" + strings.Repeat(one, (n-14)/len(one)) + strings.Repeat("\n", (n-14)%len(one)) + "hunter2"
+			between := strings.Repeat(one, (n-14)/len(one)) + strings.Repeat("\n", (n-14)%len(one))
+			text := "hunter2" + between + "hunter2"
 			alone := own.Mask(text)
 			require.Equal(t, before+alone, own.Mask(before+text), n)
 			require.Equal(t, before+alone, maskedInPieces(own, before+text, 5000), n)
