@@ -233,8 +233,8 @@ func TestStreamOfRandomTokens(t *testing.T) {
 	}
 }
 
-// ownSecrets are registered secrets: words, some that repeat themselves, with blanks and with marks,
-// and with lines of their own. Of ownTokens random texts have many parts of them.
+// ownSecrets are registered secrets: words, some that repeat themselves, some with blanks or marks,
+// and some with lines of their own. Of ownTokens random texts have many parts of them.
 var (
 	ownSecrets = []string{
 		"hunter2hunter2", "one two> three", "-----BEGIN X-----\nab/c\n+d-e\n\n/fgh=\n-----END X-----\n",
