@@ -26,7 +26,8 @@ type Masker struct {
 	until  string  // the rest of a credential is being removed, up to one of these characters
 	pem    string  // the last line of the private key that is being removed
 	word   stretch // of the present piece
-	head   wrap    // of the present piece; see headEnd
+	head   wrap    // see headEnd
+	runs   runs    // of the present piece
 }
 
 // A stretch is one of bytes of words that was found last. Tokens may begin at many places within
@@ -58,13 +59,14 @@ const behind = 32
 func (m *Masker) pass(piece string, final bool) string {
 	c := &m.cursor
 	c.Behind = behind
-	m.word, m.head = stretch{}, wrap{}
+	m.word, m.runs = stretch{}, runs{}
 	if !c.Begin(piece, final) {
 		return ""
 	}
 	for c.At < len(c.Buf) && m.step() {
 	}
-	kept, _ := c.Finish(c.At)
+	kept, moved := c.Finish(c.At)
+	m.head.move(moved)
 	return kept
 }
 
@@ -89,7 +91,7 @@ func (m *Masker) step() bool {
 		return true
 	}
 	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
-	r.word, r.head = &m.word, &m.head
+	r.word, r.head, r.runs = &m.word, &m.head, &m.runs
 	r.visit()
 	if r.Waits() {
 		return false
@@ -256,6 +258,7 @@ type reader struct {
 	line  line     // for Masker.line
 	word  *stretch // as of the Masker; may be nil
 	head  *wrap    // as of the Masker; may be nil
+	runs  *runs    // as of the Masker; may be nil
 	spelt *spelt   // as of the OwnPass; may be nil
 
 	hopped *hopped    // as of the OwnPass; may be nil
