@@ -286,7 +286,7 @@ func TestWrappedTokensAreLinear(t *testing.T) {
 						}
 						return b.String()
 					}
-					const size, longest = 16 << 10, 64 << 10
+					const size, longest = 4 << 10, 64 << 10
 					short := timeOf(1, work, input(size))
 					long := timeOf(1, work, input(longest))
 					if long <= 2*longest/size*short {

@@ -26,6 +26,7 @@ type Masker struct {
 	until  string  // the rest of a credential is being removed, up to one of these characters
 	pem    string  // the last line of the private key that is being removed
 	word   stretch // of the present piece
+	bare   stretch // of the present piece; see bareRun
 	head   wrap    // see headEnd
 	runs   runs    // of the present piece
 }
@@ -59,7 +60,7 @@ const behind = 32
 func (m *Masker) pass(piece string, final bool) string {
 	c := &m.cursor
 	c.Behind = behind
-	m.word, m.runs = stretch{}, runs{}
+	m.word, m.bare, m.runs = stretch{}, stretch{}, runs{}
 	if !c.Begin(piece, final) {
 		return ""
 	}
@@ -91,7 +92,7 @@ func (m *Masker) step() bool {
 		return true
 	}
 	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
-	r.word, r.head, r.runs = &m.word, &m.head, &m.runs
+	r.word, r.bare, r.head, r.runs = &m.word, &m.bare, &m.head, &m.runs
 	r.visit()
 	if r.Waits() {
 		return false
@@ -257,6 +258,7 @@ type reader struct {
 	pem   string   // for Masker.pem
 	line  line     // for Masker.line
 	word  *stretch // as of the Masker; may be nil
+	bare  *stretch // as of the Masker; may be nil
 	head  *wrap    // as of the Masker; may be nil
 	runs  *runs    // as of the Masker; may be nil
 	spelt *spelt   // as of the OwnPass; may be nil
