@@ -364,8 +364,8 @@ func (r *reader) followRun(w *wrap) {
 	}
 }
 
-// resume takes a token of which nothing was read to the end of a run that is known there. It reports
-// false if that has to be read.
+// resume takes a token of which nothing was read to the end of a run that is known there. It
+// reports false if that has to be read.
 func (r *reader) resume(w *wrap, one *plainRun) bool {
 	if one.at > len(r.S) || one.at-w.from <= w.least {
 		return false
