@@ -286,7 +286,7 @@ func TestWrappedTokensAreLinear(t *testing.T) {
 						}
 						return b.String()
 					}
-					const size, longest = 16 << 10, 64 << 10
+					const size, longest = 4 << 10, 64 << 10
 					short := timeOf(1, work, input(size))
 					long := timeOf(1, work, input(longest))
 					if long <= 2*longest/size*short {
@@ -336,6 +336,21 @@ var hostileSecrets = map[string]struct{ secret, text string }{
 	"returns, percent":   {"hunter2hunter2", "%0D\r"},
 	"digits, unseen":     {"hunter2hunter2", "\\x\u00ad"},
 	"digits, escapes":    {"hunter2hunter2", "0\\\\"},
+	"lines":              {"hunter2hunter2", "h\n"},
+	"lines, blank":       {" hunter2hunter2", "\n"},
+	"lines, blanks":      {"  " + strings.Repeat(" x", 32), "\n "},
+	"lines, escaped":     {" hunter2hunter2", `\n`},
+	"lines, nested":      {strings.Repeat(`\`, 64) + "x", `\\n`},
+	"lines, in a query":  {"  hunter2hunter2", "%0A%20"},
+	"lines, quoted":      {strings.Repeat("a", 64) + "b", "a\n> // "},
+	"lines of its own":   {strings.Repeat("a\n", 64) + "b", "a\n> "},
+	"lines of marks":     {strings.Repeat("-", 64) + "x", "-\n"},
+	"lines, a list":      {strings.Repeat("- ", 32) + "x", "\n- "},
+	"lines, quotations":  {"x" + strings.Repeat("> ", 32) + "x", "x\n> > "},
+	"lines, changes":     {strings.Repeat("+-", 32) + "x", "\n+-"},
+	"lines, soft":        {strings.Repeat("=", 64) + "x", "=\n"},
+	"lines, far apart":   {strings.Repeat("a ", 64) + "b", "a" + strings.Repeat("\n", 100)},
+	"lines, numbers":     {strings.Repeat("a>", 64) + "b", "a&#10;&gt;"},
 }
 
 // longSecrets are secrets of so many bytes that resemble themselves: of a period, or nearly of

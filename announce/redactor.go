@@ -25,12 +25,13 @@ type Redaction struct {
 	// Secrets are values that are masked wherever they stand: as they are, in the escapes of URLs,
 	// of JSON, of markup and of strings in programs, in any mixture and one in another, up to 4
 	// times and 128 bytes for a character, and in base64, where they may be the middle of a longer
-	// text and broken into lines. What a reader does not see within a secret does not count, nor
-	// does a line break in one of 6 bytes and more. Each has 4 to 4,096 bytes, and there are at
-	// most 1,000. What is shorter than 6 bytes is not looked for in base64.
+	// text and broken into lines. What a reader does not see within a secret does not count. In
+	// one of 6 bytes and more a line break does not, either, nor how the line behind it is indented
+	// or quoted. Each has 4 to 4,096 bytes, and there are at most 1,000. What is shorter than 6
+	// bytes is not looked for in base64.
 	//
 	// A secret whose spelling in the text, with what does not count, takes more than 16,384 bytes
-	// is not masked there. More than 4 line breaks in a row hide one. A hostile text costs up to
+	// and 16 for each byte of the longest secret is not masked there. A hostile text costs up to
 	// about 30 microseconds a byte if a secret repeats itself.
 	Secrets []string
 	// Open are the boundaries at which nothing is masked, such as [BoundaryReplies], or several
@@ -196,7 +197,9 @@ func (r *Redactor) Redact(text string) string {
 }
 
 // Stream returns a [Stream] that shows what Redact of the Redactor leaves of what Visible returns.
-// If there are patterns, it holds back a line, of at most 16 KB.
+// If there are patterns, it holds back a line, of at most 16 KB. With secrets it holds back what
+// may be the beginning of one, of at most 16 KB and 16 bytes for each byte of the longest, and up
+// to half as much again.
 func (r *Redactor) Stream() *Stream {
 	s := new(Stream)
 	if own := r.owned(); own != nil {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -230,6 +231,106 @@ func TestStreamOfRandomTokens(t *testing.T) {
 		require.Equal(t, shown, again, "%q", text)
 		require.Equal(t, ok, stillOK, "%q", text)
 	}
+}
+
+// ownSecrets are registered secrets: words, some that repeat themselves, some with blanks or marks,
+// and some with lines of their own. Of ownTokens random texts have many parts of them.
+var (
+	ownSecrets = []string{
+		"hunter2hunter2", "one two> three", "-----BEGIN X-----\nab/c\n+d-e\n\n/fgh=\n-----END X-----\n",
+		"a: b1\n  c: d2\n", `\\\\\\x`, "aaaaaaab", "- x - y - z", "Pa@ss_w*rd#9",
+	}
+	ownTokens = []string{
+		"hunter2", "hun", "ter2", "one", "two>", "three", " ", "> ", "// ", "\n", "\r\n", "\n> ", "\n\n\n\n\n",
+		`\n`, "-----BEGIN X-----", "ab/c", "+d-e", "/fgh=", "-----END X-----", "a:", "b1", "c:", "d2", `\\`, `\`, "x",
+		"aaaa", "ab", "- ", "x - ", "y", "z", "Pa@", "ss_", "w*rd", "#9", "\u200b", "%0A", "&gt;", "%3E", "\\u000a",
+		"* ", "***", "\x1b[1m", "=\n", "&#10;", "%2F", "|", ";", "#", "+", "\u2028", "\t", "\v",
+	}
+)
+
+// ownRedactor returns the Redactor of ownSecrets.
+var ownRedactor = sync.OnceValue(func() *announce.Redactor {
+	r, err := announce.NewRedactor(announce.Redaction{Secrets: ownSecrets})
+	if err != nil {
+		panic(err)
+	}
+	return r
+})
+
+// checkOwn checks that a Stream of ownRedactor shows what it shows of the whole text, and that
+// what it shows stays as it is.
+func checkOwn(t *testing.T, text string, sizes ...int) {
+	t.Helper()
+	r := ownRedactor()
+	whole, _ := announce.Visible(text)
+	want := r.Redact(whole)
+	for _, n := range sizes {
+		if got := streamedBy(r.Stream(), text, n); got != want {
+			t.Fatalf("%q by %d bytes\nshows %q,\nwhole %q", text, n, got, want)
+		}
+	}
+	if again := r.Redact(want); again != want {
+		t.Fatalf("%q\nshows %q,\nand then %q", text, want, again)
+	}
+}
+
+// ownText returns a text of secrets and parts of them, whose lines are quoted or indented.
+func ownText(random *rand.Rand) string {
+	prefix, end := "", "\n"
+	if random.IntN(2) > 0 {
+		prefix = []string{"> ", "    ", "// ", "\t", "+ ", "> > "}[random.IntN(6)]
+		end = []string{"\n", "\r\n", "\n\n", `\n`, "%0A"}[random.IntN(5)]
+	}
+	var b strings.Builder
+	for range 1 + random.IntN(16) {
+		switch random.IntN(8) {
+		case 0:
+			secret := ownSecrets[random.IntN(len(ownSecrets))]
+			b.WriteString(strings.ReplaceAll(secret, "\n", end+prefix))
+		case 1:
+			b.WriteString(strings.Repeat(ownTokens[random.IntN(len(ownTokens))], random.IntN(9)))
+		default:
+			b.WriteString(ownTokens[random.IntN(len(ownTokens))])
+		}
+	}
+	return b.String()
+}
+
+// D5: registered secrets in random texts are masked the same in all pieces, and what was masked
+// stays as it is.
+func TestStreamOfOwnSecrets(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(16, 2))
+	texts := 20_000
+	if underRace {
+		texts /= 10
+	}
+	masked := 0
+	for range texts {
+		text := ownText(random)
+		checkOwn(t, text, 1, 3+random.IntN(20))
+		if strings.Contains(ownRedactor().Redact(text), "***") {
+			masked++
+		}
+	}
+	require.Greater(t, masked, texts/10)
+}
+
+// FuzzStreamOfOwnSecrets checks that a Stream with registered secrets shows what is shown of the
+// whole, byte by byte and in pieces.
+func FuzzStreamOfOwnSecrets(f *testing.F) {
+	for i, text := range ownTokens {
+		f.Add(text+ownTokens[(i+7)%len(ownTokens)], uint8(i))
+	}
+	for i, secret := range ownSecrets {
+		for _, prefix := range []string{"", "> ", "    ", "// "} {
+			f.Add("so:\n"+prefix+strings.ReplaceAll(secret, "\n", "\n"+prefix)+" ok", uint8(i))
+			f.Add(strings.Join(strings.Split(secret, ""), "\n\n"+prefix), uint8(i))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, size uint8) {
+		checkOwn(t, text, 1, 2, 1+int(size))
+	})
 }
 
 // FuzzStream checks that a Stream shows what is shown of the whole, byte by byte and in random

@@ -14,10 +14,10 @@ const Max = 16 << 10
 type View struct {
 	S    string
 	seen int  // the position behind the last byte that was read; over len(S): the end was met
-	open bool // more of the text may follow, and S has not Max bytes
+	open bool // more of the text may follow, and S is not full
 
 	awaits bool // see Await
-	full   bool // S has Max bytes
+	full   bool // S has as many bytes as a View has at most
 }
 
 // Waits reports whether what was read depends on what has not come yet.
@@ -26,7 +26,8 @@ func (v *View) Waits() bool { return v.open && (v.Ends() || v.awaits) }
 // Ends reports whether the end of S was met.
 func (v *View) Ends() bool { return v.seen > len(v.S) }
 
-// Full reports whether S has Max bytes, so that the text may go on behind it in any case.
+// Full reports whether S has as many bytes as a View has at most, so that the text may go on behind
+// it in any case.
 func (v *View) Full() bool { return v.full }
 
 // MayGrow reports whether S may have more bytes once more of the text has come.
@@ -166,6 +167,7 @@ type Cursor struct {
 	Final bool   // nothing follows Buf
 
 	Behind int // how many bytes before At stay in Buf
+	Beyond int // how many bytes more than Max a View looks ahead
 
 	// Map, unless it is nil, is applied to what is kept.
 	Map func(string) string
@@ -195,8 +197,9 @@ func (c *Cursor) Begin(piece string, final bool) bool {
 
 // View returns a View from At on.
 func (c *Cursor) View() View {
-	end := min(len(c.Buf), c.At+Max)
-	full := end-c.At == Max
+	most := Max + c.Beyond
+	end := min(len(c.Buf), c.At+most)
+	full := end-c.At == most
 	return View{S: c.Buf[:end], seen: c.At, open: !c.Final && !full, full: full}
 }
 

@@ -500,10 +500,7 @@ func (r *reader) quotedEnd(at int, quote byte) int {
 func (r *reader) bareEnd(at int, url bool) int {
 	from := at
 	for ; ; at++ {
-		for at < len(r.S) && !bareStops[r.S[at]] {
-			at++
-		}
-		if r.Ended(at) {
+		if at = r.bareRun(at); r.Ended(at) {
 			return at
 		}
 		switch c := r.S[at]; c {
@@ -553,6 +550,22 @@ func (r *reader) bareEnd(at int, url bool) int {
 			}
 		}
 	}
+}
+
+// bareRun returns the position of the next of bareStops. Names may stand at many places before one,
+// and the value of each of them goes on to it.
+func (r *reader) bareRun(at int) int {
+	from := at
+	if r.bare != nil {
+		at = min(r.bare.end(at), max(at, len(r.S)))
+	}
+	for at < len(r.S) && !bareStops[r.S[at]] {
+		at++
+	}
+	if r.bare != nil {
+		*r.bare = stretch{from, at}
+	}
+	return at
 }
 
 // bareStops are the bytes at which a value without quotes may end. bareEnd asks for no other, which

@@ -94,7 +94,7 @@ func (r *reader) decoded(at, times int) spellings {
 	key := (at+1)*(maxEncoded+1) + times
 	if r.spelt != nil && r.spelt.places != nil {
 		slot = &r.spelt.places[key%spots]
-		if slot.key == key && (slot.seen <= len(r.S) || slot.size == len(r.S)) {
+		if slot.key == key && r.knows(slot.seen, slot.size) {
 			r.Read(slot.seen)
 			return slot.spellings
 		}

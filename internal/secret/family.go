@@ -297,8 +297,93 @@ type wrap struct {
 	known *wrap // where what begins within the same text may go on, or nil
 }
 
+// move notes that the positions in the buffer have moved down.
+func (w *wrap) move(by int) {
+	w.from, w.at, w.end, w.feed = w.from-by, w.at-by, w.end-by, w.feed-by
+}
+
+// A plainRun is a run of bytes of an alphabet without a break, as far as it was read. Tokens that
+// are glued together begin at many places within one, and each of them goes on to its end.
+type plainRun struct {
+	set      *alphabet
+	from, at int // where it begins, and what is to be read next
+	end      int // behind its last byte that may end a token
+	same     int // how often its last byte stood there in succession, but for the first
+	filler   int // the last position that has a byte for the leastFiller-th time or more; 0: none
+}
+
+// runs are the runs that were read last.
+type runs struct {
+	all  [4]plainRun
+	next int // the oldest
+}
+
+// add adds a run, in the place of one that it goes on from, or of the oldest.
+func (s *runs) add(made plainRun) {
+	if one := s.of(made.set, made.from); one != nil {
+		*one = made
+		return
+	}
+	s.all[s.next] = made
+	s.next = (s.next + 1) % len(s.all)
+}
+
+// of returns the run of an alphabet that has a position, or nil.
+func (s *runs) of(set *alphabet, at int) *plainRun {
+	for i := range s.all {
+		if one := &s.all[i]; one.set == set && one.from <= at && at < one.at {
+			return one
+		}
+	}
+	return nil
+}
+
+// followRun reads the run that a token begins with.
+func (r *reader) followRun(w *wrap) {
+	last := plainRun{set: w.set, from: w.from}
+	if r.runs != nil {
+		if one := r.runs.of(w.set, w.at); one != nil && r.resume(w, one) {
+			last.end, last.filler = one.end, one.filler
+		}
+	}
+	begin := w.at
+	for w.at < len(r.S) && w.set[r.S[w.at]] && r.S[w.at] != '=' {
+		r.take(w, r.S[w.at])
+		if w.before != '.' && w.before != ',' {
+			last.end = w.at
+		}
+		if w.same >= leastFiller && isFillerByte(w.before) {
+			last.filler = w.at - 1
+		}
+	}
+	r.Read(w.at)
+	const least = 64 // bytes, below which it saves nothing to remember a run
+	if r.runs != nil && w.at-begin >= least {
+		last.at, last.same = w.at, w.same
+		r.runs.add(last)
+	}
+}
+
+// resume takes a token of which nothing was read to the end of a run that is known there. It
+// reports false if that has to be read.
+func (r *reader) resume(w *wrap, one *plainRun) bool {
+	if one.at > len(r.S) || one.at-w.from <= w.least {
+		return false
+	}
+	r.Read(one.at)
+	w.at, w.count, w.width = one.at, one.at-w.from, one.at-w.from
+	w.before, w.same = r.S[one.at-1], min(one.same, w.count-1)
+	w.filler = one.filler-leastFiller >= w.from
+	w.end = max(one.end, w.from+w.least-1)
+	w.n = w.end - w.from
+	return true
+}
+
 // follow reads a token from where it is known to its end.
 func (r *reader) follow(w *wrap) {
+	if w.at == w.from {
+		r.followRun(w)
+	}
 	for {
 		c := r.Byte(w.at)
 		switch {

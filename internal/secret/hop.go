@@ -47,7 +47,7 @@ type hopSpot struct {
 // is full takes no more, as a front.
 const (
 	hopSpots = 256
-	mostHops = 48
+	mostHops = 64
 )
 
 // forget empties a hopped, because the positions in its buffer have changed.
@@ -84,11 +84,12 @@ func (r *reader) hops(at int, is hopKind) []hop {
 		key++
 	}
 	spot := r.hopped.spot(key)
-	if spot.key != key || spot.seen > len(r.S) && spot.size != len(r.S) {
-		w := reader{View: r.View, spelt: r.spelt, unseen: r.unseen}
+	if spot.key != key || !r.knows(spot.seen, spot.size) {
+		w := r.apart()
 		w.Reread(at)
 		spot.key, spot.size, spot.hops = key, len(w.S), spot.hops[:0]
-		w.addHops(at, at, spot)
+		w.addMeant(at, at, spot)
+		w.addBreaks(at, at, wraps, spot)
 		spot.first, spot.seen, spot.whole = len(spot.hops), w.Seen(), false
 		spot.firstSeen = spot.seen
 	}
@@ -97,18 +98,26 @@ func (r *reader) hops(at int, is hopKind) []hop {
 		return spot.hops[:spot.first]
 	}
 	if !spot.whole {
-		w := reader{View: r.View, spelt: r.spelt, unseen: r.unseen}
+		w := r.apart()
 		w.Reread(spot.seen)
 		var now front
 		now.add(at)
 		w.passUnseen(at, wraps, &now)
-		for _, place := range now.at[1:now.n] {
-			w.addHops(at, place, spot)
+		for i, place := range now.at[1:now.n] {
+			w.addMeant(at, place, spot)
+			if i+1 < now.marks {
+				w.addBreaks(at, place, wraps, spot)
+			}
 		}
 		spot.size, spot.seen, spot.whole = len(w.S), w.Seen(), true
 	}
 	r.Read(spot.seen)
 	return spot.hops
+}
+
+// knows reports whether what was read before a position of a text of some size is the same now.
+func (r *reader) knows(seen, size int) bool {
+	return size == len(r.S) || seen <= size && seen <= len(r.S)
 }
 
 // spot returns the spot for the hops of a key.
@@ -123,9 +132,8 @@ func (h *hopped) spot(key int) *hopSpot {
 	return &h.places[key%hopSpots]
 }
 
-// addHops adds the hops of a place to those of one before it, behind which it does not count. A
-// break of a line stands for any other, and for a space.
-func (r *reader) addHops(at, place int, to *hopSpot) {
+// addMeant adds the hops of a place to those of one before it, behind which it does not count.
+func (r *reader) addMeant(at, place int, to *hopSpot) {
 	if r.Ended(place) {
 		return
 	}
@@ -137,9 +145,29 @@ func (r *reader) addHops(at, place int, to *hopSpot) {
 			to.add(hop{one.bytes, one.size, place + int(one.span) - at})
 		}
 	}
-	if end := r.breakEnd(place); end > place {
+}
+
+// addBreaks adds those of the break of a line at a place. It stands for any other, and for a space,
+// also with what does not count behind it.
+func (r *reader) addBreaks(at, place int, wraps bool, to *hopSpot) {
+	end := r.breakEnd(place)
+	if end == place {
+		return
+	}
+	ends := [...]int{end, end}
+	if wraps {
+		ends[1] = r.gapAt(place, end).end
+	}
+	for _, end := range ends {
 		to.add(hop{[utf8.UTFMax]byte{' '}, 1, end - at})
 		to.add(hop{[utf8.UTFMax]byte{'\n'}, 1, end - at})
+	}
+}
+
+// apart returns a reader of the same text that notes what it reads on its own.
+func (r *reader) apart() reader {
+	return reader{
+		View: r.View, spelt: r.spelt, unseen: r.unseen, gaps: r.gaps, has: r.has,
 	}
 }
 

@@ -26,7 +26,9 @@ type Masker struct {
 	until  string  // the rest of a credential is being removed, up to one of these characters
 	pem    string  // the last line of the private key that is being removed
 	word   stretch // of the present piece
-	head   wrap    // of the present piece; see headEnd
+	bare   stretch // of the present piece; see bareRun
+	head   wrap    // see headEnd
+	runs   runs    // of the present piece
 }
 
 // A stretch is one of bytes of words that was found last. Tokens may begin at many places within
@@ -58,13 +60,14 @@ const behind = 32
 func (m *Masker) pass(piece string, final bool) string {
 	c := &m.cursor
 	c.Behind = behind
-	m.word, m.head = stretch{}, wrap{}
+	m.word, m.bare, m.runs = stretch{}, stretch{}, runs{}
 	if !c.Begin(piece, final) {
 		return ""
 	}
 	for c.At < len(c.Buf) && m.step() {
 	}
-	kept, _ := c.Finish(c.At)
+	kept, moved := c.Finish(c.At)
+	m.head.move(moved)
 	return kept
 }
 
@@ -89,7 +92,7 @@ func (m *Masker) step() bool {
 		return true
 	}
 	r := reader{View: c.View(), at: c.At, next: c.At + 1, line: m.line}
-	r.word, r.head = &m.word, &m.head
+	r.word, r.bare, r.head, r.runs = &m.word, &m.bare, &m.head, &m.runs
 	r.visit()
 	if r.Waits() {
 		return false
@@ -255,14 +258,18 @@ type reader struct {
 	pem   string   // for Masker.pem
 	line  line     // for Masker.line
 	word  *stretch // as of the Masker; may be nil
+	bare  *stretch // as of the Masker; may be nil
 	head  *wrap    // as of the Masker; may be nil
+	runs  *runs    // as of the Masker; may be nil
 	spelt *spelt   // as of the OwnPass; may be nil
 
-	hopped *hopped // as of the OwnPass; may be nil
-	sieves *sieves // as of the OwnPass; may be nil
-	unseen *unseen // as of the OwnPass; may be nil
-	fronts *fronts // as of the OwnPass; may be nil
-	lone   [1]hop  // see hops
+	hopped *hopped    // as of the OwnPass; may be nil
+	sieves *sieves    // as of the OwnPass; may be nil
+	unseen *unseen    // as of the OwnPass; may be nil
+	gaps   *gaps      // as of the OwnPass; may be nil
+	has    *[256]bool // as of the Own; nil: each
+	fronts *fronts    // as of the OwnPass; may be nil
+	lone   [1]hop     // see hops
 }
 
 // What ends a value: one without quotes, and one of a header.

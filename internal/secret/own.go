@@ -2,7 +2,6 @@ package secret
 
 import (
 	"encoding/base64"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,10 +15,16 @@ type Own struct {
 	values   map[head][]*group
 	looks    [256]bool       // a value may begin with the byte, or with an escape that does
 	firsts   [256]bool       // a value begins with the byte
+	has      [256]bool       // a value has the byte
 	pairs    pairs           // with which values begin
 	heads    map[[2]byte]int // how many heads begin with a pair
 	patterns []*regexp.Regexp
+	beyond   int // how far values are looked for, see perByte
 }
+
+// perByte is how many bytes a spelling has at most for each byte of the longest value, beside
+// ahead.Max. An escape that was encoded three times takes up to 14.
+const perByte = 16
 
 // NewOwn returns the Own of some values, each in all its forms, and of some patterns. It is nil if
 // there are none.
@@ -32,6 +37,7 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	}
 	var all [2][]string
 	for _, text := range values {
+		text = trimBreaks(text)
 		all = addValue(all, newValue(text))
 		if folded := inKey(text); folded != text {
 			all = addValue(all, newValue(folded))
@@ -64,6 +70,12 @@ func addValue(all [2][]string, v value) [2][]string {
 
 // plant plants the groups of values, which are sorted and differ.
 func (o *Own) plant(wraps bool, list []string) {
+	for _, text := range list {
+		o.beyond = max(o.beyond, perByte*len(text))
+		for i := range len(text) {
+			o.has[text[i]] = true
+		}
+	}
 	for len(list) > 0 {
 		h := head([]byte(list[0]))
 		n := 1
@@ -136,7 +148,7 @@ func (o *Own) apply(s string) string {
 	if o == nil || s == "" {
 		return s
 	}
-	p := OwnPass{own: o}
+	p := o.Pass()
 	return p.lines(p.values(s, true), true)
 }
 
@@ -144,8 +156,8 @@ func (o *Own) apply(s string) string {
 // return, one after another, is the same for all pieces. The zero OwnPass masks nothing.
 //
 // It holds back what may be the beginning of a value and, if there are patterns, a line, of at most
-// ahead.Max bytes. A pattern is looked for within a line. Of a longer line, each ahead.Max bytes
-// are looked at on their own.
+// ahead.Max bytes, and of a value perByte more for each byte of the longest. A pattern is looked
+// for within a line. Of a longer line, each ahead.Max bytes are looked at on their own.
 type OwnPass struct {
 	own    *Own
 	cursor ahead.Cursor
@@ -153,12 +165,17 @@ type OwnPass struct {
 	hopped hopped // of the same
 	sieves sieves // of the same
 	unseen unseen // of the same
+	gaps   gaps   // of the same
 	fronts fronts // see reader.followStates
 	line   []byte
 }
 
 // Pass returns a new OwnPass.
-func (o *Own) Pass() OwnPass { return OwnPass{own: o} }
+func (o *Own) Pass() OwnPass {
+	p := OwnPass{own: o}
+	p.cursor.Beyond = o.beyond
+	return p
+}
 
 // Write takes the next piece of the text and returns what may be shown now.
 func (p *OwnPass) Write(piece string) string {
@@ -179,7 +196,7 @@ func (p *OwnPass) Close() string {
 // Held returns how many bytes are kept between two pieces.
 func (p *OwnPass) Held() int {
 	return p.cursor.Held() + p.spelt.held() + p.hopped.held() + p.sieves.held() + p.unseen.held() +
-		p.fronts.held() + cap(p.line)
+		p.gaps.held() + p.fronts.held() + cap(p.line)
 }
 
 // values masks the values in a piece.
@@ -191,13 +208,14 @@ func (p *OwnPass) values(piece string, final bool) string {
 	p.spelt.forget()
 	p.hopped.forget()
 	p.unseen.forget()
+	p.gaps.forget()
 	for {
 		if c.At = p.own.lookAt(c.Buf, c.At); c.At == len(c.Buf) {
 			break
 		}
 		r := reader{
 			View: c.View(), spelt: &p.spelt, hopped: &p.hopped, sieves: &p.sieves,
-			unseen: &p.unseen, fronts: &p.fronts,
+			unseen: &p.unseen, gaps: &p.gaps, has: &p.own.has, fronts: &p.fronts,
 		}
 		end := p.own.end(&r, c.At)
 		if r.Waits() {
@@ -300,7 +318,7 @@ func (p *pairs) has(a, b byte) bool { return p[a][b>>6]&(1<<(b&63)) != 0 }
 
 // A start is the beginning of a head that may be meant before a position.
 type start struct {
-	span uint16 // from the place on
+	span uint32 // from the place on
 	n    uint8  // bytes of the head
 	head head
 }
@@ -373,9 +391,8 @@ func (o *Own) lengthen(r *reader, at int, one start, s *starts) {
 			if _, ok := o.values[h]; ok {
 				s.addHead(h)
 			}
-		case span > math.MaxUint16:
 		case n == 1 && o.firsts[h[0]], n == 2 && o.pairs.has(h[0], h[1]):
-			s.add(start{uint16(span), uint8(n), h}) //nolint:gosec // both were compared
+			s.add(start{uint32(span), uint8(n), h}) //nolint:gosec // it is a part of a View
 		}
 	}
 }

@@ -166,7 +166,8 @@ func (l *look) over(r *reader) answer {
 		if !begins && last == 0 {
 			continue
 		}
-		w := reader{View: r.View, spelt: r.spelt, hopped: r.hopped, unseen: r.unseen}
+		w := r.apart()
+		w.hopped = r.hopped
 		w.Reread(at)
 		if l.pass(&w, at, begins, last) {
 			return isMet

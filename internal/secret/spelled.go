@@ -1,6 +1,9 @@
 package secret
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A value is a secret of a program. It is looked for by what it stands for and not by how it is
 // written: a text is decoded where it may go on with the value, in each way that is possible there.
@@ -16,19 +19,61 @@ type value struct {
 const wraps = 6
 
 // newValue returns the value of a text, without what a reader does not see. What looks like an
-// escape is a part of it.
+// escape is a part of it, but where a line of its own begins.
 func newValue(text string) value {
 	if seen := drawn(text); len(seen) >= 4 {
 		text = seen
 	}
+	if flat := flatten(text); len(flat) >= wraps {
+		text = flat
+	}
 	return value{text, len(text) >= wraps}
+}
+
+// trimBreaks returns a secret without the breaks of lines around it, such as the last one of a file
+// that has it.
+func trimBreaks(text string) string {
+	if trimmed := strings.Trim(text, "\r\n"); len(trimmed) >= 4 {
+		return trimmed
+	}
+	return text
+}
+
+// flatten returns a value with a line feed for each of its gaps, as they are found in a text: how
+// its lines are indented or quoted does not count.
+func flatten(text string) string {
+	if !strings.ContainsAny(text, "\n\v\f") {
+		return text
+	}
+	var out strings.Builder
+	r := reader{}
+	r.S = text
+	for at := 0; at < len(text); {
+		end := at
+		if c := text[at]; c < ' ' {
+			end = r.lineBreak(at)
+		}
+		if end == at {
+			out.WriteByte(text[at])
+			at++
+			continue
+		}
+		if end = r.gapAt(at, end).end; end == len(text) { // nothing counts behind it
+			out.WriteString(text[at:])
+			break
+		}
+		out.WriteByte('\n')
+		at = end
+	}
+	return out.String()
 }
 
 // A front is the places in a text behind which the rest of a value may begin. One that is full
 // takes no more: so many spellings of the same bytes are not met outside of an attack on the time.
 type front struct {
-	at [32]int
-	n  int
+	at    [32]int
+	n     int
+	marks int // from this one on they are of the marks of a line
 }
 
 // add adds a place.

@@ -73,19 +73,18 @@ func (u *unseen) leads(at int) bool {
 
 // passUnseen adds the places behind what does not count within a value.
 func (r *reader) passUnseen(at int, wraps bool, f *front) {
-	const breaks = 4 // that are passed
-	for range breaks {
-		at = r.unseenRun(at, f)
-		f.add(at)
-		if !wraps {
-			return
-		}
-		end := r.breakEnd(at)
-		if end == at {
-			return
-		}
+	at = r.unseenRun(at, f)
+	f.add(at)
+	f.marks = len(f.at)
+	if !wraps {
+		return
+	}
+	if end := r.breakEnd(at); end > at {
+		g := r.gapAt(at, end)
+		f.add(g.end)
 		f.add(end)
-		at = r.indentEnd(end, f)
+		f.marks = f.n
+		r.addMarks(g.places, f)
 	}
 }
 
@@ -329,23 +328,139 @@ func (r *reader) lineBreak(at int) int {
 	return max(at, r.softBreak(at))
 }
 
-// indentEnd returns the place behind the marks that begin a line: blanks, bars, and those of
-// quotations. It adds that, and the places of the last of them: a value may go on with such a mark
-// itself.
-func (r *reader) indentEnd(at int, f *front) int {
-	const lasts = 2
-	var marks [lasts]int
-	for n := 0; ; n++ {
-		c, end := r.meantAt(at, maxEncoded)
-		if end > at && (c == ' ' || c == '\t' || c == '>' || c == '|') {
-			marks[n%lasts] = at
-			at = end
-			continue
+// mostGap is of how many parts a gap has at most: of breaks, of marks, and of what is not seen.
+const mostGap = 4096
+
+// A gap is a break of a line with what does not count behind it: blanks, marks of quotations and of
+// comments, further breaks, and what a reader does not see.
+type gap struct {
+	places []int // behind its first break and behind each part, but for the last
+	end    int   // the place behind it; that of its first break if it has more than mostGap parts
+}
+
+// gaps are the places of the gap that was read last, one behind another. They are remembered,
+// because a value may come to each of them, and read as far as they are asked for.
+type gaps struct {
+	places []int
+	whole  bool // the gap ends with the last place
+	sure   int  // so many places do not depend on where the text ends
+	size   int  // of the text of which the others were read
+}
+
+// forget empties the gaps, because the positions in their buffer have changed.
+func (g *gaps) forget() { *g = gaps{places: g.places[:0]} }
+
+// held returns how many bytes the gaps take.
+func (g *gaps) held() int { return 8 * cap(g.places) }
+
+// gapAt returns the gap that begins with the break of a line at a place.
+func (r *reader) gapAt(at, end int) gap {
+	g := r.gaps
+	if g == nil {
+		g = new(gaps)
+	}
+	if g.size != len(r.S) {
+		g.whole = g.whole && g.sure > len(g.places)
+		g.places, g.size = g.places[:min(g.sure, len(g.places))], len(r.S)
+	}
+	i, ok := slices.BinarySearch(g.places, at)
+	if !ok && i > 0 && i < len(g.places) {
+		if i, ok = r.joinGap(g, end); ok {
+			return r.restOf(g, i)
 		}
-		f.add(at)
-		for i := n - 1; i >= max(0, n-lasts); i-- {
-			f.add(marks[i%lasts])
+	}
+	if !ok {
+		g.forget()
+		g.places, g.size, i = append(g.places, at, end), len(r.S), 0
+		w := r.apart()
+		if w.Reread(at); w.breakEnd(at) == end && !w.Ends() {
+			g.sure = len(g.places)
+		}
+	}
+	return r.restOf(g, i+1)
+}
+
+// joinGap looks for the place of the known gap to which a place leads that is within it and none of
+// it, such as the second of two backslashes.
+func (r *reader) joinGap(g *gaps, at int) (i int, ok bool) {
+	const few = 8
+	for range few {
+		i, ok = slices.BinarySearch(g.places, at)
+		if ok || i == len(g.places) {
+			return i, ok
+		}
+		end := r.partEnd(at)
+		if end == at {
+			break
+		}
+		at = end
+	}
+	return 0, false
+}
+
+// restOf returns what follows in the gaps from an index on, and reads more of them.
+func (r *reader) restOf(g *gaps, i int) gap {
+	most := i + mostGap
+	for len(g.places) <= most+1 && !g.whole {
+		last := g.places[len(g.places)-1]
+		w := r.apart()
+		w.Reread(last)
+		end := w.partEnd(last)
+		if g.sure == len(g.places) && !w.Ends() {
+			g.sure++ // so that it is over len(g.places) if it is sure that they are all
+		}
+		if g.whole = end == last; !g.whole {
+			g.places = append(g.places, end)
+		}
+	}
+	last := len(g.places) - 1
+	if g.sure <= min(last, most) {
+		r.Read(len(r.S) + 1)
+	}
+	if last > most {
+		r.Read(g.places[most])
+		return gap{nil, g.places[i]}
+	}
+	if i > last {
+		return gap{nil, g.places[last]}
+	}
+	r.partEnd(g.places[last]) // which notes that it was read
+	return gap{g.places[i:last], g.places[last]}
+}
+
+// partEnd returns the place behind a part of a gap that stands at a place, or the place itself.
+func (r *reader) partEnd(at int) int {
+	if r.Ended(at) {
+		return at
+	}
+	switch c := r.S[at]; {
+	case c == '\n':
+		return at + 1
+	case isVerbatim(c):
+		if lineMarks[c] && (c != '*' || r.Byte(at+1) != '*') { // several may be a mask
+			return at + 1
 		}
 		return at
+	}
+	if end := r.breakEnd(at); end > at {
+		return end
+	}
+	if c, end := r.meantAt(at, maxEncoded); c < utf8.RuneSelf && lineMarks[c] {
+		return end
+	}
+	end, _ := r.unseenEnd(at)
+	return end
+}
+
+// lineMarks are what lines begin with that are indented, quoted, or made a comment or a change.
+var lineMarks = letters(" \t>|/#*;\"'+-")
+
+// addMarks adds the last places of a gap: a value may go on with the mark of a line itself.
+func (r *reader) addMarks(places []int, f *front) {
+	const lasts = 16
+	for _, at := range slices.Backward(places[max(0, len(places)-lasts):]) {
+		if r.has == nil || r.has[r.S[at]] || !isVerbatim(r.S[at]) {
+			f.add(at)
+		}
 	}
 }
