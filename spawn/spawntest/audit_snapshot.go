@@ -70,8 +70,9 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
 		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
-			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook || e.Event) ||
-			(p.hook != nil) != e.Hook || (p.event != nil) != e.Event {
+			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook || e.Event || e.Sends) ||
+			(p.hook != nil) != e.Hook || (p.event != nil) != e.Event ||
+			!p.message.is(e) {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
 		} else if n := len(e.InReplyTo) - len(p.answers); n < 0 ||
 			!slices.Equal(e.InReplyTo[n:], p.answers) {
@@ -387,6 +388,8 @@ func (a *auditor) begin(m *tree.Image) {
 			p.hook = a.completion(e.Run, e.RunID)
 		case e.Event:
 			p.event = &e.RunID
+		case e.Sends:
+			p.message = &message{e.To, e.RunID, e.Text}
 		case !e.Reply:
 			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)

@@ -667,7 +667,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 			return
 		}
 		if p.child == nil {
-			a.fail(nil, "outbox", "entry %d is a reply and goes to an inbox", f.Ord)
+			a.fail(nil, "outbox", "entry %d is no completion and goes to an inbox", f.Ord)
 			return
 		}
 		a.move(p.child, inOutbox, nowhere)
