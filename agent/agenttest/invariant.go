@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -334,6 +335,11 @@ func (h *Harness) checkJournals() {
 		if err := spawntest.Audit(yielded(entries)); err != nil {
 			h.t.Errorf("agenttest: the journal of %s: %v", root, err)
 		}
+	}
+	err := spawntest.AuditSent(slices.Collect(maps.Keys(h.entries)),
+		func(root session.Key) iter.Seq2[session.Entry, error] { return yielded(h.entries[root]) })
+	if err != nil {
+		h.t.Errorf("agenttest: what trees write to each other: %v", err)
 	}
 }
 

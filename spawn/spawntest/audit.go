@@ -163,6 +163,7 @@ type auditor struct {
 	runs         map[session.Key]*run // in the tree
 	keys         map[spawnKey]*run
 	outbox       map[uint32]*parcel
+	messages     []*message // to other trees, in their order
 	out          uint32
 	mark         string // of the last repair
 	firstSession string // the first session id

@@ -44,9 +44,11 @@ func (a *auditor) update(r *run, f *tree.Fact) {
 
 // A message is one to the top-level session of another tree.
 type message struct {
-	to   session.Key
-	id   string
-	text tree.Text
+	from, to session.Key
+	id       string
+	text     tree.Text
+	late     bool // it was blocked, so that others may have overtaken it
+	arrived  bool
 }
 
 // is reports whether an entry of the outbox has the message m, which is nil for other entries.
@@ -54,7 +56,7 @@ func (m *message) is(e tree.Entry) bool {
 	if m == nil {
 		return !e.Sends
 	}
-	return e.Sends && *m == message{e.To, e.RunID, e.Text}
+	return e.Sends && m.to == e.To && m.id == e.RunID && m.text == e.Text
 }
 
 // writes adds a message to another tree to the outbox.
@@ -63,7 +65,7 @@ func (a *auditor) writes(r *run, f *tree.Fact) {
 		a.fail(r, "one turn at a time", "turn %d sends, and is not under way", f.N)
 		return
 	}
-	m := message{f.From, f.ID, f.Text}
+	m := &message{from: f.Run, to: f.From, id: f.ID, text: f.Text}
 	switch {
 	case m.id == "" || !m.to.IsValid() || m.to.IsSubagent() || m.to == a.root.spec.Key:
 		a.fail(r, "messages", "message %q goes to %q", m.id, m.to)
@@ -79,5 +81,6 @@ func (a *auditor) writes(r *run, f *tree.Fact) {
 		r.turn.worked = f.Kind.String()
 	}
 	a.out++
-	a.outbox[a.out] = &parcel{message: &m}
+	a.outbox[a.out] = &parcel{message: m}
+	a.messages = append(a.messages, m)
 }

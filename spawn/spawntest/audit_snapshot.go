@@ -389,7 +389,10 @@ func (a *auditor) begin(m *tree.Image) {
 		case e.Event:
 			p.event = &e.RunID
 		case e.Sends:
-			p.message = &message{e.To, e.RunID, e.Text}
+			p.message = &message{
+				from: e.Run, to: e.To, id: e.RunID, text: e.Text, late: e.Late || e.Blocked > 0,
+			}
+			a.messages = append(a.messages, p.message)
 		case !e.Reply:
 			p.child = a.completion(e.Run, e.RunID)
 			a.move(p.child, nowhere, inOutbox)

@@ -658,6 +658,9 @@ func (a *auditor) parcel(f *tree.Fact) {
 		if p.child != nil {
 			a.move(p.child, inOutbox, delivered)
 		}
+		if m := p.message; m != nil {
+			m.arrived = f.Kind == tree.Delivered
+		}
 		a.report.Delivered++
 		delete(a.outbox, f.Ord)
 	case tree.Redirected:
@@ -682,6 +685,9 @@ func (a *auditor) parcel(f *tree.Fact) {
 	case tree.Blocked:
 		p.blocked = true
 		p.sent = p.sent || f.N == 0
+		if p.message != nil {
+			p.message.late = true
+		}
 	case tree.Unsent:
 		if p.sent {
 			a.fail(p.child.session(), "outbox", "entry %d was sent before and is unsent", f.Ord)
