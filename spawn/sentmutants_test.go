@@ -52,8 +52,8 @@ var sentMutants = []mutant{
 	},
 	{
 		"sent: a snapshot keeps it apart", "internal/tree/decodeimage.go",
-		"\t\t\te.Sends = s.bool()\n", "\t\t\t_ = s.bool()\n", "./internal/tree",
-		"TestCodecRoundTrip",
+		"\t\t\te.Sends = s.bool()\n", "\t\t\ts.bool()\n", "./internal/tree",
+		"TestDecoderKnowsEveryMember",
 	},
 	{
 		"sent: the answer is waited for from the post on", "sendout.go",
