@@ -160,7 +160,7 @@ func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Ref
 	case from == to:
 		return nil
 	case sight < VisibilityAll:
-	case !r.AgentToAgent.Enabled: // then all is no more than agent
+	case !r.AgentToAgent.Enabled: // then all means agent
 		at, limit = agentToAgentPlace.dot("Enabled", "enabled"), VisibilityAgent.String()
 	case r.AgentToAgent.matches(from) && r.AgentToAgent.matches(to):
 		return nil

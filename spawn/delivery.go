@@ -34,9 +34,9 @@ type Completion struct {
 }
 
 // A Delivery is something that leaves a tree: a completion or an event for a session that the
-// caller runs, a reply for people, the end of a run for [Config.Ended], or a message to a session of
-// another tree. Exactly one of Completion, Event, Reply, Ended and Sent is set. Config.Deliver gets
-// the first three.
+// caller runs, a reply for people, the end of a run for [Config.Ended], or a message to a session
+// of another tree. Exactly one of Completion, Event, Reply, Ended and Sent is set. Config.Deliver
+// gets the first three.
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
 // that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,

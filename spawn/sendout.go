@@ -124,7 +124,7 @@ func (s *Supervisor) sendOut(
 // unless it is the main session of an agent.
 func (s *Supervisor) mayReceive(ctx context.Context, to session.Key) error {
 	if !to.IsValid() || to.IsSubagent() || to.IsMain() {
-		return nil // what is no top-level session the tree refuses
+		return nil // the tree refuses what it must
 	}
 	return s.onRecord(ctx, to)
 }

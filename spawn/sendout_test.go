@@ -83,7 +83,7 @@ func (r *readers) texts(k session.Key) (list []string) {
 // auditSent audits the trees of a store over what they have written to each other.
 func auditSent(t *testing.T, history func(session.Key) iter.Seq2[session.Entry, error]) {
 	t.Helper()
-	require.NoError(t, spawntest.AuditSent([]session.Key{topKey, otherTree, thirdTree}, history))
+	require.NoError(t, spawntest.AuditSent(treesOfLetters, history))
 }
 
 // sendOut sends a message and does not wait.
@@ -144,19 +144,24 @@ func TestSendOutToATreeThatFails(t *testing.T) {
 	})
 }
 
+// slowly answers after ten seconds.
+func slowly(_ context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+	time.Sleep(10 * time.Second)
+	return spawn.TurnResult{Reply: "re " + t.Inputs[0].Text}, nil
+}
+
 // A caller that waits is given the reply, or what is known instead, and the time of the wait is one
 // over the delivery and the answer.
 func TestSendOutThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &rootsDown{Journal: session.NewMemory().Journal}
 		s := openSupervisor(t, spawn.Config{
-			Store: &session.Store{Journal: j},
-			Runner: runnerFunc(func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				time.Sleep(10 * time.Second)
-				return spawn.TurnResult{Reply: "re " + tn.Inputs[0].Text}, nil
-			}),
+			Store:  &session.Store{Journal: j},
+			Runner: runnerFunc(slowly),
 		})
-		send := func(id string, within time.Duration) (spawn.Receipt, string, time.Duration, error) {
+		send := func(
+			id string, within time.Duration,
+		) (spawn.Receipt, string, time.Duration, error) {
 			begun := time.Now()
 			m := spawn.Incoming{ID: id, Text: id}
 			receipt, reply, err := s.SendOut(t.Context(), topKey, topKey, otherTree, m, within)
@@ -333,7 +338,8 @@ func (j *holdRead) Read(
 	return j.Journal.Read(ctx, root, after)
 }
 
-// A shutdown that comes before the post is no attempt: the next process repeats nothing.
+// A shutdown that comes before the post does not count as an attempt: the next process repeats
+// nothing.
 func TestSendOutThatAShutdownCutsShort(t *testing.T) {
 	chat := session.Must(session.GroupKey("other", "irc", "room"))
 	synctest.Test(t, func(t *testing.T) {
@@ -364,71 +370,92 @@ func TestSendOutThatAShutdownCutsShort(t *testing.T) {
 	})
 }
 
+// letters are three trees that write to each other in random histories.
+type letters struct {
+	h       *spawntest.History
+	mu      sync.Mutex
+	servers map[int]*spawn.Supervisor
+}
+
+var treesOfLetters = []session.Key{topKey, otherTree, thirdTree}
+
+// RunTurn answers a message of another tree, and writes to one over any other.
+func (l *letters) RunTurn(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+	in := t.Inputs[len(t.Inputs)-1]
+	n := l.h.Roll(6, t.Session.Key, in.ID, in.Text)
+	if in.From.IsValid() || n == 0 {
+		return spawn.TurnResult{Reply: "well"}, nil
+	}
+	i := slices.Index(treesOfLetters, t.Session.Key)
+	m := spawn.Incoming{ID: "m" + in.ID, Text: "of " + in.Text}
+	within := time.Duration(n%3) * 10 * time.Second
+	_, _, err := t.SendOut(ctx, treesOfLetters[(i+1+n%2)%3], m, within)
+	return spawn.TurnResult{Reply: fmt.Sprint(err == nil)}, nil
+}
+
+func (l *letters) open(ctx context.Context, p *spawntest.Process) (spawntest.Server, error) {
+	s, err := spawn.Open(ctx, spawn.Config{Store: p.Store, Runner: l})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.servers[p.Life] = s
+	return s, err
+}
+
+func (l *letters) of(p *spawntest.Process) *spawn.Supervisor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.servers[p.Life]
+}
+
+func (l *letters) post(ctx context.Context, p *spawntest.Process, n int) {
+	to := treesOfLetters[n%3]
+	m := spawn.Incoming{ID: strconv.Itoa(n), Text: "go " + strconv.Itoa(n)}
+	_, _ = l.of(p).Post(ctx, to, to, m)
+}
+
+func (l *letters) send(ctx context.Context, p *spawntest.Process, n int) {
+	from, to := treesOfLetters[n%3], treesOfLetters[(n+1+n/3%2)%3]
+	m := spawn.Incoming{ID: strconv.Itoa(n), Text: "send " + strconv.Itoa(n)}
+	within := time.Duration(n%4) * 5 * time.Second
+	_, _, _ = l.of(p).SendOut(ctx, from, from, to, m, within)
+}
+
+// settle retries or dismisses what is blocked.
+func (l *letters) settle(ctx context.Context, p *spawntest.Process, n int) {
+	s := l.of(p)
+	list, _ := s.Blocked(ctx)
+	for _, d := range list {
+		settle := s.Retry
+		if n == 1 {
+			settle = s.Dismiss
+		}
+		_ = settle(ctx, d.Key)
+	}
+}
+
+func (l *letters) rest(ctx context.Context, _ *spawntest.Process, n int) {
+	select {
+	case <-time.After(time.Duration(n) * time.Second):
+	case <-ctx.Done():
+	}
+}
+
 // Over random histories of three trees that write to each other, while their store fails and their
 // process dies, each message is posted once.
 func TestHistoriesOfSendOut(t *testing.T) {
-	trees := []session.Key{topKey, otherTree, thirdTree}
 	spawntest.Histories{
 		N: 60, Overlap: true,
 		New: func(h *spawntest.History) spawntest.Program {
-			var mu sync.Mutex
-			servers := make(map[int]*spawn.Supervisor)
-			run := runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				in := tn.Inputs[len(tn.Inputs)-1]
-				n := h.Roll(6, tn.Session.Key, in.ID, in.Text)
-				if in.From.IsValid() || n == 0 {
-					return spawn.TurnResult{Reply: "well"}, nil
-				}
-				i := slices.Index(trees, tn.Session.Key)
-				m := spawn.Incoming{ID: "m" + in.ID, Text: "of " + in.Text}
-				within := time.Duration(n%3) * 10 * time.Second
-				_, _, err := tn.SendOut(ctx, trees[(i+1+n%2)%3], m, within)
-				return spawn.TurnResult{Reply: fmt.Sprint(err == nil)}, nil
-			})
-			supervisorOf := func(p *spawntest.Process) *spawn.Supervisor {
-				mu.Lock()
-				defer mu.Unlock()
-				return servers[p.Life]
-			}
+			l := &letters{h: h, servers: make(map[int]*spawn.Supervisor)}
 			return spawntest.Program{
-				Open: func(ctx context.Context, p *spawntest.Process) (spawntest.Server, error) {
-					s, err := spawn.Open(ctx, spawn.Config{Store: p.Store, Runner: run})
-					mu.Lock()
-					servers[p.Life] = s
-					mu.Unlock()
-					return s, err
-				},
+				Open: l.open,
 				Commands: []spawntest.Command{
-					{Name: "post", Span: 30, Do: func(ctx context.Context, p *spawntest.Process, n int) {
-						to := trees[n%3]
-						m := spawn.Incoming{ID: strconv.Itoa(n), Text: "go " + strconv.Itoa(n)}
-						_, _ = supervisorOf(p).Post(ctx, to, to, m)
-					}},
-					{Name: "send", Span: 30, Do: func(ctx context.Context, p *spawntest.Process, n int) {
-						from, to := trees[n%3], trees[(n+1+n/3%2)%3]
-						m := spawn.Incoming{ID: strconv.Itoa(n), Text: "send " + strconv.Itoa(n)}
-						within := time.Duration(n%4) * 5 * time.Second
-						_, _, _ = supervisorOf(p).SendOut(ctx, from, from, to, m, within)
-					}},
-					{Name: "retry", Span: 2, Do: func(ctx context.Context, p *spawntest.Process, n int) {
-						s := supervisorOf(p)
-						list, _ := s.Blocked(ctx)
-						for _, d := range list {
-							settle := s.Retry
-							if n == 1 {
-								settle = s.Dismiss
-							}
-							_ = settle(ctx, d.Key)
-						}
-					}},
-					{Name: "rest", Span: 60, Do: func(ctx context.Context, _ *spawntest.Process, n int) {
-						select {
-						case <-time.After(time.Duration(n) * time.Second):
-						case <-ctx.Done():
-						}
-					}},
+					{Name: "post", Span: 30, Do: l.post},
+					{Name: "send", Span: 30, Do: l.send},
+					{Name: "settle", Span: 2, Do: l.settle},
+					{Name: "rest", Span: 60, Do: l.rest},
 				},
-				Over: func() error { return spawntest.AuditSent(trees, h.Entries) },
+				Over: func() error { return spawntest.AuditSent(treesOfLetters, h.Entries) },
 			}
 		},
 	}.Run(t)

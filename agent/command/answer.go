@@ -17,8 +17,8 @@ import (
 // people may see: credentials are masked, and what steers a terminal or is not drawn is left out.
 type Answer interface {
 	// Text returns the answer as a text of at most 20,000 bytes. It mentions no person, role or
-	// channel, whoever has said the words in it: a space stands behind the @ of @everyone. The
-	// fields of an answer have the words as they are.
+	// channel, also in words that a person has typed: a space stands behind the @ of @everyone.
+	// The fields of an answer have the words as they are.
 	Text() string
 	answer()
 }

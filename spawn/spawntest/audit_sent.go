@@ -15,8 +15,8 @@ import (
 // which an ID is known. What was never blocked is posted in the order in which it was sent.
 //
 // The journals must be read when nothing is under way. A journal that begins with a snapshot does
-// not have what was sent and posted before; so give it [Recorder.History]. The error is [session.ErrCorrupt],
-// or that of a journal which cannot be read or which [Audit] refuses.
+// not have what was sent and posted before; so give it [Recorder.History]. The error is
+// [session.ErrCorrupt], or that of a journal which cannot be read or which [Audit] refuses.
 func AuditSent(
 	roots []session.Key, entries func(root session.Key) iter.Seq2[session.Entry, error],
 ) error {

@@ -378,6 +378,24 @@ func (a *auditor) begin(m *tree.Image) {
 			r.inbox = append(r.inbox, x)
 		}
 	}
+	a.beginOutbox(m)
+	a.beginRequests(m)
+	for _, s := range m.Spawned {
+		k := spawnKey{s.Parent, s.Key, s.ByModel}
+		if a.keys[k] == nil {
+			a.keys[k] = &run{
+				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},
+				archived: s.Until - int64(tree.KeyWindow),
+			}
+			if s.End != nil {
+				a.keys[k].firstEnd = *s.End
+			}
+		}
+	}
+}
+
+// beginOutbox takes the outbox of the snapshot that a journal begins with.
+func (a *auditor) beginOutbox(m *tree.Image) {
 	for _, e := range m.Outbox {
 		p := &parcel{
 			blocked: e.Blocked > 0, busy: e.Busy, sent: e.Tries > 0, unsent: e.Unsent,
@@ -398,18 +416,5 @@ func (a *auditor) begin(m *tree.Image) {
 			a.move(p.child, nowhere, inOutbox)
 		}
 		a.outbox[e.Ord] = p
-	}
-	a.beginRequests(m)
-	for _, s := range m.Spawned {
-		k := spawnKey{s.Parent, s.Key, s.ByModel}
-		if a.keys[k] == nil {
-			a.keys[k] = &run{
-				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},
-				archived: s.Until - int64(tree.KeyWindow),
-			}
-			if s.End != nil {
-				a.keys[k].firstEnd = *s.End
-			}
-		}
 	}
 }

@@ -670,7 +670,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 			return
 		}
 		if p.child == nil {
-			a.fail(nil, "outbox", "entry %d is no completion and goes to an inbox", f.Ord)
+			a.fail(nil, "outbox", "entry %d is for another and goes to an inbox", f.Ord)
 			return
 		}
 		a.move(p.child, inOutbox, nowhere)
