@@ -17,8 +17,8 @@ import (
 // people may see: credentials are masked, and what steers a terminal or is not drawn is left out.
 type Answer interface {
 	// Text returns the answer as a text of at most 20,000 bytes. It mentions no person, role or
-	// channel, also in words that a person has typed: a space stands behind the @ of @everyone.
-	// The fields of an answer have the words as they are.
+	// channel, also in words that a person has typed: the signs of mentions are full-width. The
+	// fields of an answer have the words as they are.
 	Text() string
 	answer()
 }
@@ -35,20 +35,20 @@ const (
 	nothingHere = "(none)"
 )
 
-// withoutMentions returns a text of an answer, in which a space takes the force from what a chat
-// may take for a mention of people, of a role or of a whole channel, such as @everyone, <@id> and
-// <!here>: a person who may not call everyone must not have the bot do it. An address such as
-// bot@example.org stays as it is.
+// withoutMentions returns a text of an answer with full-width signs, as labels have them, in what a
+// chat may take for a mention of people, of a role or of a whole channel, such as @everyone, <@id>
+// and <!here>: a person who may not call everyone must not have the bot do it. An address such as
+// bot@example.org stays as it is, and so do the lines and the mark-up of a log.
 func withoutMentions(said string) string {
-	said = mention.ReplaceAllString(said, "$1 $2")
-	return text.Bound(mentionOfAll.ReplaceAllString(said, "@ $1"), maxText)
+	return text.Bound(mention.ReplaceAllStringFunc(said, fullWidth.Replace), maxText)
 }
 
-// mentionOfAll finds what some chats take for a mention also within a word.
-var mentionOfAll = regexp.MustCompile(`(?i)@(everyone|here|channel|all|room)`)
+// mention finds the sign of a mention with the character behind it, and what some chats take for a
+// mention also within a word.
+var mention = regexp.MustCompile(
+	`(?i)(?:^|[^\pL\pN._+@-])@+[\pL\pN_!&]|<!\pL|@(?:everyone|here|channel|all|room)`)
 
-// mention finds the sign of a mention and the character behind it.
-var mention = regexp.MustCompile(`((?:^|[^\pL\pN._+@-])@+|<!)([\pL\pN_!&])`)
+var fullWidth = strings.NewReplacer("@", "＠", "<!", "＜!")
 
 // bounded returns a text that an answer may have.
 func bounded(b *strings.Builder) string {
