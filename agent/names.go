@@ -231,6 +231,9 @@ var (
 	ErrSilent = spawn.ErrSilent
 	// ErrAnswered says that a message was dealt with before.
 	ErrAnswered = spawn.ErrAnswered
+	// ErrUndelivered says that a message to a session of another tree is blocked in the outbox of
+	// its sender.
+	ErrUndelivered = spawn.ErrUndelivered
 	// ErrKeyConflict says that a Task.Key is that of another task; see [spawn.KeyConflictError].
 	ErrKeyConflict = spawn.ErrKeyConflict
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.

@@ -36,7 +36,8 @@ const maxSendTimeout = 30 * time.Second
 
 // sendReply is what a model is told of a message that it has sent.
 type sendReply struct {
-	Status     string `json:"status"` // accepted
+	// Status is accepted, undelivered, or that of the answer.
+	Status     string `json:"status"`
 	SessionKey string `json:"sessionKey"`
 	RunID      string `json:"runId,omitempty"`
 	// Reply is what the receiver has answered while the model waited.
@@ -205,7 +206,8 @@ type sent struct {
 }
 
 // post sends a message of the model to a session, and waits so long for the reply of a top-level
-// one. The error says that the message was not taken.
+// one. To that of another tree it goes by the outbox of the model's own. The error says that the
+// message was not taken.
 func (h toolHost) post(
 	ctx context.Context, to policy.Target, m Incoming, wait time.Duration,
 ) (got sent, err error) {
@@ -223,9 +225,17 @@ func (h toolHost) post(
 	}
 	m.Senders = h.senders(ctx)
 	root, err := h.rt.Session(to.Key).receive(ctx, &m)
+	var own session.Key
+	if err == nil {
+		own, err = h.session.commandTree(ctx)
+	}
 	switch {
 	case err != nil:
 		return got, err
+	case to.Key == root && root != own && h.turn != nil:
+		got.receipt, got.reply, err = h.turn.spawn.SendOut(ctx, root, m, wait)
+	case to.Key == root && root != own:
+		got.receipt, got.reply, err = h.rt.sup.SendOut(ctx, own, h.session.key, root, m, wait)
 	case wait <= 0 || to.Key != root:
 		got.receipt, err = h.rt.sup.Send(ctx, root, h.session.key, to.Key, m, opt)
 	case h.turn != nil:
@@ -246,6 +256,9 @@ func sendNote(to policy.Target, r Receipt) string {
 	switch {
 	case r.Existing:
 		return "It had this message already, and was not told again."
+	case r.Pending:
+		return "It is sent. The session reads the message in its own conversation, and answers " +
+			"there, not here."
 	case len(to.Ancestors) == 0:
 		return "It reads the message in its own conversation, and answers there, not here."
 	case r.Began:
@@ -331,11 +344,11 @@ func (h toolHost) answeredByTop(
 	switch {
 	case got.none == nil && got.reply.Failed:
 		reply.Status = spawn.StatusFailed.String()
-		reply.Note = "The turn over your message has failed. The reply is what people were told."
+		reply.Note = "The turn over your message has failed. The reply is what its people are told."
 	case got.none == nil:
 		reply.Status = spawn.StatusOK.String()
-		reply.Note = "The reply is what it has told the people of its own conversation. It does " +
-			"not come to you once more."
+		reply.Note = "The reply is its answer, which goes to the people of its own conversation, " +
+			"too. It does not come to you once more."
 	case none(ErrSilent):
 		reply.Status = spawn.StatusOK.String()
 		reply.Note = nothingToSay
@@ -343,6 +356,13 @@ func (h toolHost) answeredByTop(
 		reply.Note += " It has dealt with it."
 	case none(ErrTurnCancelled), none(ErrStopped):
 		reply.Note = "Its turn was stopped before it answered."
+	case none(ErrUndelivered):
+		reply.Status = "undelivered"
+		reply.Note = "The message could not be delivered, and is not tried again unless a person " +
+			"has it tried."
+	case got.receipt.Pending:
+		reply.Note = "It has not arrived yet, and is delivered as soon as that can be done. " +
+			reply.Note
 	default:
 		reply.Note = "It has not answered yet. " + reply.Note
 	}

@@ -1,9 +1,11 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,6 +252,106 @@ func TestSendToAnotherTreeOverEveryCrash(t *testing.T) {
 			})
 		})
 	}
+}
+
+// treeDown is a journal that takes nothing of one tree while that is down.
+type treeDown struct {
+	session.Journal
+	root session.Key
+	down atomic.Bool
+}
+
+func (j *treeDown) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	if root == j.root && j.down.Load() {
+		return 0, errors.New("disk full")
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// While the tree of the receiver fails, the call of a model is answered at once, or when its time
+// is up, and its turn ends. The message is told there once when that tree takes it.
+func TestSendToATreeThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		seconds int
+		note    string
+	}{
+		"no wait": {0, "It is sent"}, "wait": {10, "It has not arrived yet"},
+	} {
+		steps := func() script {
+			return script{
+				agenttest.Main: {
+					call("sessions_send", sendArgs(otherKey, "27 it is", c.seconds)), echo(),
+				},
+				otherKey.String(): {say("noted")},
+			}
+		}
+		store := func() (*treeDown, *session.Store) {
+			whole := session.NewMemory()
+			j := &treeDown{Journal: whole.Journal, root: otherKey}
+			return j, &session.Store{
+				Journal: j, Transcripts: whole.Transcripts, Files: whole.Files,
+			}
+		}
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, "/restart ", restart), func(t *testing.T) {
+				j, over := store()
+				cfg := agent.Config{Rules: rulesToWriteToOther(), Store: over}
+				agenttest.Run(t, cfg, steps(), func(h *harness) {
+					j.down.Store(true)
+					begun := time.Now()
+					h.Post("tell the other")
+					h.Pass(time.Duration(c.seconds) * time.Second)
+					out := toldBySend(h, topKey)
+					require.Equal(t, "accepted", out["status"])
+					require.Contains(t, out["note"], c.note)
+					require.Equal(t, 2, h.Calls(agenttest.Main), "the turn has ended")
+					require.LessOrEqual(t, time.Since(begun), time.Minute)
+					h.Pass(2 * time.Minute)
+					require.Zero(t, h.Calls(otherKey.String()))
+					if restart {
+						h.Crash()
+					}
+					j.down.Store(false)
+					h.Pass(time.Hour)
+					h.Told(otherKey.String(), "27 it is")
+					require.Len(t, toldThere(h, otherKey), 1)
+				})
+			})
+		}
+	}
+}
+
+// A message that cannot be delivered is listed with the blocked deliveries. A person retries it.
+func TestSendThatIsBlocked(t *testing.T) {
+	whole := session.NewMemory()
+	j := &treeDown{Journal: whole.Journal, root: otherKey}
+	cfg := agent.Config{Rules: rulesToWriteToOther(), Store: &session.Store{
+		Journal: j, Transcripts: whole.Transcripts, Files: whole.Files,
+	}}
+	steps := script{otherKey.String(): {say("noted")}}
+	agenttest.Run(t, cfg, steps, func(h *harness) {
+		j.down.Store(true)
+		args := sendArgs(otherKey, "27 it is", 30)
+		out, err := callTool(h, "sessions_send", "1", args)
+		require.NoError(t, err)
+		require.Contains(t, out["note"], "has not arrived yet")
+		h.Pass(2 * time.Hour)
+		blocked, err := h.Runtime().Blocked(h.Context())
+		require.NoError(t, err)
+		require.Len(t, blocked, 1)
+		require.Equal(t, "27 it is", blocked[0].Sent.Text)
+		require.Equal(t, topKey, blocked[0].Sent.From)
+		out, err = callTool(h, "sessions_send", "1", args)
+		require.NoError(t, err)
+		require.Equal(t, "undelivered", out["status"])
+		require.Contains(t, out["note"], "unless a person")
+		j.down.Store(false)
+		require.NoError(t, h.Runtime().Retry(h.Context(), blocked[0].Key))
+		h.Pass(time.Hour)
+		h.Told(otherKey.String(), "27 it is")
+	})
 }
 
 // toldThere returns what others have told a session, as its transcript has it.

@@ -89,7 +89,7 @@ func TestMasksSilenceNothing(t *testing.T) {
 func requireSaid(t *testing.T, boundary, token string, hand func(b *heardBot)) {
 	t.Helper()
 	var log bytes.Buffer
-	b := &heardBot{}
+	b := &heardBot{chat: agenttest.NewFakeChannel("irc")}
 	cfg := configWith(b.run)
 	cfg.Logger = loggingTo(&log).Logger
 	cfg.Redact = announce.Redaction{Secrets: []string{heardSecret}}

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -153,19 +154,21 @@ func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Ref
 		return nil
 	}
 	from, to := r.AgentOf(c.Key), r.AgentOf(t.Key)
+	limit := sight.String()
 	switch {
 	case sight < VisibilityAgent:
 	case from == to:
 		return nil
 	case sight < VisibilityAll:
-	case !r.AgentToAgent.Enabled:
-		at = agentToAgentPlace.dot("Enabled", "enabled")
+	case !r.AgentToAgent.Enabled: // then all means agent
+		at, limit = agentToAgentPlace.dot("Enabled", "enabled"), VisibilityAgent.String()
 	case r.AgentToAgent.matches(from) && r.AgentToAgent.matches(to):
 		return nil
 	default:
 		at = agentToAgentPlace.dot("Allow", "allow")
+		limit = VisibilityAll.String() + " between " + strings.Join(r.AgentToAgent.Allow, ", ")
 	}
-	return at.refuse(RuleVisibility, "", sight.String())
+	return at.refuse(RuleVisibility, "", limit)
 }
 
 // Sees returns which other sessions a caller sees: [Rules.Visibility], within what its sandbox

@@ -264,8 +264,19 @@ func TestAuthorize(t *testing.T) {
 			r, _ := errors.AsType[*policy.Refusal](err)
 			assert.Equal(t, tt.want, r.Rule)
 			assert.Equal(t, tt.path, r.Path)
+			assert.NotEqual(t, policy.VisibilityAll.String(), r.Limit,
+				"nothing is refused where all is allowed")
 		})
 	}
+	across := policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilityAll}
+	assert.EqualError(t, across.Authorize(orchestrator, policy.VerbSend, familyTargets["foreigner"]),
+		fmt.Sprintf(`policy: send refused by visibility: asked %q, allowed "agent", set at `+
+			`Rules.AgentToAgent.Enabled (tools.agentToAgent.enabled)`,
+			familyTargets["foreigner"].Key))
+	across.AgentToAgent = policy.AgentToAgent{Enabled: true, Allow: []string{"main", "ops"}}
+	assert.ErrorContains(t,
+		across.Authorize(orchestrator, policy.VerbSend, familyTargets["foreigner"]),
+		`allowed "all between main, ops"`)
 	var rules policy.Rules
 	assertRefused(t, rules.Authorize(policy.Caller{Key: familyTop}, policy.VerbList,
 		policy.Target{}),

@@ -54,8 +54,8 @@ var archiveMutants = []mutant{
 	},
 	{
 		"2.12 a blocked completion does not keep what is deleted", "internal/tree/archive.go",
-		"!e.Reply && e.Blocked > 0",
-		"!e.Reply && e.Blocked > 1<<62", "./internal/tree", "TestScenarios/discard_blocked",
+		"!e.Sends && e.Blocked > 0",
+		"!e.Sends && e.Blocked > 1<<62", "./internal/tree", "TestScenarios/discard_blocked",
 	},
 	{
 		"2.4 a session comes back below what is alive", "internal/tree/archive.go",

@@ -34,8 +34,9 @@ type Completion struct {
 }
 
 // A Delivery is something that leaves a tree: a completion or an event for a session that the
-// caller runs, a reply for people, or the end of a run for [Config.Ended]. Exactly one of
-// Completion, Event, Reply and Ended is set.
+// caller runs, a reply for people, the end of a run for [Config.Ended], or a message to a session
+// of another tree. Exactly one of Completion, Event, Reply, Ended and Sent is set. Config.Deliver
+// gets the first three.
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
 // that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,
@@ -69,8 +70,12 @@ type Delivery struct {
 	// Event is what the program has a session know that the caller runs, see [Supervisor.Announce];
 	// nil in all others.
 	Event *Event `json:"event,omitempty"`
+	// Sent is a message to the session To of another tree, see [Supervisor.SendOut]; nil in all
+	// others. The Supervisor posts it by itself, so that no function of the Config gets it.
+	Sent *SentMessage `json:"sent,omitempty"`
 	// To is the session that the delivery concerns: the requester of a completion or of a run that
-	// has ended, the conversation of a reply, the session that is to know an event.
+	// has ended, the conversation of a reply, the session that is to know an event, the receiver of
+	// a message.
 	To session.Key `json:"to"`
 	// Update says that the Completion is for people, as Request.Update asks: what it came to is to
 	// be said at Route.

@@ -66,6 +66,9 @@ var (
 	// ErrAnswered is returned by [Supervisor.PostAndWait] for a message that the session has
 	// dealt with before. What it has said then has been delivered.
 	ErrAnswered = errors.New("spawn: the message was dealt with before")
+	// ErrUndelivered is returned by [Supervisor.SendOut] if it waits, and the delivery of the
+	// message is blocked.
+	ErrUndelivered = errors.New("spawn: the message is not delivered")
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown

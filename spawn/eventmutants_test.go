@@ -79,8 +79,8 @@ var eventMutants = []mutant{
 		"./internal/tree", "TestScenarios/update",
 	},
 	{
-		"updates: one is not redirected", "internal/tree/decide.go",
-		"!e.Hook && !e.Update && !t.opt.CallerRun", "!e.Hook && !t.opt.CallerRun",
+		"updates: one is not redirected", "internal/tree/outbox.go",
+		"!e.Hook && !e.Update && !e.Sends", "!e.Hook && !e.Sends",
 		"./internal/tree", "TestScenarios/update",
 	},
 	{

@@ -40,6 +40,10 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		_, _, err := tn.SendAndWait(ctx, topKey, spawn.Incoming{Text: "x"}, spawn.SendOptions{})
 		return err
 	},
+	"SendOut": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, _, err := tn.SendOut(ctx, otherTree, spawn.Incoming{Text: "x"}, time.Second)
+		return err
+	},
 	"Stop": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Stop(ctx, refOf(topKey), "x")
 	},

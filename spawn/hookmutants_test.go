@@ -22,9 +22,8 @@ var hookMutants = []mutant{
 		"./internal/tree", "TestScenarios/hook_bound",
 	},
 	{
-		"hooks: an end is not redirected", "internal/tree/decide.go",
-		"case !e.Reply && !e.Hook && !e.Update && !t.opt.CallerRun:",
-		"case !e.Reply && !e.Update && !t.opt.CallerRun:",
+		"hooks: an end is not redirected", "internal/tree/outbox.go",
+		"return !e.Reply && !e.Hook && !e.Update", "return !e.Reply && !e.Update",
 		"./internal/tree", "TestScenarios/hook_crash",
 	},
 	{

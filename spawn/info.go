@@ -289,6 +289,10 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		out.Ended = endedOf(t, e)
 		return out
 	}
+	if e.Sends {
+		out.Sent = sentOf(e)
+		return out
+	}
 	if e.Event {
 		out.Event = programEvent(e)
 		return out

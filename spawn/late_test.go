@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +23,7 @@ var lateCommands = []string{
 	"Announce",
 	"Bind", "CanBind", "CancelTurn", "Compact", "DeleteSession", "Deposit", "Dismiss", "Files",
 	"Post", "PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send",
-	"SendAndWait", "SetRoute", "Spawn", "Steer", "Stop", "StopRun", "Unbind",
+	"SendAndWait", "SendOut", "SetRoute", "Spawn", "Steer", "Stop", "StopRun", "Unbind",
 }
 
 // lateArgs returns arguments for a method that it accepts: keys in the order of the call.
@@ -43,6 +44,7 @@ func lateArgs(t *testing.T, m reflect.Method, keys []session.Key) (args []reflec
 		func(spawn.Deposit) error { return nil },
 		spawn.SessionQuery{},
 		spawn.UsageQuery{},
+		time.Duration(0),
 	} {
 		list[reflect.TypeOf(v)] = v
 	}

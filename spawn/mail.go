@@ -81,6 +81,9 @@ type Receipt struct {
 	// Existing says that the session had seen the ID of the message: this call changed nothing. Run
 	// is the run that took the message then.
 	Existing bool `json:"existing,omitempty"`
+	// Pending says that the message is in the outbox of the sender, and that the caller does not
+	// know whether it has arrived, see [Supervisor.SendOut].
+	Pending bool `json:"pending,omitempty"`
 }
 
 // Ref returns the name of the run that takes the message.
@@ -459,12 +462,7 @@ func (sh *treeShell) postAndWait(
 		defer sh.mu.Unlock()
 		got.receipt = receiptOf(r)
 		sh.answerWaiters[w] = struct{}{}
-		w.run = r.Ref // the conversation's own session may have the message
-		_, aside := t.Waiting(w.run, w.of)
-		if aside && !r.Existing {
-			w.finish(nil, ErrTurnCancelled) // in the batch of the message
-		}
-		w.look(t)
+		w.begin(t, r)
 	})
 	if err != nil {
 		return answered{}, err
@@ -476,6 +474,25 @@ func (sh *treeShell) postAndWait(
 		defer timer.Stop()
 		over = timer.C
 	}
+	return sh.awaitAnswer(ctx, w, ready, over, got)
+}
+
+// begin has w wait for the answer to a message that is recorded in the batch of which r is.
+func (w *answerWaiter) begin(t *tree.Tree, r tree.Reply) {
+	w.run = r.Ref // the conversation's own session may have the message
+	_, aside := t.Waiting(w.run, w.of)
+	if aside && !r.Existing {
+		w.finish(nil, ErrTurnCancelled) // in the batch of the message
+	}
+	w.look(t)
+}
+
+// awaitAnswer waits until ready is closed, or over says that the time is up. What is known of the
+// message before the answer is in got.
+func (sh *treeShell) awaitAnswer(
+	ctx context.Context, w *answerWaiter, ready <-chan struct{}, over <-chan time.Time,
+	got answered,
+) (answered, error) {
 	late := false
 	select {
 	case <-ready:

@@ -28,7 +28,8 @@ type mutant struct {
 var mutants = slices.Concat(
 	shellMutants, treeMutants, resetMutants, archiveMutants, requestMutants, bindMutants,
 	roomMutants, repairMutants, hookMutants, agentMutants, nameMutants, stepMutants,
-	depositMutants, eventMutants, collectMutants, senderMutants, targetMutants, rulesMutants,
+	depositMutants, eventMutants, collectMutants, senderMutants, sentMutants,
+	targetMutants, rulesMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.

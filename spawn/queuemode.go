@@ -62,7 +62,7 @@ func (d Delivery) All() []Delivery {
 // modeOf asks the configuration for the mode of the destination of a call. A function of the caller
 // that panics, or returns what is not a mode, has the zero QueueMode.
 func (sh *treeShell) modeOf(to tree.Destination) (m QueueMode) {
-	if sh.sup.cfg.Queue == nil || to.Reply || to.Hook {
+	if sh.sup.cfg.Queue == nil || to.Reply || to.Hook || to.Sends {
 		return QueueFollowup
 	}
 	defer func() {

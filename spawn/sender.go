@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
@@ -177,6 +178,7 @@ type receipt struct {
 	failed string // empty: it has arrived
 	busy   bool
 	never  bool
+	unsent bool // nothing was handed over: a shutdown came before
 	pause  time.Duration
 }
 
@@ -266,6 +268,8 @@ func (sh *treeShell) callReturned(
 	switch {
 	case hung:
 		sh.tellReturned(p, call.attempt, more, r)
+	case ctx.Err() != nil && r.unsent && !orphaned:
+		p.queue = slices.Insert(p.queue, 0, call) // see leave
 	case ctx.Err() != nil, orphaned: // after a shutdown the delivery stays in the outbox
 	default:
 		p.stopped = true
@@ -322,14 +326,20 @@ func (sh *treeShell) callDeliver(
 				"panic", fmt.Sprint(pe.Value), "stack", string(pe.Stack))
 		}
 	}()
-	return sh.receiptOf(sh.handOver(ctx, to, p, out))
+	err := sh.handOver(ctx, to, p, out)
+	r = sh.receiptOf(err)
+	r.unsent = out.Sent != nil && (errors.Is(err, ErrNotRecorded) ||
+		errors.Is(err, ErrShutdown) && !errors.Is(err, ErrUnconfirmed))
+	return r
 }
 
-// handOver calls the function of the Config that a delivery is for.
+// handOver calls the function of the Config that a delivery is for, or posts a message.
 func (sh *treeShell) handOver(
 	ctx context.Context, to tree.Destination, p *sender, out Delivery,
 ) error {
 	switch {
+	case out.Sent != nil:
+		return sh.postSent(ctx, out)
 	case out.Ended != nil && sh.sup.cfg.Ended == nil: // an earlier configuration has asked for it
 		return fmt.Errorf("spawn: delivery %q: Config.Ended is not set", out.Key)
 	case out.Ended != nil:

@@ -112,6 +112,10 @@ var sentinelCommands = map[string]func(context.Context, *sentinelWorld) error{
 		)
 		return err
 	},
+	"SendOut": func(ctx context.Context, w *sentinelWorld) error {
+		_, _, err := w.s.SendOut(ctx, topKey, topKey, otherTree, spawn.Incoming{Text: "x"}, 0)
+		return err
+	},
 	"SetRoute": func(ctx context.Context, w *sentinelWorld) error {
 		return w.s.SetRoute(ctx, topKey, topKey, threadOne)
 	},

@@ -33,6 +33,7 @@ type treeShell struct {
 	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
+	sendWaiters   map[*sendWaiter]struct{}    // wait for messages to other trees
 	wishes        map[string]chan<- error     // of callers that wait for a reset or a compaction
 	unbinds       map[*UnbindRequest]struct{} // calls of Config.Unbind; may be nil
 	revivals      map[session.Key]*revival    // those that a caller waits for; may be nil
@@ -49,6 +50,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 		idlers:       make(map[chan struct{}]struct{}),
 
 		answerWaiters: make(map[*answerWaiter]struct{}),
+		sendWaiters:   make(map[*sendWaiter]struct{}),
 		wishes:        make(map[string]chan<- error),
 	}
 	sh.owner = owner.New(&s.ownerConfig, root, sh)
@@ -130,6 +132,7 @@ func (sh *treeShell) Publish(
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.tellAnswerWaiters(t, facts)
+	sh.tellSendWaiters(t, facts)
 	for i := range facts {
 		f := &facts[i]
 		if f.Kind == tree.TurnEnded && f.Flags&tree.FlagCut != 0 {
@@ -230,8 +233,8 @@ func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return len(sh.turns)+len(sh.newestTurn)+len(sh.left)+len(sh.senders)+len(sh.waiters)+
-		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.wishes)+len(sh.unbinds)+
-		len(sh.revivals) > 0
+		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.sendWaiters)+
+		len(sh.wishes)+len(sh.unbinds)+len(sh.revivals) > 0
 }
 
 // Lost implements owner.Executor.
@@ -255,6 +258,9 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		}
 		for w := range sh.answerWaiters {
 			w.finish(nil, fmt.Errorf("%w: %w", lostError{}, err))
+		}
+		for w := range sh.sendWaiters {
+			w.finish(fmt.Errorf("%w: %w", lostError{}, err))
 		}
 	}
 	sh.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -333,7 +334,13 @@ func (h *Harness) checkJournals() {
 			func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 		if err := spawntest.Audit(yielded(entries)); err != nil {
 			h.t.Errorf("agenttest: the journal of %s: %v", root, err)
+			return // what follows reads all of them again
 		}
+	}
+	err := spawntest.AuditSent(slices.Collect(maps.Keys(h.entries)),
+		func(root session.Key) iter.Seq2[session.Entry, error] { return yielded(h.entries[root]) })
+	if err != nil {
+		h.t.Errorf("agenttest: what trees write to each other: %v", err)
 	}
 }
 

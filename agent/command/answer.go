@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 // An Answer is what a person is told: one of the types of this file. The texts in it are those that
 // people may see: credentials are masked, and what steers a terminal or is not drawn is left out.
 type Answer interface {
-	// Text returns the answer as a text of at most 20,000 bytes.
+	// Text returns the answer as a text of at most 20,000 bytes. It mentions no person, role or
+	// channel, also in words that a person has typed: the signs of mentions are full-width. The
+	// fields of an answer have the words as they are.
 	Text() string
 	answer()
 }
@@ -31,6 +34,21 @@ const (
 	shortRunID  = 8      // characters of a run id where the whole would be in the way
 	nothingHere = "(none)"
 )
+
+// withoutMentions returns a text of an answer with full-width signs, as labels have them, in what a
+// chat may take for a mention of people, of a role or of a whole channel, such as @everyone, <@id>
+// and <!here>: a person who may not call everyone must not have the bot do it. An address such as
+// bot@example.org stays as it is, and so do the lines and the mark-up of a log.
+func withoutMentions(said string) string {
+	return text.Bound(mention.ReplaceAllStringFunc(said, fullWidth.Replace), maxText)
+}
+
+// mention finds the sign of a mention with the character behind it, and what some chats take for a
+// mention also within a word.
+var mention = regexp.MustCompile(
+	`(?i)(?:^|[^\pL\pN._+@-])@+[\pL\pN_!&]|<!\pL|@(?:everyone|here|channel|all|room)`)
+
+var fullWidth = strings.NewReplacer("@", "＠", "<!", "＜!")
 
 // bounded returns a text that an answer may have.
 func bounded(b *strings.Builder) string {
@@ -62,7 +80,9 @@ type Row struct {
 }
 
 // Text returns the row as lists show it.
-func (r Row) Text() string {
+func (r Row) Text() string { return withoutMentions(r.text()) }
+
+func (r Row) text() string {
 	var about []string
 	if r.Model != "" {
 		about = append(about, r.Model)
@@ -239,13 +259,17 @@ type Begun struct {
 type Compacted struct{}
 
 // Text implements [Answer].
-func (a Failed) Text() string { return text.Bound(words(a.Err), maxText) }
+func (a Failed) Text() string { return withoutMentions(a.text()) }
+
+func (a Failed) text() string { return words(a.Err) }
 
 // Text implements [Answer].
 func (a Denied) Text() string { return "You may not use " + a.Command + " here." }
 
 // Text implements [Answer].
-func (a Helped) Text() string {
+func (a Helped) Text() string { return withoutMentions(a.text()) }
+
+func (a Helped) text() string {
 	said := help
 	if a.Unknown != "" {
 		said = text.Quote(text.Line(a.Unknown)) + " is not an action.\n" + said
@@ -268,7 +292,9 @@ const help = `Commands:
 A target is a number of the list, a label, a run id or its beginning, a session key, or last.`
 
 // Text implements [Answer].
-func (a Listed) Text() string {
+func (a Listed) Text() string { return withoutMentions(a.text()) }
+
+func (a Listed) text() string {
 	var b strings.Builder
 	b.WriteString("active subagents:\n-----\n")
 	writeRows(&b, a.Active)
@@ -286,12 +312,14 @@ func writeRows(b *strings.Builder, rows []Row) {
 			fmt.Fprintf(b, "and %d more\n", len(rows)-i)
 			break
 		}
-		b.WriteString(r.Text() + "\n")
+		b.WriteString(r.text() + "\n")
 	}
 }
 
 // Text implements [Answer].
-func (a Killed) Text() string {
+func (a Killed) Text() string { return withoutMentions(a.text()) }
+
+func (a Killed) text() string {
 	switch n := len(a.Stopped); {
 	case a.All && n == 0:
 		return "No sub-agents are active."
@@ -309,7 +337,9 @@ func (a Killed) Text() string {
 }
 
 // Text implements [Answer].
-func (a Logged) Text() string {
+func (a Logged) Text() string { return withoutMentions(a.text()) }
+
+func (a Logged) text() string {
 	var b strings.Builder
 	b.WriteString("Log of " + a.Row.Label + ", " + a.Row.Status.String() + ":\n")
 	if a.More {
@@ -334,7 +364,9 @@ func (a Logged) Text() string {
 }
 
 // Text implements [Answer].
-func (a Described) Text() string {
+func (a Described) Text() string { return withoutMentions(a.text()) }
+
+func (a Described) text() string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -395,7 +427,9 @@ func age(d time.Duration) string {
 }
 
 // Text implements [Answer].
-func (a Sent) Text() string {
+func (a Sent) Text() string { return withoutMentions(a.text()) }
+
+func (a Sent) text() string {
 	switch {
 	case a.Running:
 		return a.Row.Label + " is still running (run " + shortID(a.Run) + ")."
@@ -410,19 +444,25 @@ func (a Sent) Text() string {
 }
 
 // Text implements [Answer].
-func (a Steered) Text() string {
+func (a Steered) Text() string { return withoutMentions(a.text()) }
+
+func (a Steered) text() string {
 	return "steered " + a.Row.Label + " (run " + shortID(a.Row.Run) + ")."
 }
 
 // Text implements [Answer].
-func (a Spawned) Text() string {
+func (a Spawned) Text() string { return withoutMentions(a.text()) }
+
+func (a Spawned) text() string {
 	said := "Spawned subagent " + a.Agent + " (session " + a.Session.String() + ", run " +
 		shortID(a.Run) + ")."
 	return text.Bound(strings.Join(append([]string{said}, a.Warnings...), "\n"), maxText)
 }
 
 // Text implements [Answer].
-func (a Focused) Text() string {
+func (a Focused) Text() string { return withoutMentions(a.text()) }
+
+func (a Focused) text() string {
 	where := "This conversation"
 	switch {
 	case a.Created:
@@ -450,7 +490,9 @@ func conversation(at session.Route) string {
 }
 
 // Text implements [Answer].
-func (a Bound) Text() string {
+func (a Bound) Text() string { return withoutMentions(a.text()) }
+
+func (a Bound) text() string {
 	var b strings.Builder
 	b.WriteString("agents:\n-----\n")
 	if len(a.Rows) == 0 {
@@ -474,7 +516,9 @@ func (a Bound) Text() string {
 }
 
 // Text implements [Answer].
-func (a Limited) Text() string {
+func (a Limited) Text() string { return withoutMentions(a.text()) }
+
+func (a Limited) text() string {
 	name := "Idle timeout"
 	if a.Kind == LimitMaxAge {
 		name = "Max age"
@@ -507,7 +551,9 @@ func limitOf(b *binding.Binding, kind LimitKind) (time.Duration, time.Time) {
 }
 
 // Text implements [Answer].
-func (a Stopped) Text() string {
+func (a Stopped) Text() string { return withoutMentions(a.text()) }
+
+func (a Stopped) text() string {
 	if a.Err != nil {
 		return text.Bound(words(a.Err), maxText)
 	}

@@ -115,6 +115,9 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 	if e.Event != nil {
 		what = "event " + e.Event.ID
 	}
+	if e.Sent != nil {
+		what = "a message of " + e.Sent.From.String()
+	}
 	switch {
 	case !e.Blocked.IsZero():
 		state, since, next = "blocked", e.Blocked, "-"

@@ -79,6 +79,7 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - a message of a conversation comes from where the session is bound;
 //   - a turn of a sub-agent answers a conversation or its requester, and never both;
 //   - the keys of deliveries begin with the first session id;
+//   - a message to another tree has an id, and is in the outbox once;
 //   - budgets are reserved within their limits, as far as the journal has them;
 //   - a snapshot has what each request was charged;
 //   - what turns have used is the same after archives and snapshots;
@@ -162,6 +163,7 @@ type auditor struct {
 	runs         map[session.Key]*run // in the tree
 	keys         map[spawnKey]*run
 	outbox       map[uint32]*parcel
+	messages     []*message // to other trees, in their order
 	out          uint32
 	mark         string // of the last repair
 	firstSession string // the first session id
@@ -263,9 +265,10 @@ type turn struct {
 
 // parcel is an entry of the outbox.
 type parcel struct {
-	child   *completion // nil: a reply, an event, or an end for a hook
+	child   *completion // nil: a reply, an event, a message, or an end for a hook
 	hook    *completion // the end that a hook is told of; nil: another entry
 	event   *string     // the id of an event; nil: another entry
+	message *message    // to another tree; nil: another entry
 	blocked bool
 	busy    bool
 	sent    bool // an attempt may have arrived
@@ -421,6 +424,8 @@ func (a *auditor) ofSession(r *run, f *tree.Fact) {
 		a.archived(r, f)
 	case tree.Discarded:
 		a.discarded(r)
+	case tree.Sent:
+		a.writes(r, f)
 	case tree.Late:
 		if r.turn != nil && r.turn.n == f.N {
 			a.fail(r, "late", "turn %d is late although it is under way", f.N)

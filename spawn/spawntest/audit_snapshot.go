@@ -70,8 +70,9 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
 		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
-			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook || e.Event) ||
-			(p.hook != nil) != e.Hook || (p.event != nil) != e.Event {
+			p.unsent != e.Unsent || (p.child == nil) != (e.Reply || e.Hook || e.Event || e.Sends) ||
+			(p.hook != nil) != e.Hook || (p.event != nil) != e.Event ||
+			!p.message.is(e) {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
 		} else if n := len(e.InReplyTo) - len(p.answers); n < 0 ||
 			!slices.Equal(e.InReplyTo[n:], p.answers) {
@@ -377,22 +378,7 @@ func (a *auditor) begin(m *tree.Image) {
 			r.inbox = append(r.inbox, x)
 		}
 	}
-	for _, e := range m.Outbox {
-		p := &parcel{
-			blocked: e.Blocked > 0, busy: e.Busy, sent: e.Tries > 0, unsent: e.Unsent,
-			answers: e.InReplyTo,
-		}
-		switch {
-		case e.Hook:
-			p.hook = a.completion(e.Run, e.RunID)
-		case e.Event:
-			p.event = &e.RunID
-		case !e.Reply:
-			p.child = a.completion(e.Run, e.RunID)
-			a.move(p.child, nowhere, inOutbox)
-		}
-		a.outbox[e.Ord] = p
-	}
+	a.beginOutbox(m)
 	a.beginRequests(m)
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
@@ -405,5 +391,30 @@ func (a *auditor) begin(m *tree.Image) {
 				a.keys[k].firstEnd = *s.End
 			}
 		}
+	}
+}
+
+// beginOutbox takes the outbox of the snapshot that a journal begins with.
+func (a *auditor) beginOutbox(m *tree.Image) {
+	for _, e := range m.Outbox {
+		p := &parcel{
+			blocked: e.Blocked > 0, busy: e.Busy, sent: e.Tries > 0, unsent: e.Unsent,
+			answers: e.InReplyTo,
+		}
+		switch {
+		case e.Hook:
+			p.hook = a.completion(e.Run, e.RunID)
+		case e.Event:
+			p.event = &e.RunID
+		case e.Sends:
+			p.message = &message{
+				from: e.Run, to: e.To, id: e.RunID, text: e.Text, late: e.Late || e.Blocked > 0,
+			}
+			a.messages = append(a.messages, p.message)
+		case !e.Reply:
+			p.child = a.completion(e.Run, e.RunID)
+			a.move(p.child, nowhere, inOutbox)
+		}
+		a.outbox[e.Ord] = p
 	}
 }

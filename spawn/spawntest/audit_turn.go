@@ -658,6 +658,9 @@ func (a *auditor) parcel(f *tree.Fact) {
 		if p.child != nil {
 			a.move(p.child, inOutbox, delivered)
 		}
+		if m := p.message; m != nil {
+			m.arrived = f.Kind == tree.Delivered
+		}
 		a.report.Delivered++
 		delete(a.outbox, f.Ord)
 	case tree.Redirected:
@@ -667,7 +670,7 @@ func (a *auditor) parcel(f *tree.Fact) {
 			return
 		}
 		if p.child == nil {
-			a.fail(nil, "outbox", "entry %d is a reply and goes to an inbox", f.Ord)
+			a.fail(nil, "outbox", "entry %d is for another and goes to an inbox", f.Ord)
 			return
 		}
 		a.move(p.child, inOutbox, nowhere)
@@ -682,6 +685,9 @@ func (a *auditor) parcel(f *tree.Fact) {
 	case tree.Blocked:
 		p.blocked = true
 		p.sent = p.sent || f.N == 0
+		if p.message != nil {
+			p.message.late = true
+		}
 	case tree.Unsent:
 		if p.sent {
 			a.fail(p.child.session(), "outbox", "entry %d was sent before and is unsent", f.Ord)

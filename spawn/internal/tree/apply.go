@@ -96,6 +96,8 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyBound(r, f)
 	case Unbound:
 		return t.applyUnbound(r, f)
+	case Sent:
+		return t.applySent(r, f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
@@ -570,7 +572,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Dismissed:
 		t.removeEntry(e)
 	case Redirected:
-		if e.Reply || e.Hook || e.Update {
+		if !e.movesToInbox() {
 			reason := fmt.Sprintf("entry %d of the outbox is not a completion", f.Ord)
 			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}

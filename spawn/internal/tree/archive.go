@@ -225,7 +225,8 @@ func (t *Tree) applyDiscarded(r *Run, f *Fact) error {
 // stays in its transcript.
 func (t *Tree) dismissBlocked(r *Run) {
 	for _, ord := range t.outbox.ords() {
-		if e := t.outbox.entries[ord]; e.Run == r.key && !e.Event && !e.Reply && e.Blocked > 0 {
+		e := t.outbox.entries[ord]
+		if e.Run == r.key && !e.Event && !e.Reply && !e.Sends && e.Blocked > 0 {
 			t.emit(outboxFact(Dismissed, t.now, ord, 0, ""))
 		}
 	}

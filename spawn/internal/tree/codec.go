@@ -170,7 +170,7 @@ func (m *Image) beyondVersion1() bool {
 		return e.Late || e.Unsent || e.Hook || e.Event || e.Update || e.Cause != "" ||
 			e.ReplyTo != "" || e.Voice ||
 			e.Interim || e.Turn > 0 || len(e.InReplyTo) > 0 || len(e.Meta) > 0 || e.RunID != "" ||
-			e.Wait > 0 || len(e.Senders) > 0
+			e.Wait > 0 || len(e.Senders) > 0 || e.Sends
 	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 || m.FirstSession != "" ||
 		slices.ContainsFunc(m.Outbox, newer) ||

@@ -332,6 +332,10 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"a milestone after the turn":   {Kind: Reported, Run: a, N: 2, Ord: 1},
 		"a state after the turn":       {Kind: Kept, Run: a, N: 2, Text: "x"},
 		"words heard after the turn":   {Kind: Heard, Run: a, N: 2},
+		"a message after the turn":     {Kind: Sent, Run: a, N: 2, From: others[0], ID: "x"},
+		"a message to a sub-agent":     {Kind: Sent, Run: a, From: b, ID: "x"},
+		"a message to its own tree":    {Kind: Sent, Run: a, From: top, ID: "x"},
+		"a message without an id":      {Kind: Sent, Run: a, From: others[0]},
 		"a kind that is none":          {Kind: kinds, Run: a},
 	} {
 		folded, err := s.log.fold(top, &s.opt)

@@ -95,6 +95,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideCondense(c)
 	case *Steer:
 		return t.decideSteer(c)
+	case *SendOut:
+		return t.decideSendOut(c)
 	case InTurn:
 		return t.decideInTurn(c)
 	case Granted:
@@ -207,7 +209,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		switch {
 		case e.Hook && !t.opt.Ends: // there is no hook any more
 			t.emit(outboxFact(Dismissed, t.now, ord, 0, ""))
-		case !e.Reply && !e.Hook && !e.Update && !t.opt.CallerRun:
+		case e.movesToInbox() && !t.opt.CallerRun:
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
 		}
 	}
@@ -625,6 +627,8 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 		return t.decideSay(r, cmd)
 	case *Report:
 		return t.decideReport(r, cmd)
+	case *SendOut:
+		return t.decideSentInTurn(r, cmd)
 	case *Steer:
 		target = cmd.To
 		cmd.Senders = policy.MergeSenders(r.Senders, cmd.Senders)

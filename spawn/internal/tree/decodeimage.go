@@ -522,6 +522,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Hook = s.bool()
 		case "event":
 			e.Event = s.bool()
+		case "sends":
+			e.Sends = s.bool()
 		case "update":
 			e.Update = s.bool()
 		case "failed":

@@ -120,6 +120,8 @@ func (l *factLine) later(f *Fact) {
 		l.add("files are put for %s, which %s is to spawn", f.Run, f.From)
 	case DepositDropped:
 		l.add("the files of %s are removed, which was not spawned", f.Run)
+	case Sent:
+		l.sent(f)
 	case AnnounceSet:
 		l.add("the end of run %s of %s is to be announced", word(f.ID), f.Run)
 	default:
@@ -196,6 +198,12 @@ func (l *factLine) reported(f *Fact) {
 	l.add("milestone %d of %s in turn %d: %s", f.Ord, f.Run, f.N, quoteShort(f.Text))
 	l.addIf(f.Num > 0, "%d percent", f.Num)
 	l.addIf(f.Flags&FlagTell != 0, "its requester finds it")
+}
+
+func (l *factLine) sent(f *Fact) {
+	l.add("%s writes to %s: %s", f.Run, f.From, quoteShort(f.Text))
+	l.addIf(f.N > 0, "in turn %d", f.N)
+	l.add("id %s", word(f.ID))
 }
 
 func (l *factLine) posted(f *Fact) {

@@ -58,6 +58,7 @@ const (
 	DepositBegun   // files are put for a session that is to be admitted
 	DepositDropped // those files are removed, and the session was not admitted
 	Heard          // the turn under way has read what another session says
+	Sent           // a session writes to the top-level session of another tree
 	kinds
 )
 
@@ -68,7 +69,7 @@ var kindNames = [kinds]string{
 	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside", "said", "route_set",
 	"reset", "put_away", "reported", "restarted", "bound", "unbound", "archive_begun", "unarchived",
 	"discarded", "announce_set", "kept", "revive_begun", "deposit_begun", "deposit_dropped",
-	"heard",
+	"heard", "sent",
 }
 
 func (k Kind) String() string {
@@ -292,6 +293,12 @@ const (
 //	Heard          Run: the session
 //	               N: the turn under way
 //	               Senders: the people for whom that other session has worked
+//	Sent           Run: the session that writes
+//	               N: the turn under way, of whose Runner it comes; 0: it comes of none
+//	               From: the session that is written to, the top-level one of another tree
+//	               ID: the id that the other session knows the message by
+//	               Text: the message
+//	               Senders: the people for whom the writer works; nil for none
 type Fact struct {
 	Kind  Kind
 	State State
@@ -500,6 +507,13 @@ func kept(at int64, r *Run, value Text) Fact {
 
 func heard(at int64, r *Run, of []policy.Sender) Fact {
 	return Fact{Kind: Heard, At: at, Run: r.Key(), N: r.Open.N, Senders: of}
+}
+
+func sentOut(at int64, r *Run, n uint32, c *SendOut) Fact {
+	return Fact{
+		Kind: Sent, At: at, Run: r.Key(), N: n, From: c.To, ID: c.ID, Text: c.Text,
+		Senders: c.Senders,
+	}
 }
 
 func depositBegun(at int64, of *Spec) Fact {

@@ -3,7 +3,10 @@ package tree
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // What a driver does as the receivers of what leaves the tree.
@@ -82,6 +85,36 @@ func (d *driver) notCalled() (ords []uint32) {
 		}
 	}
 	return ords
+}
+
+// write has a session write to another tree, in its turn n or, if n is 0, on behalf of a program.
+// Some messages have been sent before, and may be in the outbox still.
+func (d *driver) write(from session.Key, how byte, n uint32) error {
+	c := &SendOut{
+		From: from, To: others[how%2], ID: "w" + strconv.Itoa(int(how>>1%8)), Text: "hello there",
+		Senders: speakers(how >> 5),
+	}
+	if how%16 == 15 {
+		c.To = from // its own tree
+	}
+	waits := d.tree.SentTo(c.To, c.ID) != nil
+	var cmd Command = c
+	if n > 0 {
+		cmd = InTurn{Run: from, N: n, Cmd: c}
+	}
+	entries := len(d.tree.outbox.entries)
+	if err := d.do(cmd); err != nil {
+		return err
+	}
+	if waits && len(d.tree.outbox.entries) > entries {
+		return fmt.Errorf("message %s to %s has two entries", c.ID, c.To)
+	}
+	return nil
+}
+
+// others are top-level sessions of other trees.
+var others = [...]session.Key{
+	session.Must(session.MainKey("other")), session.Must(session.MainKey("third")),
 }
 
 // inOrder checks that what arrives has not been overtaken, and that what came before it is

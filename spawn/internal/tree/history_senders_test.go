@@ -89,6 +89,17 @@ func (d *driver) checkSenders(c Command, facts []Fact) error {
 				name := runName{f.Run, r.runName()}
 				x.runs[name] = x.runs[name] || hasStranger(f.Senders)
 			}
+		case Sent:
+			if f.N == 0 {
+				break
+			}
+			bound := x.turn[f.Run]
+			if r := d.tree.Run(f.Run); !r.IsRoot() {
+				bound = x.runs[runName{f.Run, r.runName()}]
+			}
+			if bound && !hasStranger(f.Senders) {
+				return fmt.Errorf("%s writes for a stranger, recorded %v", f.Run, f.Senders)
+			}
 		case SetAside: // who cancels the turn that would have ended the wait takes it back
 			x.wait[f.Run] = x.wait[f.Run] && d.tree.Run(f.Run).Join != nil
 		case TurnEnded:

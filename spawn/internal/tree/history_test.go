@@ -226,6 +226,9 @@ func (d *driver) step() error {
 		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: report}); err != nil {
 			return err
 		}
+		if err := d.write(k, used, d.started[k]); err != nil {
+			return err
+		}
 		hear := Hear{Senders: speakers(used >> 2)}
 		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: hear}); err != nil {
 			return err
@@ -327,6 +330,8 @@ func (d *driver) rare(what byte) error {
 		return d.do(Restart{Run: d.key(), SessionID: d.id()})
 	case 3:
 		return d.do(Condense{Run: d.key(), ID: d.id()})
+	case 5:
+		return d.write(d.key(), d.byte(), 0)
 	case 4:
 		if f := d.tree.root.Former; len(f) > 0 && d.archived[top] {
 			delete(d.archived, top)

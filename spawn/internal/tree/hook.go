@@ -19,7 +19,7 @@ func (t *Tree) tellHook(r *Run, f *Fact) {
 // was asked for.
 func (t *Tree) holdEntry(e *Entry, by int) {
 	r := t.find(e.Run)
-	if r == nil || e.Reply || e.Event {
+	if r == nil || e.Reply || e.Event || e.Sends {
 		return
 	}
 	if !e.Hook || e.RunID != r.runName() {

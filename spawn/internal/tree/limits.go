@@ -153,6 +153,8 @@ func TextOf(c Command) int {
 		return len(c.Text) + len(c.ID) + c.Mail.bytes()
 	case *Steer:
 		return len(c.Text) + len(c.ID)
+	case *SendOut:
+		return len(c.Text) + len(c.ID)
 	case *Say:
 		return len(c.ID) + c.Answer.bytes()
 	case *Report:
@@ -212,6 +214,8 @@ func (l Limits) checkFields(c Command) error {
 			return err
 		}
 		return checkSteer(c)
+	case *SendOut:
+		return l.checkSendOut(c)
 	case *Report:
 		return checkReport(c)
 	case InTurn:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -31,16 +32,19 @@ const (
 )
 
 // An Entry is something that leaves the tree: the completion of a child of the top-level session,
-// an event for it, a reply to people, or the end of a run for a hook. It stays in the outbox until
-// it has been delivered or dismissed. Times are Unix nanoseconds.
+// an event for it, a reply to people, the end of a run for a hook, or a message to another tree. It
+// stays in the outbox until it has been delivered or dismissed. Times are Unix nanoseconds.
 type Entry struct {
 	Ord   uint32      `json:"ord"`
 	Run   session.Key `json:"run"`             // that ended, or that replies
 	To    session.Key `json:"to"`              // the requester, or the conversation
-	RunID string      `json:"runId,omitempty"` // that ended, empty: its first one; or the id of an Event
+	RunID string      `json:"runId,omitempty"` // that ended, empty: its first one; or the id of a message
 	Reply bool        `json:"reply,omitempty"` // text for people, not a completion
 	Hook  bool        `json:"hook,omitempty"`  // the end of Run for a hook, see hook.go
 	Event bool        `json:"event,omitempty"` // what the program has To know
+	// Sends says that Run writes to To, the top-level session of another tree. RunID is the id by
+	// which To knows the message, and Turn is the turn of Run that writes; 0: none does.
+	Sends bool `json:"sends,omitempty"`
 	// Update says that people are told of the end of Run, as in a reply.
 	Update  bool   `json:"update,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
@@ -84,6 +88,7 @@ type Destination struct {
 	To    session.Key   // the requester; of replies the conversation, if they have no route
 	Reply bool          // replies, not completions
 	Hook  bool          // ends for a hook: all of a tree
+	Sends bool          // messages to the top-level session To of another tree
 	Route session.Route // of replies
 }
 
@@ -92,6 +97,8 @@ func (e *Entry) Destination() Destination {
 	switch {
 	case e.Hook:
 		return Destination{Hook: true}
+	case e.Sends:
+		return Destination{To: e.To, Sends: true}
 	case !e.Reply && !e.Update:
 		return Destination{To: e.To}
 	case e.Route == nil || e.Route.IsZero():
@@ -576,3 +583,111 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	t.emit(outboxFact(k, t.now, ord, 0, ""))
 	return Reply{}, nil
 }
+
+// A SendOut has a session write to the top-level session of another tree: the message is an entry
+// of the outbox. A message whose ID is that of an entry for the same session is accepted and
+// changes nothing. As the command of an InTurn it comes of the Runner of that turn, for whose
+// people it is, beside the Senders.
+type SendOut struct {
+	From, To session.Key
+	ID       string // by which To knows the message; not empty
+	Text     Text
+	Senders  []policy.Sender // for whom From works
+}
+
+func (*SendOut) command() {}
+
+// checkSendOut refuses what no session can send, whatever the tree has on record.
+func (l Limits) checkSendOut(c *SendOut) error {
+	if err := l.checkID(c.ID); err != nil {
+		return err
+	}
+	switch {
+	case c.ID == "" || !utf8.ValidString(c.ID):
+		return &InputError{"id", "it is empty or not UTF-8: " + text.Quote(c.ID)}
+	case !c.To.IsValid() || c.To.IsSubagent():
+		return &InputError{"to", fmt.Sprintf("%q is not a top-level session", c.To)}
+	}
+	return l.CheckPost(&Post{Text: c.Text, Senders: c.Senders}, session.Part.Validate)
+}
+
+// decideSendOut records a message that comes of no turn: a program runs the session.
+func (t *Tree) decideSendOut(c *SendOut) (Reply, error) {
+	r := t.find(c.From)
+	switch {
+	case r == nil:
+		return Reply{}, fmt.Errorf("%w: %q, which sends", ErrNotFound, c.From)
+	case r.leaves():
+		return Reply{}, archivedError("sending from", c.From)
+	}
+	return t.sendOut(r, 0, c)
+}
+
+// decideSentInTurn records a message that comes of the turn under way of r.
+func (t *Tree) decideSentInTurn(r *Run, c *SendOut) (Reply, error) {
+	if r.Open.Compact {
+		return Reply{}, fmt.Errorf("%w: turn %d of %q compacts", ErrStale, r.Open.N, r.key)
+	}
+	c.Senders = policy.MergeSenders(r.Senders, c.Senders)
+	return t.sendOut(r, r.Open.N, c)
+}
+
+func (t *Tree) sendOut(r *Run, n uint32, c *SendOut) (Reply, error) {
+	if c.To == t.root.key {
+		return Reply{}, &InputError{"to", fmt.Sprintf("%q is in the tree of the sender", c.To)}
+	}
+	if err := t.opt.Limits.checkSendOut(c); err != nil {
+		return Reply{}, err
+	}
+	if t.SentTo(c.To, c.ID) != nil {
+		return Reply{Run: r, Ref: c.To, Existing: true}, nil
+	}
+	t.emit(sentOut(t.now, r, n, c))
+	return Reply{Run: r, Ref: c.To}, nil
+}
+
+// SentTo returns the entry of the outbox with a message to another tree, or nil: it has arrived,
+// was dismissed, or was never sent.
+func (t *Tree) SentTo(to session.Key, id string) *Entry {
+	q := t.outbox.queues[Destination{To: to, Sends: true}]
+	if q == nil {
+		return nil
+	}
+	for _, e := range q.pending {
+		if e.RunID == id {
+			return e
+		}
+	}
+	if q.blocked == 0 {
+		return nil
+	}
+	for _, e := range t.outbox.entries {
+		if e.queue == q && e.RunID == id {
+			return e
+		}
+	}
+	return nil
+}
+
+// applySent adds a message to another tree to the outbox.
+func (t *Tree) applySent(r *Run, f *Fact) error {
+	switch {
+	case f.N > 0 && (r.Open == nil || r.Open.N != f.N):
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
+	case !f.From.IsValid() || f.From.IsSubagent() || f.From == t.root.key:
+		reason := fmt.Sprintf("%q is not the top-level session of another tree", f.From)
+		return &CorruptError{f.Kind, f.Run, reason}
+	case f.ID == "" || t.SentTo(f.From, f.ID) != nil:
+		return &CorruptError{f.Kind, f.Run, "it has no id, or the outbox has the message"}
+	}
+	r.didWork = r.didWork || f.N > 0
+	t.addEntry(&Entry{
+		Run: f.Run, To: f.From, Sends: true, RunID: f.ID, Text: f.Text, Turn: f.N,
+		Senders: f.Senders, Created: f.At, Due: f.At,
+	})
+	return nil
+}
+
+// movesToInbox reports whether an entry is for the top-level session of its tree, so that it moves
+// to the inbox if Offshoot runs that session again.
+func (e *Entry) movesToInbox() bool { return !e.Reply && !e.Hook && !e.Update && !e.Sends }

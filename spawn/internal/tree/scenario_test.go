@@ -237,6 +237,8 @@ func (s *scene) do(c Command) string {
 				name = "replies"
 			case e.To.Hook:
 				name = "the hook"
+			case e.To.Sends:
+				name = "messages to " + e.To.To.String()
 			}
 			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		case e.ID != "":

@@ -106,6 +106,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return InTurn{Run: r, N: n, Cmd: &Report{
 			Run: r, N: n, Text: Text(w.named["text"]), Percent: uint8(w.num("percent")),
 		}}, nil
+	case "write":
+		return s.write(r, w), nil
 	case "steer":
 		return &Steer{
 			From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"]),
@@ -159,6 +161,22 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Compact{}, nil
 	}
 	return bindCommand(verb, r, w)
+}
+
+// write builds a message to the top-level session of another tree, of the turn under way unless a
+// program sends it.
+func (s *scene) write(r session.Key, w words) Command {
+	to, err := session.MainKey(w.at(1))
+	if err != nil {
+		to = s.names[w.named["to"]]
+	}
+	c := &SendOut{
+		From: r, To: to, ID: w.named["id"], Text: Text(w.named["text"]), Senders: w.people(),
+	}
+	if w.has("program") {
+		return c
+	}
+	return InTurn{Run: r, N: s.turn(r, w), Cmd: c}
 }
 
 // archive builds a command about archives.

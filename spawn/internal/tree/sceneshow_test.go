@@ -124,6 +124,8 @@ func forHook(e *Entry) string {
 		return " for people, of " + cmp.Or(e.RunID, e.Run.ID()) + " at " + wordsOf(e.Route)
 	case e.Event:
 		return " event " + e.RunID
+	case e.Sends:
+		return fmt.Sprintf(" from %s, message %s for %d", e.Run, e.RunID, len(e.Senders))
 	case !e.Hook:
 		return ""
 	}

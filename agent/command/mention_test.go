@@ -1,0 +1,49 @@
+package command_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/command"
+)
+
+// mentions are what chats take for mentions: of everyone, of a person, of a role, of a channel.
+var mentions = []string{
+	"@everyone", "@here", "<@123>", "<@!123>", "<@&9>", "<!here>", "<!channel>", "<!subteam^S1>",
+	"@ann", "@@everyone", "x@everyone", "(@HERE)",
+}
+
+// alive finds a mention that has force.
+var alive = regexp.MustCompile(`(?i)@(everyone|here)|<@[\d!&]|<![a-z]|(^|\W)@\w`)
+
+// No answer to a command mentions anyone, whatever a person has typed, and whatever a sub-agent is
+// called or told.
+func TestAnswersMentionNoOne(t *testing.T) {
+	lines := []string{
+		"/kill %", "/kill 1 %", "/subagents %", "/subagents kill %", "/subagents stop %",
+		"/subagents log %", "/subagents log 1 %", "/subagents info %", "/subagents info 1",
+		"/subagents send % hello", "/subagents send 1 %", "/subagents steer % hello",
+		"/subagents steer 1 %", "/subagents spawn % work", "/subagents spawn main",
+		"/subagents spawn beta hello % --model %", "/subagents spawn beta hello --thinking %",
+		"/subagents list %", "/subagents help %", "/subagents", "/subagents log 1", "/steer % x",
+		"/tell % x", "/focus %", "/focus 1", "/unfocus %", "/agents %", "/agents", "/session %",
+		"/session idle %", "/session max-age %", "/stop %", "/new %", "/reset %", "/compact %",
+		"/kill: %", "/kill 1",
+	}
+	play(t, command.Options{}, func(b *bot) {
+		at := room(b)
+		for _, m := range mentions {
+			b.spawn(at, "do "+m, "work for "+m)
+			for _, line := range lines {
+				said := b.say(at, "ann", strings.ReplaceAll(line, "%", m))
+				require.NotRegexp(t, alive, said, "%s with %s", line, m)
+			}
+			b.say(at, "ann", "/unfocus")
+		}
+		said := b.say(at, "ann", "/kill bot@example.org")
+		require.Contains(t, said, "bot@example.org", "an address is no mention")
+	})
+}
