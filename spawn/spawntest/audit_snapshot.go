@@ -270,6 +270,9 @@ func runOf(s *tree.RunState) *run {
 		past:     map[string]bool{s.Spec.SessionID: true},
 		begin:    s.Begin,
 	}
+	if s.Join != nil {
+		r.wait = s.Join.At
+	}
 	if x := s.Answer; x != nil {
 		r.answer = answer{true, x.Text != "", x.Refused != "", s.Repairs}
 	}
@@ -343,6 +346,9 @@ func (a *auditor) begin(m *tree.Image) {
 				shutdown: s.Open.Shutdown, compact: s.Open.Compact, step: s.Open.Step,
 				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
+			}
+			if s.Open.Wait != nil {
+				r.turn.wait, r.wait = s.Open.Wait.At, s.Open.Wait.At
 			}
 			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // showUsage prints what every session has used, and when it was last active.
@@ -43,6 +45,9 @@ func (s *scene) show() string {
 		}
 		if r.Join != nil {
 			fmt.Fprintf(&b, " waits for %d", r.Join.Left)
+			if at := r.Join.At; at != nil && *at != *cmp.Or(r.Route, &session.Route{}) {
+				b.WriteString(" to answer in " + wordsOf(at))
+			}
 		}
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
