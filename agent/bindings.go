@@ -82,12 +82,25 @@ func (b *bindings) endWith(work context.Context) {
 
 // whole returns a context that ends with ctx, and when the hard phase of a shutdown begins.
 func (b *bindings) whole(ctx context.Context) (context.Context, context.CancelFunc) {
-	whole, cancel := context.WithCancelCause(ctx)
-	if b.work.Err() != nil {
+	return endingWith(ctx, b.work)
+}
+
+// endingWith returns a context that ends with ctx, and with [ErrShutdown] when end does.
+func endingWith(ctx, end context.Context) (context.Context, context.CancelFunc) {
+	either, cancel := context.WithCancelCause(ctx)
+	if end.Err() != nil {
 		cancel(ErrShutdown)
 	}
-	unlink := context.AfterFunc(b.work, func() { cancel(ErrShutdown) })
-	return whole, func() { unlink(); cancel(nil) }
+	unlink := context.AfterFunc(end, func() { cancel(ErrShutdown) })
+	return either, func() { unlink(); cancel(nil) }
+}
+
+// waitFor waits for a call of the store whose context is derived from ctx. The caller leaves when
+// ctx ends, and with [ErrShutdown] when the Runtime does, also if the store does not return.
+func (b *bindings) waitFor(ctx context.Context, call *thread.Call) error {
+	ctx, cancel := endingWith(ctx, b.life)
+	defer cancel()
+	return call.WaitFor(ctx)
 }
 
 // cut returns ErrShutdown once the hard phase of a shutdown has begun, which ends what is outside.
@@ -121,14 +134,14 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	case table != nil:
 		return table, nil
 	}
-	err := b.apart(ctx, b.read).WaitFor(ctx)
+	err := b.waitFor(ctx, b.apart(ctx, b.read))
 	switch {
 	case err == nil:
 		return b.opened(), nil
 	case ctx.Err() != nil:
 		return nil, err
 	case b.ended() != nil: // the end of the Runtime has cut it off
-		return nil, fmt.Errorf("%w: %w", ErrShutdown, err)
+		return nil, cutOff(err)
 	}
 	return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
 }
@@ -185,21 +198,29 @@ func onTable[T any](
 		return zero, unrecorded(ctx, err)
 	}
 	command := thread.NewCommand(patient)
-	err = b.apart(command.Under(ctx), func(ctx context.Context) (err error) {
+	err = b.waitFor(ctx, b.apart(command.Under(ctx), func(ctx context.Context) (err error) {
 		answer, err = f(ctx, table, time.Now())
 		return err
-	}).WaitFor(ctx)
+	}))
 	switch { // after an error answer may still be written to
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
 		return zero, command.Leave(err)
 	case b.ended() != nil: // the end of the Runtime has cut it off
-		return zero, command.Leave(fmt.Errorf("%w: %w", ErrShutdown, err))
+		return zero, command.Leave(cutOff(err))
 	case errors.Is(err, binding.ErrUnreadable), errors.Is(err, session.ErrConflict):
 		return zero, command.Leave(err)
 	}
 	return zero, err
+}
+
+// cutOff returns an error that the end of the Runtime is the reason of.
+func cutOff(err error) error {
+	if errors.Is(err, ErrShutdown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrShutdown, err)
 }
 
 // change is onTable for a command that is patient, and has the goroutine look at what has changed.
@@ -214,8 +235,8 @@ func change[T any](
 // atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose
 // ctx ends does not wait for it.
 func (b *bindings) atLast(ctx context.Context, f func(context.Context)) {
-	_ = b.calls.Start(context.WithoutCancel(ctx), session.Key{}, false, b.timeout(),
-		func(ctx context.Context) error { f(ctx); return nil }).WaitFor(ctx)
+	_ = b.waitFor(ctx, b.calls.Start(context.WithoutCancel(ctx), session.Key{}, false, b.timeout(),
+		func(ctx context.Context) error { f(ctx); return nil }))
 }
 
 // look has the goroutine look what there is to do.
