@@ -152,6 +152,11 @@ func TestEveryMethodThatComesTooLate(t *testing.T) {
 			if !wrongAnyway(name, err) && !errors.Is(err, agent.ErrShutdown) {
 				t.Errorf("%s after a shutdown: %v", name, err)
 			}
+			_, method, _ := strings.Cut(name, ".")
+			if command := slices.Contains(lateCommands, method); !wrongAnyway(name, err) &&
+				command != errors.Is(err, agent.ErrNotRecorded) || errors.Is(err, agent.ErrUnconfirmed) {
+				t.Errorf("%s after a shutdown: a command %v: %v", name, command, err)
+			}
 		}, h.Context())
 	})
 }

@@ -539,7 +539,7 @@ const purgeEvery = 60
 func (s *Supervisor) Purge(ctx context.Context) (removed int, err error) {
 	select {
 	case <-s.closed:
-		return 0, ErrShutdown
+		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, ErrShutdown)
 	case <-ctx.Done():
 		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, context.Cause(ctx))
 	default:
