@@ -321,12 +321,14 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 }
 
 // unrecorded is the error of what a command asks before it is sent: if that cannot be read, or ctx
-// or a shutdown ends it, it says that nothing was recorded.
+// or a shutdown ends it, it says that nothing was recorded. An input that is wrong stays that, also
+// if ctx has ended.
 func unrecorded(ctx context.Context, err error) error {
+	ended := ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
 	switch {
 	case err == nil, errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
 		return err
-	case ctx.Err() != nil, errors.Is(err, ErrUnreadable), errors.Is(err, ErrShutdown):
+	case ended, errors.Is(err, ErrUnreadable), errors.Is(err, ErrShutdown):
 		return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 	}
 	return err

@@ -137,9 +137,11 @@ func repeatable(err error, how string) error {
 }
 
 // unrecorded is the error of what a command reads before it is sent: if that cannot be read, or ctx
-// or a shutdown ends it, it says that nothing was recorded.
+// or a shutdown ends it, it says that nothing was recorded. An input that is wrong stays that, also
+// if ctx has ended.
 func unrecorded(ctx context.Context, err error) error {
-	cut := ctx.Err() != nil || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrShutdown)
+	ended := ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
+	cut := ended || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrShutdown)
 	if err == nil || errors.Is(err, ErrNotRecorded) || !cut {
 		return err
 	}
