@@ -53,6 +53,9 @@ type bindings struct {
 	tried    map[string]*thread.Attempt // by the ID of an end that is owed
 	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
 	disowned []disowned                 // what is owed and could not be recorded
+	creating int                        // commands under way that create a thread
+	// created is closed when there are none and none can begin; nil before stop.
+	created chan struct{}
 }
 
 // A disowned is what is owed for a binding that has not come about, and that this process alone
@@ -493,10 +496,7 @@ const lateGrace = 100 * time.Millisecond
 // stop ends the goroutine and the calls under way. It returns what has not returned within the
 // grace period, or nil. Under the context of a call, stop does not wait for that one.
 func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningError {
-	b.mu.Lock()
-	b.over = true
-	running := b.running
-	b.mu.Unlock()
+	running, created := b.closes()
 	own := thread.Of(ctx)
 	own.Quit()
 	b.end(ErrShutdown)
@@ -510,15 +510,79 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 			hangs = true
 		}
 	}
+	select { // they leave now, and say what they have created
+	case <-created:
+	case <-soon.Done():
+	}
+	said := b.lastWords(soon)
 	deliveries, sessions := b.outside.Left(soon, own != nil)
 	_, table := b.calls.Left(soon, own != nil)
 	sessions = append(sessions, table...)
+	unsaid, _ := said.Left(soon, false)
+	deliveries = append(deliveries, unsaid...)
 	if !hangs && len(deliveries)+len(sessions) == 0 {
 		return nil
 	}
 	sessions = slices.DeleteFunc(sessions, func(k session.Key) bool { return !k.IsValid() })
 	still := &StillRunningError{Deliveries: distinct(deliveries), Sessions: distinct(sessions)}
 	return still // with both lists empty, the store
+}
+
+// creates notes a command that creates a thread, until leave. After the end of the Runtime none can
+// begin.
+func (b *bindings) creates() (leave func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return nil, ErrShutdown
+	}
+	b.creating++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.creating--; b.creating == 0 && b.over {
+			close(b.created)
+		}
+	}, nil
+}
+
+// closes notes the end of the Runtime. It returns what is closed when the goroutine has ended, nil
+// if there is none, and when no command is under way that creates a thread.
+func (b *bindings) closes() (running, created <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.over, b.created = true, make(chan struct{})
+		if b.creating == 0 {
+			close(b.created)
+		}
+	}
+	return b.running, b.created
+}
+
+// lastWords says in threads that nothing comes of them what this process alone knows, once: the
+// store has not answered, and may keep nothing. If it does after all, the next process says the same
+// under the same key.
+func (b *bindings) lastWords(ctx context.Context) *thread.Calls {
+	calls, table := thread.NewCalls(ctx, ErrShutdown), b.opened()
+	b.mu.Lock()
+	list := b.disowned
+	b.disowned = nil
+	b.mu.Unlock()
+	for _, u := range list {
+		host, field, what := b.farewellOf(&u.Unbound, 1)
+		if host == nil || table.Owes(u.ID) {
+			continue
+		}
+		calls.Start(ctx, u.Binding.Target, true, b.timeout(), func(ctx context.Context) error {
+			err := protect(field, func() error { return host.Farewell(ctx, what) })
+			if err != nil {
+				b.rt.log.Warn("offshoot: a farewell failed", "error", redact(err).Error())
+			}
+			return err
+		})
+	}
+	return calls
 }
 
 // isCall reports whether ctx is that of a call of a ThreadHost, or derived from one.
@@ -610,7 +674,7 @@ func (b *bindings) disown(q binding.Request, why binding.Reason, unsure bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.disowned = append(b.disowned, disowned{unsure: unsure, Unbound: binding.Unbound{
-		ID: cmp.Or(q.Begun, session.NewID()), Reason: why, At: time.Now(), Begun: true,
+		ID: cmp.Or(q.Begun, q.End, session.NewID()), Reason: why, At: time.Now(), Begun: true,
 		Binding: binding.Binding{
 			Conversation: q.Conversation, Target: q.Target, Root: q.Root, Label: q.Label,
 			By: q.By, Created: true,

@@ -515,3 +515,57 @@ func TestTableCommandsLeaveInTime(t *testing.T) {
 		}
 	}
 }
+
+// A thread whose binding hangs in the store as the process shuts down ends with one farewell, also
+// over a restart: whether the append happens after all or never, and whether the caller has left
+// before the shutdown or with it.
+func TestThreadsThatAShutdownCuts(t *testing.T) {
+	for _, name := range []string{"focus in a thread", "spawn in a thread"} {
+		for _, lands := range []bool{false, true} {
+			for _, within := range []time.Duration{time.Second, time.Minute} {
+				t.Run(fmt.Sprint(name, " ", lands, " ", within), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						testCutThread(t, tableCommands[name], lands, within)
+					})
+				})
+			}
+		}
+	}
+}
+
+func testCutThread(
+	t *testing.T, command func(context.Context, *cutWorld) error, lands bool, within time.Duration,
+) {
+	store, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+	j := &lateJournal{Journal: store.Journal, lands: lands, free: make(chan struct{})}
+	store.Journal = j
+	var thread session.Route
+	onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
+		before := len(chat.Threads())
+		j.hangs.Store(true)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		over := make(chan error, 1)
+		time.AfterFunc(time.Second, func() { over <- w.rt.Shutdown(ended) })
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		err := command(ctx, w)
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.Len(t, chat.Threads(), before+1)
+		thread = chat.Threads()[before]
+		<-over
+	})
+	j.hangs.Store(false)
+	close(j.free)
+	synctest.Wait()
+	require.LessOrEqual(t, len(chat.Farewells(thread)), 1)
+	onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
+		time.Sleep(time.Hour)
+		list, err := w.rt.Bindings(t.Context())
+		require.NoError(t, err)
+		for _, b := range list {
+			require.NotEqual(t, thread, b.Conversation)
+		}
+	})
+	require.Len(t, chat.Farewells(thread), 1)
+}
