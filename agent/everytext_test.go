@@ -40,7 +40,9 @@ type heardCase struct {
 }
 
 const (
-	isKey = "it names the spawn, and is not shown"
+	isKey    = "it names the spawn, and is not shown"
+	isPlace  = "it is where the thread is, and a transport has to find it"
+	isPerson = "it is the id of a person, which is compared"
 )
 
 // heardCases have every struct with texts that others read than the session that is handed it. The
@@ -127,12 +129,34 @@ var heardCases = []heardCase{
 		},
 		nil,
 	},
+	{
+		agent.FocusRequest{By: "ann", NewThread: true},
+		func(b *heardBot, v reflect.Value) error {
+			q := v.Interface().(agent.FocusRequest)
+			child, err := b.Main().Spawn(b.Context(), agent.Task{Text: "do", Announce: true})
+			if err != nil {
+				return err
+			}
+			q.Conversation, q.Session = b.chat.At("general", ""), child.Key()
+			if _, err = b.Runtime().Focus(b.Context(), q); err != nil {
+				return err
+			}
+			b.Pass(time.Minute)
+			return b.Runtime().DeleteSession(b.Context(), child.Key()) // says farewell
+		},
+		map[string]string{
+			".Conversation.Channel": isPlace, ".Conversation.Account": isPlace,
+			".Conversation.To": isPlace, ".Conversation.Thread": isPlace, ".By": isPerson,
+			".ID": "it names the request, and is not shown",
+		},
+	},
 }
 
 // A heardBot is a bot whose sub-agents say what a case hands in.
 type heardBot struct {
 	*harness
 
+	chat     *agenttest.FakeChannel
 	tool     *agent.ToolResult    // of the tool look, which the sub-agents call then
 	answer   *agent.ModelResponse // of their model
 	result   agent.Result
@@ -190,6 +214,10 @@ func (b *heardBot) heard(log *bytes.Buffer, events []agent.TreeEvent) map[string
 	for i, d := range b.Replies() {
 		all[fmt.Sprint("reply ", i)] = d.Reply.Text + "\n" + d.Reply.Err
 	}
+	for i, at := range b.chat.Threads() {
+		all[fmt.Sprint("thread ", i)] = fmt.Sprint(b.chat.Said(at), b.chat.Farewells(at))
+	}
+	all["threads asked for"] = fmt.Sprintf("%+v", b.chat.Asked())
 	runs, err := b.Main().Tree(b.Context())
 	require.NoError(b.T(), err)
 	for i, run := range runs {
@@ -231,8 +259,11 @@ func TestEveryTextIsMasked(t *testing.T) {
 func hearAt(t *testing.T, c heardCase, v reflect.Value) {
 	t.Helper()
 	var log bytes.Buffer
-	b := &heardBot{result: agent.Result{Text: "done"}}
+	b := &heardBot{
+		chat: agenttest.NewFakeChannel("discord"), result: agent.Result{Text: "done"},
+	}
 	cfg := configWith(b.run)
+	b.chat.Connect(&cfg)
 	cfg.Logger = loggingTo(&log).Logger
 	cfg.Tools = []agent.Tool{{
 		Name: "look", Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {

@@ -29,7 +29,9 @@ import (
 // those.
 //
 // The error is that of [Prompts.Describe], which is called with ctx, or that of [Config.WorkDir];
-// without them there is none.
+// without them there is none. Functions of the Config are called in the goroutine of the caller,
+// and Input returns when they have: no Runtime is there that could leave one that hangs. A panic of
+// one is a [*CallbackError].
 func (c Config) Input(ctx context.Context, key session.Key) (agentctx.Input, error) {
 	c = c.withFullModels() //nolint:revive // a copy is meant
 	place, err := c.findPlace(c.Rules.AgentOf(key), "")
@@ -88,7 +90,8 @@ func (c *Config) plainInput(key session.Key, place workdir.Place) agentctx.Input
 // the section of its attachments has its id too: that of the last task is made up.
 //
 // The attachments of the last task are read to their end, as a spawn does it, under ctx; a spawn
-// of that task needs new Readers.
+// of that task needs new Readers. Each Reader is read in a goroutine of its own. ChildInput leaves
+// one that hangs when ctx ends, and its goroutine ends when the Reader returns.
 //
 // The error is that of the function [Spawn] for a task that it refuses in a tree that is new, or
 // that of [Prompts.Describe], which is called with ctx for the last one. What depends on what is on

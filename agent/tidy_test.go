@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -104,6 +106,87 @@ func TestArchiveWaitsForThreeTidies(t *testing.T) {
 					place.watch(nil)
 					require.NoError(t, child.Session().Revive(h.Context()))
 				}
+			})
+		})
+	}
+}
+
+// A work directory that does not answer costs an archive three attempts of DeliverTimeout, and no
+// other chat anything. A caller who waits for the archive leaves with its ctx. Shutdown names the
+// sub-agent while the function has not returned, and the next process archives what this one had
+// not.
+func TestWorkDirThatHangsAtAnArchive(t *testing.T) {
+	for name, c := range map[string]struct {
+		after  time.Duration // of the shutdown; 0: while the first attempt runs
+		tries  int
+		errors int
+	}{
+		"three attempts": {3 * time.Hour, 3, 1},
+		"a shutdown":     {0, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place, log := &tidyPlace{base: makeTree(t)}, &records{Handler: slog.DiscardHandler}
+			cfg := attachConfig(place.base)
+			cfg.Store, cfg.Logger = session.NewMemory(), slog.New(log)
+			cfg.WorkDir = func(id string) string {
+				if id == "worker" {
+					return place.dir(id)
+				}
+				return place.base
+			}
+			cfg.Rules.Agents = []policy.Agent{{ID: "main"}, {ID: "worker"}}
+			cfg.Rules.Subagents.AllowAgents = []string{"worker"}
+			cfg.Rules.Attachments.Retain = true
+			synctest.Test(t, func(t *testing.T) {
+				rt, err := agent.Open(t.Context(), cfg)
+				require.NoError(t, err)
+				over := make(chan error, 1)
+				go func() { over <- rt.Run(t.Context()) }()
+				child, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{
+					Text: "x", Agent: "worker", Attachments: attaching("a", "one"),
+				})
+				require.NoError(t, err)
+				_, err = child.Wait(t.Context())
+				require.NoError(t, err)
+				release := make(chan struct{})
+				free := sync.OnceFunc(func() { close(release) })
+				defer free()
+				place.watch(func(int) { <-release })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				err = rt.DeleteSession(ctx, child.Key())
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, time.Second, time.Since(began))
+				q := agent.Incoming{Text: "y"}
+				other, err := rt.Session(goodChat).PostAndWait(t.Context(), q)
+				require.NoError(t, err)
+				require.NotEmpty(t, other.Text)
+				time.Sleep(c.after)
+				synctest.Wait()
+				require.Equal(t, c.tries, place.count())
+				stay := strings.Count(log.list.String(), "stay in its work directory")
+				require.Equal(t, c.errors, stay)
+				_, err = child.Info(t.Context())
+				require.Equal(t, c.errors == 1, errors.Is(err, agent.ErrArchived), "%v", err)
+				began = time.Now()
+				var still *agent.StillRunningError
+				gone, end := context.WithCancel(t.Context())
+				end()
+				require.ErrorAs(t, rt.Shutdown(gone), &still)
+				require.Equal(t, []session.Key{child.Key()}, slices.Compact(still.Sessions))
+				require.LessOrEqual(t, time.Since(began), 12*time.Second)
+				free()
+				if err := <-over; err != nil {
+					t.Log(err) // the one of Shutdown, if that has not told it
+				}
+				place.watch(nil)
+				running(t, cfg, func(rt *agent.Runtime) {
+					time.Sleep(time.Hour)
+					_, err = rt.Session(child.Key()).FindRun(t.Context(), child.ID())
+					require.ErrorIs(t, err, agent.ErrArchived)
+				})
+				require.Equal(t, c.errors == 0, len(listFiles(os.DirFS(place.base))) == 0)
 			})
 		})
 	}

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,19 @@ func TestRefusalAmidATurnNamesTheRuleAbove(t *testing.T) {
 	chat.Chats = []policy.Chat{{
 		Channel: "irc", Peer: "room", Tools: policy.ToolRules{Deny: []string{"exec"}},
 	}}
+	allowing := func(id string) policy.Rules {
+		r := agents(none, none)
+		r.Subagents.AllowAgents = []string{id}
+		return r
+	}
+	midAllows := agents(none, none)
+	midAllows.Agents[1].Subagents.AllowAgents = []string{"other"}
+	midAllows.Agents = append(midAllows.Agents, policy.Agent{ID: "other"})
+	without := func(id string) policy.Rules {
+		r := agents(none, none)
+		r.Agents = slices.DeleteFunc(r.Agents, func(a policy.Agent) bool { return a.ID == id })
+		return r
+	}
 	for want, rules := range map[string]policy.Rules{
 		`tool "exec" is removed by "exec" at Config.Rules.Agents[0].Tools.Deny (agents.list[main].tools.deny)`: agents(deny, none),
 		`tool "exec" is removed by "exec" at Config.Rules.Agents[1].Tools.Deny (agents.list[mid].tools.deny)`:  agents(none, deny),
@@ -87,6 +101,11 @@ func TestRefusalAmidATurnNamesTheRuleAbove(t *testing.T) {
 		`Config.Rules.Agents[1].Tools.Delegable.Allow (agents.list[mid].tools.delegable.allow)`:                agents(none, hand),
 		`Config.Rules.Agents[0].Tools.Deny (agents.list[main].tools.deny)`:                                     agents(deny, deny),
 		`Config.Rules.Chats`: chat,
+		`tool "exec" is removed because agent "mid" is not named at Config.Rules.Subagents.AllowAgents (agents.defaults.subagents.allowAgents) any more`:             allowing("leaf"),
+		`tool "exec" is removed because agent "leaf" is not named at Config.Rules.Subagents.AllowAgents (agents.defaults.subagents.allowAgents) any more`:            allowing("mid"),
+		`tool "exec" is removed because agent "leaf" is not named at Config.Rules.Agents[1].Subagents.AllowAgents (agents.list[mid].subagents.allowAgents) any more`: midAllows,
+		`tool "exec" is removed because agent "mid" is not configured at Config.Rules.Agents (agents.list)`:                                                          without("mid"),
+		`tool "exec" is removed because agent "leaf" is not configured at Config.Rules.Agents (agents.list)`:                                                         without("leaf"),
 	} {
 		top := session.Must(session.GroupKey("main", "irc", "room"))
 		var refused error

@@ -395,8 +395,8 @@ func (rt *Runtime) tidy(ctx context.Context, q spawn.TidyRequest) error {
 	if !q.Archive && rt.attached.inUse(q.Session) {
 		return nil // a next run has begun, and has an end of its own
 	}
-	err = rt.removeAttachments(q.Session, x)
-	if !q.Archive {
+	err = rt.removeAttachments(ctx, q.Session, x)
+	if !q.Archive || errors.Is(err, ErrShutdown) { // the next owner archives it
 		return err
 	}
 	if rt.attached.failed(q.Session, err) {
@@ -411,16 +411,21 @@ func (rt *Runtime) tidy(ctx context.Context, q spawn.TidyRequest) error {
 }
 
 // removeAttachments removes the directory of the files of a sub-agent, if the place where it works
-// is still inside the work directory of its agent.
-func (rt *Runtime) removeAttachments(key session.Key, x runExtra) error {
-	place, err := rt.cfg().findPlace(rt.cfg().Rules.AgentOf(key), x.Dir)
-	if err == nil && place.Base == "" {
-		return nil // the agent has no work directory, so nothing was written
-	}
-	if err != nil {
+// is still inside the work directory of its agent. A function that does not say in time where that
+// is may say so later: the error has removeAttachments called again.
+func (rt *Runtime) removeAttachments(ctx context.Context, key session.Key, x runExtra) error {
+	place, err := asked(ctx, rt, key, workDirField, func(context.Context) (workdir.Place, error) {
+		return rt.cfg().workPlace(rt.cfg().Rules.AgentOf(key), x.Dir)
+	})
+	switch {
+	case errors.Is(err, ErrNotRecorded), errors.Is(err, thread.ErrHangs):
+		return err
+	case err != nil:
 		rt.log.Warn("offshoot: the directory of attachments cannot be found any more",
 			"session", key.String(), "error", fmt.Sprint(redact(err)))
 		return nil
+	case place.Base == "":
+		return nil // the agent has no work directory, so nothing was written
 	}
 	root, err := workdir.Open(place)
 	if err != nil {

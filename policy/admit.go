@@ -456,9 +456,7 @@ func (r *Rules) checkTarget(
 	case !allowed && p.target == nil: // to name it in AllowAgents would not help
 		return false, r.refuseTarget(c, p)
 	case !allowed:
-		own := p.caller != nil && r.setsAllowAgents(p.caller)
-		return false, r.subagentsPlace(p.callerID, own).dot("AllowAgents", "allowAgents").refuse(
-			RuleAgents, p.named(), r.allowedFrom(c, p))
+		return false, r.allowAgentsPlace(p).refuse(RuleAgents, p.named(), r.allowedFrom(c, p))
 	}
 	sandboxed = r.sandboxed(p.targetID, p.target, child, false)
 	switch {
@@ -523,6 +521,12 @@ func (r *Rules) allowList(p *spawnAgents) []string {
 		return a.Subagents.AllowAgents
 	}
 	return r.Subagents.AllowAgents
+}
+
+// allowAgentsPlace returns where the list of allowList is set.
+func (r *Rules) allowAgentsPlace(p *spawnAgents) place {
+	own := p.caller != nil && r.setsAllowAgents(p.caller)
+	return r.subagentsPlace(p.callerID, own).dot("AllowAgents", "allowAgents")
 }
 
 // subagentsPlace returns where the Subagents of an agent are set, or those of the defaults.

@@ -24,6 +24,9 @@ const (
 	ToolUnknown   ToolRule = "unknown"   // there is no such tool; the Entry is the nearest one
 	ToolAgent     ToolRule = "agent"     // there is a list of agents, and the session's is not in it
 	ToolOwner     ToolRule = "owner"     // owners alone may use it, and a sender is not one
+	// ToolAllowAgents says that the agent of the session above may not spawn that of the session
+	// any more, which is the Entry.
+	ToolAllowAgents ToolRule = "allowAgents"
 )
 
 // A ToolVerdict says whether a session may use a tool, and if not, which rule removed it.
@@ -62,6 +65,9 @@ func (v ToolVerdict) String() string {
 		return fmt.Sprintf("tool %s was not asked for in %s", tool, at)
 	case ToolAgent:
 		return fmt.Sprintf("tool %s is removed because agent %q is not configured at %s",
+			tool, v.Entry, at)
+	case ToolAllowAgents:
+		return fmt.Sprintf("tool %s is removed because agent %q is not named at %s any more",
 			tool, v.Entry, at)
 	case ToolDelegable:
 		return fmt.Sprintf("tool %s is not among what the caller may hand down, %s", tool, at)
@@ -105,15 +111,13 @@ func (r *Rules) ExplainTools(s Subject, names []string) []ToolVerdict {
 
 // ExplainAbove says which rule keeps a tool from the last of the sessions below on account of one
 // above it: the rule by which the first of these, from the top down, may not hand the tool down
-// today. above and below are as [Rules.Effective] takes them, and top is the session that above is
-// of. ok is false if each may hand it down, or one was not given it.
+// today, or may not spawn the agent of the next one any more. above and below are as
+// [Rules.Effective] takes them, and top is the session that above is of. ok is false if each may
+// hand it down, or one was not given it.
 func (r *Rules) ExplainAbove(
 	top session.Key, above Authority, below []Descendant, tool string,
 ) (v ToolVerdict, ok bool) {
 	for i := range below {
-		if above.Role == session.RoleUnknown {
-			return v, false // its agent gives nothing
-		}
 		if !slices.Contains(above.Delegable, tool) {
 			v = r.handsDown(Subject{
 				Key: top, Agent: above.Agent, Role: above.Role, Sandboxed: above.Sandboxed,
@@ -121,9 +125,34 @@ func (r *Rules) ExplainAbove(
 			}, tool)
 			return v, !v.Allowed
 		}
-		top, above = below[i].Key, r.effective(&above, &below[i])
+		now := r.effective(&above, &below[i])
+		if now.Role == session.RoleUnknown {
+			return r.givesNothing(&above, &below[i], tool)
+		}
+		top, above = below[i].Key, now
 	}
 	return v, false
+}
+
+// givesNothing says by which rule a session that effective gives nothing has lost a tool. ok is
+// false if it is none: its record contradicts itself, or the session above has nothing.
+func (r *Rules) givesNothing(above *Authority, d *Descendant, tool string) (ToolVerdict, bool) {
+	p := spawnAgents{callerID: above.Agent, targetID: d.Given.Agent, caller: r.agent(above.Agent)}
+	p.target = r.agent(d.Given.Agent)
+	v, at := ToolVerdict{Tool: tool, Rule: ToolAgent, Entry: d.Given.Agent}, listPlace
+	switch {
+	case above.Role == session.RoleUnknown:
+		return v, false
+	case !r.lists(p.caller):
+		v.Entry = above.Agent
+	case !p.configured():
+	case !r.allows(&p):
+		v.Rule, at = ToolAllowAgents, r.allowAgentsPlace(&p)
+	default:
+		return v, false
+	}
+	v.Field, v.Path = at.field, at.path
+	return v, true
 }
 
 // handsDown says whether the rules let a session hand a tool down, as toolSets has it.
@@ -185,7 +214,7 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 		v.Sender, v.SenderID = true, s.sender
 	}
 	switch gone.by {
-	case "", ToolDelegable, ToolUnknown:
+	case "", ToolDelegable, ToolUnknown, ToolAllowAgents:
 	case ToolRole:
 		at = subagentToolsPlace.dot("AlsoAllow", "alsoAllow")
 	case ToolNever:

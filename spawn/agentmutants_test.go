@@ -119,8 +119,8 @@ var agentMutants = []mutant{
 	},
 	{
 		"attachments go with the archive", "../agent/workdir.go",
-		"err = rt.removeAttachments(q.Session, x)\n",
-		"if !q.Archive {\n\t\terr = rt.removeAttachments(q.Session, x)\n\t}\n",
+		"err = rt.removeAttachments(ctx, q.Session, x)\n",
+		"if !q.Archive {\n\t\terr = rt.removeAttachments(ctx, q.Session, x)\n\t}\n",
 		"../agent", "TestAttachmentsInADirectory/retained",
 	},
 	{
