@@ -560,9 +560,9 @@ func (b *bindings) closes() (running, created <-chan struct{}) {
 	return b.running, b.created
 }
 
-// lastWords says in threads that nothing comes of them what this process alone knows, once: the
-// store has not answered, and may keep nothing. If it does after all, the next process says the same
-// under the same key.
+// lastWords says in threads that nothing comes of them, where this process alone knows that: the
+// store has not answered, and may keep nothing. If it does after all, the next process says the
+// same under the same key.
 func (b *bindings) lastWords(ctx context.Context) *thread.Calls {
 	calls, table := thread.NewCalls(ctx, ErrShutdown), b.opened()
 	b.mu.Lock()

@@ -136,6 +136,7 @@
 // then. Of a command either is ErrNotRecorded as well if it comes before the store was given
 // anything to keep, such as before the call, and ErrUnconfirmed if it comes later, also while a
 // command waits for what comes of it. What is wrong with the arguments of a command, or refused, is
-// neither. Of a handle on a sub-agent each returns [ErrNotFound] if that is not on record. What belongs
-// to a turn returns [ErrStale] after the turn. What else a call may return stands at the call.
+// neither. Of a handle on a sub-agent each returns [ErrNotFound] if that is not on record. What
+// belongs to a turn returns [ErrStale] after the turn. What else a call may return stands at the
+// call.
 package agent

@@ -127,6 +127,13 @@ func (r *run) speaks() bool {
 	return !others && (people || r.begin != nil && r.begin.Thread)
 }
 
+// turnWaits takes where the wait began that the turn under way of s has ended.
+func (r *run) turnWaits(s *tree.RunState) {
+	if wait := s.Open.Wait; wait != nil {
+		r.turn.wait, r.wait = wait.At, wait.At
+	}
+}
+
 // endsWait takes where a turn answers that ends a wait, and checks that the session had it.
 func (a *auditor) endsWait(r *run, f *tree.Fact) {
 	if f.Route == nil {
@@ -138,8 +145,13 @@ func (a *auditor) endsWait(r *run, f *tree.Fact) {
 	}
 }
 
-// answersWait checks that the reply of a turn that ends a wait goes where that began.
+// answersWait checks that the reply of a turn that ends a wait goes where that began, and takes the
+// wait that the turn begins.
 func (a *auditor) answersWait(r *run, f *tree.Fact) {
+	if f.Join != nil {
+		a.join(r, f.Join)
+		r.wait = f.Join.At
+	}
 	if at := r.turn.wait; at != nil && f.Flags&tree.FlagReply != 0 && (f.Route == nil ||
 		*f.Route != *at) {
 		a.fail(r, "replies", "turn %d answers at %v, and ends a wait of %v", f.N, f.Route, at)

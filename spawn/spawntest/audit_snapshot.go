@@ -347,9 +347,7 @@ func (a *auditor) begin(m *tree.Image) {
 				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
-			if s.Open.Wait != nil {
-				r.turn.wait, r.wait = s.Open.Wait.At, s.Open.Wait.At
-			}
+			r.turnWaits(s)
 			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch
 		}

@@ -167,10 +167,6 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	a.longResult(r, f)
 	a.oneAnswer(r)
 	a.answersWait(r, f)
-	if f.Join != nil {
-		a.join(r, f.Join)
-		r.wait = f.Join.At
-	}
 	if r.turn.compact != (f.Flags&tree.FlagCompact != 0) ||
 		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join != nil) {
 		a.fail(r, "compaction", "turn %d ends as another sort of turn", f.N)

@@ -100,8 +100,8 @@ say top number=1 text=hm
 	require.Equal(t, []Asked{{IDs: []string{"b2"}, At: routeOf("irc/two")}}, s.tree.Root().Asked)
 }
 
-// A wait that an earlier library recorded says nothing of its place: the turn that it begins answers
-// where the last one did, as it did there.
+// A wait that an earlier library recorded says nothing of its place: the turn that it begins
+// answers where the last one did, as it did there.
 func TestWaitOfAnEarlierLibrary(t *testing.T) {
 	const script = `options replies=true
 open
@@ -138,7 +138,8 @@ done top reply=late
 			facts[i].Route = nil
 		}
 		if a := facts[i].Answer; a != nil && a.Reply == "late" {
-			facts[i].Route, facts[i].Elsewhere = &session.Route{Channel: "irc", Account: "two", To: "room"}, true
+			facts[i].Route = &session.Route{Channel: "irc", Account: "two", To: "room"}
+			facts[i].Elsewhere = true
 		}
 	}
 	s.log = ledger{}
