@@ -271,7 +271,8 @@ var wrongInputs = map[string]func(ctx context.Context, w *cutWorld) []error{
 	},
 	"Spawn": func(ctx context.Context, w *cutWorld) (list []error) {
 		for _, task := range []agent.Task{
-			{}, {Text: "x", Name: "Not A Name"},
+			{},
+			{Text: "x", Name: "Not A Name"},
 			{Text: "x", Thread: true, Conversation: session.Route{Channel: "fake"}},
 			{Text: "x", Label: strings.Repeat("x", 201)},
 		} {
@@ -330,14 +331,14 @@ func TestWrongInputsAreNotSentAgain(t *testing.T) {
 		onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
 			ended, cancel := context.WithCancelCause(t.Context())
 			cancel(errors.New("enough"))
-			check := func(when string, ctx context.Context, any bool) {
+			check := func(when string, ctx context.Context, late bool) {
 				for name, command := range wrongInputs {
 					for i, err := range command(ctx, w) {
 						what := fmt.Sprintf("%s %d %s: %v", name, i, when, err)
 						_, input := errors.AsType[*agent.InputError](err)
 						_, limit := errors.AsType[*agent.LimitError](err)
 						_, part := errors.AsType[*session.PartError](err)
-						if wrong := input || limit || part; wrong || !any {
+						if wrong := input || limit || part; wrong || !late {
 							assert.True(t, wrong, what)
 							assert.NotErrorIs(t, err, agent.ErrNotRecorded, what)
 							assert.NotErrorIs(t, err, agent.ErrUnconfirmed, what)
