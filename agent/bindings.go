@@ -53,6 +53,9 @@ type bindings struct {
 	tried    map[string]*thread.Attempt // by the ID of an end that is owed
 	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
 	disowned []disowned                 // what is owed and could not be recorded
+	creating int                        // commands under way that create a thread
+	// created is closed when there are none and none can begin; nil before stop.
+	created chan struct{}
 }
 
 // A disowned is what is owed for a binding that has not come about, and that this process alone
@@ -82,12 +85,25 @@ func (b *bindings) endWith(work context.Context) {
 
 // whole returns a context that ends with ctx, and when the hard phase of a shutdown begins.
 func (b *bindings) whole(ctx context.Context) (context.Context, context.CancelFunc) {
-	whole, cancel := context.WithCancelCause(ctx)
-	if b.work.Err() != nil {
+	return endingWith(ctx, b.work)
+}
+
+// endingWith returns a context that ends with ctx, and with [ErrShutdown] when end does.
+func endingWith(ctx, end context.Context) (context.Context, context.CancelFunc) {
+	either, cancel := context.WithCancelCause(ctx)
+	if end.Err() != nil {
 		cancel(ErrShutdown)
 	}
-	unlink := context.AfterFunc(b.work, func() { cancel(ErrShutdown) })
-	return whole, func() { unlink(); cancel(nil) }
+	unlink := context.AfterFunc(end, func() { cancel(ErrShutdown) })
+	return either, func() { unlink(); cancel(nil) }
+}
+
+// waitFor waits for a call of the store whose context is derived from ctx. The caller leaves when
+// ctx ends, and with [ErrShutdown] when the Runtime does, also if the store does not return.
+func (b *bindings) waitFor(ctx context.Context, call *thread.Call) error {
+	ctx, cancel := endingWith(ctx, b.life)
+	defer cancel()
+	return call.WaitFor(ctx)
 }
 
 // cut returns ErrShutdown once the hard phase of a shutdown has begun, which ends what is outside.
@@ -121,14 +137,14 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	case table != nil:
 		return table, nil
 	}
-	err := b.apart(ctx, b.read).WaitFor(ctx)
+	err := b.waitFor(ctx, b.apart(ctx, b.read))
 	switch {
 	case err == nil:
 		return b.opened(), nil
 	case ctx.Err() != nil:
 		return nil, err
 	case b.ended() != nil: // the end of the Runtime has cut it off
-		return nil, fmt.Errorf("%w: %w", ErrShutdown, err)
+		return nil, cutOff(err)
 	}
 	return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
 }
@@ -185,21 +201,29 @@ func onTable[T any](
 		return zero, unrecorded(ctx, err)
 	}
 	command := thread.NewCommand(patient)
-	err = b.apart(command.Under(ctx), func(ctx context.Context) (err error) {
+	err = b.waitFor(ctx, b.apart(command.Under(ctx), func(ctx context.Context) (err error) {
 		answer, err = f(ctx, table, time.Now())
 		return err
-	}).WaitFor(ctx)
+	}))
 	switch { // after an error answer may still be written to
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
 		return zero, command.Leave(err)
 	case b.ended() != nil: // the end of the Runtime has cut it off
-		return zero, command.Leave(fmt.Errorf("%w: %w", ErrShutdown, err))
+		return zero, command.Leave(cutOff(err))
 	case errors.Is(err, binding.ErrUnreadable), errors.Is(err, session.ErrConflict):
 		return zero, command.Leave(err)
 	}
 	return zero, err
+}
+
+// cutOff returns an error that the end of the Runtime is the reason of.
+func cutOff(err error) error {
+	if errors.Is(err, ErrShutdown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrShutdown, err)
 }
 
 // change is onTable for a command that is patient, and has the goroutine look at what has changed.
@@ -214,8 +238,8 @@ func change[T any](
 // atLast calls f, which has to be done also if ctx has ended, within the timeout. A caller whose
 // ctx ends does not wait for it.
 func (b *bindings) atLast(ctx context.Context, f func(context.Context)) {
-	_ = b.calls.Start(context.WithoutCancel(ctx), session.Key{}, false, b.timeout(),
-		func(ctx context.Context) error { f(ctx); return nil }).WaitFor(ctx)
+	_ = b.waitFor(ctx, b.calls.Start(context.WithoutCancel(ctx), session.Key{}, false, b.timeout(),
+		func(ctx context.Context) error { f(ctx); return nil }))
 }
 
 // look has the goroutine look what there is to do.
@@ -472,10 +496,7 @@ const lateGrace = 100 * time.Millisecond
 // stop ends the goroutine and the calls under way. It returns what has not returned within the
 // grace period, or nil. Under the context of a call, stop does not wait for that one.
 func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningError {
-	b.mu.Lock()
-	b.over = true
-	running := b.running
-	b.mu.Unlock()
+	running, created := b.closes()
 	own := thread.Of(ctx)
 	own.Quit()
 	b.end(ErrShutdown)
@@ -489,15 +510,79 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 			hangs = true
 		}
 	}
+	select { // they leave now, and say what they have created
+	case <-created:
+	case <-soon.Done():
+	}
+	said := b.lastWords(soon)
 	deliveries, sessions := b.outside.Left(soon, own != nil)
 	_, table := b.calls.Left(soon, own != nil)
 	sessions = append(sessions, table...)
+	unsaid, _ := said.Left(soon, false)
+	deliveries = append(deliveries, unsaid...)
 	if !hangs && len(deliveries)+len(sessions) == 0 {
 		return nil
 	}
 	sessions = slices.DeleteFunc(sessions, func(k session.Key) bool { return !k.IsValid() })
 	still := &StillRunningError{Deliveries: distinct(deliveries), Sessions: distinct(sessions)}
 	return still // with both lists empty, the store
+}
+
+// creates notes a command that creates a thread, until leave. After the end of the Runtime none can
+// begin.
+func (b *bindings) creates() (leave func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return nil, ErrShutdown
+	}
+	b.creating++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.creating--; b.creating == 0 && b.over {
+			close(b.created)
+		}
+	}, nil
+}
+
+// closes notes the end of the Runtime. It returns what is closed when the goroutine has ended, nil
+// if there is none, and when no command is under way that creates a thread.
+func (b *bindings) closes() (running, created <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.over, b.created = true, make(chan struct{})
+		if b.creating == 0 {
+			close(b.created)
+		}
+	}
+	return b.running, b.created
+}
+
+// lastWords says in threads that nothing comes of them, where this process alone knows that: the
+// store has not answered, and may keep nothing. If it does after all, the next process says the
+// same under the same key.
+func (b *bindings) lastWords(ctx context.Context) *thread.Calls {
+	calls, table := thread.NewCalls(ctx, ErrShutdown), b.opened()
+	b.mu.Lock()
+	list := b.disowned
+	b.disowned = nil
+	b.mu.Unlock()
+	for _, u := range list {
+		host, field, what := b.farewellOf(&u.Unbound, 1)
+		if host == nil || table.Owes(u.ID) {
+			continue
+		}
+		calls.Start(ctx, u.Binding.Target, true, b.timeout(), func(ctx context.Context) error {
+			err := protect(field, func() error { return host.Farewell(ctx, what) })
+			if err != nil {
+				b.rt.log.Warn("offshoot: a farewell failed", "error", redact(err).Error())
+			}
+			return err
+		})
+	}
+	return calls
 }
 
 // isCall reports whether ctx is that of a call of a ThreadHost, or derived from one.
@@ -589,7 +674,7 @@ func (b *bindings) disown(q binding.Request, why binding.Reason, unsure bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.disowned = append(b.disowned, disowned{unsure: unsure, Unbound: binding.Unbound{
-		ID: cmp.Or(q.Begun, session.NewID()), Reason: why, At: time.Now(), Begun: true,
+		ID: cmp.Or(q.Begun, q.End, session.NewID()), Reason: why, At: time.Now(), Begun: true,
 		Binding: binding.Binding{
 			Conversation: q.Conversation, Target: q.Target, Root: q.Root, Label: q.Label,
 			By: q.By, Created: true,

@@ -3,16 +3,21 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
@@ -217,4 +222,137 @@ func onCutWorld(t *testing.T, cfg agent.Config, f func(w *cutWorld)) {
 	w.bound = made.Conversation
 	synctest.Wait()
 	f(w)
+}
+
+// wrongInputs are commands with arguments that no process takes at any time, by the method.
+var wrongInputs = map[string]func(ctx context.Context, w *cutWorld) []error{
+	"Focus": func(ctx context.Context, w *cutWorld) (list []error) {
+		other, child := session.Route{Channel: "fake", To: "other"}, w.ended.Key()
+		thread := session.Route{Channel: "fake", To: "other", Thread: "1"}
+		own := session.Must(session.ChannelKey("main", "fake", "other"))
+		for _, q := range []agent.FocusRequest{
+			{Session: child, By: "a"},
+			{Conversation: session.Route{Channel: "fake"}, Session: child, By: "a"},
+			{Conversation: other, Session: child},
+			{Conversation: other, Session: child, By: "a\u200b"},
+			{Conversation: other, Session: own, By: "a"},
+			{Conversation: other, Session: child, By: "a", Label: strings.Repeat("x", 300)},
+			{Conversation: thread, Session: child, By: "a", NewThread: true},
+			{Conversation: other, By: "a"},
+		} {
+			list = append(list, errorOf(w.rt.Focus(ctx, q)))
+		}
+		return list
+	},
+	"Unfocus": func(ctx context.Context, w *cutWorld) []error {
+		return []error{
+			errorOf(w.rt.Unfocus(ctx, agent.UnfocusRequest{Conversation: w.bound})),
+			errorOf(w.rt.Unfocus(ctx, agent.UnfocusRequest{
+				Conversation: w.bound, By: "a", Reason: 200,
+			})),
+		}
+	},
+	"LimitFocus": func(ctx context.Context, w *cutWorld) []error {
+		return []error{
+			errorOf(w.rt.LimitFocus(ctx, w.bound, "", binding.Limit{Idle: new(time.Hour)})),
+		}
+	},
+	"Post": func(ctx context.Context, w *cutWorld) (list []error) {
+		for _, s := range []*agent.Session{w.main, w.alive.Session(), w.rt.Session(session.Key{})} {
+			list = append(list, errorOf(s.Post(ctx, agent.Incoming{})))
+		}
+		return append(list, errorOf(w.main.Post(ctx, agent.Incoming{ID: "\xff", Text: "x"})),
+			errorOf(w.main.Post(ctx, agent.Incoming{Text: "x", Parts: []agent.Part{{}}})),
+			errorOf(w.main.Post(ctx, agent.Incoming{ID: strings.Repeat("x", 5000), Text: "x"})),
+			errorOf(w.ended.Post(ctx, agent.Incoming{})))
+	},
+	"PostAndWait": func(ctx context.Context, w *cutWorld) []error {
+		return []error{errorOf(w.main.PostAndWait(ctx, agent.Incoming{}))}
+	},
+	"Spawn": func(ctx context.Context, w *cutWorld) (list []error) {
+		for _, task := range []agent.Task{
+			{},
+			{Text: "x", Name: "Not A Name"},
+			{Text: "x", Thread: true, Conversation: session.Route{Channel: "fake"}},
+			{Text: "x", Label: strings.Repeat("x", 201)},
+		} {
+			list = append(list, errorOf(w.main.Spawn(ctx, task)))
+		}
+		return list
+	},
+	"Steer": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.alive.Steer(ctx, ""), w.main.Steer(ctx, w.alive.Key(), " ")}
+	},
+	"SteerFor": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.alive.SteerFor(ctx, "", policy.Sender{})}
+	},
+	"SetRoute": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.main.SetRoute(ctx, session.Route{Channel: strings.Repeat("x", 1<<20)})}
+	},
+	"Announce": func(ctx context.Context, w *cutWorld) []error {
+		return []error{errorOf(w.rt.Announce(ctx, w.main.Key(), "\xff", announce.Event{}))}
+	},
+	"DeleteSession": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.DeleteSession(ctx, session.Key{})}
+	},
+	"Revive": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.Session(session.Key{}).Revive(ctx)}
+	},
+	"Stop": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.Session(session.Key{}).Stop(ctx)}
+	},
+	"CancelTurn": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.Session(session.Key{}).CancelTurn(ctx)}
+	},
+	"Reset": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.Session(session.Key{}).Reset(ctx)}
+	},
+	"Compact": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.Session(session.Key{}).Compact(ctx)}
+	},
+	"Ready": func(ctx context.Context, w *cutWorld) []error {
+		return []error{w.rt.Session(session.Key{}).Ready(ctx)}
+	},
+}
+
+// An input that is wrong is never one that may be sent again, whether ctx has ended, the Runtime
+// has, or neither: an error that says that something of it is wrong says nothing of the store.
+func TestWrongInputsAreNotSentAgain(t *testing.T) {
+	for _, name := range lateCommands {
+		switch name {
+		case "Dismiss", "Purge", "Retry": // what they are given may be of another process
+		case "Bind", "Send", "StopRun", "Unbind": // they are of a Supervisor
+		default:
+			require.Contains(t, wrongInputs, name)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+		onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
+			ended, cancel := context.WithCancelCause(t.Context())
+			cancel(errors.New("enough"))
+			check := func(when string, ctx context.Context, late bool) {
+				for name, command := range wrongInputs {
+					for i, err := range command(ctx, w) {
+						what := fmt.Sprintf("%s %d %s: %v", name, i, when, err)
+						_, input := errors.AsType[*agent.InputError](err)
+						_, limit := errors.AsType[*agent.LimitError](err)
+						_, part := errors.AsType[*session.PartError](err)
+						if wrong := input || limit || part; wrong || !late {
+							assert.True(t, wrong, what)
+							assert.NotErrorIs(t, err, agent.ErrNotRecorded, what)
+							assert.NotErrorIs(t, err, agent.ErrUnconfirmed, what)
+						} else {
+							assert.ErrorIs(t, err, agent.ErrNotRecorded, what)
+						}
+					}
+				}
+			}
+			check("in time", t.Context(), false)
+			check("with a ctx that has ended", ended, true)
+			require.NoError(t, w.alive.Stop(t.Context()))
+			require.NoError(t, w.rt.Shutdown(t.Context()))
+			check("after a shutdown", t.Context(), true)
+		})
+	})
 }

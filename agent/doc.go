@@ -133,9 +133,10 @@
 // [ErrUnreadable]. A call that waits for something waits for a failing store, too, unless the store
 // will never work again or a person must repair the tree. All of them return [ErrShutdown] after
 // the end of the Runtime, and the cause of a ctx that ends first, also if the store does not return
-// then. Of a command that cause is ErrNotRecorded as well if ctx has ended before the store was
-// given anything to keep, such as before the call, and ErrUnconfirmed if it has ended later, also
-// while a command waits for what comes of it. So it is with a shutdown that ends the call. Of a
-// handle on a sub-agent each returns [ErrNotFound] if that is not on record. What belongs
-// to a turn returns [ErrStale] after the turn. What else a call may return stands at the call.
+// then. Of a command either is ErrNotRecorded as well if it comes before the store was given
+// anything to keep, such as before the call, and ErrUnconfirmed if it comes later, also while a
+// command waits for what comes of it. What is wrong with the arguments of a command, or refused, is
+// neither. Of a handle on a sub-agent each returns [ErrNotFound] if that is not on record. What
+// belongs to a turn returns [ErrStale] after the turn. What else a call may return stands at the
+// call.
 package agent

@@ -66,8 +66,9 @@ type UnfocusRequest struct {
 // fails or ctx ends, is undone as soon as it can be, by the next process too; until then a
 // [RunInfo] of the Session may list the conversation. A thread that was created cannot be taken
 // back: it is said there that nothing came of it, and a Focus with the same ID uses it again. If
-// the store keeps nothing at all, this process alone knows that it has to be said, and where the
-// process dies before, the thread is left without a word.
+// the store keeps nothing at all, this process alone knows that it has to be said: it does so at
+// once, a Shutdown at the latest, and where the process dies before, the thread is left without a
+// word.
 //
 // The limits of the binding are those of [Threads]. They can be changed with [Runtime.LimitFocus].
 //
@@ -98,6 +99,11 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 		Begun:   session.NewID(),
 	}
 	if q.NewThread {
+		leave, err := b.creates()
+		if err != nil {
+			return binding.Binding{}, unrecorded(ctx, err)
+		}
+		defer leave()
 		label := rt.Shown(q.Label)
 		at, err = b.create(ctx, NewThread{
 			Key: threadKey(q.Session, "focus\x00"+cmp.Or(q.ID, session.NewID())),
@@ -321,12 +327,14 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 }
 
 // unrecorded is the error of what a command asks before it is sent: if that cannot be read, or ctx
-// or a shutdown ends it, it says that nothing was recorded.
+// or a shutdown ends it, it says that nothing was recorded. An input that is wrong stays that, also
+// if ctx has ended.
 func unrecorded(ctx context.Context, err error) error {
+	ended := ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
 	switch {
 	case err == nil, errors.Is(err, ErrNotRecorded), errors.Is(err, ErrUnconfirmed):
 		return err
-	case ctx.Err() != nil, errors.Is(err, ErrUnreadable), errors.Is(err, ErrShutdown):
+	case ended, errors.Is(err, ErrUnreadable), errors.Is(err, ErrShutdown):
 		return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
 	}
 	return err

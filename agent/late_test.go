@@ -152,6 +152,13 @@ func TestEveryMethodThatComesTooLate(t *testing.T) {
 			if !wrongAnyway(name, err) && !errors.Is(err, agent.ErrShutdown) {
 				t.Errorf("%s after a shutdown: %v", name, err)
 			}
+			_, method, _ := strings.Cut(name, ".")
+			not := errors.Is(err, agent.ErrNotRecorded)
+			unclear := errors.Is(err, agent.ErrUnconfirmed)
+			command := slices.Contains(lateCommands, method)
+			if !wrongAnyway(name, err) && command != not || unclear {
+				t.Errorf("%s after a shutdown: a command %v: %v", name, command, err)
+			}
 		}, h.Context())
 	})
 }

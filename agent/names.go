@@ -244,7 +244,8 @@ var (
 	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
 	ErrTimedOut = spawn.ErrTimedOut
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
-	// the end of a Runtime returns it, but one whose arguments are refused. Streams of events end.
+	// the end of a Runtime returns it, a command beside ErrNotRecorded, but one whose arguments are
+	// refused. Streams of events end.
 	ErrShutdown = spawn.ErrShutdown
 	// ErrUntouched is returned by a Runner, alone or wrapped, for a turn of a sub-agent that a
 	// shutdown has cancelled before it did anything: it recorded nothing, and called no tool that
@@ -264,7 +265,8 @@ var (
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed
 	// ErrNotRecorded says that a command was not recorded and may be sent again, because the store
-	// failed, as a full disk does, or its ctx had ended before; see [spawn.ErrNotRecorded].
+	// failed, as a full disk does, or its ctx or the Runtime had ended before; see
+	// [spawn.ErrNotRecorded].
 	ErrNotRecorded = spawn.ErrNotRecorded
 	// ErrUnreadable says that a tree cannot be read now, because the store fails; see
 	// [spawn.ErrUnreadable].

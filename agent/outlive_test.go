@@ -18,6 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
 )
 
 // An outliving is a call that asks something of the caller's which does not return.
@@ -445,4 +446,126 @@ func TestThreadThatIsCreatedAsItsCallerLeaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tableCommands change the table of bindings. A message does so only when it is recorded itself.
+var tableCommands = map[string]func(ctx context.Context, w *cutWorld) error{
+	"focus": func(ctx context.Context, w *cutWorld) error {
+		return errorOf(w.rt.Focus(ctx, agent.FocusRequest{
+			Conversation: session.Route{Channel: "fake", To: "other"}, Session: w.ended.Key(), By: "a",
+		}))
+	},
+	"focus in a thread": func(ctx context.Context, w *cutWorld) error {
+		return errorOf(w.rt.Focus(ctx, agent.FocusRequest{
+			Conversation: w.at, Session: w.ended.Key(), By: "a", NewThread: true,
+		}))
+	},
+	"unfocus": func(ctx context.Context, w *cutWorld) error {
+		return errorOf(w.rt.Unfocus(ctx, agent.UnfocusRequest{Conversation: w.bound, By: "a"}))
+	},
+	"limit": func(ctx context.Context, w *cutWorld) error {
+		return errorOf(w.rt.LimitFocus(ctx, w.bound, "a", binding.Limit{Idle: new(time.Hour)}))
+	},
+	"spawn in a thread": func(ctx context.Context, w *cutWorld) error {
+		return errorOf(w.main.Spawn(ctx, agent.Task{Text: "x", Thread: true, Conversation: w.at}))
+	},
+	"spawn in a conversation": func(ctx context.Context, w *cutWorld) error {
+		return errorOf(w.main.Spawn(ctx, agent.Task{
+			Text: "x", Thread: true,
+			Conversation: session.Route{Channel: "fake", To: "general", Thread: "other"},
+		}))
+	},
+}
+
+// A command over an append to the table of bindings that ignores its ctx leaves when its own ctx
+// ends, or when the hard phase of a shutdown begins, and says that the append may come to be.
+func TestTableCommandsLeaveInTime(t *testing.T) {
+	for name, command := range tableCommands {
+		for _, shut := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", shut), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+					j := &lateJournal{Journal: store.Journal, free: make(chan struct{})}
+					store.Journal = j
+					onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
+						defer close(j.free)
+						j.hangs.Store(true)
+						ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+						defer cancel()
+						want, cause := 9*time.Second, context.DeadlineExceeded
+						over := make(chan error, 1)
+						if shut {
+							want, cause = time.Second, agent.ErrShutdown
+							ended, end := context.WithCancel(t.Context())
+							end()
+							time.AfterFunc(time.Second, func() { over <- w.rt.Shutdown(ended) })
+						}
+						began := time.Now()
+						err := command(ctx, w)
+						require.Equal(t, want, time.Since(began), "%v", err)
+						require.ErrorIs(t, err, cause)
+						require.ErrorIs(t, err, agent.ErrUnconfirmed)
+						require.NotErrorIs(t, err, agent.ErrNotRecorded)
+						if shut {
+							_ = <-over // it may name what hangs
+						}
+					})
+				})
+			})
+		}
+	}
+}
+
+// A thread whose binding hangs in the store as the process shuts down ends with one farewell, also
+// over a restart: whether the append happens after all or never, and whether the caller has left
+// before the shutdown or with it.
+func TestThreadsThatAShutdownCuts(t *testing.T) {
+	for _, name := range []string{"focus in a thread", "spawn in a thread"} {
+		for _, lands := range []bool{false, true} {
+			for _, within := range []time.Duration{time.Second, time.Minute} {
+				t.Run(fmt.Sprint(name, " ", lands, " ", within), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						testCutThread(t, tableCommands[name], lands, within)
+					})
+				})
+			}
+		}
+	}
+}
+
+func testCutThread(
+	t *testing.T, command func(context.Context, *cutWorld) error, lands bool, within time.Duration,
+) {
+	store, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+	j := &lateJournal{Journal: store.Journal, lands: lands, free: make(chan struct{})}
+	store.Journal = j
+	var thread session.Route
+	onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
+		before := len(chat.Threads())
+		j.hangs.Store(true)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		over := make(chan error, 1)
+		time.AfterFunc(time.Second, func() { over <- w.rt.Shutdown(ended) })
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		err := command(ctx, w)
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.Len(t, chat.Threads(), before+1)
+		thread = chat.Threads()[before]
+		_ = <-over // it may name what hangs
+	})
+	j.hangs.Store(false)
+	close(j.free)
+	synctest.Wait()
+	require.LessOrEqual(t, len(chat.Farewells(thread)), 1)
+	onCutWorld(t, cutConfig(store, chat), func(w *cutWorld) {
+		time.Sleep(time.Hour)
+		list, err := w.rt.Bindings(t.Context())
+		require.NoError(t, err)
+		for _, b := range list {
+			require.NotEqual(t, thread, b.Conversation)
+		}
+	})
+	require.Len(t, chat.Farewells(thread), 1)
 }

@@ -284,7 +284,7 @@ func (s *Session) Revive(ctx context.Context) error {
 		return err
 	}
 	if !s.key.IsSubagent() {
-		return cmp.Or(endedBefore(ctx), s.rt.bindings.ended())
+		return cmp.Or(endedBefore(ctx), unrecorded(ctx, s.rt.bindings.ended()))
 	}
 	return s.rt.sup.Revive(ctx, s.key)
 }

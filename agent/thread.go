@@ -351,9 +351,14 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 	q := binding.Request{
 		Conversation: at, Target: child, Root: s.root, By: binding.SystemOwner,
 		Label: rt.threadLabel(s.request.Label), Created: creates,
-		Idle: limits.Idle, MaxAge: limits.MaxAge,
+		Idle: limits.Idle, MaxAge: limits.MaxAge, End: session.NewID(),
 	}
 	if creates {
+		leave, err := rt.bindings.creates()
+		if err != nil {
+			return info, unrecorded(ctx, err)
+		}
+		defer leave()
 		key := s.request.Key
 		if key == "" {
 			key = id
@@ -594,24 +599,17 @@ func (b *bindings) farewell(
 	if _, bound := table.Find(u.Binding.Conversation, time.Now()); tried.Said || u.Begun && bound {
 		return nil
 	}
-	shown := *u // the table has the label as it was given
-	shown.Binding.Label = b.rt.Shown(u.Binding.Label)
-	of, said := &shown.Binding, thread.Farewell(shown)
-	host, field := b.rt.cfg().Threads.host(of.Conversation)
-	if host == nil || said == "" {
+	host, field, what := b.farewellOf(u, tried.Tries+1)
+	if host == nil {
 		return nil
 	}
-	what := Farewell{
-		Key: "farewell-" + u.ID, Attempt: tried.Tries + 1, Route: of.Conversation,
-		Session: of.Target, Label: of.Label, Reason: u.Reason, Text: said,
-	}
-	call := b.call(b.life, of.Target, true, field, func(ctx context.Context) error {
+	call := b.call(b.life, what.Session, true, field, func(ctx context.Context) error {
 		return host.Farewell(ctx, what)
 	})
 	err := call.Wait()
 	if errors.Is(err, thread.ErrHangs) && b.life.Err() == nil {
 		b.rt.log.Warn("offshoot: a farewell has not returned in its time",
-			"session", of.Target.String())
+			"session", what.Session.String())
 		err = call.Returned(b.life) // there is no second call before it has
 	}
 	tried.Said = err == nil
@@ -620,11 +618,27 @@ func (b *bindings) farewell(
 	}
 	b.logFailure("a farewell failed", err)
 	if tried.Over(time.Now()) {
-		b.rt.log.Error("offshoot: a farewell is given up", "session", of.Target.String(),
+		b.rt.log.Error("offshoot: a farewell is given up", "session", what.Session.String(),
 			"reason", u.Reason.String())
 		return nil
 	}
 	return err
+}
+
+// farewellOf returns what is said at an end, and who says it; nil: nothing is said.
+func (b *bindings) farewellOf(
+	u *binding.Unbound, attempt int,
+) (host ThreadHost, field string, what Farewell) {
+	shown := *u // the table has the label as it was given
+	shown.Binding.Label = b.rt.Shown(u.Binding.Label)
+	of, said := &shown.Binding, thread.Farewell(shown)
+	if host, field = b.rt.cfg().Threads.host(of.Conversation); said == "" {
+		host = nil
+	}
+	return host, field, Farewell{
+		Key: "farewell-" + u.ID, Attempt: attempt, Route: of.Conversation,
+		Session: of.Target, Label: of.Label, Reason: u.Reason, Text: said,
+	}
 }
 
 // probe asks the channel what has become of a conversation.

@@ -28,6 +28,8 @@ func placesRunner(hangs *atomic.Int32) agent.Runner {
 		})
 		answer := agent.Result{Text: strings.Join(told, "+")}
 		switch {
+		case len(told) == 0 && strings.HasPrefix(heard, "[Offshoot] "):
+			return agent.Result{Text: "time is up"}, nil
 		case strings.HasSuffix(tn.Label, "helper"):
 			return agent.Result{Text: answer.Text + " was found"}, pause(ctx, 10*time.Minute)
 		case strings.Contains(heard, " was found"):
@@ -37,6 +39,10 @@ func placesRunner(hangs *atomic.Int32) agent.Runner {
 			task.Announce = true
 			_, err := tn.Spawn(ctx, task)
 			tn.Yield(agent.JoinOptions{})
+			return agent.Result{}, err
+		case strings.Contains(heard, " patient"):
+			_, err := tn.Spawn(ctx, agent.Task{Text: told[0] + " question", Label: told[0] + " helper"})
+			tn.Yield(agent.JoinOptions{Within: time.Minute})
 			return agent.Result{}, err
 		case strings.Contains(heard, " interim"):
 			return answer, tn.Say(ctx, "soon "+answer.Text)
@@ -314,6 +320,76 @@ func TestPostAndWaitInSeveralPlaces(t *testing.T) {
 				known := ask("two", "interim")
 				require.True(t, known.over())
 				require.ErrorIs(t, known.err, agent.ErrAnswered)
+			})
+		})
+	}
+}
+
+// A wait whose time is up is answered where it began, in whatever place the session has answered
+// meanwhile, and a caller that waits for it is told.
+func TestWaitIsAnsweredWhereItBegan(t *testing.T) {
+	for name, c := range map[string]struct {
+		bound, crash bool
+		meanwhile    []string // places that write as the time is up
+	}{
+		"one place has been answered":               {},
+		"a conversation that is bound":              {bound: true},
+		"a message as the time is up":               {meanwhile: []string{"two"}},
+		"a crash":                                   {crash: true},
+		"a crash, and a conversation that is bound": {bound: true, crash: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var hangs atomic.Int32
+			threadsOn(t, agent.Config{Runner: placesRunner(&hangs)}, nil, func(b threadBot) {
+				before := len(b.Replies())
+				session := func(place string) *agent.Session {
+					if !c.bound {
+						return b.Main()
+					}
+					key, err := b.chat.Key(b.chat.At(place, ""))
+					require.NoError(t, err)
+					return b.Session(key)
+				}
+				ask := func(place, id, asks string) *awaited {
+					return await(b.Context(), session(place), agent.Incoming{
+						ID: id, Text: place + " " + asks, Route: b.chat.At(place, ""),
+					})
+				}
+				for _, place := range places[:2] {
+					if c.bound {
+						_, err := b.focus(b.chat.At(place, ""), topKey, "alice")
+						require.NoError(t, err)
+					}
+				}
+				one := ask("one", "one-1", "patient")
+				require.False(t, one.over())
+				two := ask("two", "two-1", "hello")
+				require.True(t, two.over())
+				require.NoError(t, two.err)
+				if c.crash {
+					b.Crash()
+				}
+				b.Pass(time.Minute - time.Nanosecond)
+				for _, place := range c.meanwhile {
+					ask(place, place+"-2", "hello")
+				}
+				b.Pass(5 * time.Minute)
+				if !c.crash {
+					require.True(t, one.over())
+					require.NoError(t, one.err)
+					require.Equal(t, "one", one.reply.Route.To)
+				}
+				var late []agent.Delivery
+				for _, d := range b.Replies()[before:] {
+					if slices.Contains(d.Reply.InReplyTo, "one-1") {
+						late = append(late, d)
+					}
+				}
+				require.Len(t, late, 1)
+				if !c.crash { // which ends the sub-agent, too
+					require.Equal(t, "time is up", late[0].Reply.Text)
+				}
+				require.Equal(t, "one", late[0].Reply.Route.To)
 			})
 		})
 	}

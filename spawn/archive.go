@@ -486,7 +486,9 @@ func (s *Supervisor) await(
 // DeleteSession returns when all of that is archived. That it is to be is durable before anything
 // happens, so that a crash or the end of ctx does not call it off: the next owner of the tree goes
 // on. Under the ctx of a turn of the tree, of a delivery or of a hook it returns when it is
-// durable, since the archive may wait for what calls it.
+// durable, since the archive may wait for what calls it. An archive that fails is tried again after
+// 15 seconds, and then after pauses that double up to five minutes, without an end; another call
+// does not hasten that, and a new owner tries at once.
 //
 // The error is [ErrNotFound] for a session that is not on record, an *[InputError] for one whose
 // own turn calls it, or a turn below it, and [ErrUnconfirmed] if something ends the wait: beside
@@ -539,7 +541,7 @@ const purgeEvery = 60
 func (s *Supervisor) Purge(ctx context.Context) (removed int, err error) {
 	select {
 	case <-s.closed:
-		return 0, ErrShutdown
+		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, ErrShutdown)
 	case <-ctx.Done():
 		return 0, fmt.Errorf("%w: purging archives: %w", ErrNotRecorded, context.Cause(ctx))
 	default:

@@ -97,6 +97,34 @@ var bindMutants = []mutant{
 		"./internal/tree", "TestScenarios/asked_places",
 	},
 	{
+		"3.3 a turn that a wait begins answers where that began", "internal/tree/apply.go",
+		"\t\tr.answerWait(f.Route)\n", "", "./internal/tree", "TestScenarios/wait_places",
+	},
+	{
+		"3.3 a turn for another place does not end a wait", "internal/tree/join.go",
+		"ord > through || r.waitPlace().takes(to)", "ord > through || r.waitPlace().takes(to) || true", "./internal/tree",
+		"TestScenarios/wait_places",
+	},
+	{
+		"3.3 a wait that is over is passed once", "internal/tree/apply.go",
+		"\t\tpassed.Passed = true\n", "", "./internal/tree", "TestScenarios/wait_places",
+	},
+	{
+		"3.3 a turn that crashes comes back to its wait", "internal/tree/apply.go",
+		"\tif f.Flags&FlagGivenUp == 0 {\n\t\tr.waitAgain(open)\n", "\tif f.Flags&FlagGivenUp == 0 {\n",
+		"./internal/tree", "TestScenarios/wait_places",
+	},
+	{
+		"3.3 a sub-agent that waits for people answers them", "internal/tree/inbox.go",
+		"people = !r.Open.Wait.At.IsZero()", "people = r.inThread()", "./internal/tree",
+		"TestScenarios/wait_places_run",
+	},
+	{
+		"3.3 a wait for the requester stays that", "internal/tree/join.go",
+		"\tcase own && r.asideOfRun(r.Inbox, r.Open.Through):\n", "\tcase own && false:\n",
+		"./internal/tree", "TestScenarios/wait_places_run",
+	},
+	{
 		"3.3 a reply names what was asked in its place", "internal/tree/mail.go",
 		"return *a.At == to.at\n", "return true\n", "./internal/tree", "TestScenarios/asked_places",
 	},
@@ -148,7 +176,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 what was passed over is not apologised for", "internal/tree/apply.go",
-		"\tcase !r.inThread():\n\t\tr.Asked = nil",
+		"\tcase !r.inThread() && !r.waitsForPeople():\n\t\tr.Asked = nil",
 		"\tcase false:\n\t\tr.Asked = nil", "./internal/tree", "TestScenarios/thread_unread",
 	},
 	{
@@ -199,9 +227,8 @@ var bindMutants = []mutant{
 		"err = rt.sup.CanBind(ctx, root, q.Session)\n", "_ = rt.sup.CanBind(ctx, root, q.Session)\n", "../agent", "TestFocus",
 	},
 	{
-		"2.5 a wait goes on over what people ask", "internal/tree/apply.go",
-		"r.Join.Ready(f.At) && !aside {",
-		"r.Join.Ready(f.At) && (aside || !aside) {", "./internal/tree", "TestScenarios/thread_wait",
+		"2.5 a wait goes on over what people ask", "internal/tree/join.go",
+		"j.At == nil && r.asideOfRun(r.Inbox, f.Ord) {", "j.At == nil && false {", "./internal/tree", "TestScenarios/thread_wait",
 	},
 	{
 		"2.10 who unbinds first does not keep the archive", "internal/tree/bind.go",

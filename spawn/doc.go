@@ -136,7 +136,7 @@
 // is under way yet, so that its caller is told at once and nothing is half done, and may ask again.
 //
 // Both return an *[InputError] for a root that is not the key of a top-level session, [ErrShutdown]
-// after a shutdown, and the cause of a ctx that has ended before, which of a command is
+// after a shutdown, and the cause of a ctx that has ended before. Of a command either is
 // ErrNotRecorded as well. If ctx ends during the call, a command returns an error that is
 // ErrUnconfirmed and the cause, and a call that reads or waits the cause. So it is with a shutdown
 // that comes to its end while the store has not answered a command: the error is ErrUnconfirmed and
@@ -145,8 +145,8 @@
 // asks, leaves nothing behind: if the store fails, or a ctx or a shutdown ends that, the error is
 // ErrNotRecorded beside the reason, which may be ErrUnreadable. The call returns when its ctx ends
 // or the hard phase of a shutdown begins, also if the store does not return. So an error that the
-// store, a ctx or a shutdown is the reason of says of every command that was taken exactly one of
-// the two.
+// store, a ctx or a shutdown is the reason of says of every command exactly one of the two. What is
+// wrong with the arguments of a command, or refused, is neither: the same command would fail again.
 //
 // A method of [TurnInput] returns an error that is [ErrStale], and why, once its turn is over or is
 // to end. It waits for a failing journal until ctx ends. What else a call may return stands at the

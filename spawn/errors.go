@@ -37,9 +37,9 @@ var (
 	// ErrKeyConflict is what a [*KeyConflictError] is.
 	ErrKeyConflict = tree.ErrKeyConflict
 	// ErrNotRecorded is returned if the journal failed, as a full disk does, another owner took the
-	// tree over, or the context of the caller had ended before the call, and it is certain that a
-	// command was not recorded and will not be. The cause is wrapped. The caller may send the
-	// command again.
+	// tree over, or the context of the caller or the Supervisor had ended before the call, and it
+	// is certain that a command was not recorded and will not be. The cause is wrapped. The caller
+	// may send the command again, after a shutdown to the next process.
 	ErrNotRecorded = owner.ErrNotRecorded
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
 	// cannot be read now, and by calls that wait if a result that is in a file cannot be loaded.
@@ -98,7 +98,7 @@ var (
 // its turns with ErrUnconfirmed.
 var (
 	// ErrShutdown is the cause when a shutdown cancels the turn. Calls that come after a shutdown
-	// return it too.
+	// return it too, commands beside ErrNotRecorded.
 	ErrShutdown = owner.ErrShutdown
 	// ErrStopped is the cause when the run of the turn, or one above it, is being stopped.
 	ErrStopped = errors.New("spawn: stopped")
@@ -140,9 +140,11 @@ func repeatable(err error, how string) error {
 }
 
 // unrecorded is the error of what a command reads before it is sent: if that cannot be read, or ctx
-// or a shutdown ends it, it says that nothing was recorded.
+// or a shutdown ends it, it says that nothing was recorded. An input that is wrong stays that, also
+// if ctx has ended.
 func unrecorded(ctx context.Context, err error) error {
-	cut := ctx.Err() != nil || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrShutdown)
+	ended := ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
+	cut := ended || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrShutdown)
 	if err == nil || errors.Is(err, ErrNotRecorded) || !cut {
 		return err
 	}

@@ -122,6 +122,10 @@ func TestEveryMethodThatComesTooLate(t *testing.T) {
 			if !errors.Is(err, spawn.ErrShutdown) && (err != nil || name != "Events") {
 				t.Errorf("%s after a shutdown: %v", name, err)
 			}
+			if slices.Contains(lateCommands, name) != errors.Is(err, spawn.ErrNotRecorded) ||
+				errors.Is(err, spawn.ErrUnconfirmed) {
+				t.Errorf("%s after a shutdown does not say what was recorded: %v", name, err)
+			}
 		})
 	})
 }

@@ -34,7 +34,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: what comes within a turn binds it", "internal/tree/apply.go",
-		"\t\tt.readSenders(r, r.Open.Through, f.Ord, false, f.At)\n", "",
+		"\t\tt.readSenders(r, r.Open.Through, f.Ord, false, nil)\n", "",
 		"./internal/tree", "TestSendersComeBack",
 	},
 	{
@@ -78,7 +78,7 @@ var senderMutants = []mutant{
 	},
 	{
 		"senders: a wait may end while a turn is repeated", "internal/tree/rights.go",
-		"if begins && r.IsRoot() && r.Join != nil", "if begins && r.IsRoot() && !r.Retry && r.Join != nil",
+		"if r.IsRoot() && wait != nil {", "if r.IsRoot() && !r.Retry && wait != nil {",
 		"./internal/tree", "TestSendersOfAWaitThatEndsInACrash",
 	},
 	{

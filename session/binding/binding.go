@@ -37,6 +37,8 @@ type Binding struct {
 	// Created says that the conversation was created for the binding: nothing was said in it
 	// before.
 	Created bool `json:"created,omitempty"`
+	// End is the ID that the end of the binding will have, see [Unbound]; empty: a new one.
+	End string `json:"end,omitempty"`
 }
 
 var (
@@ -121,6 +123,7 @@ func (b Binding) overBound() error {
 		{"conversation.to", b.Conversation.To},
 		{"conversation.thread", b.Conversation.Thread},
 		{"by", b.By},
+		{"end", b.End},
 	} {
 		switch {
 		case len(f.value) > session.MaxKeyLen:

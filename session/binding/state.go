@@ -357,7 +357,7 @@ func (s *state) decideBind(
 
 // end returns what is left of a binding.
 func end(b Binding, why Reason, id string, now time.Time) Unbound {
-	return Unbound{ID: id, Binding: b, Reason: why, At: now}
+	return Unbound{ID: cmp.Or(b.End, id), Binding: b, Reason: why, At: now}
 }
 
 // live returns the binding of a conversation. It returns an error that wraps [session.ErrNotFound]

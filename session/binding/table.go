@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,8 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	return t, nil
 }
 
-// A Request is the argument of [Table.Bind]. Each part of the Conversation, By and Begun have at
-// most [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label
+// A Request is the argument of [Table.Bind]. Each part of the Conversation, By, Begun and End have
+// at most [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label
 // that are not drawn are taken out, and its line breaks become spaces.
 type Request struct {
 	Conversation session.Route // channel and recipient; account and thread if there are any
@@ -74,6 +75,9 @@ type Request struct {
 	// Begun is the name under which [Table.Begin] has begun the binding, which no other may share.
 	// Bind settles it. Empty: it was not begun.
 	Begun string
+	// End is the ID of the end of the binding, which no other may share: for a caller that may have
+	// to say the end before it knows whether the binding came about. Empty: a new one.
+	End string
 }
 
 // binding returns the binding that is asked for, or an error for a text that is too long.
@@ -81,6 +85,7 @@ func (q *Request) binding(now time.Time) (Binding, error) {
 	b := Binding{
 		Conversation: q.Conversation.Clean(), Target: q.Target, Root: q.Root, Label: q.Label,
 		By: q.By, Bound: now, Touched: now, Idle: q.Idle, MaxAge: q.MaxAge, Created: q.Created,
+		End: q.End,
 	}
 	err := b.overBound()
 	if err == nil && len(q.Begun) > session.MaxKeyLen {
@@ -194,7 +199,7 @@ func (t *Table) end(
 		ended = choose(s)
 		facts := make([]*fact, len(ended))
 		for i := range ended {
-			ended[i].ID = session.NewID()
+			ended[i].ID = cmp.Or(ended[i].Binding.End, session.NewID())
 			facts[i] = unbound(ended[i])
 		}
 		return facts, nil

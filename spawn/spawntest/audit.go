@@ -208,7 +208,8 @@ type run struct {
 	consumed uint32
 	inbox    []input
 	turn     *turn
-	crashes  int // of turns in a row, shutdowns not counted
+	wait     *session.Route // where the last wait began, if that is known
+	crashes  int            // of turns in a row, shutdowns not counted
 	skills   *tree.SkillSet
 	kept     tree.Text     // for its Runner
 	aside    uint32        // inputs up to it start no turn
@@ -261,6 +262,9 @@ type turn struct {
 	first      bool   // of its run
 	cancelled  bool   // by a person
 	worked     string // the kind of a fact of its own; empty: it has none
+	// wait is where the wait began that the turn has ended, if that is known; zero: it was the
+	// requester.
+	wait *session.Route
 }
 
 // parcel is an entry of the outbox.
@@ -411,6 +415,9 @@ func (a *auditor) ofSession(r *run, f *tree.Fact) {
 	case tree.SetAside:
 		a.setAside(r, f)
 	case tree.RouteSet:
+		if r.turn != nil {
+			r.turn.wait = nil
+		}
 		if r.parent != nil {
 			a.fail(r, "routes", "the route of a sub-agent is set")
 		}

@@ -115,13 +115,47 @@ func (a *auditor) forgetUnread(r *run) {
 
 // speaks reports whether people are told what the turn under way answers. They are not by a
 // sub-agent, unless a conversation that is bound to it began the run, or has written what the turn
-// reads.
+// reads, or had it begin the wait that the turn ends.
 func (r *run) speaks() bool {
 	if r.parent == nil {
 		return true
 	}
 	people, others := r.answered()
+	if at := r.turn.wait; at != nil && !people && !others {
+		return !at.IsZero()
+	}
 	return !others && (people || r.begin != nil && r.begin.Thread)
+}
+
+// turnWaits takes where the wait began that the turn under way of s has ended.
+func (r *run) turnWaits(s *tree.RunState) {
+	if wait := s.Open.Wait; wait != nil {
+		r.turn.wait, r.wait = wait.At, wait.At
+	}
+}
+
+// endsWait takes where a turn answers that ends a wait, and checks that the session had it.
+func (a *auditor) endsWait(r *run, f *tree.Fact) {
+	if f.Route == nil {
+		return
+	}
+	if r.turn.wait = f.Route; r.wait == nil || *r.wait != *f.Route {
+		a.fail(r, "replies", "turn %d ends a wait of %v, and it waits for the sake of %v", f.N,
+			f.Route, r.wait)
+	}
+}
+
+// answersWait checks that the reply of a turn that ends a wait goes where that began, and takes the
+// wait that the turn begins.
+func (a *auditor) answersWait(r *run, f *tree.Fact) {
+	if f.Join != nil {
+		a.join(r, f.Join)
+		r.wait = f.Join.At
+	}
+	if at := r.turn.wait; at != nil && f.Flags&tree.FlagReply != 0 && (f.Route == nil ||
+		*f.Route != *at) {
+		a.fail(r, "replies", "turn %d answers at %v, and ends a wait of %v", f.N, f.Route, at)
+	}
 }
 
 // answered reports whether the turn under way of a sub-agent reads something that is answered to

@@ -271,6 +271,9 @@ func runOf(s *tree.RunState) *run {
 		past:     map[string]bool{s.Spec.SessionID: true},
 		begin:    s.Begin,
 	}
+	if s.Join != nil {
+		r.wait = s.Join.At
+	}
 	if x := s.Answer; x != nil {
 		r.answer = answer{true, x.Text != "", x.Refused != "", s.Repairs}
 	}
@@ -345,6 +348,7 @@ func (a *auditor) begin(m *tree.Image) {
 				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
 				cancelled: s.TurnCancelled,
 			}
+			r.turnWaits(s)
 			r.turn.parts = partsOf(s)
 			a.open[r] = a.epoch
 		}

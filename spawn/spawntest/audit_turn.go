@@ -53,6 +53,7 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 		n: f.N, through: f.Ord, compact: compact, first: began,
 		step: f.Flags&tree.FlagStep != 0,
 	}
+	a.endsWait(r, f)
 	a.open[r] = a.epoch
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
@@ -165,9 +166,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	}
 	a.longResult(r, f)
 	a.oneAnswer(r)
-	if f.Join != nil {
-		a.join(r, f.Join)
-	}
+	a.answersWait(r, f)
 	if r.turn.compact != (f.Flags&tree.FlagCompact != 0) ||
 		r.turn.compact && (f.Flags&tree.FlagReply != 0 || f.Join != nil) {
 		a.fail(r, "compaction", "turn %d ends as another sort of turn", f.N)

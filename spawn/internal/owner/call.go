@@ -123,6 +123,9 @@ func (o *Owner) submit(ctx context.Context, what call) error {
 		if what.gen != 0 && errors.Is(err, ErrRetired) {
 			err = tree.ErrStale // the incarnation has passed
 		}
+		if what.cmd != nil && errors.Is(err, ErrShutdown) {
+			err = fmt.Errorf("%w: %w", ErrNotRecorded, err)
+		}
 		return fmt.Errorf("%w: %q", err, o.root)
 	}
 	select {

@@ -214,9 +214,17 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 		return nil
 	}
 	r.Announced = nil
+	wait := r.endedWait(f)
 	t.applyRoute(r, f.Ord)
+	if f.Route != nil {
+		if wait == nil {
+			return &CorruptError{f.Kind, f.Run, "it ends a wait of a place, and there is none"}
+		}
+		r.answerWait(f.Route)
+		r.Open.Wait = wait
+	}
 	t.readRequest(r, r.Consumed, f.Ord, true)
-	t.readSenders(r, r.Consumed, f.Ord, true, f.At)
+	t.readSenders(r, r.Consumed, f.Ord, true, wait)
 	t.chargeRequest(r, requestOf(r), f.Budget)
 	if f.Ord > r.Consumed {
 		r.Waits = 0
@@ -224,10 +232,14 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	if r.IsRoot() {
 		r.Milestones = 0
 	}
-	aside := r.asideOfRun(r.Inbox, f.Ord)
 	r.consume(f.Ord)
-	if r.Join != nil && r.Join.Ready(f.At) && !aside {
-		r.woke, r.Join = r.Join, nil
+	switch j := r.Join; {
+	case wait != nil:
+		r.woke, r.Join = wait, nil
+	case j != nil && j.At != nil && j.Ready(f.At):
+		passed := *j
+		passed.Passed = true
+		r.Join = &passed
 	}
 	if r.Started == 0 {
 		r.Started, r.Deadline = f.At, f.Until
@@ -249,7 +261,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		if t.readRequest(r, r.Open.Through, f.Ord, false); requestOf(r) != before {
 			r.Open.leave(before)
 		}
-		t.readSenders(r, r.Open.Through, f.Ord, false, f.At)
+		t.readSenders(r, r.Open.Through, f.Ord, false, nil)
 		r.Waits = 0
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
@@ -346,7 +358,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	switch {
 	case people:
 		t.keepAsked(r, f, inbox, read)
-	case !r.inThread():
+	case !r.inThread() && !r.waitsForPeople():
 		r.Asked = nil // r.Route may be that of something else from here on
 	}
 	if r.State == Running {
@@ -387,7 +399,9 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	if !open.Shutdown {
 		r.Crashes = append(slices.Clip(r.Crashes), open.Through)
 	}
-	if f.Flags&FlagGivenUp != 0 {
+	if f.Flags&FlagGivenUp == 0 {
+		r.waitAgain(open)
+	} else {
 		t.dropInputs(r, f.Ord)
 		r.setConsumed(max(r.Consumed, f.Ord))
 		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
@@ -405,9 +419,10 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 // that comes of its inputs repeats nothing, unless one before it has crashed, which is owed.
 func (t *Tree) applyUntouched(r *Run, open *OpenTurn, owed bool) State {
 	t.charge(r, Budget{}.Sub(open.Reserve))
+	r.waitAgain(open)
 	if r.IsRoot() {
-		r.recount()
-		r.Retry = owed || r.nUser+r.nComp+r.nRepair == 0 // a wait that is over has no input
+		r.recount() // a wait that is over has no input; an earlier library did not keep it
+		r.Retry = owed || r.Join == nil && r.nUser+r.nComp+r.nRepair == 0
 		return Waiting
 	}
 	r.Retry = true

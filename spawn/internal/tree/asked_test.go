@@ -99,3 +99,54 @@ say top number=1 text=hm
 	require.Equal(t, []string{"a1", "b1", "a2", "a3"}, names()[1])
 	require.Equal(t, []Asked{{IDs: []string{"b2"}, At: routeOf("irc/two")}}, s.tree.Root().Asked)
 }
+
+// A wait that an earlier library recorded says nothing of its place: the turn that it begins
+// answers where the last one did, as it did there.
+func TestWaitOfAnEarlierLibrary(t *testing.T) {
+	const script = `options replies=true
+open
+post top id=a text=x route=irc/one/room
+grant top
+spawn top a turn=1
+done top yield=all within=1m
+post top id=b text=x route=irc/two/room
+grant top
+done top reply=hi
++2m tick
+grant top
+done top reply=late
+----
+`
+	var facts []Fact
+	s := newScene()
+	s.log.seen = func(f *Fact) { facts = append(facts, *f) }
+	require.NotContains(t, string(s.play([]byte(script))), "VIOLATION")
+	went := func() (list []string) {
+		for _, ord := range s.tree.outbox.ords() {
+			e := s.tree.outbox.entries[ord]
+			list = append(list, e.Route.Account+": "+strings.Join(e.InReplyTo, " "))
+		}
+		return list
+	}
+	require.Equal(t, []string{"two: b", "one: a"}, went())
+	for i := range facts {
+		if j := facts[i].Join; j != nil {
+			early := *j
+			early.At, facts[i].Join = nil, &early
+		}
+		if facts[i].Kind == TurnStarted {
+			facts[i].Route = nil
+		}
+		if a := facts[i].Answer; a != nil && a.Reply == "late" {
+			facts[i].Route = &session.Route{Channel: "irc", Account: "two", To: "room"}
+			facts[i].Elsewhere = true
+		}
+	}
+	s.log = ledger{}
+	require.NoError(t, s.log.append(facts))
+	var err error
+	s.tree, err = s.log.fold(top, &s.opt)
+	require.NoError(t, err)
+	require.Equal(t, []string{"two: b", "two: "}, went())
+	require.Len(t, s.tree.Root().Asked, 1)
+}

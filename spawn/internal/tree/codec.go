@@ -130,6 +130,7 @@ func (f *Fact) version() int {
 		f.Cause > LimitReached,
 		f.Kind == Blocked && f.N > 0, f.Kind == Deferred && f.N > 1,
 		f.Kind == RunEnded && (f.Answer != nil || f.N > 0),
+		f.Kind == TurnStarted && f.Route != nil,
 		f.Skills != nil, f.Mail != nil, f.Begin != nil, len(f.Senders) > 0,
 		f.Elsewhere,
 		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
@@ -144,7 +145,7 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool {
 	return j != nil && (j.Within != 0 || j.ByModel || len(j.Runs) > 0 || j.Rest != RestKeep ||
-		len(j.Senders) > 0)
+		len(j.Senders) > 0 || j.At != nil || j.Passed)
 }
 
 func (a *Result) beyondVersion1() bool {
@@ -201,7 +202,8 @@ func (in Input) beyondVersion1() bool {
 
 func (o *OpenTurn) beyondVersion1() bool {
 	return o != nil &&
-		(o.Shutdown || o.Compact || o.Step || o.Until != 0 || len(o.Shares) > 0)
+		(o.Shutdown || o.Compact || o.Step || o.Until != 0 || len(o.Shares) > 0 ||
+			o.Wait != nil)
 }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.

@@ -498,11 +498,15 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
 	through := t.through(r, r.Consumed)
-	if !r.asideOfRun(r.Inbox, through) {
+	var at *session.Route
+	if t.endsWait(r, through) {
+		at = r.Join.At
 		t.endWait(r)
 	}
 	request, _, _ := t.nextRequest(r, r.Consumed, through, true)
-	t.emit(turnStarted(t.now, r, through, deadline, t.reserve(r, request)))
+	f := turnStarted(t.now, r, through, deadline, t.reserve(r, request))
+	f.Route = at
+	t.emit(f)
 	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
@@ -554,7 +558,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
 		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, c.Yield) {
 			join = w
-			if r.IsRoot() {
+			if join.At = r.waitsAt(); r.IsRoot() {
 				join.Senders = r.Senders
 			}
 		}

@@ -372,6 +372,10 @@ func (s *scanner) join() *Join {
 			j.Good = s.uint32()
 		case "senders":
 			j.Senders = scanList(s, (*scanner).policySender)
+		case "at":
+			j.At = s.route()
+		case "passed":
+			j.Passed = s.bool()
 		default:
 			s.fail()
 		}

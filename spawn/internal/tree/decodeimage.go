@@ -468,6 +468,8 @@ func (s *scanner) openTurn() *OpenTurn {
 			o.Step = s.bool()
 		case "until":
 			o.Until = s.int64()
+		case "wait":
+			o.Wait = s.join()
 		case "shares":
 			o.Shares = scanList(s, (*scanner).share)
 		default:

@@ -163,6 +163,7 @@ const (
 //	               Budget: what the turn reserves
 //	               Flags: FlagCompact or FlagStep; then Ord is the last input that was consumed
 //	               before
+//	               Route: the At of the wait that the turn ends, if that has one
 //	Taken          Run: the session
 //	               N: the turn under way
 //	               Ord: the last input that the turn consumes now
@@ -178,7 +179,8 @@ const (
 //	               FlagCompact; else 0
 //	               Num: the position in the transcript, with FlagCut the one that the turn has
 //	               reached; 0 leaves it where it is
-//	               Join: what the session waits for now, with the keys; nil for nothing
+//	               Join: what the session waits for now, with the keys, and where the turn answers
+//	               that the wait begins; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	               Text: why the turn failed, or said nothing; of the top-level session, and with
 //	               FlagReply or FlagStep; folded into the reply of a turn that failed

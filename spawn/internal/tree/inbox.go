@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -87,12 +88,18 @@ func (t *Tree) routeTop(r *Run, in *Input) {
 		route = t.routeOf(r, in)
 	}
 	bound := route != nil && (in.Thread || in.Class == Completion && r.converses(*route))
+	r.turnTo(route, bound, in.Class == User)
+}
+
+// turnTo has a top-level session answer in a place, which may be bound. Nil: where it did, or where
+// it does without a bound conversation if a person has written there.
+func (r *Run) turnTo(route *session.Route, bound, written bool) {
 	switch {
 	case bound && r.Home == nil:
 		if r.Home = new(session.Route); r.Route != nil {
 			r.Home = r.Route
 		}
-	case !bound && r.Home != nil && (route != nil || in.Class == User):
+	case !bound && r.Home != nil && (route != nil || written):
 		if route == nil && !r.Home.IsZero() {
 			route = r.Home
 		}
@@ -352,6 +359,9 @@ func (r *Run) answersPeople(inbox []Input, through uint32) bool {
 		return true
 	}
 	people := r.inThread() // which also asks for the task of a first turn that crashed
+	if r.Open != nil && r.Open.Wait != nil {
+		people = !r.Open.Wait.At.IsZero()
+	}
 	if r.taskUnread() && !people {
 		return false
 	}
@@ -385,22 +395,37 @@ func (t *Tree) through(r *Run, after uint32) uint32 {
 	if at.bound = at.people && (!r.IsRoot() || r.Home != nil); at.people && r.Route != nil {
 		at.route = *r.Route
 	}
-	last := r.lastRoute()
-	for i := range r.Inbox {
-		in := &r.Inbox[i]
-		if in.neutral() || in.Ord <= r.Consumed {
-			continue
-		}
-		to := t.placeOf(r, in, last)
-		if !to.bound {
-			last = to.route
-		}
-		if known && in.Ord > after && !at.takes(to) {
-			return in.Ord - 1
+	if t.waitIsNext(r) {
+		known, at = true, r.waitPlace()
+	}
+	for ord, to := range t.places(r) {
+		if known && ord > after && !at.takes(to) {
+			return ord - 1
 		}
 		known, at = true, to
 	}
 	return r.NextOrd
+}
+
+// places returns where the answer to each input of r goes that is not consumed and not neutral, by
+// their ordinals.
+func (t *Tree) places(r *Run) iter.Seq2[uint32, place] {
+	return func(yield func(uint32, place) bool) {
+		last := r.lastRoute()
+		for i := range r.Inbox {
+			in := &r.Inbox[i]
+			if in.neutral() || in.Ord <= r.Consumed {
+				continue
+			}
+			to := t.placeOf(r, in, last)
+			if !to.bound {
+				last = to.route
+			}
+			if !yield(in.Ord, to) {
+				return
+			}
+		}
+	}
 }
 
 // A place is where the answer to an input goes: to people in the conversation of a route, which may

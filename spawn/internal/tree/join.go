@@ -33,6 +33,12 @@ type Join struct {
 	Good    uint32 `json:"good"`           // members that have ended well
 	// Senders are the people for whom the top-level session waits.
 	Senders []policy.Sender `json:"senders,omitempty"`
+	// At is where the turn answered that began the wait, and where the one answers that the wait
+	// begins; zero: the requester of a sub-agent. Nil: where the last turn did, as in a journal of
+	// an earlier library.
+	At *session.Route `json:"at,omitempty"`
+	// Passed says that a turn for another place has begun since the wait was over.
+	Passed bool `json:"passed,omitempty"`
 }
 
 // A Rest says what becomes of the members of a join that have not ended when it is over. The
@@ -287,6 +293,98 @@ func (t *Tree) untold(end endNote) (Past, bool) {
 	}
 	of, known := end.child.RunOf(end.run)
 	return of, known && !t.toldOf(end.child, &of)
+}
+
+// waitsAt returns the At of a wait that the turn of r under way begins. A sub-agent that waits for
+// the sake of its requester goes on doing so when a person asks it something aside.
+func (r *Run) waitsAt() *session.Route {
+	before, own := r.Join, r.Join != nil && (r.Join.At == nil || r.Join.At.IsZero())
+	switch {
+	case r.IsRoot():
+		return r.Route
+	case own && r.asideOfRun(r.Inbox, r.Open.Through):
+		return before.At
+	case r.answersPeople(r.Inbox, r.Open.Through):
+		return r.Route
+	case r.inThread():
+		return new(session.Route)
+	}
+	return nil
+}
+
+// waitsForPeople reports whether r waits for the sake of people.
+func (r *Run) waitsForPeople() bool {
+	return r.Join != nil && r.Join.At != nil && !r.Join.At.IsZero()
+}
+
+// waitPlace returns where the turn answers that the wait of r begins, whose At is known.
+func (r *Run) waitPlace() place {
+	at := *r.Join.At
+	if !r.IsRoot() {
+		people := !at.IsZero()
+		return place{people: people, bound: people, route: at}
+	}
+	return place{people: true, bound: r.converses(at), route: at}
+}
+
+// endsWait reports whether a turn that begins now and reads the inputs up to an ordinal ends the
+// wait of r: that is over, and what the turn reads is of the place of the wait.
+func (t *Tree) endsWait(r *Run, through uint32) bool {
+	switch j := r.Join; {
+	case j == nil || !j.Ready(t.now):
+		return false
+	case j.At == nil:
+		return !r.asideOfRun(r.Inbox, through)
+	}
+	for ord, to := range t.places(r) {
+		return ord > through || r.waitPlace().takes(to)
+	}
+	return true
+}
+
+// endedWait returns the wait of r that a turn has ended which f has started, or nil.
+func (r *Run) endedWait(f *Fact) *Join {
+	j := r.Join
+	if j == nil || !j.Ready(f.At) || (j.At == nil) != (f.Route == nil) ||
+		j.At == nil && r.asideOfRun(r.Inbox, f.Ord) {
+		return nil
+	}
+	return j
+}
+
+// waitIsNext reports whether the next turn of r is the one that a wait begins, whatever is unread:
+// what is over has been passed once, and nothing that is to be read is of its place.
+func (t *Tree) waitIsNext(r *Run) bool {
+	j := r.Join
+	if r.Open != nil || j == nil || j.At == nil || !j.Passed || !j.Ready(t.now) {
+		return false
+	}
+	for _, to := range t.places(r) {
+		if r.waitPlace().takes(to) {
+			return false
+		}
+	}
+	return true
+}
+
+// answerWait has the turn of r that has ended a wait answer where that began.
+func (r *Run) answerWait(at *session.Route) {
+	switch {
+	case r.IsRoot():
+		r.turnTo(at, r.converses(*at), false)
+	case !at.IsZero():
+		r.Route = at
+	}
+}
+
+// waitAgain has r come back to the wait that a turn had ended which has done nothing or crashed.
+func (r *Run) waitAgain(open *OpenTurn) {
+	if open.Wait == nil {
+		return
+	}
+	j := *open.Wait
+	j.Left, j.Passed = 0, true // it is over, whatever the clock says
+	r.Join = &j
 }
 
 // restReason is why a run is stopped that is left over when a wait is over.

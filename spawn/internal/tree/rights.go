@@ -112,15 +112,15 @@ func (r *Run) everSenders() []policy.Sender {
 // ordinal and up to another. A run works for everyone of whom its session has read something.
 // A top-level session works in each turn for those of whom that turn reads: people, sessions that
 // have sent it something, and runs whose ends it is told, which have worked for people themselves.
-// A turn that a wait begins works for those for whom the session waited, too.
-func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, at int64) {
+// A turn that ends a wait works for those for whom the session waited, too.
+func (t *Tree) readSenders(r *Run, after, through uint32, begins bool, wait *Join) {
 	var all []policy.Sender
 	repeats := r.Retry || len(r.Crashes) > 0
 	if !r.IsRoot() || !begins || repeats { // a turn that is repeated may have ended a wait
 		all = r.Senders
 	}
-	if begins && r.IsRoot() && r.Join != nil && r.Join.Ready(at) {
-		all = policy.MergeSenders(all, r.Join.Senders)
+	if r.IsRoot() && wait != nil {
+		all = policy.MergeSenders(all, wait.Senders)
 	}
 	r.Senders = t.addReaders(all, r, after, through)
 }

@@ -171,6 +171,8 @@ type OpenTurn struct {
 	// Shares has the requests that the turn of a top-level session was at before the one that it is
 	// at, oldest first.
 	Shares []Share `json:"shares,omitempty"`
+	// Wait is the wait that the turn has ended, if that has an At.
+	Wait *Join `json:"wait,omitempty"`
 }
 
 // RunState is the folded state of one session: of a run, or of the top-level session. Only Apply

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // showUsage prints what every session has used, and when it was last active.
@@ -42,7 +44,7 @@ func (s *scene) show() string {
 			fmt.Fprintf(&b, " unread %d", n)
 		}
 		if r.Join != nil {
-			fmt.Fprintf(&b, " waits for %d", r.Join.Left)
+			fmt.Fprintf(&b, " waits for %d%s", r.Join.Left, waitsIn(r))
 		}
 		if k := r.Skills; k != nil {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
@@ -211,6 +213,14 @@ func milestonesOf(r *Run) string {
 		}
 	}
 	return b.String()
+}
+
+// waitsIn returns where the wait of a session is answered, if that is not where it answered last.
+func waitsIn(r *Run) string {
+	if at := r.Join.At; at != nil && *at != *cmp.Or(r.Route, &session.Route{}) {
+		return " to answer in " + wordsOf(at)
+	}
+	return ""
 }
 
 // owedBy says which messages of r wait for an answer.
