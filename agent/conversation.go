@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -229,7 +230,7 @@ func taskFirst(inputs []spawn.Input) []spawn.Input {
 }
 
 // messagesOf returns inputs of the session of a turn as messages of the conversation.
-func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
+func (rt *Runtime) messagesOf(ctx context.Context, t *Turn, inputs []spawn.Input) []Message {
 	st := t.spawn
 	messages := make([]Message, 0, len(inputs)+1)
 	for _, in := range taskFirst(inputs) {
@@ -253,7 +254,7 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 			m.Internal = true
 			if in.Completion != nil {
 				m.ID = string(in.Completion.Run.ID)
-				m.Text = rt.eventOf(t, in.Completion).ForModel()
+				m.Text = rt.eventOf(ctx, t, in.Completion).ForModel()
 			}
 		case spawn.InputEvent:
 			m.Internal = true
@@ -269,11 +270,13 @@ func (rt *Runtime) messagesOf(t *Turn, inputs []spawn.Input) []Message {
 }
 
 // eventOf returns the event of a completion for the session of a turn, with the path of the child's
-// transcript. A session in a sandbox is not told paths of the host.
-func (rt *Runtime) eventOf(t *Turn, c *spawn.Completion) announce.Event {
+// transcript, and with what the session may use to read on. A session in a sandbox is not told
+// paths of the host.
+func (rt *Runtime) eventOf(ctx context.Context, t *Turn, c *spawn.Completion) announce.Event {
 	shown := *c // others read it, too
 	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.toModels(c.Run.Label)
 	e := rt.eventToModels(announce.NewEvent(&shown))
+	e.History = slices.Contains(t.spawn.Rights(ctx, &rt.cfg().Rules).Tools, toolHistory)
 	if !t.Sandboxed {
 		ref := session.Ref{Key: c.Run.Key, SessionID: c.Run.SessionID}
 		e.Stats.Transcript = rt.cfg().Store.Transcripts.Locate(ref)
@@ -315,7 +318,7 @@ func (rt *Runtime) sentText(st *spawn.TurnInput, in spawn.Input) string {
 
 // firstMessages returns what is new when a turn begins. One that nothing has woken but the end of a
 // wait is told of that.
-func (rt *Runtime) firstMessages(t *Turn) []Message {
+func (rt *Runtime) firstMessages(ctx context.Context, t *Turn) []Message {
 	st := t.spawn
 	if st.Announces {
 		words := cmp.Or(rt.cfg().AnnounceTurn.Words, announceWords)
@@ -324,7 +327,7 @@ func (rt *Runtime) firstMessages(t *Turn) []Message {
 			Internal: true, Synthetic: true,
 		}}
 	}
-	messages := rt.messagesOf(t, st.Inputs)
+	messages := rt.messagesOf(ctx, t, st.Inputs)
 	woken := slices.ContainsFunc(st.Inputs, func(in spawn.Input) bool {
 		return in.Class != spawn.InputMilestone
 	})

@@ -55,6 +55,24 @@ func TestEveryCrashAroundALongResult(t *testing.T) {
 	})
 }
 
+// A long result names sessions_history to a session that has the tool, and to no other.
+func TestLongResultNamesTheHistory(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		var told atomic.Value
+		cfg := configOfLongAnswer(&told)
+		if !has {
+			cfg.Rules.Tools.Deny = []string{"sessions_history"}
+		}
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			h.Post("go")
+			h.Pass(time.Minute)
+			text, _ := told.Load().(string)
+			require.Contains(h.T(), text, "\n[cut here: the whole result has 100010 bytes, SHA-256 ")
+			require.Equal(h.T(), has, strings.Contains(text, "; sessions_history with "), text[:200])
+		})
+	}
+}
+
 // unreadableFiles are files that cannot be opened until readable is set.
 type unreadableFiles struct {
 	session.Files

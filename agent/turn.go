@@ -370,7 +370,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	}
 	t.noteAsked(in)
 	t.rt.loadResults(ctx, in)
-	messages := t.rt.messagesOf(t, in)
+	messages := t.rt.messagesOf(ctx, t, in)
 	if err = t.write(ctx, messages...); err == nil {
 		t.log.took(in)
 	}

@@ -101,7 +101,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.entering("Store.Transcripts")
 	var fresh []Message
 	if !st.Compact {
-		fresh = rt.firstMessages(t)
+		fresh = rt.firstMessages(ctx, t)
 	}
 	kept, done := rt.keptInputs(ctx)
 	log, messages, err := beginRecord(

@@ -81,6 +81,10 @@ type Event struct {
 	Cron bool `json:"cron,omitempty"`
 	// Siblings is how many other runs of the requester are still active.
 	Siblings int `json:"siblings,omitempty"`
+	// History says that the session that is told has the tool sessions_history. ForModel names the
+	// tool where it leaves out a part of the result of a session. NewEvent does not know: package
+	// agent sets it for the sessions that it runs.
+	History bool `json:"history,omitempty"`
 	// Nonce is in the lines that fence the rendering for a model. Characters other than the letters
 	// and digits of ASCII, '-' and '_' are ignored.
 	Nonce string `json:"nonce"`

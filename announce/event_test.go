@@ -292,6 +292,15 @@ func TestLongResultForModel(t *testing.T) {
 			t.Errorf("%s: %.200s", what, text)
 		}
 		require.NoError(t, announcetest.CheckFence(text, e.Nonce))
+
+		require.NotContains(t, text, "sessions_history", "the session may not have the tool")
+		e.History = true
+		text = e.ForModel()
+		cut := strings.Contains(c.want, "[cut here: ")
+		require.Equal(t, cut, strings.Contains(text, "; sessions_history with "), what)
+		require.NoError(t, announcetest.CheckFence(text, e.Nonce))
+		e.Source = announce.SourceProgram
+		require.NotContains(t, e.ForModel(), "sessions_history", "no session has said it")
 	}
 }
 

@@ -37,7 +37,8 @@ const (
 // Of a result of more than 20,000 characters the text has the first 12,000 and the last 4,000, with
 // a line between them that says how many bytes the whole has, and their SHA-256. One of more than
 // 65,536 bytes is a file of the child's transcript under it, if the Store keeps files. That line
-// stands without a bar: one behind a bar is the child's.
+// stands without a bar: one behind a bar is the child's. It names the tool sessions_history if
+// History is set.
 func (e Event) ForModel() string {
 	r := renderer{nonce: cleanNonce(e.Nonce)}
 	r.b.Grow(len(e.Result) + len(e.Result)/16 + 2048)
@@ -92,6 +93,9 @@ const (
 	modelTail   = 4_000
 )
 
+// historyNote is what the note of a long result adds for a session that may read on.
+const historyNote = "; sessions_history with the session key shows the conversation"
+
 // A shownResult is a result as a model is shown it. The head and the tail are the child's words.
 // The note, which is the runtime's, stands between them in the place of what is left out. Each may
 // be missing.
@@ -122,8 +126,12 @@ func (e Event) shown() shownResult {
 		sum := sha256.Sum256([]byte(e.Result))
 		whole = session.File{Hash: hex.EncodeToString(sum[:]), Size: int64(len(e.Result))}
 	}
-	note := fmt.Sprintf("[cut here: the whole result has %s, SHA-256 %s]",
-		text.Count(whole.Size, "byte", "bytes"), cutField(oneLine(whole.Hash)))
+	how := ""
+	if e.History && e.Source != SourceProgram {
+		how = historyNote
+	}
+	note := fmt.Sprintf("[cut here: the whole result has %s, SHA-256 %s%s]",
+		text.Count(whole.Size, "byte", "bytes"), cutField(oneLine(whole.Hash)), how)
 	switch {
 	case !long && IsBlank(e.Result):
 		return shownResult{note: note}
