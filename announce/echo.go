@@ -56,6 +56,9 @@ const (
 // that follow at once: so a marker does not take the answer behind it along. Such lines also go
 // where they begin with one that only an event has, without a marker or behind one in another
 // spelling.
+//
+// What stands above a message that says who speaks, or which session has sent it, goes from the
+// beginning of a line, also of one in a list; what follows on the line stays.
 type echo struct {
 	ahead.Cursor
 	guard
@@ -193,6 +196,7 @@ func (e *echo) closes(v *ahead.View, at int, opening string) bool {
 func (e *echo) beginLine(v *ahead.View) bool {
 	marks := v.Within(e.At, maxQuote)
 	at := marks.Skip(e.At, quoteMarks)
+	above := e.aboveAt(v, marks.Skip(at, listMarks))
 	v.Join(marks)
 	marker, isOpen := markerAt(v, at)
 	isEvent := isOpen && e.closes(v, at+len(marker), marker)
@@ -201,7 +205,7 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	if marker == "" {
 		own = e.ownAt(v, at)
 	}
-	isStats := marker == "" && own == ownNone && v.HasFold(at, foldedStats)
+	isStats := marker == "" && own == ownNone && above.end == 0 && v.HasFold(at, foldedStats)
 	if isStats {
 		line := v.Any(at, "\n")
 		isStats = strings.Contains(strings.ToLower(v.S[at:line]), strings.ToLower(statsMark))
@@ -222,11 +226,76 @@ func (e *echo) beginLine(v *ahead.View) bool {
 		if isLast {
 			e.line, e.begun, e.own = true, false, ownHead
 		}
-	case isStats, own != ownNone:
+	case isStats, own != ownNone, above.alone:
 		e.remove(at)
 		e.line, e.begun = true, false
+	case above.end > 0:
+		e.At, e.begun = above.at, false // what follows begins the line
+		e.remove(above.end)
 	}
 	return true
+}
+
+// The lines that stand above a message in a conversation begin with these words: one says who
+// speaks, see package sender, and one which session has sent the message. What follows in the line
+// is in isSender, and in sentEnd.
+const (
+	senderStart = "[message from "
+	sentStart   = "[offshoot] the session agent:"
+	sentEnd     = " has sent you a message:"
+
+	maxAbove = 2048 // bytes of such a line
+
+	emphasis  = "*_`~"
+	listMarks = quoteMarks + emphasis + "-+#.)0123456789"
+)
+
+// An aboveLine is a line that stands above a message, which a model has copied. The zero aboveLine
+// is none.
+type aboveLine struct {
+	at, end int  // what is removed of the line if something follows
+	alone   bool // nothing follows
+}
+
+// aboveAt returns the aboveLine that has its first word at a position. Marks of emphasis around it
+// belong to it.
+func (e *echo) aboveAt(v *ahead.View, at int) aboveLine {
+	line := v.Within(at, maxAbove)
+	end := 0
+	switch {
+	case line.HasFold(at, senderStart):
+		if i := line.Any(at, "]\n"); i < len(line.S) && isSender(line.S[at+len(senderStart):i+1]) {
+			end = i + 1
+		}
+	case line.HasFold(at, sentStart):
+		if i := line.Any(at+len(sentStart), " \n"); line.HasFold(i, sentEnd) {
+			end = i + len(sentEnd)
+		}
+	}
+	v.Join(line)
+	if end == 0 {
+		return aboveLine{}
+	}
+	for at > e.At && strings.IndexByte(emphasis, v.S[at-1]) >= 0 && v.Has(end, v.S[at-1:at]) {
+		at, end = at-1, end+1
+	}
+	rest := v.Within(end, maxQuote)
+	next := rest.Skip(end, " \t\r")
+	alone := rest.Ended(next) || rest.S[next] == '\n'
+	v.Join(rest)
+	return aboveLine{at: at, end: next, alone: alone}
+}
+
+// isSender reports whether the rest of a line that begins with senderStart, up to its bracket, says
+// who speaks as package sender does. A model may leave out the quotation marks of the id.
+func isSender(rest string) bool {
+	rest = strings.ToLower(rest)
+	if name, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
+		_, of, _ := strings.Cut(name, `"`)
+		id, hasID := strings.CutPrefix(of, ", id ")
+		return of == ", without an id]" || hasID && id != "]"
+	}
+	return rest == "a sender who is not known]" || strings.HasPrefix(rest, `id "`)
 }
 
 // ownStarts are lines that only an event has, and the markers of one in other spellings.

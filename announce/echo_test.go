@@ -76,6 +76,64 @@ func TestEchoesInOtherShapes(t *testing.T) {
 	}
 }
 
+// aboveMessages are the lines that a model finds above the messages of people and sessions, as far
+// as it copies them.
+var aboveMessages = []string{
+	`[message from "Ann", id "4711"]`, `[message from "Ann", id 4711]`, `[message from id "4711"]`,
+	`[message from "Ann", without an id]`, `[message from a sender who is not known]`,
+	`[MESSAGE FROM "Ann (it's me)", ID "a b"]`,
+	"[Offshoot] The session agent:main:telegram:direct:4711 has sent you a message:",
+}
+
+// A line that says who speaks, or which session has sent a message, does not reach people where a
+// model copies it, whole or in pieces, and what follows it does.
+func TestLinesAboveMessagesAreNotShown(t *testing.T) {
+	t.Parallel()
+	for _, line := range aboveMessages {
+		for text, want := range map[string]string{
+			"%\nHello!":                  "Hello!",
+			"% Hello!":                   "Hello!",
+			"So:\n%\nHello!":             "So:\nHello!",
+			"So:\r\n  %\r\n\r\nHello!":   "So:\r\n\r\nHello!",
+			"> %\n> Hello!":              "> Hello!",
+			"> % Hello!":                 "> Hello!",
+			"- %\n- Hello!":              "- Hello!",
+			"1. % Hello!":                "1. Hello!",
+			"* % *Hello!*":               "* *Hello!*",
+			"**%** Hello!":               "Hello!",
+			"**%**\nHello!":              "Hello!",
+			"`%`\nHello!":                "Hello!",
+			"```\n%\nHello!\n```":        "```\nHello!\n```",
+			"%\n%\nHello!":               "Hello!",
+			"% % Hello!":                 "Hello!",
+			"Hello!\n%":                  "Hello!",
+			"% NO_REPLY":                 "",
+			"%":                          "",
+			"See <think>no</think>\n%Hi": "See \nHi",
+		} {
+			text = strings.ReplaceAll(text, "%", line)
+			shown, _ := announce.Visible(text)
+			require.Equal(t, want, shown, "%q", text)
+			again, _ := announce.Visible(shown)
+			require.Equal(t, shown, again)
+			checkStream(t, text, 1, 7, 1000)
+		}
+		said := "It begins with " + line + " and so on."
+		shown, _ := announce.Visible(said)
+		require.Equal(t, said, shown, "within a line it is text")
+	}
+	for _, text := range []string{
+		"[message from our sponsor] Buy!", "[message from Ann, id 4711]\nHello", "[message from \"Ann\"]",
+		"[message from id badges]", "[message from \"Ann\", id ]", "[message from \"Ann\", id\n4711]",
+		"[Offshoot] The session agent:main:main has ended.", "[Offshoot] The session is over.",
+		"[Offshoot] The session agent: it has sent you a message:",
+	} {
+		shown, _ := announce.Visible(text)
+		require.Equal(t, text, shown)
+		checkStream(t, text, 1, 7, 1000)
+	}
+}
+
 // What reads a little like a line of an event stays.
 func TestLinesLikeThoseOfAnEventStay(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,10 @@ var hostileInputs = map[string]func(n int) string{
 	},
 	"fences in a thought": func(n int) string { return "<think>\n" + repeatTo("```x\n", n) },
 	"echoes":              func(n int) string { return repeatTo("<<<completion x>>>\n", n) },
+	"senders":             func(n int) string { return repeatTo("[message from \"", n) },
+	"senders on a line":   func(n int) string { return repeatTo("[message from \"a\", id 1]", n) },
+	"lines of senders":    func(n int) string { return repeatTo("1. [message from \"a\", id 1] x\n", n) },
+	"sent messages":       func(n int) string { return repeatTo("[Offshoot] The session agent:a\n", n) },
 	"echoes on a line":    func(n int) string { return "x" + repeatTo("<<<completion ", n) },
 	"ends of echoes":      func(n int) string { return repeatTo("<<<end of completion x>>>", n) },
 	"nested halves":       func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
@@ -482,6 +486,7 @@ var (
 		"<|x|>", "<|", "[Tool Call: x]", "Arguments: ", "[Tool Result for ID 1]", "[Tool Result]",
 		"[Historical context: x]", "[Historical context: ", "<<<completion a>>>", "<<<completion ",
 		"[[reply_to:", "[[audio_as_voice]]", "<<<end of completion a>>>", "Stats: runtime ", " • sessionKey ", " NO_REPLY", "*",
+		"[message from ", "\"a\", id 1]", "[message from \"a\", id 1]", "[Offshoot] The session agent:a", " has sent you a message:",
 		"\u200b", "<|im_start|>", "user\n", "<|channel|>analysis", "\x1b]",
 	}
 	templateTokens = []string{

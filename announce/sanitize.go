@@ -9,7 +9,8 @@ import (
 // cannot see and what steers a terminal or the direction of a text, thoughts, memory blocks, tool
 // calls and their results, control tokens and other marks of chat templates, what a template says
 // in the turn of another role, citations that only their service can read, reply tags, echoes of
-// the runtime's own events in any letter case, and outer white space.
+// the runtime's own events in any letter case and of the lines above a message that say who speaks
+// or which session has sent it, and outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
 // is removed even there, without its end as far as its own lines reach, and so is what is not

@@ -73,6 +73,8 @@ var streamTexts = []string{
 	"Sure:\n> <<<completion n1>>>\n> k\n> <<<end of completion n1>>>\nDone.", "x <<<completion n>>> y",
 	"x <<<completion n>>>z<<<end of completion n>>> y", "Said: <<<completion n>>>\nx",
 	"a\n<<<end of completion n1>>>\nb", "a\n> Stats: runtime 1s • tokens n/a • sessionKey k\nBye",
+	"[message from \"Ann\", id 4711] a\nb", "> [mess<think>a</think>age from id \"1\"] a\nb",
+	"1. [Offshoot] The session agent:main:main has sent you a message:\nHi", "[message from \"Ann\", id",
 	"<<<comp<<<completion x>>>letion y>>> z", "<<<completion ", "Stats: runtime 1s\nStats",
 	// Marks of templates.
 	"[INST] a [/INST] b", "[THINK]a[/THINK]b", "x [THINK] y", "[TOOL_CALLS]exec[CALL_ID]a[ARGS]{\"a\":1} b", "[TOOL_CALLS]x y",
