@@ -83,10 +83,10 @@ type Config struct {
 	Reply func(ctx context.Context, d Delivery) error
 	// Route says where people are told what comes of a sub-agent: what the session that spawned it
 	// says over its end, and a [Task].Update. It is asked at each spawn, and what it returns is
-	// kept with the run; a bound conversation of the sub-agent comes first. Zero, after an error or
-	// a panic, which the Logger is told, and nil: where the session was answering at the spawn, or
-	// where its key or [Session.SetRoute] says. It should return at once. After DeliverTimeout it
-	// has failed, and a spawn whose ctx ends before that does not wait for it.
+	// kept with the run. A conversation that is bound to the sub-agent does not change it. Zero,
+	// after an error or a panic, which the Logger is told, and nil: where the session was answering
+	// at the spawn, or where its key or [Session.SetRoute] says. It should return at once. After
+	// DeliverTimeout it has failed, and a spawn whose ctx ends before that does not wait for it.
 	Route func(ctx context.Context, q RouteRequest) (session.Route, error)
 	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
 	// attempt has failed. If the receiver does not return all the same, it is not called for the

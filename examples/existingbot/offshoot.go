@@ -52,6 +52,7 @@ func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
 		return nil
 	}
 	event, _ := announce.EventOf(d) // the end of a sub-agent, or what the program announces
+	// The result is as the sub-agent wrote it. An announce.Redactor masks credentials in it.
 	if err := b.answer(ctx, c, event.ForModel()); err != nil {
 		return err
 	}
