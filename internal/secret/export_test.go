@@ -8,6 +8,12 @@ var (
 	IsWordy  = isWordy
 )
 
+// AllFamilies returns the families that are known by how they begin.
+func AllFamilies() []Family { return families }
+
+// Has reports whether a byte may stand in the body of a token.
+func (f *Family) Has(c byte) bool { return f.Body[c] }
+
 // MaskWithoutSieves is Own.Mask, but follows each value from each place alone.
 func (o *Own) MaskWithoutSieves(s string) string {
 	p := o.Pass()

@@ -183,10 +183,49 @@ func TestNormalTextsStay(t *testing.T) {
 	}
 }
 
-// Each family is told apart from the others, and has a source.
+// Each family masks a token of its own, has a name and a source, and is told apart from the others:
+// two that begin alike differ in what follows.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	require.GreaterOrEqual(t, secret.Families(), 450)
+	type kind struct {
+		begin    string
+		body     any
+		min, max int
+	}
+	names, kinds := map[string]bool{}, map[kind]string{}
+	for _, f := range secret.AllFamilies() {
+		require.NotEmpty(t, f.Name)
+		require.NotEmpty(t, f.Source, f.Name)
+		require.NotEmpty(t, f.Begin, f.Name)
+		require.False(t, names[f.Name], "%s stands twice", f.Name)
+		names[f.Name] = true
+		k := kind{f.Begin, f.Body, f.Min, f.Max}
+		require.Empty(t, kinds[k], "%s is no other", f.Name)
+		kinds[k] = f.Name
+		for _, token := range sampleOf(&f) {
+			masked := secret.Mask("the key is " + token + " ok")
+			require.NotContains(t, masked, token, f.Name)
+			require.Contains(t, masked, " ok", f.Name)
+		}
+	}
+}
+
+// sampleOf returns tokens of a family, of the least and, if it has one, of the greatest length.
+func sampleOf(f *secret.Family) []string {
+	const signs = "q7Zt4Lm9Xw2Rb8KcVn5Py3Hd6Jf1Gs0AuTeWoB7f3c9a01d2e4b8567f1c3e9d0a2"
+	var of []byte
+	for _, c := range []byte(signs) {
+		if f.Has(c) {
+			of = append(of, c)
+		}
+	}
+	body := strings.Repeat(string(of), 1+max(f.Min, f.Max)/len(of))
+	samples := []string{f.Begin + body[:max(f.Min, 1)]}
+	if f.Max > 0 {
+		samples = append(samples, f.Begin+body[:f.Max])
+	}
+	return samples
 }
 
 // A token on one line is masked beside one on the next that only stands for a token.
