@@ -36,9 +36,10 @@ const (
 )
 
 // withoutMentions returns a text of an answer with full-width signs, as labels have them, in what a
-// chat may take for a mention of people, of a role or of a whole channel, such as @everyone, <@id>
-// and <!here>: a person who may not call everyone must not have the bot do it. An address such as
-// bot@example.org stays as it is, and so do the lines and the mark-up of a log.
+// chat may take for a mention of people, of a role or of a whole channel, such as @everyone, <@id>,
+// <!here>, <users/all>, <at>, [~name] and links to a person: a person who may not call everyone
+// must not have the bot do it. The entity of a sign counts as the sign. An address such as
+// bot@example.org stays as it is, and so do the lines and other mark-up of a log.
 func withoutMentions(said string) string {
 	return text.Bound(mention.ReplaceAllStringFunc(said, fullWidth.Replace), maxText)
 }
@@ -46,9 +47,23 @@ func withoutMentions(said string) string {
 // mention finds the sign of a mention with the character behind it, and what some chats take for a
 // mention also within a word.
 var mention = regexp.MustCompile(
-	`(?i)(?:^|[^\pL\pN._+@-])@+[\pL\pN_!&]|<!\pL|@(?:everyone|here|channel|all|room)`)
+	`(?i)(?:^|[^\pL\pN._+@-])(?:@|` + atEntity + `)+[\pL\pN_!&]|` +
+		`(?:@|` + atEntity + `)(?:everyone|here|channel|all|room)|` +
+		`(?:<|` + openEntity + `)(?:!\pL|@|users/|/?at\b|#)|` +
+		`\[~|` + // Jira
+		`tg://|` +
+		`matrix\.to/#/(?:@|!|%)|matrix:u/`)
 
-var fullWidth = strings.NewReplacer("@", "＠", "<!", "＜!")
+// What HTML and Markdown also read as the signs "@" and "<".
+const (
+	atEntity   = `&(?:#0*64|#x0*40|commat);`
+	openEntity = `&(?:#0*60|#x0*3c|lt);?`
+)
+
+// fullWidth replaces what makes a mention one.
+var fullWidth = strings.NewReplacer(
+	"@", "＠", "<", "＜", "&", "＆", "~", "～", "://", "：//", "#", "＃", "matrix:", "matrix：",
+	"MATRIX:", "MATRIX：")
 
 // bounded returns a text that an answer may have.
 func bounded(b *strings.Builder) string {

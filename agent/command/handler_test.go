@@ -675,6 +675,49 @@ func TestOptions(t *testing.T) {
 
 // Where the transcript of a sub-agent is stands in the answer if the Store has paths.
 
+// Owners let an owner give commands, and refuse another person, of whom nothing is done.
+func TestOwnersGiveCommands(t *testing.T) {
+	cfg := agent.Config{Runner: worker, Rules: policy.Rules{Owners: []policy.Person{{ID: "ann"}}}}
+	playOf(t, cfg, command.Options{}, func(b *bot) {
+		b.opt.Authorize = command.Owners(b.Runtime())
+		general := room(b)
+		b.say(general, "bob", "/subagents spawn beta work")
+		denied, ok := b.last.(command.Denied)
+		require.True(t, ok, "%#v", b.last)
+		require.ErrorIs(t, denied.Err, command.ErrNotOwner)
+		b.say(general, "ann", "/subagents list")
+		require.IsType(t, command.Listed{}, b.last)
+		require.Empty(t, b.last.(command.Listed).Active, "bob's command did nothing")
+	})
+}
+
+// A compact makes the conversation shorter, and says so.
+func TestCompactIsAnswered(t *testing.T) {
+	summed := 0
+	cfg := agent.Config{Runner: worker}
+	cfg.Models.Window = func(string) agent.Window {
+		return agent.Window{Tokens: 100_000, Keep: 2, Compact: func(
+			context.Context, agent.CompactRequest,
+		) (string, error) {
+			summed++
+			return "There was much talk.", nil
+		}}
+	}
+	playOf(t, cfg, command.Options{}, func(b *bot) {
+		general := room(b)
+		for i := range 10 {
+			b.PostIncoming(b.key(general), agent.Incoming{
+				ID: fmt.Sprint(i), Text: strings.Repeat("Tell me more. ", 80), Route: general,
+			})
+			b.Pass(time.Minute)
+		}
+		require.Zero(t, summed)
+		require.Equal(t, "The conversation was made shorter.", b.say(general, "ann", "/compact"))
+		require.Equal(t, command.Compacted{}, b.last)
+		require.Equal(t, 1, summed)
+	})
+}
+
 // An info says for whom a sub-agent works, where the rules have it depend on who speaks.
 func TestInfoSaysForWhom(t *testing.T) {
 	cfg := agent.Config{Runner: worker, Rules: policy.Rules{

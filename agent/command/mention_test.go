@@ -13,11 +13,17 @@ import (
 // mentions are what chats take for mentions: of everyone, of a person, of a role, of a channel.
 var mentions = []string{
 	"@everyone", "@here", "<@123>", "<@!123>", "<@&9>", "<!here>", "<!channel>", "<!subteam^S1>",
-	"@ann", "@@everyone", "x@everyone", "(@HERE)",
+	"@ann", "@@everyone", "x@everyone", "(@HERE)", "<users/all>", "<users/123>", "<USERS/all>",
+	"tg://user?id=123", "[Ann](tg://user?id=123)", "TG://user?id=1", "<at>Ann</at>",
+	`<at\u00a0id="1">Ann</at>`, `<at/>`, "[~ann]", "[~accountid:1]", "https://matrix.to/#/@ann:example.org",
+	"https://matrix.to/#/%40ann:example.org", "[Ann](https://MATRIX.to/#/@ann:x.org)",
+	"matrix:u/ann:example.org", "&lt;!channel&gt;", "&lt;@123&gt;", "&LT;!here&gt;", "&#60;!channel>",
+	"&#x3c;@U1>", "&#64;everyone", "&commat;here", "&lt;users/all&gt;", "<#123>",
 }
 
 // alive finds a mention that has force.
-var alive = regexp.MustCompile(`(?i)@(everyone|here)|<@[\d!&]|<![a-z]|(^|\W)@\w`)
+var alive = regexp.MustCompile(`(?i)@(everyone|here)|<@[\d!&]|<![a-z]|(^|\W)@\w|` +
+	`(<|&lt;|&#60;|&#x3c;)(@|!|users/|/?at\W|#)|tg://|\[~|matrix\.to/#|matrix:u|(&#64;|&commat;)\w`)
 
 // No answer to a command mentions anyone, whatever a person has typed, and whatever a sub-agent is
 // called or told.
@@ -45,5 +51,8 @@ func TestAnswersMentionNoOne(t *testing.T) {
 		}
 		said := b.say(at, "ann", "/kill bot@example.org")
 		require.Contains(t, said, "bot@example.org", "an address is no mention")
+		for _, text := range []string{"<b>", "a&lt;b", "https://matrix.to/", "~ann", "no#12", "no at", "users/all"} {
+			require.Contains(t, b.say(at, "ann", "/kill "+text), text, "it is no mention")
+		}
 	})
 }
