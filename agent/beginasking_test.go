@@ -36,8 +36,8 @@ func rulesThatAsk() map[string]func(*policy.Rules) {
 
 // beginAsking is a bot whose Config asks who speaks, and a script in which all that comes of bob's
 // messages calls cron, a minute after it began or later. A process begins with the Rules of the
-// Config, so that each crash is the beginning of rules that ask, too. Its times are short: a process
-// that was killed goes on to try the store, every few seconds, for as long as the test lasts.
+// Config, so that each crash is the beginning of rules that ask, too. Its times are short: a
+// process that was killed goes on to try the store for as long as the test lasts.
 func beginAsking(change func(*policy.Rules)) (agent.Config, agenttest.Script) {
 	cfg := checkedConfig()
 	cfg.Tools[1].OwnerOnly, cfg.Rules.Owners = false, nil
