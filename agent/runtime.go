@@ -177,7 +177,7 @@ func (rt *Runtime) endedHook() func(context.Context, spawn.Delivery) error {
 //
 // Rules are not recorded: the Runtime of the next process has those of its Config. An agent that
 // comes with them has the common Runner and Workspace, unless the Config has others for its id.
-// SetRules is no command, since it records nothing: after a shutdown the error is
+// SetRules records nothing, and is not a command: after a shutdown the error is
 // [spawn.ErrShutdown] alone.
 func (rt *Runtime) SetRules(rules policy.Rules) error {
 	rt.ruling.Lock()
