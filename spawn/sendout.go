@@ -84,7 +84,7 @@ func (s *Supervisor) sendOut(
 	ctx context.Context, root, from, to session.Key, m *Incoming, within time.Duration,
 	by *TurnInput,
 ) (receipt Receipt, reply Reply, err error) {
-	if err := s.mayReceive(ctx, to); err != nil {
+	if err := s.lookAt(ctx, to); err != nil {
 		return receipt, reply, unrecorded(ctx, err)
 	}
 	m = m.sentBy(from)
@@ -127,6 +127,26 @@ func (s *Supervisor) mayReceive(ctx context.Context, to session.Key) error {
 		return nil // the tree refuses what it must
 	}
 	return s.onRecord(ctx, to)
+}
+
+// lookLimit is how long SendOut looks at most whether a receiver was ever there.
+const lookLimit = time.Second
+
+// lookAt is mayReceive for a message that is not recorded yet. The journal of the receiver holds
+// the sender up no longer than lookLimit. Where it does not say in that time whether the receiver
+// was ever there, lookAt returns nil: the post decides. A look that is left goes on as what
+// [Supervisor.inStore] calls. The error is ErrNotFound, the cause of ctx or ErrShutdown.
+func (s *Supervisor) lookAt(ctx context.Context, to session.Key) error {
+	short, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	err := s.inStore(short, func(ctx context.Context) error { return s.mayReceive(ctx, to) }, nil)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrShutdown):
+		return err
+	}
+	return nil
 }
 
 // errArrived is the error of a wait for a message that has left the outbox unseen.
