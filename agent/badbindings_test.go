@@ -130,6 +130,9 @@ func TestBindingsOfAJournalThatMisbehaves(t *testing.T) {
 				for where, of := range map[string]func(session.Key) bool{
 					"log": isBindings, "tree": isTree, "both": func(session.Key) bool { return true },
 				} {
+					if !playsOneOf(8) {
+						continue
+					}
 					t.Run(where+" "+what+" "+when+" "+name, func(t *testing.T) {
 						c := oddCase{what: what, name: name, of: of, inLog: where == "log"}
 						c.once = when == "once" || when == "once, late"
@@ -152,6 +155,9 @@ func TestBindingEndsWhileItsTreeIsDamaged(t *testing.T) {
 		session.ErrCorrupt, session.ErrFormat, session.ErrUnsafe, session.ErrReadOnly, errDisk,
 	} {
 		for _, how := range []string{"unfocus", "expiry"} {
+			if !playsOneOf(3) {
+				continue
+			}
 			t.Run(fmt.Sprint(how, " ", damage), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")

@@ -35,14 +35,15 @@ func rulesThatAsk() map[string]func(*policy.Rules) {
 }
 
 // beginAsking is a bot whose Config asks who speaks, and a script in which all that comes of bob's
-// messages calls cron, an hour after it began or later. A process begins with the Rules of the
-// Config, so that each crash is the beginning of rules that ask, too.
+// messages calls cron, a minute after it began or later. A process begins with the Rules of the
+// Config, so that each crash is the beginning of rules that ask, too. Its times are short: a
+// process that was killed goes on to try the store for as long as the test lasts.
 func beginAsking(change func(*policy.Rules)) (agent.Config, agenttest.Script) {
 	cfg := checkedConfig()
 	cfg.Tools[1].OwnerOnly, cfg.Rules.Owners = false, nil
-	cfg.Rules.Subagents.ArchiveAfter = 24 * time.Hour
+	cfg.Rules.Subagents.ArchiveAfter = 24 * time.Minute
 	change(&cfg.Rules)
-	later := call("cron", `{}`).After(time.Hour)
+	later := call("cron", `{}`).After(time.Minute)
 	var rest []agenttest.Step
 	for range 12 {
 		rest = append(rest, later, say("ok"))
@@ -73,9 +74,9 @@ func playBeginAsking(h *harness, asks policy.Rules, begin func()) {
 	free.Owners, free.Senders, free.Chats = nil, nil, nil
 	require.NoError(h.T(), h.Runtime().SetRules(free))
 	speak(h, "bob", "do it")
-	h.Pass(time.Minute)
+	h.Pass(time.Second)
 	speak(h, "bob", "this, too")
-	h.Pass(time.Minute)
+	h.Pass(time.Second)
 	outer := func() (key session.Key) {
 		for _, run := range h.Runs() {
 			if run.Label == "outer" {
@@ -86,22 +87,22 @@ func playBeginAsking(h *harness, asks policy.Rules, begin func()) {
 	}
 	key := outer()
 	begin()
-	h.Pass(10 * time.Hour)
+	h.Pass(10 * time.Minute)
 	if key.IsZero() { // a crash has come before it was spawned
 		return
 	}
 	follow := func(text string) { // by the program, which names no one
-		ctx, cancel := context.WithTimeout(h.Context(), time.Hour)
+		ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 		defer cancel()
 		_, err := h.Session(key).Post(ctx, agent.Incoming{ID: text, Text: text})
 		if err == nil {
-			h.Pass(6 * time.Hour)
+			h.Pass(6 * time.Minute)
 		}
 	}
 	follow("go on")
-	h.Pass(72 * time.Hour)
+	h.Pass(72 * time.Minute)
 	require.True(h.T(), outer().IsZero(), "it is archived")
-	ctx, cancel := context.WithTimeout(h.Context(), time.Hour) // a crash may come within
+	ctx, cancel := context.WithTimeout(h.Context(), time.Minute) // a crash may come within
 	defer cancel()
 	if h.Session(key).Revive(ctx) == nil {
 		follow("and on")
@@ -131,7 +132,7 @@ func TestRulesThatBeginToAskBindWhatWasWritten(t *testing.T) {
 						require.False(t, cronRan(h, name), name)
 					}
 					speak(h, "ann", "and for me?")
-					h.Pass(3 * time.Hour)
+					h.Pass(3 * time.Minute)
 					require.True(t, cronRan(h, agenttest.Main), "a chat is not bound for ever")
 				})
 			})

@@ -47,7 +47,7 @@ func TestBindingHistories(t *testing.T) {
 		played++
 		return l.program(h)
 	}}
-	playHistories(t, &hs, 25)
+	playHistories(t, &hs, 10)
 	t.Log(l.happened)
 	if played < 500 || os.Getenv("OFFSHOOT_SEED") != "" {
 		return

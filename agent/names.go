@@ -53,8 +53,8 @@ type (
 	JoinOptions = spawn.JoinOptions
 	// Rest says what becomes of the sub-agents that a wait leaves over.
 	Rest = spawn.Rest
-	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for
-	// Config.Reply.
+	// Delivery is something that leaves a tree: a completion or an event for Config.Deliver, a
+	// reply for Config.Reply, an end for Hooks.Ended, or a message to a session of another tree.
 	Delivery = spawn.Delivery
 	// QueueMode says how a session that the caller runs is told of what waits; see Config.Queue.
 	QueueMode = spawn.QueueMode

@@ -177,7 +177,8 @@ func (rt *Runtime) endedHook() func(context.Context, spawn.Delivery) error {
 //
 // Rules are not recorded: the Runtime of the next process has those of its Config. An agent that
 // comes with them has the common Runner and Workspace, unless the Config has others for its id.
-// After a shutdown the error is [spawn.ErrShutdown].
+// SetRules records nothing, and is not a command: after a shutdown the error is
+// [spawn.ErrShutdown] alone.
 func (rt *Runtime) SetRules(rules policy.Rules) error {
 	rt.ruling.Lock()
 	defer rt.ruling.Unlock()
@@ -462,8 +463,9 @@ func (rt *Runtime) Purge(ctx context.Context) (removed int, err error) {
 	return rt.sup.Purge(ctx)
 }
 
-// Blocked returns the completions and replies that could not be delivered for half an hour, and
-// that are not tried again until [Runtime.Retry]. The list beside an error lacks those of the trees
+// Blocked returns what could not be delivered for half an hour, or was refused for good, and is not
+// tried again until [Runtime.Retry]: completions, replies, events, ends for Hooks.Ended, and
+// messages to other trees, see Delivery.Sent. The list beside an error lacks those of the trees
 // that cannot be read.
 func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) {
 	if err := rt.checked(ctx); err != nil {

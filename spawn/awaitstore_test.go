@@ -151,6 +151,9 @@ func forEveryWait(
 				if c.opened && what == "read" {
 					continue // the tree in memory is not read
 				}
+				if !playsOneOf(4) {
+					continue
+				}
 				at := fmt.Sprintf("%s, %s fails, opened %t, runs %t", name, what, c.opened, c.runs)
 				t.Run(at, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {

@@ -56,10 +56,10 @@ type Delivery struct {
 	// with an Epoch below one that the receiver has seen for the same tree comes from a former
 	// owner.
 	Epoch uint64 `json:"epoch"`
-	// MayRepeat says that an earlier attempt may already have arrived: its acknowledgement was
-	// lost, or the process that made it died. Attempts are not recorded before they are made, so
-	// after a process that died it is set for all that was pending. A [Supervisor.Shutdown] after
-	// which nothing still runs records what was not tried.
+	// MayRepeat says that an earlier attempt may already have arrived: it failed, whatever its
+	// error, its acknowledgement was lost, or the process that made it died. Attempts are not
+	// recorded before they are made, so after a process that died it is set for all that was
+	// pending. A [Supervisor.Shutdown] after which nothing still runs records what was not tried.
 	MayRepeat bool `json:"mayRepeat,omitempty"`
 	// Completion is the end of a run that a session run by the caller asked for; nil in all others.
 	Completion *Completion `json:"completion,omitempty"`

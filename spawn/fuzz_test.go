@@ -45,7 +45,7 @@ func TestHistories(t *testing.T) {
 		},
 	}
 	if underRace { // the step large of .ci/run plays all of them
-		hs.N = 50
+		hs.N = 15
 	}
 	hs.Run(t)
 	if played >= 500 && os.Getenv("OFFSHOOT_SEED") == "" {

@@ -128,6 +128,9 @@ type File struct {
 // session, with the Key and the SessionID of its [RunInfo]. Load does nothing if r is whole. The
 // errors are those of [session.ReadFile], and leave r as it is.
 func (r *Result) Load(ctx context.Context, files session.Files, ref session.Ref) error {
+	if r.isWhole() {
+		return nil
+	}
 	whole := *r
 	if r.Whole.Size > int64(len(r.Text)) {
 		data, err := session.ReadFile(ctx, files, ref, r.Whole)
@@ -147,8 +150,16 @@ func (r *Result) Load(ctx context.Context, files session.Files, ref session.Ref)
 	return nil
 }
 
+// isWhole reports whether nothing of a result is in files alone.
+func (r *Result) isWhole() bool {
+	return r.Whole.Size <= int64(len(r.Text)) && r.WholeJSON.Size <= int64(len(r.JSON))
+}
+
 // loadResult has the Result of a run be whole, whatever the store does.
 func (sh *treeShell) loadResult(ctx context.Context, run *RunInfo) error {
+	if run.Result.isWhole() {
+		return nil
+	}
 	ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
 	return contained(func() error { return run.Result.Load(ctx, sh.sup.cfg.Store.Files, ref) })
 }

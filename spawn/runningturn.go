@@ -291,7 +291,10 @@ func (s *Supervisor) errorText(err error) string {
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		said = strings.Replace(said, refusal.Error(), refusal.Masked(s.shown).Error(), 1)
 	}
-	return cmp.Or(s.shown(said), fmt.Sprintf("%T", err))
+	if shown := s.shown(said); shown != "" {
+		return shown
+	}
+	return fmt.Sprintf("%T", err)
 }
 
 // shown returns what is logged, kept and shown of the text of an error, see Config.Redact.

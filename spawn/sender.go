@@ -196,11 +196,16 @@ func (sh *treeShell) receiptOf(err error) (r receipt) {
 // send makes the call of a sender and tells the tree of the outcome. It returns false if the sender
 // has no goroutine any more: the delivery has not arrived.
 func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (arrived bool) {
-	r := sh.receiptOf(errReceiverExited)
-	defer func() { // also if the receiver ends its goroutine
+	var r receipt
+	returned := false
+	defer func() {
+		if !returned { // the receiver has ended its goroutine
+			r = sh.receiptOf(errReceiverExited)
+		}
 		arrived = sh.callReturned(ctx, to, p, r)
 	}()
 	r = sh.callDeliver(p.ctx, to, p) //nolint:contextcheck // its parent is ctx
+	returned = true
 	return arrived
 }
 

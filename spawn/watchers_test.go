@@ -203,6 +203,7 @@ func TestWatcherThatDoesNotRead(t *testing.T) {
 				close(goOn)
 				synctest.Wait()
 				var unread []spawn.TreeEvent
+				all := len(good())
 				reading, stop := context.WithTimeout(ctx, time.Second)
 				defer stop()
 				go func() {
@@ -211,7 +212,7 @@ func TestWatcherThatDoesNotRead(t *testing.T) {
 						if kept(e.Kind) {
 							unread = append(unread, e)
 						}
-						if len(unread) == len(good()) {
+						if len(unread) == all {
 							return
 						}
 					}

@@ -10,8 +10,25 @@ import (
 
 // Mask masks the credentials in a text, as the documentation of announce.Redact says.
 func Mask(text string) string {
+	if isPlain(text) {
+		return text
+	}
 	var m Masker
 	return m.pass(text, true)
+}
+
+// maxPlain is how many bytes of a text isPlain looks at: of a longer one the Masker is little.
+const maxPlain = 4 << 10
+
+// isPlain reports whether a text that is not long holds nothing that is looked at. Most lines of
+// people are so, and to look takes no memory.
+func isPlain(text string) bool {
+	if len(text) > maxPlain {
+		return false
+	}
+	var m Masker // which stays on the stack
+	m.cursor.Final = true
+	return m.plainEnd(text, 0) == len(text)
 }
 
 // A Masker is Mask for a text that comes in pieces. What its methods return, one after another, is

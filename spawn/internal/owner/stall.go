@@ -44,8 +44,8 @@ func permanent(err error) bool {
 // isPanic reports whether err is a recovered panic. A panic does not tell what has happened, even
 // if its value is an error that otherwise would.
 func isPanic(err error) bool {
-	var p *PanicError
-	return errors.As(err, &p)
+	_, is := errors.AsType[*PanicError](err)
+	return is
 }
 
 // Dead reports whether err says that the journal will never append again, for any owner.

@@ -13,7 +13,7 @@ import (
 // CheckJSON returns an error for the facts that AppendJSON cannot write, and for no others.
 func TestCheckJSON(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(7, 8))}
-	for i := range 100 {
+	for i := range raced(100, 8) {
 		for k := Opened; k < kinds; k++ {
 			f := r.fact(k)
 			if k == Snapshot && i%2 == 1 {

@@ -151,11 +151,7 @@ func (m *Mail) partsOf() []session.Part {
 // written by hand with what encoding/json makes of the same fields.
 func TestCodecRoundTrip(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(1, 2))}
-	rounds := 20
-	if underRace {
-		rounds = 3
-	}
-	for range rounds {
+	for range raced(20, 3) {
 		for k := Opened; k < kinds; k++ {
 			f := r.fact(k)
 			data, err := f.AppendJSON([]byte("before "))

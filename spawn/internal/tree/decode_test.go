@@ -19,12 +19,8 @@ import (
 // R17: every fact that AppendJSON writes is decoded by hand, and is what encoding/json makes of it.
 func TestDecoderDecodesWhatIsWritten(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(3, 4))}
-	rounds := 50
-	if underRace {
-		rounds = 5
-	}
 	var d Decoder
-	for range rounds {
+	for range raced(50, 5) {
 		for k := Opened; k < kinds; k++ {
 			want := r.fact(k)
 			data, err := want.AppendJSON(nil)
@@ -174,7 +170,7 @@ func TestDecoderReadsPartsOfAnImage(t *testing.T) {
 	data, err := f.AppendJSON(nil)
 	require.NoError(t, err)
 	begin := bytes.Index(data, []byte(`{"spec"`))
-	for parts := 1; parts < 5; parts++ {
+	for parts := raced(1, 4); parts < 5; parts++ {
 		s := &scanner{data: data, pos: begin, shared: &shared{once: true}, apart: apart}
 		cuts := s.cutRuns(parts)
 		require.Len(t, cuts, parts-1)
@@ -185,7 +181,7 @@ func TestDecoderReadsPartsOfAnImage(t *testing.T) {
 	d := Decoder{Apart: apart, Parts: 3}
 	require.True(t, d.scan(data))
 
-	for _, at := range []int{begin, len(data) / 2, len(data) * 9 / 10} {
+	for _, at := range []int{len(data) / 2, begin, len(data) * 9 / 10}[:raced(3, 1)] {
 		broken := bytes.Clone(data)
 		at += bytes.Index(data[at:], betweenRuns)
 		copy(broken[at:], `]`)

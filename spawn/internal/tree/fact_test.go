@@ -101,9 +101,7 @@ func TestReviveBeginsAsAnArchive(t *testing.T) {
 
 // TestFactTable checks that the table has every kind and that facts have each of its fields.
 func TestFactTable(t *testing.T) {
-	if underRace {
-		t.Skip("it plays what TestScenarios plays, without a goroutine")
-	}
+	skipUnderRace(t)
 	table, err := factTable()
 	require.NoError(t, err)
 	seen := make(map[Kind]fieldSet)

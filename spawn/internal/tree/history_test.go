@@ -503,9 +503,7 @@ func history(data []byte, happened map[string]int) error {
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	if n == 0 {
-		if n = 500; underRace {
-			n = 50
-		}
+		n = raced(500, 5)
 	}
 	if testing.Short() {
 		n = 50

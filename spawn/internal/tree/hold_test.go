@@ -156,7 +156,7 @@ func (c *callers) check() {
 // a budget is not exhausted a call that is alone may begin.
 func TestCallsAtTheSameTimeShareABudget(t *testing.T) {
 	root := session.Must(session.MainKey("main"))
-	for seed := range uint64(300) {
+	for seed := range uint64(raced(300, 30)) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			rules := &policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 50}}

@@ -38,6 +38,7 @@ func TestLedgerHasABoundForModels(t *testing.T) {
 // The rows of years are days, and quarters of an hour for two months, however often what is old is
 // made days, and whatever times the facts have.
 func TestLedgerIsBoundedByTime(t *testing.T) {
+	skipUnderRace(t)
 	tr := New(top, &Options{})
 	const years, perDay = 2, 100
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

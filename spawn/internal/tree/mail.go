@@ -504,8 +504,11 @@ func (r *Run) TalksAt() *session.Route {
 
 // ownRoute returns the conversation that the key of a top-level session names, or nil.
 func (r *Run) ownRoute() *session.Route {
+	if !r.IsRoot() {
+		return nil
+	}
 	own := r.Key().Route()
-	if !r.IsRoot() || own.IsZero() {
+	if own.IsZero() {
 		return nil
 	}
 	return &own

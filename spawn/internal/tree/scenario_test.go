@@ -24,6 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios in testdata 
 // that it must have. After every command the journal, written down and read back, must fold to the
 // live tree. Every scenario is played twice, which must give the same.
 func TestScenarios(t *testing.T) {
+	skipUnderRace(t)
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -32,9 +33,7 @@ func TestScenarios(t *testing.T) {
 			want, err := os.ReadFile(name)
 			require.NoError(t, err)
 			got := play(want)
-			if !underRace {
-				require.Equal(t, string(got), string(play(want)), "deciding is not deterministic")
-			}
+			require.Equal(t, string(got), string(play(want)), "deciding is not deterministic")
 			if *rewrite {
 				require.NoError(t, os.WriteFile(name, got, 0o644))
 				return
