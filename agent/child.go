@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -273,6 +274,46 @@ func (t *Task) spawn(ctx context.Context, from Requester, x runExtra) (info RunI
 	if err := t.check(rt.cfg().Rules.AgentOf(from.sessionKey())); err != nil {
 		return info, err
 	}
+	var attachments error // before a Reader is read from
+	if len(t.Attachments) > 0 {
+		attachments = attachmentError(t.checkAttachments(rt.cfg(), false))
+	}
+	info, err = t.spawnChecked(ctx, from, x)
+	return info, orWrong(err, func() error {
+		return cmp.Or(t.wrong(rt.cfg(), from, x), attachments)
+	})
+}
+
+// wrong returns what is wrong with a task that check has taken by itself, whatever is on record and
+// the rules say, or nil; what is wrong with its attachments it leaves out. A spawn that was cut off
+// asks it. One that comes to its decision is refused for the same on the way.
+func (t *Task) wrong(c *Config, from Requester, x runExtra) error {
+	if err := t.checkUpdate(c); err != nil {
+		return err
+	}
+	q, err := t.request(x)
+	if err != nil {
+		return err
+	}
+	q.Dry, q.Bind = true, q.Bind.Clean() // a conversation that it has not may still be created
+	if err := q.Validate(c.Limits.spawn()); err != nil {
+		return inOurWords(err)
+	}
+	if t.Stream && t.external() == "" {
+		_, err := c.runtimeFor(t, from.sessionKey())
+		return err
+	}
+	if t.Dir != "" && c.WorkDir == nil {
+		_, err := c.workPlace(t.agentFor(from), t.Dir)
+		return err
+	}
+	return nil
+}
+
+// spawnChecked starts the sub-agent of a task that check has taken.
+func (t *Task) spawnChecked(
+	ctx context.Context, from Requester, x runExtra,
+) (info RunInfo, err error) {
 	if x.Fork, err = t.forkOf(ctx, from); err != nil {
 		return info, err
 	}

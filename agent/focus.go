@@ -233,14 +233,14 @@ func (rt *Runtime) focusRoot(
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
-	if err := cmp.Or(rt.checked(ctx), endedBefore(ctx)); err != nil {
-		return ended, err
-	}
-	if err := checkOwner(q.By); err != nil {
+	if err := cmp.Or(rt.checked(ctx), checkOwner(q.By)); err != nil {
 		return ended, err
 	}
 	if _, err := q.Reason.MarshalText(); err != nil {
 		return ended, &InputError{Field: "Reason", Reason: "it is not one of package binding"}
+	}
+	if err := endedBefore(ctx); err != nil {
+		return ended, err
 	}
 	rt.expectRun()
 	ended, err = change(ctx, rt.bindings, func(
@@ -296,10 +296,10 @@ func unboundError(err error) error {
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
-	if err := cmp.Or(rt.checked(ctx), endedBefore(ctx)); err != nil {
+	if err := cmp.Or(rt.checked(ctx), checkOwner(by)); err != nil {
 		return nil, err
 	}
-	if err := checkOwner(by); err != nil {
+	if err := endedBefore(ctx); err != nil {
 		return nil, err
 	}
 	changed, err = change(ctx, rt.bindings, func(
@@ -336,6 +336,16 @@ func unrecorded(ctx context.Context, err error) error {
 		return err
 	case ended, errors.Is(err, ErrUnreadable), errors.Is(err, ErrShutdown):
 		return fmt.Errorf("agent: %w: %w", ErrNotRecorded, err)
+	}
+	return err
+}
+
+// orWrong returns what wrong says of the arguments of a command, unless that is nil, in the place of
+// an error that says whether the command was recorded: it never is, and the same command would fail
+// again. Any other err it returns as it is.
+func orWrong(err error, wrong func() error) error {
+	if errors.Is(err, ErrNotRecorded) || errors.Is(err, ErrUnconfirmed) {
+		return cmp.Or(wrong(), err)
 	}
 	return err
 }

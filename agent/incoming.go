@@ -66,9 +66,10 @@ type Receipt = spawn.Receipt
 // [ErrUnconfirmed] post the message again with the same ID: then it is told once. After
 // [ErrNotRecorded] it may be posted as it is. After any other error it is not recorded.
 func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
+	wrong := s.rt.wrongPost(m)
 	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {
-		return Receipt{}, err
+		return Receipt{}, orWrong(err, wrong)
 	}
 	var receipt Receipt
 	err = s.rt.bindings.post(ctx, s, root, m, false,
@@ -76,7 +77,7 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 			receipt, err = s.rt.sup.Post(ctx, root, to, m)
 			return err
 		})
-	return receipt, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
+	return receipt, orWrong(s.rt.commandOrArchived(ctx, s.key, inOurWords(err)), wrong)
 }
 
 // PostAndWait posts a message, as [Session.Post] does, and returns the reply with which a turn ends
@@ -107,9 +108,10 @@ func (s *Session) Post(ctx context.Context, m Incoming) (Receipt, error) {
 // ends the wait, and if another process takes the tree over. The message may have been recorded
 // then, and is answered all the same.
 func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
+	wrong := s.rt.wrongPost(m)
 	root, err := s.receiveFrom(ctx, &m)
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, orWrong(err, wrong)
 	}
 	var reply Reply
 	err = s.rt.bindings.post(ctx, s, root, m, true,
@@ -118,7 +120,7 @@ func (s *Session) PostAndWait(ctx context.Context, m Incoming) (Reply, error) {
 			return err
 		})
 	if err != nil {
-		return Reply{}, s.rt.commandOrArchived(ctx, s.key, inOurWords(err))
+		return Reply{}, orWrong(s.rt.commandOrArchived(ctx, s.key, inOurWords(err)), wrong)
 	}
 	return s.rt.shownReply(reply), nil
 }
@@ -136,12 +138,17 @@ func (s *Session) SetRoute(ctx context.Context, route session.Route) error {
 	m := Incoming{Route: route}
 	root, err := s.receive(ctx, &m)
 	if err != nil {
-		return err
+		return orWrong(err, s.rt.wrongPost(Incoming{Text: "x", Route: route}))
 	}
 	if m.Route.IsZero() {
 		m.Route = s.key.Route()
 	}
 	return s.rt.commandOrArchived(ctx, s.key, s.rt.sup.SetRoute(ctx, root, s.key, m.Route))
+}
+
+// wrongPost returns what says what is wrong with a message by itself, or nil.
+func (rt *Runtime) wrongPost(m Incoming) func() error {
+	return func() error { return m.Validate(rt.cfg().Limits.spawn()) }
 }
 
 // receive prepares what comes in for the session: it fills in the route from the key, and corrects

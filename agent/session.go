@@ -171,7 +171,10 @@ func (s *Session) Wait(
 // sub-agent counts for both. The error is [ErrNotFound] for a session that is not below this one,
 // and else one of Child.Steer.
 func (s *Session) Steer(ctx context.Context, key session.Key, text string) error {
-	return s.rt.commandOrArchived(ctx, key, s.steer(ctx, key, text))
+	err := s.rt.commandOrArchived(ctx, key, s.steer(ctx, key, text))
+	return orWrong(err, func() error {
+		return spawn.Incoming{Text: text}.ValidateSteer(s.rt.cfg().Limits.spawn())
+	})
 }
 
 func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
@@ -182,7 +185,7 @@ func (s *Session) steer(ctx context.Context, key session.Key, text string) error
 	if s.key != root { // below the root is everything
 		runs, err := s.rt.sup.Runs(ctx, root, s.key, true)
 		if err != nil {
-			return err
+			return unrecorded(ctx, err)
 		}
 		if !slices.ContainsFunc(runs, func(r RunInfo) bool { return r.Key == key }) {
 			return fmt.Errorf("agent: %w: %q below %q", ErrNotFound, key, s.key)

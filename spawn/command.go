@@ -259,7 +259,7 @@ type SendOptions struct {
 func (s *Supervisor) Send(
 	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
 ) (Receipt, error) {
-	if err := s.maySend(ctx, root, from, to, opt); err != nil {
+	if err := s.maySend(ctx, root, from, to, &m, opt); err != nil {
 		return Receipt{}, err
 	}
 	return s.send(ctx, root, from, to, &m, opt, s.asker(root))
@@ -275,7 +275,7 @@ func (s *Supervisor) Send(
 func (s *Supervisor) SendAndWait(
 	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
 ) (Receipt, Reply, error) {
-	if err := s.maySend(ctx, root, from, to, opt); err != nil {
+	if err := s.maySend(ctx, root, from, to, &m, opt); err != nil {
 		return Receipt{}, Reply{}, err
 	}
 	got, err := s.postAndWait(ctx, root, to, m.sentBy(from), opt.of(from), opt.Within)
@@ -284,12 +284,14 @@ func (s *Supervisor) SendAndWait(
 
 // maySend returns an error if a session does not write to another because that never was.
 func (s *Supervisor) maySend(
-	ctx context.Context, root, from, to session.Key, opt SendOptions,
+	ctx context.Context, root, from, to session.Key, m *Incoming, opt SendOptions,
 ) error {
 	if !opt.ByModel || to != root || from == to || to.IsMain() {
 		return nil
 	}
-	return unrecorded(ctx, s.onRecord(ctx, to))
+	return orWrong(unrecorded(ctx, s.onRecord(ctx, to)), func() error {
+		return m.Validate(s.cfg.Limits)
+	})
 }
 
 // onRecord returns an error that is [ErrNotFound] for a top-level session that never was.

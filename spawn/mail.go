@@ -261,6 +261,30 @@ func (s *Supervisor) postOf(
 	return cmd, err
 }
 
+// Validate returns the error that [Supervisor.Post] returns for m whatever is on record, under the
+// Limits of a [Config], unless the ID of m is known: an *[InputError] for a field that cannot be
+// accepted, which is a *[LimitError] for one that is too long, or a *[session.PartError]. It
+// returns nil if the tree, the rules and the store decide.
+func (m Incoming) Validate(l Limits) error {
+	mail, err := m.mail(func(s string) string { return s })
+	if err != nil {
+		return err
+	}
+	cmd := tree.Post{ID: m.ID, Text: tree.Text(m.Text), Mail: mail, Senders: m.Senders}
+	if route := m.Route.Clean(); !route.IsZero() {
+		cmd.Route = &route
+	}
+	if err := l.Check(tree.Ensure{ID: m.ID}); err != nil {
+		return err
+	}
+	return l.CheckPost(&cmd, session.Part.ValidateNew)
+}
+
+// ValidateSteer is Validate for [Supervisor.Steer], which reads the ID, the Text and the Senders.
+func (m Incoming) ValidateSteer(l Limits) error {
+	return l.Check(&tree.Steer{ID: m.ID, Text: tree.Text(m.Text), Senders: m.Senders})
+}
+
 // maxGivenName is how many bytes of the name of a sender are read, of which a line is made.
 const maxGivenName = 16 << 10
 

@@ -303,7 +303,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"R7 a receiver that ends its goroutine has failed", "sender.go",
-		"if !returned {", "if false {", ".", "TestOrderWithinADestination",
+		"if !returned {", "if false && !returned {", ".", "TestOrderWithinADestination",
 	},
 	{
 		"I19 a repair is in the keys that follow", "info.go",

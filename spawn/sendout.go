@@ -84,13 +84,13 @@ func (s *Supervisor) sendOut(
 	ctx context.Context, root, from, to session.Key, m *Incoming, within time.Duration,
 	by *TurnInput,
 ) (receipt Receipt, reply Reply, err error) {
-	if err := s.lookAt(ctx, to); err != nil {
-		return receipt, reply, unrecorded(ctx, err)
-	}
 	m = m.sentBy(from)
 	cmd := &tree.SendOut{
 		From: from, To: to, ID: s.messageID(*m), Text: tree.Text(m.Text),
 		Senders: sendersIn(ctx, m.Senders),
+	}
+	if err := unrecorded(ctx, s.lookAt(ctx, to)); err != nil {
+		return receipt, reply, orWrong(err, func() error { return s.cfg.Limits.Check(cmd) })
 	}
 	begun := time.Now()
 	w, err := withShell(s, root, func(sh *treeShell) (*sendWaiter, error) {

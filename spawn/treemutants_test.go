@@ -608,8 +608,8 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.5 a sub-agent does not speak to people", "internal/tree/mail.go",
-		"\tcase !r.answersPeople(r.Inbox, r.Open.Through):\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
-		"\tcase false:\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"\tif !r.answersPeople(r.Inbox, r.Open.Through) {\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
+		"\tif false {\n\t\treturn Reply{}, fmt.Errorf(\"%w: %q\", ErrNoConversation, c.Run)",
 		"./internal/tree", "TestScenarios/say_who",
 	},
 	{

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -412,7 +413,9 @@ func (t *TurnInput) Send(
 	ctx context.Context, to session.Key, m Incoming, opt SendOptions,
 ) (Receipt, error) {
 	if _, err := t.Find(ctx, RunRef{Session: to}); err != nil {
-		return Receipt{}, err
+		return Receipt{}, t.orWrong(ctx, err, func() error {
+			return m.Validate(t.shell.sup.cfg.Limits)
+		})
 	}
 	from := t.Session.Key
 	return t.shell.sup.send(ctx, t.Session.Root, from, to, &m, opt, t.do)
@@ -437,9 +440,20 @@ func (t *TurnInput) SendAndWait(
 // [Supervisor.Steer].
 func (t *TurnInput) Steer(ctx context.Context, run RunRef, m Incoming) error {
 	if _, err := t.Find(ctx, RunRef{Session: run.Session}); err != nil {
-		return err
+		return t.orWrong(ctx, err, func() error {
+			return m.ValidateSteer(t.shell.sup.cfg.Limits)
+		})
 	}
 	return repeatable(t.do(ctx, t.shell.sup.steerOf(ctx, t.Session.Key, run, &m), nil), m.repeat())
+}
+
+// orWrong is the error of what a command of the turn reads first: what wrong says of its arguments,
+// unless that is nil, if ctx or a shutdown has ended before.
+func (t *TurnInput) orWrong(ctx context.Context, err error, wrong func() error) error {
+	if ctx.Err() == nil && !errors.Is(err, ErrShutdown) {
+		return err
+	}
+	return cmp.Or(wrong(), err)
 }
 
 // Stop stops a run below this session and everything below that. The errors are [ErrStale] and

@@ -45,10 +45,32 @@ type call struct {
 func (o *Owner) Do(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
-	if err := o.ended(ctx, cmd); err != nil {
-		return err
+	err := o.ended(ctx, cmd)
+	if err == nil {
+		err = o.submit(ctx, call{cmd: cmd, read: read})
 	}
-	return o.submit(ctx, call{cmd: cmd, read: read})
+	return o.orWrong(cmd, err)
+}
+
+// orWrong returns what is wrong with a command by itself in the place of an error that says that it
+// may be sent again: the same command would fail again. Any other err it returns as it is: while it
+// is not known whether the command is recorded, the command may still be the owner's.
+func (o *Owner) orWrong(cmd tree.Command, err error) error {
+	if !o.root.IsValid() || o.root.IsSubagent() {
+		return o.noTree()
+	}
+	if errors.Is(err, ErrNotRecorded) {
+		if wrong := o.cfg.Options.Limits.Check(cmd); wrong != nil {
+			return wrong
+		}
+	}
+	return err
+}
+
+// noTree refuses a call to what is no tree.
+func (o *Owner) noTree() error {
+	reason := fmt.Sprintf("%q is not a top-level session", o.root)
+	return &tree.InputError{Field: "root", Reason: reason}
 }
 
 // Await is Do for a caller that waits for something else anyway, such as the end of a run: while
@@ -59,10 +81,11 @@ func (o *Owner) Do(
 func (o *Owner) Await(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
-	if err := o.ended(ctx, cmd); err != nil {
-		return err
+	err := o.ended(ctx, cmd)
+	if err == nil {
+		err = o.submit(ctx, call{cmd: cmd, read: read, await: true})
 	}
-	return o.submit(ctx, call{cmd: cmd, read: read, await: true})
+	return o.orWrong(cmd, err)
 }
 
 // Peek reads the tree if it is in memory, and reports whether it is. It does not open the tree and
@@ -95,7 +118,12 @@ func (o *Owner) ended(ctx context.Context, cmd tree.Command) error {
 func (o *Owner) DoTurn(
 	ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
-	return o.submit(ctx, call{cmd: cmd, gen: gen, read: read})
+	if ctx.Err() != nil {
+		if wrong := o.cfg.Options.Limits.Check(cmd); wrong != nil {
+			return wrong
+		}
+	}
+	return o.orWrong(cmd, o.submit(ctx, call{cmd: cmd, gen: gen, read: read}))
 }
 
 // The states of a call that a caller waits for. Only one side moves it from pending: the owner, to
@@ -110,8 +138,7 @@ const (
 // submit enqueues a copy of what and waits for the answer.
 func (o *Owner) submit(ctx context.Context, what call) error {
 	if !o.root.IsValid() || o.root.IsSubagent() {
-		reason := fmt.Sprintf("%q is not a top-level session", o.root)
-		return &tree.InputError{Field: "root", Reason: reason}
+		return o.noTree()
 	}
 	c, ok := o.cfg.callPool.Get().(*call)
 	if !ok {

@@ -254,11 +254,19 @@ func (t *Tree) decideUnbindDone(c *UnbindDone) {
 	t.armTimer(r) // also where an Unbind came first: it may be archived now
 }
 
+// checkThread refuses a message of a bound conversation that does not say which one.
+func (c *Post) checkThread() error {
+	if c.Route == nil {
+		return &InputError{"route", "it is missing: the message is of a bound conversation"}
+	}
+	return nil
+}
+
 // threadForbidden returns why r, which may be nil, does not take a message of a conversation, or
 // nil.
 func (t *Tree) threadForbidden(r *Run, c *Post) error {
-	if c.Route == nil {
-		return &InputError{"route", "it is missing: the message is of a bound conversation"}
+	if err := c.checkThread(); err != nil {
+		return err
 	}
 	if r != nil {
 		if i := r.bindingOf(*c.Route); i >= 0 && t.closing(r, &r.Bound[i]) == "" {
@@ -286,11 +294,19 @@ func (t *Tree) decideBind(c *Bind) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
+// checkReason checks why a conversation is unbound.
+func checkReason(c *Unbind) error {
+	if why := string(c.Reason); !text.IsLine(why, maxReason) {
+		return &InputError{"reason", "it is not a line of text, or longer than " +
+			text.Count(maxReason, "byte", "bytes") + ": " + text.Quote(why)}
+	}
+	return nil
+}
+
 func (t *Tree) decideUnbind(c *Unbind) (Reply, error) {
 	r := t.find(c.Run)
-	if why := string(c.Reason); !text.IsLine(why, maxReason) {
-		return Reply{}, &InputError{"reason", "it is not a line of text, or longer than " +
-			text.Count(maxReason, "byte", "bytes") + ": " + text.Quote(why)}
+	if err := checkReason(c); err != nil {
+		return Reply{}, err
 	}
 	if r == nil || r.bindingOf(c.Route) < 0 {
 		return Reply{Run: r, Existing: true}, nil

@@ -183,9 +183,7 @@ func (t *Tree) checkCommand(c Command) (Command, error) {
 	if err := t.opt.Limits.checkFields(c); err != nil {
 		return nil, err
 	}
-	over := &LimitError{
-		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes of texts", Path: "Limits",
-	}
+	over := overCommand(n)
 	d, ok := c.(*TurnDone)
 	if !ok {
 		return nil, over
@@ -197,6 +195,69 @@ func (t *Tree) checkCommand(c Command) (Command, error) {
 		failed.Answer = &Result{Model: d.Answer.Model, Usage: d.Answer.Usage}
 	}
 	return &failed, nil
+}
+
+// overCommand refuses a command with so many bytes of texts.
+func overCommand(n int) *LimitError {
+	return &LimitError{
+		Field: "text", Size: n, Limit: MaxCommand, Unit: "bytes of texts", Path: "Limits",
+	}
+}
+
+// Check returns what is wrong with a command of a caller by itself, whatever the tree has on
+// record, and nil if only the tree can tell. Decide refuses such a command at any time, unless its
+// ID or Key is known. So a command that comes too late is told that, and not to be sent again.
+func (l Limits) Check(c Command) error {
+	switch c := c.(type) {
+	case *Spawn:
+		if err := c.Check(l); err != nil {
+			return err
+		}
+	case *Post:
+		err := l.checkMessageID(c.ID)
+		if err == nil && c.Thread {
+			err = c.checkThread()
+		}
+		if err != nil {
+			return err
+		}
+	case *Steer:
+		err := cmp.Or(l.checkMessageID(c.ID), checkSteer(c), l.checkSenders(c.Senders))
+		if err != nil {
+			return err
+		}
+	case Ensure:
+		return l.checkMessageID(c.ID)
+	case SetRoute:
+		return checkRoute(&c.Route)
+	case *Bind:
+		if !c.Dry {
+			return checkConversation(&c.Route)
+		}
+	case *Unbind:
+		return checkReason(c)
+	case Hear:
+		return l.checkSenders(c.Senders)
+	case *Say:
+		return l.checkSay(c)
+	case InTurn:
+		return l.Check(c.Cmd)
+	case nil:
+		return nil
+	}
+	if err := l.checkFields(c); err != nil {
+		return err
+	}
+	if n := TextOf(c); n > MaxCommand && !isTurnDone(c) {
+		return overCommand(n)
+	}
+	return nil
+}
+
+// isTurnDone reports whether a command ends a turn, which fails if it has too many texts.
+func isTurnDone(c Command) bool {
+	_, ok := c.(*TurnDone)
+	return ok
 }
 
 // checkFields checks each text of a command that is of any length.
@@ -306,6 +367,17 @@ func checkRoute(r *session.Route) error {
 // checkID checks the id of a message to a session.
 func (l Limits) checkID(id string) error {
 	return checkBytes("id", len(id), l.ID, defaultID, "ID")
+}
+
+// checkMessageID is checkID for an id that the journal keeps as it is.
+func (l Limits) checkMessageID(id string) error {
+	if err := l.checkID(id); err != nil {
+		return err
+	}
+	if !utf8.ValidString(id) {
+		return &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
+	}
+	return nil
 }
 
 // CheckPost checks a message to a session. One with parts may be without words. The caller says

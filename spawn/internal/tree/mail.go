@@ -564,18 +564,24 @@ func (t *Tree) decideSetRoute(c SetRoute) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
+// checkSay checks the name and the text of what people are told.
+func (l Limits) checkSay(c *Say) error {
+	switch {
+	case !utf8.ValidString(c.ID):
+		return &InputError{"id", "it is not UTF-8: " + text.Quote(c.ID)}
+	case text.IsBlank(string(c.Answer.Reply)):
+		return blankError("text", c.Answer.Reply)
+	}
+	return l.checkID(c.ID)
+}
+
 // decideSay tells people something on behalf of the turn under way of r, once under each name.
 func (t *Tree) decideSay(r *Run, c *Say) (Reply, error) {
-	switch {
-	case !r.answersPeople(r.Inbox, r.Open.Through):
+	if !r.answersPeople(r.Inbox, r.Open.Through) {
 		return Reply{}, fmt.Errorf("%w: %q", ErrNoConversation, c.Run)
-	case !utf8.ValidString(c.ID):
-		return Reply{}, &InputError{"id", "it is not UTF-8: " + text.Quote(c.ID)}
-	case text.IsBlank(string(c.Answer.Reply)):
-		return Reply{}, blankError("text", c.Answer.Reply)
 	}
 	l := &t.opt.Limits
-	if err := l.checkID(c.ID); err != nil {
+	if err := l.checkSay(c); err != nil {
 		return Reply{}, err
 	}
 	if r.hasSaid(c.ID, c.Num) {

@@ -3,10 +3,8 @@ package tree
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
-	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -112,11 +110,8 @@ func (t *Tree) notePost(f *Fact, runID string) {
 
 // postKnown reports whether a message has come before, whatever has become of its session since.
 func (t *Tree) postKnown(to session.Key, id string, o origin) (bool, error) {
-	if err := t.opt.Limits.checkID(id); err != nil {
+	if err := t.opt.Limits.checkMessageID(id); err != nil {
 		return false, err
-	}
-	if !utf8.ValidString(id) {
-		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
 	}
 	_, known := t.seen(to, id, o)
 	return known, nil
