@@ -242,7 +242,9 @@ func tooLong[T any](v T, others ...string) (list []T) {
 			for f := range at.Fields() {
 				if f.IsExported() {
 					walk(f.Type, strings.TrimPrefix(path+"."+f.Name, "."),
-						func(v reflect.Value) reflect.Value { return field(v).FieldByIndex(f.Index) })
+						func(v reflect.Value) reflect.Value {
+							return field(v).FieldByIndex(f.Index)
+						})
 				}
 			}
 		}

@@ -340,9 +340,9 @@ func unrecorded(ctx context.Context, err error) error {
 	return err
 }
 
-// orWrong returns what wrong says of the arguments of a command, unless that is nil, in the place of
-// an error that says whether the command was recorded: it never is, and the same command would fail
-// again. Any other err it returns as it is.
+// orWrong returns what wrong says of the arguments of a command, unless that is nil, in the place
+// of an error that says whether the command was recorded: it never is, and the same command would
+// fail again. Any other err it returns as it is.
 func orWrong(err error, wrong func() error) error {
 	if errors.Is(err, ErrNotRecorded) || errors.Is(err, ErrUnconfirmed) {
 		return cmp.Or(wrong(), err)

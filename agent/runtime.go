@@ -455,7 +455,8 @@ func (rt *Runtime) DeleteSession(ctx context.Context, key session.Key) error {
 // that Purge is for a program that does not wait. What a tree still names stays, such as an outcome
 // that is kept for a [Task].Key. The error joins those of the Store, of what cannot be read and so
 // stays; or it is the cause of ctx, or [ErrShutdown]. If either came before the call, it is
-// [ErrNotRecorded] as well, as of every command: nothing was removed, and Purge may be called again.
+// [ErrNotRecorded] as well, as of every command: nothing was removed, and Purge may be called
+// again.
 func (rt *Runtime) Purge(ctx context.Context) (removed int, err error) {
 	if err := rt.checked(ctx); err != nil {
 		return 0, err

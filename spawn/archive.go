@@ -538,7 +538,8 @@ const purgeEvery = 60
 // What a tree still names stays: a session that is in it, and a run whose outcome is kept for its
 // key. So does what cannot be read, which is part of the error. The other errors are those of the
 // store, the cause of ctx, and [ErrShutdown]. If either came before the call, it is
-// [ErrNotRecorded] as well, as of every command: nothing was removed, and Purge may be called again.
+// [ErrNotRecorded] as well, as of every command: nothing was removed, and Purge may be called
+// again.
 func (s *Supervisor) Purge(ctx context.Context) (removed int, err error) {
 	select {
 	case <-s.closed:

@@ -151,8 +151,8 @@ func unrecorded(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 }
 
-// orWrong returns what wrong says of the arguments of a command, unless that is nil, in the place of
-// an error that says that the command may be sent again. Any other err it returns as it is.
+// orWrong returns what wrong says of the arguments of a command, unless that is nil, in the place
+// of an error that says that the command may be sent again. Any other err it returns as it is.
 func orWrong(err error, wrong func() error) error {
 	if errors.Is(err, ErrNotRecorded) {
 		return cmp.Or(wrong(), err)

@@ -151,7 +151,9 @@ func tooLong[T any](v T, others ...string) (list []T) {
 			for f := range at.Fields() {
 				if f.IsExported() {
 					walk(f.Type, strings.TrimPrefix(path+"."+f.Name, "."),
-						func(v reflect.Value) reflect.Value { return field(v).FieldByIndex(f.Index) })
+						func(v reflect.Value) reflect.Value {
+							return field(v).FieldByIndex(f.Index)
+						})
 				}
 			}
 		}
@@ -319,7 +321,7 @@ var wrongCommands = map[string]func(context.Context, *spawn.Supervisor, session.
 }
 
 // An argument that is wrong is never one that may be sent again, whether ctx has ended, the
-// Supervisor has, or neither. So it is with a root that is no tree, of every command.
+// Supervisor has, or neither. So it is with a root that has no tree, of every command.
 func TestWrongArgumentsAreNotSentAgain(t *testing.T) {
 	for _, name := range lateCommands {
 		switch name {

@@ -67,7 +67,7 @@ func (o *Owner) orWrong(cmd tree.Command, err error) error {
 	return err
 }
 
-// noTree refuses a call to what is no tree.
+// noTree refuses a call to what has no tree.
 func (o *Owner) noTree() error {
 	reason := fmt.Sprintf("%q is not a top-level session", o.root)
 	return &tree.InputError{Field: "root", Reason: reason}
