@@ -80,7 +80,7 @@ func (c *sickCase) testSick(t *testing.T) {
 	record := spawntest.NewRecorder(session.NewMemory().Journal)
 	j := &muteJournal{Journal: record, root: sickRoom, method: c.method}
 	j.act = map[string]func(context.Context) error{
-		"hangs":              func(context.Context) error { <-free; return nil },
+		"hangs": func(context.Context) error { <-free; return nil },
 		"hangs with its ctx": func(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
