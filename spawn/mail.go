@@ -281,6 +281,7 @@ func (m Incoming) Validate(l Limits) error {
 }
 
 // ValidateSteer is Validate for [Supervisor.Steer], which reads the ID, the Text and the Senders.
+// The errors are the same.
 func (m Incoming) ValidateSteer(l Limits) error {
 	return l.Check(&tree.Steer{ID: m.ID, Text: tree.Text(m.Text), Senders: m.Senders})
 }
