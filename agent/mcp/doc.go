@@ -47,8 +47,9 @@
 // grow up to half a minute. A call that comes meanwhile waits for it. A call that was under way
 // fails with a [*LostError], because it is not known whether the server has done it. That error is
 // agent.Retryable, so that the Runtime calls a tool again whose Effect says that this does no harm.
-// An answer that is too large is a [*SizeError], and one that has not the form of the protocol is a
-// [*FormError]: both are not, and the connection goes on.
+// An answer that is too large is a [*SizeError], and one whose result has not the form of the
+// protocol is a [*FormError]: both are not, and the connection goes on. What is not a message at
+// all, such as a page of HTML, cannot be told from a connection that is broken, and counts as one.
 //
 // # Lists that change
 //
