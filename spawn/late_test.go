@@ -277,7 +277,9 @@ var wrongCommands = map[string]func(context.Context, *spawn.Supervisor, session.
 	"SendOut": func(ctx context.Context, s *spawn.Supervisor, child session.Key) (list []error) {
 		other := session.Must(session.MainKey("other"))
 		for _, m := range []spawn.Incoming{
-			{}, {Text: " "}, {Text: strings.Repeat("x", 2_000_000)},
+			{},
+			{Text: " "},
+			{Text: strings.Repeat("x", 2_000_000)},
 			{Text: "x", Senders: []policy.Sender{{ID: "\xff"}}},
 		} {
 			_, _, err := s.SendOut(ctx, topKey, topKey, other, m, 0)
@@ -310,7 +312,10 @@ var wrongCommands = map[string]func(context.Context, *spawn.Supervisor, session.
 	},
 	"Steer": func(ctx context.Context, s *spawn.Supervisor, child session.Key) (list []error) {
 		for _, m := range []spawn.Incoming{
-			{}, {Text: " "}, {Text: strings.Repeat("x", 5000)}, {ID: "\xff", Text: "x"},
+			{},
+			{Text: " "},
+			{Text: strings.Repeat("x", 5000)},
+			{ID: "\xff", Text: "x"},
 			{ID: strings.Repeat("x", 5000), Text: "x"},
 			{Text: "x", Senders: []policy.Sender{{ID: "\xff"}}},
 		} {

@@ -61,8 +61,8 @@ func (j *muteJournal) Read(
 	}
 }
 
-// secretPath is an error of a store that no other tree is to learn.
-var secretPath = &fs.PathError{Op: "open", Path: "/srv/secret/log", Err: fs.ErrPermission}
+// errSecretPath is an error of a store that no other tree is to learn.
+var errSecretPath = &fs.PathError{Op: "open", Path: "/srv/secret/log", Err: fs.ErrPermission}
 
 // sickRoom is a top-level session beside the main ones.
 var sickRoom = session.Must(session.GroupKey("other", "irc", "room"))
@@ -73,6 +73,11 @@ type sickCase struct {
 	cold, turn, heal bool
 	within           time.Duration
 }
+
+// A sendFunc is SendOut of a caller or a turn.
+type sendFunc func(
+	context.Context, session.Key, spawn.Incoming, time.Duration,
+) (spawn.Receipt, spawn.Reply, error)
 
 // act returns what the journal does until free is closed.
 func (c *sickCase) act(free <-chan struct{}) func(context.Context) error {
@@ -85,8 +90,8 @@ func (c *sickCase) act(free <-chan struct{}) func(context.Context) error {
 			}
 			return ctx.Err()
 		},
-		"fails":              func(context.Context) error { return secretPath },
-		"panics":             func(context.Context) error { panic(secretPath) },
+		"fails":              func(context.Context) error { return errSecretPath },
+		"panics":             func(context.Context) error { panic(errSecretPath) },
 		"ends its goroutine": func(context.Context) error { runtime.Goexit(); return nil },
 	}[c.how]
 }
@@ -98,9 +103,7 @@ func (c *sickCase) testSick(t *testing.T) {
 	j := &muteJournal{Journal: record, root: sickRoom, method: c.method}
 	j.act = c.act(free)
 	r, sent := new(readers), make(chan func(), 1)
-	send := func(ctx context.Context, out func(
-		context.Context, session.Key, spawn.Incoming, time.Duration,
-	) (spawn.Receipt, spawn.Reply, error)) {
+	send := func(ctx context.Context, out sendFunc) {
 		begun := time.Now()
 		receipt, _, err := out(ctx, sickRoom, spawn.Incoming{ID: "1", Text: "one"}, c.within)
 		took := time.Since(begun)
