@@ -86,4 +86,6 @@
 // that it brings, see [Batch], and a [RootQuery] asks for one of them.
 //
 // An archived transcript takes no more lines, and is read by a [LineQuery] that asks for that.
+//
+// An [Owners] is to let several processes share one engine. It is experimental, and not used yet.
 package session

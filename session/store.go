@@ -14,6 +14,9 @@ type Store struct {
 	// Files keeps what is too large for a line. With nil, what needs a file is refused with
 	// [ErrNoFiles], and everything else works.
 	Files Files
+	// Owners is set if several processes may share the engine. With nil, this process has every
+	// tree. It is experimental, and not used yet: a process is alone with its Store either way.
+	Owners Owners
 }
 
 // NewMemory returns a Store in memory, whose contents end with the process. It is for tests and for
@@ -35,7 +38,7 @@ func NewMemory() *Store {
 // calls.
 func (s *Store) Close() error {
 	var errs []error
-	for _, part := range []any{s.Files, s.Transcripts, s.Journal} {
+	for _, part := range []any{s.Owners, s.Files, s.Transcripts, s.Journal} {
 		if c, ok := part.(io.Closer); ok {
 			errs = append(errs, c.Close())
 		}
@@ -55,7 +58,7 @@ func (s *Store) Close() error {
 // a server may ask the server, and returns when ctx is done.
 func (s *Store) Health(ctx context.Context) error {
 	var errs []error
-	for _, part := range []any{s.Journal, s.Transcripts, s.Files} {
+	for _, part := range []any{s.Journal, s.Transcripts, s.Files, s.Owners} {
 		if h, ok := part.(interface {
 			Health(ctx context.Context) error
 		}); ok {

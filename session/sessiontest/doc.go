@@ -1,6 +1,7 @@
 // Package sessiontest tests implementations of the storage interfaces of package session.
-// [TestJournal] tests a [session.Journal], [TestTranscripts] a [session.Transcripts], and
-// [TestFiles] a [session.Files], rule by rule.
+// [TestJournal] tests a [session.Journal], [TestTranscripts] a [session.Transcripts], [TestFiles] a
+// [session.Files], and [TestOwners] a [session.Owners], rule by rule. [Cluster] is an engine in
+// memory that several processes of one test share.
 //
 //	    fresh(t) -> open                     an empty store, and a way to open it again and again
 //	         |
@@ -10,9 +11,9 @@
 //	|  ...             |
 //	+------------------+
 //
-// The rules stand in three tables with their sentences, which are the promises of the interface:
-// journalRules in journal.go, transcriptRules in transcripts.go and fileRules in files.go. Begin
-// there. "go test -run TestJournal/16_reset_durable" runs one rule.
+// The rules stand in tables with their sentences, which are the promises of the interface:
+// journalRules in journal.go, transcriptRules in transcripts.go, fileRules in files.go and
+// ownersRules in owners.go. Begin there. "go test -run TestJournal/16_reset_durable" runs one rule.
 //
 // A store is tested by a few lines:
 //
@@ -23,7 +24,8 @@
 //		})
 //	}
 //
-// The rules import only the standard library and Offshoot. They do not measure time, but a rule
-// fails if the implementation does not answer for a minute. The tests of this package run every
-// rule against an implementation that breaks that rule and no other one, and see it fail.
+// The rules import only the standard library and Offshoot. They do not measure time, but for those
+// of Owners, which wait for leases. A rule fails if the implementation does not answer for a
+// minute. The tests of this package run every rule against an implementation that breaks that rule,
+// and no other one but for Owners, and see it fail.
 package sessiontest
