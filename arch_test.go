@@ -43,7 +43,7 @@ var house = arch.House{
 	InternalThird: []string{"golang.org/x/sync"},
 	Examples:      "examples",
 	TestOnly:      []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
-	Pure:          []string{"policy", "spawn/internal/tree"},
+	Pure:          []string{"policy", "session/internal/lease", "spawn/internal/tree", "spawn/internal/tenure"},
 	Bubbles:       []string{"agent/agenttest", "spawn/spawntest"},
 	MaxFunc:       80,
 	Words: []arch.Word{

@@ -411,6 +411,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
 	}
+	if c.Store != nil && c.Store.Owners != nil {
+		bad("Store.Owners", "it is set, but a Runtime does not share a Store with others yet")
+	}
 	found.tools(c.Tools)
 	if c.DeliverTimeout < 0 {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)

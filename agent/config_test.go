@@ -18,6 +18,7 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -60,6 +61,10 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			Runner: idleRunner{},
 			Store:  &session.Store{Journal: session.NewMemory().Journal},
 		}, []string{"Store"}},
+		{"a store of several processes", agent.Config{
+			Runner: idleRunner{},
+			Store:  sessiontest.NewCluster(sessiontest.ClusterOptions{}).Open("a"),
+		}, []string{"Store.Owners"}},
 		{"tools", agent.Config{Runner: idleRunner{}, Tools: []agent.Tool{
 			{Name: "ok", Call: ok},
 			{Name: "", Call: ok},

@@ -87,5 +87,6 @@
 //
 // An archived transcript takes no more lines, and is read by a [LineQuery] that asks for that.
 //
-// An [Owners] is to let several processes share one engine. It is experimental, and not used yet.
+// An [Owners] is to let several processes share one engine. It is experimental, and packages
+// spawn and agent do not use it yet.
 package session

@@ -15,7 +15,7 @@ type Store struct {
 	// [ErrNoFiles], and everything else works.
 	Files Files
 	// Owners is set if several processes may share the engine. With nil, this process has every
-	// tree. It is experimental, and not used yet: a process is alone with its Store either way.
+	// tree. It is experimental: packages spawn and agent refuse a Store that has one, so far.
 	Owners Owners
 }
 
