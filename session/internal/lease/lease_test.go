@@ -290,3 +290,28 @@ func TestOrphanDelays(t *testing.T) {
 		require.InDelta(t, 333, n, 80, name)
 	}
 }
+
+// The answer of a process that lost a request to the next owner does not count, also if it comes
+// before that owner's.
+func TestAnswerOfAFormerOwner(t *testing.T) {
+	s := NewState(30 * time.Second)
+	a, b := s.NewProcess("a"), s.NewProcess("b")
+	for i, p := range []session.Process{a, b} {
+		now := at(31 * i)
+		_, err := s.Claim(p, key("one"), now)
+		require.NoError(t, err)
+		require.NoError(t, s.Ask(session.Request{ID: "1", Root: key("one")}, now))
+		taken := s.Take(p, now)
+		require.Len(t, taken, 1)
+		require.Equal(t, i+1, taken[0].Attempt)
+	}
+	s.Answer(a, "1", []byte("late"), at(32))
+	_, done, err := s.Outcome("1", at(32))
+	require.NoError(t, err)
+	require.False(t, done)
+	s.Answer(b, "1", []byte("right"), at(33))
+	answer, done, err := s.Outcome("1", at(33))
+	require.NoError(t, err)
+	require.True(t, done)
+	require.Equal(t, "right", string(answer))
+}
