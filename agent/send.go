@@ -193,7 +193,7 @@ func (h toolHost) sendTo(
 	}
 	taken = errors.Is(err, ErrUnconfirmed)
 	err = h.rt.commandOrArchived(ctx, to.Key, err)
-	out, err = jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
+	out, err = jsonReply(spawnReply{Status: "error", Error: h.sendError(to.Key, err)})
 	return out, taken, err
 }
 
@@ -269,9 +269,9 @@ func sendNote(to policy.Target, r Receipt) string {
 }
 
 // sendError tells a model why its message was not taken.
-func sendError(key session.Key, err error) string {
+func (h toolHost) sendError(key session.Key, err error) string {
 	ended, below := errors.AsType[*spawn.EndedError](err)
-	why := err.Error()
+	why := h.told(toolSend, err).Error()
 	switch {
 	case errors.Is(err, ErrArchived):
 		why = "it was archived some time after its end, and takes no messages any more; start " +
