@@ -372,3 +372,19 @@ func TestNoRequesterIsToldWhatTheStoreSaid(t *testing.T) {
 		}
 	}
 }
+
+// What a tool returns beside its text and the store refuses is left out, and the model is told no
+// more than that.
+func TestPartsThatTheStoreRefuses(t *testing.T) {
+	store, leaky := newLeakyStore("Files.Put")
+	leaky.as = session.ErrUnsafe
+	leaky.armed.Store(true)
+	var log bytes.Buffer
+	seen := &modelParts{}
+	runTurns(t, agent.Config{
+		Store: store, Tools: []agent.Tool{partsTool(picture("a.png", 9))},
+		Runner: &agent.Loop{Model: seen}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}, "look")
+	require.Contains(t, seen.seen.Text, "1 was left out: 1 (it cannot be kept now).")
+	require.Contains(t, log.String(), "planted-4711")
+}
