@@ -584,3 +584,45 @@ func TestHostileArgumentsOfViews(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// The schema of sessions_spawn names the agents that the session may spawn, unless the names depend
+// on more than the session: on the runtime that a call asks for, or on what Sandbox.Decide says of
+// the child. Each agent of the enum is admitted, and without it the answer says who is not.
+func TestEnumOfAgentsInTheSchemaOfASpawn(t *testing.T) {
+	runner := agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "x"}, nil
+	})
+	for name, c := range map[string]struct {
+		set  func(cfg *agent.Config)
+		enum bool
+	}{
+		"rules alone": {func(*agent.Config) {}, true},
+		"a sandbox by mode": {func(cfg *agent.Config) {
+			cfg.Rules.Sandbox.Mode = policy.SandboxAll
+		}, true},
+		"runtimes": {func(cfg *agent.Config) {
+			cfg.Runners.Runtimes = map[string]agent.ExternalRuntime{"ext": {Runner: runner}}
+		}, false},
+		"a function on sandboxes": {func(cfg *agent.Config) {
+			cfg.Rules.Sandbox.Decide = func(string, session.Key) bool { return false }
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := agent.Config{Runner: runner}
+			viewTeam(&cfg.Rules)
+			c.set(&cfg)
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				schema := string(findTool(t, h.Main().Tools(), "sessions_spawn").Schema)
+				require.Equal(t, c.enum, strings.Contains(schema,
+					`"agentId":{"type":"string","enum":["main","coder"],`), schema)
+				require.True(t, json.Valid([]byte(schema)))
+				for _, id := range []string{"main", "coder", "ops"} {
+					out, err := callTool(h, "sessions_spawn", id, `{"task":"x","agentId":"`+id+`"}`)
+					require.NoError(t, err)
+					want := map[bool]string{true: "accepted", false: "forbidden"}[id != "ops"]
+					require.Equal(t, want, out["status"], "%s: %v", id, out)
+				}
+			})
+		})
+	}
+}
