@@ -626,3 +626,67 @@ func TestEnumOfAgentsInTheSchemaOfASpawn(t *testing.T) {
 		})
 	}
 }
+
+// What a tool does without its optional arguments, and at most with them: 50 sessions and no
+// messages of theirs, 200 messages without tools, and no wait for an answer, or 30 seconds.
+func TestDefaultsOfSessionTools(t *testing.T) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Session.Depth > 0 {
+			return agent.Result{Text: "x"}, pause(ctx, time.Hour)
+		}
+		call := agent.ToolCall{ID: "1", Name: "read", Args: []byte(`{}`)}
+		for _, m := range []agent.Message{
+			{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{call}},
+			{Role: session.MessageTool, ToolCallID: "1", Text: "the file"},
+		} {
+			if err := tn.Record(ctx, m); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		return agent.Result{Text: "answer"}, nil
+	})
+	cfg.Rules.Visibility = policy.VisibilityAgent
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for i := range 60 {
+			h.PostTo(session.Must(session.GroupKey("main", "irc", fmt.Sprint("room-", i))), "hello")
+		}
+		for range 110 {
+			h.Post("hello")
+			h.Pass(time.Second)
+		}
+		n := 0
+		use := func(tool, args string) map[string]any {
+			n++
+			out, err := callTool(h, tool, fmt.Sprint(n), args)
+			require.NoError(t, err, args)
+			return out
+		}
+		for args, want := range map[string]int{`{}`: 50, `{"limit":55}`: 55, `{"limit":999}`: 61} {
+			out := use("sessions_list", args)
+			require.Len(t, out["sessions"], want, args)
+			require.EqualValues(t, 61, out["total"])
+			require.NotContains(t, out["sessions"].([]any)[0], "messages")
+		}
+		line := use("sessions_list", `{"messageLimit":99}`)["sessions"].([]any)[0].(map[string]any)
+		require.Len(t, line["messages"], 20)
+		for args, want := range map[string]int{
+			`{}`: 200, `{"limit":5}`: 5, `{"limit":9999}`: 220,
+			`{"includeTools":false,"limit":9999}`: 220, `{"includeTools":true,"limit":9999}`: 440,
+		} {
+			require.Len(t, use("sessions_history", args)["messages"], want, args)
+		}
+		use("sessions_spawn", `{"task":"work","label":"work"}`)
+		for args, want := range map[string]time.Duration{
+			`{"sessionKey":"work","message":"a"}`:                       0,
+			`{"sessionKey":"work","message":"b","timeoutSeconds":0}`:    0,
+			`{"sessionKey":"work","message":"c","timeoutSeconds":2.5}`:  5 * time.Second / 2,
+			`{"sessionKey":"work","message":"d","timeoutSeconds":3600}`: 30 * time.Second,
+		} {
+			h.Pass(3 * time.Second)
+			begun := time.Now()
+			require.Equal(t, "accepted", use("sessions_send", args)["status"], args)
+			require.Equal(t, want, time.Since(begun), args)
+		}
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
