@@ -355,7 +355,8 @@ func TestNoRequesterIsToldWhatTheStoreSaid(t *testing.T) {
 					_, err := callTool(h, "sessions_spawn", "1", `{"task":"done","label":"done"}`)
 					require.NoError(t, err)
 					h.Pass(12 * time.Hour)
-					info, err := callTool(h, "subagents", "2", `{"action":"info","target":"last"}`)
+					args := `{"action":"info","target":"last"}`
+					info, err := callTool(h, "subagents", "2", args)
 					w.hear(fmt.Sprint(info, err))
 					if method != "Transcripts.Read" { // a first turn reads nothing
 						require.Equal(t, "failed", info["status"])

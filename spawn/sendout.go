@@ -120,8 +120,8 @@ func (s *Supervisor) sendOut(
 	return receipt, got.reply, err
 }
 
-// answerWithin waits for the answer to a message that has arrived, at most so long. The journal of the
-// receiver holds the sender up no longer.
+// answerWithin waits for the answer to a message that has arrived, at most so long. The journal of
+// the receiver holds the sender up no longer.
 func (s *Supervisor) answerWithin(
 	ctx context.Context, from, to session.Key, m *Incoming, left time.Duration,
 ) (got answered, err error) {
