@@ -285,14 +285,14 @@ const unsaid = "agent: this cannot be done now; the program knows the reason"
 // of a store, and is left out. Whole is false where a store or a function of the Config has failed,
 // so that there is more to know.
 func modelWords(err error) (words string, whole bool) {
-	for _, as := range []func(error) (error, bool){
+	for _, as := range []func(error) error{
 		asError[*toldError], asError[*ArgumentError], asError[*TargetError],
 		asError[*policy.Refusal], asError[*VetoError], asError[*spawn.CallbackError],
 		asError[*LimitError], asError[*InputError], asError[*spawn.KeyConflictError],
 		asError[*spawn.NameTakenError], asError[*spawn.EndedError], asError[*ChildrenError],
 		asError[*MissingCredentialError],
 	} {
-		if said, ok := as(err); ok {
+		if said := as(err); said != nil {
 			return said.Error(), true
 		}
 	}
@@ -321,8 +321,13 @@ func modelWords(err error) (words string, whole bool) {
 	return unsaid, false
 }
 
-// asError is errors.AsType for a list of types.
-func asError[E error](err error) (error, bool) { return errors.AsType[E](err) }
+// asError returns the first error of a type in a chain, or nil.
+func asError[E error](err error) error {
+	if found, ok := errors.AsType[E](err); ok {
+		return found
+	}
+	return nil
+}
 
 // contextSchema is the parameter of a spawn that a caller-run session does not have.
 const contextSchema = `"context":{"type":"string","enum":["isolated","fork"],` +

@@ -349,7 +349,8 @@ func TestNoRequesterIsToldWhatTheStoreSaid(t *testing.T) {
 					return w.run(ctx, tn)
 				}
 				agenttest.Run(t, agent.Config{
-					Store: store, Runner: agent.RunnerFunc(run), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+					Store: store, Runner: agent.RunnerFunc(run),
+					Logger: slog.New(slog.NewTextHandler(&log, nil)),
 				}, nil, func(h *harness) {
 					leaky.armed.Store(when == "before")
 					_, err := callTool(h, "sessions_spawn", "1", `{"task":"done","label":"done"}`)
