@@ -180,7 +180,7 @@ func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 func (b turnRunner) refuse(
 	ctx context.Context, t *Turn, err error,
 ) (spawn.TurnResult, error) {
-	err = b.rt.outcome(err)
+	err = t.outcome(err)
 	out := apology(ctx, t.spawn, err)
 	t.decide(out, err)
 	level := slog.LevelError
@@ -312,7 +312,7 @@ func (b turnRunner) outcome(
 		err = werr
 	}
 	end()
-	out.Pos, err = t.log.close(), b.rt.outcome(err)
+	out.Pos, err = t.log.close(), t.outcome(err)
 	decision := announce.Decide(res.Text)
 	if t.Announces {
 		return t.announcement(out, decision), err
@@ -431,7 +431,7 @@ func (e *redactedError) Error() string { return e.text }
 // Unwrap returns the error as it was.
 func (e *redactedError) Unwrap() error { return e.err }
 
-// A storeError is a turn that the store has broken off for good. The requester's model and people
+// A storeError is a turn of a sub-agent that the store has broken off for good. The requester's model and people
 // read its text, so that it does not have that of the store, which may name files and other trees.
 type storeError struct{ kind, err error }
 
@@ -442,8 +442,11 @@ func (e *storeError) Unwrap() error { return e.err }
 
 // outcome returns the error that a turn has come to, as the journal, events and the requester have
 // it.
-func (rt *Runtime) outcome(err error) error {
-	err = rt.redact(err)
+func (t *Turn) outcome(err error) error {
+	err = t.rt.redact(err)
+	if t.Session.Depth == 0 { // no model is told
+		return err
+	}
 	for _, kind := range []error{
 		session.ErrClosed, session.ErrReadOnly, session.ErrCorrupt, session.ErrFormat,
 		session.ErrUnsafe, session.ErrSync, session.ErrConflict,
