@@ -84,7 +84,7 @@ func (b turnRunner) compactTurn(ctx context.Context, t *Turn) (out spawn.TurnRes
 	t.end()
 	out.Result.Usage, out.Models = t.spawn.Spent(), t.spawn.SpentBy()
 	after := t.log.compactions()
-	if out.Pos, err = t.log.close(), b.rt.redact(err); after.ID != before.ID && err == nil {
+	if out.Pos, err = t.log.close(), t.outcome(err); after.ID != before.ID && err == nil {
 		out.Compacted = after.Compacted.Messages
 	}
 	if err != nil {

@@ -659,9 +659,9 @@ func (c *Config) input(
 // each one that is missing. Call it before you set fields of c, since it overwrites these four; it
 // leaves all others as they are.
 //
-// What of that bot is not there yet: its workers' keys. They are written
-// agent:<agent>:subagent:<id>; keys with the word spawn in that place are read, and name sub-agents
-// too.
+// Its workers have the keys of all sub-agents, agent:<agent>:subagent:<id>. A key with the word
+// spawn in that place, as that bot has them, is read and names a sub-agent, and is never made. A
+// program that looks for either word in keys calls [session.IsSubagentSession].
 func PresetGoClaw(c *Config) {
 	c.Rules.Subagents.MaxSpawnDepth = 1
 	c.Rules.MaxSessions = 30

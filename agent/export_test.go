@@ -16,6 +16,9 @@ import (
 // WaitOverText is what a session is told whose wait is over.
 var WaitOverText = waitOverText
 
+// SessionToolNames are the names of the session tools.
+var SessionToolNames = sessionToolNames
+
 // BindSession binds a conversation to a session, and nothing else.
 func BindSession(
 	ctx context.Context, rt *Runtime, root, key session.Key, route session.Route,

@@ -123,7 +123,7 @@ type partFault struct {
 
 // String returns what the model is told.
 func (f partFault) String() string {
-	reason := f.err.Error()
+	reason := "it cannot be kept now" // a store's own words may name files of the host
 	if bad, ok := errors.AsType[*session.PartError](f.err); ok {
 		reason = bad.Field + ": " + bad.Reason
 	} else if over, ok := errors.AsType[*InputError](f.err); ok {
@@ -173,6 +173,7 @@ func (t *Turn) keepParts(
 	}
 	limits := t.rt.cfg().Limits
 	chosen, faults, beyond := limits.choose(parts)
+	var failed error // of the store
 	for _, p := range chosen {
 		stored, err := t.log.storePart(ctx, p.Part)
 		if err != nil && ctx.Err() != nil {
@@ -180,6 +181,7 @@ func (t *Turn) keepParts(
 		}
 		if err != nil {
 			faults = append(faults, partFault{p.index, err})
+			failed = errors.Join(failed, err)
 			continue
 		}
 		kept = append(kept, stored)
@@ -196,7 +198,7 @@ func (t *Turn) keepParts(
 	said := strings.Join(why, "; ")
 	t.rt.log.Warn("offshoot: parts of a message were left out", "session",
 		t.Session.Key.String(), "turn", t.N, "from", from, "parts", len(parts), "left", left,
-		"why", said)
+		"why", said, "store", fmt.Sprint(redact(failed)))
 	note = fmt.Sprintf("\n[Offshoot] Of %s, %d %s left out: %s.",
 		text.Count(len(parts), "attachment", "attachments"), left, wasOrWere(left), said)
 	return kept, note, nil

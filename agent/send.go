@@ -20,7 +20,7 @@ import (
 )
 
 var sendSchema = json.RawMessage(`{"type":"object","properties":{` +
-	`"sessionKey":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key of another session"},` +
+	`"sessionKey":{"type":"string","description":"a sub-agent: its number in the list that you were shown last, run id, taskName, label, session key, or last: the newest; or the key, the id or the label of another session"},` +
 	`"message":{"type":"string","description":"what it is told: at most 4000 characters, one in 2 seconds"},` +
 	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"wait so long for the answer; default: do not wait"}` +
 	`},"required":["sessionKey","message"]}`)
@@ -99,31 +99,19 @@ func (h toolHost) sendID(ctx context.Context, c ToolCall) string {
 	return h.spawnKey(h.token + place + "/" + shortID(c.ID) + "/" + hex.EncodeToString(sum[:16]))
 }
 
-// receiver returns the session that a model means: one below its own, or another one by its key.
+// receiver returns the session that a model means: one below its own, or another one that it may
+// write to by its id or label, or any by its key, of which policy says whether it may.
 func (h toolHost) receiver(
 	ctx context.Context, argument, named string,
 ) (to policy.Target, err error) {
-	runs, err := h.runs(ctx)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	key, err := session.Parse(named)
+	if err != nil {
+		key, err = h.byName(ctx, toolSend, argument, named, policy.VerbSend)
+	}
+	if err != nil {
 		return to, err
 	}
-	key, kerr := session.Parse(named)
-	if kerr != nil {
-		chosen, err := h.choose(ctx, toolSend, argument, runs, named, false)
-		if err != nil {
-			return to, err
-		}
-		key = chosen[0].Key
-	}
-	to.Key = key
-	info, err := h.below(ctx, key)
-	switch {
-	case err == nil:
-		to.Ancestors = []session.Key{info.Parent, h.session.key, info.Root}
-	case errors.Is(err, ErrNotFound): // policy says whether the session may be written to
-		err = nil
-	}
-	return to, err
+	return h.target(ctx, key)
 }
 
 // below returns a sub-agent below the session of h. The error is ErrNotFound if it is not there.
@@ -193,7 +181,7 @@ func (h toolHost) sendTo(
 	}
 	taken = errors.Is(err, ErrUnconfirmed)
 	err = h.rt.commandOrArchived(ctx, to.Key, err)
-	out, err = jsonReply(spawnReply{Status: "error", Error: sendError(to.Key, err)})
+	out, err = jsonReply(spawnReply{Status: "error", Error: h.sendError(to.Key, err)})
 	return out, taken, err
 }
 
@@ -269,9 +257,9 @@ func sendNote(to policy.Target, r Receipt) string {
 }
 
 // sendError tells a model why its message was not taken.
-func sendError(key session.Key, err error) string {
+func (h toolHost) sendError(key session.Key, err error) string {
 	ended, below := errors.AsType[*spawn.EndedError](err)
-	why := err.Error()
+	why := h.told(toolSend, err).Error()
 	switch {
 	case errors.Is(err, ErrArchived):
 		why = "it was archived some time after its end, and takes no messages any more; start " +

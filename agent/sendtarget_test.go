@@ -145,3 +145,58 @@ func TestRefusedSendNamesOurSettings(t *testing.T) {
 		require.Contains(h.T(), told, `"path":"Task.Budget"`)
 	})
 }
+
+// sessions_send takes what the other tools take: the id of a session that it may write to, and its
+// label if that is the whole of it and of one session. What it may not see it does not find.
+func TestSendBySessionIDAndLabel(t *testing.T) {
+	for name, visibility := range map[string]policy.Visibility{
+		"seen": policy.VisibilityAgent, "unseen": policy.VisibilityTree,
+	} {
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if tn.Session.Depth == 1 && tn.N == 1 {
+				for _, label := range []string{"Lead", "both", "both"} {
+					if _, err := tn.Spawn(ctx, agent.Task{Text: "x", Label: label}); err != nil {
+						return agent.Result{}, err
+					}
+				}
+			}
+			return agent.Result{Text: "x"}, pause(ctx, time.Minute)
+		})
+		cfg.Rules = rulesForDepth(2)
+		cfg.Rules.Visibility = visibility
+		t.Run(name, func(t *testing.T) {
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.PostTo(elsewhere, "hello")
+				child, err := h.Main().Spawn(h.Context(), agent.Task{Text: "x", Label: "own"})
+				require.NoError(t, err)
+				h.Pass(time.Second)
+				own, err := child.Info(h.Context())
+				require.NoError(t, err)
+				other, err := h.Session(elsewhere).Status(h.Context())
+				require.NoError(t, err)
+				send := func(to string) (map[string]any, error) {
+					h.Pass(3 * time.Second)
+					return callTool(h, "sessions_send", to,
+						fmt.Sprintf(`{"sessionKey":%q,"message":"x"}`, to))
+				}
+				for _, to := range []string{own.SessionID, "own", "OWN"} {
+					out, err := send(to)
+					require.NoError(t, err, to)
+					require.Equal(t, own.Key.String(), out["sessionKey"], to)
+				}
+				out, err := send("lead") // which the sub-agent has spawned
+				require.NoError(t, err)
+				require.Equal(t, h.Child("Lead").Key.String(), out["sessionKey"])
+				_, err = send("both")
+				require.ErrorContains(t, err, "it may mean agent:main:subagent:")
+				out, err = send(other.SessionID)
+				if visibility == policy.VisibilityTree {
+					require.ErrorContains(t, err, "it names none")
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, elsewhere.String(), out["sessionKey"])
+				}
+			})
+		})
+	}
+}

@@ -193,20 +193,17 @@ func (h toolHost) tools(cfg *Config, now *policy.Authority, names []string) []To
 		{toolSend, sendSchema, toolHost.send},
 		{toolAgents, agentsSchema, toolHost.agents},
 		{toolSessions, sessionsListSchema, toolHost.sessions},
-		{toolHistory, historySchema, nil}, // it returns more than a text
+		{toolHistory, historySchema, nil}, // it answers with more than a text
 		{toolStatus, statusSchema, toolHost.status},
 	} {
 		switch {
 		case !slices.Contains(names, t.name):
 		case t.name == toolHistory:
-			tools = append(tools, Tool{
-				Name: t.name, Description: sessionToolSummary(t.name), Schema: t.schema,
-				Call: h.history,
-			})
+			tools = append(tools, h.tool(t.name, t.schema, toolHost.history))
 		case t.name == toolSpawn:
-			tools = append(tools, h.tool(t.name, h.spawnSchema(cfg, now), t.call))
+			tools = append(tools, h.tool(t.name, h.spawnSchema(cfg, now), textOf(t.call)))
 		default:
-			tools = append(tools, h.tool(t.name, t.schema, t.call))
+			tools = append(tools, h.tool(t.name, t.schema, textOf(t.call)))
 		}
 	}
 	return tools
@@ -227,18 +224,109 @@ func (h toolHost) spawnSchema(cfg *Config, now *policy.Authority) json.RawMessag
 	return cfg.withAttachments(cfg.withDirs(withRuntimes(cfg.withThreads(schema), runtimes)))
 }
 
-// tool returns one session tool.
+// tool returns one session tool. Its errors are in words for a model.
 func (h toolHost) tool(
 	name string, schema json.RawMessage,
-	call func(toolHost, context.Context, ToolCall) (string, error),
+	call func(toolHost, context.Context, ToolCall) (ToolResult, error),
 ) Tool {
 	return Tool{
 		Name: name, Description: sessionToolSummary(name), Schema: schema,
 		Call: func(ctx context.Context, c ToolCall) (ToolResult, error) {
-			answer, err := call(h, ctx, c)
-			return ToolResult{Text: answer}, err
+			out, err := call(h, ctx, c)
+			return out, h.told(name, err)
 		},
 	}
+}
+
+// textOf returns a call that answers with a text as one that answers with a ToolResult.
+func textOf(
+	call func(toolHost, context.Context, ToolCall) (string, error),
+) func(toolHost, context.Context, ToolCall) (ToolResult, error) {
+	return func(h toolHost, ctx context.Context, c ToolCall) (ToolResult, error) {
+		answer, err := call(h, ctx, c)
+		return ToolResult{Text: answer}, err
+	}
+}
+
+// A toldError is an error of a session tool in words for a model. Programs find in it the error as
+// it was.
+type toldError struct {
+	words string
+	err   error
+}
+
+func (e *toldError) Error() string { return e.words }
+
+// Unwrap returns the error as it was.
+func (e *toldError) Unwrap() error { return e.err }
+
+// told returns an error of a session tool in words for a model. What the words do not say is in the
+// log: the text of a store's error may have the paths of files and the keys of other trees.
+func (h toolHost) told(tool string, err error) error {
+	if err == nil {
+		return nil
+	}
+	words, whole := modelWords(err)
+	if words == err.Error() {
+		return err
+	}
+	if !whole {
+		h.rt.log.Warn("offshoot: a session tool failed", "session", h.session.key.String(),
+			"tool", tool, "error", redact(err).Error())
+	}
+	return &toldError{words, err}
+}
+
+// unsaid is what a model is told of an error of which nothing may be said.
+const unsaid = "agent: this cannot be done now; the program knows the reason"
+
+// modelWords returns what a model may be told of an error: what Offshoot says itself of arguments,
+// rules, limits and what is on record. What such an error wraps, and what wraps it, may be the text
+// of a store, and is left out. Whole is false where a store or a function of the Config has failed,
+// so that there is more to know.
+func modelWords(err error) (words string, whole bool) {
+	for _, as := range []func(error) error{
+		asError[*toldError], asError[*ArgumentError], asError[*TargetError],
+		asError[*policy.Refusal], asError[*VetoError], asError[*spawn.CallbackError],
+		asError[*LimitError], asError[*InputError], asError[*spawn.KeyConflictError],
+		asError[*spawn.NameTakenError], asError[*spawn.EndedError], asError[*ChildrenError],
+		asError[*MissingCredentialError],
+	} {
+		if said := as(err); said != nil {
+			return said.Error(), true
+		}
+	}
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Err != nil {
+		inner, whole := modelWords(failed.Err)
+		if inner == unsaid {
+			inner = "it failed"
+		}
+		return "agent: " + failed.Field + ": " + inner, whole
+	}
+	for _, is := range []error{
+		ErrStale, ErrShutdown, ErrAnnouncing, ErrArchived, spawn.ErrStopping, ErrEnded, ErrNotFound,
+		ErrBudget, ErrKeyConflict, session.ErrNoFiles,
+	} {
+		if errors.Is(err, is) {
+			return is.Error(), true
+		}
+	}
+	for _, is := range []error{
+		ErrUnconfirmed, ErrNotRecorded, ErrUnreadable, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, is) {
+			return is.Error(), false
+		}
+	}
+	return unsaid, false
+}
+
+// asError returns the first error of a type in a chain, or nil.
+func asError[E error](err error) error {
+	if found, ok := errors.AsType[E](err); ok {
+		return found
+	}
+	return nil
 }
 
 // contextSchema is the parameter of a spawn that a caller-run session does not have.
@@ -541,7 +629,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", bad
 	}
 	if err != nil {
-		return jsonReply(spawnReply{Status: "error", Error: h.rt.redact(err).Error()})
+		return jsonReply(spawnReply{Status: "error", Error: h.rt.redact(h.told(toolSpawn, err)).Error()})
 	}
 	out := spawnReply{
 		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),

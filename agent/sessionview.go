@@ -292,7 +292,7 @@ func (h toolHost) target(ctx context.Context, key session.Key) (to policy.Target
 
 // errUnseen is what becomes of a session that the model may not see, or that is not there.
 func (h toolHost) errUnseen(tool, named string) error {
-	return newArgumentError(tool, "sessionKey",
+	return newArgumentError(tool, sessionArgument,
 		h.rt.quote(named)+": you can see no session with this key, id or name; "+toolSessions+
 			" has those that you can see")
 }
@@ -306,7 +306,13 @@ func (h toolHost) seen(
 	}
 	key, err = session.Parse(named)
 	if err != nil {
-		return h.seenByName(ctx, tool, named, v)
+		key, err = h.byName(ctx, tool, sessionArgument, named, v)
+	}
+	if bad, unknown := errors.AsType[*TargetError](err); unknown && len(bad.Candidates) == 0 {
+		return key, h.errUnseen(tool, named)
+	}
+	if err != nil {
+		return key, err
 	}
 	to, err := h.target(ctx, key)
 	if err == nil {
@@ -323,23 +329,26 @@ func (h toolHost) unlessSeen(tool, named string, err error) error {
 	return err
 }
 
-// seenByName is seen for what is not a key: a target of the tool subagents, or the id of a session.
-func (h toolHost) seenByName(
-	ctx context.Context, tool, named string, v policy.Verb,
+// sessionArgument is the argument of the tools that names a session.
+const sessionArgument = "sessionKey"
+
+// byName returns the session that a model means by what is not a key: a target of the tool
+// subagents, or the id or the whole label of a session that it may do v with. The error of one that
+// is not there has a *TargetError without Candidates. Policy is not asked for a sub-agent of its
+// own.
+func (h toolHost) byName(
+	ctx context.Context, tool, argument, named string, v policy.Verb,
 ) (key session.Key, err error) {
 	runs, err := h.runs(ctx)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return key, err
 	}
-	chosen, err := h.choose(ctx, tool, "sessionKey", runs, named, false)
-	bad, unknown := errors.AsType[*TargetError](err)
-	switch {
-	case err == nil:
-		return chosen[0].Key, h.unlessSeen(tool, named, h.authorize(ctx, v, chosen[0]))
-	case !unknown:
-		return key, err
-	case len(bad.Candidates) > 0:
-		return key, newArgumentError(tool, "sessionKey", h.rt.quote(named)+": "+bad.Reason)
+	chosen, none := h.choose(ctx, tool, argument, runs, named, false)
+	if none == nil {
+		return chosen[0].Key, nil
+	}
+	if bad, ok := errors.AsType[*TargetError](none); !ok || len(bad.Candidates) > 0 {
+		return key, none
 	}
 	list, _, err := h.visible(ctx, v)
 	if err != nil {
@@ -350,7 +359,18 @@ func (h toolHost) seenByName(
 			return list[i].Key, nil
 		}
 	}
-	return key, h.errUnseen(tool, named)
+	labelled := slices.DeleteFunc(list, func(s SessionInfo) bool {
+		return s.Label == "" || !strings.EqualFold(h.shownLine(s.Label), named)
+	})
+	switch len(labelled) {
+	case 0:
+		return key, none
+	case 1:
+		return labelled[0].Key, nil
+	}
+	keys := text.Listed(labelled, func(s SessionInfo) string { return s.Key.String() })
+	return key, newArgumentError(tool, argument, h.rt.quote(named)+": it may mean "+
+		strings.Join(keys, ", ")+"; give the key of the one that you mean")
 }
 
 // history is the tool sessions_history.

@@ -584,3 +584,109 @@ func TestHostileArgumentsOfViews(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// The schema of sessions_spawn names the agents that the session may spawn, unless the names depend
+// on more than the session: on the runtime that a call asks for, or on what Sandbox.Decide says of
+// the child. Each agent of the enum is admitted, and without it the answer says who is not.
+func TestEnumOfAgentsInTheSchemaOfASpawn(t *testing.T) {
+	runner := agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "x"}, nil
+	})
+	for name, c := range map[string]struct {
+		set  func(cfg *agent.Config)
+		enum bool
+	}{
+		"rules alone": {func(*agent.Config) {}, true},
+		"a sandbox by mode": {func(cfg *agent.Config) {
+			cfg.Rules.Sandbox.Mode = policy.SandboxAll
+		}, true},
+		"runtimes": {func(cfg *agent.Config) {
+			cfg.Runners.Runtimes = map[string]agent.ExternalRuntime{"ext": {Runner: runner}}
+		}, false},
+		"a function on sandboxes": {func(cfg *agent.Config) {
+			cfg.Rules.Sandbox.Decide = func(string, session.Key) bool { return false }
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := agent.Config{Runner: runner}
+			viewTeam(&cfg.Rules)
+			c.set(&cfg)
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				schema := string(findTool(t, h.Main().Tools(), "sessions_spawn").Schema)
+				require.Equal(t, c.enum, strings.Contains(schema,
+					`"agentId":{"type":"string","enum":["main","coder"],`), schema)
+				require.True(t, json.Valid([]byte(schema)))
+				for _, id := range []string{"main", "coder", "ops"} {
+					out, err := callTool(h, "sessions_spawn", id, `{"task":"x","agentId":"`+id+`"}`)
+					require.NoError(t, err)
+					want := map[bool]string{true: "accepted", false: "forbidden"}[id != "ops"]
+					require.Equal(t, want, out["status"], "%s: %v", id, out)
+				}
+			})
+		})
+	}
+}
+
+// What a tool does without its optional arguments, and at most with them: 50 sessions and no
+// messages of theirs, 200 messages without tools, and no wait for an answer, or 30 seconds.
+func TestDefaultsOfSessionTools(t *testing.T) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Session.Depth > 0 {
+			return agent.Result{Text: "x"}, pause(ctx, time.Hour)
+		}
+		call := agent.ToolCall{ID: "1", Name: "read", Args: []byte(`{}`)}
+		for _, m := range []agent.Message{
+			{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{call}},
+			{Role: session.MessageTool, ToolCallID: "1", Text: "the file"},
+		} {
+			if err := tn.Record(ctx, m); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		return agent.Result{Text: "answer"}, nil
+	})
+	cfg.Rules.Visibility = policy.VisibilityAgent
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for i := range 60 {
+			h.PostTo(session.Must(session.GroupKey("main", "irc", fmt.Sprint("room-", i))), "hello")
+		}
+		for range 110 {
+			h.Post("hello")
+			h.Pass(time.Second)
+		}
+		n := 0
+		use := func(tool, args string) map[string]any {
+			n++
+			out, err := callTool(h, tool, fmt.Sprint(n), args)
+			require.NoError(t, err, args)
+			return out
+		}
+		for args, want := range map[string]int{`{}`: 50, `{"limit":55}`: 55, `{"limit":999}`: 61} {
+			out := use("sessions_list", args)
+			require.Len(t, out["sessions"], want, args)
+			require.EqualValues(t, 61, out["total"])
+			require.NotContains(t, out["sessions"].([]any)[0], "messages")
+		}
+		line := use("sessions_list", `{"messageLimit":99}`)["sessions"].([]any)[0].(map[string]any)
+		require.Len(t, line["messages"], 20)
+		for args, want := range map[string]int{
+			`{}`: 200, `{"limit":5}`: 5, `{"limit":9999}`: 220,
+			`{"includeTools":false,"limit":9999}`: 220, `{"includeTools":true,"limit":9999}`: 440,
+		} {
+			require.Len(t, use("sessions_history", args)["messages"], want, args)
+		}
+		use("sessions_spawn", `{"task":"work","label":"work"}`)
+		for args, want := range map[string]time.Duration{
+			`{"sessionKey":"work","message":"a"}`:                       0,
+			`{"sessionKey":"work","message":"b","timeoutSeconds":0}`:    0,
+			`{"sessionKey":"work","message":"c","timeoutSeconds":2.5}`:  5 * time.Second / 2,
+			`{"sessionKey":"work","message":"d","timeoutSeconds":3600}`: 30 * time.Second,
+		} {
+			h.Pass(3 * time.Second)
+			begun := time.Now()
+			require.Equal(t, "accepted", use("sessions_send", args)["status"], args)
+			require.Equal(t, want, time.Since(begun), args)
+		}
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}

@@ -181,7 +181,7 @@ func (h toolHost) runAction(
 	}
 	if action == "steer" {
 		if later.ID != "" {
-			return "", fmt.Errorf("agent: %w: %s", ErrEnded, followedNote(chosen[0], later))
+			return "", &toldError{"agent: " + followedNote(chosen[0], later), ErrEnded}
 		}
 		if err := h.steer(ctx, chosen[0].Ref(), spawn.Incoming{Text: message}); err != nil {
 			return "", err
@@ -195,13 +195,14 @@ func (h toolHost) runAction(
 			continue
 		}
 		if err := h.stop(ctx, r.Ref()); err != nil {
-			failed = append(failed, err)
+			failed = append(failed, h.told(toolSubagents, err))
 			continue
 		}
 		stopped = append(stopped, string(r.ID))
 	}
 	if len(failed) > 0 {
-		return "", errors.Join(failed...)
+		all := errors.Join(failed...)
+		return "", &toldError{all.Error(), all}
 	}
 	reply := map[string]any{"status": "ok", "stopped": stopped}
 	if later.ID != "" {

@@ -180,7 +180,7 @@ func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
 func (b turnRunner) refuse(
 	ctx context.Context, t *Turn, err error,
 ) (spawn.TurnResult, error) {
-	err = b.rt.redact(err)
+	err = t.outcome(err)
 	out := apology(ctx, t.spawn, err)
 	t.decide(out, err)
 	level := slog.LevelError
@@ -188,7 +188,7 @@ func (b turnRunner) refuse(
 		level = slog.LevelInfo
 	}
 	b.rt.log.Log(context.WithoutCancel(ctx), level, "offshoot: a turn could not begin",
-		"session", t.Session.Key.String(), "turn", t.N, "error", err.Error())
+		"session", t.Session.Key.String(), "turn", t.N, "error", causeOf(err).Error())
 	return out, err
 }
 
@@ -312,7 +312,7 @@ func (b turnRunner) outcome(
 		err = werr
 	}
 	end()
-	out.Pos, err = t.log.close(), b.rt.redact(err)
+	out.Pos, err = t.log.close(), t.outcome(err)
 	decision := announce.Decide(res.Text)
 	if t.Announces {
 		return t.announcement(out, decision), err
@@ -395,7 +395,7 @@ func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
 	default:
 	}
 	b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
-		"error", err.Error())
+		"error", causeOf(err).Error())
 }
 
 // A redactedError is an error whose text is masked and bounded: what providers of models answer may
@@ -430,6 +430,41 @@ func (e *redactedError) Error() string { return e.text }
 
 // Unwrap returns the error as it was.
 func (e *redactedError) Unwrap() error { return e.err }
+
+// A storeError is a turn of a sub-agent that the store has broken off for good. The requester's model and people
+// read its text, so that it does not have that of the store, which may name files and other trees.
+type storeError struct{ kind, err error }
+
+func (e *storeError) Error() string { return "agent: the store has failed: " + e.kind.Error() }
+
+// Unwrap returns the error of the store, masked.
+func (e *storeError) Unwrap() error { return e.err }
+
+// outcome returns the error that a turn has come to, as the journal, events and the requester have
+// it.
+func (t *Turn) outcome(err error) error {
+	err = t.rt.redact(err)
+	if t.Session.Depth == 0 { // no model is told
+		return err
+	}
+	for _, kind := range []error{
+		session.ErrClosed, session.ErrReadOnly, session.ErrCorrupt, session.ErrFormat,
+		session.ErrUnsafe, session.ErrSync, session.ErrConflict,
+	} {
+		if errors.Is(err, kind) {
+			return &storeError{kind, err}
+		}
+	}
+	return err
+}
+
+// causeOf returns the error that a turn has come to, as the log has it.
+func causeOf(err error) error {
+	if failed, ok := errors.AsType[*storeError](err); ok {
+		return failed.err
+	}
+	return err
+}
 
 // outlasting returns a context, for writing the transcript, that ends with ctx and some time after
 // the turn was cancelled, well within the grace period. If the turn is over then, and what it does

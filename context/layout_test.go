@@ -143,3 +143,24 @@ func TestPromptOfNoDirectory(t *testing.T) {
 	_, err = agentctx.LoadWorkspaceFiles("")
 	require.ErrorIs(t, err, fs.ErrInvalid)
 }
+
+// The sections of LayoutGoClaw stand in the order in which its document has them.
+func TestPresetInjectionOrder(t *testing.T) {
+	files, err := agentctx.LoadWorkspaceFiles(coreFilesDir(t, agentctx.CoreFiles()...))
+	require.NoError(t, err)
+	p := agentctx.Assemble(agentctx.Input{
+		Layout: agentctx.LayoutGoClaw, Session: mainKey, Files: files,
+		Tools:  toolsNamed("memory_search", "read"),
+		Skills: []agentctx.Skill{{Name: "pdf", Description: "reads PDF"}},
+		Env:    agentctx.Env{Model: "claude-opus-4-5", Channel: "telegram"},
+	})
+	var ids []string
+	for _, s := range p.Sections {
+		ids = append(ids, s.ID)
+	}
+	require.Equal(t, []string{
+		agentctx.SectionIdentity, agentctx.SectionTooling, agentctx.SectionSkills,
+		agentctx.SectionMemory, agentctx.SectionSafety, agentctx.SectionProject,
+		agentctx.SectionRuntime,
+	}, ids)
+}

@@ -328,3 +328,27 @@ func TestThreadsGoOnAfterKill(t *testing.T) {
 		exchange{"general: /agents", "(none)"},
 	)
 }
+
+// orchestrators are the examples that are tools for trees rather than bots. They alone import
+// package spawn.
+var orchestrators = []string{"histories", "inspect"}
+
+// No bot needs to import package spawn: what it meets has a name in package agent.
+func TestBotsDoNotImportSpawn(t *testing.T) {
+	files, err := filepath.Glob("*/*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	imports := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		folder := filepath.Dir(file)
+		imports[folder] = imports[folder] || bytes.Contains(source, []byte(`offshoot/spawn"`))
+	}
+	for folder, does := range imports {
+		require.Equal(t, slices.Contains(orchestrators, folder), does, folder)
+	}
+}

@@ -275,21 +275,29 @@ func (s *Supervisor) Send(
 func (s *Supervisor) SendAndWait(
 	ctx context.Context, root, from, to session.Key, m Incoming, opt SendOptions,
 ) (Receipt, Reply, error) {
-	if err := s.maySend(ctx, root, from, to, &m, opt); err != nil {
+	short, cancel := ctx, context.CancelFunc(func() {})
+	if opt.Within > 0 {
+		short, cancel = context.WithTimeout(ctx, opt.Within)
+	}
+	err := s.maySend(short, root, from, to, &m, opt)
+	cancel()
+	if err != nil {
 		return Receipt{}, Reply{}, err
 	}
 	got, err := s.postAndWait(ctx, root, to, m.sentBy(from), opt.of(from), opt.Within)
 	return got.receipt, got.reply, err
 }
 
-// maySend returns an error if a session does not write to another because that never was.
+// maySend returns an error if a session does not write to another because that never was. The
+// journal of the receiver holds the sender up until ctx ends.
 func (s *Supervisor) maySend(
 	ctx context.Context, root, from, to session.Key, m *Incoming, opt SendOptions,
 ) error {
 	if !opt.ByModel || to != root || from == to || to.IsMain() {
 		return nil
 	}
-	return orWrong(unrecorded(ctx, s.onRecord(ctx, to)), func() error {
+	look := func(ctx context.Context) error { return s.onRecord(ctx, to) }
+	return orWrong(unrecorded(ctx, s.inStore(ctx, look, nil)), func() error {
 		return m.Validate(s.cfg.Limits)
 	})
 }

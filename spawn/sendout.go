@@ -106,8 +106,8 @@ func (s *Supervisor) sendOut(
 	defer w.leave()
 	got, err := w.wait(ctx, within)
 	if errors.Is(err, errArrived) { // the post did not know of the wait
-		got, err = s.postAndWait(ctx, to, to, w.repeats(), func(p *tree.Post) { p.From = from },
-			max(within-time.Since(begun), time.Nanosecond))
+		receipt.Pending = false
+		got, err = s.answerWithin(ctx, from, to, w.repeats(), within-time.Since(begun))
 	}
 	if !got.receipt.Session.IsZero() {
 		receipt = got.receipt
@@ -118,6 +118,21 @@ func (s *Supervisor) sendOut(
 		}
 	}
 	return receipt, got.reply, err
+}
+
+// answerWithin waits for the answer to a message that has arrived, at most so long. The journal of
+// the receiver holds the sender up no longer.
+func (s *Supervisor) answerWithin(
+	ctx context.Context, from, to session.Key, m *Incoming, left time.Duration,
+) (got answered, err error) {
+	left = max(left, time.Nanosecond)
+	short, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	got, err = s.postAndWait(short, to, to, m, func(p *tree.Post) { p.From = from }, left)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = context.DeadlineExceeded
+	}
+	return got, err
 }
 
 // mayReceive returns an error that is [ErrNotFound] for a receiver of messages that never was,

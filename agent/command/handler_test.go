@@ -785,10 +785,94 @@ func TestInfoNamesWithheldTools(t *testing.T) {
 	})
 }
 
+// placedTranscripts are transcripts that have a path.
+type placedTranscripts struct{ session.Transcripts }
+
+func (placedTranscripts) Locate(ref session.Ref) string {
+	return "state/sessions/" + ref.SessionID + ".jsonl"
+}
+
+// info shows where the transcript of the run is that is meant, if the Store has paths.
 func TestInfoHasTheTranscript(t *testing.T) {
-	const path = "state/sessions/main/x.jsonl"
-	require.Contains(t, command.Described{Transcript: path}.Text(), "Transcript: "+path)
-	require.NotContains(t, command.Described{}.Text(), "Transcript")
+	for _, has := range []bool{true, false} {
+		store := session.NewMemory()
+		if has {
+			store.Transcripts = placedTranscripts{store.Transcripts}
+		}
+		playOf(t, agent.Config{Runner: worker, Store: store}, command.Options{}, func(b *bot) {
+			general := room(b)
+			first := b.spawn(general, "first", "say it")
+			b.spawn(general, "second", "say it")
+			said := b.say(general, "ann", "/subagents info first")
+			path := "state/sessions/" + first.SessionID + ".jsonl"
+			require.Equal(t, has, strings.Contains(said, "\nTranscript: "+path+"\n"), said)
+			require.Equal(t, has, b.last.(command.Described).Transcript == path)
+			require.Equal(t, has, strings.Contains(said, "Transcript"))
+		})
+	}
+}
+
+// info shows all that is known of a run, while it is at work and after its end, in the text and in
+// the structured reply.
+func TestInfoShowsAll(t *testing.T) {
+	cfg := agent.Config{Runner: agent.RunnerFunc(func(
+		ctx context.Context, tn *agent.Turn,
+	) (agent.Result, error) {
+		out, err := worker(ctx, tn)
+		out.Usage = agent.Usage{Input: 1200, Output: 300, Cost: 0.25}
+		return out, err
+	})}
+	playOf(t, cfg, command.Options{}, func(b *bot) {
+		general := room(b)
+		begun := time.Now().UTC()
+		child, err := b.Session(b.key(general)).Spawn(b.Context(), agent.Task{
+			Text: "nest", Label: "alpha", Name: "alpha_1", Agent: "beta", Model: "acme/small",
+			Thinking: "high", Timeout: time.Hour, Cleanup: agent.CleanupDelete,
+		})
+		require.NoError(t, err)
+		b.Pass(10 * time.Second)
+		run, err := child.Info(b.Context())
+		require.NoError(t, err)
+		said := b.say(general, "ann", "/subagents info alpha")
+		for _, want := range []string{
+			"Status: waiting\nWaits for: 1 sub-agent\nLabel: alpha\nName: alpha_1\nTask: nest\n" +
+				"Agent: beta\nModel: acme/small\nThinking: high\nRun: " + string(run.ID) + "\n" +
+				"Session: " + run.Key.String() + "\nSessionId: " + run.SessionID + "\n" +
+				"Runtime: 10s\nTurns: 1\n",
+			"Cost: $0.25\n", "(10s ago)\n",
+			"\nDeadline: 2000-01-01T01:00:00Z (in 59m50s)\nCleanup: delete",
+		} {
+			require.Contains(t, said, want)
+		}
+		require.NotContains(t, said, "Ended")
+		require.NotContains(t, said, "Outcome")
+		got := b.last.(command.Described)
+		got.Now = got.Now.UTC()
+		require.Equal(t, command.Described{
+			Row: got.Row, Task: "nest", SessionID: run.SessionID, Created: begun, Started: begun,
+			Deadline: begun.Add(time.Hour), Now: begun.Add(10 * time.Second),
+			Cleanup: agent.CleanupDelete, Waits: "1 sub-agent", Thinking: "high", Turns: 1,
+			Cost: 0.25,
+		}, got)
+		require.Equal(t, command.Row{
+			Run: run.ID, Session: run.Key, Label: "alpha", Name: "alpha_1", Task: "nest",
+			Agent: "beta", Status: agent.StatusWaiting, Model: "acme/small",
+			Elapsed: 10 * time.Second, Tokens: 1500,
+		}, got.Row)
+
+		b.spawn(general, "gamma", "say it")
+		said = b.say(general, "ann", "/subagents info gamma")
+		got = b.last.(command.Described)
+		require.Equal(t, agent.StatusOK, got.Row.Status)
+		require.Equal(t, "ok", got.Outcome)
+		require.Equal(t, agent.CleanupKeep, got.Cleanup)
+		require.True(t, got.Ended.Equal(got.Now))
+		require.Empty(t, got.Waits)
+		require.Zero(t, got.Deadline)
+		require.Contains(t, said, "\nCleanup: keep\nOutcome: ok")
+		require.NotContains(t, said, "Deadline")
+		b.say(general, "ann", "/stop")
+	})
 }
 
 // What a person has said, and what a model has chosen, is masked in the answers to commands before

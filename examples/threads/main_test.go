@@ -106,6 +106,27 @@ func TestCommandsOfTheBot(t *testing.T) {
 	})
 }
 
+// Each command that has not been played above is obeyed, in a room as in a thread.
+func TestMoreCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Join(talk(t, "general: paint the door", "general/1: /session max-age 3",
+			"general/1: /session idle off", "general/1: /session max-age",
+			"general: /subagents spawn painter x", "general: /tell 1 y", "general: /subagents list",
+			"general: /subagents steer 1 z", "general: /subagents kill 1",
+			"general: /subagents stop 1", "general: /agents", "general: /reset"), "\n")
+		for _, want := range []string{
+			"[general/1] Max age set to 3h for 1 binding", "[general/1] Idle timeout disabled",
+			"[general/1] Max age active: 3h", "[general] active subagents:\n-----\n(none)\n\n" +
+				"recent subagents (last 30m):\n-----\n1. x (1s) ok\n2. painter (1s) ok",
+			"painter (painter) ok thread:1", "[general] A new conversation has begun.",
+		} {
+			require.Contains(t, text, want)
+		}
+		finished := strings.Count(text, "already finished.")
+		require.Equal(t, 4, finished, "tell, steer, kill and stop of what is done:\n%s", text)
+	})
+}
+
 // All commands are obeyed.
 func TestEveryCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
