@@ -64,6 +64,24 @@ func (f fence) closes(v *ahead.View, at int) (end int, ok bool) {
 	return end, v.Ended(end) || v.S[end] == '\n'
 }
 
+// within returns the fence that is open at the end of a text, if f is open at its beginning. Text
+// may follow on the last line, which therefore closes nothing.
+func (f fence) within(text string) fence {
+	for line := range strings.Lines(text) {
+		v := ahead.View{S: line}
+		at := v.Skip(0, " \t")
+		switch {
+		case f.length > 0:
+			if _, ok := f.closes(&v, at); ok && strings.HasSuffix(line, "\n") {
+				f = fence{}
+			}
+		case v.Byte(at) == '`', v.Byte(at) == '~':
+			f, _ = fenceAt(&v, at)
+		}
+	}
+	return f
+}
+
 // inlineEnd returns where the inline code ends that starts with a run of backticks, or 0 if none
 // starts there.
 func inlineEnd(v *ahead.View, at, run int) int {
@@ -164,17 +182,22 @@ func endsLine(v *ahead.View, at int) bool {
 	}
 }
 
-// tokenAhead reports whether a silent token follows the space and marks at a position.
+// tokenAhead reports whether a silent token follows what may stand around one at a position.
 func tokenAhead(v *ahead.View, at int) bool {
+	prev := byte(0)
+	if at > 0 {
+		prev = v.S[min(at, len(v.S))-1]
+	}
 	for {
 		if token := tokenAt(v, at); token {
 			return true
 		}
-		r, size := v.Rune(at)
-		if size == 0 || !isDecoration(r) {
+		n := aroundLen(v, at, prev)
+		if n == 0 {
 			return false
 		}
-		at += size
+		at += n
+		prev = v.S[min(at, len(v.S))-1]
 	}
 }
 
