@@ -3,6 +3,7 @@ package announce
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -90,6 +91,8 @@ type lexer struct {
 	minimax  bool
 	searched int
 
+	span span // the inline code that may be open
+
 	unclosed [noTag]int // by kind: no closing tag starts before this position, see closesSoon
 	// unended says the same of what ends a mark, see closerAhead.
 	unended map[string]int
@@ -103,6 +106,8 @@ type action struct {
 	then ending // what is passed from end on
 
 	gap     bool // the removed text was a control token
+	ticks   int  // the length of a run of backticks without its other one on the line
+	opens   bool // the run may begin inline code
 	mention int8 // 1: a tag of a tool call stays; -1: the closing tag of one stays
 	kind    tagKind
 	tags    ReplyTags
@@ -165,6 +170,9 @@ func (l *lexer) step() bool {
 			do = action{end: l.At + 1}
 		}
 	}
+	if do.cut && l.isSpanned(&v, do) {
+		do = action{end: l.At + 1}
+	}
 	if v.Waits() {
 		l.Keep(min(l.settled(), l.hold(&l.Cursor, len(l.Buf))))
 		return false
@@ -190,6 +198,7 @@ func (l *lexer) act(do action, seen int) {
 		}
 		l.keep(do.end)
 		l.ending = do.then
+		l.span = l.span.behind(do)
 		return
 	}
 	if do.gap {
@@ -205,6 +214,7 @@ func (l *lexer) act(do action, seen int) {
 // keep moves to a position. What lies before it stays.
 func (l *lexer) keep(to int) {
 	text := l.Buf[l.At:to]
+	l.span = l.span.over(text, l.within)
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		text, l.within = text[i+1:], false
 	}
@@ -320,7 +330,13 @@ func (l *lexer) code(v *ahead.View) action {
 	if end := inlineEnd(v, l.At, run); end > 0 {
 		return action{end: end}
 	}
-	return action{end: run}
+	if v.S[l.At] != '`' {
+		return action{end: run}
+	}
+	before, _ := utf8.DecodeLastRuneInString(v.S[:l.At])
+	r, size := v.Rune(run)
+	opens := (l.At == 0 || !isWord(before)) && size > 0 && !isBlankRune(r)
+	return action{end: run, ticks: run - l.At, opens: opens}
 }
 
 // A marker in brackets is what a tool call looks like after it was turned into text for a model of

@@ -65,6 +65,8 @@ var hostileInputs = map[string]func(n int) string{
 	"nested halves":       func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
 	"tokens at the end":   func(n int) string { return "x" + repeatTo(" NO_REPLY", n) },
 	"glued tokens":        func(n int) string { return repeatTo("NO_REPLY", n) },
+	"spans":               func(n int) string { return repeatTo("`x <think>\ny` ", n) },
+	"open spans":          func(n int) string { return repeatTo("`x [THINK]\n", n) + "`" },
 	"items":               func(n int) string { return repeatTo("\n1. ", n) + "NO_REPLY" },
 	"labels":              func(n int) string { return repeatTo("\nAnswer:", n) + "NO_REPLY" },
 	"tags around":         func(n int) string { return "x\n" + repeatTo("<b>\n", n) + "NO_REPLY" },

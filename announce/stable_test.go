@@ -16,7 +16,7 @@ import (
 // only beside something else.
 var endPieces = []string{
 	" NO_REPLY", "\nNO_REPLY", "*NO_REPLY", "NO_REPLY", "\n\nHuman:", "\nUser:", "\n### User:", "./nothink",
-	"!/no_think", "/nothink", ".", " ", "1. ", "1)", "+ ", "# ", "<b>", "</b>", "<code>", "{\"action\":\"", "\"}",
+	"!/no_think", "/nothink", ".", " ", " `x ", "x`\n", "x`", "1. ", "1)", "+ ", "# ", "<b>", "</b>", "<code>", "{\"action\":\"", "\"}",
 	"{", "}", "\n{\n", "\n}", "```text\n", "\n```json\n",
 	"Answer:", "\nFinal answer: ", "（", "）", "?", "/>", "</", "\n", "\r", "[", "]", "<", ">", "\"", "'", "-", "\n- ", "`", "```", "\n```\n",
 	"~~~", "\n~~~\n", "*", "|", "(", ")", "_", ",", "\\", "…", "\ufffd", "\ufeff", "\u200b", "\u2800", "\u200e",
