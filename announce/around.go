@@ -89,7 +89,7 @@ func fencedLen(v *ahead.View, at int, mark, prev byte) int {
 	}
 	line := v.Skip(after, " \t\r")
 	if after == name || v.Byte(line) != '\n' {
-		return end - at
+		return 1
 	}
 	return line - at
 }

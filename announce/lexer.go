@@ -21,16 +21,21 @@ import (
 //	               its end marker near, the lines of an event go that follow an opening marker
 //	               which starts or ends a line, or that follow a line that only an event has. Of
 //	               any other marker, only the marker goes.
-//	stats lines    A line that starts with "Stats: runtime" and names a session goes.
+//	stats lines    A line that starts with "Stats: runtime" and names a session goes. Before it,
+//	               and before a line that only an event has, the marks of lists, headings,
+//	               quotes and brackets may stand.
 //
 // The second pass is the lexer. It stops at each of < [ ` ~, and at the beginning of the marks that
 // have another one, and asks in this order:
 //
-//	` ~  code              Code, fenced or inline, stays as it is (code.go).
+//	` ~  code              Code, fenced or inline, stays as it is (code.go). What would hide the
+//	                       rest of the text stays in code that goes on behind a line break.
 //	     template          A mark of a chat template goes, with what it hides (template.go).
 //	<    controlTokenEnd   A control token, <|...|>, goes (control.go), with the role or channel
 //	                       behind one that begins a turn, and what is said there to others than
 //	                       people: up to the next control token, or to the end.
+//	     emptyEnd          A part of a call, such as <parameter>, that has nothing but tags in it
+//	                       goes, if it has attributes or its line to itself.
 //	     parseTag          An unknown name, or a tag without its '>', is text (tag.go). So is a
 //	                       payload, such as <parameter>: it goes only as a part of a call.
 //	       toolTag         A tool call or result goes with its arguments (toolcall.go). An opening
@@ -284,6 +289,9 @@ func (l *lexer) angle(v *ahead.View) action {
 	}
 	t := parseTag(v, l.At)
 	text := action{end: l.At + 1}
+	if end := l.emptyEnd(v, t); end > 0 {
+		return action{end: end, cut: true}
+	}
 	switch {
 	case t.kind == noTag, t.kind == payloadTag:
 		return text

@@ -262,7 +262,6 @@ func TestCodeOverLineBreaks(t *testing.T) {
 	t.Parallel()
 	for _, opening := range []string{
 		"<think>", "<thinking>", "<relevant-memories>", "<tool_call>{\"a\":1", "[THINK]",
-		"<tool_call>\n<function=x>{",
 	} {
 		for _, text := range []string{
 			"First `" + opening + "\nmore` then\n\nThe answer.",
