@@ -158,8 +158,22 @@ func TestEchoesOfSingleLines(t *testing.T) {
 		strings.Replace(stats, "Stats:", "**Stats:**", 1), strings.Replace(stats, "Stats:", "**Stats**:", 1),
 	} {
 		for _, around := range [][2]string{
-			{"", ""}, {"- ", ""}, {"* ", ""}, {"+ ", ""}, {"1. ", ""}, {"2) ", ""}, {"> - ", ""}, {"### ", ""}, {"(", ")"}, {"[", "]"},
-			{"_", "_"}, {"**", "**"}, {"`", "`"}, {"\"", "\""}, {"'", "'"}, {"  - `", "`"},
+			{"", ""},
+			{"- ", ""},
+			{"* ", ""},
+			{"+ ", ""},
+			{"1. ", ""},
+			{"2) ", ""},
+			{"> - ", ""},
+			{"### ", ""},
+			{"(", ")"},
+			{"[", "]"},
+			{"_", "_"},
+			{"**", "**"},
+			{"`", "`"},
+			{"\"", "\""},
+			{"'", "'"},
+			{"  - `", "`"},
 		} {
 			text := "Done.\n" + around[0] + line + around[1] + "\nBye."
 			got, _ := announce.Visible(text)
@@ -201,7 +215,10 @@ func TestEmptyWrappers(t *testing.T) {
 		got, _ := announce.Visible(text)
 		require.Equal(t, "a\n\nb", got, "%q", text)
 		checkStream(t, text, 1, 2, 3, 7)
-		for _, text := range []string{"Set " + wrapper + " in the file.", "`" + strings.ReplaceAll(wrapper, "\n", "") + "`", "```\n" + wrapper + "\n```"} {
+		for _, text := range []string{
+			"Set " + wrapper + " in the file.", "```\n" + wrapper + "\n```",
+			"`" + strings.ReplaceAll(wrapper, "\n", "") + "`",
+		} {
 			got, _ := announce.Visible(text)
 			require.Equal(t, text, got)
 		}

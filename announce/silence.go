@@ -212,7 +212,8 @@ func openedBy(line string) bracketing {
 		return noBracketing
 	case isFence(line):
 		name := strings.TrimSpace(strings.TrimLeft(line, line[:1]))
-		if strings.TrimFunc(name, func(r rune) bool { return r < utf8.RuneSelf && isLanguage(byte(r)) }) == "" {
+		isName := func(r rune) bool { return r < utf8.RuneSelf && isLanguage(byte(r)) }
+		if strings.TrimFunc(name, isName) == "" {
 			return inFence
 		}
 	case strings.Trim(line, "{[ ") == "":

@@ -46,7 +46,9 @@ var silentSpellings = []string{
 func TestSpellingsOfSilence(t *testing.T) {
 	t.Parallel()
 	for _, spelling := range silentSpellings {
-		for _, token := range []string{announce.NoReply, announce.HeartbeatOK, announce.AnnounceSkip} {
+		for _, token := range []string{
+			announce.NoReply, announce.HeartbeatOK, announce.AnnounceSkip,
+		} {
 			reply := strings.ReplaceAll(spelling, announce.NoReply, token)
 			require.Equal(t, announce.DecisionSilent, announce.Decide(reply), "%q", reply)
 			checkStream(t, reply, 1, 2, 3, 7)
