@@ -29,6 +29,10 @@ type fence struct {
 //
 // Inline code is between two runs of backticks of the same length on one line. The first run must
 // not follow a letter or a digit, so backticks that stand for apostrophes protect nothing.
+//
+// Where the second run stands on a later line of the paragraph, two stray backticks look the same.
+// So what is between them is text for the lexer, but for one thing: what would hide the rest of the
+// text and is not closed ahead stays, because it is named there.
 
 // fenceAt returns the fence that opens at a position, which starts a line, and the end of its run.
 // The fence is zero if none opens.
@@ -64,6 +68,24 @@ func (f fence) closes(v *ahead.View, at int) (end int, ok bool) {
 	return end, v.Ended(end) || v.S[end] == '\n'
 }
 
+// within returns the fence that is open at the end of a text, if f is open at its beginning. Text
+// may follow on the last line, which therefore closes nothing.
+func (f fence) within(text string) fence {
+	for line := range strings.Lines(text) {
+		v := ahead.View{S: line}
+		at := v.Skip(0, " \t")
+		switch {
+		case f.length > 0:
+			if _, ok := f.closes(&v, at); ok && strings.HasSuffix(line, "\n") {
+				f = fence{}
+			}
+		case v.Byte(at) == '`', v.Byte(at) == '~':
+			f, _ = fenceAt(&v, at)
+		}
+	}
+	return f
+}
+
 // inlineEnd returns where the inline code ends that starts with a run of backticks, or 0 if none
 // starts there.
 func inlineEnd(v *ahead.View, at, run int) int {
@@ -82,6 +104,104 @@ func inlineEnd(v *ahead.View, at, run int) int {
 			return end
 		}
 		i = end
+	}
+}
+
+// A span is inline code that may go on behind a line break: a run of backticks that its line does
+// not close. The zero span is none.
+type span struct {
+	length int // of the run
+	left   int // bytes within which it ends
+}
+
+// behind returns the span behind an action that keeps its text.
+func (s span) behind(do action) span {
+	switch {
+	case do.then.how == endFence, do.ticks > 0 && do.ticks == s.length:
+		return span{}
+	case do.opens && s.length == 0:
+		return span{do.ticks, maxInline}
+	}
+	return s
+}
+
+// over returns the span behind a text that is kept. A blank line ends the paragraph, and so the
+// span. within says that the line in which the text begins has something else before it.
+func (s span) over(text string, within bool) span {
+	if s.length == 0 {
+		return s
+	}
+	if s.left -= len(text); s.left < 0 {
+		return span{}
+	}
+	for line := range strings.Lines(text) {
+		if !within && strings.HasSuffix(line, "\n") && strings.Trim(line, " \t\r\n") == "" {
+			return span{}
+		}
+		within = false
+	}
+	return s
+}
+
+// isSpanned reports whether what an action would hide is named in a span: the span ends ahead, and
+// what is hidden would not. A thought begins its line, so what begins a line must have the end of
+// the span right behind it.
+func (l *lexer) isSpanned(v *ahead.View, do action) bool {
+	if l.span.length == 0 || !l.within && v.Byte(do.end) != '`' || !l.spanEnds(v, do.end) {
+		return false
+	}
+	switch then := do.then; then.how {
+	case endBlock, endJSONCall, endXMLCall:
+		return !l.closingTagAhead(v, do.end, then.kind)
+	case endControl:
+		return !l.isAhead(v, do.end, "<|")
+	case endUntil:
+		for _, word := range then.until {
+			if l.isAhead(v, do.end, word) {
+				return false
+			}
+		}
+		return true
+	case endResult:
+		return true
+	default: // it hides nothing behind itself
+		return false
+	}
+}
+
+// isAhead reports whether a word is ahead.
+func (l *lexer) isAhead(v *ahead.View, at int, word string) bool {
+	i := strings.Index(v.S[min(at, len(v.S)):], word)
+	if i < 0 {
+		v.Read(len(v.S) + 1)
+		return false
+	}
+	v.Read(at + i + len(word))
+	return true
+}
+
+// spanEnds reports whether the run of backticks is ahead, in the paragraph, that ends the span. One
+// beside a silent token is not shown, and ends nothing.
+func (l *lexer) spanEnds(v *ahead.View, at int) bool {
+	near := v.Within(at, maxInline)
+	defer func() { v.Join(near) }()
+	for {
+		at = near.Any(at, "`\n")
+		if near.Ended(at) {
+			return false
+		}
+		if near.S[at] == '\n' {
+			at = near.Skip(at+1, " \t\r")
+			if near.Byte(at) == '\n' || tokenAhead(&near, at) {
+				return false
+			}
+			continue
+		}
+		end := runEnd(&near, at)
+		if end-at == l.span.length {
+			return !tokenAhead(&near, at)
+		}
+		at = end
 	}
 }
 
@@ -164,17 +284,22 @@ func endsLine(v *ahead.View, at int) bool {
 	}
 }
 
-// tokenAhead reports whether a silent token follows the space and marks at a position.
+// tokenAhead reports whether a silent token follows what may stand around one at a position.
 func tokenAhead(v *ahead.View, at int) bool {
+	prev := byte(0)
+	if at > 0 {
+		prev = v.S[min(at, len(v.S))-1]
+	}
 	for {
 		if token := tokenAt(v, at); token {
 			return true
 		}
-		r, size := v.Rune(at)
-		if size == 0 || !isDecoration(r) {
+		n := aroundLen(v, at, prev)
+		if n == 0 {
 			return false
 		}
-		at += size
+		at += n
+		prev = v.S[min(at, len(v.S))-1]
 	}
 }
 

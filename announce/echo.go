@@ -10,8 +10,6 @@ import (
 // The runtime's own texts start with these words. Event.ForModel writes them, and stripEchoes
 // recognises an echo by them.
 const (
-	foldedStats = "stats: runtime "
-
 	fenceOpen  = "<<<completion "
 	fenceClose = "<<<end of completion "
 	fenceEnd   = ">>>"
@@ -196,17 +194,22 @@ func (e *echo) closes(v *ahead.View, at int, opening string) bool {
 func (e *echo) beginLine(v *ahead.View) bool {
 	marks := v.Within(e.At, maxQuote)
 	at := marks.Skip(e.At, quoteMarks)
-	above := e.aboveAt(v, marks.Skip(at, listMarks))
+	word := marks.Skip(at, listMarks)
+	above := e.aboveAt(v, word)
+	word = marks.Skip(word, lineMarks)
 	v.Join(marks)
 	marker, isOpen := markerAt(v, at)
 	isEvent := isOpen && e.closes(v, at+len(marker), marker)
 	isLast := isOpen && !isEvent && endsLine(v, at+len(marker))
 	own := ownNone
 	if marker == "" {
-		own = e.ownAt(v, at)
+		if own = e.ownAt(v, at); own == ownNone && word > at {
+			own = e.ownAt(v, word)
+		}
 	}
-	isStats := marker == "" && own == ownNone && above.end == 0 && v.HasFold(at, foldedStats)
+	isStats := marker == "" && own == ownNone && above.end == 0 && startsStats(v, word)
 	if isStats {
+		at = word
 		line := v.Any(at, "\n")
 		isStats = strings.Contains(strings.ToLower(v.S[at:line]), strings.ToLower(statsMark))
 		if isStats {
@@ -248,7 +251,18 @@ const (
 
 	emphasis  = "*_`~"
 	listMarks = quoteMarks + emphasis + "-+#.)0123456789"
+	lineMarks = listMarks + "([\"'" // before a line of an event that is quoted
 )
+
+// startsStats reports whether a stats line begins at a position, also with its label in emphasis.
+func startsStats(v *ahead.View, at int) bool {
+	const label, first = "stats", "runtime "
+	if !v.HasFold(at, label) {
+		return false
+	}
+	at = v.Skip(at+len(label), emphasis)
+	return v.Byte(at) == ':' && v.HasFold(v.Skip(at+1, emphasis+" "), first)
+}
 
 // An aboveLine is a line that stands above a message, which a model has copied. The zero aboveLine
 // is none.
@@ -385,7 +399,7 @@ func mayBeEcho(text string) bool {
 			text = ""
 		}
 		v := ahead.View{S: line}
-		at := v.Skip(0, quoteMarks)
+		at := v.Skip(0, lineMarks)
 		if at < len(line) && ownFirsts[line[at]] &&
 			slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(&v, at, s) }) {
 			return true

@@ -15,11 +15,8 @@ func HidesToEnd(name string) bool {
 	return tagKinds[name] == thinkTag || tagKinds[name] == memoryTag
 }
 
-// What a silent reply consists of.
-var (
-	IsTokens       = isTokens
-	TrimDecoration = trimDecoration
-)
+// IsSilent is what a silent reply is.
+var IsSilent = isSilent
 
 // Held returns how many bytes a Stream holds at most: those that it has taken, and room for more.
 func Held(s *Stream) int {

@@ -3,6 +3,7 @@ package announce
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -20,16 +21,21 @@ import (
 //	               its end marker near, the lines of an event go that follow an opening marker
 //	               which starts or ends a line, or that follow a line that only an event has. Of
 //	               any other marker, only the marker goes.
-//	stats lines    A line that starts with "Stats: runtime" and names a session goes.
+//	stats lines    A line that starts with "Stats: runtime" and names a session goes. Before it,
+//	               and before a line that only an event has, the marks of lists, headings,
+//	               quotes and brackets may stand.
 //
 // The second pass is the lexer. It stops at each of < [ ` ~, and at the beginning of the marks that
 // have another one, and asks in this order:
 //
-//	` ~  code              Code, fenced or inline, stays as it is (code.go).
+//	` ~  code              Code, fenced or inline, stays as it is (code.go). What would hide the
+//	                       rest of the text stays in code that goes on behind a line break.
 //	     template          A mark of a chat template goes, with what it hides (template.go).
 //	<    controlTokenEnd   A control token, <|...|>, goes (control.go), with the role or channel
 //	                       behind one that begins a turn, and what is said there to others than
 //	                       people: up to the next control token, or to the end.
+//	     emptyEnd          A part of a call, such as <parameter>, that has nothing but tags in it
+//	                       goes, if it has attributes or its line to itself.
 //	     parseTag          An unknown name, or a tag without its '>', is text (tag.go). So is a
 //	                       payload, such as <parameter>: it goes only as a part of a call.
 //	       toolTag         A tool call or result goes with its arguments (toolcall.go). An opening
@@ -90,6 +96,8 @@ type lexer struct {
 	minimax  bool
 	searched int
 
+	span span // the inline code that may be open
+
 	unclosed [noTag]int // by kind: no closing tag starts before this position, see closesSoon
 	// unended says the same of what ends a mark, see closerAhead.
 	unended map[string]int
@@ -103,6 +111,8 @@ type action struct {
 	then ending // what is passed from end on
 
 	gap     bool // the removed text was a control token
+	ticks   int  // the length of a run of backticks without its other one on the line
+	opens   bool // the run may begin inline code
 	mention int8 // 1: a tag of a tool call stays; -1: the closing tag of one stays
 	kind    tagKind
 	tags    ReplyTags
@@ -165,6 +175,9 @@ func (l *lexer) step() bool {
 			do = action{end: l.At + 1}
 		}
 	}
+	if do.cut && l.isSpanned(&v, do) {
+		do = action{end: l.At + 1}
+	}
 	if v.Waits() {
 		l.Keep(min(l.settled(), l.hold(&l.Cursor, len(l.Buf))))
 		return false
@@ -190,6 +203,7 @@ func (l *lexer) act(do action, seen int) {
 		}
 		l.keep(do.end)
 		l.ending = do.then
+		l.span = l.span.behind(do)
 		return
 	}
 	if do.gap {
@@ -205,6 +219,7 @@ func (l *lexer) act(do action, seen int) {
 // keep moves to a position. What lies before it stays.
 func (l *lexer) keep(to int) {
 	text := l.Buf[l.At:to]
+	l.span = l.span.over(text, l.within)
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		text, l.within = text[i+1:], false
 	}
@@ -274,6 +289,9 @@ func (l *lexer) angle(v *ahead.View) action {
 	}
 	t := parseTag(v, l.At)
 	text := action{end: l.At + 1}
+	if end := l.emptyEnd(v, t); end > 0 {
+		return action{end: end, cut: true}
+	}
 	switch {
 	case t.kind == noTag, t.kind == payloadTag:
 		return text
@@ -320,7 +338,13 @@ func (l *lexer) code(v *ahead.View) action {
 	if end := inlineEnd(v, l.At, run); end > 0 {
 		return action{end: end}
 	}
-	return action{end: run}
+	if v.S[l.At] != '`' {
+		return action{end: run}
+	}
+	before, _ := utf8.DecodeLastRuneInString(v.S[:l.At])
+	r, size := v.Rune(run)
+	opens := (l.At == 0 || !isWord(before)) && size > 0 && !isBlankRune(r)
+	return action{end: run, ticks: run - l.At, opens: opens}
 }
 
 // A marker in brackets is what a tool call looks like after it was turned into text for a model of

@@ -255,3 +255,44 @@ func TestMemoryTagThatASentenceNames(t *testing.T) {
 		checkStream(t, tt.text, 1, 2, 3, 5)
 	}
 }
+
+// O2: inline code that goes on behind a line break and names what would hide the rest of the text
+// loses nothing. A thought between two stray backticks goes.
+func TestCodeOverLineBreaks(t *testing.T) {
+	t.Parallel()
+	for _, opening := range []string{
+		"<think>", "<thinking>", "<relevant-memories>", "<tool_call>{\"a\":1", "[THINK]",
+	} {
+		for _, text := range []string{
+			"First `" + opening + "\nmore` then\n\nThe answer.",
+			"First `use " + opening + " to\nbegin` then the answer.",
+			"First ``use " + opening + " to\n`begin` a`` then `x` the answer.",
+			"- First `" + opening + "\n  more` then\n- The answer.",
+			"First `" + opening + "\nmore` then `" + strings.ReplaceAll(opening, "\n", "") + "` the answer.",
+		} {
+			require.Equal(t, text, announce.Sanitize(text))
+			checkStream(t, text, 1, 2, 3, 7)
+			shown, _ := announce.Visible(text + "\nNO_REPLY")
+			require.Equal(t, text, shown)
+			checkStream(t, text+"\nNO_REPLY", 1, 2, 3, 7)
+		}
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"`a\n<think>x</think>\nb`", "`a\n\nb`"},
+		{"`a <think>x\ny</think>\nb`", "`a \nb`"},
+		{"A ` stray <think>x\nuses `y`", "A ` stray"},                            // a blank behind the backtick
+		{"A `stray\n<think>x uses `y` and more", "A `stray"},                     // a thought begins its line
+		{"A `stray\n\nb <think>x uses `y` and more", "A `stray\n\nb"},            // another paragraph
+		{"don`t <think>x\nuses `y` and more", "don`t"},                           // an apostrophe
+		{"A `stray <think>x\n`NO_REPLY`", "A `stray"},                            // that one is not shown
+		{"A `stray\nuse `<think>` to begin", "A `stray\nuse `<think>` to begin"}, // the span of its line
+		{"```\n`a\n```\nb <think>x `y`", "```\n`a\n```\nb"},
+		{"A `the\n<think>` to begin. Answer.", "A `the\n<think>` to begin. Answer."},
+	} {
+		shown, _ := announce.Visible(tt.text)
+		require.Equal(t, tt.want, shown, "%q", tt.text)
+		again, _ := announce.Visible(shown)
+		require.Equal(t, shown, again, "%q", tt.text)
+		checkStream(t, tt.text, 1, 2, 3, 7)
+	}
+}

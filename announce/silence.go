@@ -68,9 +68,12 @@ func Skips(reply string) bool {
 //
 //   - A reply is silent if it consists of tokens. NoReply and HeartbeatOK count in any letter case,
 //     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, brackets,
-//     emphasis, punctuation and the marks of lists and quotations around them are ignored, as is a
-//     backslash before the '_'. Letters may have full width.
-//   - A token at the end of a text, after a space or a '*', is removed.
+//     emphasis, punctuation, and the marks and numbers of lists, headings and quotations around
+//     them are ignored, and so are fences, tags of HTML, labels such as Answer:, an object whose
+//     value is the token, and a backslash before the '_'. Letters may have full width.
+//   - A token at the end of a text, after a space or a '*', is removed. So are last lines that
+//     consist of tokens, and a token behind a sentence in brackets, in emphasis or before a full
+//     stop. In quotes or code, the token may be what the text is about, and stays.
 //   - A token inside a sentence or a word is text.
 //   - The beginning of a person's turn, such as Human:, is removed if it is the last line.
 //
@@ -97,43 +100,155 @@ func readTagged(reply string, tags *ReplyTags) (string, Decision) {
 	return shown + rest, d
 }
 
-// cutTokens removes the silent tokens at the end of a text. found is false if there was none.
-func cutTokens(text string) (rest string, found bool) {
+// cutTokens removes the silent tokens at the end of a text. opened is the fence in which the text
+// begins. found is false if there was none.
+func cutTokens(text string, opened fence) (rest string, found bool) {
 	for {
 		trimmed, ok := cutToken(text)
 		if !ok {
-			// The decoration of a token is ignored only where nothing else is on its line:
-			// "say NO_REPLY." is a sentence.
-			line := text[strings.LastIndexByte(text, '\n')+1:]
-			switch fence := strings.TrimSpace(line); {
-			case isTokens(trimDecoration(line)):
-				trimmed = text[:len(text)-len(line)]
-			case fence == "```" || fence == "~~~":
-				if trimmed, ok = cutFenced(text[:len(text)-len(line)], fence); !ok {
-					return text, found
-				}
-			default:
-				return text, found
-			}
+			trimmed, ok = cutLine(text)
+		}
+		if !ok {
+			trimmed, ok = cutAside(text)
+		}
+		if !ok {
+			trimmed, ok = cutClosed(text)
+		}
+		if !ok {
+			return text, found
 		}
 		at := strings.LastIndexByte(trimmed, '\n') + 1
-		if at > 0 && trimDecoration(trimmed[at:]) == "" {
+		if at > 0 && isAround(trimmed[at:]) {
 			trimmed = trimmed[:at] // the mark of a list before the token
 		}
-		text, found = strings.TrimRightFunc(trimmed, isIgnored), true
+		text = cutOpenings(strings.TrimRightFunc(trimmed, isIgnored), opened)
+		found = true
 	}
 }
 
-// cutFenced removes tokens from the end of a text, and the fence that opens before them.
-func cutFenced(text, fence string) (rest string, ok bool) {
-	text = strings.TrimRightFunc(text, isIgnored)
+// cutLine removes the last line of a text if it is silent. What stands around a token is ignored
+// only where nothing else is on its line: "say NO_REPLY." is a sentence.
+func cutLine(text string) (rest string, ok bool) {
 	at := strings.LastIndexByte(text, '\n') + 1
-	if !isTokens(trimDecoration(text[at:])) {
-		return text, false
+	return text[:at], isSilent(text[at:])
+}
+
+// cutAside removes a token behind a sentence from the end of a text. The token is a sentence of its
+// own, or stands in brackets or emphasis. A token in quotes or code may be what the text is about.
+func cutAside(text string) (rest string, ok bool) {
+	text = strings.TrimRight(strings.TrimRightFunc(text, isIgnored), "*_)].!。！")
+	n := tokenAtEnd(text)
+	if n == 0 {
+		return "", false
 	}
-	text = strings.TrimRightFunc(text[:at], isIgnored)
-	at = strings.LastIndexByte(text, '\n') + 1
-	return text[:at], strings.TrimSpace(text[at:]) == fence
+	text = strings.TrimRight(text[:len(text)-n], "*_([")
+	rest = strings.TrimRight(text, " \t")
+	r, _ := utf8.DecodeLastRuneInString(rest)
+	return rest, len(rest) < len(text) && strings.ContainsRune(".!?…。！？", r)
+}
+
+// maxClosed is how many lines of brackets may stand around a token.
+const maxClosed = 8
+
+// A bracketing is what the lines before a token open and those behind it close.
+type bracketing uint8
+
+const (
+	noBracketing bracketing = iota
+	inFence
+	inObject
+	inTag
+)
+
+// cutClosed removes silent lines from the end of a text that have lines of brackets around them: a
+// fence, an object, tags. Each line behind the token closes what a line before it opens.
+func cutClosed(text string) (rest string, ok bool) {
+	var closed []bracketing
+	for len(closed) < maxClosed {
+		text = strings.TrimRightFunc(text, isIgnored)
+		at := strings.LastIndexByte(text, '\n') + 1
+		kind := closedBy(text[at:])
+		if kind == noBracketing {
+			break
+		}
+		closed, text = append(closed, kind), text[:at]
+	}
+	at := strings.LastIndexByte(text, '\n') + 1
+	if len(closed) == 0 || !isSilent(text[at:]) {
+		return "", false
+	}
+	for len(closed) > 0 {
+		text = strings.TrimRightFunc(text[:at], isIgnored)
+		at = strings.LastIndexByte(text, '\n') + 1
+		if openedBy(text[at:]) != closed[len(closed)-1] {
+			return "", false
+		}
+		closed = closed[:len(closed)-1]
+	}
+	return text[:at], true
+}
+
+// closedBy returns what a line closes that has nothing else.
+func closedBy(line string) bracketing {
+	line = strings.TrimFunc(line, isIgnored)
+	switch {
+	case line == "":
+		return noBracketing
+	case isFence(line) && strings.Trim(line, line[:1]) == "":
+		return inFence
+	case strings.Trim(line, "}],; ") == "":
+		return inObject
+	case strings.HasPrefix(line, "</") && isAround(line):
+		return inTag
+	}
+	return noBracketing
+}
+
+// openedBy returns what a line opens that has nothing else.
+func openedBy(line string) bracketing {
+	line = strings.TrimFunc(line, isIgnored)
+	switch {
+	case line == "":
+		return noBracketing
+	case isFence(line):
+		name := strings.TrimSpace(strings.TrimLeft(line, line[:1]))
+		isName := func(r rune) bool { return r < utf8.RuneSelf && isLanguage(byte(r)) }
+		if strings.TrimFunc(name, isName) == "" {
+			return inFence
+		}
+	case strings.Trim(line, "{[ ") == "":
+		return inObject
+	case line[0] == '<' && !strings.HasPrefix(line, "</") && isAround(line) && len(line) > 1:
+		return inTag
+	}
+	return noBracketing
+}
+
+// isFence reports whether a line begins with a fence.
+func isFence(line string) bool {
+	return strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~")
+}
+
+// cutOpenings removes lines from the end of a text that open what would be empty without the token
+// that stood behind them, at most maxClosed. A fence that closes code stays.
+func cutOpenings(text string, opened fence) string {
+	for range maxClosed {
+		at := strings.LastIndexByte(text, '\n') + 1
+		switch openedBy(text[at:]) {
+		case noBracketing:
+			return text
+		case inFence:
+			if opened.within(text[:at]) != (fence{}) {
+				return text
+			}
+		case inObject, inTag:
+		}
+		if at == 0 {
+			return text
+		}
+		text = strings.TrimRightFunc(text[:at], isIgnored)
+	}
+	return text
 }
 
 // cutToken removes one token from the end of a text, and the asterisks before it. ok is false if
@@ -152,17 +267,6 @@ func cutToken(text string) (rest string, ok bool) {
 	return rest, rest == "" || isIgnored(r)
 }
 
-// isTokens reports whether a text consists of one or more silent tokens, with space or asterisks
-// between them.
-func isTokens(text string) bool {
-	for ok := true; ok; {
-		if text, ok = cutToken(text); ok && text == "" {
-			return true
-		}
-	}
-	return false
-}
-
 // tokenAtEnd returns the length in bytes of the silent token that a text ends with, or 0.
 func tokenAtEnd(text string) int {
 	for n := min(len(text), maxToken); n >= len(NoReply); n-- {
@@ -177,12 +281,10 @@ func tokenAtEnd(text string) int {
 // NUL.
 func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0 }
 
-// trimDecoration removes what models put around a token from both ends: space, quotes, emphasis and
-// punctuation.
-func trimDecoration(s string) string { return strings.TrimFunc(s, isDecoration) }
-
-// decoration has quotes, brackets, emphasis, punctuation, and the marks of lists and quotations.
-const decoration = "*_~`\"'.,;:!()<>[]-|\\“”‘’«»„「」『』。，！•·–—…"
+// decoration has quotes, brackets, emphasis, punctuation, and the marks of lists, headings and
+// quotations.
+const decoration = "*_~`\"'.,;:!()<>[]{}-|\\+#“”‘’«»‹›„‚「」『』。，！：；、•·–—…" +
+	"（）［］｛｝【】〔〕〈〉《》＜＞＂＇＊．‐‑→"
 
 // isDecoration reports whether models put r around a token.
 func isDecoration(r rune) bool {

@@ -56,7 +56,7 @@ func TestVisible(t *testing.T) {
 		{"a full-width token at the end goes", "Done. ＮＯ＿ＲＥＰＬＹ", "Done."},
 		{"a token in brackets in a sentence is text", "Say [NO_REPLY]", "Say [NO_REPLY]"},
 		{"full-width letters are text", "ＮＯ", "ＮＯ"},
-		{"a numbered token leaves its number", "1. NO_REPLY", "1."},
+		{"silent in a numbered list", "1. NO_REPLY", silent},
 		{"a rule stays", "Done.\n\n---\nMore.", "Done.\n\n---\nMore."},
 		{"silent heartbeat", "HEARTBEAT_OK", silent},
 		{"silent heartbeat in lower case", " heartbeat_ok\n", silent},
@@ -137,7 +137,7 @@ func TestVisibleSaysSomething(t *testing.T) {
 					} {
 						text, ok := announce.Visible(reply)
 						require.Equal(t, ok, !announce.IsBlank(text), "%q is %q", reply, text)
-						require.False(t, ok && announce.IsTokens(announce.TrimDecoration(text)),
+						require.False(t, ok && announce.IsSilent(text),
 							"%q is %q", reply, text)
 					}
 				}
@@ -170,8 +170,7 @@ func FuzzVisible(f *testing.F) {
 		if ok != (announce.Decide(reply) == announce.DecisionSpeak) || ok != (text != "") {
 			t.Fatalf("Visible(%q) is %q, %v, and Decide %v", reply, text, ok, announce.Decide(reply))
 		}
-		if alone := announce.TrimDecoration(text); ok && (announce.IsBlank(text) ||
-			announce.IsTokens(alone)) {
+		if ok && (announce.IsBlank(text) || announce.IsSilent(text)) {
 			t.Fatalf("Visible(%q) is %q: a person reads nothing", reply, text)
 		}
 		// A person must never see a token on the last line.
@@ -209,6 +208,9 @@ func TestVectorsSilentTokens(t *testing.T) {
 		"ANNOUNCE_SKIP ANNOUNCE_SKIP": {"", repeated},
 		"<think>x</think>NO_REPLY":    {"", "tokens are read in the visible text"},
 		"HEARTBEAT_OK":                {"", "the answer to a heartbeat is silent in every reply"},
+		`{"action":"NO_REPLY"}`:       {"", around},
+		`{"action":" NO_REPLY "}`:     {"", around},
+		`{"action":"no_reply"}`:       {"", around},
 		"ＮＯ_ＲＥＰＬＹ":                    {"", "models with an IME's letters mean the token"},
 		"x ANNOUNCE_SKIP":             {"x", "a token alone at the end is not text, whichever it is"},
 	}

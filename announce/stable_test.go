@@ -16,7 +16,9 @@ import (
 // only beside something else.
 var endPieces = []string{
 	" NO_REPLY", "\nNO_REPLY", "*NO_REPLY", "NO_REPLY", "\n\nHuman:", "\nUser:", "\n### User:", "./nothink",
-	"!/no_think", "/nothink", ".", " ", "\n", "\r", "[", "]", "<", ">", "\"", "'", "-", "\n- ", "`", "```", "\n```\n",
+	"!/no_think", "/nothink", ".", " ", " `x ", "x`\n", "x`", "1. ", "1)", "+ ", "# ", "<b>", "</b>", "<code>", "{\"action\":\"", "\"}",
+	"{", "}", "\n{\n", "\n}", "```text\n", "\n```json\n",
+	"Answer:", "\nFinal answer: ", "（", "）", "?", "/>", "</", "\n", "\r", "[", "]", "<", ">", "\"", "'", "-", "\n- ", "`", "```", "\n```\n",
 	"~~~", "\n~~~\n", "*", "|", "(", ")", "_", ",", "\\", "…", "\ufffd", "\ufeff", "\u200b", "\u2800", "\u200e",
 	"\u200f", "\ufe0f", "א", "ا\u200d", "अ\u200d", "✿\ufe0f", "◁\u200d", "☎\ufe0f",
 }

@@ -76,6 +76,10 @@ var streamTexts = []string{
 	"[message from \"Ann\", id 4711] a\nb", "> [mess<think>a</think>age from id \"1\"] a\nb",
 	"1. [Offshoot] The session agent:main:main has sent you a message:\nHi", "[message from \"Ann\", id",
 	"<<<comp<<<completion x>>>letion y>>> z", "<<<completion ", "Stats: runtime 1s\nStats",
+	"First `<think>\nmore` then", "First `use [THINK] to\nbegin` then", "A `x <|channel|>analysis\n`", "`a\n<think>x</think>\nb`",
+	"``a <tool_call>{\n`b` `` c", "`a\n<think>`b",
+	"- session key: agent:main:main\n- status: x\nBye", "(Stats: runtime 1s • tokens n/a • sessionKey k)\nx", "a\n**Stats:** runtime 1s • sessionKey k",
+	"a <invoke name=\"x\"></invoke> b", "a\n<parameters>\n</parameters>\nb", "<tool_use></tool_use>a", "<invoke name=\"x\"><parameter name=\"a\"></parameter></invoke>b",
 	// Marks of templates.
 	"[INST] a [/INST] b", "[THINK]a[/THINK]b", "x [THINK] y", "[TOOL_CALLS]exec[CALL_ID]a[ARGS]{\"a\":1} b", "[TOOL_CALLS]x y",
 	"<s>a</s>", "<s>a</s> b", "a</s>USER: b ASSISTANT: c", "[gMASK]<sop>a", "[IMG][IMG_END]a", "a[EOS]", "[|user|]a[|assistant|]b",

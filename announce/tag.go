@@ -45,6 +45,9 @@ var tagKinds = map[string]tagKind{
 	"toolcall": toolCallTag, "seed:tool_call": toolCallTag, "longcat_tool_call": toolCallTag,
 	"steptml:toolcalls": toolCallsTag,
 
+	"tool_use": toolCallTag, "tool_uses": toolCallsTag,
+
+	"tool_results": asideTag, "function_result": asideTag, "function_output": asideTag, "function_outputs": asideTag,
 	"tool_response": asideTag, "tool_output": asideTag, "tool_outputs": asideTag, "tool_code": asideTag,
 	"function_results": asideTag, "antml:function_results": asideTag, "citations": asideTag,
 	"system-reminder": asideTag, "task-notification": asideTag,

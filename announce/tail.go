@@ -15,6 +15,8 @@ type tail struct {
 	run   []byte // held
 	full  bool   // the run is longer than ahead.Max
 	prev  byte   // the last byte that was taken
+	asks  bool   // what was shown ends with a question mark
+	fence fence  // of the code in which the run begins
 	word  string // held: the beginning of a token or of a rune
 }
 
@@ -25,15 +27,15 @@ func (t *tail) write(piece string) string {
 	from, run, i := 0, 0, 0 // piece[from:run] is shown, and piece[run:i] belongs to the run
 	for i < len(piece) {
 		n, isText := 1, false
-		switch shapeOf[piece[i]] {
-		case shapeMark:
-		case shapeText:
+		prev := t.prev
+		if i > 0 {
+			prev = piece[i-1]
+		}
+		switch shape := shapeOf[piece[i]]; {
+		case shape == shapeMark:
+		case shape == shapeText && !mayBeAround(piece[i], prev):
 			isText, n = true, textEnd(piece, i+1)-i
 		default:
-			prev := t.prev
-			if i > 0 {
-				prev = piece[i-1]
-			}
 			n, isText = unitLen(piece[i:], prev)
 		}
 		if n == 0 {
@@ -45,7 +47,10 @@ func (t *tail) write(piece string) string {
 				out = append(out, piece[from:run]...)
 				t.hold(piece[run:i])
 				out = append(out, t.run...)
+				t.passed(string(t.run))
 				t.run, t.full, from = t.run[:0], false, i
+			} else {
+				t.passed(piece[run:i])
 			}
 			t.begun = true
 			run = i + n
@@ -53,6 +58,9 @@ func (t *tail) write(piece string) string {
 		i += n
 	}
 	t.hold(piece[run:i])
+	if run > 0 {
+		t.asks = strings.HasSuffix(piece[:run], "?") || strings.HasSuffix(piece[:run], "？")
+	}
 	if i > 0 {
 		t.prev = piece[i-1]
 	}
@@ -60,6 +68,16 @@ func (t *tail) write(piece string) string {
 		return piece[from:run]
 	}
 	return string(append(out, piece[from:run]...))
+}
+
+// passed notes the fences of a run that is shown, because text follows.
+func (t *tail) passed(run string) {
+	if len(run) >= 3 && (strings.Contains(run, "```") || strings.Contains(run, "~~~")) {
+		if t.begun {
+			run = "x" + run
+		}
+		t.fence = t.fence.within(run)
+	}
 }
 
 // textEnd returns where the text ends, from a position that is not the first on, that cannot belong
@@ -110,9 +128,10 @@ const (
 var shapeOf = func() (shapes [256]shape) {
 	for c := range utf8.RuneSelf {
 		switch r := rune(c); {
+		case strings.ContainsRune("`~<\"'/#", r): // a form of aroundLen or a role may begin with it
 		case isDecoration(r):
 			shapes[c] = shapeMark
-		case !strings.ContainsRune("NnHhAU#/", r): // no token and no role begins with it
+		case !strings.ContainsRune("NnHhAU", r): // no token and no role begins with it
 			shapes[c] = shapeText
 		}
 	}
@@ -139,8 +158,16 @@ func unitLen(s string, prev byte) (n int, isText bool) {
 	if !utf8.FullRuneInString(s) {
 		return 0, false
 	}
-	r, n := utf8.DecodeRuneInString(s)
-	return n, !isDecoration(r)
+	v := ahead.View{S: s}
+	n = aroundLen(&v, 0, prev)
+	switch {
+	case v.Ends():
+		return 0, false
+	case n > 0:
+		return n, false
+	}
+	_, n = utf8.DecodeRuneInString(s)
+	return n, true
 }
 
 // tokenLen returns the length of the silent token with which a text begins, or 0. whole is false if
@@ -194,23 +221,26 @@ func (t *tail) close() (string, Decision) {
 		if IsBlank(rest) {
 			return "", DecisionDefer
 		}
-		if isTokens(trimDecoration(rest)) {
+		if isSilent(rest) {
 			return "", DecisionSilent
 		}
 	}
 	before := ""
-	if t.begun {
-		before = "x" // stands for what was shown
+	switch { // it stands for what was shown
+	case t.asks:
+		before = "?"
+	case t.begun:
+		before = "x"
 	}
 	text, found := before+rest, false
 	for was := -1; was != len(text); {
 		was = len(text)
 		var cut bool
-		text, cut = cutTokens(cutRoles(text))
+		text, cut = cutTokens(cutRoles(text), t.fence)
 		found = found || cut
 	}
 	rest = strings.TrimRightFunc(text[len(before):], isOuterSpace)
-	if left := trimDecoration(rest); found && !t.begun && (left == "" || isTokens(left)) {
+	if found && !t.begun && (isAround(rest) || isSilent(rest)) {
 		return "", DecisionSilent
 	}
 	return rest, DecisionSpeak

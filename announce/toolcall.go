@@ -104,6 +104,48 @@ func (l *lexer) asideTag(v *ahead.View, t tag) action {
 	return action{end: t.end, cut: true, then: block(kind)}
 }
 
+// emptyEnd returns where a part of a call ends that begins with the opening tag t and has nothing
+// but tags in it, or 0. Its names are words of other languages as well, so that one without
+// attributes is a part of a call only where it has its line to itself.
+func (l *lexer) emptyEnd(v *ahead.View, t tag) int {
+	const most = 8 // tags
+	if !isPart(t) || !t.complete || t.closing || t.empty {
+		return 0
+	}
+	named := t.hasAttributes(v.S)
+	open := []tagKind{t.kind}
+	for range most {
+		t = parseTag(v, skipBlank(v, t.end))
+		switch {
+		case !isPart(t) || !t.complete:
+			return 0
+		case !t.closing && !t.empty:
+			open = append(open, t.kind)
+		case t.closing && t.kind != open[len(open)-1]:
+			return 0
+		case t.closing:
+			open = open[:len(open)-1]
+		}
+		if len(open) == 0 {
+			if !named && (l.within || !endsLine(v, t.end)) {
+				return 0
+			}
+			return t.end
+		}
+	}
+	return 0
+}
+
+// isPart reports whether t is a tag that models write in a call, whose name other texts have, too.
+func isPart(t tag) bool {
+	switch t.kind {
+	case payloadTag, invokeTag, functionTag, jsonTag:
+		return true
+	default:
+		return false
+	}
+}
+
 // citeTag decides about a tag around a text with a source, of which the text stays. Without an
 // index it is one of HTML.
 func (l *lexer) citeTag(v *ahead.View, t tag) action {
