@@ -277,8 +277,9 @@ const maxLinks = 40
 // that has no Lstat of its own resolves links itself.
 func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	links, done := 0, ""
-	for rest, more := name, true; ; {
+	for rest := name; ; {
 		var next string
+		var more bool
 		if next, rest, more = strings.Cut(rest, "/"); done != "" {
 			next = path.Join(done, next)
 		}
