@@ -629,7 +629,7 @@ func (c *Config) input(
 	})
 	setDir(&in, place)
 	c.addRuntimes(&in, tools, sandboxed)
-	in.Tools = nil
+	in.Tools = make([]agentctx.Tool, 0, len(tools))
 	for _, t := range c.Tools {
 		if slices.Contains(tools, t.Name) {
 			in.Tools = append(in.Tools, agentctx.Tool{Name: t.Name, Summary: t.firstLine()})

@@ -221,34 +221,32 @@ func shownOutcome(
 	return status, shownHead(shownStart(r, said, 16*maxShownTool))
 }
 
-// showCall returns the Call of a tool that those who watch see begin and end.
-func (t *Turn) showCall(tool Tool) func(ctx context.Context, c ToolCall) (ToolResult, error) {
-	call := tool.Call
-	return func(ctx context.Context, c ToolCall) (out ToolResult, err error) {
-		t.deltas.end(t.spawn)
-		if !t.spawn.Watched() {
-			return call(ctx, c)
-		}
-		began := time.Now()
-		id := text.Cut(shownStart(t.rt.redactor, c.ID, text.MaxName), text.MaxName)
-		e := spawn.ToolEvent{Call: id, Name: tool.Name}
-		if tool.Effect != EffectUnknown {
-			e.Effect = tool.Effect.String()
-		}
-		args := c.Args
-		if tool.Name == toolSpawn {
-			args, _ = attach.Redact(args)
-		}
-		t.spawn.ShowTool(e, shownArgs(t.rt.redactor, args))
-		err = spawn.ErrExited // unless call returns
-		defer func() {
-			outcome, head := shownOutcome(ctx, t.rt.redactor, out, err)
-			e.Outcome, e.Took = outcome, time.Since(began)
-			t.spawn.ShowTool(e, head)
-		}()
-		out, err = call(ctx, c)
-		return out, err
+// show is call, which those who watch see begin and end.
+func (o *ownTool) show(ctx context.Context, c ToolCall) (out ToolResult, err error) {
+	t := o.turn
+	t.deltas.end(t.spawn)
+	if !t.spawn.Watched() {
+		return o.call(ctx, c)
 	}
+	began := time.Now()
+	id := text.Cut(shownStart(t.rt.redactor, c.ID, text.MaxName), text.MaxName)
+	e := spawn.ToolEvent{Call: id, Name: o.given.Name}
+	if o.given.Effect != EffectUnknown {
+		e.Effect = o.given.Effect.String()
+	}
+	args := c.Args
+	if o.given.Name == toolSpawn {
+		args, _ = attach.Redact(args)
+	}
+	t.spawn.ShowTool(e, shownArgs(t.rt.redactor, args))
+	err = spawn.ErrExited // unless call returns
+	defer func() {
+		outcome, head := shownOutcome(ctx, t.rt.redactor, out, err)
+		e.Outcome, e.Took = outcome, time.Since(began)
+		t.spawn.ShowTool(e, head)
+	}()
+	out, err = o.call(ctx, c)
+	return out, err
 }
 
 // A Progress is how far a turn has come; see [Turn.Report].

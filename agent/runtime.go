@@ -585,16 +585,13 @@ func (rt *Runtime) toolsOf(t *Turn, cfg *Config, now *policy.Authority) []Tool {
 		rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t,
 		token: turnToken(t.spawn.First),
 	}
-	var tools []Tool
+	tools := make([]Tool, 0, len(now.Tools))
 	for _, tool := range cfg.Tools {
 		if slices.Contains(now.Tools, tool.Name) {
-			tools = append(tools, t.ownTool(tool))
+			tools = append(tools, tool)
 		}
 	}
-	for _, tool := range host.tools(cfg, now, now.Tools) {
-		tools = append(tools, t.ownTool(tool))
-	}
-	return tools
+	return t.ownTools(append(tools, host.tools(cfg, now, now.Tools)...))
 }
 
 // retrySection is the section that has the retryText, and peopleSection the one that has the

@@ -89,8 +89,10 @@ func newSkillShelf(cfg *Config) *skillShelf {
 // take returns the skills of a session for a turn. A session that may see skills and has not taken
 // any takes them now, and keeps them from here on.
 func (s *skillShelf) take(t *Turn, spec agentctx.Spec) agentctx.SkillSnapshot {
-	spec = spec.Or(agentctx.SpecFor(t.Session.Key))
-	if s.index == nil || len(spec.Skills) == 0 {
+	if s.index == nil {
+		return agentctx.SkillSnapshot{}
+	}
+	if spec = spec.Or(agentctx.SpecFor(t.Session.Key)); len(spec.Skills) == 0 {
 		return agentctx.SkillSnapshot{}
 	}
 	kept := t.spawn.Skills

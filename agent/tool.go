@@ -339,43 +339,57 @@ type toolCall struct {
 	turn   *Turn
 }
 
-// ownTool returns the tool for a turn: it is told who calls, obeys the Limits, and ends with the
+// An ownTool is a tool as a turn has it: it is told who calls, obeys the Limits, and ends with the
 // turn.
-func (t *Turn) ownTool(tool Tool) Tool {
-	given := tool
-	caller := Caller{Session: t.Session, Run: t.Run, Turn: t.N}
-	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
-		if err := t.err(); err != nil {
-			return ToolResult{}, err
-		}
-		if t.Announces {
-			return ToolResult{}, fmt.Errorf("%w: no tool can be called", ErrAnnouncing)
-		}
-		now, err := t.mayCall(ctx, t.rt.cfg(), given.Name)
-		if err != nil {
-			return ToolResult{}, err
-		}
-		if err := t.rt.cfg().Limits.checkArgs(c); err != nil {
-			return ToolResult{}, err
-		}
-		if err := given.checkArgs(c.Args); err != nil {
-			return ToolResult{}, err
-		}
-		t.noteCall(given.Effect)
-		who := toolCall{caller, t}
-		who.caller.Sandboxed = t.spawn.Authority.Sandboxed || now.Sandboxed
-		who.caller.Call, who.caller.Dir = t.log.callID(c.ID), t.place.Dir()
-		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, &who))
-		defer done()
-		out, err := t.tryTool(ctx, &given, c)
-		out.Text = secret.Bound(t.rt.redactor.Redact, out.Text, t.rt.cfg().Limits.ToolResult)
-		if err != nil {
-			return ToolResult{Text: out.Text}, err
-		}
-		return t.keepToolParts(ctx, given.Name, out)
+type ownTool struct {
+	given Tool
+	turn  *Turn
+}
+
+// ownTools returns the tools for a turn, each with the Call of an ownTool. They are together in two
+// slices: a turn would otherwise make six objects for each.
+func (t *Turn) ownTools(tools []Tool) []Tool {
+	own, offered := make([]ownTool, len(tools)), make([]Tool, len(tools))
+	for i, tool := range tools {
+		own[i] = ownTool{tool, t}
+		tool.Call = own[i].show
+		offered[i] = tool
 	}
-	tool.Call = t.showCall(tool)
-	return tool
+	return offered
+}
+
+// call calls the tool within what the turn and the Limits allow.
+func (o *ownTool) call(ctx context.Context, c ToolCall) (ToolResult, error) {
+	t := o.turn
+	if err := t.err(); err != nil {
+		return ToolResult{}, err
+	}
+	if t.Announces {
+		return ToolResult{}, fmt.Errorf("%w: no tool can be called", ErrAnnouncing)
+	}
+	now, err := t.mayCall(ctx, t.rt.cfg(), o.given.Name)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	if err := t.rt.cfg().Limits.checkArgs(c); err != nil {
+		return ToolResult{}, err
+	}
+	if err := o.given.checkArgs(c.Args); err != nil {
+		return ToolResult{}, err
+	}
+	t.noteCall(o.given.Effect)
+	st := t.spawn // not what the Runner may have changed
+	who := toolCall{Caller{Session: st.Session, Run: st.Run.ID, Turn: st.N}, t}
+	who.caller.Sandboxed = st.Authority.Sandboxed || now.Sandboxed
+	who.caller.Call, who.caller.Dir = t.log.callID(c.ID), t.place.Dir()
+	ctx, done := st.Within(context.WithValue(ctx, callerKey{}, &who))
+	defer done()
+	out, err := t.tryTool(ctx, &o.given, c)
+	out.Text = secret.Bound(t.rt.redactor.Redact, out.Text, t.rt.cfg().Limits.ToolResult)
+	if err != nil {
+		return ToolResult{Text: out.Text}, err
+	}
+	return t.keepToolParts(ctx, o.given.Name, out)
 }
 
 // How often a call of a tool is tried, and how long the pauses between are.

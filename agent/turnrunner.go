@@ -151,29 +151,46 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 // cancels the turn or stops the session does not end it before half of the grace period has passed:
 // what people have written would be in no turn and in no transcript.
 func (rt *Runtime) keptInputs(ctx context.Context) (context.Context, func()) {
-	kept, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	var late *time.Timer
-	var mu sync.Mutex
-	stop := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		if !errors.Is(cause, ErrTurnCancelled) && !errors.Is(cause, ErrStopped) {
-			cancel(cause)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		grace := cmp.Or(rt.cfg().Grace, spawn.DefaultGrace)
-		late = time.AfterFunc(grace/2, func() { cancel(cause) })
-	})
-	return kept, func() {
-		stop()
-		mu.Lock()
-		defer mu.Unlock()
-		if late != nil {
-			late.Stop()
-		}
-		cancel(nil)
+	k := &inputsKeeper{rt: rt, turn: ctx}
+	var kept context.Context
+	kept, k.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	k.stop = context.AfterFunc(ctx, k.turnEnded)
+	return kept, k.done
+}
+
+// An inputsKeeper ends the context of keptInputs.
+type inputsKeeper struct {
+	rt     *Runtime
+	turn   context.Context //nolint:containedctx // for the cause of its end, until done
+	cancel context.CancelCauseFunc
+	stop   func() bool
+
+	mu   sync.Mutex
+	late *time.Timer // cancels; nil: the turn goes on
+}
+
+// turnEnded ends the context now, or later if a person has ended the turn.
+func (k *inputsKeeper) turnEnded() {
+	cause := context.Cause(k.turn)
+	if !errors.Is(cause, ErrTurnCancelled) && !errors.Is(cause, ErrStopped) {
+		k.cancel(cause)
+		return
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	grace := cmp.Or(k.rt.cfg().Grace, spawn.DefaultGrace)
+	k.late = time.AfterFunc(grace/2, func() { k.cancel(cause) })
+}
+
+// done ends the context: what the turn begins with was written.
+func (k *inputsKeeper) done() {
+	k.stop()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.late != nil {
+		k.late.Stop()
+	}
+	k.cancel(nil)
 }
 
 // refuse logs why a turn could not begin and returns what it came to.

@@ -63,7 +63,7 @@ func newAssembly(in Input) *assembly {
 // that of the key. A session whose record says that it is a sub-agent never gets the spec of a
 // top-level session, whatever its key looks like.
 func resolveSpec(in Input) Spec {
-	under := SpecFor(in.Session)
+	under := specFor(in.Session)
 	if isChild(in) {
 		under = subagentSpec()
 	}

@@ -114,7 +114,7 @@ func safetyText(a *assembly) string {
 		doubt = "stop, and end with the question as your answer"
 	}
 	l := new(lines)
-	l.b.Grow(1 << 10)
+	l.b.Grow(3 << 8)
 	l.line("## Safety")
 	l.line("You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.")
 	l.line("Being overseen comes before being finished. If instructions conflict or the stakes are unclear, ", doubt, ". Obey at once when told to stop, pause or show what you did, and never work around a safeguard.")

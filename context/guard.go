@@ -96,8 +96,7 @@ func checkInfo(info fs.FileInfo, maxBytes int64) error {
 // for the smallest file.
 func copyText(to io.Writer, from io.Reader, size, maxBytes int64) (int64, error) {
 	buffer := make([]byte, min(max(size+1, bytes.MinRead), copyBytes))
-	limited := io.LimitReader(&patientReader{from: from}, maxBytes+1)
-	return io.CopyBuffer(to, limited, buffer)
+	return io.CopyBuffer(to, &patientReader{from: from, left: maxBytes + 1}, buffer)
 }
 
 // copyBytes is how much of a file is read at a time, at most.
@@ -106,16 +105,22 @@ const copyBytes = 32 << 10
 // patientReads is how many reads in a row may give nothing.
 const patientReads = 100
 
-// A patientReader gives a reader up that breaks the contract of [io.Reader], as an [fs.FS] of a
-// caller may: one that gives nothing again and again, or counts more than there is.
+// A patientReader reads so many bytes at most, and gives a reader up that breaks the contract of
+// [io.Reader], as an [fs.FS] of a caller may: one that gives nothing again and again, or counts
+// more than there is.
 type patientReader struct {
 	from io.Reader
-	none int // reads in a row that gave nothing
+	left int64 // bytes; then the patientReader ends
+	none int   // reads in a row that gave nothing
 }
 
 var errBadCount = errors.New("agentctx: the Read of a file returned an impossible count")
 
 func (r *patientReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), r.left)]
 	n, err := r.from.Read(p)
 	switch {
 	case n < 0 || n > len(p):
@@ -127,6 +132,7 @@ func (r *patientReader) Read(p []byte) (int, error) {
 			return 0, io.ErrNoProgress
 		}
 	}
+	r.left -= int64(n)
 	return n, err
 }
 

@@ -277,16 +277,18 @@ const maxLinks = 40
 // that has no Lstat of its own resolves links itself.
 func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	links, done := 0, ""
-	rest := strings.Split(name, "/")
-	for {
-		next := path.Join(done, rest[0])
-		rest = rest[1:]
+	for rest := name; ; {
+		var next string
+		var more bool
+		if next, rest, more = strings.Cut(rest, "/"); done != "" {
+			next = path.Join(done, next)
+		}
 		info, err := fs.Lstat(fsys, next)
 		if err != nil {
 			return "", nil, err
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
-			if done = next; len(rest) == 0 {
+			if done = next; !more {
 				return done, info, nil
 			}
 			if !info.IsDir() {
@@ -309,7 +311,10 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 				ReasonOutside, "a symbolic link leads to %q, outside the workspace", target,
 			)
 		}
-		rest, done = append(strings.Split(to, "/"), rest...), ""
+		if done = ""; more {
+			to += "/" + rest
+		}
+		rest = to
 	}
 }
 

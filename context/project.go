@@ -58,6 +58,7 @@ func newProject(in Input, spec Spec) project {
 		}
 	}
 	allotRoom(list, in, spec, p.reports)
+	p.blocks = make([]block, 0, len(list))
 	for _, c := range list {
 		if c.kept == "" {
 			continue

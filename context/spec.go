@@ -144,8 +144,15 @@ func (o *Overflow) UnmarshalText(text []byte) error {
 // It leaves the other fields open. In the end they let no skill through, isolate the history and
 // cut what does not fit.
 func WorkerSpec() Spec {
-	return Spec{Mode: ModeMinimal, Files: []string{AgentsFile, ToolsFile}}
+	return Spec{Mode: ModeMinimal, Files: slices.Clone(workerFiles)}
 }
+
+// The lists of the default specs. They are shared by all sessions, and are not handed to callers.
+var (
+	workerFiles = []string{AgentsFile, ToolsFile}
+	everything  = []string{"*"}
+	noSkills    = []string{}
+)
 
 // InstructionsSpec returns the WorkerSpec with AGENTS.md alone.
 func InstructionsSpec() Spec {
@@ -162,19 +169,20 @@ func PersonaSpec() Spec {
 	return s
 }
 
-// topLevelSpec returns what a session sees that is certainly not a sub-agent.
+// topLevelSpec returns what a session sees that is certainly not a sub-agent. Its lists are shared.
 func topLevelSpec() Spec {
 	return Spec{
-		Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated,
+		Mode: ModeFull, Files: everything, Skills: everything, History: HistoryIsolated,
 		Overflow: OverflowCut,
 	}
 }
 
-// subagentSpec returns the WorkerSpec with every field set.
+// subagentSpec returns the WorkerSpec with every field set. Its lists are shared.
 func subagentSpec() Spec {
-	return WorkerSpec().Or(
-		Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut},
-	)
+	return Spec{
+		Mode: ModeMinimal, Files: workerFiles, Skills: noSkills, History: HistoryIsolated,
+		Overflow: OverflowCut,
+	}
 }
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
@@ -183,6 +191,13 @@ func subagentSpec() Spec {
 // harness sessions see what a [WorkerSpec] lets through. So does the zero Key. The kind of the key
 // decides, and not the words in it: a room may be called cron.
 func SpecFor(key session.Key) Spec {
+	s := specFor(key)
+	s.Files, s.Skills = slices.Clone(s.Files), slices.Clone(s.Skills)
+	return s
+}
+
+// specFor is SpecFor with lists that are shared.
+func specFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()
 	}
@@ -273,7 +288,7 @@ func (s Spec) sees(name string) bool {
 	}
 	patterns := s.Files
 	if patterns == nil {
-		patterns = WorkerSpec().Files
+		patterns = workerFiles
 	}
 	for _, p := range patterns {
 		if sameFileName(p, name) || isPattern(p) && matchesFile(p, name) {

@@ -100,14 +100,21 @@ func (s Subagent) outputFormat(l *lines, who string) {
 	l.line("- Short and to the point; say plainly what failed or is missing.")
 }
 
-// subagentSize is the usual length of the section in bytes, with a part for orchestrators.
-const subagentSize = 4 << 10
+// The usual lengths of the section in bytes, with and without a part for orchestrators.
+const (
+	orchestratorSize = 4 << 10
+	subagentSize     = 5 << 9
+)
 
 func subagentText(a *assembly) string {
 	s := a.subagent()
 	who := s.requesterTitle()
 	l := new(lines)
-	l.b.Grow(subagentSize)
+	size := subagentSize
+	if s.MaySpawn {
+		size = orchestratorSize
+	}
+	l.b.Grow(size)
 	l.line("## Subagent Context")
 	l.line("You are a sub-agent, started by the ", who, " for one task.")
 	l.line("### Your Role")

@@ -112,6 +112,9 @@ func (m *memoryTranscript) append(ref Ref, after Pos, messages []Message) (Pos, 
 	if end := Pos(len(m.lines)); end != after {
 		return 0, conflict(ref, after, end)
 	}
+	if m.lines == nil { // what is asked and what is answered, in one array
+		m.lines = make([]Message, 0, max(2, len(messages)))
+	}
 	m.lines = append(m.lines, messages...)
 	return Pos(len(m.lines)), nil
 }

@@ -57,7 +57,7 @@ func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 // or if [Part.Validate] refuses one of its Parts: then the error is a *[PartError], too. Every
 // implementation of [Transcripts] that does not encode a message calls it in Append.
 func (m Message) Validate() error {
-	var o object
+	o := object{b: make([]byte, 0, 64)} // has room for a time
 	err := o.time("time", m.Time)
 	if err == nil {
 		_, err = m.Usage.append(o.b)
@@ -343,12 +343,13 @@ func (o *object) time(name string, t time.Time) error {
 	if t.IsZero() {
 		return nil
 	}
-	text, err := t.MarshalText()
+	o.member(name)
+	o.b = append(o.b, '"')
+	b, err := t.AppendText(o.b)
 	if err != nil {
 		return err
 	}
-	o.member(name)
-	o.b = append(append(append(o.b, '"'), text...), '"')
+	o.b = append(b, '"')
 	return nil
 }
 

@@ -105,7 +105,7 @@ var roomMutants = []mutant{
 	},
 	{
 		"1.13 an answer ends when a tool is called", "../agent/event.go",
-		"\t\tt.deltas.end(t.spawn)\n", "", "../agent", "TestDeltasOfAnAnswer",
+		"\tt.deltas.end(t.spawn)\n\tif !t.spawn.Watched() {\n", "\tif !t.spawn.Watched() {\n", "../agent", "TestDeltasOfAnAnswer",
 	},
 	{
 		"1.13 an answer ends with the turn", "../agent/turn.go",
