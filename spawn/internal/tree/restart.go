@@ -397,7 +397,6 @@ func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 		t.chargedFor(t.find(begin.From), begin.Request))
 	_, err := rules.Admit(caller, policy.Request{
 		Agent: r.Spec.Agent, Child: r.Key(), ByModel: begin.ByModel,
-		ValidModel: t.validModel(asker),
 	})
 	if open := asker.missing(); open != nil {
 		return open

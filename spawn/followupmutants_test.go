@@ -1,0 +1,103 @@
+package spawn_test
+
+// followUpMutants leave out one rule each of those that admit a follow-up.
+var followUpMutants = []mutant{
+	{
+		"2.6 a follow-up: it is not another child", "internal/tree/restart.go",
+		"\tcaller.Spawned = 0 // it is not another child\n", "",
+		"./internal/tree", "TestFollowUpBesideALimit/spawned",
+	},
+	{
+		"2.6 a follow-up: active children count", "internal/tree/restart.go",
+		"\tcaller.Spawned = 0 // it is not another child\n",
+		"\tcaller.Spawned, caller.Children = 0, 0\n",
+		"./internal/tree", "TestFollowUpUnderEachRule/active",
+	},
+	{
+		"2.6 a follow-up: it counts as a run of the tree", "internal/tree/restart.go",
+		"\tcaller.Spawned = 0 // it is not another child\n",
+		"\tcaller.Spawned, caller.TreeRuns = 0, 0\n",
+		"./internal/tree", "TestFollowUpUnderEachRule/runs_of_the_tree",
+	},
+	{
+		"2.6 a follow-up: blocked completions refuse it", "internal/tree/restart.go",
+		"\tcaller.Spawned = 0 // it is not another child\n",
+		"\tcaller.Spawned, caller.Blocked = 0, 0\n",
+		"./internal/tree", "TestFollowUpUnderEachRule/blocked",
+	},
+	{
+		"2.6 a follow-up: the budget of the tree is one", "internal/tree/restart.go",
+		"\tcaller.Spawned = 0 // it is not another child\n",
+		"\tcaller.Spawned, caller.Budget = 0, t.rules.Budget\n",
+		"./internal/tree", "TestFollowUpUnderEachRule/budget_of_the_tree",
+	},
+	{
+		"2.6 a follow-up: the depth of its session counts", "internal/tree/restart.go",
+		"t.policyCaller(r.Parent, rules, nil)", "t.policyCaller(t.root, rules, nil)",
+		"./internal/tree", "TestFollowUpUnderEachRule/depth",
+	},
+	{
+		"2.6 a follow-up: the sandbox above it holds", "internal/tree/restart.go",
+		"\tcaller.Spawned = 0 // it is not another child\n",
+		"\tcaller.Spawned, caller.Sandboxed = 0, false\n",
+		"./internal/tree", "TestFollowUpUnderEachRule/sandbox",
+	},
+	{
+		"2.6 a follow-up: a model's counts for its request", "internal/tree/restart.go",
+		"caller.Requested = int(t.requests[begin.Request].byModel)", "caller.Requested = 0",
+		"./internal/tree", "TestFollowUpUnderEachRule/runs_of_a_request",
+	},
+	{
+		"2.6 a follow-up: it is counted where a model asks", "internal/tree/restart.go",
+		"Child: r.Key(), ByModel: begin.ByModel,", "Child: r.Key(),",
+		"./internal/tree", "TestFollowUpUnderEachRule/runs_of_a_request",
+	},
+	{
+		"2.6 a follow-up: a program's is not counted", "internal/tree/restart.go",
+		"Child: r.Key(), ByModel: begin.ByModel,", "Child: r.Key(), ByModel: true,",
+		"./internal/tree", "TestFollowUpBesideALimit/a_program",
+	},
+	{
+		"2.6 a follow-up: the budget of its request is one", "internal/tree/restart.go",
+		"t.chargedFor(t.find(begin.From), begin.Request))", "Budget{})",
+		"./internal/tree", "TestFollowUpUnderEachRule/budget_of_the_request",
+	},
+	{
+		"2.6 a follow-up: its agent must be allowed", "internal/tree/restart.go",
+		"\t\tAgent: r.Spec.Agent, Child:", "\t\tChild:",
+		"./internal/tree", "TestFollowUpUnderEachRule/allowed",
+	},
+	{
+		"2.6 a follow-up: its agent must be configured", "internal/tree/restart.go",
+		"\t\tAgent: r.Spec.Agent, Child:", "\t\tChild:",
+		"./internal/tree", "TestFollowUpUnderEachRule/configured",
+	},
+	{
+		"2.6 a follow-up: a sandbox is asked for by its key", "internal/tree/restart.go",
+		"Child: r.Key(), ByModel: begin", "ByModel: begin",
+		"./internal/tree", "TestFollowUpAsksForTheSandbox",
+	},
+	{
+		"2.6 a follow-up: nothing begins without an answer", "internal/tree/restart.go",
+		"if open := asker.missing(); open != nil {", "if open := asker.missing(); false {",
+		"./internal/tree", "TestFollowUpAsksForTheSandbox",
+	},
+	{
+		"2.6 a follow-up: what refuses a spawn refuses it", "internal/tree/restart.go",
+		"\tif err != nil {\n\t\treturn err\n\t}\n\tif what := t.turn",
+		"\tif err != nil && false {\n\t\treturn err\n\t}\n\tif what := t.turn",
+		"./internal/tree", "TestFollowUpUnderEachRule/active",
+	},
+	{
+		"2.6 a follow-up: the budget of its session is one", "internal/tree/restart.go",
+		`what := t.turnForbiddenBy(r, ""); what != "" {`,
+		`what := t.turnForbiddenBy(r, ""); false {`,
+		"./internal/tree", "TestFollowUpUnderEachRule/budget_of_the_session",
+	},
+	{
+		"2.6 a follow-up: the budgets above it count", "internal/tree/restart.go",
+		`what := t.turnForbiddenBy(r, ""); what != "" {`,
+		`what := t.limit(r).Exhausted(r.Charged); what != "" {`,
+		"./internal/tree", "TestFollowUpUnderEachRule/budget_of_a_session_above",
+	},
+}
