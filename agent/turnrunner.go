@@ -448,8 +448,9 @@ func (e *redactedError) Error() string { return e.text }
 // Unwrap returns the error as it was.
 func (e *redactedError) Unwrap() error { return e.err }
 
-// A storeError is a turn of a sub-agent that the store has broken off for good. The requester's model and people
-// read its text, so that it does not have that of the store, which may name files and other trees.
+// A storeError is a turn of a sub-agent that the store has broken off for good. The requester's
+// model and people read its text, so that it does not have that of the store, which may name files
+// and other trees.
 type storeError struct{ kind, err error }
 
 func (e *storeError) Error() string { return "agent: the store has failed: " + e.kind.Error() }
