@@ -95,6 +95,7 @@ func (t *Tenure) Next() time.Time {
 		return t.until
 	case Paused:
 		return t.until.Add(MaxPause)
+	case Absent:
 	}
 	return time.Time{}
 }
