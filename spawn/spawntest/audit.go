@@ -64,8 +64,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - what a turn says before its end has a name of its own, until its inputs are consumed;
-//   - a turn that is untouched has no fact of its own, was ended by a shutdown, and does not compact
-//     the conversation;
+//   - a turn that is untouched has no fact of its own, was ended by a shutdown, and does not
+//     compact the conversation;
 //   - a turn that compacts the conversation consumes nothing and says nothing;
 //   - a run announces in a turn once, when it has nothing left to do, and its requester is told
 //     then, unless that turn asked for silence;
