@@ -100,4 +100,46 @@ var followUpMutants = []mutant{
 		`what := t.limit(r).Exhausted(r.Charged); what != "" {`,
 		"./internal/tree", "TestFollowUpUnderEachRule/budget_of_a_session_above",
 	},
+	{
+		"2.6 a later run has the first grant", "internal/tree/restart.go",
+		"\t\tSpec: r.Spec, State: Queued, Begin: b,",
+		"\t\tSpec: &Spec{ID: r.Spec.ID, Key: r.Spec.Key, Parent: r.Spec.Parent, SessionID: r.Spec.SessionID, Grant: &Grant{Agent: r.Spec.Agent, Depth: r.Spec.Depth}}, State: Queued, Begin: b,",
+		"./spawntest", "TestAuditOfFollowUps",
+	},
+	{
+		"2.6 a later run works for those of the runs before", "internal/tree/restart.go",
+		"policy.MergeSenders(r.everSenders(), c.Senders)", "c.Senders",
+		"./spawntest", "TestAuditOfFollowUps",
+	},
+	{
+		"auditor: a snapshot keeps the first grant", "spawntest/audit_snapshot.go",
+		"\t\ta.keepsGrant(r, s)\n", "",
+		"./spawntest", "TestAuditOfFollowUps",
+	},
+	{
+		"auditor: a snapshot to begin with grants what may be", "spawntest/audit_snapshot.go",
+		"\t\t\ta.within(p, r)\n", "",
+		"./spawntest", "TestAuditOfGrantsInTheFirstSnapshot",
+	},
+	{
+		"auditor: a later run works for those of the runs before", "spawntest/audit_run.go",
+		"\ta.keepsPeople(r, f)\n", "",
+		"./spawntest", "TestAuditOfFollowUps",
+	},
+	{
+		"auditor: 2.3 no run begins below an ended session", "spawntest/audit_run.go",
+		"\t\tif x.state.Terminal() {\n\t\t\ta.fail(r, \"runs below",
+		"\t\tif false {\n\t\t\ta.fail(r, \"runs below",
+		"./spawntest", "TestAuditOfFollowUps",
+	},
+	{
+		"auditor: 2.1 each run has an id of its own", "spawntest/audit_run.go",
+		" || b.ID == r.spec.ID || r.completionOf(b.ID) != nil:", ":",
+		"./spawntest", "TestAuditOfFollowUps",
+	},
+	{
+		"auditor: 2.1 a completion is consumed once for each run", "spawntest/audit_turn.go",
+		"\tif c.where != from {\n", "\tif false {\n",
+		"./spawntest", "TestAuditOfACompletionTwice",
+	},
 }

@@ -3,10 +3,10 @@ package spawntest
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -55,6 +55,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
 //     moves up or ends with what was stopped, once for each run;
 //   - no run begins below a session that has ended, and each has an id of its own;
+//   - each later run of a session may do what the first one was granted, and works for all for whom
+//     the session has worked;
 //   - a spawn key gives one run, or another one of the program's if that was cut short;
 //   - files that are put for a run are put before it is admitted, once, or are removed;
 //   - a name is that of one child of a session at most, and passes on only from one that has ended;
@@ -62,8 +64,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - what a turn says before its end has a name of its own, until its inputs are consumed;
-//   - a turn that is untouched has no fact of its own, was ended by a shutdown, and is not one of a
-//     top-level session;
+//   - a turn that is untouched has no fact of its own, was ended by a shutdown, and does not
+//     compact the conversation;
 //   - a turn that compacts the conversation consumes nothing and says nothing;
 //   - a run announces in a turn once, when it has nothing left to do, and its requester is told
 //     then, unless that turn asked for silence;
@@ -237,6 +239,8 @@ type run struct {
 	former  []string        // those that are still to be archived
 
 	deposits []session.Key // sessions for which files are put
+
+	people []policy.Sender // for whom the session has worked, as far as its runs began with them
 }
 
 type input struct {
@@ -541,27 +545,11 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.report.Runs++
 }
 
-// grant checks that a child gets no more than its parent has.
+// grant checks that a child gets no more than its parent has, and what it was asked for.
 func (a *auditor) grant(p, r *run) {
 	s := r.spec
-	if s.Depth != p.spec.Depth+1 {
-		a.fail(r, "depth", "%d below a session at depth %d", s.Depth, p.spec.Depth)
-	}
-	if p != a.root {
-		for _, tool := range s.Tools {
-			if !slices.Contains(p.spec.Delegable, tool) {
-				a.fail(r, "tools", "%q is not what %q may delegate", tool, p.spec.Key)
-			}
-		}
-		for _, tool := range s.Delegable {
-			if !slices.Contains(p.spec.Delegable, tool) {
-				a.fail(r, "tools", "it may delegate %q, which %q may not", tool, p.spec.Key)
-			}
-		}
-	}
-	if p.spec.Sandboxed && !s.Sandboxed {
-		a.fail(r, "sandbox", "its parent runs in one")
-	}
+	a.within(p, r)
+	r.worksFor(s.Senders)
 	if s.Asked != "" && s.Asked != s.Model && len(s.Warnings) == 0 {
 		a.fail(
 			r, "model", "%q was asked for, %q chosen, and nothing said about it", s.Asked, s.Model,

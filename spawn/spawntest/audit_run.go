@@ -100,6 +100,8 @@ func (a *auditor) restarted(r *run, f *tree.Fact) {
 				x.cause)
 		}
 	}
+	a.keepsPeople(r, f)
+	r.worksFor(f.Senders)
 	a.sent(f)
 	if b.ByModel {
 		a.requests[requestOf(b.Request, b.ID)]++

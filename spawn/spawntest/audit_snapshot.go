@@ -46,6 +46,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 		if got, want := describeState(s), r.describe(); got != want {
 			a.fail(r, "snapshot", "%s; the facts say %s", got, want)
 		}
+		a.keepsGrant(r, s)
 		used, gone := ledgerOf(s)
 		if s.Ledger == nil && s.Active == 0 { // of an earlier library
 			r.used, r.gone = used, gone
@@ -285,6 +286,7 @@ func runOf(s *tree.RunState) *run {
 		r.name = s.Spec.Name
 	}
 	r.beginsOf(s)
+	r.worksFor(s.Senders)
 	r.reason = s.Reason
 	if len(s.Past) > 0 {
 		r.firstEnd = s.Past[0]
@@ -357,6 +359,7 @@ func (a *auditor) begin(m *tree.Image) {
 		} else if p := a.runs[s.Spec.Parent]; p != nil {
 			r.parent = p
 			p.children[s.Spec.Key] = r
+			a.within(p, r)
 		} else {
 			a.fail(nil, "snapshot", "%q stands before its parent", s.Spec.Key)
 		}
