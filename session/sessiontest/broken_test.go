@@ -14,7 +14,7 @@ func wantOnly[S any](t *testing.T, rules []rule[S], broken string, fresh func() 
 	t.Helper()
 	var failed []string
 	for _, r := range rules {
-		if err := r.try(t.Context(), fresh()); err != nil {
+		if err := r.try(t.Context(), fresh(), hangAfter); err != nil {
 			failed = append(failed, r.name)
 			t.Logf("%s: %v", r.name, err)
 		}

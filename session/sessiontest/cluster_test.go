@@ -17,8 +17,9 @@ import (
 )
 
 // clusterEngine is the engine in memory, with a clock that is off by a time.
-func clusterEngine(off time.Duration) OwnersEngine {
-	const lease = 3 * time.Second
+func clusterEngine(off time.Duration) OwnersEngine { return clusterOfLease(3*time.Second, off) }
+
+func clusterOfLease(lease, off time.Duration) OwnersEngine {
 	return OwnersEngine{Lease: lease, Virtual: true, Fresh: func(*testing.T) OwnersFixture {
 		c := NewCluster(ClusterOptions{
 			Lease: lease,
@@ -38,6 +39,11 @@ func clusterEngine(off time.Duration) OwnersEngine {
 }
 
 func TestClusterOwners(t *testing.T) { TestOwners(t, clusterEngine(0)) }
+
+// The rules hold with the lease of a real engine, of which some rules wait for several.
+func TestClusterOwnersOfALongLease(t *testing.T) {
+	TestOwners(t, clusterOfLease(session.DefaultLease, 0))
+}
 
 // The rules hold whatever the clock of the engine says, since no process compares it with its own.
 // Only when a tree becomes due is a time of the one clock that the other one reads.

@@ -47,6 +47,9 @@ func TestOwners(t *testing.T, e OwnersEngine) {
 	}
 }
 
+// ownersLeases is how many leases a rule may take before it is taken to hang.
+const ownersLeases = 20
+
 // tryOwners runs one rule on a fresh engine.
 func tryOwners(t *testing.T, r ownersRule, e OwnersEngine) (err error) {
 	t.Helper()
@@ -55,7 +58,7 @@ func tryOwners(t *testing.T, r ownersRule, e OwnersEngine) (err error) {
 		f := e.Fresh(t)
 		err = r.try(t.Context(), func() (*cluster, error) {
 			return &cluster{OwnersFixture: f, lease: e.Lease}, nil
-		})
+		}, hangAfter+ownersLeases*e.Lease)
 	}
 	if e.Virtual {
 		synctest.Test(t, try)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// hangAfter is the time after which a rule that is still running fails.
+// hangAfter is the time after which a rule that is still running fails, beside what it has to wait.
 const hangAfter = time.Minute
 
 // A rule is one promise of an interface S, with a check of whether an implementation keeps it.
@@ -75,8 +75,11 @@ func (p *probe[S]) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// try runs the rule and returns why it is broken, nil if it is kept.
-func (r rule[S]) try(ctx context.Context, open func() (S, error)) error {
+// try runs the rule and returns why it is broken, nil if it is kept. A rule that is still running
+// after a time is.
+func (r rule[S]) try(
+	ctx context.Context, open func() (S, error), within time.Duration,
+) error {
 	done := make(chan error, 1)
 	go func() {
 		p := &probe[S]{ctx: ctx, opener: open}
@@ -98,8 +101,8 @@ func (r rule[S]) try(ctx context.Context, open func() (S, error)) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(hangAfter):
-		return fmt.Errorf("hangs: no answer for %v", hangAfter)
+	case <-time.After(within):
+		return fmt.Errorf("hangs: no answer for %v", within)
 	}
 }
 
@@ -108,7 +111,7 @@ func runRules[S any](t *testing.T, rules []rule[S], fresh func(t *testing.T) fun
 	t.Helper()
 	for i, r := range rules {
 		t.Run(fmt.Sprintf("%02d_%s", i+1, r.name), func(t *testing.T) {
-			if err := r.try(t.Context(), fresh(t)); err != nil {
+			if err := r.try(t.Context(), fresh(t), hangAfter); err != nil {
 				t.Errorf("rule %d is broken: %s\n\t%v", i+1, r.sentence, err)
 			}
 		})
