@@ -35,7 +35,9 @@ func wordSet(list string) map[string]bool {
 const (
 	maxAroundWord = 16 // bytes of a name, a key, a label or a language
 	maxAroundTag  = 64 // bytes of the attributes of a tag
-	maxItem       = 4  // digits of the number of an item
+	maxItem       = 4  // digits or letters of the number of an item
+
+	keycap = "\ufe0f\u20e3" // behind a digit, makes it an emoji
 )
 
 // aroundLen returns the length of what may stand around a silent token and stands at a position: a
@@ -63,7 +65,7 @@ func aroundLen(v *ahead.View, at int, prev byte) int {
 	case c >= '0' && c <= '9':
 		return itemLen(v, at, prev)
 	case isLetter(c):
-		return labelLen(v, at, prev)
+		return max(lettersLen(v, at, prev), labelLen(v, at, prev))
 	}
 	r, size := v.Rune(at)
 	if !isDecoration(r) {
@@ -138,7 +140,45 @@ func itemLen(v *ahead.View, at int, prev byte) int {
 	for end-at <= maxItem && v.Byte(end) >= '0' && v.Byte(end) <= '9' {
 		end++
 	}
-	if c := v.Byte(end); end-at > maxItem || c != '.' && c != ')' {
+	if end-at > maxItem {
+		return 0
+	}
+	return behindItem(v, at, end)
+}
+
+// behindItem returns the length of an item from its number at a position to behind the mark at end
+// that makes it one, or 0.
+func behindItem(v *ahead.View, at, end int) int {
+	if v.Byte(end) == '\\' { // Markdown's escape of the mark
+		end++
+	}
+	switch c := v.Byte(end); {
+	case c == '.', c == ')', c == ':':
+		return end + 1 - at
+	case v.Has(end, keycap):
+		return end + len(keycap) - at
+	}
+	if dash := v.Skip(end, " "); dash > end && v.Byte(dash) == '-' && v.Byte(dash+1) == ' ' {
+		return dash + 1 - at
+	}
+	return 0
+}
+
+// lettersLen returns the length of the letter or the Roman number of an item at a position, which
+// has a letter, or of the mark of a box that is ticked. It is 0 for anything else.
+func lettersLen(v *ahead.View, at int, prev byte) int {
+	if prev == '[' && v.Byte(at)|0x20 == 'x' && v.Byte(at+1) == ']' {
+		return 1
+	}
+	if !startsLabel(prev) && prev != '(' {
+		return 0
+	}
+	end := at + 1
+	for end-at < maxItem && strings.IndexByte("ivxIVX", v.Byte(at)) >= 0 &&
+		v.Byte(end) != 0 && strings.IndexByte("ivxIVX", v.Byte(end)) >= 0 {
+		end++
+	}
+	if c := v.Byte(end); c != '.' && c != ')' {
 		return 0
 	}
 	return end + 1 - at
@@ -197,7 +237,8 @@ func isLanguage(c byte) bool {
 
 // mayBeAround reports whether a form that aroundLen knows may begin with a letter or a digit.
 func mayBeAround(c, prev byte) bool {
-	return c >= '0' && c <= '9' && startsItem(prev) || isLetter(c) && startsLabel(prev)
+	return c >= '0' && c <= '9' && startsItem(prev) ||
+		isLetter(c) && (startsLabel(prev) || prev == '(' || prev == '[')
 }
 
 // isSilent reports whether a text consists of silent tokens and what stands around them.

@@ -283,7 +283,7 @@ func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0
 
 // decoration has quotes, brackets, emphasis, punctuation, and the marks of lists, headings and
 // quotations.
-const decoration = "*_~`\"'.,;:!()<>[]{}-|\\+#“”‘’«»‹›„‚「」『』。，！：；、•·–—…" +
+const decoration = "*_~`\"'.,;:!()<>[]{}-|\\+#=“”‘’«»‹›„‚「」『』。，！：；、•·–—…" +
 	"（）［］｛｝【】〔〕〈〉《》＜＞＂＇＊．‐‑→"
 
 // isDecoration reports whether models put r around a token.

@@ -13,6 +13,8 @@ import (
 var silentSpellings = []string{
 	// Lists, headings, quotations.
 	"1. NO_REPLY", "1) NO_REPLY", "(1) NO_REPLY", "12. NO_REPLY", "+ NO_REPLY", "* NO_REPLY", "# NO_REPLY",
+	"a) NO_REPLY", "(a) NO_REPLY", "A. NO_REPLY", "iv. NO_REPLY", `1\. NO_REPLY`, "1: NO_REPLY", "1 - NO_REPLY", "1\ufe0f\u20e3 NO_REPLY",
+	"- [x] NO_REPLY", "NO_REPLY\n===", "NO_REPLY\n---",
 	"### NO_REPLY", "> 1. NO_REPLY", "- [ ] NO_REPLY", "1. **NO_REPLY**", "> ## NO_REPLY", "→ NO_REPLY", "1. NO_REPLY\n2. NO_REPLY",
 	// Emphasis, quotes, punctuation, repetitions.
 	"**NO_REPLY** **NO_REPLY**", `"NO_REPLY" "NO_REPLY"`, "NO_REPLYNO_REPLY", "NO_REPLY, NO_REPLY.", "***NO_REPLY***", "__NO_REPLY__",
@@ -55,6 +57,8 @@ func TestSpellingsOfSilence(t *testing.T) {
 			after := "All is done.\n" + reply
 			text, _ := announce.Visible(after)
 			switch reply {
+			case token + "\n---", token + "\n===": // a heading
+				require.Equal(t, after, text, "%q", after)
 			case "Final answer:\n" + token: // a line of its own
 				require.Equal(t, "All is done.\nFinal answer:", text, "%q", after)
 			default:

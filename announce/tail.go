@@ -70,11 +70,14 @@ func (t *tail) write(piece string) string {
 	return string(append(out, piece[from:run]...))
 }
 
+// textBefore stands for text that was shown. It is no letter, which may be that of an item.
+const textBefore = "%"
+
 // passed notes the fences of a run that is shown, because text follows.
 func (t *tail) passed(run string) {
 	if len(run) >= 3 && (strings.Contains(run, "```") || strings.Contains(run, "~~~")) {
 		if t.begun {
-			run = "x" + run
+			run = textBefore + run
 		}
 		t.fence = t.fence.within(run)
 	}
@@ -230,7 +233,7 @@ func (t *tail) close() (string, Decision) {
 	case t.asks:
 		before = "?"
 	case t.begun:
-		before = "x"
+		before = textBefore
 	}
 	text, found := before+rest, false
 	for was := -1; was != len(text); {
