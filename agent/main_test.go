@@ -15,7 +15,9 @@ const everyCrash = "OFFSHOOT_CRASHES"
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	if underRace && os.Getenv(everyCrash) == "" {
-		os.Setenv(everyCrash, "8")
+		if err := os.Setenv(everyCrash, "8"); err != nil {
+			panic(err)
+		}
 	}
 	m.Run()
 }

@@ -258,14 +258,24 @@ func isAround(text string) bool {
 func readTokens(text string) (tokens int, ok bool) {
 	v := ahead.View{S: text}
 	prev := byte(0)
-	for at := 0; at < len(text); prev = text[at-1] {
+	for at := 0; at < len(text); {
 		n, _ := tokenLen(text[at:])
 		if n > 0 {
 			tokens++
 		} else if n = aroundLen(&v, at, prev); n == 0 {
 			return 0, false
 		}
+		prev = prevBehind(prev, text[at:at+n])
 		at += n
 	}
 	return tokens, true
+}
+
+// prevBehind returns what aroundLen is told of the byte before what follows a unit: its last one, or
+// that before it if the unit is a blank at the beginning of a line.
+func prevBehind(prev byte, unit string) byte {
+	if (unit == " " || unit == "\t") && (prev == 0 || prev == '\n') {
+		return prev
+	}
+	return unit[len(unit)-1]
 }

@@ -30,6 +30,8 @@ var silentSpellings = []string{
 	// Objects.
 	`{"action":"NO_REPLY"}`, `{"action": "NO_REPLY"}`, "{\n  \"action\": \"NO_REPLY\"\n}", `{"reply":"no_reply"}`, `{'action': 'NO_REPLY'}`,
 	`[{"type":"text","text":"NO_REPLY"}]`, `{"content":["NO_REPLY"]}`, `{action: NO_REPLY}`, `{"role":"assistant","content":"NO_REPLY"}`,
+	// Behind what is removed and space.
+	"<think>x</think> Answer: NO_REPLY", "<think>x</think>\n\n Final answer: NO_REPLY", "<tool_call></tool_call>\tReply: NO_REPLY",
 	// Fences.
 	"```\nNO_REPLY\n```", "```text\nNO_REPLY\n```", "```json\n{\"action\":\"NO_REPLY\"}\n```", "~~~\nNO_REPLY\n~~~", "~~~txt\nNO_REPLY\n~~~",
 	"```\nNO_REPLY", "```text\nNO_REPLY", "``` text\r\nNO_REPLY\r\n```\r\n", "````md\nNO_REPLY\n````", "```NO_REPLY```",

@@ -14,7 +14,7 @@ type tail struct {
 	begun bool   // something that is neither space, nor a mark, nor a token was shown
 	run   []byte // held
 	full  bool   // the run is longer than ahead.Max
-	prev  byte   // the last byte that was taken
+	prev  byte   // the last byte that was taken; see prevBehind
 	asks  bool   // what was shown ends with a question mark
 	fence fence  // of the code in which the run begins
 	word  string // held: the beginning of a token or of a rune
@@ -28,9 +28,6 @@ func (t *tail) write(piece string) string {
 	for i < len(piece) {
 		n, isText := 1, false
 		prev := t.prev
-		if i > 0 {
-			prev = piece[i-1]
-		}
 		switch shape := shapeOf[piece[i]]; {
 		case shape == shapeMark:
 		case shape == shapeText && !mayBeAround(piece[i], prev):
@@ -55,14 +52,12 @@ func (t *tail) write(piece string) string {
 			t.begun = true
 			run = i + n
 		}
+		t.prev = prevBehind(prev, piece[i:i+n])
 		i += n
 	}
 	t.hold(piece[run:i])
 	if run > 0 {
 		t.asks = strings.HasSuffix(piece[:run], "?") || strings.HasSuffix(piece[:run], "？")
-	}
-	if i > 0 {
-		t.prev = piece[i-1]
 	}
 	if out == nil {
 		return piece[from:run]

@@ -507,12 +507,21 @@ func (r *reader) wordEnd(at int) int {
 	at = min(r.word.end(at), from+longestWord, max(len(r.S), at))
 	r.Read(at)
 	for at-from < longestWord && !r.Ended(at) && isWordByte[r.S[at]] {
+		if r.S[at] == '-' && at > from && r.beginsBlock(at) {
+			break
+		}
 		at++
 	}
 	if r.word != nil {
 		*r.word = stretch{from, at}
 	}
 	return at
+}
+
+// beginsBlock reports whether the first line of a block stands at a position, which has a '-'. It
+// does so behind any word, because a line break before it may have been removed.
+func (r *reader) beginsBlock(at int) bool {
+	return r.Has(at, "-----BEGIN ") || r.Has(at, "---- BEGIN ")
 }
 
 // longestWord is how long a word is at most, in bytes: what is longer is several. A token may end
@@ -528,11 +537,10 @@ func (r *reader) maskPrivateKey() {
 	dashes := "-----"
 	begin := r.at + len(dashes)
 	switch {
-	case r.Has(r.at, "-----BEGIN "):
-	case r.Has(r.at, "---- BEGIN "):
-		dashes, begin = "----", r.at+len("---- ")
-	default:
+	case !r.beginsBlock(r.at):
 		return
+	case !r.Has(r.at, "-----"):
+		dashes, begin = "----", r.at+len("---- ")
 	}
 	r.next = begin
 	begin += len("BEGIN ")
