@@ -179,10 +179,13 @@ func checkModelSecret(p *modelProbe) {
 	if p.Provider.Key == "" {
 		p.t.Skip("agenttest: the Provider has no Key")
 	}
+	// A server may repeat the key, and all headers of a request.
+	echo := fmt.Sprintf("No, with the key %[1]s, and the header Bearer %[1]s.", p.Provider.Key)
 	for _, fault := range []ProviderFault{
 		FaultServer, FaultRate, FaultCut, FaultRequest, FaultTooLong, FaultAccount,
+		FaultOverload, FaultStream,
 	} {
-		err := p.failure(ProviderAnswer{Fault: fault, Text: kitPieces, Message: "No."})
+		err := p.failure(ProviderAnswer{Fault: fault, Text: kitPieces, Message: echo})
 		if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, p.Provider.Key) {
 			p.fail("at the fault %q it is %q", fault, text)
 		}

@@ -177,6 +177,9 @@ func (m *plainModel) errorOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !m.isBroken("retries a cancelled call") {
 		return context.Cause(ctx)
 	}
+	if !m.isBroken("passes the words on") {
+		err = m.masked(err)
+	}
 	if m.isBroken("names the key") {
 		err = fmt.Errorf("with the key %s: %w", m.key, err)
 	}
@@ -184,6 +187,18 @@ func (m *plainModel) errorOf(ctx context.Context, err error) error {
 		return err
 	}
 	return agent.Retryable(err)
+}
+
+// masked returns an error without the key.
+func (m *plainModel) masked(err error) error {
+	said := strings.ReplaceAll(err.Error(), m.key, "***")
+	if e, ok := errors.AsType[*plainError](err); ok {
+		return &plainError{said: said, is: e.is}
+	}
+	if said != err.Error() {
+		return errors.New(said)
+	}
+	return err
 }
 
 // A plainError is what a provider answered.
@@ -529,6 +544,7 @@ func TestBrokenModels(t *testing.T) {
 		"confuses calls":             {"apart"},
 		"changes the request":        {"request kept"},
 		"names the key":              {"secret"},
+		"passes the words on":        {"secret"},
 		"leaves goroutines":          {"goroutines"},
 	} {
 		for _, rule := range rules {

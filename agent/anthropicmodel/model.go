@@ -176,6 +176,18 @@ func (m *Model) call(
 	}
 	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
 	defer watch.End()
+	resp, err := m.read(ctx, req, name, key, show, watch.Heard)
+	if err != nil {
+		return nil, provider.Masked(ctx, err, key)
+	}
+	return resp, nil
+}
+
+// read makes a call with a key, reads the answer, and tells what it has heard of it.
+func (m *Model) read(
+	ctx context.Context, req *agent.ModelRequest, name, key string, show func(string) bool,
+	heard func(),
+) (*agent.ModelResponse, error) {
 	body, err := m.request(ctx, req, name)
 	if err != nil {
 		return nil, errorOf(ctx, err)
@@ -191,7 +203,7 @@ func (m *Model) call(
 		before := answer.size
 		text := answer.add(stream.Current())
 		if answer.size > before {
-			watch.Heard()
+			heard()
 		}
 		if text != "" && !show(text) {
 			return nil, errStopped

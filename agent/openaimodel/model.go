@@ -170,7 +170,7 @@ func (m *Model) call(
 	c.heard = watch.Heard
 	resp, err := c.make(ctx, option.WithAPIKey(key))
 	if err != nil {
-		return nil, c.errorOf(ctx, err)
+		return nil, provider.Masked(ctx, c.errorOf(ctx, err), key)
 	}
 	resp.Model = provider.Ran(m.cfg.Provider, name, resp.Model)
 	return resp, nil
