@@ -30,7 +30,7 @@ func Masked(ctx context.Context, err error, secrets ...string) error {
 		return err
 	}
 	mask := maskOf(secrets)
-	if said, ok := errors.AsType[*Error](err); ok && error(said) == err {
+	if said, ok := errors.AsType[*Error](err); ok && said.Error() == err.Error() {
 		e := *said
 		e.Code, e.Message = mask(e.Code), mask(e.Message)
 		return &e
