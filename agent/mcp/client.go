@@ -42,7 +42,7 @@ type Config struct {
 	// Name and Version say to servers who calls. Empty: "offshoot" and "0".
 	Name, Version string
 	// Changed is told of each change in the tools of a server. Calls for one server never overlap.
-	// It must not call Close. Nil: changes are logged alone.
+	// It must not call Close. A panic of it is logged. Nil: changes are logged alone.
 	Changed func(Change)
 	// Logger is told of servers that end, of changes, and at level Debug of what child processes
 	// write to stderr. Nil: what slog.Default is at Connect.
