@@ -511,7 +511,7 @@ func (l *link) relist(list []definition) {
 }
 
 // tell tells the program of a change, and waits. A panic there, or the end of its goroutine, is
-// logged: it is no reason for the bot to end, or for the server to be left alone.
+// logged: neither the bot ends by it nor the connection.
 func (l *link) tell(change Change) {
 	told := make(chan struct{})
 	go func() {

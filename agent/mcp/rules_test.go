@@ -226,7 +226,6 @@ func TestChangedThatMisbehaves(t *testing.T) {
 	var none *link
 	for name, f := range map[string]func(){
 		"panicked with a text": func() { panic("of the program") },
-		"panicked with nil":    func() { panic(nil) },
 		"panicked at a nil":    func() { none.starts++ },
 		"ended its goroutine":  runtime.Goexit,
 	} {
