@@ -374,6 +374,9 @@ func (m *plainModel) send(ctx context.Context, out plainRequest) (*http.Response
 	if err != nil {
 		return nil, err
 	}
+	if m.isBroken("sends odd bytes") {
+		body = spoiled(body)
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -426,6 +429,9 @@ func (m *plainModel) read(
 		}
 		if m.isBroken("confuses calls") && m.open.Load() > 1 {
 			e.Text = "for another"
+		}
+		if m.isBroken("keeps odd bytes") {
+			e.Text = string(spoiled([]byte(e.Text)))
 		}
 		if whole += e.Text; m.isBroken("does not stream") {
 			continue
@@ -546,6 +552,8 @@ func TestBrokenModels(t *testing.T) {
 		"names the key":              {"secret"},
 		"passes the words on":        {"secret"},
 		"leaves goroutines":          {"goroutines"},
+		"keeps odd bytes":            {"bytes"},
+		"sends odd bytes":            {"bytes"},
 	} {
 		for _, rule := range rules {
 			caught[rule] = true

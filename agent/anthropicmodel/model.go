@@ -81,8 +81,8 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.HTTP = provider.Bounded(
-		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes)
+	cfg.HTTP = provider.ValidUTF8(provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes))
 	return &Model{cfg: cfg, messages: anthropic.NewMessageService(
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP),
 		option.WithMaxRetries(0), option.WithoutOpenTelemetry(),

@@ -109,8 +109,8 @@ func New(cfg Config) (*Model, error) {
 			return nil, bad("Model", err.Error())
 		}
 	}
-	cfg.HTTP = provider.Bounded(
-		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes)
+	cfg.HTTP = provider.ValidUTF8(provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes))
 	options := []option.RequestOption{
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP), option.WithMaxRetries(0),
 	}
