@@ -81,8 +81,9 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.HTTP = provider.ValidUTF8(provider.Bounded(
-		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes))
+	cfg.HTTP = provider.Streamed(provider.ValidUTF8(provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes)),
+		"anthropicmodel", say)
 	return &Model{cfg: cfg, messages: anthropic.NewMessageService(
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP),
 		option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
@@ -249,6 +250,29 @@ func isSpent(code, message string) bool {
 		})
 }
 
+// A fault is an error in the form of the provider.
+type fault struct {
+	Error struct {
+		Type, Message string
+		Details       struct {
+			Code string `json:"error_code"`
+		}
+	}
+}
+
+// say takes the error of an answer that is not a stream, and returns the words in it.
+func say(e *provider.Error, body []byte) (words string) {
+	var said fault
+	if json.Unmarshal(body, &said) != nil || said.Error.Type == "" {
+		return ""
+	}
+	e.Code, e.Class = said.Error.Type, classes[said.Error.Type]
+	if isSpent(said.Error.Details.Code, said.Error.Message) {
+		e.Class = provider.ClassAccount
+	}
+	return said.Error.Message
+}
+
 // errorOf returns the error of a call as the Loop wants it.
 func errorOf(ctx context.Context, err error) error {
 	answer, ok := errors.AsType[*anthropic.Error](err)
@@ -261,14 +285,7 @@ func errorOf(ctx context.Context, err error) error {
 		}
 		return provider.Broken(ctx, "anthropicmodel", err)
 	}
-	var said struct {
-		Error struct {
-			Type, Message string
-			Details       struct {
-				Code string `json:"error_code"`
-			}
-		}
-	}
+	var said fault
 	if json.Unmarshal([]byte(answer.RawJSON()), &said) != nil {
 		said.Error.Message = answer.RawJSON() // of something that stands before the provider
 	}

@@ -109,8 +109,9 @@ func New(cfg Config) (*Model, error) {
 			return nil, bad("Model", err.Error())
 		}
 	}
-	cfg.HTTP = provider.ValidUTF8(provider.Bounded(
-		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes))
+	cfg.HTTP = provider.Streamed(provider.ValidUTF8(provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes)),
+		"openaimodel", say)
 	options := []option.RequestOption{
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP), option.WithMaxRetries(0),
 	}
@@ -288,7 +289,7 @@ func (c *call) errorOf(ctx context.Context, err error) error {
 }
 
 // faultOf returns the error that a provider reports in the middle of an answer.
-func faultOf(code any, kind, message string) error {
+func faultOf(code any, kind, message string) *provider.Error {
 	text, ok := code.(string)
 	if !ok && code != nil {
 		text = fmt.Sprint(code)
@@ -299,6 +300,31 @@ func faultOf(code any, kind, message string) error {
 		class = provider.ClassRefused
 	}
 	return &provider.Error{Client: "openaimodel", Code: text, Message: message, Class: class}
+}
+
+// say takes the error of an answer that is not a stream, and returns the words in it.
+func say(e *provider.Error, body []byte) (words string) {
+	var said struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var of struct {
+		Message, Type string
+		Code          any
+	}
+	if json.Unmarshal(body, &said) != nil || len(said.Error) == 0 || string(said.Error) == "null" {
+		return ""
+	}
+	if json.Unmarshal(said.Error, &of.Message) != nil { // some servers have a text there
+		_ = json.Unmarshal(said.Error, &of) // what has not the form is left out
+	}
+	fault := faultOf(of.Code, of.Type, of.Message)
+	if e.Code, e.Class = fault.Code, fault.Class; e.Class == provider.ClassRefused {
+		e.Class = provider.ClassStatus // the words may say more than a code that is invalid_
+	}
+	if status, ok := of.Code.(float64); ok && e.Class == provider.ClassStatus {
+		e.Class = provider.ClassOf(int(status), of.Message) // the one that it hides behind another
+	}
+	return of.Message
 }
 
 // errEnded says that a stream has ended before its answer was complete.

@@ -202,7 +202,7 @@ func TestErrorsInTheMiddle(t *testing.T) {
 func TestAnswersThatAreNotTheProviders(t *testing.T) {
 	for body, status := range map[string]int{
 		"<html>Bad gateway</html>": 502, "": 503, "{": 500, "data: x\n\n": 200,
-		"<html>Sign in</html>": 200, "data: {\"choices\":7}\n\n": 200,
+		"data: {\"choices\":7}\n\n": 200,
 	} {
 		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
 			m := serve(t, openaimodel.Config{API: api}, func(w http.ResponseWriter, _ string) {
@@ -348,6 +348,50 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			require.ErrorContains(t, err, "which is not followed")
 			require.False(t, agent.IsRetryable(err))
 			require.Equal(t, 1, asked)
+		}
+	}
+}
+
+// An answer with a status of success that is no stream is final, unless it is an error that has
+// another class.
+func TestAnswersThatAreNoStream(t *testing.T) {
+	for _, test := range []struct {
+		status           int
+		kind, body, says string
+		class            provider.Class
+	}{
+		{200, "text/html", "<html>Sign in</html>", "<html>Sign in</html>", provider.ClassRefused},
+		{200, "application/json", `{"choices":[]}`, `{"choices":[]}`, provider.ClassRefused},
+		{200, "application/json", "", "it is empty", provider.ClassRefused},
+		{204, "", "", "it is empty", provider.ClassRefused},
+		{200, "application/json", `{"error":"No such thing."}`, "No such thing.", provider.ClassStatus},
+		{200, "application/json", `{"error":{"message":"Slower.","code":"slow_down"}}`, "Slower.",
+			provider.ClassRate},
+		{200, "application/json", `{"error":{"message":"Busy.","code":502}}`, "Busy.",
+			provider.ClassRetryable},
+		{200, "application/json", `{"error":{"message":"No key.","code":401}}`, "No key.",
+			provider.ClassAccount},
+		{200, "application/json", `{"error":{"message":"Odd.","type":"invalid_request_error"}}`,
+			"Odd.", provider.ClassStatus},
+		{200, "application/json", `{"error":{"message":"Long.","code":"context_length_exceeded"}}`,
+			"Long.", provider.ClassTooLong},
+	} {
+		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
+			m := serve(t, openaimodel.Config{API: api}, func(w http.ResponseWriter, _ string) {
+				w.Header().Set("Content-Type", test.kind)
+				w.WriteHeader(test.status)
+				fmt.Fprint(w, test.body)
+			})
+			resp, err := m.Generate(t.Context(), ask())
+			require.Nil(t, resp)
+			var said *provider.Error
+			require.ErrorAs(t, err, &said, test.body)
+			require.Equal(t, test.status, said.Status)
+			require.Equal(t, test.class, said.Class, test.body)
+			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, test.kind)
+			again := test.class == provider.ClassRate || test.class == provider.ClassRetryable
+			require.Equal(t, again, agent.IsRetryable(err), "%q: %v", test.body, err)
 		}
 	}
 }

@@ -89,6 +89,11 @@ func (e *Error) Unwrap() error {
 	}
 }
 
+// ClassOf returns what an error of a status means that has no code the client knows.
+func ClassOf(status int, message string) Class {
+	return (&Error{Status: status, Message: message}).class()
+}
+
 // class returns the Class of e, decided.
 func (e *Error) class() Class {
 	switch status := e.Status; {
