@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -34,10 +33,12 @@ const minBudget = 1024
 // A Config says where a Model is. The zero Config is one of Anthropic without a key.
 type Config struct {
 	// BaseURL is where the server is, up to what stands before "/v1/messages": an absolute http or
-	// https address. Empty: DefaultBaseURL. Nothing is read from the environment.
+	// https address without a user, a query and a fragment. Empty: DefaultBaseURL. Nothing is read
+	// from the environment.
 	BaseURL string
 	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
-	// calls have no key. What it returns with an error fails the call.
+	// calls have no key. What it returns with an error fails the call. White space around a key, such
+	// as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
 	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
@@ -95,13 +96,10 @@ func (cfg *Config) validate() error {
 	bad := func(field, reason string) error {
 		return &spawn.InputError{Field: "anthropicmodel.Config." + field, Reason: reason}
 	}
-	at, err := url.Parse(cfg.BaseURL)
+	err := provider.CheckBaseURL(cfg.BaseURL)
 	switch {
 	case err != nil:
-		return bad("BaseURL", "it is not an address")
-	case at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
-		return bad("BaseURL", fmt.Sprintf("%q is not an absolute http or https address",
-			at.Redacted()))
+		return bad("BaseURL", err.Error())
 	case strings.Contains(cfg.Provider, "/"):
 		return bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
 	case cfg.MaxTokens < 0:
@@ -171,7 +169,10 @@ func (m *Model) call(
 	}
 	key := ""
 	if m.cfg.Key != nil {
-		if key, err = m.cfg.Key(ctx); err != nil {
+		if key, err = m.cfg.Key(ctx); err == nil {
+			key, err = provider.CheckKey(key)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("anthropicmodel: Config.Key: %w", err)
 		}
 	}

@@ -373,3 +373,41 @@ func TestAnswersThatAreNoStream(t *testing.T) {
 		require.Equal(t, again, agent.IsRetryable(err), "%q: %v", test.body, err)
 	}
 }
+
+// A key with the end of its line is the key, and one with a line break in it fails the call for
+// good, before a request is made.
+func TestKeyOfSeveralLines(t *testing.T) {
+	for key, is := range map[string]bool{"hunter2-key\r\n": true, "hunter2\nkey": false} {
+		var sent []string
+		server := httptest.NewServer(http.HandlerFunc(
+			func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.Header.Get("X-Api-Key")) }))
+		t.Cleanup(server.Close)
+		m, err := anthropicmodel.New(anthropicmodel.Config{
+			BaseURL: server.URL, Key: func(context.Context) (string, error) { return key, nil },
+		})
+		require.NoError(t, err)
+		_, err = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
+		require.False(t, agent.IsRetryable(err), err)
+		require.NotContains(t, err.Error(), "hunter2")
+		if is {
+			require.Equal(t, []string{"hunter2-key"}, sent)
+			continue
+		}
+		require.ErrorContains(t, err, "Config.Key: the key has a line break")
+		require.Empty(t, sent)
+	}
+}
+
+// An address to which no path can be added is refused, and its secrets are not told.
+func TestBaseURLThatIsNotValid(t *testing.T) {
+	for _, address := range []string{
+		"http://x.test:99999/v1", "http://x.test/v1?key=hunter2", "http://x.test/v1#hunter2",
+		"http://user:hunter2@x.test/v1",
+	} {
+		_, err := anthropicmodel.New(anthropicmodel.Config{BaseURL: address})
+		var bad *spawn.InputError
+		require.ErrorAs(t, err, &bad, address)
+		require.Equal(t, "anthropicmodel.Config.BaseURL", bad.Field)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}

@@ -31,7 +31,8 @@ const (
 	// a [*SizeError]. Over stdio the connection goes on behind it, unless it has more than five
 	// times that.
 	MaxMessage = 16 << 20
-	// MaxDescription is how many bytes of the description of a tool a model sees.
+	// MaxDescription is how many bytes of the description of a tool a model sees. One whose schema
+	// cannot be checked has it in its description, which has up to twice as many bytes then.
 	MaxDescription = 10_000
 )
 

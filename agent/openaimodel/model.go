@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -41,11 +40,12 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 // A Config says where a Model is. The zero Config is one of OpenAI without a key.
 type Config struct {
 	// BaseURL is where the server is, up to what stands before "/responses" or
-	// "/chat/completions": an absolute http or https address. Empty: DefaultBaseURL. Nothing is
-	// read from the environment.
+	// "/chat/completions": an absolute http or https address without a user, a query and a
+	// fragment. Empty: DefaultBaseURL. Nothing is read from the environment.
 	BaseURL string
 	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
-	// calls have no key. What it returns with an error fails the call.
+	// calls have no key. What it returns with an error fails the call. White space around a key, such
+	// as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
 	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
@@ -88,13 +88,10 @@ func New(cfg Config) (*Model, error) {
 	bad := func(field, reason string) error {
 		return &spawn.InputError{Field: "openaimodel.Config." + field, Reason: reason}
 	}
-	at, err := url.Parse(cfg.BaseURL)
+	err := provider.CheckBaseURL(cfg.BaseURL)
 	switch {
 	case err != nil:
-		return nil, bad("BaseURL", "it is not an address")
-	case at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
-		return nil, bad("BaseURL", fmt.Sprintf("%q is not an absolute http or https address",
-			at.Redacted()))
+		return nil, bad("BaseURL", err.Error())
 	case strings.Contains(cfg.Provider, "/"):
 		return nil, bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
 	case !slices.Contains([]API{APIResponses, APIChat}, cfg.API):
@@ -183,6 +180,9 @@ func (m *Model) key(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	key, err := m.cfg.Key(ctx)
+	if err == nil {
+		key, err = provider.CheckKey(key)
+	}
 	if err != nil {
 		return "", fmt.Errorf("openaimodel: Config.Key: %w", err)
 	}
