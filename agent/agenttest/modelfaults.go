@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 )
@@ -179,10 +180,13 @@ func checkModelSecret(p *modelProbe) {
 	if p.Provider.Key == "" {
 		p.t.Skip("agenttest: the Provider has no Key")
 	}
+	// A server may repeat the key, and all headers of a request.
+	echo := fmt.Sprintf("No, with the key %[1]s, and the header Bearer %[1]s.", p.Provider.Key)
 	for _, fault := range []ProviderFault{
 		FaultServer, FaultRate, FaultCut, FaultRequest, FaultTooLong, FaultAccount,
+		FaultOverload, FaultStream,
 	} {
-		err := p.failure(ProviderAnswer{Fault: fault, Text: kitPieces, Message: "No."})
+		err := p.failure(ProviderAnswer{Fault: fault, Text: kitPieces, Message: echo})
 		if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, p.Provider.Key) {
 			p.fail("at the fault %q it is %q", fault, text)
 		}
@@ -208,5 +212,44 @@ func checkModelGoroutines(p *modelProbe) {
 	if !p.wait(func() bool { return runtime.NumGoroutine() < before+calls/2 }) {
 		p.fail("there were %d, and after %d calls there are %d", before, calls,
 			runtime.NumGoroutine())
+	}
+}
+
+func checkModelBytes(p *modelProbe) {
+	p.Provider.Answer(ProviderAnswer{
+		Spoiled: true, Thought: "Let \uFFFD me think.", Text: []string{"It is gr", "\uFFFDn."},
+		Calls: []agent.ToolCall{toolCall("call_a", "weather", `{"city":"K\uFFFDln"}`)},
+	})
+	got := p.answer(p.request(userSays("Hello.")))
+	if len(got.resp.ToolCalls) != 1 {
+		p.fail("it returned the calls %s", showCalls(got.resp.ToolCalls))
+	}
+	args := got.resp.ToolCalls[0].Args
+	texts := map[string]string{
+		"text": got.text(), "arguments": string(args), "Raw": string(got.resp.Raw),
+	}
+	for i, text := range got.shown {
+		texts[fmt.Sprintf("chunk %d", i)] = text
+	}
+	for what, text := range texts {
+		if !utf8.ValidString(text) {
+			p.fail("the %s of the answer is %q", what, text)
+		}
+	}
+	if text := strings.ReplaceAll(got.text(), "\uFFFD", ""); text != "It is grn." {
+		p.fail("it returned %q, and one byte of that was not UTF-8", got.text())
+	}
+	said := modelSays(got.text(), got.resp.ToolCalls...)
+	said.Raw = got.resp.Raw
+	// A Model that let such bytes pass may have written the transcript.
+	old := modelSays(string(spoiled([]byte(got.text()))),
+		toolCall("call_a", "weather", string(spoiled(args))))
+	old.Raw = spoiled(got.resp.Raw)
+	for _, said := range []agent.Message{said, old} {
+		p.Provider.Answer(ProviderAnswer{Text: kitPieces})
+		p.answer(p.request(userSays("Hello."), said, toolSays("call_a", "Sun \xff.")))
+		if body := p.asked().Body; !utf8.Valid(body) {
+			p.fail("the provider got %q", body)
+		}
 	}
 }

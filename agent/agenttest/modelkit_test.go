@@ -177,6 +177,9 @@ func (m *plainModel) errorOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !m.isBroken("retries a cancelled call") {
 		return context.Cause(ctx)
 	}
+	if !m.isBroken("passes the words on") {
+		err = m.masked(err)
+	}
 	if m.isBroken("names the key") {
 		err = fmt.Errorf("with the key %s: %w", m.key, err)
 	}
@@ -184,6 +187,18 @@ func (m *plainModel) errorOf(ctx context.Context, err error) error {
 		return err
 	}
 	return agent.Retryable(err)
+}
+
+// masked returns an error without the key.
+func (m *plainModel) masked(err error) error {
+	said := strings.ReplaceAll(err.Error(), m.key, "***")
+	if e, ok := errors.AsType[*plainError](err); ok {
+		return &plainError{said: said, is: e.is}
+	}
+	if said != err.Error() {
+		return errors.New(said)
+	}
+	return err
 }
 
 // A plainError is what a provider answered.
@@ -359,6 +374,9 @@ func (m *plainModel) send(ctx context.Context, out plainRequest) (*http.Response
 	if err != nil {
 		return nil, err
 	}
+	if m.isBroken("sends odd bytes") {
+		body = spoiled(body)
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -411,6 +429,9 @@ func (m *plainModel) read(
 		}
 		if m.isBroken("confuses calls") && m.open.Load() > 1 {
 			e.Text = "for another"
+		}
+		if m.isBroken("keeps odd bytes") {
+			e.Text = string(spoiled([]byte(e.Text)))
 		}
 		if whole += e.Text; m.isBroken("does not stream") {
 			continue
@@ -529,7 +550,10 @@ func TestBrokenModels(t *testing.T) {
 		"confuses calls":             {"apart"},
 		"changes the request":        {"request kept"},
 		"names the key":              {"secret"},
+		"passes the words on":        {"secret"},
 		"leaves goroutines":          {"goroutines"},
+		"keeps odd bytes":            {"bytes"},
+		"sends odd bytes":            {"bytes"},
 	} {
 		for _, rule := range rules {
 			caught[rule] = true

@@ -148,6 +148,10 @@ var modelRules = []modelRule{
 	{"request kept", "A call does not change its request.", nil, checkModelKeeps},
 	{"secret", "Errors do not have the key.", nil, checkModelSecret},
 	{"goroutines", "A call that ended early leaves no goroutine.", nil, checkModelGoroutines},
+	{
+		"bytes", "Bytes that are not UTF-8 are in no text of an answer, and in no request.",
+		nil, checkModelBytes,
+	},
 }
 
 // kitPieces are the pieces of most answers.

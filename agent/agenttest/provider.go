@@ -41,6 +41,8 @@ type ProviderAnswer struct {
 	Fault   ProviderFault // what goes wrong
 	After   time.Duration // of a FaultRate: how long to wait, in whole seconds; 0: it is not said
 	Message string        // what the provider says of the fault
+	// Spoiled: each U+FFFD in what the provider says is sent as a byte that is not UTF-8.
+	Spoiled bool
 	// Cause is what is wrong with the request, of a FaultRequest that the Provider has made of one:
 	// the answer may name a member of it. Nil: the test has chosen the fault.
 	Cause error

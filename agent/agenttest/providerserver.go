@@ -54,8 +54,18 @@ func (p *Provider) Handler(d ProviderDialect) http.Handler {
 			answer = p.take(call)
 		}
 		reply := d.Encode(call, answer)
+		if answer.Spoiled {
+			for i, event := range reply.Events {
+				reply.Events[i] = spoiled(event)
+			}
+		}
 		reply.write(w, r, answer.Fault)
 	})
+}
+
+// spoiled returns a text with a byte that is not UTF-8 in the place of each U+FFFD.
+func spoiled(text []byte) []byte {
+	return bytes.ReplaceAll(text, []byte("\uFFFD"), []byte{0xff})
 }
 
 // write sends the reply as its fault has it.

@@ -111,6 +111,10 @@ func TestFloodsWithoutALimit(t *testing.T) {
 	require.Less(t, sent, int64(provider.DefaultMaxBytes+buffered))
 	sent, err = drown(t, anthropicmodel.Config{}, flood{200, "data: ", strings.Repeat("y", 64<<10)})
 	require.ErrorIs(t, err, bufio.ErrTooLong)
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, provider.SizeError{
+		Client: "anthropicmodel", Limit: provider.MaxLine, Line: true,
+	}, *size)
 	require.False(t, agent.IsRetryable(err))
 	require.Less(t, sent, int64(provider.DefaultMaxBytes+buffered))
 }

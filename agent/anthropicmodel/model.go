@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -34,10 +33,12 @@ const minBudget = 1024
 // A Config says where a Model is. The zero Config is one of Anthropic without a key.
 type Config struct {
 	// BaseURL is where the server is, up to what stands before "/v1/messages": an absolute http or
-	// https address. Empty: DefaultBaseURL. Nothing is read from the environment.
+	// https address without a user, a query and a fragment. Empty: DefaultBaseURL. Nothing is read
+	// from the environment.
 	BaseURL string
 	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
-	// calls have no key. What it returns with an error fails the call.
+	// calls have no key. What it returns with an error fails the call. White space around a key, such
+	// as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
 	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
@@ -81,8 +82,9 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.HTTP = provider.Bounded(
-		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes)
+	cfg.HTTP = provider.Streamed(provider.ValidUTF8(provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes)),
+		"anthropicmodel", say)
 	return &Model{cfg: cfg, messages: anthropic.NewMessageService(
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP),
 		option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
@@ -94,13 +96,10 @@ func (cfg *Config) validate() error {
 	bad := func(field, reason string) error {
 		return &spawn.InputError{Field: "anthropicmodel.Config." + field, Reason: reason}
 	}
-	at, err := url.Parse(cfg.BaseURL)
+	err := provider.CheckBaseURL(cfg.BaseURL)
 	switch {
 	case err != nil:
-		return bad("BaseURL", "it is not an address")
-	case at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
-		return bad("BaseURL", fmt.Sprintf("%q is not an absolute http or https address",
-			at.Redacted()))
+		return bad("BaseURL", err.Error())
 	case strings.Contains(cfg.Provider, "/"):
 		return bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
 	case cfg.MaxTokens < 0:
@@ -170,12 +169,27 @@ func (m *Model) call(
 	}
 	key := ""
 	if m.cfg.Key != nil {
-		if key, err = m.cfg.Key(ctx); err != nil {
+		if key, err = m.cfg.Key(ctx); err == nil {
+			key, err = provider.CheckKey(key)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("anthropicmodel: Config.Key: %w", err)
 		}
 	}
 	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
 	defer watch.End()
+	resp, err := m.read(ctx, req, name, key, show, watch.Heard)
+	if err != nil {
+		return nil, provider.Masked(ctx, err, key)
+	}
+	return resp, nil
+}
+
+// read makes a call with a key, reads the answer, and tells what it has heard of it.
+func (m *Model) read(
+	ctx context.Context, req *agent.ModelRequest, name, key string, show func(string) bool,
+	heard func(),
+) (*agent.ModelResponse, error) {
 	body, err := m.request(ctx, req, name)
 	if err != nil {
 		return nil, errorOf(ctx, err)
@@ -191,7 +205,7 @@ func (m *Model) call(
 		before := answer.size
 		text := answer.add(stream.Current())
 		if answer.size > before {
-			watch.Heard()
+			heard()
 		}
 		if text != "" && !show(text) {
 			return nil, errStopped
@@ -237,6 +251,29 @@ func isSpent(code, message string) bool {
 		})
 }
 
+// A fault is an error in the form of the provider.
+type fault struct {
+	Error struct {
+		Type, Message string
+		Details       struct {
+			Code string `json:"error_code"`
+		}
+	}
+}
+
+// say takes the error of an answer that is not a stream, and returns the words in it.
+func say(e *provider.Error, body []byte) (words string) {
+	var said fault
+	if json.Unmarshal(body, &said) != nil || said.Error.Type == "" {
+		return ""
+	}
+	e.Code, e.Class = said.Error.Type, classes[said.Error.Type]
+	if isSpent(said.Error.Details.Code, said.Error.Message) {
+		e.Class = provider.ClassAccount
+	}
+	return said.Error.Message
+}
+
 // errorOf returns the error of a call as the Loop wants it.
 func errorOf(ctx context.Context, err error) error {
 	answer, ok := errors.AsType[*anthropic.Error](err)
@@ -249,14 +286,7 @@ func errorOf(ctx context.Context, err error) error {
 		}
 		return provider.Broken(ctx, "anthropicmodel", err)
 	}
-	var said struct {
-		Error struct {
-			Type, Message string
-			Details       struct {
-				Code string `json:"error_code"`
-			}
-		}
-	}
+	var said fault
 	if json.Unmarshal([]byte(answer.RawJSON()), &said) != nil {
 		said.Error.Message = answer.RawJSON() // of something that stands before the provider
 	}

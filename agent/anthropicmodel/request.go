@@ -31,7 +31,7 @@ func (m *Model) request(
 	body.System = systemOf(req.Prompt)
 	if provider.Strict(req.Schema) {
 		var schema map[string]json.RawMessage
-		if err := json.Unmarshal(req.Schema, &schema); err != nil {
+		if err := json.Unmarshal(provider.ValidJSON(req.Schema), &schema); err != nil {
 			return body, err
 		}
 		body.OutputConfig.Format.Schema = make(map[string]any, len(schema))
@@ -40,7 +40,7 @@ func (m *Model) request(
 		}
 	}
 	for _, tool := range req.Tools {
-		schema := tool.Schema
+		schema := provider.ValidJSON(tool.Schema)
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
@@ -191,7 +191,7 @@ func (v *conversation) addAssistant(said agent.Message) {
 		sent[asked.ID] = v.ids.Call(asked.ID)
 	}
 	var kept keptRaw
-	if json.Unmarshal(said.Raw, &kept) == nil && kept.Provider == v.cfg.Provider &&
+	if json.Unmarshal(provider.ValidJSON(said.Raw), &kept) == nil && kept.Provider == v.cfg.Provider &&
 		len(kept.Blocks) > 0 {
 		v.thoughtless = false
 		for _, block := range kept.Blocks {

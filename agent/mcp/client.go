@@ -31,7 +31,8 @@ const (
 	// a [*SizeError]. Over stdio the connection goes on behind it, unless it has more than five
 	// times that.
 	MaxMessage = 16 << 20
-	// MaxDescription is how many bytes of the description of a tool a model sees.
+	// MaxDescription is how many bytes of the description of a tool a model sees. One whose schema
+	// cannot be checked has it in its description, which has up to twice as many bytes then.
 	MaxDescription = 10_000
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	// Name and Version say to servers who calls. Empty: "offshoot" and "0".
 	Name, Version string
 	// Changed is told of each change in the tools of a server. Calls for one server never overlap.
-	// It must not call Close. Nil: changes are logged alone.
+	// It must not call Close. A panic of it is logged. Nil: changes are logged alone.
 	Changed func(Change)
 	// Logger is told of servers that end, of changes, and at level Debug of what child processes
 	// write to stderr. Nil: what slog.Default is at Connect.

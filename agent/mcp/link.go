@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -505,8 +506,30 @@ func (l *link) relist(list []definition) {
 	l.log.Info("mcp: the tools of a server have changed", "added", change.Added,
 		"removed", change.Removed, "modified", change.Modified)
 	if l.changed != nil {
-		l.changed(change)
+		l.tell(change)
 	}
+}
+
+// tell tells the program of a change, and waits. A panic there, or the end of its goroutine, is
+// logged: neither the bot ends by it nor the connection.
+func (l *link) tell(change Change) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		returned := false
+		defer func() {
+			switch value := recover(); {
+			case value != nil:
+				l.log.Error("mcp: Config.Changed panicked", "value", fmt.Sprint(value),
+					"stack", string(debug.Stack()))
+			case !returned:
+				l.log.Error("mcp: Config.Changed ended its goroutine")
+			}
+		}()
+		l.changed(change)
+		returned = true
+	}()
+	<-told
 }
 
 func (c *Change) isEmpty() bool {

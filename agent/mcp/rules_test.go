@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,5 +218,30 @@ func BenchmarkRefused(b *testing.B) {
 		if err := refused(b.Context(), json.RawMessage(anyObject)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A function that is told of changes and does not return costs its call alone, and is logged.
+func TestChangedThatMisbehaves(t *testing.T) {
+	var none *link
+	for name, f := range map[string]func(){
+		"panicked with a text": func() { panic("of the program") },
+		"panicked at a nil":    func() { none.starts++ },
+		"ended its goroutine":  runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged strings.Builder
+			told := 0
+			l := &link{
+				log:     slog.New(slog.NewTextHandler(&logged, nil)),
+				changed: func(Change) { told++; f() },
+			}
+			l.relist([]definition{{name: "a"}})
+			l.relist([]definition{{name: "a"}, {name: "b"}})
+			require.Equal(t, 2, told)
+			word, _, _ := strings.Cut(name, " ")
+			require.Equal(t, 2, strings.Count(logged.String(), "Config.Changed "+word))
+			require.Len(t, l.list, 2)
+		})
 	}
 }

@@ -57,7 +57,7 @@ func (c *call) chatRequest(ctx context.Context) (body openai.ChatCompletionNewPa
 	if provider.Strict(c.req.Schema) {
 		format := &shared.ResponseFormatJSONSchemaParam{}
 		format.JSONSchema.Name = schemaName
-		format.JSONSchema.Schema = c.req.Schema
+		format.JSONSchema.Schema = provider.ValidJSON(c.req.Schema)
 		format.JSONSchema.Strict = param.NewOpt(true)
 		body.ResponseFormat.OfJSONSchema = format
 	}

@@ -76,7 +76,7 @@ func parametersOf(tool agent.Tool) (map[string]any, error) {
 // its members.
 func objectOf(object json.RawMessage) (map[string]any, error) {
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(object, &members); err != nil {
+	if err := json.Unmarshal(provider.ValidJSON(object), &members); err != nil {
 		return nil, err
 	}
 	return extraOf(members), nil
@@ -141,7 +141,7 @@ func (k *keptRaw) call(i int) map[string]any {
 
 // keptOf returns what was kept of an answer by a Model with the same Provider and API.
 func (c *call) keptOf(said agent.Message) (kept keptRaw) {
-	if json.Unmarshal(said.Raw, &kept) != nil || kept.API != c.cfg.API ||
+	if json.Unmarshal(provider.ValidJSON(said.Raw), &kept) != nil || kept.API != c.cfg.API ||
 		kept.Provider != c.cfg.Provider {
 		return keptRaw{}
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -41,11 +40,12 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 // A Config says where a Model is. The zero Config is one of OpenAI without a key.
 type Config struct {
 	// BaseURL is where the server is, up to what stands before "/responses" or
-	// "/chat/completions": an absolute http or https address. Empty: DefaultBaseURL. Nothing is
-	// read from the environment.
+	// "/chat/completions": an absolute http or https address without a user, a query and a
+	// fragment. Empty: DefaultBaseURL. Nothing is read from the environment.
 	BaseURL string
 	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
-	// calls have no key. What it returns with an error fails the call.
+	// calls have no key. What it returns with an error fails the call. White space around a key, such
+	// as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
 	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
@@ -88,13 +88,10 @@ func New(cfg Config) (*Model, error) {
 	bad := func(field, reason string) error {
 		return &spawn.InputError{Field: "openaimodel.Config." + field, Reason: reason}
 	}
-	at, err := url.Parse(cfg.BaseURL)
+	err := provider.CheckBaseURL(cfg.BaseURL)
 	switch {
 	case err != nil:
-		return nil, bad("BaseURL", "it is not an address")
-	case at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
-		return nil, bad("BaseURL", fmt.Sprintf("%q is not an absolute http or https address",
-			at.Redacted()))
+		return nil, bad("BaseURL", err.Error())
 	case strings.Contains(cfg.Provider, "/"):
 		return nil, bad("Provider", fmt.Sprintf("%q has a slash", cfg.Provider))
 	case !slices.Contains([]API{APIResponses, APIChat}, cfg.API):
@@ -109,8 +106,9 @@ func New(cfg Config) (*Model, error) {
 			return nil, bad("Model", err.Error())
 		}
 	}
-	cfg.HTTP = provider.Bounded(
-		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes)
+	cfg.HTTP = provider.Streamed(provider.ValidUTF8(provider.Bounded(
+		provider.OneRequest(cfg.HTTP, "openaimodel"), "openaimodel", cfg.MaxBytes)),
+		"openaimodel", say)
 	options := []option.RequestOption{
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP), option.WithMaxRetries(0),
 	}
@@ -170,7 +168,7 @@ func (m *Model) call(
 	c.heard = watch.Heard
 	resp, err := c.make(ctx, option.WithAPIKey(key))
 	if err != nil {
-		return nil, c.errorOf(ctx, err)
+		return nil, provider.Masked(ctx, c.errorOf(ctx, err), key)
 	}
 	resp.Model = provider.Ran(m.cfg.Provider, name, resp.Model)
 	return resp, nil
@@ -182,6 +180,9 @@ func (m *Model) key(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	key, err := m.cfg.Key(ctx)
+	if err == nil {
+		key, err = provider.CheckKey(key)
+	}
 	if err != nil {
 		return "", fmt.Errorf("openaimodel: Config.Key: %w", err)
 	}
@@ -288,7 +289,7 @@ func (c *call) errorOf(ctx context.Context, err error) error {
 }
 
 // faultOf returns the error that a provider reports in the middle of an answer.
-func faultOf(code any, kind, message string) error {
+func faultOf(code any, kind, message string) *provider.Error {
 	text, ok := code.(string)
 	if !ok && code != nil {
 		text = fmt.Sprint(code)
@@ -299,6 +300,31 @@ func faultOf(code any, kind, message string) error {
 		class = provider.ClassRefused
 	}
 	return &provider.Error{Client: "openaimodel", Code: text, Message: message, Class: class}
+}
+
+// say takes the error of an answer that is not a stream, and returns the words in it.
+func say(e *provider.Error, body []byte) (words string) {
+	var said struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var of struct {
+		Message, Type string
+		Code          any
+	}
+	if json.Unmarshal(body, &said) != nil || len(said.Error) == 0 || string(said.Error) == "null" {
+		return ""
+	}
+	if json.Unmarshal(said.Error, &of.Message) != nil { // some servers have a text there
+		_ = json.Unmarshal(said.Error, &of) // what has not the form is left out
+	}
+	fault := faultOf(of.Code, of.Type, of.Message)
+	if e.Code, e.Class = fault.Code, fault.Class; e.Class == provider.ClassRefused {
+		e.Class = provider.ClassStatus // the words may say more than a code that is invalid_
+	}
+	if status, ok := of.Code.(float64); ok && e.Class == provider.ClassStatus {
+		e.Class = provider.ClassOf(int(status), of.Message) // the one that it hides behind another
+	}
+	return of.Message
 }
 
 // errEnded says that a stream has ended before its answer was complete.

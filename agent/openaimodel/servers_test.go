@@ -202,7 +202,7 @@ func TestErrorsInTheMiddle(t *testing.T) {
 func TestAnswersThatAreNotTheProviders(t *testing.T) {
 	for body, status := range map[string]int{
 		"<html>Bad gateway</html>": 502, "": 503, "{": 500, "data: x\n\n": 200,
-		"<html>Sign in</html>": 200, "data: {\"choices\":7}\n\n": 200,
+		"data: {\"choices\":7}\n\n": 200,
 	} {
 		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
 			m := serve(t, openaimodel.Config{API: api}, func(w http.ResponseWriter, _ string) {
@@ -349,5 +349,87 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			require.False(t, agent.IsRetryable(err))
 			require.Equal(t, 1, asked)
 		}
+	}
+}
+
+// An answer with a status of success that is no stream is final, unless it is an error that has
+// another class.
+func TestAnswersThatAreNoStream(t *testing.T) {
+	for _, test := range []struct {
+		status           int
+		kind, body, says string
+		class            provider.Class
+	}{
+		{200, "text/html", "<html>Sign in</html>", "<html>Sign in</html>", provider.ClassRefused},
+		{200, "application/json", `{"choices":[]}`, `{"choices":[]}`, provider.ClassRefused},
+		{200, "application/json", "", "it is empty", provider.ClassRefused},
+		{204, "", "", "it is empty", provider.ClassRefused},
+		{200, "application/json", `{"error":"No such thing."}`, "No such thing.", provider.ClassStatus},
+		{200, "application/json", `{"error":{"message":"Slower.","code":"slow_down"}}`, "Slower.",
+			provider.ClassRate},
+		{200, "application/json", `{"error":{"message":"Busy.","code":502}}`, "Busy.",
+			provider.ClassRetryable},
+		{200, "application/json", `{"error":{"message":"No key.","code":401}}`, "No key.",
+			provider.ClassAccount},
+		{200, "application/json", `{"error":{"message":"Odd.","type":"invalid_request_error"}}`,
+			"Odd.", provider.ClassStatus},
+		{200, "application/json", `{"error":{"message":"Long.","code":"context_length_exceeded"}}`,
+			"Long.", provider.ClassTooLong},
+	} {
+		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
+			m := serve(t, openaimodel.Config{API: api}, func(w http.ResponseWriter, _ string) {
+				w.Header().Set("Content-Type", test.kind)
+				w.WriteHeader(test.status)
+				fmt.Fprint(w, test.body)
+			})
+			resp, err := m.Generate(t.Context(), ask())
+			require.Nil(t, resp)
+			var said *provider.Error
+			require.ErrorAs(t, err, &said, test.body)
+			require.Equal(t, test.status, said.Status)
+			require.Equal(t, test.class, said.Class, test.body)
+			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, test.kind)
+			again := test.class == provider.ClassRate || test.class == provider.ClassRetryable
+			require.Equal(t, again, agent.IsRetryable(err), "%q: %v", test.body, err)
+		}
+	}
+}
+
+// A key with the end of its line is the key, and one with a line break in it fails the call for
+// good, before a request is made.
+func TestKeyOfSeveralLines(t *testing.T) {
+	for key, is := range map[string]bool{"hunter2-key\r\n": true, "hunter2\nkey": false} {
+		var sent []string
+		server := httptest.NewServer(http.HandlerFunc(
+			func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.Header.Get("Authorization")) }))
+		t.Cleanup(server.Close)
+		m, err := openaimodel.New(openaimodel.Config{
+			BaseURL: server.URL, Key: func(context.Context) (string, error) { return key, nil },
+		})
+		require.NoError(t, err)
+		_, err = m.Generate(t.Context(), ask())
+		require.False(t, agent.IsRetryable(err), err)
+		require.NotContains(t, err.Error(), "hunter2")
+		if is {
+			require.Equal(t, []string{"Bearer hunter2-key"}, sent)
+			continue
+		}
+		require.ErrorContains(t, err, "Config.Key: the key has a line break")
+		require.Empty(t, sent)
+	}
+}
+
+// An address to which no path can be added is refused, and its secrets are not told.
+func TestBaseURLThatIsNotValid(t *testing.T) {
+	for _, address := range []string{
+		"http://x.test:99999/v1", "http://x.test/v1?key=hunter2", "http://x.test/v1#hunter2",
+		"http://user:hunter2@x.test/v1",
+	} {
+		_, err := openaimodel.New(openaimodel.Config{BaseURL: address})
+		var bad *spawn.InputError
+		require.ErrorAs(t, err, &bad, address)
+		require.Equal(t, "openaimodel.Config.BaseURL", bad.Field)
+		require.NotContains(t, err.Error(), "hunter2")
 	}
 }

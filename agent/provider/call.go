@@ -53,9 +53,10 @@ func isCallID(id string) bool {
 }
 
 // Args returns the arguments of a call as every provider takes them in a conversation: an object.
-// Those of a model that are another value, or not JSON, are the only member of one.
+// Those of a model that are another value, or not JSON, are the only member of one. They are valid
+// UTF-8, see [ValidJSON].
 func Args(args json.RawMessage) json.RawMessage {
-	trimmed := bytes.TrimSpace(args)
+	trimmed := bytes.TrimSpace(ValidJSON(args))
 	switch {
 	case len(trimmed) == 0:
 		return json.RawMessage(`{}`)

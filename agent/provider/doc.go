@@ -8,7 +8,7 @@
 //	                                                   |     answer that fits into memory
 //	                                                   |
 //	ModelResponse <-- Ran <------------------------ the answer
-//	error <---------- Error, After <--------------- a status, a code, words
+//	error <-- Masked, Error, After <--------------- a status, a code, words
 //
 // The adapters to providers stand on it: openaimodel and anthropicmodel, which are modules of their
 // own. A Model for another provider does, too, and is tested with agenttest.TestModel.

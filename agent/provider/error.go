@@ -89,6 +89,11 @@ func (e *Error) Unwrap() error {
 	}
 }
 
+// ClassOf returns what an error of a status means that has no code the client knows.
+func ClassOf(status int, message string) Class {
+	return (&Error{Status: status, Message: message}).class()
+}
+
 // class returns the Class of e, decided.
 func (e *Error) class() Class {
 	switch status := e.Status; {
@@ -153,7 +158,7 @@ func After(h http.Header, now time.Time) time.Duration {
 
 // Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
 // Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is
-// not Retryable, and neither is a [bufio.ErrTooLong]: a server that has sent what is too large once
+// not Retryable, and neither is a [bufio.ErrTooLong], which becomes one: a server that has sent what is too large once
 // does so again.
 func Broken(ctx context.Context, client string, err error) error {
 	if size, ok := errors.AsType[*SizeError](err); ok {
@@ -163,7 +168,7 @@ func Broken(ctx context.Context, client string, err error) error {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("provider: the answer to %s has a line that is too long: %w", client, err)
+		return &SizeError{Client: client, Limit: MaxLine, Line: true}
 	}
 	return agent.Retryable(fmt.Errorf("provider: the answer to %s did not arrive: %w", client, err))
 }

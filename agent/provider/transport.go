@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"fmt"
@@ -22,12 +23,28 @@ const MaxErrorBytes = 64 << 10
 type SizeError struct {
 	Client string // the package of the client
 	Limit  int64  // in bytes
+	Line   bool   // it is one line that has more: the error is a bufio.ErrTooLong, too
 }
+
+// MaxLine is how many bytes a line of an answer has at most: so many the official clients read.
+const MaxLine = 32 << 20
 
 // Error says how much is read.
 func (e *SizeError) Error() string {
+	if e.Line {
+		return fmt.Sprintf("%s: the server has sent a line of more than %d bytes, which is the limit",
+			e.Client, e.Limit)
+	}
 	return fmt.Sprintf("%s: the server has sent more than %d bytes, which is the limit", e.Client,
 		e.Limit)
+}
+
+// Unwrap returns [bufio.ErrTooLong] for a line, or nil.
+func (e *SizeError) Unwrap() error {
+	if e.Line {
+		return bufio.ErrTooLong
+	}
+	return nil
 }
 
 // A Transport is an [http.RoundTripper] that bounds what is read of each answer, as it is without

@@ -1,0 +1,61 @@
+package provider
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+)
+
+// What is a stream stays as it is, and all else is an error of its status that is final.
+func TestStreamed(t *testing.T) {
+	const page = "<html>Sign in</html>"
+	for _, test := range []struct {
+		status         int
+		kind, body, is string // is: what the error says; "": it is a stream
+	}{
+		{200, "text/event-stream", "data: x\n\n", ""},
+		{200, "Text/Event-Stream; charset=utf-8", "", ""},
+		{201, "text/event-stream", page, ""},
+		{200, "", ": hello\n\n", ""},
+		{200, "text/plain", "\n\nevent: x\n\n", ""},
+		{200, "application/json", "id: 1\ndata: x\n\n", ""},
+		{500, "text/html", page, ""},
+		{200, "text/html", page, `of the type "text/html" and not a stream of events: ` + page},
+		{200, "", "d", "without a type and not a stream of events: d"},
+		{200, "application/json", "", `"application/json" and not a stream of events: it is empty`},
+		{200, "", "  \n", "it is empty"},
+		{204, "text/event-stream", "", "204 No Content: the answer is of the type"},
+		{304, "text/event-stream", "", "304 Not Modified"},
+		{200, "x", strings.Repeat("context window ", 1<<20), "x"},
+	} {
+		header := http.Header{}
+		if test.kind != "" {
+			header.Set("Content-Type", test.kind)
+		}
+		given := &http.Client{Transport: answers{test.status, header, strings.NewReader(test.body)}}
+		client := Streamed(given, "c", func(*Error, []byte) string { return "" })
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x.test", nil)
+		require.NoError(t, err)
+		resp, err := client.Do(req)
+		if test.is == "" {
+			require.NoError(t, err)
+			got, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, strings.TrimSpace(test.body), strings.TrimSpace(string(got)))
+			continue
+		}
+		var said *Error
+		require.ErrorAs(t, err, &said, test.is)
+		require.ErrorContains(t, said, test.is)
+		require.Equal(t, test.status, said.Status)
+		require.Less(t, len(said.Message), MaxErrorBytes+200)
+		require.False(t, agent.IsRetryable(err))
+		require.NotErrorIs(t, err, agent.ErrTooLong)
+	}
+}
