@@ -292,12 +292,7 @@ func (h toolHost) target(ctx context.Context, key session.Key) (to policy.Target
 
 // errUnseen is what becomes of a session that the model may not see, or that is not there.
 func (h toolHost) errUnseen(tool, named string) error {
-	return h.errUnseenAs(tool, sessionArgument, named)
-}
-
-// errUnseenAs is errUnseen for what an argument names.
-func (h toolHost) errUnseenAs(tool, argument, named string) error {
-	return newArgumentError(tool, argument,
+	return newArgumentError(tool, sessionArgument,
 		h.rt.quote(named)+": you can see no session with this key, id or name; "+toolSessions+
 			" has those that you can see")
 }
@@ -339,7 +334,7 @@ const sessionArgument = "sessionKey"
 
 // byName returns the session that a model means by what is not a key: a target of the tool
 // subagents, or the id or the whole label of a session that it may do v with. The error of one that
-// is not there is errUnseenAs. Policy is not asked for a sub-agent of its
+// is not there has a *TargetError without Candidates. Policy is not asked for a sub-agent of its
 // own.
 func (h toolHost) byName(
 	ctx context.Context, tool, argument, named string, v policy.Verb,
@@ -369,7 +364,7 @@ func (h toolHost) byName(
 	})
 	switch len(labelled) {
 	case 0:
-		return key, h.errUnseenAs(tool, argument, named)
+		return key, none
 	case 1:
 		return labelled[0].Key, nil
 	}

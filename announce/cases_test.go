@@ -243,9 +243,9 @@ var textCases = []textCase{
 			"key1-----BEGIN RSA PRIVATE KEY-----\nMIIabcd\n-----END RSA PRIVATE KEY-----",
 			"key1-----BEGIN RSA PRIVATE KEY-----\n…redacted…\n-----END RSA PRIVATE KEY-----",
 		},
-		{"assistant-----BEGIN PRIVATE KEY-----\nMIIabcd", "assistant-----BEGIN PRIVATE KEY-----\n…redacted…\n"},
-		{"a_b-c------BEGIN PRIVATE KEY-----\nMIIabcd", "a_b-c------BEGIN PRIVATE KEY-----\n…redacted…\n"},
-		{"x---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nAAAA", "x---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n…redacted…\n"},
+		{"assistant-----BEGIN PRIVATE KEY-----\nMIIabcd", "assistant-----BEGIN PRIVATE KEY-----\n…redacted…"},
+		{"a_b-c------BEGIN PRIVATE KEY-----\nMIIabcd", "a_b-c------BEGIN PRIVATE KEY-----\n…redacted…"},
+		{"x---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nAAAA", "x---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n…redacted…"},
 	}},
 	{
 		id: 59, differs: "what leaks in the reference is masked, and a word with key in it is not",

@@ -65,7 +65,7 @@ func (t *tail) write(piece string) string {
 	return string(append(out, piece[from:run]...))
 }
 
-// textBefore stands for text that was shown. It is no letter, which may be that of an item.
+// textBefore stands for text that was shown. A letter may be that of an item.
 const textBefore = "%"
 
 // passed notes the fences of a run that is shown, because text follows.

@@ -36,9 +36,9 @@ type Config struct {
 	// https address without a user, a query and a fragment. Empty: DefaultBaseURL. Nothing is read
 	// from the environment.
 	BaseURL string
-	// Key returns the key for a call. It is called before each, so that a key may be renewed. Nil:
-	// calls have no key. What it returns with an error fails the call. White space around a key, such
-	// as the end of a line, is left out, and a line break in it is an error.
+	// Key returns the key for a call. It is called before each, so that a key may be renewed.
+	// Nil: calls have no key. What it returns with an error fails the call. White space around
+	// a key, such as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
 	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].

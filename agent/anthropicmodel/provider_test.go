@@ -334,9 +334,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// An answer with a status of success that is no stream is final, unless it is an error that has
+// An answer with a status of success in place of a stream is final, unless it is an error that has
 // another class.
-func TestAnswersThatAreNoStream(t *testing.T) {
+func TestAnswersInsteadOfAStream(t *testing.T) {
 	const fault = `{"type":"error","error":{"type":%q,"message":"Not now."}}`
 	for _, test := range []struct {
 		status           int

@@ -191,7 +191,8 @@ func (v *conversation) addAssistant(said agent.Message) {
 		sent[asked.ID] = v.ids.Call(asked.ID)
 	}
 	var kept keptRaw
-	if json.Unmarshal(provider.ValidJSON(said.Raw), &kept) == nil && kept.Provider == v.cfg.Provider &&
+	if json.Unmarshal(provider.ValidJSON(said.Raw), &kept) == nil &&
+		kept.Provider == v.cfg.Provider &&
 		len(kept.Blocks) > 0 {
 		v.thoughtless = false
 		for _, block := range kept.Blocks {

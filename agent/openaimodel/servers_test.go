@@ -352,9 +352,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// An answer with a status of success that is no stream is final, unless it is an error that has
-// another class.
-func TestAnswersThatAreNoStream(t *testing.T) {
+// What a server answers with a status of success instead of a stream is final, unless it is an
+// error that has another class.
+func TestAnswersInsteadOfAStream(t *testing.T) {
 	for _, test := range []struct {
 		status           int
 		kind, body, says string

@@ -15,20 +15,20 @@ import (
 func CheckBaseURL(address string) error {
 	at, err := url.Parse(address)
 	if err != nil {
-		return errors.New("it is not an address")
+		return errors.New("provider: this is not an address")
 	}
 	port, err := strconv.Atoi(at.Port())
 	switch {
 	case at.User != nil:
-		return errors.New("it has a user: a key or a password is for Config.Key or Config.HTTP")
+		return errors.New("provider: the address has a user: a key or a password is for Config.Key or Config.HTTP")
 	case strings.Contains(address, "?"):
-		return errors.New("it has a query, which the paths of calls would follow")
+		return errors.New("provider: the address has a query, which the paths of calls would follow")
 	case strings.Contains(address, "#"):
-		return errors.New("it has a fragment, which the paths of calls would follow")
+		return errors.New("provider: the address has a fragment, which the paths of calls would follow")
 	case at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "":
-		return fmt.Errorf("%q is not an absolute http or https address", address)
+		return fmt.Errorf("provider: %q is not an absolute http or https address", address)
 	case at.Port() != "" && (err != nil || port < 1 || port > 65535):
-		return fmt.Errorf("its port %q is not one of 1 to 65535", at.Port())
+		return fmt.Errorf("provider: the port %q of the address is not one of 1 to 65535", at.Port())
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func CheckBaseURL(address string) error {
 func CheckKey(key string) (string, error) {
 	key = strings.TrimSpace(key)
 	if i := strings.IndexFunc(key, unicode.IsControl); i >= 0 {
-		return "", fmt.Errorf("the key has a line break or another control character behind byte %d: "+
+		return "", fmt.Errorf("provider: the key has a line break or another control character behind byte %d: "+
 			"it is one line", i)
 	}
 	return key, nil

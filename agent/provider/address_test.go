@@ -16,7 +16,7 @@ func TestCheckBaseURL(t *testing.T) {
 	for bad, why := range map[string]string{
 		"": "not an absolute", "localhost:80": "not an absolute", "ftp://x.test": "not an absolute",
 		"http://": "not an absolute", "http://:80/v1": "not an absolute", "/v1": "not an absolute",
-		"http://x.test:99999/v1": "its port", "http://x.test:0": "its port",
+		"http://x.test:99999/v1": "port", "http://x.test:0": "port",
 		"http://x.test:http": "not an address", "http://user:hunter2@[bad": "not an address",
 		"http://x.test/v1?key=hunter2": "a query", "http://x.test/v1?": "a query",
 		"http://x.test/v1#hunter2": "a fragment", "http://x.test/v1#": "a fragment",

@@ -158,7 +158,8 @@ func After(h http.Header, now time.Time) time.Duration {
 
 // Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
 // Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is
-// not Retryable, and neither is a [bufio.ErrTooLong], which becomes one: a server that has sent what is too large once
+// not Retryable, and neither is a [bufio.ErrTooLong], which becomes one: a server that has sent
+// what is too large once
 // does so again.
 func Broken(ctx context.Context, client string, err error) error {
 	if size, ok := errors.AsType[*SizeError](err); ok {

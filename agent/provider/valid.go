@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ValidUTF8 returns a copy of h, or of [http.DefaultClient] for nil, that reads each answer as valid
+// ValidUTF8 returns a copy of h, or of [http.DefaultClient] for nil, that reads each answer as
+// valid
 // UTF-8: each run of bytes that are none is one U+FFFD. A client that keeps texts of an answer as
 // they came would send such bytes back, and a provider refuses a request that has one, again with
 // each call of the conversation. A character that a server splits, with the rest of an event

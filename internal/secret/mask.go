@@ -248,6 +248,8 @@ func isCandidate(buf string, at, end int) bool {
 		return true
 	case strings.IndexByte(`.:"`, after) >= 0 && end+1 == len(buf): // what follows may tell
 		return true
+	case (after == ' ' || after == 0) && strings.HasSuffix(w, "-----BEGIN"):
+		return true
 	case after == '.' && behind > ' ' && (n >= 14 || hostTriples.has(firstOf(w))):
 		return true
 	case n >= minLong && strings.ContainsAny(w, "0123456789"):
@@ -507,13 +509,16 @@ func (r *reader) wordEnd(at int) int {
 	at = min(r.word.end(at), from+longestWord, max(len(r.S), at))
 	r.Read(at)
 	for at-from < longestWord && !r.Ended(at) && isWordByte[r.S[at]] {
-		if r.S[at] == '-' && at > from && r.beginsBlock(at) {
-			break
-		}
 		at++
 	}
 	if r.word != nil {
 		*r.word = stretch{from, at}
+	}
+	for _, begin := range [...]string{"-----BEGIN", "----"} { // see beginsBlock
+		if w := r.S[from:at]; len(w) > len(begin) && strings.HasSuffix(w, begin) &&
+			r.beginsBlock(at-len(begin)) {
+			return at - len(begin)
+		}
 	}
 	return at
 }
