@@ -347,14 +347,22 @@ func TestAnswersInsteadOfAStream(t *testing.T) {
 		{200, "application/json", `{"content":[]}`, `{"content":[]}`, provider.ClassRefused},
 		{200, "application/json", "", "it is empty", provider.ClassRefused},
 		{204, "", "", "it is empty", provider.ClassRefused},
-		{200, "application/json", fmt.Sprintf(fault, "overloaded_error"), "Not now.",
-			provider.ClassRetryable},
-		{200, "application/json", fmt.Sprintf(fault, "rate_limit_error"), "Not now.",
-			provider.ClassRate},
-		{200, "application/json", fmt.Sprintf(fault, "billing_error"), "Not now.",
-			provider.ClassAccount},
-		{200, "application/json", fmt.Sprintf(fault, "invalid_request_error"), "Not now.",
-			provider.ClassStatus},
+		{
+			200, "application/json", fmt.Sprintf(fault, "overloaded_error"), "Not now.",
+			provider.ClassRetryable,
+		},
+		{
+			200, "application/json", fmt.Sprintf(fault, "rate_limit_error"), "Not now.",
+			provider.ClassRate,
+		},
+		{
+			200, "application/json", fmt.Sprintf(fault, "billing_error"), "Not now.",
+			provider.ClassAccount,
+		},
+		{
+			200, "application/json", fmt.Sprintf(fault, "invalid_request_error"), "Not now.",
+			provider.ClassStatus,
+		},
 	} {
 		m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", test.kind)
@@ -393,7 +401,7 @@ func TestKeyOfSeveralLines(t *testing.T) {
 			require.Equal(t, []string{"hunter2-key"}, sent)
 			continue
 		}
-		require.ErrorContains(t, err, "Config.Key: the key has a line break")
+		require.ErrorContains(t, err, "the key has a line break")
 		require.Empty(t, sent)
 	}
 }

@@ -365,16 +365,26 @@ func TestAnswersInsteadOfAStream(t *testing.T) {
 		{200, "application/json", "", "it is empty", provider.ClassRefused},
 		{204, "", "", "it is empty", provider.ClassRefused},
 		{200, "application/json", `{"error":"No such thing."}`, "No such thing.", provider.ClassStatus},
-		{200, "application/json", `{"error":{"message":"Slower.","code":"slow_down"}}`, "Slower.",
-			provider.ClassRate},
-		{200, "application/json", `{"error":{"message":"Busy.","code":502}}`, "Busy.",
-			provider.ClassRetryable},
-		{200, "application/json", `{"error":{"message":"No key.","code":401}}`, "No key.",
-			provider.ClassAccount},
-		{200, "application/json", `{"error":{"message":"Odd.","type":"invalid_request_error"}}`,
-			"Odd.", provider.ClassStatus},
-		{200, "application/json", `{"error":{"message":"Long.","code":"context_length_exceeded"}}`,
-			"Long.", provider.ClassTooLong},
+		{
+			200, "application/json", `{"error":{"message":"Slower.","code":"slow_down"}}`, "Slower.",
+			provider.ClassRate,
+		},
+		{
+			200, "application/json", `{"error":{"message":"Busy.","code":502}}`, "Busy.",
+			provider.ClassRetryable,
+		},
+		{
+			200, "application/json", `{"error":{"message":"No key.","code":401}}`, "No key.",
+			provider.ClassAccount,
+		},
+		{
+			200, "application/json", `{"error":{"message":"Odd.","type":"invalid_request_error"}}`,
+			"Odd.", provider.ClassStatus,
+		},
+		{
+			200, "application/json", `{"error":{"message":"Long.","code":"context_length_exceeded"}}`,
+			"Long.", provider.ClassTooLong,
+		},
 	} {
 		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
 			m := serve(t, openaimodel.Config{API: api}, func(w http.ResponseWriter, _ string) {
@@ -415,7 +425,7 @@ func TestKeyOfSeveralLines(t *testing.T) {
 			require.Equal(t, []string{"Bearer hunter2-key"}, sent)
 			continue
 		}
-		require.ErrorContains(t, err, "Config.Key: the key has a line break")
+		require.ErrorContains(t, err, "the key has a line break")
 		require.Empty(t, sent)
 	}
 }
