@@ -29,6 +29,13 @@ var notOfOpening = map[string]string{
 	"session.ErrFileChanged":    "of a call",
 	"session.ErrCorruptLineage": "of a record",
 	"session.LineageError":      "of a record",
+	"session.ErrOwned":          "of Owners",
+	"session.OwnedError":        "of Owners",
+	"session.ErrNoOwner":        "of Owners",
+	"session.ErrUnanswered":     "of Owners",
+	"session.ErrReplaced":       "of Owners",
+	"session.ErrServing":        "of Owners",
+	"session.ErrInvalidRequest": "of Owners",
 	"dirstore.BatchSizeError":   "of an append",
 	"dirstore.LineSizeError":    "of an append",
 }
