@@ -129,3 +129,17 @@ func TestVectorsRedact(t *testing.T) {
 		known.check(t, row.Name, row.Redacted, announce.Redact(row.Text))
 	}
 }
+
+// A private key is masked behind a word of any length: a line break before its first line may have
+// been removed.
+func TestPrivateKeysBehindWords(t *testing.T) {
+	t.Parallel()
+	const key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkq\n-----END RSA PRIVATE KEY-----"
+	for n := range 2100 {
+		for _, word := range []string{"x", "-", "x-", "x_9", "é"} {
+			text := strings.Repeat(word, n/len(word)+1) + key
+			require.NotContains(t, announce.Redact(text), "MIIEvQ", "%d bytes of %q", n, word)
+		}
+	}
+	checkStream(t, strings.Repeat("x", 1016)+key, 1, 2, 3, 7, 100)
+}

@@ -167,6 +167,7 @@ func (m *Masker) plainEnd(buf string, at int) int {
 			for end < len(buf) && end-at < longestWord && isWordByte[buf[end]] {
 				end++
 			}
+			end = at + partOf(buf[at:end])
 			m.word = stretch{at + 1, end}
 			if isWordByte[buf[at]] {
 				m.word.from = at
@@ -511,6 +512,7 @@ func (r *reader) wordEnd(at int) int {
 	for at-from < longestWord && !r.Ended(at) && isWordByte[r.S[at]] {
 		at++
 	}
+	at = from + partOf(r.S[from:at])
 	if r.word != nil {
 		*r.word = stretch{from, at}
 	}
@@ -533,6 +535,21 @@ func (r *reader) beginsBlock(at int) bool {
 // at each place within it, and to look for the end of the word again behind each of them would take
 // time that grows with the square of the text.
 const longestWord = 1024
+
+// partOf returns how much of a word is read as one. What is longer than longestWord is cut there,
+// but not within the first line of a block.
+func partOf(word string) int {
+	const first = "-----BEGIN"
+	if len(word) < longestWord {
+		return len(word)
+	}
+	for n := len(first); n > 0; n-- {
+		if strings.HasSuffix(word, first[:n]) {
+			return len(word) - n
+		}
+	}
+	return len(word)
+}
 
 // maskPrivateKey masks what lies between the first and the last line of a block with a private key,
 // given that the place has a '-'. A block that never ends extends to the end of the text, and a
