@@ -19,7 +19,8 @@ type answer struct {
 	reason anthropic.StopReason
 	why    string // the provider's words for it; may be empty
 	done   bool
-	size   int // grows with each event that adds something
+	lost   bool // a piece of a block has come that did not begin
+	size   int  // grows with each event that adds something
 }
 
 // A block is one of an answer.
@@ -29,6 +30,19 @@ type block struct {
 	text      strings.Builder // of a text, a thought, or the arguments of a call
 	signature strings.Builder
 	whole     json.RawMessage // of one that comes at once
+	input     json.RawMessage // of a call whose arguments came with its beginning
+}
+
+// arguments returns those of a call. The provider sends them in pieces behind the beginning, and
+// for a tool without arguments none. Some servers send all of them with the beginning.
+func (b *block) arguments() json.RawMessage {
+	switch {
+	case b.text.Len() > 0:
+		return json.RawMessage(b.text.String())
+	case len(b.input) > 0 && string(b.input) != "null":
+		return b.input
+	}
+	return json.RawMessage(`{}`)
 }
 
 // add adds an event, and returns the text in it that is for people.
@@ -83,6 +97,7 @@ func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 		b.text.WriteString(started.Thinking)
 		b.signature.WriteString(started.Signature)
 	case "tool_use":
+		b.input = json.RawMessage(started.JSON.Input.Raw())
 	default:
 		b.whole = json.RawMessage(started.RawJSON())
 	}
@@ -99,6 +114,7 @@ func (a *answer) begin(e anthropic.MessageStreamEventUnion) (text string) {
 func (a *answer) more(e anthropic.MessageStreamEventUnion) (text string) {
 	b := a.at[e.Index]
 	if b == nil {
+		a.lost = true
 		return ""
 	}
 	switch e.Delta.Type {
@@ -125,10 +141,7 @@ func (a *answer) response(of, asked string) (*agent.ModelResponse, error) {
 	kept := keptRaw{Provider: of}
 	for _, b := range a.blocks {
 		if b.kind == "tool_use" {
-			args := json.RawMessage(b.text.String())
-			if len(args) == 0 {
-				args = json.RawMessage(`{}`) // of a tool without arguments nothing comes
-			}
+			args := b.arguments()
 			sound = sound && json.Valid(args)
 			resp.ToolCalls = append(resp.ToolCalls,
 				agent.ToolCall{ID: b.id, Name: b.name, Args: args})
@@ -193,7 +206,7 @@ func (b *block) encode() json.RawMessage {
 			ID    string          `json:"id"`
 			Name  string          `json:"name"`
 			Input json.RawMessage `json:"input"`
-		}{b.kind, b.id, b.name, provider.Args(json.RawMessage(said))})
+		}{b.kind, b.id, b.name, provider.Args(b.arguments())})
 	case "redacted_thinking":
 		return b.whole
 	}

@@ -159,6 +159,9 @@ var errStopped = errors.New("anthropicmodel: the stream was told to end")
 // errEnded says that a stream has ended before its answer was complete.
 var errEnded = fmt.Errorf("anthropicmodel: the answer is not complete: %w", io.ErrUnexpectedEOF)
 
+// errLost says that a stream lacks an event that the one behind it needs.
+var errLost = errors.New("anthropicmodel: a piece of a block has come that did not begin")
+
 // call makes a call, and shows the text of the answer as it comes.
 func (m *Model) call(
 	ctx context.Context, req *agent.ModelRequest, show func(string) bool,
@@ -212,7 +215,11 @@ func (m *Model) read(
 		}
 	}
 	err = stream.Err()
-	if err == nil && !answer.done {
+	switch {
+	case err != nil:
+	case answer.lost:
+		err = errLost
+	case !answer.done:
 		err = errEnded
 	}
 	if err != nil {

@@ -221,6 +221,47 @@ func TestAnswersThatAreNotTheProviders(t *testing.T) {
 }
 
 // An answer with nothing in it says why, if the provider does.
+// A piece of a block that did not begin breaks the answer: a call would run without its arguments.
+// Those of a call that come with its beginning are its arguments.
+func TestPiecesOfBlocks(t *testing.T) {
+	begins := func(input string) [2]string {
+		return [2]string{"content_block_start", `{"type":"content_block_start","index":0,` +
+			`"content_block":{"type":"tool_use","id":"a","name":"now"` + input + `}}`}
+	}
+	piece := [2]string{"content_block_delta", `{"type":"content_block_delta","index":0,` +
+		`"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}`}
+	for _, test := range []struct {
+		events [][2]string
+		args   string // empty: the answer is broken
+	}{
+		{[][2]string{begins(`,"input":{}`), piece}, `{"a":1}`},
+		{[][2]string{begins(``), piece}, `{"a":1}`},
+		{[][2]string{begins(`,"input":{}`)}, `{}`},
+		{[][2]string{begins(``)}, `{}`},
+		{[][2]string{begins(`,"input":null`)}, `{}`},
+		{[][2]string{begins(`,"input":{"b":[2]}`)}, `{"b":[2]}`},
+		{[][2]string{begins(`,"input":{"b":[2]}`), piece}, `{"a":1}`},
+		{[][2]string{piece, begins(`,"input":{}`)}, ""},
+		{[][2]string{piece}, ""},
+	} {
+		m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, e := range test.events {
+				event(w, e[0], e[1])
+			}
+			event(w, "message_stop", `{"type":"message_stop"}`)
+		})
+		resp, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
+		if test.args == "" {
+			require.ErrorContains(t, err, "did not begin")
+			require.True(t, agent.IsRetryable(err))
+			continue
+		}
+		require.NoError(t, err)
+		require.JSONEq(t, test.args, string(resp.ToolCalls[0].Args))
+	}
+}
+
 func TestWithheldAnswer(t *testing.T) {
 	for reason, want := range map[string]error{
 		"refusal": nil, "max_tokens": nil, "model_context_window_exceeded": agent.ErrTooLong,

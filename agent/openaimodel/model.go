@@ -295,6 +295,9 @@ func faultOf(code any, kind, message string) *provider.Error {
 		text = fmt.Sprint(code)
 	}
 	class := classOf(text, kind)
+	if status, ok := code.(float64); ok && class == provider.ClassStatus {
+		class = provider.ClassOf(int(status), message) // of a server that hides one behind another
+	}
 	text = cmp.Or(text, kind)
 	if class == provider.ClassStatus && strings.HasPrefix(text, "invalid_") {
 		class = provider.ClassRefused
@@ -320,9 +323,6 @@ func say(e *provider.Error, body []byte) (words string) {
 	fault := faultOf(of.Code, of.Type, of.Message)
 	if e.Code, e.Class = fault.Code, fault.Class; e.Class == provider.ClassRefused {
 		e.Class = provider.ClassStatus // the words may say more than a code that is invalid_
-	}
-	if status, ok := of.Code.(float64); ok && e.Class == provider.ClassStatus {
-		e.Class = provider.ClassOf(int(status), of.Message) // the one that it hides behind another
 	}
 	return of.Message
 }

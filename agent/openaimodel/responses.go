@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -320,6 +321,34 @@ func (a *responseAnswer) end(r responses.Response) {
 	of := r.Usage.InputTokensDetails
 	a.usage = usageOf(
 		r.Usage.InputTokens, r.Usage.OutputTokens, of.CachedTokens, of.CacheWriteTokens)
+	for _, item := range r.Output {
+		raw := json.RawMessage(item.RawJSON())
+		if call, _ := callOf(raw); call != nil && !a.has(call.ID) { // its own event has not come
+			a.items = append(a.items, raw)
+		}
+	}
+}
+
+// has reports whether a call has come.
+func (a *responseAnswer) has(id string) bool {
+	return slices.ContainsFunc(a.items, func(item json.RawMessage) bool {
+		call, _ := callOf(item)
+		return call != nil && call.ID == id
+	})
+}
+
+// callOf returns the call that an item is, or nil if it is something else.
+func callOf(item json.RawMessage) (*agent.ToolCall, error) {
+	var it struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	if err := json.Unmarshal(item, &it); err != nil || it.Type != "function_call" {
+		return nil, err
+	}
+	return &agent.ToolCall{ID: it.CallID, Name: it.Name, Args: json.RawMessage(it.Arguments)}, nil
 }
 
 // response returns the answer, which must be complete.
@@ -330,19 +359,12 @@ func (a *responseAnswer) response(of string) (*agent.ModelResponse, error) {
 	resp := &agent.ModelResponse{Text: a.text.String(), Usage: a.usage, Model: a.model}
 	kept := keptRaw{API: APIResponses, Provider: of}
 	for _, item := range a.items {
-		var it struct {
-			Type      string `json:"type"`
-			CallID    string `json:"call_id"`
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		}
-		if json.Unmarshal(item, &it) != nil {
+		call, err := callOf(item)
+		if err != nil {
 			continue
 		}
-		if it.Type == "function_call" {
-			resp.ToolCalls = append(resp.ToolCalls, agent.ToolCall{
-				ID: it.CallID, Name: it.Name, Args: json.RawMessage(it.Arguments),
-			})
+		if call != nil {
+			resp.ToolCalls = append(resp.ToolCalls, *call)
 		}
 		kept.Items = append(kept.Items, item)
 	}

@@ -443,3 +443,37 @@ func TestBaseURLThatIsNotValid(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2")
 	}
 }
+
+// A call of which only the last event of an answer tells is one, and a call of which its own event
+// has told is not another one.
+func TestCallsOfTheLastEvent(t *testing.T) {
+	const a = `{"type":"function_call","id":"fa","call_id":"a","name":"now","arguments":"{}"}`
+	const b = `{"type":"function_call","id":"fb","call_id":"b","name":"then","arguments":"{\"x\":1}"}`
+	m := serve(t, openaimodel.Config{}, func(w http.ResponseWriter, _ string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, event("response.output_item.done", `"output_index":0,"item":`+a),
+			event("response.completed", `"response":{"model":"m","output":[`+a+`,`+b+`]}`))
+	})
+	resp, err := m.Generate(t.Context(), ask())
+	require.NoError(t, err)
+	require.Equal(t, []agent.ToolCall{
+		{ID: "a", Name: "now", Args: json.RawMessage(`{}`)},
+		{ID: "b", Name: "then", Args: json.RawMessage(`{"x":1}`)},
+	}, resp.ToolCalls)
+}
+
+// A number in place of a code, in the middle of an answer, is the status that it stands for.
+func TestStatusInPlaceOfACode(t *testing.T) {
+	for code, is := range map[string]error{"401": agent.ErrAccount, "413": agent.ErrTooLong, "502": nil} {
+		m := serve(t, openaimodel.Config{API: openaimodel.APIChat},
+			func(w http.ResponseWriter, _ string) {
+				lines(w, `{"index":0,"delta":{"content":"No"}}`)
+				fmt.Fprintf(w, "data: {\"error\":{\"message\":\"Not now.\",\"code\":%s}}\n\n", code)
+			})
+		_, err := m.Generate(t.Context(), ask())
+		require.ErrorContains(t, err, "Not now.")
+		if require.Equal(t, is == nil, agent.IsRetryable(err), code); is != nil {
+			require.ErrorIs(t, err, is)
+		}
+	}
+}
