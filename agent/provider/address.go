@@ -38,8 +38,8 @@ func CheckBaseURL(address string) error {
 func CheckKey(key string) (string, error) {
 	key = strings.TrimSpace(key)
 	if i := strings.IndexFunc(key, unicode.IsControl); i >= 0 {
-		return "", fmt.Errorf("provider: the key has a line break or another control character behind byte %d: "+
-			"it is one line", i)
+		return "", fmt.Errorf(
+			"provider: the key has a line break or another control character behind byte %d", i)
 	}
 	return key, nil
 }

@@ -159,8 +159,7 @@ func After(h http.Header, now time.Time) time.Duration {
 // Broken returns the error of a call whose connection has failed, or whose answer is not one: it is
 // Retryable, unless ctx has ended. Then it is the cause of that. A *[SizeError] stays one. It is
 // not Retryable, and neither is a [bufio.ErrTooLong], which becomes one: a server that has sent
-// what is too large once
-// does so again.
+// what is too large once does so again.
 func Broken(ctx context.Context, client string, err error) error {
 	if size, ok := errors.AsType[*SizeError](err); ok {
 		return size
@@ -178,11 +177,8 @@ func Broken(ctx context.Context, client string, err error) error {
 // answer: its requests go through a [Transport]. 0: [DefaultMaxBytes]. The client is the package
 // whose call it is.
 func Bounded(h *http.Client, client string, maxBytes int64) *http.Client {
-	if h == nil {
-		h = http.DefaultClient
-	}
-	bounded := *h
-	bounded.Transport = &Transport{Base: h.Transport, Client: client, MaxBytes: maxBytes}
+	bounded := copyOf(h)
+	bounded.Transport = &Transport{Base: bounded.Transport, Client: client, MaxBytes: maxBytes}
 	return &bounded
 }
 
@@ -191,10 +187,7 @@ func Bounded(h *http.Client, client string, maxBytes int64) *http.Client {
 // follows one sends the conversation, and the key in a header that the http package does not know,
 // to a server that the program did not choose. The client is the package whose call it is.
 func OneRequest(h *http.Client, client string) *http.Client {
-	if h == nil {
-		h = http.DefaultClient
-	}
-	one := *h
+	one := copyOf(h)
 	one.CheckRedirect = func(next *http.Request, _ []*http.Request) error {
 		e := &Error{
 			Client: client, Class: ClassRefused,

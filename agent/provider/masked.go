@@ -61,7 +61,7 @@ func maskOf(secrets []string) func(string) string {
 		}
 		text = r.Redact(text)
 		if isCut {
-			text = text[:max(len(text)-maxTail, 0)]
+			text = strings.ToValidUTF8(text[:max(len(text)-maxTail, 0)], "")
 		}
 		return text
 	}

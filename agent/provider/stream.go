@@ -24,11 +24,8 @@ import (
 func Streamed(
 	h *http.Client, client string, say func(e *Error, body []byte) (words string),
 ) *http.Client {
-	if h == nil {
-		h = http.DefaultClient
-	}
-	streamed := *h
-	streamed.Transport = streamTransport{base: h.Transport, client: client, say: say}
+	streamed := copyOf(h)
+	streamed.Transport = streamTransport{base: streamed.Transport, client: client, say: say}
 	return &streamed
 }
 
@@ -41,11 +38,7 @@ type streamTransport struct {
 
 // RoundTrip makes the request.
 func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := t.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
+	resp, err := orDefault(t.base).RoundTrip(r)
 	if err != nil || resp.StatusCode < 200 || resp.StatusCode >= 400 ||
 		resp.StatusCode >= 300 && resp.Header.Get("Location") != "" { // of a redirect
 		return resp, err

@@ -66,11 +66,7 @@ type Transport struct {
 
 // RoundTrip makes the request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
+	resp, err := orDefault(t.Base).RoundTrip(r)
 	if err != nil || resp.Body == nil {
 		return resp, err
 	}
@@ -144,4 +140,20 @@ func (b *boundedBody) take(p []byte) int {
 		at += line
 	}
 	return len(p)
+}
+
+// copyOf returns a copy of h, or of [http.DefaultClient] for nil.
+func copyOf(h *http.Client) http.Client {
+	if h == nil {
+		h = http.DefaultClient
+	}
+	return *h
+}
+
+// orDefault returns base, or [http.DefaultTransport] for nil.
+func orDefault(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		return http.DefaultTransport
+	}
+	return base
 }

@@ -9,17 +9,13 @@ import (
 )
 
 // ValidUTF8 returns a copy of h, or of [http.DefaultClient] for nil, that reads each answer as
-// valid
-// UTF-8: each run of bytes that are none is one U+FFFD. A client that keeps texts of an answer as
-// they came would send such bytes back, and a provider refuses a request that has one, again with
-// each call of the conversation. A character that a server splits, with the rest of an event
-// between its bytes, is lost.
+// valid UTF-8: each run of bytes that are none is one U+FFFD. A client that keeps texts of an
+// answer as they came would send such bytes back, and a provider refuses a request that has one,
+// again with each call of the conversation. A character that a server splits, with the rest of an
+// event between its bytes, is lost.
 func ValidUTF8(h *http.Client) *http.Client {
-	if h == nil {
-		h = http.DefaultClient
-	}
-	valid := *h
-	valid.Transport = validTransport{base: h.Transport}
+	valid := copyOf(h)
+	valid.Transport = validTransport{base: valid.Transport}
 	return &valid
 }
 
@@ -30,11 +26,7 @@ type validTransport struct {
 
 // RoundTrip makes the request.
 func (t validTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := t.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
+	resp, err := orDefault(t.base).RoundTrip(r)
 	if err == nil && resp.Body != nil {
 		resp.Body, resp.ContentLength = &validBody{ReadCloser: resp.Body}, -1
 	}
@@ -45,6 +37,7 @@ func (t validTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 type validBody struct {
 	io.ReadCloser
 
+	buf   []byte // that raw, and out where it was valid, are parts of
 	raw   []byte // a character of which the end has not come
 	out   []byte // what has not been read
 	inRun bool   // the last byte was not UTF-8
@@ -63,11 +56,12 @@ func (b *validBody) Read(p []byte) (int, error) {
 		if b.err != nil {
 			return 0, b.err
 		}
-		have := len(b.raw)
-		in := make([]byte, readBytes)
-		copy(in, b.raw)
-		n, err := b.ReadCloser.Read(in[have:])
-		b.take(in[:have+n], err != nil)
+		if b.buf == nil {
+			b.buf = make([]byte, readBytes)
+		}
+		have := copy(b.buf, b.raw)
+		n, err := b.ReadCloser.Read(b.buf[have:])
+		b.take(b.buf[:have+n], err != nil)
 		b.err = err
 	}
 	n := copy(p, b.out)
