@@ -108,6 +108,10 @@ func (h toolHost) receiver(
 	if err != nil {
 		key, err = h.byName(ctx, toolSend, argument, named, policy.VerbSend)
 	}
+	if bad, ok := errors.AsType[*TargetError](err); ok && len(bad.Candidates) == 0 {
+		return to, newArgumentError(toolSend, argument,
+			h.rt.quote(named)+": "+bad.Reason+", nor is it another session that you may write to")
+	}
 	if err != nil {
 		return to, err
 	}
