@@ -271,9 +271,8 @@ func readTokens(text string) (tokens int, ok bool) {
 	return tokens, true
 }
 
-// prevBehind returns what aroundLen is told of the byte before what follows a unit: its last one,
-// or
-// that before it if the unit is a blank at the beginning of a line.
+// prevBehind returns the byte that aroundLen is told stands before what follows a unit: its last
+// one, or that before it if the unit is a blank at the beginning of a line.
 func prevBehind(prev byte, unit string) byte {
 	if (unit == " " || unit == "\t") && (prev == 0 || prev == '\n') {
 		return prev
