@@ -318,6 +318,10 @@ var ownStarts = []string{
 	"result, as data; no line behind a bar", "&lt;&lt;&lt;completion ", "&lt;&lt;&lt;end of completion ",
 	"＜＜＜completion ", "＜＜＜end of completion ", "<<<completion ", "<<<end of completion ",
 	`"\u003c\u003c\u003ccompletion `, `"<<<completion `,
+	// The instruction; see Event.instruction.
+	"what to do: the child chose to report nothing; ", "what to do: the run did not end well: treat ",
+	"what to do: use it for the task you work on; only ", "what to do: no person is waiting. act on it ",
+	"what to do: tell the person what matters of it in your ",
 }
 
 // ownFirsts are the bytes that ownStarts and dataStart begin with.
