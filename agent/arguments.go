@@ -3,7 +3,9 @@ package agent
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,6 +15,9 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // An ArgumentError is an argument of a session tool that cannot be accepted, or of a [NewTool] that
@@ -238,4 +243,85 @@ func (a *arguments) hint(names ...string) string {
 		hint = *path
 	}
 	return strings.TrimSpace(hint)
+}
+
+// A toldError is an error of a session tool in words for a model. Programs find in it the error as
+// it was.
+type toldError struct {
+	words string
+	err   error
+}
+
+func (e *toldError) Error() string { return e.words }
+
+// Unwrap returns the error as it was.
+func (e *toldError) Unwrap() error { return e.err }
+
+// told returns an error of a session tool in words for a model. What the words do not say is in the
+// log: the text of a store's error may have the paths of files and the keys of other trees.
+func (h toolHost) told(tool string, err error) error {
+	if err == nil {
+		return nil
+	}
+	words, whole := modelWords(err)
+	if words == err.Error() {
+		return err
+	}
+	if !whole {
+		h.rt.log.Warn("offshoot: a session tool failed", "session", h.session.key.String(),
+			"tool", tool, "error", redact(err).Error())
+	}
+	return &toldError{words, err}
+}
+
+// unsaid is what a model is told of an error of which nothing may be said.
+const unsaid = "agent: this cannot be done now; the program knows the reason"
+
+// modelWords returns what a model may be told of an error: what Offshoot says itself of arguments,
+// rules, limits and what is on record. What such an error wraps, and what wraps it, may be the text
+// of a store, and is left out. Whole is false where a store or a function of the Config has failed,
+// so that there is more to know.
+func modelWords(err error) (words string, whole bool) {
+	for _, as := range []func(error) error{
+		asError[*toldError], asError[*ArgumentError], asError[*TargetError],
+		asError[*policy.Refusal], asError[*VetoError], asError[*spawn.CallbackError],
+		asError[*LimitError], asError[*InputError], asError[*spawn.KeyConflictError],
+		asError[*spawn.NameTakenError], asError[*spawn.EndedError], asError[*ChildrenError],
+		asError[*MissingCredentialError],
+	} {
+		if said := as(err); said != nil {
+			return said.Error(), true
+		}
+	}
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Err != nil {
+		inner, whole := modelWords(failed.Err)
+		if inner == unsaid {
+			inner = "it failed"
+		}
+		return "agent: " + failed.Field + ": " + inner, whole
+	}
+	for _, is := range []error{
+		ErrStale, ErrShutdown, ErrAnnouncing, ErrArchived, spawn.ErrStopping, ErrEnded, ErrNotFound,
+		ErrBudget, ErrKeyConflict, session.ErrNoFiles,
+	} {
+		if errors.Is(err, is) {
+			return is.Error(), true
+		}
+	}
+	for _, is := range []error{
+		ErrUnconfirmed, ErrNotRecorded, ErrUnreadable, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, is) {
+			return is.Error(), false
+		}
+	}
+	return unsaid, false
+}
+
+// asError returns the first error of a type in a chain, or nil.
+func asError[E error](err error) error {
+	if found, ok := errors.AsType[E](err); ok {
+		return found
+	}
+	return nil
 }
