@@ -158,8 +158,13 @@ func TestEchoesOfSingleLines(t *testing.T) {
 		strings.Replace(stats, "Stats:", "**Stats:**", 1), strings.Replace(stats, "Stats:", "**Stats**:", 1),
 	}
 	for _, e := range []announce.Event{
-		{}, {Nested: true}, {Cron: true}, {Silent: true}, {Status: spawn.StatusOK},
-		{Status: spawn.StatusOK, Nested: true}, {Status: spawn.StatusOK, Cron: true},
+		{},
+		{Nested: true},
+		{Cron: true},
+		{Silent: true},
+		{Status: spawn.StatusOK},
+		{Status: spawn.StatusOK, Nested: true},
+		{Status: spawn.StatusOK, Cron: true},
 	} {
 		for line := range strings.Lines(e.ForModel()) {
 			if strings.HasPrefix(line, "what to do: ") {
