@@ -141,6 +141,8 @@ var otherStructs = map[string]string{
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
 		"session.FileReader session.Archived",
+	"between the library and an Owners, which no Config takes yet": "session.Claim session.LaneUser " +
+		"session.Lease session.Member session.OwnedError session.Process session.Request session.Ticket",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record agent.TargetQuery binding.Settings spawn.SessionQuery spawn.UsageQuery " +
 		"spawn.Cursor spawn.RunRef spawn.EventQuery spawn.Delta spawn.ToolEvent " +

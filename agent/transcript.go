@@ -38,9 +38,6 @@ func (h *history) add(messages ...Message) {
 	for i := range messages {
 		h.bytes += heldBy(&messages[i])
 	}
-	if h.messages == nil { // what is asked and what is answered, in one array
-		h.messages = make([]Message, 0, max(2, len(messages)))
-	}
 	h.messages = append(h.messages, messages...)
 }
 
