@@ -135,6 +135,7 @@ func TestOwnValuesOfAnySize(t *testing.T) {
 // What is remembered of a gap does not depend on how far was looked for a value before: a shorter
 // value, which begins within the same text, is found as it is alone.
 func TestGapsAreReadAsFarAsIsSeen(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	const before = "aaaaaaaaaaaaaaaa-"
 	own := secret.NewOwn([]string{before + "hunter2hunter2zz", "hunter2hunter2"}, nil)

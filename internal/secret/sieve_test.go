@@ -120,6 +120,7 @@ func TestValuesThatBeginAlike(t *testing.T) {
 // A sieve does not clear a place of which it does not see all, and none at which some reading of
 // the text begins a value: a run of backslashes may stand for any number of them from half to all.
 func TestSievesSeeEveryReading(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	const value = 2300
 	own := secret.NewOwn([]string{strings.Repeat("a", value) + "b"}, nil)
