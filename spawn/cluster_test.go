@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -448,6 +449,289 @@ func TestDeliveryWaits(t *testing.T) {
 			f.settled(topKey)
 		})
 	}
+}
+
+// A deafOwners is that of a process which is not told of its lease: it was stopped for a while, and
+// the engine has it alive.
+type deafOwners struct {
+	session.Owners
+	deaf atomic.Bool
+}
+
+func (o *deafOwners) Serve(ctx context.Context, m session.Member) error {
+	tell := m.Lease
+	m.Lease = func(l session.Lease) {
+		if !o.deaf.Load() {
+			tell(l)
+		}
+	}
+	return o.Owners.Serve(ctx, m)
+}
+
+// archiveLog notes the archives of transcripts.
+type archiveLog struct {
+	session.Transcripts
+	note func(what string)
+}
+
+func (l archiveLog) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
+	l.note("archive")
+	return l.Transcripts.Archive(ctx, ref, at)
+}
+
+// While a process may not act, it begins nothing that has an effect outside of the journal, of
+// whatever kind, and it does all of that when it may again.
+func TestNothingBeginsInAPause(t *testing.T) {
+	for _, told := range []bool{true, false} { // what follows the end of a run waits for its delivery
+		synctest.Test(t, func(t *testing.T) { pauseOf(t, told) })
+	}
+}
+
+// pausedRunner plays turns that begin something after 40 seconds, and say when they have.
+func pausedRunner(note func(string)) *spawntest.Runner {
+	said := func(what string) spawntest.Step {
+		return spawntest.Do(func(context.Context, *spawn.TurnInput) error {
+			note(what)
+			return nil
+		})
+	}
+	method := func(f func(context.Context, *spawn.TurnInput) error) spawntest.Play {
+		return spawntest.Play{
+			spawntest.Delay(40 * time.Second), spawntest.Do(f), said("method"),
+		}
+	}
+	r := (&spawntest.Runner{}).On("x", spawntest.Play{spawntest.Delay(40 * time.Second)})
+	r.On("y", spawntest.Play{said("turn")})
+	r.On("report", method(func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Report(ctx, spawn.Progress{Text: "half", Milestone: true})
+	}))
+	r.On("spawn", method(func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Spawn(ctx, spawn.Request{Task: "x"})
+		return err
+	}))
+	r.On("model", method(func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.AwaitProvider(ctx, "")
+	}))
+	return r
+}
+
+// pauseOf has a process pause, in which much becomes due.
+func pauseOf(t *testing.T, told bool) {
+	begun := time.Now()
+	var mu sync.Mutex
+	var did []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		did = append(did, what)
+	}
+	f := newFleet(t, sessiontest.ClusterOptions{})
+	w := &worker{fleet: f, name: "a", store: f.engine.Open("a"), ended: make(chan error, 1)}
+	owners, store := &deafOwners{Owners: w.store.Owners}, *w.store
+	store.Owners, store.Transcripts = owners, archiveLog{store.Transcripts, note}
+	r := pausedRunner(note)
+	tell := func(what string) func(context.Context, spawn.Delivery) error {
+		return func(context.Context, spawn.Delivery) error { note(what); return nil }
+	}
+	var err error
+	cfg := spawn.Config{
+		Store: &store, Runner: r, CallerRun: true, Deliver: tell("deliver"),
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2}},
+		Tidy:  func(context.Context, spawn.TidyRequest) error { note("tidy"); return nil },
+		Unbind: func(context.Context, spawn.UnbindRequest) error {
+			note("unbind")
+			return nil
+		},
+	}
+	arrives := 0
+	if told {
+		cfg.Ended, arrives = tell("hook"), 1
+	}
+	w.Supervisor, err = spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	w.run()
+	owners.deaf.Store(true) // it may act until 29 s
+	for _, task := range []string{"report", "spawn", "model"} {
+		mustSpawn(t, w.Supervisor, spawn.Request{Task: task})
+	}
+	mustSpawn(t, w.Supervisor, spawn.Request{
+		Task: "x", Announce: told, Extra: []byte(`{}`), Thread: true,
+		Bind: session.Route{Channel: "c", To: "1", Thread: "2"}, Delete: true,
+	})
+	time.Sleep(time.Until(begun.Add(35 * time.Second)))
+	mustSpawn(t, w.Supervisor, spawn.Request{Task: "y"})
+	time.Sleep(time.Until(begun.Add(2 * time.Minute)))
+	mu.Lock()
+	require.Empty(t, did)
+	mu.Unlock()
+	owners.deaf.Store(false)
+	time.Sleep(11 * time.Second) // a beat, and more
+	mu.Lock()
+	defer mu.Unlock()
+	for what, n := range map[string]int{
+		"turn": 1, "method": 3, "deliver": arrives, "unbind": 1, "archive": 1,
+	} {
+		count := 0
+		for _, x := range did {
+			if x == what {
+				count++
+			}
+		}
+		require.Equal(t, n, count, "%s of %v", what, did)
+	}
+	require.Equal(t, told, slices.Contains(did, "hook"))
+	require.Contains(t, did, "tidy")
+}
+
+// The turns of a process that is not heard for too long end while it is still cut off.
+func TestTurnsEndInALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		_, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(20 * time.Second)
+		f.engine.Cut(a.store)
+		time.Sleep(10 * time.Minute)
+		f.mu.Lock()
+		require.NoError(t, f.ran[0].cause)
+		f.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		f.mu.Lock()
+		require.ErrorIs(t, f.ran[0].cause, spawn.ErrUnconfirmed)
+		f.mu.Unlock()
+	})
+}
+
+// A caller that waits for a tree that another process takes is told so, whether its own process
+// hears of that or asks for its claim.
+func TestWaitThatAnotherProcessEnds(t *testing.T) {
+	for _, outage := range []time.Duration{time.Minute, 11 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) { waitWhileCutOff(t, outage) })
+	}
+}
+
+func waitWhileCutOff(t *testing.T, outage time.Duration) {
+	f := newFleet(t, sessiontest.ClusterOptions{})
+	a := f.open("a").run()
+	b := f.open("b").run()
+	run, err := a.begin(topKey, "one")
+	require.NoError(t, err)
+	ended := make(chan error, 2)
+	wait := func() error {
+		_, err := a.Wait(t.Context(), topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
+		return err
+	}
+	go func() { ended <- wait() }()
+	go func() { ended <- a.Idle(t.Context(), topKey) }()
+	time.Sleep(time.Second)
+	f.engine.Cut(a.store)
+	time.Sleep(outage - 20*time.Second)
+	_, err = b.begin(topKey, "two") // so that it does not rest there
+	require.NoError(t, err)
+	time.Sleep(20 * time.Second)
+	f.engine.Heal(a.store)
+	time.Sleep(30 * time.Second)
+	for range 2 {
+		require.ErrorIs(t, <-ended, session.ErrOwned)
+	}
+}
+
+// A conflict alone does not say that another process has the tree: one that has not claimed it, as
+// an earlier tool, has written to it. The process that has the claim goes on.
+func TestConflictAsksForTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		synctest.Wait()
+		alone := *f.outside
+		alone.Owners = nil
+		other, err := spawn.Open(t.Context(), spawn.Config{
+			Store: &alone, Runner: &spawntest.Runner{}, CallerRun: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return nil },
+		})
+		require.NoError(t, err)
+		_, err = other.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "two"})
+		require.NoError(t, err)
+		require.NoError(t, other.Shutdown(t.Context()))
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, spawn.StatusInterrupted, f.status(a, run))
+		require.Equal(t, []string{"a one", "a two"}, f.turns(), "a has what the tool has written")
+		f.settled(topKey)
+	})
+}
+
+// A process that shuts down and waits for its turns takes no tree of another one.
+func TestShutdownTakesNoTree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b")
+		_, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		synctest.Wait()
+		done := make(chan error, 1)
+		go func() { done <- a.Shutdown(t.Context()) }()
+		synctest.Wait()
+		other := session.Must(session.MainKey("other"))
+		_, err = b.begin(other, "two")
+		require.NoError(t, err)
+		time.Sleep(30 * time.Second)
+		_, err = b.begin(other, "three")
+		require.NoError(t, err, "no process has it")
+		require.NoError(t, <-done)
+		f.open("c").run()
+		time.Sleep(5 * time.Minute)
+		require.ElementsMatch(t, []string{"a one", "c two", "c three"}, f.turns())
+		require.NoError(t, b.Shutdown(t.Context()))
+	})
+}
+
+// A lateOwners tells that a claim was taken before the claim itself is answered.
+type lateOwners struct {
+	session.Owners
+	rival session.Owners
+	until time.Time
+	tell  func(session.Lease)
+}
+
+func (o *lateOwners) Serve(ctx context.Context, m session.Member) error {
+	o.tell = m.Lease
+	m.Lease = func(l session.Lease) {
+		o.until = l.Until
+		o.tell(l)
+	}
+	return o.Owners.Serve(ctx, m)
+}
+
+func (o *lateOwners) Claim(ctx context.Context, root session.Key) (session.Claim, error) {
+	c, err := o.Owners.Claim(ctx, root)
+	if err == nil && o.rival != nil {
+		err = o.Owners.Release(ctx, c)
+		_, rerr := o.rival.Claim(ctx, root)
+		err = errors.Join(err, rerr)
+		o.rival = nil
+		o.tell(session.Lease{Until: o.until, Taken: []session.Claim{c}})
+	}
+	return c, err
+}
+
+// A claim that is taken before its answer has come does not hold.
+func TestClaimThatIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := &worker{fleet: f, name: "a", store: f.engine.Open("a"), ended: make(chan error, 1)}
+		store := *a.store
+		store.Owners = &lateOwners{Owners: store.Owners, rival: f.outside.Owners}
+		f.openOn(a, &store).run()
+		_, err := a.begin(topKey, "one")
+		require.ErrorIs(t, err, session.ErrOwned)
+		require.ErrorIs(t, err, spawn.ErrNotRecorded)
+		require.Empty(t, f.turns())
+	})
 }
 
 // Another process that joins under the name of one takes its place: that one ends.
