@@ -169,6 +169,14 @@ func (f *fleet) arrived() (keys []string) {
 	return keys
 }
 
+// cause returns the cause of the context of the first turn when it returned; nil: it was not
+// cancelled, or has not returned.
+func (f *fleet) cause() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ran[0].cause
+}
+
 // made returns the deliveries that were made, in order.
 func (f *fleet) made() []told {
 	f.mu.Lock()
@@ -289,7 +297,9 @@ func TestWaitInAProcessThatDoesNotRun(t *testing.T) {
 		}()
 		synctest.Wait()
 		f.open("b").run()
-		time.Sleep(session.DefaultLease + 3*time.Second)
+		time.Sleep(session.DefaultLease - 5*time.Second)
+		require.Empty(t, f.turns())
+		time.Sleep(8 * time.Second)
 		require.Equal(t, []string{"b one"}, f.turns())
 		_, err = a.begin(topKey, "two")
 		require.ErrorIs(t, err, session.ErrOwned)
@@ -407,21 +417,16 @@ func cutOff(
 	time.Sleep(2 * time.Minute)
 	require.Equal(t, want, f.status(a, run))
 	require.Equal(t, []string{"a one"}, f.turns(), "it is not started twice")
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	cause := f.ran[0].cause
 	if want == spawn.StatusOK {
-		require.NoError(t, cause)
+		require.NoError(t, f.cause())
 	} else {
-		require.ErrorIs(t, cause, spawn.ErrUnconfirmed)
+		require.ErrorIs(t, f.cause(), spawn.ErrUnconfirmed)
 	}
-	for _, d := range f.delivered {
+	for _, d := range f.made() {
 		lapsed := d.at.After(healed.Add(-long).Add(session.DefaultLease))
 		require.False(t, d.by == "a" && lapsed && d.at.Before(healed), "a paused")
 	}
-	report, err := spawntest.Inspect(f.outside.Journal.Read(t.Context(), topKey, 0))
-	require.NoError(t, err)
-	require.NoError(t, report.AtRest())
+	f.settled(topKey)
 }
 
 // A delivery of a process that may not act waits. It is made by the process that has the tree then.
@@ -595,13 +600,9 @@ func TestTurnsEndInALongOutage(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		f.engine.Cut(a.store)
 		time.Sleep(10 * time.Minute)
-		f.mu.Lock()
-		require.NoError(t, f.ran[0].cause)
-		f.mu.Unlock()
+		require.NoError(t, f.cause())
 		time.Sleep(30 * time.Second)
-		f.mu.Lock()
-		require.ErrorIs(t, f.ran[0].cause, spawn.ErrUnconfirmed)
-		f.mu.Unlock()
+		require.ErrorIs(t, f.cause(), spawn.ErrUnconfirmed)
 	})
 }
 
@@ -635,7 +636,12 @@ func waitWhileCutOff(t *testing.T, outage time.Duration) {
 	f.engine.Heal(a.store)
 	time.Sleep(30 * time.Second)
 	for range 2 {
-		require.ErrorIs(t, <-ended, session.ErrOwned)
+		select {
+		case err := <-ended:
+			require.ErrorIs(t, err, session.ErrOwned)
+		case <-time.After(time.Second):
+			t.Error("a caller still waits")
+		}
 	}
 }
 
