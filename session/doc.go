@@ -87,6 +87,6 @@
 //
 // An archived transcript takes no more lines, and is read by a [LineQuery] that asks for that.
 //
-// An [Owners] is to let several processes share one engine. It is experimental, and packages
-// spawn and agent do not use it yet.
+// An [Owners] is to let several processes share one engine. It is experimental: package spawn uses
+// it, and package agent refuses a Store that has one, so far.
 package session

@@ -13,8 +13,9 @@ import (
 // others ask of it, and gives out the slots that all processes share. A value of it belongs to one
 // process. A [Store] whose Owners is nil belongs to one process alone, which has every tree.
 //
-// Owners is experimental. Packages spawn and agent do not use it yet and refuse a Store that has
-// one, so it does not make it possible to run several Runtimes on one Store.
+// Owners is experimental. Package spawn uses it, see there for what that has so far, and package
+// agent refuses a Store that has one: it does not make it possible yet to run several Runtimes on
+// one Store.
 //
 // Owners is about liveness and about who is asked. Safety is that of [Journal.Append], which
 // refuses a writer that another one has overtaken, whatever an Owners says.

@@ -28,6 +28,7 @@ type archiveJob struct {
 	root   session.Key
 	record *tree.Fact // the state of a sub-agent; nil of a conversation before a reset
 	extra  []byte     // of a sub-agent, for Config.Tidy
+	hold   *hold      // under which it is archived
 }
 
 // Archive implements owner.Executor. A caller that waits for the run reads how it ended first,
@@ -36,7 +37,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	key := r.Key()
 	job := archiveJob{
 		ref: session.Ref{Key: key, SessionID: r.Spec.SessionID}, end: session.Pos(r.Pos),
-		root: t.Root().Key(), at: timeOf(r.Archiving),
+		root: t.Root().Key(), at: timeOf(r.Archiving), hold: sh.hold(),
 	}
 	done := tree.ArchiveDone{Run: key}
 	if r.IsRoot() {
@@ -97,16 +98,18 @@ func (sh *treeShell) releaseArchives() {
 
 // startArchive archives in a task of its own, and tells the tree.
 func (sh *treeShell) startArchive(gen uint64, job archiveJob, done tree.ArchiveDone) {
-	work := func(ctx context.Context) {
-		err := contained(func() error { return sh.sup.archive(ctx, job) })
+	sh.beside(job.hold, func(ctx context.Context, may error) {
+		err := may
+		if may == nil {
+			err = contained(func() error { return sh.sup.archive(ctx, job) })
+		}
 		done.Failed = err != nil
 		sh.owner.Send(gen, done)
 		if err != nil && ctx.Err() == nil { // else the next owner archives it
 			sh.sup.log.Warn("offshoot: archiving a transcript failed",
 				"session", job.ref.Key.String(), "error", err.Error())
 		}
-	}
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
+	})
 }
 
 var errStoreExited = errors.New("spawn: the store ended its goroutine")
@@ -410,16 +413,18 @@ func (s *Supervisor) revive(ctx context.Context, root session.Key, cmd *tree.Rev
 // Restore implements owner.Executor.
 func (sh *treeShell) Restore(gen uint64, r *tree.Run) {
 	ref := session.Ref{Key: r.Key(), SessionID: r.Spec.SessionID}
-	work := func(ctx context.Context) {
-		err := contained(func() error { return sh.sup.restore(ctx, ref) })
+	sh.beside(sh.hold(), func(ctx context.Context, may error) {
+		err := may
+		if may == nil {
+			err = contained(func() error { return sh.sup.restore(ctx, ref) })
+		}
 		sh.mu.Lock()
 		if own := sh.revivals[ref.Key]; own != nil {
 			own.err = err
 		}
 		sh.mu.Unlock()
 		sh.owner.Send(gen, tree.RestoreDone{Run: ref.Key, Failed: err != nil})
-	}
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
+	})
 }
 
 // restore takes an archived transcript and its files into use again.

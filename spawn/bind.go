@@ -106,8 +106,11 @@ var errUnbindExited = errors.New("spawn: Config.Unbind ended its goroutine")
 func (sh *treeShell) Unbind(gen uint64, r *tree.Run, route session.Route, reason string) {
 	u := &UnbindRequest{Root: sh.owner.Root(), Session: r.Key(), Route: route, Reason: reason}
 	sh.setUnbinds(u, true)
-	call := func(ctx context.Context) {
-		err := sh.callUnbind(ctx, u)
+	started := sh.beside(sh.hold(), func(ctx context.Context, may error) {
+		err := may
+		if may == nil {
+			err = sh.callUnbind(ctx, u)
+		}
 		sh.setUnbinds(u, false)
 		sh.owner.Send(gen, &tree.UnbindDone{
 			Run: u.Session, Route: route, Reason: tree.Text(reason), Failed: err != nil,
@@ -116,8 +119,8 @@ func (sh *treeShell) Unbind(gen uint64, r *tree.Run, route session.Route, reason
 			sh.sup.log.Warn("offshoot: unbinding a conversation failed",
 				"session", u.Session.String(), "error", sh.sup.errorText(err))
 		}
-	}
-	if !sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), call)) {
+	})
+	if !started {
 		sh.setUnbinds(u, false)
 	}
 }

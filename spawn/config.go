@@ -149,11 +149,6 @@ func (c *Config) validate() error {
 	switch {
 	case c.Store == nil || c.Store.Journal == nil:
 		return &InputError{Field: "Store", Reason: "it is missing, or has no Journal"}
-	case c.Store.Owners != nil:
-		return &InputError{
-			Field:  "Store.Owners",
-			Reason: "it is set, but a Supervisor does not share a Store with other processes yet",
-		}
 	case c.Runner == nil:
 		return &InputError{Field: "Runner", Reason: "it is missing"}
 	case c.Deliver == nil && (c.CallerRun || c.Replies):

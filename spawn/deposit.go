@@ -107,15 +107,17 @@ func (sh *treeShell) deposit(
 
 // Drop implements owner.Executor.
 func (sh *treeShell) Drop(gen uint64, d tree.DroppedDeposit) {
-	work := func(ctx context.Context) {
-		err := contained(func() error { return sh.sup.drop(ctx, d) })
+	sh.beside(sh.hold(), func(ctx context.Context, may error) {
+		err := may
+		if may == nil {
+			err = contained(func() error { return sh.sup.drop(ctx, d) })
+		}
 		sh.owner.Send(gen, tree.DropDone{Run: d.Run, Failed: err != nil})
 		if err != nil && ctx.Err() == nil { // else the next owner removes them
 			sh.sup.log.Warn("offshoot: removing the files of a spawn that was refused failed",
 				"session", d.Run.String(), "error", sh.sup.errorText(err))
 		}
-	}
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
+	})
 }
 
 // drop removes the files of a child that was not spawned. Those that a former owner may still be

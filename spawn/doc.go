@@ -152,12 +152,31 @@
 // to end. It waits for a failing journal until ctx ends. What else a call may return stands at the
 // call.
 //
+// # Several processes
+//
+// If the Store has [session.Owners], several Supervisors share it, each in a process of its own.
+// That is experimental, and no program of package agent can have it yet. A tree is that of the
+// process which has claimed it, by the first command or because it was due and no process had it.
+// The process keeps it until nothing has happened in it for ten minutes, or the Supervisor is shut
+// down; then, or when the process is not heard for the time of a lease, another one goes on with
+// it. A process that cannot reach the engine pauses a second before its lease ends: no turn and no
+// delivery begins, and the methods of a [TurnInput] wait. If it is heard again before another one
+// has claimed the tree, within ten minutes, the turns go on. Else their context ends with
+// [ErrUnconfirmed], as that of a tree that is lost in another way.
+//
+// A call for the tree of another process is not brought there yet. A command for it is
+// [ErrNotRecorded], a call that waits [ErrUnreadable], and both are a *[session.OwnedError], which
+// names the process. A call that reads, but for [Supervisor.Events], shows what the journal has. A
+// message to a tree of another process waits in the outbox, and is tried again. The slots of the
+// lane are those of one process. A Supervisor that does not run claims a tree for one command, and
+// gives it up at once, unless a caller waits for what comes of it: then for one lease.
+//
 // # Watching a tree
 //
 // [Supervisor.Events] shows what happens, in one tree or in all, from the call on or behind a
 // [Cursor] that a program has kept. A loop that is slow costs the trees nothing.
 //
-// [Supervisor.Runs] and [Supervisor.Outbox] are for the process that owns a tree. [View] says the
+// [Supervisor.Runs] and [Supervisor.Outbox] ask the owner of a tree. [View] says the
 // same from the journal alone, in any process and beside the owner. [Supervisor.Usage] and
 // [Supervisor.Sessions] ask all trees, of which they leave those alone that are at rest. [Describe]
 // puts one entry of the journal into words. [Settle] retries or dismisses a blocked delivery of a

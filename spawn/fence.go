@@ -17,6 +17,7 @@ import (
 type fence struct {
 	life   context.Context //nolint:containedctx // of the Runner; the turn's methods compare with it
 	closed <-chan struct{} // of the Supervisor
+	hold   *hold           // under which the turn runs
 	passed atomic.Bool     // the Runner has returned, the turn was given up, or its tree was lost
 
 	// inStore says that the Runner is in calls of the store and in no function of its caller.
@@ -114,11 +115,26 @@ func (t *TurnInput) stale(why error) error {
 	return fmt.Errorf("%w: turn %d of %q: %w", ErrStale, t.N, t.Session.Key, why)
 }
 
+// mayBegin returns nil once the turn may begin something: after Err has, when the process may act
+// for the tree. The error is that of Err, or the cause of ctx.
+func (t *TurnInput) mayBegin(ctx context.Context) error {
+	if err := t.Err(); err != nil || t.fence.hold == nil {
+		return err
+	}
+	within, done := t.Within(ctx)
+	defer done()
+	err := t.fence.hold.wait(within)
+	if lost, is := errors.AsType[lostError](err); is {
+		return t.stale(lost)
+	}
+	return err
+}
+
 // do has the owner decide a command of the turn. A nil cmd only reads.
 func (t *TurnInput) do(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
-	if err := t.Err(); err != nil {
+	if err := t.mayBegin(ctx); err != nil {
 		return err
 	}
 	return t.doUntilOver(ctx, tree.InTurn{Run: t.run.Key(), N: uint32(t.N), Cmd: cmd}, read)

@@ -58,6 +58,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	s.workers.setKeeping(true)
 	s.lane.Open()
+	s.cluster.join() //nolint:contextcheck // it outlives the call
 	for _, sh := range s.allShells() {
 		sh.startSenders()
 	}
@@ -80,7 +81,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case err := <-s.journalDead:
 			s.beginShutdown() //nolint:contextcheck // it outlives the call
 			s.endSoft()
-			err = fmt.Errorf("spawn: the journal takes nothing any more: %w", err)
+			if !errors.Is(err, session.ErrReplaced) {
+				err = fmt.Errorf("spawn: the journal takes nothing any more: %w", err)
+			}
 			return errors.Join(err, s.waitShutDown(ctx))
 		case <-s.closed:
 			return s.untold
@@ -192,6 +195,9 @@ func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 		if !oneOf(ctx, opening, unload) {
 			return nil
 		}
+	}
+	if s.cluster != nil {
+		return nil // what no process has is found by its Owners
 	}
 	now := s.now().Round(0) // the wall clock alone
 	soon := now.Add(sweepEvery)
@@ -415,6 +421,7 @@ func (s *Supervisor) beginShutdown() bool {
 // shutDown does the work of Shutdown. It has a goroutine of its own, because each call of Shutdown
 // may leave before the end, and may come from a task that the shutdown waits for.
 func (s *Supervisor) shutDown() {
+	s.cluster.stopTaking()
 	s.lane.Close()
 	for _, sh := range s.allShells() {
 		// What waits for the journal may have no timer, if the Supervisor never ran.
@@ -453,6 +460,9 @@ func (s *Supervisor) shutDown() {
 	s.workers.stop(quiet)
 	for _, sh := range s.allShells() {
 		sh.owner.StopTimer()
+	}
+	if !s.cluster.end(s.cfg.Grace) && s.stopError == nil {
+		s.stopError = s.stillRunning()
 	}
 	s.tell()
 }

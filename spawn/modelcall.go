@@ -45,7 +45,7 @@ func (t *TurnInput) Limited(model string, pause time.Duration) error {
 //
 // The error is [ErrStale] once the turn is cancelled or over, or the cause of ctx.
 func (t *TurnInput) AwaitProvider(ctx context.Context, model string) error {
-	if err := t.Err(); err != nil {
+	if err := t.mayBegin(ctx); err != nil {
 		return err
 	}
 	provider := providerOf(cmp.Or(model, t.shell.sup.modelOf(t.run)))
@@ -59,7 +59,7 @@ func (t *TurnInput) AwaitProvider(ctx context.Context, model string) error {
 		if err := t.pauseFor(ctx, at.Sub(now)); err != nil {
 			return err
 		}
-		if err := t.Err(); err != nil {
+		if err := t.mayBegin(ctx); err != nil {
 			return err // it was cancelled while it waited for its slot
 		}
 		waited = until

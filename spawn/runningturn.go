@@ -140,6 +140,9 @@ func (rt *runningTurn) run() {
 	sh, ctx := rt.shell, rt.ctx
 	defer rt.cancel(nil)
 	sh.waitForPrevious(ctx, rt)
+	if err := rt.turn.fence.hold.wait(ctx); err != nil {
+		rt.cancel(err)
+	}
 	var out TurnResult
 	var err error
 	returned := false

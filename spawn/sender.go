@@ -139,7 +139,31 @@ func (sh *treeShell) startSenders() {
 // sendQueued hands the deliveries of a sender over until its queue is empty, one does not arrive,
 // or ctx ends.
 func (sh *treeShell) sendQueued(ctx context.Context, to tree.Destination, p *sender) {
-	for sh.nextDelivery(ctx, to, p) && sh.send(ctx, to, p) {
+	for sh.maySend(ctx, to, p) && sh.nextDelivery(ctx, to, p) && sh.send(ctx, to, p) {
+	}
+}
+
+// maySend waits until the process may act for the tree. It returns false, and the sender has no
+// goroutine any more, if the tree is not that of this process: the owner drops what was queued. The
+// end of ctx is left to nextDelivery.
+func (sh *treeShell) maySend(ctx context.Context, to tree.Destination, p *sender) bool {
+	if sh.sup.cluster == nil {
+		return true
+	}
+	for {
+		if err := sh.hold().wait(ctx); err == nil || ctx.Err() != nil {
+			return true
+		}
+		sh.mu.Lock()
+		if sh.hold().isLost() { // what a later hold sends starts the sender
+			p.sending = false
+			if len(p.queue) == 0 {
+				sh.dropSender(to, p)
+			}
+			sh.mu.Unlock()
+			return false
+		}
+		sh.mu.Unlock()
 	}
 }
 

@@ -77,6 +77,9 @@ func (e *AmbiguousError) Error() string {
 // none. Settle starts no turn, delivers nothing and archives nothing. The tree is due at once, so
 // that the next Supervisor opens it as soon as it runs.
 //
+// In a store with Owners, which several processes share, Settle claims the tree for that moment. A
+// tree that another process has is left alone: the error is [session.ErrOwned] then.
+//
 // The caller must have opened the store for writing, and no Supervisor may use it meanwhile. The
 // lock of a directory keeps other processes out. With another store, a Supervisor that owns the
 // tree loses it at its next append: its turns are cancelled, and it takes the tree back when the
@@ -110,7 +113,7 @@ func Settle(ctx context.Context, store *session.Store, key string, how Settlemen
 	if err != nil {
 		return err
 	}
-	err = decideOnce(ctx, journal, found.root, how.command(found.ord))
+	err = decideOnce(ctx, store.Owners, journal, found.root, how.command(found.ord))
 	if errors.Is(err, session.ErrReadOnly) {
 		return fmt.Errorf("spawn: %v delivery %s of %q: %w", how, text.Quote(key), found.root,
 			session.ErrReadOnly)
@@ -176,12 +179,16 @@ func findEntry(
 	return entryWithKey(v.tree, key), nil
 }
 
-// decideOnce takes a tree over, has one command decided, and leaves the tree.
-func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
+// decideOnce takes a tree over, has one command decided, and leaves the tree. With owners, which
+// may be nil, it claims the tree for that.
+func decideOnce(
+	ctx context.Context, owners session.Owners, j session.Journal, root session.Key,
+	cmd tree.Command,
+) error {
 	var working sync.WaitGroup
 	defer working.Wait() // the owner may work after its answer, and the caller may close the store
 	idle, ids := func() bool { return false }, newIDSource()
-	o := owner.New(&owner.Config{
+	cfg := &owner.Config{
 		Journal: dueAtOnce{j}, Lane: owner.NewLane(1, 1), Writer: session.NewID(),
 		NewID: ids.newID, Rand: ids.rand, Active: idle, Awake: idle, Fatal: func(error) {},
 		Go:      func(f func()) bool { working.Go(f); return true },
@@ -193,7 +200,11 @@ func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tr
 			Unbinds: true, // what is to be unbound is left to the next Supervisor, too
 			Ends:    true, // so is what a hook is to be told
 		},
-	}, root, noEffects{})
+	}
+	if owners != nil {
+		cfg.Claims = &briefClaim{owners: owners}
+	}
+	o := owner.New(cfg, root, noEffects{})
 	// The appends end with ctx. That the call does not makes its answer certain.
 	return o.Do(context.WithoutCancel(ctx), cmd, nil)
 }
@@ -229,6 +240,7 @@ func (noEffects) Unbind(uint64, *tree.Run, session.Route, string) {}
 
 func (noEffects) Round(*tree.Tree, owner.Place) {}
 func (noEffects) Lost(error, bool)              {}
+func (noEffects) Owned(error)                   {}
 func (noEffects) Stalled(error)                 {}
 func (noEffects) Rested()                       {}
 

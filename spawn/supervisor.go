@@ -30,6 +30,7 @@ type Supervisor struct {
 	log         *slog.Logger
 	lane        *owner.Lane
 	ownerConfig owner.Config
+	cluster     *cluster        // nil: no other process shares the store
 	journal     session.Journal // of the store, with its panics as errors
 	reads       session.Journal // the same for callers, who read apart from it
 
@@ -116,6 +117,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		archives: make(chan struct{}, 1),
 		shells:   make(map[session.Key]*treeShell), watchBounds: defaultWatchBounds,
 	}
+	s.cluster = newCluster(s)
 	s.rules.Store(new(clone.Of(cfg.Rules)))
 	s.cfg.Rules = policy.Rules{}
 	s.lane.Provider = s.providerOf
@@ -144,6 +146,9 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Ends:    cfg.Ended != nil, AskSpawns: cfg.Spawning != nil,
 			Tidies: cfg.Tidy != nil, StepTimeout: cfg.AnnounceTimeout,
 		},
+	}
+	if s.cluster != nil {
+		s.ownerConfig.Claims = s.cluster
 	}
 	return s, nil
 }

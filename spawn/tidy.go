@@ -29,13 +29,15 @@ func (sh *treeShell) Tidy(r *tree.Run) {
 	q := TidyRequest{
 		Root: sh.owner.Root(), Session: r.Key(), Extra: r.Spec.Extra, Delete: r.Spec.Delete,
 	}
-	work := func(ctx context.Context) {
+	sh.beside(sh.hold(), func(ctx context.Context, may error) {
+		if may != nil {
+			return
+		}
 		if err := sh.sup.tidy(ctx, q); err != nil && ctx.Err() == nil { // the archive does it again
 			sh.sup.log.Warn("offshoot: what was made for a sub-agent was not removed",
 				"session", q.Session.String(), "error", sh.sup.errorText(err))
 		}
-	}
-	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(), work))
+	})
 }
 
 // tidy calls Config.Tidy, if there is something for it to do.

@@ -65,6 +65,7 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	rt.ctx, rt.cancel = context.WithCancelCause(&rt.values)
 	rt.turn.slot.life, rt.mark.ctx = rt.ctx, rt.ctx
 	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
+	rt.turn.fence.hold = sh.hold()
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn[rt.key]
 	sh.newestTurn[rt.key] = rt
@@ -253,15 +254,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		answerWish(wish, fmt.Errorf("%w: %w", lostError{}, err))
 	}
 	if conflict {
-		for w := range sh.waiters {
-			w.finish(fmt.Errorf("%w: %q: %w", lostError{}, root, err))
-		}
-		for w := range sh.answerWaiters {
-			w.finish(nil, fmt.Errorf("%w: %w", lostError{}, err))
-		}
-		for w := range sh.sendWaiters {
-			w.finish(fmt.Errorf("%w: %w", lostError{}, err))
-		}
+		sh.endWaits(err)
 	}
 	sh.mu.Unlock()
 	sh.tellRested(session.Key{})
@@ -271,6 +264,52 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		Kind: EventLost, Time: time.Now(), Session: root, Error: sh.sup.errorText(err),
 	})
 }
+
+// endWaits ends the calls that wait for what comes of the tree, because another owner has it. The
+// caller holds the lock.
+func (sh *treeShell) endWaits(err error) {
+	for w := range sh.waiters {
+		w.finish(fmt.Errorf("%w: %q: %w", lostError{}, sh.owner.Root(), err))
+	}
+	for w := range sh.answerWaiters {
+		w.finish(nil, fmt.Errorf("%w: %w", lostError{}, err))
+	}
+	for w := range sh.sendWaiters {
+		w.finish(fmt.Errorf("%w: %w", lostError{}, err))
+	}
+	sh.wakeIdlers() // they ask again, and are refused
+}
+
+// Owned implements owner.Executor.
+func (sh *treeShell) Owned(err error) {
+	sh.mu.Lock()
+	sh.endWaits(err)
+	sh.mu.Unlock()
+	sh.tellRested(session.Key{})
+}
+
+// cut ends the turns that run under a hold, at once: the owner of the tree, which drops it, may
+// still wait for the journal.
+func (sh *treeShell) cut(h *hold) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, rt := range sh.turns {
+		if rt.turn.fence.hold == h {
+			rt.turn.fence.passed.Store(true)
+			rt.cancel(lostError{})
+		}
+	}
+}
+
+// beside has a task of its own do work for the tree, once the process may act for it under a hold.
+// The work is given why it may not, and must then do nothing but tell.
+func (sh *treeShell) beside(h *hold, work func(ctx context.Context, may error)) (started bool) {
+	return sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, sh.owner.Root(),
+		func(ctx context.Context) { work(ctx, h.wait(ctx)) }))
+}
+
+// hold returns the hold of the process on the tree. The methods of the Executor call it.
+func (sh *treeShell) hold() *hold { return sh.sup.cluster.holdOf(sh.owner.Root()) }
 
 // shutDownTurns cancels the turns whose Runner has not returned, with ErrShutdown, and has the tree
 // note that this is why they may not come back.

@@ -358,7 +358,7 @@ func (t *TurnInput) SetState(ctx context.Context, state []byte) error {
 
 // Spawn admits a child of this session. The errors are [ErrStale] and those of [Supervisor.Spawn].
 func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
-	if err := t.Err(); err != nil {
+	if err := t.mayBegin(ctx); err != nil {
 		return RunInfo{}, err
 	}
 	return t.shell.spawn(ctx, t.Session.Key, q, t)

@@ -19,10 +19,11 @@ func Recovers(err error) bool {
 // later, and returns the other calls, in the memory of the batch. A call that is kept is decided
 // anew when the tree is opened.
 //
-// A tree that another owner has is not opened for what waits. Neither is a command decided again
-// that the journal will never take.
+// A tree that another owner or process has is not opened for what waits. Neither is a command
+// decided again that the journal will never take.
 func (o *Owner) park(batch []*call, err error) []*call {
-	if !Recovers(err) || errors.Is(err, session.ErrConflict) && !o.noAppendYet {
+	if !Recovers(err) || errors.Is(err, session.ErrConflict) && !o.noAppendYet ||
+		errors.Is(err, session.ErrOwned) && !isPanic(err) {
 		return batch
 	}
 	never := errors.Is(err, session.ErrInvalidBatch) && !isPanic(err)

@@ -21,6 +21,8 @@ type call struct {
 	await       bool          // sent by Await: the caller waits out a stall
 	leave       bool          // nothing to do without a tree in memory
 	peek        bool          // sent by Peek: the same, and the tree is not in use for it
+	orphan      bool          // a timer's for a tree that no process has
+	lost        *loss         // the claim on the tree is over; nil: a call of another kind
 	unloadAfter time.Duration // unload the tree if it has been idle for so long; 0: no such request
 	state       uint32        //nolint:modernize // see the states below; calls are copied
 	decided     bool          // the tree knows of the slot, so that discarding the tree frees it
@@ -262,7 +264,8 @@ func (o *Owner) Retire() bool {
 	if !o.draining && len(o.queue) == 0 {
 		// No goroutine drains the queue, so that its fields may be read here.
 		o.retired = o.tree == nil && o.stalled == nil &&
-			len(o.parked) == 0 && !o.retrying && !o.lostToOther && !o.keepsRuns
+			len(o.parked) == 0 && !o.retrying && !o.lostToOther && !o.keepsRuns &&
+			o.claim == 0
 	}
 	return o.retired
 }

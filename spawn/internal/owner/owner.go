@@ -72,13 +72,16 @@ type Executor interface {
 	Lost(err error, conflict bool)
 	// Stalled reports that the journal fails with err for now, or with nil that it works again.
 	Stalled(err error)
+	// Owned reports that another process has the tree, as err says. No turn and no delivery of this
+	// process is under way, but calls may wait for the tree.
+	Owned(err error)
 	// Rested reports that the owner has nothing to do and no tree in memory. It may be called while
 	// the owner works again. Rested may call Retire.
 	Rested()
 }
 
-// Config is what the owners of one supervisor share. Check and Now may be nil, and a nil Closed is
-// never closed; every other exported field must be set.
+// Config is what the owners of one supervisor share. Check, Claims and Now may be nil, and a nil
+// Closed is never closed; every other exported field must be set.
 type Config struct {
 	Journal session.Journal
 	Options *tree.Options
@@ -95,6 +98,8 @@ type Config struct {
 	Now func() time.Time
 	// Context returns the context of the journal's calls, which must outlive every command.
 	Context func() context.Context
+	// Claims say which trees this process has. Nil: it has all of them.
+	Claims Claims
 	// Check is for the tests of this package and of spawn. The owner calls it after every append
 	// with the durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
@@ -151,6 +156,8 @@ type Owner struct {
 	slab         int             // how many entries were allocated last
 	spareText    int             // bytes of texts that spareEntries and the tree keep
 	spareQueue   []*call         // the memory of the batch before, which the queue reuses
+
+	claim uint64 // the number of the claim on the tree; 0: none, see Claims
 
 	wakeAt  int64         // Unix nanoseconds that the timer is set to by schedule; 0: not set
 	backoff time.Duration // before the last retry; 0 after a successful append
@@ -211,6 +218,9 @@ func (o *Owner) drain() {
 	rested := false
 	for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
 		o.step(batch)
+		if o.claim != 0 {
+			o.giveUp(o.cfg.Context())
+		}
 		o.waiting.Store(o.stalled != nil) // only now: the step decides what was held, too
 		clear(batch)
 		o.spareQueue = batch
@@ -240,7 +250,7 @@ func (o *Owner) step(batch []*call) {
 		o.refuse(batch, ErrShutdown, true)
 		return
 	}
-	batch = o.refuseStale(batch)
+	batch = o.refuseStale(o.dropLost(batch))
 	if o.stalled != nil {
 		batch = o.resume(ctx, batch)
 	}
@@ -260,7 +270,8 @@ func (o *Owner) step(batch []*call) {
 		o.lastUsed = time.Now() // by the monotonic clock, unlike now
 	}
 	now := o.cfg.now()
-	if !o.open(ctx, batch, now) {
+	batch = o.claimFor(ctx, batch)
+	if len(batch) == 0 || !o.open(ctx, batch, now) {
 		return
 	}
 	o.tree.Heed()
@@ -274,8 +285,9 @@ func (o *Owner) step(batch []*call) {
 	if !o.commit(ctx, facts, effects, batch) {
 		return
 	}
-	if o.tree.Epoch() == 0 { // the tree is not on record, and the batch only read
-		o.tree, o.keepsRuns = nil, false
+	if o.tree.Epoch() == 0 || o.isReading() {
+		// The tree is not on record, or no claim on it, and the batch only read.
+		o.tree, o.last, o.keepsRuns = nil, 0, false
 		return
 	}
 	if o.compact(ctx, now) {
@@ -387,6 +399,7 @@ func (o *Owner) failBatch(err error, effects []tree.Effect, batch []*call) {
 // only a tree in memory.
 func (o *Owner) refuseStale(batch []*call) []*call {
 	rest := batch[:0]
+	retrying := o.retrying
 	for _, c := range batch {
 		o.retrying = o.retrying && !c.timer
 		switch {
@@ -395,13 +408,20 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
 		case c.timer && o.lostToOther && len(o.parked) == 0, c.unloadAfter > 0 && len(batch) > 1,
-			(c.leave || c.peek) && o.tree == nil:
+			(c.leave || c.peek) && o.tree == nil,
+			c.timer && !c.orphan && !retrying && o.isIdle():
 			o.finish(c)
 		default:
 			rest = append(rest, c)
 		}
 	}
 	return rest
+}
+
+// isIdle reports whether the owner of a process among several has no tree and no caller that waits:
+// it claims one that no process has, and no other.
+func (o *Owner) isIdle() bool {
+	return o.cfg.Claims != nil && o.tree == nil && o.stalled == nil && len(o.parked) == 0
 }
 
 // open reads the tree from the journal and takes it over, if it is not in memory. If that fails,
@@ -433,7 +453,7 @@ func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 	}
 	o.tree, o.last, o.lastBatch, o.noAppendYet = t, last.Seq, last.Batch, true
 	o.exec.Round(t, last)
-	if o.last == 0 && !hasCallerCommand(batch) {
+	if o.isReading() || o.last == 0 && !hasCallerCommand(batch) {
 		return nil
 	}
 	mark, err := o.cfg.repairMark(ctx)
@@ -592,9 +612,10 @@ func (o *Owner) freeSlots(effects []tree.Effect) {
 // again after a pause. A tree that has only been read has nothing under way that could be lost.
 //
 // A conflict of the first append after reading does not count as another owner: it may be the last
-// append of a former owner, which is not a reason to leave the tree to it.
+// append of a former owner, which is not a reason to leave the tree to it. Among several processes
+// no conflict is: the next claim tells which of them has the tree.
 func (o *Owner) discardTree(err error) {
-	o.lostToOther = errors.Is(err, session.ErrConflict) && !o.noAppendYet
+	o.lostToOther = errors.Is(err, session.ErrConflict) && !o.noAppendYet && o.cfg.Claims == nil
 	if o.noAppendYet && o.absent && !errors.Is(err, session.ErrConflict) {
 		o.reportStall(err)
 	} else {

@@ -67,6 +67,7 @@ func (w *world) Publish(_ *tree.Tree, _ session.Seq, _ Place, facts []tree.Fact)
 	w.note("publish %d", len(facts))
 }
 func (w *world) Lost(_ error, conflict bool) { w.note("lost %v", conflict) }
+func (w *world) Owned(error)                 { w.note("owned") }
 func (w *world) Stalled(err error)           { w.note("stalled %v", err != nil) }
 func (w *world) Rested()                     {}
 

@@ -72,9 +72,11 @@ func (o *Owner) Tick() { o.TickThen(nil) }
 
 // TickThen is Tick, and calls after when the tree has heard of it, or will not. The function after
 // must not block.
-func (o *Owner) TickThen(after func()) {
+func (o *Owner) TickThen(after func()) { o.tick(false, after) }
+
+func (o *Owner) tick(orphan bool, after func()) {
 	c := &call{
-		timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, after: after,
+		timer: true, orphan: orphan, cmd: tree.Tick{Rand: o.cfg.Rand()}, after: after,
 		read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 },
 	}
 	if !o.cfg.Awake() {

@@ -8,6 +8,4 @@
 //	   |                  +-------------------------------------+ |
 //	   |                                                          |
 //	   +------- MaxPause after the end of the lease: all is lost -+
-//
-// Package spawn does not use it yet.
 package tenure

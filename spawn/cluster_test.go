@@ -1,0 +1,880 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/sessiontest"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// A fleet is several processes on one engine, and the program around them.
+type fleet struct {
+	t       *testing.T
+	engine  *sessiontest.Cluster
+	outside *session.Store // of a process that only looks
+
+	mu        sync.Mutex
+	delivered []told
+	ran       []ran
+}
+
+// told is a delivery, and the process that made it.
+type told struct {
+	by    string
+	key   string
+	epoch uint64
+	at    time.Time
+}
+
+// ran is a turn that a Runner was called for.
+type ran struct {
+	by, task string
+	at       time.Time
+	cause    error // of its context when it returned; nil: it was not cancelled
+}
+
+// A worker is one process of a fleet.
+type worker struct {
+	*spawn.Supervisor
+
+	fleet *fleet
+	name  string
+	store *session.Store
+	ended chan error // what Run returns
+}
+
+func newFleet(t *testing.T, o sessiontest.ClusterOptions) *fleet {
+	engine := sessiontest.NewCluster(o)
+	return &fleet{t: t, engine: engine, outside: engine.Open("outside")}
+}
+
+// work takes a minute, and longer while the process may not begin anything.
+func (w *worker) work(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+	begun := ran{by: w.name, task: taskOf(tn), at: time.Now()}
+	w.fleet.mu.Lock()
+	i := len(w.fleet.ran)
+	w.fleet.ran = append(w.fleet.ran, begun)
+	w.fleet.mu.Unlock()
+	err := w.minute(ctx, tn)
+	w.fleet.mu.Lock()
+	w.fleet.ran[i].cause = context.Cause(ctx)
+	w.fleet.mu.Unlock()
+	return spawn.TurnResult{Result: spawn.Result{Text: w.name + " did it"}, Silent: false}, err
+}
+
+func (w *worker) minute(ctx context.Context, tn *spawn.TurnInput) error {
+	for range 60 {
+		if err := spawntest.Delay(time.Second)(ctx, tn, nil); err != nil {
+			return err
+		}
+		if err := tn.AwaitProvider(ctx, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func taskOf(tn *spawn.TurnInput) string {
+	if len(tn.Inputs) > 0 {
+		return tn.Inputs[0].Text
+	}
+	return ""
+}
+
+// open opens a process that does not run yet.
+func (f *fleet) open(name string) *worker {
+	w := &worker{fleet: f, name: name, store: f.engine.Open(name), ended: make(chan error, 1)}
+	return f.openOn(w, w.store)
+}
+
+func (f *fleet) openOn(w *worker, store *session.Store) *worker {
+	s, err := spawn.Open(f.t.Context(), spawn.Config{
+		Store: store, Runner: runnerFunc(w.work), CallerRun: true,
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 2}},
+		Deliver: func(_ context.Context, out spawn.Delivery) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.delivered = append(f.delivered, told{w.name, out.Key, out.Epoch, time.Now()})
+			return nil
+		},
+	})
+	require.NoError(f.t, err)
+	w.Supervisor = s
+	return w
+}
+
+// run runs the process until the end of the test, or until it is stopped.
+func (w *worker) run() *worker {
+	go func() { w.ended <- w.Run(context.WithoutCancel(w.fleet.t.Context())) }()
+	w.fleet.t.Cleanup(func() {
+		w.fleet.engine.Heal(w.store)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := w.Shutdown(ctx); err != nil {
+			var still *spawn.StillRunningError
+			require.ErrorAs(w.fleet.t, err, &still)
+		}
+		require.NoError(w.fleet.t, <-w.ended)
+	})
+	synctest.Wait()
+	return w
+}
+
+// begin spawns a run of a tree.
+func (w *worker) begin(root session.Key, task string) (spawn.RunInfo, error) {
+	return w.Spawn(w.fleet.t.Context(), root, root,
+		spawn.Request{Task: task, Key: task, Announce: true})
+}
+
+// status returns the state of a run as any process sees it.
+func (f *fleet) status(w *worker, run spawn.RunInfo) spawn.Status {
+	info, err := w.Find(f.t.Context(), run.Root, run.Ref())
+	require.NoError(f.t, err)
+	return info.Status
+}
+
+// turns returns who has run what, in order.
+func (f *fleet) turns() (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.ran {
+		list = append(list, r.by+" "+r.task)
+	}
+	return list
+}
+
+// arrived returns the keys of the deliveries, each once.
+func (f *fleet) arrived() (keys []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, d := range f.delivered {
+		if !slices.Contains(keys, d.key) {
+			keys = append(keys, d.key)
+		}
+	}
+	return keys
+}
+
+// cause returns the cause of the context of the first turn when it returned; nil: it was not
+// cancelled, or has not returned.
+func (f *fleet) cause() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ran[0].cause
+}
+
+// made returns the deliveries that were made, in order.
+func (f *fleet) made() []told {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.delivered)
+}
+
+// settled checks the journal of a tree: it follows every rule, and nothing is left to do.
+func (f *fleet) settled(root session.Key) spawntest.Report {
+	f.t.Helper()
+	report, err := spawntest.Inspect(f.outside.Journal.Read(f.t.Context(), root, 0))
+	require.NoError(f.t, err)
+	require.NoError(f.t, report.AtRest())
+	return report
+}
+
+// A tree belongs to the process that has claimed it. Another one reads it, and is refused the rest
+// by name.
+func TestTreeOfAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b").run()
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		synctest.Wait()
+		owned := func(what string, err error) {
+			t.Helper()
+			var by *session.OwnedError
+			require.ErrorAs(t, err, &by, what)
+			require.ErrorIs(t, err, session.ErrOwned, what)
+			require.Equal(t, "a", by.Claim.Owner.Name, what)
+		}
+		_, err = b.begin(topKey, "two")
+		owned("Spawn", err)
+		require.ErrorIs(t, err, spawn.ErrNotRecorded)
+		owned("Stop", b.Stop(t.Context(), topKey, run.Key, "no"))
+		_, err = b.Wait(t.Context(), topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
+		owned("Wait", err)
+		require.ErrorIs(t, err, spawn.ErrUnreadable)
+		owned("Idle", b.Idle(t.Context(), topKey))
+		require.Equal(t, spawn.StatusRunning, f.status(b, run))
+		list, err := b.Runs(t.Context(), topKey, topKey, true)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, spawn.StatusOK, f.status(b, run), "what b reads is new each time")
+		require.Equal(t, []string{"a one"}, f.turns())
+		require.Len(t, f.arrived(), 1)
+		require.EqualValues(t, 1, f.settled(topKey).Epoch, "b has opened nothing")
+	})
+}
+
+// A tree that has rested is given up, and then any process may have it.
+func TestTreeThatRestsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b").run()
+		_, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(5 * time.Minute)
+		_, err = b.begin(topKey, "two")
+		require.ErrorIs(t, err, session.ErrOwned)
+		time.Sleep(10 * time.Minute)
+		_, err = b.begin(topKey, "two")
+		require.NoError(t, err)
+		_, err = a.begin(topKey, "three")
+		require.ErrorIs(t, err, session.ErrOwned)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []string{"a one", "b two"}, f.turns())
+		require.EqualValues(t, 2, f.settled(topKey).Epoch)
+	})
+}
+
+// A command that fails keeps no tree.
+func TestRefusedCommandKeepsNoTree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b").run()
+		require.ErrorIs(t, a.DeleteSession(t.Context(), topKey, topKey, "no"), spawn.ErrNotFound)
+		_, err := b.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		f.settled(topKey)
+	})
+}
+
+// A process that does not run records what it is asked for, and another one does it.
+func TestProcessThatDoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a")
+		f.open("b").run()
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second) // the spread, and a look
+		require.Equal(t, []string{"b one"}, f.turns())
+		_, err = a.begin(topKey, "two")
+		require.ErrorIs(t, err, session.ErrOwned)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, spawn.StatusOK, f.status(a, run))
+		f.settled(topKey)
+		require.NoError(t, a.Shutdown(t.Context()))
+	})
+}
+
+// A caller that waits in a process which does not run keeps the tree there for one lease, and is
+// told when another process has it.
+func TestWaitInAProcessThatDoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a")
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		waited := make(chan error, 1)
+		go func() {
+			_, err := a.Wait(t.Context(), topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
+			waited <- err
+		}()
+		synctest.Wait()
+		f.open("b").run()
+		time.Sleep(session.DefaultLease - 5*time.Second)
+		require.Empty(t, f.turns())
+		time.Sleep(8 * time.Second)
+		require.Equal(t, []string{"b one"}, f.turns())
+		_, err = a.begin(topKey, "two")
+		require.ErrorIs(t, err, session.ErrOwned)
+		require.ErrorIs(t, <-waited, spawn.ErrUnconfirmed)
+		require.NoError(t, a.Shutdown(t.Context()))
+		time.Sleep(2 * time.Minute)
+		f.settled(topKey)
+	})
+}
+
+// A shutdown hands every tree over at once: what has not begun begins elsewhere, and what had is
+// interrupted.
+func TestShutdownHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b").run()
+		var runs []spawn.RunInfo
+		for _, task := range []string{"1", "2", "3", "4", "5"} {
+			run, err := a.begin(topKey, task)
+			require.NoError(t, err)
+			runs = append(runs, run)
+		}
+		time.Sleep(10 * time.Second)
+		begun := len(f.turns())
+		require.Less(t, begun, len(runs), "some wait for a slot")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, a.Shutdown(ctx))
+		time.Sleep(3 * time.Second)
+		require.Contains(t, f.turns(), fmt.Sprint("b ", begun+1), "it goes on at once")
+		time.Sleep(5 * time.Minute)
+		for i, run := range runs {
+			want := spawn.StatusInterrupted
+			if i >= begun {
+				want = spawn.StatusOK
+			}
+			require.Equal(t, want, f.status(b, run), "%d", i)
+		}
+		require.Len(t, f.turns(), len(runs), "no run is started twice")
+		require.Len(t, f.arrived(), len(runs))
+		f.settled(topKey)
+	})
+}
+
+// A process that is killed loses its trees when its lease is over, and no run is started twice.
+func TestKilledProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b").run()
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second)
+		f.engine.Cut(a.store)
+		time.Sleep(session.DefaultLease + 3*time.Second)
+		require.Equal(t, spawn.StatusInterrupted, f.status(b, run))
+		require.Equal(t, []string{"a one"}, f.turns())
+		time.Sleep(time.Minute)
+		require.Len(t, f.arrived(), 1)
+		f.settled(topKey)
+	})
+}
+
+// What becomes of a run of a process that cannot reach the engine for a time.
+func TestOutages(t *testing.T) {
+	for _, test := range []struct {
+		outage time.Duration
+		alone  bool // there is no other process
+		want   spawn.Status
+	}{
+		{time.Second, false, spawn.StatusOK},
+		{19 * time.Second, false, spawn.StatusOK},
+		{31 * time.Second, true, spawn.StatusOK},
+		{31 * time.Second, false, spawn.StatusInterrupted},
+		{10 * time.Minute, true, spawn.StatusOK},
+		{11 * time.Minute, true, spawn.StatusInterrupted},
+		{11 * time.Minute, false, spawn.StatusInterrupted},
+	} {
+		t.Run(fmt.Sprint(test.outage, " alone ", test.alone), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cutOff(t, sessiontest.ClusterOptions{}, test.outage, test.alone, test.want)
+			})
+		})
+	}
+}
+
+// Leases and pauses go by durations, so that a clock of the engine which is off changes nothing.
+func TestOutagesWithAnotherClock(t *testing.T) {
+	for _, off := range []time.Duration{40 * time.Second, -40 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := func() time.Time { return time.Now().Add(off) }
+			o := sessiontest.ClusterOptions{Clock: clock}
+			cutOff(t, o, 19*time.Second, false, spawn.StatusOK)
+			cutOff(t, o, 31*time.Second, true, spawn.StatusOK)
+			cutOff(t, o, 31*time.Second, false, spawn.StatusInterrupted)
+		})
+	}
+}
+
+// cutOff cuts a process off in the middle of a run.
+func cutOff(
+	t *testing.T, o sessiontest.ClusterOptions, long time.Duration, alone bool, want spawn.Status,
+) {
+	f := newFleet(t, o)
+	a := f.open("a").run()
+	if !alone {
+		f.open("b").run()
+	}
+	run, err := a.begin(topKey, "one")
+	require.NoError(t, err)
+	time.Sleep(20*time.Second + time.Millisecond) // right after a beat
+	f.engine.Cut(a.store)
+	time.Sleep(long)
+	healed := time.Now()
+	f.engine.Heal(a.store)
+	time.Sleep(2 * time.Minute)
+	require.Equal(t, want, f.status(a, run))
+	require.Equal(t, []string{"a one"}, f.turns(), "it is not started twice")
+	if want == spawn.StatusOK {
+		require.NoError(t, f.cause())
+	} else {
+		require.ErrorIs(t, f.cause(), spawn.ErrUnconfirmed)
+	}
+	for _, d := range f.made() {
+		lapsed := d.at.After(healed.Add(-long).Add(session.DefaultLease))
+		require.False(t, d.by == "a" && lapsed && d.at.Before(healed), "a paused")
+	}
+	f.settled(topKey)
+}
+
+// A delivery of a process that may not act waits. It is made by the process that has the tree then.
+func TestDeliveryWaits(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, sessiontest.ClusterOptions{})
+			a := f.open("a").run()
+			_, err := a.begin(topKey, "one")
+			require.NoError(t, err)
+			time.Sleep(50*time.Second + time.Millisecond)
+			f.engine.Cut(a.store) // the lease lapses at 80 s
+			time.Sleep(31 * time.Second)
+			require.Empty(t, f.arrived())
+			if taken {
+				f.open("b").run()
+				time.Sleep(5 * time.Second)
+				require.Len(t, f.arrived(), 1, "of the interrupted run")
+			}
+			f.engine.Heal(a.store)
+			time.Sleep(time.Minute)
+			made := f.made()
+			require.Len(t, made, 1)
+			require.Equal(t, map[bool]string{false: "a", true: "b"}[taken], made[0].by)
+			f.settled(topKey)
+		})
+	}
+}
+
+// A deafOwners is that of a process which is not told of its lease: it was stopped for a while, and
+// the engine has it alive.
+type deafOwners struct {
+	session.Owners
+	deaf atomic.Bool
+}
+
+func (o *deafOwners) Serve(ctx context.Context, m session.Member) error {
+	tell := m.Lease
+	m.Lease = func(l session.Lease) {
+		if !o.deaf.Load() {
+			tell(l)
+		}
+	}
+	return o.Owners.Serve(ctx, m)
+}
+
+// archiveLog notes the archives of transcripts.
+type archiveLog struct {
+	session.Transcripts
+	note func(what string)
+}
+
+func (l archiveLog) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
+	l.note("archive")
+	return l.Transcripts.Archive(ctx, ref, at)
+}
+
+// While a process may not act, it begins nothing that has an effect outside of the journal, of
+// whatever kind, and it does all of that when it may again.
+func TestNothingBeginsInAPause(t *testing.T) {
+	for _, told := range []bool{true, false} { // what follows the end of a run waits for its delivery
+		synctest.Test(t, func(t *testing.T) { pauseOf(t, told) })
+	}
+}
+
+// pausedRunner plays turns that begin something after 40 seconds, and say when they have.
+func pausedRunner(note func(string)) *spawntest.Runner {
+	said := func(what string) spawntest.Step {
+		return spawntest.Do(func(context.Context, *spawn.TurnInput) error {
+			note(what)
+			return nil
+		})
+	}
+	method := func(f func(context.Context, *spawn.TurnInput) error) spawntest.Play {
+		return spawntest.Play{
+			spawntest.Delay(40 * time.Second), spawntest.Do(f), said("method"),
+		}
+	}
+	r := (&spawntest.Runner{}).On("x", spawntest.Play{spawntest.Delay(40 * time.Second)})
+	r.On("y", spawntest.Play{said("turn")})
+	r.On("report", method(func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Report(ctx, spawn.Progress{Text: "half", Milestone: true})
+	}))
+	r.On("spawn", method(func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Spawn(ctx, spawn.Request{Task: "x"})
+		return err
+	}))
+	r.On("model", method(func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.AwaitProvider(ctx, "")
+	}))
+	return r
+}
+
+// pauseOf has a process pause, in which much becomes due.
+func pauseOf(t *testing.T, told bool) {
+	begun := time.Now()
+	var mu sync.Mutex
+	var did []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		did = append(did, what)
+	}
+	f := newFleet(t, sessiontest.ClusterOptions{})
+	w := &worker{fleet: f, name: "a", store: f.engine.Open("a"), ended: make(chan error, 1)}
+	owners, store := &deafOwners{Owners: w.store.Owners}, *w.store
+	store.Owners, store.Transcripts = owners, archiveLog{store.Transcripts, note}
+	r := pausedRunner(note)
+	tell := func(what string) func(context.Context, spawn.Delivery) error {
+		return func(context.Context, spawn.Delivery) error { note(what); return nil }
+	}
+	var err error
+	cfg := spawn.Config{
+		Store: &store, Runner: r, CallerRun: true, Deliver: tell("deliver"),
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2}},
+		Tidy:  func(context.Context, spawn.TidyRequest) error { note("tidy"); return nil },
+		Unbind: func(context.Context, spawn.UnbindRequest) error {
+			note("unbind")
+			return nil
+		},
+	}
+	arrives := 0
+	if told {
+		cfg.Ended, arrives = tell("hook"), 1
+	}
+	w.Supervisor, err = spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	w.run()
+	owners.deaf.Store(true) // it may act until 29 s
+	for _, task := range []string{"report", "spawn", "model"} {
+		mustSpawn(t, w.Supervisor, spawn.Request{Task: task})
+	}
+	mustSpawn(t, w.Supervisor, spawn.Request{
+		Task: "x", Announce: told, Extra: []byte(`{}`), Thread: true,
+		Bind: session.Route{Channel: "c", To: "1", Thread: "2"}, Delete: true,
+	})
+	time.Sleep(time.Until(begun.Add(35 * time.Second)))
+	mustSpawn(t, w.Supervisor, spawn.Request{Task: "y"})
+	time.Sleep(time.Until(begun.Add(2 * time.Minute)))
+	mu.Lock()
+	require.Empty(t, did)
+	mu.Unlock()
+	owners.deaf.Store(false)
+	time.Sleep(11 * time.Second) // a beat, and more
+	mu.Lock()
+	defer mu.Unlock()
+	for what, n := range map[string]int{
+		"turn": 1, "method": 3, "deliver": arrives, "unbind": 1, "archive": 1,
+	} {
+		count := 0
+		for _, x := range did {
+			if x == what {
+				count++
+			}
+		}
+		require.Equal(t, n, count, "%s of %v", what, did)
+	}
+	require.Equal(t, told, slices.Contains(did, "hook"))
+	require.Contains(t, did, "tidy")
+}
+
+// The turns of a process that is not heard for too long end while it is still cut off.
+func TestTurnsEndInALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		_, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(20 * time.Second)
+		f.engine.Cut(a.store)
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, f.cause())
+		time.Sleep(30 * time.Second)
+		require.ErrorIs(t, f.cause(), spawn.ErrUnconfirmed)
+	})
+}
+
+// A caller that waits for a tree that another process takes is told so, whether its own process
+// hears of that or asks for its claim.
+func TestWaitThatAnotherProcessEnds(t *testing.T) {
+	for _, outage := range []time.Duration{time.Minute, 11 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) { waitWhileCutOff(t, outage) })
+	}
+}
+
+func waitWhileCutOff(t *testing.T, outage time.Duration) {
+	f := newFleet(t, sessiontest.ClusterOptions{})
+	a := f.open("a").run()
+	b := f.open("b").run()
+	run, err := a.begin(topKey, "one")
+	require.NoError(t, err)
+	ended := make(chan error, 2)
+	wait := func() error {
+		_, err := a.Wait(t.Context(), topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
+		return err
+	}
+	go func() { ended <- wait() }()
+	go func() { ended <- a.Idle(t.Context(), topKey) }()
+	time.Sleep(time.Second)
+	f.engine.Cut(a.store)
+	time.Sleep(outage - 20*time.Second)
+	_, err = b.begin(topKey, "two") // so that it does not rest there
+	require.NoError(t, err)
+	time.Sleep(20 * time.Second)
+	f.engine.Heal(a.store)
+	time.Sleep(30 * time.Second)
+	for range 2 {
+		select {
+		case err := <-ended:
+			require.ErrorIs(t, err, session.ErrOwned)
+		case <-time.After(time.Second):
+			t.Error("a caller still waits")
+		}
+	}
+}
+
+// A conflict alone does not say that another process has the tree: one that has not claimed it, as
+// an earlier tool, has written to it. The process that has the claim goes on.
+func TestConflictAsksForTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		synctest.Wait()
+		alone := *f.outside
+		alone.Owners = nil
+		other, err := spawn.Open(t.Context(), spawn.Config{
+			Store: &alone, Runner: &spawntest.Runner{}, CallerRun: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return nil },
+		})
+		require.NoError(t, err)
+		_, err = other.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "two"})
+		require.NoError(t, err)
+		require.NoError(t, other.Shutdown(t.Context()))
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, spawn.StatusInterrupted, f.status(a, run))
+		require.Equal(t, []string{"a one", "a two"}, f.turns(), "a has what the tool has written")
+		f.settled(topKey)
+	})
+}
+
+// A process that shuts down and waits for its turns takes no tree of another one.
+func TestShutdownTakesNoTree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a, b := f.open("a").run(), f.open("b")
+		_, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		synctest.Wait()
+		done := make(chan error, 1)
+		go func() { done <- a.Shutdown(t.Context()) }()
+		synctest.Wait()
+		other := session.Must(session.MainKey("other"))
+		_, err = b.begin(other, "two")
+		require.NoError(t, err)
+		time.Sleep(30 * time.Second)
+		_, err = b.begin(other, "three")
+		require.NoError(t, err, "no process has it")
+		require.NoError(t, <-done)
+		f.open("c").run()
+		time.Sleep(5 * time.Minute)
+		require.ElementsMatch(t, []string{"a one", "c two", "c three"}, f.turns())
+		require.NoError(t, b.Shutdown(t.Context()))
+	})
+}
+
+// A lateOwners tells that a claim was taken before the claim itself is answered.
+type lateOwners struct {
+	session.Owners
+	rival session.Owners
+	until time.Time
+	tell  func(session.Lease)
+}
+
+func (o *lateOwners) Serve(ctx context.Context, m session.Member) error {
+	o.tell = m.Lease
+	m.Lease = func(l session.Lease) {
+		o.until = l.Until
+		o.tell(l)
+	}
+	return o.Owners.Serve(ctx, m)
+}
+
+func (o *lateOwners) Claim(ctx context.Context, root session.Key) (session.Claim, error) {
+	c, err := o.Owners.Claim(ctx, root)
+	if err == nil && o.rival != nil {
+		err = o.Owners.Release(ctx, c)
+		_, rerr := o.rival.Claim(ctx, root)
+		err = errors.Join(err, rerr)
+		o.rival = nil
+		o.tell(session.Lease{Until: o.until, Taken: []session.Claim{c}})
+	}
+	return c, err
+}
+
+// A claim that is taken before its answer has come does not hold.
+func TestClaimThatIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := &worker{fleet: f, name: "a", store: f.engine.Open("a"), ended: make(chan error, 1)}
+		store := *a.store
+		store.Owners = &lateOwners{Owners: store.Owners, rival: f.outside.Owners}
+		f.openOn(a, &store).run()
+		_, err := a.begin(topKey, "one")
+		require.ErrorIs(t, err, session.ErrOwned)
+		require.ErrorIs(t, err, spawn.ErrNotRecorded)
+		require.Empty(t, f.turns())
+	})
+}
+
+// Another process that joins under the name of one takes its place: that one ends.
+func TestReplacedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second)
+		again := f.open("a").run()
+		time.Sleep(30 * time.Second)
+		err = <-a.ended
+		require.ErrorIs(t, err, session.ErrReplaced)
+		a.ended <- nil
+		require.Equal(t, spawn.StatusInterrupted, f.status(again, run))
+		require.Len(t, f.arrived(), 1)
+		f.settled(topKey)
+	})
+}
+
+// A dyingJournal is that of a process that is cut off at its n-th append, before or after that.
+type dyingJournal struct {
+	session.Journal
+	cut     func()
+	n       int
+	after   bool
+	appends int // only one tree appends
+}
+
+var errCutOff = errors.New("the answer has not come")
+
+func (j *dyingJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (seq session.Seq, err error) {
+	if j.appends++; j.appends != j.n {
+		return j.Journal.Append(ctx, root, after, b)
+	}
+	if !j.after {
+		j.cut()
+		return j.Journal.Append(ctx, root, after, b)
+	}
+	_, err = j.Journal.Append(ctx, root, after, b)
+	j.cut()
+	return 0, errors.Join(err, errCutOff)
+}
+
+// At whichever write a process is cut off, for good or for a time: another one goes on with its
+// tree, the caller that repeats its command there has one run, which is started once, and the
+// receiver is told of its end under one key.
+func TestSecondProcessTakesOverAtEveryWrite(t *testing.T) {
+	for n, died := 1, true; died; n++ {
+		for _, after := range []bool{false, true} {
+			for _, heal := range []time.Duration{0, 31 * time.Second, 11 * time.Minute} {
+				t.Run(fmt.Sprint(n, " after ", after, " healed ", heal), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { died = cutAtWrite(t, n, after, heal) })
+				})
+			}
+		}
+		require.Less(t, n, 50)
+	}
+}
+
+// cutAtWrite cuts process a off at its n-th write, and heals it after a time, or at the end if that
+// is 0. It reports whether a has written so often.
+func cutAtWrite(t *testing.T, n int, after bool, heal time.Duration) bool {
+	f := newFleet(t, sessiontest.ClusterOptions{})
+	a := &worker{fleet: f, name: "a", store: f.engine.Open("a"), ended: make(chan error, 1)}
+	store := *a.store
+	j := &dyingJournal{Journal: store.Journal, n: n, after: after, cut: func() {
+		f.engine.Cut(a.store)
+		if heal > 0 {
+			time.AfterFunc(heal, func() { f.engine.Heal(a.store) })
+		}
+	}}
+	store.Journal = j
+	f.openOn(a, &store).run()
+	b := f.open("b").run()
+	for _, task := range []string{"one", "two"} {
+		_, err := a.begin(topKey, task)
+		for by := []*worker{b, a}; err != nil; by[0], by[1] = by[1], by[0] { // as people do
+			time.Sleep(time.Second)
+			_, err = by[0].begin(topKey, task)
+		}
+		time.Sleep(10 * time.Second)
+	}
+	time.Sleep(15 * time.Minute)
+	f.engine.Heal(a.store)
+	time.Sleep(time.Minute)
+	report := f.settled(topKey)
+	require.Equal(t, 2, report.Runs)
+	require.Len(t, f.arrived(), 2)
+	started, newest := make(map[string]int), uint64(0)
+	for _, turn := range f.turns() {
+		_, task, _ := strings.Cut(turn, " ")
+		started[task]++
+		require.Equal(t, 1, started[task], "%s is started once", task)
+	}
+	for _, d := range f.made() {
+		require.GreaterOrEqual(t, d.epoch, newest, "a former owner acts no more")
+		newest = d.epoch
+	}
+	return j.appends >= n
+}
+
+// Settle claims the tree of the delivery, and leaves one alone that a process has.
+func TestSettleClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		blocked := true
+		w := &worker{fleet: f, name: "a", store: f.engine.Open("a"), ended: make(chan error, 1)}
+		s, err := spawn.Open(t.Context(), spawn.Config{
+			Store: w.store, Runner: &spawntest.Runner{}, CallerRun: true,
+			Deliver: func(context.Context, spawn.Delivery) error {
+				if blocked {
+					return spawn.Permanent(errors.New("no"))
+				}
+				return nil
+			},
+		})
+		require.NoError(t, err)
+		w.Supervisor = s
+		w.run()
+		_, err = w.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		out, err := w.Outbox(t.Context(), topKey)
+		require.NoError(t, err)
+		require.Len(t, out, 1)
+		settle := func() error {
+			return spawn.Settle(t.Context(), f.outside, out[0].Key, spawn.SettleDismiss)
+		}
+		require.ErrorIs(t, settle(), session.ErrOwned)
+		require.NoError(t, w.Shutdown(t.Context()))
+		require.NoError(t, settle())
+		_, err = f.engine.Open("x").Owners.Claim(t.Context(), topKey)
+		require.NoError(t, err, "it keeps nothing")
+		f.settled(topKey)
+	})
+}
