@@ -21,7 +21,8 @@ type database struct {
 	schema  string
 	timeout time.Duration
 	closed  atomic.Bool
-	hold    *hold // nil: the schema is shared
+	hold    *hold   // nil: the schema is shared
+	members *owners // nil: this process has every tree
 }
 
 // A querier is a pool or a transaction.
@@ -119,6 +120,8 @@ func isOurs(err error) bool {
 	for _, e := range []error{
 		session.ErrConflict, session.ErrArchived, session.ErrNotArchived, session.ErrNotFound,
 		session.ErrCorrupt, session.ErrSync, session.ErrFormat, session.ErrUnsafe, errReplaced,
+		session.ErrOwned, session.ErrNoOwner, session.ErrUnanswered, session.ErrReplaced,
+		session.ErrInvalidRequest, errLapsed, errMoved,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -131,6 +134,9 @@ func isOurs(err error) bool {
 func (d *database) close() {
 	if d.closed.Swap(true) {
 		return
+	}
+	if d.members != nil {
+		d.members.end()
 	}
 	d.hold.release(context.Background())
 	if d.owned {
