@@ -52,7 +52,8 @@ func (l ledger) renew(
 	err = q.QueryRow(ctx, l.sql(`
 		insert into {}.processes as p (name, incarnation, until)
 		values ($1, $2, {}.clock() + $3::bigint * interval '1 microsecond')
-		on conflict (name) do update set incarnation = excluded.incarnation, until = excluded.until
+		on conflict (name) do update
+			set incarnation = excluded.incarnation, until = excluded.until, given_up = false
 		where p.incarnation <= excluded.incarnation
 		returning xmax = 0`), p.Name, id(p), d.Microseconds()).Scan(&begun)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -249,7 +250,7 @@ func (l ledger) former(
 	for _, lock := range []string{``, ` for share`} {
 		var lives bool
 		err = q.QueryRow(ctx, l.sql(`
-			select name, until > {}.clock(), until = '-infinity' from {}.processes
+			select name, until > {}.clock(), given_up from {}.processes
 			where incarnation = $1`+lock), incarnation).Scan(&p.Name, &lives, &left)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -297,7 +298,8 @@ func (l ledger) leave(ctx context.Context, p session.Process, forGood bool) erro
 	}
 	err := l.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, l.sql(`
-			update {}.processes set until = '-infinity', incarnation = `+next+`
+			update {}.processes
+			set until = least(until, {}.clock()), given_up = true, incarnation = `+next+`
 			where name = $1 and incarnation = $2`), p.Name, id(p))
 		return err
 	})

@@ -7,13 +7,15 @@ create function {}.clock() returns timestamptz volatile language sql as 'select 
 create sequence {}.incarnations;
 create sequence {}.epochs;
 
--- The last process to join under each name. A lease without an end in the future has lapsed; one
--- that ends at -infinity was given up.
+-- The last process to join under each name. A lease that ends in the past has lapsed, or was given
+-- up.
 create table {}.processes (
 	name text collate "C" primary key,
 	incarnation bigint not null unique,
-	until timestamptz not null
+	until timestamptz not null,
+	given_up boolean not null default false
 );
+create index processes_until on {}.processes (until);
 
 -- A claim stands in the row of the log, so that an append sees it where it looks at the end of the
 -- log. owner is an incarnation. The claim holds while that process has a lease. A tree that was
