@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
@@ -31,9 +32,9 @@ type double struct {
 
 	processes []session.Process
 	current   map[string]session.Process
-	claims    []session.Claim             // that were given out
-	epochs    map[uint64]uint64           // of the state, to those of the ledger
-	last      uint64                      // epoch of the ledger
+	claims    []session.Claim              // that were given out
+	epochs    map[uint64]uint64            // of the state, to those of the ledger
+	last      uint64                       // epoch of the ledger
 	told      map[session.Process][]uint64 // epochs that the last beat has told of
 	took      map[session.Process][][]byte
 	roots     []session.Key

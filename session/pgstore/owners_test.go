@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
-	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
@@ -182,5 +182,3 @@ func TestOwnersPassKit(t *testing.T) {
 func TestOwnersThatHangPassKit(t *testing.T) {
 	sessiontest.TestOwners(t, engine(t, 2*time.Second, pgstore.Options{}, true))
 }
-
-var _ = require.NoError

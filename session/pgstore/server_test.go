@@ -18,8 +18,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
