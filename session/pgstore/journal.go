@@ -229,9 +229,9 @@ func (j journal) replace(ctx context.Context, q querier, a addition) error {
 }
 
 // noNil returns s, or an empty slice for nil, which would be the null of SQL.
-func noNil(s []string) []string {
+func noNil[T any](s []T) []T {
 	if s == nil {
-		return []string{}
+		return []T{}
 	}
 	return s
 }

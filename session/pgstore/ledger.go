@@ -382,7 +382,7 @@ func (l ledger) ask(ctx context.Context, r session.Request) (owner int64, err er
 				set asked = case when r.answered then r.asked else excluded.asked end
 			where r.root = excluded.root
 			returning coalesce((select l.owner from {}.logs as l where l.root = r.root), 0)`),
-			[]byte(r.ID), r.Root.String(), slices.Concat([]byte{}, r.Body)).Scan(&owner)
+			[]byte(r.ID), r.Root.String(), noNil(r.Body)).Scan(&owner)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = fmt.Errorf("%w %q: its id is that of a request to another tree",
 				session.ErrInvalidRequest, r.ID)
@@ -405,7 +405,7 @@ func (l ledger) take(
 				or taker = $1 and id <> all($2::bytea[]))
 				and (select l.owner from {}.logs as l where l.root = r.root) = $1
 				and `+alive(`$1::bigint`)+`
-			returning id, root, body, attempt`), id(p), slices.Concat([][]byte{}, known))
+			returning id, root, body, attempt`), id(p), noNil(known))
 		if err != nil {
 			return err
 		}

@@ -245,3 +245,59 @@ func TestLedgerAgreesWithTheState(t *testing.T) {
 		})
 	}
 }
+
+// TestTakenWithoutAnAnswer takes requests and forgets that, as a process does whose connection was
+// cut off before the answer of the server came. It is handled all the same, as one that may have
+// been handled before.
+func TestTakenWithoutAnAnswer(t *testing.T) {
+	d := newDouble(t, 1)
+	p := d.current["a"]
+	d.claim(p, d.roots[0])
+	r := session.Request{ID: "1", Root: d.roots[0]}
+	d.ask(r)
+	for attempt := range 2 {
+		got, err := d.ledger.Take(t.Context(), p, nil)
+		require.NoError(t, err)
+		require.Len(t, got, 1)
+		assert.Equal(t, attempt+1, got[0].Attempt)
+	}
+	got, err := d.ledger.Take(t.Context(), p, [][]byte{[]byte("1")})
+	require.NoError(t, err)
+	assert.Empty(t, got)
+}
+
+// TestProcessThatIsGoneForLong is forgotten, with its claims. It begins anew when it comes back.
+func TestProcessThatIsGoneForLong(t *testing.T) {
+	d := newDouble(t, 1)
+	ctx, p, other := t.Context(), d.current["a"], d.current["b"]
+	_, begun, err := d.ledger.Beat(ctx, p, ledgerLease, nil)
+	require.NoError(t, err)
+	assert.True(t, begun)
+	first, err := d.ledger.Claim(ctx, p, ledgerLease, d.roots[0])
+	require.NoError(t, err)
+	count := func(what string) any {
+		return d.s.query(t, `select count(*) from `+d.schema+`.`+what)
+	}
+	d.pass(23 * time.Hour)
+	_, err = d.ledger.Claim(ctx, p, ledgerLease, d.roots[1])
+	require.NoError(t, err)
+	d.pass(time.Hour)
+	_, err = d.ledger.Claim(ctx, other, ledgerLease, d.roots[1])
+	require.NoError(t, err)
+	require.NoError(t, d.ledger.Sweep(ctx))
+	assert.EqualValues(t, 2, count(`logs where owner is not null`))
+	assert.EqualValues(t, 1, count(`taken`))
+	d.pass(24 * time.Hour)
+	_, _, err = d.ledger.Beat(ctx, other, ledgerLease, nil)
+	require.NoError(t, err)
+	require.NoError(t, d.ledger.Sweep(ctx))
+	assert.EqualValues(t, 1, count(`processes`))
+	assert.EqualValues(t, 1, count(`logs where owner is not null`), "that of the other")
+	assert.EqualValues(t, 0, count(`taken`))
+	_, begun, err = d.ledger.Beat(ctx, p, ledgerLease, nil)
+	require.NoError(t, err)
+	assert.True(t, begun, "so that the process knows that its claims are lost")
+	again, err := d.ledger.Claim(ctx, p, ledgerLease, d.roots[0])
+	require.NoError(t, err)
+	assert.Greater(t, again.Epoch, first.Epoch)
+}
