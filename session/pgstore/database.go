@@ -24,6 +24,10 @@ type database struct {
 	closed  atomic.Bool
 	hold    *hold   // nil: the schema is shared
 	members *owners // nil: this process has every tree
+
+	// idle is how long a transaction may hold its locks while this process is silent, because it
+	// was stopped or cut off; another process may wait for them. Zero: as the server says.
+	idle time.Duration
 }
 
 // A querier is a pool or a transaction.
@@ -73,6 +77,10 @@ func (d *database) change(ctx context.Context, f func(ctx context.Context, q que
 			return err
 		}
 		level := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+		if d.idle > 0 {
+			level.BeginQuery = fmt.Sprintf(`begin isolation level read committed read write;
+				set local idle_in_transaction_session_timeout = %d`, d.idle.Milliseconds())
+		}
 		return pgx.BeginTxFunc(ctx, d.pool, level, func(tx pgx.Tx) error { return f(ctx, tx) })
 	})
 }

@@ -67,3 +67,16 @@ func (l Ledger) Orphans(ctx context.Context) ([]session.Key, error) {
 }
 
 func (l Ledger) Sweep(ctx context.Context) error { return l.l.sweep(ctx) }
+
+// StopWhile has a Store stand still for a time in a transaction that has locked a row.
+func StopWhile(ctx context.Context, s *session.Store, d time.Duration, lock string) error {
+	j := s.Journal.(journal)
+	return j.change(ctx, func(ctx context.Context, q querier) error {
+		if _, err := q.Exec(ctx, j.sql(lock)); err != nil {
+			return err
+		}
+		time.Sleep(d)
+		_, err := q.Exec(ctx, `select 1`)
+		return err
+	})
+}

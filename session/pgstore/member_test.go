@@ -129,6 +129,60 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	add(t, a, last, entries("released", 1))
 }
 
+// TestProcessThatStopsInATransaction has a process stand still while it holds the lock of a tree,
+// as one does that is stopped in the middle of a snapshot. The server undoes what it has done, and
+// another process can take the tree.
+func TestProcessThatStopsInATransaction(t *testing.T) {
+	s, schema := theServer(t), freshSchema()
+	const lease = time.Second
+	a, b := s.open(t, memberOptions(schema, "a", lease)), s.open(t, memberOptions(schema, "b", lease))
+	_, err := a.Owners.Claim(t.Context(), root)
+	require.NoError(t, err)
+	add(t, a, 0, entries("a", 1))
+	const stopped = 8 * time.Second
+	failed := make(chan error)
+	go func() {
+		failed <- pgstore.StopWhile(t.Context(), a, stopped, `select from {}.logs for update`)
+	}()
+	began := time.Now()
+	require.Eventually(t, func() bool {
+		_, err := b.Owners.Claim(t.Context(), root)
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+	assert.Less(t, time.Since(began), stopped)
+	require.Error(t, <-failed)
+}
+
+// TestFirstClaimsAtOnce has a process begin its lease by many claims and a beat at once: none of
+// the claims counts as one of a lease before.
+func TestFirstClaimsAtOnce(t *testing.T) {
+	s, schema := theServer(t), freshSchema()
+	store := s.open(t, memberOptions(schema, "a", time.Second))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	leases := make(chan session.Lease, 100)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- store.Owners.Serve(ctx, session.Member{Lease: func(l session.Lease) { leases <- l }})
+	}()
+	claimed := make(chan error)
+	const claims = 16
+	for i := range claims {
+		go func() {
+			_, err := store.Owners.Claim(ctx, numbered(i))
+			claimed <- err
+		}()
+	}
+	for range claims {
+		require.NoError(t, <-claimed)
+	}
+	for range 3 {
+		assert.Empty(t, (<-leases).Taken)
+	}
+	cancel()
+	require.NoError(t, <-ended)
+}
+
 // TestClaimedTreeWithoutALog is no log to those that look for logs, and goes with its claim.
 func TestClaimedTreeWithoutALog(t *testing.T) {
 	s, schema := theServer(t), freshSchema()

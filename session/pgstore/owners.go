@@ -28,11 +28,17 @@ type owners struct {
 	mu      sync.Mutex
 	serving *service
 	lanes   map[string]*lane
-	renewed time.Time                     // when the last beat was sent that was answered
-	claims  map[session.Key]session.Claim // as far as this process knows
-	lost    []session.Claim               // with a lease that the server has forgotten; not told yet
-	told    []uint64                      // epochs of claims that others have taken
-	fenced  map[session.Key]bool          // trees that were claimed, and not released
+	renewed time.Time             // when the last beat was sent that was answered
+	claims  map[session.Key]noted // as far as this process knows
+	lost    []session.Claim       // with a lease that the server has forgotten; not told yet
+	told    []uint64              // epochs of claims that others have taken
+	fenced  map[session.Key]bool  // trees that were claimed, and not released
+}
+
+// A noted claim is one that the process knew at a time.
+type noted struct {
+	session.Claim
+	at time.Time
 }
 
 // ownConns is how many connections an owners has at most for its calls, beside the one for hints.
@@ -48,8 +54,9 @@ func newOwners(ctx context.Context, d *database, o Options) (*owners, error) {
 	}
 	// A call that hangs must not take the time of the next beat.
 	timeout := max(time.Second, min(o.Timeout, o.Lease/beatsPerLease))
+	d.idle = timeout
 	l := ledger{&database{
-		pool: pool, owned: true, schema: o.Schema, timeout: timeout, hold: d.hold,
+		pool: pool, owned: true, schema: o.Schema, timeout: timeout, hold: d.hold, idle: timeout,
 	}}
 	self, err := l.newProcess(ctx, o.Process)
 	if err != nil {
@@ -59,7 +66,7 @@ func newOwners(ctx context.Context, d *database, o Options) (*owners, error) {
 	return &owners{
 		database: d, ledger: l, hub: newHub(pool, o.Schema, !o.Shared), self: self, lease: o.Lease,
 		ended: make(chan struct{}), lanes: make(map[string]*lane),
-		claims: make(map[session.Key]session.Claim), fenced: make(map[session.Key]bool),
+		claims: make(map[session.Key]noted), fenced: make(map[session.Key]bool),
 	}, nil
 }
 
@@ -139,25 +146,27 @@ func (o *owners) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if begun {
-		o.begin()
+		o.begin(sent)
 	}
 	if err != nil {
 		return session.Claim{}, o.wrap("claim", root, err)
 	}
-	o.claims[root], o.fenced[root] = c, true
+	o.claims[root], o.fenced[root] = noted{c, time.Now()}, true
 	if o.serving != nil {
 		o.serving.kick() // a request may wait for this owner
 	}
 	return c, nil
 }
 
-// begin notes that the lease of the process has begun: the claims of the one before are lost. The
-// caller holds the lock.
-func (o *owners) begin() {
-	for _, c := range o.claims {
-		o.lost = append(o.lost, c)
+// begin notes that a lease has begun which was asked for at a time: the claims from before are lost.
+// The caller holds the lock.
+func (o *owners) begin(sent time.Time) {
+	for root, c := range o.claims {
+		if c.at.Before(sent) {
+			o.lost = append(o.lost, c.Claim)
+			delete(o.claims, root)
+		}
 	}
-	clear(o.claims)
 }
 
 // Release implements session.Owners.
@@ -171,7 +180,7 @@ func (o *owners) Release(ctx context.Context, c session.Claim) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.claims[c.Root] == c {
+	if o.claims[c.Root].Claim == c {
 		delete(o.claims, c.Root)
 		delete(o.fenced, c.Root)
 	}
@@ -192,7 +201,7 @@ func (o *owners) beat(ctx context.Context) (l session.Lease, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if begun {
-		o.begin()
+		o.begin(sent)
 	}
 	o.renewed = sent
 	l = session.Lease{Until: sent.Add(o.lease), Taken: o.lost}
@@ -202,7 +211,7 @@ func (o *owners) beat(ctx context.Context) (l session.Lease, err error) {
 		if !slices.Contains(known, c.Epoch) {
 			l.Taken = append(l.Taken, c)
 		}
-		if o.claims[c.Root] == c {
+		if o.claims[c.Root].Claim == c {
 			delete(o.claims, c.Root)
 		}
 	}

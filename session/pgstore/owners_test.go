@@ -175,10 +175,12 @@ func engine(t *testing.T, lease time.Duration, o pgstore.Options, hangs bool) se
 }
 
 func TestOwnersPassKit(t *testing.T) {
+	t.Parallel() // with the other one: both mostly wait
 	sessiontest.TestOwners(t, engine(t, 2*time.Second, pgstore.Options{}, false))
 }
 
 // TestOwnersThatHangPassKit cuts processes off by a network that says nothing any more.
 func TestOwnersThatHangPassKit(t *testing.T) {
+	t.Parallel()
 	sessiontest.TestOwners(t, engine(t, 2*time.Second, pgstore.Options{}, true))
 }
