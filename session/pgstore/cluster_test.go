@@ -59,7 +59,9 @@ func memberChild(ctx context.Context, dsn, schema, name string) {
 
 // appendUnder appends the epoch of a claim to its tree again and again, until that is refused. The
 // first time is a while after the claim, so that it is not the log alone which refuses another.
-func appendUnder(ctx context.Context, store *session.Store, c session.Claim, say func(string, ...any)) {
+func appendUnder(
+	ctx context.Context, store *session.Store, c session.Claim, say func(string, ...any),
+) {
 	last := endOf(ctx, store, c.Root)
 	say("claimed %d %d %d", treeNumber(c.Root), c.Epoch, last)
 	time.Sleep(500 * time.Millisecond)
@@ -105,7 +107,8 @@ type worker struct {
 func startWorker(t *testing.T, s *server, schema, name string) *worker {
 	cmd, lines := startChild(t, s, schema+" "+name)
 	w := &worker{
-		cmd: cmd, claimed: map[int]int{}, end: map[int]int{}, said: map[int]int{}, refused: map[int]bool{},
+		cmd: cmd, claimed: map[int]int{}, end: map[int]int{}, said: map[int]int{},
+		refused: map[int]bool{},
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -137,7 +140,7 @@ func (w *worker) take(line string) {
 	}
 }
 
-// has waits until a worker has so many trees, or was refused them.
+// wait waits until a worker has said enough.
 func (w *worker) wait(t *testing.T, what string, ready func() bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -165,7 +168,7 @@ func clusterOf(t *testing.T, trees int) (s *server, store *session.Store, a, b *
 	return s, store, a, b
 }
 
-// verify fails the test unless a log has what workers have said, and the epochs in it only grow:
+// verifyTree fails the test unless a log has what workers have said, and the epochs in it only grow:
 // nothing that a former owner writes comes after what a later one has found.
 func verifyTree(t *testing.T, store *session.Store, tree int, former, next *worker) {
 	t.Helper()

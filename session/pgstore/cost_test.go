@@ -51,12 +51,16 @@ func TestCostOfTrees(t *testing.T) {
 	type counts struct{ logs, logWrites, beats, others int64 }
 	now := func() (c counts) {
 		err := conn.QueryRow(t.Context(), `
-			select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) filter (where relname = 'logs'), 0)::bigint,
-				coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del) filter (where relname = 'logs'), 0)::bigint,
-				coalesce(sum(n_tup_upd) filter (where relname = 'processes'), 0)::bigint,
-				coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del)
-					filter (where relname not in ('logs', 'processes')), 0)::bigint
-			from pg_stat_user_tables where schemaname = $1`, schema).
+			select
+				coalesce(sum(read) filter (where relname = 'logs'), 0)::bigint,
+				coalesce(sum(written) filter (where relname = 'logs'), 0)::bigint,
+				coalesce(sum(written) filter (where relname = 'processes'), 0)::bigint,
+				coalesce(sum(written) filter (where relname not in ('logs', 'processes')), 0)::bigint
+			from (
+				select relname, seq_tup_read + coalesce(idx_tup_fetch, 0) as read,
+					n_tup_ins + n_tup_upd + n_tup_del as written
+				from pg_stat_user_tables where schemaname = $1
+			) as counts`, schema).
 			Scan(&c.logs, &c.logWrites, &c.beats, &c.others)
 		require.NoError(t, err)
 		return c

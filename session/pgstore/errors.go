@@ -36,8 +36,9 @@ func (e *LockedError) Error() string {
 	if e.Member {
 		member = "shares it with processes that have Options.Process"
 	}
-	return fmt.Sprintf("pgstore: schema %q is locked by %q%s since %s, which is process %d of the server"+
-		" and %s", e.Schema, e.Name, from, e.Since.Format(time.RFC3339), e.PID, member)
+	return fmt.Sprintf("pgstore: schema %q is locked by %q%s since %s, "+
+		"which is process %d of the server and %s",
+		e.Schema, e.Name, from, e.Since.Format(time.RFC3339), e.PID, member)
 }
 
 // Is reports whether target is [ErrLocked].

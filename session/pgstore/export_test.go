@@ -40,7 +40,9 @@ func (l Ledger) Release(ctx context.Context, p session.Process, c session.Claim)
 	return l.l.release(ctx, p, c)
 }
 
-func (l Ledger) Leave(ctx context.Context, p session.Process) error { return l.l.leave(ctx, p, false) }
+func (l Ledger) Leave(ctx context.Context, p session.Process) error {
+	return l.l.leave(ctx, p, false)
+}
 
 func (l Ledger) Ask(ctx context.Context, r session.Request) error {
 	_, err := l.l.ask(ctx, r)
@@ -53,7 +55,9 @@ func (l Ledger) Take(
 	return l.l.take(ctx, p, known)
 }
 
-func (l Ledger) Answer(ctx context.Context, p session.Process, request string, answer []byte) error {
+func (l Ledger) Answer(
+	ctx context.Context, p session.Process, request string, answer []byte,
+) error {
 	return l.l.answer(ctx, p, request, answer)
 }
 

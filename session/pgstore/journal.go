@@ -135,8 +135,8 @@ func (j journal) Append(
 	return session.Seq(a.last), nil
 }
 
-// isOurTree is the condition that the claim of this process was not taken, if it appends under one. It
-// is looked at in the row that the statement has locked: a claim is taken there, too.
+// isOurTree is the condition that the claim of this process was not taken, if it appends under one.
+// It is looked at in the row that the statement has locked: a claim is taken there, too.
 func isOurTree(fence string) string {
 	return `(` + fence + `::bigint is null or l.owner is null or l.owner = ` + fence + `
 		or not ` + alive(`l.owner`) + `)`
