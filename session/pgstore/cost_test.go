@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // TestCostOfTrees has 10,000 trees that a process has and that are due, and 100,000 idle ones, of

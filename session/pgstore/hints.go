@@ -59,9 +59,10 @@ type hub struct {
 	own     hint                   // that there is a request for this process
 }
 
-// newHub returns the hub of a schema. Unless it listens, hints come from this process alone.
-func newHub(pool *pgxpool.Pool, schema string, listens bool) *hub {
-	ctx, cancel := context.WithCancel(context.Background())
+// newHub returns the hub of a schema, which works until its end, and not that of ctx. Unless it
+// listens, hints come from this process alone.
+func newHub(ctx context.Context, pool *pgxpool.Pool, schema string, listens bool) *hub {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h := &hub{
 		pool: pool, channel: fmt.Sprintf("offshoot_%016x", sum(lockName(schema))), cancel: cancel,
 		waiting: make(map[hint]chan struct{}), out: make(map[hint]bool), send: make(chan struct{}, 1),

@@ -3,7 +3,9 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -109,7 +111,7 @@ func (o *owners) lanesByName() (lanes []*lane) {
 	for _, l := range o.lanes {
 		lanes = append(lanes, l)
 	}
-	slices.SortFunc(lanes, func(a, b *lane) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
+	slices.SortFunc(lanes, func(a, b *lane) int { return strings.Compare(a.name, b.name) })
 	return lanes
 }
 
@@ -158,10 +160,7 @@ func (l *lane) isDue(look time.Duration) bool {
 func (l *lane) sync(ctx context.Context) error {
 	l.mu.Lock()
 	limit, want := l.limit, slices.Clone(l.want)
-	pauses := make(map[string]pause)
-	for provider, p := range l.pauses {
-		pauses[provider] = p
-	}
+	pauses := maps.Clone(l.pauses)
 	l.dirty = false
 	l.mu.Unlock()
 	o := l.owners

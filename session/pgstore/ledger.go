@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 )
@@ -413,7 +413,7 @@ func (l ledger) take(
 		return err
 	})
 	slices.SortFunc(taken, func(a, b session.Request) int {
-		return slices.Compare([]byte(a.ID), []byte(b.ID))
+		return strings.Compare(a.ID, b.ID)
 	})
 	return taken, err
 }

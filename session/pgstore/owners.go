@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 )
@@ -64,7 +63,7 @@ func newOwners(ctx context.Context, d *database, o Options) (*owners, error) {
 		return nil, err
 	}
 	return &owners{
-		database: d, ledger: l, hub: newHub(pool, o.Schema, !o.Shared), self: self, lease: o.Lease,
+		database: d, ledger: l, hub: newHub(ctx, pool, o.Schema, !o.Shared), self: self, lease: o.Lease,
 		ended: make(chan struct{}), lanes: make(map[string]*lane),
 		claims: make(map[session.Key]noted), fenced: make(map[session.Key]bool),
 	}, nil
@@ -231,7 +230,8 @@ func (o *owners) Call(ctx context.Context, r session.Request) (answer []byte, er
 	if err == nil && owner > 0 {
 		o.hub.tell(asked(owner))
 	}
-	for done := false; err == nil; {
+	for err == nil {
+		var done bool
 		woken := o.hub.on(answered(r.ID))
 		answer, done, err = o.ledger.outcome(ctx, r.ID)
 		if done || err != nil {
