@@ -167,8 +167,8 @@ func clusterOf(t *testing.T, trees int) (s *server, store *session.Store, a, b *
 	return s, store, a, b
 }
 
-// verifyTree fails the test unless a log has what workers have said, and the epochs in it only grow:
-// nothing that a former owner writes comes after what a later one has found.
+// verifyTree fails the test unless a log has what workers have said, and the epochs in it only
+// grow: nothing that a former owner writes comes after what a later one has found.
 func verifyTree(t *testing.T, store *session.Store, tree int, former, next *worker) {
 	t.Helper()
 	var last session.Seq
@@ -309,7 +309,8 @@ func TestServerKilledUnderMembers(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 	assert.Equal(t, "b2", <-granted)
 	network.setCut(false)
-	require.Eventually(t, func() bool { return taken.Load() != nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return taken.Load() != nil },
+		time.Minute, 10*time.Millisecond)
 	assert.Equal(t, claim, *taken.Load())
 	_, err = a.Journal.Append(ctx, root, last, entries("late", 1))
 	require.ErrorIs(t, err, session.ErrConflict)

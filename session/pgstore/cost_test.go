@@ -20,7 +20,8 @@ func TestCostOfTrees(t *testing.T) {
 	const live, idle, lease = 10_000, 100_000, 3 * time.Second
 	s := ownServer(t, "fsync=off")
 	schema := freshSchema()
-	a, b := s.open(t, memberOptions(schema, "a", lease)), s.open(t, memberOptions(schema, "b", lease))
+	a := s.open(t, memberOptions(schema, "a", lease))
+	b := s.open(t, memberOptions(schema, "b", lease))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -54,7 +55,8 @@ func TestCostOfTrees(t *testing.T) {
 				coalesce(sum(read) filter (where relname = 'logs'), 0)::bigint,
 				coalesce(sum(written) filter (where relname = 'logs'), 0)::bigint,
 				coalesce(sum(written) filter (where relname = 'processes'), 0)::bigint,
-				coalesce(sum(written) filter (where relname not in ('logs', 'processes')), 0)::bigint
+				coalesce(sum(written)
+					filter (where relname not in ('logs', 'processes')), 0)::bigint
 			from (
 				select relname, seq_tup_read + coalesce(idx_tup_fetch, 0) as read,
 					n_tup_ins + n_tup_upd + n_tup_del as written

@@ -14,7 +14,7 @@ import (
 )
 
 // A hint says that it is worth to look now, and not only at the next regular look. Hints may be
-// lost, late or wrong: whoever waits for one looks at least each second. They are LISTEN and NOTIFY
+// lost, late or wrong: what waits for one looks at least each second. They are LISTEN and NOTIFY
 // of the server, sent beside the transactions that they are about, because a NOTIFY within one has
 // all transactions that commit wait for each other.
 type hint string
@@ -65,7 +65,8 @@ func newHub(ctx context.Context, pool *pgxpool.Pool, schema string, listens bool
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h := &hub{
 		pool: pool, channel: fmt.Sprintf("offshoot_%016x", sum(lockName(schema))), cancel: cancel,
-		waiting: make(map[hint]chan struct{}), out: make(map[hint]bool), send: make(chan struct{}, 1),
+		waiting: make(map[hint]chan struct{}), out: make(map[hint]bool),
+		send: make(chan struct{}, 1),
 	}
 	h.wg.Go(func() { h.sendAll(ctx) })
 	if listens {

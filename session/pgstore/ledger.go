@@ -19,7 +19,8 @@ import (
 //
 // The clock is that of the server. What depends on a row that others change is decided under the
 // lock of that row, in a statement after the one that has locked it: the snapshot of a statement is
-// older than what it has waited for. Whoever locks a log and a process locks the log first.
+// older than what it has waited for. A transaction that locks a log and a process locks the log
+// first.
 type ledger struct{ *database }
 
 // alive is the condition that the process with an incarnation has a lease.
@@ -350,7 +351,7 @@ func (l ledger) orphans(ctx context.Context) (roots []session.Key, now time.Time
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		roots = make([]session.Key, 0, len(texts))
 		for _, text := range texts {
-			// The log of a reserved root has no owner, and a text that is no key hides no other.
+			// The log of a reserved root has no owner, and a row that cannot be read hides no other.
 			if root, err := session.ParseRoot(text); err == nil && root.IsValid() {
 				roots = append(roots, root)
 			}
@@ -431,7 +432,9 @@ func scanRequest(row pgx.CollectableRow) (r session.Request, err error) {
 
 // answer records the answer of p to a request. It is dropped if another process has taken the
 // request since.
-func (l ledger) answer(ctx context.Context, p session.Process, request string, answer []byte) error {
+func (l ledger) answer(
+	ctx context.Context, p session.Process, request string, answer []byte,
+) error {
 	return l.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, l.sql(`
 			update {}.requests set answered = true, answer = $3, asked = {}.clock(), body = ''
@@ -618,7 +621,8 @@ func (l ledger) sweep(ctx context.Context) error {
 		if err != nil || !alone {
 			return err
 		}
-		if _, err = q.Exec(ctx, l.sql(`delete from {}.requests where `+forgotten), memory); err != nil {
+		_, err = q.Exec(ctx, l.sql(`delete from {}.requests where `+forgotten), memory)
+		if err != nil {
 			return err
 		}
 		rows, err := q.Query(ctx, l.sql(`
@@ -650,8 +654,8 @@ func (l ledger) sweep(ctx context.Context) error {
 	})
 }
 
-// sweptOwners are the incarnations whose claims a sweep gives up: those of $1, and those that are
-// no process any more.
+// sweptOwners are the incarnations whose claims a sweep gives up: those of $1, and those of
+// processes that were replaced.
 const sweptOwners = `
 	with recursive ` + ownersOfTrees + `
 	select o.owner from owners as o where o.owner is not null and (o.owner = any($1)

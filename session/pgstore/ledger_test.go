@@ -111,7 +111,8 @@ func (d *double) sameError(doing string, want, got error) {
 	for _, kind := range []error{
 		session.ErrReplaced, session.ErrNoOwner, session.ErrUnanswered, session.ErrInvalidRequest,
 	} {
-		require.Equal(d.t, errors.Is(want, kind), errors.Is(got, kind), "%s: %v and %v", doing, want, got)
+		require.Equal(d.t, errors.Is(want, kind), errors.Is(got, kind),
+			"%s: %v and %v", doing, want, got)
 	}
 	require.Equal(d.t, want == nil, got == nil, "%s: %v and %v", doing, want, got)
 }

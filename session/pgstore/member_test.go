@@ -22,9 +22,12 @@ func memberOptions(schema, process string, lease time.Duration) pgstore.Options 
 func TestMemberOptions(t *testing.T) {
 	for field, all := range map[string][]pgstore.Options{
 		"Process": {
-			{Process: strings.Repeat("a", 201)}, {Process: "a\x00"}, {Process: "a\n"}, {Process: "\xff"},
+			{Process: strings.Repeat("a", 201)},
+			{Process: "a\x00"}, {Process: "a\n"}, {Process: "\xff"},
 		},
-		"Lease": {{Lease: time.Minute}, {Process: "a", Lease: time.Millisecond}, {Process: "a", Lease: -1}},
+		"Lease": {
+			{Lease: time.Minute}, {Process: "a", Lease: time.Millisecond}, {Process: "a", Lease: -1},
+		},
 	} {
 		for _, o := range all {
 			_, err := pgstore.Open(t.Context(), "postgres:///x", o)
@@ -69,11 +72,12 @@ func TestMembersKeepTheirLock(t *testing.T) {
 	a, b := s.open(t, memberOptions(schema, "a", 0)), s.open(t, memberOptions(schema, "b", 0))
 	last := add(t, a, 0, entries("a", 1))
 	for round := range 2 {
-		s.query(t, `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()
-			and backend_type = 'client backend'`)
+		s.query(t, `select pg_terminate_backend(pid) from pg_stat_activity
+			where pid <> pg_backend_pid() and backend_type = 'client backend'`)
 		last = appendUntilAdded(t, a, last, entries(fmt.Sprint("a", round), 1))
 		last = appendUntilAdded(t, b, last, entries(fmt.Sprint("b", round), 1))
-		_, err := pgstore.Open(t.Context(), s.dsn(), pgstore.Options{Schema: schema, TrustSync: true})
+		alone := pgstore.Options{Schema: schema, TrustSync: true}
+		_, err := pgstore.Open(t.Context(), s.dsn(), alone)
 		require.ErrorIs(t, err, pgstore.ErrLocked)
 	}
 	_, err := a.Owners.Claim(t.Context(), root)
@@ -85,7 +89,8 @@ func TestMembersKeepTheirLock(t *testing.T) {
 func TestTakenTreeIsFenced(t *testing.T) {
 	s, schema := theServer(t), freshSchema()
 	const lease = time.Second
-	a, b := s.open(t, memberOptions(schema, "a", lease)), s.open(t, memberOptions(schema, "b", lease))
+	a := s.open(t, memberOptions(schema, "a", lease))
+	b := s.open(t, memberOptions(schema, "b", lease))
 	empty := session.Must(session.NamedKey("main", "empty"))
 	for _, root := range []session.Key{root, empty} {
 		_, err := a.Owners.Claim(t.Context(), root)
@@ -134,7 +139,8 @@ func TestTakenTreeIsFenced(t *testing.T) {
 func TestProcessThatStopsInATransaction(t *testing.T) {
 	s, schema := theServer(t), freshSchema()
 	const lease = time.Second
-	a, b := s.open(t, memberOptions(schema, "a", lease)), s.open(t, memberOptions(schema, "b", lease))
+	a := s.open(t, memberOptions(schema, "a", lease))
+	b := s.open(t, memberOptions(schema, "b", lease))
 	_, err := a.Owners.Claim(t.Context(), root)
 	require.NoError(t, err)
 	add(t, a, 0, entries("a", 1))
@@ -162,7 +168,9 @@ func TestFirstClaimsAtOnce(t *testing.T) {
 	leases := make(chan session.Lease, 100)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- store.Owners.Serve(ctx, session.Member{Lease: func(l session.Lease) { leases <- l }})
+		ended <- store.Owners.Serve(ctx, session.Member{
+			Lease: func(l session.Lease) { leases <- l },
+		})
 	}()
 	claimed := make(chan error)
 	const claims = 16
@@ -182,7 +190,7 @@ func TestFirstClaimsAtOnce(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestClaimedTreeWithoutALog is no log to those that look for logs, and goes with its claim.
+// TestClaimedTreeWithoutALog does not count as a log, and goes with its claim.
 func TestClaimedTreeWithoutALog(t *testing.T) {
 	s, schema := theServer(t), freshSchema()
 	a := s.open(t, memberOptions(schema, "a", 0))
@@ -274,7 +282,8 @@ func oldTables(t *testing.T, s *server, schema string) {
 	for _, statement := range []string{
 		`create table {}.version (n integer not null)`,
 		`insert into {}.version values (1)`,
-		`insert into {}.logs (root, last, due_sec, due_nsec) values ('agent:main:main', 3, 1000, 5)`,
+		`insert into {}.logs (root, last, due_sec, due_nsec)
+			values ('agent:main:main', 3, 1000, 5)`,
 		`insert into {}.batches values (1, 1, 2, 'a', 7, '"1"\012"2"'), (1, 3, 3, 'b', 3, '"3"')`,
 		`insert into {}.members values ('agent:main:subagent:x', 1)`,
 		`insert into {}.transcripts (key, session, last) values ('agent:main:main', 'one', 1)`,
@@ -295,7 +304,8 @@ func hasOldContents(t *testing.T, store *session.Store) {
 	}
 	assert.Equal(t, []string{`1 a "1"`, `2 a "2"`, `3 b "3"`}, got)
 	for _, q := range []session.RootQuery{
-		{}, {DueBefore: time.Unix(1001, 0)}, {Member: session.Must(session.Parse("agent:main:subagent:x"))},
+		{}, {DueBefore: time.Unix(1001, 0)},
+		{Member: session.Must(session.Parse("agent:main:subagent:x"))},
 	} {
 		n := 0
 		for h, err := range store.Journal.Roots(t.Context(), q) {
@@ -331,7 +341,9 @@ func TestMembersBehindAPooler(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			ended <- store.Owners.Serve(ctx, session.Member{
-				Handle: func(_ context.Context, r session.Request) []byte { return append(r.Body, '!') },
+				Handle: func(_ context.Context, r session.Request) []byte {
+					return append(r.Body, '!')
+				},
 			})
 		}()
 		t.Cleanup(func() { cancel(); assert.NoError(t, <-ended) })
@@ -340,7 +352,8 @@ func TestMembersBehindAPooler(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.Owners.Claim(t.Context(), root)
 	require.ErrorIs(t, err, session.ErrOwned)
-	answer, err := b.Owners.Call(t.Context(), session.Request{ID: "1", Root: root, Body: []byte("hey")})
+	request := session.Request{ID: "1", Root: root, Body: []byte("hey")}
+	answer, err := b.Owners.Call(t.Context(), request)
 	require.NoError(t, err)
 	assert.Equal(t, "hey!", string(answer))
 	add(t, a, 0, entries("a", 2))
@@ -354,5 +367,6 @@ func TestMembersBehindAPooler(t *testing.T) {
 	la.Free("1")
 	assert.Equal(t, "2", <-granted)
 	require.Zero(t, s.query(t, `select count(*) from pg_locks where locktype = 'advisory'
-		and classid::bigint = (hashtextextended('offshoot pgstore `+schema+`', 0) >> 32) & 4294967295`))
+		and classid::bigint =
+			(hashtextextended('offshoot pgstore `+schema+`', 0) >> 32) & 4294967295`))
 }

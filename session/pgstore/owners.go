@@ -63,8 +63,8 @@ func newOwners(ctx context.Context, d *database, o Options) (*owners, error) {
 		return nil, err
 	}
 	return &owners{
-		database: d, ledger: l, hub: newHub(ctx, pool, o.Schema, !o.Shared), self: self, lease: o.Lease,
-		ended: make(chan struct{}), lanes: make(map[string]*lane),
+		database: d, ledger: l, hub: newHub(ctx, pool, o.Schema, !o.Shared),
+		self: self, lease: o.Lease, ended: make(chan struct{}), lanes: make(map[string]*lane),
 		claims: make(map[session.Key]noted), fenced: make(map[session.Key]bool),
 	}, nil
 }
@@ -157,8 +157,8 @@ func (o *owners) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	return c, nil
 }
 
-// begin notes that a lease has begun which was asked for at a time: the claims from before are lost.
-// The caller holds the lock.
+// begin notes that a lease has begun which was asked for at a time: the claims from before are
+// lost. The caller holds the lock.
 func (o *owners) begin(sent time.Time) {
 	for root, c := range o.claims {
 		if c.at.Before(sent) {

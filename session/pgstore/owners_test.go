@@ -146,9 +146,11 @@ func (c closing) Close() error {
 }
 
 // engine returns an engine for the kit, whose processes hang or fail while they are cut off.
-func engine(t *testing.T, lease time.Duration, o pgstore.Options, hangs bool) sessiontest.OwnersEngine {
+func engine(
+	t *testing.T, lease time.Duration, o pgstore.Options, hangs bool,
+) sessiontest.OwnersEngine {
 	s := theServer(t)
-	return sessiontest.OwnersEngine{Lease: lease, Fresh: func(t *testing.T) sessiontest.OwnersFixture {
+	fresh := func(t *testing.T) sessiontest.OwnersFixture {
 		o := o
 		o.Schema, o.TrustSync, o.Lease = freshSchema(), true, lease
 		t.Cleanup(func() { s.query(t, `drop schema if exists `+o.Schema+` cascade`) })
@@ -170,7 +172,8 @@ func engine(t *testing.T, lease time.Duration, o pgstore.Options, hangs bool) se
 				networks[s].setCut(cut)
 			},
 		}
-	}}
+	}
+	return sessiontest.OwnersEngine{Lease: lease, Fresh: fresh}
 }
 
 func TestOwnersPassKit(t *testing.T) {
