@@ -1,9 +1,11 @@
 package pgstore_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -73,4 +75,52 @@ func inParallel(b *testing.B, writers int, begin func(i int) (func() error, erro
 	for _, err := range failed {
 		require.NoError(b, err)
 	}
+}
+
+// BenchmarkLane has three processes share a lane of 8 slots, each of which is used for 100 ms. The
+// ideal are 80 turns a second.
+func BenchmarkLane(b *testing.B) {
+	const processes, slots, turn = 3, 8, 100 * time.Millisecond
+	s, schema := ownServer(b), freshSchema()
+	ctx, cancel := context.WithCancel(b.Context())
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer cancel()
+	lanes, granted := make([]session.Lane, processes), make([]chan string, processes)
+	for i := range processes {
+		store := s.open(b, pgstore.Options{Schema: schema, Process: fmt.Sprint("p", i)})
+		granted[i] = make(chan string, b.N)
+		lanes[i] = store.Owners.Lane("l", slots, session.LaneUser{
+			Granted: func(id string) { granted[i] <- id },
+		})
+		ended.Go(func() { _ = store.Owners.Serve(ctx, session.Member{}) })
+	}
+	var turns sync.WaitGroup
+	var mu sync.Mutex
+	var under, most int
+	use := func(by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		under += by
+		most = max(most, under)
+	}
+	b.ResetTimer()
+	for n := range b.N {
+		lanes[n%processes].Ask(session.Ticket{ID: fmt.Sprint(n), Requester: fmt.Sprint(n % 7)})
+	}
+	for n := range b.N {
+		turns.Go(func() {
+			i := n % processes
+			id := <-granted[i]
+			use(1)
+			time.Sleep(turn)
+			use(-1)
+			lanes[i].Free(id)
+		})
+	}
+	turns.Wait()
+	rate := float64(b.N) / b.Elapsed().Seconds()
+	b.ReportMetric(rate, "turns/s")
+	b.ReportMetric(100*rate/(slots/turn.Seconds()), "%ideal")
+	require.LessOrEqual(b, most, slots)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // childEnv makes the test binary a child that writes: its value is the connection string, a space
-// and the schema.
+// and the schema. With a space and a name after that it is one of several processes.
 const childEnv = "PGSTORE_TEST_CHILD"
 
 // writers is the number of trees that a child writes to at once.
@@ -31,6 +31,10 @@ const writers = 4
 func child() {
 	dsn, schema, _ := strings.Cut(os.Getenv(childEnv), " ")
 	ctx := context.Background()
+	if schema, name, ok := strings.Cut(schema, " "); ok {
+		memberChild(ctx, dsn, schema, name)
+		return
+	}
 	store, err := pgstore.Open(ctx, dsn, pgstore.Options{Schema: schema})
 	if err != nil {
 		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process

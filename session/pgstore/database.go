@@ -21,7 +21,12 @@ type database struct {
 	schema  string
 	timeout time.Duration
 	closed  atomic.Bool
-	hold    *hold // nil: the schema is shared
+	hold    *hold   // nil: the schema is shared
+	members *owners // nil: this process has every tree
+
+	// idle is how long a transaction may hold its locks while this process is silent, because it
+	// was stopped or cut off; another process may wait for them. Zero: as the server says.
+	idle time.Duration
 }
 
 // A querier is a pool or a transaction.
@@ -71,6 +76,10 @@ func (d *database) change(ctx context.Context, f func(ctx context.Context, q que
 			return err
 		}
 		level := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+		if d.idle > 0 {
+			level.BeginQuery = fmt.Sprintf(`begin isolation level read committed read write;
+				set local idle_in_transaction_session_timeout = %d`, d.idle.Milliseconds())
+		}
 		return pgx.BeginTxFunc(ctx, d.pool, level, func(tx pgx.Tx) error { return f(ctx, tx) })
 	})
 }
@@ -119,6 +128,8 @@ func isOurs(err error) bool {
 	for _, e := range []error{
 		session.ErrConflict, session.ErrArchived, session.ErrNotArchived, session.ErrNotFound,
 		session.ErrCorrupt, session.ErrSync, session.ErrFormat, session.ErrUnsafe, errReplaced,
+		session.ErrOwned, session.ErrNoOwner, session.ErrUnanswered, session.ErrReplaced,
+		session.ErrInvalidRequest, errLapsed, errMoved,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -131,6 +142,9 @@ func isOurs(err error) bool {
 func (d *database) close() {
 	if d.closed.Swap(true) {
 		return
+	}
+	if d.members != nil {
+		d.members.end()
 	}
 	d.hold.release(context.Background())
 	if d.owned {

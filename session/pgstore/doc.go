@@ -12,6 +12,7 @@
 //	                            |                members  from the key of a session to its tree
 //	                            +-- Transcripts  transcripts, lines
 //	                            +-- Files        blobs, chunks of 1 MiB
+//	                            +-- Owners       processes, taken, requests, lanes; with a Process
 //
 //	Append: one statement, one commit.   update logs ... where root = $1 and last = $2
 //	                                     no row: another writer has appended, ErrConflict
@@ -24,7 +25,8 @@
 // that this is meant. A server that has been restored from a backup knows less than receivers do:
 // the program calls [session.MarkRepaired] before the bot runs.
 //
-// A schema has one owner. A second [Open] is a *[LockedError] that names the holder. The lock is an
+// A schema has one owner, unless Options.Process is set, see below. A second [Open] is a
+// *[LockedError] that names the holder. The lock is an
 // advisory lock of a connection of its own, and ends with the process, however that ends: the
 // server notices at once on the same machine, and within half a minute across a network. The owner
 // looks after its lock before it writes: an owner that has lost it to another process acknowledges
@@ -36,6 +38,27 @@
 // that lasts, with an error that passes, and the caller's retries go on. No call waits longer for
 // the server than Options.Timeout. The outcome of a write that was cut off is unknown, as the
 // interface says, and the caller reads to find out.
+//
+// # Several processes
+//
+// With Options.Process the Store has [session.Owners], and several processes share the schema, each
+// under a name of its own. This is experimental, as that seam is: packages spawn and agent refuse
+// such a Store so far. All of them open with a Process: the lock of the schema is held together by
+// those that have one, or alone by one that has none, and the other kind is a *[LockedError].
+//
+// Leases end, and trees are due, by the clock of the server. A claim stands in the row of the log.
+// The append of a process whose tree another one has taken is [session.ErrConflict] from that
+// moment, although the log still ends where the writer believes. A process that has not claimed a
+// tree, or has released it, appends to it as ever: the end of the log decides.
+//
+// Requests, slots and orphans are looked for each second, or ten times in a lease if that is less.
+// LISTEN and NOTIFY only say when to look earlier, so that nothing depends on them. A process has a
+// connection for them, one for its lock, and four more for its calls beside those of the pool: what
+// a bot writes does not hold up its heartbeat. That is one change of a row three times in a lease,
+// whatever the number of its trees. Trees that are owned or idle cost nothing while they are left
+// alone. A process that stands still in a transaction, stopped or cut off, holds up the others for
+// a third of its lease at most: the server ends the transaction. A process that was not heard of
+// for a day is forgotten, and begins anew if it comes back.
 //
 // # The database
 //
@@ -55,6 +78,8 @@
 //
 // # Where to begin
 //
-// schema.sql has the tables. store.go opens a Store, and hold.go knows whether it is still ours.
-// journal.go, transcripts.go and files.go are the three parts, on the calls of database.go.
+// schema.sql has the tables, and schema2.sql those of several processes. store.go opens a Store,
+// and hold.go knows whether it is still ours. journal.go, transcripts.go and files.go are the three
+// parts, on the calls of database.go. owners.go is the fourth: serve.go and lane.go are what runs
+// beside it, hints.go wakes it, and ledger.go has what is decided at the server.
 package pgstore

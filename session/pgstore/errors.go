@@ -20,6 +20,7 @@ type LockedError struct {
 	Name   string    // application_name of the holder: "offshoot", its host and process
 	Addr   string    // where the holder has connected from; empty: a socket of the server's machine
 	Since  time.Time // when the holder has connected
+	Member bool      // the holder shares the schema with others, by Options.Process
 }
 
 func (e *LockedError) Error() string {
@@ -30,8 +31,13 @@ func (e *LockedError) Error() string {
 	if e.Addr != "" {
 		from = " from " + e.Addr
 	}
-	return fmt.Sprintf("pgstore: schema %q is locked by %q%s since %s, which is process %d of the server",
-		e.Schema, e.Name, from, e.Since.Format(time.RFC3339), e.PID)
+	member := "has it alone"
+	if e.Member {
+		member = "shares it with processes that have Options.Process"
+	}
+	return fmt.Sprintf("pgstore: schema %q is locked by %q%s since %s, "+
+		"which is process %d of the server and %s",
+		e.Schema, e.Name, from, e.Since.Format(time.RFC3339), e.PID, member)
 }
 
 // Is reports whether target is [ErrLocked].

@@ -20,10 +20,12 @@ const lookAfter = 10 * time.Second
 const lockSettings = `
 	set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3`
 
-// A hold is the lock of a schema: an advisory lock of a connection that does nothing else. A nil
-// hold is that of a shared schema, and always there. Its methods may be called concurrently.
+// A hold is the lock of a schema: an advisory lock of a connection that does nothing else. The
+// processes of a cluster have it together, and one without a cluster has it alone. A nil hold is
+// that of a shared schema, and always there. Its methods may be called concurrently.
 type hold struct {
 	schema string
+	member bool // of a cluster
 	config *pgx.ConnConfig
 	now    func() time.Duration // since the hold was made
 
@@ -42,8 +44,11 @@ type backend struct {
 	since time.Time
 }
 
-// takeHold takes the lock of a schema. The error is a *[LockedError] if another process has it.
-func takeHold(ctx context.Context, config *pgx.ConnConfig, schema string) (*hold, error) {
+// takeHold takes the lock of a schema, together with other members if this is one. The error is a
+// *[LockedError] if another process has it.
+func takeHold(
+	ctx context.Context, config *pgx.ConnConfig, schema string, member bool,
+) (*hold, error) {
 	config = config.Copy()
 	host, err := os.Hostname()
 	if err != nil {
@@ -53,7 +58,9 @@ func takeHold(ctx context.Context, config *pgx.ConnConfig, schema string) (*hold
 	begun := time.Now()
 	// The clock begins at one, because zero is doubt.
 	now := func() time.Duration { return time.Since(begun) + 1 }
-	h := &hold{schema: schema, config: config, now: now, turn: make(chan struct{}, 1)}
+	h := &hold{
+		schema: schema, member: member, config: config, now: now, turn: make(chan struct{}, 1),
+	}
 	if err := h.take(ctx); err != nil {
 		return nil, err
 	}
@@ -83,10 +90,13 @@ func (h *hold) lock(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	const tries = 20 // with a pause of 50 ms
+	statement := `select pg_try_advisory_lock(hashtextextended($1, 0))`
+	if h.member {
+		statement = `select pg_try_advisory_lock_shared(hashtextextended($1, 0))`
+	}
 	for try := range tries {
 		var taken bool
-		err := conn.QueryRow(ctx, `select pg_try_advisory_lock(hashtextextended($1, 0))`,
-			lockName(h.schema)).Scan(&taken)
+		err := conn.QueryRow(ctx, statement, lockName(h.schema)).Scan(&taken)
 		if err != nil {
 			return err
 		}
@@ -123,14 +133,15 @@ func lockName(schema string) string { return "offshoot pgstore " + schema }
 func lockedBy(ctx context.Context, conn *pgx.Conn, schema string) (*LockedError, error) {
 	e := &LockedError{Schema: schema}
 	err := conn.QueryRow(ctx, `
-		select a.pid, a.application_name, coalesce(host(a.client_addr), ''), a.backend_start
+		select a.pid, a.application_name, coalesce(host(a.client_addr), ''), a.backend_start,
+			l.mode = 'ShareLock'
 		from pg_locks l join pg_stat_activity a on a.pid = l.pid,
 			hashtextextended($1, 0) as name
 		where l.locktype = 'advisory' and l.granted and l.objsubid = 1
 			and l.database = (select oid from pg_database where datname = current_database())
 			and l.classid::bigint = (name >> 32) & 4294967295
 			and l.objid::bigint = name & 4294967295
-		limit 1`, lockName(schema)).Scan(&e.PID, &e.Name, &e.Addr, &e.Since)
+		limit 1`, lockName(schema)).Scan(&e.PID, &e.Name, &e.Addr, &e.Since, &e.Member)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, err
 	}

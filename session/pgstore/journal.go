@@ -81,6 +81,7 @@ type addition struct {
 	dueNsec     *int32
 	members     []string
 	reset       bool
+	fence       *int64 // see owners.fence
 }
 
 // newAddition returns a batch as it is written, or an error that is [session.ErrInvalidBatch] or
@@ -117,6 +118,7 @@ func (j journal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
 	a, err := newAddition(root, after, b)
+	a.fence = j.members.fence(root)
 	switch {
 	case err != nil:
 	case a.reset:
@@ -132,23 +134,35 @@ func (j journal) Append(
 	return session.Seq(a.last), nil
 }
 
+// isOurTree is the condition that the claim of this process was not taken, if it appends under one.
+// It is looked at in the row that the statement has locked: a claim is taken there, too.
+func isOurTree(fence string) string {
+	return `(` + fence + `::bigint is null or l.owner is null or l.owner = ` + fence + `
+		or not ` + alive(`l.owner`) + `)`
+}
+
 // The statement that adds a batch consists of one that changes the row of the log, and so waits for
-// every other that does, and of those that use its number. A log that has moved changes no row.
-const (
+// every other that does, and of those that use its number. A log that has moved changes no row, and
+// neither does one whose tree was taken from this process.
+var (
 	beginLog = `
 		with log as (
-			insert into {}.logs (root, last, due_sec, due_nsec)
+			insert into {}.logs as l (root, last, due_sec, due_nsec)
 			select $1::text, $3::bigint, $6::bigint, $7::integer where $2::bigint = 0
-			on conflict (root) do nothing
+			on conflict (root) do update
+				set last = excluded.last, due_sec = excluded.due_sec, due_nsec = excluded.due_nsec
+			where l.last = 0 and ` + isOurTree(`$9`) + `
 			returning id
 		), `
 	extendLog = `
 		with log as (
-			update {}.logs set last = $3::bigint, due_sec = $6::bigint, due_nsec = $7::integer
-			where root = $1::text and last = $2::bigint
+			update {}.logs as l set last = $3::bigint, due_sec = $6::bigint, due_nsec = $7::integer
+			where root = $1::text and last = $2::bigint and ` + isOurTree(`$9`) + `
 			returning id
 		), `
-	addBatch = `
+)
+
+const addBatch = `
 		brought as (
 			insert into {}.members (key, log)
 			select distinct k, log.id from log, unnest($8::text[]) as k
@@ -156,7 +170,6 @@ const (
 		)
 		insert into {}.batches (log, first, last, id, size, entries)
 		select id, $2::bigint + 1, $3::bigint, $4::bytea, octet_length($5::bytea), $5::bytea from log`
-)
 
 // add adds a batch that follows the last one.
 func (j journal) add(ctx context.Context, q querier, a addition) error {
@@ -165,7 +178,7 @@ func (j journal) add(ctx context.Context, q querier, a addition) error {
 		head = beginLog
 	}
 	tag, err := q.Exec(ctx, j.sql(head+addBatch),
-		a.root, a.after, a.last, a.id, a.entries, a.dueSec, a.dueNsec, a.members)
+		a.root, a.after, a.last, a.id, a.entries, a.dueSec, a.dueNsec, a.members, a.fence)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = session.ErrConflict
 	}
@@ -177,8 +190,8 @@ func (j journal) add(ctx context.Context, q querier, a addition) error {
 func (j journal) replace(ctx context.Context, q querier, a addition) error {
 	var id, base int64
 	err := q.QueryRow(ctx, j.sql(`
-		select id, base from {}.logs where root = $1 and last = $2 for update`), a.root, a.after).
-		Scan(&id, &base)
+		select id, base from {}.logs as l where root = $1 and last = $2 and `+isOurTree(`$3`)+`
+		for update`), a.root, a.after, a.fence).Scan(&id, &base)
 	if errors.Is(err, pgx.ErrNoRows) && a.after == 0 {
 		id, base = 0, 1
 		err = q.QueryRow(ctx, j.sql(`
@@ -215,9 +228,9 @@ func (j journal) replace(ctx context.Context, q querier, a addition) error {
 }
 
 // noNil returns s, or an empty slice for nil, which would be the null of SQL.
-func noNil(s []string) []string {
+func noNil[T any](s []T) []T {
 	if s == nil {
-		return []string{}
+		return []T{}
 	}
 	return s
 }

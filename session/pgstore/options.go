@@ -3,6 +3,10 @@ package pgstore
 import (
 	"fmt"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // DefaultSchema is the schema of the tables where Options do not name one.
@@ -27,8 +31,19 @@ type Options struct {
 	// second.
 	Timeout time.Duration
 
-	// Shared opens the schema without its lock; see the package documentation.
+	// Shared opens the schema without its lock; see the package documentation. With a Process, what
+	// others ask is found by asking the server each second alone.
 	Shared bool
+
+	// Process has this process share the schema with others, under a name for the place where it
+	// runs, such as that of its host: the Store then has Owners. A process that opens under the
+	// name of another one takes its place. It has 1 to 200 bytes of text that can be drawn. Empty:
+	// this process has the schema alone. It is experimental as [session.Owners] is.
+	Process string
+
+	// Lease is how long this process keeps what it has claimed while the server does not hear from
+	// it. Zero means [session.DefaultLease]; it is at least one second. It is for Process.
+	Lease time.Duration
 
 	// TrustSync takes a server that acknowledges before it writes. What was acknowledged may be
 	// gone after a crash of such a server. It is for tests, and for servers that say so and hold
@@ -61,7 +76,38 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Timeout < time.Second {
 		return o, &OptionError{"Timeout", o.Timeout, "it must be at least one second"}
 	}
+	switch {
+	case o.Process == "" && o.Lease != 0:
+		return o, &OptionError{"Lease", o.Lease, "it is for a Process, and there is none"}
+	case o.Process == "":
+		return o, nil
+	case o.Lease == 0:
+		o.Lease = session.DefaultLease
+	}
+	if reason := processFault(o.Process); reason != "" {
+		return o, &OptionError{"Process", fmt.Sprintf("%.80q", o.Process), reason}
+	}
+	if o.Lease < time.Second {
+		return o, &OptionError{"Lease", o.Lease, "it must be at least one second"}
+	}
 	return o, nil
+}
+
+// processFault returns why s cannot be the name of a process, or "".
+func processFault(s string) string {
+	const most = 200
+	if len(s) > most {
+		return fmt.Sprintf("it has %d bytes, at most %d", len(s), most)
+	}
+	if !utf8.ValidString(s) {
+		return "it is not UTF-8"
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return fmt.Sprintf("it has the character %q", r)
+		}
+	}
+	return ""
 }
 
 // schemaFault returns why s cannot be the name of the schema, or "".

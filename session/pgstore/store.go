@@ -12,15 +12,19 @@ import (
 )
 
 // versions are the changes that make the tables, one for each version of them.
-var versions = []string{schemaSQL}
+var versions = []string{schemaSQL, schema2SQL}
 
 //go:embed schema.sql
 var schemaSQL string
 
+//go:embed schema2.sql
+var schema2SQL string
+
 // Open connects to a database and opens the Store in it. It makes the tables if there are none. dsn
 // is a connection string of PostgreSQL, a URL or keywords and values; what it leaves out is taken
 // from the environment, as psql does. The pool of connections has the size that dsn says by
-// pool_max_conns, else four or the number of processors. ctx is for the opening alone.
+// pool_max_conns, else four or the number of processors. With Options.Process there are at most six
+// more. ctx is for the opening alone.
 //
 // The caller closes the Store. Everything that was acknowledged is safe without that.
 //
@@ -72,7 +76,7 @@ func openOn(
 	within, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	if !o.Shared {
-		d.hold, err = takeHold(within, pool.Config().ConnConfig, o.Schema)
+		d.hold, err = takeHold(within, pool.Config().ConnConfig, o.Schema, o.Process != "")
 	}
 	if err == nil {
 		err = d.checkSettings(within, o.TrustSync)
@@ -80,12 +84,19 @@ func openOn(
 	if err == nil {
 		err = d.migrate(within)
 	}
+	if err == nil && o.Process != "" {
+		d.members, err = newOwners(within, d, o)
+	}
 	if err != nil {
 		err = d.callError(ctx, within, err)
 		d.hold.release(ctx)
 		return nil, openError(o.Schema, err)
 	}
-	return &session.Store{Journal: journal{d}, Transcripts: transcripts{d}, Files: files{d}}, nil
+	store = &session.Store{Journal: journal{d}, Transcripts: transcripts{d}, Files: files{d}}
+	if d.members != nil {
+		store.Owners = d.members
+	}
+	return store, nil
 }
 
 // openError returns the error of Open. One that names the schema or the server is whole.

@@ -129,8 +129,11 @@ func checkNoStampede(p *ownersProbe) {
 	got, missed := make(map[session.Key]bool), 0
 	shares := make([]int, 4)
 	var watches []*watch
+	var all []*process // first, since an engine takes a while to open
 	for i := range shares {
-		pr := c.serve(p, fmt.Sprintf("p%d", i), nil)
+		all = append(all, c.serve(p, fmt.Sprintf("p%d", i), nil))
+	}
+	for i, pr := range all {
 		watches = append(watches, pr.watch(func(root session.Key) {
 			_, err := pr.Claim(p.ctx, root)
 			mu.Lock()

@@ -1,0 +1,202 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A hint says that it is worth to look now, and not only at the next regular look. Hints may be
+// lost, late or wrong: what waits for one looks at least each second. They are LISTEN and NOTIFY
+// of the server, sent beside the transactions that they are about, because a NOTIFY within one has
+// all transactions that commit wait for each other.
+type hint string
+
+// orphaned is the hint that a tree may be without an owner.
+const orphaned hint = "orphaned"
+
+// asked is the hint that there is a request for the process with an incarnation.
+func asked(incarnation int64) hint { return hint(fmt.Sprint("asked ", incarnation)) }
+
+// answered is the hint that a request has its answer, or one of so many others.
+func answered(request string) hint { return hint(fmt.Sprint("answered ", sum(request)%64)) }
+
+// laneChanged is the hint that the lane of a name has changed, or one of so many others.
+func laneChanged(name string) hint { return hint(fmt.Sprint(lanePrefix, sum(name)%64)) }
+
+const lanePrefix = "lane "
+
+// sum returns a number for s, the same in every process.
+func sum(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s))
+	return h.Sum64()
+}
+
+// relistenAfter is how long a process waits that cannot listen.
+const relistenAfter = time.Second
+
+// A hub brings hints from process to process, and to those that wait for them in this one. Its
+// methods may be called concurrently.
+type hub struct {
+	pool    *pgxpool.Pool
+	channel string
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting map[hint]chan struct{} // closed when the hint comes
+	out     map[hint]bool          // not sent yet
+	send    chan struct{}          // has an element if there are any
+	service chan struct{}          // of the Serve that runs: gets an element for what is about it
+	own     hint                   // that there is a request for this process
+}
+
+// newHub returns the hub of a schema, which works until its end, and not that of ctx. Unless it
+// listens, hints come from this process alone.
+func newHub(ctx context.Context, pool *pgxpool.Pool, schema string, listens bool) *hub {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h := &hub{
+		pool: pool, channel: fmt.Sprintf("offshoot_%016x", sum(lockName(schema))), cancel: cancel,
+		waiting: make(map[hint]chan struct{}), out: make(map[hint]bool),
+		send: make(chan struct{}, 1),
+	}
+	h.wg.Go(func() { h.sendAll(ctx) })
+	if listens {
+		h.wg.Go(func() {
+			for ctx.Err() == nil {
+				h.listen(ctx)
+				wait(ctx, relistenAfter)
+			}
+		})
+	}
+	return h
+}
+
+// end ends what the hub does, and waits for that.
+func (h *hub) end() {
+	h.cancel()
+	h.wg.Wait()
+}
+
+// wait waits for a time, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// on returns what is closed when a hint comes. The caller looks after the call and then waits.
+func (h *hub) on(what hint) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiting[what] == nil {
+		h.waiting[what] = make(chan struct{})
+	}
+	return h.waiting[what]
+}
+
+// serve has a channel get an element for each hint about a lane, and for own. A nil channel ends
+// that.
+func (h *hub) serve(service chan struct{}, own hint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.service, h.own = service, own
+}
+
+// wake wakes those that wait for a hint in this process.
+func (h *hub) wake(what hint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.service != nil && (what == h.own || strings.HasPrefix(string(what), lanePrefix)) {
+		signal(h.service)
+	}
+	if ch := h.waiting[what]; ch != nil {
+		close(ch)
+		delete(h.waiting, what)
+	}
+}
+
+// wakeAll wakes all that wait in this process, because hints may have been lost.
+func (h *hub) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, ch := range h.waiting {
+		close(ch)
+	}
+	clear(h.waiting)
+	if h.service != nil {
+		signal(h.service)
+	}
+}
+
+// signal puts an element into a channel for one, unless it has one.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// tell brings a hint to all processes, this one first. It does not wait.
+func (h *hub) tell(what hint) {
+	h.wake(what)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.out[what] = true
+	signal(h.send)
+}
+
+// sendAll sends hints until ctx is done. Those that come while it sends go out together.
+func (h *hub) sendAll(ctx context.Context) {
+	for {
+		select {
+		case <-h.send:
+		case <-ctx.Done():
+			return
+		}
+		h.mu.Lock()
+		var texts []string
+		for _, what := range slices.Sorted(maps.Keys(h.out)) {
+			texts = append(texts, string(what))
+		}
+		clear(h.out)
+		h.mu.Unlock()
+		within, cancel := context.WithTimeout(ctx, relistenAfter)
+		_, _ = h.pool.Exec(within, `select pg_notify($1, hint) from unnest($2::text[]) as hint`,
+			h.channel, texts)
+		cancel()
+	}
+}
+
+// listen wakes for what other processes tell, until the connection ends or ctx is done.
+func (h *hub) listen(ctx context.Context) {
+	acquired, err := h.pool.Acquire(ctx)
+	if err != nil {
+		return
+	}
+	conn := acquired.Hijack()
+	defer closeConn(ctx, conn)
+	if _, err = conn.Exec(ctx, `listen `+h.channel); err != nil {
+		return
+	}
+	h.wakeAll()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			h.wakeAll()
+			return
+		}
+		h.wake(hint(n.Payload))
+	}
+}

@@ -1,0 +1,221 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/lease"
+)
+
+// A lane is the [session.Lane] of a process. What it has is what that process wants; the service
+// brings the document of the lane to that.
+type lane struct {
+	owners *owners
+	name   string
+	user   session.LaneUser
+
+	mu     sync.Mutex
+	limit  int
+	want   []lease.Want     // in the order of asking
+	pauses map[string]pause // not at the server yet, by provider
+	dirty  bool             // the document may not have what is wanted
+
+	// The service alone uses these.
+	version int64                // of the document that was seen last
+	synced  time.Time            // when what is wanted was brought to the server last
+	told    map[string]time.Time // the ends of pauses that the user knows
+}
+
+// A pause is what Lane.Pause asks for.
+type pause struct {
+	d     time.Duration
+	asked time.Time // by the clock of the process
+}
+
+// left returns how much of p is left.
+func (p pause) left(now time.Time) time.Duration { return p.d - now.Sub(p.asked) }
+
+// change changes what the process wants, and has the service see it.
+func (l *lane) change(f func() (changed bool)) {
+	l.mu.Lock()
+	changed := f()
+	l.dirty = l.dirty || changed
+	l.mu.Unlock()
+	if !changed {
+		return
+	}
+	l.owners.mu.Lock()
+	defer l.owners.mu.Unlock()
+	if l.owners.serving != nil {
+		l.owners.serving.kick()
+	}
+}
+
+func (l *lane) indexOf(id string) int {
+	return slices.IndexFunc(l.want, func(w lease.Want) bool { return w.ID == id })
+}
+
+// Ask implements session.Lane.
+func (l *lane) Ask(t session.Ticket) {
+	l.change(func() bool {
+		if l.indexOf(t.ID) >= 0 {
+			return false
+		}
+		l.want = append(l.want, lease.Want{Ticket: t})
+		return true
+	})
+}
+
+// Free implements session.Lane.
+func (l *lane) Free(id string) {
+	l.change(func() bool {
+		i := l.indexOf(id)
+		if i >= 0 {
+			l.want = slices.Delete(l.want, i, i+1)
+		}
+		return i >= 0
+	})
+}
+
+// Pause implements session.Lane.
+func (l *lane) Pause(provider string, d time.Duration) {
+	l.change(func() bool {
+		now := time.Now()
+		if d <= 0 || l.pauses[provider].left(now) >= d {
+			return false
+		}
+		l.pauses[provider] = pause{d, now}
+		return true
+	})
+}
+
+// SetLimit implements session.Lane.
+func (l *lane) SetLimit(limit int) {
+	l.change(func() bool {
+		changed := l.limit != limit
+		l.limit = limit
+		return changed
+	})
+}
+
+// lanesByName returns the lanes of the process.
+func (o *owners) lanesByName() (lanes []*lane) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		lanes = append(lanes, l)
+	}
+	slices.SortFunc(lanes, func(a, b *lane) int { return strings.Compare(a.name, b.name) })
+	return lanes
+}
+
+// tendLanes brings the documents of the lanes to what the process wants where they may not have it,
+// and tells the users of lanes what others have changed.
+func (s *service) tendLanes(ctx context.Context) {
+	lanes := s.lanesByName()
+	if len(lanes) == 0 {
+		return
+	}
+	known := make(map[string]int64)
+	for _, l := range lanes {
+		if !l.isDue(s.look()) {
+			known[l.name] = l.version
+			continue
+		}
+		if err := l.sync(ctx); errors.Is(err, errLapsed) {
+			signal(s.lapsed)
+		}
+	}
+	if len(known) == 0 {
+		return
+	}
+	changed, now, err := s.ledger.lanes(ctx, known)
+	if err != nil {
+		return // the next look sees it
+	}
+	for _, l := range lanes {
+		if view, ok := changed[l.name]; ok {
+			l.see(view, now)
+		}
+	}
+}
+
+// isDue reports whether the document is to be looked at under its lock: because the process wants
+// something else, or because a ticket has waited for so long that the lease of a process which has
+// a slot may have lapsed.
+func (l *lane) isDue(look time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waits := slices.ContainsFunc(l.want, func(w lease.Want) bool { return !w.Held })
+	return l.dirty || waits && time.Since(l.synced) >= look
+}
+
+// sync brings the document to what the process wants.
+func (l *lane) sync(ctx context.Context) error {
+	l.mu.Lock()
+	limit, want := l.limit, slices.Clone(l.want)
+	pauses := maps.Clone(l.pauses)
+	l.dirty = false
+	l.mu.Unlock()
+	o := l.owners
+	view, now, changed, err := o.ledger.changeLane(ctx, o.self, l.name,
+		func(doc *lease.Lane, now time.Time, alive func(session.Process) bool) (changed bool) {
+			for provider, p := range pauses {
+				changed = doc.Pause(provider, now, now.Add(p.left(time.Now()))) || changed
+			}
+			_, other := doc.Sync(o.self, limit, want, now, alive)
+			return changed || other
+		})
+	l.mu.Lock()
+	if err != nil {
+		l.dirty = true
+		l.mu.Unlock()
+		return err
+	}
+	for provider, p := range pauses {
+		if l.pauses[provider] == p {
+			delete(l.pauses, provider)
+		}
+	}
+	l.mu.Unlock()
+	l.synced = time.Now()
+	if changed {
+		o.hub.tell(laneChanged(l.name))
+	}
+	l.see(view, now)
+	return nil
+}
+
+// see tells the user what is new in a document that was read at a time of the server's clock.
+func (l *lane) see(view laneView, now time.Time) {
+	l.version = view.version
+	var granted []string
+	l.mu.Lock()
+	for _, t := range view.doc.Tickets {
+		if !t.Has || t.Owner != l.owners.self {
+			continue
+		}
+		if i := l.indexOf(t.ID); i >= 0 && !l.want[i].Held {
+			l.want[i].Held = true
+			granted = append(granted, t.ID)
+		}
+	}
+	l.mu.Unlock()
+	for _, id := range granted {
+		if l.user.Granted != nil {
+			l.user.Granted(id)
+		}
+	}
+	for provider, until := range view.doc.Pauses {
+		if l.user.Paused != nil && until.After(now) && !l.told[provider].Equal(until) {
+			l.user.Paused(provider, until.Sub(now))
+		}
+		l.told[provider] = until
+	}
+}

@@ -1,0 +1,170 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+const (
+	// beatsPerLease is how often a process beats in the time of a lease.
+	beatsPerLease = 3
+	// sweepAfter is how often a process takes away what the server need not know any more.
+	sweepAfter = time.Minute
+)
+
+// A service is one call of Serve. It has a goroutine that beats, so that nothing else holds that
+// up, and one that looks for requests and after the lanes.
+type service struct {
+	*owners
+	member session.Member
+	woken  chan struct{} // has an element if there is something to look for
+	lapsed chan struct{} // has an element if the server says that there is no lease
+	swept  time.Time
+
+	handlers sync.WaitGroup
+	mu       sync.Mutex
+	known    map[string]bool // ids of the requests that are being handled
+}
+
+// kick has the service look at once.
+func (s *service) kick() { signal(s.woken) }
+
+// Serve implements session.Owners.
+func (o *owners) Serve(ctx context.Context, m session.Member) error {
+	s := &service{
+		owners: o, member: m, woken: make(chan struct{}, 1), lapsed: make(chan struct{}, 1),
+		known: make(map[string]bool), swept: time.Now(),
+	}
+	o.mu.Lock()
+	other := o.serving
+	if other == nil {
+		o.serving = s
+	}
+	o.mu.Unlock()
+	if other != nil {
+		return session.ErrServing
+	}
+	o.hub.serve(s.woken, asked(id(o.self)))
+	err := s.run(ctx)
+	s.handlers.Wait()
+	o.hub.serve(nil, "")
+	if !errors.Is(err, session.ErrClosed) { // closing the Store leaves for good
+		s.leave(ctx)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.serving, o.lost = nil, nil
+	clear(o.claims)
+	if isFinal(err) {
+		return err
+	}
+	return nil
+}
+
+// leave gives up the claims and the slots of the process. If the server cannot be reached, they
+// end with the lease.
+func (s *service) leave(ctx context.Context) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ledger.timeout)
+	defer cancel()
+	_ = s.ledger.leave(within, s.self, false)
+	s.hub.tell(orphaned)
+	for _, l := range s.lanesByName() {
+		s.hub.tell(laneChanged(l.name))
+	}
+}
+
+// run takes part until ctx ends or the process may not any more, and returns why.
+func (s *service) run(ctx context.Context) error {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { cancel(s.beats(within)) })
+	wg.Go(func() { cancel(s.rounds(within)) })
+	wg.Wait()
+	return context.Cause(within)
+}
+
+// beats renews the lease until ctx ends, and returns why. A beat is not cut off, because it could
+// reach the server after the process has left.
+func (s *service) beats(ctx context.Context) error {
+	err := s.check(ctx)
+	for err == nil {
+		begun := time.Now()
+		l, failed := s.beat(context.WithoutCancel(ctx))
+		next := s.lease/beatsPerLease - time.Since(begun)
+		switch {
+		case failed == nil:
+			if s.member.Lease != nil {
+				s.member.Lease(l)
+			}
+			s.kick()
+		case s.closed.Load():
+			return session.ErrClosed
+		case isFinal(failed):
+			return failed
+		default:
+			next = s.look()
+		}
+		err = s.wait(ctx, s.lapsed, max(next, 0))
+	}
+	return err
+}
+
+// rounds looks for what there is to do until ctx ends, and returns why.
+func (s *service) rounds(ctx context.Context) error {
+	err := s.check(ctx)
+	for err == nil {
+		s.take(ctx)
+		s.tendLanes(ctx)
+		if time.Since(s.swept) > sweepAfter {
+			s.swept = time.Now()
+			_ = s.ledger.sweep(ctx) // or the next time
+		}
+		err = s.wait(ctx, s.woken, s.look())
+	}
+	return err
+}
+
+// take begins to handle the requests that there are for the process.
+func (s *service) take(ctx context.Context) {
+	s.mu.Lock()
+	var known [][]byte
+	for request := range maps.Keys(s.known) {
+		known = append(known, []byte(request))
+	}
+	s.mu.Unlock()
+	requests, err := s.ledger.take(ctx, s.self, known)
+	if err != nil {
+		return // the next look finds them
+	}
+	for _, r := range requests {
+		s.mu.Lock()
+		s.known[r.ID] = true
+		s.mu.Unlock()
+		s.handlers.Go(func() { s.handle(ctx, r) })
+	}
+}
+
+// handle answers a request. An answer that cannot be brought to the server before Serve ends is
+// lost.
+func (s *service) handle(ctx context.Context, r session.Request) {
+	answer := s.member.Handle(ctx, r)
+	for {
+		err := s.ledger.answer(context.WithoutCancel(ctx), s.self, r.ID, answer)
+		if err == nil {
+			s.hub.tell(answered(r.ID))
+		}
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		wait(ctx, s.look())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, r.ID)
+}
