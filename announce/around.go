@@ -1,14 +1,18 @@
 package announce
 
 import (
+	"html"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
 
 // Models put more around a silent token than single marks: a fence that names a language, tags of
-// HTML, the keys of a JSON object, the number of an item, a label. This file has the forms, and
-// aroundLen alone recognises them.
+// HTML, the keys of a JSON object, the number of an item, a label, a command of TeX, a mark that
+// HTML escapes. This file has the forms, and aroundLen alone recognises them. An emoji counts
+// behind a token alone, see readTokens: before one it is an answer.
 
 // aroundTags are the names of tags that models put around a token, in lower case.
 var aroundTags = wordSet("b i u s em strong code pre p div span br hr li ul ol q blockquote tt kbd " +
@@ -23,6 +27,10 @@ var aroundKeys = wordSet("action reply response message text content answer outp
 var aroundLabels = wordSet("answer reply response output final assistant result message decision " +
 	"action final_answer final_reply final_response final_output")
 
+// aroundCommands are commands of TeX that show their argument.
+var aroundCommands = wordSet("text texttt textbf textit textrm textsf mathrm mathtt mathbf mathsf boxed " +
+	"fbox mbox emph operatorname")
+
 // wordSet returns the words of a list.
 func wordSet(list string) map[string]bool {
 	set := make(map[string]bool)
@@ -36,6 +44,7 @@ const (
 	maxAroundWord = 16 // bytes of a name, a key, a label or a language
 	maxAroundTag  = 64 // bytes of the attributes of a tag
 	maxItem       = 4  // digits or letters of the number of an item
+	maxEntity     = 10 // bytes of a character that HTML escapes
 
 	keycap = "\ufe0f\u20e3" // behind a digit, makes it an emoji
 )
@@ -62,6 +71,16 @@ func aroundLen(v *ahead.View, at int, prev byte) int {
 			return 2
 		}
 		return 0
+	case c == '&':
+		if r, n := entityAt(v, at); n > 0 && (isDecoration(r) || isIgnored(r)) {
+			return n
+		}
+		return 0
+	case c == '\\':
+		if name, end := wordAt(v, at+1, ""); aroundCommands[name] && v.Byte(end) == '{' {
+			return end + 1 - at
+		}
+		return 1
 	case c >= '0' && c <= '9':
 		return itemLen(v, at, prev)
 	case isLetter(c):
@@ -72,6 +91,27 @@ func aroundLen(v *ahead.View, at int, prev byte) int {
 		return 0
 	}
 	return size
+}
+
+// entityAt returns the character that HTML escapes at a position, which has a '&', and the length
+// of the escape, or 0.
+func entityAt(v *ahead.View, at int) (r rune, n int) {
+	end := at + 1
+	for end-at < maxEntity && v.Byte(end) != ';' {
+		if c := v.Byte(end); !isLetter(c) && (c < '0' || c > '9') && (c != '#' || end > at+1) {
+			return 0, 0
+		}
+		end++
+	}
+	if v.Byte(end) != ';' {
+		return 0, 0
+	}
+	char := html.UnescapeString(v.S[at : end+1])
+	r, size := utf8.DecodeRuneInString(char)
+	if size < len(char) {
+		return 0, 0
+	}
+	return r, end + 1 - at
 }
 
 // fencedLen returns the length of the fence at a position with the language that it names, or of
@@ -253,8 +293,8 @@ func isAround(text string) bool {
 	return ok && tokens == 0
 }
 
-// readTokens returns how many silent tokens a text has. ok is false if it has anything but tokens
-// and what stands around them.
+// readTokens returns how many silent tokens a text has. ok is false if it has anything but tokens,
+// what stands around them, and emojis behind the first one.
 func readTokens(text string) (tokens int, ok bool) {
 	v := ahead.View{S: text}
 	prev := byte(0)
@@ -263,12 +303,22 @@ func readTokens(text string) (tokens int, ok bool) {
 		if n > 0 {
 			tokens++
 		} else if n = aroundLen(&v, at, prev); n == 0 {
-			return 0, false
+			r, size := utf8.DecodeRuneInString(text[at:])
+			if n = size; tokens == 0 || !isEmoji(r) {
+				return 0, false
+			}
 		}
 		prev = prevBehind(prev, text[at:at+n])
 		at += n
 	}
 	return tokens, true
+}
+
+// isEmoji reports whether r is a symbol that models put behind a token, or changes the one before
+// it.
+func isEmoji(r rune) bool {
+	const lightest, darkest = '\U0001F3FB', '\U0001F3FF' // tones of skin
+	return unicode.Is(unicode.So, r) || r >= lightest && r <= darkest
 }
 
 // prevBehind returns the byte that aroundLen is told stands before what follows a unit: its last

@@ -15,7 +15,6 @@ const (
 	fenceEnd   = ">>>"
 
 	statsStart = "Stats: runtime "
-	statsMark  = " • sessionKey "
 
 	statsBullet = "•"
 
@@ -211,8 +210,7 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	if isStats {
 		at = word
 		line := v.Any(at, "\n")
-		isStats = strings.Contains(strings.ToLower(v.S[at:line]), strings.ToLower(statsMark))
-		if isStats {
+		if isStats = namesSession(strings.ToLower(v.S[at:line])); isStats {
 			v = &ahead.View{} // what follows on the line changes nothing
 		}
 	}
@@ -262,6 +260,17 @@ func startsStats(v *ahead.View, at int) bool {
 	}
 	at = v.Skip(at+len(label), emphasis)
 	return v.Byte(at) == ':' && v.HasFold(v.Skip(at+1, emphasis+" "), first)
+}
+
+// statsMarks are what a stats line has that people may not see, in lower case. Without any of them
+// it is the one that they may see, see Stats.ForPerson.
+var statsMarks = [...]string{" • sessionkey ", " • sessionid ", " • transcript ", " • steersmissed "}
+
+// namesSession reports whether a stats line in lower case has one of statsMarks.
+func namesSession(line string) bool {
+	return slices.ContainsFunc(statsMarks[:], func(mark string) bool {
+		return strings.Contains(line, mark)
+	})
 }
 
 // An aboveLine is a line that stands above a message, which a model has copied. The zero aboveLine
@@ -351,7 +360,7 @@ func (e *echo) ownAt(v *ahead.View, at int) ownLines {
 		return ownNone
 	case startsWith(v, at, dataStart):
 		return ownData
-	case slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(v, at, s) }):
+	case startsOwn(v, at):
 		return max(e.own, ownHead)
 	case e.own == ownData && strings.IndexByte(v.S[e.At:min(at, len(v.S))], '|') >= 0:
 		return ownData
@@ -362,6 +371,19 @@ func (e *echo) ownAt(v *ahead.View, at int) ownLines {
 		}
 	}
 	return ownNone
+}
+
+// noKey begins the line of an event whose session has no key.
+const noKey = "session key: " + blankField
+
+// startsOwn reports whether one of ownStarts stands at a position, or the line of an event whose
+// session has no key, alone on its line.
+func startsOwn(v *ahead.View, at int) bool {
+	const behind = emphasis + " \t\r\"']"
+	if startsWith(v, at, noKey) {
+		return endsLine(v, v.Skip(at+len(noKey), behind))
+	}
+	return slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(v, at, s) })
 }
 
 // isMoreFiles reports whether the line of an event stands at a position that says how many files it
@@ -404,8 +426,8 @@ func mayBeEcho(text string) bool {
 		}
 		v := ahead.View{S: line}
 		at := v.Skip(0, lineMarks)
-		if at < len(line) && ownFirsts[line[at]] &&
-			slices.ContainsFunc(ownStarts, func(s string) bool { return startsWith(&v, at, s) }) {
+		isFirst := at < len(line) && ownFirsts[line[at]]
+		if isFirst && (startsWith(&v, at, noKey) || startsOwn(&v, at)) {
 			return true
 		}
 	}

@@ -173,6 +173,8 @@ func TestEchoesOfSingleLines(t *testing.T) {
 		}
 	}
 	require.Len(t, lines, 6+7)
+	const noKey = "Stats: runtime n/a • tokens n/a • "
+	lines = append(lines, noKey+"sessionId 8f3a", noKey+"transcript /x/y.jsonl", noKey+"steersMissed 1")
 	for _, line := range lines {
 		for _, around := range [][2]string{
 			{"", ""},
@@ -198,11 +200,27 @@ func TestEchoesOfSingleLines(t *testing.T) {
 			checkStream(t, text, 1, 2, 3, 7)
 		}
 	}
+	for _, line := range []string{
+		"session key: unknown", "Session key: unknown", "- session key: unknown", "> session key: unknown", "`session key: unknown`",
+		"**session key: unknown**", "[session key: unknown]", "\"session key: unknown\"",
+		"session key: unknown  \r",
+	} {
+		text := "Done.\n" + line + "\nBye."
+		got, _ := announce.Visible(text)
+		require.Equal(t, "Done.\nBye.", got, "%q", text)
+		checkStream(t, text, 1, 2, 3, 7)
+		shown, _ := announce.Visible("Done.\n" + line + " NO_REPLY")
+		again, _ := announce.Visible(shown)
+		require.Equal(t, shown, again)
+	}
 	list := "- source: subagent\n- session key: agent:main:main\n- status: success\n- " + stats
 	got, _ := announce.Visible("Done.\n" + list)
 	require.Equal(t, "Done.\n- source: subagent", got) // any list may have that
 	for _, text := range []string{
 		"- status: completed successfully", "- Stats: 3 of 4", "Stats: runtime of the film is 2 h", "1. Session key: the one of the car",
+		"Session key: unknown to the server, so that it made another one.", "The session key: unknown", "session key: unknownable",
+		// What people may see of a run, see Stats.ForPerson.
+		"Stats: runtime n/a", "Stats: runtime n/a • tokens n/a", "Stats: runtime 5m12s • tokens 3.0k (in 1.0k / out 2.0k) • est $0.12",
 		"The line names the session key: agent:main:main.", "what to do: tell the person that it rains", "What to do: the run did not end well.", "- source: subagent", "- type: x\n- task: y",
 	} {
 		got, _ := announce.Visible(text)

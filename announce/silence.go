@@ -57,7 +57,16 @@ func Decide(reply string) Decision {
 // Skips reports whether a reply is silent and says [AnnounceSkip]. Such a reply takes back what
 // earlier turns of the run answered; [NoReply] and [HeartbeatOK] do not.
 func Skips(reply string) bool {
-	return Decide(reply) == DecisionSilent && strings.Contains(Sanitize(reply), AnnounceSkip)
+	if Decide(reply) != DecisionSilent {
+		return false
+	}
+	text := Sanitize(reply)
+	for at := range text {
+		if n, _ := spelledLen(text[at:], AnnounceSkip); n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Visible returns the text of a model's reply that a person may see. ok is false, and the text
@@ -70,7 +79,8 @@ func Skips(reply string) bool {
 //     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, brackets,
 //     emphasis, punctuation, and the marks and numbers of lists, headings and quotations around
 //     them are ignored, and so are fences, tags of HTML, labels such as Answer:, an object whose
-//     value is the token, and a backslash before the '_'. Letters may have full width.
+//     value is the token, the marks of formulas, emojis behind the token, and a backslash before
+//     the '_'. Letters may have full width, and HTML may escape each character.
 //   - A token at the end of a text, after a space or a '*', is removed. So are last lines that
 //     consist of tokens, and a token behind a sentence in brackets, in emphasis or before a full
 //     stop. In quotes or code, the token may be what the text is about, and stays.
@@ -136,12 +146,12 @@ func cutLine(text string) (rest string, ok bool) {
 // cutAside removes a token behind a sentence from the end of a text. The token is a sentence of its
 // own, or stands in brackets or emphasis. A token in quotes or code may be what the text is about.
 func cutAside(text string) (rest string, ok bool) {
-	text = strings.TrimRight(strings.TrimRightFunc(text, isIgnored), "*_)].!。！")
+	text = strings.TrimRight(strings.TrimRightFunc(text, isBehindToken), "*_)].!。！$")
 	n := tokenAtEnd(text)
 	if n == 0 {
 		return "", false
 	}
-	text = strings.TrimRight(text[:len(text)-n], "*_([")
+	text = strings.TrimRight(text[:len(text)-n], "*_([$")
 	rest = strings.TrimRight(text, " \t")
 	r, _ := utf8.DecodeLastRuneInString(rest)
 	return rest, len(rest) < len(text) && strings.ContainsRune(".!?…。！？", r)
@@ -158,6 +168,7 @@ const (
 	inFence
 	inObject
 	inTag
+	inFormula
 )
 
 // cutClosed removes silent lines from the end of a text that have lines of brackets around them: a
@@ -180,7 +191,9 @@ func cutClosed(text string) (rest string, ok bool) {
 	for len(closed) > 0 {
 		text = strings.TrimRightFunc(text[:at], isIgnored)
 		at = strings.LastIndexByte(text, '\n') + 1
-		if openedBy(text[at:]) != closed[len(closed)-1] {
+		switch kind := closed[len(closed)-1]; {
+		case kind == openedBy(text[at:]), kind == inFormula && opensFormula(text[at:]):
+		default:
 			return "", false
 		}
 		closed = closed[:len(closed)-1]
@@ -200,8 +213,17 @@ func closedBy(line string) bracketing {
 		return inObject
 	case strings.HasPrefix(line, "</") && isAround(line):
 		return inTag
+	case line == "$$", line == `\]`, line == `\)`:
+		return inFormula
 	}
 	return noBracketing
+}
+
+// opensFormula reports whether a line opens a formula and has nothing else. A "$$" may as well
+// close one, so that only a line behind it tells.
+func opensFormula(line string) bool {
+	line = strings.TrimFunc(line, isIgnored)
+	return line == "$$" || line == `\[` || line == `\(`
 }
 
 // openedBy returns what a line opens that has nothing else.
@@ -241,7 +263,7 @@ func cutOpenings(text string, opened fence) string {
 			if opened.within(text[:at]) != (fence{}) {
 				return text
 			}
-		case inObject, inTag:
+		case inObject, inTag, inFormula:
 		}
 		if at == 0 {
 			return text
@@ -251,10 +273,11 @@ func cutOpenings(text string, opened fence) string {
 	return text
 }
 
-// cutToken removes one token from the end of a text, and the asterisks before it. ok is false if
-// the text does not end with a token, or if the token is glued to what stands before it.
+// cutToken removes one token from the end of a text, the asterisks before it, and the emojis behind
+// it. ok is false if the text does not end with a token, or if the token is glued to what stands
+// before it.
 func cutToken(text string) (rest string, ok bool) {
-	text = strings.TrimRightFunc(text, isIgnored)
+	text = strings.TrimRightFunc(text, isBehindToken)
 	n := tokenAtEnd(text)
 	if n == 0 {
 		return "", false
@@ -281,9 +304,12 @@ func tokenAtEnd(text string) int {
 // NUL.
 func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0 }
 
+// isBehindToken reports whether r has no meaning behind a token at the end of a text.
+func isBehindToken(r rune) bool { return isIgnored(r) || isShapeless(r) || isEmoji(r) }
+
 // decoration has quotes, brackets, emphasis, punctuation, and the marks of lists, headings and
 // quotations.
-const decoration = "*_~`\"'.,;:!()<>[]{}-|\\+#=“”‘’«»‹›„‚「」『』。，！：；、•·–—…" +
+const decoration = "*_~`\"'.,;:!()<>[]{}-|\\+#=$“”‘’«»‹›„‚「」『』。，！：；、•·–—…" +
 	"（）［］｛｝【】〔〕〈〉《》＜＞＂＇＊．‐‑→"
 
 // isDecoration reports whether models put r around a token.

@@ -41,6 +41,14 @@ var silentSpellings = []string{
 	"Final answer:\nNO_REPLY", "**Response**: `NO_REPLY`",
 	// Characters that are not seen, escapes.
 	"NO\u200b_REPLY", "\u200bNO_REPLY\ufeff", "NO\u00ad_REPLY", "\u200eNO_REPLY", `NO\_REPLY`, "NO＿REPLY", "NO_REPLY\x00", "\x1b[1mNO_REPLY\x1b[0m",
+	// Characters that HTML escapes.
+	"&#78;O_REPLY", "NO&#95;REPLY", "NO&#x5F;REPLY", "NO&lowbar;REPLY", "&#78;&#79;&#95;&#82;&#69;&#80;&#76;&#89;", "&lt;NO_REPLY&gt;",
+	"&quot;NO_REPLY&quot;", "&#34;NO_REPLY&#x22;", "&nbsp;NO_REPLY&nbsp;", "&ldquo;NO_REPLY&rdquo;", "**NO&#95;REPLY**", "NO_REPLY&#33;",
+	// Emojis behind the token.
+	"NO_REPLY 👍", "NO_REPLY👍", "**NO_REPLY** 🤐", "NO_REPLY. 🙏🏽", "NO_REPLY ✔️", "NO_REPLY 👩‍🚀🇩🇪", "NO_REPLY 🤐 NO_REPLY 🤐", "- NO_REPLY ✅",
+	// Formulas.
+	"$NO_REPLY$", "$$NO_REPLY$$", "$$\nNO_REPLY\n$$", `\(NO\_REPLY\)`, `\[NO\_REPLY\]`, `\text{NO\_REPLY}`, `$\text{NO\_REPLY}$`, `\boxed{NO_REPLY}`,
+	"\\[\n\\boxed{\\text{NO\\_REPLY}}\n\\]", `\texttt{NO\_REPLY}`, `$\mathrm{NO\_REPLY}$.`,
 	// In other words.
 	"<think>x</think>\n1. NO_REPLY", "[[reply_to_current]] **NO_REPLY**",
 }
@@ -73,6 +81,19 @@ func TestSpellingsOfSilence(t *testing.T) {
 	}
 }
 
+// A silent reply that says to skip takes back what was said before, however it is spelled.
+func TestSpellingsOfSkip(t *testing.T) {
+	t.Parallel()
+	for _, spelling := range silentSpellings {
+		skip := strings.ReplaceAll(spelling, announce.NoReply, announce.AnnounceSkip)
+		require.Equal(t, skip != spelling, announce.Skips(skip), "%q", skip)
+	}
+	for _, skip := range []string{`ANNOUNCE\_SKIP`, "ＡＮＮＯＵＮＣＥ＿ＳＫＩＰ", "ANNOUNCE&#95;SKIP", "&#65;NNOUNCE_SKIP 👍"} {
+		require.True(t, announce.Skips(skip), "%q", skip)
+		require.False(t, announce.Skips("x "+skip), "%q", skip)
+	}
+}
+
 // A token beside a text is removed at the end alone. A text about a token stays.
 func TestTokensBesideAText(t *testing.T) {
 	t.Parallel()
@@ -94,6 +115,17 @@ func TestTokensBesideAText(t *testing.T) {
 		{"Version 2. NO_REPLY", "Version 2."},
 		{"C# NO_REPLY", "C#"},
 		{"1. one\n2. NO_REPLY", "1. one"},
+		{"Done. NO_REPLY 👍", "Done."},
+		{"Done 👍 NO_REPLY 👍", "Done 👍"},
+		{"👍 NO_REPLY", "👍"},
+		{"👍\nNO_REPLY 🤐", "👍"},
+		{"Done. **NO_REPLY** 🙏🏽", "Done."},
+		{"Done. NO&#95;REPLY", "Done."},
+		{"Done.\n&lt;NO_REPLY&gt;", "Done."},
+		{"Done.\n$\\boxed{NO\\_REPLY}$", "Done."},
+		{"Done. $NO_REPLY$", "Done."},
+		{"Done.\n\\[\nNO\\_REPLY\n\\]", "Done."},
+		{"So:\n$$\nx\n$$\nNO_REPLY", "So:\n$$\nx\n$$"},
 	} {
 		text, ok := announce.Visible(tt.reply)
 		require.True(t, ok, "%q", tt.reply)
@@ -106,6 +138,10 @@ func TestTokensBesideAText(t *testing.T) {
 		"<b>NO_REPLY</b> is silent", "# NO_REPLY and HEARTBEAT_OK, the tokens", "Reply NO_REPLY if there is nothing", "1.", "#", "+", "{}", "```\n```",
 		"Answer:", `{"action":"reply"}`, "interject.NO_REPLY", "interject.NO_REPLY.", "x NO_REPLYNO_REPLY", "NO_REPLY = 1",
 		"```go\nconst x = NO_REPLY\n```", "a) NO_REPLY b) HEARTBEAT_OK or none", "NO_REPLY1",
+		// What has an emoji without a token, an escape of another character, another formula.
+		"👍", "NO_REPLY 👍 all is well", "NO_REPLY\n👍 Ann", "Done.\nNO_REPLY is it 👍", "&#77;O_REPLY", "NO&#96;REPLY", "&amp;#78;O_REPLY",
+		"NO&#95REPLY", "R&D", "AT&T &", "&lt;b&gt;", "&notit;NO_REPLY", `\frac{NO\_REPLY}`, `\boxed{4}`, "$", "It costs 5 $", `\text{`, "$x$",
+		`{"a":"NO_REPLY"}`, // data, of which the token may be what was asked for
 		"Use it so:\n```go\nif s == NO_REPLY {\n}\n```", "The words (NO_REPLY)", "It is silent. \"NO_REPLY\".",
 	} {
 		text, ok := announce.Visible(reply)

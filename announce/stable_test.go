@@ -18,6 +18,8 @@ var endPieces = []string{
 	" NO_REPLY", "\nNO_REPLY", "*NO_REPLY", "NO_REPLY", "\n\nHuman:", "\nUser:", "\n### User:", "./nothink",
 	"!/no_think", "/nothink", ".", " ", " `x ", "x`\n", "x`", "1. ", "1)", "+ ", "# ", "<b>", "</b>", "<code>", "{\"action\":\"", "\"}",
 	"{", "}", "\n{\n", "\n}", "```text\n", "\n```json\n",
+	"&#", "&#95;", "&lowbar;", "&lt;", "&nbsp;", "&#78;O_REPLY", " NO&#95;REPLY", "&", ";", "👍", " 🤐", "✔️", "🏽", "$", "\n$$\n", "\\text{", "\\boxed{",
+	"\nsession key: unknown", "session key: ", "unknown", "Stats: runtime n/a", " • sessionId x", " • transcript ",
 	"Answer:", "\nFinal answer: ", "（", "）", "?", "/>", "</", "\n", "\r", "[", "]", "<", ">", "\"", "'", "-", "\n- ", "`", "```", "\n```\n",
 	"~~~", "\n~~~\n", "*", "|", "(", ")", "_", ",", "\\", "…", "\ufffd", "\ufeff", "\u200b", "\u2800", "\u200e",
 	"\u200f", "\ufe0f", "א", "ا\u200d", "अ\u200d", "✿\ufe0f", "◁\u200d", "☎\ufe0f",

@@ -116,7 +116,7 @@ var streamTexts = []string{
 	"{\"name\":\"DB_PASSWORD\",\"value\":\"hunter2\"}", "| password | hunter2pw |", "**Password:** hunter2pw", "password => 'hunter2'",
 	"https://hooks.zapier.com/hooks/catch/123456/abcdef/ x", "passwd --stdin <<< hunter2pw\n", "the password is hunter2pw.", "key: id token: 5",
 	"eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..48V1_ALb6US04U3b.5eym8TW_c8SuK0ltJ3rpYIzOeDQz7TALvtu6UG9oMo4vpzs9tX_EFShS8iB7j6ji",
-	"abc8Q~abcdefghijklmnopqrstuvwxyz01234567 x", "MTAxMjM0NTY3ODkwMTIzNDU2.GabcDE.abcdefghijklmnopqrstuvwxyz0123 x",
+	"password=k3J9x8Qp2(", "password=k3J9x8Qp2(a, b) c", "password=k3J9x8Qp2[\nx]", "abc8Q~abcdefghijklmnopqrstuvwxyz01234567 x", "MTAxMjM0NTY3ODkwMTIzNDU2.GabcDE.abcdefghijklmnopqrstuvwxyz0123 x",
 	"prose with k\u00e4se \u4f60\u597d \U0001F469\u200d\U0001F680 1 < 2 and [a](b) `c` <b>d</b>", "a\xff\xc3", "\xe2\x82",
 }
 

@@ -14,6 +14,7 @@ type tail struct {
 	begun bool   // something that is neither space, nor a mark, nor a token was shown
 	run   []byte // held
 	full  bool   // the run is longer than ahead.Max
+	quiet bool   // the run has a token
 	prev  byte   // the last byte that was taken; see prevBehind
 	asks  bool   // what was shown ends with a question mark
 	fence fence  // of the code in which the run begins
@@ -33,7 +34,10 @@ func (t *tail) write(piece string) string {
 		case shape == shapeText && !mayBeAround(piece[i], prev):
 			isText, n = true, textEnd(piece, i+1)-i
 		default:
-			n, isText = unitLen(piece[i:], prev)
+			var kind unit
+			n, kind = unitLen(piece[i:], prev)
+			t.quiet = t.quiet || n > 0 && kind == unitToken
+			isText = kind == unitText || kind == unitEmoji && !t.quiet
 		}
 		if n == 0 {
 			t.word = piece[i:]
@@ -49,7 +53,7 @@ func (t *tail) write(piece string) string {
 			} else {
 				t.passed(piece[run:i])
 			}
-			t.begun = true
+			t.begun, t.quiet = true, false
 			run = i + n
 		}
 		t.prev = prevBehind(prev, piece[i:i+n])
@@ -87,7 +91,7 @@ func textEnd(piece string, at int) int {
 			continue
 		}
 		if secondOf[c] == 0 || piece[at-1] == '\n' || at+1 == len(piece) ||
-			piece[at+1] >= utf8.RuneSelf || piece[at+1]|0x20 == secondOf[c] {
+			piece[at+1] >= utf8.RuneSelf || piece[at+1] == '&' || piece[at+1]|0x20 == secondOf[c] {
 			break
 		}
 	}
@@ -126,7 +130,7 @@ const (
 var shapeOf = func() (shapes [256]shape) {
 	for c := range utf8.RuneSelf {
 		switch r := rune(c); {
-		case strings.ContainsRune("`~<\"'/#", r): // a form of aroundLen or a role may begin with it
+		case strings.ContainsRune("`~<\"'/#&\\", r): // a form of aroundLen or a role may begin with it
 		case isDecoration(r):
 			shapes[c] = shapeMark
 		case !strings.ContainsRune("NnHhAU", r): // no token and no role begins with it
@@ -136,43 +140,55 @@ var shapeOf = func() (shapes [256]shape) {
 	return shapes
 }()
 
-// unitLen returns the length of the rune, token or role with which a text begins, and whether that
-// cannot belong to a run. The length is 0 if the text ends before that is known. prev is the byte
-// before it.
-func unitLen(s string, prev byte) (n int, isText bool) {
+// A unit says what unitLen has found.
+type unit uint8
+
+const (
+	unitMark  unit = iota // it belongs to a run: a mark, a role
+	unitToken             // a token
+	unitEmoji             // it belongs to a run behind a token
+	unitText              // it cannot belong to a run
+)
+
+// unitLen returns the length of the rune, token or role with which a text begins, and what it is.
+// The length is 0 if the text ends before that is known. prev is the byte before it.
+func unitLen(s string, prev byte) (n int, kind unit) {
 	if n, whole := tokenLen(s); n > 0 || !whole {
-		return n, false
+		return n, unitToken
 	}
 	if prev == '\n' {
 		if n, whole := wordLen(s, nextRoles[:]); n > 0 || !whole {
-			return n, false
+			return n, unitMark
 		}
 	}
 	if endsSentence(prev) {
 		if n, whole := wordLen(s, thinkSwitches); n > 0 || !whole {
-			return n, false
+			return n, unitMark
 		}
 	}
 	if !utf8.FullRuneInString(s) {
-		return 0, false
+		return 0, unitMark
 	}
 	v := ahead.View{S: s}
 	n = aroundLen(&v, 0, prev)
 	switch {
 	case v.Ends():
-		return 0, false
+		return 0, unitMark
 	case n > 0:
-		return n, false
+		return n, unitMark
 	}
-	_, n = utf8.DecodeRuneInString(s)
-	return n, true
+	r, n := utf8.DecodeRuneInString(s)
+	if isEmoji(r) {
+		return n, unitEmoji
+	}
+	return n, unitText
 }
 
 // tokenLen returns the length of the silent token with which a text begins, or 0. whole is false if
-// the text is the beginning of a token. A token may be in full-width letters, and the '_' in it may
-// have a backslash before it.
+// the text is the beginning of a token. A token may be in full-width letters, the '_' in it may
+// have a backslash before it, and HTML may escape each character.
 func tokenLen(s string) (n int, whole bool) {
-	if c := s[0]; strings.IndexByte("NnHhA", c) < 0 && c != fullWidth[0] {
+	if c := s[0]; strings.IndexByte("NnHhA&", c) < 0 && c != fullWidth[0] {
 		return 0, true
 	}
 	for _, token := range [...]string{NoReply, HeartbeatOK, AnnounceSkip} {
@@ -186,7 +202,7 @@ func tokenLen(s string) (n int, whole bool) {
 const fullWidth = "\uFF01" // and those behind it stand for ASCII from '!' on
 
 // maxToken is the number of bytes of a token in its longest spelling, and more.
-const maxToken = 48
+const maxToken = len(AnnounceSkip)*maxEntity + 2
 
 // spelledLen is tokenLen for one token.
 func spelledLen(s, token string) (n int, whole bool) {
@@ -198,6 +214,12 @@ func spelledLen(s, token string) (n int, whole bool) {
 			return 0, false
 		}
 		r, size := utf8.DecodeRuneInString(s[n:])
+		if r == '&' {
+			v := ahead.View{S: s}
+			if r, size = entityAt(&v, n); v.Ends() {
+				return 0, false
+			}
+		}
 		if r >= '\uFF01' && r <= '\uFF5E' {
 			r -= '\uFF01' - '!'
 		}

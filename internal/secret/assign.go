@@ -284,7 +284,8 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 	}
 	end := r.bareEnd(at, url)
 	seen := r.S[at:min(end, at+mostWeighed)]
-	if i := strings.IndexByte(seen, '('); i > 0 && isCode(seen) {
+	f.follower, f.rest = r.Byte(end), r.lineRest(end)
+	if i := strings.IndexByte(seen, '('); i > 0 && f.isCode(seen) {
 		open := at + i + 1
 		if quote := r.quoteEnd(open); quote > open && !readsSecret(r.S[at:open]) {
 			r.maskQuoted(open, quote, f)
@@ -294,9 +295,9 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 	if isScheme(seen) {
 		if next := r.Skip(end, " \t"); next > end {
 			at, end = next, r.bareEnd(next, url)
+			f.follower, f.rest = r.Byte(end), r.lineRest(end)
 		}
 	}
-	f.follower, f.rest = r.Byte(end), r.lineRest(end)
 	if end > at && f.isSecret(r.S[at:min(end, at+mostWeighed)]) {
 		r.maskSpan(at, end, bareUntil)
 	}

@@ -41,6 +41,18 @@ func TestSecretsByTheirPlace(t *testing.T) {
 		{"AWS_SECRET_ID=prod/app", ""},
 		{"AZURE_DEVOPS_EXT_PAT=" + lower[:20] + "x", "AZURE_DEVOPS_EXT_PAT=3f9a1c…1e2x"},
 		{"pat: on the head", ""},
+		// Brackets that belong to a value, and those of code.
+		{"password=k3J9x8Qp2(", "password=***"},
+		{"password: k3J9x8Qp2[", "password: ***"},
+		{"DB_PASSWORD=k3J9x8Qp2[xY", "DB_PASSWORD=***"},
+		{"password=(k3J9x8Qp2", "password=***"},
+		{"password=k3J9x8Qp2[0]", ""},
+		{"password=b64decode(first, second)", ""},
+		{"password = b64decode(data[0], key)", ""},
+		{"password=getPassword(", ""},
+		{"password=(b64decode(x))", ""},
+		{"password: string|null", ""},
+		{"password=args[", ""},
 		// Addresses, also within another text.
 		{"https://chat.example.com/hooks/" + lower[:26], "https://chat.example.com/hooks/***"},
 		{"src/hooks/useAuthentication.ts", ""},

@@ -281,8 +281,6 @@ func (r *reader) ownTextEnd(at, stop, times int) int {
 				return stop
 			}
 			return 0
-		case c < ' ', c >= 0x7F && c < 0xA0:
-			return 0
 		}
 		at = end
 	}

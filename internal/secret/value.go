@@ -39,7 +39,7 @@ func (f *form) isSecret(v string) bool {
 		return f.is == passwordTag || !isCount(v) && !isPath(v)
 	case fillWords[lower], strings.EqualFold(v, f.name), isPath(v) && f.is != passwordTag:
 		return false
-	case isAddress(v), isCode(v) && !f.quoted:
+	case isAddress(v), f.isCode(v) && !f.quoted:
 		return false
 	case isNumber(v):
 		return f.is == passwordTag && len(v) >= 4 && (f.quoted || f.op == opEquals ||
@@ -313,6 +313,24 @@ func isPath(s string) bool {
 func isAddress(s string) bool {
 	i := strings.Index(s, "://")
 	return i > 0 && i < 20 && isName(strings.NewReplacer("+", "", ".", "").Replace(s[:i]))
+}
+
+// isCode reports whether the value is code, see isCode. A token with a bracket that is not closed
+// on its line is none: no function is called so, and passwords have brackets.
+func (f *form) isCode(v string) bool {
+	if !isCode(v) {
+		return false
+	}
+	i := strings.IndexAny(v, "([")
+	if i < 0 {
+		return true
+	}
+	closing := ")"
+	if v[i] == '[' {
+		closing = "]"
+	}
+	return strings.Contains(v[i:], closing) || strings.Contains(f.rest, closing) ||
+		!hasDense(v[:i]) && (i > 0 || !hasDense(v))
 }
 
 // isCode reports whether a value without quotes is an expression of a program: a call, an index or

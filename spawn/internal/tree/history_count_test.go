@@ -112,6 +112,11 @@ func checkHappened(t *testing.T, happened map[string]int, all bool) {
 			t.Errorf("%s did not happen", what)
 		}
 	}
+	for _, what := range []string{"update", "update among replies"} {
+		if happened[what] == 0 {
+			t.Errorf("no %s happened", what)
+		}
+	}
 	for _, how := range stepEnds {
 		if happened["step "+how] == 0 {
 			t.Errorf("no announce step was %s", how)

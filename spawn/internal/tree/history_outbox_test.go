@@ -117,6 +117,34 @@ var others = [...]session.Key{
 	session.Must(session.MainKey("other")), session.Must(session.MainKey("third")),
 }
 
+// checkUpdates checks that people are told once of the end of a run which says so, and of each that
+// did not end well, unless its requester was stopped as well.
+func (d *driver) checkUpdates(facts []Fact, stopped bool) (err error) {
+	d.tree.Outbox(func(e *Entry) {
+		if !e.Update || d.before[e.Ord] != nil {
+			return
+		}
+		run := runName{e.Run, e.RunID}
+		if d.updated[run] {
+			err = fmt.Errorf("people are told twice of the end of %v", run)
+		}
+		d.updated[run] = true
+		d.happened["update"]++
+	})
+	for i := range facts {
+		f, r := &facts[i], d.tree.Run(facts[i].Run)
+		stopped = stopped || f.Kind == StopRequested && f.Run == top
+		if f.Kind != RunEnded || r == nil || !r.Spec.Update || r.Begin != nil || !d.opt.Replies {
+			continue
+		}
+		isBad := f.State == Failed || f.State == TimedOut || f.State == Interrupted
+		if err == nil && isBad && !stopped && !d.updated[runName{r.key, ""}] {
+			err = fmt.Errorf("people are not told of the end of %s: %v", r.key, f.State)
+		}
+	}
+	return err
+}
+
 // inOrder checks that what arrives has not been overtaken, and that what came before it is
 // delivered or blocked. A blocked entry that is retried may be late, and says so.
 func (d *driver) inOrder(f *Fact) error {
@@ -132,6 +160,12 @@ func (d *driver) inOrder(f *Fact) error {
 	}
 	if !e.Late && e.Blocked == 0 && e.Ord < d.arrived[e.Destination()] {
 		return fmt.Errorf("entry %d arrives too late and does not say so", e.Ord)
+	}
+	for _, x := range d.before {
+		if x.Destination() == e.Destination() && x.Update != e.Update && !d.again {
+			d.happened["update among replies"]++
+			break
+		}
 	}
 	d.arrived[e.Destination()] = max(d.arrived[e.Destination()], e.Ord)
 	delete(d.before, f.Ord) // those of the same call come behind it

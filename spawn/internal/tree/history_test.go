@@ -47,7 +47,8 @@ type driver struct {
 	deposits []Spawn       // whose callers may still spawn
 	dropping []session.Key // whose files the Executor removes
 
-	joined map[runName]bool // a session has waited for it
+	joined  map[runName]bool // a session has waited for it
+	updated map[runName]bool // people were told of its end
 
 	strangers strangers
 
@@ -85,7 +86,7 @@ func newDriver(data []byte) *driver {
 	}
 	d.opt.Unbinds, d.records = b&64 == 0, make(map[session.Key]*Fact)
 	d.revived = make(map[session.Key]bool)
-	d.joined = make(map[runName]bool)
+	d.joined, d.updated = make(map[runName]bool), make(map[runName]bool)
 	d.happened, d.instant = make(map[string]int), make(map[session.Key]instantFacts)
 	d.tree = New(top, &d.opt)
 	d.reset()
@@ -280,6 +281,11 @@ func (d *driver) spawn(what byte) error {
 	}
 	if what >= 64 {
 		c.Request.Announce = policy.AnnounceTurn
+	}
+	if how&129 == 129 && parent.IsMain() {
+		if c.Update = true; how&16 != 0 {
+			c.Route = &session.Route{Channel: "irc", To: string('a' + rune(how>>5&3))}
+		}
 	}
 	return d.do(c)
 }

@@ -18,6 +18,7 @@ func (d *driver) do(c Command) error {
 	}
 	d.before = make(map[uint32]*Entry)
 	d.tree.Outbox(func(e *Entry) { x := *e; d.before[e.Ord] = &x })
+	stopped := d.tree.root.Cause == Stopped
 	reply, err := d.tree.Decide(d.seeded(c), d.now)
 	facts, effects := d.tree.Take()
 	refused := err != nil && len(facts) == 0
@@ -51,6 +52,9 @@ func (d *driver) do(c Command) error {
 		return fmt.Errorf("after %T: %w", c, err)
 	}
 	if err := d.checkSenders(c, facts); err != nil {
+		return fmt.Errorf("after %T: %w", c, err)
+	}
+	if err := d.checkUpdates(facts, stopped); err != nil {
 		return fmt.Errorf("after %T: %w", c, err)
 	}
 	d.commands++
