@@ -169,9 +169,9 @@ func (a *arguments) number(names ...string) (float64, bool) {
 	return x, true
 }
 
-// atLeast returns a number that is not below least, or 0 for an argument that is left out. What else
-// a model may mean by less, to wait for nothing or without end, it must say: without is what it gets
-// if it leaves the argument out, if that is not plain.
+// atLeast returns a number that is not below least, or 0 for an argument that is left out. What
+// else a model may mean by less, to wait for nothing or without end, it must say: without is what
+// it gets if it leaves the argument out, or empty where that is plain.
 func (a *arguments) atLeast(least float64, without string, names ...string) float64 {
 	x, given := a.number(names...)
 	if given && x < least {
@@ -185,9 +185,9 @@ func (a *arguments) atLeast(least float64, without string, names ...string) floa
 	return x
 }
 
-// whole returns a whole number from least on, at most limit, or 0 for an argument that is left out.
-// So it is with each argument whose schema says integer: what is below its minimum, or has a part of
-// a number, is refused, and what is above its maximum is taken for that.
+// whole returns a whole number from least on, at most limit, or 0 for an argument that is left
+// out. So it is with each argument whose schema says integer: what is below its minimum or is not
+// whole is refused, and what is above its maximum is taken for that.
 func (a *arguments) whole(least, limit int, without string, names ...string) int {
 	x := a.atLeast(float64(least), without, names...)
 	if x != math.Trunc(x) {
@@ -225,8 +225,8 @@ func (a *arguments) count(without, limit int, names ...string) int {
 	return cmp.Or(a.whole(1, limit, "", names...), without)
 }
 
-// minutes returns a whole number of minutes from 1, at most limit, or 0 for an argument that is left
-// out.
+// minutes returns a whole number of minutes from 1, at most limit, or 0 for an argument that is
+// left out.
 func (a *arguments) minutes(limit int, names ...string) time.Duration {
 	return time.Duration(a.whole(1, limit, "", names...)) * time.Minute
 }

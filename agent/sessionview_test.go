@@ -586,8 +586,8 @@ func TestHostileArgumentsOfViews(t *testing.T) {
 	})
 }
 
-// The numbers of every session tool obey one rule, which the schema tells: what is below the minimum
-// is refused, and for an integer what is not whole. What is above a maximum counts as that.
+// The numbers of every session tool obey one rule, which the schema tells: what is below the
+// minimum is refused, and for an integer what is not whole. What is above a maximum counts as that.
 func TestNumbersObeyTheirSchema(t *testing.T) {
 	required := map[string]map[string]any{
 		"sessions_spawn": {"task": "x"},
@@ -617,7 +617,8 @@ func TestNumbersObeyTheirSchema(t *testing.T) {
 					maps.Copy(args, required[tool.Name])
 					raw, err := json.Marshal(args)
 					require.NoError(t, err)
-					_, err = tn.Call(ctx, agent.ToolCall{ID: session.NewID(), Name: tool.Name, Args: raw})
+					c := agent.ToolCall{ID: session.NewID(), Name: tool.Name, Args: raw}
+					_, err = tn.Call(ctx, c)
 					bad, wrong := errors.AsType[*agent.ArgumentError](err)
 					require.Equal(t, accepted, !wrong, "%s %s: %v", tool.Name, raw, err)
 					if wrong {

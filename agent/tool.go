@@ -669,7 +669,8 @@ func sameTool(x, y Tool) bool {
 		reflect.ValueOf(x.Call).Pointer() == reflect.ValueOf(y.Call).Pointer()
 }
 
-// checkNames returns an *InputError for two tools of one name: a model could not say which it means.
+// checkNames returns an *InputError for two tools of one name: a model could not say which it
+// means.
 func checkNames(tools []Tool) error {
 	for i := range tools {
 		named := func(t Tool) bool { return t.Name == tools[i].Name }

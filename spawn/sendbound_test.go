@@ -64,6 +64,7 @@ func TestLooksEndWithTheirBound(t *testing.T) {
 // deadline, and hides no other tree.
 func TestTreeThatHangsHidesNoOther(t *testing.T) {
 	const limit = 10 * time.Second
+	m := spawn.Incoming{Text: "hi"}
 	wellKey := session.Must(session.MainKey("zeta")) // it is read after sickRoom
 	for name, call := range map[string]func(context.Context, *spawn.Supervisor) (bool, error){
 		"Sessions": func(ctx context.Context, s *spawn.Supervisor) (bool, error) {
@@ -108,7 +109,7 @@ func TestTreeThatHangsHidesNoOther(t *testing.T) {
 						},
 					})
 					for _, key := range []session.Key{sickRoom, wellKey} {
-						_, err := s.Post(t.Context(), key, key, spawn.Incoming{Text: "hi"})
+						_, err := s.Post(t.Context(), key, key, m)
 						require.NoError(t, err)
 					}
 					time.Sleep(2 * time.Hour) // nothing is in memory
@@ -116,7 +117,7 @@ func TestTreeThatHangsHidesNoOther(t *testing.T) {
 					busy := make(chan error, 1)
 					go func() {
 						if method == "Append" { // the owner is busy
-							busy <- errorOf(s.Post(t.Context(), sickRoom, sickRoom, spawn.Incoming{Text: "hi"}))
+							busy <- errorOf(s.Post(t.Context(), sickRoom, sickRoom, m))
 						}
 					}()
 					synctest.Wait()

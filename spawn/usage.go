@@ -361,7 +361,8 @@ func newestFirst(list []SessionInfo, limit int) []SessionInfo {
 const treeLimit = 10 * time.Second
 
 // eachTree calls f with each tree on record, in the order of their keys, until f returns false. The
-// error joins those of the trees that cannot be read within the treeLimit. f must not keep the tree.
+// error joins those of the trees that cannot be read within the treeLimit. f must not keep the
+// tree.
 func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) error {
 	if err := s.closedBefore(ctx); err != nil {
 		return err
