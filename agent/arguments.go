@@ -169,22 +169,36 @@ func (a *arguments) number(names ...string) (float64, bool) {
 	return x, true
 }
 
-// positive returns a number above zero, or 0 for an argument that is left out. What else a model
-// may mean by zero, to wait for nothing or without end, it must say; without is what it gets if it
-// leaves the argument out.
-func (a *arguments) positive(without string, names ...string) float64 {
+// atLeast returns a number that is not below least, or 0 for an argument that is left out. What
+// else a model may mean by less, to wait for nothing or without end, it must say: without is what
+// it gets if it leaves the argument out, or empty where that is plain.
+func (a *arguments) atLeast(least float64, without string, names ...string) float64 {
 	x, given := a.number(names...)
-	if given && x == 0 {
+	if given && x < least {
 		_, name := a.value(names...)
-		a.fail(name, "it is 0, want at least 1; leave it out %s", without)
+		instead := ""
+		if without != "" {
+			instead = "; leave it out " + without
+		}
+		a.fail(name, "it is %s, want at least %v%s", shortNumber(x), least, instead)
 	}
 	return x
 }
 
-// duration returns a number of units, 0 for an argument that is left out.
-func (a *arguments) duration(unit time.Duration, names ...string) time.Duration {
-	x, _ := a.number(names...)
-	return time.Duration(math.Floor(min(x, 1e6))) * unit
+// whole returns a whole number from least on, at most limit, or 0 for an argument that is left
+// out. So it is with each argument whose schema says integer: what is below its minimum or is not
+// whole is refused, and what is above its maximum is taken for that.
+func (a *arguments) whole(least, limit int, without string, names ...string) int {
+	x := a.atLeast(float64(least), without, names...)
+	if x != math.Trunc(x) {
+		_, name := a.value(names...)
+		a.fail(name, "it is %s, want a whole number", shortNumber(x))
+	}
+	return int(min(x, float64(limit)))
+}
+
+func shortNumber(x float64) string {
+	return strconv.FormatFloat(x+0, 'g', -1, 64) // -0+0 is 0
 }
 
 // words returns a list of words, each of which is one of the allowed, in any letter case of ASCII.
@@ -208,15 +222,13 @@ func (a *arguments) words(name string, allowed []string) (list []string) {
 
 // count returns a whole number from 1, at most limit, or without if the argument is left out.
 func (a *arguments) count(without, limit int, names ...string) int {
-	x, given := a.number(names...)
-	switch {
-	case !given:
-		return without
-	case x < 1 && a.err == nil:
-		_, name := a.value(names...)
-		a.fail(name, "it is %s, want at least 1", strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	return int(min(x, float64(limit)))
+	return cmp.Or(a.whole(1, limit, "", names...), without)
+}
+
+// minutes returns a whole number of minutes from 1, at most limit, or 0 for an argument that is
+// left out.
+func (a *arguments) minutes(limit int, names ...string) time.Duration {
+	return time.Duration(a.whole(1, limit, "", names...)) * time.Minute
 }
 
 // hint reads the argument attachAs, a text or an object with a mountPath.

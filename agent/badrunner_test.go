@@ -210,6 +210,50 @@ func TestToolThatPanics(t *testing.T) {
 }
 
 // A loop that gets no end from its model comes to one.
+// A tool that a Runner adds under a name that another tool has does not reach the model: the turn
+// fails, and the error names both.
+func TestTwoToolsOfOneName(t *testing.T) {
+	for name, c := range map[string]struct {
+		add  []string
+		want string // "": the model is called
+	}{
+		"other names":      {[]string{"a", "Look"}, ""},
+		"one of its own":   {[]string{"a", "b", "a"}, `have the same name, "a"`},
+		"of the Config":    {[]string{"look"}, `Tools[0] and Tools[`},
+		"a session tool's": {[]string{"sessions_spawn"}, `have the same name, "sessions_spawn"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			model, calls := modelOf(t, agent.ModelResponse{Text: "hello"})
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				for _, tool := range c.add {
+					tn.Tools = append(tn.Tools, agent.Tool{Name: tool, Call: toolSaying("mine")})
+				}
+				var res agent.Result
+				res, err = (&agent.Loop{Model: model}).Run(ctx, tn)
+				return res, err
+			})
+			cfg.Tools = []agent.Tool{{Name: "look", Call: toolSaying("theirs")}}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("go")
+				h.Pass(time.Minute)
+				require.Len(t, h.Replies(), 1)
+				require.Equal(t, c.want != "", h.Replies()[0].Reply.Failed)
+				if c.want == "" {
+					require.NoError(t, err)
+					require.Equal(t, 1, *calls)
+					return
+				}
+				require.Zero(t, *calls)
+				bad, ok := errors.AsType[*agent.InputError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, "Turn.Tools", bad.Field)
+				require.ErrorContains(t, err, c.want)
+			})
+		})
+	}
+}
+
 func TestLoopThatNeverEnds(t *testing.T) {
 	s := script{"main": {say("x")}, "endless": nil}
 	for range 10 {

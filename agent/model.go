@@ -295,6 +295,9 @@ func (l *Loop) callModel(ctx context.Context, t *Turn) (a modelAnswer, err error
 		return a, err
 	}
 	t.renewTools(ctx)
+	if err := checkNames(t.Tools); err != nil {
+		return a, err
+	}
 	t.deltas.void(t.spawn, nil)
 	req := ModelRequest{
 		Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,

@@ -62,7 +62,11 @@ func TestRefusalsNameWhatWasAskedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "forbidden", out["status"])
 		require.Equal(t, "main, research", out["limit"])
-		require.Contains(t, out["error"], "which is not configured")
+		require.Equal(t, string(policy.RuleAgents), out["rule"])
+		same := out["error"]
+		out, err = callTool(h, "sessions_spawn", "3", `{"task":"x","agentId":"ops"}`)
+		require.NoError(t, err)
+		require.Equal(t, strings.ReplaceAll(out["error"].(string), "ops", "ghost"), same)
 	})
 }
 

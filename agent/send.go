@@ -53,18 +53,16 @@ func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names := []string{"sessionKey", "session_key", "target", "label"}
-	_, argument := a.value(names...)
-	named := a.text(names...)
+	named := a.session("sessionKey", "session_key", "target", "label")
 	m := Incoming{ID: h.sendID(ctx, c), Text: a.text("message")}
 	wait := a.sendTimeout()
-	if named == "" {
-		a.fail(cmp.Or(argument, names[0]), "it is required")
+	if named.text == "" {
+		a.fail(named.argument, "it is required")
 	}
 	if err := cmp.Or(a.err, checkSent(toolSend, m.Text)); err != nil {
 		return "", err
 	}
-	to, err := h.receiver(ctx, argument, named)
+	to, err := h.receiver(ctx, named)
 	if err != nil {
 		return "", err
 	}
@@ -101,16 +99,13 @@ func (h toolHost) sendID(ctx context.Context, c ToolCall) string {
 
 // receiver returns the session that a model means: one below its own, or another one that it may
 // write to by its id or label, or any by its key, of which policy says whether it may.
-func (h toolHost) receiver(
-	ctx context.Context, argument, named string,
-) (to policy.Target, err error) {
-	key, err := session.Parse(named)
+func (h toolHost) receiver(ctx context.Context, n sessionName) (to policy.Target, err error) {
+	key, err := session.Parse(n.text)
 	if err != nil {
-		key, err = h.byName(ctx, toolSend, argument, named, policy.VerbSend)
+		key, err = h.byName(ctx, n, policy.VerbSend)
 	}
 	if bad, ok := errors.AsType[*TargetError](err); ok && len(bad.Candidates) == 0 {
-		return to, newArgumentError(toolSend, argument,
-			h.rt.quote(named)+": "+bad.Reason+", nor is it another session that you may write to")
+		return to, h.fail(n, bad.Reason+", nor is it another session that you may write to")
 	}
 	if err != nil {
 		return to, err
@@ -155,6 +150,9 @@ func (h toolHost) sendPaced(
 	return out, err
 }
 
+// errNoAgent is what refuses a session of an agent that is not configured.
+var errNoAgent = &policy.Refusal{Op: "session", Rule: policy.RuleTarget}
+
 // sendTo sends a message to a session if policy lets it, and waits for the answer. Taken says that
 // the session has the message, or may have it.
 func (h toolHost) sendTo(
@@ -179,7 +177,10 @@ func (h toolHost) sendTo(
 	if isLate(ctx, err) {
 		return "", true, err // no model can do anything about it
 	}
-	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+	refusal, ok := errors.AsType[*policy.Refusal](err)
+	if ok && len(to.Ancestors) == 0 && errors.Is(err, errNoAgent) {
+		err = ErrNotFound // so are the sessions of an agent that is there
+	} else if ok {
 		out, err = jsonReply(h.rt.refusalReply(refusal))
 		return out, false, err
 	}

@@ -284,7 +284,7 @@ var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"message":{"type":"string","description":"a note to yourself, for when you go on"},` +
 	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
 	`"withinSeconds":{"type":"number","minimum":1,"description":"go on after so many seconds at the latest; ` +
-	`default: no limit; at least 1, 0 is refused; the least doubles, up to 600, while nothing else happens"}` +
+	`default: no limit; at least 1, less is refused; the least doubles, up to 600, while nothing else happens"}` +
 	`}}`)
 
 // deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes
@@ -627,8 +627,8 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n := a.positive("to wait for all", "atLeast", "at_least")
-	within := a.positive("to wait without limit", "withinSeconds", "within_seconds")
+	n := a.whole(1, math.MaxInt32, "to wait for all", "atLeast", "at_least")
+	within := a.atLeast(1, "to wait without limit", "withinSeconds", "within_seconds")
 	message := a.text("message")
 	if a.err != nil {
 		return "", a.err
@@ -647,9 +647,8 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 			"note":   "None of your sub-agents is at work any more. Go on.",
 		})
 	}
-	opt := JoinOptions{AtLeast: int(min(n, math.MaxInt32))}
-	if within > 0 { // a part of a nanosecond is not "without limit"
-		opt.Within = max(time.Duration(min(within, 1e9)*float64(time.Second)), 1)
+	opt := JoinOptions{
+		AtLeast: n, Within: time.Duration(min(within, 1e9) * float64(time.Second)),
 	}
 	waits, err := h.turn.yieldByModel(ctx, opt)
 	if err != nil {

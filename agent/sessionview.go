@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ var (
 		`"sessionKey":{"type":"string","description":"the key or the id of a session, or a sub-agent as in subagents; default: this session"},` +
 		`"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"messages; default: 200"},` +
 		`"includeTools":{"type":"boolean","description":"show tool calls and their results; default: false"},` +
-		`"before":{"type":"integer","description":"only messages before this position: what an answer calls earlier"},` +
+		`"before":{"type":"integer","minimum":0,"description":"only messages before this position: what an answer calls earlier; 0 (default): the last ones"},` +
 		`"file":{"type":"string","description":"the hash of a file of a message, to be shown in place of messages"}` +
 		`}}`)
 	statusSchema = json.RawMessage(`{"type":"object","properties":{` +
@@ -46,6 +47,7 @@ var (
 const (
 	sessionsShown    = 50  // unless the model says otherwise
 	maxSessionsShown = 200 // sessions in a list
+	maxActiveMinutes = 1e6 // about two years
 	maxListMessages  = 20  // of each session in a list
 	maxShownFile     = 64 << 10
 	maxHistoryPages  = 8 // that are read for one answer
@@ -227,8 +229,8 @@ func (h toolHost) sessions(ctx context.Context, c ToolCall) (string, error) {
 	}
 	kinds := a.words("kinds", viewKinds())
 	limit := a.count(sessionsShown, maxSessionsShown, "limit")
-	active := a.duration(time.Minute, "activeMinutes", "active_minutes")
-	messages, _ := a.number("messageLimit", "message_limit")
+	active := a.minutes(maxActiveMinutes, "activeMinutes", "active_minutes")
+	messages := a.whole(0, maxListMessages, "", "messageLimit", "message_limit")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -246,8 +248,7 @@ func (h toolHost) sessions(ctx context.Context, c ToolCall) (string, error) {
 	for i := range list[:min(len(list), limit)] {
 		line := h.sessionLine(&list[i])
 		if messages > 0 && size < maxHistoryBytes {
-			n := int(min(messages, maxListMessages))
-			line.Messages, size = h.lastMessages(ctx, list[i], n, size)
+			line.Messages, size = h.lastMessages(ctx, list[i], messages, size)
 		}
 		lines = append(lines, line)
 	}
@@ -290,60 +291,68 @@ func (h toolHost) target(ctx context.Context, key session.Key) (to policy.Target
 	return to, err
 }
 
-// errUnseen is what becomes of a session that the model may not see, or that is not there.
-func (h toolHost) errUnseen(tool, named string) error {
-	return newArgumentError(tool, sessionArgument,
-		h.rt.quote(named)+": you can see no session with this key, id or name; "+toolSessions+
-			" has those that you can see")
+// A sessionName is an argument of a tool that names a session.
+type sessionName struct {
+	tool, argument string
+	text           string // empty: the session of the model
 }
 
-// seen returns the session that a model names and may do v with. The empty name is its own.
+// session reads an argument that names a session.
+func (a *arguments) session(names ...string) sessionName {
+	_, as := a.value(names...)
+	return sessionName{a.tool, cmp.Or(as, names[0]), a.text(names...)}
+}
+
+// fail returns what is wrong with the session that is named.
+func (h toolHost) fail(n sessionName, reason string) *ArgumentError {
+	return newArgumentError(n.tool, n.argument, h.rt.quote(n.text)+": "+reason)
+}
+
+// errUnseen is what becomes of a session that the model may not see, or that is not there.
+func (h toolHost) errUnseen(n sessionName) error {
+	return h.fail(n, "you can see no session with this key, id or name; "+toolSessions+
+		" has those that you can see")
+}
+
+// seen returns the session that a model names and may do v with.
 func (h toolHost) seen(
-	ctx context.Context, tool, named string, v policy.Verb,
+	ctx context.Context, n sessionName, v policy.Verb,
 ) (key session.Key, err error) {
-	if named == "" {
+	if n.text == "" {
 		return h.session.key, h.authorizeFor(ctx, v, policy.Target{Key: h.session.key})
 	}
-	key, err = session.Parse(named)
+	key, err = session.Parse(n.text)
 	if err != nil {
-		key, err = h.byName(ctx, tool, sessionArgument, named, v)
+		key, err = h.byName(ctx, n, v)
 	}
 	if bad, unknown := errors.AsType[*TargetError](err); unknown && len(bad.Candidates) == 0 {
-		return key, h.errUnseen(tool, named)
+		return key, h.errUnseen(n)
 	}
 	if err != nil {
 		return key, err
 	}
 	to, err := h.target(ctx, key)
 	if err == nil {
-		err = h.unlessSeen(tool, named, h.authorizeFor(ctx, v, to))
+		err = h.authorizeFor(ctx, v, to)
+	}
+	if _, refused := errors.AsType[*policy.Refusal](err); refused {
+		err = h.errUnseen(n)
 	}
 	return key, err
 }
-
-// unlessSeen returns errUnseen for a refusal, and every other error as it is.
-func (h toolHost) unlessSeen(tool, named string, err error) error {
-	if _, refused := errors.AsType[*policy.Refusal](err); refused {
-		return h.errUnseen(tool, named)
-	}
-	return err
-}
-
-// sessionArgument is the argument of the tools that names a session.
-const sessionArgument = "sessionKey"
 
 // byName returns the session that a model means by what is not a key: a target of the tool
 // subagents, or the id or the whole label of a session that it may do v with. The error of one that
 // is not there has a *TargetError without Candidates. Policy is not asked for a sub-agent of its
 // own.
 func (h toolHost) byName(
-	ctx context.Context, tool, argument, named string, v policy.Verb,
+	ctx context.Context, n sessionName, v policy.Verb,
 ) (key session.Key, err error) {
 	runs, err := h.runs(ctx)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return key, err
 	}
-	chosen, none := h.choose(ctx, tool, argument, runs, named, false)
+	chosen, none := h.choose(ctx, n.tool, n.argument, runs, n.text, false)
 	if none == nil {
 		return chosen[0].Key, nil
 	}
@@ -355,12 +364,12 @@ func (h toolHost) byName(
 		return key, err
 	}
 	for i := range list {
-		if list[i].SessionID != "" && list[i].SessionID == named {
+		if list[i].SessionID != "" && list[i].SessionID == n.text {
 			return list[i].Key, nil
 		}
 	}
 	labelled := slices.DeleteFunc(list, func(s SessionInfo) bool {
-		return s.Label == "" || !strings.EqualFold(h.shownLine(s.Label), named)
+		return s.Label == "" || !strings.EqualFold(h.shownLine(s.Label), n.text)
 	})
 	switch len(labelled) {
 	case 0:
@@ -369,8 +378,8 @@ func (h toolHost) byName(
 		return labelled[0].Key, nil
 	}
 	keys := text.Listed(labelled, func(s SessionInfo) string { return s.Key.String() })
-	return key, newArgumentError(tool, argument, h.rt.quote(named)+": it may mean "+
-		strings.Join(keys, ", ")+"; give the key of the one that you mean")
+	return key, h.fail(n, "it may mean "+strings.Join(keys, ", ")+
+		"; give the key of the one that you mean")
 }
 
 // history is the tool sessions_history.
@@ -380,16 +389,14 @@ func (h toolHost) history(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err != nil {
 		return ToolResult{}, err
 	}
-	named := a.text("sessionKey", "session_key")
+	named := a.session("sessionKey", "session_key")
 	q := HistoryQuery{Last: a.count(historyLast, maxHistoryLast, "limit")}
-	if before, _ := a.number("before"); before > 0 {
-		q.Before = session.Pos(min(before, math.MaxInt64/2))
-	}
+	q.Before = session.Pos(a.whole(0, math.MaxInt/2, "", "before"))
 	includeTools, file := a.flag("includeTools"), a.text("file")
 	if a.err != nil {
 		return ToolResult{}, a.err
 	}
-	key, err := h.seen(ctx, toolHistory, named, policy.VerbHistory)
+	key, err := h.seen(ctx, named, policy.VerbHistory)
 	if err != nil {
 		return ToolResult{}, err
 	}
@@ -399,7 +406,7 @@ func (h toolHost) history(ctx context.Context, c ToolCall) (ToolResult, error) {
 	}
 	page, err := h.readHistory(ctx, s, q, includeTools)
 	if err != nil {
-		return ToolResult{}, h.unseen(ctx, toolHistory, named, key, err)
+		return ToolResult{}, h.unseen(ctx, named, key, err)
 	}
 	reply := map[string]any{"sessionKey": key.String(), "messages": page.Lines}
 	if page.Earlier > 0 {
@@ -414,19 +421,18 @@ func (h toolHost) history(ctx context.Context, c ToolCall) (ToolResult, error) {
 }
 
 // unseen returns the error of reading a session as the model is told it: one of a session that is
-// not there does not differ from one of a session that it may not see.
-func (h toolHost) unseen(
-	ctx context.Context, tool, named string, key session.Key, err error,
-) error {
+// not there does not differ from one of a session that it may not see. Of its own session, which it
+// has not named, it is told what every tool says.
+func (h toolHost) unseen(ctx context.Context, n sessionName, key session.Key, err error) error {
 	switch {
-	case errors.Is(err, ErrStale), errors.Is(err, spawn.ErrShutdown), ctx.Err() != nil:
-		return err // no model can do anything about it
+	case isLate(ctx, err), n.text == "":
+		return err
 	case errors.Is(err, ErrNotFound):
-		return h.errUnseen(tool, named)
+		return h.errUnseen(n)
 	}
 	h.rt.log.Warn("offshoot: a session cannot be shown to a model",
 		"session", key.String(), "error", redact(err).Error())
-	return newArgumentError(tool, "sessionKey", h.rt.quote(named)+": it cannot be read now")
+	return h.fail(n, "it cannot be read now")
 }
 
 // readHistory returns lines of a conversation. Without tools it leaves out what calls them and what
@@ -439,7 +445,7 @@ func (h toolHost) readHistory(
 	}
 	want, size := q.Last, 0
 	for range maxHistoryPages {
-		next, err := s.history(ctx, q)
+		next, err := h.pageOf(ctx, s, q)
 		if err != nil {
 			return page, err
 		}
@@ -472,6 +478,18 @@ func (h toolHost) readHistory(
 	return page, nil
 }
 
+// pageOf returns a page of a conversation. That of the model's own top-level session has no lines
+// while nothing of it is on record.
+func (h toolHost) pageOf(
+	ctx context.Context, s *Session, q HistoryQuery,
+) (page HistoryPage, err error) {
+	page, err = s.history(ctx, q)
+	if s.key == h.session.key && !s.key.IsSubagent() && errors.Is(err, ErrNotFound) {
+		return page, nil
+	}
+	return page, err
+}
+
 // withoutTools takes the calls of tools out of a line, and reports whether something is left.
 func (l *HistoryLine) withoutTools() bool {
 	if l.Message.Role == session.MessageTool {
@@ -483,14 +501,14 @@ func (l *HistoryLine) withoutTools() bool {
 
 // historyFile returns a file of a message that a page of the history has.
 func (h toolHost) historyFile(
-	ctx context.Context, s *Session, named, hash string,
+	ctx context.Context, s *Session, named sessionName, hash string,
 ) (ToolResult, error) {
-	page, err := s.history(ctx, HistoryQuery{Last: maxHistoryLast})
+	page, err := h.pageOf(ctx, s, HistoryQuery{Last: maxHistoryLast})
 	if err == nil {
 		err = h.hearSession(ctx, s.key)
 	}
 	if err != nil {
-		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
+		return ToolResult{}, h.unseen(ctx, named, s.key, err)
 	}
 	var part Part
 	for i := range page.Lines {
@@ -515,12 +533,12 @@ func (h toolHost) historyFile(
 	}
 	in, err := s.OpenFile(ctx, part.File)
 	if err != nil {
-		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
+		return ToolResult{}, h.unseen(ctx, named, s.key, err)
 	}
 	data, err := io.ReadAll(in)
 	err = errors.Join(err, in.Close())
 	if err != nil {
-		return ToolResult{}, h.unseen(ctx, toolHistory, named, s.key, err)
+		return ToolResult{}, h.unseen(ctx, named, s.key, err)
 	}
 	if isText {
 		said := shownText(h.rt.redactor, string(bytes.ToValidUTF8(data, nil)))
@@ -552,8 +570,8 @@ type statusReply struct {
 	Children  int           `json:"activeChildren"`
 	// Withheld are tools that it has otherwise, with why who speaks keeps it from them.
 	Withheld []string  `json:"withheld,omitempty"`
-	Created  time.Time `json:"created"`
-	Active   time.Time `json:"lastActive"`
+	Created  time.Time `json:"created,omitzero"`
+	Active   time.Time `json:"lastActive,omitzero"`
 }
 
 // budgetLine is a budget that a session counts against.
@@ -590,11 +608,11 @@ func (h toolHost) status(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	named := a.text("sessionKey", "session_key")
+	named := a.session("sessionKey", "session_key")
 	if a.err != nil {
 		return "", a.err
 	}
-	key, err := h.seen(ctx, toolStatus, named, policy.VerbStatus)
+	key, err := h.seen(ctx, named, policy.VerbStatus)
 	if err != nil {
 		return "", err
 	}
@@ -607,7 +625,7 @@ func (h toolHost) status(ctx context.Context, c ToolCall) (string, error) {
 		now, err = s.Status(ctx)
 	}
 	if err != nil {
-		return "", h.unseen(ctx, toolStatus, named, key, err)
+		return "", h.unseen(ctx, named, key, err)
 	}
 	reply := statusReply{
 		Key: key.String(), SessionID: now.SessionID, Agent: now.Agent,

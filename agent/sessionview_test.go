@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -582,6 +583,67 @@ func TestHostileArgumentsOfViews(t *testing.T) {
 		}
 		_, err := b.call("sessions_history", `{"limit":1e300,"before":1e300}`)
 		require.NoError(t, err)
+	})
+}
+
+// The numbers of every session tool obey one rule, which the schema tells: what is below the
+// minimum is refused, and for an integer what is not whole. What is above a maximum counts as that.
+func TestNumbersObeyTheirSchema(t *testing.T) {
+	required := map[string]map[string]any{
+		"sessions_spawn": {"task": "x"},
+		"sessions_send":  {"sessionKey": "agent:main:nowhere", "message": "x"},
+	}
+	seen := map[string]bool{}
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Session.Key != topKey {
+			return textResult("done")
+		}
+		for _, tool := range tn.Tools {
+			var schema struct {
+				Properties map[string]struct {
+					Type             string
+					Minimum, Maximum *float64
+				}
+			}
+			require.NoError(t, json.Unmarshal(tool.Schema, &schema), tool.Name)
+			for name, p := range schema.Properties {
+				if p.Type != "integer" && p.Type != "number" {
+					continue
+				}
+				seen[tool.Name+"."+name] = true
+				require.NotNil(t, p.Minimum, "%s.%s", tool.Name, name)
+				try := func(x float64, accepted bool) {
+					args := map[string]any{name: x}
+					maps.Copy(args, required[tool.Name])
+					raw, err := json.Marshal(args)
+					require.NoError(t, err)
+					c := agent.ToolCall{ID: session.NewID(), Name: tool.Name, Args: raw}
+					_, err = tn.Call(ctx, c)
+					bad, wrong := errors.AsType[*agent.ArgumentError](err)
+					require.Equal(t, accepted, !wrong, "%s %s: %v", tool.Name, raw, err)
+					if wrong {
+						require.Equal(t, name, bad.Argument)
+					}
+				}
+				whole := p.Type == "integer"
+				try(*p.Minimum-1, false)
+				try(*p.Minimum-0.5, false)
+				try(*p.Minimum+0.5, !whole)
+				try(*p.Minimum, true)
+				try(1e15+1, true)
+				if p.Maximum != nil {
+					try(*p.Maximum+1, true)
+					try(*p.Maximum+0.5, !whole)
+				}
+			}
+		}
+		return textResult("done")
+	})
+	cfg.Rules.Subagents.MaxChildren = 20
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Hour)
+		require.Len(t, seen, 12, "%v", seen)
 	})
 }
 

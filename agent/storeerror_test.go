@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -389,4 +390,77 @@ func TestPartsThatTheStoreRefuses(t *testing.T) {
 	}, "look")
 	require.Contains(t, seen.seen.Text, "1 was left out: 1 (it cannot be kept now).")
 	require.Contains(t, log.String(), "planted-4711")
+}
+
+// recordingCalls are calls of session tools that record something.
+var recordingCalls = map[string][2]string{
+	"spawn": {"sessions_spawn", `{"task":"x"}`},
+	"kill":  {"subagents", `{"action":"kill","target":"last"}`},
+	"steer": {"subagents", `{"action":"steer","target":"last","message":"go"}`},
+	"send":  {"subagents", `{"action":"send","target":"last","message":"go"}`},
+	"post":  {"sessions_send", sendArgs(otherKey, "go", 0)},
+	"wait":  {"sessions_send", sendArgs(otherKey, "go", 5)},
+}
+
+// While the journal of its own tree takes nothing, a session tool of a caller's is refused soon,
+// and one of a turn waits with the turn, and is done once then.
+func TestSessionToolsWhileTheJournalFails(t *testing.T) {
+	const outage = time.Hour
+	for name, c := range recordingCalls {
+		t.Run(name+"/caller", func(t *testing.T) {
+			store, l := newLeakyStore("Journal.Append")
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.Label == "a" {
+					return agent.Result{}, pause(ctx, 10*time.Hour)
+				}
+				return textResult("x")
+			})
+			cfg.Rules, cfg.Store = rulesToWriteToOther(), store
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				startAll(h, "a")
+				l.armed.Store(true)
+				begun := time.Now()
+				out, err := callTool(h, c[0], "1", c[1])
+				require.LessOrEqual(t, time.Since(begun), 2*time.Second)
+				require.Contains(t, fmt.Sprint(out["error"], err), "it is not known whether this was")
+				l.armed.Store(false)
+				h.Pass(time.Minute)
+			})
+		})
+		t.Run(name+"/turn", func(t *testing.T) {
+			store, l := newLeakyStore("Journal.Append")
+			var took time.Duration
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				switch {
+				case tn.Label == "a":
+					return agent.Result{}, pause(ctx, 10*time.Hour)
+				case tn.Session.Key != topKey || took > 0:
+					return textResult("x")
+				}
+				_, err := agent.Spawn[string](ctx, tn, agent.Task{Text: "x", Label: "a"})
+				if err = cmp.Or(err, pause(ctx, time.Second)); err != nil {
+					return agent.Result{}, err
+				}
+				l.armed.Store(true)
+				begun := time.Now()
+				out, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: c[0], Args: []byte(c[1])})
+				took = time.Since(begun)
+				require.NoError(t, err)
+				require.NotContains(t, out.Text, "error")
+				return textResult("x")
+			})
+			cfg.Rules, cfg.Store = rulesToWriteToOther(), store
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("hi")
+				h.Pass(outage)
+				require.Zero(t, took)
+				l.armed.Store(false)
+				h.Pass(time.Minute)
+				require.Greater(t, took, outage-2*time.Second)
+				runs, err := h.Main().Runs(h.Context())
+				require.NoError(t, err)
+				require.Len(t, runs, map[bool]int{true: 2, false: 1}[name == "spawn"])
+			})
+		})
+	}
 }

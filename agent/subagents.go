@@ -19,7 +19,7 @@ var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"action":{"type":"string","enum":["list","info","log","kill","steer","send"],"description":"default: list. log: its last messages; ` +
 	`steer: tell it something while it works; send: write to it, also when it has ended, as sessions_send does"},` +
 	`"target":{"type":"string","description":"a sub-agent: number or #number in the list that you were shown last, run id, taskName, label, or the beginning of one of these; session key or id; last: the newest; for kill also all"},` +
-	`"recentMinutes":{"type":"integer","description":"for list: how long ago those that it shows have ended at most; default: 30, at most 1440"},` +
+	`"recentMinutes":{"type":"integer","minimum":1,"maximum":1440,"description":"for list: how long ago those that it shows have ended at most; default: 30"},` +
 	`"message":{"type":"string","description":"for steer and send: at most 4000 characters, one in 2 seconds"},` +
 	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"for send: wait so long for the answer; default: do not wait"},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":200,"description":"for log: messages; default: 20"},` +
@@ -78,7 +78,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	}
 	action := a.word("action", "list", "info", "log", "kill", "steer", "send")
 	named, message := a.text("target"), a.text("message")
-	recent := a.duration(time.Minute, "recentMinutes", "recent_minutes")
+	recent := a.minutes(maxRecentMinutes, "recentMinutes", "recent_minutes")
 	wait, limit := a.sendTimeout(), a.count(logShown, maxLogShown, "limit")
 	includeTools := a.flag("includeTools")
 	if a.err != nil {
@@ -114,7 +114,8 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	}
 	switch action {
 	case "log":
-		return h.log(ctx, chosen[0], limit, includeTools)
+		target := sessionName{toolSubagents, "target", named}
+		return h.log(ctx, target, chosen[0], limit, includeTools)
 	case "send":
 		if err := checkSent(toolSubagents, message); err != nil {
 			return "", err
@@ -128,21 +129,24 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	return h.runAction(ctx, action, message, chosen, laterRun(runs, chosen))
 }
 
-// Bounds of the log of a sub-agent.
+// Bounds of a list of sub-agents, and of the log of one.
 const (
-	logShown    = 20
-	maxLogShown = 200
+	maxRecentMinutes = 24 * 60
+	logShown         = 20
+	maxLogShown      = 200
 )
 
 // log answers with the last messages of a sub-agent.
-func (h toolHost) log(ctx context.Context, r RunInfo, n int, tools bool) (string, error) {
+func (h toolHost) log(
+	ctx context.Context, named sessionName, r RunInfo, n int, tools bool,
+) (string, error) {
 	if err := h.authorize(ctx, policy.VerbHistory, r); err != nil {
 		return "", err
 	}
 	q := HistoryQuery{Last: n}
 	page, err := h.readHistory(ctx, h.rt.sessionIn(r.Key, r.Root), q, tools)
 	if err != nil {
-		return "", h.unseen(ctx, toolSubagents, r.Key.String(), r.Key, err)
+		return "", h.unseen(ctx, named, r.Key, err)
 	}
 	return jsonReply(map[string]any{
 		"runId": r.ID, "sessionKey": r.Key.String(), "status": r.Status.String(),

@@ -669,6 +669,19 @@ func sameTool(x, y Tool) bool {
 		reflect.ValueOf(x.Call).Pointer() == reflect.ValueOf(y.Call).Pointer()
 }
 
+// checkNames returns an *InputError for two tools of one name: a model could not say which it
+// means.
+func checkNames(tools []Tool) error {
+	for i := range tools {
+		named := func(t Tool) bool { return t.Name == tools[i].Name }
+		if first := slices.IndexFunc(tools, named); first < i {
+			return &InputError{Field: "Turn.Tools", Reason: fmt.Sprintf(
+				"Tools[%d] and Tools[%d] have the same name, %s", first, i, text.Quote(tools[i].Name))}
+		}
+	}
+	return nil
+}
+
 // An offer is what of the Tools of a turn Offshoot has put there, and by which rules.
 type offer struct {
 	rules *policy.Rules

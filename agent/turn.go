@@ -92,7 +92,8 @@ type Turn struct {
 	// out for lack of room does not count.
 	New int
 	// Tools are what policy leaves this session today, sorted as the Config has them, ready to
-	// call. They end with the turn: the next turn has its own.
+	// call. They end with the turn: the next turn has its own. A Runner may put tools of its own
+	// here. With two of one name a [Loop] returns an *[InputError], and calls no model.
 	Tools []Tool
 	// Skills are those that the session took at its first turn, as far as they are still there and
 	// policy lets it see them, hidden ones too; see [Prompts.Skills]. The Prompt lists them. Their

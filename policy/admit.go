@@ -119,7 +119,8 @@ func (g Grant) String() string {
 // active children, spawns of this run, runs of this tree, runs of this request, a required agent
 // id, the allowed agents, the sandbox, the configured agents, the caller's conversation, blocked
 // completions, the budgets, thinking, model, timeout, tools. An agent that is neither configured
-// nor allowed is refused as not configured.
+// nor allowed is refused as not configured, and where a model asks as not allowed: a model does not
+// learn which agents there are that it may not spawn.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
@@ -132,6 +133,7 @@ func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
 
 func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	p := r.agentsOf(c.Key, q.Agent)
+	p.byModel = q.ByModel
 	if refusal := p.checkID(); refusal != nil {
 		return Grant{}, refusal
 	}
@@ -199,6 +201,7 @@ func (r *Rules) fillGrant(g *Grant, c *Caller, q *Request, a *Agent) (refusal *R
 type spawnAgents struct {
 	callerID, targetID string
 	asked              string // targetID as it was asked for: a refusal is masked, and case counts
+	byModel            bool   // a model asks
 	caller, target     *Agent
 }
 
@@ -453,7 +456,7 @@ func (r *Rules) checkTarget(
 	c *Caller, p *spawnAgents, child session.Key, requireSandbox bool,
 ) (sandboxed bool, refusal *Refusal) {
 	switch allowed := r.allows(p); {
-	case !allowed && p.target == nil: // to name it in AllowAgents would not help
+	case !allowed && p.target == nil && !p.byModel: // to name it in AllowAgents would not help
 		return false, r.refuseTarget(c, p)
 	case !allowed:
 		return false, r.allowAgentsPlace(p).refuse(RuleAgents, p.named(), r.allowedFrom(c, p))

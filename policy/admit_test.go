@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,16 @@ func TestAdmitRefuses(t *testing.T) {
 			main,
 			policy.Request{Agent: "ghost"},
 			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main, b", Path: "agents.list"},
+		},
+		{
+			"neither configured nor allowed, for a model",
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"B", "other"}},
+				Agents:    configuredAgents("main", "a", "b"),
+			},
+			main,
+			policy.Request{Agent: "ghost", ByModel: true},
+			policy.Refusal{Rule: policy.RuleAgents, Asked: "ghost", Limit: "main, b", Path: "agents.defaults.subagents.allowAgents"},
 		},
 		{
 			"the caller is not configured",
@@ -479,6 +490,32 @@ func TestAdmitOrder(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"read"}, g.Tools)
 	assert.True(t, g.Sandboxed)
+}
+
+// A model is told the same of an agent that it may not spawn and of one that is not there.
+func TestModelsDoNotLearnOfAgents(t *testing.T) {
+	for _, allowed := range [][]string{nil, {}, {"b"}, {"*"}, {"b", "gone"}} {
+		for _, own := range []bool{false, true} {
+			rules := policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: allowed},
+				Agents:    configuredAgents("main", "b", "hidden"),
+			}
+			if own { // the agent's list blocks that of the defaults
+				rules.Agents[0].Subagents.AllowAgents = []string{}
+			}
+			said := func(agent string) string {
+				_, err := rules.Admit(policy.Caller{Key: mainKey},
+					policy.Request{Agent: agent, ByModel: true})
+				if err == nil {
+					return ""
+				}
+				return strings.ReplaceAll(err.Error(), agent, "AGENT")
+			}
+			if hidden := said("hidden"); hidden != "" {
+				assert.Equal(t, hidden, said("ghost"), "%q", allowed)
+			}
+		}
+	}
 }
 
 func TestAdmitWarnsOfBlocked(t *testing.T) {

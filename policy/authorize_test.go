@@ -116,7 +116,7 @@ func assertExplained(t *testing.T, err error, v policy.Verb, target policy.Targe
 	assert.Equal(t, v.String(), r.Op)
 	assert.Equal(t, target.Key.String(), r.Asked)
 	assert.NotEmpty(t, r.Limit)
-	assert.NotEmpty(t, r.Path)
+	assert.Equal(t, r.Rule != policy.RuleControl, r.Path != "", "who is above whom is not set")
 	assertRefused(t, err, r.Rule)
 	assert.ErrorIs(t, err, &policy.Refusal{Op: v.String(), Rule: r.Rule})
 }
@@ -141,13 +141,13 @@ func TestAuthorize(t *testing.T) {
 			policy.Rules{
 				Subagents: maxDepth(5), Visibility: policy.VisibilityAll, AgentToAgent: all,
 			},
-			leaf, policy.VerbSteer, "sibling", policy.RuleControl, "session.Lineage",
+			leaf, policy.VerbSteer, "sibling", policy.RuleControl, "",
 		},
 		{
 			"5.28 the child of another orchestrator",
 			policy.Rules{Subagents: maxDepth(5)},
 			orchestrator, policy.VerbStop, "nephew",
-			policy.RuleControl, "session.Lineage",
+			policy.RuleControl, "",
 		},
 		{"5.30 a child of another agent is in the tree", policy.Rules{Subagents: maxDepth(5)}, orchestrator, policy.VerbHistory, "child", "", ""},
 		{"a leaf stops what it once spawned", policy.Rules{Subagents: maxDepth(5)}, leaf, policy.VerbStop, "child", policy.RuleRole, "agents.defaults.subagents.maxSpawnDepth"},
@@ -169,7 +169,7 @@ func TestAuthorize(t *testing.T) {
 			"no verb",
 			policy.Rules{Subagents: maxDepth(5)},
 			orchestrator, policy.VerbInvalid, "child",
-			policy.RuleControl, "session.Lineage",
+			policy.RuleControl, "",
 		},
 		{"the top stops its great-grandchild", policy.Rules{}, policy.Caller{Key: familyTop}, policy.VerbStop, "grandchild", "", ""},
 		{
@@ -177,7 +177,7 @@ func TestAuthorize(t *testing.T) {
 			policy.Rules{Visibility: policy.VisibilityAll, AgentToAgent: all},
 			policy.Caller{Key: session.Must(session.NamedKey("main", "survey"))},
 			policy.VerbStop, "child",
-			policy.RuleControl, "session.Lineage",
+			policy.RuleControl, "",
 		},
 
 		{
@@ -235,7 +235,7 @@ func TestAuthorize(t *testing.T) {
 			policy.Rules{},
 			policy.Caller{Key: familyTop},
 			policy.VerbSend, "top",
-			policy.RuleControl, "session.Lineage",
+			policy.RuleControl, "",
 		},
 		{
 			"across agents by pattern",

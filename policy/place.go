@@ -83,7 +83,7 @@ const (
 )
 
 var (
-	lineagePlace = place{path: "session.Lineage"} // no configuration changes it
+	lineagePlace = place{} // who is above whom: no configuration changes it
 	callerPlace  = place{path: "Caller.Role"}
 )
 

@@ -148,7 +148,8 @@ type Reply struct {
 
 // Blocked returns the blocked deliveries of all trees on record: those that are not tried again
 // until [Supervisor.Retry] or [Supervisor.Dismiss] is called. A tree that is not in memory is read
-// and not opened. The list beside an error lacks the deliveries of the trees that cannot be read.
+// and not opened. The list beside an error lacks the deliveries of the trees that cannot be read:
+// one that does not answer in ten seconds is one of them.
 // The error joins those of the trees, each [ErrUnreadable], as is that of a journal that cannot
 // list them.
 func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {

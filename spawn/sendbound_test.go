@@ -2,6 +2,7 @@ package spawn_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,14 +39,95 @@ func TestLooksEndWithTheirBound(t *testing.T) {
 		"Blocked": {func(ctx context.Context, s *spawn.Supervisor) error {
 			return errorOf(s.Blocked(ctx))
 		}, false, false},
+		// What SendOut does for a message whose arrival it has missed: no history of two trees
+		// has it do so at will.
+		"SendOut that has missed the arrival": {func(
+			ctx context.Context, s *spawn.Supervisor,
+		) error {
+			return s.AnswerWithin(ctx, topKey, sickRoom, m, waits.Within)
+		}, false, true},
 	} {
 		for _, method := range []string{"Read", "Append"} {
-			if method == "Append" && c.within {
+			if method == "Append" && c.within && c.command {
 				continue // the owner is asked after the look, and ctx ends that
 			}
 			t.Run(name+" "+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					testLook(t, method, c.within, c.command, c.call)
+				})
+			})
+		}
+	}
+}
+
+// A tree whose journal does not answer holds no call up that reads all trees, also without a
+// deadline, and hides no other tree.
+func TestTreeThatHangsHidesNoOther(t *testing.T) {
+	const limit = 10 * time.Second
+	m := spawn.Incoming{Text: "hi"}
+	wellKey := session.Must(session.MainKey("zeta")) // it is read after sickRoom
+	for name, call := range map[string]func(context.Context, *spawn.Supervisor) (bool, error){
+		"Sessions": func(ctx context.Context, s *spawn.Supervisor) (bool, error) {
+			list, err := s.Sessions(ctx, spawn.SessionQuery{})
+			return len(list) == 1 && list[0].Key == wellKey, err
+		},
+		"Usage": func(ctx context.Context, s *spawn.Supervisor) (bool, error) {
+			report, err := s.Usage(ctx, spawn.UsageQuery{By: []spawn.UsageBy{spawn.UsageBySession}})
+			return len(report.Rows) == 1 && report.Rows[0].Session == wellKey, err
+		},
+		"Blocked": func(ctx context.Context, s *spawn.Supervisor) (bool, error) {
+			list, err := s.Blocked(ctx)
+			return len(list) == 1 && list[0].Reply.From == wellKey, err
+		},
+		"Retry": func(ctx context.Context, s *spawn.Supervisor) (bool, error) {
+			err := s.Retry(ctx, "none")
+			return !errors.Is(err, spawn.ErrNotFound), err
+		},
+	} {
+		for _, method := range []string{"Read", "Append"} {
+			t.Run(name+" "+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					free, used := make(chan struct{}), spawn.TurnResult{Reply: "x"}
+					used.Result.Usage.Output = 1
+					defer close(free)
+					j := &muteJournal{
+						Journal: session.NewMemory().Journal, root: sickRoom, method: method,
+						act: (&sickCase{how: "hangs"}).act(free),
+					}
+					s := openSupervisor(t, spawn.Config{
+						Store: &session.Store{Journal: j}, Replies: true,
+						Runner: runnerFunc(func(
+							context.Context, *spawn.TurnInput,
+						) (spawn.TurnResult, error) {
+							return used, nil
+						}),
+						Deliver: func(_ context.Context, d spawn.Delivery) error {
+							if d.Reply.From == wellKey {
+								return spawn.Permanent(nil)
+							}
+							return nil
+						},
+					})
+					for _, key := range []session.Key{sickRoom, wellKey} {
+						_, err := s.Post(t.Context(), key, key, m)
+						require.NoError(t, err)
+					}
+					time.Sleep(2 * time.Hour) // nothing is in memory
+					j.sick.Store(true)
+					busy := make(chan error, 1)
+					go func() {
+						if method == "Append" { // the owner is busy
+							busy <- errorOf(s.Post(t.Context(), sickRoom, sickRoom, m))
+						}
+					}()
+					synctest.Wait()
+					begun := time.Now()
+					whole, err := call(t.Context(), s)
+					require.Equal(t, limit, time.Since(begun))
+					require.ErrorIs(t, err, spawn.ErrUnreadable)
+					require.ErrorContains(t, err, sickRoom.String())
+					require.True(t, whole)
+					j.sick.Store(false)
 				})
 			})
 		}
@@ -95,7 +177,7 @@ func testLook(
 	close(free)
 	j.sick.Store(false)
 	time.Sleep(time.Hour)
-	if method == "Read" {
+	if method == "Read" && command {
 		require.NotContains(t, r.texts(sickRoom), "one")
 	}
 }

@@ -356,8 +356,13 @@ func newestFirst(list []SessionInfo, limit int) []SessionInfo {
 	return list
 }
 
+// treeLimit is how long a call that reads all trees waits for one of them at most: a journal that
+// does not answer for one tree does not hide the others.
+const treeLimit = 10 * time.Second
+
 // eachTree calls f with each tree on record, in the order of their keys, until f returns false. The
-// error joins those of the trees that cannot be read. f must not keep the tree.
+// error joins those of the trees that cannot be read within the treeLimit. f must not keep the
+// tree.
 func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) error {
 	if err := s.closedBefore(ctx); err != nil {
 		return err
@@ -380,7 +385,13 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 	slices.SortFunc(roots, compareKeys)
 	for _, root := range roots {
 		more := true
-		if err := s.readTree(ctx, root, func(t *tree.Tree) { more = f(t) }); err != nil {
+		short, cancel := context.WithTimeoutCause(ctx, treeLimit, errSlowTree)
+		err := s.readTree(short, root, func(t *tree.Tree) { more = f(t) })
+		cancel()
+		if errors.Is(err, errSlowTree) {
+			err = fmt.Errorf("%w: tree %q has not answered in %s", ErrUnreadable, root, treeLimit)
+		}
+		if err != nil {
 			errs = append(errs, err)
 		}
 		if err := s.closedBefore(ctx); err != nil {
@@ -392,6 +403,9 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 	}
 	return errors.Join(errs...)
 }
+
+// errSlowTree is the cause of the end of a context after the treeLimit.
+var errSlowTree = errors.New("spawn: the tree has not answered in time")
 
 // apart returns what starts a goroutine that reads the store for a caller whose ctx this is, or nil
 // for a call by what has a goroutine of the Supervisor: that one is contained, and ends with it.
