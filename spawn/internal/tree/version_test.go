@@ -180,10 +180,12 @@ func TestFormatOfVersion2(t *testing.T) {
 	}
 	require.Greater(t, len(written), 300)
 	for _, line := range written {
-		require.Contains(t, now, line, "journals have it, and this library reads them otherwise")
+		require.True(t, slices.Contains(now, line),
+			"%s: journals have it, and this library reads them otherwise", line)
 	}
 	for _, line := range now {
-		require.Contains(t, written, line, "it is new: add it with -add-format")
+		require.True(t, slices.Contains(written, line),
+			"%s: it is new, add it with -add-format", line)
 	}
 }
 
