@@ -39,7 +39,7 @@ var threadMutants = []mutant{
 		"TestAnswersTouchTheBinding",
 	},
 	{
-		"bindings: a thread that is gone is released at the start", "../agent/bindings.go",
+		"bindings: a thread that is gone is released at the start", "../agent/thread.go",
 		"\tcase state == ThreadGone:\n", "\tcase false:\n", "../agent",
 		"TestThreadsAreProbedAtTheStart",
 	},
