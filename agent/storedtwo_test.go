@@ -182,7 +182,9 @@ func (w *storedTwo) keys(rt *agent.Runtime) {
 		require.NoError(t, err, task.Label)
 		text, err := child.Wait(ctx)
 		fmt.Fprintf(&w.text, "%s %s: %q, %v\n", task.Key, child.ID(), text, err)
-		there := slices.ContainsFunc(tree, func(r spawn.RunInfo) bool { return r.Key == child.Key() })
+		there := slices.ContainsFunc(tree, func(r spawn.RunInfo) bool {
+			return r.Key == child.Key()
+		})
 		if there {
 			continue
 		}

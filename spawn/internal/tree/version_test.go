@@ -158,8 +158,8 @@ func TestVersionOfMembers(t *testing.T) {
 }
 
 // TestFormatOfVersion2: a name that a journal may hold, and a number that stands for one, is the
-// same for ever. The file lists them all. One that is new is added with -add-format, and -add-format
-// removes none: without it no journal of before could be read.
+// same for ever: without it no journal of before could be read. The file lists them all. One that
+// is new is added with -add-format, which removes none.
 func TestFormatOfVersion2(t *testing.T) {
 	data, err := os.ReadFile(formatOfVersion2)
 	if !*addFormat {
