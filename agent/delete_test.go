@@ -147,41 +147,71 @@ func TestCleanupDeleteOfEveryEnd(t *testing.T) {
 	})
 }
 
-// 2.12: what a program deletes is stopped and archived with all that is below it. The call can be
-// repeated, also in the next process, and nothing else is touched.
+// 2.12: what a program deletes is stopped and archived with all that is below it, at depth 1, 2 and
+// 5. The call can be repeated, also in the next process, and nothing else is touched.
 func TestDeleteSession(t *testing.T) {
-	agenttest.EveryCrash(t, nesting(3, agent.CleanupKeep), nil, func(h *harness) {
-		var key, other session.Key
-		require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
-			s := rt.Session(topKey)
-			c, err := s.Spawn(h.Context(), agent.Task{Text: "down", Key: "a", Label: "a"})
-			if err != nil {
-				return err
+	for _, depth := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(depth), func(t *testing.T) {
+			cfg, check := nesting(max(depth+1, 3), agent.CleanupKeep), agenttest.EveryCrash
+			if depth == 5 { // as deep as it goes
+				cfg, check = nesting(depth, agent.CleanupKeep), agenttest.Run
 			}
-			d, err := s.Spawn(h.Context(), agent.Task{Text: "down", Key: "b", Label: "b"})
-			if err == nil {
-				key, other = c.Key(), d.Key()
-			}
+			reached := 0
+			check(t, cfg, nil, func(h *harness) {
+				if deleteAt(h, depth) {
+					reached++
+				}
+			})
+			require.Positive(t, reached)
+		})
+	}
+}
+
+// deleteAt deletes the sub-agent at a depth of one of two lines of them. It reports false if there
+// is none: the process has died before it was spawned.
+func deleteAt(h *harness, depth int) bool {
+	var top, other session.Key
+	require.NoError(h.T(), h.Do(func(rt *agent.Runtime) error {
+		s := rt.Session(topKey)
+		c, err := s.Spawn(h.Context(), agent.Task{Text: "down", Key: "a", Label: "a"})
+		if err != nil {
 			return err
-		}))
-		h.Pass(1500 * time.Millisecond)
-		err := h.Do(func(rt *agent.Runtime) error {
-			return rt.DeleteSession(h.Context(), key)
-		})
-		if err != nil { // the process that began it has died
-			require.ErrorIs(h.T(), err, agent.ErrArchived)
 		}
-		err = h.Do(func(rt *agent.Runtime) error {
-			return errorOf(rt.Session(key).Post(h.Context(), agent.Incoming{Text: "late"}))
-		})
-		require.ErrorIs(h.T(), err, agent.ErrArchived)
-		left := false
-		for _, r := range h.Runs() {
-			require.False(h.T(), strings.HasPrefix(r.Key.String(), key.String()), "%v is left", r.Key)
-			left = left || r.Key == other
+		d, err := s.Spawn(h.Context(), agent.Task{Text: "down", Key: "b", Label: "b"})
+		if err == nil {
+			top, other = c.Key(), d.Key()
 		}
-		require.True(h.T(), left)
+		return err
+	}))
+	h.Pass(1500 * time.Millisecond)
+	key := top
+	var above []session.Key
+	for _, r := range h.Runs() { // those above come first
+		if r.Depth <= depth && strings.HasPrefix(r.Key.String(), top.String()) {
+			key = r.Key
+			above = append(above, key)
+		}
+	}
+	if len(above) < depth {
+		return false
+	}
+	err := h.Do(func(rt *agent.Runtime) error {
+		return rt.DeleteSession(h.Context(), key)
 	})
+	if err != nil { // the process that began it has died
+		require.ErrorIs(h.T(), err, agent.ErrArchived)
+	}
+	err = h.Do(func(rt *agent.Runtime) error {
+		return errorOf(rt.Session(key).Post(h.Context(), agent.Incoming{Text: "late"}))
+	})
+	require.ErrorIs(h.T(), err, agent.ErrArchived)
+	var left []session.Key
+	for _, r := range h.Runs() {
+		require.False(h.T(), strings.HasPrefix(r.Key.String(), key.String()), "%v is left", r.Key)
+		left = append(left, r.Key)
+	}
+	require.Subset(h.T(), left, append(above[:depth-1], other), "what is above and beside stays")
+	return true
 }
 
 // A top-level session that is not the main one goes on in a new conversation. What cannot be

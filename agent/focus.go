@@ -222,8 +222,12 @@ func (rt *Runtime) focusRoot(
 }
 
 // Unfocus ends the binding of a conversation and returns it when that is durable. What is posted to
-// the conversation's own session from then on is that session's. The conversation gets a farewell.
-// A store that fails at once is asked again for a moment.
+// the conversation's own session from then on is that session's. A store that fails at once is
+// asked again for a moment.
+//
+// The conversation gets a farewell, for which Unfocus does not wait. It may be said before or after
+// what the program answers to who has asked for the end.
+//
 // No [RunInfo] lists it any more, unless the tree of the session cannot record that within a
 // second: then it does as soon as it can.
 //

@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -284,33 +287,38 @@ func TestSendTool(t *testing.T) {
 	}
 }
 
-// TestFollowUpOfAnEarlierVersion: sub-agents that an earlier version has run take messages. Their
-// first runs stay what they were.
+// TestFollowUpOfAnEarlierVersion: sub-agents that an earlier version has run take messages, each as
+// the file beside the directory says: one whose budget is spent refuses them. Their first runs stay
+// what they were. OFFSHOOT_UPDATE=1 writes the files.
 func TestFollowUpOfAnEarlierVersion(t *testing.T) {
 	for _, name := range []string{"managed", "caller"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStored(t, filepath.Join("testdata", "state-v1", name))
 				time.Sleep(24 * time.Hour)
-				followed := 0
+				followed := make(map[bool]int)
 				s.live(policy.Off, func(rt *agent.Runtime) {
 					s.idle(rt)
-					for _, r := range s.runs() {
+					runs := slices.SortedFunc(maps.Values(s.runs()), func(a, b spawn.RunInfo) int {
+						return cmp.Compare(a.Key.String(), b.Key.String())
+					})
+					for _, r := range runs {
 						if r.Status.Terminal() && r.Turns > 0 && r.Parent == r.Root {
-							followed++
-							s.followUp(rt, r)
+							followed[s.followUp(rt, r)]++
 						}
 					}
 				})
-				require.Positive(t, followed)
-				s.trees((*stored).outcome)
+				require.Greater(t, followed[true], 5)
+				require.LessOrEqual(t, followed[false], 1, "most have something left")
+				s.source += "-followups"
+				s.golden()
 			})
 		})
 	}
 }
 
-// followUp posts to a sub-agent that has ended.
-func (s *stored) followUp(rt *agent.Runtime, r agent.RunInfo) {
+// followUp posts to a sub-agent that has ended, and reports whether that began a run.
+func (s *stored) followUp(rt *agent.Runtime, r agent.RunInfo) bool {
 	t, ctx := s.t, s.t.Context()
 	child := rt.Session(r.Key)
 	before, err := child.FindRun(ctx, "")
@@ -319,18 +327,23 @@ func (s *stored) followUp(rt *agent.Runtime, r agent.RunInfo) {
 	receipt, err := child.Post(ctx, agent.Incoming{Text: "Once more."})
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		require.Equal(t, policy.RuleBudget, refusal.Rule, "what it has is spent")
-		return
+		fmt.Fprintf(&s.text, "%s %s %s: refused by its budget\n", r.Label, r.Status, r.ID)
+		return false
 	}
 	require.NoError(t, err)
 	require.True(t, receipt.Began)
 	later, err := agent.ChildOf[string](ctx, rt.Session(r.Root), receipt)
 	require.NoError(t, err)
-	_, err = later.Wait(ctx)
-	require.NotErrorIs(t, err, agent.ErrNotFound)
+	text, err := later.Wait(ctx)
+	fmt.Fprintf(&s.text, "%s %s %s: then %q, %v\n", r.Label, r.Status, r.ID, text, err)
 	runs, err := child.OwnRuns(ctx)
 	require.NoError(t, err)
 	require.Len(t, runs, 2)
 	require.Equal(t, before, runs[0])
+	require.True(t, runs[1].FollowUp)
+	require.Equal(t, receipt.Run, runs[1].ID)
+	require.Equal(t, r.Turns+1, runs[1].Turns, "the turns of a session go on")
+	return true
 }
 
 // A run that follows one which a crash has interrupted is told so: what that did is not in the

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,9 +23,10 @@ import (
 
 // A bot whose model has each question worked on by a sub-agent, in random histories of package
 // spawntest: people ask, and ask again what may not have come through, a program spawns, stops and
-// compacts, the store, the model and the transport fail, and the process dies, is shut down, or
-// goes on beside the next one. Each question that was accepted is answered, or a person is told
-// that it failed.
+// compacts, the store, the model and the transport fail, and the process dies between any two
+// facts, is shut down, or goes on beside the next one. Each question that was accepted is answered,
+// or a person is told that it failed. Half of the sub-agents are forked: each begins with the
+// question for which it was, and with the same in every process.
 func TestProgramHistories(t *testing.T) {
 	d := &desk{happened: make(map[string]int)}
 	played := 0
@@ -41,6 +44,7 @@ func TestProgramHistories(t *testing.T) {
 	}
 	for _, what := range []string{
 		"accepted", "answered", "failed", "spawned", "stopped", "compacted", "told of a sub-agent",
+		"forked", "fork shown again",
 	} {
 		if d.happened[what] == 0 {
 			t.Errorf("%q did not happen in %d histories", what, played)
@@ -71,6 +75,7 @@ type desk struct {
 	rts      map[int]*agent.Runtime
 	accepted map[string]bool // ids of questions
 	answered map[string]bool
+	began    map[session.Key][]string // what a forked sub-agent was shown of the conversation
 	happened map[string]int
 }
 
@@ -86,6 +91,7 @@ func (d *desk) program(h *spawntest.History) spawntest.Program {
 	defer d.mu.Unlock()
 	d.h, d.rts = h, make(map[int]*agent.Runtime)
 	d.accepted, d.answered = make(map[string]bool), make(map[string]bool)
+	d.began = make(map[session.Key][]string)
 	return spawntest.Program{
 		Open: d.open, Commands: d.commands(), Sites: []string{"model", "reply"}, Check: d.check,
 	}
@@ -147,6 +153,7 @@ func (m deskModel) Generate(
 func (m deskModel) answer(q *agent.ModelRequest) *agent.ModelResponse {
 	switch last := q.Messages[len(q.Messages)-1]; {
 	case q.Session.Depth > 0:
+		m.d.see(q)
 		return &agent.ModelResponse{Text: "42"}
 	case last.Role == session.MessageTool:
 		return &agent.ModelResponse{Text: "It is being looked at."}
@@ -155,9 +162,43 @@ func (m deskModel) answer(q *agent.ModelRequest) *agent.ModelResponse {
 		return &agent.ModelResponse{Text: "It is 42."}
 	}
 	args := json.RawMessage(`{"task":"work on it"}`)
+	asked := questions.FindAllString(q.Input(), -1)
+	if len(asked) > 0 && m.d.h.Roll(2, "forks", asked) == 0 {
+		args = fmt.Appendf(nil, `{"task":"fork for %s","context":"fork"}`, asked[len(asked)-1])
+	}
 	return &agent.ModelResponse{ToolCalls: []agent.ToolCall{
 		{ID: "1", Name: "sessions_spawn", Args: args},
 	}}
+}
+
+// questions finds what people ask.
+var questions = regexp.MustCompile(`What about [^?]*\?`)
+
+// see compares what a forked sub-agent is shown of the conversation with the question for which it
+// was forked, and with what it was shown before.
+func (d *desk) see(q *agent.ModelRequest) {
+	_, question, forked := strings.Cut(fmt.Sprint(forkedLines(q.Messages)), "task: fork for ")
+	if !forked {
+		return
+	}
+	question = questions.FindString(question)
+	lines := slices.DeleteFunc(forkedLines(q.Messages), func(line string) bool {
+		return !strings.HasPrefix(line, "> ")
+	})
+	d.mu.Lock()
+	old, again := d.began[q.Session.Key]
+	d.began[q.Session.Key] = lines
+	d.mu.Unlock()
+	switch {
+	case !strings.Contains(fmt.Sprint(lines), question):
+		d.h.Errorf("what was forked for %q begins with %q", question, lines)
+	case !again:
+		d.count("forked")
+	case !slices.Equal(old, lines):
+		d.h.Errorf("%s began with %q, and now with %q", q.Session.Key, old, lines)
+	default:
+		d.count("fork shown again")
+	}
 }
 
 // commands returns what people and the program do.
@@ -168,6 +209,7 @@ func (d *desk) commands() (list []spawntest.Command) {
 		do     func(ctx context.Context, rt *agent.Runtime, what string) error
 	}{
 		{"ask", 5, d.ask}, {"spawn", 2, d.spawn}, {"stop", 2, d.stop}, {"compact", 1, d.compact},
+		{"tell", 2, d.tell},
 	} {
 		list = append(list, spawntest.Command{Name: c.name, Weight: c.weight, Do: func(
 			ctx context.Context, p *spawntest.Process, n int,
@@ -215,6 +257,18 @@ func (d *desk) stop(ctx context.Context, rt *agent.Runtime, _ string) error {
 		if !run.Status.Terminal() {
 			d.count("stopped")
 			return rt.Session(run.Key).Stop(ctx)
+		}
+	}
+	return err
+}
+
+// tell tells a sub-agent that has ended more.
+func (d *desk) tell(ctx context.Context, rt *agent.Runtime, what string) error {
+	runs, err := rt.Session(deskKey).Runs(ctx)
+	for _, run := range slices.Backward(runs) {
+		if run.Status.Terminal() {
+			m := agent.Incoming{ID: what, Text: "Is that so?"}
+			return errorOf(rt.Session(run.Key).Post(ctx, m))
 		}
 	}
 	return err

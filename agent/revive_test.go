@@ -265,6 +265,8 @@ func TestPurge(t *testing.T) {
 					s := rt.Session(topKey)
 					c, err := s.Spawn(t.Context(), agent.Task{Text: "x"})
 					require.NoError(t, err)
+					keyed, err := s.Spawn(t.Context(), agent.Task{Text: "y", Key: "y"})
+					require.NoError(t, err)
 					time.Sleep(40 * time.Hour)
 					page, err := c.Session().History(t.Context(), agent.HistoryQuery{})
 					require.NoError(t, err)
@@ -283,6 +285,15 @@ func TestPurge(t *testing.T) {
 					for f, err := range store.Files.List(t.Context(), ref) {
 						t.Errorf("%v is left, %v", f, err)
 					}
+					page, err = keyed.Session().History(t.Context(), agent.HistoryQuery{})
+					require.NoError(t, err, "its key is known")
+					require.True(t, page.Archived)
+					again, err := s.Spawn(t.Context(), agent.Task{Text: "y", Key: "y"})
+					require.NoError(t, err)
+					require.Equal(t, keyed.ID(), again.ID())
+					text, err := again.Wait(t.Context())
+					require.NoError(t, err)
+					require.NotEmpty(t, text)
 				})
 				if by == "Run" {
 					return

@@ -31,6 +31,7 @@ func TestEndOfARunInAThread(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode   agent.TaskMode
 		stop   bool
+		fail   bool
 		reason binding.Reason
 		bound  bool
 	}{
@@ -38,14 +39,20 @@ func TestEndOfARunInAThread(t *testing.T) {
 		"session stopped": {mode: agent.TaskModeSession, stop: true, reason: binding.ReasonSubagentStopped},
 		"run":             {mode: agent.TaskModeRun, reason: binding.ReasonSubagentOK},
 		"run stopped":     {mode: agent.TaskModeRun, stop: true, reason: binding.ReasonSubagentStopped},
+		"session failed":  {mode: agent.TaskModeSession, fail: true, bound: true},
+		"run failed":      {mode: agent.TaskModeRun, fail: true, reason: binding.ReasonSubagentError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := agent.Config{Runner: agent.RunnerFunc(
 				func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-					if tn.Run != "" {
-						return agent.Result{Text: "done"}, pause(ctx, time.Minute)
+					err := pause(ctx, time.Minute)
+					switch {
+					case tn.Run == "":
+						return agent.Result{Text: "I see."}, nil
+					case err == nil && c.fail && tn.N == 1:
+						return agent.Result{}, errors.New("the tool is broken")
 					}
-					return agent.Result{Text: "I see."}, nil
+					return agent.Result{Text: "done"}, err
 				})}
 			threadsOn(t, cfg, nil, func(b threadBot) {
 				child, thread := b.spawnThread(agent.Task{Text: "x", Mode: c.mode, Announce: true})
@@ -65,6 +72,8 @@ func TestEndOfARunInAThread(t *testing.T) {
 				told := b.chat.Farewells(thread)
 				require.Len(t, told, 1)
 				require.Equal(t, c.reason, told[0].Reason)
+				require.NotEmpty(t, told[0].Text)
+				require.NotContains(t, told[0].Text, "broken", "why is for the requester")
 				own, err := b.chat.Key(thread)
 				require.NoError(t, err)
 				require.Equal(t, own, b.write(thread, "more").Session)

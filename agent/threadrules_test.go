@@ -121,6 +121,116 @@ func TestFocusInTheSameInstant(t *testing.T) {
 	}
 }
 
+// An Unfocus in the instant of another one, of an expiry, of a deletion or of a message leaves the
+// conversation unbound, in the table as in the trees, with one farewell. Of two, one finds it so.
+func TestUnfocusInTheSameInstant(t *testing.T) {
+	unfocus := func(b threadBot, at session.Route) error {
+		return errorOf(b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+			Conversation: at, By: binding.SystemOwner,
+		}))
+	}
+	for name, c := range map[string]struct {
+		after time.Duration // since the bind
+		other func(b threadBot, at session.Route, worker session.Key) error
+	}{
+		"unbind": {time.Minute, func(b threadBot, at session.Route, _ session.Key) error {
+			return unfocus(b, at)
+		}},
+		"expiry": {24 * time.Hour, func(threadBot, session.Route, session.Key) error {
+			return agent.ErrNotFound
+		}},
+		"archive": {time.Minute, func(b threadBot, _ session.Route, key session.Key) error {
+			return b.Runtime().DeleteSession(b.Context(), key)
+		}},
+		"message": {time.Minute, func(b threadBot, at session.Route, _ session.Key) error {
+			b.write(at, "hello")
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 10 {
+				cfg := agent.Config{Runner: echoRunner}
+				threadsOn(t, cfg, nil, func(b threadBot) {
+					worker, at := b.worker("worker").Key(), b.chat.At("general", "7")
+					b.chat.Set(at, agent.ThreadOpen)
+					_, err := b.focus(at, worker, "ann")
+					require.NoError(t, err)
+					time.Sleep(c.after)
+					done := make(chan error, 1)
+					go func() { done <- c.other(b, at, worker) }()
+					err = unfocus(b, at)
+					other := <-done
+					if err != nil {
+						require.ErrorIs(t, err, agent.ErrNotFound)
+					}
+					switch name {
+					case "unbind":
+						require.NotEqual(t, err == nil, other == nil, "%v, %v", err, other)
+					case "archive":
+						require.NoError(t, other)
+					case "message":
+						require.NoError(t, err)
+					}
+					b.Pass(time.Minute)
+					require.Empty(t, b.bindings())
+					for _, run := range b.Runs() {
+						require.Empty(t, run.Conversations)
+					}
+					require.Len(t, b.chat.Farewells(at), 1)
+					own, err := b.chat.Key(at)
+					require.NoError(t, err)
+					require.Equal(t, own, b.write(at, "and now?").Session)
+					b.Pass(time.Minute)
+				})
+			}
+		})
+	}
+}
+
+// A Focus in the instant in which an unbound session is archived, because its time was over while
+// it was bound, binds it, or finds it archived. It is never both.
+func TestFocusMeetsTheArchive(t *testing.T) {
+	outcomes := make(map[bool]int)
+	for range 20 {
+		cfg := agent.Config{Runner: echoRunner}
+		cfg.Rules.Subagents.ArchiveAfter = time.Minute
+		threadsOn(t, cfg, nil, func(b threadBot) {
+			child, err := b.Main().Spawn(b.Context(), agent.Task{Text: "begin", Label: "worker"})
+			require.NoError(t, err)
+			_, err = child.Wait(b.Context())
+			require.NoError(t, err)
+			one, two := b.chat.At("general", "7"), b.chat.At("general", "8")
+			b.chat.Set(one, agent.ThreadOpen)
+			b.chat.Set(two, agent.ThreadOpen)
+			_, err = b.focus(one, child.Key(), "ann")
+			require.NoError(t, err)
+			time.Sleep(time.Hour)
+			done := make(chan error, 1)
+			go func() {
+				done <- errorOf(b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+					Conversation: one, By: "ann",
+				}))
+			}()
+			_, err = b.focus(two, child.Key(), "ann")
+			require.NoError(t, <-done)
+			b.Pass(time.Hour)
+			outcomes[err == nil]++
+			if err != nil {
+				require.ErrorIs(t, err, agent.ErrArchived)
+				require.Empty(t, b.bindings())
+				require.Empty(t, b.Runs())
+				require.Empty(t, b.chat.Farewells(two))
+				return
+			}
+			require.Len(t, b.bindings(), 1)
+			require.Equal(t, []session.Route{two}, b.Runs()[0].Conversations)
+			require.Equal(t, child.Key(), b.write(two, "hello").Session)
+			b.Pass(time.Minute)
+		})
+	}
+	t.Log(outcomes)
+}
+
 // A message to a session whose run is about to end, because its time is over, is the conversation's
 // own session's, and does not end the binding.
 func TestMessageToASessionThatIsToEnd(t *testing.T) {

@@ -29,7 +29,7 @@ var mutants = slices.Concat(
 	shellMutants, treeMutants, resetMutants, archiveMutants, requestMutants, bindMutants,
 	roomMutants, repairMutants, hookMutants, agentMutants, nameMutants, stepMutants,
 	depositMutants, eventMutants, collectMutants, senderMutants, sentMutants,
-	targetMutants, rulesMutants, followUpMutants, clusterMutants,
+	targetMutants, rulesMutants, followUpMutants, threadMutants, clusterMutants,
 )
 
 // shellMutants are those of this package and of what owns a tree.

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -13,9 +14,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var writeMembers = flag.Bool("write-members", false, "write testdata/members-of-version-1.txt")
+var (
+	writeMembers = flag.Bool("write-members", false, "write testdata/members-of-version-1.txt")
+	addFormat    = flag.Bool("add-format", false, "add what is new to testdata/format-of-version-2.txt")
+)
 
-const membersOfVersion1 = "testdata/members-of-version-1.txt"
+const (
+	membersOfVersion1 = "testdata/members-of-version-1.txt"
+	formatOfVersion2  = "testdata/format-of-version-2.txt"
+)
 
 // A member is a JSON member that a fact may have, with the fields that lead to it.
 type member struct {
@@ -148,4 +155,84 @@ func TestVersionOfMembers(t *testing.T) {
 		f := &Fact{Kind: TurnEnded, Flags: bit}
 		require.Equal(t, bit > 1<<7, f.version() == 2, "flag %b", bit)
 	}
+}
+
+// TestFormatOfVersion2: a name that a journal may hold, and a number that stands for one, is the
+// same for ever: without it no journal of before could be read. The file lists them all. One that
+// is new is added with -add-format, which removes none.
+func TestFormatOfVersion2(t *testing.T) {
+	data, err := os.ReadFile(formatOfVersion2)
+	if !*addFormat {
+		require.NoError(t, err)
+	}
+	written := strings.Split(strings.TrimSpace(string(data)), "\n")
+	now := formatNow()
+	if *addFormat {
+		for _, line := range now {
+			if !slices.Contains(written, line) {
+				written = append(written, line)
+			}
+		}
+		slices.Sort(written)
+		text := strings.TrimSpace(strings.Join(written, "\n")) + "\n"
+		require.NoError(t, os.WriteFile(formatOfVersion2, []byte(text), 0o600))
+		return
+	}
+	require.Greater(t, len(written), 300)
+	for _, line := range written {
+		require.True(t, slices.Contains(now, line),
+			"%s: journals have it, and this library reads them otherwise", line)
+	}
+	for _, line := range now {
+		require.True(t, slices.Contains(written, line),
+			"%s: it is new, add it with -add-format", line)
+	}
+}
+
+// formatNow returns what the journals of this library may hold: the members of a fact with what
+// they are as JSON, its kinds, and what numbers mean.
+func formatNow() (lines []string) {
+	fact := reflect.TypeFor[wireFact]()
+	for _, m := range membersOf(fact) {
+		of := fact
+		for _, index := range m.fields {
+			for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+				of = of.Elem()
+			}
+			of = of.FieldByIndex(index).Type
+		}
+		for of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		lines = append(lines, fmt.Sprintf("member %s: %s", m.path, of.Kind()))
+	}
+	for k := Opened; k < kinds; k++ {
+		lines = append(lines, "kind "+k.String())
+	}
+	for what, names := range map[string][]string{
+		"state": stateNames[:], "cause": causeNames[:], "class": ClassNames[:],
+	} {
+		for i, name := range names {
+			lines = append(lines, fmt.Sprintf("%s %d: %s", what, i, name))
+		}
+	}
+	for name, flag := range map[string]Flags{
+		"quiet": FlagQuiet, "tell": FlagTell, "out": FlagOut, "silent": FlagSilent,
+		"skip": FlagSkip, "cut": FlagCut, "reply": FlagReply, "crashed": FlagCrashed,
+		"given up": FlagGivenUp, "compact": FlagCompact, "aside": FlagAside, "thread": FlagThread,
+		"untouched": FlagUntouched, "repair": FlagRepair, "hook": FlagHook, "step": FlagStep,
+	} {
+		lines = append(lines, fmt.Sprintf("flag %d: %s", flag, name))
+	}
+	for what, n := range map[string]int{
+		"rest, keep": int(RestKeep), "rest, stop": int(RestStop),
+		"rest, announce": int(RestAnnounce), "told, directly": int(toldDirectly),
+		"told, as bound": int(toldAsBound), "told, another": int(toldOther),
+		"told, event": int(toldEvent), "deferred, busy": DeferredBusy,
+		"deferred, asked": DeferredAsked,
+	} {
+		lines = append(lines, fmt.Sprintf("%s: %d", what, n))
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }

@@ -1,0 +1,85 @@
+package spawn_test
+
+// threadMutants are the mutants of what the log of bindings decides, and of what package agent does
+// for conversations that are bound.
+var threadMutants = []mutant{
+	{
+		"bindings: the owner alone moves a binding", "../session/binding/state.go",
+		"\tcase !old.mayChange(b.By):", "\tcase false:", "../session/binding", "TestBindAgain",
+	},
+	{
+		"bindings: a conversation has one session", "../session/binding/state.go",
+		"case old.Target != b.Target && !replace:", "case false:", "../session/binding",
+		"TestSimultaneousBinds",
+	},
+	{
+		"bindings: a touch does not go back", "../session/binding/state.go",
+		"if !now.After(held.Touched) {", "if false {", "../session/binding",
+		"TestClockThatGoesBack",
+	},
+	{
+		"bindings: the owner alone sets limits", "../session/binding/state.go",
+		"if over || !near || !other.mayChange(by) {", "if over || !near {", "../session/binding",
+		"TestSetLimit",
+	},
+	{
+		"bindings: an end is owed until it is settled", "../session/binding/state.go",
+		"\t\ts.drop(f.Binding.Conversation)\n\t\tif f.ID != \"\" {",
+		"\t\ts.drop(f.Binding.Conversation)\n\t\tif false {", "../session/binding",
+		"TestEndsAreOwedUntilSettled",
+	},
+	{
+		"bindings: a message goes to the session that knows it", "../agent/bindings.go",
+		"\t\t\tif knows {\n", "\t\t\tif knows && false {\n", "../agent",
+		"TestMessageIsToldOnceOverBinds",
+	},
+	{
+		"bindings: an answer touches its binding", "../agent/bindings.go",
+		"ok && found.Target == r.From {", "ok && false {", "../agent",
+		"TestAnswersTouchTheBinding",
+	},
+	{
+		"bindings: a thread that is gone is released at the start", "../agent/thread.go",
+		"\tcase state == ThreadGone:\n", "\tcase false:\n", "../agent",
+		"TestThreadsAreProbedAtTheStart",
+	},
+	{
+		"bindings: eight things at once", "../agent/bindings.go",
+		"const atOnce = 8", "const atOnce = 80", "../agent", "TestThreadsAreProbedAtTheStart",
+	},
+	{
+		"bindings: a session that is gone for good leaves its conversation", "../agent/bindings.go",
+		"b.release(ctx, root, to.Target, to.Conversation, binding.ReasonStaleSession)\n",
+		"_ = root\n", "../agent", "TestMessageToASessionThatIsGone",
+	},
+	{
+		"bindings: what is switched off is refused before a thread exists", "../agent/thread.go",
+		"if off(\"Enabled\", func(s binding.Settings) *bool { return s.Enabled }) ||",
+		"if", "../agent", "TestThreadIsRefusedBeforeAnythingExists",
+	},
+	{
+		"bindings: no thread on a channel that is not configured", "../agent/thread.go",
+		"\tif len(levels) == 0 {\n\t\tchannels :=", "\tif false {\n\t\tchannels :=", "../agent",
+		"TestThreadIsRefusedBeforeAnythingExists",
+	},
+	{
+		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
+		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
+		"TestSendersOfAWait$",
+	},
+	{
+		"2.1 a run that an input names is kept", "internal/tree/restart.go",
+		"i == last || p.held > 0 || join", "i == last || join", "./internal/tree",
+		"TestScenarios/followup_held",
+	},
+	{
+		"2.5 the end of a run goes to who has asked for it", "internal/tree/restart.go",
+		"\t\t\tto = from\n", "\t\t\t_ = from\n", "./internal/tree",
+		"TestScenarios/followup_above",
+	},
+	{
+		"a name in a journal stays", "internal/tree/restart.go",
+		"`json:\"siblings,omitempty\"`", "`json:\"sibling,omitempty\"`", "./internal/tree",
+		"TestFormatOfVersion2",
+	},
+}
