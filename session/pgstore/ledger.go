@@ -351,7 +351,7 @@ func (l ledger) orphans(ctx context.Context) (roots []session.Key, now time.Time
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		roots = make([]session.Key, 0, len(texts))
 		for _, text := range texts {
-			// The log of a reserved root has no owner, and a row that cannot be read hides no other.
+			// The log of a reserved root has no owner, and a row that is damaged hides none.
 			if root, err := session.ParseRoot(text); err == nil && root.IsValid() {
 				roots = append(roots, root)
 			}
