@@ -18,9 +18,9 @@ import (
 // one Store.
 //
 // Owners is about liveness and about who is asked. Safety is that of [Journal.Append], which
-// refuses a writer that another one has overtaken, whatever an Owners says. Beside that, the Journal
-// of a Store may refuse, with ErrConflict, what a process appends to a tree that it has claimed and
-// that another one has taken since, although the log ends where the writer believes.
+// refuses a writer that another one has overtaken, whatever an Owners says. Beside that, the
+// Journal of a Store may refuse, with ErrConflict, what a process appends to a tree that it has
+// claimed and that another one has taken since, although the log ends where the writer believes.
 //
 //	process a: Serve ---- beat every third of a lease ---> engine: leases, claims,
 //	           Claim(tree) ----------------------------->          requests, tickets

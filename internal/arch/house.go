@@ -56,7 +56,7 @@ type House struct {
 	// for any number. Blank lines, comments, imports and punctuation alone do not count.
 	MaxRepeat int
 	// Exempt are the files and directories that may break a rule, by the rule: "word", "columns",
-	// "prefix", "files" or "repeat". An entry that is not needed is a violation.
+	// "prefix", "files", "repeat" or "nested". An entry that is not needed is a violation.
 	Exempt map[string][]string
 }
 

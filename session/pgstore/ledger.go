@@ -351,7 +351,7 @@ func (l ledger) orphans(ctx context.Context) (roots []session.Key, now time.Time
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		roots = make([]session.Key, 0, len(texts))
 		for _, text := range texts {
-			// The log of a reserved root has no owner, and a row that cannot be read hides no other.
+			// The log of a reserved root has no owner, and a row that is damaged hides none.
 			if root, err := session.ParseRoot(text); err == nil && root.IsValid() {
 				roots = append(roots, root)
 			}
@@ -625,22 +625,29 @@ func (l ledger) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows, err := q.Query(ctx, l.sql(`
+		gone, err := incarnations(ctx, q, l.sql(`
 			select incarnation from {}.processes where until <= {}.clock() - `+goneAfter))
 		if err != nil {
 			return err
 		}
-		gone, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		// First which, so that the usual sweep, which finds none, reads no trees.
+		swept, err := incarnations(ctx, q, l.sql(`
+			with recursive `+ownersOfTrees+`
+			select o.owner from owners as o where o.owner is not null and (o.owner = any($1)
+				or not exists (select from {}.processes as p where p.incarnation = o.owner))`), gone)
 		if err != nil {
 			return err
 		}
-		for _, statement := range []string{
-			`delete from {}.logs where last = 0 and owner in (` + sweptOwners + `)`,
-			`update {}.logs set owner = null, epoch = null where owner in (` + sweptOwners + `)`,
-			`delete from {}.taken as t where incarnation = any($1) or not exists (
-				select from {}.processes as p where p.incarnation = t.incarnation)`,
+		for _, s := range []struct {
+			text  string
+			which []int64
+		}{
+			{`delete from {}.logs where last = 0 and owner = any($1)`, swept},
+			{`update {}.logs set owner = null, epoch = null where owner = any($1)`, swept},
+			{`delete from {}.taken as t where incarnation = any($1) or not exists (
+				select from {}.processes as p where p.incarnation = t.incarnation)`, gone},
 		} {
-			if _, err = q.Exec(ctx, l.sql(statement), gone); err != nil {
+			if _, err = q.Exec(ctx, l.sql(s.text), s.which); err != nil {
 				return err
 			}
 		}
@@ -654,9 +661,12 @@ func (l ledger) sweep(ctx context.Context) error {
 	})
 }
 
-// sweptOwners are the incarnations whose claims a sweep gives up: those of $1, and those of
-// processes that were replaced.
-const sweptOwners = `
-	with recursive ` + ownersOfTrees + `
-	select o.owner from owners as o where o.owner is not null and (o.owner = any($1)
-		or not exists (select from {}.processes as p where p.incarnation = o.owner))`
+// incarnations returns what a statement selects, which are incarnations.
+func incarnations(ctx context.Context, q querier, sql string, args ...any) ([]int64, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return noNil(found), err
+}

@@ -23,7 +23,9 @@ func TestMemberOptions(t *testing.T) {
 	for field, all := range map[string][]pgstore.Options{
 		"Process": {
 			{Process: strings.Repeat("a", 201)},
-			{Process: "a\x00"}, {Process: "a\n"}, {Process: "\xff"},
+			{Process: "a\x00"},
+			{Process: "a\n"},
+			{Process: "\xff"},
 		},
 		"Lease": {
 			{Lease: time.Minute}, {Process: "a", Lease: time.Millisecond}, {Process: "a", Lease: -1},
@@ -304,7 +306,8 @@ func hasOldContents(t *testing.T, store *session.Store) {
 	}
 	assert.Equal(t, []string{`1 a "1"`, `2 a "2"`, `3 b "3"`}, got)
 	for _, q := range []session.RootQuery{
-		{}, {DueBefore: time.Unix(1001, 0)},
+		{},
+		{DueBefore: time.Unix(1001, 0)},
 		{Member: session.Must(session.Parse("agent:main:subagent:x"))},
 	} {
 		n := 0
