@@ -489,7 +489,8 @@ func (l archiveLog) Archive(
 // While a process may not act, it begins nothing that has an effect outside of the journal, of
 // whatever kind, and it does all of that when it may again.
 func TestNothingBeginsInAPause(t *testing.T) {
-	for _, told := range []bool{true, false} { // what follows the end of a run waits for its delivery
+	// What follows the end of a run waits for its delivery.
+	for _, told := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) { pauseOf(t, told) })
 	}
 }
