@@ -190,7 +190,7 @@ func (t repairing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if isStream := mediaType == "text/event-stream"; err == nil &&
 		(isStream || mediaType == "application/json") {
 		resp.Body, resp.ContentLength = &repairedBody{
-			ReadCloser: resp.Body, from: bufio.NewReader(resp.Body), isStream: isStream, log: t.log,
+			ReadCloser: resp.Body, from: bufio.NewReaderSize(resp.Body, 32<<10), isStream: isStream, log: t.log,
 		}, -1
 	}
 	return resp, nil
@@ -216,11 +216,9 @@ func (b *repairedBody) Read(p []byte) (int, error) {
 		case b.isStream:
 			b.ready, b.err = b.event()
 		default:
-			b.err = io.EOF
-			if text, err := io.ReadAll(b.from); err != nil {
-				b.ready, b.err = text, err
-			} else {
-				b.ready = repaired(text, b.log)
+			text, err := io.ReadAll(b.from)
+			if b.err = err; err == nil {
+				b.ready, b.err = repaired(text, b.log), io.EOF
 			}
 		}
 	}
@@ -230,31 +228,43 @@ func (b *repairedBody) Read(p []byte) (int, error) {
 }
 
 // event returns the next event of a stream, with the empty line behind it. One that needs no repair
-// is returned as it came.
+// is returned as it came, and one that breaks off is left out.
 func (b *repairedBody) event() ([]byte, error) {
-	var whole, other, message []byte // the lines, those of other fields, and the message
+	var whole []byte
+	begin := 0 // of the line
 	for {
-		line, err := b.from.ReadBytes('\n')
-		whole = append(whole, line...)
-		said, isData := bytes.CutPrefix(line, []byte("data:"))
-		isEmpty := len(bytes.TrimRight(line, "\r\n")) == 0
+		piece, err := b.from.ReadSlice('\n')
+		whole = append(whole, piece...)
 		switch {
-		case isData:
-			message = append(append(message, bytes.TrimSpace(said)...), '\n')
-		case !isEmpty:
-			other = append(other, line...)
-		}
-		isEnd := isEmpty || errors.Is(err, io.EOF)
-		if err != nil && !isEnd {
-			return whole, err
-		}
-		if !isEnd {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case err == nil && len(bytes.TrimRight(whole[begin:], "\r\n")) > 0:
+			begin = len(whole)
 			continue
 		}
-		sound := repaired(message, b.log)
-		if bytes.Equal(sound, message) {
-			return whole, err
-		}
-		return fmt.Appendf(other, "data: %s\n\n", bytes.TrimSpace(sound)), err
+		return repairedEvent(whole, b.log), err
 	}
+}
+
+// repairedEvent returns an event with its message repaired.
+func repairedEvent(event []byte, log *slog.Logger) []byte {
+	var message []byte
+	for line := range bytes.Lines(event) {
+		if said, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			message = append(append(message, bytes.TrimSpace(said)...), '\n')
+		}
+	}
+	sound := repaired(message, log)
+	if bytes.Equal(sound, message) {
+		return event
+	}
+	var out []byte
+	for line := range bytes.Lines(event) {
+		if !bytes.HasPrefix(line, []byte("data:")) && len(bytes.TrimRight(line, "\r\n")) > 0 {
+			out = append(out, line...)
+		}
+	}
+	return fmt.Appendf(out, "data: %s\n\n", bytes.TrimSpace(sound))
 }
