@@ -166,6 +166,7 @@ type line struct {
 	Trace, Span, Parent, Name, Status string
 	Depth                             int64
 	Start, End                        time.Time
+	Unknown                           []string // of its times
 }
 
 // lines writes spans to a file, one to a line.
@@ -208,6 +209,8 @@ func lineOf(s sdktrace.ReadOnlySpan) line {
 			out.Status = kv.Value.AsString()
 		case "offshoot.depth":
 			out.Depth = kv.Value.AsInt64()
+		case "offshoot.start_unknown", "offshoot.end_unknown":
+			out.Unknown = append(out.Unknown, string(kv.Key))
 		}
 	}
 	return out
@@ -274,7 +277,10 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 	killed, ok := errors.AsType[*exec.ExitError](play())
 	require.True(t, ok)
 	require.False(t, killed.Exited(), "it has ended by itself")
-	require.FileExists(t, filepath.Join(dir, "killed"))
+	mark, err := os.Stat(filepath.Join(dir, "killed"))
+	require.NoError(t, err)
+	const slack = 50 * time.Millisecond // of the clock of a file
+	kill := mark.ModTime()
 	require.NoError(t, play())
 
 	f, err := os.Open(filepath.Join(dir, "spans"))
@@ -295,10 +301,17 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 			calls[s.Depth]++
 			continue
 		}
+		var unknown []string // all other times are those of the journal, before the kill or after it
 		if s.Depth == 3 {
 			assert.Equal(t, "interrupted", s.Status, s.Name)
+			assert.True(t, s.Start.Before(kill.Add(slack)), s.Name)
+			assert.True(t, s.End.After(kill.Add(-slack)), s.Name)
 			cut++
+			if s.Name == "offshoot.turn" {
+				unknown = []string{"offshoot.end_unknown"}
+			}
 		}
+		assert.Equal(t, unknown, s.Unknown, s.Name)
 	}
 	assert.Equal(t, 2, cut, "the run at depth 3 and its turn")
 	for depth := range int64(3) { // those of the first process may be lost, those of the second not
