@@ -260,6 +260,8 @@ func (g *grove) endTurn(e agent.TreeEvent) []span {
 	})
 	status := agent.StatusOK
 	switch {
+	case e.Crashed:
+		status = agent.StatusInterrupted
 	case e.Error != "":
 		status = agent.StatusFailed
 	case e.Run != "" && e.Status.Terminal():
