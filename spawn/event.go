@@ -104,8 +104,8 @@ type TreeEvent struct {
 	// Announces says, of an EventTurn and an EventTurnEnded, that the turn is the announce step of
 	// its run, see [TurnInput].Announces.
 	Announces bool `json:"announces,omitempty"`
-	// Crashed says, of an EventTurnEnded, that the process that ran the turn is gone. The Time is when
-	// the next one has found that.
+	// Crashed says, of an EventTurnEnded, that the process that ran the turn is gone. The Time is
+	// when the next one has found that.
 	Crashed bool `json:"crashed,omitempty"`
 	// Class is the name of the InputClass in an EventPosted and an EventRestarted.
 	Class string `json:"class,omitempty"`

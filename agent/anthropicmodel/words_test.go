@@ -82,8 +82,10 @@ func TestWordsOfErrors(t *testing.T) {
 		_, err := m.Generate(t.Context(), hello())
 		require.EqualError(t, err, "anthropicmodel: the provider answers"+test.want)
 		isRate := test.class == provider.ClassRate
-		require.Equal(t, isRate || test.class == provider.ClassRetryable, agent.IsRetryable(err), test.want)
-		require.Equal(t, test.class == provider.ClassAccount, errors.Is(err, agent.ErrAccount), test.want)
+		require.Equal(t, isRate || test.class == provider.ClassRetryable,
+			agent.IsRetryable(err), test.want)
+		require.Equal(t, test.class == provider.ClassAccount,
+			errors.Is(err, agent.ErrAccount), test.want)
 	}
 }
 

@@ -92,7 +92,9 @@ func TestHTTPThatMisbehaves(t *testing.T) {
 		for how, misdeed := range misdeeds {
 			t.Run(where+" "+how, func(t *testing.T) {
 				o := &oddHTTP{where: where, misdeed: misdeed}
-				srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				srv := httptest.NewServer(http.HandlerFunc(func(
+					w http.ResponseWriter, r *http.Request,
+				) {
 					w.Header().Set("Set-Cookie", "a=b")
 					if where == "CheckRedirect" && r.URL.Path == "/" {
 						http.Redirect(w, r, "/there", http.StatusTemporaryRedirect)
@@ -203,11 +205,15 @@ func TestServiceThatMisbehaves(t *testing.T) {
 			Logger: slog.New(oddHandler{"Handle", &count}),
 			Tools: func(context.Context) []agent.Tool {
 				return []agent.Tool{
-					{Name: "odd", Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+					{Name: "odd", Call: func(
+						context.Context, agent.ToolCall,
+					) (agent.ToolResult, error) {
 						misdeed()
 						return agent.ToolResult{}, nil
 					}},
-					{Name: "t", Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+					{Name: "t", Call: func(
+						context.Context, agent.ToolCall,
+					) (agent.ToolResult, error) {
 						return agent.ToolResult{Text: "ok"}, nil
 					}},
 				}

@@ -64,8 +64,9 @@ func (e *SizeError) Error() string {
 }
 
 // A FormError says that a server has answered a call with what has not the form of the protocol,
-// such as a content of an unknown type, or with what is nested more than 1,000 levels. Another try would come to the same. The server may have
-// done what it was asked. The connection goes on, with all other calls on it.
+// such as a content of an unknown type, or with what is nested more than 1,000 levels. Another try
+// would come to the same. The server may have done what it was asked. The connection goes on, with
+// all other calls on it.
 type FormError struct {
 	Server, Tool string
 	Reason       string // what is wrong with the answer

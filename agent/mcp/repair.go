@@ -190,7 +190,8 @@ func (t repairing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if isStream := mediaType == "text/event-stream"; err == nil &&
 		(isStream || mediaType == "application/json") {
 		resp.Body, resp.ContentLength = &repairedBody{
-			ReadCloser: resp.Body, from: bufio.NewReaderSize(resp.Body, 32<<10), isStream: isStream, log: t.log,
+			ReadCloser: resp.Body, from: bufio.NewReaderSize(resp.Body, 32<<10),
+			isStream: isStream, log: t.log,
 		}, -1
 	}
 	return resp, nil

@@ -83,8 +83,8 @@ func (c *childInput) Close() error {
 const maxSkipped = 4 * MaxMessage
 
 // messages reads the messages of a server, each on a line of its own, bounds each of them, and has
-// it [repaired]. In place of a message that is too large it reads an answer with codeTooLarge to the same call, or a
-// request that the SDK refuses. A notification that is too large is left out.
+// it [repaired]. In place of a message that is too large it reads an answer with codeTooLarge to
+// the same call, or a request that the SDK refuses. A notification that is too large is left out.
 //
 // A message that goes on for more than maxSkipped, or is too large and has no id, breaks the
 // connection with a *provider.SizeError. It is not known then which call it would have answered.

@@ -32,8 +32,8 @@ var soundFormats = map[string]string{
 	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3",
 }
 
-// effortOf returns the provider's word for a thinking level. Adaptive, and no level, leave it to the
-// model.
+// effortOf returns the provider's word for a thinking level. Adaptive, and no level, leave it to
+// the model.
 func effortOf(level string) shared.ReasoningEffort {
 	switch level {
 	case "off":

@@ -45,15 +45,39 @@ func TestWordsOfErrors(t *testing.T) {
 			provider.ClassRetryable,
 		},
 		{"text/html", 502, "Bad Gateway\n", "502 Bad Gateway", provider.ClassRetryable},
-		{"text/plain", 503, "503 Service Unavailable", "503 Service Unavailable", provider.ClassRetryable},
-		{"text/plain", 404, "no such\x00\x1b[31m page", "404 Not Found: no such [31m page", provider.ClassRefused},
+		{
+			"text/plain", 503, "503 Service Unavailable",
+			"503 Service Unavailable", provider.ClassRetryable,
+		},
+		{
+			"text/plain", 404, "no such\x00\x1b[31m page",
+			"404 Not Found: no such [31m page", provider.ClassRefused,
+		},
 		{"application/json", 500, "", "500 Internal Server Error", provider.ClassRetryable},
-		{"application/json", 500, "{\"detail\":\"x\"}", `500 Internal Server Error: {"detail":"x"}`, provider.ClassRetryable},
-		{"application/json", 401, `{"error":"Who are you?"}`, "401 Unauthorized: Who are you?", provider.ClassAccount},
-		{"application/json", 404, `{"error":"no model m"}`, "404 Not Found: no model m", provider.ClassRefused},
-		{"application/json", 400, `{"error":"prompt is too long"}`, "400 Bad Request: prompt is too long", provider.ClassTooLong},
-		{"application/json", 503, `{"error":{"code":503,"message":"Busy."}}`, "503 Service Unavailable (503): Busy.", provider.ClassRate},
-		{"application/json", 503, `{"error":{"code":"overloaded","message":"Overloaded"}}`, "503 Service Unavailable (overloaded)", provider.ClassRetryable},
+		{
+			"application/json", 500, "{\"detail\":\"x\"}",
+			`500 Internal Server Error: {"detail":"x"}`, provider.ClassRetryable,
+		},
+		{
+			"application/json", 401, `{"error":"Who are you?"}`,
+			"401 Unauthorized: Who are you?", provider.ClassAccount,
+		},
+		{
+			"application/json", 404, `{"error":"no model m"}`,
+			"404 Not Found: no model m", provider.ClassRefused,
+		},
+		{
+			"application/json", 400, `{"error":"prompt is too long"}`,
+			"400 Bad Request: prompt is too long", provider.ClassTooLong,
+		},
+		{
+			"application/json", 503, `{"error":{"code":503,"message":"Busy."}}`,
+			"503 Service Unavailable (503): Busy.", provider.ClassRate,
+		},
+		{
+			"application/json", 503, `{"error":{"code":"overloaded","message":"Overloaded"}}`,
+			"503 Service Unavailable (overloaded)", provider.ClassRetryable,
+		},
 		{
 			"text/event-stream", 200, ` {"error":{"message":"Not that."}}`,
 			`200 OK: the answer is of the type "text/event-stream" and not a stream of events: Not that.`,
@@ -88,9 +112,12 @@ func TestWordsOfErrors(t *testing.T) {
 			_, err := m.Generate(t.Context(), ask())
 			require.EqualError(t, err, "openaimodel: the provider answers "+test.want)
 			isRate := test.class == provider.ClassRate
-			require.Equal(t, isRate || test.class == provider.ClassRetryable, agent.IsRetryable(err), test.want)
-			require.Equal(t, test.class == provider.ClassAccount, errors.Is(err, agent.ErrAccount), test.want)
-			require.Equal(t, test.class == provider.ClassTooLong, errors.Is(err, agent.ErrTooLong), test.want)
+			require.Equal(t, isRate || test.class == provider.ClassRetryable,
+				agent.IsRetryable(err), test.want)
+			require.Equal(t, test.class == provider.ClassAccount,
+				errors.Is(err, agent.ErrAccount), test.want)
+			require.Equal(t, test.class == provider.ClassTooLong,
+				errors.Is(err, agent.ErrTooLong), test.want)
 		}
 	}
 }
@@ -160,7 +187,8 @@ func TestUsageAndNamesThatCannotBe(t *testing.T) {
 			})
 			resp, err := m.Generate(t.Context(), ask())
 			require.NoError(t, err)
-			require.Equal(t, agent.Usage{Output: want, CacheRead: want, CacheWrite: want}, resp.Usage, said)
+			require.Equal(t,
+				agent.Usage{Output: want, CacheRead: want, CacheWrite: want}, resp.Usage, said)
 			require.Equal(t, "openai/m", resp.Model)
 		}
 	}

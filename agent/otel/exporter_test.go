@@ -140,7 +140,9 @@ func botInDirectory(dir string) error {
 	if isTop == nil {
 		turns++ // one is cut off
 		chain := cfg.Runner
-		cfg.Runner = agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+		cfg.Runner = agent.RunnerFunc(func(
+			ctx context.Context, t *agent.Turn,
+		) (agent.Result, error) {
 			if err := die(ctx, t); err != nil {
 				return agent.Result{}, err
 			}
@@ -333,7 +335,7 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 			calls[s.Depth]++
 			continue
 		}
-		var unknown []string // all other times are those of the journal, before the kill or after it
+		var unknown []string // all other times are those of the journal
 		if s.Depth == 3 {
 			assert.Equal(t, "interrupted", s.Status, s.Name)
 			assert.True(t, s.Start.Before(kill.Add(slack)), s.Name)
