@@ -33,7 +33,10 @@ var house = arch.House{
 			Third:    []string{"golang.org/x/sync/errgroup"},
 			TestOurs: []string{"session/dirstore"},
 		},
-		{Dir: "agent/provider", Ours: []string{"agent", "announce", "spawn", "session"}},
+		{
+			Dir:  "agent/provider",
+			Ours: []string{"agent", "announce", "spawn", "policy", "session"},
+		},
 		{
 			Dir:  "agent/command",
 			Ours: []string{"agent", "announce", "spawn", "policy", "session", "session/binding"},

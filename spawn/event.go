@@ -104,6 +104,9 @@ type TreeEvent struct {
 	// Announces says, of an EventTurn and an EventTurnEnded, that the turn is the announce step of
 	// its run, see [TurnInput].Announces.
 	Announces bool `json:"announces,omitempty"`
+	// Crashed says, of an EventTurnEnded, that the process that ran the turn is gone. The Time is
+	// when the next one has found that.
+	Crashed bool `json:"crashed,omitempty"`
 	// Class is the name of the InputClass in an EventPosted and an EventRestarted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, the delta, the arguments of a tool,
@@ -196,7 +199,7 @@ func eventOf(t *tree.Tree, facts []tree.Fact, i int) (e TreeEvent, ok bool) {
 	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
 		if f.Kind == tree.TurnEnded {
-			e.Pos = session.Pos(f.Num)
+			e.Pos, e.Crashed = session.Pos(f.Num), f.Flags&tree.FlagCrashed != 0
 		}
 		if f.Flags&tree.FlagCompact != 0 && f.Ord > 0 {
 			e.Kind, e.Messages = EventCompacted, int(f.Ord)

@@ -54,10 +54,10 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 			a.model = e.Message.Model
 		}
 		used := e.Message.Usage
-		a.usage = agent.Usage{
+		a.usage = provider.Usage(agent.Usage{
 			Input: used.InputTokens, Output: used.OutputTokens,
 			CacheRead: used.CacheReadInputTokens, CacheWrite: used.CacheCreationInputTokens,
-		}
+		})
 	case "content_block_start":
 		text = a.begin(e)
 	case "content_block_delta":
@@ -67,10 +67,12 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 			a.size++
 		}
 		a.reason, a.why = e.Delta.StopReason, e.Delta.StopDetails.Explanation
-		a.usage.Output = max(a.usage.Output, e.Usage.OutputTokens)
-		a.usage.Input = max(a.usage.Input, e.Usage.InputTokens)
-		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.CacheReadInputTokens)
-		a.usage.CacheWrite = max(a.usage.CacheWrite, e.Usage.CacheCreationInputTokens)
+		a.usage = provider.Usage(agent.Usage{
+			Input:      max(a.usage.Input, e.Usage.InputTokens),
+			Output:     max(a.usage.Output, e.Usage.OutputTokens),
+			CacheRead:  max(a.usage.CacheRead, e.Usage.CacheReadInputTokens),
+			CacheWrite: max(a.usage.CacheWrite, e.Usage.CacheCreationInputTokens),
+		})
 	case "message_stop":
 		if !a.done {
 			a.size++

@@ -179,31 +179,39 @@ func (m *Model) call(
 			return nil, fmt.Errorf("anthropicmodel: Config.Key: %w", err)
 		}
 	}
+	level, err := provider.Thinking(req.Thinking)
+	if err != nil {
+		return nil, err
+	}
 	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
 	defer watch.End()
-	resp, err := m.read(ctx, req, name, key, show, watch.Heard)
+	resp, err := m.read(ctx, req, naming{name, level, key}, show, watch.Heard)
 	if err != nil {
 		return nil, provider.Masked(ctx, err, key)
 	}
 	return resp, nil
 }
 
-// read makes a call with a key, reads the answer, and tells what it has heard of it.
+// A naming is what a call says of itself, in the words of the provider and of package policy.
+type naming struct {
+	model, level, key string
+}
+
+// read makes a call, reads the answer, and tells what it has heard of it.
 func (m *Model) read(
-	ctx context.Context, req *agent.ModelRequest, name, key string, show func(string) bool,
-	heard func(),
+	ctx context.Context, req *agent.ModelRequest, of naming, show func(string) bool, heard func(),
 ) (*agent.ModelResponse, error) {
-	body, err := m.request(ctx, req, name)
+	body, err := m.request(ctx, req, of)
 	if err != nil {
 		return nil, errorOf(ctx, err)
 	}
 	var options []option.RequestOption
-	if key != "" {
-		options = append(options, option.WithAPIKey(key))
+	if of.key != "" {
+		options = append(options, option.WithAPIKey(of.key))
 	}
 	stream := m.messages.NewStreaming(ctx, body, options...)
 	defer func() { _ = stream.Close() }()
-	answer := answer{model: name}
+	answer := answer{model: of.model}
 	for stream.Next() {
 		before := answer.size
 		text := answer.add(stream.Current())
@@ -225,7 +233,7 @@ func (m *Model) read(
 	if err != nil {
 		return nil, errorOf(ctx, err)
 	}
-	return answer.response(m.cfg.Provider, name)
+	return answer.response(m.cfg.Provider, of.model)
 }
 
 // classes are what the types of errors of the provider mean, whatever the status is.
@@ -283,35 +291,21 @@ func say(e *provider.Error, body []byte) (words string) {
 
 // errorOf returns the error of a call as the Loop wants it.
 func errorOf(ctx context.Context, err error) error {
-	answer, ok := errors.AsType[*anthropic.Error](err)
-	if !ok {
-		if said, ok := errors.AsType[*provider.Error](err); ok {
-			return said // without what package http says, which has the address of a redirect
+	if answer, ok := errors.AsType[*anthropic.Error](err); ok { // in the middle of an answer
+		e := &provider.Error{Client: "anthropicmodel"}
+		if e.Message = say(e, []byte(answer.RawJSON())); e.Message == "" {
+			e.Message = answer.RawJSON()
 		}
-		if agent.IsRetryable(err) {
-			return err
-		}
-		return provider.Broken(ctx, "anthropicmodel", err)
-	}
-	var said fault
-	if json.Unmarshal([]byte(answer.RawJSON()), &said) != nil {
-		said.Error.Message = answer.RawJSON() // of something that stands before the provider
-	}
-	e := &provider.Error{
-		Client: "anthropicmodel", Status: answer.StatusCode, Code: said.Error.Type,
-		Message: said.Error.Message, Class: classes[said.Error.Type],
-	}
-	if e.Status == http.StatusOK {
-		e.Status = 0 // in the middle of an answer
 		if e.Class == provider.ClassStatus && e.Code == "invalid_request_error" {
 			e.Class = provider.ClassRefused
 		}
+		return e
 	}
-	if isSpent(said.Error.Details.Code, e.Message) {
-		e.Class = provider.ClassAccount
+	if said, ok := errors.AsType[*provider.Error](err); ok {
+		return said // without what package http says, which has the address of a redirect
 	}
-	if answer.Response != nil {
-		e.After = provider.After(answer.Response.Header, time.Now())
+	if agent.IsRetryable(err) {
+		return err
 	}
-	return e
+	return provider.Broken(ctx, "anthropicmodel", err)
 }

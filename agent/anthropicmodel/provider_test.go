@@ -220,7 +220,6 @@ func TestAnswersThatAreNotTheProviders(t *testing.T) {
 	}
 }
 
-// An answer with nothing in it says why, if the provider does.
 // A piece of a block that did not begin breaks the answer: a call would run without its arguments.
 // Those of a call that come with its beginning are its arguments.
 func TestPiecesOfBlocks(t *testing.T) {
@@ -262,6 +261,7 @@ func TestPiecesOfBlocks(t *testing.T) {
 	}
 }
 
+// An answer with nothing in it says why, if the provider does.
 func TestWithheldAnswer(t *testing.T) {
 	for reason, want := range map[string]error{
 		"refusal": nil, "max_tokens": nil, "model_context_window_exceeded": agent.ErrTooLong,

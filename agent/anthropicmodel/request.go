@@ -24,9 +24,9 @@ var fileTypes = []string{
 
 // request returns the request in the provider's form.
 func (m *Model) request(
-	ctx context.Context, req *agent.ModelRequest, name string,
+	ctx context.Context, req *agent.ModelRequest, of naming,
 ) (body anthropic.MessageNewParams, err error) {
-	body.Model = name
+	body.Model = of.model
 	body.MaxTokens = m.cfg.MaxTokens
 	body.System = systemOf(req.Prompt)
 	if provider.Strict(req.Schema) {
@@ -60,7 +60,7 @@ func (m *Model) request(
 	}
 	v.cacheEnd()
 	body.Messages = v.messages
-	m.think(&body, req.Thinking, v.thoughtless)
+	m.think(&body, of.level, v.thoughtless)
 	return body, nil
 }
 

@@ -46,7 +46,8 @@ type Config struct {
 	// It must not call Close. A panic of it is logged. Nil: changes are logged alone.
 	Changed func(Change)
 	// Logger is told of servers that end, of changes, and at level Debug of what child processes
-	// write to stderr. Nil: what slog.Default is at Connect.
+	// write to stderr. A record on which its Handler panics is lost. Nil: what slog.Default is at
+	// Connect.
 	Logger *slog.Logger
 }
 
@@ -70,8 +71,9 @@ type Server struct {
 	URL string
 	// Header goes with each request to the host of URL, such as Authorization, and to no other.
 	Header http.Header
-	// HTTP makes the requests. It must not have a Timeout, which would end streams. Nil: a client
-	// with the defaults of net/http.
+	// HTTP makes the requests. It must not have a Timeout, which would end streams. If its
+	// Transport, its CheckRedirect or the body of an answer panics, the request has failed; a Jar
+	// that does so has no cookies. Nil: a client with the defaults of net/http.
 	HTTP *http.Client
 
 	// Optional says that Connect succeeds without the server. It is tried again in the background,

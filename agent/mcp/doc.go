@@ -36,10 +36,11 @@
 // followed, and is a [*RedirectError].
 //
 // What a server says is not trusted. Its messages, lists and texts are bounded, a tool that it
-// lists twice is one tool, and a schema that agent.Open would refuse becomes part of the
-// description. Its hints, such as that a tool changes nothing, count only if [Server].Trusted says
-// so. A child process gets a few harmless variables of the environment and those of [Server].Env,
-// and so not the keys of the bot.
+// lists twice is one tool, one that cannot be read is left out alone, and a schema that agent.Open
+// would refuse becomes part of the description. A name that is too long or not unique ends with a
+// hash of the server's own name. Its hints, such as that a tool changes nothing, count only if
+// [Server].Trusted says so. A child process gets a few harmless variables of the environment and
+// those of [Server].Env, and so not the keys of the bot.
 //
 // # Servers that end
 //
@@ -47,9 +48,10 @@
 // grow up to half a minute. A call that comes meanwhile waits for it. A call that was under way
 // fails with a [*LostError], because it is not known whether the server has done it. That error is
 // agent.Retryable, so that the Runtime calls a tool again whose Effect says that this does no harm.
-// An answer that is too large is a [*SizeError], and one whose result has not the form of the
-// protocol is a [*FormError]: both are not, and the connection goes on. What is not a message at
-// all, such as a page of HTML, cannot be told from a connection that is broken, and counts as one.
+// An answer that is too large is a [*SizeError], and one that has not the form of the protocol, or
+// is nested more than 1,000 levels, is a [*FormError]: both are not, and the connection goes on.
+// What is not a message at all, such as a page of HTML, cannot be told from a connection that is
+// broken, and counts as one.
 //
 // # Lists that change
 //
@@ -65,6 +67,7 @@
 // Those of [SessionTools] are the session tools of one session, so that a loop that runs elsewhere
 // can give out work.
 //
-// To read the code, begin with client.go; link.go keeps one server connected, tool.go and result.go
-// translate, and service.go is the other direction.
+// To read the code, begin with client.go; link.go keeps one server connected, repair.go takes out
+// of its messages what the SDK cannot read, tool.go and result.go translate, and service.go is the
+// other direction.
 package mcp

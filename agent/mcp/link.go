@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -65,8 +64,9 @@ func (e *SizeError) Error() string {
 }
 
 // A FormError says that a server has answered a call with what has not the form of the protocol,
-// such as a content of an unknown type. Another try would come to the same. The server may have
-// done what it was asked. The connection goes on, with all other calls on it.
+// such as a content of an unknown type, or with what is nested more than 1,000 levels. Another try
+// would come to the same. The server may have done what it was asked. The connection goes on, with
+// all other calls on it.
 type FormError struct {
 	Server, Tool string
 	Reason       string // what is wrong with the answer
@@ -129,7 +129,7 @@ func newLink(cfg *Config, s Server) *link {
 	l := &link{
 		cfg: s.orDefault(), name: cmp.Or(cfg.Name, "offshoot"),
 		version: cmp.Or(cfg.Version, "0"), changed: cfg.Changed,
-		log:   cfg.Logger.With("server", s.Name),
+		log:   guarded(cfg.Logger).With("server", s.Name),
 		stale: make(chan struct{}, 1), turn: make(chan struct{}),
 	}
 	l.stderr.log = l.log
@@ -258,6 +258,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	transport, cleanUp := l.dial(&l.stderr)
 	client := sdk.NewClient(&sdk.Implementation{Name: l.name, Version: l.version},
 		&sdk.ClientOptions{
+			Logger:       fewErrors(l.log),          // of tools that it leaves out
 			Capabilities: &sdk.ClientCapabilities{}, // no roots, no sampling, no questions
 			// The SDK would make a call again for each such question, and fail in the end.
 			MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
@@ -430,10 +431,10 @@ func ask[T any](
 		return none, &SizeError{Server: l.cfg.Name, Tool: tool, Limit: size.Limit}
 	case ctx.Err() != nil:
 		return none, context.Cause(ctx)
-	case isAnswer(err):
-		return none, err
 	case odd != "":
 		return none, &FormError{Server: l.cfg.Name, Tool: tool, Reason: bounded(oneLine(odd), 200)}
+	case isAnswer(err):
+		return none, err
 	}
 	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: err})
 }
@@ -466,6 +467,11 @@ func wrongForm(err error) string {
 	err = errors.Unwrap(err)
 	switch odd := err.(type) { //nolint:errorlint // what is deeper is of a connection
 	case nil:
+		return ""
+	case *jsonrpc.Error:
+		if odd.Code == codeTooDeep {
+			return odd.Message
+		}
 		return ""
 	case *json.UnmarshalTypeError:
 		return fmt.Sprintf("a member %q is of another type", odd.Field)
@@ -513,23 +519,9 @@ func (l *link) relist(list []definition) {
 // tell tells the program of a change, and waits. A panic there, or the end of its goroutine, is
 // logged: neither the bot ends by it nor the connection.
 func (l *link) tell(change Change) {
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		returned := false
-		defer func() {
-			switch value := recover(); {
-			case value != nil:
-				l.log.Error("mcp: Config.Changed panicked", "value", fmt.Sprint(value),
-					"stack", string(debug.Stack()))
-			case !returned:
-				l.log.Error("mcp: Config.Changed ended its goroutine")
-			}
-		}()
-		l.changed(change)
-		returned = true
-	}()
-	<-told
+	if fell := contained("Config.Changed", func() { l.changed(change) }); fell != nil {
+		fell.log(l.log)
+	}
 }
 
 func (c *Change) isEmpty() bool {

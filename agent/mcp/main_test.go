@@ -30,6 +30,9 @@ import (
 // asChild makes this program a server over stdio; its value says of which kind.
 const asChild = "OFFSHOOT_MCP_CHILD"
 
+// asOdd names a file with the oddAnswers of a child of the kind raw.
+const asOdd = "OFFSHOOT_MCP_ODD"
+
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(asChild); kind != "" {
 		child(kind)
@@ -45,8 +48,15 @@ func child(kind string) {
 		os.Exit(3) //nolint:forbidigo // this is the child process
 	}
 	if kind == "raw" {
-		(&rawChild{in: bufio.NewScanner(os.Stdin), out: os.Stdout}).serve()
+		raw := &rawChild{in: bufio.NewScanner(os.Stdin), out: os.Stdout}
+		if file, err := os.ReadFile(os.Getenv(asOdd)); err == nil {
+			_ = json.Unmarshal(file, &raw.odd)
+		}
+		raw.serve()
 		return
+	}
+	if kind == "chatty" {
+		fmt.Fprintln(os.Stderr, "a line")
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "child"}, nil)
 	add(s, "pid", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

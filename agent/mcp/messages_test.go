@@ -50,7 +50,7 @@ func TestMessages(t *testing.T) {
 		"a value that is id": {`{"x":"id","id":3,"y":"id","result":` + text + "}\n", answer("3")},
 		"a request": {
 			`{"method":"m","id":"q","params":` + text + "}\n",
-			`{"jsonrpc":"2.0","id":"q","method":"offshoot/too_large"}` + "\n",
+			`{"jsonrpc":"2.0","id":"q","method":"offshoot/left_out"}` + "\n",
 		},
 		"a notification":        {`{"method":"m","params":` + text + "}\n", ""},
 		"no id":                 {`{"result":` + text + "}\n", "too large"},

@@ -90,6 +90,21 @@ func TestRename(t *testing.T) {
 	}
 }
 
+// A name that is too long, or not unique, ends with a hash of the server's own name, as the README
+// has it.
+func TestHashedNames(t *testing.T) {
+	for want, own := range map[string][]string{
+		"mcp__files__a_b": {"a.b"},
+		"mcp__files__" + strings.Repeat("x", 43) + "_09ecb6eb": {strings.Repeat("x", 100)},
+		"mcp__files__" + strings.Repeat("x", 52):               {strings.Repeat("x", 52)},
+		"mcp__files__" + strings.Repeat("x", 43) + "_8a04a39a": {strings.Repeat("x", 53)},
+	} {
+		list := []definition{{own: own[0]}}
+		rename("files", list)
+		require.Equal(t, want, list[0].name)
+	}
+}
+
 // Two tools whose names have the same beginning and the same hash are one for models, and which one
 // it is does not depend on the order of the list.
 func TestDistinct(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,7 +31,7 @@ type Service struct {
 	Name, Version string
 	// Instructions say to the model of the client what the service is for. Empty: nothing.
 	Instructions string
-	// Logger is told of tools that panic. Nil: slog.Default.
+	// Logger is told of tools that panic, or end their goroutine. Nil: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -141,18 +140,16 @@ func (s *Service) handler(t agent.Tool) sdk.ToolHandler {
 	}
 }
 
-// call calls a tool. A panic is an error whose text says nothing of it.
+// call calls a tool. A panic, or the end of its goroutine, is an error whose text says nothing of
+// it.
 func (s *Service) call(
 	ctx context.Context, t agent.Tool, c agent.ToolCall,
 ) (out agent.ToolResult, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			cmp.Or(s.Logger, slog.Default()).Error("mcp: a tool panicked", "tool", t.Name,
-				"value", fmt.Sprint(value), "stack", string(debug.Stack()))
-			out, err = agent.ToolResult{}, fmt.Errorf("mcp: the tool %q failed unexpectedly", t.Name)
-		}
-	}()
-	return t.Call(ctx, c)
+	if fell := contained("a tool", func() { out, err = t.Call(ctx, c) }); fell != nil {
+		fell.log(guarded(cmp.Or(s.Logger, slog.Default())), "tool", t.Name)
+		return agent.ToolResult{}, fmt.Errorf("mcp: the tool %q failed unexpectedly", t.Name)
+	}
+	return out, err
 }
 
 // contents returns what a tool answered as a client is told. A Part whose bytes are a file of a

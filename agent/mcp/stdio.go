@@ -3,9 +3,7 @@ package mcp
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os/exec"
@@ -84,9 +82,9 @@ func (c *childInput) Close() error {
 // can go on behind it.
 const maxSkipped = 4 * MaxMessage
 
-// messages reads the messages of a server, each on a line of its own, and bounds each of them. In
-// place of a message that is too large it reads an answer with codeTooLarge to the same call, or a
-// request that the SDK refuses. A notification that is too large is left out.
+// messages reads the messages of a server, each on a line of its own, bounds each of them, and has
+// it [repaired]. In place of a message that is too large it reads an answer with codeTooLarge to
+// the same call, or a request that the SDK refuses. A notification that is too large is left out.
 //
 // A message that goes on for more than maxSkipped, or is too large and has no id, breaks the
 // connection with a *provider.SizeError. It is not known then which call it would have answered.
@@ -122,9 +120,9 @@ func (m *messages) next() ([]byte, error) {
 		case size > m.limit+1, size > m.limit && !isWhole:
 			return m.skip(whole, piece, err)
 		case isWhole && whole == nil:
-			return piece, err
+			return repaired(piece, m.log), err
 		case isWhole:
-			return append(whole, piece...), err
+			return repaired(append(whole, piece...), m.log), err
 		}
 		whole = append(whole, piece...)
 	}
@@ -149,15 +147,9 @@ func (m *messages) skip(whole, piece []byte, err error) ([]byte, error) {
 	}
 	m.log.Warn("mcp: a message of a server is too large, and is left out", "bytes", size,
 		"limit", m.limit)
-	switch isCall := json.Valid([]byte(of.id)) && of.id != "null"; {
-	case isCall && of.isRequest:
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"offshoot/too_large"}`+"\n",
-			of.id), err
-	case isCall:
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n",
-			of.id, codeTooLarge, tooLarge.Error()), err
-	case of.isRequest:
-		return nil, err
+	if line := standIn(of.id, of.isRequest, codeTooLarge, tooLarge.Error()); line != nil ||
+		of.isRequest {
+		return line, err
 	}
 	return nil, tooLarge
 }

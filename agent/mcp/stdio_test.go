@@ -23,6 +23,7 @@ type rawChild struct {
 	in     *bufio.Scanner
 	out    io.Writer
 	called int
+	odd    oddAnswers
 }
 
 // A rawMessage is what its client sends.
@@ -71,6 +72,9 @@ func (c *rawChild) serve() {
 			if os.Getenv("OFFSHOOT_MCP_LIST") != "" {
 				list = `"x":"` + rawBig + `",` + list
 			}
+			if c.odd.List != "" {
+				list = `"tools":[` + c.odd.List + "]}"
+			}
 			c.say(rawForm, asked.ID, "{"+list)
 		case asked.Method == "tools/call":
 			c.called++
@@ -106,6 +110,12 @@ func (c *rawChild) answer(id json.RawMessage, how string) {
 				return
 			}
 		}
+	case "odd":
+		if c.odd.Before != "" {
+			c.say("%s", c.odd.Before)
+		}
+		c.say(rawForm, id, c.odd.Result)
+		return
 	case "a notification":
 		c.say(`{"jsonrpc":"2.0","method":"notifications/message","params":"%s"}`, rawBig)
 	case "a request":
@@ -132,7 +142,7 @@ func TestMessagesOfAChildThatAreTooLarge(t *testing.T) {
 		"without an end":   {"", 2},
 		"an end but no id": {"", 2},
 		"a notification":   {"call 1", 1},
-		"a request":        {"offshoot/too_large", 1},
+		"a request":        {"offshoot/left_out", 1},
 	} {
 		t.Run(how, func(t *testing.T) {
 			c := connect(t, mcp.Config{Servers: []mcp.Server{childServer(t, "raw")}})

@@ -19,7 +19,7 @@ import (
 // dial returns how the server is reached, and what is to be done when the connection has ended.
 func (s *Server) dial(stderr *tail) (sdk.Transport, func()) {
 	if s.URL != "" {
-		return s.dialHTTP()
+		return s.dialHTTP(stderr.log)
 	}
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stderr = s.Dir, environment(os.Environ(), s.Env), stderr
@@ -33,19 +33,25 @@ func (s *Server) dial(stderr *tail) (sdk.Transport, func()) {
 	}
 }
 
-func (s *Server) dialHTTP() (sdk.Transport, func()) {
+func (s *Server) dialHTTP(log *slog.Logger) (sdk.Transport, func()) {
 	var base http.RoundTripper
 	client := http.Client{}
 	if s.HTTP != nil {
-		client, base = *s.HTTP, s.HTTP.Transport
+		client = *s.HTTP
 	}
 	done := func() {}
-	if base == nil {
+	switch {
+	case client.Transport != nil:
+		base = guardedTransport{client.Transport}
+	default:
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		base, done = own, own.CloseIdleConnections
 	}
+	if client.Jar != nil {
+		client.Jar = guardedJar{client.Jar, log}
+	}
 	base = &provider.Transport{Base: base, Client: "mcp", MaxBytes: MaxMessage, PerEvent: true}
-	client.Transport = &headers{base: base, of: s}
+	client.Transport = repairing{&headers{base: base, of: s}, log}
 	client.CheckRedirect = s.checkRedirect(client.CheckRedirect)
 	return &sdk.StreamableClientTransport{
 		Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
@@ -58,12 +64,15 @@ func (s *Server) dialHTTP() (sdk.Transport, func()) {
 func (s *Server) checkRedirect(
 	own func(*http.Request, []*http.Request) error,
 ) func(*http.Request, []*http.Request) error {
-	return func(next *http.Request, before []*http.Request) error {
+	return func(next *http.Request, before []*http.Request) (err error) {
 		switch to := next.URL.Scheme + "://" + next.URL.Host; {
 		case !isWithin(to, s.URL):
 			return &RedirectError{Server: s.Name, To: to}
 		case own != nil:
-			return own(next, before)
+			if fell := contained("Server.HTTP", func() { err = own(next, before) }); fell != nil {
+				return fell
+			}
+			return err
 		case len(before) >= 10:
 			return errors.New("mcp: there are more than ten redirects")
 		}

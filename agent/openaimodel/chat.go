@@ -53,7 +53,7 @@ func (c *call) chatRequest(ctx context.Context) (body openai.ChatCompletionNewPa
 	if c.cfg.MaxTokens > 0 {
 		body.MaxCompletionTokens = param.NewOpt(c.cfg.MaxTokens)
 	}
-	body.ReasoningEffort = effortOf(c.req.Thinking)
+	body.ReasoningEffort = effortOf(c.level)
 	if provider.Strict(c.req.Schema) {
 		format := &shared.ResponseFormatJSONSchemaParam{}
 		format.JSONSchema.Name = schemaName
@@ -267,8 +267,10 @@ func (a *chatAnswer) add(chunk openai.ChatCompletionChunk) (text string) {
 	}
 	if used := chunk.Usage; used.TotalTokens > 0 || used.PromptTokens > 0 {
 		of := used.PromptTokensDetails
-		a.usage = usageOf(
-			used.PromptTokens, used.CompletionTokens, of.CachedTokens, of.CacheWriteTokens)
+		a.usage = provider.Uncached(agent.Usage{
+			Input: used.PromptTokens, Output: used.CompletionTokens,
+			CacheRead: of.CachedTokens, CacheWrite: of.CacheWriteTokens,
+		})
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {

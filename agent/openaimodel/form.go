@@ -32,8 +32,8 @@ var soundFormats = map[string]string{
 	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3",
 }
 
-// effortOf returns the provider's word for a thinking level. Adaptive and an unknown level leave it
-// to the model.
+// effortOf returns the provider's word for a thinking level. Adaptive, and no level, leave it to
+// the model.
 func effortOf(level string) shared.ReasoningEffort {
 	switch level {
 	case "off":
@@ -50,14 +50,6 @@ func effortOf(level string) shared.ReasoningEffort {
 		return shared.ReasoningEffortXhigh
 	}
 	return ""
-}
-
-// usageOf returns what a call has used. The input that the provider counts has all of it: what was
-// in its cache, what it has written there, and the rest.
-func usageOf(input, output, cached, written int64) agent.Usage {
-	return agent.Usage{
-		Input: max(input-cached-written, 0), Output: output, CacheRead: cached, CacheWrite: written,
-	}
 }
 
 // parametersOf returns the schema of the arguments of a tool.

@@ -158,11 +158,15 @@ func (m *Model) call(
 	if err != nil {
 		return nil, err
 	}
+	level, err := provider.Thinking(req.Thinking)
+	if err != nil {
+		return nil, err
+	}
 	key, err := m.key(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &call{Model: m, req: req, name: name, show: show}
+	c := &call{Model: m, req: req, name: name, level: level, show: show}
 	ctx, watch := provider.Begin(ctx, "openaimodel", m.cfg.Idle)
 	defer watch.End()
 	c.heard = watch.Heard
@@ -195,6 +199,7 @@ type call struct {
 
 	req   *agent.ModelRequest
 	name  string // of the model, in the provider's words
+	level string // of thinking
 	show  func(string) bool
 	heard func()
 }
@@ -256,16 +261,6 @@ func classOf(code, kind string) provider.Class {
 
 // errorOf returns the error of a call as the Loop wants it.
 func (c *call) errorOf(ctx context.Context, err error) error {
-	if answer, ok := errors.AsType[*openai.Error](err); ok {
-		e := &provider.Error{
-			Client: "openaimodel", Status: answer.StatusCode, Code: cmp.Or(answer.Code, answer.Type),
-			Message: answer.Message, Class: classOf(answer.Code, answer.Type),
-		}
-		if answer.Response != nil {
-			e.After = provider.After(answer.Response.Header, time.Now())
-		}
-		return e
-	}
 	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		var said struct {
 			Error struct {
@@ -321,7 +316,11 @@ func say(e *provider.Error, body []byte) (words string) {
 		_ = json.Unmarshal(said.Error, &of) // what has not the form is left out
 	}
 	fault := faultOf(of.Code, of.Type, of.Message)
-	if e.Code, e.Class = fault.Code, fault.Class; e.Class == provider.ClassRefused {
+	e.Code, e.Class = fault.Code, fault.Class
+	switch _, isNumber := of.Code.(float64); {
+	case isNumber && e.Status >= 400: // the status says it
+		e.Class = classOf("", of.Type)
+	case e.Class == provider.ClassRefused:
 		e.Class = provider.ClassStatus // the words may say more than a code that is invalid_
 	}
 	return of.Message

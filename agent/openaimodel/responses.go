@@ -58,7 +58,7 @@ func (c *call) responseRequest(
 	if c.cfg.MaxTokens > 0 {
 		body.MaxOutputTokens = param.NewOpt(c.cfg.MaxTokens)
 	}
-	body.Reasoning.Effort = effortOf(c.req.Thinking)
+	body.Reasoning.Effort = effortOf(c.level)
 	if provider.Strict(c.req.Schema) {
 		schema, err := objectOf(c.req.Schema)
 		if err != nil {
@@ -319,8 +319,10 @@ func (a *responseAnswer) end(r responses.Response) {
 		a.model = r.Model
 	}
 	of := r.Usage.InputTokensDetails
-	a.usage = usageOf(
-		r.Usage.InputTokens, r.Usage.OutputTokens, of.CachedTokens, of.CacheWriteTokens)
+	a.usage = provider.Uncached(agent.Usage{
+		Input: r.Usage.InputTokens, Output: r.Usage.OutputTokens,
+		CacheRead: of.CachedTokens, CacheWrite: of.CacheWriteTokens,
+	})
 	for _, item := range r.Output {
 		raw := json.RawMessage(item.RawJSON())
 		if call, _ := callOf(raw); call != nil && !a.has(call.ID) { // its own event has not come

@@ -43,6 +43,7 @@ const (
 	keyDepth      = attribute.Key("offshoot.depth")
 	keyTurn       = attribute.Key("offshoot.turn")
 	keyGuessed    = attribute.Key("offshoot.start_unknown")
+	keyCut        = attribute.Key("offshoot.end_unknown")
 	keyCost       = attribute.Key("offshoot.cost_usd")
 	keyCacheRead  = attribute.Key("gen_ai.usage.cache_read.input_tokens")
 	keyCacheWrite = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
@@ -97,6 +98,9 @@ func (s *span) attributes(content bool) []attribute.KeyValue {
 	}
 	if s.guessed {
 		add(keyGuessed.Bool(true))
+	}
+	if s.cut {
+		add(keyCut.Bool(true))
 	}
 	if e.Turn > 0 {
 		add(keyTurn.Int(e.Turn))

@@ -44,6 +44,10 @@
 // and models are not in the journal: those that were under way, or not flushed, are lost. Without a
 // State the next process begins with what is open then, whose beginning it does not know.
 //
+// The times of a span are those of the journal, also over a kill. The end of a turn that was cut
+// off is not known: its span ends when the next process has found it, and has the attribute
+// offshoot.end_unknown.
+//
 // # What misbehaves
 //
 // A Tracer, a Meter or an exporter that panics, ends its goroutine or does not return costs the

@@ -2,6 +2,7 @@ package otel_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -111,9 +113,17 @@ func botInDirectory(dir string) error {
 		return err
 	}
 	mark := filepath.Join(dir, "killed")
-	cfg := botConfig(func(context.Context, *agent.Turn) error {
+	_, isTop := os.Stat(filepath.Join(dir, "top"))
+	die := func(context.Context, *agent.Turn) error {
 		if _, err := os.Stat(mark); err == nil {
 			return nil
+		}
+		for { // until the State has the turn of the chat
+			state, _ := os.ReadFile(filepath.Join(dir, "otel.json"))
+			if bytes.Contains(state, []byte(`"turn":1`)) || isTop != nil {
+				break
+			}
+			runtime.Gosched()
 		}
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			return err
@@ -124,7 +134,21 @@ func botInDirectory(dir string) error {
 		}
 		_ = p.Kill()
 		select {}
-	})
+	}
+	turns := int64(2)
+	cfg := botConfig(die)
+	if isTop == nil {
+		turns++ // one is cut off
+		chain := cfg.Runner
+		cfg.Runner = agent.RunnerFunc(func(
+			ctx context.Context, t *agent.Turn,
+		) (agent.Result, error) {
+			if err := die(ctx, t); err != nil {
+				return agent.Result{}, err
+			}
+			return chain.Run(ctx, t)
+		})
+	}
 	cfg.Store = store
 	models := otel.NewModels()
 	cfg.Runner = thinking(models.Watch(agent.ModelFunc(answers)), cfg.Runner)
@@ -136,7 +160,7 @@ func botInDirectory(dir string) error {
 	if err != nil {
 		return err
 	}
-	written := &lines{out: out, last: make(chan struct{})}
+	written := &lines{out: out, last: make(chan struct{}), turns: turns}
 	tracer := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(written))
 	x, err := otel.New(rt, otel.Config{
@@ -166,13 +190,16 @@ type line struct {
 	Trace, Span, Parent, Name, Status string
 	Depth                             int64
 	Start, End                        time.Time
+	Unknown                           []string // of its times
 }
 
 // lines writes spans to a file, one to a line.
 type lines struct {
-	mu   sync.Mutex
-	out  *os.File
-	last chan struct{} // closed when the second turn of the chat is there
+	mu  sync.Mutex
+	out *os.File
+	// last is closed when the turn of the chat is there that is the last one.
+	last  chan struct{}
+	turns int64
 }
 
 func (l *lines) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
@@ -184,7 +211,7 @@ func (l *lines) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) er
 		}
 		if of := lineOf(s); of.Name == "offshoot.turn" && of.Depth == 0 && slices.ContainsFunc(
 			s.Attributes(), func(kv attribute.KeyValue) bool {
-				return kv.Key == "offshoot.turn" && kv.Value.AsInt64() == 2
+				return kv.Key == "offshoot.turn" && kv.Value.AsInt64() == l.turns
 			}) {
 			close(l.last)
 		}
@@ -208,6 +235,8 @@ func lineOf(s sdktrace.ReadOnlySpan) line {
 			out.Status = kv.Value.AsString()
 		case "offshoot.depth":
 			out.Depth = kv.Value.AsInt64()
+		case "offshoot.start_unknown", "offshoot.end_unknown":
+			out.Unknown = append(out.Unknown, string(kv.Key))
 		}
 	}
 	return out
@@ -258,10 +287,13 @@ func runDepths(spans map[string]line) []int64 {
 	return list
 }
 
-// A bot that is killed while a sub-agent at depth 3 works, and goes on as another process, leaves
-// one trace in which each span has the right parent.
-func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
-	dir := t.TempDir()
+// slack is how far the clock of a file may be from that of a program.
+const slack = 50 * time.Millisecond
+
+// killed plays a bot in a directory that kills itself, and then another process, and returns the
+// spans of both, and when the first was killed.
+func killed(t *testing.T, dir string) (spans []line, kill time.Time) {
+	t.Helper()
 	play := func() error {
 		exe, err := os.Executable()
 		require.NoError(t, err)
@@ -271,21 +303,29 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 		t.Logf("%s", out)
 		return err
 	}
-	killed, ok := errors.AsType[*exec.ExitError](play())
+	died, ok := errors.AsType[*exec.ExitError](play())
 	require.True(t, ok)
-	require.False(t, killed.Exited(), "it has ended by itself")
-	require.FileExists(t, filepath.Join(dir, "killed"))
+	require.False(t, died.Exited(), "it has ended by itself")
+	mark, err := os.Stat(filepath.Join(dir, "killed"))
+	require.NoError(t, err)
+	kill = mark.ModTime()
 	require.NoError(t, play())
 
 	f, err := os.Open(filepath.Join(dir, "spans"))
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
-	var spans []line
 	for s := bufio.NewScanner(f); s.Scan(); {
 		var l line
 		require.NoError(t, json.Unmarshal(s.Bytes(), &l))
 		spans = append(spans, l)
 	}
+	return spans, kill
+}
+
+// A bot that is killed while a sub-agent at depth 3 works, and goes on as another process, leaves
+// one trace in which each span has the right parent.
+func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
+	spans, kill := killed(t, t.TempDir())
 	byID := checkTrace(t, spans)
 	assert.Equal(t, []int64{1, 2, 3}, runDepths(byID))
 	cut := 0
@@ -295,15 +335,44 @@ func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
 			calls[s.Depth]++
 			continue
 		}
+		var unknown []string // all other times are those of the journal
 		if s.Depth == 3 {
 			assert.Equal(t, "interrupted", s.Status, s.Name)
+			assert.True(t, s.Start.Before(kill.Add(slack)), s.Name)
+			assert.True(t, s.End.After(kill.Add(-slack)), s.Name)
 			cut++
+			if s.Name == "offshoot.turn" {
+				unknown = []string{"offshoot.end_unknown"}
+			}
 		}
+		assert.Equal(t, unknown, s.Unknown, s.Name)
 	}
 	assert.Equal(t, 2, cut, "the run at depth 3 and its turn")
 	for depth := range int64(3) { // those of the first process may be lost, those of the second not
 		assert.NotZero(t, calls[depth], depth)
 	}
+}
+
+// A turn of a person that is killed was interrupted, begins when it has begun and is marked, since
+// its end is not known. The turn that takes its message up is another one.
+func TestTurnOfAPersonThatIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "top"), nil, 0o600))
+	spans, kill := killed(t, dir)
+	interrupted := 0
+	for _, s := range checkTrace(t, spans) {
+		if s.Status != "interrupted" {
+			require.Empty(t, s.Unknown, s.Name)
+			continue
+		}
+		interrupted++
+		require.Equal(t, "offshoot.turn", s.Name)
+		require.Zero(t, s.Depth)
+		require.Equal(t, []string{"offshoot.end_unknown"}, s.Unknown)
+		require.True(t, s.Start.Before(kill.Add(slack)))
+		require.True(t, s.End.After(kill.Add(-slack)))
+	}
+	require.Equal(t, 1, interrupted)
 }
 
 // world is a bot in this process, its exporters, and what they have.

@@ -35,6 +35,7 @@ type span struct {
 	link       trace.SpanID // the turn that has spawned the run; zero: not known
 	start, end time.Time
 	guessed    bool // start is when this process has first seen it
+	cut        bool // end is when what follows has begun: a process was killed before it
 	status     agent.Status
 	event      agent.TreeEvent // with which it has ended
 	task       string          // or the arguments of a call
@@ -259,6 +260,8 @@ func (g *grove) endTurn(e agent.TreeEvent) []span {
 	})
 	status := agent.StatusOK
 	switch {
+	case e.Crashed:
+		status = agent.StatusInterrupted
 	case e.Error != "":
 		status = agent.StatusFailed
 	case e.Run != "" && e.Status.Terminal():
@@ -267,7 +270,7 @@ func (g *grove) endTurn(e agent.TreeEvent) []span {
 	return []span{{
 		kind: kindTurn, root: g.root, id: turnSpan(e.Session, e.Turn),
 		parent: runSpan(g.root, e.Run), start: start, end: e.Time, guessed: guessed,
-		status: status, event: e,
+		status: status, event: e, cut: status == agent.StatusInterrupted,
 	}}
 }
 
@@ -282,7 +285,7 @@ func (g *grove) cutTurn(e agent.TreeEvent, s *openState) []span {
 	done := span{
 		kind: kindTurn, root: g.root, id: turnSpan(e.Session, s.Turn),
 		parent: runSpan(g.root, s.Run), start: s.TurnAt, end: e.Time,
-		status: agent.StatusInterrupted, event: cut,
+		status: agent.StatusInterrupted, event: cut, cut: true,
 	}
 	s.Turn, s.TurnAt = 0, time.Time{}
 	return []span{done}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 )
@@ -50,7 +51,7 @@ type Error struct {
 // maxMessage is how many bytes of what a provider says an Error shows.
 const maxMessage = 1000
 
-// Error says what the provider answered.
+// Error says what the provider answered, on one line: of a Message the first 1000 bytes.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: the provider answers", e.Client)
@@ -61,13 +62,31 @@ func (e *Error) Error() string {
 		}
 	}
 	if e.Code != "" {
-		fmt.Fprintf(&b, " (%.100s)", e.Code)
+		fmt.Fprintf(&b, " (%.100s)", oneLine(e.Code))
 	}
-	if e.Message != "" {
-		said := strings.ToValidUTF8(e.Message[:min(len(e.Message), maxMessage)], "")
+	if said := oneLine(e.Message[:min(len(e.Message), maxMessage)]); !e.repeats(said) {
 		b.WriteString(": " + said)
 	}
 	return b.String()
+}
+
+// repeats reports whether a message adds nothing to the status and the code.
+func (e *Error) repeats(said string) bool {
+	status := http.StatusText(e.Status)
+	for _, known := range []string{"", status, fmt.Sprintf("%d %s", e.Status, status), e.Code} {
+		if strings.EqualFold(strings.TrimRight(said, "."), known) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneLine returns a text without line breaks and other control characters, and in valid UTF-8, for
+// a line of a log.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool {
+		return unicode.IsSpace(r) || !isPlain(r)
+	}), " ")
 }
 
 // The reasons of errors that have no error of package agent.

@@ -3,6 +3,8 @@ package provider
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -11,7 +13,8 @@ import (
 // without the name of the provider and its slash. A name without a slash stays as it is. An empty
 // one is the usual one.
 //
-// The error is a *[spawn.InputError] for a model of another provider, and if there is no name.
+// The error is a *[spawn.InputError] for a model of another provider, for a name that has more than
+// [MaxName] bytes, a line break or another control character, and if there is no name.
 func Name(provider, name, usual string) (string, error) {
 	if name == "" {
 		name = usual
@@ -22,6 +25,9 @@ func Name(provider, name, usual string) (string, error) {
 		return "", &spawn.InputError{
 			Field: "ModelRequest.Model", Reason: "it is empty, and the client has no Model of its own",
 		}
+	case !isName(name):
+		return "", &spawn.InputError{Field: "ModelRequest.Model", Reason: fmt.Sprintf(
+			"%.100q has a line break or another control character, or more than %d bytes", name, MaxName)}
 	case !ok:
 		return name, nil
 	case !strings.EqualFold(of, provider):
@@ -37,9 +43,10 @@ func Name(provider, name, usual string) (string, error) {
 
 // Ran returns the name of the model that a provider says has run, as a Config names it. A dated
 // edition of the model that was asked for, such as model-1-2026-11-27 or model-1-20261127, is that
-// model: the prices and rules of the Config hold for it.
+// model: the prices and rules of the Config hold for it. So is what cannot be a name, see [Name].
 func Ran(provider, asked, ran string) string {
-	if date, ok := strings.CutPrefix(ran, asked+"-"); ran == "" || ok && isDate(date) {
+	date, ok := strings.CutPrefix(ran, asked+"-")
+	if ran == "" || ok && isDate(date) || !isName(ran) {
 		ran = asked
 	}
 	return provider + "/" + ran
@@ -52,4 +59,18 @@ func isDate(text string) bool {
 		return false
 	}
 	return strings.Trim(digits, "0123456789") == ""
+}
+
+// MaxName is how many bytes the name of a model has at most.
+const MaxName = 512
+
+// isName reports whether a text can be the name of a model, and so stand in a line of a log.
+func isName(text string) bool {
+	return len(text) <= MaxName && utf8.ValidString(text) && !strings.ContainsFunc(text,
+		func(r rune) bool { return !isPlain(r) })
+}
+
+// isPlain reports whether a character does not change the line that it stands in.
+func isPlain(r rune) bool {
+	return !unicode.IsControl(r) && !unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

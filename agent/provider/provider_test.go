@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -30,6 +32,14 @@ func TestName(t *testing.T) {
 		{"", "", "", "it is empty"},
 		{"q/m", "", "", `of the provider "q"`},
 		{"p/", "", "", "names no model"},
+		{"p/" + strings.Repeat("m", MaxName-2), "", strings.Repeat("m", MaxName-2), ""},
+		{"p/" + strings.Repeat("m", MaxName-1), "", "", "more than 512 bytes"},
+		{"p/m\nX: y", "", "", "a line break"},
+		{"p/m\x00", "", "", "another control character"},
+		{"m\u2028", "", "", "a line break"},
+		{"m\u202e", "", "", "another control character"},
+		{"m\xff", "", "", "another control character"},
+		{"", "m\r", "", "a line break"},
 	} {
 		got, err := Name("p", test.name, test.usual)
 		require.Equal(t, test.want, got, test.name)
@@ -54,8 +64,62 @@ func TestRan(t *testing.T) {
 		{"m", "m-mini-2026-11-27", "p/m-mini-2026-11-27"},
 		{"m", "m-2026-11-2x", "p/m-2026-11-2x"},
 		{"m", "n", "p/n"},
+		{"m", "n\nINFO", "p/m"},
+		{"m", "n\x1b[31m", "p/m"},
+		{"m", strings.Repeat("n", MaxName+1), "p/m"},
 	} {
 		require.Equal(t, test.want, Ran("p", test.asked, test.ran), test.ran)
+	}
+}
+
+// A level is known in each spelling, and one that is not is an error that says so.
+func TestThinking(t *testing.T) {
+	for _, level := range policy.ThinkingLevels() {
+		got, err := Thinking(level)
+		require.NoError(t, err)
+		require.Equal(t, level, got)
+	}
+	for said, want := range map[string]string{"": "", "Think-Harder": "medium", "max": "high"} {
+		got, err := Thinking(said)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, odd := range []string{"turbo", " ", "12", "high\nx", strings.Repeat("x", 9999)} {
+		_, err := Thinking(odd)
+		var bad *spawn.InputError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "ModelRequest.Thinking", bad.Field)
+		require.Contains(t, bad.Reason, "is not one of off, minimal, low, medium, high, xhigh, adaptive")
+		require.Less(t, len(err.Error()), 500)
+		require.False(t, agent.IsRetryable(err))
+	}
+}
+
+// Numbers that cannot be are ones that can.
+func TestUsage(t *testing.T) {
+	const most = math.MaxInt64
+	for _, test := range []struct{ said, want, uncached agent.Usage }{
+		{},
+		{
+			agent.Usage{Input: 9, Output: 4, CacheRead: 3, CacheWrite: 2},
+			agent.Usage{Input: 9, Output: 4, CacheRead: 3, CacheWrite: 2},
+			agent.Usage{Input: 4, Output: 4, CacheRead: 3, CacheWrite: 2},
+		},
+		{
+			agent.Usage{Input: -9, Output: -4, CacheRead: math.MinInt64, CacheWrite: -1},
+			agent.Usage{},
+			agent.Usage{},
+		},
+		{
+			agent.Usage{Input: most, Output: most, CacheRead: most, CacheWrite: most},
+			agent.Usage{
+				Input: MaxTokens, Output: MaxTokens, CacheRead: MaxTokens, CacheWrite: MaxTokens,
+			},
+			agent.Usage{Output: MaxTokens, CacheRead: MaxTokens, CacheWrite: MaxTokens},
+		},
+	} {
+		require.Equal(t, test.want, Usage(test.said))
+		require.Equal(t, test.uncached, Uncached(test.said))
 	}
 }
 

@@ -16,11 +16,14 @@ import (
 // status of success only as a stream of events. Another one, such as a page, a JSON object or
 // nothing, is an *[Error] of its status with the type of its content and the words in it, of which
 // [MaxErrorBytes] are read. It is not worth another try. An answer that has another type, or none,
-// and begins as a stream is one.
+// and begins as a stream is one, and one that begins as a page or a JSON value is none, whatever
+// its type says.
+//
+// An answer with any other status, but for a redirect, is an *[Error] of that with the words in it.
 //
 // The say gets that Error and what was read. If that is an error in the form of the provider, say
-// sets its Code and Class, and returns the words. Else it returns nothing. The client is the
-// package whose call it is.
+// sets its Code and Class, and returns the words. Else it returns nothing, and the words are what
+// was read. The client is the package whose call it is.
 func Streamed(
 	h *http.Client, client string, say func(e *Error, body []byte) (words string),
 ) *http.Client {
@@ -39,18 +42,15 @@ type streamTransport struct {
 // RoundTrip makes the request.
 func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := orDefault(t.base).RoundTrip(r)
-	if err != nil || resp.StatusCode < 200 || resp.StatusCode >= 400 ||
-		resp.StatusCode >= 300 && resp.Header.Get("Location") != "" { // of a redirect
+	if err != nil || resp == nil || resp.Body == nil ||
+		resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" { // of a redirect
 		return resp, err
 	}
-	isOK := resp.StatusCode < 300 && resp.StatusCode != http.StatusNoContent
-	said := resp.Header.Get("Content-Type")
-	if mediaType, _, err := mime.ParseMediaType(said); isOK && err == nil &&
-		mediaType == "text/event-stream" {
-		return resp, nil
-	}
+	isOK := resp.StatusCode/100 == 2 && resp.StatusCode != http.StatusNoContent
+	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	isNamed := err == nil && mediaType == "text/event-stream"
 	body := bufio.NewReader(resp.Body)
-	if isOK && beginsStream(body) {
+	if isOK && (isNamed && !beginsText(body) || !isNamed && beginsStream(body)) {
 		resp.Body = struct {
 			io.Reader
 			io.Closer
@@ -62,51 +62,52 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.Context().Err() != nil:
 		return nil, context.Cause(r.Context())
-	case err != nil && len(text) == 0:
+	case err != nil && len(text) == 0 && resp.StatusCode/100 == 2:
 		return nil, err
 	}
-	return nil, t.errorOf(resp, said, text)
+	return nil, t.errorOf(resp, text)
 }
 
 // errorOf returns the Error of an answer that is not a stream.
-func (t streamTransport) errorOf(resp *http.Response, mediaType string, body []byte) *Error {
+func (t streamTransport) errorOf(resp *http.Response, body []byte) *Error {
 	e := &Error{
 		Client: t.client, Status: resp.StatusCode, After: After(resp.Header, time.Now()),
-		Class: ClassRefused,
 	}
-	words := t.say(e, body)
-	if words == "" {
-		words = strings.TrimSpace(string(body))
+	if resp.StatusCode < 400 {
+		e.Class = ClassRefused
+	}
+	e.Message = t.say(e, body)
+	if e.Message == "" {
+		e.Message = strings.TrimSpace(string(body))
+	}
+	if resp.StatusCode >= 400 {
+		return e
 	}
 	of := "without a type"
-	if mediaType != "" {
-		of = fmt.Sprintf("of the type %.100q", mediaType)
+	if said := resp.Header.Get("Content-Type"); said != "" {
+		of = fmt.Sprintf("of the type %.100q", said)
 	}
-	e.Message = "the answer is " + of + " and not a stream of events"
-	if words == "" {
-		e.Message += ": it is empty"
-	} else {
-		e.Message += ": " + words
+	if e.Message == "" {
+		e.Message = "it is empty"
 	}
+	e.Message = "the answer is " + of + " and not a stream of events: " + e.Message
 	return e
+}
+
+// beginsText reports whether a text begins as a JSON value or a page, behind white space, which it
+// takes. A line of a stream that begins so would be passed over. One that has not come is not text.
+func beginsText(b *bufio.Reader) bool {
+	next, ok := firstOf(b)
+	return ok && strings.ContainsRune("{[<\"", rune(next))
 }
 
 // beginsStream reports whether a text begins as a stream of events, behind white space, which it
 // takes.
 func beginsStream(b *bufio.Reader) bool {
-	for {
-		next, err := b.Peek(1)
-		if err != nil {
-			return false
-		}
-		if !strings.ContainsRune(" \t\r\n", rune(next[0])) {
-			break
-		}
-		if _, err := b.Discard(1); err != nil {
-			return false
-		}
-	}
-	if next, _ := b.Peek(1); string(next) == ":" {
+	switch next, ok := firstOf(b); {
+	case !ok:
+		return false
+	case next == ':':
 		return true
 	}
 	for _, field := range []string{"id:", "data:", "event:", "retry:"} {
@@ -119,4 +120,20 @@ func beginsStream(b *bufio.Reader) bool {
 		}
 	}
 	return false
+}
+
+// firstOf returns the first byte of a text that is not white space, which it takes.
+func firstOf(b *bufio.Reader) (byte, bool) {
+	for {
+		next, err := b.Peek(1)
+		if err != nil {
+			return 0, false
+		}
+		if !strings.ContainsRune(" \t\r\n", rune(next[0])) {
+			return next[0], true
+		}
+		if _, err := b.Discard(1); err != nil {
+			return 0, false
+		}
+	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// What is a stream stays as it is, and all else is an error of its status that is final.
+// What is a stream stays as it is, and all else is an error of its status. It is final, unless the
+// status says otherwise.
 func TestStreamed(t *testing.T) {
 	const page = "<html>Sign in</html>"
 	for _, test := range []struct {
@@ -20,11 +21,16 @@ func TestStreamed(t *testing.T) {
 	}{
 		{200, "text/event-stream", "data: x\n\n", ""},
 		{200, "Text/Event-Stream; charset=utf-8", "", ""},
-		{201, "text/event-stream", page, ""},
+		{200, "text/event-stream", "odd: x\n\n", ""},
+		{201, "text/event-stream", page, `of the type "text/event-stream" and not a stream`},
+		{200, "text/event-stream; x=y", "\n {}", "of events: {}"},
+		{200, "text/event-stream", `[{"error":"x"}]`, `of events: [{"error":"x"}]`},
 		{200, "", ": hello\n\n", ""},
 		{200, "text/plain", "\n\nevent: x\n\n", ""},
 		{200, "application/json", "id: 1\ndata: x\n\n", ""},
-		{500, "text/html", page, ""},
+		{500, "text/html", page, "c: the provider answers 500 Internal Server Error: " + page},
+		{503, "text/event-stream", "data: x", "503 Service Unavailable: data: x"},
+		{404, "", "", "404 Not Found"},
 		{200, "text/html", page, `of the type "text/html" and not a stream of events: ` + page},
 		{200, "", "d", "without a type and not a stream of events: d"},
 		{200, "application/json", "", `"application/json" and not a stream of events: it is empty`},
@@ -55,7 +61,7 @@ func TestStreamed(t *testing.T) {
 		require.ErrorContains(t, said, test.is)
 		require.Equal(t, test.status, said.Status)
 		require.Less(t, len(said.Message), MaxErrorBytes+200)
-		require.False(t, agent.IsRetryable(err))
+		require.Equal(t, test.status >= 500, agent.IsRetryable(err))
 		require.NotErrorIs(t, err, agent.ErrTooLong)
 	}
 }

@@ -67,7 +67,7 @@ type Transport struct {
 // RoundTrip makes the request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := orDefault(t.Base).RoundTrip(r)
-	if err != nil || resp.Body == nil {
+	if err != nil || resp == nil || resp.Body == nil { // package http tells of one that is nil
 		return resp, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -27,7 +27,7 @@ type validTransport struct {
 // RoundTrip makes the request.
 func (t validTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := orDefault(t.base).RoundTrip(r)
-	if err == nil && resp.Body != nil {
+	if err == nil && resp != nil && resp.Body != nil {
 		resp.Body, resp.ContentLength = &validBody{ReadCloser: resp.Body}, -1
 	}
 	return resp, err
