@@ -25,7 +25,7 @@ func TestLargePlaysWhatIsSkippedUnderRace(t *testing.T) {
 			plays[dir] = append(plays[dir], regexp.MustCompile(m[1]))
 		}
 	}
-	fewer := `skipUnderRace|playsOneOf|raced|playHistories|bothWays|forEveryWait`+
+	fewer := `skipUnderRace|playsOneOf|raced|playHistories|bothWays|forEveryWait` +
 		`|verifyFaults|failEverywhere|breakEach`
 	begins := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n` +
 		`(?:\t.*\n|\n)*?\t.*\b(?:(?:` + fewer + `)\(|underRace\b)`)

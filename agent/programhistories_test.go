@@ -208,7 +208,10 @@ func (d *desk) commands() (list []spawntest.Command) {
 		weight int
 		do     func(ctx context.Context, rt *agent.Runtime, what string) error
 	}{
-		{"ask", 5, d.ask}, {"spawn", 2, d.spawn}, {"stop", 2, d.stop}, {"compact", 1, d.compact},
+		{"ask", 5, d.ask},
+		{"spawn", 2, d.spawn},
+		{"stop", 2, d.stop},
+		{"compact", 1, d.compact},
 		{"tell", 2, d.tell},
 	} {
 		list = append(list, spawntest.Command{Name: c.name, Weight: c.weight, Do: func(
