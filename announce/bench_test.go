@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/growth"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -95,14 +96,14 @@ func benchEachText(b *testing.B, f func(string)) {
 			defer runtime.UnlockOSThread()
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
-			began := processorTime()
+			began := growth.ProcessorTime()
 			for b.Loop() {
 				f(text)
 			}
-			each := float64(processorTime()-began) / float64(b.N)
+			each := float64(growth.ProcessorTime()-began) / float64(b.N)
 			const floors = 100
 			count := 0
-			began = processorTime()
+			began = growth.ProcessorTime()
 			for range floors {
 				for i := range len(text) {
 					if benchTable[text[i]] {
@@ -110,15 +111,15 @@ func benchEachText(b *testing.B, f func(string)) {
 					}
 				}
 			}
-			floor := float64(processorTime()-began) / floors
+			floor := float64(growth.ProcessorTime()-began) / floors
 			valid := 0
-			began = processorTime()
+			began = growth.ProcessorTime()
 			for range floors {
 				if utf8.ValidString(strings.Clone(text)) {
 					valid++
 				}
 			}
-			b.ReportMetric(each/max(float64(processorTime()-began)/floors, 1), "x-copy")
+			b.ReportMetric(each/max(float64(growth.ProcessorTime()-began)/floors, 1), "x-copy")
 			b.ReportMetric(float64(len(text))*1e3/each, "cpu-MB/s")
 			b.ReportMetric(each/floor, "x-floor")
 			if count == 0 || valid != floors {

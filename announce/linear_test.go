@@ -3,17 +3,14 @@ package announce_test
 import (
 	"encoding/json"
 	"fmt"
-	"math"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/growth"
 )
 
 // hostileInputs make texts of about n bytes on which a careless scan takes quadratic time.
@@ -196,52 +193,6 @@ var ordinaryRedactor = sync.OnceValue(func() *announce.Redactor {
 	return r
 })
 
-const (
-	doublings = 4
-	// mostPerDoubling is how much longer the work on a text of twice the length may take. Linear
-	// work takes about 2 times as long, quadratic work about 4 times.
-	mostPerDoubling = 2.6
-	// leastTime is the time below which a measurement says nothing.
-	leastTime = 100 * time.Microsecond
-)
-
-// timeOf returns how much of a processor work takes on a text, so many times and without
-// collections of garbage. It stays on one thread, so that work of others does not count.
-func timeOf(times int, work func(string), text string) time.Duration {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	began := processorTime()
-	for range times {
-		work(text)
-	}
-	return max(processorTime()-began, leastTime)
-}
-
-// growth returns by how much the time of work grows for each of four doublings of its input, which
-// has size bytes at first. It is the mean of the four.
-//
-// growth compares the work on one long text with that on four short ones, which have a quarter of
-// its bytes. Of several measurements the shortest counts: what disturbs one only makes it longer.
-// The first is enough where it finds linear work. If the long text seems to take too long, growth
-// goes on until it does not or until it has measured often enough.
-func growth(work func(string), input func(n int) string, size int) float64 {
-	const atMost, shorts = 12, 4
-	short, long := input(size), input(size<<doublings)
-	shortTime, longTime := time.Hour, time.Hour
-	grown := 0.0
-	for range atMost {
-		runtime.GC() // memory that was used before costs less time than new memory
-		shortTime = min(shortTime, timeOf(shorts, work, short)/shorts)
-		longTime = min(longTime, timeOf(1, work, long))
-		grown = 2 * math.Pow(float64(longTime>>doublings)/float64(shortTime), 1.0/doublings)
-		if grown <= mostPerDoubling {
-			break
-		}
-	}
-	return grown
-}
-
 // S7: on every hostile input the time grows as its length does. The test is not parallel, so that
 // nothing else of this package runs beside it. Under the race detector, which has no race to find
 // here, nothing is measured.
@@ -253,7 +204,7 @@ func TestHostileInputsAreLinear(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+what, func(t *testing.T) {
-				require.LessOrEqual(t, growth(work, input, 16<<10), mostPerDoubling)
+				require.LessOrEqual(t, growth.Of(work, input, 16<<10), growth.Most)
 			})
 		}
 		text := input(64 << 10)
@@ -309,13 +260,13 @@ func TestWrappedTokensAreLinear(t *testing.T) {
 						return b.String()
 					}
 					const size, longest = 4 << 10, 64 << 10
-					short := timeOf(1, work, input(size))
-					long := timeOf(1, work, input(longest))
+					short := growth.Time(1, work, input(size))
+					long := growth.Time(1, work, input(longest))
 					if long <= 2*longest/size*short {
 						continue
 					}
-					got := growth(work, input, size)
-					require.LessOrEqual(t, got, mostPerDoubling,
+					got := growth.Of(work, input, size)
+					require.LessOrEqual(t, got, growth.Most,
 						"%s of %s, %s, %s", what, begin, lineBreak, kind)
 				}
 			}
@@ -412,7 +363,7 @@ func TestLongSecretsAreLinear(t *testing.T) {
 	for name, secretOf := range longSecrets {
 		for _, short := range []bool{false, true} {
 			redactors := make(map[int]*announce.Redactor)
-			for n := size; n <= size<<doublings; n *= 2 {
+			for n := size; n <= size<<growth.Doublings; n *= 2 {
 				long := secretOf(n/4 - 1)
 				secrets := []string{long}
 				if short {
@@ -440,10 +391,10 @@ func TestLongSecretsAreLinear(t *testing.T) {
 				if underRace {
 					continue
 				}
-				got := growth(whole, input, size)
-				require.LessOrEqual(t, got, mostPerDoubling, "%s, %s", name, how)
-				got = growth(inPieces, input, size)
-				require.LessOrEqual(t, got, mostPerDoubling, "%s, %s, in pieces", name, how)
+				got := growth.Of(whole, input, size)
+				require.LessOrEqual(t, got, growth.Most, "%s, %s", name, how)
+				got = growth.Of(inPieces, input, size)
+				require.LessOrEqual(t, got, growth.Most, "%s, %s, in pieces", name, how)
 			}
 		}
 	}
@@ -465,33 +416,9 @@ func TestHostileSecretsAreLinear(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			work := func(text string) { r.Redact(text) }
-			require.LessOrEqual(t, growth(work, input, 4<<10), mostPerDoubling)
+			require.LessOrEqual(t, growth.Of(work, input, 4<<10), growth.Most)
 		})
 	}
-}
-
-// The measure tells linear work from quadratic work, and from work that grows a little faster than
-// its input, on the sizes that it is used for.
-func TestGrowthTellsLinearFromQuadratic(t *testing.T) {
-	if underRace {
-		t.Skip("times are measured without the race detector")
-	}
-	sum := 0
-	scan := func(text string, times int) {
-		for range times {
-			for i := range len(text) {
-				sum += int(text[i])
-			}
-		}
-	}
-	same := func(n int) string { return strings.Repeat("a", n) }
-	linear := func(text string) { scan(text, 8) }
-	quadratic := func(text string) { scan(text, max(1, len(text)>>12)) }
-	steep := func(text string) { scan(text, int(8*math.Sqrt(float64(len(text)>>12)))) }
-	require.LessOrEqual(t, growth(linear, same, 16<<10), mostPerDoubling)
-	require.Greater(t, growth(quadratic, same, 16<<10), 3.4)
-	require.Greater(t, growth(steep, same, 16<<10), mostPerDoubling)
-	require.Positive(t, sum)
 }
 
 // visibleTokens and redactTokens have a text for every kind of token that Visible and Redact know,
@@ -542,10 +469,10 @@ func TestRepeatedTokensAreLinear(t *testing.T) {
 			for _, second := range tt.seconds {
 				const size, longer, shorts = 4 << 10, 8, 4
 				input := func(n int) string { return repeatTo(first+second, n) }
-				short := timeOf(shorts, tt.work, input(size)) / shorts
-				if long := timeOf(1, tt.work, input(longer*size)); long > 2*longer*short {
-					got := growth(tt.work, input, 8*size)
-					require.LessOrEqual(t, got, mostPerDoubling, "%q", first+second)
+				short := growth.Time(shorts, tt.work, input(size)) / shorts
+				if long := growth.Time(1, tt.work, input(longer*size)); long > 2*longer*short {
+					got := growth.Of(tt.work, input, 8*size)
+					require.LessOrEqual(t, got, growth.Most, "%q", first+second)
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package announce_test
+package growth
 
 import (
 	"syscall"
@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// processorTime returns how long the thread of the caller has had a processor. A difference of two
+// ProcessorTime returns how long the thread of the caller has had a processor. A difference of two
 // says nothing of what else the machine does, if the caller has stayed on its thread.
 //
 // The clock of the thread is exact. What Getrusage returns is as of the last tick of the system.
-func processorTime() time.Duration {
+func ProcessorTime() time.Duration {
 	const ofThread = 3 // CLOCK_THREAD_CPUTIME_ID
 	var at syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, ofThread,
