@@ -95,7 +95,8 @@ func shows(t *testing.T, m agenttest.ProviderMessage, as string, is bool, mediaT
 		require.Contains(t, m.Text, `"a.b" (`+mediaType+`) is not shown`)
 		return
 	}
-	require.Equal(t, []agenttest.ProviderPart{{MediaType: as, Data: []byte("x")}}, m.Parts, mediaType)
+	want := []agenttest.ProviderPart{{MediaType: as, Data: []byte("x")}}
+	require.Equal(t, want, m.Parts, mediaType)
 }
 
 // The provider is given the schema of a typed answer if it is strict, and no other one: it would

@@ -227,7 +227,7 @@ func TestWatch(t *testing.T) {
 		ctx, w = Begin(t.Context(), "c", 0) // that of a Config which does not say it
 		time.Sleep(10*time.Minute - 1)
 		require.NoError(t, ctx.Err())
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		require.ErrorContains(t, context.Cause(ctx), "told c nothing for 10m0s")
 		w.End()
 	})
