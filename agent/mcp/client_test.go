@@ -193,6 +193,15 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 		{Name: "hang", URL: hang.URL, Optional: true},
 	}})
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
+
+	// So does the start of a server when its time is over.
+	_, err = mcp.Connect(t.Context(), mcp.Config{Servers: []mcp.Server{
+		{Name: "hang", URL: hang.URL, StartTimeout: 50 * time.Millisecond},
+	}})
+	failed, ok := errors.AsType[*mcp.StartError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, "hang", failed.Server)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 // A call that takes too long ends, the model is told so, and the server is told that it is over.
