@@ -97,3 +97,23 @@ func TestHouse(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// The versions in the documentation of the adapters are those that their modules are built on, and
+// the module of the library has none of them.
+func TestVersionsOfAdapters(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+	row := regexp.MustCompile("(?m)^\\| `(agent/\\w+)` \\| (\\S+) \\| (v\\S+) \\|$")
+	rows := row.FindAllStringSubmatch(read("docs/adapters.md"), -1)
+	require.Len(t, rows, 4)
+	for _, cells := range rows {
+		require.Contains(t, read(cells[1]+"/go.mod"), "\t"+cells[2]+" "+cells[3]+"\n", cells[1])
+		require.NotContains(t, read("go.mod")+read("go.sum"), cells[2])
+		for _, file := range []string{"README.md", "example_test.go"} {
+			require.FileExists(t, cells[1]+"/"+file)
+		}
+	}
+}

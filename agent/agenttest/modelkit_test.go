@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -506,6 +507,50 @@ func newPlain(broken string, release <-chan struct{}) func(t testing.TB) ModelUn
 
 // A Model that is not broken keeps every rule.
 func TestModelKit(t *testing.T) { TestModel(t, newPlain("", nil), plainOptions()) }
+
+// A pieceWriter keeps each piece that it is given.
+type pieceWriter struct {
+	*httptest.ResponseRecorder
+
+	pieces  [][]byte
+	flushed int
+}
+
+func (w *pieceWriter) Write(piece []byte) (int, error) {
+	w.pieces = append(w.pieces, bytes.Clone(piece))
+	return w.ResponseRecorder.Write(piece)
+}
+
+func (w *pieceWriter) Flush() { w.flushed++ }
+
+// An answer, and an error, comes in pieces that do not care for lines and runes, each of which is
+// sent before the next one is written.
+func TestAnswersComeInOddPieces(t *testing.T) {
+	for _, fault := range []ProviderFault{FaultNone, FaultServer} {
+		p := &Provider{}
+		words := strings.Repeat("grün ", 40)
+		p.Answer(ProviderAnswer{Fault: fault, Text: []string{words}, Message: words})
+		w := &pieceWriter{ResponseRecorder: httptest.NewRecorder()}
+		p.Handler(plainDialect{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/",
+			strings.NewReader(`{"Model":"m","Messages":[{"Role":"user","Text":"Hello."}]}`)))
+		require.NoError(t, p.Err())
+		require.Contains(t, w.Body.String(), words, fault)
+		require.Equal(t, len(w.pieces), w.flushed)
+		sizes, halves, lines := make(map[int]bool), 0, 0
+		for _, piece := range w.pieces {
+			sizes[len(piece)] = true
+			if !utf8.Valid(piece) {
+				halves++
+			}
+			if bytes.HasSuffix(piece, []byte("\n")) {
+				lines++
+			}
+		}
+		require.Greater(t, len(sizes), 3, fault)
+		require.Positive(t, halves, "no piece ends in the middle of a rune: %q", fault)
+		require.LessOrEqual(t, lines, 1, fault)
+	}
+}
 
 // Each rule of the kit notices a Model that breaks it, and no other rule does. There is such a
 // Model for every rule.

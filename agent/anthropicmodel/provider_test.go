@@ -176,6 +176,10 @@ func TestTypesOfErrors(t *testing.T) {
 			agent.ErrAccount, false,
 		},
 		{400, "invalid_request_error", "", "prompt is too long: 9 tokens", agent.ErrTooLong, false},
+		{
+			400, "invalid_request_error", "", "input length and `max_tokens` exceed context limit: " +
+				"7 + 2 > 8", agent.ErrTooLong, false,
+		},
 		{400, "invalid_request_error", "", "messages.1: odd", nil, false},
 		{402, "billing_error", "", "Pay.", agent.ErrAccount, false},
 		{404, "not_found_error", "", "model: m", agent.ErrAccount, false},

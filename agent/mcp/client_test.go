@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,6 +192,15 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	_, err := mcp.Connect(ctx, mcp.Config{Servers: []mcp.Server{
 		{Name: "hang", URL: hang.URL, Optional: true},
 	}})
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+
+	// So does the start of a server when its time is over.
+	_, err = mcp.Connect(t.Context(), mcp.Config{Servers: []mcp.Server{
+		{Name: "hang", URL: hang.URL, StartTimeout: 50 * time.Millisecond},
+	}})
+	failed, ok := errors.AsType[*mcp.StartError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, "hang", failed.Server)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -388,6 +398,10 @@ func TestAnswers(t *testing.T) {
 		"mute":  {IsError: true},
 		"none":  {},
 		"data":  {StructuredContent: map[string]any{"n": 1}},
+		"both": {
+			StructuredContent: map[string]any{"n": 1},
+			Content:           []sdk.Content{&sdk.TextContent{Text: "one"}},
+		},
 		"link": {Content: []sdk.Content{&sdk.ResourceLink{
 			URI: "note:///x", Name: "x", MIMEType: "text/plain",
 		}}},
@@ -417,6 +431,7 @@ func TestAnswers(t *testing.T) {
 		{tool: "refuses", fails: "The server refuses the call: not on a Sunday"},
 		{tool: "none", text: "(The tool returned nothing.)"},
 		{tool: "data", text: `{"n":1}`},
+		{tool: "both", text: "one"},
 		{tool: "link", text: "Resource note:///x — x (text/plain)"},
 		{tool: "empty", text: "(An empty image is left out.)"},
 		{tool: "sound", parts: []agent.Part{
@@ -476,6 +491,13 @@ func TestToolsThatABotWouldRefuse(t *testing.T) {
 		assert.NotContains(t, tool.Description, "\x1b")
 	}
 	assert.True(t, seen["mcp__s__list"])
+	for _, tool := range tools { // what is not checked here is told
+		isOdd := slices.Contains([]string{"mcp__s__far", "mcp__s__endless"}, tool.Name)
+		assert.Equal(t, isOdd, strings.Contains(tool.Description, `"$ref"`), tool.Name)
+		if isOdd {
+			assert.JSONEq(t, `{"type":"object"}`, string(tool.Schema))
+		}
+	}
 	inTurn(t, tools, policy.Rules{}, func(ctx context.Context, turn *agent.Turn) error {
 		for i, tool := range turn.Tools {
 			if !strings.HasPrefix(tool.Name, "mcp__") {

@@ -498,6 +498,8 @@ func TestAnswersOfAnotherForm(t *testing.T) {
 		})
 		require.Equal(t, before+1, calls.Load(), odd)
 	}
+	result.Store(`null`)
+	require.Equal(t, "(The tool returned nothing.)", mustCall(t, c, "mcp__a__t", `{}`).Text)
 	result.Store(`{"content":[{"type":"text","text":"Noon."}]}`)
 	require.Equal(t, "Noon.", mustCall(t, c, "mcp__a__t", `{}`).Text)
 	require.Equal(t, 1, c.Servers()[0].Starts)

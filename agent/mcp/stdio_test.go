@@ -103,6 +103,9 @@ func (c *rawChild) answer(id json.RawMessage, how string) {
 	case "an end but no id":
 		c.say("%sy", rawBig)
 		return
+	case "no message":
+		c.say("Listening on port 80.")
+		return
 	case "without an end":
 		fmt.Fprintf(c.out, `{"id":%s,"result":"`, id)
 		for n := 0; n < most; n += len(rawBig) {
@@ -126,6 +129,18 @@ func (c *rawChild) answer(id json.RawMessage, how string) {
 		told()
 	}
 	c.say(rawForm, id, fmt.Sprintf(rawText, said))
+}
+
+// What a child process says that is not a message breaks the connection: the call is lost, and the
+// server is started anew.
+func TestWhatIsNoMessage(t *testing.T) {
+	c := connect(t, mcp.Config{Servers: []mcp.Server{childServer(t, "raw")}})
+	_, err := call(t, c, "mcp__child__t", `{"how":"no message"}`)
+	var lost *mcp.LostError
+	require.ErrorAs(t, err, &lost)
+	require.Equal(t, "child", lost.Server)
+	require.Equal(t, "call 1", mustCall(t, c, "mcp__child__t", `{}`).Text)
+	require.Equal(t, 2, c.Servers()[0].Starts)
 }
 
 // A message of a child process that is too large costs the call that it answers, for which another

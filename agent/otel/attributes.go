@@ -228,8 +228,8 @@ func (m *meters) count(ctx context.Context, e agent.TreeEvent, began int, fresh 
 		m.deliveries.Add(ctx, 1, metric.WithAttributes(keyOutcome.String(name)))
 	}
 	switch e.Kind {
-	case agent.EventRefused:
-		m.refused.Add(ctx, 1, metric.WithAttributes(keyAgent.String(e.Agent)))
+	case agent.EventRefused: // Agent is what a model asked for, which may be any text
+		m.refused.Add(ctx, 1, metric.WithAttributes(keyAgent.String(e.Session.Agent())))
 	case agent.EventDelivered:
 		outcome("delivered")
 	case agent.EventDeferred:

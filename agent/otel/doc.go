@@ -66,7 +66,7 @@
 //	gen_ai.client.operation.duration   s        of runs, and of calls of tools and models
 //	offshoot.runs                      {run}    that have ended, by agent and status
 //	offshoot.runs.active               {run}    that have not ended
-//	offshoot.spawns.refused            {spawn}
+//	offshoot.spawns.refused            {spawn}  by the agent that asked
 //	offshoot.deliveries                {delivery}  by outcome: delivered, deferred, blocked
 //
 // What is read again after a restart is not counted twice.

@@ -143,6 +143,7 @@ func (e *Error) class() Class {
 var tooLong = []string{
 	"context length", "context window", "context size", "maximum context", "prompt is too long",
 	"input is too long", "too many tokens", "token count exceeds", "context_length_exceeded",
+	"exceed context limit",
 }
 
 // saysTooLong reports whether a provider says that the conversation is too long.

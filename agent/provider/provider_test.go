@@ -223,7 +223,21 @@ func TestWatch(t *testing.T) {
 		require.NoError(t, ctx.Err())
 		w.End()
 		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+
+		ctx, w = Begin(t.Context(), "c", 0) // that of a Config which does not say it
+		time.Sleep(10*time.Minute - 1)
+		require.NoError(t, ctx.Err())
+		time.Sleep(2 * time.Nanosecond)
+		require.ErrorContains(t, context.Cause(ctx), "told c nothing for 10m0s")
+		w.End()
 	})
+}
+
+// The text of an error is one line, with the first 1000 bytes of the words.
+func TestErrorIsOneLine(t *testing.T) {
+	e := &Error{Client: "c", Status: 500, Message: strings.Repeat("a\n", 600)}
+	require.Equal(t, "c: the provider answers 500 Internal Server Error: "+
+		strings.TrimSpace(strings.Repeat("a ", 500)), strings.TrimSpace(e.Error()))
 }
 
 func TestReadPart(t *testing.T) {

@@ -94,3 +94,28 @@ func streamed(t *testing.T, url string) (list []map[string]any) {
 	}
 	return list
 }
+
+// What the fake says of each fault that ends a call at once is what SOURCES.md says.
+func TestBodiesOfFaults(t *testing.T) {
+	for fault, want := range map[agenttest.ProviderFault]struct {
+		status     int
+		kind, text string
+	}{
+		agenttest.FaultAccount:  {401, "authentication_error", "No."},
+		agenttest.FaultRate:     {429, "rate_limit_error", "No."},
+		agenttest.FaultServer:   {500, "api_error", "No."},
+		agenttest.FaultOverload: {529, "overloaded_error", "No."},
+		agenttest.FaultTooLong: {
+			400, "invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum",
+		},
+	} {
+		fake := &agenttest.Provider{}
+		fake.Answer(agenttest.ProviderAnswer{Fault: fault, Message: "No."})
+		server := httptest.NewServer(anthropictest.Handler(fake))
+		a := post(t, server.URL, []byte(body), "")
+		server.Close()
+		require.Equal(t, want.status, a.status, fault)
+		require.Equal(t, want.kind, a.Error.Type, fault)
+		require.Equal(t, want.text, a.Error.Message, fault)
+	}
+}

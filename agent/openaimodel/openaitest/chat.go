@@ -272,7 +272,7 @@ func (s *chatStream) calls(calls []agent.ToolCall, first object) {
 func (Chat) Encode(
 	c agenttest.ProviderCall, a agenttest.ProviderAnswer,
 ) agenttest.ProviderReply {
-	if reply, failed := faultOf(a); failed {
+	if reply, failed := faultOf(a, "messages"); failed {
 		return reply
 	}
 	s := chatStream{model: cmp.Or(a.Model, c.Model)}

@@ -2,6 +2,7 @@ package openaitest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -40,6 +41,56 @@ func events(t *testing.T, d dialect, a agenttest.ProviderAnswer) (list []map[str
 		list = append(list, event)
 	}
 	return list
+}
+
+// What the fake says of each fault that ends a call at once is what SOURCES.md says. One of the
+// length comes with Chat Completions under its status, and with Responses in the stream.
+func TestBodiesOfFaults(t *testing.T) {
+	const tooLong = `{"message":"No.","type":"invalid_request_error","param":%q,` +
+		`"code":"context_length_exceeded"}`
+	for fault, want := range map[agenttest.ProviderFault]struct {
+		status int
+		body   string
+	}{
+		agenttest.FaultAccount: {401, `{"error":{"message":"No.","type":"invalid_request_error",` +
+			`"param":null,"code":"invalid_api_key"},"status":401}`},
+		agenttest.FaultRate: {429, `{"error":{"message":"No.","type":"requests","param":null,` +
+			`"code":"rate_limit_exceeded"}}`},
+		agenttest.FaultServer: {500, `{"error":{"message":"No.","type":"server_error",` +
+			`"param":null,"code":null}}`},
+		agenttest.FaultOverload: {503, `{"error":{"message":"No.",` +
+			`"type":"service_unavailable_error","param":null,"code":"server_is_overloaded"}}`},
+		agenttest.FaultTooLong: {400, fmt.Sprintf(`{"error":`+tooLong+`}`, "messages")},
+	} {
+		for name, d := range dialects {
+			a := agenttest.ProviderAnswer{Fault: fault, Message: "No."}
+			if fault == agenttest.FaultTooLong && name == "responses" {
+				list := events(t, d, a)
+				require.Len(t, list, 4)
+				said, err := json.Marshal(list[2]["error"])
+				require.NoError(t, err)
+				require.Equal(t, "error", list[2]["type"])
+				require.JSONEq(t, fmt.Sprintf(tooLong, "input"), string(said))
+				failed := list[3]["response"].(map[string]any)
+				require.Equal(t, "failed", failed["status"])
+				require.Equal(t, map[string]any{
+					"code": "context_length_exceeded", "message": "No.",
+				}, failed["error"])
+				continue
+			}
+			fake := &agenttest.Provider{}
+			fake.Answer(a)
+			server := httptest.NewServer(openaitest.Handler(fake))
+			resp, err := http.Post(server.URL+d.path, "application/json", strings.NewReader(d.body))
+			require.NoError(t, err)
+			said, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			server.Close()
+			require.Equal(t, want.status, resp.StatusCode, "%s %s", name, fault)
+			require.JSONEq(t, want.body, string(said), "%s %s", name, fault)
+		}
+	}
 }
 
 // whole is an answer with everything in it.

@@ -306,16 +306,32 @@ func (s *itemStream) function(call agent.ToolCall) {
 	})
 }
 
+// fail adds the two events of an answer that has failed.
+func (s *itemStream) fail(said fault) {
+	code := said.Type
+	if said.Code != nil {
+		code = *said.Code
+	}
+	s.add("error", object{"error": said})
+	r := s.response("failed")
+	r["error"] = object{"code": code, "message": said.Message}
+	s.add("response.failed", object{"response": r})
+}
+
 // Encode implements agenttest.ProviderDialect.
 func (Responses) Encode(
 	c agenttest.ProviderCall, a agenttest.ProviderAnswer,
 ) agenttest.ProviderReply {
-	if reply, failed := faultOf(a); failed {
-		return reply
-	}
 	s := itemStream{call: c, answer: a}
 	s.add("response.created", object{"response": s.response("in_progress")})
 	s.add("response.in_progress", object{"response": s.response("in_progress")})
+	if said, failed := saidOf(a, "input"); a.Fault == agenttest.FaultTooLong {
+		s.fail(said)
+		return agenttest.ProviderReply{Header: streamHeader(), Events: s.events}
+	} else if failed {
+		reply, _ := faultOf(a, "input")
+		return reply
+	}
 	if a.Thought != "" {
 		item := object{
 			"id": "rs_1", "type": "reasoning", "summary": []any{},
@@ -334,10 +350,7 @@ func (Responses) Encode(
 	}
 	switch a.Fault {
 	case agenttest.FaultStream:
-		s.add("error", object{"error": fault{Message: a.Message, Type: "server_error"}})
-		r := s.response("failed")
-		r["error"] = object{"code": "server_error", "message": a.Message}
-		s.add("response.failed", object{"response": r})
+		s.fail(fault{Message: a.Message, Type: "server_error"})
 	case agenttest.FaultLength:
 		r := s.response("incomplete")
 		r["incomplete_details"] = object{"reason": "max_output_tokens"}

@@ -100,15 +100,16 @@ var faults = map[agenttest.ProviderFault]struct {
 	agenttest.FaultRequest: {http.StatusBadRequest, "invalid_request_error", ""},
 }
 
-// faultOf returns the reply to a call that fails at once, or false.
-func faultOf(a agenttest.ProviderAnswer) (reply agenttest.ProviderReply, failed bool) {
+// saidOf returns what the service says of a fault, or false for one of which it says nothing. The
+// history is the member of a request that is too long when the conversation is.
+func saidOf(a agenttest.ProviderAnswer, history string) (said fault, failed bool) {
 	f, failed := faults[a.Fault]
-	if !failed {
-		return reply, false
-	}
-	said := fault{Message: a.Message, Type: f.kind}
+	said = fault{Message: a.Message, Type: f.kind}
 	if f.code != "" {
 		said.Code = &f.code
+	}
+	if a.Fault == agenttest.FaultTooLong {
+		said.Param = &history
 	}
 	if member, ok := errors.AsType[*agenttest.MemberError](a.Cause); ok {
 		code := "missing_required_parameter"
@@ -117,7 +118,18 @@ func faultOf(a agenttest.ProviderAnswer) (reply agenttest.ProviderReply, failed 
 		}
 		said.Code, said.Param = &code, &member.Path
 	}
-	reply.Status = f.status
+	return said, failed
+}
+
+// faultOf returns the reply to a call that fails at once, or false.
+func faultOf(
+	a agenttest.ProviderAnswer, history string,
+) (reply agenttest.ProviderReply, failed bool) {
+	said, failed := saidOf(a, history)
+	if !failed {
+		return reply, false
+	}
+	reply.Status = faults[a.Fault].status
 	reply.Header = headerOf("application/json")
 	if a.Fault == agenttest.FaultRate {
 		reply.Header.Set("X-Ratelimit-Remaining-Requests", "0")
@@ -126,7 +138,11 @@ func faultOf(a agenttest.ProviderAnswer) (reply agenttest.ProviderReply, failed 
 	if a.After > 0 {
 		reply.Header.Set("Retry-After", fmt.Sprint(int(a.After.Seconds())))
 	}
-	reply.Events = [][]byte{encode(map[string]fault{"error": said})}
+	body := object{"error": said}
+	if a.Fault == agenttest.FaultAccount {
+		body["status"] = reply.Status
+	}
+	reply.Events = [][]byte{encode(body)}
 	return reply, true
 }
 
