@@ -61,8 +61,9 @@ func (e *TargetError) words() string {
 }
 
 // shown returns an error whose texts that a person or a model has chosen are as people may see
-// them: what tells of it cuts them, so that mask masks them before.
-func shown(err error, mask func(string) string) error {
+// them: what tells of it cuts them, so that mask masks them before. Of another error, such as that
+// of a store, all masks the whole text.
+func shown(err error, mask, all func(string) string) error {
 	if e, ok := errors.AsType[*UsageError](err); ok {
 		masked := *e
 		masked.Value = mask(e.Value)
@@ -81,7 +82,12 @@ func shown(err error, mask func(string) string) error {
 		masked := e.Masked(mask)
 		return shownError(e.Asked, masked.Asked, masked, err)
 	}
-	return err
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	masked := all(said)
+	return shownError(said, masked, errors.New(masked), err)
 }
 
 // masker returns what masks the words of a line that a person has typed. A secret of several words

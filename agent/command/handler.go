@@ -114,7 +114,7 @@ func (h *Handler) Handle(
 		if no := h.authorize(ctx, r); no != nil {
 			return Denied{Command: bad.Command, Err: no}, true
 		}
-		return Failed{Command: bad.Command, Err: shown(err, h.masker(m.Text))}, true
+		return Failed{Command: bad.Command, Err: shown(err, h.masker(m.Text), h.rt.Shown)}, true
 	}
 	a, err = h.Do(ctx, r)
 	if _, stopped := a.(Stopped); stopped || err == nil {
@@ -192,7 +192,7 @@ func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
 	if helps {
 		a = Helped{Unknown: mask(help.Unknown)}
 	}
-	return a, shown(err, mask)
+	return a, shown(err, mask, h.rt.Shown)
 }
 
 // do does what a command asks for.
@@ -241,9 +241,13 @@ func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 		return p.reset(ctx, c)
 	case Compact:
 		return p.compact(ctx)
+	case Help:
+		return Helped(c), nil
 	}
-	help, _ := r.Command.(Help)
-	return Helped(help), nil
+	return nil, &UsageError{
+		Command: r.Command.Name(), Field: "Request.Command",
+		Reason: fmt.Sprintf("a %T is not a command that Parse makes", r.Command),
+	}
 }
 
 // A place is where a person gives a command: a conversation, and the session that it speaks to.

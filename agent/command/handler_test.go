@@ -612,6 +612,7 @@ func TestDoMistakes(t *testing.T) {
 			{Session: key, Command: command.Steer{Target: "1", Text: long}},
 			{Session: key, Command: command.Spawn{Agent: "beta"}},
 			{Session: key, Command: command.Kill{}},
+			{Session: key, Command: &command.Kill{Target: "all"}},
 			{Session: key, Command: command.Limit{Kind: 7}},
 			{Session: key, Command: command.Limit{Set: true, Value: -1}},
 		} {

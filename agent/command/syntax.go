@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -262,9 +263,14 @@ func parseLimit(name, rest string) (Command, error) {
 	default:
 		return nil, usageError(name, "limit", word, "it is not a limit of this conversation")
 	}
-	value := strings.Join(strings.Fields(rest), "")
+	words := strings.Fields(rest)
+	value := strings.Join(words, "")
 	if value == "" {
 		return c, nil
+	}
+	if len(words) > 1 && slices.ContainsFunc(words, isNumber) {
+		return nil, usageError(name+" "+c.Kind.String(), "duration", rest,
+			"a number without a unit stands alone")
 	}
 	c.Set = true
 	if isOff(value) {

@@ -102,7 +102,7 @@ func (c *converter) validate() {
 	for _, e := range all {
 		v := c.at(e.Path)
 		if !known[at{v.line, v.column}] && (!groups || !strings.HasPrefix(e.Value, "group:")) {
-			c.bad(v, e.Path, "it is %s, want %s", quote(e.Value), e.Want)
+			c.bad(v, e.Path, "it is %s, want %s", c.quote(e.Value), e.Want)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (c *converter) ofAgent(path string, s *ofAgent, set func(func(*policy.Subag
 		case id != "*" && !c.configured(id):
 			c.doubt(item(path+".allowAgents", i),
 				"it is passed over: agents.list has no %s, and only an agent there can be spawned",
-				quote(id))
+				c.quote(id))
 		default:
 			allowed = append(allowed, id)
 		}
@@ -241,7 +241,7 @@ func (c *converter) model(path string, m *modelRef) string {
 	}
 	name := strings.TrimSpace(*m.Primary)
 	if name != "" && !policy.IsModelName(name) {
-		c.wrong(path, "it is %s, want a model such as provider/name", quote(name))
+		c.wrong(path, "it is %s, want a model such as provider/name", c.quote(name))
 	}
 	return name
 }
@@ -253,7 +253,7 @@ func (c *converter) thinking(path string, level *string) string {
 	}
 	canonical, ok := policy.ParseThinking(*level)
 	if !ok {
-		c.wrong(path, "it is %s, want one of %s", quote(*level),
+		c.wrong(path, "it is %s, want one of %s", c.quote(*level),
 			strings.Join(policy.ThinkingLevels(), ", "))
 	}
 	return canonical
@@ -276,7 +276,7 @@ func (c *converter) defaults() {
 		zone := strings.TrimSpace(*d.Zone)
 		env := agentctx.Env{Zone: zone}
 		if fault := env.ZoneFault(); fault != nil {
-			c.doubt(path+".userTimezone", "this machine does not know the zone %s", quote(zone))
+			c.doubt(path+".userTimezone", "this machine does not know the zone %s", c.quote(zone))
 		}
 		c.change(func(cfg *agent.Config) { cfg.Prompts.Input.Env.Zone = zone })
 	}
@@ -326,10 +326,10 @@ func (c *converter) agentIDs() {
 		}
 		id, path := canonical(*e.ID), item("agents.list", i)+".id"
 		if c.listed(id) {
-			c.doubt(path, "the agent is passed over, since one before it has the id %s, too", quote(id))
+			c.doubt(path, "the agent is passed over, since one before it has the id %s, too", c.quote(id))
 			id = ""
 		} else if !strings.EqualFold(id, strings.TrimSpace(*e.ID)) {
-			c.doubt(path, "it is read as %s, since %s cannot be an id", quote(id), quote(*e.ID))
+			c.doubt(path, "it is read as %s, since %s cannot be an id", c.quote(id), c.quote(*e.ID))
 		}
 		if c.ids = append(c.ids, id); id != "" {
 			c.found.add(id, i)
@@ -382,7 +382,7 @@ func (c *converter) agents() {
 		if e.Default != nil && *e.Default {
 			if first >= 0 {
 				c.doubt(path+".default", "it has no effect, since agent %s before it is the default",
-					quote(all[first].ID))
+					c.quote(all[first].ID))
 				continue
 			}
 			first = len(all) - 1
@@ -417,7 +417,7 @@ func (c *converter) name(path string, name *string) string {
 	shown = strings.TrimSpace(shown)
 	if shown != given {
 		c.doubt(path, "agents_list calls the agent %s, since a name there is one line of at most 64 "+
-			"bytes of what can be seen", quote(shown))
+			"bytes of what can be seen", c.quote(shown))
 	}
 	return shown
 }

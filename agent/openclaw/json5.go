@@ -170,9 +170,23 @@ func (p *parser) fail(reason string) error {
 func (p *parser) unexpected(want string) error {
 	is := "the file ends"
 	if p.token != js.ErrorToken {
-		is = "there is " + quote(p.text)
+		is = "there is " + shownToken(p.text)
 	}
 	return p.fail(is + ", want " + want)
+}
+
+// shownToken names a token in a mistake. What is longer than a sign or a number may be a password
+// without its quotation marks, and is not shown.
+func shownToken(token string) string {
+	const longest = 5
+	switch n := utf8.RuneCountInString(token); {
+	case n <= longest || token == "undefined":
+		return quote(token)
+	case strings.ContainsAny(token[:1], `"'`+"`"):
+		return "a text"
+	default:
+		return fmt.Sprintf("a word of %d characters without quotation marks", n)
+	}
 }
 
 // next goes to the next token that is not space or a comment.

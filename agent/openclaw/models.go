@@ -22,7 +22,7 @@ func (c *converter) models() {
 			alias := strings.ToLower(strings.TrimSpace(*a))
 			if other, ok := aliases[alias]; ok {
 				c.doubt(dot("agents.defaults.models", name)+".alias",
-					"it is passed over, since it stands for %s", quote(other))
+					"it is passed over, since it stands for %s", c.quote(other))
 				continue
 			}
 			aliases[alias] = strings.TrimSpace(name)

@@ -618,6 +618,30 @@ func TestWorkspaces(t *testing.T) {
 	require.Empty(t, r.Config.WorkDir("ops"))
 	require.Equal(t, []string{`1:33: agents.defaults.workspace: it names the variable NOPE, which ` +
 		`is not set`}, mistakes(t, `{agents:{defaults:{workspace:   "${NOPE}/x $${KEPT}"}}}`, o))
+	// What a variable says may be a secret, and is in no mistake.
+	o.Env = func(name string) (string, bool) {
+		if name == "PW" {
+			return "hunter22 correcthorse", true
+		}
+		return "", false
+	}
+	for _, file := range []string{
+		`{agents:{defaults:{thinkingDefault:"${PW}", model:"x ${PW}", userTimezone:"${PW}"}}}`,
+		`{agents:{list:[{id:"${PW}"}, {id:"b", model:{primary:" ${PW} "}, thinkingDefault:"a${PW}"}]}}`,
+		`{tools:{profile:"${PW}", allow:["${PW}"], sandbox:{tools:{deny:["${PW}"]}}}}`,
+		`{session:{scope:"${PW}", threadBindings:{idleHours:"${PW}"}}}`,
+		`{models:{providers:{"p":{models:[{id:"${PW}", alias:"${PW}"}]}}}}`,
+	} {
+		r, err := openclaw.Parse([]byte(file), o)
+		var said []string
+		if r != nil {
+			said = noted(r.Doubts)
+		}
+		if err != nil {
+			said = append(said, err.Error())
+		}
+		require.NotContains(t, strings.Join(said, "\n"), "hunter22", file)
+	}
 	r, err = openclaw.Parse([]byte(`{env: {vars: {OWN: "/v"}}, agents: {defaults: {workspace: "${OWN}/$${X}"}}}`), o)
 	require.NoError(t, err)
 	require.Equal(t, "/v/${X}", r.Agents[0].Workspace)

@@ -25,7 +25,16 @@ type walker struct {
 	wrongAt map[string]bool // the paths of the errs, and of all that is around them
 	untaken []Note
 	doubts  []Note
+	written map[string]string // of a text that has variables: how the file has it, by what it says
 	types   map[reflect.Type]*members
+}
+
+// quote quotes a text of the file as the file has it: what a variable says may be a secret.
+func (w *walker) quote(s string) string {
+	if written, ok := w.written[strings.TrimSpace(s)]; ok {
+		s = written
+	}
+	return quote(s)
 }
 
 // bad adds a mistake in the value of a path.
@@ -374,6 +383,12 @@ func (w *walker) text(v *value, to reflect.Value, tag reflect.StructTag, path st
 		}
 		return value
 	})
+	if s != v.str {
+		if w.written == nil {
+			w.written = make(map[string]string)
+		}
+		w.written[strings.TrimSpace(s)] = v.str
+	}
 	if words := tag.Get("enum"); words != "" {
 		s = strings.ToLower(strings.TrimSpace(s))
 		if list := strings.Split(words, ","); !slices.Contains(list, s) {

@@ -94,7 +94,8 @@ func (s *Search) last() ([]spawn.RunInfo, error) {
 	return runs[:1], nil
 }
 
-// numbered returns the run with a number, or the one whose id begins with the same digits.
+// numbered returns the run with a number, the one whose id begins with the same digits, or the one
+// that is called by them.
 func (s *Search) numbered(target string, n int) ([]spawn.RunInfo, error) {
 	if n >= 1 && n <= len(s.List) {
 		return s.listed(target, s.List[n-1])
@@ -106,6 +107,9 @@ func (s *Search) numbered(target string, n int) ([]spawn.RunInfo, error) {
 		if len(found) > 0 {
 			return s.one(target, found)
 		}
+	}
+	if found := s.exactly(target); len(found) > 0 {
+		return s.one(target, found)
 	}
 	return nil, s.fault(target, "it is not a number of the list, which has "+
 		text.Count(len(s.List), "sub-agent", "sub-agents"))
@@ -130,15 +134,8 @@ func (s *Search) named(target string) ([]spawn.RunInfo, error) {
 	if _, err := session.Parse(target); err == nil {
 		return s.one(target, s.all(func(r *spawn.RunInfo) bool { return r.Key.String() == target }))
 	}
-	for _, is := range []func(r *spawn.RunInfo) bool{
-		func(r *spawn.RunInfo) bool { return string(r.ID) == target },
-		func(r *spawn.RunInfo) bool { return r.Name != "" && strings.EqualFold(r.Name, target) },
-		func(r *spawn.RunInfo) bool { return strings.EqualFold(text.Line(r.Label), target) },
-		func(r *spawn.RunInfo) bool { return strings.EqualFold(ShownLabel(r), target) },
-	} {
-		if found := s.all(is); len(found) > 0 {
-			return s.one(target, found)
-		}
+	if found := s.exactly(target); len(found) > 0 {
+		return s.one(target, found)
 	}
 	if run, err := s.earlier(target); err != nil || run.ID != "" {
 		return []spawn.RunInfo{run}, err
@@ -157,6 +154,21 @@ func (s *Search) named(target string) ([]spawn.RunInfo, error) {
 		}
 	}
 	return s.one(target, nil)
+}
+
+// exactly returns the runs that have target as their id, else as their name, else as their label.
+func (s *Search) exactly(target string) []spawn.RunInfo {
+	for _, is := range []func(r *spawn.RunInfo) bool{
+		func(r *spawn.RunInfo) bool { return string(r.ID) == target },
+		func(r *spawn.RunInfo) bool { return r.Name != "" && strings.EqualFold(r.Name, target) },
+		func(r *spawn.RunInfo) bool { return strings.EqualFold(text.Line(r.Label), target) },
+		func(r *spawn.RunInfo) bool { return strings.EqualFold(ShownLabel(r), target) },
+	} {
+		if found := s.all(is); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
 }
 
 // ShownLabel returns what lists call a run: the beginning of its label, or of its task if it has

@@ -106,6 +106,31 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A sub-agent that is called by digits is found by them, unless they are a number of the list or
+// the beginning of a run id.
+func TestFindCalledByDigits(t *testing.T) {
+	runs := append(testRuns(t),
+		testRun(t, 8, "e1", "", "2026"), testRun(t, 9, "e2", "31", ""), testRun(t, 10, "e3", "", "#77"),
+		testRun(t, 11, "e4", "", "12345678"), testRun(t, 12, "e5", "", "7"),
+		testRun(t, 13, "e6", "", "88"), testRun(t, 14, "e7", "", "88"))
+	list, _ := List(runs[:7], start.Add(time.Hour), Recent)
+	search := Search{Runs: runs, List: Refs(list), Earlier: earlierRun(runs)}
+	for target, want := range map[string]string{
+		"2026": "e1", "31": "e2", "#77": "e3", "12345678": "12345678", "7": "aaaa1",
+	} {
+		found, err := search.Find(target)
+		require.NoError(t, err, target)
+		require.Len(t, found, 1, target)
+		require.Equal(t, testID(want), string(found[0].ID), target)
+	}
+	_, err := search.Find("88")
+	fault, ok := errors.AsType[*FindError](err)
+	require.True(t, ok, err)
+	require.Len(t, fault.Candidates, 2)
+	_, err = search.Find("77")
+	require.ErrorContains(t, err, "not a number of the list")
+}
+
 // An ambiguous target lists what it may mean, with the numbers that the viewer knows, and ten of
 // many.
 func TestCandidates(t *testing.T) {
