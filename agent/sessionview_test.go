@@ -275,8 +275,8 @@ func TestSessionsOfAnAgentThatIsNotThere(t *testing.T) {
 					}
 					return answer.Text
 				}
-				got := told(key)
-				require.Equal(t, strings.ReplaceAll(told(missing), missing.String(), key.String()), got)
+				got, other := told(key), told(missing)
+				require.Equal(t, strings.ReplaceAll(other, missing.String(), key.String()), got)
 				require.NotContains(t, got, "unasked")
 				if tool == "sessions_send" {
 					require.Contains(t, got, want)
@@ -290,13 +290,14 @@ func TestSessionsOfAnAgentThatIsNotThere(t *testing.T) {
 
 // Sessions of another agent are seen with VisibilityAll where AgentToAgent has both agents.
 func TestSessionsListOfOtherAgents(t *testing.T) {
+	own, both := []string{"agent:main:main"}, []string{"agent:main:main", "agent:other:main"}
 	for name, c := range map[string]struct {
 		rule policy.AgentToAgent
 		want []string
 	}{
-		"off":      {policy.AgentToAgent{}, []string{"agent:main:main"}},
-		"on":       {policy.AgentToAgent{Enabled: true}, []string{"agent:main:main", "agent:other:main"}},
-		"one only": {policy.AgentToAgent{Enabled: true, Allow: []string{"main"}}, []string{"agent:main:main"}},
+		"off":      {policy.AgentToAgent{}, own},
+		"on":       {policy.AgentToAgent{Enabled: true}, both},
+		"one only": {policy.AgentToAgent{Enabled: true, Allow: []string{"main"}}, own},
 	} {
 		rules := rulesToWriteToOther()
 		rules.AgentToAgent = c.rule
@@ -413,8 +414,8 @@ func TestSessionStatus(t *testing.T) {
 	})
 }
 
-// In a turn a session has the model and the thinking level of that turn, and what it lists of agents
-// follows from them. The sub-agents that it has at work are counted.
+// In a turn a session has the model and the thinking level of that turn, and the models of the
+// agents that it lists follow from them. The sub-agents that it has at work are counted.
 func TestStatusWithinATurn(t *testing.T) {
 	var status, agents map[string]any
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
@@ -427,7 +428,7 @@ func TestStatusWithinATurn(t *testing.T) {
 			for name, into := range map[string]*map[string]any{
 				"session_status": &status, "agents_list": &agents,
 			} {
-				answer, err := tn.Call(ctx, agent.ToolCall{ID: name, Name: name, Args: []byte(`{}`)})
+				answer, err := tn.Call(ctx, agent.ToolCall{ID: name, Name: name})
 				if err != nil {
 					return agent.Result{}, err
 				}

@@ -29,11 +29,12 @@ func TestWaitsFor(t *testing.T) {
 		{agent.StatusOK, 0, ""},
 		{agent.StatusCancelled, 1, ""},
 	} {
-		require.Equal(t, c.want, waitsFor(&agent.RunInfo{Status: c.status, Children: c.children}), c)
+		run := agent.RunInfo{Status: c.status, Children: c.children}
+		require.Equal(t, c.want, waitsFor(&run), c)
 	}
 }
 
-// What is said where there is no reply yet, and of a conversation that is no thread.
+// What is said where there is no reply yet, and of a conversation outside of a thread.
 func TestWordsOfAnswers(t *testing.T) {
 	thread, chat := session.Route{To: "x", Thread: "1"}, session.Route{To: "x"}
 	bound := func(at session.Route) binding.Binding { return binding.Binding{Conversation: at} }
