@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -202,6 +203,27 @@ func CredentialsFor(ctx context.Context, provider string) ([]Profile, error) {
 	slices.Sort(e.Known)
 	e.Known = slices.Compact(e.Known)
 	return nil, e
+}
+
+// withoutCredentials returns the error of a tool that was called with ctx, without the credentials
+// of the turn in its text: the model reads it, and the transcript has it. The rest of it stays, as
+// what the model itself has said.
+func withoutCredentials(ctx context.Context, err error) error {
+	k, _ := ctx.Value(keyringKey{}).(*keyring)
+	if k == nil || err == nil {
+		return err
+	}
+	var own []string
+	for _, s := range k.profiles.secrets() {
+		if secret.IsOwn(s) {
+			own = append(own, s)
+		}
+	}
+	said := err.Error()
+	if shown := secret.NewOwn(own, nil).MaskOwn(said); shown != said {
+		return &redactedError{shown, err}
+	}
+	return err
 }
 
 // credentialsField is the path of the function that returns credentials.

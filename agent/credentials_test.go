@@ -185,6 +185,64 @@ func spillPlanted(ctx context.Context, turn *agent.Turn) (agent.Result, error) {
 	return agent.Result{}, fmt.Errorf("refused: %q, %+v", key, x)
 }
 
+// plantedTool is a tool that fails with the credential of its caller in its error, or panics.
+func plantedTool(ctx context.Context, c agent.ToolCall) (agent.ToolResult, error) {
+	x, err := agent.CredentialFor(ctx, "anthropic")
+	if err != nil {
+		return agent.ToolResult{}, err
+	}
+	if strings.Contains(string(c.Args), "panic") {
+		panic("bad key " + x.Secret.Reveal())
+	}
+	return agent.ToolResult{}, errors.New("bad key " + x.Secret.Reveal())
+}
+
+// A planted credential with which a tool fails stands in no file, and the model reads a mask.
+func TestPlantedCredentialOfAToolIsNowhere(t *testing.T) {
+	dir := t.TempDir()
+	store, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	var log bytes.Buffer
+	var shown strings.Builder
+	cfg := agent.Config{Store: store, Tools: []agent.Tool{{Name: "login", Call: plantedTool}}}
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg.Models.Credentials = func(context.Context, string) (agent.Profiles, error) {
+		return agent.Profiles{ByID: map[string]agent.Profile{"a": profile("anthropic", planted)}}, nil
+	}
+	login := []agenttest.Step{call("login", `{}`), call("login", `{"do":"panic"}`), echo()}
+	agenttest.Run(t, cfg, script{
+		agenttest.Main: append([]agenttest.Step{startStep("sub")}, login...), "sub": login,
+	}, func(h *harness) {
+		h.Post("log in")
+		h.Pass(time.Hour)
+		require.True(t, wasTold(h, "sub", "bad key ***"))
+		require.True(t, wasTold(h, agenttest.Main, "bad key ***"))
+		fmt.Fprintf(&shown, "%+v %+v %+v", h.Requests(agenttest.Main), h.Requests("sub"), h.Replies())
+	})
+	requireNoPlanted(t, dir, map[string]string{"log": log.String(), "shown": shown.String()})
+}
+
+// requireNoPlanted requires that the planted credential is in none of the texts and files.
+func requireNoPlanted(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	files := os.DirFS(dir)
+	err := fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			var data []byte
+			data, err = fs.ReadFile(files, p)
+			texts[p] = string(data)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	require.Greater(t, len(texts), 4)
+	for name, s := range texts {
+		for _, form := range forms(planted) {
+			require.NotContains(t, s, form, name)
+		}
+	}
+}
+
 // forms are how a secret can stand in a file.
 func forms(secret string) []string {
 	quoted, _ := json.Marshal(secret) //nolint:errchkjson // a string
@@ -244,24 +302,8 @@ func TestPlantedCredentialIsNowhere(t *testing.T) {
 		require.NotEmpty(t, h.Replies())
 		fmt.Fprintf(&shown, "%+v %+v %+v %+v", page, runs, events, h.Replies())
 	})
-	texts := map[string]string{"log": log.String(), "shown": shown.String()}
-	files := os.DirFS(dir)
-	err = fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			var data []byte
-			data, err = fs.ReadFile(files, p)
-			texts[p] = string(data)
-		}
-		return err
-	})
-	require.NoError(t, err)
-	require.Greater(t, len(texts), 4)
 	require.Contains(t, log.String(), "bad key ***")
-	for name, s := range texts {
-		for _, form := range forms(planted) {
-			require.NotContains(t, s, form, name)
-		}
-	}
+	requireNoPlanted(t, dir, map[string]string{"log": log.String(), "shown": shown.String()})
 }
 
 // Compact calls the model with the credentials, too.

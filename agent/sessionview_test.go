@@ -229,12 +229,103 @@ func TestUnseenSessions(t *testing.T) {
 		answer, err := b.call("sessions_history", fmt.Sprintf(`{"sessionKey":%q}`, b.named))
 		require.NoError(t, err)
 		require.Contains(t, answer, "hello")
+		theirs, err := b.Session(b.named).Spawn(b.Context(), agent.Task{Text: "x", Label: "Their One"})
+		require.NoError(t, err)
+		b.Pass(time.Minute)
+		info, err := theirs.Info(b.Context())
+		require.NoError(t, err)
+		for _, name := range []string{info.Key.String(), info.SessionID, "their one"} {
+			for _, tool := range []string{"session_status", "sessions_history"} {
+				answer, err = b.call(tool, fmt.Sprintf(`{"sessionKey":%q}`, name))
+				require.NoError(t, err, "%s %s", tool, name)
+				require.Contains(t, answer, `"sessionKey":"`+info.Key.String()+`"`)
+			}
+		}
 		for _, key := range []session.Key{b.other, session.Must(session.NamedKey("main", "none"))} {
 			for _, tool := range []string{"session_status", "sessions_history"} {
 				_, err = b.call(tool, fmt.Sprintf(`{"sessionKey":%q}`, key))
 				require.ErrorContains(t, err, "you can see no session", key)
 			}
 		}
+	})
+}
+
+// A session of an agent that is not configured is told apart from one that is not there by nothing,
+// whatever the session sees, and no answer names an agent that it has not asked for.
+func TestSessionsOfAnAgentThatIsNotThere(t *testing.T) {
+	rules := rulesToWriteToOther()
+	rules.Agents = append(rules.Agents, policy.Agent{ID: "unasked"})
+	missing := session.Must(session.GroupKey("other", "irc", "nowhere"))
+	key := session.Must(session.GroupKey("stray", "irc", "nowhere"))
+	for sees, want := range map[policy.Visibility]string{
+		policy.VisibilityAll: "there is no such session", policy.VisibilityTree: "forbidden",
+	} {
+		rules.Visibility = sees
+		agenttest.Run(t, agent.Config{Rules: rules}, script{}, func(h *harness) {
+			for _, tool := range []string{"sessions_send", "session_status", "sessions_history"} {
+				told := func(key session.Key) string {
+					args := fmt.Sprintf(`{"sessionKey":%q}`, key)
+					if tool == "sessions_send" {
+						args = sendArgs(key, "hi", 0)
+					}
+					answer, err := findTool(t, h.Main().Tools(), tool).Call(h.Context(),
+						agent.ToolCall{ID: key.String(), Name: tool, Args: json.RawMessage(args)})
+					if err != nil {
+						return err.Error()
+					}
+					return answer.Text
+				}
+				got, other := told(key), told(missing)
+				require.Equal(t, strings.ReplaceAll(other, missing.String(), key.String()), got)
+				require.NotContains(t, got, "unasked")
+				if tool == "sessions_send" {
+					require.Contains(t, got, want)
+				} else {
+					require.Contains(t, got, "you can see no session")
+				}
+			}
+		})
+	}
+}
+
+// Sessions of another agent are seen with VisibilityAll where AgentToAgent has both agents.
+func TestSessionsListOfOtherAgents(t *testing.T) {
+	own, both := []string{"agent:main:main"}, []string{"agent:main:main", "agent:other:main"}
+	for name, c := range map[string]struct {
+		rule policy.AgentToAgent
+		want []string
+	}{
+		"off":      {policy.AgentToAgent{}, own},
+		"on":       {policy.AgentToAgent{Enabled: true}, both},
+		"one only": {policy.AgentToAgent{Enabled: true, Allow: []string{"main"}}, own},
+	} {
+		rules := rulesToWriteToOther()
+		rules.AgentToAgent = c.rule
+		agenttest.Run(t, agent.Config{Rules: rules}, script{
+			agenttest.Main: {say("hello")}, otherKey.String(): {say("hello")},
+		}, func(h *harness) {
+			h.Post("hi")
+			h.PostTo(otherKey, "hi")
+			h.Pass(time.Minute)
+			out, err := callTool(h, "sessions_list", "1", `{}`)
+			require.NoError(t, err)
+			var seen []string
+			for _, x := range out["sessions"].([]any) {
+				seen = append(seen, x.(map[string]any)["sessionKey"].(string))
+			}
+			require.ElementsMatch(t, c.want, seen, name)
+			require.EqualValues(t, len(c.want), out["total"], name)
+		})
+	}
+}
+
+// A session that has had no conversation yet reads an empty history of its own.
+func TestHistoryBeforeTheFirstMessage(t *testing.T) {
+	agenttest.Run(t, configAnswering(asText), nil, func(h *harness) {
+		answer, err := findTool(t, h.Main().Tools(), "sessions_history").Call(h.Context(),
+			agent.ToolCall{Args: json.RawMessage(`{}`)})
+		require.NoError(t, err)
+		require.JSONEq(t, `{"sessionKey":"agent:main:main","messages":[]}`, answer.Text)
 	})
 }
 
@@ -320,6 +411,51 @@ func TestSessionStatus(t *testing.T) {
 		require.Greater(t, got.Total.Cost, got.Usage.Cost)
 		_, err = b.Session(childKeyOf(t, topKey)).Status(b.Context())
 		require.ErrorIs(t, err, agent.ErrNotFound)
+	})
+}
+
+// In a turn a session has the model and the thinking level of that turn, and the models of the
+// agents that it lists follow from them. The sub-agents that it has at work are counted.
+func TestStatusWithinATurn(t *testing.T) {
+	var status, agents map[string]any
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Session.Depth == 1 && tn.N == 1 {
+			for range 2 {
+				if _, err := tn.Spawn(ctx, agent.Task{Text: "x"}); err != nil {
+					return agent.Result{}, err
+				}
+			}
+			for name, into := range map[string]*map[string]any{
+				"session_status": &status, "agents_list": &agents,
+			} {
+				answer, err := tn.Call(ctx, agent.ToolCall{ID: name, Name: name})
+				if err != nil {
+					return agent.Result{}, err
+				}
+				if err := json.Unmarshal([]byte(answer.Text), into); err != nil {
+					return agent.Result{}, err
+				}
+			}
+		}
+		return agent.Result{Text: "x"}, pause(ctx, time.Minute)
+	})
+	cfg.Rules = rulesForDepth(2)
+	cfg.Rules.SubagentTools.AlsoAllow = []string{"session_status", "agents_list"}
+	cfg.Models.Model, cfg.Models.Thinking = "acme/large", "low"
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := h.Main().Spawn(h.Context(), agent.Task{
+			Text: "x", Label: "mid", Model: "acme/small", Thinking: "high",
+		})
+		require.NoError(t, err)
+		h.Pass(time.Second)
+		require.Equal(t, "acme/small", status["model"])
+		require.Equal(t, "high", status["thinking"])
+		require.EqualValues(t, 2, status["activeChildren"])
+		require.Equal(t, []any{map[string]any{"id": "main", "model": "acme/small"}}, agents["agents"])
+		of, err := callTool(h, "session_status", "1", `{"sessionKey":"mid"}`)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, of["activeChildren"])
+		h.Pass(time.Hour)
 	})
 }
 

@@ -387,7 +387,7 @@ func (o *ownTool) call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	out, err := t.tryTool(ctx, &o.given, c)
 	out.Text = secret.Bound(t.rt.redactor.Redact, out.Text, t.rt.cfg().Limits.ToolResult)
 	if err != nil {
-		return ToolResult{Text: out.Text}, err
+		return ToolResult{Text: out.Text}, withoutCredentials(ctx, err)
 	}
 	return t.keepToolParts(ctx, o.given.Name, out)
 }

@@ -55,8 +55,8 @@ const (
 	maxPatternSize  = 1000   // bytes
 	maxPatternSteps = 10_000 // of the program that package regexp makes of it
 	maxSecrets      = 1000
-	minSecretSize   = 4    // bytes
-	maxSecretSize   = 4096 // bytes
+	minSecretSize   = secret.MinOwn
+	maxSecretSize   = secret.MaxOwn
 )
 
 // A PatternError says why a pattern or a secret of a [Redaction] is refused. It never holds a
@@ -156,8 +156,7 @@ func (r *Redactor) Learn(secrets ...string) {
 	defer r.mu.Unlock()
 	fresh := false
 	for _, s := range secrets {
-		size := len(strings.TrimSpace(s))
-		if size < minSecretSize || len(s) > maxSecretSize || slices.Contains(r.secrets, s) {
+		if !secret.IsOwn(s) || slices.Contains(r.secrets, s) {
 			continue
 		}
 		if i := slices.Index(r.learned, s); i >= 0 {

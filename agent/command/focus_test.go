@@ -31,6 +31,7 @@ func TestFocus(t *testing.T) {
 		general := room(b)
 		alpha := b.spawn(general, "alpha", "say it")
 		b.spawn(general, "busy", "work")
+		require.Equal(t, "agents:\n-----\nbusy (main) running unbound", b.say(general, "ann", "/agents"))
 		require.Equal(t, "The new thread thread-1 now speaks to alpha.", b.say(general, "ann", "/focus alpha"))
 		thread := b.chat.Threads()[0]
 		require.Equal(t, alpha.Key, b.write(thread, "ann", "one"))

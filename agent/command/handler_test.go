@@ -401,6 +401,10 @@ func TestLog(t *testing.T) {
 		require.NotContains(t, all, "earlier")
 		require.Contains(t, all, "question 0")
 		require.Contains(t, say("/subagents log 2"), "is not a sub-agent")
+		_, err = h.Session(key).Spawn(h.Context(), agent.Task{Text: "look", Label: "beta"})
+		require.NoError(t, err)
+		h.Pass(time.Second)
+		require.Equal(t, some, say("/subagents log 2"), "the number is no limit")
 	})
 }
 
@@ -674,8 +678,6 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// Where the transcript of a sub-agent is stands in the answer if the Store has paths.
-
 // Owners let an owner give commands, and refuse another person, of whom nothing is done.
 func TestOwnersGiveCommands(t *testing.T) {
 	cfg := agent.Config{Runner: worker, Rules: policy.Rules{Owners: []policy.Person{{ID: "ann"}}}}
@@ -847,6 +849,9 @@ func TestInfoShowsAll(t *testing.T) {
 		}
 		require.NotContains(t, said, "Ended")
 		require.NotContains(t, said, "Outcome")
+		require.Contains(t, b.say(general, "ann", "/subagents"),
+			". alpha, alpha_1 (acme/small, 10s, 1.5k tokens) waiting - nest\n")
+		b.say(general, "ann", "/subagents info alpha")
 		got := b.last.(command.Described)
 		got.Now = got.Now.UTC()
 		require.Equal(t, command.Described{

@@ -15,11 +15,12 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/stretchr/testify/require"
 )
 
 // everyMember has a row for each member of a file that is taken: what becomes of a change of it
@@ -313,6 +314,42 @@ func TestEveryMemberIsLiveOrRefused(t *testing.T) {
 		}
 	}
 	require.Empty(t, slices.Sorted(maps.Keys(cases)), "members without a row in everyMember")
+}
+
+// The schema has every member that is taken, with what it is for.
+func TestSchemaHasEveryMember(t *testing.T) {
+	var root map[string]any
+	require.NoError(t, json.Unmarshal(Schema(), &root))
+	var find func(in any, path string) bool
+	find = func(in any, path string) bool {
+		node, ok := in.(map[string]any)
+		if !ok || path == "" {
+			return ok && len(node) > 0
+		}
+		for _, of := range []string{"anyOf", "oneOf"} {
+			options, _ := node[of].([]any)
+			if slices.ContainsFunc(options, func(x any) bool { return find(x, path) }) {
+				return true
+			}
+		}
+		if rest, ok := strings.CutPrefix(path, "[]"); ok {
+			return find(node["items"], rest)
+		}
+		if rest, ok := strings.CutPrefix(path, "{}"); ok {
+			return find(node["additionalProperties"], rest)
+		}
+		path = strings.TrimPrefix(path, ".")
+		end := strings.IndexAny(path, ".[{")
+		if end < 0 {
+			end = len(path)
+		}
+		members, _ := node["properties"].(map[string]any)
+		return find(members[path[:end]], path[end:])
+	}
+	for _, row := range everyMember {
+		require.True(t, find(root, row.member), row.member)
+	}
+	require.False(t, find(root, "agents.defaults.modelsOfTomorrow"))
 }
 
 // Each row that says what becomes of a member is that of one, and the nearest one decides.

@@ -26,6 +26,17 @@ type Own struct {
 // ahead.Max. An escape that was encoded three times takes up to 14.
 const perByte = 16
 
+// Bounds of a value of the program's own, in bytes. What is shorter stands in any text by chance.
+const (
+	MinOwn = 4 // without outer space
+	MaxOwn = 4096
+)
+
+// IsOwn reports whether a value is within the bounds of one of the program's own.
+func IsOwn(value string) bool {
+	return len(strings.TrimSpace(value)) >= MinOwn && len(value) <= MaxOwn
+}
+
 // NewOwn returns the Own of some values, each in all its forms, and of some patterns. It is nil if
 // there are none.
 func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
@@ -124,6 +135,9 @@ func base64Of(v string) []string {
 	}
 	return forms
 }
+
+// MaskOwn masks what is the program's own, and nothing else.
+func (o *Own) MaskOwn(s string) string { return o.apply(s) }
 
 // Mask masks what is the program's own, and then as [Mask] does.
 func (o *Own) Mask(s string) string { return Mask(o.apply(s)) }
