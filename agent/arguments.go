@@ -74,6 +74,14 @@ func readKnownArguments(
 		if slices.Contains(known, name) {
 			continue
 		}
+		if other := inOneWord(name); other != name && slices.Contains(known, other) {
+			if _, twice := a.m[other]; twice {
+				return nil, newArgumentError(tool, name, "it is there twice, as "+other+", too")
+			}
+			a.m[other] = a.m[name]
+			delete(a.m, name)
+			continue
+		}
 		if of := keptParam(name); tool == toolSpawn && of != "" {
 			if asksForNothing(a.m[name]) {
 				continue
@@ -92,6 +100,20 @@ func readKnownArguments(
 		return nil, newArgumentError(tool, name, "it is not known; "+takes)
 	}
 	return a, nil
+}
+
+// inOneWord returns the name of an argument that is written with underscores as schemas write it:
+// session_key is sessionKey.
+func inOneWord(name string) string {
+	first, rest, _ := strings.Cut(name, "_")
+	var b strings.Builder
+	b.WriteString(first)
+	for word := range strings.SplitSeq(rest, "_") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
 }
 
 // shortValue returns an argument, or how long it is: a part of it could be a part of a secret,

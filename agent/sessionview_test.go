@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -780,6 +781,45 @@ func TestNumbersObeyTheirSchema(t *testing.T) {
 		h.Post("go")
 		h.Pass(time.Hour)
 		require.Len(t, seen, 12, "%v", seen)
+	})
+}
+
+// Every argument of every session tool may be written with underscores, and not in both ways.
+func TestArgumentsWithUnderscores(t *testing.T) {
+	upper := regexp.MustCompile("[A-Z]")
+	seen := 0
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		for _, tool := range tn.Tools {
+			var schema struct{ Properties map[string]any }
+			require.NoError(t, json.Unmarshal(tool.Schema, &schema), tool.Name)
+			for name := range schema.Properties {
+				other := upper.ReplaceAllStringFunc(name, func(s string) string {
+					return "_" + strings.ToLower(s)
+				})
+				if other == name {
+					continue
+				}
+				seen++
+				call := func(args string) error {
+					c := agent.ToolCall{ID: session.NewID(), Name: tool.Name, Args: []byte(args)}
+					_, err := tn.Call(ctx, c)
+					return err
+				}
+				if err := call(`{"` + other + `":null}`); err != nil {
+					require.NotContains(t, err.Error(), "not known", "%s.%s", tool.Name, other)
+				}
+				err := call(`{"` + name + `":null,"` + other + `":null}`)
+				if err != nil {
+					require.NotContains(t, err.Error(), "not known", "%s.%s", tool.Name, other)
+				}
+			}
+		}
+		return textResult("done")
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Hour)
+		require.GreaterOrEqual(t, seen, 15)
 	})
 }
 

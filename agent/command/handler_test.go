@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A bot hears people in the rooms and threads of a channel, and has their commands done.
@@ -813,6 +815,45 @@ func TestInfoHasTheTranscript(t *testing.T) {
 			require.Equal(t, has, strings.Contains(said, "Transcript"))
 		})
 	}
+}
+
+// A talkativeJournal takes nothing once it is told to, and says what it must not.
+type talkativeJournal struct {
+	session.Journal
+
+	fails atomic.Bool
+}
+
+func (j *talkativeJournal) Append(
+	ctx context.Context, root session.Key, last session.Seq, batch session.Batch,
+) (session.Seq, error) {
+	if j.fails.Load() {
+		return 0, errors.New("dial postgres://bot:k3J9x8Qp2zz@db/x refused")
+	}
+	return j.Journal.Append(ctx, root, last, batch)
+}
+
+// What a store says is masked in the errors of commands, which are for the log.
+func TestErrorsOfTheStoreAreMasked(t *testing.T) {
+	store := session.NewMemory()
+	journal := &talkativeJournal{Journal: store.Journal}
+	store.Journal = journal
+	playOf(t, agent.Config{Runner: worker, Store: store}, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.spawn(general, "first", "say it")
+		journal.fails.Store(true)
+		_, err := b.handler().Do(b.Context(), command.Request{
+			Session: b.key(general), Command: command.Send{Target: "1", Text: "more"},
+		})
+		require.ErrorIs(t, err, spawn.ErrNotRecorded)
+		require.ErrorContains(t, err, "dial postgres")
+		require.NotContains(t, err.Error(), "k3J9x8Qp2zz")
+		b.say(general, "ann", "/subagents send 1 more")
+		failed, ok := b.last.(command.Failed)
+		require.True(t, ok)
+		require.NotContains(t, failed.Err.Error(), "k3J9x8Qp2zz")
+		journal.fails.Store(false)
+	})
 }
 
 // info shows all that is known of a run, while it is at work and after its end, in the text and in

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
 
@@ -20,6 +21,11 @@ func (c *converter) models() {
 	for _, name := range slices.Sorted(maps.Keys(d.Models)) {
 		if a := d.Models[name].Alias; a != nil && strings.TrimSpace(*a) != "" {
 			alias := strings.ToLower(strings.TrimSpace(*a))
+			if strings.Contains(alias, "/") || !policy.IsModelName(alias) {
+				c.wrong(dot("agents.defaults.models", name)+".alias",
+					"it is %s, want one word without a slash, of at most 256 bytes", c.quote(*a))
+				continue
+			}
 			if other, ok := aliases[alias]; ok {
 				c.doubt(dot("agents.defaults.models", name)+".alias",
 					"it is passed over, since it stands for %s", c.quote(other))

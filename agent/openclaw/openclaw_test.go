@@ -618,6 +618,12 @@ func TestWorkspaces(t *testing.T) {
 	require.Empty(t, r.Config.WorkDir("ops"))
 	require.Equal(t, []string{`1:33: agents.defaults.workspace: it names the variable NOPE, which ` +
 		`is not set`}, mistakes(t, `{agents:{defaults:{workspace:   "${NOPE}/x $${KEPT}"}}}`, o))
+	for alias, want := range map[string]string{"c/d": `it is "c/d"`, "z z": `it is "z z"`} {
+		require.ErrorContains(t, func() error {
+			_, err := openclaw.Parse([]byte(`{agents:{defaults:{models:{"p/m":{alias:"`+alias+`"}}}}}`), o)
+			return err
+		}(), `agents.defaults.models["p/m"].alias: `+want+", want one word without a slash")
+	}
 	// What a variable says may be a secret, and is in no mistake.
 	o.Env = func(name string) (string, bool) {
 		if name == "PW" {
