@@ -133,7 +133,7 @@ func (c *rawChild) answer(id json.RawMessage, how string) {
 
 // What a child process says that is not a message breaks the connection: the call is lost, and the
 // server is started anew.
-func TestWhatIsNoMessage(t *testing.T) {
+func TestWhatIsNotAMessage(t *testing.T) {
 	c := connect(t, mcp.Config{Servers: []mcp.Server{childServer(t, "raw")}})
 	_, err := call(t, c, "mcp__child__t", `{"how":"no message"}`)
 	var lost *mcp.LostError
