@@ -15,6 +15,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -212,7 +213,7 @@ func (m *Model) read(
 	stream := m.messages.NewStreaming(ctx, body, options...)
 	defer func() { _ = stream.Close() }()
 	answer := answer{model: of.model}
-	for stream.Next() {
+	for !answer.done && stream.Next() { // what is behind the last event, or is not, changes nothing
 		before := answer.size
 		text := answer.add(stream.Current())
 		if answer.size > before {

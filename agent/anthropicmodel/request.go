@@ -11,6 +11,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 	agentctx "github.com/offshoot-sdk/offshoot/context"

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
 )

@@ -5,8 +5,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel/openaitest"

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/provider"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // makeResponse makes a call of Responses.
@@ -37,6 +38,9 @@ func (c *call) makeResponse(
 		}
 		if err != nil {
 			return nil, err
+		}
+		if answer.done { // what is behind the last event, or is not, changes nothing
+			return answer.response(c.cfg.Provider)
 		}
 	}
 	if err := stream.Err(); err != nil {
