@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
-
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/provider"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // internalName is the name of what the library says to the model in the role of a user.

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/openai/openai-go/v3/shared"
 )
 
 // schemaName is the name that a provider wants for the schema of an answer.

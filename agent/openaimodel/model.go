@@ -13,14 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
-
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/provider"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // An API is one of the two ways to call a model.
