@@ -508,7 +508,8 @@ func TestIDsThatComeTwiceInAMessage(t *testing.T) {
 			var sent string
 			m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) { sent = body })
 			said.Raw = json.RawMessage(raw)
-			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello."), said, result("one"), result("two")))
+			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello."), said,
+				result("one"), result("two")))
 			require.Error(t, err) // the server says nothing
 			require.Equal(t, 2, strings.Count(sent, `"a"`), sent)
 			require.Equal(t, 2, strings.Count(sent, `"a_2"`), sent)

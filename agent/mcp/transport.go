@@ -91,7 +91,7 @@ func cutShort(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	return context.WithValue(ctx, cutKey{}, stop), stop
 }
 
-// A cutBody is the body of an answer, which ends its call if reading it fails since it is too large.
+// A cutBody is the body of an answer, which ends its call if a read fails since it is too large.
 type cutBody struct {
 	io.ReadCloser
 

@@ -483,7 +483,7 @@ func TestStatusInPlaceOfACode(t *testing.T) {
 func TestSchemasThatCannotBeSent(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 9995) + "1" + strings.Repeat("}", 9995)
 	for _, schema := range []string{"true", "false", "null", "[]", `"x"`, `{"bad":`, deep} {
-		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
+		for _, api := range both {
 			m := serve(t, openaimodel.Config{API: api}, func(http.ResponseWriter, string) {
 				t.Error("a request was sent")
 			})
@@ -498,7 +498,7 @@ func TestSchemasThatCannotBeSent(t *testing.T) {
 		}
 	}
 	deep = strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000)
-	for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
+	for _, api := range both {
 		var sent string
 		m := serve(t, openaimodel.Config{API: api}, func(_ http.ResponseWriter, body string) { sent = body })
 		req := ask()
@@ -521,7 +521,7 @@ func TestIDsThatComeTwiceInAMessage(t *testing.T) {
 	for _, raw := range []string{"", `{"api":"responses","provider":"openai","items":[` +
 		`{"type":"function_call","call_id":"a","name":"now","arguments":"{\"n\":1}"},` +
 		`{"type":"function_call","call_id":"a","name":"now","arguments":"{\"n\":2}"}]}`} {
-		for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
+		for _, api := range both {
 			var sent string
 			m := serve(t, openaimodel.Config{API: api}, func(_ http.ResponseWriter, body string) { sent = body })
 			said.Raw = json.RawMessage(raw)
@@ -540,7 +540,7 @@ func TestIDsThatComeTwiceInAMessage(t *testing.T) {
 // What the HTTP of the program panics with, and an error of a Key, do not tell the key.
 func TestProgramThatTellsTheKey(t *testing.T) {
 	const key = "hunter2-of-a-key"
-	for _, api := range []openaimodel.API{openaimodel.APIChat, openaimodel.APIResponses} {
+	for _, api := range both {
 		m, err := openaimodel.New(openaimodel.Config{
 			API: api, HTTP: &http.Client{Transport: fallenHTTP{}},
 			Key: func(context.Context) (string, error) { return key, nil },

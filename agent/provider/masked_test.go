@@ -100,7 +100,9 @@ func TestMaskedPanic(t *testing.T) {
 	require.Same(t, plain, MaskedPanic(plain, key))
 	require.Equal(t, 7, MaskedPanic(7, key))
 	for _, value := range []any{
-		"Bearer " + key, errors.New(key), []string{key}, &Error{Message: key},
+		"Bearer " + key, errors.New(key),
+		[]string{key},
+		&Error{Message: key},
 		struct{ Header string }{key},
 	} {
 		require.NotContains(t, fmt.Sprintf("%v %+v", MaskedPanic(value, key), MaskedPanic(value, key)),
