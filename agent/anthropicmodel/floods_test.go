@@ -2,6 +2,7 @@ package anthropicmodel_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -145,7 +146,6 @@ func TestAnswersThatDoNotGrow(t *testing.T) {
 		"its beginning":   {"", sent("message_start", begun)},
 		"its reason":      {"", sent("message_delta", `"delta":{"stop_reason":"end_turn"}`)},
 		"usage":           {"", sent("message_delta", `"usage":{"output_tokens":5}`)},
-		"its end":         {"", sent("message_stop", `"x":1`)},
 		"the end of one":  {"", sent("content_block_stop", `"index":0`)},
 		"pings":           {"", sent("ping", `"x":1`)},
 		"not known":       {"", sent("odd", `"x":1`)},
@@ -170,6 +170,44 @@ func TestAnswersThatDoNotGrow(t *testing.T) {
 			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
 			require.True(t, agent.IsRetryable(err), err)
 			require.ErrorContains(t, err, "bytes in 200ms, and nothing of an answer in them")
+		})
+	}
+}
+
+// The last event ends an answer: that the server stays open behind it, breaks the connection off or
+// sends more changes nothing.
+func TestTheLastEventEndsAnAnswer(t *testing.T) {
+	for name, behind := range map[string]func(w http.ResponseWriter, r context.Context){
+		"it ends":   func(http.ResponseWriter, context.Context) {},
+		"it stays":  func(_ http.ResponseWriter, ctx context.Context) { <-ctx.Done() },
+		"it breaks": func(http.ResponseWriter, context.Context) { panic(http.ErrAbortHandler) },
+		"more": func(w http.ResponseWriter, _ context.Context) {
+			fmt.Fprint(w, "event: error\ndata: {\"type\":\"error\"}\n\nno event\n\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) {
+					if _, err := io.Copy(io.Discard, r.Body); err != nil {
+						return
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, block("text", `,"text":"Noon."`), sent("message_delta",
+						`"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}`),
+						sent("message_stop", `"x":1`))
+					if http.NewResponseController(w).Flush() == nil {
+						behind(w, r.Context())
+					}
+				}))
+			t.Cleanup(server.Close)
+			m, err := anthropicmodel.New(anthropicmodel.Config{
+				BaseURL: server.URL, HTTP: server.Client(), Idle: time.Minute,
+			})
+			require.NoError(t, err)
+			resp, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
+			require.NoError(t, err)
+			require.Equal(t, "Noon.", resp.Text)
+			require.EqualValues(t, 7, resp.Usage.Output)
 		})
 	}
 }

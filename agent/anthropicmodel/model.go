@@ -172,17 +172,24 @@ func (m *Model) call(
 	}
 	key := ""
 	if m.cfg.Key != nil {
-		if key, err = m.cfg.Key(ctx); err == nil {
-			key, err = provider.CheckKey(key)
+		given, err := m.cfg.Key(ctx)
+		if err == nil {
+			key, err = provider.CheckKey(given)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("anthropicmodel: Config.Key: %w", err)
+			err = fmt.Errorf("anthropicmodel: Config.Key: %w", err)
+			return nil, provider.Masked(ctx, err, given)
 		}
 	}
 	level, err := provider.Thinking(req.Thinking)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if value := recover(); value != nil { // of the HTTP of the program
+			panic(provider.MaskedPanic(value, key))
+		}
+	}()
 	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
 	defer watch.End()
 	resp, err := m.read(ctx, req, naming{name, level, key}, show, watch.Heard)
@@ -212,7 +219,7 @@ func (m *Model) read(
 	stream := m.messages.NewStreaming(ctx, body, options...)
 	defer func() { _ = stream.Close() }()
 	answer := answer{model: of.model}
-	for stream.Next() {
+	for !answer.done && stream.Next() { // what is behind the last event, or is not, changes nothing
 		before := answer.size
 		text := answer.add(stream.Current())
 		if answer.size > before {
@@ -303,6 +310,9 @@ func errorOf(ctx context.Context, err error) error {
 	}
 	if said, ok := errors.AsType[*provider.Error](err); ok {
 		return said // without what package http says, which has the address of a redirect
+	}
+	if input, ok := errors.AsType[*spawn.InputError](err); ok {
+		return input // nothing was sent
 	}
 	if agent.IsRetryable(err) {
 		return err

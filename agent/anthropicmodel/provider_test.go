@@ -464,3 +464,97 @@ func TestBaseURLThatIsNotValid(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2")
 	}
 }
+
+// A tool whose schema is not an object fails the call for good, before anything is sent, with an
+// error that names the tool.
+func TestSchemasThatCannotBeSent(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 9995) + "1" + strings.Repeat("}", 9995)
+	for _, schema := range []string{"true", "false", "null", "[]", `"x"`, `{"bad":`, deep} {
+		{
+			m := serve(t, anthropicmodel.Config{}, func(http.ResponseWriter, string) {
+				t.Error("a request was sent")
+			})
+			req := asks(says(session.MessageUser, "Hello."))
+			req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(schema)}}
+			_, err := m.Generate(t.Context(), req)
+			var input *spawn.InputError
+			require.ErrorAs(t, err, &input)
+			require.ErrorContains(t, err, `the tool "now"`)
+			require.NotContains(t, err.Error(), "did not arrive")
+			require.False(t, agent.IsRetryable(err))
+		}
+	}
+	deep = strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000)
+	{
+		var sent string
+		m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) { sent = body })
+		req := asks(says(session.MessageUser, "Hello."))
+		req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(deep)}}
+		_, err := m.Generate(t.Context(), req)
+		require.Error(t, err) // the server says nothing
+		require.Contains(t, sent, deep)
+	}
+}
+
+// Two calls of one message that have the same id are sent with two, and each has its own result.
+func TestIDsThatComeTwiceInAMessage(t *testing.T) {
+	said := agent.Message{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{
+		{ID: "a", Name: "now", Args: json.RawMessage(`{"n":1}`)},
+		{ID: "a", Name: "now", Args: json.RawMessage(`{"n":2}`)},
+	}}
+	result := func(text string) agent.Message {
+		return agent.Message{Role: session.MessageTool, ToolCallID: "a", Text: text}
+	}
+	for _, raw := range []string{"", `{"provider":"anthropic","blocks":[` +
+		`{"type":"tool_use","id":"a","name":"now","input":{"n":1}},` +
+		`{"type":"tool_use","id":"a","name":"now","input":{"n":2}}]}`} {
+		{
+			var sent string
+			m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) { sent = body })
+			said.Raw = json.RawMessage(raw)
+			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello."), said,
+				result("one"), result("two")))
+			require.Error(t, err) // the server says nothing
+			require.Equal(t, 2, strings.Count(sent, `"a"`), sent)
+			require.Equal(t, 2, strings.Count(sent, `"a_2"`), sent)
+			first, second := strings.Index(sent, `"a"`), strings.Index(sent, `"a_2"`)
+			require.Less(t, first, second)
+			require.Less(t, strings.LastIndex(sent, `"a"`), strings.LastIndex(sent, `"a_2"`))
+			require.Less(t, second, strings.LastIndex(sent, `"a"`))
+		}
+	}
+}
+
+// What the HTTP of the program panics with, and an error of a Key, do not tell the key.
+func TestProgramThatTellsTheKey(t *testing.T) {
+	const key = "hunter2-of-a-key"
+	{
+		m, err := anthropicmodel.New(anthropicmodel.Config{
+			HTTP: &http.Client{Transport: fallenHTTP{}},
+			Key:  func(context.Context) (string, error) { return key, nil },
+		})
+		require.NoError(t, err)
+		value := func() (value any) {
+			defer func() { value = recover() }()
+			_, _ = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
+			return nil
+		}()
+		require.Contains(t, fmt.Sprint(value), "the line fell")
+		require.NotContains(t, fmt.Sprint(value), key)
+
+		m, err = anthropicmodel.New(anthropicmodel.Config{
+			Key: func(context.Context) (string, error) { return key, errors.New(key + " has expired") },
+		})
+		require.NoError(t, err)
+		_, err = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
+		require.ErrorContains(t, err, "has expired")
+		require.NotContains(t, err.Error(), key)
+	}
+}
+
+// A fallenHTTP panics with the headers of each request.
+type fallenHTTP struct{}
+
+func (fallenHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
+	panic(fmt.Sprint("the line fell ", r.Header))
+}

@@ -40,9 +40,9 @@ func (m *Model) request(
 		}
 	}
 	for _, tool := range req.Tools {
-		schema := provider.ValidJSON(tool.Schema)
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		schema, err := provider.ToolSchema(tool)
+		if err != nil {
+			return body, err
 		}
 		made := &anthropic.ToolParam{
 			Name: tool.Name, InputSchema: param.Override[anthropic.ToolInputSchemaParam](schema),
@@ -186,10 +186,7 @@ func textBlocks(text string) []anthropic.ContentBlockParamUnion {
 // addAssistant adds what the model has said: the blocks of its answer as they came, or else new
 // ones of the text and the calls.
 func (v *conversation) addAssistant(said agent.Message) {
-	sent := make(map[string]string, len(said.ToolCalls))
-	for _, asked := range said.ToolCalls {
-		sent[asked.ID] = v.ids.Call(asked.ID)
-	}
+	next := v.ids.Calls(said.ToolCalls)
 	var kept keptRaw
 	if json.Unmarshal(provider.ValidJSON(said.Raw), &kept) == nil &&
 		kept.Provider == v.cfg.Provider &&
@@ -197,7 +194,7 @@ func (v *conversation) addAssistant(said agent.Message) {
 		v.thoughtless = false
 		for _, block := range kept.Blocks {
 			v.say(anthropic.MessageParamRoleAssistant,
-				param.Override[anthropic.ContentBlockParamUnion](withID(block, sent)))
+				param.Override[anthropic.ContentBlockParamUnion](withID(block, next)))
 		}
 		return
 	}
@@ -209,24 +206,27 @@ func (v *conversation) addAssistant(said agent.Message) {
 	}
 	for _, asked := range said.ToolCalls {
 		v.say(anthropic.MessageParamRoleAssistant, anthropic.NewToolUseBlock(
-			sent[asked.ID], provider.Args(asked.Args), asked.Name))
+			next(asked.ID), provider.Args(asked.Args), asked.Name))
 	}
 }
 
-// withID returns a block with the id under which its call is sent. The bytes stay if that is its
-// own.
-func withID(block json.RawMessage, sent map[string]string) json.RawMessage {
+// withID returns a block with the id under which its call is sent, the next of its own. The bytes
+// stay if it is the same.
+func withID(block json.RawMessage, next func(id string) string) json.RawMessage {
 	var call struct {
 		Type  string          `json:"type"`
 		ID    string          `json:"id"`
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
 	}
-	if json.Unmarshal(block, &call) != nil || call.Type != "tool_use" || sent[call.ID] == "" ||
-		sent[call.ID] == call.ID {
+	if json.Unmarshal(block, &call) != nil || call.Type != "tool_use" {
 		return block
 	}
-	call.ID = sent[call.ID]
+	sent := next(call.ID)
+	if sent == "" || sent == call.ID {
+		return block
+	}
+	call.ID = sent
 	return encode(call)
 }
 

@@ -28,7 +28,7 @@ const (
 	// MaxPages is how many pages of a list are read; what is behind them is left out, and logged.
 	MaxPages = 200
 	// MaxMessage is how many bytes a message of a server has at most. A larger answer to a call is
-	// a [*SizeError]. Over stdio the connection goes on behind it, unless it has more than five
+	// a [*SizeError]. The connection goes on behind it, unless, over stdio, it has more than five
 	// times that.
 	MaxMessage = 16 << 20
 	// MaxDescription is how many bytes of the description of a tool a model sees. One whose schema

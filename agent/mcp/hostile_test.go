@@ -293,6 +293,9 @@ type webFlood struct {
 	begin, more string
 	sent        atomic.Int64
 	over        atomic.Bool // it answers as all others do
+	// hold, if it is not nil, is closed when the first call is answered, as all others are.
+	hold  chan struct{}
+	calls atomic.Int64 // while there is a hold
 }
 
 const (
@@ -343,6 +346,11 @@ func (f *webFlood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if f.hold != nil && asked.Method == f.method && f.calls.Add(1) == 1 {
+		<-f.hold
+		asked.reply(w, `{"content":[{"type":"text","text":"late"}]}`)
+		return
+	}
 	if asked.Method == f.method && !f.over.Load() {
 		w.Header().Set("Content-Type", f.contentType)
 		w.WriteHeader(f.status)
@@ -378,15 +386,24 @@ func floods(method string) map[string]*webFlood {
 	return all
 }
 
-// An answer to a call that is too large costs the call, and not the memory of the bot. Another call
-// goes through.
+// An answer to a call that is too large costs the call, and not the memory of the bot. The
+// connection goes on, with the call that is under way beside it.
 func TestAnswersThatAreTooLarge(t *testing.T) {
 	for name, f := range floods("tools/call") {
 		t.Run(name, func(t *testing.T) {
+			f.hold = make(chan struct{})
 			web := httptest.NewServer(f)
 			c := connect(t, mcp.Config{
 				Servers: []mcp.Server{{Name: "web", URL: web.URL, Trusted: true}},
 			})
+			tool := c.Tools()[0]
+			late := make(chan string, 1)
+			go func() {
+				out, err := tool.Call(t.Context(), agent.ToolCall{ID: "1", Name: tool.Name})
+				late <- fmt.Sprint(out.Text, err)
+			}()
+			require.Eventually(t, func() bool { return f.calls.Load() == 1 }, 20*time.Second,
+				time.Millisecond)
 			begun := time.Now()
 			_, err := call(t, c, "mcp__web__t", `{}`)
 			var size *mcp.SizeError
@@ -398,10 +415,10 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 			require.Less(t, time.Since(begun), mcp.DefaultCallTimeout/2)
 
 			f.over.Store(true)
-			require.Eventually(t, func() bool {
-				out, err := call(t, c, "mcp__web__t", `{}`)
-				return err == nil && out.Text == "ok"
-			}, 20*time.Second, 10*time.Millisecond)
+			require.Equal(t, "ok", mustCall(t, c, "mcp__web__t", `{}`).Text)
+			close(f.hold)
+			require.Equal(t, "late<nil>", <-late)
+			require.Equal(t, 1, c.Servers()[0].Starts)
 			require.NoError(t, c.Close())
 			web.Close() // waits for the server
 			require.Less(t, f.sent.Load(), int64(mcp.MaxMessage+buffered))

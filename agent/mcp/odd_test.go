@@ -183,3 +183,92 @@ func TestMessagesThatAreNestedTooDeeply(t *testing.T) {
 		}
 	}
 }
+
+// A schema is handed on as that of an object, which says so. What it has beyond that is in the
+// description.
+func TestSchemasOfTools(t *testing.T) {
+	const object = `{"type":"object"}`
+	for schema, test := range map[string]struct {
+		want  string
+		moved bool
+	}{
+		object:  {object, false},
+		"null":  {object, false},
+		`{}`:    {object, false},
+		"true":  {object, true},
+		"false": {object, true},
+		"[]":    {object, true},
+		`"x"`:   {object, true},
+		"7":     {object, true},
+
+		`{"type":["object","null"]}`: {object, false},
+		`{"type":["string","null"]}`: {object, true},
+		`{"type":"string"}`:          {object, true},
+		`{"type":7}`:                 {object, true},
+
+		`{"anyOf":[{"type":"object"}]}`: {object, true},
+		`{"not":{},"type":"object"}`:    {object, true},
+		`{"$defs":{"a":{"type":"object"}},"$ref":"#/$defs/a"}`: {
+			`{"$defs":{"a":{"type":"object"}},"type":"object"}`, true,
+		},
+		`{"properties":{"a":{"type":"string"}}}`: {
+			`{"properties":{"a":{"type":"string"}},"type":"object"}`, false,
+		},
+		`{"oneOf":[{"required":["a"]}],"properties":{"a":{"anyOf":[{}]}},"type":"object"}`: {
+			`{"properties":{"a":{"anyOf":[{}]}},"type":"object"}`, true,
+		},
+		`{"properties":null,"type":"object"}`: {object, true},
+	} {
+		server := oddServers(t, oddAnswers{
+			List: `{"name":"t","description":"Odd.","inputSchema":` + schema + `}`,
+		})["JSON"]
+		tools := connect(t, mcp.Config{Servers: []mcp.Server{server}}).Tools()
+		require.Len(t, tools, 1, schema)
+		require.JSONEq(t, test.want, string(tools[0].Schema), schema)
+		want := "Odd."
+		if test.moved {
+			want += "\n\nArguments, as a JSON Schema: " + schema
+		}
+		require.Equal(t, want, tools[0].Description)
+	}
+}
+
+// What the SDK says of a server that sends what is not a message is not a refusal of the server:
+// the connection has broken. The same words in an answer are one.
+func TestErrorsOfTheSDK(t *testing.T) {
+	for _, before := range []string{
+		`{"jsonrpc":"2.0","id":true,"result":{}}`, `{"jsonrpc":"2.0","id":{},"result":{}}`,
+		`{"jsonrpc":"2.0","id":null,"result":{}}`, `{"jsonrpc":"2.0","result":{}}`,
+		`{"jsonrpc":"2.0"}`, `{"result":{}}`, `{`,
+	} {
+		server := oddServers(t, oddAnswers{
+			List: `{"name":"t","inputSchema":{"type":"object"}}`, Before: before, Result: `{"content":[]}`,
+		})["stdio"]
+		c := connect(t, mcp.Config{Servers: []mcp.Server{server}})
+		_, err := call(t, c, "mcp__child__t", `{"how":"odd"}`)
+		var lost *mcp.LostError
+		require.ErrorAs(t, err, &lost, before)
+		require.True(t, agent.IsRetryable(err))
+	}
+	for code, words := range map[int]string{-32700: "parse error", -32600: "invalid request"} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked, ok := received(w, r)
+			switch {
+			case !ok:
+			case asked.Method == "tools/call":
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, asked.ID, code,
+					words)
+			default:
+				asked.reply(w, `{}`)
+			}
+		}))
+		t.Cleanup(web.Close)
+		c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "web", URL: web.URL}}})
+		_, err := call(t, c, "mcp__web__t", `{}`)
+		var refusal *mcp.ToolError
+		require.ErrorAs(t, err, &refusal)
+		require.Contains(t, refusal.Text, words)
+		require.Equal(t, 1, c.Servers()[0].Starts)
+	}
+}

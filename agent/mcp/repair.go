@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
 // maxDepth is how many levels a message of a server may be nested. The SDK takes one with more for
@@ -174,7 +175,9 @@ func cutDeep(text []byte) []byte {
 	return append(out, text[behind:]...)
 }
 
-// repairing is an http.RoundTripper whose answers have each message repaired.
+// repairing is an http.RoundTripper whose answers have each message repaired. In place of one that
+// is too large, the answer to a call has one with codeTooLarge and ends: the SDK would give the
+// connection up, with all other calls on it.
 type repairing struct {
 	base http.RoundTripper
 	log  *slog.Logger
@@ -191,10 +194,30 @@ func (t repairing) RoundTrip(r *http.Request) (*http.Response, error) {
 		(isStream || mediaType == "application/json") {
 		resp.Body, resp.ContentLength = &repairedBody{
 			ReadCloser: resp.Body, from: bufio.NewReaderSize(resp.Body, 32<<10),
-			isStream: isStream, log: t.log,
+			isStream: isStream, log: t.log, id: func() string { return callOf(r) },
 		}, -1
 	}
 	return resp, nil
+}
+
+// callOf returns the id of the call that a request makes, or "" if it makes none, or more than one.
+func callOf(r *http.Request) string {
+	var asked struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if r.GetBody == nil {
+		return ""
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = body.Close() }()
+	if json.NewDecoder(body).Decode(&asked) != nil || asked.Method == "" {
+		return ""
+	}
+	return string(asked.ID)
 }
 
 // A repairedBody is the body of an answer, which is one message or a stream of events.
@@ -204,6 +227,7 @@ type repairedBody struct {
 	from     *bufio.Reader
 	isStream bool
 	log      *slog.Logger
+	id       func() string // of the call that it answers; "": of none
 	ready    []byte
 	err      error // behind ready
 }
@@ -222,10 +246,27 @@ func (b *repairedBody) Read(p []byte) (int, error) {
 				b.ready, b.err = repaired(text, b.log), io.EOF
 			}
 		}
+		if size, ok := errors.AsType[*provider.SizeError](b.err); ok {
+			b.refuse(size)
+		}
 	}
 	n := copy(p, b.ready)
 	b.ready = b.ready[n:]
 	return n, nil
+}
+
+// refuse has an answer with codeTooLarge in the place of what is too large, if there is a call that
+// it can be the answer to.
+func (b *repairedBody) refuse(size *provider.SizeError) {
+	line := standIn(b.id(), false, codeTooLarge, size.Error())
+	switch {
+	case line == nil:
+		return
+	case b.isStream:
+		line = fmt.Appendf(nil, "data: %s\n\n", bytes.TrimSpace(line))
+	}
+	b.log.Warn("mcp: an answer of a server is too large", "limit", size.Limit)
+	b.ready, b.err = line, io.EOF
 }
 
 // event returns the next event of a stream, with the empty line behind it. One that needs no repair

@@ -158,15 +158,54 @@ func (l *link) define(ctx context.Context, t *sdk.Tool) definition {
 	if err != nil || t.InputSchema == nil {
 		schema = json.RawMessage(anyObject)
 	}
-	if fault := refused(ctx, schema); fault != nil {
+	plain, fault := plainSchema(schema)
+	if wrong := refused(ctx, plain); wrong != nil {
+		plain, fault = json.RawMessage(anyObject), wrong
+	}
+	if fault != nil {
 		l.log.Warn("mcp: the schema of a tool cannot be checked, and the server checks it alone",
 			"tool", t.Name, "error", fault)
 		d.description = bounded(d.description+"\n\nArguments, as a JSON Schema: "+string(schema),
 			2*MaxDescription)
-		schema = json.RawMessage(anyObject)
 	}
-	d.schema = schema
+	d.schema = plain
 	return d
+}
+
+// notAtTheTop are the words that providers do not take at the top of the schema of a tool.
+var notAtTheTop = []string{
+	"$ref", "$dynamicRef", "allOf", "anyOf", "const", "else", "enum", "if", "not", "oneOf", "then",
+}
+
+// plainSchema returns a schema as providers take that of a tool: one of an object, which says so
+// with its type, and without the words that combine schemas at its top. The fault says what the
+// given one has beyond that; nil: nothing is lost, since arguments are an object in any case.
+func plainSchema(schema json.RawMessage) (plain json.RawMessage, fault error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(schema, &members) != nil || members == nil {
+		return json.RawMessage(anyObject), errors.New("it is not an object")
+	}
+	for _, word := range notAtTheTop {
+		if _, has := members[word]; has {
+			delete(members, word)
+			fault = fmt.Errorf("it has %q at its top, which providers do not take", word)
+		}
+	}
+	var kinds []string
+	switch kind := members["type"]; {
+	case string(kind) == `"object"` && fault == nil:
+		return schema, nil
+	case kind == nil, string(kind) == `"object"`:
+	case json.Unmarshal(kind, &kinds) == nil && slices.Contains(kinds, "object"):
+	default:
+		return json.RawMessage(anyObject), fmt.Errorf("its type is %.100s", kind)
+	}
+	members["type"] = json.RawMessage(`"object"`)
+	plain, err := json.Marshal(members)
+	if err != nil {
+		return json.RawMessage(anyObject), err
+	}
+	return plain, fault
 }
 
 // anyObject is the schema of any arguments.
@@ -303,8 +342,22 @@ const notSent = -32005
 // isAnswer reports whether an error is what a server answered.
 func isAnswer(err error) bool {
 	refusal, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok && refusal.Code != notSent && !errors.Is(err, sdk.ErrConnectionClosed) &&
-		!errors.Is(err, sdk.ErrSessionMissing)
+	return ok && refusal.Code != notSent && !slices.Contains(unreadable, refusal) &&
+		!errors.Is(err, sdk.ErrConnectionClosed) && !errors.Is(err, sdk.ErrSessionMissing)
+}
+
+// unreadable are the errors with which the SDK gives a connection up whose server has sent what is
+// not a message, and which it gives each call that is under way. They have codes as answers have,
+// and are told from those by being the same values each time.
+var unreadable = []*jsonrpc.Error{
+	unreadableBy(`{"jsonrpc":"2.0","id":true,"result":{}}`), unreadableBy(`{"jsonrpc":"2.0"}`),
+}
+
+// unreadableBy returns the error of the SDK that is in the one for a message.
+func unreadableBy(message string) *jsonrpc.Error {
+	_, err := jsonrpc.DecodeMessage([]byte(message))
+	of, _ := errors.AsType[*jsonrpc.Error](err)
+	return of
 }
 
 // progress leads what servers say of how far they are to the calls that it is about. The zero

@@ -51,7 +51,7 @@ func (s *Server) dialHTTP(log *slog.Logger) (sdk.Transport, func()) {
 		client.Jar = guardedJar{client.Jar, log}
 	}
 	base = &provider.Transport{Base: base, Client: "mcp", MaxBytes: MaxMessage, PerEvent: true}
-	client.Transport = repairing{&headers{base: base, of: s}, log}
+	client.Transport = &headers{base: repairing{base, log}, of: s}
 	client.CheckRedirect = s.checkRedirect(client.CheckRedirect)
 	return &sdk.StreamableClientTransport{
 		Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
@@ -84,14 +84,14 @@ func (s *Server) checkRedirect(
 type cutKey struct{}
 
 // cutShort returns a context for requests of a server that ends when an answer to one of them is
-// too large. Its cause is then a *provider.SizeError. The SDK loses that error, or waits for the
-// rest of the answer.
+// too large, and no answer could be put in its place. Its cause is then a *provider.SizeError. The
+// SDK loses that error, or waits for the rest of the answer.
 func cutShort(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, cutKey{}, stop), stop
 }
 
-// A cutBody is the body of an answer, which ends its call if it is too large.
+// A cutBody is the body of an answer, which ends its call if a read fails since it is too large.
 type cutBody struct {
 	io.ReadCloser
 
@@ -108,7 +108,7 @@ func (b *cutBody) Read(p []byte) (int, error) {
 }
 
 // headers adds the Header of a server to the requests for its host, and to no other. An
-// answer that is too large ends the call that asked for it.
+// answer that is too large, and cannot be repaired, ends the call that asked for it.
 type headers struct {
 	base http.RoundTripper
 	of   *Server

@@ -160,9 +160,9 @@ func (v *chatConversation) addAssistant(said agent.Message) {
 	if text != "" {
 		message.Content.OfString = param.NewOpt(text)
 	}
-	kept := v.keptOf(said)
+	kept, next := v.keptOf(said), v.ids.Calls(said.ToolCalls)
 	for i, asked := range said.ToolCalls {
-		function := openai.ChatCompletionMessageFunctionToolCallParam{ID: v.ids.Call(asked.ID)}
+		function := openai.ChatCompletionMessageFunctionToolCallParam{ID: next(asked.ID)}
 		function.Function.Name = asked.Name
 		function.Function.Arguments = string(provider.Args(asked.Args))
 		if extra := kept.call(i); len(extra) > 0 {

@@ -2,6 +2,7 @@ package openaimodel_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -163,7 +164,6 @@ func TestAnswersThatDoNotGrow(t *testing.T) {
 		"two empty texts": {own, event("response.output_text.delta", `"item_id":"a","delta":""`) +
 			event("response.output_text.delta", `"item_id":"b","delta":""`)},
 		"its beginning": {own, event("response.created", `"response":{"model":"m"}`)},
-		"its end":       {own, event("response.completed", `"response":{"model":"m"}`)},
 		"a sign of life": {own, event("keepalive", `"sequence_number":1`) +
 			event("response.in_progress", `"response":{}`)},
 		"comments": {own, ": still here\n\n"},
@@ -185,6 +185,45 @@ func TestAnswersThatDoNotGrow(t *testing.T) {
 			_, err := m.Generate(t.Context(), ask())
 			require.True(t, agent.IsRetryable(err), err)
 			require.ErrorContains(t, err, "bytes in 200ms, and nothing of an answer in them")
+		})
+	}
+}
+
+// The last event ends an answer: that the server stays open behind it, breaks the connection off or
+// sends more changes nothing.
+func TestTheLastEventEndsAnAnswer(t *testing.T) {
+	for name, behind := range map[string]func(w http.ResponseWriter, r context.Context){
+		"it ends":   func(http.ResponseWriter, context.Context) {},
+		"it stays":  func(_ http.ResponseWriter, ctx context.Context) { <-ctx.Done() },
+		"it breaks": func(http.ResponseWriter, context.Context) { panic(http.ErrAbortHandler) },
+		"more": func(w http.ResponseWriter, _ context.Context) {
+			fmt.Fprint(w, "event: error\ndata: {\"type\":\"error\"}\n\nno event\n\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) {
+					if _, err := io.Copy(io.Discard, r.Body); err != nil {
+						return
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w,
+						event("response.output_text.delta", `"item_id":"m","delta":"Noon."`),
+						event("response.completed",
+							`"response":{"model":"m","usage":{"output_tokens":7}}`))
+					if http.NewResponseController(w).Flush() == nil {
+						behind(w, r.Context())
+					}
+				}))
+			t.Cleanup(server.Close)
+			m, err := openaimodel.New(openaimodel.Config{
+				BaseURL: server.URL, HTTP: server.Client(), Idle: time.Minute,
+			})
+			require.NoError(t, err)
+			resp, err := m.Generate(t.Context(), ask())
+			require.NoError(t, err)
+			require.Equal(t, "Noon.", resp.Text)
+			require.EqualValues(t, 7, resp.Usage.Output)
 		})
 	}
 }

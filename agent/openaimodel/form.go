@@ -52,16 +52,13 @@ func effortOf(level string) shared.ReasoningEffort {
 	return ""
 }
 
-// parametersOf returns the schema of the arguments of a tool.
+// parametersOf returns the schema of the arguments of a tool, see [provider.ToolSchema].
 func parametersOf(tool agent.Tool) (map[string]any, error) {
-	if len(tool.Schema) == 0 {
-		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
-	}
-	schema, err := objectOf(tool.Schema)
+	schema, err := provider.ToolSchema(tool)
 	if err != nil {
-		return nil, fmt.Errorf("openaimodel: the schema of the tool %q: %w", tool.Name, err)
+		return nil, err
 	}
-	return schema, nil
+	return objectOf(schema)
 }
 
 // objectOf returns an object as the client takes it. Its numbers stay, and so does the order within

@@ -166,6 +166,11 @@ func (m *Model) call(
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if value := recover(); value != nil { // of the HTTP of the program
+			panic(provider.MaskedPanic(value, key))
+		}
+	}()
 	c := &call{Model: m, req: req, name: name, level: level, show: show}
 	ctx, watch := provider.Begin(ctx, "openaimodel", m.cfg.Idle)
 	defer watch.End()
@@ -183,12 +188,13 @@ func (m *Model) key(ctx context.Context) (string, error) {
 	if m.cfg.Key == nil {
 		return "", nil
 	}
-	key, err := m.cfg.Key(ctx)
+	given, err := m.cfg.Key(ctx)
+	key := given
 	if err == nil {
-		key, err = provider.CheckKey(key)
+		key, err = provider.CheckKey(given)
 	}
 	if err != nil {
-		return "", fmt.Errorf("openaimodel: Config.Key: %w", err)
+		return "", provider.Masked(ctx, fmt.Errorf("openaimodel: Config.Key: %w", err), given)
 	}
 	return key, nil
 }
@@ -276,6 +282,9 @@ func (c *call) errorOf(ctx context.Context, err error) error {
 	}
 	if said, ok := errors.AsType[*provider.Error](err); ok {
 		return said // without what package http says, which has the address of a redirect
+	}
+	if input, ok := errors.AsType[*spawn.InputError](err); ok {
+		return input // nothing was sent
 	}
 	if errors.Is(err, errStopped) || agent.IsRetryable(err) {
 		return err

@@ -38,6 +38,9 @@ func (c *call) makeResponse(
 		if err != nil {
 			return nil, err
 		}
+		if answer.done { // what is behind the last event, or is not, changes nothing
+			return answer.response(c.cfg.Provider)
+		}
 	}
 	if err := stream.Err(); err != nil {
 		return nil, err
@@ -159,14 +162,11 @@ func (v *itemConversation) addUser(ctx context.Context, said agent.Message) erro
 // addAssistant adds what the model has said: the items of its answer as they came, or else new ones
 // of the text and the calls.
 func (v *itemConversation) addAssistant(said agent.Message) {
-	sent := make(map[string]string, len(said.ToolCalls))
-	for _, asked := range said.ToolCalls {
-		sent[asked.ID] = v.ids.Call(asked.ID)
-	}
+	next := v.ids.Calls(said.ToolCalls)
 	if kept := v.keptOf(said); len(kept.Items) > 0 {
 		for _, item := range kept.Items {
 			v.items = append(v.items, param.Override[responses.ResponseInputItemUnionParam](
-				withCallID(item, sent)))
+				withCallID(item, next)))
 		}
 		return
 	}
@@ -174,20 +174,23 @@ func (v *itemConversation) addAssistant(said agent.Message) {
 		withNotes(said.Text, madeParts(said.Parts)))
 	for _, asked := range said.ToolCalls {
 		v.items = append(v.items, responses.ResponseInputItemParamOfFunctionCall(
-			string(provider.Args(asked.Args)), sent[asked.ID], asked.Name))
+			string(provider.Args(asked.Args)), next(asked.ID), asked.Name))
 	}
 }
 
-// withCallID returns an item with the id under which its call is sent. The bytes stay if that is
-// its own.
-func withCallID(item json.RawMessage, sent map[string]string) json.RawMessage {
+// withCallID returns an item with the id under which its call is sent, the next of its own. The
+// bytes stay if it is the same.
+func withCallID(item json.RawMessage, next func(id string) string) json.RawMessage {
 	var members map[string]json.RawMessage
 	var id string
-	if json.Unmarshal(item, &members) != nil || json.Unmarshal(members["call_id"], &id) != nil ||
-		sent[id] == "" || sent[id] == id {
+	if json.Unmarshal(item, &members) != nil || json.Unmarshal(members["call_id"], &id) != nil {
 		return item
 	}
-	members["call_id"] = quoted(sent[id])
+	sent := next(id)
+	if sent == "" || sent == id {
+		return item
+	}
+	members["call_id"] = quoted(sent)
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -40,6 +41,17 @@ func Masked(ctx context.Context, err error, secrets ...string) error {
 		return &maskedError{text: clean, is: meaningOf(err)}
 	}
 	return err
+}
+
+// MaskedPanic returns what code of the program panicked with in a call, such as the Transport of
+// its client, without the secrets that the call was made with, see [Masked]. The caller panics with
+// it. A value whose text has none is returned as it is, and of another one the text is left.
+func MaskedPanic(value any, secrets ...string) any {
+	text := fmt.Sprint(value)
+	if clean := maskOf(secrets)(text); clean != text {
+		return clean
+	}
+	return value
 }
 
 // maskOf returns what masks some secrets in a text.

@@ -92,3 +92,20 @@ func TestMaskedKeepsErrors(t *testing.T) {
 	cancel(mine)
 	require.Same(t, mine, Masked(ctx, mine, "hunter2"))
 }
+
+// What the program panics with has no secret, and is left as it is if it had none.
+func TestMaskedPanic(t *testing.T) {
+	const key = "hunter2-of-a-key"
+	plain := errors.New("out of range")
+	require.Same(t, plain, MaskedPanic(plain, key))
+	require.Equal(t, 7, MaskedPanic(7, key))
+	for _, value := range []any{
+		"Bearer " + key, errors.New(key),
+		[]string{key},
+		&Error{Message: key},
+		struct{ Header string }{key},
+	} {
+		require.NotContains(t, fmt.Sprintf("%v %+v", MaskedPanic(value, key), MaskedPanic(value, key)),
+			key)
+	}
+}

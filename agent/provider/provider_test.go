@@ -3,6 +3,7 @@ package provider
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -330,11 +331,70 @@ func TestCallIDs(t *testing.T) {
 	require.Equal(t, unknown, ids.Result("unknown"))
 }
 
+// Calls of one message that have the same id, or the one that another is sent under, have their
+// own, and so have their results, in order. A message takes the place of the one before.
+func TestCallIDsOfOneMessage(t *testing.T) {
+	for _, test := range []struct{ calls, sent, results, of string }{
+		{"x", "x", "x", "x"},
+		{"x x", "x x_2", "x x", "x x_2"},
+		{"x x x", "x x_2 x_3", "x x x x", "x x_2 x_3 x_3"},
+		{"x x_2 x", "x x_2 x_3", "x x_2 x", "x x_2 x_3"},
+		{"x y x y", "x y x_2 y_2", "y x y x", "y x y_2 x_2"},
+		{"x x|x", "x x_2 x_3", "x", "x_3"},
+	} {
+		var ids CallIDs
+		var sent, of []string
+		for message := range strings.SplitSeq(test.calls, "|") {
+			var calls []agent.ToolCall
+			for id := range strings.FieldsSeq(message) {
+				calls = append(calls, agent.ToolCall{ID: id})
+			}
+			next := ids.Calls(calls)
+			for _, asked := range calls {
+				sent = append(sent, next(asked.ID))
+			}
+			require.Empty(t, next("unknown"))
+		}
+		for id := range strings.FieldsSeq(test.results) {
+			of = append(of, ids.Result(id))
+		}
+		require.Equal(t, test.sent, strings.Join(sent, " "), test.calls)
+		require.Equal(t, test.of, strings.Join(of, " "), test.calls)
+	}
+}
+
 func TestArgs(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "{}", " ": "{}", ` {"a": 1} `: `{"a": 1}`, `{"a":`: `{"invalid_arguments":"{\"a\":"}`,
 		`[1]`: `{"invalid_arguments":"[1]"}`, `"x"`: `{"invalid_arguments":"\"x\""}`,
 	} {
 		require.Equal(t, want, string(Args([]byte(args))))
+	}
+}
+
+// A schema that is not an object, or is too deep for a request, is refused with the tool's name.
+func TestToolSchema(t *testing.T) {
+	deep := func(levels int) string {
+		return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+	}
+	for schema, want := range map[string]string{
+		"": `{"type":"object","properties":{}}`, `{}`: `{}`, ` {"type":"object"}`: ` {"type":"object"}`,
+		`{"anyOf":[{"type":"object"}]}`: `{"anyOf":[{"type":"object"}]}`,
+		"{\"a\":\"\xff\"}":              "{\"a\":\"\uFFFD\"}",
+		deep(9000):                      deep(9000),
+	} {
+		got, err := ToolSchema(agent.Tool{Name: "now", Schema: json.RawMessage(schema)})
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	for _, schema := range []string{
+		"true", "false", "null", " null", "[]", `"object"`, "7", `{"bad":`, "{}{}", " ", "\xff",
+		deep(9990), deep(20_000),
+	} {
+		_, err := ToolSchema(agent.Tool{Name: "now", Schema: json.RawMessage(schema)})
+		var input *spawn.InputError
+		require.ErrorAs(t, err, &input, "%.20s", schema)
+		require.ErrorContains(t, err, `the tool "now"`)
+		require.False(t, agent.IsRetryable(err))
 	}
 }

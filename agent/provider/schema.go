@@ -1,8 +1,14 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // Strict reports whether a JSON Schema is one that providers can hold a model to: the schema of an
@@ -14,6 +20,36 @@ func Strict(schema json.RawMessage) bool {
 		return false
 	}
 	return root["type"] == "object" && strict(root)
+}
+
+// maxAround is how many levels of JSON a request has around the schema of a tool, and more.
+const maxAround = 50
+
+// ToolSchema returns the schema of the arguments of a tool for a request, in valid UTF-8: that of
+// an object without members for a tool that has none. The error is an *[spawn.InputError] that
+// names the tool: its schema is not a JSON object, or is nested more deeply than a request may be.
+// Another try comes to the same, and nothing was sent.
+func ToolSchema(tool agent.Tool) (json.RawMessage, error) {
+	if len(tool.Schema) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`), nil
+	}
+	schema := ValidJSON(tool.Schema)
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(schema, &object)
+	switch within := slices.Concat(bytes.Repeat([]byte("["), maxAround), schema,
+		bytes.Repeat([]byte("]"), maxAround)); {
+	case err == nil && object == nil:
+		err = errors.New("it is null")
+	case err == nil && !json.Valid(within):
+		err = errors.New("it is nested too deeply for a request")
+	}
+	if err != nil {
+		return nil, &spawn.InputError{
+			Field: "Tool.Schema", Reason: fmt.Sprintf("that of the tool %q is not a JSON object that "+
+				"can be sent: %v", tool.Name, err),
+		}
+	}
+	return schema, nil
 }
 
 // strictWords are the words of a schema that every provider knows.

@@ -17,7 +17,7 @@ import (
 // nothing, is an *[Error] of its status with the type of its content and the words in it, of which
 // [MaxErrorBytes] are read. It is not worth another try. An answer that has another type, or none,
 // and begins as a stream is one, and one that begins as a page or a JSON value is none, whatever
-// its type says.
+// its type says. A byte order mark before either is left out.
 //
 // An answer with any other status, but for a redirect, is an *[Error] of that with the words in it.
 //
@@ -50,6 +50,7 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	isNamed := err == nil && mediaType == "text/event-stream"
 	body := bufio.NewReader(resp.Body)
+	skipMark(body)
 	if isOK && (isNamed && !beginsText(body) || !isNamed && beginsStream(body)) {
 		resp.Body = struct {
 			io.Reader
@@ -120,6 +121,18 @@ func beginsStream(b *bufio.Reader) bool {
 		}
 	}
 	return false
+}
+
+// skipMark takes the byte order mark that a text begins with: with it, the name of the first field
+// of a stream would be another one, and the first event lost.
+func skipMark(b *bufio.Reader) {
+	const mark = "\uFEFF"
+	if next, err := b.Peek(1); err != nil || next[0] != mark[0] {
+		return // without waiting for more
+	}
+	if next, err := b.Peek(len(mark)); err == nil && string(next) == mark {
+		_, _ = b.Discard(len(mark)) // of what is there
+	}
 }
 
 // firstOf returns the first byte of a text that is not white space, which it takes.

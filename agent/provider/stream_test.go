@@ -26,6 +26,11 @@ func TestStreamed(t *testing.T) {
 		{200, "text/event-stream; x=y", "\n {}", "of events: {}"},
 		{200, "text/event-stream", `[{"error":"x"}]`, `of events: [{"error":"x"}]`},
 		{200, "", ": hello\n\n", ""},
+		{200, "text/event-stream", "\uFEFFdata: x\n\n", ""},
+		{200, "", "\uFEFFdata: x\n\n", ""},
+		{200, "text/event-stream", "\uFEFF{}", "of events: {}"},
+		{200, "text/event-stream", "\uFEFE: x", ""},
+		{500, "", "\uFEFFbroken", "500 Internal Server Error: broken"},
 		{200, "text/plain", "\n\nevent: x\n\n", ""},
 		{200, "application/json", "id: 1\ndata: x\n\n", ""},
 		{500, "text/html", page, "c: the provider answers 500 Internal Server Error: " + page},
@@ -53,7 +58,7 @@ func TestStreamed(t *testing.T) {
 			got, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
-			require.Equal(t, strings.TrimSpace(test.body), strings.TrimSpace(string(got)))
+			require.Equal(t, strings.Trim(test.body, "\uFEFF\n"), strings.TrimSpace(string(got)))
 			continue
 		}
 		var said *Error

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -28,7 +29,10 @@ type validTransport struct {
 func (t validTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := orDefault(t.base).RoundTrip(r)
 	if err == nil && resp != nil && resp.Body != nil {
-		resp.Body, resp.ContentLength = &validBody{ReadCloser: resp.Body}, -1
+		ctx := r.Context()
+		resp.Body, resp.ContentLength = &validBody{
+			ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) },
+		}, -1
 	}
 	return resp, err
 }
@@ -36,6 +40,8 @@ func (t validTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // A validBody is the body of an answer in valid UTF-8.
 type validBody struct {
 	io.ReadCloser
+
+	ended func() error // why the call has ended; nil: it has not
 
 	buf   []byte // that raw, and out where it was valid, are parts of
 	raw   []byte // a character of which the end has not come
@@ -47,12 +53,16 @@ type validBody struct {
 // readBytes is how many bytes of an answer are read at once.
 const readBytes = 32 << 10
 
-// Read reads what is valid.
+// maxEmpty is how many reads in a row may bring nothing, as package bufio has it.
+const maxEmpty = 100
+
+// Read reads what is valid. A body of the program that brings nothing, again and again, fails with
+// [io.ErrNoProgress], or with why the call has ended.
 func (b *validBody) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	for len(b.out) == 0 {
+	for empty := 0; len(b.out) == 0; {
 		if b.err != nil {
 			return 0, b.err
 		}
@@ -63,6 +73,16 @@ func (b *validBody) Read(p []byte) (int, error) {
 		n, err := b.ReadCloser.Read(b.buf[have:])
 		b.take(b.buf[:have+n], err != nil)
 		b.err = err
+		if n > 0 || err != nil {
+			empty = 0
+			continue
+		}
+		if empty++; empty == maxEmpty {
+			b.err = io.ErrNoProgress
+		}
+		if why := b.ended(); why != nil {
+			b.err = why
+		}
 	}
 	n := copy(p, b.out)
 	b.out = b.out[n:]

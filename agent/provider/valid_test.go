@@ -28,7 +28,10 @@ func TestValidUTF8(t *testing.T) {
 			"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader,
 			"halves": iotest.HalfReader, "with the error": iotest.DataErrReader,
 		} {
-			body := &validBody{ReadCloser: io.NopCloser(reader(strings.NewReader(in)))}
+			body := &validBody{
+				ReadCloser: io.NopCloser(reader(strings.NewReader(in))),
+				ended:      func() error { return nil },
+			}
 			got, err := io.ReadAll(iotest.OneByteReader(body))
 			require.NoError(t, err)
 			require.Equal(t, want, string(got), "%s of %.20q", name, in)
@@ -63,4 +66,46 @@ func TestValidJSON(t *testing.T) {
 		require.Equal(t, want, string(ValidJSON(json.RawMessage(in))))
 		require.True(t, utf8.Valid(Args(json.RawMessage(in))))
 	}
+}
+
+// A reader that brings nothing, again and again, is told of; one that does so for a while is read.
+func TestValidUTF8OfNothing(t *testing.T) {
+	gone := errors.New("the call is over")
+	for _, test := range []struct {
+		nothing int // reads that bring nothing, before each that does
+		ended   error
+		want    string
+		err     error
+	}{
+		{0, nil, "a\uFFFDb", nil},
+		{maxEmpty - 1, nil, "a\uFFFDb", nil},
+		{maxEmpty, nil, "", io.ErrNoProgress},
+		{1 << 40, nil, "", io.ErrNoProgress},
+		{1, gone, "", gone},
+	} {
+		body := &validBody{
+			ReadCloser: io.NopCloser(&haltingReader{
+				Reader: iotest.OneByteReader(strings.NewReader("a\xffb")), nothing: test.nothing,
+			}),
+			ended: func() error { return test.ended },
+		}
+		got, err := io.ReadAll(body)
+		require.ErrorIs(t, err, test.err)
+		require.Equal(t, test.want, string(got))
+	}
+}
+
+// A haltingReader brings nothing a number of times before each read.
+type haltingReader struct {
+	io.Reader
+
+	nothing, count int
+}
+
+func (r *haltingReader) Read(p []byte) (int, error) {
+	if r.count++; r.count <= r.nothing {
+		return 0, nil
+	}
+	r.count = 0
+	return r.Reader.Read(p)
 }
