@@ -154,8 +154,8 @@ type Member struct {
 	Handle func(ctx context.Context, r Request) []byte
 
 	// Lease is told each time the lease was renewed, first when it begins. It must return soon, and
-	// is not called again meanwhile. A process that has not been told of a longer lease by the time
-	// Until stops to act for its trees, and goes on when it is.
+	// is not called again meanwhile. A process that has not been told of a longer lease shortly
+	// before the time Until stops to act for its trees, and goes on when it is, see Lease.Length.
 	Lease func(l Lease)
 }
 
@@ -164,6 +164,9 @@ type Lease struct {
 	// Until is when the lease ends at the earliest: one lease after the beat was sent, by the
 	// monotonic clock of this process.
 	Until time.Time
+	// Length is how long a lease lasts. A process stops to act a while before Until, one second or
+	// a third of Length if that is less. Zero counts as long.
+	Length time.Duration
 	// Taken are the claims of this process that others have taken while the lease had lapsed. What
 	// is not among them still holds.
 	Taken []Claim

@@ -203,7 +203,7 @@ func (o *owners) beat(ctx context.Context) (l session.Lease, err error) {
 		o.begin(sent)
 	}
 	o.renewed = sent
-	l = session.Lease{Until: sent.Add(o.lease), Taken: o.lost}
+	l = session.Lease{Until: sent.Add(o.lease), Length: o.lease, Taken: o.lost}
 	o.lost, o.told = nil, nil
 	for _, c := range taken {
 		o.told = append(o.told, c.Epoch)

@@ -183,6 +183,7 @@ var brokenClaims = map[string]func(b *brokenOwners){
 	"until": func(b *brokenOwners) {
 		b.spoilLease(func(l *session.Lease) { l.Until = l.Until.Add(time.Minute) })
 	},
+	"lease length": func(b *brokenOwners) { b.spoilLease(func(l *session.Lease) { l.Length = 0 }) },
 	"leave": func(b *brokenOwners) {
 		b.serve = func(ctx context.Context, m session.Member) error {
 			go func() { _ = b.inner.Serve(context.WithoutCancel(ctx), m) }()

@@ -104,6 +104,7 @@ var ownersRules = []ownersRule{
 		"A claim is not taken before the time that its process knows as the end of its lease.",
 		checkUntil,
 	},
+	{"lease length", "A process is told how long its lease is.", checkLeaseLength},
 	{"leave", "When Serve ends, the claims of its process are free at once.", checkLeave},
 	{
 		"replaced",
