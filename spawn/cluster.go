@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tenure"
 )
 
@@ -137,6 +138,8 @@ func (c *cluster) serve(ctx context.Context) {
 	}
 	if err == nil {
 		err = errors.New("spawn: the Owners of the store have ended Serve")
+	} else if !owner.Dead(err) {
+		err = fmt.Errorf("spawn: the Owners of the store have ended Serve: %w", err)
 	}
 	c.mu.Lock()
 	lost := c.takeAll()

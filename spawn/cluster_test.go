@@ -811,6 +811,22 @@ func TestReplacedProcess(t *testing.T) {
 	})
 }
 
+// Of two Supervisors that run with one store, the second one ends, and says why.
+func TestTwoSupervisorsOfOneStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		second := f.openOn(&worker{fleet: f, name: "second", store: a.store}, a.store)
+		err := second.Run(t.Context())
+		require.ErrorIs(t, err, session.ErrServing)
+		require.NotContains(t, err.Error(), "journal")
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, spawn.StatusOK, f.status(a, run))
+	})
+}
+
 // A dyingJournal is that of a process that is cut off at its n-th append, before or after that.
 type dyingJournal struct {
 	session.Journal

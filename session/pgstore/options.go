@@ -43,8 +43,8 @@ type Options struct {
 	// Process has this process share the schema with others, under a name for the place where it
 	// runs, such as that of its host: the Store then has Owners. A process that opens under the
 	// name of another one takes its place. It has 1 to 200 bytes of text that can be drawn, and is
-	// not blank. Empty:
-	// this process has the schema alone. It is experimental as [session.Owners] is.
+	// not blank. Empty: this process has the schema alone. It is experimental as [session.Owners]
+	// is.
 	Process string
 
 	// Lease is how long this process keeps what it has claimed while the server does not hear from
