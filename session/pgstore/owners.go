@@ -276,12 +276,15 @@ func (o *owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 
 // Lane implements session.Owners.
 func (o *owners) Lane(name string, limit int, u session.LaneUser) session.Lane {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l := o.lanes[name]; l != nil {
+		return l
+	}
 	l := &lane{
 		owners: o, name: name, user: u, limit: limit, dirty: true, version: -1,
 		pauses: make(map[string]pause), told: make(map[string]time.Time),
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.lanes[name] = l
 	if o.serving != nil {
 		o.serving.kick()

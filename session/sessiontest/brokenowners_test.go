@@ -369,6 +369,23 @@ var brokenLanes = map[string]func(b *brokenOwners){
 			return b.inner.Lane("all", limit, u)
 		}
 	},
+	"lane again": func(b *brokenOwners) {
+		taken := 0
+		b.lane = func(name string, limit int, u session.LaneUser) session.Lane {
+			taken++
+			return b.inner.Lane(fmt.Sprint(name, taken), limit, u)
+		}
+	},
+	"handle panics": func(b *brokenOwners) {
+		b.serve = func(ctx context.Context, m session.Member) error {
+			handle := m.Handle
+			m.Handle = func(ctx context.Context, r session.Request) (answer []byte) {
+				defer func() { _ = recover() }()
+				return handle(ctx, r)
+			}
+			return b.inner.Serve(ctx, m)
+		}
+	},
 	"lane set limit": func(b *brokenOwners) {
 		b.spoilLane(func(l *brokenLane) { l.setLimit = func(int) {} })
 	},

@@ -143,6 +143,8 @@ var ownersRules = []ownersRule{
 		checkLanePause,
 	},
 	{"lanes apart", "Lanes of different names are kept apart.", checkLanesApart},
+	{"lane again", "A second Lane of a name is the same one, with the limit and user of the first.", checkLaneAgain},
+	{"handle panics", "A Handle that panics ends nothing, and has not answered.", checkHandlePanics},
 	{"lane set limit", "SetLimit counts for the tickets that wait.", checkLaneSetLimit},
 	{"owners context", "A method returns the error of a ctx that is done.", checkOwnersContext},
 	{"owners closed", "After Close every method returns ErrClosed.", checkOwnersClosed},
