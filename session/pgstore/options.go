@@ -33,7 +33,9 @@ type Options struct {
 
 	// Timeout is the longest that a call waits for the server, the time for a connection included.
 	// A Read or a Put has it for each of its pages. Zero means [DefaultTimeout]; it is at least one
-	// second.
+	// second. The calls of Owners that carry no body of a request or answer have a third of the
+	// Lease if that is less, and at least one second: a call that hangs takes the time of the next
+	// beat.
 	Timeout time.Duration
 
 	// Shared opens the schema without its lock; see the package documentation. With a Process, what
