@@ -86,7 +86,8 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 	Orphans(ctx context.Context) iter.Seq2[Key, error]
 
 	// Lane returns this process's part in the lane of that name. Its tickets are granted while
-	// Serve runs. A process takes each lane once.
+	// Serve runs. A process takes each lane once: a second call of a name returns the same Lane,
+	// and leaves the limit and the user of the first.
 	Lane(name string, limit int, u LaneUser) Lane
 }
 
@@ -150,12 +151,14 @@ const maxRequestID = 256
 // A Member is what a process does in a cluster while its Serve runs.
 type Member struct {
 	// Handle answers a request to a tree that this process has claimed. It is called in a goroutine
-	// of its own. Its ctx ends with that of Serve.
+	// of its own. Its ctx ends with that of Serve. A Handle that panics, or ends its goroutine, is
+	// logged by slog.Default, and counts as one that has not answered: the caller waits on, until
+	// its ctx ends or this process is gone.
 	Handle func(ctx context.Context, r Request) []byte
 
 	// Lease is told each time the lease was renewed, first when it begins. It must return soon, and
-	// is not called again meanwhile. A process that has not been told of a longer lease by the time
-	// Until stops to act for its trees, and goes on when it is.
+	// is not called again meanwhile. A process that has not been told of a longer lease shortly
+	// before the time Until stops to act for its trees, and goes on when it is, see Lease.Length.
 	Lease func(l Lease)
 }
 
@@ -164,6 +167,9 @@ type Lease struct {
 	// Until is when the lease ends at the earliest: one lease after the beat was sent, by the
 	// monotonic clock of this process.
 	Until time.Time
+	// Length is how long a lease lasts. A process stops to act a while before Until, one second or
+	// a third of Length if that is less. Zero counts as long.
+	Length time.Duration
 	// Taken are the claims of this process that others have taken while the lease had lapsed. What
 	// is not among them still holds.
 	Taken []Claim

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tenure"
 )
 
@@ -25,6 +27,7 @@ type cluster struct {
 	joined  bool // until the end of a shutdown
 	ended   bool // the shutdown has come so far that nothing joins, or takes trees, any more
 	tenure  tenure.Tenure
+	paused  bool          // the log says that the process does not act
 	changed chan struct{} // closed, and replaced by another one, when the process may act again
 	holds   map[session.Key]*hold
 	// asking are the trees whose claim is under way, each with the highest claim that others have
@@ -135,6 +138,8 @@ func (c *cluster) serve(ctx context.Context) {
 	}
 	if err == nil {
 		err = errors.New("spawn: the Owners of the store have ended Serve")
+	} else if !owner.Dead(err) {
+		err = fmt.Errorf("spawn: the Owners of the store have ended Serve: %w", err)
 	}
 	c.mu.Lock()
 	lost := c.takeAll()
@@ -150,6 +155,7 @@ func (*cluster) handle(context.Context, session.Request) []byte { return nil }
 func (c *cluster) renewed(l session.Lease) {
 	c.mu.Lock()
 	change := c.tenure.Renewed(l, time.Now())
+	say := c.note()
 	var out, taken []*hold
 	if change.AllOut {
 		out = c.takeAll()
@@ -164,6 +170,7 @@ func (c *cluster) renewed(l session.Lease) {
 	}
 	c.wake()
 	c.mu.Unlock()
+	say()
 	c.lose(out, errAllOut, false)
 	c.lose(taken, errTaken, true)
 	select {
@@ -189,12 +196,30 @@ func (c *cluster) look(ctx context.Context) {
 			out = c.takeAll()
 		}
 		next := c.tenure.Next()
+		say := c.note()
 		c.mu.Unlock()
+		say()
 		c.lose(out, errAllOut, false)
 		if !next.IsZero() {
 			timer.Reset(max(time.Until(next), 0))
 		}
 	}
+}
+
+// note takes note of whether the process may act, and returns what logs that if it is news. The
+// caller holds the lock, and calls the function without it.
+func (c *cluster) note() (say func()) {
+	state := c.tenure.State()
+	paused := state == tenure.Paused || state == tenure.Absent && c.paused
+	if paused == c.paused {
+		return func() {}
+	}
+	c.paused = paused
+	text := "offshoot: the process acts for its trees again"
+	if paused {
+		text = "offshoot: the process does not act for its trees: its lease was not renewed in time"
+	}
+	return func() { c.sup.logBeside(slog.LevelWarn, text, "tenure", state.String()) }
 }
 
 // takeOrphans claims trees that are due and that no process has, until ctx ends.

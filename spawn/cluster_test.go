@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type fleet struct {
 	t       *testing.T
 	engine  *sessiontest.Cluster
 	outside *session.Store // of a process that only looks
+	log     *slog.Logger   // of every process; nil: the usual one
 
 	mu        sync.Mutex
 	delivered []told
@@ -103,7 +105,7 @@ func (f *fleet) open(name string) *worker {
 
 func (f *fleet) openOn(w *worker, store *session.Store) *worker {
 	s, err := spawn.Open(f.t.Context(), spawn.Config{
-		Store: store, Runner: runnerFunc(w.work), CallerRun: true,
+		Store: store, Runner: runnerFunc(w.work), CallerRun: true, Logger: f.log,
 		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 2}},
 		Deliver: func(_ context.Context, out spawn.Delivery) error {
 			f.mu.Lock()
@@ -396,6 +398,55 @@ func TestOutagesWithAnotherClock(t *testing.T) {
 			cutOff(t, o, 31*time.Second, false, spawn.StatusInterrupted)
 		})
 	}
+}
+
+// A process acts for its trees however short its lease is.
+func TestShortLeases(t *testing.T) {
+	for _, lease := range []time.Duration{
+		100 * time.Millisecond, time.Second, 1100 * time.Millisecond, 2 * time.Second,
+	} {
+		t.Run(lease.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, sessiontest.ClusterOptions{Lease: lease})
+				a := f.open("a").run()
+				run, err := a.begin(topKey, "one")
+				require.NoError(t, err)
+				time.Sleep(2 * time.Minute)
+				require.Equal(t, spawn.StatusOK, f.status(a, run))
+				require.Len(t, f.arrived(), 1)
+				f.settled(topKey)
+			})
+		})
+	}
+}
+
+// A process says once that it pauses, and once that it acts again. What lasts less is not said.
+func TestPausesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		var log strings.Builder
+		f.log = slog.New(slog.NewTextHandler(&log, nil))
+		a := f.open("a").run()
+		said := func() int {
+			synctest.Wait()
+			require.NotContains(t, log.String(), "level=ERROR")
+			return strings.Count(log.String(), "\n")
+		}
+		for i, outage := range []time.Duration{40 * time.Second, 20 * time.Minute} {
+			time.Sleep(time.Minute)
+			require.Equal(t, 2*i, said())
+			f.engine.Cut(a.store)
+			time.Sleep(10 * time.Second)
+			require.Equal(t, 2*i, said())
+			time.Sleep(outage - 10*time.Second)
+			require.Equal(t, 2*i+1, said())
+			f.engine.Heal(a.store)
+			time.Sleep(10 * time.Second)
+			require.Equal(t, 2*i+2, said())
+		}
+		require.Equal(t, 2, strings.Count(log.String(), "acts for its trees again"))
+		require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
+	})
 }
 
 // cutOff cuts a process off in the middle of a run.
@@ -757,6 +808,22 @@ func TestReplacedProcess(t *testing.T) {
 		require.Equal(t, spawn.StatusInterrupted, f.status(again, run))
 		require.Len(t, f.arrived(), 1)
 		f.settled(topKey)
+	})
+}
+
+// Of two Supervisors that run with one store, the second one ends, and says why.
+func TestTwoSupervisorsOfOneStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		a := f.open("a").run()
+		second := f.openOn(&worker{fleet: f, name: "second", store: a.store}, a.store)
+		err := second.Run(t.Context())
+		require.ErrorIs(t, err, session.ErrServing)
+		require.NotContains(t, err.Error(), "journal")
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, spawn.StatusOK, f.status(a, run))
 	})
 }
 

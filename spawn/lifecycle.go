@@ -45,6 +45,12 @@ const (
 // entries again. A caller that asks for something meanwhile gets [ErrNotRecorded], [ErrUnconfirmed]
 // or [ErrUnreadable] with the reason. A journal that takes nothing any more, because it is closed
 // or must be opened again ([session.ErrSync]), ends Run with that error.
+//
+// With a store that has Owners, Run also ends, and every tree is lost, if the process cannot take
+// part any more. [session.ErrReplaced] says that another process has joined under its name. The
+// program ends then, because a store that it opens under that name takes the place of the other one
+// in turn. [session.ErrServing] says that another Run, or a Serve of the program's own, takes part
+// with the same store: the program opens a store for each Supervisor, with a name of its own.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if s.closed == nil {
 		return errNotOpened
@@ -81,7 +87,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case err := <-s.journalDead:
 			s.beginShutdown() //nolint:contextcheck // it outlives the call
 			s.endSoft()
-			if !errors.Is(err, session.ErrReplaced) {
+			if owner.Dead(err) && !errors.Is(err, session.ErrReplaced) {
 				err = fmt.Errorf("spawn: the journal takes nothing any more: %w", err)
 			}
 			return errors.Join(err, s.waitShutDown(ctx))

@@ -78,7 +78,9 @@ func (e *AmbiguousError) Error() string {
 // that the next Supervisor opens it as soon as it runs.
 //
 // In a store with Owners, which several processes share, Settle claims the tree for that moment. A
-// tree that another process has is left alone: the error is [session.ErrOwned] then.
+// tree that another process has is left alone: the error is [session.ErrOwned] then. A tree that a
+// Supervisor of the same process has is not: the claim is that of the process, and is given up
+// after it. The Supervisor loses the tree as with another store, see below.
 //
 // The caller must have opened the store for writing, and no Supervisor may use it meanwhile. The
 // lock of a directory keeps other processes out. With another store, a Supervisor that owns the

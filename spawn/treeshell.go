@@ -239,7 +239,7 @@ func (sh *treeShell) inUse() bool {
 }
 
 // Lost implements owner.Executor.
-func (sh *treeShell) Lost(err error, conflict bool) {
+func (sh *treeShell) Lost(err error, taken bool) {
 	root := sh.owner.Root()
 	sh.mu.Lock()
 	for _, rt := range sh.turns {
@@ -253,13 +253,13 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 	for _, wish := range sh.wishes { // they are lost with the tree
 		answerWish(wish, fmt.Errorf("%w: %w", lostError{}, err))
 	}
-	if conflict {
+	if taken {
 		sh.endWaits(err)
 	}
 	sh.mu.Unlock()
 	sh.tellRested(session.Key{})
 	sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
-		"root", root.String(), "conflict", conflict, "error", err.Error())
+		"root", root.String(), "taken", taken, "error", err.Error())
 	sh.notifyWatchers(TreeEvent{
 		Kind: EventLost, Time: time.Now(), Session: root, Error: sh.sup.errorText(err),
 	})

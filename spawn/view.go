@@ -79,7 +79,9 @@ type OutboxEntry struct {
 //
 // View opens nothing, takes nothing over and changes nothing. It needs neither a [Supervisor] nor a
 // configuration, and may be called beside a live owner, in another process, or after the last
-// owner has died. The store may be one of dirstore.View.
+// owner has died. The store may be one of dirstore.View. For pgstore, which has no view of its own,
+// a dashboard opens a Store as one more process of those that share it (Options.Process), under a
+// name of its own, and does not run a Supervisor.
 //
 // The view was true when the last entry was recorded. A live owner may be ahead by what it has
 // appended since the entries were read, and by what it is about to append, of which nothing has

@@ -21,7 +21,10 @@ import (
 // lock of that row, in a statement after the one that has locked it: the snapshot of a statement is
 // older than what it has waited for. A transaction that locks a log and a process locks the log
 // first.
-type ledger struct{ *database }
+type ledger struct {
+	*database
+	bodies *database // the same, with the time of calls that carry a body
+}
 
 // alive is the condition that the process with an incarnation has a lease.
 func alive(incarnation string) string {
@@ -371,7 +374,7 @@ var forgotten = `asked <= {}.clock() - $1::bigint * interval '1 microsecond'
 // ask records a request, unless its ID is known: then it counts as the same one. It returns the
 // incarnation that has a claim on the tree, 0 for none.
 func (l ledger) ask(ctx context.Context, r session.Request) (owner int64, err error) {
-	err = l.change(ctx, func(ctx context.Context, q querier) error {
+	err = l.bodies.change(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, l.sql(`delete from {}.requests where `+forgotten+` and id = $2`),
 			memory, []byte(r.ID))
 		if err != nil {
@@ -399,7 +402,7 @@ func (l ledger) ask(ctx context.Context, r session.Request) (owner int64, err er
 func (l ledger) take(
 	ctx context.Context, p session.Process, known [][]byte,
 ) (taken []session.Request, err error) {
-	err = l.write(ctx, func(ctx context.Context, q querier) error {
+	err = l.bodies.write(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, l.sql(`
 			update {}.requests as r set taker = $1, attempt = attempt + 1
 			where not answered and (taker is null or not `+alive(`r.taker`)+`
@@ -435,7 +438,7 @@ func scanRequest(row pgx.CollectableRow) (r session.Request, err error) {
 func (l ledger) answer(
 	ctx context.Context, p session.Process, request string, answer []byte,
 ) error {
-	return l.write(ctx, func(ctx context.Context, q querier) error {
+	return l.bodies.write(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, l.sql(`
 			update {}.requests set answered = true, answer = $3, asked = {}.clock(), body = ''
 			where id = $1 and taker = $2 and not answered`), []byte(request), id(p), answer)
@@ -446,7 +449,7 @@ func (l ledger) answer(
 // outcome returns the answer to a request, or an error if there will be none. It is not done while
 // the caller is to wait.
 func (l ledger) outcome(ctx context.Context, id string) (answer []byte, done bool, err error) {
-	err = l.write(ctx, func(ctx context.Context, q querier) error {
+	err = l.bodies.write(ctx, func(ctx context.Context, q querier) error {
 		var answered, taken, under, owned bool
 		err := q.QueryRow(ctx, l.sql(`
 			select answered, answer, taker is not null, `+alive(`r.taker`)+`,

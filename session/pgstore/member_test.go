@@ -26,9 +26,12 @@ func TestMemberOptions(t *testing.T) {
 			{Process: "a\x00"},
 			{Process: "a\n"},
 			{Process: "\xff"},
+			{Process: " "},
+			{Process: "   "},
 		},
 		"Lease": {
 			{Lease: time.Minute}, {Process: "a", Lease: time.Millisecond}, {Process: "a", Lease: -1},
+			{Process: "a", Lease: pgstore.MaxLease + 1}, {Process: "a", Lease: 1<<63 - 1},
 		},
 	} {
 		for _, o := range all {

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -14,6 +15,10 @@ const DefaultSchema = "offshoot"
 
 // DefaultTimeout is how long a call waits for the server where Options do not say.
 const DefaultTimeout = 15 * time.Second
+
+// MaxLease is the longest lease of a process: the server forgets a process that it has not heard of
+// for that long.
+const MaxLease = 24 * time.Hour
 
 // maxSchemaLen is the longest name that PostgreSQL keeps whole, in bytes.
 const maxSchemaLen = 63
@@ -28,7 +33,9 @@ type Options struct {
 
 	// Timeout is the longest that a call waits for the server, the time for a connection included.
 	// A Read or a Put has it for each of its pages. Zero means [DefaultTimeout]; it is at least one
-	// second.
+	// second. The calls of Owners that carry no body of a request or answer have a third of the
+	// Lease if that is less, and at least one second: a call that hangs takes the time of the next
+	// beat.
 	Timeout time.Duration
 
 	// Shared opens the schema without its lock; see the package documentation. With a Process, what
@@ -37,12 +44,13 @@ type Options struct {
 
 	// Process has this process share the schema with others, under a name for the place where it
 	// runs, such as that of its host: the Store then has Owners. A process that opens under the
-	// name of another one takes its place. It has 1 to 200 bytes of text that can be drawn. Empty:
-	// this process has the schema alone. It is experimental as [session.Owners] is.
+	// name of another one takes its place. It has 1 to 200 bytes of text that can be drawn, and is
+	// not blank. Empty: this process has the schema alone. It is experimental as [session.Owners]
+	// is.
 	Process string
 
 	// Lease is how long this process keeps what it has claimed while the server does not hear from
-	// it. Zero means [session.DefaultLease]; it is at least one second. It is for Process.
+	// it. Zero means [session.DefaultLease]; it is one second to [MaxLease]. It is for Process.
 	Lease time.Duration
 
 	// TrustSync takes a server that acknowledges before it writes. What was acknowledged may be
@@ -87,8 +95,8 @@ func (o Options) withDefaults() (Options, error) {
 	if reason := processFault(o.Process); reason != "" {
 		return o, &OptionError{"Process", fmt.Sprintf("%.80q", o.Process), reason}
 	}
-	if o.Lease < time.Second {
-		return o, &OptionError{"Lease", o.Lease, "it must be at least one second"}
+	if o.Lease < time.Second || o.Lease > MaxLease {
+		return o, &OptionError{"Lease", o.Lease, fmt.Sprintf("it must be 1s to %v", MaxLease)}
 	}
 	return o, nil
 }
@@ -101,6 +109,9 @@ func processFault(s string) string {
 	}
 	if !utf8.ValidString(s) {
 		return "it is not UTF-8"
+	}
+	if strings.TrimSpace(s) == "" {
+		return "it is blank"
 	}
 	for _, r := range s {
 		if !unicode.IsPrint(r) {

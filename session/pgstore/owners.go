@@ -54,9 +54,7 @@ func newOwners(ctx context.Context, d *database, o Options) (*owners, error) {
 	// A call that hangs must not take the time of the next beat.
 	timeout := max(time.Second, min(o.Timeout, o.Lease/beatsPerLease))
 	d.idle = timeout
-	l := ledger{&database{
-		pool: pool, owned: true, schema: o.Schema, timeout: timeout, hold: d.hold, idle: timeout,
-	}}
+	l := newLedger(pool, d.hold, o.Schema, timeout, o.Timeout)
 	self, err := l.newProcess(ctx, o.Process)
 	if err != nil {
 		pool.Close()
@@ -67,6 +65,19 @@ func newOwners(ctx context.Context, d *database, o Options) (*owners, error) {
 		self: self, lease: o.Lease, ended: make(chan struct{}), lanes: make(map[string]*lane),
 		claims: make(map[session.Key]noted), fenced: make(map[session.Key]bool),
 	}, nil
+}
+
+// newLedger returns the ledger of a schema, whose calls have a time each, and a longer one where
+// they carry a body. No transaction holds locks longer than the short one while it is silent.
+func newLedger(
+	pool *pgxpool.Pool, h *hold, schema string, timeout, bodies time.Duration,
+) ledger {
+	in := func(timeout, idle time.Duration) *database {
+		return &database{
+			pool: pool, owned: true, schema: schema, timeout: timeout, hold: h, idle: idle,
+		}
+	}
+	return ledger{in(timeout, timeout), in(max(timeout, bodies), timeout)}
 }
 
 // Close closes the Store. Each of its parts may be closed.
@@ -83,6 +94,7 @@ func (o *owners) end() {
 	_ = o.ledger.leave(within, o.self, true) // or the lease lapses
 	o.hub.end()
 	o.ledger.closed.Store(true)
+	o.ledger.bodies.closed.Store(true)
 	o.ledger.pool.Close()
 }
 
@@ -203,7 +215,7 @@ func (o *owners) beat(ctx context.Context) (l session.Lease, err error) {
 		o.begin(sent)
 	}
 	o.renewed = sent
-	l = session.Lease{Until: sent.Add(o.lease), Taken: o.lost}
+	l = session.Lease{Until: sent.Add(o.lease), Length: o.lease, Taken: o.lost}
 	o.lost, o.told = nil, nil
 	for _, c := range taken {
 		o.told = append(o.told, c.Epoch)
@@ -276,12 +288,15 @@ func (o *owners) Orphans(ctx context.Context) iter.Seq2[session.Key, error] {
 
 // Lane implements session.Owners.
 func (o *owners) Lane(name string, limit int, u session.LaneUser) session.Lane {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l := o.lanes[name]; l != nil {
+		return l
+	}
 	l := &lane{
 		owners: o, name: name, user: u, limit: limit, dirty: true, version: -1,
 		pauses: make(map[string]pause), told: make(map[string]time.Time),
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.lanes[name] = l
 	if o.serving != nil {
 		o.serving.kick()

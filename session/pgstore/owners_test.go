@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
@@ -185,4 +187,40 @@ func TestOwnersPassKit(t *testing.T) {
 func TestOwnersThatHangPassKit(t *testing.T) {
 	t.Parallel()
 	sessiontest.TestOwners(t, engine(t, 2*time.Second, pgstore.Options{}, true))
+}
+
+// What carries a body may take Options.Timeout, however short the lease is: a Call outlasts a
+// network that hangs for longer than a beat may take. A Claim, which has none, does not.
+func TestCallHasTheWholeTimeout(t *testing.T) {
+	s := theServer(t)
+	o := pgstore.Options{
+		Schema: freshSchema(), TrustSync: true, Process: "a", Lease: 3 * time.Second,
+	}
+	t.Cleanup(func() { s.query(t, `drop schema if exists `+o.Schema+` cascade`) })
+	store, n, err := s.openCut(t.Context(), o, true)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		assert.NoError(t, store.Owners.Serve(ctx, session.Member{
+			Handle: func(_ context.Context, r session.Request) []byte { return r.Body },
+		}))
+	})
+	defer func() {
+		cancel()
+		serving.Wait()
+		assert.NoError(t, store.Close())
+	}()
+	root := session.Must(session.MainKey("main"))
+	_, err = store.Owners.Claim(ctx, root)
+	require.NoError(t, err)
+	n.setCut(true)
+	serving.Go(func() {
+		_, err := store.Owners.Claim(ctx, root)
+		assert.ErrorIs(t, err, pgstore.ErrTimeout)
+		time.AfterFunc(time.Second, func() { n.setCut(false) })
+	})
+	answer, err := store.Owners.Call(ctx, session.Request{ID: "1", Root: root, Body: []byte("x")})
+	require.NoError(t, err)
+	require.Equal(t, "x", string(answer))
 }

@@ -3,10 +3,13 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -150,10 +153,28 @@ func (s *service) take(ctx context.Context) {
 	}
 }
 
+// ask calls the Handle of the member. The error says that it has panicked or ended its goroutine.
+func (s *service) ask(ctx context.Context, r session.Request) (answer []byte, err error) {
+	err = contain.Call(func() error {
+		answer = s.member.Handle(ctx, r)
+		return nil
+	}, errHandleExited, func(value any, stack []byte) error {
+		return fmt.Errorf("pgstore: Handle panicked: %v\n%s", value, stack)
+	})
+	return answer, err
+}
+
+var errHandleExited = errors.New("pgstore: Handle has ended its goroutine")
+
 // handle answers a request. An answer that cannot be brought to the server before Serve ends is
 // lost.
 func (s *service) handle(ctx context.Context, r session.Request) {
-	answer := s.member.Handle(ctx, r)
+	answer, err := s.ask(ctx, r)
+	if err != nil { // the request stays known, so that this process does not handle it again
+		slog.ErrorContext(ctx, "pgstore: a request was not answered", "request", r.ID,
+			"root", r.Root.String(), "error", err.Error())
+		return
+	}
 	for {
 		err := s.ledger.answer(context.WithoutCancel(ctx), s.self, r.ID, answer)
 		if err == nil {

@@ -183,6 +183,7 @@ var brokenClaims = map[string]func(b *brokenOwners){
 	"until": func(b *brokenOwners) {
 		b.spoilLease(func(l *session.Lease) { l.Until = l.Until.Add(time.Minute) })
 	},
+	"lease length": func(b *brokenOwners) { b.spoilLease(func(l *session.Lease) { l.Length = 0 }) },
 	"leave": func(b *brokenOwners) {
 		b.serve = func(ctx context.Context, m session.Member) error {
 			go func() { _ = b.inner.Serve(context.WithoutCancel(ctx), m) }()
@@ -366,6 +367,23 @@ var brokenLanes = map[string]func(b *brokenOwners){
 	"lanes apart": func(b *brokenOwners) {
 		b.lane = func(_ string, limit int, u session.LaneUser) session.Lane {
 			return b.inner.Lane("all", limit, u)
+		}
+	},
+	"lane again": func(b *brokenOwners) {
+		taken := 0
+		b.lane = func(name string, limit int, u session.LaneUser) session.Lane {
+			taken++
+			return b.inner.Lane(fmt.Sprint(name, taken), limit, u)
+		}
+	},
+	"handle panics": func(b *brokenOwners) {
+		b.serve = func(ctx context.Context, m session.Member) error {
+			handle := m.Handle
+			m.Handle = func(ctx context.Context, r session.Request) (answer []byte) {
+				defer func() { _ = recover() }()
+				return handle(ctx, r)
+			}
+			return b.inner.Serve(ctx, m)
 		}
 	},
 	"lane set limit": func(b *brokenOwners) {

@@ -27,6 +27,9 @@ func (m *member) Lane(name string, limit int, u session.LaneUser) session.Lane {
 	c := m.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if l := m.lanes[name]; l != nil {
+		return l
+	}
 	if c.lanes[name] == nil {
 		c.lanes[name] = new(lease.Lane)
 	}

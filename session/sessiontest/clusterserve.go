@@ -3,10 +3,13 @@ package sessiontest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 )
@@ -129,7 +132,7 @@ func (s *service) round(ctx context.Context) (todo []func(), err error) {
 		}
 		s.nextBeat = sent.Add(c.o.Lease / 3)
 		if told := s.mem.Lease; told != nil {
-			l := session.Lease{Until: sent.Add(c.o.Lease), Taken: taken}
+			l := session.Lease{Until: sent.Add(c.o.Lease), Length: c.o.Lease, Taken: taken}
 			todo = append(todo, func() { told(l) })
 		}
 	}
@@ -148,10 +151,28 @@ func (s *service) round(ctx context.Context) (todo []func(), err error) {
 	return todo, nil
 }
 
+// ask calls the Handle of the member. The error says that it has panicked or ended its goroutine.
+func (s *service) ask(ctx context.Context, r session.Request) (answer []byte, err error) {
+	err = contain.Call(func() error {
+		answer = s.mem.Handle(ctx, r)
+		return nil
+	}, errHandleExited, func(value any, stack []byte) error {
+		return fmt.Errorf("sessiontest: Handle panicked: %v\n%s", value, stack)
+	})
+	return answer, err
+}
+
+var errHandleExited = errors.New("sessiontest: Handle has ended its goroutine")
+
 // handle answers a request. An answer that cannot be brought to the engine before Serve ends is
 // lost.
 func (s *service) handle(ctx context.Context, r session.Request) {
-	answer := s.mem.Handle(ctx, r)
+	answer, err := s.ask(ctx, r)
+	if err != nil {
+		slog.ErrorContext(ctx, "sessiontest: a request was not answered", "request", r.ID,
+			"root", r.Root.String(), "error", err.Error())
+		return
+	}
 	for {
 		err := s.reach(context.WithoutCancel(ctx), func(now time.Time) error {
 			s.cluster.state.Answer(s.self, r.ID, answer, now)

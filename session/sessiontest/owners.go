@@ -104,6 +104,7 @@ var ownersRules = []ownersRule{
 		"A claim is not taken before the time that its process knows as the end of its lease.",
 		checkUntil,
 	},
+	{"lease length", "A process is told how long its lease is.", checkLeaseLength},
 	{"leave", "When Serve ends, the claims of its process are free at once.", checkLeave},
 	{
 		"replaced",
@@ -142,6 +143,8 @@ var ownersRules = []ownersRule{
 		checkLanePause,
 	},
 	{"lanes apart", "Lanes of different names are kept apart.", checkLanesApart},
+	{"lane again", "A second Lane of a name is the same one, with the limit and user of the first.", checkLaneAgain},
+	{"handle panics", "A Handle that panics ends nothing, and has not answered.", checkHandlePanics},
 	{"lane set limit", "SetLimit counts for the tickets that wait.", checkLaneSetLimit},
 	{"owners context", "A method returns the error of a ctx that is done.", checkOwnersContext},
 	{"owners closed", "After Close every method returns ErrClosed.", checkOwnersClosed},

@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -341,6 +342,46 @@ func checkLanesApart(p *ownersProbe) {
 	a.lane("l", 1).Ask(ticket("1", ""))
 	b.lane("L", 1).Ask(ticket("1", ""))
 	c.wantGranted(p, "one in each lane", map[*process][]string{a: {"1"}, b: {"1"}})
+}
+
+func checkLaneAgain(p *ownersProbe) {
+	c := p.open()
+	a := c.serve(p, "a", nil)
+	first := a.lane("l", 1)
+	first.Ask(ticket("1", ""))
+	c.wantGranted(p, "by the first", map[*process][]string{a: {"1"}})
+	second := a.Lane("l", 5, session.LaneUser{})
+	second.Ask(ticket("2", ""))
+	c.wantGranted(p, "with the limit of the first", map[*process][]string{a: {"1"}})
+	first.Free("1")
+	c.wantGranted(p, "to the user of the first", map[*process][]string{a: {"1", "2"}})
+	second.Free("2")
+	first.Ask(ticket("3", ""))
+	c.wantGranted(p, "after the second", map[*process][]string{a: {"1", "2", "3"}})
+}
+
+func checkHandlePanics(p *ownersProbe) {
+	c := p.open()
+	a := c.serve(p, "a", func(ctx context.Context, r session.Request) []byte {
+		switch r.ID {
+		case "panics":
+			panic("the Handle of a rule")
+		case "exits":
+			runtime.Goexit()
+		}
+		return echo(ctx, r)
+	})
+	a.claim(treeKey("one"))
+	for _, id := range []string{"panics", "exits"} {
+		ctx, cancel := context.WithTimeout(p.ctx, c.lease*3/2)
+		_, err := a.Call(ctx, request(id, treeKey("one")))
+		cancel()
+		p.wantIs("call of a Handle that "+id, err, context.DeadlineExceeded)
+	}
+	a.wantAnswer(request("1", treeKey("one")))
+	if n := len(a.handled()); n != 3 {
+		p.fail("Handle was called %d times for 3 requests", n)
+	}
 }
 
 func checkLaneSetLimit(p *ownersProbe) {

@@ -196,6 +196,16 @@ func checkUntil(p *ownersProbe) {
 	}
 }
 
+func checkLeaseLength(p *ownersProbe) {
+	c := p.open()
+	a := c.serve(p, "a", nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.told[0]; l.Length != c.lease {
+		p.fail("told of %v, want %v", l.Length, c.lease)
+	}
+}
+
 func checkLeave(p *ownersProbe) {
 	c := p.open()
 	a, b := c.serve(p, "a", nil), c.join(p, "b")

@@ -68,8 +68,9 @@ type Executor interface {
 	// at the place at, and is the last that the tree has folded.
 	Publish(t *tree.Tree, after session.Seq, at Place, facts []tree.Fact)
 	// Lost cancels every turn and drops every delivery, because the tree was discarded with err.
-	// With conflict another owner has the tree now.
-	Lost(err error, conflict bool)
+	// With taken another owner is known to have the tree now. Among several processes a conflict
+	// alone does not say that.
+	Lost(err error, taken bool)
 	// Stalled reports that the journal fails with err for now, or with nil that it works again.
 	Stalled(err error)
 	// Owned reports that another process has the tree, as err says. No turn and no delivery of this

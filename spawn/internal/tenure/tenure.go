@@ -10,9 +10,19 @@ import (
 // engine.
 const MaxPause = 10 * time.Minute
 
-// Margin is how long before the end of its lease a process stops to act: what it begins in the last
-// moment has effects later.
+// Margin is how long before the end of its lease a process stops to act, at most: what it begins in
+// the last moment has effects later.
 const Margin = time.Second
+
+// margin returns the margin of a lease of a length: a third of it at most, so that a process which
+// beats three times in a lease may act until the beat after next. Zero is a length that is not
+// known.
+func margin(length time.Duration) time.Duration {
+	if length <= 0 {
+		return Margin
+	}
+	return min(Margin, length/3)
+}
 
 // A State says what a process may do.
 type State uint8
@@ -62,7 +72,7 @@ func (t *Tenure) MayAct(now time.Time) bool { return t.state == Acting && isBefo
 // Renewed takes what the Owners say of the lease.
 func (t *Tenure) Renewed(l session.Lease, now time.Time) Change {
 	out := t.Look(now).AllOut // the news may come after the time was up
-	if until := l.Until.Add(-Margin); t.state == Absent || until.After(t.until) {
+	if until := l.Until.Add(-margin(l.Length)); t.state == Absent || until.After(t.until) {
 		t.until = until
 	}
 	t.state = Paused

@@ -72,6 +72,39 @@ func TestScenes(t *testing.T) {
 	}
 }
 
+// A process that beats three times in a lease acts all the time, however short the lease is, and
+// also if each answer takes a quarter of it. One beat that is missing does not stop it.
+func TestLeasesOfEveryLength(t *testing.T) {
+	for _, length := range []time.Duration{
+		time.Millisecond, 100 * time.Millisecond, time.Second, 1100 * time.Millisecond,
+		3 * time.Second, 30 * time.Second, 24 * time.Hour,
+	} {
+		t.Run(length.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var tenure Tenure
+				for range 10 {
+					sent := time.Now()
+					time.Sleep(length / 4)
+					l := session.Lease{Until: sent.Add(length), Length: length}
+					require.Equal(t, Change{State: Acting}, tenure.Renewed(l, time.Now()))
+					time.Sleep(length/3 - length/4)
+					require.True(t, tenure.MayAct(time.Now()))
+				}
+				time.Sleep(length/3 - length/100)
+				require.True(t, tenure.MayAct(time.Now()), "one beat is missing")
+				time.Sleep(length/3 + length/100 + time.Microsecond) // the lease ends
+				require.Equal(t, Paused, tenure.Look(time.Now()).State)
+			})
+		})
+	}
+}
+
+// A lease without a length has the whole margin.
+func TestLeaseWithoutALength(t *testing.T) {
+	require.Equal(t, Margin, margin(0))
+	require.Equal(t, Margin, margin(time.Hour))
+}
+
 // A process that did not look for an hour, because it was stopped, may not act, and what it hears
 // first does not revive what it has lost.
 func TestProcessThatWasStopped(t *testing.T) {
