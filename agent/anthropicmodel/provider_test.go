@@ -487,7 +487,9 @@ func TestSchemasThatCannotBeSent(t *testing.T) {
 	deep = strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000)
 	{
 		var sent string
-		m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) { sent = body })
+		m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) {
+			sent = body
+		})
 		req := asks(says(session.MessageUser, "Hello."))
 		req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(deep)}}
 		_, err := m.Generate(t.Context(), req)
@@ -510,7 +512,9 @@ func TestIDsThatComeTwiceInAMessage(t *testing.T) {
 		`{"type":"tool_use","id":"a","name":"now","input":{"n":2}}]}`} {
 		{
 			var sent string
-			m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) { sent = body })
+			m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) {
+				sent = body
+			})
 			said.Raw = json.RawMessage(raw)
 			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello."), said,
 				result("one"), result("two")))

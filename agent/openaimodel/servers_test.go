@@ -262,7 +262,9 @@ func TestIDsThatComeAgainInRaw(t *testing.T) {
 	}
 	result := agent.Message{Role: session.MessageTool, ToolCallID: "a", Text: "Noon."}
 	var sent string
-	m := serve(t, openaimodel.Config{}, func(_ http.ResponseWriter, body string) { sent = body })
+	m := serve(t, openaimodel.Config{}, func(_ http.ResponseWriter, body string) {
+		sent = body
+	})
 	_, err := m.Generate(t.Context(), ask(said, result, said, result))
 	require.Error(t, err)
 	require.Equal(t, 2, strings.Count(sent, thought))
@@ -500,7 +502,9 @@ func TestSchemasThatCannotBeSent(t *testing.T) {
 	deep = strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000)
 	for _, api := range both {
 		var sent string
-		m := serve(t, openaimodel.Config{API: api}, func(_ http.ResponseWriter, body string) { sent = body })
+		m := serve(t, openaimodel.Config{API: api}, func(_ http.ResponseWriter, body string) {
+			sent = body
+		})
 		req := ask()
 		req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(deep)}}
 		_, err := m.Generate(t.Context(), req)
@@ -523,7 +527,9 @@ func TestIDsThatComeTwiceInAMessage(t *testing.T) {
 		`{"type":"function_call","call_id":"a","name":"now","arguments":"{\"n\":2}"}]}`} {
 		for _, api := range both {
 			var sent string
-			m := serve(t, openaimodel.Config{API: api}, func(_ http.ResponseWriter, body string) { sent = body })
+			m := serve(t, openaimodel.Config{API: api}, func(_ http.ResponseWriter, body string) {
+				sent = body
+			})
 			said.Raw = json.RawMessage(raw)
 			_, err := m.Generate(t.Context(), ask(said, result("one"), result("two")))
 			require.Error(t, err) // the server says nothing
