@@ -549,7 +549,9 @@ func sendersIn(out spawn.Delivery) (all []policy.Sender) {
 // sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.
 func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 	event := announce.NewEvent(out.Completion)
-	event.Task = rt.Shown(event.Task) // before it is one line, and is cut
+	// It is shown before it is one line, and is cut. A person who may not call everyone must not
+	// have the bot do it by the name of a task.
+	event.Task = text.WithoutMentions(rt.Shown(event.Task))
 	event.Reason = rt.redactor.At(announce.BoundaryReplies,
 		announce.Sanitize(text.WithoutControls(event.Reason)))
 	said := event.Update()

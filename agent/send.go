@@ -181,7 +181,11 @@ func (h toolHost) sendTo(
 	if ok && len(to.Ancestors) == 0 && errors.Is(err, errNoAgent) {
 		err = ErrNotFound // so are the sessions of an agent that is there
 	} else if ok {
-		out, err = jsonReply(h.rt.refusalReply(refusal))
+		reply := h.rt.refusalReply(refusal)
+		if refusal.Rule == policy.RuleControl && to.Key.IsSubagent() && len(to.Ancestors) == 0 {
+			reply.Error = "session " + to.Key.String() + ": " + notBelow
+		}
+		out, err = jsonReply(reply)
 		return out, false, err
 	}
 	taken = errors.Is(err, ErrUnconfirmed)
@@ -189,6 +193,11 @@ func (h toolHost) sendTo(
 	out, err = jsonReply(spawnReply{Status: "error", Error: h.sendError(to.Key, err)})
 	return out, taken, err
 }
+
+// notBelow is what a model is told of the key of a sub-agent that is not below its session: it may
+// be archived, in another tree or not there at all, and which of these is not told.
+const notBelow = "it is not a sub-agent below this session, or not any more, as one that was " +
+	"archived is not; start another sub-agent and give it what it must know"
 
 // sent is what became of a message of a model. Beside the receipt it has, if the receiver is a
 // top-level session and the model waits, the reply, or why there is none.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -224,6 +225,30 @@ func TestNoWaitForWhatIsNotSent(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "forbidden", out["status"])
 		require.Equal(t, begun, time.Now())
+	})
+}
+
+// A model that writes to a sub-agent which was archived, or which is not there, is told what it can
+// do, and not which of them it is.
+func TestSendToASubagentThatIsNotBelow(t *testing.T) {
+	agenttest.Run(t, configAnswering(asText), nil, func(h *harness) {
+		child, err := h.Main().Spawn(h.Context(), agent.Task{
+			Text: "count", Cleanup: agent.CleanupDelete,
+		})
+		require.NoError(t, err)
+		h.Pass(24 * time.Hour)
+		_, err = child.Info(h.Context())
+		require.ErrorIs(t, err, agent.ErrNotFound)
+		told := func(key session.Key) string {
+			out, err := callTool(h, "sessions_send", key.String(), sendArgs(key, "more", 0))
+			require.NoError(t, err)
+			require.Equal(t, "forbidden", out["status"])
+			return strings.ReplaceAll(out["error"].(string), key.String(), "KEY")
+		}
+		require.Contains(t, told(child.Key()), "KEY: it is not a sub-agent below this session, or not any "+
+			"more, as one that was archived is not; start another sub-agent")
+		none := session.Must(session.Parse("agent:main:subagent:" + session.NewID()))
+		require.Equal(t, told(child.Key()), told(none))
 	})
 }
 

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -35,35 +34,11 @@ const (
 	nothingHere = "(none)"
 )
 
-// withoutMentions returns a text of an answer with full-width signs, as labels have them, in what a
-// chat may take for a mention of people, of a role or of a whole channel, such as @everyone, <@id>,
-// <!here>, <users/all>, <at>, [~name] and links to a person: a person who may not call everyone
-// must not have the bot do it. The entity of a sign counts as the sign. An address such as
-// bot@example.org stays as it is, and so do the lines and other mark-up of a log.
+// withoutMentions returns a text of an answer without what a chat may take for a mention: a person
+// who may not call everyone must not have the bot do it.
 func withoutMentions(said string) string {
-	return text.Bound(mention.ReplaceAllStringFunc(said, fullWidth.Replace), maxText)
+	return text.Bound(text.WithoutMentions(said), maxText)
 }
-
-// mention finds the sign of a mention with the character behind it, and what some chats take for a
-// mention also within a word.
-var mention = regexp.MustCompile(
-	`(?i)(?:^|[^\pL\pN._+@-])(?:@|` + atEntity + `)+[\pL\pN_!&]|` +
-		`(?:@|` + atEntity + `)(?:everyone|here|channel|all|room)|` +
-		`(?:<|` + openEntity + `)(?:!\pL|@|users/|/?at\b|#)|` +
-		`\[~|` + // Jira
-		`tg://|` +
-		`matrix\.to/#/(?:@|!|%)|matrix:u/`)
-
-// What HTML and Markdown also read as the signs "@" and "<".
-const (
-	atEntity   = `&(?:#0*64|#x0*40|commat);`
-	openEntity = `&(?:#0*60|#x0*3c|lt);?`
-)
-
-// fullWidth replaces what makes a mention one.
-var fullWidth = strings.NewReplacer(
-	"@", "＠", "<", "＜", "&", "＆", "~", "～", "://", "：//", "#", "＃", "matrix:", "matrix：",
-	"MATRIX:", "MATRIX：")
 
 // bounded returns a text that an answer may have.
 func bounded(b *strings.Builder) string {

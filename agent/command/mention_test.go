@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +25,23 @@ var mentions = []string{
 // alive finds a mention that has force.
 var alive = regexp.MustCompile(`(?i)@(everyone|here)|<@[\d!&]|<![a-z]|(^|\W)@\w|` +
 	`(<|&lt;|&#60;|&#x3c;)(@|!|users/|/?at\W|#)|tg://|\[~|matrix\.to/#|matrix:u|(&#64;|&commat;)\w`)
+
+// The update about a sub-agent that a person has started mentions none of those whom the task does.
+func TestUpdatesMentionNoOne(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		at := room(b)
+		for _, m := range mentions {
+			b.say(at, "ann", "/subagents spawn beta "+m+" say")
+			b.Pass(time.Minute)
+		}
+		said := b.chat.Said(at)
+		require.Len(t, said, len(mentions))
+		for _, s := range said {
+			name, _, _ := strings.Cut(s, " is done.")
+			require.NotRegexp(t, alive, name)
+		}
+	})
+}
 
 // No answer to a command mentions anyone, whatever a person has typed, and whatever a sub-agent is
 // called or told.
