@@ -171,10 +171,10 @@ func clusterOf(t *testing.T, trees int) (s *server, store *session.Store, a, b *
 // grow: nothing that a former owner writes comes after what a later one has found.
 func verifyTree(t *testing.T, store *session.Store, tree int, former, next *worker) {
 	t.Helper()
-	for _, w := range []*worker{former, next} { // what one has said last may still be on its way
-		w.mu.Lock()
-		defer w.mu.Unlock()
-	}
+	former.mu.Lock() // what a worker has said last may still be on its way
+	defer former.mu.Unlock()
+	next.mu.Lock()
+	defer next.mu.Unlock()
 	var last session.Seq
 	epoch := 0
 	for e, err := range store.Journal.Read(t.Context(), numbered(tree), 0) {
