@@ -247,10 +247,9 @@ func (a *arguments) count(without, limit int, names ...string) int {
 	return cmp.Or(a.whole(1, limit, "", names...), without)
 }
 
-// minutes returns a whole number of minutes from 1, at most limit, or 0 for an argument that is
-// left out.
+// minutes returns a whole number of minutes, at most limit. 0 is as an argument that is left out.
 func (a *arguments) minutes(limit int, names ...string) time.Duration {
-	return time.Duration(a.whole(1, limit, "", names...)) * time.Minute
+	return time.Duration(a.whole(0, limit, "", names...)) * time.Minute
 }
 
 // hint reads the argument attachAs, a text or an object with a mountPath.

@@ -28,7 +28,7 @@ var (
 		`"kinds":{"type":"array","items":{"type":"string","enum":` + kindEnum() + `},` +
 		`"description":"default: all"},` +
 		`"limit":{"type":"integer","minimum":1,"maximum":200,"description":"those that were active last; default: 50"},` +
-		`"activeMinutes":{"type":"integer","minimum":1,"description":"only those that were active so many minutes ago or later"},` +
+		`"activeMinutes":{"type":"integer","minimum":0,"description":"only those that were active so many minutes ago or later; 0 and default: all"},` +
 		`"messageLimit":{"type":"integer","minimum":0,"maximum":20,"description":"how many of the last messages to show of each; default: 0"}` +
 		`}}`)
 	historySchema = json.RawMessage(`{"type":"object","properties":{` +

@@ -19,7 +19,7 @@ var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"action":{"type":"string","enum":["list","info","log","kill","steer","send"],"description":"default: list. log: its last messages; ` +
 	`steer: tell it something while it works; send: write to it, also when it has ended, as sessions_send does"},` +
 	`"target":{"type":"string","description":"a sub-agent: number or #number in the list that you were shown last, run id, taskName, label, or the beginning of one of these; session key or id; last: the newest; for kill also all"},` +
-	`"recentMinutes":{"type":"integer","minimum":1,"maximum":1440,"description":"for list: how long ago those that it shows have ended at most; default: 30"},` +
+	`"recentMinutes":{"type":"integer","minimum":0,"maximum":1440,"description":"for list: how long ago those that it shows have ended at most; 0 and default: 30"},` +
 	`"message":{"type":"string","description":"for steer and send: at most 4000 characters, one in 2 seconds"},` +
 	`"timeoutSeconds":{"type":"number","minimum":0,"maximum":30,"description":"for send: wait so long for the answer; default: do not wait"},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":200,"description":"for log: messages; default: 20"},` +

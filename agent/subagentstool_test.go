@@ -217,7 +217,7 @@ func TestFindTarget(t *testing.T) {
 }
 
 // A target is what can be read of it: what cannot be seen does not make it a label instead of a
-// name, and a label that reads like a number is not a target.
+// name. A label that reads like a number is found where the list has no such number.
 func TestTargetsAreWhatIsRead(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		for _, task := range []agent.Task{
@@ -236,7 +236,10 @@ func TestTargetsAreWhatIsRead(t *testing.T) {
 		out, err := callToolOf(h, tools, "subagents", "1", `{"action":"info","target":"3"}`)
 		require.NoError(t, err)
 		require.Equal(t, named, out["runId"], "the number hides the label")
-		for _, target := range []string{"4", "01", "+1"} {
+		out, err = callToolOf(h, tools, "subagents", "1", `{"action":"info","target":"4"}`)
+		require.NoError(t, err)
+		require.Equal(t, string(h.Runs()[2].ID), out["runId"])
+		for _, target := range []string{"5", "01", "+1"} {
 			_, err := callToolOf(h, tools, "subagents", "1",
 				`{"action":"info","target":"`+target+`"}`)
 			require.Error(t, err, target)
