@@ -420,11 +420,30 @@ func TestShortLeases(t *testing.T) {
 	}
 }
 
+// A lockedLog is a log that may be read while it is written.
+type lockedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // A process says once that it pauses, and once that it acts again. What lasts less is not said.
 func TestPausesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, sessiontest.ClusterOptions{})
-		var log strings.Builder
+		var log lockedLog
 		f.log = slog.New(slog.NewTextHandler(&log, nil))
 		a := f.open("a").run()
 		said := func() int {
