@@ -202,8 +202,8 @@ func (s *Supervisor) Shells() int { return len(s.allShells()) }
 
 // AnswerWithin waits for the answer to a message that has left the outbox unseen, as
 // [Supervisor.SendOut] does then.
-func (s *Supervisor) AnswerWithin(
-	ctx context.Context, from, to session.Key, m Incoming, left time.Duration,
+func AnswerWithin(
+	ctx context.Context, s *Supervisor, from, to session.Key, m Incoming, left time.Duration,
 ) error {
 	_, err := s.answerWithin(ctx, from, to, &m, left)
 	return err

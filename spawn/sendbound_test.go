@@ -44,7 +44,7 @@ func TestLooksEndWithTheirBound(t *testing.T) {
 		"SendOut that has missed the arrival": {func(
 			ctx context.Context, s *spawn.Supervisor,
 		) error {
-			return s.AnswerWithin(ctx, topKey, sickRoom, m, waits.Within)
+			return spawn.AnswerWithin(ctx, s, topKey, sickRoom, m, waits.Within)
 		}, false, true},
 	} {
 		for _, method := range []string{"Read", "Append"} {
