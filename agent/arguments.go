@@ -42,9 +42,10 @@ func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // arguments reads arguments by name. An argument that has two names is given under one of them.
 type arguments struct {
-	tool string
-	m    map[string]json.RawMessage
-	err  error
+	tool  string
+	m     map[string]json.RawMessage // by the names that the schema has
+	given map[string]string          // the names with underscores that some are given under
+	err   error
 }
 
 // readArguments reads the arguments of a call. An argument that is not among the known ones is an
@@ -71,24 +72,18 @@ func readKnownArguments(
 		return nil, newArgumentError(tool, name, "it is there twice")
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.m)) {
-		if slices.Contains(known, name) {
+		as := inOneWord(name)
+		if slices.Contains(known, as) {
+			a.rename(name, as)
 			continue
 		}
-		if other := inOneWord(name); other != name && slices.Contains(known, other) {
-			if _, twice := a.m[other]; twice {
-				return nil, newArgumentError(tool, name, "it is there twice, as "+other+", too")
-			}
-			a.m[other] = a.m[name]
-			delete(a.m, name)
-			continue
-		}
-		if of := keptParam(name); tool == toolSpawn && of != "" {
+		if why, kept := keptParams[as]; tool == toolSpawn && kept {
 			if asksForNothing(a.m[name]) {
 				continue
 			}
-			return nil, newArgumentError(tool, name, keptParams[of])
+			return nil, newArgumentError(tool, name, why)
 		}
-		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
+		if tool == toolSpawn && slices.Contains(deliveryParams, as) {
 			return nil, newArgumentError(
 				tool, name, "a spawn does not take where to deliver: a model does not choose that",
 			)
@@ -100,6 +95,27 @@ func readKnownArguments(
 		return nil, newArgumentError(tool, name, "it is not known; "+takes)
 	}
 	return a, nil
+}
+
+// rename has an argument that is given under a name be there under the one of the schema. The
+// error of one that is there under both names it as it is given.
+func (a *arguments) rename(name, as string) {
+	raw := a.m[name]
+	if name == as {
+		return
+	}
+	delete(a.m, name)
+	if string(raw) == "null" {
+		return
+	}
+	if there, twice := a.m[as]; twice && string(there) != "null" {
+		a.fail(name, "it is another name of %s, which is there too", as)
+		return
+	}
+	if a.given == nil {
+		a.given = make(map[string]string)
+	}
+	a.m[as], a.given[as] = raw, name
 }
 
 // inOneWord returns the name of an argument that is written with underscores as schemas write it:
@@ -138,9 +154,9 @@ func (a *arguments) value(names ...string) (raw json.RawMessage, as string) {
 		switch {
 		case !ok || string(got) == "null":
 		case raw != nil:
-			a.fail(name, "it is another name of %s, which is there too", as)
+			a.fail(cmp.Or(a.given[name], name), "it is another name of %s, which is there too", as)
 		default:
-			raw, as = got, name
+			raw, as = got, cmp.Or(a.given[name], name)
 		}
 	}
 	return raw, as

@@ -35,7 +35,8 @@ func PostBound(
 	})
 }
 
-// SpawnParams returns every parameter that sessions_spawn knows, those included that it refuses.
+// SpawnParams returns every parameter that sessions_spawn knows, those included that it refuses,
+// and some of them as they are written with underscores.
 func SpawnParams() map[string]bool {
 	params := make(map[string]bool)
 	for _, list := range [...][]string{spawnParams, deliveryParams} {
@@ -46,7 +47,10 @@ func SpawnParams() map[string]bool {
 	for name := range maps.Keys(keptParams) {
 		params[name] = true
 	}
-	for name := range maps.Keys(keptNames) {
+	for _, name := range []string{
+		"agent_id", "attach_as", "task_name", "thread_id", "reply_to", "resume_session_id",
+		"light_context",
+	} {
 		params[name] = true
 	}
 	return params

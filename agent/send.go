@@ -48,12 +48,11 @@ type sendReply struct {
 // send is the tool sessions_send.
 func (h toolHost) send(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolSend, c.Args,
-		"target", "message", "sessionKey", "session_key", "label", "timeoutSeconds",
-		"timeout_seconds")
+		"target", "message", "sessionKey", "label", "timeoutSeconds")
 	if err != nil {
 		return "", err
 	}
-	named := a.session("sessionKey", "session_key", "target", "label")
+	named := a.session("sessionKey", "target", "label")
 	m := Incoming{ID: h.sendID(ctx, c), Text: a.text("message")}
 	wait := a.sendTimeout()
 	if named.text == "" {
@@ -83,7 +82,7 @@ func checkSent(tool, message string) error {
 
 // sendTimeout returns how long the model waits for the answer to a message.
 func (a *arguments) sendTimeout() time.Duration {
-	s, _ := a.number("timeoutSeconds", "timeout_seconds")
+	s, _ := a.number("timeoutSeconds")
 	return time.Duration(min(s, maxSendTimeout.Seconds()) * float64(time.Second))
 }
 

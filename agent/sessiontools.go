@@ -290,14 +290,14 @@ var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 // deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes
 // is not the model's to choose.
 var deliveryParams = []string{
-	"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to",
+	"target", "transport", "channel", "to", "threadId", "replyTo",
 }
 
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
 	"task", "label", "taskName", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
-	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context", "streamTo", "cwd",
-	"attachments", "attachAs", "attach_as", "task_name",
+	"cleanup", "timeoutSeconds", "runtime", "thread", "context", "streamTo", "cwd", "attachments",
+	"attachAs",
 }
 
 // keptParams are parameters that a spawn has elsewhere in the field and that stay with its owner
@@ -306,11 +306,6 @@ var keptParams = map[string]string{
 	"resumeSessionId": "the sessions of a program are not yours to name: a sub-agent goes on where " +
 		"it was if you send it a message with " + toolSend + "; leave it out",
 	"lightContext": "what a sub-agent sees is set by its owner; leave it out",
-}
-
-// keptNames are other names of the keptParams.
-var keptNames = map[string]string{
-	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
 type spawnArgs struct {
@@ -349,13 +344,13 @@ func readSpawn(raw json.RawMessage, offered func() []string) (q spawnArgs, err e
 	q = spawnArgs{
 		Task:           a.text("task"),
 		Label:          a.text("label"),
-		Name:           a.text("taskName", "task_name"),
-		AgentID:        a.text("agentId", "agent_id"),
+		Name:           a.text("taskName"),
+		AgentID:        a.text("agentId"),
 		Model:          a.text("model"),
 		Thinking:       a.text("thinking"),
 		Dir:            a.text("cwd"),
 		Attachments:    a.attachments(),
-		AttachAs:       a.hint("attachAs", "attach_as"),
+		AttachAs:       a.hint("attachAs"),
 		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 		Context:        a.word("context", contextIsolated, contextFork),
 	}
@@ -385,17 +380,6 @@ func readSpawn(raw json.RawMessage, offered func() []string) (q spawnArgs, err e
 		a.fail("mode", "a session stays open only in a thread; set thread to true, or leave mode out")
 	}
 	return q, a.err
-}
-
-// keptParam returns the name that an argument has among the keptParams, "" for none.
-func keptParam(name string) string {
-	if other, ok := keptNames[name]; ok {
-		name = other
-	}
-	if _, ok := keptParams[name]; ok {
-		return name
-	}
-	return ""
 }
 
 // asksForNothing reports whether an argument is as good as left out.
@@ -623,12 +607,12 @@ func jsonReply(v any) (string, error) {
 
 func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolYield, c.Args,
-		"atLeast", "withinSeconds", "at_least", "within_seconds", "message")
+		"atLeast", "withinSeconds", "message")
 	if err != nil {
 		return "", err
 	}
-	n := a.whole(1, math.MaxInt32, "to wait for all", "atLeast", "at_least")
-	within := a.atLeast(1, "to wait without limit", "withinSeconds", "within_seconds")
+	n := a.whole(1, math.MaxInt32, "to wait for all", "atLeast")
+	within := a.atLeast(1, "to wait without limit", "withinSeconds")
 	message := a.text("message")
 	if a.err != nil {
 		return "", a.err

@@ -223,14 +223,14 @@ func (h toolHost) shownLine(s string) string {
 // sessions is the tool sessions_list.
 func (h toolHost) sessions(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolSessions, c.Args, "kinds", "limit", "activeMinutes",
-		"active_minutes", "messageLimit", "message_limit")
+		"messageLimit")
 	if err != nil {
 		return "", err
 	}
 	kinds := a.words("kinds", viewKinds())
 	limit := a.count(sessionsShown, maxSessionsShown, "limit")
-	active := a.minutes(maxActiveMinutes, "activeMinutes", "active_minutes")
-	messages := a.whole(0, maxListMessages, "", "messageLimit", "message_limit")
+	active := a.minutes(maxActiveMinutes, "activeMinutes")
+	messages := a.whole(0, maxListMessages, "", "messageLimit")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -384,12 +384,12 @@ func (h toolHost) byName(
 
 // history is the tool sessions_history.
 func (h toolHost) history(ctx context.Context, c ToolCall) (ToolResult, error) {
-	a, err := readArguments(toolHistory, c.Args, "sessionKey", "session_key", "limit",
-		"includeTools", "before", "file")
+	a, err := readArguments(toolHistory, c.Args, "sessionKey", "limit", "includeTools",
+		"before", "file")
 	if err != nil {
 		return ToolResult{}, err
 	}
-	named := a.session("sessionKey", "session_key")
+	named := a.session("sessionKey")
 	q := HistoryQuery{Last: a.count(historyLast, maxHistoryLast, "limit")}
 	q.Before = session.Pos(a.whole(0, math.MaxInt/2, "", "before"))
 	includeTools, file := a.flag("includeTools"), a.text("file")
@@ -604,11 +604,11 @@ func newBudgetLine(of session.Key, b *BudgetStatus) budgetLine {
 
 // status is the tool session_status.
 func (h toolHost) status(ctx context.Context, c ToolCall) (string, error) {
-	a, err := readArguments(toolStatus, c.Args, "sessionKey", "session_key")
+	a, err := readArguments(toolStatus, c.Args, "sessionKey")
 	if err != nil {
 		return "", err
 	}
-	named := a.session("sessionKey", "session_key")
+	named := a.session("sessionKey")
 	if a.err != nil {
 		return "", a.err
 	}

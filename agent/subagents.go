@@ -71,14 +71,13 @@ func (h toolHost) subagentLine(n int, r RunInfo, whole bool) subagentLine {
 
 func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message",
-		"recentMinutes", "recent_minutes", "timeoutSeconds", "timeout_seconds", "limit",
-		"includeTools")
+		"recentMinutes", "timeoutSeconds", "limit", "includeTools")
 	if err != nil {
 		return "", err
 	}
 	action := a.word("action", "list", "info", "log", "kill", "steer", "send")
 	named, message := a.text("target"), a.text("message")
-	recent := a.minutes(maxRecentMinutes, "recentMinutes", "recent_minutes")
+	recent := a.minutes(maxRecentMinutes, "recentMinutes")
 	wait, limit := a.sendTimeout(), a.count(logShown, maxLogShown, "limit")
 	includeTools := a.flag("includeTools")
 	if a.err != nil {
