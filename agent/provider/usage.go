@@ -3,7 +3,7 @@ package provider
 import "github.com/offshoot-sdk/offshoot/agent"
 
 // MaxTokens is how many tokens of one kind a call can have used, at most. What a server says beyond
-// that is a mistake: no model has a billionth of it.
+// that is a mistake: it is far more than any model takes in one call.
 const MaxTokens = 1_000_000_000_000
 
 // Usage returns what a server says that a call has used, where each number is one that can be: from
