@@ -673,10 +673,11 @@ func sameTool(x, y Tool) bool {
 // means.
 func checkNames(tools []Tool) error {
 	for i := range tools {
-		named := func(t Tool) bool { return t.Name == tools[i].Name }
-		if first := slices.IndexFunc(tools, named); first < i {
-			return &InputError{Field: "Turn.Tools", Reason: fmt.Sprintf(
-				"Tools[%d] and Tools[%d] have the same name, %s", first, i, text.Quote(tools[i].Name))}
+		for first := range i {
+			if tools[first].Name == tools[i].Name {
+				return &InputError{Field: "Turn.Tools", Reason: fmt.Sprintf(
+					"Tools[%d] and Tools[%d] have the same name, %s", first, i, text.Quote(tools[i].Name))}
+			}
 		}
 	}
 	return nil
