@@ -192,6 +192,7 @@ func TestTypesOfErrors(t *testing.T) {
 	} {
 		m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Retry-After", "40")
 			w.WriteHeader(test.status)
 			fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q,`+
 				`"details":{"error_code":%q}},"request_id":"req_1"}`, test.kind, test.text, test.code)
@@ -201,6 +202,9 @@ func TestTypesOfErrors(t *testing.T) {
 			require.ErrorIs(t, err, test.is, test.text)
 		}
 		require.Equal(t, test.retry, agent.IsRetryable(err), test.text)
+		var limited agent.RateLimited // what is worth another try is so when it is time
+		require.Equal(t, test.retry, errors.As(err, &limited), test.text)
+		require.Equal(t, test.retry, limited.After == 40*time.Second, test.text)
 		var said *provider.Error
 		require.ErrorAs(t, err, &said)
 		require.Equal(t, test.status, said.Status)

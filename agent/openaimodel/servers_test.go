@@ -145,6 +145,7 @@ func TestCodes(t *testing.T) {
 	} {
 		m := serve(t, openaimodel.Config{}, func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Retry-After", "40")
 			w.WriteHeader(test.status)
 			fmt.Fprintf(w, `{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, test.text,
 				test.kind, test.code)
@@ -155,6 +156,9 @@ func TestCodes(t *testing.T) {
 			require.ErrorIs(t, err, test.is, test.code)
 		}
 		require.Equal(t, test.retry, agent.IsRetryable(err), test.code)
+		var limited agent.RateLimited // what is worth another try is so when it is time
+		require.Equal(t, test.retry, errors.As(err, &limited), test.text)
+		require.Equal(t, test.retry, limited.After == 40*time.Second, test.text)
 		var said *provider.Error
 		require.ErrorAs(t, err, &said)
 		require.Equal(t, test.status, said.Status)

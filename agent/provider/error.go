@@ -21,7 +21,7 @@ type Class uint8
 const (
 	ClassStatus    Class = iota // what the Status says, and the Message
 	ClassRefused                // another try comes to the same
-	ClassRetryable              // worth another try: agent.Retryable
+	ClassRetryable              // worth another try: agent.Retryable; with an After it is a ClassRate
 	ClassRate                   // the provider takes no calls for now: agent.RateLimited
 	ClassTooLong                // agent.ErrTooLong
 	ClassAccount                // agent.ErrAccount
@@ -113,8 +113,18 @@ func ClassOf(status int, message string) Class {
 	return (&Error{Status: status, Message: message}).class()
 }
 
-// class returns the Class of e, decided.
+// class returns the Class of e, decided. What is worth another try is so when its After is over,
+// whatever the Status and the Code are.
 func (e *Error) class() Class {
+	class := e.decided()
+	if class == ClassRetryable && e.After > 0 {
+		return ClassRate
+	}
+	return class
+}
+
+// decided returns the Class of e without what its After says.
+func (e *Error) decided() Class {
 	switch status := e.Status; {
 	case e.Class != ClassStatus:
 		return e.Class
@@ -127,9 +137,6 @@ func (e *Error) class() Class {
 		return ClassTooLong
 	case status == http.StatusRequestTimeout, status == http.StatusConflict,
 		status == http.StatusTooEarly, status >= http.StatusInternalServerError:
-		if e.After > 0 {
-			return ClassRate
-		}
 		return ClassRetryable
 	case saysTooLong(e.Message):
 		return ClassTooLong
@@ -157,20 +164,23 @@ func saysTooLong(message string) bool {
 	return false
 }
 
+// MaxAfter is the longest time that [After] returns.
+const MaxAfter = 24 * time.Hour
+
 // After returns how long a provider says that it takes no calls, by the headers Retry-After-Ms and
-// Retry-After: in seconds, or as a date. 0: it does not say, or the time is over.
+// Retry-After: in seconds, or as a date. 0: it does not say, or the time is over. A longer time
+// than [MaxAfter] is that: the next answer says it again. The Loop waits for less.
 func After(h http.Header, now time.Time) time.Duration {
-	const longest = 24 * time.Hour
 	for _, of := range [...]struct {
 		name string
 		unit time.Duration
 	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
 		said := strings.TrimSpace(h.Get(of.name))
 		if n, err := strconv.ParseFloat(said, 64); err == nil && n > 0 {
-			return time.Duration(min(n, float64(longest/of.unit)) * float64(of.unit))
+			return time.Duration(min(n, float64(MaxAfter/of.unit)) * float64(of.unit))
 		}
 		if at, err := http.ParseTime(said); err == nil {
-			return min(max(at.Sub(now), 0), longest)
+			return min(max(at.Sub(now), 0), MaxAfter)
 		}
 	}
 	return 0

@@ -162,6 +162,11 @@ func TestErrorIsWhatItsStatusSays(t *testing.T) {
 		{Error{Status: 503}, ClassRetryable},
 		{Error{Status: 503, After: time.Second}, ClassRate},
 		{Error{Status: 529}, ClassRetryable},
+		{Error{Status: 529, After: time.Second}, ClassRate},
+		{Error{Status: 529, After: time.Second, Class: ClassRetryable}, ClassRate},
+		{Error{After: time.Second, Class: ClassRetryable}, ClassRate},
+		{Error{Status: 401, After: time.Second}, ClassAccount},
+		{Error{Status: 400, After: time.Second, Class: ClassRefused}, ClassRefused},
 		{Error{}, ClassRetryable},
 		{Error{Message: "the context window is full"}, ClassTooLong},
 		{Error{Class: ClassRefused}, ClassRefused},
@@ -180,7 +185,7 @@ func TestAfter(t *testing.T) {
 	for said, want := range map[string]time.Duration{
 		"": 0, "7": 7 * time.Second, " 0.5 ": time.Second / 2, "-3": 0, "soon": 0, "NaN": 0,
 		"1e300": 24 * time.Hour, "Fri, 27 Nov 2026 12:00:09 GMT": 9 * time.Second,
-		"Fri, 27 Nov 2026 11:00:00 GMT": 0,
+		"Fri, 27 Nov 2026 11:00:00 GMT": 0, "86401": MaxAfter, "Sun, 29 Nov 2026 12:00:00 GMT": MaxAfter,
 	} {
 		require.Equal(t, want, After(http.Header{"Retry-After": {said}}, now), said)
 	}
