@@ -23,6 +23,10 @@ type answer struct {
 	size   int  // grows with each event that adds something
 }
 
+// isComplete reports whether the provider has told the end of the answer: its last event, or why it
+// has stopped, which stands in the one before.
+func (a *answer) isComplete() bool { return a.done || a.reason != "" }
+
 // A block is one of an answer.
 type block struct {
 	kind      string
@@ -63,10 +67,12 @@ func (a *answer) add(e anthropic.MessageStreamEventUnion) (text string) {
 	case "content_block_delta":
 		text = a.more(e)
 	case "message_delta":
-		if a.reason == "" && e.Delta.StopReason != "" {
-			a.size++
+		if e.Delta.StopReason != "" {
+			if a.reason == "" {
+				a.size++
+			}
+			a.reason, a.why = e.Delta.StopReason, e.Delta.StopDetails.Explanation
 		}
-		a.reason, a.why = e.Delta.StopReason, e.Delta.StopDetails.Explanation
 		a.usage = provider.Usage(agent.Usage{
 			Input:      max(a.usage.Input, e.Usage.InputTokens),
 			Output:     max(a.usage.Output, e.Usage.OutputTokens),

@@ -144,7 +144,6 @@ func TestAnswersThatDoNotGrow(t *testing.T) {
 		"empty arguments": {block("tool_use", ""), delta("input_json_delta", "partial_json", "")},
 		"of no block":     {"", delta("text_delta", "text", "x")},
 		"its beginning":   {"", sent("message_start", begun)},
-		"its reason":      {"", sent("message_delta", `"delta":{"stop_reason":"end_turn"}`)},
 		"usage":           {"", sent("message_delta", `"usage":{"output_tokens":5}`)},
 		"the end of one":  {"", sent("content_block_stop", `"index":0`)},
 		"pings":           {"", sent("ping", `"x":1`)},

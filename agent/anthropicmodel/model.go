@@ -82,9 +82,9 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.HTTP = provider.Streamed(provider.ValidUTF8(provider.Bounded(
+	cfg.HTTP = named(provider.Streamed(provider.ValidUTF8(provider.Bounded(
 		provider.OneRequest(cfg.HTTP, "anthropicmodel"), "anthropicmodel", cfg.MaxBytes)),
-		"anthropicmodel", say)
+		"anthropicmodel", say))
 	return &Model{cfg: cfg, messages: anthropic.NewMessageService(
 		option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(cfg.HTTP),
 		option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
@@ -192,7 +192,7 @@ func (m *Model) call(
 	}()
 	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
 	defer watch.End()
-	resp, err := m.read(ctx, req, naming{name, level, key}, show, watch.Heard)
+	resp, err := m.read(ctx, req, naming{name, level, key}, show, watch)
 	if err != nil {
 		return nil, provider.Masked(ctx, err, key)
 	}
@@ -206,7 +206,8 @@ type naming struct {
 
 // read makes a call, reads the answer, and tells what it has heard of it.
 func (m *Model) read(
-	ctx context.Context, req *agent.ModelRequest, of naming, show func(string) bool, heard func(),
+	ctx context.Context, req *agent.ModelRequest, of naming, show func(string) bool,
+	watch *provider.Watch,
 ) (*agent.ModelResponse, error) {
 	body, err := m.request(ctx, req, of)
 	if err != nil {
@@ -220,21 +221,31 @@ func (m *Model) read(
 	defer func() { _ = stream.Close() }()
 	answer := answer{model: of.model}
 	for !answer.done && stream.Next() { // what is behind the last event, or is not, changes nothing
-		before := answer.size
-		text := answer.add(stream.Current())
+		before, wasComplete := answer.size, answer.isComplete()
+		event := stream.Current()
+		if event.Type == "error" { // under another name
+			return nil, reported(event.RawJSON())
+		}
+		text := answer.add(event)
 		if answer.size > before {
-			heard()
+			watch.Heard()
+		}
+		if answer.isComplete() && !wasComplete {
+			watch.Complete()
 		}
 		if text != "" && !show(text) {
 			return nil, errStopped
 		}
 	}
 	err = stream.Err()
+	if _, isReported := errors.AsType[*anthropic.Error](err); !isReported && answer.isComplete() {
+		err = nil // of the connection, behind the answer
+	}
 	switch {
 	case err != nil:
 	case answer.lost:
 		err = errLost
-	case !answer.done:
+	case !answer.isComplete():
 		err = errEnded
 	}
 	if err != nil {
@@ -296,17 +307,22 @@ func say(e *provider.Error, body []byte) (words string) {
 	return said.Error.Message
 }
 
+// reported returns the error that the provider reports in the middle of an answer.
+func reported(event string) *provider.Error {
+	e := &provider.Error{Client: "anthropicmodel"}
+	if e.Message = say(e, []byte(event)); e.Message == "" {
+		e.Message = event
+	}
+	if e.Class == provider.ClassStatus && e.Code == "invalid_request_error" {
+		e.Class = provider.ClassRefused
+	}
+	return e
+}
+
 // errorOf returns the error of a call as the Loop wants it.
 func errorOf(ctx context.Context, err error) error {
-	if answer, ok := errors.AsType[*anthropic.Error](err); ok { // in the middle of an answer
-		e := &provider.Error{Client: "anthropicmodel"}
-		if e.Message = say(e, []byte(answer.RawJSON())); e.Message == "" {
-			e.Message = answer.RawJSON()
-		}
-		if e.Class == provider.ClassStatus && e.Code == "invalid_request_error" {
-			e.Class = provider.ClassRefused
-		}
-		return e
+	if said, ok := errors.AsType[*anthropic.Error](err); ok {
+		return reported(said.RawJSON())
 	}
 	if said, ok := errors.AsType[*provider.Error](err); ok {
 		return said // without what package http says, which has the address of a redirect

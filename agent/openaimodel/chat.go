@@ -31,19 +31,22 @@ func (c *call) makeChat(
 	defer func() { _ = stream.Close() }()
 	answer := chatAnswer{model: c.name}
 	for stream.Next() {
-		before := answer.size
+		before, wasDone := answer.size, answer.done
 		text := answer.add(stream.Current())
 		if answer.size > before {
-			c.heard()
+			c.watch.Heard()
+		}
+		if answer.done && !wasDone {
+			c.watch.Complete()
 		}
 		if err := c.tell(text); err != nil {
 			return nil, err
 		}
 	}
-	if err := stream.Err(); err != nil {
+	if err := stream.Err(); err != nil && (!answer.done || isReported(err)) {
 		return nil, err
 	}
-	return answer.response(c.cfg.Provider)
+	return answer.response(c.cfg.Provider) // it may lack what the call has used
 }
 
 // chatRequest returns the request in the provider's form.

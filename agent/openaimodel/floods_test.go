@@ -156,9 +156,7 @@ func TestAnswersThatDoNotGrow(t *testing.T) {
 		"chat: no choice":       {chat, "data: {\"id\":\"1\",\"choices\":[]}\n\n"},
 		"chat: another choice": {chat, "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":" +
 			"\"x\"}}]}\n\n"},
-		"chat: usage": {chat, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5}}\n\n"},
-		"chat: its end": {chat, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":" +
-			"\"stop\"}]}\n\n"},
+		"chat: usage":     {chat, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5}}\n\n"},
 		"empty text":      {own, event("response.output_text.delta", `"item_id":"m","delta":""`)},
 		"empty arguments": {own, event("response.function_call_arguments.delta", `"delta":""`)},
 		"two empty texts": {own, event("response.output_text.delta", `"item_id":"a","delta":""`) +

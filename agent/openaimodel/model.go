@@ -174,7 +174,7 @@ func (m *Model) call(
 	c := &call{Model: m, req: req, name: name, level: level, show: show}
 	ctx, watch := provider.Begin(ctx, "openaimodel", m.cfg.Idle)
 	defer watch.End()
-	c.heard = watch.Heard
+	c.watch = watch
 	resp, err := c.make(ctx, option.WithAPIKey(key))
 	if err != nil {
 		return nil, provider.Masked(ctx, c.errorOf(ctx, err), key)
@@ -207,7 +207,7 @@ type call struct {
 	name  string // of the model, in the provider's words
 	level string // of thinking
 	show  func(string) bool
-	heard func()
+	watch *provider.Watch
 }
 
 // make makes the call in the way of the API.
@@ -263,6 +263,13 @@ func classOf(code, kind string) provider.Class {
 		return class
 	}
 	return classes[kind]
+}
+
+// isReported reports whether an error is one that the provider has told in the middle of a stream.
+// Behind the end of an answer it counts, and the end of a connection does not.
+func isReported(err error) bool {
+	_, ok := errors.AsType[*ssestream.StreamError](err)
+	return ok
 }
 
 // errorOf returns the error of a call as the Loop wants it.

@@ -30,7 +30,7 @@ func (c *call) makeResponse(
 		before := answer.size
 		text, err := answer.add(stream.Current())
 		if answer.size > before {
-			c.heard()
+			c.watch.Heard()
 		}
 		if err == nil {
 			err = c.tell(text)

@@ -236,6 +236,21 @@ func TestWatch(t *testing.T) {
 		time.Sleep(2 * time.Nanosecond)
 		require.ErrorContains(t, context.Cause(ctx), "told c nothing for 10m0s")
 		w.End()
+
+		for idle, limit := range map[time.Duration]time.Duration{
+			-1: behind, 0: behind, time.Minute: behind, time.Second: time.Second,
+		} {
+			ctx, w = Begin(t.Context(), "c", idle)
+			w.Complete()
+			for range 3 {
+				time.Sleep(limit - 1)
+				require.NoError(t, ctx.Err(), idle)
+				w.Heard()
+			}
+			time.Sleep(limit + 1)
+			require.ErrorContains(t, context.Cause(ctx), "told c nothing for "+limit.String())
+			w.End()
+		}
 	})
 }
 

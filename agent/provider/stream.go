@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 // nothing, is an *[Error] of its status with the type of its content and the words in it, of which
 // [MaxErrorBytes] are read. It is not worth another try. An answer that has another type, or none,
 // and begins as a stream is one, and one that begins as a page or a JSON value is none, whatever
-// its type says. A byte order mark before either is left out.
+// its type says. A byte order mark before either is left out, and each line of a stream ends with
+// LF, where the server has ended it with CR or CRLF.
 //
 // An answer with any other status, but for a redirect, is an *[Error] of that with the words in it.
 //
@@ -55,7 +57,7 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = struct {
 			io.Reader
 			io.Closer
-		}{body, resp.Body}
+		}{&lineReader{from: body}, resp.Body}
 		return resp, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(body, MaxErrorBytes))
@@ -67,6 +69,41 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return nil, t.errorOf(resp, text)
+}
+
+// A lineReader reads a stream of events, in which CR and CRLF end a line as LF does, with LF alone.
+// What reads it further knows LF, or LF and CRLF. No CR is in the JSON of an event.
+type lineReader struct {
+	from     io.Reader
+	behindCR bool // an LF would be of the line that has ended
+}
+
+// Read reads lines.
+func (l *lineReader) Read(p []byte) (int, error) {
+	for {
+		n, err := l.from.Read(p)
+		kept := l.take(p[:n])
+		if kept > 0 || n == 0 || err != nil {
+			return kept, err
+		}
+	}
+}
+
+// take ends the lines in p with LF, and returns how many bytes are left.
+func (l *lineReader) take(p []byte) int {
+	if !l.behindCR && bytes.IndexByte(p, '\r') < 0 {
+		return len(p)
+	}
+	kept := p[:0]
+	for _, c := range p {
+		if c != '\n' || !l.behindCR {
+			kept = append(kept, c)
+		}
+		if l.behindCR = c == '\r'; l.behindCR {
+			kept[len(kept)-1] = '\n'
+		}
+	}
+	return len(kept)
 }
 
 // errorOf returns the Error of an answer that is not a stream.

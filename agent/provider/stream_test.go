@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,5 +69,23 @@ func TestStreamed(t *testing.T) {
 		require.Less(t, len(said.Message), MaxErrorBytes+200)
 		require.Equal(t, test.status >= 500, agent.IsRetryable(err))
 		require.NotErrorIs(t, err, agent.ErrTooLong)
+	}
+}
+
+// Each line of a stream ends with LF, however the server ends it and in whatever pieces it comes.
+func TestLineReader(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "a": "a", "\n": "\n", "\r": "\n", "\r\n": "\n", "\n\r": "\n\n", "\r\r": "\n\n",
+		"a\r\nb\rc\nd": "a\nb\nc\nd", "a\r\n\r\nb": "a\n\nb", "a\r\r\n\nb\r": "a\n\n\nb\n",
+		"\r\n\r\n\r\n": "\n\n\n", "a\nb\n\n": "a\nb\n\n",
+	} {
+		for _, pieces := range []func(io.Reader) io.Reader{
+			func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader,
+			iotest.DataErrReader,
+		} {
+			got, err := io.ReadAll(&lineReader{from: pieces(strings.NewReader(in))})
+			require.NoError(t, err)
+			require.Equal(t, want, string(got), "%q", in)
+		}
 	}
 }

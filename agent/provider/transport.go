@@ -53,14 +53,16 @@ func (e *SizeError) Unwrap() error {
 // nothing, and may be used by several goroutines at once if its Base may.
 //
 // A read behind the limit fails with a *[SizeError], and all that follow do. An answer whose status
-// is not 2xx ends after [MaxErrorBytes] as if nothing was behind them. The bytes of a call that has
-// a [Watch] are counted by it.
+// is not 2xx ends after [MaxErrorBytes] as if nothing was behind them. A body that brings nothing,
+// 100 times in a row, fails with [io.ErrNoProgress]. The bytes of a call that has a [Watch] are
+// counted by it.
 type Transport struct {
 	Base     http.RoundTripper // nil: http.DefaultTransport
 	Client   string            // the package of the client, for the SizeError
 	MaxBytes int64             // from 1; 0: DefaultMaxBytes
 	// PerEvent says that MaxBytes bounds each event of an answer of the type text/event-stream, and
-	// not all of it: for a stream that is open for as long as the connection.
+	// not all of it: for a stream that is open for as long as the connection. Each line of such an
+	// answer ends with LF, where the server has ended it with CR or CRLF.
 	PerEvent bool
 }
 
@@ -78,11 +80,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	limit := cmp.Or(t.MaxBytes, DefaultMaxBytes)
 	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	isStream := err == nil && mediaType == "text/event-stream"
-	resp.Body = &boundedBody{
+	body := &boundedBody{
 		ReadCloser: resp.Body, limit: limit, over: &SizeError{Client: t.Client, Limit: limit},
-		perEvent: t.PerEvent && isStream, watch: watchOf(r.Context()),
+		perEvent: t.PerEvent && err == nil && mediaType == "text/event-stream",
+		watch:    watchOf(r.Context()),
 	}
+	if body.perEvent {
+		body.ReadCloser = struct {
+			io.Reader
+			io.Closer
+		}{&lineReader{from: resp.Body}, resp.Body}
+	}
+	resp.Body = body
 	return resp, nil
 }
 
@@ -97,6 +106,7 @@ type boundedBody struct {
 
 	count  int64 // bytes of the body, or of the event that has begun
 	inLine bool  // the line that has begun is not empty
+	empty  int   // reads in a row that brought nothing
 	ended  bool
 }
 
@@ -112,6 +122,14 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if within := b.take(p[:n]); within < n {
 		b.ended = true
 		return within, b.over
+	}
+	switch {
+	case n > 0 || err != nil || len(p) == 0:
+		b.empty = 0
+	default:
+		if b.empty++; b.empty >= maxEmpty {
+			err = io.ErrNoProgress
+		}
 	}
 	return n, err
 }

@@ -75,7 +75,8 @@ func TestTransportBoundsAnAnswer(t *testing.T) {
 		"with carriage returns":    {24, true, stream, strings.Repeat("data: xxxxx\r\n\r\n", 99), -1},
 		"lines without an end":     {24, true, stream, strings.Repeat("data: xx\n", 99), 24},
 		"comments without an end":  {24, true, stream, strings.Repeat(": x\n", 99), 24},
-		"carriage returns alone":   {24, true, stream, strings.Repeat("\r", 99), 24},
+		"carriage returns alone":   {24, true, stream, strings.Repeat("data: xxxxx\r\r", 99), -1},
+		"one line of them":         {24, true, stream, strings.Repeat("data: xx\r", 99), 24},
 		"JSON beside events":       {24, true, http.Header{"Content-Type": {"application/json"}}, strings.Repeat("[\n\n", 9), 24},
 		"a type that is not valid": {24, true, http.Header{"Content-Type": {"text/event-stream; ="}}, strings.Repeat("[\n\n", 9), 24},
 	} {
@@ -84,19 +85,23 @@ func TestTransportBoundsAnAnswer(t *testing.T) {
 			if one {
 				body = iotest.OneByteReader(body)
 			}
+			want := test.body
+			if test.perEvent {
+				want = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(want)
+			}
 			got, err := fetch(t, &Transport{
 				Base: answers{200, test.header, body}, Client: "c", MaxBytes: test.max,
 				PerEvent: test.perEvent,
 			})
 			if test.want < 0 {
 				require.NoError(t, err, name)
-				require.Equal(t, test.body, string(got), name)
+				require.Equal(t, want, string(got), name)
 				continue
 			}
 			var size *SizeError
 			require.ErrorAs(t, err, &size, name)
 			require.Equal(t, SizeError{Client: "c", Limit: test.max}, *size, name)
-			require.Equal(t, test.body[:test.want], string(got), name)
+			require.Equal(t, want[:test.want], string(got), name)
 		}
 	}
 }
@@ -238,6 +243,30 @@ func TestOneRequestFollowsNothing(t *testing.T) {
 			require.Equal(t, status, said.Status)
 			require.False(t, agent.IsRetryable(err))
 			require.ErrorContains(t, err, "which is not followed")
+		}
+	}
+}
+
+// A body that brings nothing, again and again, is told of to whatever reads it whole; one that does
+// so for a while is read.
+func TestTransportOfNothing(t *testing.T) {
+	stream := http.Header{"Content-Type": {"text/event-stream"}}
+	for _, status := range []int{200, 500} {
+		for _, header := range []http.Header{nil, stream} {
+			for _, perEvent := range []bool{false, true} {
+				for _, nothing := range []int{maxEmpty - 1, maxEmpty} {
+					body := &haltingReader{Reader: strings.NewReader("a\n"), nothing: nothing}
+					got, err := fetch(t, &Transport{
+						Base: answers{status, header, body}, Client: "c", PerEvent: perEvent,
+					})
+					if nothing == maxEmpty {
+						require.ErrorIs(t, err, io.ErrNoProgress)
+						continue
+					}
+					require.NoError(t, err)
+					require.Equal(t, "a\n", string(got))
+				}
+			}
 		}
 	}
 }

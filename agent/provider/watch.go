@@ -13,12 +13,16 @@ import (
 // otherwise.
 const DefaultIdle = 10 * time.Minute
 
+// behind is how long a provider may be silent behind an answer that is complete.
+const behind = 10 * time.Second
+
 // A Watch ends a call whose provider has gone silent, or says nothing that is of an answer. [Begin]
 // makes one.
 type Watch struct {
-	timer *time.Timer
-	idle  time.Duration
-	end   context.CancelCauseFunc
+	timer *time.Timer  // nil: the provider may be silent for as long as it likes
+	idle  atomic.Int64 // how long it may be silent
+	end   func()       // since it has been silent for so long
+	over  context.CancelCauseFunc
 	bytes atomic.Int64 // that a Transport has read since the last Heard
 }
 
@@ -42,20 +46,23 @@ func Begin(ctx context.Context, client string, idle time.Duration) (context.Cont
 		idle = DefaultIdle
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &Watch{idle: idle, end: cancel}
+	w := &Watch{over: cancel}
+	w.end = func() { cancel(agent.Retryable(w.silence(client))) }
+	w.idle.Store(int64(idle))
 	if idle > 0 {
-		w.timer = time.AfterFunc(idle, func() { cancel(agent.Retryable(w.silence(client))) })
+		w.timer = time.AfterFunc(idle, w.end)
 	}
 	return context.WithValue(ctx, watchKey{}, w), w
 }
 
 // silence returns what is wrong with a call that has ended.
 func (w *Watch) silence(client string) error {
+	idle := time.Duration(w.idle.Load())
 	if n := w.bytes.Load(); n > 0 {
 		return fmt.Errorf("provider: %s has got %d bytes in %v, and nothing of an answer in them",
-			client, n, w.idle)
+			client, n, idle)
 	}
-	return fmt.Errorf("provider: it has told %s nothing for %v", client, w.idle)
+	return fmt.Errorf("provider: it has told %s nothing for %v", client, idle)
 }
 
 // Heard says that the provider has said something of its answer. What adds nothing to that, such as
@@ -64,8 +71,21 @@ func (w *Watch) silence(client string) error {
 func (w *Watch) Heard() {
 	w.bytes.Store(0)
 	if w.timer != nil {
-		w.timer.Reset(w.idle)
+		w.timer.Reset(time.Duration(w.idle.Load()))
 	}
+}
+
+// Complete says that the provider has told the end of its answer, behind which only what the call
+// has used is to come. From now on it may be silent for ten seconds at most: a server that keeps
+// the connection open does not hold an answer back that is there.
+func (w *Watch) Complete() {
+	if w.timer == nil {
+		w.idle.Store(int64(behind))
+		w.timer = time.AfterFunc(behind, w.end)
+		return
+	}
+	w.idle.Store(min(w.idle.Load(), int64(behind)))
+	w.Heard()
 }
 
 // End ends the Watch, and with it the context of the call.
@@ -73,5 +93,5 @@ func (w *Watch) End() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	w.end(nil)
+	w.over(nil)
 }

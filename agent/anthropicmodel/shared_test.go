@@ -1,0 +1,30 @@
+package anthropicmodel_test
+
+import (
+	"testing"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/internal/modeltest"
+
+	"github.com/offshoot-sdk/offshoot/agent/anthropicmodel"
+)
+
+// form is the client before the form of its provider.
+var form = modeltest.Form{
+	New: func(cfg modeltest.Config) (agent.StreamModel, error) {
+		return anthropicmodel.New(anthropicmodel.Config{
+			BaseURL: cfg.BaseURL, HTTP: cfg.HTTP, Key: cfg.Key, Idle: cfg.Idle, MaxBytes: cfg.MaxBytes,
+		})
+	},
+	Model: "anthropic/m",
+	Begin: sent("message_start", `"message":{"model":"m","usage":{"input_tokens":3}}`) +
+		block("text", `,"text":""`) + delta("text_delta", "text", modeltest.Text) +
+		sent("content_block_stop", `"index":0`),
+	Finish: sent("message_delta", `"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}`),
+	Rest:   sent("message_stop", `"x":1`),
+	Fault:  sent("error", `"error":{"type":"overloaded_error","message":"Overloaded"}`),
+}
+
+func TestEnds(t *testing.T)    { modeltest.TestEnds(t, form) }
+func TestLines(t *testing.T)   { modeltest.TestLines(t, form) }
+func TestSilence(t *testing.T) { modeltest.TestSilence(t, form) }

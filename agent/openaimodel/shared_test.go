@@ -1,0 +1,51 @@
+package openaimodel_test
+
+import (
+	"testing"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/internal/modeltest"
+
+	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
+)
+
+// forms are the APIs of the client before the forms of its provider.
+var forms = map[openaimodel.API]modeltest.Form{
+	openaimodel.APIChat: {
+		New: opener(openaimodel.APIChat), Model: "openai/m",
+		Begin: chunk(`{"role":"assistant","content":""}`) + chunk(`{"content":"Noon."}`),
+		Finish: "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{}," +
+			"\"finish_reason\":\"stop\"}]}\n\n",
+		Rest: "data: {\"id\":\"1\",\"choices\":[],\"usage\":{\"prompt_tokens\":3," +
+			"\"completion_tokens\":7}}\n\ndata: [DONE]\n\n",
+		Fault: "data: {\"error\":{\"message\":\"Overloaded\",\"code\":\"overloaded\"}}\n\n",
+	},
+	openaimodel.APIResponses: {
+		New: opener(openaimodel.APIResponses), Model: "openai/m",
+		Begin: event("response.created", `"response":{"model":"m"}`) +
+			event("response.output_text.delta", `"item_id":"m","delta":"Noon."`),
+		Finish: event("response.completed", `"response":{"model":"m","usage":{"output_tokens":7}}`),
+		Fault:  event("error", `"code":"server_is_overloaded","message":"Overloaded"`),
+	},
+}
+
+// opener returns what makes a Model of an API.
+func opener(api openaimodel.API) func(modeltest.Config) (agent.StreamModel, error) {
+	return func(cfg modeltest.Config) (agent.StreamModel, error) {
+		return openaimodel.New(openaimodel.Config{
+			API: api, BaseURL: cfg.BaseURL, HTTP: cfg.HTTP, Key: cfg.Key, Idle: cfg.Idle,
+			MaxBytes: cfg.MaxBytes,
+		})
+	}
+}
+
+// each runs a shared test with each of the forms.
+func each(t *testing.T, test func(*testing.T, modeltest.Form)) {
+	for api, f := range forms {
+		t.Run(string(api), func(t *testing.T) { test(t, f) })
+	}
+}
+
+func TestEnds(t *testing.T)    { each(t, modeltest.TestEnds) }
+func TestLines(t *testing.T)   { each(t, modeltest.TestLines) }
+func TestSilence(t *testing.T) { each(t, modeltest.TestSilence) }
