@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 )
 
 // Defaults of a [Server].
@@ -86,10 +87,13 @@ type Server struct {
 	// HideResources says that there are no tools for the resources of the server.
 	HideResources bool
 	// StartTimeout is how long the server may take to start and to list its tools, and how long a
-	// call waits for one that is down. Zero: DefaultStartTimeout.
+	// call waits for one that is down. A child process that has not done so by then is killed. Zero:
+	// DefaultStartTimeout.
 	StartTimeout time.Duration
 	// CallTimeout is the Timeout of each tool. Zero: DefaultCallTimeout.
 	CallTimeout time.Duration
+
+	redactor *announce.Redactor // of its secrets
 }
 
 // A Change is what has changed in the tools of a server. The names are those that models see,
@@ -127,8 +131,8 @@ func (e *ConfigError) Error() string { return "mcp: Config." + e.Field + ": " + 
 // A StartError is a server that could not be reached, or that did not list its tools.
 type StartError struct {
 	Server string
-	Stderr string // the end of what a child process wrote there
-	Err    error
+	Stderr string // the end of what a child process wrote there, with its secrets masked
+	Err    error  // a *StatusError of a server over HTTP that has refused
 }
 
 func (e *StartError) Error() string {
@@ -299,6 +303,7 @@ func validServerName(name string) bool {
 func (s Server) orDefault() Server {
 	s.Command, s.Env = slices.Clone(s.Command), slices.Clone(s.Env)
 	s.Header = s.Header.Clone()
+	s.redactor = s.secrets()
 	s.StartTimeout = cmp.Or(s.StartTimeout, DefaultStartTimeout)
 	s.CallTimeout = cmp.Or(s.CallTimeout, DefaultCallTimeout)
 	return s

@@ -49,7 +49,8 @@
 // fails with a [*LostError], because it is not known whether the server has done it. That error is
 // agent.Retryable, so that the Runtime calls a tool again whose Effect says that this does no harm.
 // An answer that is too large is a [*SizeError], and one that has not the form of the protocol, or
-// is nested more than 1,000 levels, is a [*FormError]: both are not, and the connection goes on.
+// is nested more than 1,000 levels, is a [*FormError]: both are not, and the connection goes on. A
+// status over HTTP that is not one of success is a [*StatusError], which the status decides on.
 // What is not a message at all, such as a page of HTML, cannot be told from a connection that is
 // broken, and counts as one.
 //
@@ -68,6 +69,6 @@
 // can give out work.
 //
 // To read the code, begin with client.go; link.go keeps one server connected, repair.go takes out
-// of its messages what the SDK cannot read, tool.go and result.go translate, and service.go is the
-// other direction.
+// of its messages what the SDK cannot read, status.go what it does not tell, tool.go and result.go
+// translate, and service.go is the other direction.
 package mcp

@@ -98,7 +98,7 @@ type link struct {
 	version string
 	log     *slog.Logger
 	changed func(Change)
-	dial    func(stderr *tail) (sdk.Transport, func())
+	dial    func(stderr *tail) dialed
 	stderr  tail
 	tokens  progress
 	stale   chan struct{} // has room for one: the list of the tools has changed
@@ -132,7 +132,7 @@ func newLink(cfg *Config, s Server) *link {
 		log:   guarded(cfg.Logger).With("server", s.Name),
 		stale: make(chan struct{}, 1), turn: make(chan struct{}),
 	}
-	l.stderr.log = l.log
+	l.stderr.log, l.stderr.mask = l.log, l.cfg.masked
 	l.dial = l.cfg.dial
 	return l
 }
@@ -168,7 +168,7 @@ func (l *link) keep(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			why := cmp.Or(c.waitErr, errors.New("the connection has ended"))
+			why := cmp.Or(l.cfg.told(c.waitErr), errors.New("the connection has ended"))
 			l.down(why)
 			l.log.Warn("mcp: a server has ended, and is started anew", "after", lasted, "error", why)
 			if lasted > stable {
@@ -252,10 +252,11 @@ func (l *link) attend(ctx context.Context, c *conn) {
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	ctx, done := context.WithTimeout(ctx, l.cfg.StartTimeout)
 	defer done()
-	ctx, stop := cutShort(ctx)
-	defer stop(nil)
+	ctx, x := exchanging(ctx)
+	defer x.cut(nil)
 	l.stderr.reset()
-	transport, cleanUp := l.dial(&l.stderr)
+	way := l.dial(&l.stderr)
+	defer context.AfterFunc(ctx, way.giveUp)()
 	client := sdk.NewClient(&sdk.Implementation{Name: l.name, Version: l.version},
 		&sdk.ClientOptions{
 			Logger:       fewErrors(l.log),          // of tools that it leaves out
@@ -274,14 +275,14 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 				l.tokens.tell(r.Params)
 			},
 		})
-	session, err := client.Connect(ctx, transport, nil)
+	session, err := client.Connect(ctx, way.transport, nil)
 	if err != nil {
-		cleanUp()
-		return nil, l.startError(ctx, err)
+		way.cleanUp()
+		return nil, l.startError(ctx, x, err)
 	}
 	c := &conn{
 		ClientSession: session, began: time.Now(), broken: make(chan struct{}),
-		ended: make(chan struct{}), cleanUp: cleanUp,
+		ended: make(chan struct{}), cleanUp: way.cleanUp,
 	}
 	go func() { // close waits for it
 		defer close(c.ended)
@@ -290,7 +291,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	list, err := l.definitions(ctx, session)
 	if err != nil {
 		l.close(c)
-		return nil, l.startError(ctx, err)
+		return nil, l.startError(ctx, x, err)
 	}
 	l.mu.Lock()
 	l.starts++
@@ -302,14 +303,18 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-func (l *link) startError(ctx context.Context, err error) error {
-	if size := tooLarge(ctx, err); size != nil {
-		err = size
-	}
-	if away, ok := errors.AsType[*RedirectError](err); ok {
+func (l *link) startError(ctx context.Context, x *exchange, err error) error {
+	size, status := tooLarge(ctx, err), x.statusOf("")
+	away, isAway := errors.AsType[*RedirectError](err)
+	switch {
+	case isAway:
 		err = away
+	case size != nil:
+		err = size
+	case status != nil && ctx.Err() == nil:
+		err = status
 	}
-	return &StartError{Server: l.cfg.Name, Stderr: l.stderr.last(), Err: err}
+	return &StartError{Server: l.cfg.Name, Stderr: l.stderr.last(), Err: l.cfg.told(err)}
 }
 
 // close ends a connection and waits for it. It may be nil.
@@ -398,7 +403,7 @@ func (c *conn) hasEnded() bool {
 
 // ask makes one request of the server, again if the server does not know the session any more: then
 // it has not looked at the request. What is not an answer of the server is a *DownError, a
-// *LostError, a *SizeError, a *FormError, a *RedirectError or the cause of ctx.
+// *LostError, a *SizeError, a *FormError, a *StatusError, a *RedirectError or the cause of ctx.
 func ask[T any](
 	ctx context.Context, l *link, tool string,
 	f func(context.Context, *sdk.ClientSession) (T, error),
@@ -408,8 +413,8 @@ func ask[T any](
 	if err != nil {
 		return none, err
 	}
-	ctx, stop := cutShort(ctx)
-	defer stop(nil)
+	ctx, x := exchanging(ctx)
+	defer x.cut(nil)
 	out, err := f(ctx, c.ClientSession)
 	if ctx.Err() == nil && isBroken(err) {
 		c.once.Do(func() { close(c.broken) })
@@ -420,7 +425,7 @@ func ask[T any](
 		}
 		out, err = f(ctx, c.ClientSession)
 	}
-	size, odd := tooLarge(ctx, err), wrongForm(err)
+	size, odd, status := tooLarge(ctx, err), wrongForm(err), x.statusOf(tool)
 	away, isAway := errors.AsType[*RedirectError](err)
 	switch {
 	case err == nil:
@@ -432,11 +437,14 @@ func ask[T any](
 	case ctx.Err() != nil:
 		return none, context.Cause(ctx)
 	case odd != "":
-		return none, &FormError{Server: l.cfg.Name, Tool: tool, Reason: bounded(oneLine(odd), 200)}
+		reason := bounded(l.cfg.masked(oneLine(odd)), 200)
+		return none, &FormError{Server: l.cfg.Name, Tool: tool, Reason: reason}
+	case status != nil:
+		return none, status.tried()
 	case isAnswer(err):
 		return none, err
 	}
-	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: err})
+	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: l.cfg.told(err)})
 }
 
 // tooLarge returns why a request has failed whose answer is too large, or came when the connection

@@ -30,6 +30,9 @@ import (
 // asChild makes this program a server over stdio; its value says of which kind.
 const asChild = "OFFSHOOT_MCP_CHILD"
 
+// childKey is what a child of the kind "secrets" tells of.
+const childKey = "sk-abcdefghijklmnopqrstuvwxyz123456"
+
 // asOdd names a file with the oddAnswers of a child of the kind raw.
 const asOdd = "OFFSHOOT_MCP_ODD"
 
@@ -47,6 +50,14 @@ func child(kind string) {
 		fmt.Fprintln(os.Stderr, "no licence for this machine")
 		os.Exit(3) //nolint:forbidigo // this is the child process
 	}
+	switch kind {
+	case "secrets":
+		fmt.Fprintf(os.Stderr, "%s: no licence with %s, colour %s\n%s", strings.Repeat("x", 960),
+			os.Getenv("SERVICE_TOKEN"), os.Getenv("COLOUR"), "token="+childKey)
+		os.Exit(3) //nolint:forbidigo // this is the child process
+	case "silent":
+		select {}
+	}
 	if kind == "raw" {
 		raw := &rawChild{in: bufio.NewScanner(os.Stdin), out: os.Stdout}
 		if file, err := os.ReadFile(os.Getenv(asOdd)); err == nil {
@@ -54,6 +65,18 @@ func child(kind string) {
 		}
 		raw.serve()
 		return
+	}
+	if kind == "listless" {
+		in := bufio.NewScanner(os.Stdin)
+		for in.Scan() {
+			var asked webRequest
+			if json.Unmarshal(in.Bytes(), &asked) == nil && asked.Method == "initialize" {
+				told := httptest.NewRecorder()
+				asked.reply(told, "")
+				fmt.Println(told.Body.String()) //nolint:forbidigo // it is the protocol
+			}
+		}
+		select {}
 	}
 	if kind == "chatty" {
 		fmt.Fprintln(os.Stderr, "a line")

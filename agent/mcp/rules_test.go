@@ -174,7 +174,7 @@ func TestObjectSchema(t *testing.T) {
 func TestTail(t *testing.T) {
 	var b strings.Builder
 	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s := tail{log: log}
+	s := tail{log: log, mask: func(text string) string { return text }}
 	for _, piece := range []string{"one\ntw", "o\n\n", strings.Repeat("x", 5000), "\nlast"} {
 		n, err := s.Write([]byte(piece))
 		require.NoError(t, err)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,8 +23,16 @@ const patience = 2 * time.Second
 // A command is a child process that speaks the protocol over stdin and stdout, one message a line.
 // It is the CommandTransport of the SDK, but that a message that is too large costs its call alone.
 type command struct {
-	cmd *exec.Cmd
-	log *slog.Logger
+	cmd     *exec.Cmd
+	log     *slog.Logger
+	process atomic.Pointer[os.Process]
+}
+
+// kill kills the process, if there is one.
+func (c *command) kill() {
+	if p := c.process.Load(); p != nil {
+		_ = p.Kill()
+	}
 }
 
 // Connect starts the child process. The connection ends it.
@@ -37,6 +47,10 @@ func (c *command) Connect(ctx context.Context) (sdk.Connection, error) {
 	}
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
+	}
+	c.process.Store(c.cmd.Process)
+	if ctx.Err() != nil {
+		c.kill()
 	}
 	in := &messages{from: bufio.NewReaderSize(stdout, 64<<10), limit: MaxMessage, log: c.log}
 	return (&sdk.IOTransport{

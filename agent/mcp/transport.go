@@ -11,29 +11,38 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
-// dial returns how the server is reached, and what is to be done when the connection has ended.
-func (s *Server) dial(stderr *tail) (sdk.Transport, func()) {
+// A dialed is a way to a server.
+type dialed struct {
+	transport sdk.Transport
+	cleanUp   func() // what is to be done when the connection has ended
+	giveUp    func() // has a connection end at once that has not come about; may be called meanwhile
+}
+
+// dial returns the way to the server.
+func (s *Server) dial(stderr *tail) dialed {
 	if s.URL != "" {
 		return s.dialHTTP(stderr.log)
 	}
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stderr = s.Dir, environment(os.Environ(), s.Env), stderr
 	cmd.WaitDelay = patience
-	return &command{cmd: cmd, log: stderr.log}, func() {
+	child := &command{cmd: cmd, log: stderr.log}
+	return dialed{transport: child, giveUp: child.kill, cleanUp: func() {
 		if cmd.Process != nil && cmd.ProcessState == nil { // the handshake has failed half-way
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		}
 		stderr.flush()
-	}
+	}}
 }
 
-func (s *Server) dialHTTP(log *slog.Logger) (sdk.Transport, func()) {
+func (s *Server) dialHTTP(log *slog.Logger) dialed {
 	var base http.RoundTripper
 	client := http.Client{}
 	if s.HTTP != nil {
@@ -51,11 +60,15 @@ func (s *Server) dialHTTP(log *slog.Logger) (sdk.Transport, func()) {
 		client.Jar = guardedJar{client.Jar, log}
 	}
 	base = &provider.Transport{Base: base, Client: "mcp", MaxBytes: MaxMessage, PerEvent: true}
-	client.Transport = &headers{base: repairing{base, log}, of: s}
+	way := &headers{base: repairing{base, log}, of: s}
+	client.Transport = way
 	client.CheckRedirect = s.checkRedirect(client.CheckRedirect)
-	return &sdk.StreamableClientTransport{
-		Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
-	}, done
+	return dialed{
+		transport: &sdk.StreamableClientTransport{
+			Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
+		},
+		cleanUp: done, giveUp: func() { way.givenUp.Store(true) },
+	}
 }
 
 // checkRedirect returns what decides on redirects: those to another origin are not followed, since
@@ -80,42 +93,35 @@ func (s *Server) checkRedirect(
 	}
 }
 
-// cutKey is the key under which a context has what ends a call whose answer is too large.
-type cutKey struct{}
-
-// cutShort returns a context for requests of a server that ends when an answer to one of them is
-// too large, and no answer could be put in its place. Its cause is then a *provider.SizeError. The
-// SDK loses that error, or waits for the rest of the answer.
-func cutShort(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, stop := context.WithCancelCause(ctx)
-	return context.WithValue(ctx, cutKey{}, stop), stop
-}
-
 // A cutBody is the body of an answer, which ends its call if a read fails since it is too large.
 type cutBody struct {
 	io.ReadCloser
 
-	stop context.CancelCauseFunc
+	cut context.CancelCauseFunc
 }
 
 // Read reads the body.
 func (b *cutBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if size, ok := errors.AsType[*provider.SizeError](err); ok {
-		b.stop(size)
+		b.cut(size)
 	}
 	return n, err
 }
 
-// headers adds the Header of a server to the requests for its host, and to no other. An
-// answer that is too large, and cannot be repaired, ends the call that asked for it.
+// headers adds the Header of a server to the requests for its host, and to no other. What the
+// answers say beyond the protocol is noted in the exchange of the request.
 type headers struct {
-	base http.RoundTripper
-	of   *Server
+	base    http.RoundTripper
+	of      *Server
+	givenUp atomic.Bool // the start is over: the server is not told that its session is, too
 }
 
 // RoundTrip makes the request.
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodDelete && h.givenUp.Load() {
+		return nil, errors.New("mcp: the server has not started in time")
+	}
 	if len(h.of.Header) > 0 && isWithin(r.URL.Scheme+"://"+r.URL.Host, h.of.URL) {
 		r = r.Clone(r.Context())
 		for name, values := range h.of.Header {
@@ -123,8 +129,9 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := h.base.RoundTrip(r)
-	if stop, ok := r.Context().Value(cutKey{}).(context.CancelCauseFunc); ok && err == nil {
-		resp.Body = &cutBody{resp.Body, stop}
+	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok && err == nil {
+		resp.Body = &cutBody{resp.Body, x.cut}
+		x.note(r, resp, h.of)
 	}
 	return resp, err
 }
@@ -159,13 +166,15 @@ func environment(all, set []string) []string {
 
 // Bounds of what is kept of stderr.
 const (
-	maxLine = 1000 // of a line, in the log
-	maxTail = 2000 // of the end, in a StartError
+	maxLine   = 1000 // of a line, in the log
+	maxTail   = 2000 // of the end, in a StartError
+	maxSecret = 4096 // of what is kept beside them: a secret is masked as a whole, and then cut
 )
 
 // A tail logs what a child process writes to stderr, line by line, and keeps the end of it.
 type tail struct {
 	log  *slog.Logger
+	mask func(string) string // of secrets
 	mu   sync.Mutex
 	line []byte
 	end  []byte
@@ -176,12 +185,12 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end = append(t.end, p...)
-	t.end = t.end[max(0, len(t.end)-maxTail):]
+	t.end = t.end[max(0, len(t.end)-maxTail-maxSecret):]
 	for _, c := range p {
 		switch {
 		case c == '\n':
 			t.put()
-		case len(t.line) < maxLine:
+		case len(t.line) < maxLine+maxSecret:
 			t.line = append(t.line, c)
 		}
 	}
@@ -190,8 +199,8 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // put logs the line. t.mu is held.
 func (t *tail) put() {
-	if line := strings.TrimSpace(clean(string(t.line))); line != "" {
-		t.log.Debug("mcp: a server says", "stderr", line)
+	if line := strings.TrimSpace(t.mask(clean(string(t.line)))); line != "" {
+		t.log.Debug("mcp: a server says", "stderr", line[:min(len(line), maxLine)])
 	}
 	t.line = t.line[:0]
 }
@@ -213,5 +222,6 @@ func (t *tail) reset() {
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(clean(string(t.end)))
+	said := t.mask(clean(string(t.end)))
+	return strings.TrimSpace(strings.ToValidUTF8(said[max(0, len(said)-maxTail):], ""))
 }
