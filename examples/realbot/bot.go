@@ -9,15 +9,14 @@ import (
 	"iter"
 	"log"
 	"strings"
-	"sync"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
 // run is the bot until its input ends, or ctx does. What it is made of stands in config.go.
-func run(ctx context.Context, o options, in io.Reader, out, traces io.Writer) error {
-	s := &screen{out: out}
-	rt, end, err := o.open(ctx, s.reply, traces)
+func run(ctx context.Context, o options, in io.Reader, out io.Writer) error {
+	s := &screen{terminal: terminal{out: out}}
+	rt, end, err := o.open(ctx, s.reply, &s.terminal)
 	if err != nil {
 		return err
 	}
@@ -42,11 +41,9 @@ func run(ctx context.Context, o options, in io.Reader, out, traces io.Writer) er
 
 // A screen shows answers as they come, and of each reply what is not there yet.
 type screen struct {
-	sync.Mutex
-	out   io.Writer
-	at    [2]int // the turn and the answer that are on the screen
-	shown string // of that answer, without the end of its line
-	said  int    // the last turn that has replied
+	terminal
+	at   [2]int // the turn and the answer that are on the screen
+	said int    // the last turn that has replied
 }
 
 func (s *screen) watch(events iter.Seq2[agent.TreeEvent, error]) {
@@ -76,5 +73,5 @@ func (s *screen) reply(_ context.Context, d agent.Delivery) error {
 	}
 	_, err := fmt.Fprintln(s.out, d.Reply.Text[len(s.shown):])
 	s.shown, s.said = "", d.Reply.Turn
-	return err
+	return errors.Join(err, s.tell())
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ type options struct {
 
 // open opens the bot. The caller calls end when the Runtime has ended.
 func (o options) open(
-	ctx context.Context, reply func(context.Context, agent.Delivery) error, traces io.Writer,
+	ctx context.Context, reply func(context.Context, agent.Delivery) error, out *terminal,
 ) (rt *agent.Runtime, end func() error, err error) {
 	var ends []func() error
 	closeAll := func() (err error) {
@@ -85,7 +84,7 @@ func (o options) open(
 	if rt, err = agent.Open(ctx, cfg); err != nil {
 		return nil, nil, err
 	}
-	traced, err := o.export(context.WithoutCancel(ctx), rt, models, traces)
+	traced, err := o.export(context.WithoutCancel(ctx), rt, models, out)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,15 +122,15 @@ func (o options) provider(models *agent.Models) (model agent.Model, err error) {
 	return model, err
 }
 
-// export has the Runtime traced to w if the options say so. The caller calls end when the Runtime
+// export has the Runtime traced to out if the options say so. The caller calls end when the Runtime
 // has ended; ctx ends later.
 func (o options) export(
-	ctx context.Context, rt *agent.Runtime, models *otel.Models, w io.Writer,
+	ctx context.Context, rt *agent.Runtime, models *otel.Models, out *terminal,
 ) (end func() error, err error) {
 	if !o.trace {
 		return func() error { return nil }, nil
 	}
-	spans, err := stdouttrace.New(stdouttrace.WithWriter(w))
+	spans, err := stdouttrace.New(stdouttrace.WithWriter(out))
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +146,7 @@ func (o options) export(
 	}
 	ended, watch := make(chan error, 1), x.Watch(ctx)
 	go func() { ended <- watch() }()
-	return func() error { return errors.Join(<-ended, tracer.Shutdown(ctx)) }, nil
+	return func() error { return errors.Join(<-ended, tracer.Shutdown(ctx), out.flush()) }, nil
 }
 
 // chatKey is the conversation with the person at the terminal.

@@ -31,7 +31,8 @@ One environment variable says whose model it is, and has the key:
                   stdio. The researcher has its tools
   -state DIR      keeps the chat in DIR; kill -9 the program at any moment, run it again, and it
                   goes on. Without -state it is forgotten at the end
-  -trace          writes the spans of OpenTelemetry to stderr as JSON
+  -trace          writes the spans of OpenTelemetry to stdout as JSON, each on a line of its own
+                  between the answers; grep -v '^{"Name":' leaves the answers
 `
 
 func main() {
@@ -48,7 +49,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
-	if err := run(ctx, o, os.Stdin, os.Stdout, os.Stderr); err != nil {
+	if err := run(ctx, o, os.Stdin, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -161,13 +161,14 @@ func TestGoesOnAfterARestart(t *testing.T) {
 		}
 		talk := func(line, says string, spans ...string) {
 			t.Helper()
-			out, traces := page{has: "I will look.\n", seen: looks}, page{}
-			require.NoError(t, run(t.Context(), o, strings.NewReader(line+"\n"), &out, &traces))
-			require.Equal(t, says, out.String())
+			out := page{has: "I will look.\n", seen: looks}
+			require.NoError(t, run(t.Context(), o, strings.NewReader(line+"\n"), &out))
+			answers, traces := apart(t, out.String())
+			require.Equal(t, says, answers)
 			for _, want := range append(spans, "offshoot.turn", otel.TraceID("", chatKey)) {
-				require.Contains(t, traces.String(), want)
+				require.Contains(t, traces, want)
 			}
-			require.NotContains(t, traces.String(), "a hat", "texts are not asked for")
+			require.NotContains(t, traces, "a hat", "texts are not asked for")
 		}
 		talk("What shall I wear?", "I will look.\nTake a hat.\n",
 			"invoke_agent researcher", "execute_tool mcp__tools__weather", `"Name":"chat `)
@@ -181,18 +182,32 @@ func TestGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
+// apart returns the lines of answers, and those of traces.
+func apart(t *testing.T, out string) (answers, traces string) {
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, `{"Name":`) {
+			answers += line
+			continue
+		}
+		require.True(t, json.Valid([]byte(line)), line)
+		traces += line
+	}
+	return answers, traces
+}
+
 // An answer is shown as it comes. One that breaks off is asked for again, on the next line.
 func TestStreamsAnswers(t *testing.T) {
 	each(t, func(t *testing.T, p *agenttest.Provider, o options) {
 		long := strings.SplitAfter(strings.Repeat("once upon a time ", 50), " ")
 		p.Answer(agenttest.ProviderAnswer{Text: long, Fault: agenttest.FaultStream})
 		var out page
-		require.NoError(t, run(t.Context(), o, strings.NewReader("hello\n"), &out, io.Discard))
+		require.NoError(t, run(t.Context(), o, strings.NewReader("hello\n"), &out))
 		require.Regexp(t, `^once upon [a-z ]+\nHello\.\n$`, out.String())
 	})
 }
 
-// What of a reply is on the screen is not shown again, whenever its last events come.
+// What of a reply is on the screen is not shown again, whenever its last events come. Traces stand
+// between the lines of answers.
 func TestScreen(t *testing.T) {
 	delta := func(turn, answer int, text string) agent.TreeEvent {
 		return agent.TreeEvent{Kind: agent.EventDelta, Turn: turn, Answer: answer, Text: text}
@@ -201,10 +216,10 @@ func TestScreen(t *testing.T) {
 		return agent.Delivery{Reply: &agent.Reply{Turn: turn, Text: text}}
 	}
 	var out strings.Builder
-	s := &screen{out: &out}
+	s := &screen{terminal: terminal{out: &out}}
 	for _, x := range []any{
-		delta(1, 1, "I wi"), delta(1, 2, "I will"), reply(1, "I will look."), delta(1, 2, " look."),
-		reply(2, "Not streamed."),
+		"<1>\n", delta(1, 1, "I wi"), "<2>\n", delta(1, 2, "I will"), "<3>\n",
+		reply(1, "I will look."), delta(1, 2, " look."), "<4>\n", reply(2, "Not streamed."),
 		delta(3, 1, "One se"), reply(3, "Something else."),
 		agent.TreeEvent{Kind: agent.EventDelta, Run: "1", Turn: 9, Text: "of a sub-agent"},
 	} {
@@ -213,9 +228,23 @@ func TestScreen(t *testing.T) {
 			s.watch(func(yield func(agent.TreeEvent, error) bool) { yield(x, nil) })
 		case agent.Delivery:
 			require.NoError(t, s.reply(t.Context(), x))
+		case string: // a trace
+			_, err := s.Write([]byte(x))
+			require.NoError(t, err)
 		}
 	}
-	require.Equal(t, "I wi\nI will look.\nNot streamed.\nOne se\nSomething else.\n", out.String())
+	require.Equal(t, "<1>\nI wi\nI will look.\n<2>\n<3>\n<4>\nNot streamed.\nOne se\nSomething else.\n",
+		out.String())
+
+	// An answer that has broken off holds no trace back.
+	out.Reset()
+	s.watch(func(yield func(agent.TreeEvent, error) bool) { yield(delta(10, 1, "I w"), nil) })
+	_, err := s.Write([]byte("<5>\n"))
+	require.NoError(t, err)
+	require.Equal(t, "I w", out.String())
+	require.NoError(t, s.flush())
+	require.NoError(t, s.flush())
+	require.Equal(t, "I w\n<5>\n", out.String())
 }
 
 // Ctrl-C ends the program although the terminal stays open.
@@ -227,7 +256,7 @@ func TestEndsByInterrupt(t *testing.T) {
 		seen := make(chan struct{})
 		out := page{has: "Hello.\n", seen: seen}
 		ended := make(chan error, 1)
-		go func() { ended <- run(ctx, o, in, &out, io.Discard) }()
+		go func() { ended <- run(ctx, o, in, &out) }()
 		_, err := io.WriteString(typing, "hello\n")
 		require.NoError(t, err)
 		<-seen
@@ -247,7 +276,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"no-such-tools": {openai: "a", state: state, mcp: "no-such-tools -x"},
 	} {
 		for range 2 { // the second finds the directory unlocked
-			err := run(t.Context(), o, strings.NewReader(""), io.Discard, io.Discard)
+			err := run(t.Context(), o, strings.NewReader(""), io.Discard)
 			require.ErrorContains(t, err, want)
 		}
 	}
