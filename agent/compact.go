@@ -558,6 +558,7 @@ func (s *Summarizer) try(
 			return "", err
 		}
 		defer end()
+		call.leave = req.turn.spawn.Leave
 	}
 	resp, err := s.Model.Generate(ctx, &call)
 	if err != nil {

@@ -55,6 +55,7 @@ type ModelRequest struct {
 
 	delta func(string)
 	open  func(context.Context, session.File) (io.ReadCloser, error)
+	leave func(done <-chan struct{}) bool
 }
 
 // Input returns the text of what the turn has brought so far, as [Turn.Input] does.
@@ -67,6 +68,15 @@ func (r *ModelRequest) Delta(text string) {
 	if r.delta != nil {
 		r.delta(text)
 	}
+}
+
+// Leave says that code which the Model has called, such as an http.Client, has not returned although
+// its context has ended, and that the call returns without it. Until done is closed, Stop and
+// Shutdown name the session in a [StillRunningError], and only the hard phase of a shutdown waits
+// for it. Leave returns false, and does nothing, for a request that is not of a turn, and once the
+// Runtime has been shut down.
+func (r *ModelRequest) Leave(done <-chan struct{}) bool {
+	return r.leave != nil && r.leave(done)
 }
 
 // A ModelResponse is what came back: text, calls of tools, Parts, or several of them.
@@ -357,7 +367,7 @@ func (l *Loop) tryModel(
 		return a, err
 	}
 	defer end()
-	req.delta = t.Delta
+	req.delta, req.leave = t.Delta, t.spawn.Leave
 	before := t.entering(t.runner + ".Model")
 	a.ModelResponse, err = l.generate(ctx, t, &req)
 	t.entering(before)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -147,6 +148,45 @@ func TestCallsLeftBehindAreNamed(t *testing.T) {
 		synctestRelease(h)
 		h.Crash()
 	})
+}
+
+// What a Model has left behind belongs to the tree as a call of a tool does: Stop names the session
+// until it has returned, and turns go on meanwhile. A request without a turn is not left to one.
+func TestModelCallsLeftBehindAreNamed(t *testing.T) {
+	release, isLeft := make(chan struct{}), false
+	m := agent.ModelFunc(func(
+		_ context.Context, req *agent.ModelRequest,
+	) (*agent.ModelResponse, error) {
+		isLeft = req.Leave(release)
+		return &agent.ModelResponse{Text: "I go on."}, nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		release = make(chan struct{})
+		rt, err := agent.Open(t.Context(), agent.Config{
+			Runner: &agent.Loop{Model: m}, Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- rt.Run(ctx) }()
+		chat := rt.Session(session.Must(session.DirectKey("main", "test", "1")))
+		for range 2 {
+			answer, err := chat.PostAndWait(ctx, agent.Incoming{Text: "hi"})
+			require.NoError(t, err)
+			require.Equal(t, "I go on.", answer.Text)
+			require.True(t, isLeft)
+			err = chat.Stop(ctx)
+			still, ok := errors.AsType[*agent.StillRunningError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, []session.Key{chat.Key()}, still.Sessions)
+		}
+		close(release)
+		synctest.Wait()
+		require.NoError(t, chat.Stop(ctx))
+		stop()
+		require.NoError(t, <-ended)
+	})
+	require.False(t, (&agent.ModelRequest{}).Leave(make(chan struct{})))
 }
 
 // A call that its Timeout has ended is not tried again, also if its error is worth it and its

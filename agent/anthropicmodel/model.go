@@ -41,7 +41,8 @@ type Config struct {
 	// a key, such as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
-	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
+	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest]. A
+	// call does not wait for one that ignores the end of its ctx, see [provider.Apart].
 	HTTP *http.Client
 	// Provider is what stands before the slash in the names of models. Empty: "anthropic".
 	Provider string
@@ -140,11 +141,13 @@ func (m *Model) Stream(
 	ctx context.Context, req *agent.ModelRequest,
 ) iter.Seq2[agent.ModelChunk, error] {
 	return func(yield func(agent.ModelChunk, error) bool) {
+		isStopped := false
 		resp, err := m.call(ctx, req, func(text string) bool {
-			return yield(agent.ModelChunk{Text: text}, nil)
+			isStopped = !yield(agent.ModelChunk{Text: text}, nil)
+			return !isStopped
 		})
 		switch {
-		case errors.Is(err, errStopped):
+		case isStopped:
 		case err != nil:
 			yield(agent.ModelChunk{}, err)
 		default:
@@ -172,7 +175,11 @@ func (m *Model) call(
 	}
 	key := ""
 	if m.cfg.Key != nil {
-		given, err := m.cfg.Key(ctx)
+		given, err := provider.Apart(ctx, req, "anthropicmodel", nil, func(
+			ctx context.Context, _ func(string) bool,
+		) (string, error) {
+			return m.cfg.Key(ctx)
+		})
 		if err == nil {
 			key, err = provider.CheckKey(given)
 		}
@@ -192,9 +199,18 @@ func (m *Model) call(
 	}()
 	ctx, watch := provider.Begin(ctx, "anthropicmodel", m.cfg.Idle)
 	defer watch.End()
-	resp, err := m.read(ctx, req, naming{name, level, key}, show, watch)
+	of := naming{name, level, key}
+	body, err := m.request(ctx, req, of)
+	var resp *agent.ModelResponse
+	if err == nil {
+		resp, err = provider.Apart(ctx, req, "anthropicmodel", show, func(
+			ctx context.Context, show func(string) bool,
+		) (*agent.ModelResponse, error) {
+			return m.read(ctx, body, of, show, watch)
+		})
+	}
 	if err != nil {
-		return nil, provider.Masked(ctx, err, key)
+		return nil, provider.Masked(ctx, errorOf(ctx, err), key)
 	}
 	return resp, nil
 }
@@ -206,13 +222,9 @@ type naming struct {
 
 // read makes a call, reads the answer, and tells what it has heard of it.
 func (m *Model) read(
-	ctx context.Context, req *agent.ModelRequest, of naming, show func(string) bool,
+	ctx context.Context, body anthropic.MessageNewParams, of naming, show func(string) bool,
 	watch *provider.Watch,
 ) (*agent.ModelResponse, error) {
-	body, err := m.request(ctx, req, of)
-	if err != nil {
-		return nil, errorOf(ctx, err)
-	}
 	var options []option.RequestOption
 	if of.key != "" {
 		options = append(options, option.WithAPIKey(of.key))
@@ -237,19 +249,19 @@ func (m *Model) read(
 			return nil, errStopped
 		}
 	}
-	err = stream.Err()
+	err := stream.Err()
 	if _, isReported := errors.AsType[*anthropic.Error](err); !isReported && answer.isComplete() {
 		err = nil // of the connection, behind the answer
 	}
 	switch {
 	case err != nil:
 	case answer.lost:
-		err = errLost
+		err = agent.Retryable(errLost)
 	case !answer.isComplete():
-		err = errEnded
+		err = agent.Retryable(errEnded)
 	}
 	if err != nil {
-		return nil, errorOf(ctx, err)
+		return nil, err
 	}
 	return answer.response(m.cfg.Provider, of.model)
 }
@@ -330,7 +342,8 @@ func errorOf(ctx context.Context, err error) error {
 	if input, ok := errors.AsType[*spawn.InputError](err); ok {
 		return input // nothing was sent
 	}
-	if agent.IsRetryable(err) {
+	_, hangs := errors.AsType[*provider.HangError](err)
+	if hangs || errors.Is(err, errStopped) || agent.IsRetryable(err) {
 		return err
 	}
 	return provider.Broken(ctx, "anthropicmodel", err)

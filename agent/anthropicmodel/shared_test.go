@@ -11,6 +11,7 @@ import (
 
 // form is the client before the form of its provider.
 var form = modeltest.Form{
+	Client: "anthropicmodel",
 	New: func(cfg modeltest.Config) (agent.StreamModel, error) {
 		return anthropicmodel.New(anthropicmodel.Config{
 			BaseURL: cfg.BaseURL, HTTP: cfg.HTTP, Key: cfg.Key, Idle: cfg.Idle, MaxBytes: cfg.MaxBytes,
@@ -28,3 +29,6 @@ var form = modeltest.Form{
 func TestEnds(t *testing.T)    { modeltest.TestEnds(t, form) }
 func TestLines(t *testing.T)   { modeltest.TestLines(t, form) }
 func TestSilence(t *testing.T) { modeltest.TestSilence(t, form) }
+func TestHangs(t *testing.T)   { modeltest.TestHangs(t, form) }
+func TestFalls(t *testing.T)   { modeltest.TestFalls(t, form) }
+func TestLeft(t *testing.T)    { modeltest.TestLeft(t, form) }

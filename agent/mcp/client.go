@@ -74,7 +74,9 @@ type Server struct {
 	Header http.Header
 	// HTTP makes the requests. It must not have a Timeout, which would end streams. If its
 	// Transport, its CheckRedirect or the body of an answer panics, the request has failed; a Jar
-	// that does so has no cookies. Nil: a client with the defaults of net/http.
+	// that does so has no cookies. It must obey the ctx of each request: a call of a tool does not
+	// wait for one that hangs, see [agent.Tool].Timeout, and Connect and Close do. Nil: a client
+	// with the defaults of net/http.
 	HTTP *http.Client
 
 	// Optional says that Connect succeeds without the server. It is tried again in the background,

@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/shared"
 )
 
@@ -27,7 +28,17 @@ func (c *call) makeChat(
 	if err != nil {
 		return nil, err
 	}
-	stream := c.chat.NewStreaming(ctx, body, key)
+	return c.apart(ctx, func(
+		ctx context.Context, show func(string) bool,
+	) (*agent.ModelResponse, error) {
+		return c.readChat(c.chat.NewStreaming(ctx, body, key), show)
+	})
+}
+
+// readChat reads the answer, and shows its text.
+func (c *call) readChat(
+	stream *ssestream.Stream[openai.ChatCompletionChunk], show func(string) bool,
+) (*agent.ModelResponse, error) {
 	defer func() { _ = stream.Close() }()
 	answer := chatAnswer{model: c.name}
 	for stream.Next() {
@@ -39,8 +50,8 @@ func (c *call) makeChat(
 		if answer.done && !wasDone {
 			c.watch.Complete()
 		}
-		if err := c.tell(text); err != nil {
-			return nil, err
+		if text != "" && !show(text) {
+			return nil, errStopped
 		}
 	}
 	if err := stream.Err(); err != nil && (!answer.done || isReported(err)) {

@@ -48,7 +48,8 @@ type Config struct {
 	// key, such as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
-	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
+	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest]. A
+	// call does not wait for one that ignores the end of its ctx, see [provider.Apart].
 	HTTP *http.Client
 	// Provider is what stands before the slash in the names of models. Empty: "openai".
 	Provider string
@@ -134,11 +135,13 @@ func (m *Model) Stream(
 	ctx context.Context, req *agent.ModelRequest,
 ) iter.Seq2[agent.ModelChunk, error] {
 	return func(yield func(agent.ModelChunk, error) bool) {
+		isStopped := false
 		resp, err := m.call(ctx, req, func(text string) bool {
-			return yield(agent.ModelChunk{Text: text}, nil)
+			isStopped = !yield(agent.ModelChunk{Text: text}, nil)
+			return !isStopped
 		})
 		switch {
-		case errors.Is(err, errStopped):
+		case isStopped:
 		case err != nil:
 			yield(agent.ModelChunk{}, err)
 		default:
@@ -162,7 +165,7 @@ func (m *Model) call(
 	if err != nil {
 		return nil, err
 	}
-	key, err := m.key(ctx)
+	key, err := m.key(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -184,11 +187,15 @@ func (m *Model) call(
 }
 
 // key returns the key for a call.
-func (m *Model) key(ctx context.Context) (string, error) {
+func (m *Model) key(ctx context.Context, req *agent.ModelRequest) (string, error) {
 	if m.cfg.Key == nil {
 		return "", nil
 	}
-	given, err := m.cfg.Key(ctx)
+	given, err := provider.Apart(ctx, req, "openaimodel", nil, func(
+		ctx context.Context, _ func(string) bool,
+	) (string, error) {
+		return m.cfg.Key(ctx)
+	})
 	key := given
 	if err == nil {
 		key, err = provider.CheckKey(given)
@@ -220,12 +227,12 @@ func (c *call) make(
 	return c.makeResponse(ctx, key)
 }
 
-// tell shows a piece of the text.
-func (c *call) tell(text string) error {
-	if text != "" && !c.show(text) {
-		return errStopped
-	}
-	return nil
+// apart makes the part of the call that the HTTP of the program is asked in.
+func (c *call) apart(
+	ctx context.Context,
+	part func(context.Context, func(string) bool) (*agent.ModelResponse, error),
+) (*agent.ModelResponse, error) {
+	return provider.Apart(ctx, c.req, "openaimodel", c.show, part)
 }
 
 // classes are what the codes and the types of OpenAI's errors mean, whatever the status is.
@@ -293,7 +300,8 @@ func (c *call) errorOf(ctx context.Context, err error) error {
 	if input, ok := errors.AsType[*spawn.InputError](err); ok {
 		return input // nothing was sent
 	}
-	if errors.Is(err, errStopped) || agent.IsRetryable(err) {
+	_, hangs := errors.AsType[*provider.HangError](err)
+	if hangs || errors.Is(err, errStopped) || agent.IsRetryable(err) {
 		return err
 	}
 	return provider.Broken(ctx, "openaimodel", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 )
 
@@ -23,7 +24,17 @@ func (c *call) makeResponse(
 	if err != nil {
 		return nil, err
 	}
-	stream := c.responses.NewStreaming(ctx, body, key)
+	return c.apart(ctx, func(
+		ctx context.Context, show func(string) bool,
+	) (*agent.ModelResponse, error) {
+		return c.readResponse(c.responses.NewStreaming(ctx, body, key), show)
+	})
+}
+
+// readResponse reads the answer, and shows its text.
+func (c *call) readResponse(
+	stream *ssestream.Stream[responses.ResponseStreamEventUnion], show func(string) bool,
+) (*agent.ModelResponse, error) {
 	defer func() { _ = stream.Close() }()
 	answer := responseAnswer{model: c.name}
 	for stream.Next() {
@@ -32,8 +43,8 @@ func (c *call) makeResponse(
 		if answer.size > before {
 			c.watch.Heard()
 		}
-		if err == nil {
-			err = c.tell(text)
+		if err == nil && text != "" && !show(text) {
+			err = errStopped
 		}
 		if err != nil {
 			return nil, err

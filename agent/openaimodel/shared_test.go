@@ -12,7 +12,7 @@ import (
 // forms are the APIs of the client before the forms of its provider.
 var forms = map[openaimodel.API]modeltest.Form{
 	openaimodel.APIChat: {
-		New: opener(openaimodel.APIChat), Model: "openai/m",
+		Client: "openaimodel", New: opener(openaimodel.APIChat), Model: "openai/m",
 		Begin: chunk(`{"role":"assistant","content":""}`) + chunk(`{"content":"Noon."}`),
 		Finish: "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{}," +
 			"\"finish_reason\":\"stop\"}]}\n\n",
@@ -21,7 +21,7 @@ var forms = map[openaimodel.API]modeltest.Form{
 		Fault: "data: {\"error\":{\"message\":\"Overloaded\",\"code\":\"overloaded\"}}\n\n",
 	},
 	openaimodel.APIResponses: {
-		New: opener(openaimodel.APIResponses), Model: "openai/m",
+		Client: "openaimodel", New: opener(openaimodel.APIResponses), Model: "openai/m",
 		Begin: event("response.created", `"response":{"model":"m"}`) +
 			event("response.output_text.delta", `"item_id":"m","delta":"Noon."`),
 		Finish: event("response.completed", `"response":{"model":"m","usage":{"output_tokens":7}}`),
@@ -49,3 +49,6 @@ func each(t *testing.T, test func(*testing.T, modeltest.Form)) {
 func TestEnds(t *testing.T)    { each(t, modeltest.TestEnds) }
 func TestLines(t *testing.T)   { each(t, modeltest.TestLines) }
 func TestSilence(t *testing.T) { each(t, modeltest.TestSilence) }
+func TestHangs(t *testing.T)   { each(t, modeltest.TestHangs) }
+func TestFalls(t *testing.T)   { each(t, modeltest.TestFalls) }
+func TestLeft(t *testing.T)    { each(t, modeltest.TestLeft) }

@@ -4,6 +4,7 @@
 //	ModelRequest ---> Name, ReadPart, Strict ---> the request in the provider's form
 //	                                                   |
 //	                                                 Watch: the provider has gone silent
+//	                                                 Apart: code of the program hangs
 //	                                                 OneRequest, Bounded: one server, and an
 //	                                                   |     answer that fits into memory
 //	                                                   |

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type Config struct {
 // A Form is a client and the form of its provider. The answer in it has the Text and has used the
 // Tokens.
 type Form struct {
+	// Client is the package of the client.
+	Client string
 	// New makes a Model of the client.
 	New func(cfg Config) (agent.StreamModel, error)
 	// Model is the name of one that the client takes.
@@ -93,6 +96,14 @@ func (w flushing) Write(p []byte) (int, error) {
 		err = http.NewResponseController(w.ResponseWriter).Flush()
 	}
 	return n, err
+}
+
+// saysOnce fails the test if an error names the client more than once.
+func (f *Form) saysOnce(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && strings.Count(err.Error(), f.Client) > 1 {
+		t.Errorf("the error names the client more than once: %v", err)
+	}
 }
 
 // wantAnswer fails the test unless a call has come to the answer of a Form.

@@ -60,6 +60,7 @@ func TestEnds(t *testing.T, f Form) {
 						}
 					})
 				resp, err := m.Generate(t.Context(), f.request())
+				f.saysOnce(t, err)
 				_, isReported := errors.AsType[*provider.Error](err)
 				switch {
 				case !isComplete || isFault:
