@@ -1,7 +1,6 @@
 package anthropicmodel_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -290,21 +289,6 @@ func TestWithheldAnswer(t *testing.T) {
 	}
 }
 
-// A server that goes silent in the middle of an answer costs a try, and not the turn.
-func TestSilentServer(t *testing.T) {
-	over := make(chan struct{})
-	m := serve(t, anthropicmodel.Config{Idle: 50 * time.Millisecond},
-		func(w http.ResponseWriter, _ string) {
-			event(w, "message_start", `{"type":"message_start","message":{}}`)
-			_ = http.NewResponseController(w).Flush()
-			<-over
-		})
-	_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-	close(over)
-	require.True(t, agent.IsRetryable(err), err)
-	require.ErrorContains(t, err, "nothing for 50ms")
-}
-
 // A Config without a Key sends none, whatever the environment has.
 func TestNothingIsReadFromTheEnvironment(t *testing.T) {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"} {
@@ -325,17 +309,6 @@ func TestNothingIsReadFromTheEnvironment(t *testing.T) {
 	require.Empty(t, header.Values("X-Api-Key"))
 }
 
-// A Key that fails fails the call.
-func TestKeyThatFails(t *testing.T) {
-	locked := errors.New("the safe is locked")
-	m, err := anthropicmodel.New(anthropicmodel.Config{
-		Key: func(context.Context) (string, error) { return "", locked },
-	})
-	require.NoError(t, err)
-	_, err = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-	require.ErrorIs(t, err, locked)
-}
-
 func TestConfigThatIsNotValid(t *testing.T) {
 	for field, cfg := range map[string]anthropicmodel.Config{
 		"BaseURL":         {BaseURL: "localhost:80"},
@@ -350,36 +323,6 @@ func TestConfigThatIsNotValid(t *testing.T) {
 		var bad *spawn.InputError
 		require.ErrorAs(t, err, &bad, field)
 		require.Equal(t, "anthropicmodel.Config."+field, bad.Field)
-	}
-}
-
-// A call is one request: a redirect, to the same server or to another one, fails it, and the other
-// one gets neither the key nor the conversation.
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	for _, status := range []int{301, 302, 303, 307, 308} {
-		for _, elsewhere := range []bool{false, true} {
-			asked := 0
-			other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				asked += 100
-			}))
-			t.Cleanup(other.Close)
-			m := serve(t, anthropicmodel.Config{}, func(w http.ResponseWriter, _ string) {
-				asked++
-				to := "/elsewhere"
-				if elsewhere {
-					to = strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + to
-				}
-				w.Header().Set("Location", to)
-				w.WriteHeader(status)
-			})
-			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-			var said *provider.Error
-			require.ErrorAs(t, err, &said)
-			require.Equal(t, status, said.Status)
-			require.ErrorContains(t, err, "which is not followed")
-			require.False(t, agent.IsRetryable(err))
-			require.Equal(t, 1, asked)
-		}
 	}
 }
 
@@ -429,140 +372,4 @@ func TestAnswersInsteadOfAStream(t *testing.T) {
 		again := test.class == provider.ClassRate || test.class == provider.ClassRetryable
 		require.Equal(t, again, agent.IsRetryable(err), "%q: %v", test.body, err)
 	}
-}
-
-// A key with the end of its line is the key, and one with a line break in it fails the call for
-// good, before a request is made.
-func TestKeyOfSeveralLines(t *testing.T) {
-	for key, is := range map[string]bool{"hunter2-key\r\n": true, "hunter2\nkey": false} {
-		var sent []string
-		server := httptest.NewServer(http.HandlerFunc(
-			func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.Header.Get("X-Api-Key")) }))
-		t.Cleanup(server.Close)
-		m, err := anthropicmodel.New(anthropicmodel.Config{
-			BaseURL: server.URL, Key: func(context.Context) (string, error) { return key, nil },
-		})
-		require.NoError(t, err)
-		_, err = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-		require.False(t, agent.IsRetryable(err), err)
-		require.NotContains(t, err.Error(), "hunter2")
-		if is {
-			require.Equal(t, []string{"hunter2-key"}, sent)
-			continue
-		}
-		require.ErrorContains(t, err, "the key has a line break")
-		require.Empty(t, sent)
-	}
-}
-
-// An address to which no path can be added is refused, and its secrets are not told.
-func TestBaseURLThatIsNotValid(t *testing.T) {
-	for _, address := range []string{
-		"http://x.test:99999/v1", "http://x.test/v1?key=hunter2", "http://x.test/v1#hunter2",
-		"http://user:hunter2@x.test/v1",
-	} {
-		_, err := anthropicmodel.New(anthropicmodel.Config{BaseURL: address})
-		var bad *spawn.InputError
-		require.ErrorAs(t, err, &bad, address)
-		require.Equal(t, "anthropicmodel.Config.BaseURL", bad.Field)
-		require.NotContains(t, err.Error(), "hunter2")
-	}
-}
-
-// A tool whose schema is not an object fails the call for good, before anything is sent, with an
-// error that names the tool.
-func TestSchemasThatCannotBeSent(t *testing.T) {
-	deep := strings.Repeat(`{"a":`, 9995) + "1" + strings.Repeat("}", 9995)
-	for _, schema := range []string{"true", "false", "null", "[]", `"x"`, `{"bad":`, deep} {
-		{
-			m := serve(t, anthropicmodel.Config{}, func(http.ResponseWriter, string) {
-				t.Error("a request was sent")
-			})
-			req := asks(says(session.MessageUser, "Hello."))
-			req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(schema)}}
-			_, err := m.Generate(t.Context(), req)
-			var input *spawn.InputError
-			require.ErrorAs(t, err, &input)
-			require.ErrorContains(t, err, `the tool "now"`)
-			require.NotContains(t, err.Error(), "did not arrive")
-			require.False(t, agent.IsRetryable(err))
-		}
-	}
-	deep = strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000)
-	{
-		var sent string
-		m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) {
-			sent = body
-		})
-		req := asks(says(session.MessageUser, "Hello."))
-		req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(deep)}}
-		_, err := m.Generate(t.Context(), req)
-		require.Error(t, err) // the server says nothing
-		require.Contains(t, sent, deep)
-	}
-}
-
-// Two calls of one message that have the same id are sent with two, and each has its own result.
-func TestIDsThatComeTwiceInAMessage(t *testing.T) {
-	said := agent.Message{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{
-		{ID: "a", Name: "now", Args: json.RawMessage(`{"n":1}`)},
-		{ID: "a", Name: "now", Args: json.RawMessage(`{"n":2}`)},
-	}}
-	result := func(text string) agent.Message {
-		return agent.Message{Role: session.MessageTool, ToolCallID: "a", Text: text}
-	}
-	for _, raw := range []string{"", `{"provider":"anthropic","blocks":[` +
-		`{"type":"tool_use","id":"a","name":"now","input":{"n":1}},` +
-		`{"type":"tool_use","id":"a","name":"now","input":{"n":2}}]}`} {
-		{
-			var sent string
-			m := serve(t, anthropicmodel.Config{}, func(_ http.ResponseWriter, body string) {
-				sent = body
-			})
-			said.Raw = json.RawMessage(raw)
-			_, err := m.Generate(t.Context(), asks(says(session.MessageUser, "Hello."), said,
-				result("one"), result("two")))
-			require.Error(t, err) // the server says nothing
-			require.Equal(t, 2, strings.Count(sent, `"a"`), sent)
-			require.Equal(t, 2, strings.Count(sent, `"a_2"`), sent)
-			first, second := strings.Index(sent, `"a"`), strings.Index(sent, `"a_2"`)
-			require.Less(t, first, second)
-			require.Less(t, strings.LastIndex(sent, `"a"`), strings.LastIndex(sent, `"a_2"`))
-			require.Less(t, second, strings.LastIndex(sent, `"a"`))
-		}
-	}
-}
-
-// What the HTTP of the program panics with, and an error of a Key, do not tell the key.
-func TestProgramThatTellsTheKey(t *testing.T) {
-	const key = "hunter2-of-a-key"
-	{
-		m, err := anthropicmodel.New(anthropicmodel.Config{
-			HTTP: &http.Client{Transport: fallenHTTP{}},
-			Key:  func(context.Context) (string, error) { return key, nil },
-		})
-		require.NoError(t, err)
-		value := func() (value any) {
-			defer func() { value = recover() }()
-			_, _ = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-			return nil
-		}()
-		require.Contains(t, fmt.Sprint(value), "the line fell")
-		require.NotContains(t, fmt.Sprint(value), key)
-
-		m, err = anthropicmodel.New(anthropicmodel.Config{
-			Key: func(context.Context) (string, error) { return key, errors.New(key + " has expired") },
-		})
-		require.NoError(t, err)
-		_, err = m.Generate(t.Context(), asks(says(session.MessageUser, "Hello.")))
-		require.ErrorContains(t, err, "has expired")
-		require.NotContains(t, err.Error(), key)
-	}
-}
-
-// A fallenHTTP panics with the headers of each request.
-type fallenHTTP struct{}
-
-func (fallenHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
-	panic(fmt.Sprint("the line fell ", r.Header))
 }

@@ -18,6 +18,7 @@ var forms = map[openaimodel.API]modeltest.Form{
 			"\"finish_reason\":\"stop\"}]}\n\n",
 		Rest: "data: {\"id\":\"1\",\"choices\":[],\"usage\":{\"prompt_tokens\":3," +
 			"\"completion_tokens\":7}}\n\ndata: [DONE]\n\n",
+		Floods: chatFloods, Still: chatStill,
 		Fault: "data: {\"error\":{\"message\":\"Overloaded\",\"code\":\"overloaded\"}}\n\n",
 	},
 	openaimodel.APIResponses: {
@@ -25,7 +26,11 @@ var forms = map[openaimodel.API]modeltest.Form{
 		Begin: event("response.created", `"response":{"model":"m"}`) +
 			event("response.output_text.delta", `"item_id":"m","delta":"Noon."`),
 		Finish: event("response.completed", `"response":{"model":"m","usage":{"output_tokens":7}}`),
-		Fault:  event("error", `"code":"server_is_overloaded","message":"Overloaded"`),
+		Floods: responseFloods, Still: responseStill,
+		TwoCalls: `{"api":"responses","provider":"openai","items":[` +
+			`{"type":"function_call","call_id":"a","name":"now","arguments":"{\"n\":1}"},` +
+			`{"type":"function_call","call_id":"a","name":"now","arguments":"{\"n\":2}"}]}`,
+		Fault: event("error", `"code":"server_is_overloaded","message":"Overloaded"`),
 	},
 }
 
@@ -46,9 +51,17 @@ func each(t *testing.T, test func(*testing.T, modeltest.Form)) {
 	}
 }
 
-func TestEnds(t *testing.T)    { each(t, modeltest.TestEnds) }
-func TestLines(t *testing.T)   { each(t, modeltest.TestLines) }
-func TestSilence(t *testing.T) { each(t, modeltest.TestSilence) }
-func TestHangs(t *testing.T)   { each(t, modeltest.TestHangs) }
-func TestFalls(t *testing.T)   { each(t, modeltest.TestFalls) }
-func TestLeft(t *testing.T)    { each(t, modeltest.TestLeft) }
+func TestEnds(t *testing.T)      { each(t, modeltest.TestEnds) }
+func TestSilence(t *testing.T)   { each(t, modeltest.TestSilence) }
+func TestStillness(t *testing.T) { each(t, modeltest.TestStillness) }
+func TestFloods(t *testing.T)    { each(t, modeltest.TestFloods) }
+func TestLines(t *testing.T)     { each(t, modeltest.TestLines) }
+func TestHangs(t *testing.T)     { each(t, modeltest.TestHangs) }
+func TestFalls(t *testing.T)     { each(t, modeltest.TestFalls) }
+func TestLeft(t *testing.T)      { each(t, modeltest.TestLeft) }
+func TestKeys(t *testing.T)      { each(t, modeltest.TestKeys) }
+func TestAddresses(t *testing.T) { each(t, modeltest.TestAddresses) }
+func TestNames(t *testing.T)     { each(t, modeltest.TestNames) }
+func TestRedirects(t *testing.T) { each(t, modeltest.TestRedirects) }
+func TestSchemas(t *testing.T)   { each(t, modeltest.TestSchemas) }
+func TestIDs(t *testing.T)       { each(t, modeltest.TestIDs) }

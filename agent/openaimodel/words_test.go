@@ -193,20 +193,3 @@ func TestUsageAndNamesThatCannotBe(t *testing.T) {
 		}
 	}
 }
-
-// The name of a model that cannot be one fails the call, before a request is made.
-func TestNamesThatCannotBe(t *testing.T) {
-	asked := false
-	m := serve(t, openaimodel.Config{}, func(http.ResponseWriter, string) { asked = true })
-	for _, name := range []string{"openai/a\nb", "a\x00", "\u202ea", strings.Repeat("a", 9999)} {
-		req := ask()
-		req.Model = name
-		_, err := m.Generate(t.Context(), req)
-		var bad *spawn.InputError
-		require.ErrorAs(t, err, &bad)
-		require.Equal(t, "ModelRequest.Model", bad.Field)
-		require.NotContains(t, err.Error(), "\n")
-		require.False(t, agent.IsRetryable(err))
-	}
-	require.False(t, asked)
-}

@@ -240,7 +240,7 @@ func TestWatch(t *testing.T) {
 		for idle, limit := range map[time.Duration]time.Duration{
 			-1: behind, 0: behind, time.Minute: behind, time.Second: time.Second,
 		} {
-			ctx, w = Begin(t.Context(), "c", idle)
+			ctx, w := Begin(t.Context(), "c", idle)
 			w.Complete()
 			for range 3 {
 				time.Sleep(limit - 1)

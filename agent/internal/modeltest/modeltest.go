@@ -40,6 +40,12 @@ type Form struct {
 	Finish, Rest string
 	// Fault is the event with which the provider says that it has too much to do.
 	Fault string
+	// Floods are what a server of the provider may send without end, $BIG a large text in them. Still
+	// is what adds nothing to an answer.
+	Floods, Still map[string]Flood
+	// TwoCalls is the Raw of an answer with two calls of the tool now that have the id a, and the
+	// arguments {"n":1} and {"n":2}. Empty: there is none.
+	TwoCalls string
 }
 
 // What the answer of a Form is.

@@ -110,7 +110,9 @@ func TestSilence(t *testing.T, f Form) {
 }
 
 // silence is a body that says nothing until the call is over.
-type silence struct{ ctx context.Context }
+type silence struct {
+	ctx context.Context //nolint:containedctx // it is that of the request whose body it is
+}
 
 // Read waits for the end of the call.
 func (s silence) Read([]byte) (int, error) {
