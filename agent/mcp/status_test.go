@@ -79,6 +79,7 @@ func TestStatusOfACall(t *testing.T) {
 		t.Cleanup(web.Close)
 		for status, again := range statuses {
 			s.status.Store(int64(status))
+			starts := c.Servers()[0].Starts
 			_, err := call(t, c, "mcp__web__t", `{}`)
 			said, ok := errors.AsType[*mcp.StatusError](err)
 			require.True(t, ok, "%d: %v", status, err)
@@ -98,7 +99,7 @@ func TestStatusOfACall(t *testing.T) {
 			s.status.Store(0)
 			require.Equal(t, "Noon.", mustCall(t, c, "mcp__web__t", `{}`).Text)
 			if status != http.StatusNotFound { // which may be the end of a session
-				require.True(t, c.Servers()[0].Up)
+				require.Equal(t, starts, c.Servers()[0].Starts, status)
 			}
 		}
 	}
