@@ -598,8 +598,20 @@ var treeMutants = []mutant{
 		"if r.hasSaid(c.ID, c.Num) {", "if false {", "./internal/tree", "TestScenarios/say_crash",
 	},
 	{
-		"1.5 names are free again when the inputs are consumed", "internal/tree/apply.go",
-		"\t\tr.Said = nil\n\t}\n}\n\n// applyCrash", "\t}\n}\n\n// applyCrash", "./internal/tree", "TestScenarios/say$",
+		"1.5 names are free again when the inputs are consumed", "internal/tree/mail.go",
+		"if ended && !repeats {", "if false {", "./internal/tree", "TestScenarios/say$",
+	},
+	{
+		"1.5 the end of a wait forgets nothing of a turn that is to be repeated", "internal/tree/mail.go",
+		"ended := open.repeats(s) ||", "ended := true ||", "./internal/tree", "TestScenarios/say_wait",
+	},
+	{
+		"1.5 a turn without an input has names of its own", "internal/tree/mail.go",
+		"return s.Empty == o.Empty ||", "return true ||", "./internal/tree", "TestScenarios/say_wait",
+	},
+	{
+		"1.5 an input that comes meanwhile repeats nothing", "internal/tree/mail.go",
+		"|| s.Empty && o.Wait != nil", "", "./internal/tree", "TestScenarios/say_wait",
 	},
 	{
 		"1.5 what was said survives a snapshot", "internal/tree/decodeimage.go",

@@ -164,6 +164,7 @@ func (r *Run) applySetAside(f *Fact) error {
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
 	}
+	r.forgetWait()
 	return nil
 }
 
