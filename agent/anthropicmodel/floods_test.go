@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/offshoot-sdk/offshoot/agent/internal/modeltest"
+	"github.com/offshoot-sdk/offshoot/agent/provider/providertest"
 )
 
 // block returns the beginning of a block, and delta a piece of it.
@@ -28,7 +28,7 @@ var (
 	emptyCall    = block("tool_use", `,"id":"a","name":"t","input":{}`)
 )
 
-var floods = map[string]modeltest.Flood{
+var floods = map[string]providertest.Flood{
 	"text":            {Begin: emptyText, More: delta("text_delta", "text", "$BIG")},
 	"thoughts":        {Begin: emptyThought, More: delta("thinking_delta", "thinking", "$BIG")},
 	"signatures":      {Begin: emptyThought, More: delta("signature_delta", "signature", "$BIG")},
@@ -40,7 +40,7 @@ var floods = map[string]modeltest.Flood{
 	"pings":           {More: strings.Repeat(sent("ping", `"x":1`), 999)},
 }
 
-var still = map[string]modeltest.Flood{
+var still = map[string]providertest.Flood{
 	"empty text":      {Begin: emptyText, More: delta("text_delta", "text", "")},
 	"empty thoughts":  {Begin: emptyThought, More: delta("thinking_delta", "thinking", "")},
 	"empty arguments": {Begin: emptyCall, More: delta("input_json_delta", "partial_json", "")},

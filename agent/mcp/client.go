@@ -89,8 +89,8 @@ type Server struct {
 	// HideResources says that there are no tools for the resources of the server.
 	HideResources bool
 	// StartTimeout is how long the server may take to start and to list its tools, and how long a
-	// call waits for one that is down. A child process that has not done so by then is killed. Zero:
-	// DefaultStartTimeout.
+	// call waits for one that is down. A child process that has not done so by then is killed.
+	// Zero: DefaultStartTimeout.
 	StartTimeout time.Duration
 	// CallTimeout is the Timeout of each tool. Zero: DefaultCallTimeout.
 	CallTimeout time.Duration

@@ -139,7 +139,8 @@ func TestStatusOfAStart(t *testing.T) {
 				s.status.Store(int64(status))
 				web := httptest.NewServer(s)
 				_, err := mcp.Connect(t.Context(), mcp.Config{
-					Servers: []mcp.Server{withHeader(web.URL)}, Logger: slog.New(slog.DiscardHandler),
+					Servers: []mcp.Server{withHeader(web.URL)},
+					Logger:  slog.New(slog.DiscardHandler),
 				})
 				web.Close()
 				var start *mcp.StartError
@@ -189,8 +190,8 @@ func TestSecretsOfAChild(t *testing.T) {
 	require.Contains(t, failed.Stderr, "colour blue-green")
 }
 
-// The start of a server lasts as long as it may, also of a child that does not end by itself, and of
-// a server over HTTP that does not answer when its session is to end.
+// The start of a server lasts as long as it may, also of a child that does not end by itself, and
+// of a server over HTTP that does not answer when its session is to end.
 func TestStartTimeout(t *testing.T) {
 	const limit = time.Second
 	hang := func(methods ...string) mcp.Server {

@@ -21,7 +21,7 @@ import (
 type dialed struct {
 	transport sdk.Transport
 	cleanUp   func() // what is to be done when the connection has ended
-	giveUp    func() // has a connection end at once that has not come about; may be called meanwhile
+	giveUp    func() // has one end at once that has not come about; may be called meanwhile
 }
 
 // dial returns the way to the server.

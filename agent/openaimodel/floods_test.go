@@ -3,7 +3,7 @@ package openaimodel_test
 import (
 	"fmt"
 
-	"github.com/offshoot-sdk/offshoot/agent/internal/modeltest"
+	"github.com/offshoot-sdk/offshoot/agent/provider/providertest"
 )
 
 // chunk returns a chunk of Chat Completions.
@@ -17,7 +17,7 @@ func event(kind, members string) string {
 	return fmt.Sprintf("event: %s\ndata: {\"type\":%q,%s}\n\n", kind, kind, members)
 }
 
-var chatFloods = map[string]modeltest.Flood{
+var chatFloods = map[string]providertest.Flood{
 	"text":     {More: chunk(`{"content":"$BIG"}`)},
 	"thoughts": {More: chunk(`{"reasoning_content":"$BIG"}`)},
 	"a list":   {More: chunk(`{"reasoning_details":["$BIG"]}`)},
@@ -28,7 +28,7 @@ var chatFloods = map[string]modeltest.Flood{
 	"not known": {More: chunk(`{"x":"$BIG"}`)},
 }
 
-var responseFloods = map[string]modeltest.Flood{
+var responseFloods = map[string]providertest.Flood{
 	"text": {More: event("response.output_text.delta", `"item_id":"m","delta":"$BIG"`)},
 	"thoughts": {More: event("response.reasoning_summary_text.delta",
 		`"item_id":"m","delta":"$BIG"`)},
@@ -39,7 +39,7 @@ var responseFloods = map[string]modeltest.Flood{
 	"not known": {More: event("response.odd", `"x":"$BIG"`)},
 }
 
-var chatStill = map[string]modeltest.Flood{
+var chatStill = map[string]providertest.Flood{
 	"empty text":      {More: chunk(`{"role":"assistant","content":""}`)},
 	"empty thoughts":  {More: chunk(`{"reasoning_content":"","reasoning_details":[]}`)},
 	"a number":        {More: chunk(`{"reasoning":7}`)},
@@ -50,7 +50,7 @@ var chatStill = map[string]modeltest.Flood{
 	"usage": {More: "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5}}\n\n"},
 }
 
-var responseStill = map[string]modeltest.Flood{
+var responseStill = map[string]providertest.Flood{
 	"empty text":      {More: event("response.output_text.delta", `"item_id":"m","delta":""`)},
 	"empty arguments": {More: event("response.function_call_arguments.delta", `"delta":""`)},
 	"two empty texts": {More: event("response.output_text.delta", `"item_id":"a","delta":""`) +

@@ -48,8 +48,8 @@ type Config struct {
 	// key, such as the end of a line, is left out, and a line break in it is an error.
 	Key func(ctx context.Context) (string, error)
 	// HTTP makes the requests. Nil: http.DefaultClient. A Timeout of it ends an answer that takes
-	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest]. A
-	// call does not wait for one that ignores the end of its ctx, see [provider.Apart].
+	// longer. Its CheckRedirect is not asked: a redirect fails the call, see [provider.OneRequest].
+	// A call does not wait for one that ignores the end of its ctx, see [provider.Apart].
 	HTTP *http.Client
 	// Provider is what stands before the slash in the names of models. Empty: "openai".
 	Provider string

@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/internal/modeltest"
+	"github.com/offshoot-sdk/offshoot/agent/provider/providertest"
 
 	"github.com/offshoot-sdk/offshoot/agent/openaimodel"
 )
 
 // forms are the APIs of the client before the forms of its provider.
-var forms = map[openaimodel.API]modeltest.Form{
+var forms = map[openaimodel.API]providertest.Form{
 	openaimodel.APIChat: {
 		Client: "openaimodel", New: opener(openaimodel.APIChat), Model: "openai/m",
 		Begin: chunk(`{"role":"assistant","content":""}`) + chunk(`{"content":"Noon."}`),
@@ -35,8 +35,8 @@ var forms = map[openaimodel.API]modeltest.Form{
 }
 
 // opener returns what makes a Model of an API.
-func opener(api openaimodel.API) func(modeltest.Config) (agent.StreamModel, error) {
-	return func(cfg modeltest.Config) (agent.StreamModel, error) {
+func opener(api openaimodel.API) func(providertest.Config) (agent.StreamModel, error) {
+	return func(cfg providertest.Config) (agent.StreamModel, error) {
 		return openaimodel.New(openaimodel.Config{
 			API: api, BaseURL: cfg.BaseURL, HTTP: cfg.HTTP, Key: cfg.Key, Idle: cfg.Idle,
 			MaxBytes: cfg.MaxBytes,
@@ -45,23 +45,23 @@ func opener(api openaimodel.API) func(modeltest.Config) (agent.StreamModel, erro
 }
 
 // each runs a shared test with each of the forms.
-func each(t *testing.T, test func(*testing.T, modeltest.Form)) {
+func each(t *testing.T, test func(*testing.T, providertest.Form)) {
 	for api, f := range forms {
 		t.Run(string(api), func(t *testing.T) { test(t, f) })
 	}
 }
 
-func TestEnds(t *testing.T)      { each(t, modeltest.TestEnds) }
-func TestSilence(t *testing.T)   { each(t, modeltest.TestSilence) }
-func TestStillness(t *testing.T) { each(t, modeltest.TestStillness) }
-func TestFloods(t *testing.T)    { each(t, modeltest.TestFloods) }
-func TestLines(t *testing.T)     { each(t, modeltest.TestLines) }
-func TestHangs(t *testing.T)     { each(t, modeltest.TestHangs) }
-func TestFalls(t *testing.T)     { each(t, modeltest.TestFalls) }
-func TestLeft(t *testing.T)      { each(t, modeltest.TestLeft) }
-func TestKeys(t *testing.T)      { each(t, modeltest.TestKeys) }
-func TestAddresses(t *testing.T) { each(t, modeltest.TestAddresses) }
-func TestNames(t *testing.T)     { each(t, modeltest.TestNames) }
-func TestRedirects(t *testing.T) { each(t, modeltest.TestRedirects) }
-func TestSchemas(t *testing.T)   { each(t, modeltest.TestSchemas) }
-func TestIDs(t *testing.T)       { each(t, modeltest.TestIDs) }
+func TestEnds(t *testing.T)      { each(t, providertest.TestEnds) }
+func TestSilence(t *testing.T)   { each(t, providertest.TestSilence) }
+func TestStillness(t *testing.T) { each(t, providertest.TestStillness) }
+func TestFloods(t *testing.T)    { each(t, providertest.TestFloods) }
+func TestLines(t *testing.T)     { each(t, providertest.TestLines) }
+func TestHangs(t *testing.T)     { each(t, providertest.TestHangs) }
+func TestFalls(t *testing.T)     { each(t, providertest.TestFalls) }
+func TestLeft(t *testing.T)      { each(t, providertest.TestLeft) }
+func TestKeys(t *testing.T)      { each(t, providertest.TestKeys) }
+func TestAddresses(t *testing.T) { each(t, providertest.TestAddresses) }
+func TestNames(t *testing.T)     { each(t, providertest.TestNames) }
+func TestRedirects(t *testing.T) { each(t, providertest.TestRedirects) }
+func TestSchemas(t *testing.T)   { each(t, providertest.TestSchemas) }
+func TestIDs(t *testing.T)       { each(t, providertest.TestIDs) }

@@ -21,7 +21,7 @@ type Class uint8
 const (
 	ClassStatus    Class = iota // what the Status says, and the Message
 	ClassRefused                // another try comes to the same
-	ClassRetryable              // worth another try: agent.Retryable; with an After it is a ClassRate
+	ClassRetryable              // worth another try: agent.Retryable, or with an After ClassRate
 	ClassRate                   // the provider takes no calls for now: agent.RateLimited
 	ClassTooLong                // agent.ErrTooLong
 	ClassAccount                // agent.ErrAccount

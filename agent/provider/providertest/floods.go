@@ -1,4 +1,4 @@
-package modeltest
+package providertest
 
 import (
 	"bufio"
@@ -111,7 +111,8 @@ func TestStillness(t *testing.T, f Form) {
 				m := f.open(t, Config{
 					BaseURL: "http://model.test", Idle: time.Minute,
 					HTTP: &http.Client{Transport: streaming(func(ctx context.Context) io.Reader {
-						return io.MultiReader(strings.NewReader(flood.Begin), &ticking{ctx, flood.More})
+						return io.MultiReader(
+							strings.NewReader(flood.Begin), &ticking{ctx, flood.More})
 					})},
 				})
 				began := time.Now()

@@ -1,7 +1,4 @@
-// Package modeltest has the tests that the clients of providers share, beside those of
-// [agenttest.TestModel]: what they make of servers and of code of the program that are worse than a
-// fake of the provider, whatever form the provider has.
-package modeltest
+package providertest
 
 import (
 	"context"
@@ -40,8 +37,8 @@ type Form struct {
 	Finish, Rest string
 	// Fault is the event with which the provider says that it has too much to do.
 	Fault string
-	// Floods are what a server of the provider may send without end, $BIG a large text in them. Still
-	// is what adds nothing to an answer.
+	// Floods are what a server of the provider may send without end, $BIG a large text in them.
+	// Still is what adds nothing to an answer.
 	Floods, Still map[string]Flood
 	// TwoCalls is the Raw of an answer with two calls of the tool now that have the id a, and the
 	// arguments {"n":1} and {"n":2}. Empty: there is none.

@@ -1,4 +1,4 @@
-package modeltest
+package providertest
 
 import (
 	"context"

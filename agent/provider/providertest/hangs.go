@@ -1,4 +1,4 @@
-package modeltest
+package providertest
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A program is the http.Client and the Key of a program, one part of which does not do what it must.
+// A program is the http.Client and the Key of a program, one part of which does not do what it
+// must.
 type program struct {
 	where string
 	does  func()
@@ -173,7 +174,7 @@ func TestFalls(t *testing.T, f Form) {
 					return // the answer was there
 				}
 				isTold := strings.Contains(said, "the line fell") &&
-					strings.Contains(said, "modeltest.(*program).at")
+					strings.Contains(said, "providertest.(*program).at")
 				if returned || isTold != (name == "panic") || (value == nil) == (name == "panic") {
 					t.Errorf("returned %t, the panic is %s", returned, said)
 				}
