@@ -71,10 +71,10 @@ func (r *ModelRequest) Delta(text string) {
 }
 
 // Leave says that code which the Model has called, such as an http.Client, has not returned
-// although its context has ended, and that the call returns without it. Until done is closed, Stop and
-// Shutdown name the session in a [StillRunningError], and only the hard phase of a shutdown waits
-// for it. Leave returns false, and does nothing, for a request that is not of a turn, and once the
-// Runtime has been shut down.
+// although its context has ended, and that the call returns without it. Until done is closed, Stop
+// and Shutdown name the session in a [StillRunningError], and only the hard phase of a shutdown
+// waits for it. Leave returns false, and does nothing, for a request that is not of a turn, and
+// once the Runtime has been shut down.
 func (r *ModelRequest) Leave(done <-chan struct{}) bool {
 	return r.leave != nil && r.leave(done)
 }

@@ -21,8 +21,8 @@ import (
 // and not with an error of the protocol.
 //
 // A status of the server itself, such as 500 or 503, is agent.Retryable, and an agent.RateLimited
-// if the server says when it takes calls again. Any other is final: after a 401 or 403 the caller sets
-// [Server].Header or [Server].HTTP to what the server takes.
+// if the server says when it takes calls again. Any other is final: after a 401 or 403 the caller
+// sets [Server].Header or [Server].HTTP to what the server takes.
 type StatusError struct {
 	Server, Tool string // Tool is empty at the start of the server
 	Status       int
@@ -99,8 +99,8 @@ func exchanging(ctx context.Context) (context.Context, *exchange) {
 const codeRefused = -32096
 
 // note takes the answer to a POST. The body of one without success is read. An error of the
-// protocol stays what it is, unless another try may come to something else. In the place of all else one is
-// put, but for a 404: that may be the end of a session.
+// protocol stays what it is, unless another try may come to something else. In the place of all
+// else one is put, but for a 404: that may be the end of a session.
 func (x *exchange) note(r *http.Request, resp *http.Response, of *Server) {
 	if r.Method != http.MethodPost {
 		return // whether a server has a stream of its own is not what was asked
