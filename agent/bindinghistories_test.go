@@ -26,9 +26,9 @@ import (
 // TestBindingHistories plays random histories of a bot whose conversations are bound, in package
 // spawntest: people write in rooms and threads, and their transport posts again what it has posted;
 // sub-agents are spawned with threads, also as forks, by the program and from turns, focused,
-// stopped, archived, deleted, brought back and told more; bindings expire, get other limits, and lose their threads; the store and the channel fail
-// or lose answers, and the process dies between any two facts, or is shut down. Two of these things
-// may be in the same instant.
+// stopped, archived, deleted, brought back and told more; bindings expire, get other limits, and
+// lose their threads; the store and the channel fail or lose answers, and the process dies between
+// any two facts, or is shut down. Two of these things may be in the same instant.
 //
 // A history reads the log of bindings and the journals of the trees by itself, and checks:
 //

@@ -144,8 +144,8 @@ func TestCleanupDeleteOfEveryEnd(t *testing.T) {
 }
 
 // 2.12: what a program deletes is stopped and archived with all that is below it, at depth 1, 2 and
-// 5, wherever the process dies. The call can be repeated, also in the next process, and nothing else
-// is touched.
+// 5, wherever the process dies. The call can be repeated, also in the next process, and nothing
+// else is touched.
 func TestDeleteSession(t *testing.T) {
 	for _, depth := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {

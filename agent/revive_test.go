@@ -313,24 +313,27 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// 2.4, 2.12: what is archived at depth 1, 2 and 5 comes back from the top down, where each one above
-// is alive, takes a message, is archived again, and is removed for good when its time has come, but
-// for what a key names, wherever the process dies.
+// 2.4, 2.12: what is archived at depth 1, 2 and 5 comes back from the top down, where each one
+// above is alive, takes a message, is archived again, and is removed for good when its time has
+// come, but for what a key names, wherever the process dies.
 func TestArchivesOfEveryDepth(t *testing.T) {
 	for _, depth := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {
 			cfg := nesting(depth, agent.CleanupKeep)
-			cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			cfg.Runner = agent.RunnerFunc(func(
+				ctx context.Context, tn *agent.Turn,
+			) (r agent.Result, err error) {
 				long := 30 * time.Minute
 				if tn.N == 1 {
 					long = time.Second
 					if at := tn.Session.Depth; at > 0 && at < depth { // without a key
 						if _, err := tn.Spawn(ctx, agent.Task{Text: "down"}); err != nil {
-							return agent.Result{}, err
+							return r, err
 						}
 					}
 				}
-				return agent.Result{Text: "done"}, pause(ctx, long)
+				r.Text = "done"
+				return r, pause(ctx, long)
 			})
 			cfg.Rules.Subagents.ArchiveAfter, cfg.Rules.KeepArchives = time.Hour, 24*time.Hour
 			reached := 0

@@ -146,8 +146,8 @@ func cutLine(text string) (rest string, ok bool) {
 }
 
 // cutAside removes a token behind a sentence from the end of a text. The token is a sentence of its
-// own, or stands in brackets, emphasis or tags, or on a line that a tag begins. A token in quotes or
-// code may be what the text is about.
+// own, or stands in brackets, emphasis or tags, or on a line that a tag begins. A token in quotes
+// or code may be what the text is about.
 func cutAside(text string) (rest string, ok bool) {
 	text = trimClosings(trimBehind(text))
 	n := tokenAtEnd(text)

@@ -172,7 +172,7 @@ func TestTokensBesideAText(t *testing.T) {
 		"👍", "NO_REPLY 👍 all is well", "NO_REPLY\n👍 Ann", "Done.\nNO_REPLY is it 👍", "&#77;O_REPLY", "NO&#96;REPLY", "&amp;#78;O_REPLY",
 		"NO&#95REPLY", "R&D", "AT&T &", "&lt;b&gt;", "&notit;NO_REPLY", `\frac{NO\_REPLY}`, `\boxed{4}`, "$", "It costs 5 $", `\text{`, "$x$",
 		`{"a":"NO_REPLY"}`, // data, of which the token may be what was asked for
-		// A question, a name, a share, a path, a program, an environment and a tag that say something.
+		// A question, a name, a share, a path, a program, an environment and a tag that say more.
 		"NO_REPLY? Yes.", "Why NO_REPLY?", "Should I say NO_REPLY?", "Which word? NO_REPLY?", "NO_REPLY @ann", "Hello @NO_REPLY", "NO_REPLY 100%", "NO_REPLY & more",
 		"a/NO_REPLY", "https://example.com/NO_REPLY", `fmt.Print("Done.\nNO_REPLY")`, `\nabla NO_REPLY x`, `NO_REPLY\n1`, "\\begin{tikz}\nNO_REPLY\n\\end{tikz}",
 		"\\begin{equation}\nx\n\\end{equation}", "Answer with <b>NO_REPLY</b>", "The word is <code>NO_REPLY</code>", "It is silent. <code>NO_REPLY</code>.", `<img alt="x">NO_REPLY`, "<p>NO_REPLY is it</p>",

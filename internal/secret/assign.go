@@ -402,8 +402,8 @@ func isScheme(s string) bool {
 const maxComposite = 4096
 
 // maskComposite masks the list or object that is the value at src[at], and reports whether one is.
-// What is empty, refers to a secret or describes one, stays. A list is one with a mask, so that what
-// reads the text again finds a list; an object is a mask.
+// What is empty, refers to a secret or describes one, stays. A list is one with a mask, so that
+// what reads the text again finds a list; an object is a mask.
 func (r *reader) maskComposite(at int, o op) bool {
 	if c := r.Byte(at); c != '[' && c != '{' || c == '{' && r.Byte(at+1) == '{' {
 		return false // or what a template fills in

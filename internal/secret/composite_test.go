@@ -33,7 +33,7 @@ func TestMaskOfCompositeValues(t *testing.T) {
 	} {
 		require.Equal(t, text, secret.Mask(text))
 	}
-	for text, want := range map[string]string{ // a list stays one, and the brackets of a program stay
+	for text, want := range map[string]string{ // the brackets of a list stay
 		`password=[hunter2x]`:                 `password=[***]`,
 		`password={hunter2x}`:                 `password={***}`,
 		`passwords=[hunter2a, hunter2b]; a`:   `passwords=[***]; a`,
