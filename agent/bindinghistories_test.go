@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -24,10 +25,10 @@ import (
 
 // TestBindingHistories plays random histories of a bot whose conversations are bound, in package
 // spawntest: people write in rooms and threads, and their transport posts again what it has posted;
-// sub-agents are spawned with threads, focused, stopped, archived, deleted, brought back and told
-// more; bindings expire, get other limits, and lose their threads; the store and the channel fail
-// or lose answers, and the process dies between any two facts, or is shut down. Two of these things
-// may be in the same instant.
+// sub-agents are spawned with threads, also as forks, by the program and from turns, focused,
+// stopped, archived, deleted, brought back and told more; bindings expire, get other limits, and
+// lose their threads; the store and the channel fail or lose answers, and the process dies between
+// any two facts, or is shut down. Two of these things may be in the same instant.
 //
 // A history reads the log of bindings and the journals of the trees by itself, and checks:
 //
@@ -36,6 +37,8 @@ import (
 //     it is in one session only, and is answered once, by that session and in its conversation;
 //   - a binding that has ended is settled, and has said farewell once, or its reason says why not;
 //   - nothing of a conversation is told in another;
+//   - a fork begins with what was committed, or with what the turn has read that spawns it, and
+//     with the same in each of its turns, whatever happened to the two sessions in between;
 //   - no goroutine is left.
 //
 // OFFSHOOT_FUZZ sets how many histories are played, in tens. A failure names its seed, which
@@ -59,6 +62,8 @@ func TestBindingHistories(t *testing.T) {
 		"at once", "farewell", "no farewell", "begun",
 		"ended: manual", "ended: idle-expired", "ended: max-age-expired", "ended: replaced",
 		"ended: thread-archived", "ended: thread-delete", "ended: stale-session",
+		"fork by the program", "fork by a turn", "fork checked", "fork shown again",
+		"fork shown after a revival", "fork in a thread",
 		"ended: subagent-complete", "ended: subagent-killed", "ended: session-delete",
 	} {
 		if l.happened[what] == 0 {
@@ -82,8 +87,17 @@ type lobby struct {
 	said     []lobbySaid
 	cut      map[session.Key]bool // sessions that were stopped, deleted ones too
 	gone     map[session.Route]bool
+	forks    map[session.Key]*lobbyFork
+	tried    map[string]bool // keys of spawns
 	begun    map[string]bool // by the ID, as the log has it
 	happened map[string]int
+}
+
+// A lobbyFork is what a forked sub-agent has of its requester's conversation.
+type lobbyFork struct {
+	known, shown bool     // want is known; it was shown something
+	want, got    []string // what it is to begin with, and what it was shown, without senders
+	revived      bool     // since it was shown that
 }
 
 // A lobbyPost is what a person has written.
@@ -131,7 +145,8 @@ func (l *lobby) program(h *spawntest.History) spawntest.Program {
 	defer l.mu.Unlock()
 	l.h, l.chat, l.rts = h, agenttest.NewFakeChannel("discord"), make(map[int]*agent.Runtime)
 	l.byID, l.cut = make(map[string]*lobbyPost), make(map[session.Key]bool)
-	l.gone = make(map[session.Route]bool)
+	l.gone, l.tried = make(map[session.Route]bool), make(map[string]bool)
+	l.forks = make(map[session.Key]*lobbyFork)
 	l.children, l.posts, l.said = nil, nil, nil
 	l.store = session.NewMemory()
 	for n := range 4 { // those of people
@@ -209,6 +224,7 @@ var tokens = regexp.MustCompile(`#[a-z0-9.-]+#`)
 func (l *lobby) turn(
 	ctx context.Context, p *spawntest.Process, tn *agent.Turn,
 ) (r agent.Result, err error) {
+	l.see(tn)
 	key := fmt.Sprint(tn.Session.Depth, tn.Label)
 	if err := pause(ctx, time.Duration(l.h.Roll(40, key, tn.N))*time.Second); err != nil {
 		return r, err
@@ -222,13 +238,74 @@ func (l *lobby) turn(
 	err = p.Call("model", func() error {
 		if l.h.Roll(5, "spawns", key, tn.N) == 0 && tn.Session.Depth < 2 {
 			task := agent.Task{Text: "work", Thread: l.h.Roll(2, "thread", key, tn.N) == 0}
+			if l.h.Roll(2, "forks", key, tn.N) == 0 {
+				task.Spec.History = agentctx.HistoryFork
+			}
 			if child, err := tn.Spawn(ctx, task); err == nil {
 				l.add(child.Key())
+				l.forked("fork by a turn", task, child.Key(), copiedLines(tn.Messages), true)
 			}
 		}
 		return nil
 	})
 	return r, err
+}
+
+// forked notes what a sub-agent is to begin with, if its task says that it is a fork.
+func (l *lobby) forked(
+	how string, task agent.Task, key session.Key, begin []string, known bool,
+) {
+	if task.Spec.History != agentctx.HistoryFork {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.happened[how]++
+	if task.Thread {
+		l.happened["fork in a thread"]++
+	}
+	f := l.fork(key)
+	f.want, f.known = withoutSenders(begin), known
+}
+
+// withoutSenders returns lines without who speaks, which a history does not say within its texts.
+func withoutSenders(lines []string) (list []string) {
+	for _, line := range lines {
+		list = append(list, strings.ReplaceAll(line, "[message from id \"ann\"]\n", ""))
+	}
+	return list
+}
+
+// fork returns what is known of a fork. The lobby is locked.
+func (l *lobby) fork(key session.Key) *lobbyFork {
+	if l.forks[key] == nil {
+		l.forks[key] = new(lobbyFork)
+	}
+	return l.forks[key]
+}
+
+// see compares what a turn is shown of another conversation with what it was shown before.
+func (l *lobby) see(tn *agent.Turn) {
+	lines := slices.DeleteFunc(forkedLines(tn.Messages), func(line string) bool {
+		return !strings.HasPrefix(line, "> ")
+	})
+	lines = withoutSenders(lines)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(lines) == 0 && l.forks[tn.Session.Key] == nil {
+		return
+	}
+	f := l.fork(tn.Session.Key)
+	switch {
+	case !f.shown:
+	case !slices.Equal(f.got, lines):
+		l.h.Errorf("%s began with %q, and now with %q", tn.Session.Key, f.got, lines)
+	case f.revived:
+		l.happened["fork shown after a revival"]++
+	default:
+		l.happened["fork shown again"]++
+	}
+	f.shown, f.got, f.revived = true, lines, false
 }
 
 // told notes what people are told.
@@ -472,15 +549,32 @@ func (l *lobby) spawn(ctx context.Context, c lobbyCall) error {
 	if c.n%8 == 7 {
 		task.Conversation, what = l.thread(c.n/8), "spawn in a thread"
 	}
-	child, err := c.rt.Session(l.ownOf(room)).Spawn(ctx, task)
+	if c.n/4%2 == 0 {
+		task.Spec.History = agentctx.HistoryFork
+	}
+	from := c.rt.Session(l.ownOf(room))
+	begin, begun := committedLines(ctx, from)
+	l.mu.Lock()
+	first := !l.tried[task.Key] // else it may be there already
+	l.tried[task.Key] = true
+	l.mu.Unlock()
+	child, err := from.Spawn(ctx, task)
 	if errors.Is(err, agent.ErrUnconfirmed) { // the program spawns again under the key
-		child, err = c.rt.Session(l.ownOf(room)).Spawn(ctx, task)
+		child, err = from.Spawn(ctx, task)
+	}
+	if _, own := errors.AsType[*agent.InputError](err); own && len(begin) == 0 {
+		return errNotDone // there is nothing to fork
 	}
 	if err != nil {
 		return err
 	}
 	l.add(child.Key())
 	l.count(what)
+	now, still := committedLines(ctx, from)
+	if first { // a turn may have ended
+		known := begun == nil && still == nil && len(now) == len(begin)
+		l.forked("fork by the program", task, child.Key(), begin, known)
+	}
 	return nil
 }
 
@@ -568,6 +662,11 @@ func (l *lobby) revive(ctx context.Context, c lobbyCall) error {
 	err := c.rt.Session(key).Revive(ctx)
 	if err == nil {
 		l.count("revive")
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if f := l.forks[key]; f != nil {
+			f.revived = true
+		}
 	}
 	return err
 }

@@ -124,12 +124,26 @@ func (l *lobby) check() error {
 	}
 	err = errors.Join(
 		l.checkTrees(all, list), l.checkRouting(all), l.checkAnswers(all),
-		l.checkEnds(all, settled),
+		l.checkEnds(all, settled), l.checkForks(),
 	)
 	if err != nil {
 		l.show()
 	}
 	return err
+}
+
+// checkForks returns which fork does not begin with what it was to begin with.
+func (l *lobby) checkForks() error {
+	for key, f := range l.forks {
+		if !f.known || !f.shown {
+			continue
+		}
+		l.happened["fork checked"]++
+		if !slices.Equal(f.want, f.got) {
+			return fmt.Errorf("fork %s began with %q, not with %q", key, f.got, f.want)
+		}
+	}
+	return nil
 }
 
 // show has the log of bindings shown with the history.

@@ -48,11 +48,7 @@ func TestCleanupDelete(t *testing.T) {
 				}
 				cfg := nesting(depth, below)
 				cfg.Rules.Subagents.ArchiveAfter = policy.Off
-				check := agenttest.Run
-				if depth == 2 {
-					check = agenttest.EveryCrash
-				}
-				check(t, cfg, nil, func(h *harness) { deleteNested(h, depth) })
+				agenttest.EveryCrash(t, cfg, nil, func(h *harness) { deleteNested(h, depth) })
 			})
 		}
 	}
@@ -148,16 +144,14 @@ func TestCleanupDeleteOfEveryEnd(t *testing.T) {
 }
 
 // 2.12: what a program deletes is stopped and archived with all that is below it, at depth 1, 2 and
-// 5. The call can be repeated, also in the next process, and nothing else is touched.
+// 5, wherever the process dies. The call can be repeated, also in the next process, and nothing
+// else is touched.
 func TestDeleteSession(t *testing.T) {
 	for _, depth := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {
-			cfg, check := nesting(max(depth+1, 3), agent.CleanupKeep), agenttest.EveryCrash
-			if depth == 5 { // as deep as it goes
-				cfg, check = nesting(depth, agent.CleanupKeep), agenttest.Run
-			}
+			below := min(max(depth+1, 3), 5) // as deep as it goes
 			reached := 0
-			check(t, cfg, nil, func(h *harness) {
+			agenttest.EveryCrash(t, nesting(below, agent.CleanupKeep), nil, func(h *harness) {
 				if deleteAt(h, depth) {
 					reached++
 				}

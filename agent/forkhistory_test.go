@@ -226,18 +226,25 @@ func (w *forkWorld) label() string {
 
 // committed returns what is committed of the conversation.
 func (w *forkWorld) committed(ctx context.Context) []string {
-	page, err := w.h.Main().History(ctx, agent.HistoryQuery{})
-	if errors.Is(err, agent.ErrNotFound) {
-		return nil
-	}
+	lines, err := committedLines(ctx, w.h.Main())
 	if err != nil {
 		w.fail("History: %v", err)
+	}
+	return lines
+}
+
+// committedLines returns what is committed of a conversation, as a sub-agent sees it that begins
+// with it. It is nothing before the first message.
+func committedLines(ctx context.Context, s *agent.Session) ([]string, error) {
+	page, err := s.History(ctx, agent.HistoryQuery{Raw: true})
+	if errors.Is(err, agent.ErrNotFound) {
+		return nil, nil
 	}
 	var messages []agent.Message
 	for _, line := range page.Lines {
 		messages = append(messages, line.Message)
 	}
-	return copiedLines(messages)
+	return copiedLines(messages), err
 }
 
 // copiedLines returns messages as a sub-agent sees them that begins with them.

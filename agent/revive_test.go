@@ -313,6 +313,113 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// 2.4, 2.12: what is archived at depth 1, 2 and 5 comes back from the top down, where each one
+// above is alive, takes a message, is archived again, and is removed for good when its time has
+// come, but for what a key names, wherever the process dies.
+func TestArchivesOfEveryDepth(t *testing.T) {
+	for _, depth := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(depth), func(t *testing.T) {
+			cfg := nesting(depth, agent.CleanupKeep)
+			cfg.Runner = agent.RunnerFunc(func(
+				ctx context.Context, tn *agent.Turn,
+			) (r agent.Result, err error) {
+				long := 30 * time.Minute
+				if tn.N == 1 {
+					long = time.Second
+					if at := tn.Session.Depth; at > 0 && at < depth { // without a key
+						if _, err := tn.Spawn(ctx, agent.Task{Text: "down"}); err != nil {
+							return r, err
+						}
+					}
+				}
+				r.Text = "done"
+				return r, pause(ctx, long)
+			})
+			cfg.Rules.Subagents.ArchiveAfter, cfg.Rules.KeepArchives = time.Hour, 24*time.Hour
+			reached := 0
+			agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
+				if n := archiveNested(h); n == depth {
+					reached++
+				}
+			})
+			require.Positive(t, reached)
+		})
+	}
+}
+
+// archiveNested has a line of sub-agents archived, brought back, archived and purged, and returns
+// how many there were: a crash ends a line.
+func archiveNested(h *harness) int {
+	spawnedOver(h, topKey, agent.Task{Text: "down"})
+	h.Pass(1500 * time.Millisecond)
+	var line []session.Key
+	for _, r := range h.Runs() { // those above come first
+		line = append(line, r.Key)
+	}
+	h.Pass(3 * time.Hour)
+	require.Empty(h.T(), h.Runs())
+	err := bringBack(h, line, "more")
+	if errors.Is(err, agent.ErrEnded) { // the process has died, and with it a run above
+		err = bringBack(h, line[:1], "more, again")
+	}
+	require.NoError(h.T(), err)
+	page, err := pageOf(h, line[0])
+	require.NoError(h.T(), err)
+	require.False(h.T(), page.Archived)
+	h.Pass(3 * time.Hour)
+	require.Empty(h.T(), h.Runs())
+	for _, key := range line {
+		page, err := pageOf(h, key)
+		if !errors.Is(err, agent.ErrNotFound) { // what never began has no transcript
+			require.NoError(h.T(), err)
+			require.True(h.T(), page.Archived)
+		}
+	}
+	h.Pass(26 * time.Hour)
+	for i, key := range line {
+		_, err := pageOf(h, key)
+		if i == 0 {
+			require.NoError(h.T(), err, "its key is known for seven days")
+			continue
+		}
+		require.ErrorIs(h.T(), err, agent.ErrNotFound)
+		require.ErrorIs(h.T(), h.Do(func(rt *agent.Runtime) error {
+			return rt.Session(key).Revive(h.Context())
+		}), agent.ErrNotFound)
+	}
+	return len(line)
+}
+
+// bringBack brings sessions back from the archive, the topmost first, each of which works on a
+// message from then on.
+func bringBack(h *harness, line []session.Key, text string) error {
+	for _, key := range line {
+		err := h.Do(func(rt *agent.Runtime) error {
+			return rt.Session(key).Revive(h.Context())
+		})
+		if err == nil {
+			err = h.Do(func(rt *agent.Runtime) error {
+				m := agent.Incoming{ID: text + key.String(), Text: text}
+				return errorOf(rt.Session(key).Post(h.Context(), m))
+			})
+		}
+		if err != nil {
+			return err
+		}
+		h.Pass(time.Second)
+	}
+	return nil
+}
+
+// pageOf returns the history of a session, over crashes.
+func pageOf(h *harness, key session.Key) (page agent.HistoryPage, err error) {
+	err = h.Do(func(rt *agent.Runtime) (err error) {
+		page, err = rt.Session(key).History(h.Context(), agent.HistoryQuery{})
+		return err
+	})
+	return page, err
+}
+
 // running runs a Runtime while f runs.
 func running(t *testing.T, cfg agent.Config, f func(rt *agent.Runtime)) {
 	t.Helper()

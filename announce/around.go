@@ -17,7 +17,20 @@ import (
 // aroundTags are the names of tags that models put around a token, in lower case.
 var aroundTags = wordSet("b i u s em strong code pre p div span br hr li ul ol q blockquote tt kbd " +
 	"samp small mark sub sup font center html body h1 h2 h3 h4 h5 h6 text message reply output " +
-	"result action say speak silent silence")
+	"result action say speak silent silence a section article main header footer aside nav details " +
+	"summary table thead tbody tr td th caption dl dt dd figure figcaption label abbr cite var ins del " +
+	"answer response content final root status")
+
+// lineTags are those of aroundTags in whose place a reader sees the break of a line.
+var lineTags = wordSet("p div br hr li ul ol blockquote center html body h1 h2 h3 h4 h5 h6 section " +
+	"article main header footer aside nav details summary table tr td dl dt dd figure figcaption")
+
+// quoteTags are those of aroundTags that quote, or show code.
+var quoteTags = wordSet("code pre tt kbd samp q var cite abbr")
+
+// aroundEnvironments are environments of TeX and LaTeX, without their '*'.
+var aroundEnvironments = wordSet("equation align aligned gather gathered multline math displaymath " +
+	"center flushleft flushright quote quotation verbatim document text minipage")
 
 // aroundKeys are the keys of an object whose value is a token, and words beside one.
 var aroundKeys = wordSet("action reply response message text content answer output result decision " +
@@ -41,12 +54,13 @@ func wordSet(list string) map[string]bool {
 }
 
 const (
-	maxAroundWord = 16 // bytes of a name, a key, a label or a language
-	maxAroundTag  = 64 // bytes of the attributes of a tag
-	maxItem       = 4  // digits or letters of the number of an item
-	maxEntity     = 10 // bytes of a character that HTML escapes
+	maxAroundWord = 16  // bytes of a name, a key, a label or a language
+	maxAroundTag  = 512 // bytes of the attributes of a tag
+	maxItem       = 4   // digits or letters of the number of an item
+	maxEntity     = 10  // bytes of a character that HTML escapes
 
-	keycap = "\ufe0f\u20e3" // behind a digit, makes it an emoji
+	keycap     = "\ufe0f\u20e3" // behind a digit, makes it an emoji
+	keycapMark = '\u20e3'       // the same, also alone
 )
 
 // aroundLen returns the length of what may stand around a silent token and stands at a position: a
@@ -70,17 +84,18 @@ func aroundLen(v *ahead.View, at int, prev byte) int {
 		if v.Byte(at+1) == '>' {
 			return 2
 		}
-		return 0
+		return 1
 	case c == '&':
-		if r, n := entityAt(v, at); n > 0 && (isDecoration(r) || isIgnored(r)) {
+		r, n := entityAt(v, at)
+		switch {
+		case n == 0:
+			return 1
+		case isDecoration(r) || isIgnored(r):
 			return n
 		}
 		return 0
 	case c == '\\':
-		if name, end := wordAt(v, at+1, ""); aroundCommands[name] && v.Byte(end) == '{' {
-			return end + 1 - at
-		}
-		return 1
+		return commandLen(v, at)
 	case c >= '0' && c <= '9':
 		return itemLen(v, at, prev)
 	case isLetter(c):
@@ -92,6 +107,33 @@ func aroundLen(v *ahead.View, at int, prev byte) int {
 	}
 	return size
 }
+
+// commandLen returns the length of what a backslash at a position begins: a command of TeX with its
+// bracket, the beginning or the end of an environment, the break of a line as strings of programs
+// have it, or the backslash alone.
+func commandLen(v *ahead.View, at int) int {
+	name, end := wordAt(v, at+1, "")
+	switch {
+	case v.Byte(end) != '{':
+	case aroundCommands[name]:
+		return end + 1 - at
+	case name == "begin", name == "end":
+		env, after := wordAt(v, end+1, "")
+		if v.Byte(after) == '*' {
+			after++
+		}
+		if aroundEnvironments[env] && v.Byte(after) == '}' {
+			return after + 1 - at
+		}
+	}
+	if isBreakEscape(v.Byte(at + 1)) {
+		return 2
+	}
+	return 1
+}
+
+// isBreakEscape reports whether a backslash before c stands for a break of a line or a tab.
+func isBreakEscape(c byte) bool { return c == 'n' || c == 'r' || c == 't' }
 
 // entityAt returns the character that HTML escapes at a position, which has a '&', and the length
 // of the escape, or 0.
@@ -197,6 +239,8 @@ func behindItem(v *ahead.View, at, end int) int {
 		return end + 1 - at
 	case v.Has(end, keycap):
 		return end + len(keycap) - at
+	case v.Has(end, keycap[len("\ufe0f"):]):
+		return end + len(keycap) - len("\ufe0f") - at
 	}
 	if dash := v.Skip(end, " "); dash > end && v.Byte(dash) == '-' && v.Byte(dash+1) == ' ' {
 		return dash + 1 - at
@@ -318,12 +362,15 @@ func readTokens(text string) (tokens int, ok bool) {
 // it.
 func isEmoji(r rune) bool {
 	const lightest, darkest = '\U0001F3FB', '\U0001F3FF' // tones of skin
-	return unicode.Is(unicode.So, r) || r >= lightest && r <= darkest
+	return unicode.Is(unicode.So, r) || r >= lightest && r <= darkest || r == keycapMark
 }
 
 // prevBehind returns the byte that aroundLen is told stands before what follows a unit: its last
 // one, or that before it if the unit is a blank at the beginning of a line.
 func prevBehind(prev byte, unit string) byte {
+	if len(unit) == 2 && trimBreak(unit) == "" {
+		return ' ' // of which no role of the next turn can stand
+	}
 	if (unit == " " || unit == "\t") && (prev == 0 || prev == '\n') {
 		return prev
 	}

@@ -3,6 +3,8 @@ package announce
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -39,6 +41,8 @@ const (
 	// maxMention is the number of bytes within which an event ends that begins and goes on inside
 	// a line.
 	maxMention = 1024
+	// maxBlanks is the number of blanks between two words of an event.
+	maxBlanks = 16
 	// maxEnds is the number of end markers among which that of an event is looked for.
 	maxEnds = 8
 )
@@ -210,7 +214,7 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	if isStats {
 		at = word
 		line := v.Any(at, "\n")
-		if isStats = namesSession(strings.ToLower(v.S[at:line])); isStats {
+		if isStats = namesSession(v.S[at:line]); isStats {
 			v = &ahead.View{} // what follows on the line changes nothing
 		}
 	}
@@ -259,15 +263,17 @@ func startsStats(v *ahead.View, at int) bool {
 		return false
 	}
 	at = v.Skip(at+len(label), emphasis)
-	return v.Byte(at) == ':' && v.HasFold(v.Skip(at+1, emphasis+" "), first)
+	return v.Byte(at) == ':' && startsWith(v, skipBlanks(v, v.Skip(at+1, emphasis+" ")), first)
 }
 
 // statsMarks are what a stats line has that people may not see, in lower case. Without any of them
 // it is the one that they may see, see Stats.ForPerson.
 var statsMarks = [...]string{" • sessionkey ", " • sessionid ", " • transcript ", " • steersmissed "}
 
-// namesSession reports whether a stats line in lower case has one of statsMarks.
+// namesSession reports whether a stats line has one of statsMarks, in any letter case and with any
+// blanks between its words.
 func namesSession(line string) bool {
+	line = strings.ToLower(strings.Join(strings.Fields(line), " ")) + " "
 	return slices.ContainsFunc(statsMarks[:], func(mark string) bool {
 		return strings.Contains(line, mark)
 	})
@@ -397,15 +403,19 @@ func isMoreFiles(v *ahead.View, at int) bool {
 	return digits > at+len(and) && startsWith(v, digits, " more file")
 }
 
-// startsWith reports whether words stand at a position, in any letter case of ASCII, and with
-// spaces that do not break a line between them.
+// startsWith reports whether words stand at a position, in any letter case of ASCII, and with any
+// blanks between them.
 func startsWith(v *ahead.View, at int, words string) bool {
 	for i := range len(words) {
 		switch {
 		case v.Ended(at):
 			return false
-		case words[i] == ' ' && v.Has(at, "\u00a0"):
-			at += len("\u00a0")
+		case words[i] == ' ':
+			next := skipBlanks(v, at)
+			if next == at {
+				return false
+			}
+			at = next
 		case equalFold(v.S[at:at+1], words[i:i+1]):
 			at++
 		default:
@@ -413,6 +423,26 @@ func startsWith(v *ahead.View, at int, words string) bool {
 		}
 	}
 	return true
+}
+
+// skipBlanks returns the position behind the blanks at a position, at most maxBlanks of them. A
+// blank is a space of any width, or a tab.
+func skipBlanks(v *ahead.View, at int) int {
+	for range maxBlanks {
+		switch c := v.Byte(at); {
+		case c == ' ', c == '\t':
+			at++
+		case c < utf8.RuneSelf:
+			return at
+		default:
+			r, size := v.Rune(at)
+			if !unicode.Is(unicode.Zs, r) {
+				return at
+			}
+			at += size
+		}
+	}
+	return at
 }
 
 // mayBeEcho reports whether a line of a text may be one of an event, of which nothing else tells.

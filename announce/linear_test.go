@@ -51,53 +51,61 @@ var hostileInputs = map[string]func(n int) string{
 		}
 		return "<think>\n" + b.String()
 	},
-	"fences in a thought": func(n int) string { return "<think>\n" + repeatTo("```x\n", n) },
-	"echoes":              func(n int) string { return repeatTo("<<<completion x>>>\n", n) },
-	"senders":             func(n int) string { return repeatTo("[message from \"", n) },
-	"senders on a line":   func(n int) string { return repeatTo("[message from \"a\", id 1]", n) },
-	"lines of senders":    func(n int) string { return repeatTo("1. [message from \"a\", id 1] x\n", n) },
-	"sent messages":       func(n int) string { return repeatTo("[Offshoot] The session agent:a\n", n) },
-	"echoes on a line":    func(n int) string { return "x" + repeatTo("<<<completion ", n) },
-	"ends of echoes":      func(n int) string { return repeatTo("<<<end of completion x>>>", n) },
-	"nested halves":       func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
-	"tokens at the end":   func(n int) string { return "x" + repeatTo(" NO_REPLY", n) },
-	"glued tokens":        func(n int) string { return repeatTo("NO_REPLY", n) },
-	"spans":               func(n int) string { return repeatTo("`x <think>\ny` ", n) },
-	"open spans":          func(n int) string { return repeatTo("`x [THINK]\n", n) + "`" },
-	"empty parts":         func(n int) string { return repeatTo("<invoke name=\"x\">", n) },
-	"parts in parts":      func(n int) string { return repeatTo("<invoke><parameter></invoke>", n) },
-	"lines of stats":      func(n int) string { return repeatTo("- **Stats**: runtime \n", n) },
-	"items":               func(n int) string { return repeatTo("\n1. ", n) + "NO_REPLY" },
-	"labels":              func(n int) string { return repeatTo("\nAnswer:", n) + "NO_REPLY" },
-	"tags around":         func(n int) string { return "x\n" + repeatTo("<b>\n", n) + "NO_REPLY" },
-	"keys around":         func(n int) string { return "x\n" + repeatTo("{\"action\":", n) + "NO_REPLY" },
-	"fences around":       func(n int) string { return "x" + repeatTo("\n```text\nNO_REPLY\n```", n) },
-	"escapes around":      func(n int) string { return repeatTo("&lt;\n&#", n) + "NO_REPLY" },
-	"escaped tokens":      func(n int) string { return "x" + repeatTo(" &#78;O&#95;REPLY", n) },
-	"half of a token":     func(n int) string { return repeatTo("&#78;&#79;&#95;", n) },
-	"commands around":     func(n int) string { return "x\n" + repeatTo("\\text{\n", n) + "NO_REPLY" },
-	"tokens and emojis":   func(n int) string { return "x" + repeatTo(" NO_REPLY 🤐", n) },
-	"emojis and a token":  func(n int) string { return "x NO_REPLY" + repeatTo("🤐🏽", n) + "x NO_REPLY" },
-	"lines of formulas":   func(n int) string { return "x" + repeatTo("\n$$\nNO_REPLY\n$$", n) },
-	"lines without keys":  func(n int) string { return repeatTo("session key: unknown (\n", n) },
-	"lines of tokens":     func(n int) string { return "x" + repeatTo("\n*NO_REPLY*", n) },
-	"assignments":         func(n int) string { return repeatTo("KEY=\"", n) },
-	"keys and blanks":     func(n int) string { return repeatTo("KEY    ", n) },
-	"private keys":        func(n int) string { return repeatTo("-----BEGIN ", n) },
-	"open private keys":   func(n int) string { return repeatTo("-----BEGIN PRIVATE KEY-----", n) },
-	"urls":                func(n int) string { return repeatTo("://a:b", n) },
-	"bearers":             func(n int) string { return repeatTo("bearer ", n) },
-	"cookies":             func(n int) string { return repeatTo("cookie: \"", n) },
-	"code in a thought":   func(n int) string { return repeatTo("<think>`", n) },
-	"code on prose lines": func(n int) string { return repeatTo("prose `code` and <think>`x`</think> ", n) },
-	"events on a line":    func(n int) string { return repeatTo("<<<completion a>>><<<end of completion a>>>", n) },
-	"events and a word":   func(n int) string { return repeatTo("<<<completion a>>><<<end of completion a>>> x ", n) },
-	"notes without end":   func(n int) string { return repeatTo("[Historical context: x]", n) },
-	"notes never closed":  func(n int) string { return repeatTo("[Historical context: x", n) },
-	"results on a line":   func(n int) string { return repeatTo("x[Tool Result]", n) },
-	"ids on a line":       func(n int) string { return repeatTo("x[Tool Result for ID 1][Tool Call: x]", n) },
-	"calls in tags":       func(n int) string { return repeatTo("<tool_call><function>", n) },
-	"calls in calls":      func(n int) string { return repeatTo("<tool_call> ", n) + "<function>" },
+	"fences in a thought":  func(n int) string { return "<think>\n" + repeatTo("```x\n", n) },
+	"echoes":               func(n int) string { return repeatTo("<<<completion x>>>\n", n) },
+	"senders":              func(n int) string { return repeatTo("[message from \"", n) },
+	"senders on a line":    func(n int) string { return repeatTo("[message from \"a\", id 1]", n) },
+	"lines of senders":     func(n int) string { return repeatTo("1. [message from \"a\", id 1] x\n", n) },
+	"sent messages":        func(n int) string { return repeatTo("[Offshoot] The session agent:a\n", n) },
+	"echoes on a line":     func(n int) string { return "x" + repeatTo("<<<completion ", n) },
+	"ends of echoes":       func(n int) string { return repeatTo("<<<end of completion x>>>", n) },
+	"nested halves":        func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
+	"tokens at the end":    func(n int) string { return "x" + repeatTo(" NO_REPLY", n) },
+	"glued tokens":         func(n int) string { return repeatTo("NO_REPLY", n) },
+	"spans":                func(n int) string { return repeatTo("`x <think>\ny` ", n) },
+	"open spans":           func(n int) string { return repeatTo("`x [THINK]\n", n) + "`" },
+	"empty parts":          func(n int) string { return repeatTo("<invoke name=\"x\">", n) },
+	"parts in parts":       func(n int) string { return repeatTo("<invoke><parameter></invoke>", n) },
+	"lines of stats":       func(n int) string { return repeatTo("- **Stats**: runtime \n", n) },
+	"items":                func(n int) string { return repeatTo("\n1. ", n) + "NO_REPLY" },
+	"labels":               func(n int) string { return repeatTo("\nAnswer:", n) + "NO_REPLY" },
+	"tags around":          func(n int) string { return "x\n" + repeatTo("<b>\n", n) + "NO_REPLY" },
+	"keys around":          func(n int) string { return "x\n" + repeatTo("{\"action\":", n) + "NO_REPLY" },
+	"fences around":        func(n int) string { return "x" + repeatTo("\n```text\nNO_REPLY\n```", n) },
+	"escapes around":       func(n int) string { return repeatTo("&lt;\n&#", n) + "NO_REPLY" },
+	"escaped tokens":       func(n int) string { return "x" + repeatTo(" &#78;O&#95;REPLY", n) },
+	"half of a token":      func(n int) string { return repeatTo("&#78;&#79;&#95;", n) },
+	"commands around":      func(n int) string { return "x\n" + repeatTo("\\text{\n", n) + "NO_REPLY" },
+	"tokens and emojis":    func(n int) string { return "x" + repeatTo(" NO_REPLY 🤐", n) },
+	"emojis and a token":   func(n int) string { return "x NO_REPLY" + repeatTo("🤐🏽", n) + "x NO_REPLY" },
+	"lines of formulas":    func(n int) string { return "x" + repeatTo("\n$$\nNO_REPLY\n$$", n) },
+	"tags with attributes": func(n int) string { return repeatTo("<p class=x ", n) + "NO_REPLY" },
+	"tags at the end":      func(n int) string { return "x." + repeatTo("<b>", n) + "NO_REPLY" + repeatTo("</b>", n) },
+	"tokens in tags":       func(n int) string { return "x." + repeatTo("<p>NO_REPLY</p>", n) },
+	"angles at the end":    func(n int) string { return "x. NO_REPLY" + repeatTo(">", n) },
+	"questions":            func(n int) string { return "x" + repeatTo("? NO_REPLY", n) + "?" },
+	"escaped breaks":       func(n int) string { return "x" + repeatTo(`\nNO_REPLY`, n) },
+	"keys of a telephone":  func(n int) string { return "x NO_REPLY" + repeatTo("1\ufe0f\u20e3", n) },
+	"environments":         func(n int) string { return "x\n" + repeatTo("\\begin{center}\n", n) + "NO_REPLY" },
+	"lines without keys":   func(n int) string { return repeatTo("session key: unknown (\n", n) },
+	"lines of tokens":      func(n int) string { return "x" + repeatTo("\n*NO_REPLY*", n) },
+	"assignments":          func(n int) string { return repeatTo("KEY=\"", n) },
+	"keys and blanks":      func(n int) string { return repeatTo("KEY    ", n) },
+	"private keys":         func(n int) string { return repeatTo("-----BEGIN ", n) },
+	"open private keys":    func(n int) string { return repeatTo("-----BEGIN PRIVATE KEY-----", n) },
+	"urls":                 func(n int) string { return repeatTo("://a:b", n) },
+	"bearers":              func(n int) string { return repeatTo("bearer ", n) },
+	"cookies":              func(n int) string { return repeatTo("cookie: \"", n) },
+	"code in a thought":    func(n int) string { return repeatTo("<think>`", n) },
+	"code on prose lines":  func(n int) string { return repeatTo("prose `code` and <think>`x`</think> ", n) },
+	"events on a line":     func(n int) string { return repeatTo("<<<completion a>>><<<end of completion a>>>", n) },
+	"events and a word":    func(n int) string { return repeatTo("<<<completion a>>><<<end of completion a>>> x ", n) },
+	"notes without end":    func(n int) string { return repeatTo("[Historical context: x]", n) },
+	"notes never closed":   func(n int) string { return repeatTo("[Historical context: x", n) },
+	"results on a line":    func(n int) string { return repeatTo("x[Tool Result]", n) },
+	"ids on a line":        func(n int) string { return repeatTo("x[Tool Result for ID 1][Tool Call: x]", n) },
+	"calls in tags":        func(n int) string { return repeatTo("<tool_call><function>", n) },
+	"calls in calls":       func(n int) string { return repeatTo("<tool_call> ", n) + "<function>" },
 	"half of them closed": func(n int) string {
 		return repeatTo("<tool_call><function>", n/2) + repeatTo("</tool_call>", n/2)
 	},
@@ -362,16 +370,19 @@ func TestLongSecretsAreLinear(t *testing.T) {
 	const size = 1 << 10 // of the shortest text, which has a secret of a fourth of that
 	for name, secretOf := range longSecrets {
 		for _, short := range []bool{false, true} {
-			redactors := make(map[int]*announce.Redactor)
-			for n := size; n <= size<<growth.Doublings; n *= 2 {
-				long := secretOf(n/4 - 1)
-				secrets := []string{long}
-				if short {
-					secrets = append(secrets, long[:6])
+			redactors := make(map[int]*announce.Redactor) // by the length of their texts
+			redactorFor := func(n int) *announce.Redactor {
+				if redactors[n] == nil {
+					long := secretOf(n/4 - 1)
+					secrets := []string{long}
+					if short {
+						secrets = append(secrets, long[:6])
+					}
+					r, err := announce.NewRedactor(announce.Redaction{Secrets: secrets})
+					require.NoError(t, err)
+					redactors[n] = r
 				}
-				r, err := announce.NewRedactor(announce.Redaction{Secrets: secrets})
-				require.NoError(t, err)
-				redactors[n] = r
+				return redactors[n]
 			}
 			for how, spell := range longSpellings {
 				inputs := make(map[string]*announce.Redactor)
@@ -379,7 +390,7 @@ func TestLongSecretsAreLinear(t *testing.T) {
 					begin := secretOf(n/4 - 1)
 					begin = begin[:len(begin)*3/4]
 					text := repeatTo(spell(begin), n)[:n]
-					inputs[text] = redactors[n]
+					inputs[text] = redactorFor(n)
 					return text
 				}
 				whole := func(text string) { inputs[text].Redact(text) }

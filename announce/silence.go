@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/internal/ahead"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
@@ -79,11 +80,12 @@ func Skips(reply string) bool {
 //     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, brackets,
 //     emphasis, punctuation, and the marks and numbers of lists, headings and quotations around
 //     them are ignored, and so are fences, tags of HTML, labels such as Answer:, an object whose
-//     value is the token, the marks of formulas, emojis behind the token, and a backslash before
-//     the '_'. Letters may have full width, and HTML may escape each character.
+//     value is the token, the marks and environments of formulas, the break of a line that is
+//     written as an escape, emojis behind the token, and a backslash before the '_'. Letters may
+//     have full width, and HTML may escape each character.
 //   - A token at the end of a text, after a space or a '*', is removed. So are last lines that
-//     consist of tokens, and a token behind a sentence in brackets, in emphasis or before a full
-//     stop. In quotes or code, the token may be what the text is about, and stays.
+//     consist of tokens, and a token behind a sentence in brackets, in emphasis, in tags or before
+//     a full stop. In quotes or code, the token may be what the text is about, and stays.
 //   - A token inside a sentence or a word is text.
 //   - The beginning of a person's turn, such as Human:, is removed if it is the last line.
 //
@@ -131,7 +133,7 @@ func cutTokens(text string, opened fence) (rest string, found bool) {
 		if at > 0 && isAround(trimmed[at:]) {
 			trimmed = trimmed[:at] // the mark of a list before the token
 		}
-		text = cutOpenings(strings.TrimRightFunc(trimmed, isIgnored), opened)
+		text = cutOpenings(trimEnd(trimmed), opened)
 		found = true
 	}
 }
@@ -144,18 +146,79 @@ func cutLine(text string) (rest string, ok bool) {
 }
 
 // cutAside removes a token behind a sentence from the end of a text. The token is a sentence of its
-// own, or stands in brackets or emphasis. A token in quotes or code may be what the text is about.
+// own, or stands in brackets, emphasis or tags, or on a line that a tag begins. A token in quotes
+// or code may be what the text is about.
 func cutAside(text string) (rest string, ok bool) {
-	text = strings.TrimRight(strings.TrimRightFunc(text, isBehindToken), "*_)].!。！$")
+	text = trimClosings(trimBehind(text))
 	n := tokenAtEnd(text)
 	if n == 0 {
 		return "", false
 	}
-	text = strings.TrimRight(text[:len(text)-n], "*_([$")
-	rest = strings.TrimRight(text, " \t")
-	r, _ := utf8.DecodeLastRuneInString(rest)
-	return rest, len(rest) < len(text) && strings.ContainsRune(".!?…。！？", r)
+	text = text[:len(text)-n]
+	rest = strings.TrimRight(text, "*_([$<")
+	isLine := false
+	for {
+		n := tagAtEnd(rest)
+		if n == 0 || closesTag(rest[len(rest)-n:]) {
+			break
+		}
+		isLine = isLine || lineTags[nameOfTag(rest[len(rest)-n:])]
+		rest = strings.TrimRight(rest[:len(rest)-n], "*_([$ \t")
+	}
+	rest = trimEnd(rest)
+	said := rest
+	for n := tagAtEnd(said); n > 0; n = tagAtEnd(said) {
+		isLine = isLine || lineTags[nameOfTag(said[len(said)-n:])]
+		said = strings.TrimRight(said[:len(said)-n], " \t")
+	}
+	r, _ := utf8.DecodeLastRuneInString(said)
+	return rest, len(rest) < len(text) && (isLine || strings.ContainsRune(".!?…。！？", r)) ||
+		len(said) < len(rest) && isLine
 }
+
+// trimClosings removes tags, and what else may stand behind a token after a sentence, from the end
+// of a text.
+func trimClosings(text string) string {
+	for {
+		n := tagAtEnd(text)
+		if n == 0 {
+			r, size := utf8.DecodeLastRuneInString(text)
+			if !strings.ContainsRune("*_)].!。！$&%>/", r) {
+				return text
+			}
+			n = size
+		}
+		text = text[:len(text)-n]
+	}
+}
+
+// tagAtEnd returns the length of the tag that a text ends with, or 0. It is 0 for one around what a
+// text may be about.
+func tagAtEnd(text string) int {
+	if !strings.HasSuffix(text, ">") {
+		return 0
+	}
+	near := text[max(0, len(text)-maxAroundTag-maxAroundWord-3):]
+	at := strings.LastIndexByte(near, '<')
+	if at < 0 {
+		return 0
+	}
+	v := ahead.View{S: near}
+	if n := tagLen(&v, at); at+n == len(near) && !quoteTags[nameOfTag(near[at:])] {
+		return n
+	}
+	return 0
+}
+
+// nameOfTag returns the name of a tag.
+func nameOfTag(tag string) string {
+	v := ahead.View{S: tag}
+	name, _ := wordAt(&v, len(tag)-len(strings.TrimLeft(tag, "</")), "")
+	return name
+}
+
+// closesTag reports whether a tag closes another.
+func closesTag(tag string) bool { return strings.HasPrefix(tag, "</") }
 
 // maxClosed is how many lines of brackets may stand around a token.
 const maxClosed = 8
@@ -213,7 +276,8 @@ func closedBy(line string) bracketing {
 		return inObject
 	case strings.HasPrefix(line, "</") && isAround(line):
 		return inTag
-	case line == "$$", line == `\]`, line == `\)`:
+	case line == "$$", line == `\]`, line == `\)`,
+		strings.HasPrefix(line, `\end{`) && isAround(line):
 		return inFormula
 	}
 	return noBracketing
@@ -240,6 +304,8 @@ func openedBy(line string) bracketing {
 		}
 	case strings.Trim(line, "{[ ") == "":
 		return inObject
+	case strings.HasPrefix(line, `\begin{`) && isAround(line):
+		return inFormula
 	case line[0] == '<' && !strings.HasPrefix(line, "</") && isAround(line) && len(line) > 1:
 		return inTag
 	}
@@ -277,7 +343,7 @@ func cutOpenings(text string, opened fence) string {
 // it. ok is false if the text does not end with a token, or if the token is glued to what stands
 // before it.
 func cutToken(text string) (rest string, ok bool) {
-	text = strings.TrimRightFunc(text, isBehindToken)
+	text = trimBehind(text)
 	n := tokenAtEnd(text)
 	if n == 0 {
 		return "", false
@@ -285,6 +351,9 @@ func cutToken(text string) (rest string, ok bool) {
 	rest = text[:len(text)-n]
 	if strings.HasSuffix(rest, "*") {
 		return strings.TrimRight(rest, "*"), true
+	}
+	if rest != trimBreak(rest) {
+		return rest, true
 	}
 	r, _ := utf8.DecodeLastRuneInString(rest)
 	return rest, rest == "" || isIgnored(r)
@@ -304,13 +373,54 @@ func tokenAtEnd(text string) int {
 // NUL.
 func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0 }
 
+// trimEnd removes what has no meaning next to a token from the end of a text.
+func trimEnd(text string) string {
+	for {
+		rest := trimBreak(strings.TrimRightFunc(text, isIgnored))
+		if len(rest) == len(text) {
+			return rest
+		}
+		text = rest
+	}
+}
+
+// trimBehind removes what has no meaning behind a token from the end of a text: what trimEnd
+// removes, and emojis.
+func trimBehind(text string) string {
+	for {
+		rest := trimBreak(strings.TrimRightFunc(text, isBehindToken))
+		if key, ok := strings.CutSuffix(rest, keycap[len("\ufe0f"):]); ok {
+			key = strings.TrimSuffix(key, "\ufe0f")
+			if n := len(key); n > 0 && strings.IndexByte("0123456789#*", key[n-1]) >= 0 {
+				rest = key[:n-1]
+			}
+		}
+		if len(rest) == len(text) {
+			return rest
+		}
+		text = rest
+	}
+}
+
+// trimBreak removes the break of a line from the end of a text that a model has written as an
+// escape.
+func trimBreak(text string) string {
+	n := len(text) - len(`\n`)
+	if n >= 0 && text[n] == '\\' && isBreakEscape(text[n+1]) {
+		return text[:n]
+	}
+	return text
+}
+
 // isBehindToken reports whether r has no meaning behind a token at the end of a text.
-func isBehindToken(r rune) bool { return isIgnored(r) || isShapeless(r) || isEmoji(r) }
+func isBehindToken(r rune) bool {
+	return r != keycapMark && (isIgnored(r) || isShapeless(r) || isEmoji(r))
+}
 
 // decoration has quotes, brackets, emphasis, punctuation, and the marks of lists, headings and
 // quotations.
-const decoration = "*_~`\"'.,;:!()<>[]{}-|\\+#=$“”‘’«»‹›„‚「」『』。，！：；、•·–—…" +
-	"（）［］｛｝【】〔〕〈〉《》＜＞＂＇＊．‐‑→"
+const decoration = "*_~`\"'.,;:!?()<>[]{}-|\\/+#=$%&@^“”‘’«»‹›„‚「」『』。，！？：；、•·–—…¡¿‼⁇⁈⁉‽〰" +
+	"（）［］｛｝【】〔〕〈〉《》＜＞＂＇＊．％＆＠＃‐‑←↑→↓↔⇒"
 
 // isDecoration reports whether models put r around a token.
 func isDecoration(r rune) bool {

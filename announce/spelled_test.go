@@ -49,6 +49,17 @@ var silentSpellings = []string{
 	// Formulas.
 	"$NO_REPLY$", "$$NO_REPLY$$", "$$\nNO_REPLY\n$$", `\(NO\_REPLY\)`, `\[NO\_REPLY\]`, `\text{NO\_REPLY}`, `$\text{NO\_REPLY}$`, `\boxed{NO_REPLY}`,
 	"\\[\n\\boxed{\\text{NO\\_REPLY}}\n\\]", `\texttt{NO\_REPLY}`, `$\mathrm{NO\_REPLY}$.`,
+	"\\begin{equation}\nNO\\_REPLY\n\\end{equation}", `\begin{center}\texttt{NO\_REPLY}\end{center}`, "\\begin{align*}\nNO_REPLY\n\\end{align*}",
+	// Punctuation of questions, of addresses, of programs.
+	"NO_REPLY?", "¿NO_REPLY?", "¡NO_REPLY!", "NO_REPLY！？", "NO_REPLY‽", "NO_REPLY&", "%NO_REPLY", "@NO_REPLY", "^NO_REPLY^", "/NO_REPLY", "// NO_REPLY", "→NO_REPLY←",
+	// A break of a line, or a tab, that is written as an escape.
+	`\nNO_REPLY\n`, `\n\nNO_REPLY`, `NO_REPLY\r\n`, `\tNO_REPLY`, `"NO_REPLY\n"`, `{"text":"NO_REPLY\n"}`, `\n**NO_REPLY**\n`,
+	// Tags with attributes.
+	`<span style='color:red'>NO_REPLY</span>`, "<div class=\"a\" id=\"b\">\nNO_REPLY\n</div>", `<message role="assistant">NO_REPLY</message>`,
+	`<p style="font-family: 'Courier New', monospace; font-size: 12px; color: #333333; margin: 0; padding: 0">NO_REPLY</p>`,
+	`<a href="https://example.com/?a=b&c=d">NO_REPLY</a>`, "<table><tr><td colspan=2>NO_REPLY</td></tr></table>", "<section>NO_REPLY</section>", "<!-- NO_REPLY -->",
+	// Symbols behind the token that are keys of a telephone, or are drawn as text.
+	"NO_REPLY 1\ufe0f\u20e3", "NO_REPLY #\ufe0f\u20e3", "NO_REPLY *\ufe0f\u20e3", "NO_REPLY 0\u20e3", "NO_REPLY ‼\ufe0f", "NO_REPLY ↔\ufe0f", "0\u20e3 NO_REPLY",
 	// In other words.
 	"<think>x</think>\n1. NO_REPLY", "[[reply_to_current]] **NO_REPLY**",
 }
@@ -126,6 +137,25 @@ func TestTokensBesideAText(t *testing.T) {
 		{"Done. $NO_REPLY$", "Done."},
 		{"Done.\n\\[\nNO\\_REPLY\n\\]", "Done."},
 		{"So:\n$$\nx\n$$\nNO_REPLY", "So:\n$$\nx\n$$"},
+		{"Done.\n\\begin{equation}\nNO\\_REPLY\n\\end{equation}", "Done."},
+		{`Done.\nNO_REPLY`, "Done."},
+		{`Done.\n\n**NO_REPLY**\n`, "Done."},
+		{`Done. NO_REPLY\n`, "Done."},
+		{"Done. NO_REPLY 1\ufe0f\u20e3", "Done."},
+		{"Done. NO_REPLY #\ufe0f\u20e3 👍", "Done."},
+		{"Done. <b>NO_REPLY</b>", "Done."},
+		{"Done. <i>NO_REPLY</i>.", "Done."},
+		{`Done. <span class="x">NO_REPLY</span>`, "Done."},
+		{"Done. <NO_REPLY>", "Done."},
+		{"Done<br>NO_REPLY", "Done"},
+		{"Done.<br/>NO_REPLY<br/>", "Done."},
+		{"<p>Done</p><p>NO_REPLY</p>", "<p>Done</p>"},
+		{`<p>Done.</p> <div id="a"><b>NO_REPLY</b></div>`, "<p>Done.</p>"},
+		{"Anything else?NO_REPLY NO_REPLY", "Anything else?NO_REPLY"},
+		{"100% NO_REPLY", "100%"},
+		{"Which one?\nNO_REPLY?", "Which one?"},
+		{"What?! **NO_REPLY**", "What?!"},
+		{"C:\\new NO_REPLY", "C:\\new"},
 	} {
 		text, ok := announce.Visible(tt.reply)
 		require.True(t, ok, "%q", tt.reply)
@@ -142,6 +172,11 @@ func TestTokensBesideAText(t *testing.T) {
 		"👍", "NO_REPLY 👍 all is well", "NO_REPLY\n👍 Ann", "Done.\nNO_REPLY is it 👍", "&#77;O_REPLY", "NO&#96;REPLY", "&amp;#78;O_REPLY",
 		"NO&#95REPLY", "R&D", "AT&T &", "&lt;b&gt;", "&notit;NO_REPLY", `\frac{NO\_REPLY}`, `\boxed{4}`, "$", "It costs 5 $", `\text{`, "$x$",
 		`{"a":"NO_REPLY"}`, // data, of which the token may be what was asked for
+		// A question, a name, a share, a path, a program, an environment and a tag that say more.
+		"NO_REPLY? Yes.", "Why NO_REPLY?", "Should I say NO_REPLY?", "Which word? NO_REPLY?", "NO_REPLY @ann", "Hello @NO_REPLY", "NO_REPLY 100%", "NO_REPLY & more",
+		"a/NO_REPLY", "https://example.com/NO_REPLY", `fmt.Print("Done.\nNO_REPLY")`, `\nabla NO_REPLY x`, `NO_REPLY\n1`, "\\begin{tikz}\nNO_REPLY\n\\end{tikz}",
+		"\\begin{equation}\nx\n\\end{equation}", "Answer with <b>NO_REPLY</b>", "The word is <code>NO_REPLY</code>", "It is silent. <code>NO_REPLY</code>.", `<img alt="x">NO_REPLY`, "<p>NO_REPLY is it</p>",
+		"1\ufe0f\u20e3", "#\ufe0f\u20e3 NO_REPLY is it", "x#\ufe0f\u20e3", "?", "50%", "&", "@ann", "/new",
 		"Use it so:\n```go\nif s == NO_REPLY {\n}\n```", "The words (NO_REPLY)", "It is silent. \"NO_REPLY\".",
 	} {
 		text, ok := announce.Visible(reply)

@@ -16,7 +16,6 @@ type tail struct {
 	full  bool   // the run is longer than ahead.Max
 	quiet bool   // the run has a token
 	prev  byte   // the last byte that was taken; see prevBehind
-	asks  bool   // what was shown ends with a question mark
 	fence fence  // of the code in which the run begins
 	word  string // held: the beginning of a token or of a rune
 }
@@ -60,17 +59,15 @@ func (t *tail) write(piece string) string {
 		i += n
 	}
 	t.hold(piece[run:i])
-	if run > 0 {
-		t.asks = strings.HasSuffix(piece[:run], "?") || strings.HasSuffix(piece[:run], "？")
-	}
 	if out == nil {
 		return piece[from:run]
 	}
 	return string(append(out, piece[from:run]...))
 }
 
-// textBefore stands for text that was shown. A letter may be that of an item.
-const textBefore = "%"
+// textBefore stands for text that was shown. A letter may be that of an item, and a mark may stand
+// around a token.
+const textBefore = "§"
 
 // passed notes the fences of a run that is shown, because text follows.
 func (t *tail) passed(run string) {
@@ -246,10 +243,7 @@ func (t *tail) close() (string, Decision) {
 		}
 	}
 	before := ""
-	switch { // it stands for what was shown
-	case t.asks:
-		before = "?"
-	case t.begun:
+	if t.begun {
 		before = textBefore
 	}
 	text, found := before+rest, false

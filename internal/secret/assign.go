@@ -273,7 +273,7 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 	if r.maskBraced(at, f); r.mask != "" {
 		return
 	}
-	if f.op != opBlank && f.op != opIs && f.is >= listName && r.maskComposite(at) ||
+	if f.op != opBlank && f.op != opIs && f.is >= listName && r.maskComposite(at, f.op) ||
 		r.next > r.at && r.mask != "" {
 		return
 	}
@@ -402,8 +402,9 @@ func isScheme(s string) bool {
 const maxComposite = 4096
 
 // maskComposite masks the list or object that is the value at src[at], and reports whether one is.
-// What is empty, refers to a secret or describes one, stays.
-func (r *reader) maskComposite(at int) bool {
+// What is empty, refers to a secret or describes one, stays. A list is one with a mask, so that
+// what reads the text again finds a list; an object is a mask.
+func (r *reader) maskComposite(at int, o op) bool {
 	if c := r.Byte(at); c != '[' && c != '{' || c == '{' && r.Byte(at+1) == '{' {
 		return false // or what a template fills in
 	}
@@ -418,7 +419,15 @@ func (r *reader) maskComposite(at int) bool {
 	if !isQuoted && !hasDense(inside) || isSchema(inside) {
 		return true
 	}
-	r.replace(at, end, `"***"`, "")
+	mask := `"***"`
+	isList := r.S[at] == '[' && r.S[end-1] == ']'
+	switch {
+	case !isQuoted && o == opEquals && (isList || r.S[end-1] == '}'): // not JSON
+		mask = r.S[at:at+1] + "***" + r.S[end-1:end]
+	case isList:
+		mask = `["***"]`
+	}
+	r.replace(at, end, mask, "")
 	return true
 }
 

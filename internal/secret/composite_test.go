@@ -33,6 +33,22 @@ func TestMaskOfCompositeValues(t *testing.T) {
 	} {
 		require.Equal(t, text, secret.Mask(text))
 	}
+	for text, want := range map[string]string{ // the brackets of a list stay
+		`password=[hunter2x]`:                 `password=[***]`,
+		`password={hunter2x}`:                 `password={***}`,
+		`passwords=[hunter2a, hunter2b]; a`:   `passwords=[***]; a`,
+		`{"password":["` + hidden + `"],"a"}`: `{"password":["***"],"a"}`,
+		`password = ["` + hidden + `"]`:       `password = ["***"]`,
+		`{"secret":{"db":"` + hidden + `"}}`:  `{"secret":"***"}`,
+		`{"password":["` + hidden:             `{"password":"***"`,
+	} {
+		require.Equal(t, want, secret.Mask(text))
+		require.Equal(t, want, secret.Mask(want))
+		require.Equal(t, want, secret.NewOwn([]string{"another secret"}, nil).Mask(text))
+	}
+	for _, text := range []string{"password=[x]", "password=[redacted]", "password=[]", "password: [see below]"} {
+		require.Equal(t, text, secret.Mask(text))
+	}
 	lines := `{"source":["-----BEGIN PRIVATE KEY-----\n","` + hidden + `\n","-----END PRIVATE KEY-----"],` +
 		`"a":["b"]}`
 	masked, found := secret.MaskJSON(lines, func(s string) string { return s })

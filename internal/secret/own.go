@@ -50,6 +50,9 @@ func NewOwn(values []string, patterns []*regexp.Regexp) *Own {
 	for _, text := range values {
 		text = trimBreaks(text)
 		all = addValue(all, newValue(text))
+		for _, other := range rewritten(text) {
+			all = addValue(all, newValue(other))
+		}
 		if folded := inKey(text); folded != text {
 			all = addValue(all, newValue(folded))
 		}
@@ -101,6 +104,45 @@ func (o *Own) plant(wraps bool, list []string) {
 		o.values[h] = append(o.values[h], groupsOf(list[:n], wraps)...)
 		list = list[n:]
 	}
+}
+
+// rewritten returns a value as programs write it that change its blanks or double its quotes: tabs
+// for blanks and blanks for tabs, one blank for several, and a quote within the quotes of a shell,
+// of SQL or of a table.
+func rewritten(v string) (list []string) {
+	forms := []string{v}
+	if strings.ContainsAny(v, " \t") {
+		forms = append(forms,
+			strings.ReplaceAll(v, " ", "\t"), strings.ReplaceAll(v, "\t", " "),
+			strings.ReplaceAll(v, " ", "\u00a0"), oneBlank(v))
+	}
+	for _, form := range forms {
+		list = append(list, form)
+		for _, quote := range quoteForms {
+			list = append(list, strings.ReplaceAll(form, quote.as, quote.to))
+		}
+	}
+	return slices.DeleteFunc(list, func(form string) bool { return form == v || !IsOwn(form) })
+}
+
+// quoteForms are the ways to write a quote between two of its kind.
+var quoteForms = []struct{ as, to string }{
+	{`'`, `'\''`}, {`'`, `'"'"'`}, {`'`, `''`}, {`"`, `""`}, {`"`, `"'"'"`},
+}
+
+// oneBlank returns a text with one blank for each run of blanks.
+func oneBlank(text string) string {
+	var out strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		if c == '\t' {
+			c = ' '
+		}
+		if c != ' ' || i == 0 || text[i-1] != ' ' && text[i-1] != '\t' {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
 }
 
 // inKey returns a value as it stands in the key of a session, which is in lower case: a key that a

@@ -318,6 +318,10 @@ func (r *reader) lineBreak(at int) int {
 	switch c := r.Byte(at); {
 	case c == '\v' || c == '\f':
 		return at + 1
+	case c == '\r':
+		if n := r.Byte(at + 1); n != '\n' && n != '\r' && !r.Ended(at+1) { // the last one of a run
+			return at + 1
+		}
 	case c == 0xC2 && r.Byte(at+1) == 0x85:
 		return at + 2
 	case c == 0xE2 && (r.Has(at, "\u2028") || r.Has(at, "\u2029")):

@@ -1,0 +1,54 @@
+package secret_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/secret"
+)
+
+// A value of a program is found where a program has changed its blanks or the breaks of its lines,
+// or has doubled its quotes, also encoded, and the same in pieces.
+func TestOwnValuesThatAreRewritten(t *testing.T) {
+	t.Parallel()
+	for value, texts := range map[string][]string{
+		"hunter2 and hunter3": {
+			"hunter2\tand\thunter3", `hunter2\tand\thunter3`, "hunter2%09and%09hunter3",
+			"hunter2\u00a0and\u00a0hunter3", "hunter2+and+hunter3",
+		},
+		"hunter2\tand\thunter3": {"hunter2 and hunter3", "hunter2\tand\thunter3"},
+		"hunter2  and   hunter3": {
+			"hunter2 and hunter3", "hunter2\t\tand\t\t\thunter3", "hunter2  and   hunter3",
+		},
+		"hunter2\nhunter3": {
+			"hunter2\rhunter3", "hunter2\r\rhunter3", "hunter2\r\nhunter3", `hunter2\rhunter3`,
+			"> hunter2\r> hunter3",
+		},
+		"hunter2\rhunter3":   {"hunter2\rhunter3", "hunter2\nhunter3", `hunter2\r\nhunter3`},
+		"hunter2\r\nhunter3": {"hunter2\rhunter3", "hunter2\nhunter3"},
+		"hunter2'hunter3": {
+			`hunter2'\''hunter3`, `hunter2'"'"'hunter3`, `hunter2''hunter3`, `hunter2'\\''hunter3`,
+			`hunter2'\"'\"'hunter3`, "hunter2%27%5C%27%27hunter3", `hunter2\'hunter3`,
+		},
+		"'hunter2 hunter3'": {`'\''hunter2 hunter3'\''`, `''hunter2 hunter3''`},
+		`hunter2"hunter3`:   {`hunter2""hunter3`, `hunter2"'"'"hunter3`, `hunter2\"hunter3`},
+		"it's hunter2":      {"it'\\''s\thunter2", "it''s\u00a0hunter2"},
+	} {
+		own := secret.NewOwn([]string{value}, nil)
+		for _, text := range texts {
+			for _, around := range [][2]string{{"", ""}, {"a: ", ", b"}, {"'", "'\n"}} {
+				masked := own.MaskOwn(around[0] + text + around[1])
+				require.NotContains(t, masked, "hunter", "%q in %q", value, text)
+				require.True(t, strings.HasSuffix(masked, around[1]), "%q", masked)
+				require.Equal(t, own.Mask(around[0]+text+around[1]),
+					maskedInPieces(own, around[0]+text+around[1], 3))
+			}
+		}
+	}
+	short := secret.NewOwn([]string{"a    b", "''''"}, nil) // what is too short is not looked for
+	for _, text := range []string{"a b", "a\u00a0b c"} {
+		require.Equal(t, text, short.MaskOwn(text))
+	}
+}
