@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/policy"
-	"github.com/stretchr/testify/require"
 )
 
 // A person who asks for an agent is told the same of one that may not be spawned and of one that is

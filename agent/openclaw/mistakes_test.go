@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )
