@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )

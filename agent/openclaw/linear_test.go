@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )

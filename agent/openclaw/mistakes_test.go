@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )

@@ -14,12 +14,11 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/openclaw"
 )

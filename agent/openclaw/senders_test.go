@@ -3,9 +3,8 @@ package openclaw_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/stretchr/testify/require"
 )
 
 // Who speaks: the owners, and tools by sender. There the tools of a sender are in place of those of
