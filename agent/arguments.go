@@ -259,7 +259,8 @@ func (a *arguments) number(r numberRange, names ...string) (float64, bool) {
 	if errors.Is(err, strconv.ErrRange) {
 		err = nil // as 1e999 is, which is more than any maximum
 	}
-	if err != nil || !isNumber(raw) || x < r.least || r.whole && !math.IsInf(x, 0) && x != math.Trunc(x) {
+	isPart := r.whole && !math.IsInf(x, 0) && x != math.Trunc(x)
+	if err != nil || !isNumber(raw) || x < r.least || isPart {
 		a.fail(name, "it is %s, want %v", shortValue(raw), r)
 		return 0, true
 	}

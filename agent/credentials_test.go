@@ -164,7 +164,10 @@ func TestSecretIsNotShown(t *testing.T) {
 			one  agent.Secret
 			many []agent.Secret
 			by   map[string]agent.Profiles
-		}{x.Secret, []agent.Secret{x.Secret}, map[string]agent.Profiles{"a": {ByID: map[string]agent.Profile{"b": x}}}}
+		}{
+			x.Secret, []agent.Secret{x.Secret},
+			map[string]agent.Profiles{"a": {ByID: map[string]agent.Profile{"b": x}}},
+		}
 		for _, value := range []any{
 			x.Secret, &x.Secret, x, &x, []agent.Secret{x.Secret}, map[string]agent.Profile{"a": x},
 			agent.Profiles{ByID: map[string]agent.Profile{"a": x}}, outer, hidden, &hidden,
