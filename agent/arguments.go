@@ -24,7 +24,7 @@ import (
 // cannot be decoded. It is told to the model.
 type ArgumentError struct {
 	Tool     string
-	Argument string // its name, or "(all)"
+	Argument string // its name, or "(all)" for all of them together
 	Reason   string
 	Err      error // what decoding it failed with, a *[spawn.PanicError] after a panic; or nil
 }
@@ -33,7 +33,13 @@ func newArgumentError(tool, argument, reason string) *ArgumentError {
 	return &ArgumentError{Tool: tool, Argument: argument, Reason: reason}
 }
 
+// allArguments is the Argument of an error of all of them together.
+const allArguments = "(all)"
+
 func (e *ArgumentError) Error() string {
+	if e.Argument == allArguments {
+		return e.Tool + ": the arguments: " + e.Reason
+	}
 	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.QuoteWhole(e.Argument), e.Reason)
 }
 
@@ -64,9 +70,7 @@ func readKnownArguments(
 		return a, nil
 	}
 	if err := json.Unmarshal(raw, &a.m); err != nil {
-		return nil, newArgumentError(
-			tool, "(all)", "they are not a JSON object: "+decoderSaid(err),
-		)
+		return nil, newArgumentError(tool, allArguments, notObject(raw))
 	}
 	if name, twice := repeatedMember(raw); twice {
 		return nil, newArgumentError(tool, name, "it is there twice")
@@ -95,6 +99,26 @@ func readKnownArguments(
 		return nil, newArgumentError(tool, name, "it is not known; "+takes)
 	}
 	return a, nil
+}
+
+// notObject says what the arguments of a call are in place of a JSON object.
+func notObject(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	is := "a number"
+	switch {
+	case !json.Valid(raw):
+		is = "not JSON"
+		if len(raw) > 0 && raw[0] == '{' {
+			is += ", such as an object that is not closed"
+		}
+	case raw[0] == '[':
+		is = "a list"
+	case raw[0] == '"':
+		is = "a string"
+	case raw[0] == 't', raw[0] == 'f':
+		is = "true or false"
+	}
+	return "they are " + is + ", want a JSON object"
 }
 
 // rename has an argument that is given under a name be there under the one of the schema. The
@@ -169,7 +193,7 @@ func (a *arguments) text(names ...string) string {
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
-		a.fail(name, "it is %s, not a string", shortValue(raw))
+		a.fail(name, "it is %s, want a string", shortValue(raw))
 	}
 	return strings.TrimSpace(s)
 }
@@ -179,7 +203,7 @@ func (a *arguments) word(name string, allowed ...string) string {
 	if s == "" || slices.Contains(allowed, s) {
 		return s
 	}
-	a.fail(name, "it is %s, not one of %q", text.QuoteWhole(s), allowed)
+	a.fail(name, "it is %s, want one of %s", text.QuoteWhole(s), strings.Join(allowed, ", "))
 	return ""
 }
 
@@ -191,52 +215,67 @@ func (a *arguments) flag(name string) bool {
 	case "true":
 		return true
 	}
-	a.fail(name, "it is %s, not true or false", shortValue(raw))
+	a.fail(name, "it is %s, want true or false", shortValue(raw))
 	return false
 }
 
-func (a *arguments) number(names ...string) (float64, bool) {
+// A numberRange is what a number may be. What is above most is taken for that.
+type numberRange struct {
+	least, most float64
+	whole       bool
+	// without says why the argument may be left out. What else a model may mean by less, to wait
+	// for nothing or without end, it must say: without is what it gets if it leaves the argument
+	// out, or empty where that is plain.
+	without string
+}
+
+// String returns what is wanted.
+func (r numberRange) String() string {
+	s := "a number"
+	if r.whole {
+		s = "a whole number"
+	}
+	if r.most >= math.MaxInt32 {
+		s += fmt.Sprintf(", %v or more", r.least)
+	} else {
+		s += fmt.Sprintf(" from %v to %s", r.least, strconv.FormatFloat(r.most, 'f', -1, 64))
+	}
+	if r.without != "" {
+		s += "; leave it out " + r.without
+	}
+	return s
+}
+
+// number returns a number of a range, and whether it is given: 0 is that of an argument that is
+// left out. So it is with each argument whose schema says number or integer: what is below its
+// minimum, or not whole where that is asked for, is refused, and what is above its maximum is taken
+// for that.
+func (a *arguments) number(r numberRange, names ...string) (float64, bool) {
 	raw, name := a.value(names...)
 	if raw == nil {
 		return 0, false
 	}
-	var x float64
-	if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
-		a.fail(name, "it is %s, not a number from 0", shortValue(raw))
+	x, err := strconv.ParseFloat(string(raw), 64)
+	if errors.Is(err, strconv.ErrRange) {
+		err = nil // as 1e999 is, which is more than any maximum
 	}
-	return x, true
+	isPart := r.whole && !math.IsInf(x, 0) && x != math.Trunc(x)
+	if err != nil || !isNumber(raw) || x < r.least || isPart {
+		a.fail(name, "it is %s, want %v", shortValue(raw), r)
+		return 0, true
+	}
+	return min(x+0, r.most), true // -0+0 is 0
 }
 
-// atLeast returns a number that is not below least, or 0 for an argument that is left out. What
-// else a model may mean by less, to wait for nothing or without end, it must say: without is what
-// it gets if it leaves the argument out, or empty where that is plain.
-func (a *arguments) atLeast(least float64, without string, names ...string) float64 {
-	x, given := a.number(names...)
-	if given && x < least {
-		_, name := a.value(names...)
-		instead := ""
-		if without != "" {
-			instead = "; leave it out " + without
-		}
-		a.fail(name, "it is %s, want at least %v%s", shortNumber(x), least, instead)
-	}
-	return x
+// isNumber reports whether a JSON value is a number: ParseFloat takes more than JSON has.
+func isNumber(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
-// whole returns a whole number from least on, at most limit, or 0 for an argument that is left
-// out. So it is with each argument whose schema says integer: what is below its minimum or is not
-// whole is refused, and what is above its maximum is taken for that.
+// whole returns a whole number from least on, at most limit, or 0 for an argument that is left out.
 func (a *arguments) whole(least, limit int, without string, names ...string) int {
-	x := a.atLeast(float64(least), without, names...)
-	if x != math.Trunc(x) {
-		_, name := a.value(names...)
-		a.fail(name, "it is %s, want a whole number", shortNumber(x))
-	}
+	x, _ := a.number(numberRange{float64(least), float64(limit), true, without}, names...)
 	return int(min(x, float64(limit)))
-}
-
-func shortNumber(x float64) string {
-	return strconv.FormatFloat(x+0, 'g', -1, 64) // -0+0 is 0
 }
 
 // words returns a list of words, each of which is one of the allowed, in any letter case of ASCII.
@@ -246,13 +285,15 @@ func (a *arguments) words(name string, allowed []string) (list []string) {
 		return nil
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		a.fail(name, "it is %s, not a list of strings", shortValue(raw))
+		a.fail(name, "it is %s, want a list of words, each one of %s", shortValue(raw),
+			strings.Join(allowed, ", "))
 		return nil
 	}
 	for i, word := range list {
 		list[i] = strings.ToLower(strings.TrimSpace(word))
 		if !slices.Contains(allowed, list[i]) {
-			a.fail(name, "it has %s, which is not one of %q", text.QuoteWhole(word), allowed)
+			a.fail(name, "it has %s, want a list of words, each one of %s", text.QuoteWhole(word),
+				strings.Join(allowed, ", "))
 		}
 	}
 	return list
@@ -285,7 +326,7 @@ func (a *arguments) hint(names ...string) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if dec.Decode(&as) != nil || as.MountPath != nil && as.MountPath2 != nil {
-		a.fail(name, "it is neither a text nor an object with a mountPath")
+		a.fail(name, "it is %s, want a string, or an object with a mountPath", shortValue(raw))
 		return ""
 	}
 	if path := cmp.Or(as.MountPath, as.MountPath2); path != nil {

@@ -400,11 +400,19 @@ func (e ConfigErrors) Unwrap() []error {
 
 // validate reports every mistake at once, and else what is doubtful.
 func (c *Config) validate() ([]policy.Doubt, error) {
-	var found checkup
+	found := c.checkup()
+	if len(found.errs) > 0 {
+		return nil, found.errs
+	}
+	return found.moreDoubts(c), nil
+}
+
+// checkup returns every mistake, and the doubts that were found beside them.
+func (c *Config) checkup() (found checkup) {
 	bad := found.bad
 	if over := weight.Check(*c, weight.OfConfig); over != nil {
 		bad(cmp.Or(over.Path, "(all)"), "%v", over)
-		return nil, found.errs // the others would repeat it
+		return found // the others would repeat it
 	}
 	found.runners(c)
 	found.runtimes(c)
@@ -437,9 +445,11 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	found.threads(&c.Threads)
 	found.rules(&c.Rules)
 	found.owners(c)
-	if len(found.errs) > 0 {
-		return nil, found.errs
-	}
+	return found
+}
+
+// moreDoubts returns all doubts of a Config that has no mistakes.
+func (found *checkup) moreDoubts(c *Config) []policy.Doubt {
 	found.models(c)
 	found.unusedPrices(c)
 	found.promptNames(c)
@@ -466,7 +476,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 		}
 	}
 	found.unknownModels(c)
-	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...), nil
+	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...)
 }
 
 // validateRules reports every mistake that other Rules make of a Config without another, and else

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,9 +18,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Secret is a credential. It is masked wherever it is printed, marshalled or logged, also as a
-// part of another value; only [Secret.Reveal] returns it. The zero Secret is empty.
-type Secret struct{ value *string } // a pointer, so that no %+v of an outer value shows it
+// A Secret is a credential. It is masked wherever it is printed, marshalled or logged, under every
+// verb and also as a part of another value; only [Secret.Reveal] returns it. In an unexported field
+// package fmt calls no method: there a Secret prints as an address. The zero Secret is empty.
+type Secret struct{ value *string } // a pointer, so that no verb shows what an outer value holds
 
 // NewSecret returns a Secret with a value.
 func NewSecret(value string) Secret {
@@ -52,6 +55,18 @@ func (s Secret) String() string {
 
 // GoString returns what String does.
 func (s Secret) GoString() string { return fmt.Sprintf("agent.Secret(%q)", s.String()) }
+
+// Format implements fmt.Formatter: every verb prints what String returns, but for %#v and %q.
+func (s Secret) Format(f fmt.State, verb rune) {
+	said := s.String()
+	switch {
+	case verb == 'v' && f.Flag('#'):
+		said = s.GoString()
+	case verb == 'q':
+		said = strconv.Quote(said)
+	}
+	_, _ = io.WriteString(f, said) // fmt does not tell either
+}
 
 // MarshalText returns what String does.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,6 +155,31 @@ func TestSecretIsNotShown(t *testing.T) {
 	} {
 		require.NotContains(t, shown, value)
 		require.NotContains(t, shown, "main-one")
+	}
+	bare := []string{hex.EncodeToString([]byte(value)), fmt.Sprint([]byte(value))[1:40], value}
+	for _, verb := range []string{
+		"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%t", "%b", "%c", "%e", "%p", "%U", "%10.3v",
+	} {
+		hidden := struct {
+			one  agent.Secret
+			many []agent.Secret
+			by   map[string]agent.Profiles
+		}{
+			x.Secret, []agent.Secret{x.Secret},
+			map[string]agent.Profiles{"a": {ByID: map[string]agent.Profile{"b": x}}},
+		}
+		for _, value := range []any{
+			x.Secret, &x.Secret, x, &x, []agent.Secret{x.Secret}, map[string]agent.Profile{"a": x},
+			agent.Profiles{ByID: map[string]agent.Profile{"a": x}}, outer, hidden, &hidden,
+		} {
+			shown := strings.ToLower(fmt.Sprintf(verb, value))
+			for _, part := range bare {
+				require.NotContains(t, shown, part, "%s of a %T", verb, value)
+			}
+		}
+		if verb != "%#v" && verb != "%q" && verb != "%p" { // fmt itself answers %p
+			require.Equal(t, "***", fmt.Sprintf(verb, x.Secret), verb)
+		}
 	}
 	require.Equal(t, value, x.Secret.Reveal())
 	require.Equal(t, agent.Secret{}, agent.NewSecret(""))

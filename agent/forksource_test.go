@@ -329,7 +329,7 @@ func TestForkBySubagentSpecs(t *testing.T) {
 			nil, `,"agentId":"coder","context":"fork"`, 0, "shareHistory",
 		},
 		"a word that is not one": {
-			nil, `,"context":"whole"`, 0, `it is "whole", not one of ["isolated" "fork"]`,
+			nil, `,"context":"whole"`, 0, `it is "whole", want one of isolated, fork`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -290,6 +290,9 @@ func RetryAfter(pause time.Duration, err error) error { return spawn.RetryAfter(
 // modelNamed returns the full name of a model that is named by an alias, in any letter case. Any
 // other name is returned as it is.
 func (c *Config) modelNamed(name string) string {
+	if strings.Contains(name, "/") { // as no alias has
+		return name
+	}
 	if full, ok := inAnyCase(c.Prompts.Input.Aliases, strings.TrimSpace(name)); ok {
 		return strings.TrimSpace(full)
 	}
@@ -324,7 +327,10 @@ func (c *checkup) aliases(cfg *Config) {
 		folded := strings.ToLower(alias)
 		other, twice := seen[folded]
 		seen[folded] = alias
-		_, chained := inAnyCase(aliases, model)
+		chained := false
+		if !strings.Contains(model, "/") { // no name with a slash is an alias
+			_, chained = inAnyCase(aliases, model)
+		}
 		switch {
 		case alias == "":
 			c.bad(at, "an alias is empty")

@@ -82,8 +82,8 @@ func checkSent(tool, message string) error {
 
 // sendTimeout returns how long the model waits for the answer to a message.
 func (a *arguments) sendTimeout() time.Duration {
-	s, _ := a.number("timeoutSeconds")
-	return time.Duration(min(s, maxSendTimeout.Seconds()) * float64(time.Second))
+	s, _ := a.number(numberRange{most: maxSendTimeout.Seconds()}, "timeoutSeconds")
+	return time.Duration(s * float64(time.Second))
 }
 
 // sendID names a message of a model, so that a call that is repeated sends it once.

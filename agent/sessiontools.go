@@ -357,7 +357,7 @@ func readSpawn(raw json.RawMessage, offered func() []string) (q spawnArgs, err e
 	if text.IsBlank(q.Task) {
 		a.fail("task", "it is required")
 	}
-	if s, ok := a.number("runTimeoutSeconds", "timeoutSeconds"); ok {
+	if s, ok := a.number(numberRange{most: 1e10}, "runTimeoutSeconds", "timeoutSeconds"); ok {
 		q.Timeout = time.Duration(math.Floor(min(s, 1e9))) * time.Second
 		if s > 0 && q.Timeout == 0 {
 			q.Timeout = time.Second // a part of a second is not "never"
@@ -612,7 +612,9 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	n := a.whole(1, math.MaxInt32, "to wait for all", "atLeast")
-	within := a.atLeast(1, "to wait without limit", "withinSeconds")
+	within, _ := a.number(numberRange{
+		least: 1, most: math.MaxFloat64, without: "to wait without limit",
+	}, "withinSeconds")
 	message := a.text("message")
 	if a.err != nil {
 		return "", a.err

@@ -476,7 +476,7 @@ func TestSubagentsLogAndSend(t *testing.T) {
 			`{"action":"log","target":"work","limit":0}`:                `"limit": it is 0`,
 			`{"action":"send","message":"x"}`:                           `"target": it is required`,
 			`{"action":"send","target":"all","message":"x"}`:            `it is all of them`,
-			`{"action":"send","target":"work","timeoutSeconds":"soon"}`: `not a number`,
+			`{"action":"send","target":"work","timeoutSeconds":"soon"}`: `want a number from 0 to 30`,
 			`{"action":"send","target":"work","message":"` + strings.Repeat("é", 4001) + `"}`: `4001 ` +
 				`characters, the limit is 4000`,
 		} {
@@ -687,24 +687,24 @@ func TestHostileArgumentsOfViews(t *testing.T) {
 	inViewBot(t, policy.VisibilityAll, func(b *viewBot) {
 		for _, c := range []struct{ tool, args, want string }{
 			{"agents_list", `{"agent":"x"}`, "the tool takes none"},
-			{"agents_list", `[]`, "not a JSON object"},
-			{"sessions_list", `{"kinds":"main"}`, "not a list of strings"},
-			{"sessions_list", `{"kinds":["main","node"]}`, `"node", which is not one of`},
-			{"sessions_list", `{"limit":0}`, "want at least 1"},
-			{"sessions_list", `{"limit":-1}`, "not a number from 0"},
-			{"sessions_list", `{"limit":"9"}`, "not a number"},
+			{"agents_list", `[]`, "the arguments: they are a list, want a JSON object"},
+			{"sessions_list", `{"kinds":"main"}`, "want a list of words, each one of "},
+			{"sessions_list", `{"kinds":["main","node"]}`, `"node", want a list of words, each one of`},
+			{"sessions_list", `{"limit":0}`, "it is 0, want a whole number from 1 to "},
+			{"sessions_list", `{"limit":-1}`, "it is -1, want a whole number from 1 to "},
+			{"sessions_list", `{"limit":"9"}`, `it is "9", want a whole number from 1 to `},
 			{"sessions_list", `{"limit":1,"limit":2}`, "there twice"},
-			{"sessions_list", `{"activeMinutes":1e400}`, "not a number"},
-			{"sessions_history", `{"limit":0.5}`, "want at least 1"},
-			{"sessions_history", `{"includeTools":"yes"}`, "not true or false"},
-			{"sessions_history", `{"before":-5}`, "not a number from 0"},
-			{"sessions_history", `{"sessionKey":7}`, "not a string"},
+			{"sessions_list", `{"activeMinutes":-1e400}`, "it is -1e400, want a whole number from 0 to "},
+			{"sessions_history", `{"limit":0.5}`, "want a whole number from 1 to "},
+			{"sessions_history", `{"includeTools":"yes"}`, "want true or false"},
+			{"sessions_history", `{"before":-5}`, "want a whole number, 0 or more"},
+			{"sessions_history", `{"sessionKey":7}`, "it is 7, want a string"},
 			{"sessions_history", `{"sessionKey":"agent:main:\u0000"}`, "you can see no session"},
 			{"sessions_history", `{"sessionKey":"../../etc"}`, "you can see no session"},
 			{"session_status", `{"sessionKey":"all"}`, "you can see no session"},
 			{"session_status", `{"sessionKey":"a","session_key":"b"}`, "is there too"},
-			{"subagents", `{"action":"list","recentMinutes":"x"}`, "not a number"},
-			{"subagents", `{"action":"stop","target":"1"}`, "not one of"},
+			{"subagents", `{"action":"list","recentMinutes":"x"}`, "want a whole number"},
+			{"subagents", `{"action":"stop","target":"1"}`, `it is "stop", want one of list, info`},
 		} {
 			_, err := b.call(c.tool, c.args)
 			bad, ok := errors.AsType[*agent.ArgumentError](err)

@@ -229,7 +229,7 @@ var spawnCases = []spawnCase{
 		for _, args := range []string{`{"task":"   "}`, `{}`, `{"task":null}`} {
 			b.fails(args, "task", "it is required")
 		}
-		b.fails(`{"task":7}`, "task", "it is 7, not a string")
+		b.fails(`{"task":7}`, "task", "it is 7, want a string")
 	}},
 	{id: "1.4", also: "SA12", given: "an error as an agent", expect: "error", run: func(b spawnBot) {
 		out := b.refused(`{"task":"x","agentId":"Agent not found: xyz"}`, "error", policy.RuleAgentID)
@@ -405,7 +405,7 @@ var spawnCases = []spawnCase{
 			_, run := b.accepted(`{"task":"x","runTimeoutSeconds":-0}`)
 			require.Zero(b.T(), run.Deadline)
 			for _, bad := range []string{`"NaN"`, `"soon"`, `-5`} {
-				b.fails(`{"task":"x","runTimeoutSeconds":`+bad+`}`, "runTimeoutSeconds", "not a number")
+				b.fails(`{"task":"x","runTimeoutSeconds":`+bad+`}`, "runTimeoutSeconds", "want a number, 0 or more")
 			}
 		},
 	},

@@ -44,8 +44,8 @@ func TestSpawnArguments(t *testing.T) {
 		out            map[string]string // what it answers
 		check          func(t *testing.T, r agent.RunInfo)
 	}{
-		{id: "", name: "no object", args: `["x"]`, err: `not a JSON object`},
-		{id: "", name: "no JSON", args: `{"task"`, err: `not a JSON object`},
+		{id: "", name: "no object", args: `["x"]`, err: `want a JSON object`},
+		{id: "", name: "no JSON", args: `{"task"`, err: `want a JSON object`},
 		{
 			id: "", name: "a thread without a channel", args: `{"task":"x","thread":true}`,
 			out: map[string]string{"status": "forbidden", "rule": "threadBindings"},

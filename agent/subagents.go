@@ -115,10 +115,12 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	case "log":
 		target := sessionName{toolSubagents, "target", named}
 		return h.log(ctx, target, chosen[0], limit, includeTools)
-	case "send":
+	case "steer", "send":
 		if err := checkSent(toolSubagents, message); err != nil {
 			return "", err
 		}
+	}
+	if action == "send" {
 		to, err := h.target(ctx, chosen[0].Key)
 		if err != nil {
 			return "", err

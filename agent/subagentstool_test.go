@@ -92,9 +92,9 @@ func TestSubagentsTarget(t *testing.T) {
 			`{"action":"info","target":"0"}`:    `"0": it is not a number of the list`,
 			`{"action":"info","target":"all"}`:  `"all": it is all of them`,
 			`{"action":"steer","target":"all"}`: `"all": it is all of them`,
-			`{"action":"dance","target":"1"}`:   `"dance", not one of`,
-			`{"action":7}`:                      `not a string`,
-			`x`:                                 `not a JSON object`,
+			`{"action":"dance","target":"1"}`:   `"dance", want one of`,
+			`{"action":7}`:                      `want a string`,
+			`x`:                                 `want a JSON object`,
 		} {
 			_, err := callToolOf(h, tools, "subagents", "1", args)
 			bad, ok := errors.AsType[*agent.ArgumentError](err)

@@ -193,11 +193,11 @@ func (t *Threads) levels(of session.Route) (levels []bindingLevel) {
 	if !ok || name == "" {
 		return nil
 	}
-	c, field, path := t.Channels[name], channelField(name), "channels."+of.Channel
+	c, field, path := t.Channels[name], channelField(name), settingBelow("channels", of.Channel)
 	if own, ok := c.Accounts[of.Account]; ok {
 		levels = append(levels, bindingLevel{
 			own, fmt.Sprintf("%s.Accounts[%q]", field, of.Account),
-			path + ".accounts." + of.Account + ".threadBindings",
+			settingBelow(path+".accounts", of.Account) + ".threadBindings",
 		})
 	}
 	return append(levels,

@@ -24,6 +24,15 @@ type checkup struct {
 	doubts []policy.Doubt
 }
 
+// Validate returns every mistake for which [Open] refuses c, as [ConfigErrors], or nil. It starts
+// nothing, and does not look into the Store.
+func (c Config) Validate() error {
+	if errs := c.checkup().errs; len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
 // bad adds a mistake at a Go path.
 func (c *checkup) bad(path, format string, args ...any) {
 	c.errs = append(c.errs, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
@@ -430,6 +439,16 @@ func logDoubt(log *slog.Logger, d policy.Doubt) {
 		"setting", d.Path, "doubt", d.Text)
 }
 
+// settingBelow returns the place of what has a name of the program's below another place in the
+// JSON configuration. A name that is more than one word stands in brackets.
+func settingBelow(path, name string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	if name == "" || strings.Trim(name, plain) != "" {
+		return path + "[" + text.Quote(name) + "]"
+	}
+	return path + "." + name
+}
+
 // threads adds the mistakes of the Threads.
 func (c *checkup) threads(t *Threads) {
 	c.bindings("Threads.Bindings", "session.threadBindings", t.Bindings)
@@ -451,13 +470,14 @@ func (c *checkup) threads(t *Threads) {
 				channelField(other))
 		}
 		channel := t.Channels[name]
-		c.bindings(field+".Bindings", "channels."+clean+".threadBindings", channel.Bindings)
+		setting := settingBelow("channels", clean)
+		c.bindings(field+".Bindings", setting+".threadBindings", channel.Bindings)
 		for _, account := range slices.Sorted(maps.Keys(channel.Accounts)) {
 			at := fmt.Sprintf("%s.Accounts[%q]", field, account)
 			if account == "" || account != strings.TrimSpace(account) {
 				c.bad(at, "%s is not the name of an account", text.Quote(account))
 			}
-			c.bindings(at, "channels."+clean+".accounts."+account+".threadBindings",
+			c.bindings(at, settingBelow(setting+".accounts", account)+".threadBindings",
 				channel.Accounts[account])
 		}
 	}

@@ -289,15 +289,15 @@ func TestYieldForNothingIsRefused(t *testing.T) {
 		Properties map[string]struct{ Minimum int }
 	}
 	for args, want := range map[string]string{
-		`{"withinSeconds":0}`:             `"withinSeconds": it is 0, want at least 1; leave it out to wait without limit`,
+		`{"withinSeconds":0}`:             `"withinSeconds": it is 0, want a number, 1 or more; leave it out to wait without limit`,
 		`{"within_seconds":0.0}`:          `"within_seconds": it is 0`,
-		`{"withinSeconds":-0}`:            `"withinSeconds": it is 0`,
-		`{"withinSeconds":1e-400}`:        `"withinSeconds": it is 0`,
-		`{"withinSeconds":1e-300}`:        `"withinSeconds": it is 1e-300, want at least 1`,
-		`{"within_seconds":0.5}`:          `"within_seconds": it is 0.5, want at least 1`,
+		`{"withinSeconds":-0}`:            `"withinSeconds": it is -0`,
+		`{"withinSeconds":1e-400}`:        `"withinSeconds": it is 1e-400`,
+		`{"withinSeconds":1e-300}`:        `"withinSeconds": it is 1e-300, want a number, 1 or more`,
+		`{"within_seconds":0.5}`:          `"within_seconds": it is 0.5, want a number, 1 or more`,
 		`{"atLeast":1.5}`:                 `"atLeast": it is 1.5, want a whole number`,
 		`{"withinSeconds":-1}`:            `"withinSeconds": it is -1`,
-		`{"atLeast":0}`:                   `"atLeast": it is 0, want at least 1; leave it out to wait for all`,
+		`{"atLeast":0}`:                   `"atLeast": it is 0, want a whole number, 1 or more; leave it out to wait for all`,
 		`{"at_least":0}`:                  `"at_least": it is 0`,
 		`{"atLeast":-1}`:                  `"atLeast": it is -1`,
 		`{"atLeast":1,"withinSeconds":0}`: `"withinSeconds": it is 0`,

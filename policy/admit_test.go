@@ -63,14 +63,14 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			main,
 			policy.Request{Agent: "Agent not found: xyz"},
-			policy.Refusal{Rule: policy.RuleAgentID, Asked: "Agent not found: xyz", Limit: "a letter or digit, then up to 63 of those, _ and -", Path: "agents.list"},
+			policy.Refusal{Rule: policy.RuleAgentID, Asked: "Agent not found: xyz", Limit: "a letter or digit, then up to 63 of those, _ and -, but neither subagent nor spawn", Path: "agents.list"},
 		},
 		{
 			"1.5 path as id",
 			policy.Rules{},
 			main,
 			policy.Request{Agent: "../x"},
-			policy.Refusal{Rule: policy.RuleAgentID, Asked: "../x", Limit: "a letter or digit, then up to 63 of those, _ and -", Path: "agents.list"},
+			policy.Refusal{Rule: policy.RuleAgentID, Asked: "../x", Limit: "a letter or digit, then up to 63 of those, _ and -, but neither subagent nor spawn", Path: "agents.list"},
 		},
 		{
 			"1.10 depth",

@@ -154,7 +154,7 @@ var chatWords = []string{"direct", "dm", "group", "channel"}
 // specialists looks for tools that the rules of an agent take from its own sessions, and so from
 // the agents that it may spawn.
 func (d *doubter) specialists(delegable place, a *Agent) {
-	if a.Tools.Delegable != nil || d.isSpecialist(a) {
+	if len(d.tools) == 0 || a.Tools.Delegable != nil || d.isSpecialist(a) {
 		return // it says what is handed down, or is narrow itself
 	}
 	var tools, agents []string

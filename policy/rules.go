@@ -370,7 +370,7 @@ const maxAgentName = 64
 const wantAgentName = "one line of at most 64 bytes of what can be seen"
 
 // wantID is what validID asks for.
-const wantID = "a letter or digit, then up to 63 of those, _ and -"
+const wantID = "a letter or digit, then up to 63 of those, _ and -, but neither subagent nor spawn"
 
 // validID reports whether id names an agent, in any case.
 func validID(id string) bool {

@@ -108,8 +108,9 @@ func TestValidate(t *testing.T) {
 		// C5: an agent that is not configured cannot be spawned, so to allow it is a mistake.
 		{"agents that are not", sub(policy.Subagents{AllowAgents: []string{"reseacher"}}), d + `.allowAgents[0] is "reseacher", want the id of an agent in Rules.Agents (agents.list)`},
 
-		{"id", of(policy.Agent{ID: "a b"}), `agents.list[0].id is "a b", want a letter or digit, then up to 63 of those, _ and -`},
-		{"no id", of(policy.Agent{}), `agents.list[0].id is "", want a letter or digit, then up to 63 of those, _ and -`},
+		{"id", of(policy.Agent{ID: "a b"}), `agents.list[0].id is "a b", want a letter or digit, then up to 63 of those, _ and -, but neither subagent nor spawn`},
+		{"a word of keys", of(policy.Agent{ID: "Subagent"}), `agents.list[0].id is "Subagent", want a letter or digit, then up to 63 of those, _ and -, but neither subagent nor spawn`},
+		{"no id", of(policy.Agent{}), `agents.list[0].id is "", want a letter or digit, then up to 63 of those, _ and -, but neither subagent nor spawn`},
 		{"two of one id", policy.Rules{Agents: configuredAgents("x", "a", "A")}, `agents.list[2].id is "A", want an id that agents.list[1] does not have`},
 		{"agent's model", of(policy.Agent{ID: "main", Model: "/m"}), m + `.model is "/m", want a model such as provider/name, at most 256 bytes, without space`},
 		{"agent's sub-agents' model", of(policy.Agent{ID: "main", Subagents: policy.Subagents{Model: "m/"}}), m + `.subagents.model is "m/", want a model such as provider/name, at most 256 bytes, without space`},

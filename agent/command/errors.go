@@ -205,7 +205,12 @@ func refusalWords(r *policy.Refusal) string {
 	if r.Rule == ruleSteer {
 		return knownWords(ErrSlow)
 	}
-	said := "That was refused by the rule " + text.Line(string(r.Rule))
+	rule := r.Rule
+	if rule == policy.RuleTarget && r.Op == "" {
+		// A person learns no more than a model of which agents there are: see [policy.Rules.Admit].
+		rule = policy.RuleAgents
+	}
+	said := "That was refused by the rule " + text.Line(string(rule))
 	if asked := text.Line(r.Asked); asked != "" {
 		said += ": asked for " + text.Shorten(asked, 100)
 	}

@@ -986,6 +986,11 @@ func TestAnswersMaskSecretsOfSeveralWords(t *testing.T) {
 			"/session idle " + secret, "/stop " + secret, "/agents " + secret, `/kill "` + secret,
 			"/subagents spawn " + secret + " work", "/subagents spawn main x --model " + secret,
 			"/subagents spawn main --thinking " + secret, "/subagents log " + secret + " tools 5",
+			"/subagents spawn main --model " + secret + " do it", "/subagents spawn main --model=" + secret,
+			"/subagents spawn main do it --thinking high --model " + secret,
+			"/subagents spawn main --model " + secret + " --thinking low do it",
+			"/subagents spawn main do it --model acme/" + secret,
+			"/subagents info 1", "/subagents list", "/subagents log 1",
 		} {
 			texts := []string{b.say(general, "ann", said)}
 			if failed, ok := b.last.(command.Failed); ok {

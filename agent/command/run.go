@@ -327,6 +327,15 @@ func (p *place) send(ctx context.Context, c Send) (Answer, error) {
 }
 
 func (p *place) spawn(ctx context.Context, c Spawn) (Answer, error) {
+	// A secret of several words is torn by the flags, and what is kept of it could not be masked.
+	mask := p.masker(p.Message.Text)
+	for _, word := range [...]struct{ field, value string }{
+		{"agent", c.Agent}, {"--model", c.Model}, {"--thinking", c.Thinking},
+	} {
+		if seen := mask(word.value); seen != word.value {
+			return nil, usageError(c.Name(), word.field, seen, "it has a credential, or a part of one")
+		}
+	}
 	from, err := p.spawner(ctx)
 	if err != nil {
 		return nil, err

@@ -2,12 +2,14 @@ package openclaw
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"math"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +31,8 @@ type converter struct {
 	res   *Result
 
 	aliases map[string]string // of models, in lower case, to their full names
+	aliasAt map[string]string // where they are set
+	priceAt map[string]string // where the price of a model is set, by its name
 }
 
 // change adds something that Apply does, in the order of the calls.
@@ -85,7 +89,7 @@ func (c *converter) knowsAgents() bool {
 	})
 }
 
-// validate adds what the rules of the file are wrong in, at their places in the file. What could
+// validate adds what a Runtime refuses in what the file says, at its place in the file. What could
 // not be read is blank to the rules, which is not told again; nor is a group of tools that is not
 // known where groups have mistakes.
 func (c *converter) validate() {
@@ -94,17 +98,99 @@ func (c *converter) validate() {
 	for _, e := range c.errs {
 		known[at{e.Line, e.Column}] = true
 	}
-	err := c.res.Config.Rules.Validate()
 	var all policy.FieldErrors
-	if !errors.As(err, &all) {
-		return
-	}
+	errors.As(c.res.Config.Rules.Validate(), &all)
+	ofRules := make(map[string]bool, len(all))
 	for _, e := range all {
 		v := c.at(e.Path)
+		ofRules[e.Field] = true
 		if !known[at{v.line, v.column}] && (!groups || !strings.HasPrefix(e.Value, "group:")) {
 			c.bad(v, e.Path, "it is %s, want %s", c.quote(e.Value), e.Want)
 		}
 	}
+	c.ruleDoubts()
+	var others agent.ConfigErrors
+	errors.As(c.runnable().Validate(), &others)
+	for _, e := range others {
+		path, found := c.pathOf(e.Path)
+		switch v := c.at(path); {
+		case ofRules[e.Path], known[at{v.line, v.column}]:
+		case found:
+			c.wrong(path, "%s", e.Message)
+		case len(c.errs) == 0: // what was read without a mistake says so together
+			c.bad(c.root, "", "Config.%s: %s", e.Path, e.Message)
+		}
+	}
+}
+
+// ruleDoubts adds what is doubtful in the rules, apart from the lists of tools: which tools there
+// are is the program's.
+func (c *converter) ruleDoubts() {
+	for _, d := range c.res.Config.Rules.Doubts(nil) {
+		if strings.HasPrefix(d.Field, "Rules.AgentToAgent.") || strings.HasSuffix(d.Field, ".Peer") {
+			v := c.at(d.Path)
+			c.note(&c.doubts, v.line, v.column, d.Path, "%s", d.Text)
+		}
+	}
+}
+
+// runnable returns the Config of the file with what no file says and a Runtime asks for.
+func (c *converter) runnable() agent.Config {
+	cfg := c.res.Config
+	cfg.Runner = agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{}, nil
+	})
+	if cfg.Rules.Owners == nil && cfg.Rules.OwnerOnly != nil {
+		cfg.Owner = func(context.Context, session.Key, session.Sender) (bool, error) {
+			return false, nil // owners has a doubt that it is needed
+		}
+	}
+	return cfg
+}
+
+// pathOf returns the path in the file of what stands at a Go path of the Config. What is a part of
+// the Rules and has a place of its own in a file is not asked for.
+func (c *converter) pathOf(goPath string) (path string, found bool) {
+	var names []string
+	for _, m := range steps.FindAllStringSubmatch(goPath, -1) {
+		name := cmp.Or(m[1], m[0])
+		if s, err := strconv.Unquote(name); err == nil {
+			name = s
+		}
+		names = append(names, name)
+	}
+	under := func(words ...string) (rest []string, ok bool) {
+		ok = len(names) > len(words) && slices.Equal(names[:len(words)], words)
+		return names[min(len(names), len(words)):], ok
+	}
+	if rest, ok := under("Threads", "Channels"); ok {
+		path = dot("channels", rest[0])
+		if len(rest) > 2 && rest[1] == "Accounts" {
+			path = dot(path+".accounts", rest[2])
+		}
+		return path, true
+	}
+	if rest, ok := under("Prompts", "Input", "Aliases"); ok {
+		path, found = c.aliasAt[rest[0]]
+		return path, found
+	}
+	if _, ok := under("Prompts", "Input", "Env"); ok {
+		return "agents.defaults.userTimezone", true
+	}
+	if rest, ok := under("Models", "Prices"); ok {
+		path, found = c.priceAt[rest[0]]
+		return path, found
+	}
+	if rest, ok := under("Rules", "Tools", "ByProvider"); ok {
+		return dot("tools.byProvider", rest[0]), true
+	}
+	if rest, ok := under("Rules", "Agents"); ok && slices.Contains(rest, "ByProvider") {
+		if i, err := strconv.Atoi(rest[0]); err == nil && i < len(c.res.Config.Rules.Agents) {
+			id := c.res.Config.Rules.Agents[i].ID
+			return dot(item("agents.list", c.found.ids[id])+".tools.byProvider", rest[len(rest)-1]), true
+		}
+	}
+	return "", false
 }
 
 // steps are the parts of a path: names, and what stands in brackets.
@@ -433,8 +519,14 @@ func (c *converter) threads() {
 		c.change(func(cfg *agent.Config) { t.merge(&cfg.Threads.Bindings) })
 	}
 	var set []channelThreads
+	folded := make(map[string]string, len(c.file.Channels))
 	for _, name := range slices.Sorted(maps.Keys(c.file.Channels)) {
-		ch := c.file.Channels[name]
+		ch, low := c.file.Channels[name], strings.ToLower(name)
+		if other, twice := folded[low]; twice {
+			c.doubt(dot("channels", name), "it is the channel of %s, too, since letter case does not "+
+				"matter; where both say something, this one counts", shown(dot("channels", other)))
+		}
+		folded[low] = name
 		accounts := maps.Clone(ch.Accounts)
 		maps.DeleteFunc(accounts, func(_ string, a account) bool { return isZero(a.Threads) })
 		if !isZero(ch.Threads) || len(accounts) > 0 {

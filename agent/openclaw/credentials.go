@@ -1,17 +1,20 @@
 package openclaw
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 )
@@ -44,8 +47,9 @@ type Store struct {
 
 // Profiles returns the credentials of an agent as its file has them now. An agent without a file
 // has none of its own. Left out are entries without a provider, a kind that is known or a secret,
-// and tokens that have expired and cannot be renewed. The error is that of the file system, or says
-// that the file is not JSON; it never has anything of its content.
+// and tokens that have expired and cannot be renewed, and an order that is not a list. The error is
+// that of the file system, or says what the file is in place of a JSON object with profiles; it
+// never has anything of its content. A byte order mark before the object is passed over.
 func (s *Store) Profiles(ctx context.Context, id string) (agent.Profiles, error) {
 	if ctx.Err() != nil {
 		return agent.Profiles{}, context.Cause(ctx)
@@ -63,13 +67,10 @@ func (s *Store) Profiles(ctx context.Context, id string) (agent.Profiles, error)
 	if err != nil {
 		return agent.Profiles{}, fmt.Errorf("openclaw: credentials of agent %q: %w", id, err)
 	}
-	var file struct {
-		Profiles map[string]json.RawMessage `json:"profiles"`
-		Order    map[string]json.RawMessage `json:"order"`
-	}
-	if json.Unmarshal(data, &file) != nil { // its error may have something of the content
+	file, fault := decodeProfiles(data)
+	if fault != "" {
 		return agent.Profiles{}, fmt.Errorf("openclaw: credentials of agent %q: %s is not a JSON "+
-			"object with profiles", id, profilesFile)
+			"object with profiles: %s", id, profilesFile, fault)
 	}
 	p.ByID = make(map[string]agent.Profile, len(file.Profiles))
 	for name, raw := range file.Profiles {
@@ -79,6 +80,53 @@ func (s *Store) Profiles(ctx context.Context, id string) (agent.Profiles, error)
 	}
 	p.Order = orders(s.Order, file.Order)
 	return p, nil
+}
+
+// A storedProfiles is a file of credentials.
+type storedProfiles struct {
+	Profiles map[string]json.RawMessage `json:"profiles"`
+	Order    map[string]json.RawMessage `json:"order"`
+}
+
+// decodeProfiles decodes a file of credentials. A fault says what is wrong with it without anything
+// of its content, which the errors of encoding/json may have.
+func decodeProfiles(data []byte) (file storedProfiles, fault string) {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	var members map[string]json.RawMessage
+	switch {
+	case len(data) == 0:
+		return file, "it is empty"
+	case !utf8.Valid(data):
+		return file, "it is not UTF-8"
+	case !json.Valid(data):
+		return file, "it is not JSON"
+	case data[0] != '{':
+		return file, "it is " + jsonKind(data)
+	case json.Unmarshal(data, &file) == nil:
+		return file, ""
+	}
+	_ = json.Unmarshal(data, &members) // it is an object
+	for _, name := range []string{"profiles", "order"} {
+		if raw, ok := members[name]; ok && raw[0] != '{' && raw[0] != 'n' {
+			return file, name + " is " + jsonKind(raw)
+		}
+	}
+	return file, "a member of it is not what it should be"
+}
+
+// jsonKind says what a value is that is valid JSON and not an object.
+func jsonKind(value []byte) string {
+	switch value[0] {
+	case '[':
+		return "a list"
+	case '"':
+		return "a text"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "true or false"
+	}
+	return "a number"
 }
 
 // readProfiles reads a file of credentials.
@@ -108,16 +156,19 @@ func readProfiles(name string) ([]byte, error) {
 	return data, err
 }
 
+// providerName returns the name of a provider as orders have it.
+func providerName(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+
 // orders returns the orders of the file of an agent over those of the configuration.
 func orders(under map[string][]string, own map[string]json.RawMessage) map[string][]string {
 	all := make(map[string][]string, len(under)+len(own))
-	for provider, ids := range under {
-		all[strings.ToLower(provider)] = ids
+	for _, provider := range slices.Sorted(maps.Keys(under)) { // so that the last one counts
+		all[providerName(provider)] = under[provider]
 	}
-	for provider, raw := range own {
+	for _, provider := range slices.Sorted(maps.Keys(own)) {
 		var ids []string
-		if json.Unmarshal(raw, &ids) == nil {
-			all[strings.ToLower(provider)] = ids
+		if json.Unmarshal(own[provider], &ids) == nil {
+			all[providerName(provider)] = ids
 		}
 	}
 	return all
@@ -203,22 +254,60 @@ func (s *Store) now() time.Time {
 	return s.Now()
 }
 
+// authOrder looks at auth.order, whose ids are those of files that are read later.
+func (c *converter) authOrder() {
+	order, named := c.file.Auth.Order, make(map[string]string)
+	for _, provider := range slices.Sorted(maps.Keys(order)) {
+		ids, path, low := order[provider], dot("auth.order", provider), providerName(provider)
+		other, twice := named[low]
+		named[low] = path
+		switch {
+		case low == "":
+			c.doubt(path, "it has no effect, since the name of the provider is blank")
+		case twice:
+			c.doubt(path, "it is the provider of %s, too, and counts in its place", shown(other))
+		case len(ids) == 0 && ids != nil:
+			c.doubt(path, "no profile of the provider is tried, since the list is empty")
+		}
+		for i, id := range ids {
+			switch {
+			case strings.TrimSpace(id) == "":
+				c.doubt(item(path, i), "it is passed over, since it is blank")
+			case id != strings.TrimSpace(id):
+				c.doubt(item(path, i), "no profile has the id %s, which has spaces at an end", c.quote(id))
+			case slices.Contains(ids[:i], id):
+				c.doubt(item(path, i), "it has no effect, since %s is there before it", c.quote(id))
+			}
+		}
+	}
+}
+
 // credentials has the agents log in with what is in their directories.
 func (c *converter) credentials() {
 	s := &Store{
 		Dirs: make(map[string]string), StateDir: c.paths.state, Order: c.file.Auth.Order,
 		Env: c.o.variable,
 	}
+	c.authOrder()
 	for _, id := range c.o.Isolated {
 		s.Isolated = append(s.Isolated, canonical(id))
 	}
+	of := make(map[string]string, len(c.res.Agents)) // agents by their directories
 	for i := range c.res.Agents {
 		a := &c.res.Agents[i]
 		a.AgentDir = filepath.Join(c.paths.state, "agents", a.ID, "agent")
 		for j, e := range c.file.Agents.List {
 			if c.ids[j] == a.ID && e.AgentDir != nil && strings.TrimSpace(*e.AgentDir) != "" {
 				a.AgentDir = c.clean(*e.AgentDir)
+				c.directory(item("agents.list", j)+".agentDir", *e.AgentDir, a.AgentDir)
 			}
+		}
+		if other, ok := of[a.AgentDir]; ok {
+			j := c.found.ids[a.ID]
+			c.doubt(item("agents.list", j)+".agentDir", "agent %s has the directory of agent %s, and so "+
+				"its credentials", quote(a.ID), quote(other))
+		} else {
+			of[a.AgentDir] = a.ID
 		}
 		s.Dirs[a.ID] = a.AgentDir
 	}

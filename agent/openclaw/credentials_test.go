@@ -79,11 +79,37 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, agent.Profiles{Isolated: true, Order: s.Order}, p, "there is no file")
 
 	const secret = "sk-planted-in-a-broken-file"
-	for _, text := range []string{`{"profiles": "` + secret + `"}`, `{` + secret, `[]`, ``} {
+	for text, fault := range map[string]string{
+		`{"profiles": "` + secret + `"}`: "profiles is a text",
+		`{"profiles": []}`:               "profiles is a list",
+		`{"profiles": {}, "order": 5}`:   "order is a number",
+		`{"order": true}`:                "order is true or false",
+		`{` + secret:                     "it is not JSON",
+		`{"profiles": {}} {}`:            "it is not JSON",
+		`["` + secret + `"]`:             "it is a list",
+		`"` + secret + `"`:               "it is a text",
+		`null`:                           "it is null",
+		"\ufeffnull":                     "it is null",
+		`5`:                              "it is a number",
+		` false`:                         "it is true or false",
+		``:                               "it is empty",
+		" \n":                            "it is empty",
+		"\ufeff":                         "it is empty",
+		"\xff\xfe{\x00}\x00":             "it is not UTF-8",
+	} {
 		keep(t, state, "broken", text)
 		_, err = s.Profiles(t.Context(), "broken")
 		require.EqualError(t, err, `openclaw: credentials of agent "broken": auth-profiles.json is not `+
-			`a JSON object with profiles`)
+			`a JSON object with profiles: `+fault, "%q", text)
+	}
+	for text, n := range map[string]int{
+		"\ufeff{\"profiles\": {\"a\": {\"type\": \"api_key\", \"provider\": \"p\", \"key\": \"k\"}}}": 1,
+		`{}`: 0, `{"profiles": null, "order": null}`: 0, "\n {}\n": 0,
+	} {
+		keep(t, state, "odd", text)
+		p, err = s.Profiles(t.Context(), "odd")
+		require.NoError(t, err, text)
+		require.Len(t, p.ByID, n, text)
 	}
 	keep(t, state, "broken", strings.Repeat(" ", 1<<20+1))
 	_, err = s.Profiles(t.Context(), "broken")

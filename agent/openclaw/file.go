@@ -7,6 +7,7 @@ package openclaw
 //	want   the range of a number, "1..5", whose second end may be missing
 //	enum   the words that a text may be
 //	not    why a member that is known is not taken
+//	of     what a text names: tools, by a name, glob or group
 //	doc    what the member is, for the schema
 //
 // An object whose first field is an owned knows all its members. Of any other object, what is not
@@ -159,8 +160,8 @@ type tools struct {
 	toolLists
 	Profile    *string             `json:"profile" enum:"minimal,coding,messaging,full"`
 	ByProvider map[string]provider `json:"byProvider"`
-	Groups     map[string][]string `json:"groups" doc:"Groups of tools of one's own: group:crm."`
-	OwnerOnly  []string            `json:"ownerOnly" doc:"What owners alone may use."`
+	Groups     map[string][]string `json:"groups" of:"tools" doc:"Groups of tools of one's own: group:crm."`
+	OwnerOnly  []string            `json:"ownerOnly" of:"tools" doc:"What owners alone may use."`
 
 	BySender map[string]toolLists `json:"toolsBySender" doc:"By id:..., channel:<channel>:<id> or *."`
 
@@ -183,8 +184,8 @@ type toolPolicy struct {
 
 type delegable struct {
 	_     owned
-	Allow []string `json:"allow" doc:"Names, globs and groups; empty: all."`
-	Deny  []string `json:"deny" doc:"Wins."`
+	Allow []string `json:"allow" of:"tools" doc:"Names, globs and groups; empty: all."`
+	Deny  []string `json:"deny" of:"tools" doc:"Wins."`
 }
 
 type provider struct {
@@ -193,9 +194,9 @@ type provider struct {
 }
 
 type toolLists struct {
-	Allow     []string `json:"allow" doc:"Names, globs and groups; empty: all."`
-	AlsoAllow []string `json:"alsoAllow" doc:"Beside those of the profile."`
-	Deny      []string `json:"deny" doc:"Wins."`
+	Allow     []string `json:"allow" of:"tools" doc:"Names, globs and groups; empty: all."`
+	AlsoAllow []string `json:"alsoAllow" of:"tools" doc:"Beside those of the profile."`
+	Deny      []string `json:"deny" of:"tools" doc:"Wins."`
 }
 
 type subagentTools struct {
@@ -206,7 +207,7 @@ type subagentTools struct {
 type subagentLists struct {
 	_ owned
 	toolLists
-	DefaultDeny []string `json:"defaultDeny" doc:"What sub-agents are denied unless allow or alsoAllow name it."`
+	DefaultDeny []string `json:"defaultDeny" of:"tools" doc:"What sub-agents are denied unless allow or alsoAllow name it."`
 }
 
 type sandboxTools struct {

@@ -17,13 +17,7 @@ func (w *walker) migrate(root *value) (list []Note) {
 			}
 		}
 	}
-	if agents := root.get("agents"); agents.get("list") == nil {
-		if entries := agents.get("entries"); entries != nil && entries.kind == kindObject {
-			say(entries, "agents.entries", "it is read as agents.list, in the order of the file")
-			agents.set("list", listOf(entries))
-			agents.drop("entries")
-		}
-	}
+	w.entriesOf(root.get("agents"), say)
 	hours := func(at *value, path string) {
 		threads := at.get("threadBindings")
 		old := threads.get("ttlHours")
@@ -48,6 +42,29 @@ func (w *walker) migrate(root *value) (list []Note) {
 		}
 	}
 	return list
+}
+
+// entriesOf makes the list of agents of agents.entries, which has them by their ids.
+func (w *walker) entriesOf(agents *value, say func(*value, string, string, ...any)) {
+	const path = "agents.entries"
+	switch entries, list := agents.get("entries"), agents.get("list"); {
+	case entries == nil:
+		return
+	case list != nil:
+		w.bad(entries, path, "it has agents by their ids, and agents.list is there, too, in line %d; "+
+			"want all agents in one of the two", list.line)
+	case entries.kind != kindObject:
+		w.bad(entries, path, "it is %v, want an object of agents by their ids, or agents.list", entries)
+	default:
+		say(entries, path, "it is read as agents.list, in the order of the file")
+		for _, f := range entries.fields {
+			if own := f.value.get("id"); own != nil && (own.kind != kindString || own.str != f.name) {
+				say(own, dot(dot(path, f.name), "id"), "it is passed over, since the name is the id")
+			}
+		}
+		agents.set("list", listOf(entries))
+	}
+	agents.drop("entries")
 }
 
 // members returns the members of an object, none of anything else.

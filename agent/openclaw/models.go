@@ -17,7 +17,7 @@ func (c *converter) models() {
 		c.change(func(cfg *agent.Config) { cfg.Models.Model = name })
 	}
 	aliases := make(map[string]string)
-	c.aliases = aliases
+	c.aliases, c.aliasAt = aliases, make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(d.Models)) {
 		if a := d.Models[name].Alias; a != nil && strings.TrimSpace(*a) != "" {
 			alias := strings.ToLower(strings.TrimSpace(*a))
@@ -32,6 +32,7 @@ func (c *converter) models() {
 				continue
 			}
 			aliases[alias] = strings.TrimSpace(name)
+			c.aliasAt[alias] = dot("agents.defaults.models", name) + ".alias"
 		}
 	}
 	if len(aliases) > 0 {
@@ -92,6 +93,7 @@ func (c *converter) allowed(aliases map[string]string) {
 // prices converts models.providers.*.models[].cost.
 func (c *converter) prices() {
 	prices, from := make(map[string]agent.Price), make(map[string]string)
+	c.priceAt = make(map[string]string)
 	for _, provider := range slices.Sorted(maps.Keys(c.file.Models.Providers)) {
 		base := dot("models.providers", provider) + ".models"
 		for i, m := range c.file.Models.Providers[provider].Models {
@@ -109,7 +111,7 @@ func (c *converter) prices() {
 				c.doubt(path, "its cost is passed over, since %s is the same model", shown(other))
 				continue
 			}
-			from[low], prices[name] = path, m.Cost.price()
+			from[low], prices[name], c.priceAt[name] = path, m.Cost.price(), path
 		}
 	}
 	if len(prices) == 0 {

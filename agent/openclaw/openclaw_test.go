@@ -354,7 +354,10 @@ func TestMigrated(t *testing.T) {
 	ch := r.Config.Threads.Channels["discord"]
 	require.InDelta(t, 6, *ch.Bindings.IdleHours, 0)
 	require.InDelta(t, 3, *ch.Accounts["a"].IdleHours, 0)
-	require.Equal(t, []string{"1:35: agents.entries: it is not known"},
+	require.Equal(t, []string{
+		"1:44: agents.entries: it has agents by their ids, and agents.list is there, too, in line 1; " +
+			"want all agents in one of the two",
+	},
 		mistakes(t, `{agents: {list: [{id: "a"}],      entries: {}}}`, nowhere()))
 }
 

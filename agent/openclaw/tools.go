@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -70,6 +72,10 @@ func (c *converter) tools() {
 func (c *converter) owners() {
 	list := c.file.Commands.Owners
 	if list == nil {
+		if len(c.file.Tools.OwnerOnly) > 0 {
+			c.doubt("tools.ownerOnly", "a Runtime refuses it unless the program has a Config.Owner, or "+
+				"commands.ownerAllowFrom says who is an owner, empty for no one")
+		}
 		return
 	}
 	owners := make([]policy.Person, 0, len(list))
@@ -79,9 +85,28 @@ func (c *converter) owners() {
 			c.wrong(item("commands.ownerAllowFrom", i), "it is blank, want the id of a person, or *")
 			continue
 		}
-		owners = append(owners, personOf(id))
+		owner := personOf(id)
+		owners = append(owners, owner)
+		c.person(item("commands.ownerAllowFrom", i), owner)
 	}
 	c.change(func(cfg *agent.Config) { cfg.Rules.Owners = slices.Clone(owners) })
+}
+
+// person looks at the id of a person, which is one of that very text.
+func (c *converter) person(path string, p policy.Person) {
+	notDrawn := func(r rune) bool { return !unicode.IsGraphic(r) || r == utf8.RuneError }
+	switch id := p.ID; {
+	case id == "*":
+	case strings.Contains(id, "*"):
+		c.doubt(path, "%s is not a pattern: it is one person of that very id; * alone is every one",
+			c.quote(id))
+	case strings.HasSuffix(id, ":"):
+		c.doubt(path, "%s has no id behind the colon, and so is one person of that very id",
+			c.quote(id))
+	case id != strings.TrimSpace(id), strings.ContainsFunc(id, notDrawn):
+		c.doubt(path, "no person has the id %s: it has spaces at an end, or characters that are not "+
+			"drawn", c.quote(id))
+	}
 }
 
 // personOf returns the person that an entry such as telegram:123 or 123 names. An id such as
@@ -98,6 +123,7 @@ func personOf(entry string) policy.Person {
 // mistake, since without it a rule that is narrower would be lost.
 func (c *converter) senders(path string, of map[string]toolLists) []policy.SenderTools {
 	var senders []policy.SenderTools
+	named := make(map[policy.Person]string, len(of)) // where
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		lists, at := of[key], dot(path, key)
 		form, id, ok := strings.Cut(strings.TrimSpace(key), ":")
@@ -117,6 +143,12 @@ func (c *converter) senders(path string, of map[string]toolLists) []policy.Sende
 			c.wrong(at, "it names no one; want id:..., channel:<channel>:<id> or *")
 			continue
 		}
+		if first, ok := named[person]; ok {
+			c.doubt(at, "it names a person whom %s names, too, which counts", shown(first))
+		} else {
+			named[person] = at
+		}
+		c.person(at, person)
 		c.pluginsOnly(at, lists.Allow)
 		tools := policy.ToolRules{Allow: lists.Allow, Deny: lists.Deny}
 		if lists.Allow != nil { // without it there is nothing to add to

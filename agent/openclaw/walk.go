@@ -16,6 +16,9 @@ import (
 // maxInteger is the greatest integer that a number of a file has exactly.
 const maxInteger = 1<<53 - 1
 
+// maxText is how many bytes a text of a Config may have.
+const maxText = 1_000_000
+
 // A walker reads a file into a document, and keeps what is wrong with it and what is not taken.
 type walker struct {
 	name    string // of the file
@@ -86,12 +89,14 @@ func shown(path string) string {
 			}
 		}
 		_, notIndex := strconv.Atoi(name)
-		switch isPlain := announce.Redact(name) == name && len(name) <= maxQuoted; {
+		isPlain := announce.Redact(name) == name && len(name) <= maxQuoted &&
+			strconv.Quote(name) == `"`+name+`"`
+		switch {
 		case inBrackets && (notIndex == nil && m[1][0] != '"'):
 			b.WriteString("[" + name + "]")
 		case inBrackets && m[1][0] != '"' && isPlain:
 			b.WriteString("[" + name + "]")
-		case inBrackets || !isPlain:
+		case inBrackets || !isPlain || strings.ContainsRune(name, ' '):
 			b.WriteString("[" + quote(name) + "]")
 		default:
 			if b.Len() > 0 {
@@ -121,6 +126,11 @@ func (w *walker) read(v *value, to reflect.Value, tag reflect.StructTag, path st
 		}
 	case personID:
 		if v.kind == kindNumber {
+			if v.num != math.Trunc(v.num) || math.Abs(v.num) > maxInteger {
+				w.bad(v, path, "it is %v, which is not kept digit by digit; put the id in quotation "+
+					"marks", v)
+				return
+			}
 			to.SetString(strconv.FormatFloat(v.num, 'f', -1, 64))
 			return
 		}
@@ -396,7 +406,23 @@ func (w *walker) text(v *value, to reflect.Value, tag reflect.StructTag, path st
 			return
 		}
 	}
+	if len(s) > maxText {
+		w.bad(v, path, "it has %d bytes, want at most %d", len(s), maxText)
+		return
+	}
+	if tag.Get("of") == "tools" && !mayBeTool(s) {
+		w.note(&w.doubts, v.line, v.column, path, "no tool has such a name: want letters, digits, _ "+
+			"and -, with * for any part of it, or a group")
+	}
 	to.SetString(s)
+}
+
+// mayBeTool reports whether an entry of a list of tools may stand for one. A blank one and an
+// unknown group are mistakes, which the Rules find.
+func mayBeTool(entry string) bool {
+	name := strings.ToLower(strings.TrimSpace(entry))
+	return strings.HasPrefix(name, "group:") ||
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-*") == ""
 }
 
 // bounds returns the range of a number. hasMost is false if it has one end only.

@@ -101,17 +101,35 @@ func (c *converter) workspaceOf(id string, isDefault bool) (dir, path string) {
 		e := &c.file.Agents.List[i]
 		path = item("agents.list", i)
 		if e.Workspace != nil && strings.TrimSpace(*e.Workspace) != "" {
-			return c.clean(*e.Workspace), path + ".workspace"
+			dir, path := c.clean(*e.Workspace), path+".workspace"
+			c.directory(path, *e.Workspace, dir)
+			return dir, path
 		}
 	}
 	const own = "agents.defaults.workspace"
 	switch set := c.file.Agents.Defaults.Workspace; {
 	case isDefault && set != nil && strings.TrimSpace(*set) != "":
-		return c.clean(*set), own
+		dir := c.clean(*set)
+		c.directory(own, *set, dir)
+		return dir, own
 	case isDefault:
 		return c.paths.workspace, cmp.Or(path, own)
 	}
 	return filepath.Join(c.paths.state, "workspace-"+id), path
+}
+
+// directory looks at how the file names a directory, which is dir.
+func (c *converter) directory(path, written, dir string) {
+	switch {
+	case strings.Contains(written, "\x00"):
+		c.doubt(path, "the bytes of it that are 0 are left out, so that it is %s", c.quote(dir))
+	case strings.HasPrefix(dir, "~"):
+		c.doubt(path, "%s is taken as it stands, since only ~ alone is the home directory",
+			c.quote(dir))
+	case !filepath.IsAbs(dir):
+		c.doubt(path, "%s is looked for in the directory in which the program was started; want one "+
+			"from / or ~ on", c.quote(dir))
+	}
 }
 
 // clean returns the path of a directory of the file.
