@@ -148,9 +148,6 @@ func (c *cluster) serve(ctx context.Context) {
 	c.sup.fatal(err)
 }
 
-// handle answers a request of another process. There are none yet.
-func (*cluster) handle(context.Context, session.Request) []byte { return nil }
-
 // renewed takes what the Owners say of the lease.
 func (c *cluster) renewed(l session.Lease) {
 	c.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/route"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -439,7 +440,9 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 // it, or one that every command can return. It is [ErrUnconfirmed] beside the cause of ctx or
 // [ErrShutdown] if that ends while it waits, and if another owner takes the tree meanwhile.
 func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
-	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
+	return s.wish(ctx, root, key, &route.Reset{Session: key}, func(
+		id string, withdraw bool,
+	) tree.Command {
 		return tree.Restart{Run: key, SessionID: id, Withdraw: withdraw}
 	})
 }
@@ -455,14 +458,18 @@ func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
 // Runner if it fails, [ErrNotTopLevel] for a sub-agent, or one of [Supervisor.Reset] but for the
 // *ChildrenError. A turn that has begun goes on when ctx ends.
 func (s *Supervisor) Compact(ctx context.Context, root, key session.Key) error {
-	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
+	return s.wish(ctx, root, key, &route.Compact{Session: key}, func(
+		id string, withdraw bool,
+	) tree.Command {
 		return tree.Condense{Run: key, ID: id, Withdraw: withdraw}
 	})
 }
 
-// wish sends a command, as cmd returns it with the id of the wish, and waits for its answer.
+// wish sends a command, as cmd returns it with the id of the wish, and waits for its answer. In
+// another process it is op.
 func (s *Supervisor) wish(
-	ctx context.Context, root, key session.Key, cmd func(id string, withdraw bool) tree.Command,
+	ctx context.Context, root, key session.Key, op route.Op,
+	cmd func(id string, withdraw bool) tree.Command,
 ) error {
 	if t := turnOf(ctx); t != nil && t.Session.Key == key {
 		return &InputError{Field: "session", Reason: "its own turn would wait for its own end"}
@@ -470,9 +477,17 @@ func (s *Supervisor) wish(
 	if key.IsSubagent() {
 		return fmt.Errorf("%w: %q", ErrNotTopLevel, key)
 	}
-	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
-		return struct{}{}, sh.wish(ctx, cmd)
-	})
+	here := func(bool) error {
+		_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
+			return struct{}{}, sh.wish(ctx, cmd)
+		})
+		return err
+	}
+	err := here(false)
+	if s.elsewhere(ctx, err) {
+		defer turnOf(ctx).pause()()
+		_, err = s.cluster.route(ctx, root, op, err, nil, here)
+	}
 	return repeatable(err, repeatAsIs)
 }
 
