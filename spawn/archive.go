@@ -487,7 +487,11 @@ func (s *Supervisor) await(
 	for {
 		done := false
 		read := func(t *tree.Tree, _ tree.Reply) { done = holds(t) }
-		if err := sh.owner.Await(ctx, nil, read); err != nil || done {
+		err := sh.owner.Await(ctx, nil, read)
+		if s.elsewhere(ctx, err) {
+			return s.follow(ctx, root, nil, nil, holds)
+		}
+		if err != nil || done {
 			return err
 		}
 		select {

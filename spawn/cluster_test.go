@@ -207,8 +207,7 @@ func (f *fleet) settled(root session.Key) spawntest.Report {
 	return report
 }
 
-// A tree belongs to the process that has claimed it. Another one reads it, and cannot wait for what
-// comes of it.
+// A tree belongs to the process that has claimed it. Another one reads it, and does not take it.
 func TestTreeOfAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, sessiontest.ClusterOptions{})
@@ -216,17 +215,6 @@ func TestTreeOfAnotherProcess(t *testing.T) {
 		run, err := a.begin(topKey, "one")
 		require.NoError(t, err)
 		synctest.Wait()
-		owned := func(what string, err error) {
-			t.Helper()
-			var by *session.OwnedError
-			require.ErrorAs(t, err, &by, what)
-			require.ErrorIs(t, err, session.ErrOwned, what)
-			require.Equal(t, "a", by.Claim.Owner.Name, what)
-		}
-		_, err = b.Wait(t.Context(), topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
-		owned("Wait", err)
-		require.ErrorIs(t, err, spawn.ErrUnreadable)
-		owned("Idle", b.Idle(t.Context(), topKey))
 		require.Equal(t, spawn.StatusRunning, f.status(b, run))
 		list, err := b.Runs(t.Context(), topKey, topKey, true)
 		require.NoError(t, err)
@@ -291,8 +279,8 @@ func TestProcessThatDoesNotRun(t *testing.T) {
 	})
 }
 
-// A caller that waits in a process which does not run keeps the tree there for one lease, and is
-// told when another process has it.
+// A caller that waits in a process which does not run keeps the tree there for one lease, and waits
+// on when another process has it.
 func TestWaitInAProcessThatDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, sessiontest.ClusterOptions{})
@@ -312,7 +300,7 @@ func TestWaitInAProcessThatDoesNotRun(t *testing.T) {
 		require.Equal(t, []string{"b one"}, f.turns())
 		_, err = a.begin(topKey, "two")
 		require.NoError(t, err)
-		require.ErrorIs(t, <-waited, spawn.ErrUnconfirmed)
+		require.NoError(t, <-waited)
 		require.NoError(t, a.Shutdown(t.Context()))
 		time.Sleep(2 * time.Minute)
 		f.settled(topKey)
@@ -684,8 +672,8 @@ func TestTurnsEndInALongOutage(t *testing.T) {
 	})
 }
 
-// A caller that waits for a tree that another process takes is told so, whether its own process
-// hears of that or asks for its claim.
+// A caller that waits for a tree that another process takes waits on for what comes of it there,
+// whether its own process hears of that or asks for its claim.
 func TestWaitThatAnotherProcessEnds(t *testing.T) {
 	for _, outage := range []time.Duration{time.Minute, 11 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) { waitWhileCutOff(t, outage) })
@@ -712,11 +700,11 @@ func waitWhileCutOff(t *testing.T, outage time.Duration) {
 	require.NoError(t, err)
 	time.Sleep(20 * time.Second)
 	f.engine.Heal(a.store)
-	time.Sleep(30 * time.Second)
+	time.Sleep(2 * time.Minute)
 	for range 2 {
 		select {
 		case err := <-ended:
-			require.ErrorIs(t, err, session.ErrOwned)
+			require.NoError(t, err)
 		case <-time.After(time.Second):
 			t.Error("a caller still waits")
 		}

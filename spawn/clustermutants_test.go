@@ -26,6 +26,11 @@ var clusterMutants = []mutant{
 		"TestOwnerAnswersQuestions",
 	},
 	{
+		"cluster: a caller waits for a tree of another process", "operation.go",
+		"err == nil && (holds(v.tree) || over):", "err == nil:", ".",
+		"TestWaitForRunsOfAnotherProcess|TestWaitOverATakeover",
+	},
+	{
 		"cluster: a turn waits until the process may act", "runningturn.go",
 		"\tif err := rt.turn.fence.hold.wait(ctx); err != nil {\n\t\trt.cancel(err)\n\t}\n", "", ".",
 		"TestNothingBeginsInAPause",

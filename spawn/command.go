@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -475,9 +477,18 @@ func (s *Supervisor) stopHere(
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, runs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
-	return withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
-		return sh.wait(ctx, runs, opt)
+	begun, refs := time.Now(), slices.Clone(runs)
+	infos, err := withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
+		return sh.wait(ctx, refs, opt)
 	})
+	if s.elsewhere(ctx, err) {
+		if opt.Within > 0 { // less than no time is over at once
+			opt.Within = cmp.Or(opt.Within-time.Since(begun), -1)
+		}
+		infos, err = s.waitThere(ctx, root, refs, opt)
+		return s.heard(ctx, infos, err)
+	}
+	return infos, err
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all of them

@@ -9,6 +9,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/route"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -278,6 +279,8 @@ func (s *Supervisor) perform(
 	case *route.Stop:
 		ref := RunRef{Session: op.Session, Run: RunID(op.Run)}
 		return nil, s.stopHere(ctx, root, ref, string(op.Reason))
+	case *route.Rest:
+		return s.performRest(ctx, root, op)
 	case *route.Reset:
 		return nil, s.Reset(ctx, root, op.Session)
 	case *route.Compact:
@@ -336,6 +339,133 @@ func (s *Supervisor) performSpawn(
 		call.cmd = *cmd
 		return sh.admit(ctx, call, nil)
 	})
+}
+
+// performRest decides what becomes of runs that a wait in another process leaves over.
+func (s *Supervisor) performRest(
+	ctx context.Context, root session.Key, op *route.Rest,
+) ([]wireRun, error) {
+	refs := make([]RunRef, min(len(op.Sessions), len(op.Runs)))
+	for i := range refs {
+		refs[i] = RunRef{op.Sessions[i], RunID(op.Runs[i])}
+	}
+	infos, err := withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
+		return sh.waitFor(ctx, refs, JoinOptions{Within: -1, Rest: Rest(op.Rest)})
+	})
+	list := make([]wireRun, len(infos))
+	for i := range infos {
+		list[i].take(infos[i])
+	}
+	return list, err
+}
+
+// waitThere waits for runs of a tree of another process, and returns how each of them stands then.
+// It sets the ids of refs that are not named.
+func (s *Supervisor) waitThere(
+	ctx context.Context, root session.Key, refs []RunRef, opt JoinOptions,
+) (infos []RunInfo, err error) {
+	sh := newTreeShell(s, root) // of this wait alone
+	w := &waiter{members: make(map[RunRef]bool, len(refs)), ready: make(chan struct{})}
+	w.join.Need = opt.need()
+	var limit <-chan time.Time
+	if opt.Within != 0 {
+		timer := time.NewTimer(opt.Within)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	begun, by, left := false, turnOf(ctx), 0
+	var missing error
+	defer by.pause()()
+	freeze := func(t *tree.Tree) {
+		t.Followed(func(r *tree.Run, of tree.Past) { w.freeze(runInfoOf(t, r, &of)) })
+	}
+	err = s.follow(ctx, root, limit, freeze, func(t *tree.Tree) bool {
+		if !begun {
+			begun, missing = true, w.begin(t, refs, by, opt.Within == 0)
+		}
+		if missing != nil {
+			return true
+		}
+		w.recount(t)
+		left = int(w.join.Left)
+		infos = sh.infosOf(t, w, refs, func(i int) *tree.Run { return t.Run(refs[i].Session) })
+		return w.finished
+	})
+	switch {
+	case missing != nil:
+		return nil, missing
+	case err != nil || left == 0 || opt.rest() == tree.RestKeep:
+		return infos, err
+	}
+	op := &route.Rest{Rest: opt.rest()}
+	for _, ref := range refs {
+		op.Sessions, op.Runs = append(op.Sessions, ref.Session), append(op.Runs, string(ref.Run))
+	}
+	var list []wireRun
+	_, err = s.cluster.route(ctx, root, op, session.ErrOwned, &list, func(bool) (err error) {
+		list, err = s.performRest(ctx, root, op)
+		return err
+	})
+	if err != nil {
+		return nil, repeatable(err, repeatAsIs)
+	}
+	infos = make([]RunInfo, len(list))
+	for i := range list {
+		infos[i] = list[i].run()
+	}
+	return infos, nil
+}
+
+// followEvery is how often the journal of a tree of another process is read by a call that waits.
+const followEvery = time.Second
+
+// follow waits until something holds for a tree of another process, as its journal has it, or limit
+// says that the time is up: then it reads once more, and returns nil. It calls each after each fact,
+// unless that is nil. A journal that fails is waited for.
+func (s *Supervisor) follow(
+	ctx context.Context, root session.Key, limit <-chan time.Time,
+	each func(*tree.Tree), holds func(*tree.Tree) bool,
+) error {
+	v := viewer{root: root, options: s.ownerConfig.Options, each: each}
+	v.resetTree()
+	again := time.NewTimer(followEvery)
+	defer again.Stop()
+	for over := false; ; {
+		err := s.readOn(ctx, &v)
+		switch {
+		case err == nil && (holds(v.tree) || over):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && (over || !owner.Recovers(err)):
+			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+		again.Reset(followEvery)
+		select {
+		case <-again.C:
+		case <-limit:
+			over = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.closed:
+			return ErrShutdown
+		}
+	}
+}
+
+// readOn folds what has been added to a journal since v was there. What does not follow, as after a
+// repair, is read from the beginning.
+func (s *Supervisor) readOn(ctx context.Context, v *viewer) error {
+	open, cancel := s.untilClosed(ctx)
+	defer cancel()
+	if v.last > 0 {
+		err := v.readAfter(s.reads.Read(open, v.root, v.last))
+		if _, spoiled := errors.AsType[*JournalError](err); !spoiled {
+			return err
+		}
+	}
+	*v = viewer{root: v.root, options: v.options, each: v.each}
+	return v.read(s.reads.Read(open, v.root, 0))
 }
 
 const (

@@ -444,3 +444,66 @@ func (o memberOwners) Serve(ctx context.Context, m session.Member) error {
 	*o.member = m
 	return o.Owners.Serve(ctx, m)
 }
+
+// Who waits for runs of another process is told how they stand, and what is to become of those that
+// have not ended is decided there.
+func TestWaitForRunsOfAnotherProcess(t *testing.T) {
+	for rest, want := range map[spawn.Rest]spawn.Status{
+		spawn.RestKeep: spawn.StatusRunning, spawn.RestStop: spawn.StatusCancelled,
+		spawn.RestAnnounce: spawn.StatusRunning,
+	} {
+		t.Run(rest.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, ctx := newFleet(t, sessiontest.ClusterOptions{}), t.Context()
+				a, b := f.open("a").run(), f.open("b").run()
+				run, err := a.Spawn(ctx, topKey, topKey, spawn.Request{Task: "one"})
+				require.NoError(t, err)
+				begun := time.Now()
+				list, err := b.Wait(ctx, topKey, []spawn.RunRef{{Session: run.Key}},
+					spawn.JoinOptions{Within: 20 * time.Second, Rest: rest})
+				require.NoError(t, err)
+				require.Len(t, list, 1)
+				require.Equal(t, want, list[0].Status)
+				require.Equal(t, run.ID, list[0].ID)
+				require.InDelta(t, 20, time.Since(begun).Seconds(), 1.5)
+				list, err = b.Wait(ctx, topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
+				require.NoError(t, err)
+				require.True(t, list[0].Status.Terminal())
+				if rest != spawn.RestStop {
+					require.Equal(t, "a did it", list[0].Result.Text)
+					require.InDelta(t, 60, time.Since(begun).Seconds(), 2)
+				}
+				require.NoError(t, b.Idle(ctx, topKey))
+				require.Equal(t, "a", f.ownerOf(topKey))
+				require.Len(t, f.arrived(), map[bool]int{true: 1}[rest == spawn.RestAnnounce])
+				_, err = b.Wait(ctx, topKey, []spawn.RunRef{{Session: otherRoot}},
+					spawn.JoinOptions{})
+				require.ErrorIs(t, err, spawn.ErrNotFound)
+				short, cancel := context.WithTimeout(ctx, 3*time.Second)
+				defer cancel()
+				two, err := a.Spawn(ctx, topKey, topKey, spawn.Request{Task: "two"})
+				require.NoError(t, err)
+				list, err = b.Wait(short, topKey, []spawn.RunRef{two.Ref()}, spawn.JoinOptions{})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Len(t, list, 1)
+			})
+		})
+	}
+}
+
+// Who waits while the tree moves from one process to another, or its owner is killed, waits on.
+func TestWaitOverATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, ctx := newFleet(t, sessiontest.ClusterOptions{}), t.Context()
+		a, b := f.open("a").run(), f.open("b")
+		run, err := a.begin(topKey, "one")
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		f.open("c").run()
+		f.engine.Cut(a.store)
+		list, err := b.Wait(ctx, topKey, []spawn.RunRef{run.Ref()}, spawn.JoinOptions{})
+		require.NoError(t, err)
+		require.Equal(t, spawn.StatusInterrupted, list[0].Status)
+		require.NoError(t, b.Shutdown(ctx))
+	})
+}

@@ -45,6 +45,14 @@ type Revive struct {
 	Session session.Key `json:"session"`
 }
 
+// A Rest decides what becomes of runs that a wait leaves over, as [Rest.Rest] says: they are
+// stopped, or their requesters are told of their ends.
+type Rest struct {
+	Sessions []session.Key `json:"sessions"`
+	Runs     []string      `json:"runs"` // the id of the run of each of Sessions
+	Rest     tree.Rest     `json:"rest"`
+}
+
 // A PostAndWait posts a message and waits for the reply.
 type PostAndWait struct {
 	Post   *tree.Post    `json:"-"`
@@ -81,6 +89,7 @@ var ops = []row{
 	plain[*Compact]("compact", false), // that would be another turn
 	plain[*Delete]("delete", false),   // it would not be found, or go on in another conversation
 	plain[*Revive]("revive", true),
+	plain[*Rest]("rest", false), // what the first has decided, the second would not return
 }
 
 // plain returns the row of an operation that encodes itself.

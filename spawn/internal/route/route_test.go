@@ -179,7 +179,7 @@ var notRouted = map[string]string{
 	"Keep": "a turn", "Hold": "a turn", "Reach": "a turn", "KeepSkills": "a turn", "Hear": "a turn",
 	"Restart": "as Reset", "Condense": "as Compact of this package", "Stop": "as Stop",
 	"Discard": "as Delete", "Revive": "as Revive",
-	"AnnounceRest": "waits are not routed", "SendOut": "of the sender's own tree",
+	"AnnounceRest": "as Rest", "SendOut": "of the sender's own tree",
 }
 
 // Every command is routed, or there is a reason why not.
