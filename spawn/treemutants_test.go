@@ -598,8 +598,17 @@ var treeMutants = []mutant{
 		"if r.hasSaid(c.ID, c.Num) {", "if false {", "./internal/tree", "TestScenarios/say_crash",
 	},
 	{
-		"1.5 names are free again when the inputs are consumed", "internal/tree/apply.go",
-		"\t\tr.Said = nil\n\t}\n}\n\n// applyCrash", "\t}\n}\n\n// applyCrash", "./internal/tree", "TestScenarios/say$",
+		"1.5 names are free again when the inputs are consumed", "internal/tree/mail.go",
+		"if s.Wait = false; !repeats {", "if s.Wait = false; false {", "./internal/tree", "TestScenarios/say$",
+	},
+	{
+		"1.5 the end of a wait forgets nothing of a turn that is to be repeated", "internal/tree/mail.go",
+		"case s.Wait == open.endsWait():", "case true:", "./internal/tree", "TestScenarios/say_wait",
+	},
+	{
+		"1.5 the turn that ends a wait has names of its own", "internal/tree/mail.go",
+		"s.Num == num && s.Wait == r.Open.endsWait()", "s.Num == num", "./internal/tree",
+		"TestScenarios/say_wait",
 	},
 	{
 		"1.5 what was said survives a snapshot", "internal/tree/decodeimage.go",

@@ -347,6 +347,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	if f.Join != nil {
 		j := *f.Join
+		r.forgetWait()
 		if r.IsRoot() && len(j.Senders) == 0 { // an earlier library did not record them
 			j.Senders = r.Senders
 		}
@@ -383,9 +384,7 @@ func (t *Tree) applyRead(r *Run, open *OpenTurn, f *Fact, read uint32) {
 			r.Crashes = append(slices.Clip(crashes), open.Through)
 		}
 	}
-	if read >= min(open.First, open.Through) { // a turn may have read nothing
-		r.Said = nil
-	}
+	r.forgetSaid(open, read, read < min(open.First, open.Through))
 }
 
 // applyCrash folds the crash of a turn. That of a run is not repeated. That of a top-level session
@@ -407,9 +406,8 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
 			return through <= f.Ord
 		})
-		if r.Retry = open.Through > f.Ord; !r.Retry {
-			r.Said = nil // what was said over the inputs that are left is not said again
-		}
+		r.Retry = open.Through > f.Ord
+		r.forgetSaid(open, min(f.Ord, open.Through), r.Retry)
 	}
 }
 

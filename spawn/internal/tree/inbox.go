@@ -163,6 +163,7 @@ func (r *Run) applySetAside(f *Fact) error {
 	r.Aside, r.Retry, r.Asked = f.Ord, false, nil
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
+		r.forgetWait()
 	}
 	return nil
 }

@@ -120,11 +120,13 @@ func (r *Run) converses(at session.Route) bool {
 }
 
 // A Saying is something that a turn has told people. It is named by ID, or else by Num, among those
-// of one session since it last consumed inputs.
+// of one session since it last consumed inputs. What the turn says that ends a wait has names of
+// its own: that turn may come between one that a crash interrupted and the one that repeats it.
 type Saying struct {
 	Num  uint32 `json:"n,omitempty"`
 	ID   string `json:"id,omitempty"`
 	Text Text   `json:"text,omitempty"`
+	Wait bool   `json:"wait,omitempty"` // the turn ends a wait
 }
 
 // inThread reports whether a bound conversation began the present run of r, which answers there.
@@ -457,7 +459,11 @@ func (t *Tree) ReplyTo(k session.Key, c *Post) (final, interim *Entry) {
 // nil. It may have been delivered.
 func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 	r, l := t.find(k), c.letter(k)
-	if r == nil || len(r.Said) == 0 {
+	if r == nil {
+		return nil
+	}
+	said, ok := r.lastSaying()
+	if !ok {
 		return nil
 	}
 	for i := range r.Inbox {
@@ -469,7 +475,7 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 		asked := r.asking(r.Inbox, in.Ord, to)
 		e := &Entry{
 			Run: k, To: t.root.Key(), Reply: true, Interim: true, Turn: r.Turns, Route: r.Route,
-			Text: r.Said[len(r.Said)-1].Text, InReplyTo: asked.IDs, Meta: asked.Meta,
+			Text: said.Text, InReplyTo: asked.IDs, Meta: asked.Meta,
 			Senders: r.Senders,
 		}
 		if t.Answers(e, k, c) {
@@ -477,6 +483,17 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 		}
 	}
 	return nil
+}
+
+// lastSaying returns what the turn under way has said last, or one that it repeats; between turns
+// it is what any has said that will be repeated.
+func (r *Run) lastSaying() (Saying, bool) {
+	for _, s := range slices.Backward(r.Said) {
+		if r.Open == nil || s.Wait == r.Open.endsWait() {
+			return s, true
+		}
+	}
+	return Saying{}, false
 }
 
 // TalksAt returns where r talks to people, or nil: where the turn under way answers. Between turns
@@ -601,19 +618,55 @@ func (t *Tree) decideSay(r *Run, c *Say) (Reply, error) {
 // hasSaid reports whether the turn under way of r, or one that it repeats, has said something under
 // a name.
 func (r *Run) hasSaid(id string, num uint32) bool {
-	return slices.ContainsFunc(r.Said, func(s Saying) bool { return s.ID == id && s.Num == num })
+	return slices.ContainsFunc(r.Said, func(s Saying) bool {
+		return s.ID == id && s.Num == num && s.Wait == r.Open.endsWait()
+	})
 }
+
+// forgetSaid forgets what was said in turns that are not repeated, at the end of a turn that has
+// read the inputs up to read. If the next turn repeats this one, it ends no wait. A turn that ends
+// a wait may have had no input, and leaves what was said over those that it has not read.
+func (r *Run) forgetSaid(open *OpenTurn, read uint32, repeats bool) {
+	kept := make([]Saying, 0, len(r.Said))
+	for _, s := range r.Said {
+		switch {
+		case s.Wait == open.endsWait():
+			if s.Wait = false; !repeats {
+				continue
+			}
+		case !s.Wait && read >= open.First && !repeats:
+			continue
+		}
+		kept = append(kept, s)
+	}
+	r.Said = kept
+	if len(kept) == 0 {
+		r.Said = nil
+	}
+}
+
+// forgetWait forgets what was said in a turn that was to end the wait of r, which is given up.
+func (r *Run) forgetWait() {
+	if slices.ContainsFunc(r.Said, func(s Saying) bool { return s.Wait }) {
+		r.Said = slices.DeleteFunc(slices.Clone(r.Said), func(s Saying) bool { return s.Wait })
+	}
+}
+
+// endsWait reports whether the turn has ended a wait that has a place.
+func (o *OpenTurn) endsWait() bool { return o != nil && o.Wait != nil }
 
 func (t *Tree) applySaid(r *Run, f *Fact) error {
 	switch {
 	case !r.answersPeople(r.Inbox, r.Open.Through):
 		return &CorruptError{f.Kind, f.Run, "the turn does not answer people"}
-	case r.hasSaid(f.ID, f.Ord):
-		return &CorruptError{f.Kind, f.Run, "it has been said before"}
 	case f.Elsewhere && !r.IsRoot():
 		return &CorruptError{f.Kind, f.Run, "it answers one place, and so does every sub-agent"}
 	}
-	r.Said = append(slices.Clip(r.Said), Saying{Num: f.Ord, ID: f.ID, Text: f.Answer.Reply})
+	if !r.hasSaid(f.ID, f.Ord) { // an earlier library forgot it at the end of a wait
+		r.Said = append(slices.Clip(r.Said), Saying{
+			Num: f.Ord, ID: f.ID, Text: f.Answer.Reply, Wait: r.Open.endsWait(),
+		})
+	}
 	t.speak(r, f, r.asking(r.Inbox, r.Open.Through,
 		r.audience(r.Inbox, r.Open.Through, f.Elsewhere)))
 	return nil

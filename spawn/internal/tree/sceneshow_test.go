@@ -50,9 +50,7 @@ func (s *scene) show() string {
 			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
 		}
 		b.WriteString(owedBy(r))
-		for _, x := range r.Said {
-			fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
-		}
+		b.WriteString(saidBy(r))
 		if r.Pos > 0 {
 			fmt.Fprintf(&b, " to position %d", r.Pos)
 		}
@@ -221,6 +219,18 @@ func waitsIn(r *Run) string {
 		return " to answer in " + wordsOf(at)
 	}
 	return ""
+}
+
+// saidBy returns what a turn of r has said that will be repeated.
+func saidBy(r *Run) string {
+	var b strings.Builder
+	for _, x := range r.Said {
+		fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
+		if x.Wait {
+			b.WriteString(" to end a wait")
+		}
+	}
+	return b.String()
 }
 
 // owedBy says which messages of r wait for an answer.
