@@ -390,6 +390,13 @@ func (c *cluster) holdOf(root session.Key) *hold {
 	return none
 }
 
+// has reports whether this process has claimed a tree.
+func (c *cluster) has(root session.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds[root] != nil
+}
+
 // isLost reports whether the tree is not that of this process any more.
 func (h *hold) isLost() bool {
 	if h == nil {

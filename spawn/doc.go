@@ -174,10 +174,10 @@
 // want the tree of the sender in this process: else they are [ErrNotRecorded] and a
 // *[session.OwnedError], which names the process.
 //
-// A call that reads, but for [Supervisor.Events], shows what the journal has. [Supervisor.Wait] and
-// [Supervisor.Idle] wait for a tree of another process by its journal, which they read each second,
-// and wait on when the tree moves from one process to another. What a wait leaves over is decided
-// by the process that has the tree. The slots of the lane are those of one process. A Supervisor
+// A call that reads shows what the journal has. [Supervisor.Wait], [Supervisor.Idle], and
+// [Supervisor.Events] of one tree go by the journal of a tree of another process, which they read
+// each second, and go on when the tree moves from one process to another. Deltas, and what else no
+// journal has, stay in the process that has the tree. What a wait leaves over is decided there. The slots of the lane are those of one process. A Supervisor
 // that does not run claims a tree for one command, and gives it up at once, unless a caller waits
 // for what comes of it: then for one lease.
 //

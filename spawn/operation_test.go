@@ -507,3 +507,64 @@ func TestWaitOverATakeover(t *testing.T) {
 		require.NoError(t, b.Shutdown(ctx))
 	})
 }
+
+// A watcher sees what happens in a tree of another process, from its journal: all of it, once, in
+// order, also when the tree moves to another process, or to its own.
+func TestEventsOfTheTreeOfAnotherProcess(t *testing.T) {
+	for _, here := range []bool{false, true} { // where the tree moves to
+		synctest.Test(t, func(t *testing.T) {
+			f, ctx := newFleet(t, sessiontest.ClusterOptions{}), t.Context()
+			a := f.open("a").run()
+			b := f.open("b")
+			if here {
+				b.run()
+			}
+			watching, stop := context.WithTimeout(ctx, 10*time.Minute)
+			defer stop()
+			var seen []spawn.TreeEvent
+			over := make(chan struct{})
+			q := spawn.EventQuery{Root: topKey}
+			go func() {
+				defer close(over)
+				for e, err := range b.Events(watching, q) {
+					require.NoError(t, err)
+					seen = append(seen, e)
+				}
+			}()
+			time.Sleep(5 * time.Second) // it is not on record yet
+			_, err := a.begin(topKey, "one")
+			require.NoError(t, err)
+			time.Sleep(30 * time.Second)
+			if !here {
+				f.open("c").run()
+			}
+			f.engine.Cut(a.store)
+			time.Sleep(2 * time.Minute)
+			stop()
+			<-over
+			require.Greater(t, len(seen), 5)
+			var snapshots int
+			var live, recorded []string
+			for _, e := range seen {
+				if e.Kind == spawn.EventSnapshot {
+					snapshots++
+				} else {
+					live = append(live, fmt.Sprint(e.Kind, " ", e.Cursor))
+				}
+			}
+			require.Equal(t, 1, snapshots, "%v", seen)
+			q.After = []spawn.Cursor{seen[0].Cursor}
+			again, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			for e, err := range b.Events(again, q) {
+				require.NoError(t, err)
+				recorded = append(recorded, fmt.Sprint(e.Kind, " ", e.Cursor))
+				if len(recorded) == len(live) {
+					break
+				}
+			}
+			require.Equal(t, recorded, live)
+			require.NoError(t, b.Shutdown(ctx))
+		})
+	}
+}
