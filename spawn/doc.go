@@ -177,9 +177,9 @@
 // A call that reads shows what the journal has. [Supervisor.Wait], [Supervisor.Idle], and
 // [Supervisor.Events] of one tree go by the journal of a tree of another process, which they read
 // each second, and go on when the tree moves from one process to another. Deltas, and what else no
-// journal has, stay in the process that has the tree. What a wait leaves over is decided there. The slots of the lane are those of one process. A Supervisor
-// that does not run claims a tree for one command, and gives it up at once, unless a caller waits
-// for what comes of it: then for one lease.
+// journal has, stay in the process that has the tree. What a wait leaves over is decided there. The
+// slots of the lane are those of one process. A Supervisor that does not run claims a tree for one
+// command, and gives it up at once, unless a caller waits for what comes of it: then for one lease.
 //
 // # Watching a tree
 //

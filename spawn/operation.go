@@ -420,8 +420,8 @@ func (s *Supervisor) waitThere(
 const followEvery = time.Second
 
 // follow waits until something holds for a tree of another process, as its journal has it, or limit
-// says that the time is up: then it reads once more, and returns nil. It calls each after each fact,
-// unless that is nil. A journal that fails is waited for.
+// says that the time is up: then it reads once more, and returns nil. It calls each after every
+// fact, unless that is nil. A journal that fails is waited for.
 func (s *Supervisor) follow(
 	ctx context.Context, root session.Key, limit <-chan time.Time,
 	each func(*tree.Tree), holds func(*tree.Tree) bool,
