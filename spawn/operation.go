@@ -296,7 +296,8 @@ func (s *Supervisor) perform(
 		})
 		return reply, err
 	default:
-		return nil, fmt.Errorf("%w: %T", ErrNotRecorded, op)
+		return nil, fmt.Errorf("%w: it is an operation that no other process asks for",
+			ErrNotRecorded)
 	}
 }
 
