@@ -599,16 +599,19 @@ var treeMutants = []mutant{
 	},
 	{
 		"1.5 names are free again when the inputs are consumed", "internal/tree/mail.go",
-		"if s.Wait = false; !repeats {", "if s.Wait = false; false {", "./internal/tree", "TestScenarios/say$",
+		"if ended && !repeats {", "if false {", "./internal/tree", "TestScenarios/say$",
 	},
 	{
 		"1.5 the end of a wait forgets nothing of a turn that is to be repeated", "internal/tree/mail.go",
-		"case s.Wait == open.endsWait():", "case true:", "./internal/tree", "TestScenarios/say_wait",
+		"ended := open.repeats(s) ||", "ended := true ||", "./internal/tree", "TestScenarios/say_wait",
 	},
 	{
-		"1.5 the turn that ends a wait has names of its own", "internal/tree/mail.go",
-		"s.Num == num && s.Wait == r.Open.endsWait()", "s.Num == num", "./internal/tree",
-		"TestScenarios/say_wait",
+		"1.5 a turn without an input has names of its own", "internal/tree/mail.go",
+		"return s.Empty == o.Empty ||", "return true ||", "./internal/tree", "TestScenarios/say_wait",
+	},
+	{
+		"1.5 an input that comes meanwhile repeats nothing", "internal/tree/mail.go",
+		"|| s.Empty && o.Wait != nil", "", "./internal/tree", "TestScenarios/say_wait",
 	},
 	{
 		"1.5 what was said survives a snapshot", "internal/tree/decodeimage.go",

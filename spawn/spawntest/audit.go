@@ -269,6 +269,8 @@ type turn struct {
 	// wait is where the wait began that the turn has ended, if that is known; zero: it was the
 	// requester.
 	wait *session.Route
+	// empty says that it began without an input; endsWait that it ends a wait that has a place.
+	empty, endsWait bool
 }
 
 // parcel is an entry of the outbox.

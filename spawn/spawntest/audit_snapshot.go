@@ -129,7 +129,7 @@ func describeState(s *tree.RunState) string {
 			in.Mail != nil, in.Repair)
 	}
 	for _, x := range s.Said {
-		fmt.Fprintf(&b, " said=%d%q", x.Num, x.ID)
+		fmt.Fprintf(&b, " said=%d%q%v", x.Num, x.ID, x.Empty)
 	}
 	if s.Begin != nil {
 		fmt.Fprintf(&b, " run=%s from=%s", s.Begin.ID, s.Begin.From)
@@ -304,7 +304,7 @@ func runOf(s *tree.RunState) *run {
 		r.bound, r.wroteTo = append(r.bound, x.Route), true
 	}
 	for _, x := range s.Said {
-		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID})
+		r.said = append(r.said, tree.Saying{Num: x.Num, ID: x.ID, Empty: x.Empty})
 	}
 	r.used, r.gone = ledgerOf(s)
 	return r
@@ -348,7 +348,7 @@ func (a *auditor) begin(m *tree.Image) {
 				n: s.Open.N, through: s.Open.Through, reserve: s.Open.Reserve,
 				shutdown: s.Open.Shutdown, compact: s.Open.Compact, step: s.Open.Step,
 				first:     s.Consumed == 0 || s.Begin != nil && s.Consumed < s.Begin.Ord,
-				cancelled: s.TurnCancelled,
+				cancelled: s.TurnCancelled, empty: s.Open.Empty, endsWait: s.Open.Wait != nil,
 			}
 			r.turnWaits(s)
 			r.turn.parts = partsOf(s)

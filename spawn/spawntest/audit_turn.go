@@ -51,8 +51,9 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	}
 	r.turn = &turn{
 		n: f.N, through: f.Ord, compact: compact, first: began,
-		step: f.Flags&tree.FlagStep != 0,
+		step: f.Flags&tree.FlagStep != 0, endsWait: f.Route != nil,
 	}
+	r.turn.empty = r.turn.plain() && f.Ord == r.consumed
 	a.endsWait(r, f)
 	a.open[r] = a.epoch
 	a.report.Turns++
@@ -189,9 +190,7 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	}
 	if !crashed {
 		if r.turn.plain() {
-			if !aside || f.Ord > r.consumed {
-				r.said = nil
-			}
+			a.forgets(r, read, read < min(r.consumed+1, r.turn.through))
 			if aside && f.State == tree.Interrupted && !r.turn.shutdown {
 				r.crashes++ // a later turn reads the inputs again
 			} else {
@@ -219,6 +218,9 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if !r.turn.step {
 		r.keepAnswer(f, toPeople)
 		r.silent = r.silent || f.Flags&tree.FlagSilent != 0
+	}
+	if f.Join != nil {
+		r.waitIsOver()
 	}
 	r.turn = nil
 	delete(a.open, r)
@@ -276,7 +278,8 @@ func (r *run) messages(through uint32) (ids []string) {
 
 // said takes what a turn says before its end.
 func (a *auditor) said(r *run, f *tree.Fact) {
-	name := tree.Saying{Num: f.Ord, ID: f.ID}
+	name := tree.Saying{Num: f.Ord, ID: f.ID, Empty: r.turn.empty}
+	ofWait := tree.Saying{Num: f.Ord, ID: f.ID, Empty: true}
 	switch {
 	case !r.speaks():
 		a.fail(r, "replies", "a sub-agent speaks to people")
@@ -284,7 +287,7 @@ func (a *auditor) said(r *run, f *tree.Fact) {
 		a.fail(r, "first cause", "turn %d speaks although it is to end", f.N)
 	case (f.ID == "") != (f.Ord > 0):
 		a.fail(r, "said once", "turn %d speaks under the name %q and the number %d", f.N, f.ID, f.Ord)
-	case slices.Contains(r.said, name):
+	case slices.Contains(r.said, name), r.turn.endsWait && slices.Contains(r.said, ofWait):
 		a.fail(r, "said once", "turn %d speaks under %q, %d again", f.N, f.ID, f.Ord)
 	}
 	r.said = append(r.said, name)
@@ -426,6 +429,33 @@ func (a *auditor) putAway(r *run, f *tree.Fact) {
 	r.former = r.former[1:]
 }
 
+// forgets drops the names of what was said in turns that no later one repeats. What a turn that
+// began without an input has said, to end a wait, is of a list of its own.
+func (a *auditor) forgets(r *run, read uint32, repeated bool) {
+	var left []tree.Saying
+	for _, x := range r.said {
+		ofTurn := x.Empty == r.turn.empty
+		switch {
+		case x.Empty && r.turn.endsWait:
+			ofTurn = true
+		case !x.Empty && read > r.consumed:
+			ofTurn = true
+		}
+		if ofTurn && repeated {
+			x.Empty = false
+		}
+		if !ofTurn || repeated {
+			left = append(left, x)
+		}
+	}
+	r.said = left
+}
+
+// waitIsOver drops what was said to end a wait that no turn ends any more.
+func (r *run) waitIsOver() {
+	r.said = slices.DeleteFunc(r.said, func(x tree.Saying) bool { return x.Empty })
+}
+
 // givenUp takes inputs as consumed over which a turn has crashed three times.
 func (a *auditor) givenUp(r *run, f *tree.Fact) {
 	switch {
@@ -436,10 +466,8 @@ func (a *auditor) givenUp(r *run, f *tree.Fact) {
 	case f.Ord < r.consumed || f.Ord > r.turn.through:
 		a.fail(r, "attempts", "turn %d gives up inputs up to %d, from %d", f.N, f.Ord, r.consumed)
 	}
+	a.forgets(r, f.Ord, f.Ord < r.turn.through)
 	a.consume(r, f.Ord)
-	if f.Ord >= r.turn.through {
-		r.said = nil
-	}
 }
 
 // setAside takes the inputs up to an ordinal as such that start no turn. They stay unread.
@@ -452,6 +480,7 @@ func (a *auditor) setAside(r *run, f *tree.Fact) {
 			max(r.consumed, r.aside))
 	}
 	r.aside = f.Ord
+	r.waitIsOver()
 }
 
 // consume takes the inputs up to an ordinal as read for good.

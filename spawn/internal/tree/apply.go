@@ -199,6 +199,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.Turns, r.Active = f.N, f.At
 	r.open = OpenTurn{
 		N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At, Compact: compact,
+		Empty: f.Ord < first && !compact && !step,
 	}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false

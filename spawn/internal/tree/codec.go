@@ -203,7 +203,7 @@ func (in Input) beyondVersion1() bool {
 func (o *OpenTurn) beyondVersion1() bool {
 	return o != nil &&
 		(o.Shutdown || o.Compact || o.Step || o.Until != 0 || len(o.Shares) > 0 ||
-			o.Wait != nil)
+			o.Wait != nil || o.Empty)
 }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.

@@ -589,8 +589,8 @@ func (s *scanner) saying() (x Saying) {
 			x.ID = s.string()
 		case "text":
 			x.Text = s.text()
-		case "wait":
-			x.Wait = s.bool()
+		case "empty":
+			x.Empty = s.bool()
 		default:
 			s.fail()
 		}

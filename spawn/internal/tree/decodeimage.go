@@ -470,6 +470,8 @@ func (s *scanner) openTurn() *OpenTurn {
 			o.Until = s.int64()
 		case "wait":
 			o.Wait = s.join()
+		case "empty":
+			o.Empty = s.bool()
 		case "shares":
 			o.Shares = scanList(s, (*scanner).share)
 		default:

@@ -163,8 +163,8 @@ func (r *Run) applySetAside(f *Fact) error {
 	r.Aside, r.Retry, r.Asked = f.Ord, false, nil
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
-		r.forgetWait()
 	}
+	r.forgetWait()
 	return nil
 }
 

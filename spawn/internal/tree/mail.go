@@ -120,13 +120,13 @@ func (r *Run) converses(at session.Route) bool {
 }
 
 // A Saying is something that a turn has told people. It is named by ID, or else by Num, among those
-// of one session since it last consumed inputs. What the turn says that ends a wait has names of
-// its own: that turn may come between one that a crash interrupted and the one that repeats it.
+// of one session since it last consumed inputs. A turn that begins without an input has names of
+// its own: it may come between one that a crash interrupted and the one that repeats it.
 type Saying struct {
-	Num  uint32 `json:"n,omitempty"`
-	ID   string `json:"id,omitempty"`
-	Text Text   `json:"text,omitempty"`
-	Wait bool   `json:"wait,omitempty"` // the turn ends a wait
+	Num   uint32 `json:"n,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Text  Text   `json:"text,omitempty"`
+	Empty bool   `json:"empty,omitempty"` // the turn began without an input, to end a wait
 }
 
 // inThread reports whether a bound conversation began the present run of r, which answers there.
@@ -489,7 +489,7 @@ func (t *Tree) LastSaid(k session.Key, c *Post) *Entry {
 // it is what any has said that will be repeated.
 func (r *Run) lastSaying() (Saying, bool) {
 	for _, s := range slices.Backward(r.Said) {
-		if r.Open == nil || s.Wait == r.Open.endsWait() {
+		if r.Open == nil || r.Open.repeats(s) {
 			return s, true
 		}
 	}
@@ -619,41 +619,42 @@ func (t *Tree) decideSay(r *Run, c *Say) (Reply, error) {
 // a name.
 func (r *Run) hasSaid(id string, num uint32) bool {
 	return slices.ContainsFunc(r.Said, func(s Saying) bool {
-		return s.ID == id && s.Num == num && s.Wait == r.Open.endsWait()
+		return s.ID == id && s.Num == num && r.Open.repeats(s)
 	})
 }
 
+// repeats reports whether what is to be said again was said in a turn that this one repeats. One
+// that began without an input was to end a wait. It is repeated with what has come for that
+// meanwhile, and repeats nothing itself that was said over inputs.
+func (o *OpenTurn) repeats(s Saying) bool {
+	return s.Empty == o.Empty || s.Empty && o.Wait != nil
+}
+
 // forgetSaid forgets what was said in turns that are not repeated, at the end of a turn that has
-// read the inputs up to read. If the next turn repeats this one, it ends no wait. A turn that ends
-// a wait may have had no input, and leaves what was said over those that it has not read.
+// read the inputs up to read. If the next turn repeats this one, it ends no wait. A turn that began
+// without an input, and has read none, leaves what was said over those that are left.
 func (r *Run) forgetSaid(open *OpenTurn, read uint32, repeats bool) {
+	overAll := !open.Empty || read >= open.First
 	kept := make([]Saying, 0, len(r.Said))
 	for _, s := range r.Said {
-		switch {
-		case s.Wait == open.endsWait():
-			if s.Wait = false; !repeats {
-				continue
-			}
-		case !s.Wait && read >= open.First && !repeats:
+		ended := open.repeats(s) || overAll && !s.Empty
+		if ended && !repeats {
 			continue
 		}
+		s.Empty = s.Empty && !ended
 		kept = append(kept, s)
 	}
-	r.Said = kept
-	if len(kept) == 0 {
+	if r.Said = kept; len(kept) == 0 {
 		r.Said = nil
 	}
 }
 
 // forgetWait forgets what was said in a turn that was to end the wait of r, which is given up.
 func (r *Run) forgetWait() {
-	if slices.ContainsFunc(r.Said, func(s Saying) bool { return s.Wait }) {
-		r.Said = slices.DeleteFunc(slices.Clone(r.Said), func(s Saying) bool { return s.Wait })
+	if slices.ContainsFunc(r.Said, func(s Saying) bool { return s.Empty }) {
+		r.Said = slices.DeleteFunc(slices.Clone(r.Said), func(s Saying) bool { return s.Empty })
 	}
 }
-
-// endsWait reports whether the turn has ended a wait that has a place.
-func (o *OpenTurn) endsWait() bool { return o != nil && o.Wait != nil }
 
 func (t *Tree) applySaid(r *Run, f *Fact) error {
 	switch {
@@ -664,7 +665,7 @@ func (t *Tree) applySaid(r *Run, f *Fact) error {
 	}
 	if !r.hasSaid(f.ID, f.Ord) { // an earlier library forgot it at the end of a wait
 		r.Said = append(slices.Clip(r.Said), Saying{
-			Num: f.Ord, ID: f.ID, Text: f.Answer.Reply, Wait: r.Open.endsWait(),
+			Num: f.Ord, ID: f.ID, Text: f.Answer.Reply, Empty: r.Open.Empty,
 		})
 	}
 	t.speak(r, f, r.asking(r.Inbox, r.Open.Through,

@@ -173,6 +173,8 @@ type OpenTurn struct {
 	Shares []Share `json:"shares,omitempty"`
 	// Wait is the wait that the turn has ended, if that has an At.
 	Wait *Join `json:"wait,omitempty"`
+	// Empty says that it began without an input, to end a wait.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // RunState is the folded state of one session: of a run, or of the top-level session. Only Apply

@@ -226,7 +226,7 @@ func saidBy(r *Run) string {
 	var b strings.Builder
 	for _, x := range r.Said {
 		fmt.Fprintf(&b, " said %d%s %s", x.Num, x.ID, quoteShort(x.Text))
-		if x.Wait {
+		if x.Empty {
 			b.WriteString(" to end a wait")
 		}
 	}
