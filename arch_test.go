@@ -61,6 +61,7 @@ var house = arch.House{
 	MaxRepeat:  12,
 	Prefixes: map[string]string{
 		"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn",
+		"spawn/internal/route":  "spawn",
 		"agent/internal/thread": "agent",
 		"agent/internal/attach": "agent", "agent/internal/workdir": "agent",
 		"agent/internal/sender": "agent",

@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/route"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -336,13 +337,29 @@ func (s *Supervisor) lockArchives(ctx context.Context) (unlock func(), err error
 // [session.ErrNoFiles] if the Store has no Files; that of the store, or one that every command can
 // return.
 func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
-	there, err := s.awaitArchive(ctx, key)
+	root, err := s.reviveHere(ctx, key)
+	if s.elsewhere(ctx, err) {
+		defer turnOf(ctx).pause()()
+		_, err = s.cluster.route(ctx, root, &route.Revive{Session: key}, err, nil,
+			func(bool) error {
+				_, err := s.reviveHere(ctx, key)
+				return err
+			})
+	}
+	return repeatable(err, repeatAsIs)
+}
+
+// reviveHere is Revive in a tree of this process, which is root.
+func (s *Supervisor) reviveHere(
+	ctx context.Context, key session.Key,
+) (root session.Key, err error) {
+	root, there, err := s.awaitArchive(ctx, key)
 	if there || err != nil {
-		return unrecorded(ctx, err)
+		return root, unrecorded(ctx, err)
 	}
 	unlock, err := s.lockArchives(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: reviving %q: %w", ErrNotRecorded, key, err)
+		return root, fmt.Errorf("%w: reviving %q: %w", ErrNotRecorded, key, err)
 	}
 	defer unlock()
 	ref := session.Ref{Key: key, SessionID: key.ID()}
@@ -357,10 +374,10 @@ func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 		return err
 	}, nil)
 	if err != nil {
-		return failedStore(err)
+		return root, failedStore(err)
 	}
 	found := <-read
-	return repeatable(s.revive(ctx, found.root, &tree.Revive{State: found.state}), repeatAsIs)
+	return found.root, s.revive(ctx, found.root, &tree.Revive{State: found.state})
 }
 
 // A revival is an archived session that a caller brings back.
@@ -440,14 +457,16 @@ func (s *Supervisor) restore(ctx context.Context, ref session.Ref) error {
 }
 
 // awaitArchive waits for the end of the archive of a session that is under way, and reports whether
-// the session is in its tree.
-func (s *Supervisor) awaitArchive(ctx context.Context, key session.Key) (there bool, err error) {
-	root, err := s.RootOf(ctx, key)
+// the session is in its tree, which is root.
+func (s *Supervisor) awaitArchive(
+	ctx context.Context, key session.Key,
+) (root session.Key, there bool, err error) {
+	root, err = s.RootOf(ctx, key)
 	if errors.Is(err, ErrNotFound) {
-		return false, nil
+		return root, false, nil
 	}
 	if err != nil {
-		return false, err
+		return root, false, err
 	}
 	defer turnOf(ctx).pause()()
 	err = s.await(ctx, root, func(t *tree.Tree) bool {
@@ -455,7 +474,7 @@ func (s *Supervisor) awaitArchive(ctx context.Context, key session.Key) (there b
 		there = r.IsBack()
 		return r == nil || there
 	})
-	return there, err
+	return root, there, err
 }
 
 // await waits until something holds for a tree, of which it looks after every batch.
@@ -468,7 +487,11 @@ func (s *Supervisor) await(
 	for {
 		done := false
 		read := func(t *tree.Tree, _ tree.Reply) { done = holds(t) }
-		if err := sh.owner.Await(ctx, nil, read); err != nil || done {
+		err := sh.owner.Await(ctx, nil, read)
+		if s.elsewhere(ctx, err) {
+			return s.follow(ctx, root, nil, nil, holds)
+		}
+		if err != nil || done {
 			return err
 		}
 		select {
@@ -505,6 +528,22 @@ func (s *Supervisor) DeleteSession(
 	if t := turnOf(ctx); t != nil && (t.Session.Key == key || slices.Contains(t.Above, key)) {
 		return &InputError{Field: "session", Reason: "its own turn would wait for its own end"}
 	}
+	err := s.deleteHere(ctx, root, key, reason)
+	if s.elsewhere(ctx, err) {
+		op := &route.Delete{Session: key}
+		op.Reason = tree.Text(text.Bound(reason, secret.MaxText))
+		defer turnOf(ctx).pause()()
+		_, err = s.cluster.route(ctx, root, op, err, nil, func(bool) error {
+			return s.deleteHere(ctx, root, key, reason)
+		})
+	}
+	return repeatable(err, repeatAsIs)
+}
+
+// deleteHere is DeleteSession in a tree of this process.
+func (s *Supervisor) deleteHere(
+	ctx context.Context, root, key session.Key, reason string,
+) error {
 	known := false
 	read := func(t *tree.Tree, _ tree.Reply) {
 		r := t.Run(key)
@@ -518,7 +557,7 @@ func (s *Supervisor) DeleteSession(
 	}
 	cmd := &tree.Discard{Run: key, Reason: text.Bound(reason, secret.MaxText), Rand: s.ids.rand()}
 	if err := s.do(ctx, root, cmd, nil); err != nil {
-		return repeatable(err, repeatAsIs)
+		return err
 	}
 	if within(ctx, root) {
 		return nil
@@ -528,7 +567,7 @@ func (s *Supervisor) DeleteSession(
 	if err != nil {
 		err = fmt.Errorf("%w: deleting %q: %w", ErrUnconfirmed, key, err)
 	}
-	return repeatable(err, repeatAsIs)
+	return err
 }
 
 // purgeEvery is how many sweeps apart a running Supervisor purges archives. The first one does, so

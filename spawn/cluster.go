@@ -148,9 +148,6 @@ func (c *cluster) serve(ctx context.Context) {
 	c.sup.fatal(err)
 }
 
-// handle answers a request of another process. There are none yet.
-func (*cluster) handle(context.Context, session.Request) []byte { return nil }
-
 // renewed takes what the Owners say of the lease.
 func (c *cluster) renewed(l session.Lease) {
 	c.mu.Lock()
@@ -391,6 +388,13 @@ func (c *cluster) holdOf(root session.Key) *hold {
 	none := &hold{cluster: c, lost: make(chan struct{})}
 	close(none.lost)
 	return none
+}
+
+// has reports whether this process has claimed a tree.
+func (c *cluster) has(root session.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds[root] != nil
 }
 
 // isLost reports whether the tree is not that of this process any more.

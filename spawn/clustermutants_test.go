@@ -3,6 +3,34 @@ package spawn_test
 // clusterMutants let a process have, keep or act for a tree that it must not, or leave one alone.
 var clusterMutants = []mutant{
 	{
+		"cluster: a command is done by the process that has the tree", "operation.go",
+		"return err != nil && s.cluster != nil &&", "return false && s.cluster != nil &&", ".",
+		"TestCommandsReachTheOwner",
+	},
+	{
+		"cluster: what was asked for is not passed on", "operation.go",
+		" &&\n\t\tctx.Value(routedKey{}) == nil", "", ".", "TestOperationIsNotPassedOn",
+	},
+	{
+		"cluster: a request without an answer may have been done", "operation.go",
+		"case errors.Is(err, session.ErrUnanswered):\n\t\t\tagain = true\n",
+		"case errors.Is(err, session.ErrUnanswered):\n", ".", "TestCommandOfAProcessThatDies",
+	},
+	{
+		"cluster: a command waits for a tree that moves", "operation.go",
+		"&& !errors.Is(err, ErrShutdown) {", "{", ".", "TestCommandInAHandover",
+	},
+	{
+		"cluster: the process that has the tree answers questions", "operation.go",
+		"if err = s.answerAll(ctx, of, err, answers); err != nil {", "if true {", ".",
+		"TestOwnerAnswersQuestions",
+	},
+	{
+		"cluster: a caller waits for a tree of another process", "operation.go",
+		"err == nil && (holds(v.tree) || over):", "err == nil:", ".",
+		"TestWaitForRunsOfAnotherProcess|TestWaitOverATakeover",
+	},
+	{
 		"cluster: a turn waits until the process may act", "runningturn.go",
 		"\tif err := rt.turn.fence.hold.wait(ctx); err != nil {\n\t\trt.cancel(err)\n\t}\n", "", ".",
 		"TestNothingBeginsInAPause",

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,14 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/route"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -142,9 +146,16 @@ func (q *Request) command(requester session.Key, id string) tree.Spawn {
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
 ) (RunInfo, error) {
-	return withShell(s, root, func(sh *treeShell) (RunInfo, error) {
+	if s.cluster != nil && q.ID == "" {
+		q.ID = RunID(s.ids.newID()) // so that it is known in each process that is asked
+	}
+	info, err := withShell(s, root, func(sh *treeShell) (RunInfo, error) {
 		return sh.spawn(ctx, requester, q, nil)
 	})
+	if s.elsewhere(ctx, err) {
+		return s.spawnThere(ctx, root, requester, q, err)
+	}
+	return info, err
 }
 
 // spawn admits a child. by is the turn of the requester that asks for it, or nil.
@@ -157,34 +168,51 @@ func (sh *treeShell) spawn(
 		id = sh.sup.ids.newID()
 	}
 	call.cmd = q.command(requester, id)
-	call.cmd.Shown = secret.Line(redactBy(sh.sup.cfg.Redact), q.Label)
+	call.cmd.Shown = sh.sup.shownLabel(q.Label)
 	call.cmd.Senders = sendersIn(ctx, q.Senders)
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
 	}
+	return sh.admit(ctx, call, by)
+}
+
+// shownLabel returns a label as a run has it.
+func (s *Supervisor) shownLabel(label string) string {
+	return secret.Line(redactBy(s.cfg.Redact), label)
+}
+
+// admit has a spawn decided, and gives the call back.
+func (sh *treeShell) admit(
+	ctx context.Context, call *spawnCall, by *TurnInput,
+) (info RunInfo, err error) {
 	err = sh.submitSpawn(ctx, call, by)
 	if errors.Is(err, tree.ErrNoDeposit) {
 		err = fmt.Errorf("%w: %w", ErrNotRecorded, err)
 	}
-	if err = repeatable(err, q.repeat()); err != nil {
-		// The owner may still use call, so that its memory is not used again.
-		e := TreeEvent{
-			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
-		}
-		if by != nil {
-			e = by.event(EventRefused)
-		}
-		mask := redactBy(sh.sup.cfg.Redact)
-		e.Agent = secret.Bound(mask, q.Policy.Agent, secret.MaxText)
-		e.Label = secret.Line(mask, secret.Cut(mask, q.Label, secret.MaxText))
-		e.Text = secret.Bound(mask, q.Task, secret.MaxText)
-		e.Error = sh.sup.errorText(err)
-		sh.notifyWatchers(e)
-		return RunInfo{}, err
+	if err == nil {
+		info = call.info
+		call.recycle()
+		return info, nil
 	}
-	info = call.info
-	call.recycle()
-	return info, nil
+	// The owner may still use call, so that its memory is not used again.
+	if by == nil && sh.sup.elsewhere(ctx, err) {
+		return RunInfo{}, err // another process is asked
+	}
+	cmd := &call.cmd
+	err = repeatable(err, (&Request{Key: cmd.Key}).repeat())
+	e := TreeEvent{
+		Kind: EventRefused, Time: time.Now(), Session: cmd.Parent, Depth: cmd.Parent.Depth(),
+	}
+	if by != nil {
+		e = by.event(EventRefused)
+	}
+	mask := redactBy(sh.sup.cfg.Redact)
+	e.Agent = secret.Bound(mask, cmd.Request.Agent, secret.MaxText)
+	e.Label = secret.Line(mask, secret.Cut(mask, cmd.Label, secret.MaxText))
+	e.Text = secret.Bound(mask, string(cmd.Task), secret.MaxText)
+	e.Error = sh.sup.errorText(err)
+	sh.notifyWatchers(e)
+	return RunInfo{}, err
 }
 
 // spawnCall is the command of a spawn and its answer in one piece of memory, which is used again.
@@ -412,10 +440,26 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 func (s *Supervisor) StopRun(
 	ctx context.Context, root session.Key, run RunRef, reason string,
 ) error {
+	err := s.stopHere(ctx, root, run, reason)
+	if s.elsewhere(ctx, err) {
+		op := &route.Stop{Session: run.Session, Run: string(run.Run)}
+		op.Reason = tree.Text(text.Bound(reason, secret.MaxText))
+		defer turnOf(ctx).pause()()
+		_, err = s.cluster.route(ctx, root, op, err, nil, func(bool) error {
+			return s.stopHere(ctx, root, run, reason)
+		})
+	}
+	return repeatable(err, repeatAsIs)
+}
+
+// stopHere is StopRun of a tree of this process.
+func (s *Supervisor) stopHere(
+	ctx context.Context, root session.Key, run RunRef, reason string,
+) error {
 	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
 		return struct{}{}, sh.stop(ctx, run, reason, sh.owner.Do)
 	})
-	return repeatable(err, repeatAsIs)
+	return err
 }
 
 // Wait waits for runs of one tree and returns how each of them stands then, in the order of runs.
@@ -433,9 +477,18 @@ func (s *Supervisor) StopRun(
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, runs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
-	return withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
-		return sh.wait(ctx, runs, opt)
+	begun, refs := time.Now(), slices.Clone(runs)
+	infos, err := withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
+		return sh.wait(ctx, refs, opt)
 	})
+	if s.elsewhere(ctx, err) {
+		if opt.Within > 0 { // less than no time is over at once
+			opt.Within = cmp.Or(opt.Within-time.Since(begun), -1)
+		}
+		infos, err = s.waitThere(ctx, root, refs, opt)
+		return s.heard(ctx, infos, err)
+	}
+	return infos, err
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all of them

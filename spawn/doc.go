@@ -164,12 +164,22 @@
 // has claimed the tree, within ten minutes, the turns go on. Else their context ends with
 // [ErrUnconfirmed], as that of a tree that is lost in another way.
 //
-// A call for the tree of another process is not brought there yet. A command for it is
-// [ErrNotRecorded], a call that waits [ErrUnreadable], and both are a *[session.OwnedError], which
-// names the process. A call that reads, but for [Supervisor.Events], shows what the journal has. A
-// message to a tree of another process waits in the outbox, and is tried again. The slots of the
-// lane are those of one process. A Supervisor that does not run claims a tree for one command, and
-// gives it up at once, unless a caller waits for what comes of it: then for one lease.
+// A command for the tree of another process is done there, by the rules, the functions and the
+// clock of that process, and its errors are the same for errors.Is and errors.As. While the tree
+// moves from one process to another the command waits, until its ctx ends. If the process that has
+// taken it dies before it has answered, the next one does it, once: a message and a spawn are known
+// by their ids, and others come to the same. Those which do not, [Supervisor.CancelTurn],
+// [Supervisor.Reset], [Supervisor.Compact], [Supervisor.DeleteSession], [Supervisor.Retry] and
+// [Supervisor.Dismiss], are [ErrUnconfirmed] then. [Supervisor.Deposit] and [Supervisor.SendOut]
+// want the tree of the sender in this process: else they are [ErrNotRecorded] and a
+// *[session.OwnedError], which names the process.
+//
+// A call that reads shows what the journal has. [Supervisor.Wait], [Supervisor.Idle], and
+// [Supervisor.Events] of one tree go by the journal of a tree of another process, which they read
+// each second, and go on when the tree moves from one process to another. Deltas, and what else no
+// journal has, stay in the process that has the tree. What a wait leaves over is decided there. The
+// slots of the lane are those of one process. A Supervisor that does not run claims a tree for one
+// command, and gives it up at once, unless a caller waits for what comes of it: then for one lease.
 //
 // # Watching a tree
 //

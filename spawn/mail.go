@@ -214,9 +214,10 @@ func (s *Supervisor) postAndWait(
 			change(cmd)
 		}
 		for err == nil {
-			got, err = withShell(s, root, func(sh *treeShell) (answered, error) {
-				return sh.postAndWait(ctx, cmd, within)
-			})
+			got, err = s.postAndWaitHere(ctx, root, cmd, within)
+			if s.elsewhere(ctx, err) {
+				got, err = s.postAndWaitThere(ctx, root, cmd, within, got, err)
+			}
 			if t := turnOf(ctx); t != nil && err == nil {
 				if err = t.Hear(ctx, got.reply.Senders...); err != nil {
 					got.reply, err = Reply{}, cmp.Or(context.Cause(ctx), err)
@@ -231,6 +232,15 @@ func (s *Supervisor) postAndWait(
 			return got, repeatable(err, m.repeat())
 		}
 	}
+}
+
+// postAndWaitHere is postAndWait of a command for a tree of this process.
+func (s *Supervisor) postAndWaitHere(
+	ctx context.Context, root session.Key, cmd *tree.Post, within time.Duration,
+) (answered, error) {
+	return withShell(s, root, func(sh *treeShell) (answered, error) {
+		return sh.postAndWait(ctx, cmd, within)
+	})
 }
 
 // postOf returns the command that posts a message, whose bytes are in the store then.

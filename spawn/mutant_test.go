@@ -132,7 +132,7 @@ var shellMutants = []mutant{
 	},
 	{
 		"1.2 who waits gets the whole", "wait.go",
-		"sh.loadResult(ctx, &infos[i]); err", "sh.loadResult(ctx, &RunInfo{Key: infos[i].Key}); err",
+		"s.loadResult(ctx, &infos[i]); err", "s.loadResult(ctx, &RunInfo{Key: infos[i].Key}); err",
 		".", "TestLongTextIsInAFile",
 	},
 	{

@@ -93,7 +93,7 @@ func (sh *treeShell) collect(ctx context.Context, p *sender) (more []Delivery) {
 		next := p.queue[0]
 		sh.mu.Unlock()
 		if next.out.Completion != nil {
-			if err := sh.loadResult(ctx, &next.out.Completion.Run); err != nil {
+			if err := sh.sup.loadResult(ctx, &next.out.Completion.Run); err != nil {
 				return more // it is told when it comes first
 			}
 		}

@@ -156,12 +156,12 @@ func (r *Result) isWhole() bool {
 }
 
 // loadResult has the Result of a run be whole, whatever the store does.
-func (sh *treeShell) loadResult(ctx context.Context, run *RunInfo) error {
+func (s *Supervisor) loadResult(ctx context.Context, run *RunInfo) error {
 	if run.Result.isWhole() {
 		return nil
 	}
 	ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
-	return contained(func() error { return run.Result.Load(ctx, sh.sup.cfg.Store.Files, ref) })
+	return contained(func() error { return run.Result.Load(ctx, s.cfg.Store.Files, ref) })
 }
 
 const (

@@ -377,7 +377,7 @@ func (sh *treeShell) handOver(
 		return fmt.Errorf("spawn: delivery %q: Config.Deliver is not set", out.Key)
 	}
 	if out.Completion != nil {
-		if err := sh.loadResult(ctx, &out.Completion.Run); err != nil {
+		if err := sh.sup.loadResult(ctx, &out.Completion.Run); err != nil {
 			return fmt.Errorf("spawn: delivery %q: %w", out.Key, err)
 		}
 	}

@@ -237,8 +237,20 @@ func withShell[T any](
 	}
 }
 
-// do sends a command to the owner of a tree, see [owner.Owner.Do].
+// do sends a command to the owner of a tree, see [owner.Owner.Do], in this process or in another
+// one. There read is called without a tree, and with a run that has its SessionID alone.
 func (s *Supervisor) do(
+	ctx context.Context, root session.Key, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
+	err := s.doHere(ctx, root, cmd, read)
+	if s.elsewhere(ctx, err) {
+		return s.doThere(ctx, root, cmd, read, err)
+	}
+	return err
+}
+
+// doHere sends a command to the owner of a tree in this process.
+func (s *Supervisor) doHere(
 	ctx context.Context, root session.Key, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
 	for {

@@ -516,7 +516,7 @@ func (t *TurnInput) Wait(
 	}
 	ctx, done := t.Within(context.WithValue(ctx, turnKey{}, t))
 	defer done()
-	return t.shell.wait(ctx, children, opt)
+	return t.shell.wait(ctx, slices.Clone(children), opt)
 }
 
 // turnKey is the key under which the context of a Runner holds its TurnInput. A wait under that

@@ -117,12 +117,18 @@ type viewer struct {
 	options  *tree.Options // nil: none, because folding reads none
 	tree     *tree.Tree
 	last     session.Seq
-	lastTime int64 // of the last fact
+	lastTime int64            // of the last fact
+	each     func(*tree.Tree) // called after each fact; may be nil
 }
 
 // read folds all entries of a journal.
 func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 	v.resetTree()
+	return v.readAfter(entries)
+}
+
+// readAfter folds the entries of a journal behind those that v has.
+func (v *viewer) readAfter(entries iter.Seq2[session.Entry, error]) error {
 	all := func() iter.Seq2[session.Entry, error] { return entries }
 	for e, err := range owner.GuardSeq(all) {
 		if err != nil {
@@ -130,6 +136,9 @@ func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 		}
 		if _, err := v.fold(e, true); err != nil {
 			return &JournalError{Root: v.root, Seq: e.Seq, Err: err}
+		}
+		if v.each != nil {
+			v.each(v.tree)
 		}
 	}
 	return nil

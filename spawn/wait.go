@@ -11,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/route"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -76,12 +77,19 @@ func (w *waiter) freeze(info RunInfo) {
 }
 
 // wait waits for runs of the tree and returns how each of them stands then, in the order of refs,
-// with whole results. The error is ErrUnreadable if a result cannot be loaded.
+// with whole results. It sets the ids of refs that are not named. The error is ErrUnreadable if a
+// result cannot be loaded.
 //
 // The turn under whose context ctx is works for those for whom these runs have worked, before it
 // has the results.
 func (sh *treeShell) wait(ctx context.Context, refs []RunRef, opt JoinOptions) ([]RunInfo, error) {
 	infos, err := sh.waitFor(ctx, refs, opt)
+	return sh.sup.heard(ctx, infos, err)
+}
+
+// heard returns runs that were waited for, with whole results, after the turn that waits works for
+// those for whom they have worked.
+func (s *Supervisor) heard(ctx context.Context, infos []RunInfo, err error) ([]RunInfo, error) {
 	if err != nil {
 		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotWithin)
 		defer cancel()
@@ -94,14 +102,15 @@ func (sh *treeShell) wait(ctx context.Context, refs []RunRef, opt JoinOptions) (
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range infos {
-		if err := sh.loadResult(ctx, &infos[i]); err != nil {
+		if err := s.loadResult(ctx, &infos[i]); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
 	}
 	return infos, nil
 }
 
-// waitFor waits for runs of the tree and returns how each of them stands then.
+// waitFor waits for runs of the tree and returns how each of them stands then. It sets the ids of
+// refs that are not named.
 func (sh *treeShell) waitFor(
 	ctx context.Context, refs []RunRef, opt JoinOptions,
 ) ([]RunInfo, error) {
@@ -110,7 +119,6 @@ func (sh *treeShell) waitFor(
 	}
 	w := &waiter{members: make(map[RunRef]bool, len(refs)), ready: make(chan struct{})}
 	w.join.Need = opt.need()
-	refs = slices.Clone(refs)
 	if err := sh.registerWaiter(ctx, w, refs, opt.Within == 0); err != nil {
 		return nil, err
 	}
@@ -197,24 +205,9 @@ func (sh *treeShell) registerWaiter(
 	var missing error
 	by := turnOf(ctx)
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-		for i := range refs {
-			ref := &refs[i]
-			of, found := standing(t, ref)
-			if !found {
-				missing = missingRun(t, "waiting for ", *ref)
-				return
-			}
-			ended := of.State == 0 || of.State.Terminal()
-			if endless && by != nil && !ended && isBelow(t, by.Session.Key, t.Run(ref.Session)) {
-				missing = &InputError{
-					Field: "runs", Reason: fmt.Sprintf("the turn of %q would wait for its own end, "+
-						"which run %s of %q waits for", by.Session.Key, ref.Run, ref.Session),
-				}
-				return
-			}
-			w.members[*ref] = false
+		if missing = w.begin(t, refs, by, endless); missing == nil {
+			sh.addWaiter(w, t)
 		}
-		sh.addWaiter(w, t)
 	})
 	if err == nil {
 		err = missing
@@ -223,6 +216,27 @@ func (sh *treeShell) registerWaiter(
 		sh.removeWaiter(w)
 	}
 	return err
+}
+
+// begin makes runs of a tree the members of w, see registerWaiter. by is the turn that waits, or
+// nil.
+func (w *waiter) begin(t *tree.Tree, refs []RunRef, by *TurnInput, endless bool) error {
+	for i := range refs {
+		ref := &refs[i]
+		of, found := standing(t, ref)
+		if !found {
+			return missingRun(t, "waiting for ", *ref)
+		}
+		ended := of.State == 0 || of.State.Terminal()
+		if endless && by != nil && !ended && isBelow(t, by.Session.Key, t.Run(ref.Session)) {
+			return &InputError{
+				Field: "runs", Reason: fmt.Sprintf("the turn of %q would wait for its own end, "+
+					"which run %s of %q waits for", by.Session.Key, ref.Run, ref.Session),
+			}
+		}
+		w.members[*ref] = false
+	}
+	return nil
 }
 
 // addWaiter counts a waiter and has it told of what follows. The owner of the tree calls it, so
@@ -439,7 +453,9 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 // it, or one that every command can return. It is [ErrUnconfirmed] beside the cause of ctx or
 // [ErrShutdown] if that ends while it waits, and if another owner takes the tree meanwhile.
 func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
-	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
+	return s.wish(ctx, root, key, &route.Reset{Session: key}, func(
+		id string, withdraw bool,
+	) tree.Command {
 		return tree.Restart{Run: key, SessionID: id, Withdraw: withdraw}
 	})
 }
@@ -455,14 +471,18 @@ func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
 // Runner if it fails, [ErrNotTopLevel] for a sub-agent, or one of [Supervisor.Reset] but for the
 // *ChildrenError. A turn that has begun goes on when ctx ends.
 func (s *Supervisor) Compact(ctx context.Context, root, key session.Key) error {
-	return s.wish(ctx, root, key, func(id string, withdraw bool) tree.Command {
+	return s.wish(ctx, root, key, &route.Compact{Session: key}, func(
+		id string, withdraw bool,
+	) tree.Command {
 		return tree.Condense{Run: key, ID: id, Withdraw: withdraw}
 	})
 }
 
-// wish sends a command, as cmd returns it with the id of the wish, and waits for its answer.
+// wish sends a command, as cmd returns it with the id of the wish, and waits for its answer. In
+// another process it is op.
 func (s *Supervisor) wish(
-	ctx context.Context, root, key session.Key, cmd func(id string, withdraw bool) tree.Command,
+	ctx context.Context, root, key session.Key, op route.Op,
+	cmd func(id string, withdraw bool) tree.Command,
 ) error {
 	if t := turnOf(ctx); t != nil && t.Session.Key == key {
 		return &InputError{Field: "session", Reason: "its own turn would wait for its own end"}
@@ -470,9 +490,17 @@ func (s *Supervisor) wish(
 	if key.IsSubagent() {
 		return fmt.Errorf("%w: %q", ErrNotTopLevel, key)
 	}
-	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
-		return struct{}{}, sh.wish(ctx, cmd)
-	})
+	here := func(bool) error {
+		_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
+			return struct{}{}, sh.wish(ctx, cmd)
+		})
+		return err
+	}
+	err := here(false)
+	if s.elsewhere(ctx, err) {
+		defer turnOf(ctx).pause()()
+		_, err = s.cluster.route(ctx, root, op, err, nil, here)
+	}
 	return repeatable(err, repeatAsIs)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -363,6 +364,12 @@ func (w *watcher) take() (e TreeEvent, ok bool) {
 // loop yields what the watcher sees until ctx ends, the loop breaks, or the Supervisor is shut
 // down.
 func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
+	var elsewhere <-chan time.Time // nil, which never fires, if no other process writes
+	if w.shell != nil && w.sup.cluster != nil {
+		ticker := time.NewTicker(followEvery)
+		defer ticker.Stop()
+		elsewhere = ticker.C
+	}
 	for {
 		taken := 0
 		for ; taken < visitAtOnce; taken++ {
@@ -388,6 +395,8 @@ func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
 		}
 		select {
 		case <-w.wake:
+		case <-elsewhere:
+			w.lookElsewhere(ctx)
 		case <-ctx.Done():
 			return
 		case <-w.sup.closed:
@@ -396,6 +405,37 @@ func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
 			return
 		}
 	}
+}
+
+// lookElsewhere has the loop read the journal of a tree that this process does not have.
+func (w *watcher) lookElsewhere(ctx context.Context) {
+	root := w.shell.owner.Root()
+	if w.sup.cluster.has(root) {
+		return
+	}
+	w.mu.Lock()
+	f := w.feeds[root]
+	if f != nil && f.at.seq == 0 {
+		w.mu.Unlock()
+		if !w.isOnRecord(ctx, root) { // the loop would show again that there is nothing
+			return
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if f != nil && f.pending == 0 {
+		w.markUnread(f)
+	}
+}
+
+// isOnRecord reports whether a tree has a journal. If that cannot be read, it is taken to have one.
+func (w *watcher) isOnRecord(ctx context.Context, root session.Key) bool {
+	open, cancel := w.sup.untilClosed(ctx)
+	defer cancel()
+	for range w.sup.reads.Read(open, root, 0) {
+		return true
+	}
+	return false
 }
 
 // nextUnread returns a feed whose journal is to be read, or nil.
