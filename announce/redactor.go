@@ -3,6 +3,8 @@ package announce
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math"
 	"regexp"
 	"regexp/syntax"
@@ -39,6 +41,19 @@ type Redaction struct {
 	// with '|' between them. It is for package agent. Zero: all are closed.
 	Open Boundary
 }
+
+// String says how many patterns and secrets r has, and shows none of them.
+func (r Redaction) String() string {
+	return fmt.Sprintf("%d patterns and %d secrets", len(r.Patterns), len(r.Secrets))
+}
+
+// Format implements fmt.Formatter: every verb prints what String returns.
+func (r Redaction) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, r.String()) // fmt does not tell either
+}
+
+// LogValue implements slog.LogValuer with what String returns.
+func (r Redaction) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // A Boundary is what a text crosses on its way out of a session.
 type Boundary uint8
@@ -91,6 +106,24 @@ type Redactor struct {
 	secrets  []string // of the Redaction
 	learned  []string // see Learn, the oldest first
 }
+
+// String says how many patterns and secrets r knows, and shows none of them.
+func (r *Redactor) String() string {
+	if r == nil {
+		return Redaction{}.String()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%d patterns and %d secrets", len(r.patterns), len(r.secrets)+len(r.learned))
+}
+
+// Format implements fmt.Formatter: every verb prints what String returns.
+func (r *Redactor) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, r.String()) // fmt does not tell either
+}
+
+// LogValue implements slog.LogValuer with what String returns.
+func (r *Redactor) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // NewRedactor returns the Redactor of a Redaction. The error joins a [*PatternError] for each
 // pattern and secret that is refused: a pattern that does not compile, that is too large, that can

@@ -1,9 +1,12 @@
 package announce_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
@@ -181,4 +184,37 @@ func TestRedactorLearns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a program prints of a Redaction and a Redactor has none of their secrets, under no verb.
+func TestRedactionIsNotShown(t *testing.T) {
+	t.Parallel()
+	const value, pattern = "planted-1234567890", "planted-[a-z]+x"
+	r := announce.Redaction{Patterns: []string{pattern}, Secrets: []string{value}}
+	redactor, err := announce.NewRedactor(r)
+	require.NoError(t, err)
+	redactor.Learn("learned-1234567890")
+	bare := []string{
+		hex.EncodeToString([]byte("1234567890")), fmt.Sprint([]byte("1234567890"))[1:20], "1234567890",
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "redaction", r, "redactor", redactor)
+	shown := map[string]string{"log": log.String()}
+	type config struct {
+		Redact   announce.Redaction
+		Redactor *announce.Redactor
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		for _, x := range []any{r, &r, redactor, config{r, redactor}, []announce.Redaction{r}} {
+			shown[fmt.Sprintf("%s of a %T", verb, x)] = strings.ToLower(fmt.Sprintf(verb, x))
+		}
+	}
+	for name, text := range shown {
+		for _, part := range bare {
+			require.NotContains(t, text, part, name)
+		}
+	}
+	require.Equal(t, "1 patterns and 1 secrets", r.String())
+	require.Equal(t, "1 patterns and 2 secrets", redactor.String())
+	require.Equal(t, "0 patterns and 0 secrets", (*announce.Redactor)(nil).String())
 }
