@@ -273,7 +273,7 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 	if r.maskBraced(at, f); r.mask != "" {
 		return
 	}
-	if f.op != opBlank && f.op != opIs && f.is >= listName && r.maskComposite(at, f.op) ||
+	if f.op != opBlank && f.op != opIs && f.is >= listName && r.maskComposite(at, f.op, f) ||
 		r.next > r.at && r.mask != "" {
 		return
 	}
@@ -403,8 +403,9 @@ const maxComposite = 4096
 
 // maskComposite masks the list or object that is the value at src[at], and reports whether one is.
 // What is empty, refers to a secret or describes one, stays. A list is one with a mask, so that
-// what reads the text again finds a list; an object is a mask.
-func (r *reader) maskComposite(at int, o op) bool {
+// what reads the text again finds a list; an object is a mask. A single word in brackets is weighed
+// as one without them, by the form of its name if there is one.
+func (r *reader) maskComposite(at int, o op, f *form) bool {
 	if c := r.Byte(at); c != '[' && c != '{' || c == '{' && r.Byte(at+1) == '{' {
 		return false // or what a template fills in
 	}
@@ -416,7 +417,7 @@ func (r *reader) maskComposite(at int, o op) bool {
 		return inside == ""
 	}
 	isQuoted := strings.IndexByte(inside, '"') >= 0 || strings.IndexByte(inside, '\'') >= 0
-	if !isQuoted && !hasDense(inside) || isSchema(inside) {
+	if !isQuoted && !hasDense(inside) && !f.isBracketed(inside) || isSchema(inside) {
 		return true
 	}
 	mask := `"***"`
@@ -429,6 +430,14 @@ func (r *reader) maskComposite(at int, o op) bool {
 	}
 	r.replace(at, end, mask, "")
 	return true
+}
+
+// isBracketed reports whether a single word that stands in brackets is a secret: it has letters and
+// digits, and would be one without the brackets.
+func (f *form) isBracketed(word string) bool {
+	const least = 8
+	return f != nil && len(word) >= least && isMixed(word) &&
+		strings.IndexAny(word, " \t\r\n,;:[]{}") < 0 && f.isSecret(word)
 }
 
 // isSchema reports whether the members of an object say what a secret is like, or where it is.

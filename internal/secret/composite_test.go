@@ -36,6 +36,8 @@ func TestMaskOfCompositeValues(t *testing.T) {
 	for text, want := range map[string]string{ // the brackets of a list stay
 		`password=[hunter2x]`:                 `password=[***]`,
 		`password={hunter2x}`:                 `password={***}`,
+		`password=[` + hidden + `]`:           `password=[***]`,
+		`password: [` + hidden + `]`:          `password: ["***"]`,
 		`passwords=[hunter2a, hunter2b]; a`:   `passwords=[***]; a`,
 		`{"password":["` + hidden + `"],"a"}`: `{"password":["***"],"a"}`,
 		`password = ["` + hidden + `"]`:       `password = ["***"]`,
@@ -46,7 +48,9 @@ func TestMaskOfCompositeValues(t *testing.T) {
 		require.Equal(t, want, secret.Mask(want))
 		require.Equal(t, want, secret.NewOwn([]string{"another secret"}, nil).Mask(text))
 	}
-	for _, text := range []string{"password=[x]", "password=[redacted]", "password=[]", "password: [see below]"} {
+	for _, text := range []string{"password=[x]", "password=[redacted]", "password=[]", "password: [see below]", "password: [hidden]",
+		"password: [string]", "token=[optional]", "secret: {value}", "api_key: [a, b]", "password=[required]",
+	} {
 		require.Equal(t, text, secret.Mask(text))
 	}
 	lines := `{"source":["-----BEGIN PRIVATE KEY-----\n","` + hidden + `\n","-----END PRIVATE KEY-----"],` +

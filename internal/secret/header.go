@@ -25,7 +25,7 @@ func (r *reader) maskHeader(end int) {
 	if stop := r.Skip(at, "*"); stop > at && stop-at <= 2 {
 		at = r.blankEnd(stop)
 	}
-	if r.maskComposite(at, opColon) {
+	if r.maskComposite(at, opColon, nil) {
 		return
 	}
 	quote := r.quoteEnd(at)
