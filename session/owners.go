@@ -86,8 +86,8 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 	Orphans(ctx context.Context) iter.Seq2[Key, error]
 
 	// Lane returns this process's part in the lane of that name. Its tickets are granted while
-	// Serve runs. A process takes each lane once: a second call of a name returns the same Lane,
-	// and leaves the limit and the user of the first.
+	// Serve runs, and end with it. Until then a process takes each lane once: a second call of a
+	// name returns the same Lane, and leaves the limit and the user of the first.
 	Lane(name string, limit int, u LaneUser) Lane
 }
 

@@ -68,6 +68,13 @@ func newCluster(s *Supervisor) *cluster {
 	}
 }
 
+// shareLane has the slots of turns be those of all processes.
+func (c *cluster) shareLane() {
+	if c != nil {
+		c.sup.lane.Share(session.NewID(), c.owners.Lane)
+	}
+}
+
 // join has the process take part until the end of a shutdown.
 func (c *cluster) join() {
 	if c == nil {

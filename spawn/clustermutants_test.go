@@ -3,6 +3,19 @@ package spawn_test
 // clusterMutants let a process have, keep or act for a tree that it must not, or leave one alone.
 var clusterMutants = []mutant{
 	{
+		"cluster: the limit of turns is that of all processes", "cluster.go",
+		"c.sup.lane.Share(session.NewID(), c.owners.Lane)", "_ = session.NewID", ".", "TestLimitOfACluster",
+	},
+	{
+		"cluster: a slot that is given back is given back to the cluster", "internal/owner/lane.go",
+		"h.share.free(r.Key())", "_ = r.Key", ".", "TestLimitOfACluster",
+	},
+	{
+		"cluster: a requester that came first does not have all places", "internal/owner/lane.go",
+		"spare := h.share.spare(r); spare != nil", "spare := h.share.spare(r); false", "./internal/owner",
+		"TestSharedLaneIsFair",
+	},
+	{
 		"cluster: a command is done by the process that has the tree", "operation.go",
 		"return err != nil && s.cluster != nil &&", "return false && s.cluster != nil &&", ".",
 		"TestCommandsReachTheOwner",

@@ -177,9 +177,16 @@
 // A call that reads shows what the journal has. [Supervisor.Wait], [Supervisor.Idle], and
 // [Supervisor.Events] of one tree go by the journal of a tree of another process, which they read
 // each second, and go on when the tree moves from one process to another. Deltas, and what else no
-// journal has, stay in the process that has the tree. What a wait leaves over is decided there. The
-// slots of the lane are those of one process. A Supervisor that does not run claims a tree for one
-// command, and gives it up at once, unless a caller waits for what comes of it: then for one lease.
+// journal has, stay in the process that has the tree. What a wait leaves over is decided there. A
+// Supervisor that does not run claims a tree for one command, and gives it up at once, unless a
+// caller waits for what comes of it: then for one lease.
+//
+// The limits of turns at the same time, MaxConcurrent and that of sessions, are those of all
+// processes. Each process asks the engine for a slot for at most as many sessions at a time, those
+// that are next by its own queue, and the engine grants them to requesters in turn. A process that
+// dies, or is not heard for the time of a lease, gives its slots up. If it still runs turns then,
+// there may be more of them than the limit until their contexts have ended. A pause that a provider
+// has asked of one process is one of all.
 //
 // # Watching a tree
 //

@@ -63,6 +63,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return s.untold
 	}
 	s.workers.setKeeping(true)
+	s.cluster.shareLane()
 	s.lane.Open()
 	s.cluster.join() //nolint:contextcheck // it outlives the call
 	for _, sh := range s.allShells() {

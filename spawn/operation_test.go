@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -527,7 +528,7 @@ func TestEventsOfTheTreeOfAnotherProcess(t *testing.T) {
 			go func() {
 				defer close(over)
 				for e, err := range b.Events(watching, q) {
-					require.NoError(t, err)
+					assert.NoError(t, err)
 					seen = append(seen, e)
 				}
 			}()

@@ -432,7 +432,7 @@ func (w *watcher) lookElsewhere(ctx context.Context) {
 func (w *watcher) isOnRecord(ctx context.Context, root session.Key) bool {
 	open, cancel := w.sup.untilClosed(ctx)
 	defer cancel()
-	for range w.sup.reads.Read(open, root, 0) {
+	for range w.sup.reads.Read(open, root, 0) { //nolint:errcheck // with an error it is taken to have
 		return true
 	}
 	return false

@@ -63,6 +63,7 @@ func (o *owners) Serve(ctx context.Context, m session.Member) error {
 	defer o.mu.Unlock()
 	o.serving, o.lost = nil, nil
 	clear(o.claims)
+	clear(o.lanes)
 	if isFinal(err) {
 		return err
 	}

@@ -376,6 +376,15 @@ var brokenLanes = map[string]func(b *brokenOwners){
 			return b.inner.Lane(fmt.Sprint(name, taken), limit, u)
 		}
 	},
+	"lane anew": func(b *brokenOwners) {
+		taken := make(map[string]session.Lane)
+		b.lane = func(name string, limit int, u session.LaneUser) session.Lane {
+			if taken[name] == nil {
+				taken[name] = b.inner.Lane(name, limit, u)
+			}
+			return taken[name]
+		}
+	},
 	"handle panics": func(b *brokenOwners) {
 		b.serve = func(ctx context.Context, m session.Member) error {
 			handle := m.Handle

@@ -80,6 +80,7 @@ func (m *member) Serve(ctx context.Context, mem session.Member) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m.serving = false
+	m.lanes = make(map[string]*clusterLane)
 	if !m.cut {
 		c.state.Leave(m.self)
 	}

@@ -144,6 +144,7 @@ var ownersRules = []ownersRule{
 	},
 	{"lanes apart", "Lanes of different names are kept apart.", checkLanesApart},
 	{"lane again", "A second Lane of a name is the same one, with the limit and user of the first.", checkLaneAgain},
+	{"lane anew", "After Serve has ended a Lane of a name is another one, and the tickets are gone.", checkLaneAnew},
 	{"handle panics", "A Handle that panics ends nothing, and has not answered.", checkHandlePanics},
 	{"lane set limit", "SetLimit counts for the tickets that wait.", checkLaneSetLimit},
 	{"owners context", "A method returns the error of a ctx that is done.", checkOwnersContext},

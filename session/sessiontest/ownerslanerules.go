@@ -360,6 +360,29 @@ func checkLaneAgain(p *ownersProbe) {
 	c.wantGranted(p, "after the second", map[*process][]string{a: {"1", "2", "3"}})
 }
 
+func checkLaneAnew(p *ownersProbe) {
+	c := p.open()
+	a := c.serve(p, "a", nil)
+	old := a.lane("l", 1)
+	old.Ask(ticket("1", ""))
+	c.wantGranted(p, "by the first", map[*process][]string{a: {"1"}})
+	p.must("Serve", a.stop())
+	a.mu.Lock()
+	a.slots = nil
+	a.mu.Unlock()
+	again := a.lane("l", 2)
+	a.ended = make(chan struct{})
+	a.serve(nil)
+	again.Ask(ticket("2", ""))
+	again.Ask(ticket("3", ""))
+	old.Ask(ticket("4", ""))
+	c.wantGranted(p, "by the second, with its limit", map[*process][]string{a: {"2", "3"}})
+	again.Free("2")
+	again.Free("3")
+	c.pass(3)
+	c.wantGranted(p, "nothing by the first", map[*process][]string{a: {"2", "3"}})
+}
+
 func checkHandlePanics(p *ownersProbe) {
 	c := p.open()
 	a := c.serve(p, "a", func(ctx context.Context, r session.Request) []byte {

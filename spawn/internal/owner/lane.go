@@ -47,6 +47,7 @@ const (
 type half struct {
 	limit, used int // slots that there are, and that are taken
 	queue       ticketQueue
+	share       *share // in the slots of a cluster; nil: all slots are of this process
 }
 
 // A ticketQueue says which ticket is next. The lock of the lane guards it.
@@ -71,12 +72,13 @@ func NewLane(subagents, sessions int) *Lane {
 // A ticket is a place in a queue. It belongs to a session of an owner, or to a caller of Wait.
 type ticket struct {
 	owner     *Owner
-	gen       uint64        // the incarnation of the owner that asked
-	run       *tree.Run     // nil with wait
+	gen       uint64 // the incarnation of the owner that asked
+	run       *tree.Run
 	class     ticketClass   // of a top-level session
 	wait      chan struct{} // closed by the grant; nil: the owner is told
 	granted   bool          // the ticket has its slot
 	abandoned bool          // nothing waits for the ticket any more
+	asked     uint64        // the number under which the cluster was asked
 	next      *ticket
 }
 
@@ -110,13 +112,25 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	defer l.mu.Unlock()
 	h := l.of(r)
 	switch {
-	case l.state == laneClosed:
+	case l.state == laneClosed, h.share.asks(l, o, r):
 		return false
 	case l.state == laneOpen && h.free() && l.pauseOf(r) == nil:
 		h.used++
-		return true
+		if h.share != nil {
+			h.share.ask(l, &ticket{owner: o, gen: o.gen, run: r, class: classOf(r), granted: true})
+		}
+		return h.share == nil
 	}
-	h.queue.push(r, &ticket{owner: o, gen: o.gen, run: r, class: classOf(r)})
+	t := &ticket{owner: o, gen: o.gen, run: r, class: classOf(r)}
+	if l.state == laneOpen && l.pauseOf(r) == nil {
+		if spare := h.share.spare(r); spare != nil {
+			h.queue.pushFront(spare)
+			t.granted = true
+			h.share.ask(l, t)
+			return false
+		}
+	}
+	h.queue.push(r, t)
 	return false
 }
 
@@ -126,13 +140,19 @@ func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	granted := make(chan struct{})
 	l.mu.Lock()
 	h := l.of(r)
-	if l.state != laneNew && h.free() {
+	mine := &ticket{wait: granted, run: r, class: classUnderWay}
+	switch {
+	case l.state == laneNew || !h.free():
+		h.queue.push(r, mine)
+	case h.share == nil:
 		h.used++
 		l.mu.Unlock()
 		return true
+	default:
+		h.used++
+		mine.granted = true
+		h.share.ask(l, mine)
 	}
-	mine := &ticket{wait: granted, class: classUnderWay}
-	h.queue.push(r, mine)
 	l.mu.Unlock()
 	select {
 	case <-granted:
@@ -154,6 +174,7 @@ func (l *Lane) Free(r *tree.Run) {
 	l.mu.Lock()
 	h := l.of(r)
 	h.used--
+	h.share.free(r.Key())
 	granted := l.serve(h, nil)
 	l.mu.Unlock()
 	for _, t := range granted {
@@ -177,8 +198,10 @@ func (l *Lane) Open() {
 func (l *Lane) Close() {
 	l.mu.Lock()
 	l.state = laneClosed
-	l.subagents.queue.dropStarts()
-	l.sessions.queue.dropStarts()
+	for _, h := range [...]*half{&l.subagents, &l.sessions} {
+		h.queue.dropStarts()
+		h.used -= h.share.dropStarts()
+	}
 	l.setTimer(time.Time{})
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
@@ -192,6 +215,11 @@ func (l *Lane) Close() {
 func (l *Lane) SetLimits(subagents, sessions int) {
 	l.mu.Lock()
 	l.subagents.limit, l.sessions.limit = subagents, sessions
+	for _, h := range [...]*half{&l.subagents, &l.sessions} {
+		if h.share != nil {
+			h.share.lane.SetLimit(h.limit)
+		}
+	}
 	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
 	for _, t := range granted {
@@ -207,8 +235,8 @@ func (l *Lane) Used() int {
 }
 
 // serve takes the tickets that can be granted now from the queue of a half, marks them, and appends
-// them to granted. It drops abandoned tickets. The caller holds the lock and grants the tickets
-// after it.
+// them to granted, or asks the cluster for each. It drops abandoned tickets. The caller holds the
+// lock and grants the tickets after it.
 func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
 	for l.state != laneNew && h.used < h.limit {
 		t := h.queue.pop(l.usable)
@@ -216,7 +244,10 @@ func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
 			break
 		}
 		h.used++
-		t.granted = true
+		if t.granted = true; h.share != nil {
+			h.share.ask(l, t)
+			continue
+		}
 		granted = append(granted, t)
 	}
 	return granted

@@ -52,7 +52,7 @@ type laneLog struct {
 func (g *laneLog) want(l *Lane, name string, r *tree.Run) *sync.WaitGroup {
 	var done sync.WaitGroup
 	l.mu.Lock()
-	t := &ticket{wait: make(chan struct{})}
+	t := &ticket{wait: make(chan struct{}), run: r}
 	l.of(r).queue.push(r, t)
 	l.mu.Unlock()
 	done.Go(func() {

@@ -58,6 +58,12 @@ func (l *Lane) Pause(provider string, now, until time.Time) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.pauseUntil(provider, now, until)
+	l.sharePause(provider, until.Sub(now))
+}
+
+// pauseUntil is Pause in this process. The caller holds the lock.
+func (l *Lane) pauseUntil(provider string, now, until time.Time) {
 	if l.pauses == nil {
 		l.pauses = make(map[string]*pause)
 	}
@@ -105,6 +111,9 @@ func (l *Lane) pauseOf(r *tree.Run) *pause {
 func (l *Lane) usable(t *ticket) bool {
 	if t.abandoned {
 		return false
+	}
+	if t.wait != nil {
+		return true
 	}
 	if p := l.pauseOf(t.run); p != nil {
 		p.parked = append(p.parked, t)
