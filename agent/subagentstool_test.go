@@ -387,7 +387,8 @@ func inSteerTree(t *testing.T, f func(x *steerTree)) {
 	})
 }
 
-// badText returns what the error is of a text that cannot be sent: for a model it names the argument.
+// badText returns what the error is of a text that cannot be sent. For a model it names the
+// argument.
 func badText(how string) any {
 	if how == "subagents" {
 		return new(*agent.ArgumentError)
