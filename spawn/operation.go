@@ -549,8 +549,8 @@ func (c *cluster) route(
 	}
 }
 
-// A doneBefore is the error of an operation that was not recorded, and that may have been before.
-type doneBefore struct{ err error }
+// A maybeDoneError is the error of an operation that was not recorded, and that may have been before.
+type maybeDoneError struct{ err error }
 
 // maybeDone returns the error of an operation that may have been done before by another process:
 // what was not recorded this time is not known then.
@@ -558,21 +558,21 @@ func maybeDone(err error) error {
 	if !errors.Is(err, ErrNotRecorded) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUnconfirmed, &doneBefore{err})
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, &maybeDoneError{err})
 }
 
 // Error says why it was not recorded this time.
-func (e *doneBefore) Error() string {
+func (e *maybeDoneError) Error() string {
 	return strings.TrimPrefix(e.err.Error(), ErrNotRecorded.Error()+": ")
 }
 
 // Is does not find ErrNotRecorded.
-func (e *doneBefore) Is(target error) bool {
+func (e *maybeDoneError) Is(target error) bool {
 	return target != ErrNotRecorded && errors.Is(e.err, target)
 }
 
 // As finds what is in the error.
-func (e *doneBefore) As(target any) bool { return errors.As(e.err, target) }
+func (e *maybeDoneError) As(target any) bool { return errors.As(e.err, target) }
 
 // unconfirmedOf returns the error of an operation that may have been done by a process that does
 // not have the tree any more.

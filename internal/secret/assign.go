@@ -437,7 +437,7 @@ func (r *reader) maskComposite(at int, o op, f *form) bool {
 func (f *form) isBracketed(word string) bool {
 	const least = 8
 	return f != nil && len(word) >= least && isMixed(word) &&
-		strings.IndexAny(word, " \t\r\n,;:[]{}") < 0 && f.isSecret(word)
+		!strings.ContainsAny(word, " \t\r\n,;:[]{}") && f.isSecret(word)
 }
 
 // isSchema reports whether the members of an object say what a secret is like, or where it is.

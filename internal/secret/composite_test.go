@@ -48,7 +48,8 @@ func TestMaskOfCompositeValues(t *testing.T) {
 		require.Equal(t, want, secret.Mask(want))
 		require.Equal(t, want, secret.NewOwn([]string{"another secret"}, nil).Mask(text))
 	}
-	for _, text := range []string{"password=[x]", "password=[redacted]", "password=[]", "password: [see below]", "password: [hidden]",
+	for _, text := range []string{
+		"password=[x]", "password=[redacted]", "password=[]", "password: [see below]", "password: [hidden]",
 		"password: [string]", "token=[optional]", "secret: {value}", "api_key: [a, b]", "password=[required]",
 	} {
 		require.Equal(t, text, secret.Mask(text))
