@@ -56,6 +56,7 @@ type Handler struct {
 	rt   *agent.Runtime
 	opt  Options
 	pace target.Pace // of what people send to sub-agents
+	done memory      // of what is not on record by the ID of a message
 }
 
 // New returns the Handler of a Runtime. The error is an *[OptionError].
@@ -212,7 +213,17 @@ func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch c := r.Command.(type) {
+	id := ""
+	switch r.Command.(type) {
+	case Kill, Steer, Unfocus, Limit, Stop, Reset, Compact:
+		id = p.id(fmt.Sprintf("%#v", r.Command))
+	}
+	return h.done.once(ctx, id, func() (Answer, error) { return p.answer(ctx) })
+}
+
+// answer does what the command of the place asks for.
+func (p *place) answer(ctx context.Context) (Answer, error) {
+	switch c := p.Command.(type) {
 	case List:
 		return p.list(ctx)
 	case Kill:
@@ -245,8 +256,8 @@ func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 		return Helped(c), nil
 	}
 	return nil, &UsageError{
-		Command: r.Command.Name(), Field: "Request.Command",
-		Reason: fmt.Sprintf("a %T is not a command that Parse makes", r.Command),
+		Command: p.Command.Name(), Field: "Request.Command",
+		Reason: fmt.Sprintf("a %T is not a command that Parse makes", p.Command),
 	}
 }
 
