@@ -661,8 +661,10 @@ func TestAuthorize(t *testing.T) {
 		alpha := b.spawn(general, "alpha", "work")
 		for _, who := range []string{"eve", "mallory"} {
 			for said, name := range map[string]string{
-				"/kill all": "/subagents kill", "/kill": "/kill", "/subagents": "/subagents list",
-				"/stop": "/stop", "/focus alpha": "/focus", "/new": "/reset", "/session idle x": "/session idle",
+				"/kill all": "/kill", "/kill": "/kill", "/subagents stop 1": "/subagents stop",
+				"/Subagents KILL 1": "/subagents kill", "/tell 1 x": "/tell", "/steer: 1 x": "/steer",
+				"/reset": "/reset", "/subagents steer 1 x": "/subagents steer", "/subagents": "/subagents list",
+				"/stop": "/stop", "/focus alpha": "/focus", "/new": "/new", "/session idle x": "/session idle",
 			} {
 				require.Equal(t, "You may not use "+name+" here.", b.say(general, who, said))
 				require.Error(t, b.last.(command.Denied).Err)
