@@ -685,14 +685,25 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 // [Session.SendersOf]. The errors are those of Steer, an *[InputError] for what is not UTF-8 in a
 // Sender, and a *[LimitError] for what is too long.
 func (c *Child[T]) SteerFor(ctx context.Context, text string, senders ...policy.Sender) error {
+	return c.SteerOnce(ctx, "", text, senders...)
+}
+
+// SteerOnce is [Child.SteerFor] with an id of the message, as that of [Incoming] is for
+// [Session.Post]: a message with an id that the sub-agent has got already is not given to it again,
+// however soon it comes and also if the run has ended since, and the error is nil. An empty id is
+// that of no other message. The errors are those of SteerFor, and an *[InputError] for an id that
+// cannot be one.
+func (c *Child[T]) SteerOnce(
+	ctx context.Context, id, text string, senders ...policy.Sender,
+) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
+	m := spawn.Incoming{ID: id, Text: text, Senders: senders}
 	if c.turn == nil {
-		m := spawn.Incoming{Text: text, Senders: senders}
 		return c.rt.commandOrArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.ref(), m))
 	}
-	return c.turn.steer(ctx, c.ref(), text, senders...)
+	return c.turn.steer(ctx, c.ref(), m)
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive. A later run

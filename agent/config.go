@@ -672,8 +672,12 @@ func (c *Config) input(
 //
 // Its workers have the keys of all sub-agents, agent:<agent>:subagent:<id>. A key with the word
 // spawn in that place, as that bot has them, is read and names a sub-agent, and is never made. A
-// program that looks for either word in keys calls [session.IsSubagentSession].
+// program that looks for either word in keys calls [session.IsSubagentSession]. A nil c is left
+// alone.
 func PresetGoClaw(c *Config) {
+	if c == nil {
+		return
+	}
 	c.Rules.Subagents.MaxSpawnDepth = 1
 	c.Rules.MaxSessions = 30
 	c.Prompts.Input.Layout = agentctx.LayoutGoClaw

@@ -460,3 +460,25 @@ func TestRunDrainsNothingAfterTheEnd(t *testing.T) {
 		require.Zero(t, time.Since(began))
 	})
 }
+
+// A Loop whose numbers no turn would take is told when the Runtime is opened.
+func TestNumbersOfALoop(t *testing.T) {
+	for field, l := range map[string]agent.Loop{
+		"Runner.MaxSteps": {MaxSteps: -1}, "Runner.Parallel": {Parallel: -1},
+		"Runner.Retries": {Retries: 101},
+		"":               {Parallel: 1, Retries: 100}, " ": {Retries: -1},
+	} {
+		l.Model = stubModel{}
+		cfg := agent.Config{Runner: &l, Reply: func(context.Context, agent.Delivery) error { return nil }}
+		err := cfg.Validate()
+		if strings.TrimSpace(field) == "" {
+			require.NoError(t, err)
+			continue
+		}
+		bad, ok := errors.AsType[*agent.ConfigError](err)
+		require.True(t, ok, "%s: %v", field, err)
+		require.Equal(t, field, bad.Path)
+	}
+}
+
+type stubModel struct{ agent.Model }

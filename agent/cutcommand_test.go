@@ -388,6 +388,12 @@ var wrongInputs = map[string]func(ctx context.Context, w *cutWorld) []error{
 		}
 		return append(list, w.alive.SteerFor(ctx, "x", policy.Sender{ID: "\xff"}))
 	},
+	"SteerOnce": func(ctx context.Context, w *cutWorld) (list []error) {
+		for _, id := range []string{"\xff", strings.Repeat("x", 5000)} {
+			list = append(list, w.alive.SteerOnce(ctx, id, "x"))
+		}
+		return append(list, w.alive.SteerOnce(ctx, "m", ""))
+	},
 	"SetRoute": func(ctx context.Context, w *cutWorld) (list []error) {
 		for _, r := range append(tooLong(session.Route{}), session.Route{Channel: "\xff"},
 			session.Route{Account: "\xff"}, session.Route{To: "\xff"}, session.Route{Thread: "\xff"}) {
@@ -419,6 +425,12 @@ var wrongInputs = map[string]func(ctx context.Context, w *cutWorld) []error{
 	},
 	"Reset": func(ctx context.Context, w *cutWorld) []error {
 		return []error{w.rt.Session(session.Key{}).Reset(ctx)}
+	},
+	"ResetOnce": func(ctx context.Context, w *cutWorld) (list []error) {
+		for _, id := range []string{"\xff", strings.Repeat("x", 5000)} {
+			list = append(list, w.main.ResetOnce(ctx, id))
+		}
+		return append(list, w.rt.Session(session.Key{}).ResetOnce(ctx, "m"))
 	},
 	"Compact": func(ctx context.Context, w *cutWorld) []error {
 		return []error{w.rt.Session(session.Key{}).Compact(ctx)}

@@ -77,4 +77,5 @@ func TestZeroValues(t *testing.T) {
 	require.ErrorContains(t, s.Run(t.Context()), "does not come from Open")
 	require.ErrorContains(t, s.Shutdown(t.Context()), "does not come from Open")
 	agent.PresetClawdbot(nil)
+	agent.PresetGoClaw(nil)
 }

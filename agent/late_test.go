@@ -26,8 +26,8 @@ import (
 // whether that was recorded. The others read or wait, and return its cause.
 var lateCommands = []string{
 	"Announce", "Bind", "CancelTurn", "Compact", "DeleteSession", "Dismiss", "Focus", "LimitFocus", "Post",
-	"PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send", "SetRoute", "Spawn",
-	"Steer", "SteerFor", "Stop", "StopRun", "Unbind", "Unfocus",
+	"PostAndWait", "Purge", "Ready", "Reset", "ResetOnce", "Retry", "Revive", "Send", "SetRoute", "Spawn",
+	"Steer", "SteerFor", "SteerOnce", "Stop", "StopRun", "Unbind", "Unfocus",
 }
 
 // lateArgs are arguments that methods accept, by type.

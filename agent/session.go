@@ -257,12 +257,19 @@ func (s *Session) Stop(ctx context.Context) error {
 // session whose own turn calls Reset. If ctx or a shutdown ends the wait, the error is the cause
 // and [spawn.ErrUnconfirmed]: the reset is taken back, unless it happens at that moment. Else the
 // error is one that every command can return.
-func (s *Session) Reset(ctx context.Context) error {
+func (s *Session) Reset(ctx context.Context) error { return s.ResetOnce(ctx, "") }
+
+// ResetOnce is [Session.Reset] with an id of the message that asks for it: one that the transport
+// hands over again within seven days begins no other conversation, and the error is nil. The id is
+// apart from those of what is posted, by a prefix for example. Of several resets that become one,
+// the first with an id makes that known. An empty id is that of no other reset. The errors are
+// those of Reset, and an *[InputError] for an id that cannot be one.
+func (s *Session) ResetOnce(ctx context.Context, id string) error {
 	root, err := s.wishOf(ctx)
 	if err != nil {
 		return err
 	}
-	return s.rt.sup.Reset(ctx, root, s.key)
+	return s.rt.sup.ResetOnce(ctx, root, s.key, id)
 }
 
 // Revive brings a sub-agent back that was archived, for the caller alone: no tool does it. Its

@@ -526,26 +526,28 @@ func (t *Turn) Wait(
 // does. The errors are [ErrStale], [ErrNotFound] for a session that is not below this one, and
 // those of Child.Steer.
 func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
-	return t.steer(ctx, spawn.RunRef{Session: key}, text)
+	return t.steer(ctx, spawn.RunRef{Session: key}, spawn.Incoming{Text: text})
 }
 
-func (t *Turn) steer(
-	ctx context.Context, run spawn.RunRef, text string, senders ...policy.Sender,
-) error {
+func (t *Turn) steer(ctx context.Context, run spawn.RunRef, m spawn.Incoming) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.rt.commandOrArchived(
-		ctx, run.Session, t.spawn.Steer(ctx, run, spawn.Incoming{Text: text, Senders: senders}))
+	return t.rt.commandOrArchived(ctx, run.Session, t.spawn.Steer(ctx, run, m))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
 // and goes on with another turn when the wait is over. It takes effect when the Runner returns.
 // What people say still wakes the session. What has not ended when that turn begins is announced to
 // the session with [RestAnnounce] when it ends, and stopped with [RestStop].
+//
+// A wait for a sub-agent that has ended since the turn began, or which Spawn has found ended by its
+// Task.Key and not archived, as after a crash, is over at once: another turn follows. Where there is nothing to wait
+// for, no turn follows, and the session has answered what its Runner returned. That is so, too, in
+// a turn that came of a wait and has found sub-agents that have ended alone.
 func (t *Turn) Yield(opt JoinOptions) {
 	if t.err() != nil {
 		return

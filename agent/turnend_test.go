@@ -234,6 +234,7 @@ func (u *turnUser) acts() map[string]act {
 		"Child.SteerFor": func(ctx context.Context) error {
 			return c.SteerFor(ctx, "late", policy.Sender{ID: "bob"})
 		},
+		"Child.SteerOnce":   func(ctx context.Context) error { return c.SteerOnce(ctx, "m", "late") },
 		"Child.Stop":        c.Stop,
 		"Child.Post":        func(ctx context.Context) error { return errorOf(c.Post(ctx, late)) },
 		"Child.Wait":        func(ctx context.Context) error { _, err := c.Wait(ctx); return err },
@@ -275,6 +276,7 @@ func (u *turnUser) acts() map[string]act {
 		"Session.Runs":       func(ctx context.Context) error { return errorOf(s.Runs(ctx)) },
 		"Session.Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
 		"Session.Reset":      s.Reset,
+		"Session.ResetOnce":  func(ctx context.Context) error { return s.ResetOnce(ctx, "late") },
 		"Session.Compact":    s.Compact,
 		"Session.Revive":     s.Revive,
 		"Session.Ready":      s.Ready,

@@ -38,6 +38,21 @@ func (c *checkup) bad(path, format string, args ...any) {
 	c.errs = append(c.errs, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
+// loop adds the mistakes in the numbers of a Loop.
+func (c *checkup) loop(path string, l *Loop) {
+	for _, f := range [...]struct {
+		name  string
+		value int
+	}{{"MaxSteps", l.MaxSteps}, {"Parallel", l.Parallel}} {
+		if f.value < 0 {
+			c.bad(path+"."+f.name, "%d is negative", f.value)
+		}
+	}
+	if l.Retries > maxRetries {
+		c.bad(path+".Retries", "%d is more than %d", l.Retries, maxRetries)
+	}
+}
+
 // doubt adds what can be meant.
 func (c *checkup) doubt(path, format string, args ...any) {
 	c.doubts = append(c.doubts, policy.Doubt{Field: path, Text: fmt.Sprintf(format, args...)})
@@ -183,6 +198,8 @@ func (c *checkup) runner(path string, r Runner, missing string) {
 	}
 	if l, ok := r.(*Loop); ok && (l == nil || !l.hasModel()) {
 		c.bad(path, "the Loop has no Model")
+	} else if ok {
+		c.loop(path, l)
 	} else if ok && l.MaxSteps < 0 {
 		c.bad(path+".MaxSteps", "%d is negative", l.MaxSteps)
 	}

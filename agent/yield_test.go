@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -322,4 +323,62 @@ func TestYieldForNothingIsRefused(t *testing.T) {
 	for name, p := range schema.Properties {
 		require.Equal(t, 1, p.Minimum, name)
 	}
+}
+
+// A turn that a crash has cut short finds the sub-agent that it had spawned ended, and waits for it
+// all the same: the person is answered, whether the end is announced or not. So is one who asks
+// again later. A Runner that spawns and yields in every turn comes to rest.
+func TestYieldForWhatHasEnded(t *testing.T) {
+	for _, announced := range []bool{false, true} {
+		for _, least := range []int{0, 1} {
+			for _, restless := range []bool{false, true} {
+				name := fmt.Sprintf("announced %t, at least %d, restless %t", announced, least, restless)
+				t.Run(name, func(t *testing.T) {
+					yieldForWhatHasEnded(t, announced, least, restless)
+				})
+			}
+		}
+	}
+}
+
+func yieldForWhatHasEnded(t *testing.T, announced bool, least int, restless bool) {
+	t.Helper()
+	var turns atomic.Int64
+	run := agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" {
+			<-ctx.Done()
+			return agent.Result{}, ctx.Err()
+		}
+		n, person := turns.Add(1), false
+		for _, m := range tn.Messages[len(tn.Messages)-tn.New:] {
+			person = person || !m.Internal
+		}
+		if !person && !restless {
+			return agent.Result{Text: "final"}, nil
+		}
+		_, err := tn.Spawn(ctx, agent.Task{Text: "w", Key: "K", Announce: announced})
+		if err != nil {
+			return agent.Result{}, err
+		}
+		if n == 1 {
+			<-ctx.Done()
+			return agent.Result{}, ctx.Err()
+		}
+		tn.Yield(agent.JoinOptions{AtLeast: least})
+		return agent.Result{}, nil
+	})
+	agenttest.Run(t, agent.Config{Runner: run}, nil, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Minute)
+		h.Crash()
+		h.Pass(time.Minute)
+		if restless {
+			require.LessOrEqual(t, turns.Load(), int64(4))
+			return
+		}
+		h.Replied("final")
+		h.Post("and now?")
+		h.Pass(time.Minute)
+		h.Replied("final", "final")
+	})
 }

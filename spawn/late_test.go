@@ -25,7 +25,7 @@ import (
 var lateCommands = []string{
 	"Announce",
 	"Bind", "CanBind", "CancelTurn", "Compact", "DeleteSession", "Deposit", "Dismiss", "Files",
-	"Post", "PostAndWait", "Purge", "Ready", "Reset", "Retry", "Revive", "Send",
+	"Post", "PostAndWait", "Purge", "Ready", "Reset", "ResetOnce", "Retry", "Revive", "Send",
 	"SendAndWait", "SendOut", "SetRoute", "Spawn", "Steer", "Stop", "StopRun", "Unbind",
 }
 
@@ -100,7 +100,7 @@ func TestEveryMethodThatComesTooLate(t *testing.T) {
 				n++
 				keys := []session.Key{topKey, child}
 				switch m.Name {
-				case "Compact", "Ready", "Reset", "PostAndWait", "SendAndWait":
+				case "Compact", "Ready", "Reset", "ResetOnce", "PostAndWait", "SendAndWait":
 					keys = keys[:1]
 				case "SendOut":
 					keys = []session.Key{topKey, topKey, session.Must(session.MainKey("other"))}
@@ -330,7 +330,8 @@ var wrongCommands = map[string]func(context.Context, *spawn.Supervisor, session.
 func TestWrongArgumentsAreNotSentAgain(t *testing.T) {
 	for _, name := range lateCommands {
 		switch name {
-		case "CanBind", "CancelTurn", "Compact", "DeleteSession", "Files", "Ready", "Reset", "Stop",
+		case "CanBind", "CancelTurn", "Compact", "DeleteSession", "Files", "Ready", "Reset", "ResetOnce",
+			"Stop",
 			"StopRun": // they are given keys alone
 		case "Dismiss", "Purge", "Retry", "Revive": // what they are given the store alone can tell
 		default:

@@ -305,7 +305,7 @@ func (s *Supervisor) perform(
 	case *route.Rest:
 		return s.performRest(ctx, root, op)
 	case *route.Reset:
-		return nil, s.Reset(ctx, root, op.Session)
+		return nil, s.ResetOnce(ctx, root, op.Session, op.ID)
 	case *route.Compact:
 		return nil, s.Compact(ctx, root, op.Session)
 	case *route.Delete:

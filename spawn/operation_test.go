@@ -76,6 +76,8 @@ func TestCommandsReachTheOwner(t *testing.T) {
 			{"Stop", func() error { return b.Stop(ctx, topKey, run.Key, "no") }, nil},
 			{"StopRun", func() error { return b.StopRun(ctx, topKey, run.Ref(), "no") }, nil},
 			{"Reset", func() error { return b.Reset(ctx, topKey, topKey) }, nil},
+			{"ResetOnce", func() error { return b.ResetOnce(ctx, topKey, topKey, "m") }, nil},
+			{"ResetOnce again", func() error { return b.ResetOnce(ctx, topKey, topKey, "m") }, nil},
 			{"Compact", func() error { return b.Compact(ctx, topKey, topKey) }, spawn.ErrNothing},
 			{"CancelTurn", func() error { return b.CancelTurn(ctx, topKey, topKey) }, nil},
 			{"Revive", func() error { return b.Revive(ctx, run.Key) }, nil},

@@ -88,6 +88,9 @@ var sentinelCommands = map[string]func(context.Context, *sentinelWorld) error{
 		return err
 	},
 	"Ready": func(ctx context.Context, w *sentinelWorld) error { return w.s.Ready(ctx, topKey) },
+	"ResetOnce": func(ctx context.Context, w *sentinelWorld) error {
+		return w.s.ResetOnce(ctx, topKey, topKey, "m")
+	},
 	"Reset": func(ctx context.Context, w *sentinelWorld) error { return w.s.Reset(ctx, topKey, topKey) },
 	"Retry": func(ctx context.Context, w *sentinelWorld) error { return w.s.Retry(ctx, w.blocked) },
 	"Revive": func(ctx context.Context, w *sentinelWorld) error {
@@ -190,7 +193,7 @@ func sentinelFaults() map[string]sentinelFault {
 		list["questions "+name] = sentinelFault{asks: act, only: "Spawn"}
 	}
 	for _, command := range []string{
-		"Reset", "Compact", "Stop", "PostAndWait", "SendAndWait", "DeleteSession",
+		"Reset", "ResetOnce", "Compact", "Stop", "PostAndWait", "SendAndWait", "DeleteSession",
 	} {
 		list["deaf turns of "+command] = sentinelFault{deaf: true, only: command}
 	}

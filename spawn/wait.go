@@ -453,10 +453,19 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 // it, or one that every command can return. It is [ErrUnconfirmed] beside the cause of ctx or
 // [ErrShutdown] if that ends while it waits, and if another owner takes the tree meanwhile.
 func (s *Supervisor) Reset(ctx context.Context, root, key session.Key) error {
-	return s.wish(ctx, root, key, &route.Reset{Session: key}, func(
-		id string, withdraw bool,
+	return s.ResetOnce(ctx, root, key, "")
+}
+
+// ResetOnce is [Supervisor.Reset] with an id of the message that asks for it, as that of [Incoming]
+// is for [Supervisor.Post]: where a reset with that id has been within the last seven days, nothing
+// happens, and the error is nil. Of several resets that become one, the first with an id makes that
+// known. An empty id is that of no other reset. The errors are those of Reset, and an *[InputError]
+// for an id that cannot be one.
+func (s *Supervisor) ResetOnce(ctx context.Context, root, key session.Key, id string) error {
+	return s.wish(ctx, root, key, &route.Reset{Session: key, ID: id}, func(
+		sessionID string, withdraw bool,
 	) tree.Command {
-		return tree.Restart{Run: key, SessionID: id, Withdraw: withdraw}
+		return tree.Restart{Run: key, SessionID: sessionID, ID: id, Withdraw: withdraw}
 	})
 }
 

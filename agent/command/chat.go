@@ -203,7 +203,7 @@ func (p *place) stop(ctx context.Context) (Answer, error) {
 func (p *place) reset(ctx context.Context, c Reset) (Answer, error) {
 	wait, cancel := p.patience(ctx)
 	defer cancel()
-	if err := p.here.Reset(wait); err != nil {
+	if err := p.here.ResetOnce(wait, p.id("reset")); err != nil {
 		return nil, err
 	}
 	if text.IsBlank(c.Text) {

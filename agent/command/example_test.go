@@ -51,7 +51,7 @@ func Example() {
 	_ = rt.Shutdown(ctx)
 	// Output:
 	// posted: Hello, bot!
-	// You may not use /subagents kill here.
+	// You may not use /kill here.
 	// The target: it is missing; name a sub-agent by its number in the list, its label or its run id.
 	// Usage: /kill <target|all>
 	// "alpha" is not a sub-agent of this conversation. /subagents lists them.

@@ -56,6 +56,7 @@ type Handler struct {
 	rt   *agent.Runtime
 	opt  Options
 	pace target.Pace // of what people send to sub-agents
+	done memory      // of what is not on record by the ID of a message
 }
 
 // New returns the Handler of a Runtime. The error is an *[OptionError].
@@ -103,7 +104,7 @@ type Request struct {
 func (h *Handler) Handle(
 	ctx context.Context, key session.Key, m agent.Incoming,
 ) (a Answer, ok bool) {
-	c, ok, err := h.opt.Syntax.Parse(m.Text)
+	c, name, ok, err := h.opt.Syntax.parse(m.Text)
 	if !ok {
 		return nil, false
 	}
@@ -116,7 +117,7 @@ func (h *Handler) Handle(
 		}
 		return Failed{Command: bad.Command, Err: shown(err, h.masker(m.Text), h.rt.Shown)}, true
 	}
-	a, err = h.Do(ctx, r)
+	a, err = h.doAs(ctx, r, name)
 	if _, stopped := a.(Stopped); stopped || err == nil {
 		return a, true
 	}
@@ -124,9 +125,9 @@ func (h *Handler) Handle(
 		if stop, _ := c.(Stop); stop.Phrase {
 			return nil, false
 		}
-		return Denied{Command: c.Name(), Err: denied.Err}, true
+		return Denied{Command: name, Err: denied.Err}, true
 	}
-	return Failed{Command: c.Name(), Err: err}, true
+	return Failed{Command: name, Err: err}, true
 }
 
 // ErrNotOwner is why [Owners] refuse a command.
@@ -183,7 +184,16 @@ func (h *Handler) authorize(ctx context.Context, r Request) error {
 //
 // What a person or a model has chosen is in the answers and in the errors as people may see it.
 func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
-	a, err := h.do(ctx, r)
+	name := ""
+	if r.Command != nil {
+		name = r.Command.Name()
+	}
+	return h.doAs(ctx, r, name)
+}
+
+// doAs is Do for a command that a person has typed under a name.
+func (h *Handler) doAs(ctx context.Context, r Request, name string) (Answer, error) {
+	a, err := h.do(ctx, r, name)
 	help, helps := a.(Helped)
 	if err == nil && !helps {
 		return a, nil
@@ -196,7 +206,7 @@ func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
 }
 
 // do does what a command asks for.
-func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
+func (h *Handler) do(ctx context.Context, r Request, name string) (Answer, error) {
 	if r.Command == nil {
 		return nil, &agent.InputError{Field: "Request.Command", Reason: "it is nil"}
 	}
@@ -206,13 +216,24 @@ func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 		}
 	}
 	if err := h.authorize(ctx, r); err != nil {
-		return nil, &DeniedError{Command: r.Command.Name(), Err: err}
+		return nil, &DeniedError{Command: name, Err: err}
 	}
 	p, err := h.place(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	switch c := r.Command.(type) {
+	p.name = name
+	id := ""
+	switch r.Command.(type) {
+	case Kill, Steer, Unfocus, Limit, Stop, Reset, Compact:
+		id = p.id(fmt.Sprintf("%#v", r.Command))
+	}
+	return h.done.once(ctx, id, func() (Answer, error) { return p.answer(ctx) })
+}
+
+// answer does what the command of the place asks for.
+func (p *place) answer(ctx context.Context) (Answer, error) {
+	switch c := p.Command.(type) {
 	case List:
 		return p.list(ctx)
 	case Kill:
@@ -245,8 +266,8 @@ func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 		return Helped(c), nil
 	}
 	return nil, &UsageError{
-		Command: r.Command.Name(), Field: "Request.Command",
-		Reason: fmt.Sprintf("a %T is not a command that Parse makes", r.Command),
+		Command: p.name, Field: "Request.Command",
+		Reason: fmt.Sprintf("a %T is not a command that Parse makes", p.Command),
 	}
 }
 
@@ -254,6 +275,7 @@ func (h *Handler) do(ctx context.Context, r Request) (Answer, error) {
 type place struct {
 	*Handler
 	Request
+	name  string          // of the command, as the person has typed it
 	at    session.Route   // complete, or the zero Route
 	bound binding.Binding // of the conversation; zero: it has none
 	here  *agent.Session  // what the conversation speaks to
@@ -318,7 +340,7 @@ func (p *place) find(
 ) ([]agent.RunInfo, error) {
 	found, err := of.FindTarget(ctx, word, p.query(many))
 	if bad, ok := errors.AsType[*agent.TargetError](err); ok {
-		e := &TargetError{Command: p.Command.Name(), Target: word, err: bad}
+		e := &TargetError{Command: p.name, Target: word, err: bad}
 		for i := range bad.Candidates {
 			row := p.row(&bad.Candidates[i])
 			row.Number = bad.Numbers[i]

@@ -488,6 +488,32 @@ func TestSteer(t *testing.T) {
 	})
 }
 
+// A steer that the transport hands over again is given once, and answered as the first time, however
+// soon it comes, after the end of the run, and by a process that knows nothing of the first one.
+func TestSteerAgain(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		busy := b.spawn(general, "busy", "work")
+		same := func() {
+			for _, said := range []string{
+				"/steer busy look left", "/tell busy look left", "/subagents steer busy look left",
+			} {
+				require.Contains(t, b.sayAs(general, "ann", said, "m1"), "steered busy")
+			}
+			b.rt = nil // the next handler remembers nothing
+		}
+		same()
+		same()
+		b.Pass(3 * time.Second)
+		same()
+		b.say(general, "ann", "/kill busy")
+		same()
+		info, err := b.Session(busy.Key).FindRun(b.Context(), busy.ID)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, info.Missed)
+	})
+}
+
 // What a person has started by hand ends with one update to the chat, and no turn of the session.
 func TestSpawn(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {
@@ -565,6 +591,53 @@ func TestStopAndReset(t *testing.T) {
 	})
 }
 
+// A command that the transport hands over again does nothing twice: the conversation that a reset
+// has begun stays, also after a crash, and what was begun since is not stopped.
+func TestCommandsAgain(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		lines := func() (said []string) {
+			page, err := b.Session(b.key(general)).History(b.Context(), agent.HistoryQuery{})
+			require.NoError(t, err)
+			for _, line := range page.Lines {
+				if line.Message.Role == session.MessageUser {
+					said = append(said, line.Message.Text)
+				}
+			}
+			return said
+		}
+		for i, said := range []string{"/new Let us plan a trip", "/new", "/reset Hi", "/reset"} {
+			b.say(general, "ann", said[:4]+" ")
+			want := b.sayAs(general, "ann", said, fmt.Sprint("n", i))
+			_, err := b.chat.Write(b.Context(), b.Runtime(), general, "ann", "to Rome")
+			require.NoError(t, err)
+			b.Pass(time.Minute)
+			kept := lines()
+			require.Contains(t, strings.Join(kept, " "), "to Rome", said)
+			for range 2 {
+				require.Equal(t, want, b.sayAs(general, "ann", said, fmt.Sprint("n", i)))
+				b.Pass(time.Minute)
+				require.Equal(t, kept, lines(), said)
+				b.Crash()
+			}
+		}
+		require.NotEqual(t, "", b.say(general, "ann", "/new"))
+		require.Empty(t, lines(), "another message begins another conversation")
+
+		one := b.spawn(general, "one", "work")
+		killed := b.sayAs(general, "ann", "/kill last", "k")
+		two := b.spawn(general, "two", "work")
+		require.Equal(t, killed, b.sayAs(general, "ann", "/kill last", "k"))
+		require.Equal(t, agent.StatusCancelled, b.status(one))
+		require.Equal(t, agent.StatusRunning, b.status(two))
+		stopped := b.sayAs(general, "ann", "/stop", "s")
+		three := b.spawn(general, "three", "work")
+		require.Equal(t, stopped, b.sayAs(general, "ann", "/stop", "s"))
+		require.Equal(t, agent.StatusRunning, b.status(three))
+		require.Equal(t, "Agent was aborted. Stopped 1 sub-agent.", b.say(general, "ann", "/stop"))
+	})
+}
+
 func (b *bot) allReplies() (texts []string) {
 	for _, d := range b.Replies() {
 		texts = append(texts, d.Reply.Text)
@@ -588,8 +661,10 @@ func TestAuthorize(t *testing.T) {
 		alpha := b.spawn(general, "alpha", "work")
 		for _, who := range []string{"eve", "mallory"} {
 			for said, name := range map[string]string{
-				"/kill all": "/subagents kill", "/kill": "/kill", "/subagents": "/subagents list",
-				"/stop": "/stop", "/focus alpha": "/focus", "/new": "/reset", "/session idle x": "/session idle",
+				"/kill all": "/kill", "/kill": "/kill", "/subagents stop 1": "/subagents stop",
+				"/Subagents KILL 1": "/subagents kill", "/tell 1 x": "/tell", "/steer: 1 x": "/steer",
+				"/reset": "/reset", "/subagents steer 1 x": "/subagents steer", "/subagents": "/subagents list",
+				"/stop": "/stop", "/focus alpha": "/focus", "/new": "/new", "/session idle x": "/session idle",
 			} {
 				require.Equal(t, "You may not use "+name+" here.", b.say(general, who, said))
 				require.Error(t, b.last.(command.Denied).Err)

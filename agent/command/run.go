@@ -270,7 +270,7 @@ func (p *place) steer(ctx context.Context, c Steer) (Answer, error) {
 	}
 	senders, err := p.senders(ctx)
 	if err == nil {
-		err = child.SteerFor(ctx, c.Text, senders...)
+		err = child.SteerOnce(ctx, p.id("steer"), c.Text, senders...)
 	}
 	if err != nil {
 		return nil, err

@@ -69,12 +69,18 @@ func (e *UsageError) words() string {
 // was typed, with its line breaks. A target of several words may stand in quotation marks, and
 // needs them where something follows it.
 func (s *Syntax) Parse(said string) (c Command, ok bool, err error) {
+	c, _, ok, err = s.parse(said)
+	return c, ok, err
+}
+
+// parse is Parse with the name of the command as the person has typed it.
+func (s *Syntax) parse(said string) (c Command, typed string, ok bool, err error) {
 	said = strings.TrimSpace(said)
 	if !strings.HasPrefix(said, "/") {
 		if s.isStopPhrase(said) {
-			return Stop{Phrase: true}, true, nil
+			return Stop{Phrase: true}, Stop{}.Name(), true, nil
 		}
-		return nil, false, nil
+		return nil, "", false, nil
 	}
 	word, rest := cutWord(said)
 	if name, after, found := strings.Cut(word, ":"); found { // "/kill: 1"
@@ -82,22 +88,38 @@ func (s *Syntax) Parse(said string) (c Command, ok bool, err error) {
 	}
 	if name, bot, found := strings.Cut(word, "@"); found {
 		if s.Bot == "" || !strings.EqualFold(bot, s.Bot) {
-			return nil, false, nil
+			return nil, "", false, nil
 		}
 		word = name
 	}
 	name := strings.ToLower(word)
 	if strings.TrimRight(name, phrasePunctuation) == "/stop" && rest == "" {
-		return Stop{}, true, nil
+		return Stop{}, Stop{}.Name(), true, nil
 	}
 	parse, ok := parsers[name]
 	if !ok {
-		return nil, false, nil
+		return nil, "", false, nil
 	}
 	if c, err = parse(name, rest); err != nil {
-		return nil, true, err
+		return nil, "", true, err
 	}
-	return c, true, nil
+	return c, typedName(c, name, rest), true, nil
+}
+
+// typedName returns the name of a command that was typed as name and rest: that of the command,
+// unless it has several.
+func typedName(c Command, name, rest string) string {
+	switch c.(type) {
+	case Kill, Steer:
+		if name == "/subagents" {
+			action, _ := cutWord(rest)
+			return name + " " + strings.ToLower(action)
+		}
+		return name
+	case Reset:
+		return name
+	}
+	return c.Name()
 }
 
 // A parser reads what stands behind the name of a command.

@@ -606,6 +606,38 @@ func FuzzChanges(f *testing.F) {
 	})
 }
 
+// A setting that a skill has asked for is live, whatever else looks at it.
+func TestSettingsOfSkillsAreLive(t *testing.T) {
+	was := `{custom: {flag: true}, browser: {enabled: true}, logging: {level: "a"}}`
+	is := `{custom: {flag: false}, browser: {enabled: false}, logging: {level: "b"}}`
+	read := func(text string) *Result {
+		r, err := Parse([]byte(text), Options{Env: func(string) (string, bool) { return "", false }})
+		require.NoError(t, err)
+		return r
+	}
+	for _, asked := range [][]string{nil, {"custom.flag"}, {"browser.enabled", "custom.flag"}} {
+		live := read(was).Live()
+		var cfg agent.Config
+		live.Apply(&cfg)
+		want := map[string]Effect{
+			"custom": EffectNone, "browser": EffectNone, "logging": EffectNone,
+		}
+		for _, path := range asked {
+			require.True(t, cfg.Prompts.SkillHost.Setting(path))
+			head, _, _ := strings.Cut(path, ".")
+			want[head] = EffectLive
+		}
+		got := make(map[string]Effect)
+		for _, c := range live.Update(read(is)) {
+			got[c.Path] = c.Effect
+		}
+		require.Equal(t, want, got)
+		for _, path := range asked {
+			require.False(t, cfg.Prompts.SkillHost.Setting(path))
+		}
+	}
+}
+
 // The zero Live, and that of a Result that was not read, say nothing.
 func TestLiveOfNothing(t *testing.T) {
 	for _, l := range []*Live{new(Live), new(Result).Live()} {

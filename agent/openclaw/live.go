@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -28,6 +29,8 @@ type Live struct {
 	base policy.Rules // of the Config that Apply had
 	rt   Ruled        // nil: none follows
 	own  func(*policy.Rules)
+
+	asked sync.Map // the paths of the settings that skills have asked for
 
 	told    sync.Mutex // guards refused, so that own and the Runtime may ask
 	refused error      // see Refused
@@ -169,6 +172,7 @@ func (l *Live) Apply(c *agent.Config) {
 		host = *c.Prompts.SkillHost
 	}
 	host.Setting = func(path string) bool {
+		l.asked.Store(path, true)
 		return setting(l.get().root, path) || set != nil && set(path)
 	}
 	c.Prompts.SkillHost = &host
@@ -208,6 +212,9 @@ func (l *Live) Update(next *Result) []Change {
 	since := seen.Changes(next)
 	taken := l.setRules(next, slices.ContainsFunc(since, func(c Change) bool { return c.rules }))
 	for _, c := range since {
+		if c.Effect == EffectNone && l.isAsked(c.Path) {
+			c.Effect, c.Reason = EffectLive, "a skill asks for it; sessions that begin from now on have it"
+		}
 		if c.rules && !taken {
 			c.Effect, c.Reason = EffectRestart, l.notTaken()
 		} else if c.Effect == EffectRestart {
@@ -223,6 +230,16 @@ func (l *Live) Update(next *Result) []Change {
 	l.seen = l.first.parsed.with(&next.parsed, rules)
 	l.now.Store(l.seen.current(l.first.Agents))
 	return changes
+}
+
+// isAsked reports whether a skill has asked for a setting at a path, in it or around it.
+func (l *Live) isAsked(path string) (found bool) {
+	l.asked.Range(func(asked, _ any) bool {
+		a, _ := asked.(string)
+		found = a == path || strings.HasPrefix(a, path+".") || strings.HasPrefix(path, a+".")
+		return !found
+	})
+	return found
 }
 
 // setRules has the Runtime that follows take the Rules of next, if they have changed, and reports

@@ -30,6 +30,10 @@ func (w *walker) migrate(root *value) (list []Note) {
 		} else {
 			say(old, path, "it is read as idleHours")
 			threads.set("idleHours", old)
+			if w.moved == nil {
+				w.moved = make(map[*value]string)
+			}
+			w.moved[old] = path
 		}
 		threads.drop("ttlHours")
 	}

@@ -145,3 +145,19 @@ func TestPathsShowNoSecrets(t *testing.T) {
 	require.Len(t, r.Migrated, 2)
 	require.NotContains(t, fmt.Sprint(r.Migrated), "efghijklmnop")
 }
+
+// A mistake in a setting with a former name is told at its path in the file.
+func TestMistakesOfFormerNames(t *testing.T) {
+	for text, path := range map[string]string{
+		`{session: {threadBindings: {ttlHours: -1}}}`:             "session.threadBindings.ttlHours",
+		`{session: {threadBindings: {idleHours: -1}}}`:            "session.threadBindings.idleHours",
+		`{channels: {irc: {threadBindings: {ttlHours: "soon"}}}}`: "channels.irc.threadBindings.ttlHours",
+		`{channels: {irc: {accounts: {a: {threadBindings: {ttlHours: -1}}}}}}`: "channels.irc." +
+			"accounts.a.threadBindings.ttlHours",
+	} {
+		_, err := openclaw.Parse([]byte(text), nowhere())
+		bad, ok := errors.AsType[*openclaw.FieldError](err)
+		require.True(t, ok, "%s: %v", text, err)
+		require.Equal(t, path, bad.Path)
+	}
+}

@@ -30,6 +30,7 @@ type walker struct {
 	doubts  []Note
 	written map[string]string // of a text that has variables: how the file has it, by what it says
 	types   map[reflect.Type]*members
+	moved   map[*value]string // the paths in the file of what migrate has given another name
 }
 
 // quote quotes a text of the file as the file has it: what a variable says may be a secret.
@@ -48,6 +49,9 @@ func (w *walker) bad(v *value, path, format string, args ...any) {
 	w.wrongAt[""] = true
 	for _, at := range steps.FindAllStringIndex(path, -1) {
 		w.wrongAt[path[:at[1]]] = true
+	}
+	if own, ok := w.moved[v]; ok {
+		path = own
 	}
 	w.errs = append(w.errs, &FieldError{
 		File: w.name, Line: v.line, Column: v.column, Path: path,

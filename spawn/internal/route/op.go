@@ -28,6 +28,7 @@ type Stop struct {
 // A Reset waits until a top-level session goes on in a new conversation.
 type Reset struct {
 	Session session.Key `json:"session"`
+	ID      string      `json:"id,omitempty"` // of the message that asks for it; may be empty
 }
 
 // A Compact waits for a turn that compacts a conversation.

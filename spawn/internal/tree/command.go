@@ -133,6 +133,7 @@ type SetRoute struct {
 type Restart struct {
 	Run       session.Key
 	SessionID string // from then on; a new one
+	ID        string // of the message that asks for it: a reset with it is done once; may be empty
 	Withdraw  bool   // the caller no longer waits: nothing is to happen, if it has not yet
 }
 

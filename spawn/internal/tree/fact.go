@@ -250,6 +250,7 @@ const (
 //	Reset          Run: the top-level session, which has no turn under way and no child alive
 //	               ID: its session id from now on
 //	               Text: its session id until now, whose transcript is to be archived
+//	               Begin: the ID of the message that asked for it; nil: none that has one did
 //	PutAway        Run: the top-level session
 //	               ID: the session id before a reset, whose transcript is archived
 //	Reported       Run: the session
@@ -460,8 +461,12 @@ func routeSet(at int64, r *Run, route *session.Route) Fact {
 	return Fact{Kind: RouteSet, At: at, Run: r.Key(), Route: route}
 }
 
-func reset(at int64, r *Run, sessionID string) Fact {
-	return Fact{Kind: Reset, At: at, Run: r.Key(), ID: sessionID, Text: Text(r.Spec.SessionID)}
+func reset(at int64, r *Run, sessionID, message string) Fact {
+	f := Fact{Kind: Reset, At: at, Run: r.Key(), ID: sessionID, Text: Text(r.Spec.SessionID)}
+	if message != "" {
+		f.Begin = &Begin{ID: message}
+	}
+	return f
 }
 
 func putAway(at int64, r *Run, sessionID string) Fact {

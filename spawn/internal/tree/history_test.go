@@ -333,7 +333,7 @@ func (d *driver) rare(what byte) error {
 	case 1:
 		return d.outage()
 	case 2:
-		return d.do(Restart{Run: d.key(), SessionID: d.id()})
+		return d.do(Restart{Run: d.key(), SessionID: d.id(), ID: d.id()})
 	case 3:
 		return d.do(Condense{Run: d.key(), ID: d.id()})
 	case 5:

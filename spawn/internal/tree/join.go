@@ -283,6 +283,7 @@ func (j *Join) startAll(r *Run, t *Tree) {
 type endNote struct {
 	child *Run
 	run   string // its name
+	found bool   // by a spawn with its key, see noteKnownEnd
 }
 
 // untold returns the run of an end, and whether the session that the child was spawned from is not
@@ -453,13 +454,13 @@ func (t *Tree) applyAnnounceSet(r *Run, f *Fact) error {
 }
 
 // missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
-// end was not told to r. The turn may have ended for the sake of that member, so r must not wait:
+// end was not told to r, or was found by the turn. The turn may have ended for the sake of that member, so r must not wait:
 // it makes no difference whether a member ends just before or just after the turn.
 func (t *Tree) missedEnd(r *Run, asked *Join) bool {
 	members := asked.asked(t)
 	return slices.ContainsFunc(t.endedInTurn[r], func(end endNote) bool {
 		_, untold := t.untold(end)
-		return untold && (len(members) == 0 ||
+		return (untold || end.found) && (len(members) == 0 ||
 			slices.Contains(members, joinMember{end.child.Key(), end.run}))
 	})
 }
@@ -469,9 +470,29 @@ func (t *Tree) missedEnd(r *Run, asked *Join) bool {
 // called. The times of the two do not matter, because the clock may be set back during a turn.
 func (t *Tree) noteEnd(r, c *Run) {
 	if r.Open != nil && t.batches > r.startedIn {
-		if t.endedInTurn == nil {
-			t.endedInTurn = make(map[*Run][]endNote)
-		}
-		t.endedInTurn[r] = append(t.endedInTurn[r], endNote{c, c.runName()})
+		t.noteEndOf(r, endNote{child: c, run: c.runName()})
+	}
+}
+
+// noteKnownEnd notes a spawn by the turn of r under way that has found a run of r which has ended,
+// as that of a turn does that a crash has cut short: to who asks, the run ends now. A turn that
+// began to end a wait notes none, so that a Runner that spawns and yields in every turn comes to
+// rest.
+func (t *Tree) noteKnownEnd(r *Run, ref spawnRef) {
+	c := t.find(ref.Run)
+	if r.Open == nil || r.Open.Empty && !r.Retry || c == nil || c.Parent != r {
+		return
+	}
+	if of, known := c.RunOf(ref.ID); known && of.State.Terminal() {
+		t.noteEndOf(r, endNote{child: c, run: ref.ID, found: true})
+	}
+}
+
+func (t *Tree) noteEndOf(r *Run, end endNote) {
+	if t.endedInTurn == nil {
+		t.endedInTurn = make(map[*Run][]endNote)
+	}
+	if !slices.Contains(t.endedInTurn[r], end) {
+		t.endedInTurn[r] = append(t.endedInTurn[r], end)
 	}
 }

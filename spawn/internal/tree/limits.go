@@ -228,6 +228,10 @@ func (l Limits) Check(c Command) error {
 		}
 	case Ensure:
 		return l.checkMessageID(c.ID)
+	case Restart:
+		if c.ID != "" {
+			return l.checkMessageID(c.ID)
+		}
 	case SetRoute:
 		return checkRoute(&c.Route)
 	case *Bind:

@@ -23,7 +23,8 @@ type Former struct {
 // wishes are what callers wait for, by the ids of their commands. They are volatile: a caller does
 // not outlive the owner.
 type wishes struct {
-	restart    []string // session ids
+	restart    []string          // session ids
+	named      map[string]string // ids of the messages that ask for a restart, by its session id
 	compact    []string
 	compacting []string // the turn under way is for them
 }
@@ -74,13 +75,36 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 		return Reply{}, err
 	case c.Withdraw:
 		r.wishes.restart = withdraw(r.wishes.restart, c.SessionID)
+		delete(r.wishes.named, c.SessionID)
 		return Reply{Run: r}, nil
+	}
+	known, err := t.resetKnown(c)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case known:
+		t.answerAll(&[]string{c.SessionID}, nil)
+		return Reply{Run: r, Existing: true}, nil
 	case r.live > 0 && r.Cause == NoCause:
 		return Reply{}, &ChildrenError{r.Key(), r.live}
 	}
 	r.wishes.restart = append(r.wishes.restart, c.SessionID)
+	if c.ID != "" {
+		if r.wishes.named == nil {
+			r.wishes.named = make(map[string]string)
+		}
+		r.wishes.named[c.SessionID] = c.ID
+	}
 	t.touch(r)
 	return Reply{Run: r}, nil
+}
+
+// resetKnown reports whether a reset that a message asks for has been.
+func (t *Tree) resetKnown(c Restart) (bool, error) {
+	if c.ID == "" {
+		return false, nil
+	}
+	return t.postKnown(c.Run, c.ID, origin{at: c.Run.Route().Clean()})
 }
 
 // settleRestart resets a session that has no turn under way if a caller waits for that, or the
@@ -92,16 +116,25 @@ func (t *Tree) settleRestart(r *Run) bool {
 		return false
 	case r.live > 0:
 		t.answerAll(&r.wishes.restart, &ChildrenError{r.Key(), r.live})
+		r.wishes.named = nil
 		return false
 	case r.Discard && len(r.Bound) > 0:
 		return true
 	}
 	if len(r.wishes.restart) > 0 {
-		t.emit(reset(t.now, r, r.wishes.restart[0]))
+		id := r.wishes.restart[0]
+		for _, x := range r.wishes.restart { // one with a message makes that known
+			if r.wishes.named[x] != "" {
+				id = x
+				break
+			}
+		}
+		t.emit(reset(t.now, r, id, r.wishes.named[id]))
 	} else {
-		t.emit(reset(t.now, r, t.newSessionID()))
+		t.emit(reset(t.now, r, t.newSessionID(), ""))
 	}
 	t.answerAll(&r.wishes.restart, nil)
+	r.wishes.named = nil
 	return true
 }
 
@@ -127,6 +160,9 @@ func (t *Tree) applyReset(r *Run, f *Fact) error {
 	r.Pos, r.Answer, r.Silent, r.Skills, r.Active = 0, nil, false, nil, f.At
 	r.Kept = "" // it was of the conversation before
 	r.Discard = false
+	if f.Begin != nil && f.Begin.ID != "" {
+		t.notePost(&Fact{At: f.At, Run: f.Run, ID: f.Begin.ID}, "")
+	}
 	t.armTimer(r)
 	return nil
 }

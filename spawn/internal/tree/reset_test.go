@@ -25,7 +25,7 @@ func TestKeyDuringAReset(t *testing.T) {
 			}
 			close(asked)
 		}()
-		f := reset(3, root, "second")
+		f := reset(3, root, "second", "")
 		require.NoError(t, tr.Apply(&f))
 		require.Equal(t, top, <-asked)
 		require.Equal(t, "second", root.Spec.SessionID)
