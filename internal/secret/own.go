@@ -325,7 +325,7 @@ func (o *Own) mayDecode(buf string, at int) bool {
 		return hex[buf[at+2]] && o.looks[digit(next)<<4+digit(buf[at+2])]
 	case '&':
 		return alnum[next] || next == '#'
-	case '+': // a space
+	case '+', '<': // a space, or a mark, with which no value begins
 		return false
 	}
 	return true
