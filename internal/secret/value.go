@@ -120,7 +120,7 @@ func (f *form) isWordSecret(v string) bool {
 
 // endsLine reports whether nothing but blanks follows the value on its line.
 func (f *form) endsLine() bool {
-	rest := strings.TrimLeft(f.rest, " \t\r,;\"'")
+	rest := strings.TrimLeft(f.rest, " \t\r,;\"'`*_")
 	return rest == "" || rest[0] == '\n'
 }
 
