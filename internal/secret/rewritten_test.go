@@ -16,7 +16,9 @@ func TestOwnValuesThatAreRewritten(t *testing.T) {
 	for value, texts := range map[string][]string{
 		"hunter2 and hunter3": {
 			"hunter2\tand\thunter3", `hunter2\tand\thunter3`, "hunter2%09and%09hunter3",
-			"hunter2\u00a0and\u00a0hunter3", "hunter2+and+hunter3",
+			"hunter2\u00a0and\u00a0hunter3", "hunter2+and+hunter3", `hunter2\ and\ hunter3`,
+			"hunter2\u202fand\u202fhunter3", "hunter2\u2009and\u2009hunter3",
+			"hunter2\u3000and\u3000hunter3", `hunter2\\ and\\ hunter3`,
 		},
 		"hunter2\tand\thunter3": {"hunter2 and hunter3", "hunter2\tand\thunter3"},
 		"hunter2  and   hunter3": {
@@ -34,7 +36,12 @@ func TestOwnValuesThatAreRewritten(t *testing.T) {
 		},
 		"'hunter2 hunter3'": {`'\''hunter2 hunter3'\''`, `''hunter2 hunter3''`},
 		`hunter2"hunter3`:   {`hunter2""hunter3`, `hunter2"'"'"hunter3`, `hunter2\"hunter3`},
-		"it's hunter2":      {"it'\\''s\thunter2", "it''s\u00a0hunter2"},
+		"it's hunter2": {
+			"it'\\''s\thunter2", "it''s\u00a0hunter2", `it\'s\ hunter2`, "it\u2019s hunter2",
+			"it\u2018s\u202fhunter2",
+		},
+		`hunter2 "a" $b (c) hunter3`: {`hunter2\ \"a\"\ \$b\ \(c\)\ hunter3`},
+		`"hunter2"`:                  {"\u201dhunter2\u201d", "\u201chunter2\u201c"},
 	} {
 		own := secret.NewOwn([]string{value}, nil)
 		for _, text := range texts {
