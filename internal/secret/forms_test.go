@@ -281,3 +281,24 @@ func TestMarksAroundValuesStay(t *testing.T) {
 		require.True(t, strings.HasSuffix(secret.Mask(text), want), "%q", secret.Mask(text))
 	}
 }
+
+// A word about a secret stays in other languages, too, and so does what HTML shows as code.
+func TestNormalTextsOfOtherLanguagesStay(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"Passwort: erforderlich", "contraseña: obligatoria", "senha: obrigatória", "пароль: неверный",
+		"密码：必填", "密码: 必填", "パスワード: 必須", "token: inválido", "Passwort: ungültig.",
+		"mot de passe: requis", "비밀번호: 필수", "wachtwoord: verplicht", "password: erforderlich\nName: x",
+		"<code>ISBN9783161484100</code>", "Voucher <code>SUMMER2024SALE</code>",
+		`<td class="code">SUMMER2024SALE</td>`,
+	} {
+		require.Equal(t, text, secret.Mask(text))
+	}
+	for _, text := range []string{
+		"пароль: Секрет123", "пароль=секрет", "senha: k3J9x8Qp2zz", "contraseña: k3J9x8Qp2zz",
+		"密码：秘密8秘密", "Passwort: Größe7Größe", "<password>k3J9x8Qp2zz</password>",
+		`{"password": "секрет"}`,
+	} {
+		require.NotEqual(t, text, secret.Mask(text))
+	}
+}
