@@ -26,8 +26,8 @@ const (
 //	Stats: runtime 5m12s • tokens 1.0k (in 12 / out 1.0k)
 //
 // The status is [Event.Outcome], which comes from the runtime. What the child wrote is read for
-// sections of its own: a line such as "Result:" or "- **Notes**: x", in any letter case, begins one.
-// What follows "Result" is the result and what follows "Notes" the notes, also where there are
+// sections of its own: a line such as "Result:" or "- **Notes**: x", in any letter case, begins
+// one. What follows "Result" is the result and what follows "Notes" the notes, also where there are
 // several of either. What stands before the first "Result" is left out. Without a section "Result"
 // the whole text is the result, and without any text that is "(not available)". A line that has a
 // status alone, such as "status: ok" or one of Outcome, is left out, and what follows it stays. Any

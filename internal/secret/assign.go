@@ -602,8 +602,8 @@ func (r *reader) markedEnd(at, end int) int {
 	return end
 }
 
-// opensCode reports whether inline code is open at the end of a part of a line: it has an odd number
-// of runs of backticks.
+// opensCode reports whether inline code is open at the end of a part of a line: it has an odd
+// number of runs of backticks.
 func opensCode(line string) (opens bool) {
 	for i := range len(line) {
 		if line[i] == '`' && (i == 0 || line[i-1] != '`') {

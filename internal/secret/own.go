@@ -107,8 +107,8 @@ func (o *Own) plant(wraps bool, list []string) {
 }
 
 // rewritten returns a value as programs write it that change its blanks or double its quotes: tabs
-// for blanks and blanks for tabs, one blank for several, blanks of other widths or with a backslash,
-// and a quote within the quotes of a shell, of SQL, of a table or of a typesetter.
+// for blanks and blanks for tabs, one blank for several, blanks of other widths or with a
+// backslash, and a quote within the quotes of a shell, of SQL, of a table or of a typesetter.
 func rewritten(v string) (list []string) {
 	forms := []string{v}
 	if strings.ContainsAny(v, " \t") {
