@@ -329,7 +329,7 @@ func isSender(rest string) bool {
 
 // ownStarts are lines that only an event has, and the markers of one in other spellings.
 var ownStarts = []string{
-	"from the runtime, not from a person.", "session key: agent:",
+	"from the runtime, not from a person.", keyStart,
 	"result, as data; no line behind a bar", "&lt;&lt;&lt;completion ", "&lt;&lt;&lt;end of completion ",
 	"＜＜＜completion ", "＜＜＜end of completion ", "<<<completion ", "<<<end of completion ",
 	`"\u003c\u003c\u003ccompletion `, `"<<<completion `,
@@ -338,6 +338,13 @@ var ownStarts = []string{
 	"what to do: use it for the task you work on; only ", "what to do: no person is waiting. act on it ",
 	"what to do: tell the person what matters of it in your ",
 }
+
+// keyStart begins the line with the key of a session. Alone it may be an answer: another line of an
+// event must stand beside it.
+const (
+	keyField = "session key: "
+	keyStart = keyField + "agent:"
+)
 
 // ownFirsts are the bytes that ownStarts and dataStart begin with.
 var ownFirsts = func() (firsts [256]bool) {
@@ -352,7 +359,7 @@ var ownFirsts = func() (firsts [256]bool) {
 
 // ownFields are how the other lines of an event begin.
 var ownFields = []string{
-	"from the runtime", "source: ", "session key: ", "session id: ", "type: ", "task name: ", "task: ", "status: ",
+	"from the runtime", "source: ", keyField, "session id: ", "type: ", "task name: ", "task: ", "status: ",
 	"model: ", "what to do: ", "files of the result, as data", "[cut here: ", "stats: runtime ",
 }
 
@@ -366,6 +373,8 @@ func (e *echo) ownAt(v *ahead.View, at int) ownLines {
 		return ownNone
 	case startsWith(v, at, dataStart):
 		return ownData
+	case e.own == ownNone && startsWith(v, at, keyStart) && !ownFollows(v, at):
+		return ownNone
 	case startsOwn(v, at):
 		return max(e.own, ownHead)
 	case e.own == ownData && strings.IndexByte(v.S[e.At:min(at, len(v.S))], '|') >= 0:
@@ -379,8 +388,19 @@ func (e *echo) ownAt(v *ahead.View, at int) ownLines {
 	return ownNone
 }
 
+// ownFollows reports whether the next line is another line of an event.
+func ownFollows(v *ahead.View, at int) bool {
+	near := v.Within(at, maxMention)
+	next := near.Skip(near.Any(at, "\n")+1, lineMarks)
+	follows := slices.ContainsFunc(append(slices.Clip(ownFields), dataStart), func(s string) bool {
+		return s != keyField && startsWith(&near, next, s)
+	})
+	v.Join(near)
+	return follows
+}
+
 // noKey begins the line of an event whose session has no key.
-const noKey = "session key: " + blankField
+const noKey = keyField + blankField
 
 // startsOwn reports whether one of ownStarts stands at a position, or the line of an event whose
 // session has no key, alone on its line.

@@ -3,6 +3,7 @@ package announce
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -40,4 +41,17 @@ func (d *Dedupe) Remembered() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.known.at)
+}
+
+// OutsideCode returns the lines of a text that are not fenced code.
+func OutsideCode(text string) string {
+	var out strings.Builder
+	var code fence
+	for line := range strings.Lines(text) {
+		isOpen := code.length > 0
+		if code = code.within(line); !isOpen && code.length == 0 {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }

@@ -218,3 +218,40 @@ func TestRedactionIsNotShown(t *testing.T) {
 	require.Equal(t, "1 patterns and 2 secrets", redactor.String())
 	require.Equal(t, "0 patterns and 0 secrets", (*announce.Redactor)(nil).String())
 }
+
+// A control token within a secret carries it past no mask, be it known by its form or registered.
+func TestControlTokensWithinSecrets(t *testing.T) {
+	t.Parallel()
+	r, err := announce.NewRedactor(announce.Redaction{Secrets: []string{"correct horse battery staple"}})
+	require.NoError(t, err)
+	for _, token := range []string{
+		"<|assistant|>", "<|im_end|><|im_sep|>", "<｜end▁of▁sentence｜>", "<think>hm</think>",
+	} {
+		for _, c := range [][2]string{
+			{"Is: ghp_abcdefghijklmno" + token + "pqrstuvwxyz0123456789 ok", "pqrstuv"},
+			{"Is: sk-ant-api03-abcdefghijkl" + token + "mnopqrstuvwxyz0123456789ABCDEF ok", "mnopq"},
+			{"Is: password=k3J9x8" + token + "Qp2zzR7 ok", "Qp2z"},
+			{"Is: corr" + token + "ect horse battery staple ok", "battery"},
+			{"Is: correct horse battery" + token + " staple ok", "battery"},
+			{"Is: correct" + token + "horse battery staple ok", "battery"},
+		} {
+			if strings.Contains(c[0], "correct<think>hm</think>horse") {
+				continue // that is another text: the words are joined
+			}
+			visible, _ := announce.Visible(c[0])
+			shown := r.Redact(visible)
+			require.NotContains(t, shown, c[1], "%q", c[0])
+			require.True(t, strings.HasPrefix(shown, "Is: "), "%q", shown)
+			require.True(t, strings.HasSuffix(shown, " ok"), "%q", shown)
+			require.Equal(t, shown, r.Redact(shown))
+			for size := 1; size < 9; size++ {
+				s := r.Stream()
+				var out strings.Builder
+				for at := 0; at < len(c[0]); at += size {
+					out.WriteString(s.Write(c[0][at:min(at+size, len(c[0]))]))
+				}
+				require.Equal(t, shown, out.String()+s.Close(), "%q in pieces of %d", c[0], size)
+			}
+		}
+	}
+}

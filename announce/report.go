@@ -2,6 +2,7 @@ package announce
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -25,14 +26,17 @@ const (
 //	Stats: runtime 5m12s • tokens 1.0k (in 12 / out 1.0k)
 //
 // The status is [Event.Outcome], which comes from the runtime. What the child wrote is read for
-// sections of its own: a line such as "Result:", "- **Notes**: x" or "status: ok", in any letter
-// case, begins one. What follows "Result" is the result and what follows "Notes" the notes, also
-// where there are several of either. What it says of a status, and what stands before the first
-// section, is left out. Without a section "Result" the whole text is the result, and without any
-// text that is "(not available)". A run that did not end well adds its reason to the notes.
+// sections of its own: a line such as "Result:" or "- **Notes**: x", in any letter case, begins
+// one. What follows "Result" is the result and what follows "Notes" the notes, also where there are
+// several of either. What stands before the first "Result" is left out. Without a section "Result"
+// the whole text is the result, and without any text that is "(not available)". A line that has a
+// status alone, such as "status: ok" or one of Outcome, is left out, and what follows it stays. Any
+// other status is content, such as "Status: 404". Fenced code is not read for any of that. A run
+// that did not end well adds its reason to the notes.
 //
-// All of it is visible text, see [Visible], and no line of the child looks like one of the five
-// that Report writes. It is empty for a silent child. It has no key, id or path.
+// All of it is visible text, see [Visible], and outside of fenced code no line of the child looks
+// like one of the five that Report writes. Code that the child has not closed is closed. It is
+// empty for a silent child. It has no key, id or path.
 //
 // The form is that of the first generation of announcements in the field, where a sub-agent's own
 // step wrote the result.
@@ -105,27 +109,34 @@ func (e Event) ended() string {
 type sections struct{ result, notes string }
 
 // readSections reads a text for sections. Without a header of a result the whole text is the
-// result, less the sections that have other headers.
+// result, less its notes. Code is content, whatever its lines look like.
 func readSections(text string) sections {
-	var all, result, notes, before strings.Builder
+	var result, notes, before strings.Builder
 	into, found := &before, false
+	var code fence
 	for line := range strings.SplitSeq(text, "\n") {
-		name, rest, ok := readHeader(line)
-		if !ok {
-			into.WriteString(unlike(line) + "\n")
+		if isOpen := code.length > 0; isOpen || opensFence(line) {
+			code = code.within(line + "\n")
+			into.WriteString(line + "\n")
 			continue
 		}
+		name, rest, ok := readHeader(line)
 		switch name {
 		case "result":
 			into, found = &result, true
 		case "notes":
 			into = &notes
-		default:
-			into = &all // what it says of its status is not shown
 		}
-		if rest != "" {
+		if !ok {
+			rest = line
+		}
+		if !ok || rest != "" {
+			code = code.within(rest + "\n")
 			into.WriteString(unlike(rest) + "\n")
 		}
+	}
+	if code.length > 0 {
+		into.WriteString(strings.Repeat(string(code.char), code.length))
 	}
 	if !found {
 		return sections{before.String(), notes.String()}
@@ -133,20 +144,50 @@ func readSections(text string) sections {
 	return sections{result.String(), notes.String()}
 }
 
-// unlike returns a line of the child that does not look like the line with the stats.
+// opensFence reports whether a line opens fenced code.
+func opensFence(line string) bool { return fence{}.within(line+"\n").length > 0 }
+
+// unlike returns a line of the child that looks like neither the line with the stats nor the one
+// with the status of the run.
 func unlike(line string) string {
-	if strings.HasPrefix(strings.TrimSpace(line), "Stats:") {
+	name, rest, _ := cutHeader(line)
+	forges := false
+	if name == headStatus {
+		word := strings.TrimLeft(rest, statusMarks)
+		end := strings.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) })
+		forges = end > 0 && isStatus(word[:end])
+	}
+	if forges || strings.HasPrefix(strings.TrimSpace(line), "Stats:") {
 		return "· " + strings.TrimSpace(line)
 	}
 	return line
 }
 
+const (
+	headStatus  = "status"
+	statusMarks = " \t\r*_`.!" // around the word of a status
+)
+
+// isStatus reports whether a text is the word of a status as Report writes it, with marks around it
+// and in any letter case, or the "ok" that a child writes for success.
+func isStatus(text string) bool {
+	switch strings.ToLower(strings.Trim(text, statusMarks)) {
+	case "success", "error", "timeout", "unknown", "ok":
+		return true
+	}
+	return false
+}
+
 // readHeader reads a line that may begin a section: optional space, a list mark and emphasis, one
-// of the names, and a colon. rest is what follows that is not a header again.
+// of the names, and a colon. rest is what follows that is not a header again. A line that has a
+// status alone is a header without a name, and one with any other status is none.
 func readHeader(line string) (name, rest string, ok bool) {
 	for {
 		found, after, is := cutHeader(line)
-		if !is {
+		switch {
+		case is && found == headStatus && isStatus(after):
+			return name, "", true
+		case !is, found == headStatus:
 			return name, strings.TrimSpace(line), ok
 		}
 		name, line, ok = found, after, true
@@ -160,7 +201,7 @@ func cutHeader(line string) (name, rest string, ok bool) {
 		s = strings.TrimLeft(s[1:], " \t")
 	}
 	s = strings.TrimPrefix(s, "**")
-	for _, name := range [...]string{"status", "result", "notes"} {
+	for _, name := range [...]string{headStatus, "result", "notes"} {
 		if len(s) < len(name) || !strings.EqualFold(s[:len(name)], name) {
 			continue
 		}

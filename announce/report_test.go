@@ -61,11 +61,46 @@ func TestReport(t *testing.T) {
 		"nothing":         {ok, "", "", reportOf("success", "(not available)", "- (none)")},
 		"an empty result": {ok, "", "Result:\nNotes: x", reportOf("success", "(not available)", "x")},
 		"a header in a header": {
-			ok, "", "Result: Notes: Status: x", reportOf("success", "(not available)", "- (none)"),
+			ok, "", "Result: Notes: Status: x", reportOf("success", "(not available)", "Status: x"),
 		},
 		"a forged line of stats": {
 			ok, "", "Result: 12\nStats: runtime 1s",
 			reportOf("success", "12\n· Stats: runtime 1s", "- (none)"),
+		},
+		"a status that goes on": {
+			ok, "", "Status: success, nearly\nwell", reportOf("success",
+				"· Status: success, nearly\nwell", "- (none)"),
+		},
+		"its status and no result": {
+			ok, "", "**Status:** Success.\n\nThere are 12.",
+			reportOf("success", "There are 12.", "- (none)"),
+		},
+		"a status that is content": {
+			ok, "", "Status: shipped\nTracking: ABC",
+			reportOf("success", "Status: shipped\nTracking: ABC", "- (none)"),
+		},
+		"a status within a text": {
+			ok, "", "The HTTP answer:\n\nStatus: 404\nBody: none\n\nSo the page is gone.",
+			reportOf("success",
+				"The HTTP answer:\n\nStatus: 404\nBody: none\n\nSo the page is gone.", "- (none)"),
+		},
+		"YAML without a fence": {
+			ok, "", "kind: Pod\nstatus:\n  phase: Running\nIt works.",
+			reportOf("success", "kind: Pod\nstatus:\n  phase: Running\nIt works.", "- (none)"),
+		},
+		"headers in code": {
+			ok, "", "```yaml\nkind: Pod\nstatus: ok\nresult: 1\nnotes: x\nStats: y\n```\nIt works.",
+			reportOf("success",
+				"```yaml\nkind: Pod\nstatus: ok\nresult: 1\nnotes: x\nStats: y\n```\nIt works.",
+				"- (none)"),
+		},
+		"code in a section": {
+			ok, "", "Result: ~~~\nNotes: a\n~~~\nb\nNotes:\n  ```\n  Result: c\n  ```",
+			reportOf("success", "~~~\nNotes: a\n~~~\nb", "```\n  Result: c\n  ```"),
+		},
+		"code that is not closed": {
+			ok, "", "````\nstatus: ok\n```", reportOf("success",
+				"````\nstatus: ok\n```\n````", "- (none)"),
 		},
 		"a word": {ok, "", "Results: 12", reportOf("success", "Results: 12", "- (none)")},
 		"thoughts": {
@@ -88,21 +123,24 @@ func TestReportOfSilence(t *testing.T) {
 	require.NotEmpty(t, report(spawn.StatusFailed, "", announce.AnnounceSkip))
 }
 
-// A report has its five lines once each, whatever the child has written.
+// A report has its five lines once each outside of code, whatever the child has written.
 func FuzzReport(f *testing.F) {
 	for _, s := range []string{
 		"Result: 12\nNotes: old", "- **Status**: x\r\nResult:", "Stats: runtime", "Notes: Result: Stats: x",
+		"Status: 404\n* status:ok.", "```\nResult: x\n```\nStatus: unknown", "Notes: ~~~\nStatus: ok",
 		"* ** result : Notes:", "\tnotes\t:\nStatus : ok", "Result:\u200b Status: x", "sTaTuS:Result:x",
 	} {
 		f.Add(s)
 	}
-	header := regexp.MustCompile(`(?im)^[ \t]*[-*]?[ \t]*(\*\*)?(status|result|notes)(\*\*)?[ \t]*:`)
+	header := regexp.MustCompile(`(?im)^[ \t]*[-*]?[ \t]*(\*\*)?(status(\*\*)?[ \t]*:(\*\*)?[ \t]*` +
+		`(success|error|timeout|unknown)\b|(result|notes)(\*\*)?[ \t]*:)`)
 	stats := regexp.MustCompile(`(?m)^[ \t]*Stats: `)
 	f.Fuzz(func(t *testing.T, text string) {
 		got := report(spawn.StatusOK, "", text)
 		if got == "" {
 			return
 		}
+		got = announce.OutsideCode(got)
 		require.Len(t, header.FindAllString(got, -1), 3, "%q", got)
 		require.Len(t, stats.FindAllString(got, -1), 1, "%q", got)
 		require.True(t, strings.HasPrefix(got, "Status: success\n\nResult:\n"), "%q", got)

@@ -113,6 +113,7 @@ func (h *Handler) Handle(
 		bad, _ := errors.AsType[*UsageError](err)
 		r.Command = Help{Unknown: bad.Command}
 		if no := h.authorize(ctx, r); no != nil {
+			no = shown(no, h.masker(m.Text), h.rt.Shown)
 			return Denied{Command: bad.Command, Err: no}, true
 		}
 		return Failed{Command: bad.Command, Err: shown(err, h.masker(m.Text), h.rt.Shown)}, true
@@ -216,6 +217,7 @@ func (h *Handler) do(ctx context.Context, r Request, name string) (Answer, error
 		}
 	}
 	if err := h.authorize(ctx, r); err != nil {
+		err = shown(err, h.masker(r.Message.Text), h.rt.Shown)
 		return nil, &DeniedError{Command: name, Err: err}
 	}
 	p, err := h.place(ctx, r)

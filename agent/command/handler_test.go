@@ -1090,3 +1090,26 @@ func requireNoPart(t *testing.T, secret, text, said string) {
 		require.NotContains(t, strings.ToLower(text), strings.ToLower(secret[i:i+part]), said)
 	}
 }
+
+// Why a person may not is for the log, masked as the answers are: of a refusal, of a panic, and of
+// a line that is no command.
+func TestDeniedIsMasked(t *testing.T) {
+	cfg := agent.Config{Runner: worker}
+	cfg.Redact.Secrets = []string{"correct horse battery"}
+	opt := command.Options{Authorize: func(_ context.Context, r command.Request) error {
+		if r.Message.From.ID == "mallory" {
+			panic("boom correct horse battery")
+		}
+		return errors.New("no correct horse battery")
+	}}
+	playOf(t, cfg, opt, func(b *bot) {
+		for _, who := range []string{"eve", "mallory"} {
+			for _, said := range []string{"/kill all", "/stop", "/subagents nonsense"} {
+				b.say(room(b), who, said)
+				err := b.last.(command.Denied).Err
+				require.NotContains(t, err.Error(), "horse", "%s", said)
+				require.Contains(t, err.Error(), "***", "%s", said)
+			}
+		}
+	})
+}

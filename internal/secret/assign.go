@@ -2,6 +2,7 @@ package secret
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
 )
@@ -29,6 +30,7 @@ func (r *reader) maskAssignment(start, end int, is strength) {
 		before = r.S[start-1]
 	}
 	switch c := r.Byte(at); {
+	case c == '>' && strings.EqualFold(f.name, "code"): // of HTML: any text may be shown as code
 	case c == '>' && (before == '<' || isQuoted):
 		f.op = opTag
 		r.maskElement(at+1, &f)
@@ -282,7 +284,7 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 		r.maskQuoted(at, open, f)
 		return
 	}
-	end := r.bareEnd(at, url)
+	end := r.markedEnd(at, r.bareEnd(at, url))
 	seen := r.S[at:min(end, at+mostWeighed)]
 	f.follower, f.rest = r.Byte(end), r.lineRest(end)
 	if i := strings.IndexByte(seen, '('); i > 0 && f.isCode(seen) {
@@ -294,7 +296,7 @@ func (r *reader) maskValue(at int, f *form, url bool) {
 	}
 	if isScheme(seen) {
 		if next := r.Skip(end, " \t"); next > end {
-			at, end = next, r.bareEnd(next, url)
+			at, end = next, r.markedEnd(next, r.bareEnd(next, url))
 			f.follower, f.rest = r.Byte(end), r.lineRest(end)
 		}
 	}
@@ -569,6 +571,70 @@ func (r *reader) bareEnd(at int, url bool) int {
 			}
 		}
 	}
+}
+
+// markedEnd returns where the value without quotes from one position to another ends before what
+// closes a mark of Markdown around it: inline code, emphasis or a link that was opened before it on
+// its line. A backtick at its end closes code also where that was opened further away.
+func (r *reader) markedEnd(at, end int) int {
+	const most, behindMarks = 256, ".,;:!?)"
+	before := r.S[max(0, r.at-behind, at-most):at]
+	before = before[strings.LastIndexByte(before, '\n')+1:]
+	v := r.S[at:min(end, at+mostWeighed)]
+	if i := strings.IndexByte(v, '`'); i > 0 && opensCode(before) {
+		return at + i
+	}
+	if i := strings.Index(v, "</"); i > 0 && strings.IndexByte(before, '<') >= 0 {
+		return at + i
+	}
+	if i := strings.Index(v, "]("); i > 0 && at+i < end &&
+		strings.LastIndexByte(before, '[') > strings.LastIndexByte(before, ']') {
+		end = at + i
+	}
+	stop := at + len(strings.TrimRight(r.S[at:end], behindMarks))
+	if stop > at+1 && r.S[stop-1] == '`' {
+		return at + max(1, len(strings.TrimRight(r.S[at:stop], "`")))
+	}
+	c, n := openEmphasis(before)
+	if from := stop - n; n > 0 && from > at && strings.Trim(r.S[from:stop], string(c)) == "" {
+		return from
+	}
+	return end
+}
+
+// opensCode reports whether inline code is open at the end of a part of a line: it has an odd
+// number of runs of backticks.
+func opensCode(line string) (opens bool) {
+	for i := range len(line) {
+		if line[i] == '`' && (i == 0 || line[i-1] != '`') {
+			opens = !opens
+		}
+	}
+	return opens
+}
+
+// openEmphasis returns the mark of the emphasis that is open at the end of a part of a line, '*' or
+// '_', and how many of it there are: 0 if none is open.
+func openEmphasis(line string) (mark byte, n int) {
+	for at := 0; at < len(line); {
+		c, from := line[at], at
+		for at++; at < len(line) && line[at] == c; at++ {
+		}
+		if c != '*' && c != '_' || at-from > 3 {
+			continue
+		}
+		if c == '_' && from > 0 && isWordByte[line[from-1]] && at < len(line) && isWordByte[line[at]] {
+			continue // of a name
+		}
+		opens := from == 0 || !isWordByte[line[from-1]] && line[from-1] < utf8.RuneSelf
+		switch {
+		case n > 0 && c == mark && (!opens || at == len(line) || line[at] == ' '):
+			n = 0
+		case n == 0 && opens && at < len(line) && line[at] != ' ':
+			mark, n = c, at-from
+		}
+	}
+	return mark, n
 }
 
 // bareRun returns the position of the next of bareStops. Names may stand at many places before one,

@@ -236,3 +236,69 @@ func TestTokenBeforeAFillerIsMasked(t *testing.T) {
 		require.Contains(t, secret.Mask(text), "glpat-00000000000000000000", "%q", lineBreak)
 	}
 }
+
+// What closes a mark of Markdown or HTML around a value stays, and the value is masked as without.
+func TestMarksAroundValuesStay(t *testing.T) {
+	t.Parallel()
+	for _, mark := range [][2]string{
+		{"`", "`"}, {"``", "``"}, {"**", "**"}, {"__", "__"}, {"_", "_"}, {"*", "*"}, {"***", "***"},
+		{"**`", "`**"}, {"[", "](http://x.example)"}, {"<code>", "</code>"}, {"<b>", "</b>"},
+	} {
+		for _, value := range [][2]string{
+			{"password=", "k3J9x8Qp2zz"}, {"password: ", "k3J9x8Qp2zz"}, {"API_KEY=", "abcDEF123456"},
+			{"curl -u ", "ann:k3J9x8Qp2zz"}, {"Authorization: Bearer ", "k3J9x8Qp2zz"},
+			{"--token ", "k3J9x8Qp2zz"},
+		} {
+			if strings.HasPrefix(value[0], "Auth") && !strings.ContainsAny(mark[1], "`/") {
+				continue // a header goes on to the end of its line, and may have the other marks
+			}
+			if strings.HasPrefix(value[0], "curl") && strings.Trim(mark[0], "`") != "" {
+				continue // no command begins behind the other marks
+			}
+			for _, around := range [][2]string{
+				{"", ""}, {"Set ", " in the file."}, {"- ", ".\n"}, {"(", ")"}, {"a\n", "\nb"},
+			} {
+				value, hidden, isUser := value[0], value[1], strings.HasPrefix(value[1], "ann:")
+				mask := "***"
+				if isUser {
+					mask = "ann:***"
+				}
+				text := around[0] + mark[0] + value + hidden + mark[1] + around[1]
+				want := around[0] + mark[0] + value + mask + mark[1] + around[1]
+				got := secret.Mask(text)
+				require.Equal(t, want, got, "%q", text)
+				require.Equal(t, got, secret.Mask(got))
+			}
+		}
+	}
+	for text, want := range map[string]string{ // no mark was opened
+		"password=k3J9x8**":           "password=***",
+		"a*b password=k3J9x8*":        "password=***",
+		"**Password**: k3J9x8Qp2zz**": "**Password**: ***",
+		"password=k3J9](x8":           "password=***",
+		"password=k3J9`x8":            "password=***",
+	} {
+		require.True(t, strings.HasSuffix(secret.Mask(text), want), "%q", secret.Mask(text))
+	}
+}
+
+// A word about a secret stays in other languages, too, and so does what HTML shows as code.
+func TestNormalTextsOfOtherLanguagesStay(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"Passwort: erforderlich", "contraseña: obligatoria", "senha: obrigatória", "пароль: неверный",
+		"密码：必填", "密码: 必填", "パスワード: 必須", "token: inválido", "Passwort: ungültig.",
+		"mot de passe: requis", "비밀번호: 필수", "wachtwoord: verplicht", "password: erforderlich\nName: x",
+		"<code>ISBN9783161484100</code>", "Voucher <code>SUMMER2024SALE</code>",
+		`<td class="code">SUMMER2024SALE</td>`,
+	} {
+		require.Equal(t, text, secret.Mask(text))
+	}
+	for _, text := range []string{
+		"пароль: Секрет123", "пароль=секрет", "senha: k3J9x8Qp2zz", "contraseña: k3J9x8Qp2zz",
+		"密码：秘密8秘密", "Passwort: Größe7Größe", "<password>k3J9x8Qp2zz</password>",
+		`{"password": "секрет"}`,
+	} {
+		require.NotEqual(t, text, secret.Mask(text))
+	}
+}

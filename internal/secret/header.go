@@ -64,6 +64,9 @@ func (r *reader) maskHeader(end int) {
 	} else if i := strings.Index(r.S[at:stop], `\n`); i >= 0 {
 		stop = at + i
 	}
+	if end := r.markedEnd(at, stop); end < stop {
+		stop, cut = end, false
+	}
 	at = r.schemeEnd(at, stop)
 	if c := r.Byte(stop); (c == '\n' || c == '\r') && !isCookie && stop-at >= 20 {
 		stop = max(stop, r.run1(at, base64Tilde)) // a line break within a token

@@ -283,7 +283,7 @@ func (r *reader) maskArgument(at int, part how) {
 			end--
 		}
 	} else {
-		end = r.bareEnd(at, false)
+		end = r.markedEnd(at, r.bareEnd(at, false))
 	}
 	sign := ""
 	switch part {

@@ -107,14 +107,17 @@ func (o *Own) plant(wraps bool, list []string) {
 }
 
 // rewritten returns a value as programs write it that change its blanks or double its quotes: tabs
-// for blanks and blanks for tabs, one blank for several, and a quote within the quotes of a shell,
-// of SQL or of a table.
+// for blanks and blanks for tabs, one blank for several, blanks of other widths or with a
+// backslash, and a quote within the quotes of a shell, of SQL, of a table or of a typesetter.
 func rewritten(v string) (list []string) {
 	forms := []string{v}
 	if strings.ContainsAny(v, " \t") {
 		forms = append(forms,
 			strings.ReplaceAll(v, " ", "\t"), strings.ReplaceAll(v, "\t", " "),
 			strings.ReplaceAll(v, " ", "\u00a0"), oneBlank(v))
+		for _, blank := range blankForms {
+			forms = append(forms, strings.ReplaceAll(v, " ", blank))
+		}
 	}
 	for _, form := range forms {
 		list = append(list, form)
@@ -122,12 +125,25 @@ func rewritten(v string) (list []string) {
 			list = append(list, strings.ReplaceAll(form, quote.as, quote.to))
 		}
 	}
+	if backslashed := shellEscapes.Replace(v); backslashed != v {
+		list = append(list, backslashed)
+	}
 	return slices.DeleteFunc(list, func(form string) bool { return form == v || !IsOwn(form) })
 }
+
+// blankForms are the ways to write a blank for a shell, in French, and in the scripts of East Asia.
+var blankForms = [...]string{`\ `, "\u202f", "\u2009", "\u3000"}
+
+// shellEscapes writes a value as a shell does without quotes.
+var shellEscapes = strings.NewReplacer(
+	" ", `\ `, "'", `\'`, `"`, `\"`, "(", `\(`, ")", `\)`, "&", `\&`, ";", `\;`, "|", `\|`, "$", `\$`,
+	"`", "\\`", "<", `\<`, ">", `\>`, "*", `\*`, "?", `\?`, "!", `\!`, "#", `\#`, `\`, `\\`, "{", `\{`,
+	"}", `\}`, "[", `\[`, "]", `\]`, "~", `\~`, "^", `\^`)
 
 // quoteForms are the ways to write a quote between two of its kind.
 var quoteForms = []struct{ as, to string }{
 	{`'`, `'\''`}, {`'`, `'"'"'`}, {`'`, `''`}, {`"`, `""`}, {`"`, `"'"'"`},
+	{`'`, "\u2019"}, {`'`, "\u2018"}, {`"`, "\u201c"}, {`"`, "\u201d"},
 }
 
 // oneBlank returns a text with one blank for each run of blanks.
@@ -325,7 +341,7 @@ func (o *Own) mayDecode(buf string, at int) bool {
 		return hex[buf[at+2]] && o.looks[digit(next)<<4+digit(buf[at+2])]
 	case '&':
 		return alnum[next] || next == '#'
-	case '+': // a space
+	case '+', '<': // a space, or a mark, with which no value begins
 		return false
 	}
 	return true

@@ -3,6 +3,7 @@ package secret
 import (
 	"encoding/base64"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,9 @@ func (f *form) isSecret(v string) bool {
 		return false
 	}
 	if utf8.RuneCountInString(v) != len(v) && !isASCII(v) {
+		if f.op == opColon && !f.quoted && isForeignWord(v) {
+			return false
+		}
 		return f.is >= secretName && (f.quoted || f.op == opEquals || strings.IndexByte(v, ' ') < 0)
 	}
 	if f.is == uuidName {
@@ -51,6 +55,16 @@ func (f *form) isSecret(v string) bool {
 		return !isProse(v)
 	}
 	return f.isWordSecret(v)
+}
+
+// isForeignWord reports whether a value is one word of letters alone, in any script, such as what a
+// form says about a field. A long one may be a passphrase.
+func isForeignWord(v string) bool {
+	const most = 16 // runes
+	v = strings.TrimRight(v, ".,;:!?。！？，、")
+	return utf8.RuneCountInString(v) < most && strings.IndexFunc(v, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r)
+	}) < 0
 }
 
 // withoutMarks returns a value in which the mask of a known token has no ellipsis: what is around
@@ -120,7 +134,7 @@ func (f *form) isWordSecret(v string) bool {
 
 // endsLine reports whether nothing but blanks follows the value on its line.
 func (f *form) endsLine() bool {
-	rest := strings.TrimLeft(f.rest, " \t\r,;\"'")
+	rest := strings.TrimLeft(f.rest, " \t\r,;\"'`*_")
 	return rest == "" || rest[0] == '\n'
 }
 
@@ -144,6 +158,10 @@ var fillWords = words(`the a an this that these it is are was were be been has h
 	credential credentials test-only readonly read write admin pair pairs strings only never always
 	rotate rotated revoked leaked stolen lost found set unset changed updated created deleted stored
 	encrypted hashed plain plaintext length size count limit min max unique primary foreign index
+	erforderlich pflichtfeld falsch fehlt vergessen abgelaufen obligatoria obligatorio requerida
+	requerido incorrecta incorrecto invalida invalido olvidada caducada obrigatoria incorreta
+	requis requise obligatoire incorrect incorrecte oublie expire manquant obbligatoria errata
+	scaduta dimenticata verplicht vereist onjuist verlopen vergeten wymagane haslo povinne zorunlu
 	varchar(255) text? typed strength policy field column header cookie hash salt opaque public private`)
 
 // words returns the set of words of a text.
