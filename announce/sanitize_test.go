@@ -190,11 +190,6 @@ func TestVectorsVisibleText(t *testing.T) {
 		"dg_code":           {"```\n[Tool Call: a]\n```", code},
 		"dg_unclosed":       {"", shown + ": half a call"},
 		"sp":                {"hi\u2005there", "a mask must see through what stands for a token"},
-		"reassemble2":       {"<too\u2005l_call>{\"x\":1}ok", "a mask must see through what stands for a token"},
-		"order1":            {"<thi\u2005nk>hiddenz", "a mask must see through what stands for a token"},
-		"sp_nl":             {"a\u2005b", "a mask must see through what stands for a token"},
-		"sp_empty":          {"a\u2005b", "a mask must see through what stands for a token"},
-		"sp_mixed":          {"a\u2005b", "a mask must see through what stands for a token"},
 		"sp_full":           {"a\u2005b", "a mask must see through what stands for a token"},
 		"dg_result_call":    {"rest", "the text after a later call was lost"},
 	}
