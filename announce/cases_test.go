@@ -188,7 +188,7 @@ var textCases = []textCase{
 	{id: 41, of: announce.Sanitize, rows: [][2]string{
 		{"<|assistant|>Here<|end|>", "Here"},
 		{"<｜begin▁of▁sentence｜>Hello", "Hello"},
-		{"First<|user|><|assistant|>second", "First\u2005second"},
+		{"First<|user|><|assistant|>second", "First second"},
 		{"`<|end|>`", "`<|end|>`"},
 	}},
 	{id: 42, of: announce.Sanitize, rows: [][2]string{{`a <tool_calls>[{"name":"x"}`, "a"}}},

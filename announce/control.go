@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
-	"github.com/offshoot-sdk/offshoot/internal/secret"
 )
 
 const (
@@ -202,8 +201,8 @@ func (l *lexer) lastRune() rune {
 	return r
 }
 
-// joinWords puts a [secret.Seam] where control tokens were removed if they separated two words. It
-// returns false if that is not known yet.
+// joinWords puts a space where control tokens were removed if they separated two words. It returns
+// false if that is not known yet.
 func (l *lexer) joinWords() bool {
 	v := l.View()
 	r, _ := v.Rune(l.At)
@@ -211,7 +210,7 @@ func (l *lexer) joinWords() bool {
 		return false
 	}
 	if isWord(r) {
-		l.Write(string(secret.Seam))
+		l.Write(" ")
 	}
 	l.gap = false
 	return true

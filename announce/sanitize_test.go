@@ -59,8 +59,8 @@ func TestSanitize(t *testing.T) {
 		// Control tokens.
 		{"control tokens go", "<|assistant|>Here<|end|>", "Here"},
 		{"control tokens with full-width pipes go", "<｜begin▁of▁sentence｜>Hello", "Hello"},
-		{"words between which control tokens stood stay apart", "First<|user|><|assistant|>second", "First\u2005second"},
-		{"only words are kept apart", "(**bold<|assistant|>**). First<|user|><|assistant|>second", "(**bold**). First\u2005second"},
+		{"words between which control tokens stood stay apart", "First<|user|><|assistant|>second", "First second"},
+		{"only words are kept apart", "(**bold<|assistant|>**). First<|user|><|assistant|>second", "(**bold**). First second"},
 		{"a control token in code stays", "`<|x|>`", "`<|x|>`"},
 		{"a control token does not hold code", "<| `x` |>", "<| `x` |>"},
 
@@ -189,8 +189,6 @@ func TestVectorsVisibleText(t *testing.T) {
 		"mm_code":           {"```\n<minimax:tool_call><invoke>x<\x2finvoke></minimax:tool_call>\n```", code},
 		"dg_code":           {"```\n[Tool Call: a]\n```", code},
 		"dg_unclosed":       {"", shown + ": half a call"},
-		"sp":                {"hi\u2005there", "a mask must see through what stands for a token"},
-		"sp_full":           {"a\u2005b", "a mask must see through what stands for a token"},
 		"dg_result_call":    {"rest", "the text after a later call was lost"},
 	}
 	for _, row := range rows {

@@ -341,7 +341,7 @@ func (o *Own) mayDecode(buf string, at int) bool {
 		return hex[buf[at+2]] && o.looks[digit(next)<<4+digit(buf[at+2])]
 	case '&':
 		return alnum[next] || next == '#'
-	case '+', '<': // a space, or a mark, with which no value begins
+	case '+': // a space
 		return false
 	}
 	return true

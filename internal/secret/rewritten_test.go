@@ -59,37 +59,3 @@ func TestOwnValuesThatAreRewritten(t *testing.T) {
 		require.Equal(t, text, short.MaskOwn(text))
 	}
 }
-
-// What a reader does not see of the words of a template parts no value: a control token, a thought,
-// and the blank that stands in the place of a token.
-func TestOwnValuesAroundMarks(t *testing.T) {
-	t.Parallel()
-	for value, texts := range map[string][]string{
-		"correct horse battery": {
-			"corr<|assistant|>ect horse battery", "corr<｜end▁of▁turn｜>ect horse battery",
-			"correct<|im_end|> horse battery", "corr<think>hm</think>ect horse battery",
-			"corr<THINK>hm</i> </Think>ect horse battery", "corr</think>ect horse battery",
-			"corr<antthinking>hm</antthinking>ect horse<|a|><|b|> battery",
-			"corr\u2005ect horse battery", "correct\u2005horse battery", "c\u2005orrect horse batter\u2005y",
-		},
-		"a<b<|c|>d":     {"a<b<|c|>d"},
-		"pass<think>ed": {"pass<think>ed", "pa<|x|>ss<think>ed"},
-		"cat5":          {"ca<|x|>t5", "ca\u2005t5"},
-	} {
-		own := secret.NewOwn([]string{value}, nil)
-		for _, text := range texts {
-			for _, around := range [][2]string{{"", ""}, {"<a> ", " </a>"}, {"'", "'\n"}} {
-				masked := own.MaskOwn(around[0] + text + around[1])
-				require.Equal(t, around[0]+"***"+around[1], masked, "%q in %q", value, text)
-				require.Equal(t, own.Mask(around[0]+text+around[1]),
-					maskedInPieces(own, around[0]+text+around[1], 3))
-			}
-		}
-	}
-	own := secret.NewOwn([]string{"correct horse"}, nil)
-	for _, text := range []string{
-		"corr<|`|>ect horse", "corr<i>ect horse", "corr<think>ect horse", "corr<|a|b>ect horse",
-	} {
-		require.Equal(t, text, own.MaskOwn(text))
-	}
-}

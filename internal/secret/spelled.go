@@ -100,8 +100,8 @@ func (r *reader) verbatimEnd(at int) int {
 	return end
 }
 
-// escapes are the bytes that may begin an escape, or a mark that a reader does not see.
-var escapes = letters(`%\&+=<`)
+// escapes are the bytes that may begin an escape.
+var escapes = letters(`%\&+=`)
 
 // isVerbatim reports whether a byte stands for itself alone wherever it is.
 func isVerbatim(c byte) bool { return c >= ' ' && c < 0x7F && !escapes[c] }

@@ -7,15 +7,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
-// Seam is the blank that stands where a control token has parted two words. A token within a secret
-// parts it in two, so that masks see through a seam. It is a blank of Unicode that programs and
-// people hardly write.
-const Seam = '\u2005'
-
 // transparentEnd returns the position behind what a reader does not see at a position: a sequence
 // of a terminal, a colour of one as a string of a program writes it, a control character that no
-// line ends with, a character that is not drawn, or a Seam. It returns the position itself if
-// nothing of that stands there.
+// line ends with, or a character that is not drawn. It returns the position itself if nothing of
+// that stands there.
 func (r *reader) transparentEnd(at int) int {
 	switch c := r.Byte(at); {
 	case c == 0x1B:
@@ -36,9 +31,6 @@ func (r *reader) transparentEnd(at int) int {
 		}
 	case c >= 0xC2:
 		v, size := r.Rune(at)
-		if v == Seam {
-			return at + size
-		}
 		if !text.IsUndrawn(v) {
 			return at
 		}

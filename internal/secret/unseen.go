@@ -3,7 +3,6 @@ package secret
 import (
 	"slices"
 	"sort"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
@@ -31,13 +30,12 @@ func isBreak(c rune) bool {
 }
 
 // isUnseen reports whether a reader does not see a character, nor a break of the line in its place.
-// A Seam counts as unseen, because what it parts may be one word.
 func isUnseen(c rune) bool {
 	switch {
 	case c >= ' ' && c < 0x7F, c == '\t', isBreak(c):
 		return false
 	}
-	return c < ' ' || c == Seam || text.IsUndrawn(c)
+	return c < ' ' || text.IsUndrawn(c)
 }
 
 // An unseen is the places of a buffer at which something begins that a reader does not see, one
@@ -128,10 +126,6 @@ func (r *reader) unseenEnd(at int) (end, first int) {
 	if isVerbatim(c) {
 		return at, at
 	}
-	if c == '<' {
-		end = r.tokenMarkEnd(at)
-		return end, end
-	}
 	if c == '\r' {
 		if n := r.Byte(at + 1); n != '\n' && !r.Ended(at+1) {
 			return at + 1, at + 1
@@ -157,63 +151,6 @@ func (r *reader) unseenEnd(at int) (end, first int) {
 		}
 	}
 	return end, first
-}
-
-// tokenMarkEnd returns the place behind a control token of a template, such as <|assistant|>, or a
-// thought, such as <think>hm</think>, at a place that has a '<', or the place itself. What people
-// see has neither, but a log has what a model wrote as it is.
-func (r *reader) tokenMarkEnd(at int) int {
-	const longest, widePipe = 256, "｜"
-	pipe := func(at int) int {
-		if r.Byte(at) == '|' {
-			return at + 1
-		}
-		if r.Has(at, widePipe) {
-			return at + len(widePipe)
-		}
-		return at
-	}
-	if next := pipe(at + 1); next > at+1 {
-		for i := next; i < next+longest && !r.Ended(i) && r.S[i] != '`' && r.S[i] != '\n'; i++ {
-			if end := pipe(i); end > i {
-				if r.Byte(end) == '>' {
-					return end + 1
-				}
-				return at
-			}
-		}
-		return at
-	}
-	for _, name := range [...]string{"think>", "thinking>", "thought>", "antthinking>"} {
-		switch {
-		case r.HasFold(at+1, name):
-			return max(at, r.thoughtEnd(at+1+len(name), name))
-		case r.Byte(at+1) == '/' && r.HasFold(at+2, name):
-			return at + 2 + len(name)
-		}
-	}
-	return at
-}
-
-// thoughtEnd returns the place behind the closing tag of a thought from a place on, or 0 if none of
-// the next few tags is that.
-func (r *reader) thoughtEnd(at int, name string) (end int) {
-	const few = 16
-	part := r.Within(at, maxSequence)
-	for range few {
-		i := strings.Index(part.S[at:], "</")
-		if i < 0 {
-			part.Read(len(part.S) + 1)
-			break
-		}
-		if at += i + len("</"); part.HasFold(at, name) {
-			end = at + len(name)
-			break
-		}
-	}
-	part.Read(end)
-	r.Join(part)
-	return end
 }
 
 // timesOf returns how many times the text was encoded at a place where a character is meant that
@@ -376,7 +313,7 @@ func (r *reader) breakEnd(at int) int {
 }
 
 // lineBreak returns the place behind the break of a line at a place, as it is or as a mail, a shell
-// or JSON writes it, or the place itself. A Seam is one, because it may stand for a space.
+// or JSON writes it, or the place itself.
 func (r *reader) lineBreak(at int) int {
 	switch c := r.Byte(at); {
 	case c == '\v' || c == '\f':
@@ -387,7 +324,7 @@ func (r *reader) lineBreak(at int) int {
 		}
 	case c == 0xC2 && r.Byte(at+1) == 0x85:
 		return at + 2
-	case c == 0xE2 && (r.Has(at, "\u2028") || r.Has(at, "\u2029") || r.Has(at, string(Seam))):
+	case c == 0xE2 && (r.Has(at, "\u2028") || r.Has(at, "\u2029")):
 		return at + len("\u2028")
 	}
 	return max(at, r.softBreak(at))
