@@ -14,8 +14,9 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )

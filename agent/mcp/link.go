@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
@@ -133,6 +134,7 @@ func newLink(cfg *Config, s Server) *link {
 		stale: make(chan struct{}, 1), turn: make(chan struct{}),
 	}
 	l.stderr.log, l.stderr.mask = l.log, l.cfg.masked
+	l.tokens.mask = l.cfg.masked
 	l.dial = l.cfg.dial
 	return l
 }
@@ -241,7 +243,8 @@ func (l *link) attend(ctx context.Context, c *conn) {
 		list, err := l.definitions(ask, c.ClientSession)
 		done()
 		if err != nil {
-			l.log.Warn("mcp: a list of tools that has changed cannot be read", "error", err)
+			l.log.Warn("mcp: a list of tools that has changed cannot be read",
+				"error", l.cfg.told(err))
 			continue
 		}
 		l.relist(list)
@@ -296,7 +299,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	l.mu.Lock()
 	l.starts++
 	if r := session.InitializeResult(); r != nil {
-		l.said = bounded(clean(r.Instructions), MaxDescription)
+		l.said = bounded(l.cfg.masked(clean(r.Instructions)), MaxDescription)
 	}
 	l.mu.Unlock()
 	l.relist(list)

@@ -18,11 +18,12 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
@@ -82,6 +83,9 @@ func child(kind string) {
 		fmt.Fprintln(os.Stderr, "a line")
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "child"}, nil)
+	if kind == "telling" {
+		s = telling(os.Getenv("SERVICE_TOKEN"))
+	}
 	add(s, "pid", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return said(fmt.Sprint(os.Getpid())), nil
 	})

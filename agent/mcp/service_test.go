@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )

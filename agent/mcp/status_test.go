@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
@@ -110,7 +111,8 @@ func TestStatusOfACall(t *testing.T) {
 func TestStatusOfAnAnswer(t *testing.T) {
 	s := &refusing{
 		method: "tools/call", kind: "application/json",
-		words: `{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"Not today."}}`,
+		words: `{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"Not today. Bearer ` +
+			hushed + `"}}`,
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
@@ -123,6 +125,7 @@ func TestStatusOfAnAnswer(t *testing.T) {
 		_, err := call(t, c, "mcp__web__t", `{}`)
 		require.ErrorContains(t, err, "Not today.")
 		require.NotContains(t, err.Error(), "jsonrpc")
+		require.NotContains(t, fmt.Sprintf("%+v %#v", err, err), hushed)
 		require.Equal(t, again, agent.IsRetryable(err), "%d: %v", status, err)
 		_, isAnswer := errors.AsType[*mcp.ToolError](err)
 		require.Equal(t, !again, isAnswer, "%d: %v", status, err)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
