@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
@@ -58,6 +58,7 @@ var refusals = []struct{ kind, words, told string }{
 
 // statuses are those that are worth another try, and those that are not.
 var statuses = map[int]bool{
+	300: false, 301: false, 302: false, 303: false, 304: false, 307: false, 308: false, 409: false,
 	400: false, 401: false, 402: false, 403: false, 404: false, 405: false, 406: false, 410: false,
 	415: false, 422: false, 408: true, 425: true, 429: true, 500: true, 501: true, 502: true,
 	503: true, 504: true, 529: true,
@@ -87,7 +88,11 @@ func TestStatusOfACall(t *testing.T) {
 			require.Equal(t, status, said.Status)
 			require.Contains(t, err.Error(), strings.TrimSpace(
 				fmt.Sprintf("%d %s", status, http.StatusText(status))))
-			require.Contains(t, err.Error(), form.told)
+			told := form.told
+			if status == http.StatusNotModified { // which has no words
+				told = `Bearer realm="here"`
+			}
+			require.Contains(t, err.Error(), told)
 			require.NotContains(t, err.Error(), hushed)
 			require.Less(t, len(err.Error()), 1300)
 			require.Equal(t, again, agent.IsRetryable(err), err)
@@ -117,8 +122,8 @@ func TestStatusOfAnAnswer(t *testing.T) {
 	t.Cleanup(web.Close)
 	c := connect(t, mcp.Config{Servers: []mcp.Server{withHeader(web.URL)}})
 	for status, again := range statuses {
-		if status == http.StatusNotFound {
-			continue // it may be the end of a session
+		if status == http.StatusNotFound || status == http.StatusNotModified {
+			continue // it may be the end of a session, or has no words
 		}
 		s.status.Store(int64(status))
 		_, err := call(t, c, "mcp__web__t", `{}`)
@@ -130,6 +135,27 @@ func TestStatusOfAnAnswer(t *testing.T) {
 		require.Equal(t, !again, isAnswer, "%d: %v", status, err)
 	}
 	require.Equal(t, 1, c.Servers()[0].Starts)
+}
+
+// A redirect that the HTTP of the program does not follow is the answer, and costs its call alone.
+func TestStatusOfARedirect(t *testing.T) {
+	for _, status := range redirects {
+		d, srv := redirecting(t)
+		srv.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
+		d.to = srv.URL + "/further"
+		c := connect(t, mcp.Config{Servers: []mcp.Server{srv}})
+		d.status.Store(int64(status))
+		_, err := call(t, c, "mcp__s__a", `{}`)
+		said, ok := errors.AsType[*mcp.StatusError](err)
+		require.True(t, ok, "%d: %v", status, err)
+		require.Equal(t, status, said.Status)
+		require.False(t, agent.IsRetryable(err))
+		d.status.Store(0)
+		mustCall(t, c, "mcp__s__a", `{}`)
+		require.Equal(t, 1, c.Servers()[0].Starts)
+	}
 }
 
 // A server that refuses at its start says why, in words of its own.

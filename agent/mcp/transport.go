@@ -78,6 +78,12 @@ func (s *Server) checkRedirect(
 	own func(*http.Request, []*http.Request) error,
 ) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, before []*http.Request) (err error) {
+		defer func() {
+			x, ok := next.Context().Value(exchangeKey{}).(*exchange)
+			if ok && !errors.Is(err, http.ErrUseLastResponse) {
+				x.failed.Store(nil) // the status is not the answer
+			}
+		}()
 		switch to := next.URL.Scheme + "://" + next.URL.Host; {
 		case !isWithin(to, s.URL):
 			return &RedirectError{Server: s.Name, To: to}
