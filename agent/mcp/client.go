@@ -137,7 +137,9 @@ func (e *ConfigError) Error() string { return "mcp: Config." + e.Field + ": " + 
 type StartError struct {
 	Server string
 	Stderr string // the end of what a child process wrote there, with its secrets masked
-	Err    error  // a *StatusError of a server over HTTP that has refused
+	// Err is a *StatusError of a server over HTTP that has refused. Of a child process that has
+	// ended by itself in failure it says how, such as with an exit status.
+	Err error
 }
 
 func (e *StartError) Error() string {

@@ -121,7 +121,7 @@ type conn struct {
 	broken  chan struct{}
 	once    sync.Once // closes broken
 	ended   chan struct{}
-	cleanUp func()
+	way     *dialed
 	waitErr error // set when ended is closed
 }
 
@@ -169,7 +169,7 @@ func (l *link) keep(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			why := cmp.Or(l.cfg.told(c.waitErr), errors.New("the connection has ended"))
+			why := cmp.Or(l.cfg.told(c.way.broken(c.waitErr)), errors.New("the connection has ended"))
 			l.down(why)
 			l.log.Warn("mcp: a server has ended, and is started anew", "after", lasted, "error", why)
 			if lasted > stable {
@@ -280,11 +280,11 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	session, err := client.Connect(ctx, way.transport, nil)
 	if err != nil {
 		way.cleanUp()
-		return nil, l.startError(ctx, x, err)
+		return nil, l.startError(ctx, x, &way, err)
 	}
 	c := &conn{
 		ClientSession: session, began: time.Now(), broken: make(chan struct{}),
-		ended: make(chan struct{}), cleanUp: way.cleanUp,
+		ended: make(chan struct{}), way: &way,
 	}
 	go func() { // close waits for it
 		defer close(c.ended)
@@ -293,7 +293,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	list, err := l.definitions(ctx, session)
 	if err != nil {
 		l.close(c)
-		return nil, l.startError(ctx, x, err)
+		return nil, l.startError(ctx, x, &way, err)
 	}
 	l.mu.Lock()
 	l.starts++
@@ -305,7 +305,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-func (l *link) startError(ctx context.Context, x *exchange, err error) error {
+func (l *link) startError(ctx context.Context, x *exchange, way *dialed, err error) error {
 	size, status := tooLarge(ctx, err), x.statusOf("")
 	away, isAway := errors.AsType[*RedirectError](err)
 	switch {
@@ -315,6 +315,8 @@ func (l *link) startError(ctx context.Context, x *exchange, err error) error {
 		err = size
 	case status != nil && ctx.Err() == nil:
 		err = status
+	case ctx.Err() == nil && !isAnswer(err):
+		err = way.broken(err)
 	}
 	return &StartError{Server: l.cfg.Name, Stderr: l.stderr.last(), Err: l.cfg.told(err)}
 }
@@ -326,7 +328,7 @@ func (l *link) close(c *conn) {
 	}
 	_ = c.Close() // a child that was killed has a status that is not news
 	<-c.ended
-	c.cleanUp()
+	c.way.cleanUp()
 }
 
 // publish lets calls use a connection.

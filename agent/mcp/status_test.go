@@ -218,6 +218,46 @@ func TestSecretsOfAChild(t *testing.T) {
 	require.Contains(t, failed.Stderr, "colour blue-green")
 }
 
+// A child process that ends by itself in failure, before its start, in the middle of it or behind
+// it, is told with how it has ended.
+func TestEndsOfAChild(t *testing.T) {
+	const what = `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"what?"}}`
+	const hello = `{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`
+	for script, want := range map[string]string{
+		"exit 3":            "exit status 3",
+		"read line; exit 4": "exit status 4",
+		"exec >&-; exit 5":  "exit status 5",
+		"kill -HUP $$":      "signal: hangup",
+		"read a; echo '" + what + "'; read b; echo '" + hello + "'; read c; exit 6": "exit status 6",
+		"exit 0":                   "",
+		"exec >&-; cat >/dev/null": "",
+	} {
+		_, err := mcp.Connect(t.Context(), mcp.Config{
+			Servers: []mcp.Server{{Name: "a", Command: []string{"sh", "-c", script}}},
+			Logger:  slog.New(slog.DiscardHandler),
+		})
+		failed, ok := errors.AsType[*mcp.StartError](err)
+		require.True(t, ok, "%s: %v", script, err)
+		if want == "" {
+			require.NotContains(t, err.Error(), "the program has ended", script)
+			continue
+		}
+		require.EqualError(t, failed.Err, "the program has ended: "+want, script)
+	}
+	server := childServer(t, "plain")
+	server.StartTimeout = time.Minute
+	var log lines
+	c := connect(t, mcp.Config{
+		Servers: []mcp.Server{server}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	_, err := call(t, c, "mcp__child__quit", `{}`)
+	require.Error(t, err)
+	mustCall(t, c, "mcp__child__pid", `{}`)
+	require.ErrorContains(t, c.Servers()[0].Err, "exit status 7")
+	require.Contains(t, log.String(), "exit status 7")
+}
+
 // The start of a server lasts as long as it may, also of a child that does not end by itself, and
 // of a server over HTTP that does not answer when its session is to end.
 func TestStartTimeout(t *testing.T) {
