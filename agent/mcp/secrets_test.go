@@ -78,9 +78,8 @@ func telling(secret string) *sdk.Server {
 func tellingServers(t *testing.T) map[string]mcp.Server {
 	t.Helper()
 	web := overHTTP(t, telling(hushed)).URL
-	child, flag := childServer(t, "telling"), childServer(t, "telling")
+	child := childServer(t, "telling")
 	child.Env = append(child.Env, "SERVICE_TOKEN="+hushed)
-	flag.Env = child.Env
 	pair := "Basic " + base64.StdEncoding.EncodeToString([]byte("bot:"+hushed))
 	return map[string]mcp.Server{
 		"a child": child,
