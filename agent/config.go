@@ -39,7 +39,8 @@ type Config struct {
 	// at once. After an error, a panic, or DeliverTimeout the person is not one, and the Logger is
 	// told. Nil: the Rules say it alone; if they do not either, every person counts as one.
 	Owner func(ctx context.Context, in session.Key, from session.Sender) (bool, error)
-	// Store keeps everything that is durable. Nil: in memory, gone with the process.
+	// Store keeps everything that is durable. Nil: in memory, gone with the process. One with Owners,
+	// which several processes share, is refused: package spawn alone shares one so far.
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
 	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;

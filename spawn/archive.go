@@ -338,7 +338,7 @@ func (s *Supervisor) lockArchives(ctx context.Context) (unlock func(), err error
 // return.
 func (s *Supervisor) Revive(ctx context.Context, key session.Key) error {
 	root, err := s.reviveHere(ctx, key)
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		defer turnOf(ctx).pause()()
 		_, err = s.cluster.route(ctx, root, &route.Revive{Session: key}, err, nil,
 			func(bool) error {
@@ -488,7 +488,7 @@ func (s *Supervisor) await(
 		done := false
 		read := func(t *tree.Tree, _ tree.Reply) { done = holds(t) }
 		err := sh.owner.Await(ctx, nil, read)
-		if s.elsewhere(ctx, err) {
+		if s.elsewhere(ctx, root, err) {
 			return s.follow(ctx, root, nil, nil, holds)
 		}
 		if err != nil || done {
@@ -529,7 +529,7 @@ func (s *Supervisor) DeleteSession(
 		return &InputError{Field: "session", Reason: "its own turn would wait for its own end"}
 	}
 	err := s.deleteHere(ctx, root, key, reason)
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		op := &route.Delete{Session: key}
 		op.Reason = tree.Text(text.Bound(reason, secret.MaxText))
 		defer turnOf(ctx).pause()()

@@ -152,7 +152,7 @@ func (s *Supervisor) Spawn(
 	info, err := withShell(s, root, func(sh *treeShell) (RunInfo, error) {
 		return sh.spawn(ctx, requester, q, nil)
 	})
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		return s.spawnThere(ctx, root, requester, q, err)
 	}
 	return info, err
@@ -195,7 +195,7 @@ func (sh *treeShell) admit(
 		return info, nil
 	}
 	// The owner may still use call, so that its memory is not used again.
-	if by == nil && sh.sup.elsewhere(ctx, err) {
+	if by == nil && sh.sup.elsewhere(ctx, sh.owner.Root(), err) {
 		return RunInfo{}, err // another process is asked
 	}
 	cmd := &call.cmd
@@ -441,7 +441,7 @@ func (s *Supervisor) StopRun(
 	ctx context.Context, root session.Key, run RunRef, reason string,
 ) error {
 	err := s.stopHere(ctx, root, run, reason)
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		op := &route.Stop{Session: run.Session, Run: string(run.Run)}
 		op.Reason = tree.Text(text.Bound(reason, secret.MaxText))
 		defer turnOf(ctx).pause()()
@@ -481,7 +481,7 @@ func (s *Supervisor) Wait(
 	infos, err := withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
 		return sh.wait(ctx, refs, opt)
 	})
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		if opt.Within > 0 { // less than no time is over at once
 			opt.Within = cmp.Or(opt.Within-time.Since(begun), -1)
 		}

@@ -174,12 +174,18 @@
 // want the tree of the sender in this process: else they are [ErrNotRecorded] and a
 // *[session.OwnedError], which names the process.
 //
+// Of an error that a function of the Config there has returned, the text crosses. A command and an
+// answer have at most [session.RequestLimit] bytes as JSON, in which some characters of a text take
+// six bytes; a command above it is refused, and fails again. A caller that leaves before the answer
+// leaves its call at the owner, until that is done or the deadline of ctx is over.
+//
 // A call that reads shows what the journal has. [Supervisor.Wait], [Supervisor.Idle], and
 // [Supervisor.Events] of one tree go by the journal of a tree of another process, which they read
 // each second, and go on when the tree moves from one process to another. Deltas, and what else no
-// journal has, stay in the process that has the tree. What a wait leaves over is decided there. A
-// Supervisor that does not run claims a tree for one command, and gives it up at once, unless a
-// caller waits for what comes of it: then for one lease.
+// journal has, stay in the process that has the tree; what a snapshot replaces between two reads is
+// a gap, see [EventGap]. What a wait leaves over is decided there. A Supervisor that does not run
+// claims a tree for one command, and gives it up at once, unless a caller waits for what comes of
+// it: then for one lease.
 //
 // The limits of turns at the same time, MaxConcurrent and that of sessions, are those of all
 // processes. Each process asks the engine for a slot for at most as many sessions at a time, those

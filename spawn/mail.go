@@ -215,7 +215,7 @@ func (s *Supervisor) postAndWait(
 		}
 		for err == nil {
 			got, err = s.postAndWaitHere(ctx, root, cmd, within)
-			if s.elsewhere(ctx, err) {
+			if s.elsewhere(ctx, root, err) {
 				got, err = s.postAndWaitThere(ctx, root, cmd, within, got, err)
 			}
 			if t := turnOf(ctx); t != nil && err == nil {

@@ -1,11 +1,14 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -112,21 +115,34 @@ func (w *wireRun) run() RunInfo {
 	return info
 }
 
-// A wireAnswered is what became of a message whose sender waits, with its text byte for byte.
+// A wireAnswered is what became of a message whose sender waits. Text is that of the reply if it is
+// not UTF-8, byte for byte.
 type wireAnswered struct {
 	Receipt Receipt   `json:"receipt"`
 	Reply   Reply     `json:"reply"`
 	Text    tree.Text `json:"text,omitempty"`
 }
 
-// routedKey marks the ctx of an operation that another process asked for: it is not passed on.
+// routedKey marks the ctx of an operation that another process asked for, with the root of the
+// tree: it is not passed on. What a function of the Config asks meanwhile of another tree is.
 type routedKey struct{}
 
-// elsewhere reports whether err says that another process has the tree, so that the call can be
+// elsewhere reports whether err says that another process has a tree, so that the call can be
 // brought there.
-func (s *Supervisor) elsewhere(ctx context.Context, err error) bool {
-	return err != nil && s.cluster != nil && errors.Is(err, session.ErrOwned) &&
-		ctx.Value(routedKey{}) == nil
+func (s *Supervisor) elsewhere(ctx context.Context, root session.Key, err error) bool {
+	return err != nil && s.cluster != nil && isOwned(err) && ctx.Value(routedKey{}) != root
+}
+
+// isOwned reports whether err says that another process has the tree. What a function of the Config
+// has returned says nothing of it.
+func isOwned(err error) bool {
+	if _, veto := errors.AsType[*VetoError](err); veto {
+		return false
+	}
+	if _, callback := errors.AsType[*CallbackError](err); callback {
+		return false
+	}
+	return errors.Is(err, session.ErrOwned)
 }
 
 // doThere has the process that has a tree do a command, which failed here with err because of that.
@@ -214,7 +230,7 @@ func (s *Supervisor) postAndWaitThere(
 		return err
 	})
 	if there {
-		w.Reply.Text = string(w.Text)
+		w.Reply.Text = cmp.Or(string(w.Text), w.Reply.Text)
 		got = answered{w.Receipt, w.Reply}
 	}
 	return got, err
@@ -232,20 +248,23 @@ func (c *cluster) handle(ctx context.Context, r session.Request) []byte {
 		if again && !route.Repeats(asked.Op) {
 			return fmt.Errorf("%w: the process that took it is gone", ErrUnconfirmed)
 		}
-		within := context.WithValue(ctx, routedKey{}, true)
+		within := context.WithValue(ctx, routedKey{}, r.Root)
 		if asked.Left > 0 {
 			var cancel context.CancelFunc
 			within, cancel = context.WithTimeout(within, asked.Left)
 			defer cancel()
 		}
 		value, err = c.sup.perform(within, r.Root, asked.Op, again)
+		if again {
+			err = maybeDone(err)
+		}
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", ErrShutdown, err)
 	}
 	answer := route.Answer{Err: wireErrors.Encode(err)}
-	answer.Value, _ = json.Marshal(value) // the types of perform do not fail
+	answer.Value, _ = route.Marshal(value) // the types of perform do not fail
 	body, _ := route.EncodeAnswer(answer)
 	if len(body) > session.RequestLimit {
 		err = fmt.Errorf("%w: the answer has %d bytes, the limit is %d", ErrUnconfirmed, len(body),
@@ -274,7 +293,11 @@ func (s *Supervisor) perform(
 					continue
 				}
 			}
-			return &wireAnswered{got.receipt, got.reply, tree.Text(got.reply.Text)}, err
+			w := &wireAnswered{Receipt: got.receipt, Reply: got.reply}
+			if !utf8.ValidString(w.Reply.Text) {
+				w.Text, w.Reply.Text = tree.Text(w.Reply.Text), ""
+			}
+			return w, err
 		}
 	case *route.Stop:
 		ref := RunRef{Session: op.Session, Run: RunID(op.Run)}
@@ -488,6 +511,12 @@ func (c *cluster) route(
 	here func(again bool) error,
 ) (there bool, _ error) {
 	id, again := session.NewID(), false
+	maybe := func(err error) error {
+		if again {
+			return maybeDone(err)
+		}
+		return err
+	}
 	for pause := routeAgain; ; pause = min(2*pause, routeAtMost) {
 		if again = again || errors.Is(err, ErrUnconfirmed); again && !route.Repeats(op) {
 			return false, unconfirmedOf(root, err)
@@ -498,12 +527,12 @@ func (c *cluster) route(
 		case errors.Is(err, session.ErrUnanswered):
 			again = true
 		case err != nil:
-			return false, err
+			return false, maybe(err)
 		default:
 			err = wireErrors.Decode(answer.Err)
-			if !errors.Is(err, session.ErrOwned) && !errors.Is(err, ErrShutdown) {
+			if !isOwned(err) && !errors.Is(err, ErrShutdown) {
 				_ = json.Unmarshal(answer.Value, value) // of an error it may be null
-				return true, err
+				return true, maybe(err)
 			}
 			id = session.NewID() // that answer is known under the id
 			again = again || errors.Is(err, ErrUnconfirmed)
@@ -514,11 +543,36 @@ func (c *cluster) route(
 		if again && !route.Repeats(op) {
 			return false, unconfirmedOf(root, err)
 		}
-		if err = here(again); !c.sup.elsewhere(ctx, err) {
-			return false, err
+		if err = here(again); !c.sup.elsewhere(ctx, root, err) {
+			return false, maybe(err)
 		}
 	}
 }
+
+// A doneBefore is the error of an operation that was not recorded, and that may have been before.
+type doneBefore struct{ err error }
+
+// maybeDone returns the error of an operation that may have been done before by another process:
+// what was not recorded this time is not known then.
+func maybeDone(err error) error {
+	if !errors.Is(err, ErrNotRecorded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, &doneBefore{err})
+}
+
+// Error says why it was not recorded this time.
+func (e *doneBefore) Error() string {
+	return strings.TrimPrefix(e.err.Error(), ErrNotRecorded.Error()+": ")
+}
+
+// Is does not find ErrNotRecorded.
+func (e *doneBefore) Is(target error) bool {
+	return target != ErrNotRecorded && errors.Is(e.err, target)
+}
+
+// As finds what is in the error.
+func (e *doneBefore) As(target any) bool { return errors.As(e.err, target) }
 
 // unconfirmedOf returns the error of an operation that may have been done by a process that does
 // not have the tree any more.
@@ -562,8 +616,8 @@ func (c *cluster) call(
 	if r.Body, err = route.EncodeRequest(asked); err != nil {
 		return answer, err
 	}
-	if err := r.Validate(); err != nil {
-		return answer, fmt.Errorf("%w: %w", ErrNotRecorded, err)
+	if err := r.Validate(); err != nil { // the same command would fail again
+		return answer, fmt.Errorf("spawn: asking the process that has %q: %w", r.Root, err)
 	}
 	open, cancel := c.sup.untilClosed(ctx)
 	defer cancel()

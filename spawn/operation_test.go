@@ -569,3 +569,107 @@ func TestEventsOfTheTreeOfAnotherProcess(t *testing.T) {
 		})
 	}
 }
+
+// An answerlessOwners loses the answer to each request, and then cannot claim a tree.
+type answerlessOwners struct {
+	session.Owners
+	lost atomic.Bool
+}
+
+func (o *answerlessOwners) Call(ctx context.Context, r session.Request) ([]byte, error) {
+	_, err := o.Owners.Call(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	o.lost.Store(true)
+	return nil, session.ErrUnanswered
+}
+
+func (o *answerlessOwners) Claim(ctx context.Context, root session.Key) (session.Claim, error) {
+	if o.lost.Load() {
+		return session.Claim{}, errors.New("no space left on device")
+	}
+	return o.Owners.Claim(ctx, root)
+}
+
+// What another process may have done is never said not to be recorded, also if the attempt that
+// follows in this process surely is not.
+func TestWhatMayBeDoneIsNotUnrecorded(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *worker, spawn.RunInfo) error{
+		"post": func(ctx context.Context, w *worker, _ spawn.RunInfo) error {
+			_, err := w.Post(ctx, topKey, topKey, spawn.Incoming{Text: "x"})
+			return err
+		},
+		"post with an ID": func(ctx context.Context, w *worker, _ spawn.RunInfo) error {
+			_, err := w.Post(ctx, topKey, topKey, spawn.Incoming{ID: "1", Text: "x"})
+			return err
+		},
+		"spawn with a key": func(ctx context.Context, w *worker, _ spawn.RunInfo) error {
+			_, err := w.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Key: "k"})
+			return err
+		},
+		"steer": func(ctx context.Context, w *worker, run spawn.RunInfo) error {
+			return w.Steer(ctx, topKey, topKey, run.Ref(), spawn.Incoming{Text: "x"})
+		},
+		"stop": func(ctx context.Context, w *worker, run spawn.RunInfo) error {
+			return w.StopRun(ctx, topKey, run.Ref(), "x")
+		},
+		"post and wait": func(ctx context.Context, w *worker, _ spawn.RunInfo) error {
+			_, err := w.PostAndWait(ctx, topKey, topKey, spawn.Incoming{ID: "2", Text: "x"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, sessiontest.ClusterOptions{})
+				a := f.talker("a", nil).run()
+				b := f.talker("b", func(cfg *spawn.Config) {
+					store := *cfg.Store
+					store.Owners = &answerlessOwners{Owners: store.Owners}
+					cfg.Store = &store
+				}).run()
+				run, err := a.begin(topKey, "one")
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				err = do(ctx, b, run)
+				require.ErrorIs(t, err, spawn.ErrUnconfirmed)
+				require.NotErrorIs(t, err, spawn.ErrNotRecorded)
+				require.NotContains(t, err.Error(), spawn.ErrNotRecorded.Error())
+			})
+		})
+	}
+}
+
+// What a function of the Config returns says nothing of where the tree is: it is called once. What
+// it asks of a tree of another process is brought there, whichever process has asked for the spawn.
+func TestHookThatMeetsAnotherProcess(t *testing.T) {
+	other := session.Must(session.MainKey("other"))
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, sessiontest.ClusterOptions{})
+		var calls atomic.Int32
+		var a *worker
+		hook := func(ctx context.Context, _ spawn.SpawningRun) error {
+			calls.Add(1)
+			if _, err := a.Post(ctx, other, other, spawn.Incoming{Text: "from the hook"}); err != nil {
+				return err
+			}
+			return fmt.Errorf("as another call says: %w", session.ErrOwned)
+		}
+		a = f.talker("a", func(cfg *spawn.Config) { cfg.Spawning = hook }).run()
+		b := f.talker("b", nil).run()
+		_, err := a.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "one"})
+		require.NoError(t, err)
+		_, err = b.Post(t.Context(), other, other, spawn.Incoming{Text: "one"})
+		require.NoError(t, err)
+		for i, w := range []*worker{a, b} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := w.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x"})
+			cancel()
+			veto, ok := errors.AsType[*spawn.VetoError](err)
+			require.True(t, ok, "%v", err)
+			require.ErrorContains(t, veto, "as another call says")
+			require.EqualValues(t, i+1, calls.Load())
+		}
+	})
+}

@@ -339,7 +339,8 @@ func (sh *treeShell) postWatched(
 			}
 		})
 	})
-	if sh.sup.elsewhere(ctx, err) { // who waits for the answer asks for it when this has arrived
+	// A caller that waits for the answer asks for it when this has arrived.
+	if sh.sup.elsewhere(ctx, post.To, err) {
 		return sh.sup.doThere(ctx, post.To, post, read, err)
 	}
 	return err

@@ -243,7 +243,7 @@ func (s *Supervisor) do(
 	ctx context.Context, root session.Key, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
 	err := s.doHere(ctx, root, cmd, read)
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		return s.doThere(ctx, root, cmd, read, err)
 	}
 	return err

@@ -497,7 +497,7 @@ func (s *Supervisor) wish(
 		return err
 	}
 	err := here(false)
-	if s.elsewhere(ctx, err) {
+	if s.elsewhere(ctx, root, err) {
 		defer turnOf(ctx).pause()()
 		_, err = s.cluster.route(ctx, root, op, err, nil, here)
 	}
