@@ -183,7 +183,7 @@ func TestSecretsOfProgress(t *testing.T) {
 
 // Headers that have no secret, and variables and arguments that do not look like one, are not
 // masked in what a server makes.
-func TestWordsThatAreNoSecrets(t *testing.T) {
+func TestWordsThatStay(t *testing.T) {
 	s := Server{
 		Header:  http.Header{"Accept-Language": {"German"}, "user-agent": {"robot of mine"}},
 		Env:     []string{"COLOUR=blue-green"},

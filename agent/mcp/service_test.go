@@ -108,8 +108,8 @@ func TestSessionToolsAsAServer(t *testing.T) {
 	assert.Contains(t, d.Completion.Run.Result.Text, "found")
 }
 
-// A call over HTTP ends with its request, also in versions of the protocol for which the SDK lets it
-// go on.
+// A call over HTTP ends with its request, also in versions of the protocol for which the SDK lets
+// it go on.
 func TestCallsEndWithTheirRequests(t *testing.T) {
 	began, over := make(chan bool), make(chan error, 1)
 	s := &mcp.Service{Tools: func(context.Context) []agent.Tool {

@@ -94,7 +94,8 @@ func (s *Server) dialHTTP(log *slog.Logger) dialed {
 		transport: &sdk.StreamableClientTransport{
 			Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
 		},
-		cleanUp: done, exited: func() string { return "" }, giveUp: func() { way.givenUp.Store(true) },
+		cleanUp: done, exited: func() string { return "" },
+		giveUp: func() { way.givenUp.Store(true) },
 	}
 }
 
