@@ -229,6 +229,10 @@ func (r *Redactor) Redact(text string) string {
 	return r.owned().Mask(text)
 }
 
+// RedactOwn masks what is the program's own, as "***", and nothing else. It is for a text that may
+// have credentials of others for a good reason, such as what a tool has made.
+func (r *Redactor) RedactOwn(text string) string { return r.owned().MaskOwn(text) }
+
 // Stream returns a [Stream] that shows what Redact of the Redactor leaves of what Visible returns.
 // If there are patterns, it holds back a line, of at most 16 KB. With secrets it holds back what
 // may be the beginning of one, of at most 16 KB and 16 bytes for each byte of the longest, and up

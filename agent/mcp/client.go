@@ -65,12 +65,15 @@ type Server struct {
 	Dir string
 	// Env are variables of Command, each "NAME=value". Of the environment of the bot, Command gets
 	// only what programs need to run at all, such as PATH and HOME: keys of the bot are not for it.
+	// Values that look like credentials are masked in all texts of the server.
 	Env []string
 
 	// URL is the http or https address of a server that speaks the streamable HTTP transport. A
 	// redirect that leaves its scheme, host and port is not followed, see [RedirectError].
 	URL string
-	// Header goes with each request to the host of URL, such as Authorization, and to no other.
+	// Header goes with each request to the host of URL, such as Authorization, and to no other. Its
+	// values are masked in all texts of the server, but for those of headers such as Accept and
+	// User-Agent, which have no secret.
 	Header http.Header
 	// HTTP makes the requests. It must not have a Timeout, which would end streams. If its
 	// Transport, its CheckRedirect or the body of an answer panics, the request has failed; a Jar
@@ -118,7 +121,7 @@ type Status struct {
 	// Tools is how many tools it has, with those for resources.
 	Tools int
 	// Instructions is what the server says of how its tools are used, up to MaxDescription bytes. A
-	// program that trusts the server may make it a part of the prompt.
+	// program that trusts the server may make it a part of the prompt. Secrets are masked in it.
 	Instructions string
 }
 
@@ -134,7 +137,9 @@ func (e *ConfigError) Error() string { return "mcp: Config." + e.Field + ": " + 
 type StartError struct {
 	Server string
 	Stderr string // the end of what a child process wrote there, with its secrets masked
-	Err    error  // a *StatusError of a server over HTTP that has refused
+	// Err is a *StatusError of a server over HTTP that has refused. Of a child process that has
+	// ended by itself in failure it says how, such as with an exit status.
+	Err error
 }
 
 func (e *StartError) Error() string {

@@ -40,7 +40,8 @@
 // would refuse becomes part of the description. A name that is too long or not unique ends with a
 // hash of the server's own name. Its hints, such as that a tool changes nothing, count only if
 // [Server].Trusted says so. A child process gets a few harmless variables of the environment and
-// those of [Server].Env, and so not the keys of the bot.
+// those of [Server].Env, and so not the keys of the bot. The secrets that a server is given, such
+// as those of [Server].Header, are masked in all texts that it sends.
 //
 // # Servers that end
 //

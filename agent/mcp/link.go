@@ -121,7 +121,7 @@ type conn struct {
 	broken  chan struct{}
 	once    sync.Once // closes broken
 	ended   chan struct{}
-	cleanUp func()
+	way     *dialed
 	waitErr error // set when ended is closed
 }
 
@@ -133,6 +133,7 @@ func newLink(cfg *Config, s Server) *link {
 		stale: make(chan struct{}, 1), turn: make(chan struct{}),
 	}
 	l.stderr.log, l.stderr.mask = l.log, l.cfg.masked
+	l.tokens.mask = l.cfg.masked
 	l.dial = l.cfg.dial
 	return l
 }
@@ -168,7 +169,7 @@ func (l *link) keep(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			why := cmp.Or(l.cfg.told(c.waitErr), errors.New("the connection has ended"))
+			why := cmp.Or(l.cfg.told(c.way.broken(c.waitErr)), errors.New("the connection has ended"))
 			l.down(why)
 			l.log.Warn("mcp: a server has ended, and is started anew", "after", lasted, "error", why)
 			if lasted > stable {
@@ -241,7 +242,8 @@ func (l *link) attend(ctx context.Context, c *conn) {
 		list, err := l.definitions(ask, c.ClientSession)
 		done()
 		if err != nil {
-			l.log.Warn("mcp: a list of tools that has changed cannot be read", "error", err)
+			l.log.Warn("mcp: a list of tools that has changed cannot be read",
+				"error", l.cfg.told(err))
 			continue
 		}
 		l.relist(list)
@@ -278,11 +280,11 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	session, err := client.Connect(ctx, way.transport, nil)
 	if err != nil {
 		way.cleanUp()
-		return nil, l.startError(ctx, x, err)
+		return nil, l.startError(ctx, x, &way, err)
 	}
 	c := &conn{
 		ClientSession: session, began: time.Now(), broken: make(chan struct{}),
-		ended: make(chan struct{}), cleanUp: way.cleanUp,
+		ended: make(chan struct{}), way: &way,
 	}
 	go func() { // close waits for it
 		defer close(c.ended)
@@ -291,19 +293,19 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	list, err := l.definitions(ctx, session)
 	if err != nil {
 		l.close(c)
-		return nil, l.startError(ctx, x, err)
+		return nil, l.startError(ctx, x, &way, err)
 	}
 	l.mu.Lock()
 	l.starts++
 	if r := session.InitializeResult(); r != nil {
-		l.said = bounded(clean(r.Instructions), MaxDescription)
+		l.said = bounded(l.cfg.masked(clean(r.Instructions)), MaxDescription)
 	}
 	l.mu.Unlock()
 	l.relist(list)
 	return c, nil
 }
 
-func (l *link) startError(ctx context.Context, x *exchange, err error) error {
+func (l *link) startError(ctx context.Context, x *exchange, way *dialed, err error) error {
 	size, status := tooLarge(ctx, err), x.statusOf("")
 	away, isAway := errors.AsType[*RedirectError](err)
 	switch {
@@ -313,6 +315,8 @@ func (l *link) startError(ctx context.Context, x *exchange, err error) error {
 		err = size
 	case status != nil && ctx.Err() == nil:
 		err = status
+	case ctx.Err() == nil && !isAnswer(err):
+		err = way.broken(err)
 	}
 	return &StartError{Server: l.cfg.Name, Stderr: l.stderr.last(), Err: l.cfg.told(err)}
 }
@@ -324,7 +328,7 @@ func (l *link) close(c *conn) {
 	}
 	_ = c.Close() // a child that was killed has a status that is not news
 	<-c.ended
-	c.cleanUp()
+	c.way.cleanUp()
 }
 
 // publish lets calls use a connection.

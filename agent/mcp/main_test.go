@@ -82,8 +82,15 @@ func child(kind string) {
 		fmt.Fprintln(os.Stderr, "a line")
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "child"}, nil)
+	if kind == "telling" {
+		s = telling(os.Getenv("SERVICE_TOKEN"))
+	}
 	add(s, "pid", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return said(fmt.Sprint(os.Getpid())), nil
+	})
+	add(s, "quit", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		os.Exit(7) //nolint:forbidigo // this is the child process
+		return nil, errors.New("it goes on")
 	})
 	add(s, "env", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return said(strings.Join(os.Environ(), "\n")), nil

@@ -77,6 +77,7 @@ func (l *link) listed(
 	want, seen := strings.ToLower(contains), map[string]bool{}
 	n := 0
 	add := func(line string) (more bool) {
+		line = l.cfg.maskedOwn(line) // first: what a model looks for would guess a secret
 		if n++; n > maxLooked {
 			return false
 		}
@@ -169,7 +170,7 @@ func readResource(
 			out.resource(r)
 		}
 	}
-	text := strings.Join(out.texts, "\n")
+	text := l.told(&out)
 	if text == "" && len(out.parts) == 0 {
 		text = "(The resource is empty.)"
 	}

@@ -31,7 +31,7 @@ func (l *link) result(tool string, r *sdk.CallToolResult) (agent.ToolResult, err
 			out.texts = append(out.texts, string(data))
 		}
 	}
-	text := strings.Join(out.texts, "\n")
+	text := l.told(&out)
 	if r.IsError {
 		if text == "" {
 			text = "The tool failed and did not say why."
@@ -73,6 +73,16 @@ func (l *link) asked(tool string, requests sdk.InputRequestMap) error {
 type answer struct {
 	texts []string
 	parts []agent.Part
+}
+
+// told returns the texts of an answer in their order, one to a line. They, and the names of its
+// Parts, are without the secrets of the server. The bytes of Parts are as they came.
+func (l *link) told(a *answer) string {
+	for i := range a.parts {
+		a.parts[i].Name = l.cfg.maskedOwn(a.parts[i].Name)
+		a.parts[i].MediaType = l.cfg.maskedOwn(a.parts[i].MediaType)
+	}
+	return l.cfg.maskedOwn(strings.Join(a.texts, "\n"))
 }
 
 func (a *answer) add(c sdk.Content) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
@@ -158,6 +160,47 @@ func TestTexts(t *testing.T) {
 	} {
 		assert.Equal(t, want, fileName(uri), uri)
 	}
+}
+
+// What a server says of how far it is is masked, and then bounded.
+func TestSecretsOfProgress(t *testing.T) {
+	const token = "hunter2-of-a-server"
+	l := newLink(&Config{Logger: slog.New(slog.DiscardHandler)}, Server{
+		Name: "a", Env: []string{"SERVICE_TOKEN=" + token},
+	})
+	for _, before := range []int{0, 1, maxLine - 10, maxLine} {
+		var told agent.Progress
+		id, done := l.tokens.begin(func(p agent.Progress) { told = p })
+		l.tokens.tell(&sdk.ProgressNotificationParams{
+			ProgressToken: id, Message: strings.Repeat("p", before) + " " + token + ", half way",
+		})
+		done()
+		require.NotEmpty(t, told.Text)
+		require.NotContains(t, told.Text, token[:4])
+		require.LessOrEqual(t, len(told.Text), maxLine)
+	}
+}
+
+// Headers that have no secret, and variables and arguments that do not look like one, are not
+// masked in what a server makes.
+func TestWordsThatStay(t *testing.T) {
+	s := Server{
+		Header:  http.Header{"Accept-Language": {"German"}, "user-agent": {"robot of mine"}},
+		Env:     []string{"COLOUR=blue-green"},
+		Command: []string{"serve", "--colour", "yellow", "--key-file=/etc/keys"},
+		URL:     "https://example.com/?colour=purple",
+	}.orDefault()
+	const text = "German robot of mine blue-green serve yellow purple /etc/keys"
+	assert.Equal(t, text, s.maskedOwn(text))
+	s = Server{Command: []string{
+		"serve", "--token", "hunter2-of-a-server", "--api-key=hunter3-of-a-server",
+	}}.orDefault()
+	assert.Equal(t, "*** *** --token", s.maskedOwn("hunter2-of-a-server hunter3-of-a-server --token"))
+	const schema = `{"type":"object","title":"hunter2-of-a-server"}`
+	assert.JSONEq(t, `{"type":"object","title":"***"}`,
+		string(s.maskedSchema(json.RawMessage(schema))))
+	s = Server{Header: http.Header{"X-Odd": {`"object","title"`}}}.orDefault()
+	assert.Equal(t, anyObject, string(s.maskedSchema(json.RawMessage(schema))))
 }
 
 func TestObjectSchema(t *testing.T) {

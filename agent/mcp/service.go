@@ -36,7 +36,8 @@ type Service struct {
 }
 
 // Handler returns the service over the streamable HTTP transport, for one path of an http.Server.
-// It starts no goroutine that outlives a request. Calls end with their requests.
+// It starts no goroutine that outlives a request. The ctx of a call ends with its request, in each
+// version of the protocol.
 func (s *Service) Handler() http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		return s.server(r.Context())
@@ -84,7 +85,7 @@ func (s *Service) server(ctx context.Context) *sdk.Server {
 		server.AddTool(&sdk.Tool{
 			Name: t.Name, Description: t.Description, InputSchema: objectSchema(t.Schema),
 			Annotations: hints(t.Effect),
-		}, s.handler(t))
+		}, s.handler(ctx, t))
 	}
 	return server
 }
@@ -120,9 +121,13 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 }
 
 // handler returns what calls a tool for a client. An error of the tool is told as a result, so that
-// the model of the client sees it.
-func (s *Service) handler(t agent.Tool) sdk.ToolHandler {
+// the model of the client sees it. A call ends with life, which is that of the request over HTTP:
+// the SDK lets calls of older versions of the protocol go on.
+func (s *Service) handler(life context.Context, t agent.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
 		if t.Timeout > 0 {
 			var done context.CancelFunc
 			ctx, done = context.WithTimeout(ctx, t.Timeout)

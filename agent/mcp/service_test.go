@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -104,6 +106,56 @@ func TestSessionToolsAsAServer(t *testing.T) {
 	assert.Contains(t, out.Text, "accepted")
 	d := <-came
 	assert.Contains(t, d.Completion.Run.Result.Text, "found")
+}
+
+// A call over HTTP ends with its request, also in versions of the protocol for which the SDK lets
+// it go on.
+func TestCallsEndWithTheirRequests(t *testing.T) {
+	began, over := make(chan bool), make(chan error, 1)
+	s := &mcp.Service{Tools: func(context.Context) []agent.Tool {
+		return []agent.Tool{agent.NewTool("wait", "", func(
+			ctx context.Context, _ struct{},
+		) (string, error) {
+			began <- true
+			select {
+			case <-ctx.Done():
+				over <- ctx.Err()
+			case <-time.After(20 * time.Second):
+				over <- errors.New("it goes on")
+			}
+			return "", nil
+		})}
+	}}
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close)
+	for _, version := range []string{"2025-03-26", "2025-06-18", "2025-11-25"} {
+		ctx, leave := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL, strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}`))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Mcp-Protocol-Version", version)
+		left := make(chan error, 1)
+		go func() {
+			resp, err := web.Client().Do(r)
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+			left <- err
+		}()
+		<-began
+		leave()
+		require.Error(t, <-left)
+		require.ErrorIs(t, <-over, context.Canceled, version)
+	}
+	cs := served(t, s) // of the newest version
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { <-began; leave() }()
+	_, err := cs.Tools()[0].Call(ctx, agent.ToolCall{Name: "mcp__bot__wait"})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, <-over, context.Canceled)
 }
 
 // Over stdio a Service ends when its client says farewell, or with its ctx.

@@ -54,8 +54,12 @@ func (e *StatusError) Error() string {
 	return b.String()
 }
 
-// isRetryable reports whether another try may come to something else.
+// isRetryable reports whether another try may come to something else. A conflict, which a provider
+// of models may have with itself, is one with what the server holds.
 func (e *StatusError) isRetryable() bool {
+	if e.Status == http.StatusConflict {
+		return false
+	}
 	class := provider.ClassOf(e.Status, "")
 	return class == provider.ClassRate || class == provider.ClassRetryable
 }
@@ -106,7 +110,7 @@ func (x *exchange) note(r *http.Request, resp *http.Response, of *Server) {
 		return // whether a server has a stream of its own is not what was asked
 	}
 	x.failed.Store(nil)
-	if resp.StatusCode < 400 {
+	if resp.StatusCode < 300 {
 		return
 	}
 	body, _ := io.ReadAll(resp.Body) // it is bounded; what there is counts

@@ -58,6 +58,7 @@ var refusals = []struct{ kind, words, told string }{
 
 // statuses are those that are worth another try, and those that are not.
 var statuses = map[int]bool{
+	300: false, 301: false, 302: false, 303: false, 304: false, 307: false, 308: false, 409: false,
 	400: false, 401: false, 402: false, 403: false, 404: false, 405: false, 406: false, 410: false,
 	415: false, 422: false, 408: true, 425: true, 429: true, 500: true, 501: true, 502: true,
 	503: true, 504: true, 529: true,
@@ -87,7 +88,11 @@ func TestStatusOfACall(t *testing.T) {
 			require.Equal(t, status, said.Status)
 			require.Contains(t, err.Error(), strings.TrimSpace(
 				fmt.Sprintf("%d %s", status, http.StatusText(status))))
-			require.Contains(t, err.Error(), form.told)
+			told := form.told
+			if status == http.StatusNotModified { // which has no words
+				told = `Bearer realm="here"`
+			}
+			require.Contains(t, err.Error(), told)
 			require.NotContains(t, err.Error(), hushed)
 			require.Less(t, len(err.Error()), 1300)
 			require.Equal(t, again, agent.IsRetryable(err), err)
@@ -110,24 +115,47 @@ func TestStatusOfACall(t *testing.T) {
 func TestStatusOfAnAnswer(t *testing.T) {
 	s := &refusing{
 		method: "tools/call", kind: "application/json",
-		words: `{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"Not today."}}`,
+		words: `{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"Not today. Bearer ` +
+			hushed + `"}}`,
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	c := connect(t, mcp.Config{Servers: []mcp.Server{withHeader(web.URL)}})
 	for status, again := range statuses {
-		if status == http.StatusNotFound {
-			continue // it may be the end of a session
+		if status == http.StatusNotFound || status == http.StatusNotModified {
+			continue // it may be the end of a session, or has no words
 		}
 		s.status.Store(int64(status))
 		_, err := call(t, c, "mcp__web__t", `{}`)
 		require.ErrorContains(t, err, "Not today.")
 		require.NotContains(t, err.Error(), "jsonrpc")
+		require.NotContains(t, fmt.Sprintf("%+v %#v", err, err), hushed)
 		require.Equal(t, again, agent.IsRetryable(err), "%d: %v", status, err)
 		_, isAnswer := errors.AsType[*mcp.ToolError](err)
 		require.Equal(t, !again, isAnswer, "%d: %v", status, err)
 	}
 	require.Equal(t, 1, c.Servers()[0].Starts)
+}
+
+// A redirect that the HTTP of the program does not follow is the answer, and costs its call alone.
+func TestStatusOfARedirect(t *testing.T) {
+	for _, status := range redirects {
+		d, srv := redirecting(t)
+		srv.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
+		d.to = srv.URL + "/further"
+		c := connect(t, mcp.Config{Servers: []mcp.Server{srv}})
+		d.status.Store(int64(status))
+		_, err := call(t, c, "mcp__s__a", `{}`)
+		said, ok := errors.AsType[*mcp.StatusError](err)
+		require.True(t, ok, "%d: %v", status, err)
+		require.Equal(t, status, said.Status)
+		require.False(t, agent.IsRetryable(err))
+		d.status.Store(0)
+		mustCall(t, c, "mcp__s__a", `{}`)
+		require.Equal(t, 1, c.Servers()[0].Starts)
+	}
 }
 
 // A server that refuses at its start says why, in words of its own.
@@ -188,6 +216,46 @@ func TestSecretsOfAChild(t *testing.T) {
 		require.Contains(t, text, "no licence with ***")
 	}
 	require.Contains(t, failed.Stderr, "colour blue-green")
+}
+
+// A child process that ends by itself in failure, before its start, in the middle of it or behind
+// it, is told with how it has ended.
+func TestEndsOfAChild(t *testing.T) {
+	const what = `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"what?"}}`
+	const hello = `{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`
+	for script, want := range map[string]string{
+		"exit 3":            "exit status 3",
+		"read line; exit 4": "exit status 4",
+		"exec >&-; exit 5":  "exit status 5",
+		"kill -HUP $$":      "signal: hangup",
+		"read a; echo '" + what + "'; read b; echo '" + hello + "'; read c; exit 6": "exit status 6",
+		"exit 0":                   "",
+		"exec >&-; cat >/dev/null": "",
+	} {
+		_, err := mcp.Connect(t.Context(), mcp.Config{
+			Servers: []mcp.Server{{Name: "a", Command: []string{"sh", "-c", script}}},
+			Logger:  slog.New(slog.DiscardHandler),
+		})
+		failed, ok := errors.AsType[*mcp.StartError](err)
+		require.True(t, ok, "%s: %v", script, err)
+		if want == "" {
+			require.NotContains(t, err.Error(), "the program has ended", script)
+			continue
+		}
+		require.EqualError(t, failed.Err, "the program has ended: "+want, script)
+	}
+	server := childServer(t, "plain")
+	server.StartTimeout = time.Minute
+	var log lines
+	c := connect(t, mcp.Config{
+		Servers: []mcp.Server{server}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	_, err := call(t, c, "mcp__child__quit", `{}`)
+	require.Error(t, err)
+	mustCall(t, c, "mcp__child__pid", `{}`)
+	require.ErrorContains(t, c.Servers()[0].Err, "exit status 7")
+	require.Contains(t, log.String(), "exit status 7")
 }
 
 // The start of a server lasts as long as it may, also of a child that does not end by itself, and

@@ -27,7 +27,8 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("mcp: the server %q does not have the tool %q any more", e.Server, e.Tool)
 }
 
-// A ToolError is what a server answers to a call that failed. Its text is that of the server.
+// A ToolError is what a server answers to a call that failed. Its text is that of the server, with
+// the secrets masked that the program has given it, such as a token of [Server].Header.
 type ToolError struct {
 	Server, Tool string
 	Text         string
@@ -147,9 +148,9 @@ func (l *link) distinct(list []definition) []definition {
 // define returns what a tool of the server is for a model.
 func (l *link) define(ctx context.Context, t *sdk.Tool) definition {
 	d := definition{own: t.Name, run: callTool}
-	d.description = bounded(clean(t.Description), MaxDescription)
+	d.description = bounded(l.cfg.maskedOwn(clean(t.Description)), MaxDescription)
 	if d.description == "" {
-		d.description = bounded(clean(t.Title), MaxDescription)
+		d.description = bounded(l.cfg.maskedOwn(clean(t.Title)), MaxDescription)
 	}
 	if a := t.Annotations; a != nil && l.cfg.Trusted {
 		d.readOnly, d.idempotent = a.ReadOnlyHint, a.IdempotentHint
@@ -158,6 +159,7 @@ func (l *link) define(ctx context.Context, t *sdk.Tool) definition {
 	if err != nil || t.InputSchema == nil {
 		schema = json.RawMessage(anyObject)
 	}
+	schema = l.cfg.maskedSchema(schema)
 	plain, fault := plainSchema(schema)
 	if wrong := refused(ctx, plain); wrong != nil {
 		plain, fault = json.RawMessage(anyObject), wrong
@@ -331,7 +333,8 @@ func callTool(
 func (l *link) answered(tool string, err error) error {
 	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok && isAnswer(err) {
 		return &ToolError{Server: l.cfg.Name, Tool: tool, Text: fmt.Sprintf(
-			"The server refuses the call: %s", cmp.Or(clean(refusal.Message), "it does not say why"))}
+			"The server refuses the call: %s", cmp.Or(l.cfg.masked(clean(refusal.Message)),
+				"it does not say why"))}
 	}
 	return err
 }
@@ -360,9 +363,9 @@ func unreadableBy(message string) *jsonrpc.Error {
 	return of
 }
 
-// progress leads what servers say of how far they are to the calls that it is about. The zero
-// progress is ready.
+// progress leads what servers say of how far they are to the calls that it is about.
 type progress struct {
+	mask  func(string) string // of secrets
 	last  atomic.Int64
 	mu    sync.Mutex
 	calls map[int64]func(agent.Progress)
@@ -396,7 +399,7 @@ func (p *progress) tell(n *sdk.ProgressNotificationParams) {
 	if tell == nil {
 		return
 	}
-	told := agent.Progress{Text: bounded(clean(n.Message), maxLine)}
+	told := agent.Progress{Text: bounded(p.mask(clean(n.Message)), maxLine)}
 	if n.Total > 0 && n.Progress > 0 {
 		told.Percent = int(min(100, 100*n.Progress/n.Total))
 	}

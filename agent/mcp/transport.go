@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
@@ -20,8 +21,33 @@ import (
 // A dialed is a way to a server.
 type dialed struct {
 	transport sdk.Transport
-	cleanUp   func() // what is to be done when the connection has ended
-	giveUp    func() // has one end at once that has not come about; may be called meanwhile
+	cleanUp   func()        // what is to be done when the connection has ended
+	giveUp    func()        // has one end at once that has not come about; may be called meanwhile
+	exited    func() string // behind cleanUp: how a child has ended by itself in failure, or ""
+}
+
+// broken returns why a connection has ended, of the error that the SDK has for it: the end of a
+// child process, if it has ended by itself in failure, since the SDK says just that nothing comes.
+func (d *dialed) broken(err error) error {
+	if how := d.exited(); how != "" {
+		return &toldError{"the program has ended: " + how, err}
+	}
+	return err
+}
+
+// exitOf returns how a process has ended by itself in failure, or "". A signal with which it is
+// ended by its connection does not count.
+func exitOf(p *os.ProcessState) string {
+	if p == nil || p.Success() {
+		return ""
+	}
+	how := p.String()
+	for _, own := range []os.Signal{os.Kill, syscall.SIGTERM} {
+		if strings.HasPrefix(how, "signal: "+own.String()) {
+			return ""
+		}
+	}
+	return how
 }
 
 // dial returns the way to the server.
@@ -33,7 +59,8 @@ func (s *Server) dial(stderr *tail) dialed {
 	cmd.Dir, cmd.Env, cmd.Stderr = s.Dir, environment(os.Environ(), s.Env), stderr
 	cmd.WaitDelay = patience
 	child := &command{cmd: cmd, log: stderr.log}
-	return dialed{transport: child, giveUp: child.kill, cleanUp: func() {
+	exited := func() string { return exitOf(cmd.ProcessState) }
+	return dialed{transport: child, giveUp: child.kill, exited: exited, cleanUp: func() {
 		if cmd.Process != nil && cmd.ProcessState == nil { // the handshake has failed half-way
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -67,7 +94,8 @@ func (s *Server) dialHTTP(log *slog.Logger) dialed {
 		transport: &sdk.StreamableClientTransport{
 			Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
 		},
-		cleanUp: done, giveUp: func() { way.givenUp.Store(true) },
+		cleanUp: done, exited: func() string { return "" },
+		giveUp: func() { way.givenUp.Store(true) },
 	}
 }
 
@@ -78,6 +106,12 @@ func (s *Server) checkRedirect(
 	own func(*http.Request, []*http.Request) error,
 ) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, before []*http.Request) (err error) {
+		defer func() {
+			x, ok := next.Context().Value(exchangeKey{}).(*exchange)
+			if ok && !errors.Is(err, http.ErrUseLastResponse) {
+				x.failed.Store(nil) // the status is not the answer
+			}
+		}()
 		switch to := next.URL.Scheme + "://" + next.URL.Host; {
 		case !isWithin(to, s.URL):
 			return &RedirectError{Server: s.Name, To: to}

@@ -54,6 +54,10 @@
 // span or the measurement that it was to take. That is logged. It holds up no turn, and Run
 // returns.
 //
+// So it is with an exporter behind sdktrace.WithSyncer. Behind sdktrace.WithBatcher the SDK calls
+// it from a goroutine of its own as well, where a panic ends the process: this package cannot
+// contain that. A program whose exporter may panic wraps it in one whose ExportSpans recovers.
+//
 // # Content
 //
 // Texts of people, models and tools are not in a span, nor are keys of sessions, labels and texts

@@ -35,6 +35,9 @@ func (e *HangError) Unwrap() error { return e.Err }
 // dropped. The goroutine is left to the turn then, by [agent.ModelRequest.Leave]: Stop and Shutdown
 // name the session until it returns. That of a request without a turn is left to the program.
 //
+// A part whose text is refused, since ctx has ended, cannot tell that from a show that wants no
+// more. If it returns an error, that of Apart is the cause of ctx.
+//
 // A panic of the part is one of Apart, with the stack of the part, and so is the end of its
 // goroutine. The part may not use what the caller goes on with, such as the request. The client is
 // the package whose call it is. A nil show is for a part that shows nothing.
@@ -52,10 +55,12 @@ func Apart[T any](
 	go a.run(within, part) // the loop waits for it, or leaves it to the turn
 	late := time.NewTimer(math.MaxInt64)
 	defer late.Stop()
+	isCut, isRefused := false, false // by the end of ctx; a text since then
 	for ended, isOver := ctx.Done(), false; ; {
 		select {
 		case text := <-a.pieces:
 			more := !isOver && show(text)
+			isRefused = isRefused || isCut
 			if !more && !isOver {
 				isOver = true
 				late.Reset(returnWithin)
@@ -64,11 +69,15 @@ func Apart[T any](
 		case <-ended:
 			ended = nil
 			if !isOver {
-				isOver = true
+				isOver, isCut = true, true
 				late.Reset(returnWithin)
 			}
 		case <-a.done:
-			return a.result()
+			made, err := a.result()
+			if err != nil && isRefused {
+				err = context.Cause(ctx)
+			}
+			return made, err
 		case <-late.C:
 			cancel(context.Canceled) // of one that was told to end
 			req.Leave(a.done)

@@ -52,6 +52,104 @@ func TestApart(t *testing.T) {
 	require.False(t, <-ended)
 }
 
+// A text that comes when the context has ended is refused, and the error is why it has ended: the
+// part cannot know. A part that says why itself, or that show has told to end before, keeps its
+// error, and one that comes to something all the same has come to it.
+func TestApartTellsWhyItIsOver(t *testing.T) {
+	gone, own := errors.New("the caller has gone"), errors.New("told to end")
+	ends := map[string]func(context.Context) (context.Context, func(), error){
+		"cancelled": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Minute, func() { cancel(gone) })
+			return ctx, func() { cancel(nil) }, gone
+		},
+		"late": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			return ctx, cancel, context.DeadlineExceeded
+		},
+		"idle": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, watch := Begin(ctx, "c", time.Minute)
+			return ctx, watch.End, nil
+		},
+	}
+	type shower = func(text string) bool
+	parts := map[string]struct {
+		part func(ctx context.Context, show shower) (string, error)
+		more bool  // what the first text is answered
+		err  error // nil: why it is over
+		made string
+	}{
+		"a text comes": {more: true, part: func(ctx context.Context, show shower) (string, error) {
+			show("a")
+			<-ctx.Done()
+			time.Sleep(time.Millisecond)
+			if !show("late") {
+				return "", own
+			}
+			return "more", nil
+		}},
+		"texts come": {more: true, part: func(ctx context.Context, show shower) (string, error) {
+			show("a")
+			<-ctx.Done()
+			time.Sleep(time.Millisecond)
+			_, _ = show("late"), show("later")
+			return "", own
+		}},
+		"it says so": {
+			more: true, err: own, part: func(ctx context.Context, show shower) (string, error) {
+				show("a")
+				<-ctx.Done()
+				return "", own
+			},
+		},
+		"told before": {err: own, part: func(ctx context.Context, show shower) (string, error) {
+			if show("a") {
+				return "more", nil
+			}
+			time.Sleep(returnWithin / 2)
+			_ = show("late")
+			return "", own
+		}},
+		"it is made": {
+			more: true, made: "all", part: func(ctx context.Context, show shower) (string, error) {
+				show("a")
+				<-ctx.Done()
+				time.Sleep(time.Millisecond)
+				_ = show("late")
+				return "all", nil
+			},
+		},
+	}
+	for how, end := range ends {
+		for name, of := range parts {
+			t.Run(how+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, done, why := end(t.Context())
+					defer done()
+					var shown []string
+					made, err := Apart(ctx, &agent.ModelRequest{}, "c", func(text string) bool {
+						shown = append(shown, text)
+						return of.more
+					}, of.part)
+					require.Equal(t, []string{"a"}, shown)
+					require.Equal(t, of.made, made)
+					switch {
+					case of.made != "":
+						require.NoError(t, err)
+					case of.err != nil:
+						require.Equal(t, of.err, err)
+					case why != nil:
+						require.Equal(t, why, err)
+					default:
+						require.ErrorContains(t, err, "it has told c nothing for 1m")
+						require.True(t, agent.IsRetryable(err))
+					}
+				})
+			})
+		}
+	}
+}
+
 // What a part that hangs shows, or returns, when its call is over is dropped.
 func TestApartIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
