@@ -47,6 +47,11 @@ type span struct {
 // JSON.
 type forest struct {
 	Trees map[string]*grove `json:"trees"` // by the text of the top-level session's key
+	// Since is from when on a tree is read from its beginning that is not among Trees: when the
+	// State was first used, or later, if trees were forgotten. Zero: there is no State.
+	Since time.Time `json:"since,omitzero"`
+	// Running says that a process has not ended yet, or was killed.
+	Running bool `json:"running,omitempty"`
 }
 
 // A grove is the open spans of one tree.
@@ -113,8 +118,28 @@ func (f *forest) forget() {
 		return cmp.Or(f.Trees[a].At.Compare(f.Trees[b].At), cmp.Compare(a, b))
 	})
 	for _, key := range keys[:maxTrees/10] {
+		if at := f.Trees[key].At; !f.Since.IsZero() && !at.Before(f.Since) {
+			f.Since = at.Add(1) // it began before, and is not to be read again
+		}
 		delete(f.Trees, key)
 	}
+}
+
+// find takes a tree that is on record. One that is not known and has begun since the state was first
+// used is read from its beginning.
+func (f *forest) find(root session.Key, created time.Time) {
+	if f.Trees[root.String()] != nil || f.Since.IsZero() || created.Before(f.Since) {
+		return
+	}
+	g := f.grove(root)
+	g.Cursor, g.At = beginning(root), created
+}
+
+// beginning returns the Cursor before the first event of a tree, which is that of the snapshot of a
+// tree that is new.
+func beginning(root session.Key) (c agent.Cursor) {
+	_ = c.UnmarshalText([]byte("0-00000000@" + root.String())) // zero for what is not a tree
+	return c
 }
 
 // apply takes an event, and returns the spans that have ended with it. What is durable always gives
@@ -156,9 +181,23 @@ func (f *forest) settle() []span {
 // take is apply without holding anything back.
 func (g *grove) take(e agent.TreeEvent) []span {
 	g.At = e.Time
-	if !e.Cursor.IsZero() {
-		g.Cursor = e.Cursor
+	if e.Cursor.IsZero() {
+		return g.change(e)
 	}
+	g.Cursor = e.Cursor
+	if g.Told || e.State != nil {
+		return g.change(e)
+	}
+	g.Told = true
+	first := agent.TreeEvent{Session: g.root, Time: e.Time}
+	if e.Session == g.root {
+		first.Agent = e.Agent
+	}
+	return append([]span{g.tree(first)}, g.change(e)...)
+}
+
+// change takes what an event says of the sessions of the tree.
+func (g *grove) change(e agent.TreeEvent) []span {
 	switch e.Kind {
 	case agent.EventSnapshot, agent.EventGap:
 		return g.snapshot(e)
@@ -315,7 +354,8 @@ func parsed(hex string) trace.SpanID {
 }
 
 // snapshot takes what a tree is like: runs that are not known begin here. The span of a tree that
-// is not known is made here, because a top-level session has no end.
+// is not known is made here, because a top-level session has no end. That of a new tree is made with
+// its first event, whose time the journal has: it is the same if that is read again.
 func (g *grove) snapshot(e agent.TreeEvent) []span {
 	var live []string
 	for i := range e.State.Sessions { // parents come before their children
@@ -336,7 +376,7 @@ func (g *grove) snapshot(e agent.TreeEvent) []span {
 			delete(g.Sessions, key) // its end is among the events that are gone
 		}
 	}
-	if g.Told {
+	if g.Told || e.Cursor == beginning(g.root) {
 		return nil
 	}
 	g.Told = true
