@@ -134,7 +134,7 @@ func (x *Exporter) Run(ctx context.Context) error {
 // without a State.
 //
 // Watch saves the State before it returns. If the process before was killed, it reads each tree of
-// the store once, for up to 30 seconds, to find those that have begun and that the State does not
+// the store once, for up to 30 seconds, to find those that were active and that the State does not
 // know: call it before Runtime.Run.
 func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 	x.began = time.Now()
@@ -196,8 +196,8 @@ func (x *Exporter) load(ctx context.Context) error {
 }
 
 // takeOver makes the state that was loaded that of this process. It is kept before anything happens:
-// what a tree does that begins from now on is exported, also if this process is killed before the
-// first save. Nothing has to be flushed for that, because nothing was exported yet.
+// what a tree does from now on is exported, also if this process is killed before the next save.
+// Nothing has to be flushed for that, because nothing was exported yet.
 func (x *Exporter) takeOver(ctx context.Context) {
 	if x.cfg.State == nil {
 		return
@@ -213,9 +213,9 @@ func (x *Exporter) takeOver(ctx context.Context) {
 	x.keep(ctx)
 }
 
-// find has those trees read from their beginning that began since the state was first used, and that
-// it does not know because a process was killed before it was saved. It reads every tree of the
-// store.
+// find has those trees read from their beginning that were active since the state was first used,
+// and that it does not know because a process was killed before it was saved. What they did before
+// that is not exported. It reads every tree of the store.
 func (x *Exporter) find(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, findLimit)
 	defer stop()
@@ -226,7 +226,7 @@ func (x *Exporter) find(ctx context.Context) {
 		x.cfg.Logger.Warn("otel: trees that the state does not know cannot be found", "error", err)
 	}
 	for i := range list {
-		x.forest.find(list[i].Key, list[i].Created)
+		x.forest.find(list[i].Key, list[i].LastActive)
 	}
 }
 

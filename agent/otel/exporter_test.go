@@ -819,18 +819,25 @@ func TestKillBeforeTheFirstSave(t *testing.T) {
 	}
 }
 
-// A State that is first used over an old store exports nothing of what was before, whether the
-// process is killed or not.
+// A State that is first used over an old store exports nothing of what was before, and everything
+// of what is from then on, whether the process is killed or not.
 func TestFirstUseOverAnOldStore(t *testing.T) {
 	cfg := botConfig(dig)
 	cfg.Store = session.NewMemory()
 	play(t, cfg, nil, others(t))
 	began := time.Now()
 	state := &memory{}
-	play(t, cfg, func(c *otel.Config) { c.State = state }, allTurns(1))
+	first := play(t, cfg, func(c *otel.Config) { c.State = state }, allTurns(1)).durable(t)
 	for _, data := range [][]byte{state.first, state.data} {
 		next := &memory{data: slices.Clone(data)}
-		w := play(t, cfg, func(c *otel.Config) { c.State = next }, allTurns(1))
+		w := play(t, cfg, func(c *otel.Config) { c.State = next }, allTurns(2))
+		if got := w.durable(t); bytes.Equal(data, state.first) {
+			for id, s := range first {
+				if s.Name != "offshoot.tree" {
+					require.Equal(t, s, got[id], s.Name)
+				}
+			}
+		}
 		for _, s := range w.lines() {
 			if s.Name != "offshoot.tree" { // it is where the tree was first seen
 				require.False(t, s.Start.Before(began), s.Name)

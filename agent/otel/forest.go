@@ -47,7 +47,7 @@ type span struct {
 // JSON.
 type forest struct {
 	Trees map[string]*grove `json:"trees"` // by the text of the top-level session's key
-	// Since is from when on a tree is read from its beginning that is not among Trees: when the
+	// Since is from when on everything is to be exported of a tree that is not among Trees: when the
 	// State was first used, or later, if trees were forgotten. Zero: there is no State.
 	Since time.Time `json:"since,omitzero"`
 	// Running says that a process has not ended yet, or was killed.
@@ -60,6 +60,7 @@ type grove struct {
 	At       time.Time             `json:"at"`
 	Sessions map[string]*openState `json:"sessions,omitempty"` // by key
 	Told     bool                  `json:"told,omitempty"`     // the span of the tree is made
+	Skip     time.Time             `json:"skip,omitzero"`      // what ended before is not exported
 
 	root  session.Key
 	held  *agent.TreeEvent    // the end of a turn; not saved, since Cursor is before it
@@ -119,20 +120,20 @@ func (f *forest) forget() {
 	})
 	for _, key := range keys[:maxTrees/10] {
 		if at := f.Trees[key].At; !f.Since.IsZero() && !at.Before(f.Since) {
-			f.Since = at.Add(1) // it began before, and is not to be read again
+			f.Since = at.Add(1) // what it did before is not to be exported again
 		}
 		delete(f.Trees, key)
 	}
 }
 
-// find takes a tree that is on record. One that is not known and has begun since the state was first
-// used is read from its beginning.
-func (f *forest) find(root session.Key, created time.Time) {
-	if f.Trees[root.String()] != nil || f.Since.IsZero() || created.Before(f.Since) {
+// find takes a tree that is on record and was active since the state was first used. One that is not
+// known is read from its beginning.
+func (f *forest) find(root session.Key, active time.Time) {
+	if f.Trees[root.String()] != nil || active.Before(f.Since) {
 		return
 	}
 	g := f.grove(root)
-	g.Cursor, g.At = beginning(root), created
+	g.Cursor, g.At, g.Skip = beginning(root), active, f.Since
 }
 
 // beginning returns the Cursor before the first event of a tree, which is that of the snapshot of a
@@ -184,16 +185,19 @@ func (g *grove) take(e agent.TreeEvent) []span {
 	if e.Cursor.IsZero() {
 		return g.change(e)
 	}
+	var done []span
 	g.Cursor = e.Cursor
-	if g.Told || e.State != nil {
-		return g.change(e)
+	if !g.Told && e.State == nil && !e.Time.Before(g.Skip) {
+		g.Told = true
+		first := agent.TreeEvent{Session: g.root, Time: e.Time}
+		if e.Session == g.root {
+			first.Agent = e.Agent
+		}
+		done = append(done, g.tree(first))
 	}
-	g.Told = true
-	first := agent.TreeEvent{Session: g.root, Time: e.Time}
-	if e.Session == g.root {
-		first.Agent = e.Agent
-	}
-	return append([]span{g.tree(first)}, g.change(e)...)
+	return slices.DeleteFunc(append(done, g.change(e)...), func(s span) bool {
+		return s.end.Before(g.Skip)
+	})
 }
 
 // change takes what an event says of the sessions of the tree.
@@ -376,7 +380,7 @@ func (g *grove) snapshot(e agent.TreeEvent) []span {
 			delete(g.Sessions, key) // its end is among the events that are gone
 		}
 	}
-	if g.Told || e.Cursor == beginning(g.root) {
+	if g.Told || e.Cursor == beginning(g.root) || e.Time.Before(g.Skip) {
 		return nil
 	}
 	g.Told = true
