@@ -48,7 +48,8 @@ type Config struct {
 	Content bool
 	// Models tells of single calls of models. Nil: there are no spans of them.
 	Models *Models
-	// State keeps open spans over restarts. Nil: the next process begins with what is open then.
+	// State keeps open spans over restarts, and is saved before anything happens. Nil: the next
+	// process begins with what is open then.
 	State State
 	// Interval is how often State is saved, if there is something new. Zero: DefaultInterval.
 	Interval time.Duration

@@ -828,6 +828,8 @@ func TestFirstUseOverAnOldStore(t *testing.T) {
 	began := time.Now()
 	state := &memory{}
 	first := play(t, cfg, func(c *otel.Config) { c.State = state }, allTurns(1)).durable(t)
+	assert.Contains(t, string(state.first), `"running"`)
+	assert.NotContains(t, string(state.data), `"running"`, "the next one need not look for trees")
 	for _, data := range [][]byte{state.first, state.data} {
 		next := &memory{data: slices.Clone(data)}
 		w := play(t, cfg, func(c *otel.Config) { c.State = next }, allTurns(2))
