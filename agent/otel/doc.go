@@ -46,9 +46,9 @@
 // the moment on when the State was first used, which it keeps; what an old store has from before is
 // not exported. A tree that the State does not know, because the kill came before a save, is found
 // by the next process, which reads each tree of the store once for that, for up to 30 seconds.
-// What was archived, or replaced by a snapshot of the journal, is not there any more. Calls of tools
-// and models are not in the journal: those that were under way, or not flushed, are lost. Without a
-// State the next process begins with what is open then, whose beginning it does not know.
+// What was archived, or replaced by a snapshot of the journal, is not there any more. Calls of
+// tools and models are not in the journal: those that were under way, or not flushed, are lost.
+// Without a State the next process begins with what is open then, whose beginning it does not know.
 //
 // The times of a span are those of the journal, also over a kill. The end of a turn that was cut
 // off is not known: its span ends when the next process has found it, and has the attribute

@@ -196,9 +196,9 @@ func (x *Exporter) load(ctx context.Context) error {
 	return nil
 }
 
-// takeOver makes the state that was loaded that of this process. It is kept before anything happens:
-// what a tree does from now on is exported, also if this process is killed before the next save.
-// Nothing has to be flushed for that, because nothing was exported yet.
+// takeOver makes the state that was loaded that of this process. It is kept before anything
+// happens: what a tree does from now on is exported, also if this process is killed before the next
+// save. Nothing has to be flushed for that, because nothing was exported yet.
 func (x *Exporter) takeOver(ctx context.Context) {
 	if x.cfg.State == nil {
 		return

@@ -126,8 +126,8 @@ func (f *forest) forget() {
 	}
 }
 
-// find takes a tree that is on record and was active since the state was first used. One that is not
-// known is read from its beginning.
+// find takes a tree that is on record and was active since the state was first used. One that is
+// not known is read from its beginning.
 func (f *forest) find(root session.Key, active time.Time) {
 	if f.Trees[root.String()] != nil || active.Before(f.Since) {
 		return
@@ -358,8 +358,8 @@ func parsed(hex string) trace.SpanID {
 }
 
 // snapshot takes what a tree is like: runs that are not known begin here. The span of a tree that
-// is not known is made here, because a top-level session has no end. That of a new tree is made with
-// its first event, whose time the journal has: it is the same if that is read again.
+// is not known is made here, because a top-level session has no end. That of a new tree is made
+// with its first event, whose time the journal has: it is the same if that is read again.
 func (g *grove) snapshot(e agent.TreeEvent) []span {
 	var live []string
 	for i := range e.State.Sessions { // parents come before their children
