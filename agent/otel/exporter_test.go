@@ -788,7 +788,7 @@ func allTurns(n int) func(w *world) bool {
 
 // A process that is killed before it has saved the State, with one tree or several, which work or
 // are at rest, leaves all to the next one: the same spans with the same times, that of the tree
-// included, whose beginning is known. Metrics do not count it again.
+// included, whose beginning is known.
 func TestKillBeforeTheFirstSave(t *testing.T) {
 	for trees, begin := range map[int]func(w *world) bool{
 		1: func(*world) bool { return true }, 3: others(t),
@@ -796,10 +796,10 @@ func TestKillBeforeTheFirstSave(t *testing.T) {
 		cfg := botConfig(dig)
 		cfg.Store = session.NewMemory()
 		state := &memory{}
-		const turns = 7 // of a chat
-		first := play(t, cfg, func(c *otel.Config) { c.State = state }, begin, allTurns(trees*turns))
+		turns := 7 * trees
+		first := play(t, cfg, func(c *otel.Config) { c.State = state }, begin, allTurns(turns))
 		killed := &memory{data: slices.Clone(state.first)}
-		second := play(t, cfg, func(c *otel.Config) { c.State = killed }, allTurns(trees*turns+1))
+		second := play(t, cfg, func(c *otel.Config) { c.State = killed }, allTurns(turns+1))
 		got := second.durable(t)
 		n := 0
 		for id, s := range first.durable(t) {

@@ -47,8 +47,8 @@ type span struct {
 // JSON.
 type forest struct {
 	Trees map[string]*grove `json:"trees"` // by the text of the top-level session's key
-	// Since is from when on everything is to be exported of a tree that is not among Trees: when the
-	// State was first used, or later, if trees were forgotten. Zero: there is no State.
+	// Since is from when on everything is to be exported of a tree that is not among Trees: when
+	// the State was first used, or later, if trees were forgotten. Zero: there is no State.
 	Since time.Time `json:"since,omitzero"`
 	// Running says that a process has not ended yet, or was killed.
 	Running bool `json:"running,omitempty"`

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tree that was forgotten is not read from its beginning after a kill, unless it was active since,
-// and then what it did before that is left out.
+// A tree that was forgotten is not read from its beginning after a kill, unless it was active
+// since, and then what it did before that is left out.
 func TestForgottenTreesAreNotFound(t *testing.T) {
 	key := func(n int) session.Key {
 		return session.Must(session.DirectKey("main", "test", fmt.Sprint("peer", n)))
