@@ -14,6 +14,7 @@ import (
 const (
 	openLimit = 10 * time.Second // of a Tracer, or of a Meter with its instruments
 	loadLimit = 30 * time.Second // of State.Load
+	findLimit = 30 * time.Second // of a look for trees that the State does not know
 	saveLimit = 10 * time.Second // of a save, a flush, a span and what is measured of an event
 	grace     = time.Second      // to return when the ctx of the call has ended
 )

@@ -33,16 +33,22 @@
 // The id of the trace derives from the key of the top-level session, that of a run from its run id,
 // that of a turn from its session and number. So a process that goes on with a tree after a crash
 // goes on with its trace, and the same span that is exported twice has the same id, parent and
-// times. A span is exported when it has ended, whichever process has begun it. [Exporter.Context]
+// times. The span of a tree has the time of its first event; only that of a tree that is older than
+// the State has the time when the tree was first seen, which a kill can change. A span is exported
+// when it has ended, whichever process has begun it. [Exporter.Context]
 // makes spans of a tool children of its turn.
 //
 // # Crashes
 //
 // With a [Config].State the Exporter keeps which spans are open, and up to which event the backend
 // has had all. It saves that only after the TracerProvider has been flushed. So after a kill -9
-// nothing is missing that the journal has: what was not flushed is exported again. Calls of tools
-// and models are not in the journal: those that were under way, or not flushed, are lost. Without a
-// State the next process begins with what is open then, whose beginning it does not know.
+// nothing is missing that the journal has: what was not flushed is exported again. That holds from
+// the moment on when the State was first used, which it keeps; what an old store has from before is
+// not exported. A tree that the State does not know, because the kill came before a save, is found
+// by the next process, which reads each tree of the store once for that, for up to 30 seconds.
+// What was archived, or replaced by a snapshot of the journal, is not there any more. Calls of
+// tools and models are not in the journal: those that were under way, or not flushed, are lost.
+// Without a State the next process begins with what is open then, whose beginning it does not know.
 //
 // The times of a span are those of the journal, also over a kill. The end of a turn that was cut
 // off is not known: its span ends when the next process has found it, and has the attribute

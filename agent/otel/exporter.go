@@ -48,7 +48,8 @@ type Config struct {
 	Content bool
 	// Models tells of single calls of models. Nil: there are no spans of them.
 	Models *Models
-	// State keeps open spans over restarts. Nil: the next process begins with what is open then.
+	// State keeps open spans over restarts, and is saved before anything happens. Nil: the next
+	// process begins with what is open then.
 	State State
 	// Interval is how often State is saved, if there is something new. Zero: DefaultInterval.
 	Interval time.Duration
@@ -132,11 +133,17 @@ func (x *Exporter) Run(ctx context.Context) error {
 // Watch is Run in two steps: when it returns, the Runtime is watched, and what it returns is the
 // rest of Run, which the caller must call. So nothing is missed that happens in between, also
 // without a State.
+//
+// Watch saves the State before it returns. If the process before was killed, it reads each tree of
+// the store once, for up to 30 seconds, to find those that were active and that the State does not
+// know: call it before Runtime.Run. That took half a millisecond for a chat of seven turns. What is
+// not found is logged, and its trace begins when it is next active.
 func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 	x.began = time.Now()
 	if err := x.load(ctx); err != nil {
 		return func() error { return err }
 	}
+	x.takeOver(ctx)
 	life, stop := context.WithCancel(ctx)
 	events := x.rt.Events(life, agent.EventQuery{After: x.forest.cursors()})
 	return func() error {
@@ -145,7 +152,7 @@ func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 		var bad *agent.InputError
 		if errors.As(err, &bad) && len(x.forest.Trees) > 0 && ctx.Err() == nil {
 			x.cfg.Logger.Warn("otel: the saved state is not of this store, and is dropped", "error", err)
-			x.forest = forest{}
+			x.forest = forest{Since: x.began, Running: true}
 			err = x.export(life, stop, x.rt.Events(life, agent.EventQuery{}))
 		}
 		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
@@ -155,6 +162,9 @@ func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 		}
 		if err == nil {
 			err = x.takeCalls(last)
+		}
+		if err == nil && ctx.Err() == nil { // the Runtime was shut down, and its events are taken
+			x.forest.Running, x.dirty = false, true
 		}
 		x.save(last)
 		return err
@@ -187,6 +197,41 @@ func (x *Exporter) load(ctx context.Context) error {
 	return nil
 }
 
+// takeOver makes the state that was loaded that of this process. It is kept before anything
+// happens: what a tree does from now on is exported, also if this process is killed before the next
+// save. Nothing has to be flushed for that, because nothing was exported yet.
+func (x *Exporter) takeOver(ctx context.Context) {
+	if x.cfg.State == nil {
+		return
+	}
+	wasKilled := x.forest.Running
+	x.forest.Running = true
+	switch {
+	case x.forest.Since.IsZero():
+		x.forest.Since = x.began
+	case wasKilled:
+		x.find(ctx)
+	}
+	x.keep(ctx)
+}
+
+// find has those trees read from their beginning that were active since the state was first used,
+// and that it does not know because a process was killed before it was saved. What they did before
+// that is not exported. It reads every tree of the store.
+func (x *Exporter) find(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, findLimit)
+	defer stop()
+	list, err := x.rt.Sessions(ctx, agent.SessionQuery{
+		TopLevel: true, ActiveSince: x.forest.Since,
+	})
+	if err != nil {
+		x.cfg.Logger.Warn("otel: trees that the state does not know cannot be found", "error", err)
+	}
+	for i := range list {
+		x.forest.find(list[i].Key, list[i].LastActive)
+	}
+}
+
 // save flushes what was exported, and keeps the state then.
 func (x *Exporter) save(ctx context.Context) {
 	if !x.dirty {
@@ -200,6 +245,11 @@ func (x *Exporter) save(ctx context.Context) {
 			return
 		}
 	}
+	x.keep(ctx)
+}
+
+// keep saves the state, without a flush.
+func (x *Exporter) keep(ctx context.Context) {
 	x.dirty = false
 	if x.cfg.State == nil {
 		return

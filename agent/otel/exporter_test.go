@@ -114,19 +114,25 @@ func botInDirectory(dir string) error {
 	}
 	mark := filepath.Join(dir, "killed")
 	_, isTop := os.Stat(filepath.Join(dir, "top"))
+	_, isUnsaved := os.Stat(filepath.Join(dir, "unsaved"))
 	die := func(context.Context, *agent.Turn) error {
 		if _, err := os.Stat(mark); err == nil {
 			return nil
 		}
 		for { // until the State has the turn of the chat
 			state, _ := os.ReadFile(filepath.Join(dir, "otel.json"))
-			if bytes.Contains(state, []byte(`"turn":1`)) || isTop != nil {
+			if bytes.Contains(state, []byte(`"turn":1`)) || isTop != nil || isUnsaved == nil {
 				break
 			}
 			runtime.Gosched()
 		}
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			return err
+		}
+		if isUnsaved == nil { // what it has exported was not flushed
+			if err := os.Remove(filepath.Join(dir, "spans")); err != nil {
+				return err
+			}
 		}
 		p, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -163,9 +169,13 @@ func botInDirectory(dir string) error {
 	written := &lines{out: out, last: make(chan struct{}), turns: turns}
 	tracer := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(otel.IDs{}), sdktrace.WithSyncer(written))
+	interval := time.Millisecond
+	if isUnsaved == nil {
+		interval = time.Hour
+	}
 	x, err := otel.New(rt, otel.Config{
 		Tracer: tracer, Models: models,
-		State: otel.File(filepath.Join(dir, "otel.json")), Interval: time.Millisecond,
+		State: otel.File(filepath.Join(dir, "otel.json")), Interval: interval,
 	})
 	if err != nil {
 		return err
@@ -325,7 +335,21 @@ func killed(t *testing.T, dir string) (spans []line, kill time.Time) {
 // A bot that is killed while a sub-agent at depth 3 works, and goes on as another process, leaves
 // one trace in which each span has the right parent.
 func TestTraceSurvivesAKillAtDepth3(t *testing.T) {
-	spans, kill := killed(t, t.TempDir())
+	checkKillAtDepth3(t, t.TempDir())
+}
+
+// So does one that is killed before the State was saved for the first time since it began, and
+// before anything was flushed: the second process exports all.
+func TestTraceSurvivesAKillBeforeTheFirstSave(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "unsaved"), nil, 0o600))
+	checkKillAtDepth3(t, dir)
+}
+
+// checkKillAtDepth3 plays a bot in a directory that is killed at depth 3, and checks its trace.
+func checkKillAtDepth3(t *testing.T, dir string) {
+	t.Helper()
+	spans, kill := killed(t, dir)
 	byID := checkTrace(t, spans)
 	assert.Equal(t, []int64{1, 2, 3}, runDepths(byID))
 	cut := 0
@@ -573,6 +597,7 @@ func TestConfigThatIsRefused(t *testing.T) {
 // memory is a State in memory.
 type memory struct {
 	data  []byte
+	first []byte // what the first save has saved
 	saves int
 	fails error
 }
@@ -581,7 +606,9 @@ func (m *memory) Load(context.Context) ([]byte, error) { return m.data, m.fails 
 
 func (m *memory) Save(_ context.Context, data []byte) error {
 	m.data = slices.Clone(data)
-	m.saves++
+	if m.saves++; m.saves == 1 {
+		m.first = m.data
+	}
 	return nil
 }
 
@@ -604,7 +631,8 @@ func TestState(t *testing.T) {
 		c.State, c.Logger = unsaved, quiet
 		c.Tracer = deaf{c.Tracer.(*sdktrace.TracerProvider)}
 	})
-	assert.Zero(t, unsaved.saves)
+	assert.Equal(t, 1, unsaved.saves, "before anything happened")
+	assert.NotContains(t, string(unsaved.data), "cursor")
 
 	for _, data := range []string{"{", string(state.data)} {
 		other := &memory{data: []byte(data)}
@@ -711,6 +739,112 @@ func TestLostSpansAreExportedAgain(t *testing.T) {
 		if data, ok := m.Data.(metricdata.Histogram[int64]); ok {
 			require.Len(t, data.DataPoints, 2) // of input and of output
 			assert.Equal(t, uint64(1), data.DataPoints[0].Count, "its own turn")
+		}
+	}
+}
+
+// others has two more chats answer.
+func others(t *testing.T) func(w *world) bool {
+	t.Helper()
+	return func(w *world) bool {
+		for _, peer := range []string{"555-0101", "555-0102"} {
+			chat := w.rt.Session(session.Must(session.DirectKey("main", "test", peer)))
+			_, err := chat.Post(t.Context(), agent.Incoming{Text: "go"})
+			require.NoError(t, err)
+			require.NoError(t, chat.Idle(t.Context()))
+		}
+		return true
+	}
+}
+
+// durable returns the spans of what the journal has, by id. Each is there in one form.
+func (w *world) durable(t *testing.T) map[string]line {
+	t.Helper()
+	byID := map[string]line{}
+	for _, s := range w.lines() {
+		if strings.HasPrefix(s.Name, "execute_tool") {
+			continue
+		}
+		if twin, ok := byID[s.Span]; ok {
+			require.Equal(t, twin, s)
+		}
+		byID[s.Span] = s
+	}
+	return byID
+}
+
+// allTurns waits until a number of spans of turns are there.
+func allTurns(n int) func(w *world) bool {
+	return func(w *world) bool {
+		seen := map[string]bool{}
+		for _, s := range w.lines() {
+			if s.Name == "offshoot.turn" {
+				seen[s.Span] = true
+			}
+		}
+		return len(seen) >= n
+	}
+}
+
+// A process that is killed before it has saved the State, with one tree or several, which work or
+// are at rest, leaves all to the next one: the same spans with the same times, that of the tree
+// included, whose beginning is known.
+func TestKillBeforeTheFirstSave(t *testing.T) {
+	for trees, begin := range map[int]func(w *world) bool{
+		1: func(*world) bool { return true }, 3: others(t),
+	} {
+		cfg := botConfig(dig)
+		cfg.Store = session.NewMemory()
+		state := &memory{}
+		turns := 7 * trees
+		first := play(t, cfg, func(c *otel.Config) { c.State = state }, begin, allTurns(turns))
+		killed := &memory{data: slices.Clone(state.first)}
+		second := play(t, cfg, func(c *otel.Config) { c.State = killed }, allTurns(turns+1))
+		got := second.durable(t)
+		n := 0
+		for id, s := range first.durable(t) {
+			require.Equal(t, s, got[id], s.Name)
+			require.Empty(t, s.Unknown)
+			if s.Name == "offshoot.tree" {
+				n++
+			}
+		}
+		require.Equal(t, trees, n)
+
+		// A process that has ended has left nothing, and so the next one has its own alone.
+		third := play(t, cfg, func(c *otel.Config) { c.State = killed }, allTurns(1))
+		for id, s := range third.durable(t) {
+			require.NotContains(t, got, id, s.Name)
+		}
+	}
+}
+
+// A State that is first used over an old store exports nothing of what was before, and everything
+// of what is from then on, whether the process is killed or not.
+func TestFirstUseOverAnOldStore(t *testing.T) {
+	cfg := botConfig(dig)
+	cfg.Store = session.NewMemory()
+	play(t, cfg, nil, others(t))
+	began := time.Now()
+	state := &memory{}
+	first := play(t, cfg, func(c *otel.Config) { c.State = state }, allTurns(1)).durable(t)
+	assert.Contains(t, string(state.first), `"running"`)
+	assert.NotContains(t, string(state.data), `"running"`, "the next one need not look for trees")
+	for _, data := range [][]byte{state.first, state.data} {
+		next := &memory{data: slices.Clone(data)}
+		w := play(t, cfg, func(c *otel.Config) { c.State = next }, allTurns(2))
+		if got := w.durable(t); bytes.Equal(data, state.first) {
+			for id, s := range first {
+				if s.Name != "offshoot.tree" {
+					require.Equal(t, s, got[id], s.Name)
+				}
+			}
+		}
+		for _, s := range w.lines() {
+			if s.Name != "offshoot.tree" { // it is where the tree was first seen
+				require.False(t, s.Start.Before(began), s.Name)
+			}
+			require.Equal(t, otel.TraceID("", chatKey()), s.Trace)
 		}
 	}
 }

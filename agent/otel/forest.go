@@ -47,6 +47,11 @@ type span struct {
 // JSON.
 type forest struct {
 	Trees map[string]*grove `json:"trees"` // by the text of the top-level session's key
+	// Since is from when on everything is to be exported of a tree that is not among Trees: when
+	// the State was first used, or later, if trees were forgotten. Zero: there is no State.
+	Since time.Time `json:"since,omitzero"`
+	// Running says that a process has not ended yet, or was killed.
+	Running bool `json:"running,omitempty"`
 }
 
 // A grove is the open spans of one tree.
@@ -55,6 +60,7 @@ type grove struct {
 	At       time.Time             `json:"at"`
 	Sessions map[string]*openState `json:"sessions,omitempty"` // by key
 	Told     bool                  `json:"told,omitempty"`     // the span of the tree is made
+	Skip     time.Time             `json:"skip,omitzero"`      // what ended before is not exported
 
 	root  session.Key
 	held  *agent.TreeEvent    // the end of a turn; not saved, since Cursor is before it
@@ -113,8 +119,28 @@ func (f *forest) forget() {
 		return cmp.Or(f.Trees[a].At.Compare(f.Trees[b].At), cmp.Compare(a, b))
 	})
 	for _, key := range keys[:maxTrees/10] {
+		if at := f.Trees[key].At; !f.Since.IsZero() && !at.Before(f.Since) {
+			f.Since = at.Add(1) // what it did before is not to be exported again
+		}
 		delete(f.Trees, key)
 	}
+}
+
+// find takes a tree that is on record and was active since the state was first used. One that is
+// not known is read from its beginning.
+func (f *forest) find(root session.Key, active time.Time) {
+	if f.Trees[root.String()] != nil || active.Before(f.Since) {
+		return
+	}
+	g := f.grove(root)
+	g.Cursor, g.At, g.Skip = beginning(root), active, f.Since
+}
+
+// beginning returns the Cursor before the first event of a tree, which is that of the snapshot of a
+// tree that is new.
+func beginning(root session.Key) (c agent.Cursor) {
+	_ = c.UnmarshalText([]byte("0-00000000@" + root.String())) // zero for what is not a tree
+	return c
 }
 
 // apply takes an event, and returns the spans that have ended with it. What is durable always gives
@@ -156,9 +182,26 @@ func (f *forest) settle() []span {
 // take is apply without holding anything back.
 func (g *grove) take(e agent.TreeEvent) []span {
 	g.At = e.Time
-	if !e.Cursor.IsZero() {
-		g.Cursor = e.Cursor
+	if e.Cursor.IsZero() {
+		return g.change(e)
 	}
+	var done []span
+	g.Cursor = e.Cursor
+	if !g.Told && e.State == nil && !e.Time.Before(g.Skip) {
+		g.Told = true
+		first := agent.TreeEvent{Session: g.root, Time: e.Time}
+		if e.Session == g.root {
+			first.Agent = e.Agent
+		}
+		done = append(done, g.tree(first))
+	}
+	return slices.DeleteFunc(append(done, g.change(e)...), func(s span) bool {
+		return s.end.Before(g.Skip)
+	})
+}
+
+// change takes what an event says of the sessions of the tree.
+func (g *grove) change(e agent.TreeEvent) []span {
 	switch e.Kind {
 	case agent.EventSnapshot, agent.EventGap:
 		return g.snapshot(e)
@@ -315,7 +358,8 @@ func parsed(hex string) trace.SpanID {
 }
 
 // snapshot takes what a tree is like: runs that are not known begin here. The span of a tree that
-// is not known is made here, because a top-level session has no end.
+// is not known is made here, because a top-level session has no end. That of a new tree is made
+// with its first event, whose time the journal has: it is the same if that is read again.
 func (g *grove) snapshot(e agent.TreeEvent) []span {
 	var live []string
 	for i := range e.State.Sessions { // parents come before their children
@@ -336,7 +380,7 @@ func (g *grove) snapshot(e agent.TreeEvent) []span {
 			delete(g.Sessions, key) // its end is among the events that are gone
 		}
 	}
-	if g.Told {
+	if g.Told || e.Cursor == beginning(g.root) || e.Time.Before(g.Skip) {
 		return nil
 	}
 	g.Told = true

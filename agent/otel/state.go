@@ -10,7 +10,8 @@ import (
 
 // A State keeps what an [Exporter] has to know after a restart: the spans that are open, and up to
 // where the backend has everything. It has ids, keys of sessions and times, and no content. The
-// calls of one Exporter do not overlap.
+// calls of one Exporter do not overlap. The first Save comes right after Load; while it has not
+// returned nothing is exported.
 //
 // The ctx of a call ends after 30 seconds for Load and 10 seconds for Save. What has not returned a
 // second later is left behind: the call has failed with [ErrHangs], and so do all others until it
