@@ -469,7 +469,9 @@ func TestNumbersOfALoop(t *testing.T) {
 		"":               {Parallel: 1, Retries: 100}, " ": {Retries: -1},
 	} {
 		l.Model = stubModel{}
-		cfg := agent.Config{Runner: &l, Reply: func(context.Context, agent.Delivery) error { return nil }}
+		cfg := agent.Config{
+			Runner: &l, Reply: func(context.Context, agent.Delivery) error { return nil },
+		}
 		err := cfg.Validate()
 		if strings.TrimSpace(field) == "" {
 			require.NoError(t, err)

@@ -545,9 +545,9 @@ func (t *Turn) steer(ctx context.Context, run spawn.RunRef, m spawn.Incoming) er
 // the session with [RestAnnounce] when it ends, and stopped with [RestStop].
 //
 // A wait for a sub-agent that has ended since the turn began, or which Spawn has found ended by its
-// Task.Key and not archived, as after a crash, is over at once: another turn follows. Where there is nothing to wait
-// for, no turn follows, and the session has answered what its Runner returned. That is so, too, in
-// a turn that came of a wait and has found sub-agents that have ended alone.
+// Task.Key and not archived, as after a crash, is over at once: another turn follows. Where there
+// is nothing to wait for, no turn follows, and the session has answered what its Runner returned.
+// That is so, too, in a turn that came of a wait and has found sub-agents that have ended alone.
 func (t *Turn) Yield(opt JoinOptions) {
 	if t.err() != nil {
 		return

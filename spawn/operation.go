@@ -549,7 +549,8 @@ func (c *cluster) route(
 	}
 }
 
-// A maybeDoneError is the error of an operation that was not recorded, and that may have been before.
+// A maybeDoneError is the error of an operation that was not recorded, and that may have been
+// before.
 type maybeDoneError struct{ err error }
 
 // maybeDone returns the error of an operation that may have been done before by another process:

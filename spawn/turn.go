@@ -468,10 +468,10 @@ func (t *TurnInput) Stop(ctx context.Context, run RunRef, reason string) error {
 // are alive when the turn ends. A child that is spawned later does not count. It takes effect when
 // the Runner returns. A session that waits holds no slot and calls no model. A message wakes the
 // session, and the wait goes on after the turn over that message. A wait for a child that has ended
-// since the turn began, or which a Spawn of this turn has found ended by its key and not archived, is
-// over at once: another turn follows, that of the end where the session is told. A Yield with nothing to wait
-// for has no effect, nor has one after the turn. Nor has one in a turn that ends a wait and has
-// found ended children alone. The last Yield of a turn counts.
+// since the turn began, or which a Spawn of this turn has found ended by its key and not archived,
+// is over at once: another turn follows, that of the end where the session is told. A Yield with
+// nothing to wait for has no effect, nor has one after the turn. Nor has one in a turn that ends a
+// wait and has found ended children alone. The last Yield of a turn counts.
 //
 // The wait is over when a turn begins that finds it so, or when CancelTurn takes that turn back.
 // Then opt.Rest decides on the children that have not ended. One that is not a Rest means RestKeep.

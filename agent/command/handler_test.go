@@ -488,8 +488,9 @@ func TestSteer(t *testing.T) {
 	})
 }
 
-// A steer that the transport hands over again is given once, and answered as the first time, however
-// soon it comes, after the end of the run, and by a process that knows nothing of the first one.
+// A steer that the transport hands over again is given once, and answered as the first time,
+// however soon it comes, after the end of the run, and by a process that knows nothing of the first
+// one.
 func TestSteerAgain(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {
 		general := room(b)
@@ -1092,7 +1093,7 @@ func requireNoPart(t *testing.T, secret, text, said string) {
 }
 
 // Why a person may not is for the log, masked as the answers are: of a refusal, of a panic, and of
-// a line that is no command.
+// a line without a command.
 func TestDeniedIsMasked(t *testing.T) {
 	cfg := agent.Config{Runner: worker}
 	cfg.Redact.Secrets = []string{"correct horse battery"}

@@ -611,7 +611,8 @@ func TestSettingsOfSkillsAreLive(t *testing.T) {
 	was := `{custom: {flag: true}, browser: {enabled: true}, logging: {level: "a"}}`
 	is := `{custom: {flag: false}, browser: {enabled: false}, logging: {level: "b"}}`
 	read := func(text string) *Result {
-		r, err := Parse([]byte(text), Options{Env: func(string) (string, bool) { return "", false }})
+		none := func(string) (string, bool) { return "", false }
+		r, err := Parse([]byte(text), Options{Env: none})
 		require.NoError(t, err)
 		return r
 	}

@@ -623,7 +623,8 @@ func openEmphasis(line string) (mark byte, n int) {
 		if c != '*' && c != '_' || at-from > 3 {
 			continue
 		}
-		if c == '_' && from > 0 && isWordByte[line[from-1]] && at < len(line) && isWordByte[line[at]] {
+		if c == '_' && from > 0 && isWordByte[line[from-1]] &&
+			at < len(line) && isWordByte[line[at]] {
 			continue // of a name
 		}
 		opens := from == 0 || !isWordByte[line[from-1]] && line[from-1] < utf8.RuneSelf

@@ -341,8 +341,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			return Reply{}, err
 		}
 		if !c.Again || c.Request.ByModel || !t.wasCutShort(ref) {
-			t.noteKnownEnd(parent, ref)
-			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
+			return t.foundSpawn(parent, ref), nil
 		}
 	}
 	switch {

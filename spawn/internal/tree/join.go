@@ -454,8 +454,9 @@ func (t *Tree) applyAnnounceSet(r *Run, f *Fact) error {
 }
 
 // missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
-// end was not told to r, or was found by the turn. The turn may have ended for the sake of that member, so r must not wait:
-// it makes no difference whether a member ends just before or just after the turn.
+// end was not told to r, or was found by the turn. The turn may have ended for the sake of that
+// member, so r must not wait: it makes no difference whether a member ends just before or just
+// after the turn.
 func (t *Tree) missedEnd(r *Run, asked *Join) bool {
 	members := asked.asked(t)
 	return slices.ContainsFunc(t.endedInTurn[r], func(end endNote) bool {
@@ -472,6 +473,12 @@ func (t *Tree) noteEnd(r, c *Run) {
 	if r.Open != nil && t.batches > r.startedIn {
 		t.noteEndOf(r, endNote{child: c, run: c.runName()})
 	}
+}
+
+// foundSpawn returns what a spawn of r comes to whose key names a run that is known.
+func (t *Tree) foundSpawn(r *Run, ref spawnRef) Reply {
+	t.noteKnownEnd(r, ref)
+	return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}
 }
 
 // noteKnownEnd notes a spawn by the turn of r under way that has found a run of r which has ended,
