@@ -22,7 +22,7 @@ var clusterMutants = []mutant{
 	},
 	{
 		"cluster: what was asked for is not passed on", "operation.go",
-		" &&\n\t\tctx.Value(routedKey{}) == nil", "", ".", "TestOperationIsNotPassedOn",
+		" && ctx.Value(routedKey{}) != root", "", ".", "TestOperationIsNotPassedOn",
 	},
 	{
 		"cluster: a request without an answer may have been done", "operation.go",

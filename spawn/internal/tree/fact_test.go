@@ -141,6 +141,7 @@ func TestFactTable(t *testing.T) {
 		&Open{Writer: "w"}, &Post{To: top, Text: "hello", Route: &session.Route{Channel: "chat"}},
 		Granted{Run: top},
 		&TurnDone{Run: top, N: 1, Answer: &Result{Text: "hi", Reply: "hi"}, Pos: 1},
+		Restart{Run: top, SessionID: "next", ID: "m"},
 	} {
 		require.NotContains(t, s.do(c), "VIOLATION")
 	}
