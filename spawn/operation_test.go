@@ -428,12 +428,17 @@ func TestOperationIsNotPassedOn(t *testing.T) {
 		b := f.talker("b", nil).run()
 		_, err := b.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "one"})
 		require.NoError(t, err)
-		answer := member.Handle(t.Context(), session.Request{
-			ID: "x", Root: topKey,
-			Body: []byte(`{"v":1,"op":"post","args":{"To":"agent:main:main","ID":"2","Text":"x"}}`),
-		})
-		require.Contains(t, string(answer), `"session_owned"`)
-		require.Contains(t, string(answer), `"not_recorded"`)
+		for _, op := range []string{
+			`"post","args":{"To":"agent:main:main","ID":"2","Text":"x"}`,
+			`"reset","args":{"Session":"agent:main:main"}`,
+			`"revive","args":{"Session":"agent:main:main"}`,
+		} {
+			answer := member.Handle(t.Context(), session.Request{
+				ID: "x", Root: topKey, Body: []byte(`{"v":1,"op":` + op + `}`),
+			})
+			require.Contains(t, string(answer), `"session_owned"`, op)
+			require.Contains(t, string(answer), `"not_recorded"`, op)
+		}
 	})
 }
 
