@@ -341,7 +341,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			return Reply{}, err
 		}
 		if !c.Again || c.Request.ByModel || !t.wasCutShort(ref) {
-			return t.foundSpawn(parent, ref), nil
+			return t.foundSpawn(parent, c, ref), nil
 		}
 	}
 	switch {

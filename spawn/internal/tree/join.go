@@ -476,8 +476,10 @@ func (t *Tree) noteEnd(r, c *Run) {
 }
 
 // foundSpawn returns what a spawn of r comes to whose key names a run that is known.
-func (t *Tree) foundSpawn(r *Run, ref spawnRef) Reply {
-	t.noteKnownEnd(r, ref)
+func (t *Tree) foundSpawn(r *Run, by *Spawn, ref spawnRef) Reply {
+	if by.Turn > 0 {
+		t.noteKnownEnd(r, ref)
+	}
 	return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}
 }
 
