@@ -450,34 +450,34 @@ func (c *Config) checkup() (found checkup) {
 }
 
 // moreDoubts returns all doubts of a Config that has no mistakes.
-func (found *checkup) moreDoubts(c *Config) []policy.Doubt {
-	found.models(c)
-	found.unusedPrices(c)
-	found.promptNames(c)
-	if len(c.Prompts.Skills) == 0 {
-		found.doubts = append(found.doubts, c.skillDoubts(nil, nil)...)
+func (c *checkup) moreDoubts(cfg *Config) []policy.Doubt {
+	c.models(cfg)
+	c.unusedPrices(cfg)
+	c.promptNames(cfg)
+	if len(cfg.Prompts.Skills) == 0 {
+		c.doubts = append(c.doubts, cfg.skillDoubts(nil, nil)...)
 	}
 	for _, f := range []struct {
 		path string
 		d    time.Duration
 	}{
-		{"DeliverTimeout", c.DeliverTimeout},
-		{"Grace", c.Grace},
-		{"Drain", c.Drain},
-		{"AnnounceTurn.Timeout", c.AnnounceTurn.Timeout},
+		{"DeliverTimeout", cfg.DeliverTimeout},
+		{"Grace", cfg.Grace},
+		{"Drain", cfg.Drain},
+		{"AnnounceTurn.Timeout", cfg.AnnounceTurn.Timeout},
 	} {
 		if fault := text.UnitFault(f.d); fault != "" {
-			found.doubt(f.path, "%s", fault)
+			c.doubt(f.path, "%s", fault)
 		}
 	}
-	if level := c.Models.Thinking; level != "" {
+	if level := cfg.Models.Thinking; level != "" {
 		if _, ok := policy.ParseThinking(level); !ok {
-			found.doubt("Models.Thinking", "it is %s, which is not one of %s", text.Quote(level),
+			c.doubt("Models.Thinking", "it is %s, which is not one of %s", text.Quote(level),
 				strings.Join(policy.ThinkingLevels(), ", "))
 		}
 	}
-	found.unknownModels(c)
-	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...)
+	c.unknownModels(cfg)
+	return append(c.doubts, cfg.Rules.Doubts(cfg.allToolNames())...)
 }
 
 // validateRules reports every mistake that other Rules make of a Config without another, and else

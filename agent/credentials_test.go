@@ -165,12 +165,16 @@ func TestSecretIsNotShown(t *testing.T) {
 			many []agent.Secret
 			by   map[string]agent.Profiles
 		}{
-			x.Secret, []agent.Secret{x.Secret},
+			x.Secret,
+			[]agent.Secret{x.Secret},
 			map[string]agent.Profiles{"a": {ByID: map[string]agent.Profile{"b": x}}},
 		}
 		for _, value := range []any{
-			x.Secret, &x.Secret, x, &x, []agent.Secret{x.Secret}, map[string]agent.Profile{"a": x},
-			agent.Profiles{ByID: map[string]agent.Profile{"a": x}}, outer, hidden, &hidden,
+			x.Secret, &x.Secret, x, &x,
+			[]agent.Secret{x.Secret},
+			map[string]agent.Profile{"a": x},
+			agent.Profiles{ByID: map[string]agent.Profile{"a": x}},
+			outer, hidden, &hidden,
 		} {
 			shown := strings.ToLower(fmt.Sprintf(verb, value))
 			for _, part := range bare {

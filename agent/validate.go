@@ -200,8 +200,6 @@ func (c *checkup) runner(path string, r Runner, missing string) {
 		c.bad(path, "the Loop has no Model")
 	} else if ok {
 		c.loop(path, l)
-	} else if ok && l.MaxSteps < 0 {
-		c.bad(path+".MaxSteps", "%d is negative", l.MaxSteps)
 	}
 }
 

@@ -511,7 +511,7 @@ func TestSteerAgain(t *testing.T) {
 		same()
 		info, err := b.Session(busy.Key).FindRun(b.Context(), busy.ID)
 		require.NoError(t, err)
-		require.EqualValues(t, 1, info.Missed)
+		require.Equal(t, 1, info.Missed)
 	})
 }
 
@@ -622,7 +622,7 @@ func TestCommandsAgain(t *testing.T) {
 				b.Crash()
 			}
 		}
-		require.NotEqual(t, "", b.say(general, "ann", "/new"))
+		require.NotEmpty(t, b.say(general, "ann", "/new"))
 		require.Empty(t, lines(), "another message begins another conversation")
 
 		one := b.spawn(general, "one", "work")

@@ -18,7 +18,8 @@ func TestSpawnsDoNotTellOfHiddenAgents(t *testing.T) {
 		cfg := agent.Config{Runner: worker}
 		cfg.Rules.Agents = []policy.Agent{
 			{ID: "main", Subagents: policy.Subagents{AllowAgents: allowed}},
-			{ID: "other"}, {ID: "hidden"},
+			{ID: "other"},
+			{ID: "hidden"},
 		}
 		chat := agenttest.NewFakeChannel("discord")
 		chat.Connect(&cfg)

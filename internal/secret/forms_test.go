@@ -241,12 +241,24 @@ func TestTokenBeforeAFillerIsMasked(t *testing.T) {
 func TestMarksAroundValuesStay(t *testing.T) {
 	t.Parallel()
 	for _, mark := range [][2]string{
-		{"`", "`"}, {"``", "``"}, {"**", "**"}, {"__", "__"}, {"_", "_"}, {"*", "*"}, {"***", "***"},
-		{"**`", "`**"}, {"[", "](http://x.example)"}, {"<code>", "</code>"}, {"<b>", "</b>"},
+		{"`", "`"},
+		{"``", "``"},
+		{"**", "**"},
+		{"__", "__"},
+		{"_", "_"},
+		{"*", "*"},
+		{"***", "***"},
+		{"**`", "`**"},
+		{"[", "](http://x.example)"},
+		{"<code>", "</code>"},
+		{"<b>", "</b>"},
 	} {
 		for _, value := range [][2]string{
-			{"password=", "k3J9x8Qp2zz"}, {"password: ", "k3J9x8Qp2zz"}, {"API_KEY=", "abcDEF123456"},
-			{"curl -u ", "ann:k3J9x8Qp2zz"}, {"Authorization: Bearer ", "k3J9x8Qp2zz"},
+			{"password=", "k3J9x8Qp2zz"},
+			{"password: ", "k3J9x8Qp2zz"},
+			{"API_KEY=", "abcDEF123456"},
+			{"curl -u ", "ann:k3J9x8Qp2zz"},
+			{"Authorization: Bearer ", "k3J9x8Qp2zz"},
 			{"--token ", "k3J9x8Qp2zz"},
 		} {
 			if strings.HasPrefix(value[0], "Auth") && !strings.ContainsAny(mark[1], "`/") {

@@ -142,8 +142,15 @@ var shellEscapes = strings.NewReplacer(
 
 // quoteForms are the ways to write a quote between two of its kind.
 var quoteForms = []struct{ as, to string }{
-	{`'`, `'\''`}, {`'`, `'"'"'`}, {`'`, `''`}, {`"`, `""`}, {`"`, `"'"'"`},
-	{`'`, "\u2019"}, {`'`, "\u2018"}, {`"`, "\u201c"}, {`"`, "\u201d"},
+	{`'`, `'\''`},
+	{`'`, `'"'"'`},
+	{`'`, `''`},
+	{`"`, `""`},
+	{`"`, `"'"'"`},
+	{`'`, "\u2019"},
+	{`'`, "\u2018"},
+	{`"`, "\u201c"},
+	{`"`, "\u201d"},
 }
 
 // oneBlank returns a text with one blank for each run of blanks.

@@ -179,24 +179,24 @@ func TestSchemas(t *testing.T, f Form) {
 	nested := func(n int) string {
 		return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n)
 	}
-	ask := func(schema string) (error, []taken) {
+	ask := func(schema string) ([]taken, error) {
 		m, asked := f.answered(t, Config{}, func(http.ResponseWriter) {})
 		req := f.request()
 		req.Tools = []agent.Tool{{Name: "now", Schema: json.RawMessage(schema)}}
 		_, err := m.Generate(t.Context(), req)
-		return err, asked()
+		return asked(), err
 	}
 	for _, schema := range []string{
 		"true", "false", "null", "[]", `"x"`, `{"bad":`, nested(9995),
 	} {
-		err, asked := ask(schema)
+		asked, err := ask(schema)
 		wantInput(t, err, "")
 		if !strings.Contains(err.Error(), `the tool "now"`) || len(asked) > 0 ||
 			strings.Contains(err.Error(), "did not arrive") {
 			t.Errorf("%.20s: after %d requests the error is %v", schema, len(asked), err)
 		}
 	}
-	if _, asked := ask(nested(9000)); len(asked) != 1 ||
+	if asked, _ := ask(nested(9000)); len(asked) != 1 ||
 		!strings.Contains(asked[0].body, nested(9000)) {
 		t.Errorf("a schema of 9,000 levels was not sent")
 	}

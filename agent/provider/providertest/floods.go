@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -102,9 +103,7 @@ func TestFloods(t *testing.T, f Form) {
 // gone silent, and that the error says how much it has sent.
 func TestStillness(t *testing.T, f Form) {
 	still := map[string]Flood{"comments": {"", ": still here\n\n"}}
-	for name, form := range f.Still {
-		still[name] = form
-	}
+	maps.Copy(still, f.Still)
 	for name, flood := range still {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
