@@ -228,7 +228,7 @@ func TestEndsOfAChild(t *testing.T) {
 		"exit 3":            "exit status 3",
 		"read line; exit 4": "exit status 4",
 		"exec >&-; exit 5":  "exit status 5",
-		"kill -HUP $$":      "signal: hangup",
+		"kill -USR1 $$":     "signal: user defined signal 1",
 		"read a; echo '" + what + "'; read b; echo '" + hello + "'; read c; exit 6": "exit status 6",
 		"exit 0":                   "",
 		"exec >&-; cat >/dev/null": "",
