@@ -317,6 +317,7 @@ func TestPurge(t *testing.T) {
 // above is alive, takes a message, is archived again, and is removed for good when its time has
 // come, but for what a key names, wherever the process dies.
 func TestArchivesOfEveryDepth(t *testing.T) {
+	skipUnderRace(t)
 	for _, depth := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {
 			cfg := nesting(depth, agent.CleanupKeep)
