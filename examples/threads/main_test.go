@@ -72,7 +72,7 @@ func TestMistakesOfAPerson(t *testing.T) {
 			"[] type a room, a colon and a message",
 			"[general] This conversation is not currently focused.",
 			"[general] \"general/9\" is not a sub-agent of this conversation. /subagents lists them.",
-			"[general] You may not use /subagents kill here.",
+			"[general] You may not use /kill here.",
 			"[general] active subagents:", "-----", "(none)", "",
 			"recent subagents (last 30m):", "-----", "(none)",
 			"[general] Agent was aborted.",
