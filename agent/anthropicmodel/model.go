@@ -176,7 +176,7 @@ func (m *Model) call(
 	key := ""
 	if m.cfg.Key != nil {
 		given, err := provider.Apart(ctx, req, "anthropicmodel", nil, func(
-			ctx context.Context, _ func(string) bool,
+			ctx context.Context, _ func(string) bool, _ func(string),
 		) (string, error) {
 			return m.cfg.Key(ctx)
 		})
@@ -204,9 +204,9 @@ func (m *Model) call(
 	var resp *agent.ModelResponse
 	if err == nil {
 		resp, err = provider.Apart(ctx, req, "anthropicmodel", show, func(
-			ctx context.Context, show func(string) bool,
+			ctx context.Context, show func(string) bool, keep func(*agent.ModelResponse),
 		) (*agent.ModelResponse, error) {
-			return m.read(ctx, body, of, show, watch)
+			return m.read(ctx, body, of, watch, show, keep)
 		})
 	}
 	if err != nil {
@@ -222,8 +222,8 @@ type naming struct {
 
 // read makes a call, reads the answer, and tells what it has heard of it.
 func (m *Model) read(
-	ctx context.Context, body anthropic.MessageNewParams, of naming, show func(string) bool,
-	watch *provider.Watch,
+	ctx context.Context, body anthropic.MessageNewParams, of naming, watch *provider.Watch,
+	show func(string) bool, keep func(*agent.ModelResponse),
 ) (*agent.ModelResponse, error) {
 	var options []option.RequestOption
 	if of.key != "" {
@@ -247,6 +247,11 @@ func (m *Model) read(
 		}
 		if text != "" && !show(text) {
 			return nil, errStopped
+		}
+		if answer.isComplete() && (!wasComplete || answer.done) && !answer.lost { // twice at most
+			if resp, err := answer.response(m.cfg.Provider, of.model); err == nil {
+				keep(resp)
+			}
 		}
 	}
 	err := stream.Err()

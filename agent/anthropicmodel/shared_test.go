@@ -37,6 +37,9 @@ func TestStillness(t *testing.T) { providertest.TestStillness(t, form) }
 func TestFloods(t *testing.T)    { providertest.TestFloods(t, form) }
 func TestLines(t *testing.T)     { providertest.TestLines(t, form) }
 func TestHangs(t *testing.T)     { providertest.TestHangs(t, form) }
+func TestHangsBehindTheEnd(t *testing.T) {
+	providertest.TestHangsBehindTheEnd(t, form)
+}
 func TestFalls(t *testing.T)     { providertest.TestFalls(t, form) }
 func TestLeft(t *testing.T)      { providertest.TestLeft(t, form) }
 func TestKeys(t *testing.T)      { providertest.TestKeys(t, form) }

@@ -28,21 +28,19 @@ func (c *call) makeChat(
 	if err != nil {
 		return nil, err
 	}
-	return c.apart(ctx, func(
-		ctx context.Context, show func(string) bool,
-	) (*agent.ModelResponse, error) {
-		return c.readChat(c.chat.NewStreaming(ctx, body, key), show)
+	return c.apart(ctx, func(ctx context.Context, out outlet) (*agent.ModelResponse, error) {
+		return c.readChat(c.chat.NewStreaming(ctx, body, key), out)
 	})
 }
 
 // readChat reads the answer, and shows its text.
 func (c *call) readChat(
-	stream *ssestream.Stream[openai.ChatCompletionChunk], show func(string) bool,
+	stream *ssestream.Stream[openai.ChatCompletionChunk], out outlet,
 ) (*agent.ModelResponse, error) {
 	defer func() { _ = stream.Close() }()
 	answer := chatAnswer{model: c.name}
 	for stream.Next() {
-		before, wasDone := answer.size, answer.done
+		before, wasDone, had := answer.size, answer.done, answer.usage
 		text := answer.add(stream.Current())
 		if answer.size > before {
 			c.watch.Heard()
@@ -50,8 +48,14 @@ func (c *call) readChat(
 		if answer.done && !wasDone {
 			c.watch.Complete()
 		}
-		if text != "" && !show(text) {
+		if text != "" && !out.show(text) {
 			return nil, errStopped
+		}
+		isCounted := had == (session.Usage{}) && answer.usage != had
+		if answer.done && (!wasDone || isCounted) { // twice at most
+			if resp, err := answer.response(c.cfg.Provider); err == nil {
+				out.keep(resp)
+			}
 		}
 	}
 	if err := stream.Err(); err != nil && (!answer.done || isReported(err)) {

@@ -192,7 +192,7 @@ func (m *Model) key(ctx context.Context, req *agent.ModelRequest) (string, error
 		return "", nil
 	}
 	given, err := provider.Apart(ctx, req, "openaimodel", nil, func(
-		ctx context.Context, _ func(string) bool,
+		ctx context.Context, _ func(string) bool, _ func(string),
 	) (string, error) {
 		return m.cfg.Key(ctx)
 	})
@@ -230,9 +230,19 @@ func (c *call) make(
 // apart makes the part of the call that the HTTP of the program is asked in.
 func (c *call) apart(
 	ctx context.Context,
-	part func(context.Context, func(string) bool) (*agent.ModelResponse, error),
+	part func(context.Context, outlet) (*agent.ModelResponse, error),
 ) (*agent.ModelResponse, error) {
-	return provider.Apart(ctx, c.req, "openaimodel", c.show, part)
+	return provider.Apart(ctx, c.req, "openaimodel", c.show, func(
+		ctx context.Context, show func(string) bool, keep func(*agent.ModelResponse),
+	) (*agent.ModelResponse, error) {
+		return part(ctx, outlet{show, keep})
+	})
+}
+
+// An outlet takes what comes of an answer before the call returns.
+type outlet struct {
+	show func(text string) bool
+	keep func(*agent.ModelResponse) // an answer that is complete
 }
 
 // classes are what the codes and the types of OpenAI's errors mean, whatever the status is.

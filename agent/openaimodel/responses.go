@@ -24,16 +24,14 @@ func (c *call) makeResponse(
 	if err != nil {
 		return nil, err
 	}
-	return c.apart(ctx, func(
-		ctx context.Context, show func(string) bool,
-	) (*agent.ModelResponse, error) {
-		return c.readResponse(c.responses.NewStreaming(ctx, body, key), show)
+	return c.apart(ctx, func(ctx context.Context, out outlet) (*agent.ModelResponse, error) {
+		return c.readResponse(c.responses.NewStreaming(ctx, body, key), out)
 	})
 }
 
 // readResponse reads the answer, and shows its text.
 func (c *call) readResponse(
-	stream *ssestream.Stream[responses.ResponseStreamEventUnion], show func(string) bool,
+	stream *ssestream.Stream[responses.ResponseStreamEventUnion], out outlet,
 ) (*agent.ModelResponse, error) {
 	defer func() { _ = stream.Close() }()
 	answer := responseAnswer{model: c.name}
@@ -43,14 +41,19 @@ func (c *call) readResponse(
 		if answer.size > before {
 			c.watch.Heard()
 		}
-		if err == nil && text != "" && !show(text) {
+		if err == nil && text != "" && !out.show(text) {
 			err = errStopped
 		}
 		if err != nil {
 			return nil, err
 		}
 		if answer.done { // what is behind the last event, or is not, changes nothing
-			return answer.response(c.cfg.Provider)
+			resp, err := answer.response(c.cfg.Provider)
+			if err == nil {
+				c.watch.Complete()
+				out.keep(resp)
+			}
+			return resp, err
 		}
 	}
 	if err := stream.Err(); err != nil {

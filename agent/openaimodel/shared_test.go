@@ -57,6 +57,9 @@ func TestStillness(t *testing.T) { each(t, providertest.TestStillness) }
 func TestFloods(t *testing.T)    { each(t, providertest.TestFloods) }
 func TestLines(t *testing.T)     { each(t, providertest.TestLines) }
 func TestHangs(t *testing.T)     { each(t, providertest.TestHangs) }
+func TestHangsBehindTheEnd(t *testing.T) {
+	each(t, providertest.TestHangsBehindTheEnd)
+}
 func TestFalls(t *testing.T)     { each(t, providertest.TestFalls) }
 func TestLeft(t *testing.T)      { each(t, providertest.TestLeft) }
 func TestKeys(t *testing.T)      { each(t, providertest.TestKeys) }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -38,12 +39,16 @@ func (e *HangError) Unwrap() error { return e.Err }
 // A part whose text is refused, since ctx has ended, cannot tell that from a show that wants no
 // more. If it returns an error, that of Apart is the cause of ctx.
 //
+// What a part keeps counts when the part does not return: an answer that is complete is not lost to
+// a body whose Read or Close hangs behind it. Then Apart returns that, the last one, without an
+// error. The part may keep several, and no part of one that it still changes.
+//
 // A panic of the part is one of Apart, with the stack of the part, and so is the end of its
 // goroutine. The part may not use what the caller goes on with, such as the request. The client is
 // the package whose call it is. A nil show is for a part that shows nothing.
 func Apart[T any](
 	ctx context.Context, req *agent.ModelRequest, client string, show func(text string) bool,
-	part func(ctx context.Context, show func(text string) bool) (T, error),
+	part func(ctx context.Context, show func(text string) bool, keep func(made T)) (T, error),
 ) (T, error) {
 	a := &apart[T]{
 		pieces: make(chan string), goOn: make(chan bool), left: make(chan struct{}),
@@ -81,6 +86,9 @@ func Apart[T any](
 		case <-late.C:
 			cancel(context.Canceled) // of one that was told to end
 			req.Leave(a.done)
+			if kept := a.kept.Load(); kept != nil {
+				return *kept, nil
+			}
 			var none T
 			return none, &HangError{Client: client, Err: context.Cause(within)}
 		}
@@ -93,6 +101,7 @@ type apart[T any] struct {
 	goOn   chan bool     // the answer to each
 	left   chan struct{} // closed when the caller has returned
 	done   chan struct{} // closed when the part has returned
+	kept   atomic.Pointer[T]
 
 	// What it has come to, once done is closed.
 	made     T
@@ -103,7 +112,8 @@ type apart[T any] struct {
 
 // run makes the part.
 func (a *apart[T]) run(
-	ctx context.Context, part func(ctx context.Context, show func(string) bool) (T, error),
+	ctx context.Context,
+	part func(ctx context.Context, show func(string) bool, keep func(T)) (T, error),
 ) {
 	defer close(a.done)
 	defer func() {
@@ -111,7 +121,7 @@ func (a *apart[T]) run(
 			a.fell = &fallen{value, debug.Stack()}
 		}
 	}()
-	a.made, a.err = part(ctx, a.show)
+	a.made, a.err = part(ctx, a.show, func(made T) { a.kept.Store(&made) })
 	a.returned = true
 }
 

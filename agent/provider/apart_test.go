@@ -22,7 +22,7 @@ func TestApart(t *testing.T) {
 		shown = append(shown, text)
 		return text != "b"
 	}
-	part := func(_ context.Context, show func(string) bool) (int, error) {
+	part := func(_ context.Context, show func(string) bool, _ func(int)) (int, error) {
 		for _, text := range []string{"a", "b"} {
 			if !show(text) {
 				return 7, errors.New("told to end")
@@ -40,7 +40,7 @@ func TestApart(t *testing.T) {
 	value := func() (value any) {
 		defer func() { value = recover() }()
 		_, _ = Apart(t.Context(), req, "c", func(string) bool { panic("the caller fell") },
-			func(ctx context.Context, show func(string) bool) (int, error) {
+			func(ctx context.Context, show func(string) bool, _ func(int)) (int, error) {
 				goesOn := show("a") || show("b")
 				<-ctx.Done()
 				ended <- goesOn
@@ -130,7 +130,11 @@ func TestApartTellsWhyItIsOver(t *testing.T) {
 					made, err := Apart(ctx, &agent.ModelRequest{}, "c", func(text string) bool {
 						shown = append(shown, text)
 						return of.more
-					}, of.part)
+					}, func(
+						ctx context.Context, show func(string) bool, _ func(string),
+					) (string, error) {
+						return of.part(ctx, show)
+					})
 					require.Equal(t, []string{"a"}, shown)
 					require.Equal(t, of.made, made)
 					switch {
@@ -160,7 +164,7 @@ func TestApartIsLeft(t *testing.T) {
 		began := time.Now()
 		got, err := Apart(ctx, &agent.ModelRequest{}, "c",
 			func(text string) bool { panic(text) },
-			func(_ context.Context, show func(string) bool) (string, error) {
+			func(_ context.Context, show func(string) bool, _ func(string)) (string, error) {
 				<-goOn
 				return fmt.Sprint(show("late")), nil
 			})
@@ -171,4 +175,33 @@ func TestApartIsLeft(t *testing.T) {
 		require.Equal(t, time.Minute+returnWithin, time.Since(began))
 		close(goOn)
 	})
+}
+
+// What a part has kept last counts if it does not return, and not if it does.
+func TestApartKeeps(t *testing.T) {
+	for _, returns := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			goOn := make(chan struct{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			got, err := Apart(ctx, &agent.ModelRequest{}, "c", nil,
+				func(_ context.Context, _ func(string) bool, keep func(string)) (string, error) {
+					keep("answer")
+					keep("answer and usage")
+					if returns {
+						return "", errors.New("its own")
+					}
+					<-goOn
+					keep("late")
+					return "late", nil
+				})
+			if close(goOn); returns {
+				require.EqualError(t, err, "its own")
+				require.Empty(t, got)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "answer and usage", got)
+		})
+	}
 }

@@ -150,6 +150,34 @@ func testHang(t *testing.T, f Form, where, how string) {
 	}
 }
 
+// TestHangsBehindTheEnd checks that a call whose answer is complete comes to it although the body
+// hangs behind that, and that the session is named until the body has returned.
+func TestHangsBehindTheEnd(t *testing.T, f Form) {
+	for _, where := range []string{"Read", "Close"} {
+		for name, sent := range map[string]string{
+			"end": f.Begin + f.Finish, "whole": f.answer(),
+		} {
+			t.Run(where+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					goOn := make(chan struct{})
+					p := &program{where: where, does: func() { <-goOn }, sent: sent}
+					began := time.Now()
+					resp, err := f.open(t, p.config(-1)).Generate(t.Context(), f.request())
+					took := time.Since(began)
+					close(goOn)
+					wantAnswer(t, resp, err)
+					if took > 12*time.Second {
+						t.Errorf("the call took %v", took)
+					}
+					if name == "whole" && err == nil && resp.Usage.Output != Tokens {
+						t.Errorf("it has used %+v, want %d tokens of the output", resp.Usage, Tokens)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestFalls checks that a panic of code of the program is one of the call, with the stack of that
 // code, and that the end of its goroutine is that of the caller's.
 func TestFalls(t *testing.T, f Form) {
