@@ -69,7 +69,9 @@ type Server struct {
 	Env []string
 
 	// URL is the http or https address of a server that speaks the streamable HTTP transport. A
-	// redirect that leaves its scheme, host and port is not followed, see [RedirectError].
+	// redirect that leaves its scheme, host and port is not followed, see [RedirectError]. What may
+	// be a key in its path or query, of 16 characters and more, is masked in all texts of the
+	// server; credentials are better in Header.
 	URL string
 	// Header goes with each request to the host of URL, such as Authorization, and to no other. Its
 	// values are masked in all texts of the server, but for those of headers such as Accept and
@@ -257,13 +259,13 @@ func (s *Server) validate(bad func(field, format string, args ...any)) {
 	case len(s.Command) == 0 && s.URL == "":
 		bad("Command", "it is empty, and so is URL: want one of them")
 	case len(s.Command) > 0 && s.URL != "":
-		bad("URL", "%q stands beside a Command: want one of them", s.URL)
+		bad("URL", "%q stands beside a Command: want one of them", s.secrets().Redact(s.URL))
 	case len(s.Command) > 0 && s.Command[0] == "":
 		bad("Command[0]", "the name of the program is empty")
 	case s.URL != "":
 		u, err := url.Parse(s.URL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad("URL", "%q is not an absolute http or https address", s.URL)
+			bad("URL", "%q is not an absolute http or https address", s.secrets().Redact(s.URL))
 		} else if u.User != nil {
 			bad("URL", "it has a user: credentials belong in Header")
 		}

@@ -19,7 +19,8 @@ var plainHeaders = []string{
 
 // secrets returns what masks the secrets of a server: what its Header has, but for plainHeaders,
 // and of Env, the query of URL and the arguments of Command the values that look like one by their
-// name or themselves. The others, such as a language, are not masked.
+// name or themselves, and parts of the path of URL that may be keys. The others, such as a
+// language, are not masked.
 func (s *Server) secrets() *announce.Redactor {
 	r := &announce.Redactor{}
 	for name, values := range s.Header {
@@ -56,11 +57,36 @@ func (s *Server) secrets() *announce.Redactor {
 	if u, err := url.Parse(s.URL); err == nil {
 		for name, values := range u.Query() {
 			for _, v := range values {
-				learn(name+"="+v, v)
+				if learn(name+"="+v, v); isKey(v) {
+					r.Learn(v)
+				}
+			}
+		}
+		for segment := range strings.SplitSeq(u.Path, "/") {
+			if isKey(segment) {
+				r.Learn(segment)
 			}
 		}
 	}
 	return r
+}
+
+// isKey reports whether a part of an address may be a key: it has 16 characters or more, which are
+// those of keys, and letters beside at least four digits.
+func isKey(v string) bool {
+	const least, leastDigits = 16, 4
+	digits, letters := 0, 0
+	for _, c := range v {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			letters++
+		case c != '-' && c != '_' && c != '.' && c != '~':
+			return false
+		}
+	}
+	return len(v) >= least && digits >= leastDigits && letters > 0
 }
 
 // masked returns what a server says of itself and of its work, such as an error, without secrets:

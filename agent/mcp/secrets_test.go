@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -82,11 +83,13 @@ func tellingServers(t *testing.T) map[string]mcp.Server {
 	child.Env = append(child.Env, "SERVICE_TOKEN="+hushed)
 	pair := "Basic " + base64.StdEncoding.EncodeToString([]byte("bot:"+hushed))
 	return map[string]mcp.Server{
-		"a child": child,
-		"Bearer":  {URL: web, Header: http.Header{"Authorization": {"Bearer " + hushed}}},
-		"Basic":   {URL: web, Header: http.Header{"Authorization": {pair}}},
-		"another": {URL: web, Header: http.Header{"x-thing": {hushed}}},
-		"a query": {URL: web + "?api_key=" + hushed},
+		"a child":      child,
+		"Bearer":       {URL: web, Header: http.Header{"Authorization": {"Bearer " + hushed}}},
+		"Basic":        {URL: web, Header: http.Header{"Authorization": {pair}}},
+		"another":      {URL: web, Header: http.Header{"x-thing": {hushed}}},
+		"a query":      {URL: web + "?api_key=" + hushed},
+		"an odd query": {URL: web + "?x=" + hushed},
+		"a path":       {URL: web + "/s/" + hushed + "/mcp"},
 	}
 }
 
@@ -127,4 +130,24 @@ func TestSecretsOfAServer(t *testing.T) {
 			isClean(mustCall(t, c, "mcp__a__read_resource", `{"uri":"note:a"}`).Text)
 		})
 	}
+}
+
+// A key in an address is in no error, whether the address is refused or nothing answers there.
+func TestKeysInAddresses(t *testing.T) {
+	const key = "hk_7f3a91bc02de4455"
+	for _, address := range []string{
+		"http://127.0.0.1:1/s/" + key, "http://127.0.0.1:1/s/" + key + "/mcp?x=" + key,
+		"ftp://a/" + key, "a/" + key,
+	} {
+		_, err := mcp.Connect(t.Context(), mcp.Config{
+			Servers: []mcp.Server{{Name: "a", URL: address}}, Logger: slog.New(slog.DiscardHandler),
+		})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), key[3:9], address)
+	}
+	_, err := mcp.Connect(t.Context(), mcp.Config{
+		Servers: []mcp.Server{{Name: "a", URL: "http://127.0.0.1:1/tools/v2-production-file-server"}},
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	require.ErrorContains(t, err, "v2-production-file-server", "that is a name")
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // hushed is what the header of a server has that no error tells.
-const hushed = "hunter2-of-a-server"
+const hushed = "hunter2-84719-of-a-server"
 
 // refusing is a server over HTTP that answers one method with a status and some words.
 type refusing struct {
