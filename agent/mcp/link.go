@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -420,7 +421,8 @@ func ask[T any](
 	ctx, x := exchanging(ctx)
 	defer x.cut(nil)
 	out, err := f(ctx, c.ClientSession)
-	if ctx.Err() == nil && isBroken(err) {
+	unreached := isUnreached(err)
+	if ctx.Err() == nil && (unreached || isBroken(err)) {
 		c.once.Do(func() { close(c.broken) })
 	}
 	if errors.Is(err, sdk.ErrSessionMissing) {
@@ -447,6 +449,8 @@ func ask[T any](
 		return none, status.tried()
 	case isAnswer(err):
 		return none, err
+	case unreached:
+		return none, agent.Retryable(&DownError{Server: l.cfg.Name, Err: l.cfg.told(err)})
 	}
 	return none, agent.Retryable(&LostError{Server: l.cfg.Name, Tool: tool, Err: l.cfg.told(err)})
 }
@@ -497,6 +501,13 @@ func wrongForm(err error) string {
 		return said
 	}
 	return ""
+}
+
+// isUnreached reports whether an error says that no connection to the host of a server came about,
+// so that it cannot have got the request.
+func isUnreached(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // isBroken reports whether an error says that its connection is of no use any more: it is neither

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
 
@@ -364,4 +366,52 @@ func TestLinesOfAStream(t *testing.T) {
 		require.Equal(t, "Noon.", mustCall(t, c, "mcp__web__t", `{}`).Text)
 		require.NoError(t, c.Close())
 	}
+}
+
+// A server over HTTP that is gone is not up, and a call that no connection came about for has done
+// nothing. When the server is there again, so are its tools.
+func TestServerThatIsGone(t *testing.T) {
+	var lines net.ListenConfig
+	l, err := lines.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := telling("nothing")
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
+	serve := func(l net.Listener) *httptest.Server {
+		web := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+		web.Start()
+		return web
+	}
+	web := serve(l)
+	c := connect(t, mcp.Config{Servers: []mcp.Server{
+		{Name: "a", URL: web.URL, StartTimeout: time.Second},
+	}})
+	mustCall(t, c, "mcp__a__text", `{}`)
+	for ss := range s.Sessions() {
+		_ = ss.Close()
+	}
+	web.CloseClientConnections()
+	web.Close()
+	for range 2 {
+		_, err = call(t, c, "mcp__a__text", `{}`)
+		down, ok := errors.AsType[*mcp.DownError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, "a", down.Server)
+		require.True(t, agent.IsRetryable(err))
+		require.False(t, c.Servers()[0].Up)
+	}
+	again, err := lines.Listen(t.Context(), "tcp", l.Addr().String())
+	require.NoError(t, err)
+	web = serve(again)
+	t.Cleanup(func() {
+		for ss := range s.Sessions() {
+			_ = ss.Close()
+		}
+		web.CloseClientConnections()
+		web.Close()
+	})
+	require.Eventually(t, func() bool {
+		_, err := call(t, c, "mcp__a__text", `{}`)
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	require.True(t, c.Servers()[0].Up)
 }
