@@ -69,6 +69,12 @@ func playOf(t *testing.T, cfg agent.Config, opt command.Options, f func(b *bot))
 	cfg.Rules.Agents = []policy.Agent{
 		{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}, {ID: "beta"},
 	}
+	playBy(t, cfg, opt, f)
+}
+
+// playBy is playOf with the rules of the Config.
+func playBy(t *testing.T, cfg agent.Config, opt command.Options, f func(b *bot)) {
+	t.Helper()
 	chat := agenttest.NewFakeChannel("discord")
 	chat.Connect(&cfg)
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
@@ -1009,14 +1015,11 @@ func TestAnswersMaskSecrets(t *testing.T) {
 			label := word[max(0, len(word)-200):]
 			cfg := agent.Config{Runner: worker}
 			cfg.Redact = announce.Redaction{Secrets: []string{"QwErTyUiOpAsDfGh-1234567890"}}
-			chat := agenttest.NewFakeChannel("discord")
-			chat.Connect(&cfg)
-			agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
-				b := &bot{Harness: h, t: h.T().(*testing.T), chat: chat}
+			playBy(t, cfg, command.Options{}, func(b *bot) {
 				general := room(b)
 				b.say(general, "ann", "hello")
 				for range 2 {
-					_, err := h.Session(b.key(general)).Spawn(h.Context(), agent.Task{
+					_, err := b.Session(b.key(general)).Spawn(b.Context(), agent.Task{
 						Text: "work " + word, Label: label, Model: label,
 					})
 					require.NoError(t, err)
@@ -1038,7 +1041,7 @@ func TestAnswersMaskSecrets(t *testing.T) {
 						requireNoPart(t, secret, text, said)
 					}
 				}
-				require.NoError(t, h.Session(b.key(general)).Stop(h.Context()))
+				require.NoError(t, b.Session(b.key(general)).Stop(b.Context()))
 			})
 		}
 	}
@@ -1049,10 +1052,7 @@ func TestAnswersMaskSecretsOfSeveralWords(t *testing.T) {
 	const secret = "Correct horse-battery 9staple"
 	cfg := agent.Config{Runner: worker}
 	cfg.Redact = announce.Redaction{Secrets: []string{secret}}
-	chat := agenttest.NewFakeChannel("discord")
-	chat.Connect(&cfg)
-	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
-		b := &bot{Harness: h, t: h.T().(*testing.T), chat: chat}
+	playBy(t, cfg, command.Options{}, func(b *bot) {
 		general := room(b)
 		b.say(general, "ann", "hello")
 		for _, said := range []string{
@@ -1079,7 +1079,7 @@ func TestAnswersMaskSecretsOfSeveralWords(t *testing.T) {
 			}
 		}
 		require.Contains(t, b.say(general, "ann", "/kill nobody"), "nobody")
-		require.NoError(t, h.Session(b.key(general)).Stop(h.Context()))
+		require.NoError(t, b.Session(b.key(general)).Stop(b.Context()))
 	})
 }
 

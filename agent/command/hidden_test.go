@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/agent/command"
 	"github.com/offshoot-sdk/offshoot/policy"
 )
 
@@ -21,10 +21,7 @@ func TestSpawnsDoNotTellOfHiddenAgents(t *testing.T) {
 			{ID: "other"},
 			{ID: "hidden"},
 		}
-		chat := agenttest.NewFakeChannel("discord")
-		chat.Connect(&cfg)
-		agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
-			b := &bot{Harness: h, t: h.T().(*testing.T), chat: chat}
+		playBy(t, cfg, command.Options{}, func(b *bot) {
 			general := room(b)
 			b.say(general, "ann", "hello")
 			told := func(id string) string {
