@@ -149,12 +149,6 @@ func (x *Exporter) Watch(ctx context.Context) (run func() error) {
 	return func() error {
 		defer stop()
 		err := x.export(life, stop, events)
-		var bad *agent.InputError
-		if errors.As(err, &bad) && len(x.forest.Trees) > 0 && ctx.Err() == nil {
-			x.cfg.Logger.Warn("otel: the saved state is not of this store, and is dropped", "error", err)
-			x.forest = forest{Since: x.began, Running: true}
-			err = x.export(life, stop, x.rt.Events(life, agent.EventQuery{}))
-		}
 		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
 		defer done()
 		if err == nil {
@@ -190,7 +184,8 @@ func (x *Exporter) load(ctx context.Context) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(data, &x.forest); err != nil {
+	err = json.Unmarshal(data, &x.forest)
+	if err = cmp.Or(err, x.forest.check()); err != nil {
 		x.cfg.Logger.Warn("otel: the saved state cannot be read, and is dropped", "error", err)
 		x.forest = forest{}
 	}

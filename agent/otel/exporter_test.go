@@ -596,6 +596,7 @@ func TestConfigThatIsRefused(t *testing.T) {
 
 // memory is a State in memory.
 type memory struct {
+	mu    sync.Mutex
 	data  []byte
 	first []byte // what the first save has saved
 	saves int
@@ -605,6 +606,8 @@ type memory struct {
 func (m *memory) Load(context.Context) ([]byte, error) { return m.data, m.fails }
 
 func (m *memory) Save(_ context.Context, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.data = slices.Clone(data)
 	if m.saves++; m.saves == 1 {
 		m.first = m.data
@@ -612,13 +615,22 @@ func (m *memory) Save(_ context.Context, data []byte) error {
 	return nil
 }
 
+// cursorOf returns the place up to which a state has the tree of the chat.
+func cursorOf(m *memory) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, behind, _ := strings.Cut(string(m.data), `"cursor":"`)
+	cursor, _, _ := strings.Cut(behind, `"`)
+	return cursor
+}
+
 // deaf is an exporter that fails.
 type deaf struct{ *sdktrace.TracerProvider }
 
 func (deaf) ForceFlush(context.Context) error { return errors.New("the backend is away") }
 
-// The state has no content, is not saved before the spans are exported, and one that is damaged or
-// of another store is dropped.
+// The state has no content, is not saved before the spans are exported, and one that is damaged is
+// dropped. That of another store does not keep what happens from being exported.
 func TestState(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	state := &memory{}
@@ -634,15 +646,42 @@ func TestState(t *testing.T) {
 	assert.Equal(t, 1, unsaved.saves, "before anything happened")
 	assert.NotContains(t, string(unsaved.data), "cursor")
 
-	for _, data := range []string{"{", string(state.data)} {
-		other := &memory{data: []byte(data)}
-		w := play(t, botConfig(dig), func(c *otel.Config) { c.State, c.Logger = other, quiet })
+	key, other := chatKey().String(), "agent:main:test:direct:555-0199"
+	for _, data := range []string{
+		"{", `{"trees":{"` + key + `":null}}`,
+		strings.ReplaceAll(string(state.data), key, other),
+		strings.Replace(string(state.data), key, other, 1), // what it has is not of that tree
+	} {
+		saved := &memory{data: []byte(data)}
+		w := play(t, botConfig(dig), func(c *otel.Config) { c.State, c.Logger = saved, quiet })
 		byID := map[string]line{}
 		for _, s := range w.lines() {
 			byID[s.Span] = s
 		}
 		assert.Equal(t, []int64{1, 2, 3}, runDepths(byID), data)
 	}
+	// The place that it names is one of another journal. What happens before that is found is gone.
+	elsewhere := &memory{data: state.data}
+	w := play(t, botConfig(dig), func(c *otel.Config) {
+		c.State, c.Interval, c.Logger = elsewhere, time.Millisecond, quiet
+	}, func(*world) bool {
+		return cursorOf(elsewhere) != cursorOf(state)
+	}, func(w *world) bool {
+		chat := w.rt.Session(chatKey())
+		require.NoError(t, chat.Reset(t.Context()))
+		_, err := chat.Post(t.Context(), agent.Incoming{Text: "once more"})
+		return err == nil && chat.Idle(t.Context()) == nil
+	})
+	depths := map[int64]int{}
+	for _, s := range w.lines() {
+		if strings.HasPrefix(s.Name, "invoke_agent") {
+			depths[s.Depth]++
+		}
+	}
+	for depth := int64(1); depth <= 3; depth++ {
+		assert.GreaterOrEqual(t, depths[depth], 1, "depth %d", depth)
+	}
+
 	rt, err := agent.Open(t.Context(), botConfig(dig))
 	require.NoError(t, err)
 	gone := errors.New("gone")

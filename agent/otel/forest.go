@@ -87,6 +87,16 @@ type openCall struct {
 	args   string
 }
 
+// check returns an error unless the cursors are those of the trees that they stand with.
+func (f *forest) check() error {
+	for key, g := range f.Trees {
+		if g == nil || !g.Cursor.IsZero() && g.Cursor.Root().String() != key {
+			return fmt.Errorf("what it has of %q is not of that tree", key)
+		}
+	}
+	return nil
+}
+
 // cursors returns where the streams of all trees go on.
 func (f *forest) cursors() []agent.Cursor {
 	var list []agent.Cursor
