@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 // A receiver does what the documentation tells it to: it remembers keys and epochs, and drops what
 // has a key that it knows or an epoch that is past.
 type receiver struct {
+	mu      sync.Mutex             // two trees deliver at once
 	content map[string]spawn.RunID // by key
 	epoch   map[session.Key]uint64 // by tree
 	dropped []string               // what was not a repeat
@@ -32,6 +34,8 @@ func (r *receiver) clone() *receiver {
 }
 
 func (r *receiver) deliver(d agent.Delivery) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	root := d.Completion.Run.Root
 	if known, ok := r.content[d.Key]; ok && known != d.Completion.Run.ID {
 		r.dropped = append(r.dropped, "the key "+d.Key+" again")
