@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -179,5 +180,71 @@ func TestReplayMeetsLiveEvents(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A shutdown while a journal is read does not wait for the loop. It costs the stream nothing of the
+// other trees, and leaves no hole in the tree that is read: the rest of that is behind its last
+// cursor. So does one in which the loop goes on before the end, because something else hangs.
+func TestShutdownWhileAJournalIsRead(t *testing.T) {
+	for _, hangs := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := session.NewMemory()
+			cfg := echoConfig(store)
+			echo := cfg.Runner
+			cfg.Runner = runnerFunc(
+				func(ctx context.Context, in *spawn.TurnInput) (spawn.TurnResult, error) {
+					if in.Session.Key == chatKey(2) {
+						time.Sleep(hangs) //nolint:forbidigo // it does not heed its ctx
+					}
+					return echo.RunTurn(ctx, in)
+				})
+			cfg.Grace = 10 * time.Second
+			s := openSupervisor(t, cfg)
+			tell(t, s, topKey, 2)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			events := s.Events(ctx, spawn.EventQuery{
+				After: []spawn.Cursor{spawn.Beginning(topKey)},
+			})
+			goOn, ended := make(chan struct{}), make(chan struct{})
+			var own, other []spawn.TreeEvent
+			go func() {
+				defer close(ended)
+				for e, err := range events {
+					assert.NoError(t, err)
+					if e.Session != topKey {
+						other = append(other, e)
+					} else if own = append(own, e); len(own) == 3 {
+						<-goOn
+					}
+				}
+			}()
+			synctest.Wait()
+			tell(t, s, topKey, 1)
+			tell(t, s, chatKey(1), 3)
+			if hangs > 0 {
+				in := spawn.Incoming{Text: "hang"}
+				require.NoError(t, errorOf(s.Post(t.Context(), chatKey(2), chatKey(2), in)))
+				synctest.Wait()
+			}
+			down, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			if hangs > 0 {
+				time.AfterFunc(hangs/2, func() { close(goOn) })
+			}
+			require.NoError(t, s.Shutdown(down))
+			require.LessOrEqual(t, time.Since(began), max(hangs, time.Second))
+			if hangs == 0 {
+				close(goOn)
+			}
+			<-ended
+			require.GreaterOrEqual(t, len(other), 13)
+			require.Equal(t, kinds("snapshot of 1", 3), lines(other)[:13])
+			all, err := s.HistoryOf(topKey, store.Journal.Read(t.Context(), topKey, 0))
+			require.NoError(t, err)
+			require.Equal(t, lines(all[:3]), lines(own))
+		})
 	}
 }

@@ -3,6 +3,7 @@ package spawn
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
@@ -213,8 +214,8 @@ func (r *replay) state(kind EventKind, at Cursor) *TreeEvent {
 	return stateEvent(kind, r.tree, at, r.query, r.now)
 }
 
-// read yields what the journal of a feed has behind the place where the feed is. It reports whether
-// the loop goes on.
+// read yields what the journal of a feed has behind the place where the feed is, or the part of it
+// that was read until a shutdown. It reports whether the loop goes on.
 func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error) bool) bool {
 	if !f.isWhole(w) && w.shell != nil {
 		// A tree in memory shows what it is like at the beginning of the round.
@@ -224,18 +225,17 @@ func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error
 	if !ok {
 		return true
 	}
-	over := false
+	stopped, cut := false, false
 	r.show = func(e *TreeEvent) bool {
-		if w.over(ctx) {
-			over = true
+		if cut = w.over(ctx); cut {
 			return false
 		}
 		w.moveTo(f, e.Cursor)
 		if e.State != nil && !w.showsState(e) {
 			return true
 		}
-		over = !yield(*e, nil)
-		return !over
+		stopped = !yield(*e, nil)
+		return !stopped
 	}
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -245,8 +245,11 @@ func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error
 		end, err = r.run(w.sup.reads.Read(reading, f.root, 0))
 	}
 	switch {
-	case over || w.over(ctx):
+	case stopped || ctx.Err() != nil:
 		return false
+	case cut || err != nil && w.over(ctx) || errors.Is(err, ErrShutdown):
+		w.giveUp(ctx, f)
+		return true
 	case err != nil:
 		yield(TreeEvent{}, err)
 		return false
@@ -257,7 +260,20 @@ func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error
 	return true
 }
 
-// over reports whether the loop is to end.
+// giveUp ends the reading of a feed at a shutdown, and waits for the end of that. What the queue has
+// of the feed is dropped, because what comes before it was not read.
+func (w *watcher) giveUp(ctx context.Context, f *feed) {
+	select {
+	case <-w.sup.closed:
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.reading = false
+	w.markUnread(f)
+}
+
+// over reports whether the journal is not to be read on.
 func (w *watcher) over(ctx context.Context) bool {
 	select {
 	case <-w.sup.closed:
@@ -358,7 +374,9 @@ func (w *watcher) endReading(f *feed, end Cursor) bool {
 //
 // The Supervisor watches from the call on, so that the caller must range over the sequence or end
 // ctx. It is for one loop; the second one yields nothing. The stream ends without an error, also
-// with ctx and after a shutdown. An error is yielded last: an *[InputError] for the query, what
+// with ctx and after a shutdown, which does not wait for the loop. It has all that happened until
+// the end of a shutdown, but of a tree whose journal it still had to read: the rest of that is
+// behind its last cursor. An error is yielded last: an *[InputError] for the query, what
 // [Supervisor.RootOf] returns for the Session of a query without Root, or [ErrUnreadable] if the
 // journal cannot be read. The Cursor of the last event is good after it.
 func (s *Supervisor) Events(ctx context.Context, q EventQuery) iter.Seq2[TreeEvent, error] {

@@ -407,14 +407,19 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 // errSlowTree is the cause of the end of a context after the treeLimit.
 var errSlowTree = errors.New("spawn: the tree has not answered in time")
 
-// apart returns what starts a goroutine that reads the store for a caller whose ctx this is, or nil
-// for a call by what has a goroutine of the Supervisor: that one is contained, and ends with it.
-func (s *Supervisor) apart(ctx context.Context) func(func(context.Context)) bool {
+// apart returns a goroutine that reads the store for a caller whose ctx this is, or nil for a call
+// by what has a goroutine of the Supervisor: that one is contained, and ends with it.
+func (s *Supervisor) apart(ctx context.Context) *owner.Helper {
 	if turnOf(ctx) != nil || markOf(ctx) != nil {
 		return nil
 	}
-	return func(f func(context.Context)) bool {
-		return s.workers.startLast(s.workers.marked(ctx, session.Key{}, f))
+	m := new(mark)
+	return &owner.Helper{
+		Start: func(f func(context.Context)) bool {
+			return s.workers.startLast(s.workers.markedWith(ctx, m, f))
+		},
+		Waits:   func(on bool) { s.workers.change(m, func() { m.hangs = on }) },
+		Leaving: s.workCtx.Done(),
 	}
 }
 

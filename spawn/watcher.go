@@ -384,6 +384,10 @@ func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
 				return
 			}
 		}
+		if w.sup.closedCtx.Err() != nil {
+			w.drain(ctx, yield)
+			return
+		}
 		if f := w.nextUnread(); f != nil {
 			if !w.read(ctx, f, yield) {
 				return
@@ -400,8 +404,14 @@ func (w *watcher) loop(ctx context.Context, yield func(TreeEvent, error) bool) {
 		case <-ctx.Done():
 			return
 		case <-w.sup.closed:
-			for e, ok := w.take(); ok && yield(e, nil); e, ok = w.take() {
-			}
+		}
+	}
+}
+
+// drain yields what the queue has at the end of a shutdown, after which nothing more is offered.
+func (w *watcher) drain(ctx context.Context, yield func(TreeEvent, error) bool) {
+	for ctx.Err() == nil {
+		if e, ok := w.take(); !ok || !yield(e, nil) {
 			return
 		}
 	}

@@ -272,7 +272,11 @@ func within(ctx context.Context, root session.Key) bool {
 func (w *workers) marked(
 	ctx context.Context, root session.Key, f func(ctx context.Context),
 ) task {
-	m := &mark{root: root}
+	return w.markedWith(ctx, &mark{root: root}, f)
+}
+
+// markedWith is marked for a mark that is new.
+func (w *workers) markedWith(ctx context.Context, m *mark, f func(ctx context.Context)) task {
 	ctx = context.WithValue(ctx, markKey{}, m)
 	m.ctx = ctx
 	return taskFunc(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -76,26 +77,38 @@ func GuardSeq[T any](f func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// Apart returns a Journal whose sequences are read by goroutines of their own, which start starts:
-// for calls on a goroutine of the caller, which j must not end, and which leaves when its ctx ends.
-// What j still reads then is not heard. Append is that of j. The function that start is given takes
-// the ctx that j gets. Where start is nil for a ctx, j is called on the goroutine of the caller.
-func Apart(
-	j session.Journal, start func(ctx context.Context) func(func(context.Context)) bool,
-) session.Journal {
-	return apartJournal{j, start}
+// A Helper is a goroutine that reads a sequence for a loop.
+type Helper struct {
+	// Start has it call a function with the ctx that the sequence is to be read with. It returns
+	// false, and does nothing, at the end of a shutdown.
+	Start func(func(context.Context)) bool
+	// Waits notes whether it waits for a loop that is busy, so that a shutdown does not wait for it.
+	Waits func(bool)
+	// Leaving is closed when it must not wait much longer.
+	Leaving <-chan struct{}
+}
+
+// slowLoop is how long a loop may take for an element after Leaving.
+const slowLoop = 100 * time.Millisecond
+
+// Apart returns a Journal whose sequences are read by Helpers: for calls on a goroutine of the
+// caller, which j must not end, and which leaves when its ctx ends. What j still reads then is not
+// heard. Append is that of j. Where helper returns nil for a ctx, j is called on the goroutine of
+// the caller.
+func Apart(j session.Journal, helper func(ctx context.Context) *Helper) session.Journal {
+	return apartJournal{j, helper}
 }
 
 type apartJournal struct {
 	session.Journal
-	start func(ctx context.Context) func(func(context.Context)) bool
+	helper func(ctx context.Context) *Helper
 }
 
 // Read implements session.Journal.
 func (a apartJournal) Read(
 	ctx context.Context, root session.Key, after session.Seq,
 ) iter.Seq2[session.Entry, error] {
-	return apartSeq(ctx, a.start(ctx), func(ctx context.Context) iter.Seq2[session.Entry, error] {
+	return apartSeq(ctx, a.helper(ctx), func(ctx context.Context) iter.Seq2[session.Entry, error] {
 		return a.Journal.Read(ctx, root, after)
 	})
 }
@@ -104,76 +117,114 @@ func (a apartJournal) Read(
 func (a apartJournal) Roots(
 	ctx context.Context, q session.RootQuery,
 ) iter.Seq2[session.Head, error] {
-	return apartSeq(ctx, a.start(ctx), func(ctx context.Context) iter.Seq2[session.Head, error] {
+	return apartSeq(ctx, a.helper(ctx), func(ctx context.Context) iter.Seq2[session.Head, error] {
 		return a.Journal.Roots(ctx, q)
 	})
 }
 
-// apartSeq returns the sequence of f, with f and the sequence in a goroutine that start starts. The
-// end of that goroutine is an error, and so is the end of ctx. A loop that ends early waits for the
-// goroutine until ctx ends.
+// apartSeq returns the sequence of f, with f and the sequence in the goroutine of a Helper. The end
+// of that goroutine is an error, and so are the end of ctx, and ErrShutdown for a loop that is slow
+// when the Helper has to leave. A loop that ends early waits for the goroutine until ctx ends.
 func apartSeq[T any](
-	ctx context.Context, start func(func(context.Context)) bool,
-	f func(context.Context) iter.Seq2[T, error],
+	ctx context.Context, h *Helper, f func(context.Context) iter.Seq2[T, error],
 ) iter.Seq2[T, error] {
-	if start == nil {
+	if h == nil {
 		return f(ctx)
-	}
-	type item struct {
-		v   T
-		err error
 	}
 	return func(yield func(T, error) bool) {
 		var zero T
-		items, over := make(chan item), make(chan struct{})
-		produce := func(ctx context.Context) {
-			defer close(items)
-			left := item{err: errExited} // unless the sequence returns
-			defer func() {
-				if left.err != nil {
-					select {
-					case items <- left:
-					case <-over:
-					}
-				}
-			}()
-			for v, err := range f(ctx) {
-				select {
-				case items <- item{v, err}:
-					continue
-				case <-over:
-				}
-				break
-			}
-			left.err = nil
-		}
-		if !start(produce) {
+		way := handOver[T]{helper: h, items: make(chan item[T]), over: make(chan struct{})}
+		if !h.Start(func(ctx context.Context) { way.produce(f(ctx)) }) {
 			yield(zero, ErrShutdown)
 			return
 		}
-		defer func() {
-			close(over)
-			for {
-				select {
-				case _, more := <-items:
-					if !more {
-						return
-					}
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
+		defer way.end(ctx)
 		for {
 			select {
-			case next, more := <-items:
-				if !more || !yield(next.v, next.err) {
+			case next, more := <-way.items:
+				if !more {
+					if way.err != nil {
+						yield(zero, way.err)
+					}
+					return
+				}
+				if !yield(next.v, next.err) {
 					return
 				}
 			case <-ctx.Done():
 				yield(zero, context.Cause(ctx))
 				return
 			}
+		}
+	}
+}
+
+type item[T any] struct {
+	v   T
+	err error
+}
+
+// A handOver is the way of elements from the goroutine of a Helper to a loop.
+type handOver[T any] struct {
+	helper *Helper
+	items  chan item[T]  // closed when the goroutine has read the sequence, or has left
+	over   chan struct{} // closed when the loop has ended
+	err    error         // why the sequence is cut, when items is closed
+}
+
+// produce hands over a sequence.
+func (o *handOver[T]) produce(seq iter.Seq2[T, error]) {
+	defer close(o.items)
+	o.err = errExited // unless the sequence returns
+	left := false
+	for v, err := range seq {
+		if left = !o.give(item[T]{v, err}); left {
+			break
+		}
+	}
+	if o.err = nil; left {
+		o.err = ErrShutdown // which a loop that has ended does not see
+	}
+}
+
+// give hands over an element. It returns false if the goroutine is to leave.
+func (o *handOver[T]) give(x item[T]) bool {
+	select {
+	case o.items <- x:
+		return true
+	default:
+	}
+	o.helper.Waits(true)
+	defer o.helper.Waits(false)
+	select {
+	case o.items <- x:
+		return true
+	case <-o.over:
+		return false
+	case <-o.helper.Leaving:
+	}
+	limit := time.NewTimer(slowLoop)
+	defer limit.Stop()
+	select {
+	case o.items <- x:
+		return true
+	case <-o.over:
+	case <-limit.C:
+	}
+	return false
+}
+
+// end ends the loop, and waits for the goroutine until ctx ends.
+func (o *handOver[T]) end(ctx context.Context) {
+	close(o.over)
+	for {
+		select {
+		case _, more := <-o.items:
+			if !more {
+				return
+			}
+		case <-ctx.Done():
+			return
 		}
 	}
 }
