@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/offshoot-sdk/offshoot/announce"
 )
 
 // A fallError is what code of the program has done in the place of returning.
@@ -26,14 +28,14 @@ func (e *fallError) Error() string {
 	return "mcp: " + e.name + " panicked: " + e.value
 }
 
-// log tells of it.
+// log tells of it, with credentials masked.
 func (e *fallError) log(to *slog.Logger, args ...any) {
 	if e.stack == nil {
 		to.Error("mcp: "+e.name+" ended its goroutine", args...)
 		return
 	}
 	to.Error("mcp: "+e.name+" panicked",
-		append(args, "value", e.value, "stack", string(e.stack))...)
+		append(args, "value", announce.Redact(e.value), "stack", announce.Redact(string(e.stack)))...)
 }
 
 // contained calls f, which is code of the program, in a goroutine of its own and waits for it. The

@@ -14,8 +14,9 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
@@ -194,6 +195,40 @@ func TestLoggerThatMisbehaves(t *testing.T) {
 			require.Positive(t, count.Load())
 		})
 	}
+}
+
+// Credentials are masked in what a tool of a Service panics with, before it is logged, and in its
+// error, before the client has it.
+func TestSecretsOfAService(t *testing.T) {
+	const key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	var log lines
+	service := &mcp.Service{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Tools: func(context.Context) []agent.Tool {
+			return []agent.Tool{
+				{Name: "panics", Call: func(
+					context.Context, agent.ToolCall,
+				) (agent.ToolResult, error) {
+					panic("no access with " + key)
+				}},
+				{Name: "fails", Call: func(
+					context.Context, agent.ToolCall,
+				) (agent.ToolResult, error) {
+					return agent.ToolResult{}, errors.New("no access with " + key)
+				}},
+			}
+		},
+	}
+	srv := httptest.NewServer(service.Handler())
+	t.Cleanup(srv.Close)
+	c := connect(t, mcp.Config{Servers: []mcp.Server{{Name: "a", URL: srv.URL}}})
+	_, err := call(t, c, "mcp__a__panics", `{}`)
+	require.ErrorContains(t, err, "failed unexpectedly")
+	_, err = call(t, c, "mcp__a__fails", `{}`)
+	require.ErrorContains(t, err, "no access with ")
+	require.NotContains(t, err.Error(), key[4:])
+	require.Contains(t, log.String(), "no access with ")
+	require.NotContains(t, log.String(), key[4:])
 }
 
 // A tool of a Service that misbehaves fails its call, and the service goes on, also with a Logger

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
@@ -112,6 +113,8 @@ type link struct {
 	said   string // instructions
 	list   []definition
 	done   bool
+
+	left chan struct{} // a call of changed that has not returned in time; of the goroutine of relist
 }
 
 // A conn is one connection. It has ended when ended is closed, and is of no use any more when
@@ -247,7 +250,7 @@ func (l *link) attend(ctx context.Context, c *conn) {
 				"error", l.cfg.told(err))
 			continue
 		}
-		l.relist(list)
+		l.relist(ctx, list)
 	}
 }
 
@@ -302,7 +305,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 		l.said = bounded(l.cfg.masked(clean(r.Instructions)), MaxDescription)
 	}
 	l.mu.Unlock()
-	l.relist(list)
+	l.relist(ctx, list)
 	return c, nil
 }
 
@@ -522,7 +525,7 @@ func isBroken(err error) bool {
 
 // relist takes a list of the server and tells of what has changed. The first list of a server that
 // Connect has reached is not a change.
-func (l *link) relist(list []definition) {
+func (l *link) relist(ctx context.Context, list []definition) {
 	l.mu.Lock()
 	change := diff(l.list, list)
 	first := l.starts == 1 && l.list == nil && l.conn == nil && l.err == nil
@@ -535,16 +538,50 @@ func (l *link) relist(list []definition) {
 	l.log.Info("mcp: the tools of a server have changed", "added", change.Added,
 		"removed", change.Removed, "modified", change.Modified)
 	if l.changed != nil {
-		l.tell(change)
+		l.tell(ctx, change)
 	}
 }
 
-// tell tells the program of a change, and waits. A panic there, or the end of its goroutine, is
+// changedLimit is how long Config.Changed may take.
+const changedLimit = 10 * time.Second
+
+// tell tells the program of a change, and waits: for up to changedLimit, and when ctx has ended for
+// as long as a child process gets to end. A call that takes longer is left behind, and until it
+// returns the program is told of no other change. A panic there, or the end of its goroutine, is
 // logged: neither the bot ends by it nor the connection.
-func (l *link) tell(change Change) {
-	if fell := contained("Config.Changed", func() { l.changed(change) }); fell != nil {
-		fell.log(l.log)
+func (l *link) tell(ctx context.Context, change Change) {
+	if l.left != nil {
+		select {
+		case <-l.left:
+			l.left = nil
+		default:
+			l.log.Warn("mcp: a change of tools is not told, since Config.Changed does not return")
+			return
+		}
 	}
+	returned := make(chan struct{})
+	go func() { // left behind if the program does not return
+		defer close(returned)
+		if fell := contained("Config.Changed", func() { l.changed(change) }); fell != nil {
+			fell.log(l.log)
+		}
+	}()
+	limit := time.NewTimer(changedLimit)
+	defer limit.Stop()
+	select {
+	case <-returned:
+		return
+	case <-limit.C:
+	case <-ctx.Done():
+		limit.Reset(patience)
+		select {
+		case <-returned:
+			return
+		case <-limit.C:
+		}
+	}
+	l.left = returned
+	l.log.Warn("mcp: Config.Changed does not return, and is left behind")
 }
 
 func (c *Change) isEmpty() bool {

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/offshoot-sdk/offshoot/agent/provider"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
 // readMessages reads a stream with a limit.

@@ -10,15 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // The first attempt is made at once, and the pauses grow up to a limit.
@@ -279,6 +282,38 @@ func BenchmarkRefused(b *testing.B) {
 	}
 }
 
+// A function that is told of changes and hangs is left behind, and is told of the next change when
+// it has returned.
+func TestChangedThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged strings.Builder
+		var told atomic.Int64
+		goOn := make(chan struct{})
+		l := &link{
+			log:     slog.New(slog.NewTextHandler(&logged, nil)),
+			changed: func(Change) { told.Add(1); <-goOn },
+		}
+		began := time.Now()
+		l.relist(t.Context(), []definition{{name: "a"}})
+		require.Equal(t, changedLimit, time.Since(began))
+		l.relist(t.Context(), []definition{{name: "b"}})
+		require.Equal(t, changedLimit, time.Since(began), "it is not waited for again")
+		require.EqualValues(t, 1, told.Load())
+		require.Contains(t, logged.String(), "is left behind")
+		require.Contains(t, logged.String(), "is not told")
+		goOn <- struct{}{}
+		synctest.Wait()
+		ctx, end := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, end)
+		began = time.Now()
+		l.relist(ctx, []definition{{name: "c"}})
+		require.Equal(t, time.Second+patience, time.Since(began), "the end of ctx")
+		require.EqualValues(t, 2, told.Load())
+		require.Equal(t, "c", l.list[0].name)
+		close(goOn)
+	})
+}
+
 // A function that is told of changes and does not return costs its call alone, and is logged.
 func TestChangedThatMisbehaves(t *testing.T) {
 	var none *link
@@ -294,8 +329,8 @@ func TestChangedThatMisbehaves(t *testing.T) {
 				log:     slog.New(slog.NewTextHandler(&logged, nil)),
 				changed: func(Change) { told++; f() },
 			}
-			l.relist([]definition{{name: "a"}})
-			l.relist([]definition{{name: "a"}, {name: "b"}})
+			l.relist(t.Context(), []definition{{name: "a"}})
+			l.relist(t.Context(), []definition{{name: "a"}, {name: "b"}})
 			require.Equal(t, 2, told)
 			word, _, _ := strings.Cut(name, " ")
 			require.Equal(t, 2, strings.Count(logged.String(), "Config.Changed "+word))

@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -47,7 +49,8 @@ func (s *Service) Handler() http.Handler {
 // Serve is the service over stdio: lines of JSON, from in and to out. It returns nil when in has
 // come to its end, which is how a client says farewell, and the cause of ctx when that ends first.
 // What it was given to write to must not be written to by others, so a program that serves on
-// os.Stdout logs to os.Stderr.
+// os.Stdout logs to os.Stderr. A line that is not JSON ends it with an error, and calls that are
+// under way have no answer then.
 //
 // If in has a Close, as files and pipes have, Serve calls it at its end, so that no read is left
 // under way. It does not close out.
@@ -121,7 +124,7 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 }
 
 // handler returns what calls a tool for a client. An error of the tool is told as a result, so that
-// the model of the client sees it. A call ends with life, which is that of the request over HTTP:
+// the model of the client sees it, with credentials masked. A call ends with life, which is that of the request over HTTP:
 // the SDK lets calls of older versions of the protocol go on.
 func (s *Service) handler(life context.Context, t agent.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -139,7 +142,7 @@ func (s *Service) handler(life context.Context, t agent.Tool) sdk.ToolHandler {
 		res := &sdk.CallToolResult{Content: contents(out)}
 		if err != nil {
 			res.IsError = true
-			res.Content = []sdk.Content{&sdk.TextContent{Text: err.Error()}}
+			res.Content = []sdk.Content{&sdk.TextContent{Text: announce.Redact(err.Error())}}
 		}
 		return res, nil
 	}

@@ -15,8 +15,9 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
@@ -160,6 +161,25 @@ func TestStatusOfARedirect(t *testing.T) {
 	}
 }
 
+// A redirect that would make another request of the call, without what the model has written, is
+// not followed, and is the answer.
+func TestRedirectThatDropsTheCall(t *testing.T) {
+	for _, status := range []int{301, 302, 303} {
+		d, srv := redirecting(t)
+		d.to = srv.URL + "/further"
+		c := connect(t, mcp.Config{Servers: []mcp.Server{srv}})
+		d.status.Store(int64(status))
+		_, err := call(t, c, "mcp__s__a", `{}`)
+		said, ok := errors.AsType[*mcp.StatusError](err)
+		require.True(t, ok, "%d: %v", status, err)
+		require.Equal(t, status, said.Status)
+		require.False(t, agent.IsRetryable(err))
+		d.status.Store(0)
+		mustCall(t, c, "mcp__s__a", `{}`)
+		require.Equal(t, 1, c.Servers()[0].Starts)
+	}
+}
+
 // A server that refuses at its start says why, in words of its own.
 func TestStatusOfAStart(t *testing.T) {
 	for _, method := range []string{"", "initialize", "tools/list"} {
@@ -258,6 +278,33 @@ func TestEndsOfAChild(t *testing.T) {
 	mustCall(t, c, "mcp__child__pid", `{}`)
 	require.ErrorContains(t, c.Servers()[0].Err, "exit status 7")
 	require.Contains(t, log.String(), "exit status 7")
+}
+
+// A child process that ends is gone, although a process that it has left behind holds its stdout and
+// stderr: at its start, and with a call under way, and it is started anew.
+func TestChildThatLeavesAProcess(t *testing.T) {
+	began := time.Now()
+	_, err := mcp.Connect(t.Context(), mcp.Config{
+		Servers: []mcp.Server{{Name: "a", Command: []string{"sh", "-c", "sleep 30 & exit 3"}}},
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	require.ErrorContains(t, err, "exit status 3")
+	require.Less(t, time.Since(began), 20*time.Second)
+	server := childServer(t, "plain")
+	server.StartTimeout = time.Minute
+	server.Command = []string{"sh", "-c", `sleep 30 & exec "$0"`, server.Command[0]}
+	c := connect(t, mcp.Config{
+		Servers: []mcp.Server{server}, Logger: slog.New(slog.DiscardHandler),
+	})
+	began = time.Now()
+	_, err = call(t, c, "mcp__child__quit", `{}`)
+	_, ok := errors.AsType[*mcp.LostError](err)
+	require.True(t, ok, "%v", err)
+	require.Less(t, time.Since(began), 20*time.Second)
+	mustCall(t, c, "mcp__child__pid", `{}`)
+	require.ErrorContains(t, c.Servers()[0].Err, "exit status 7")
+	require.NoError(t, c.Close())
+	require.Less(t, time.Since(began), 25*time.Second)
 }
 
 // The start of a server lasts as long as it may, also of a child that does not end by itself, and

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
@@ -26,6 +27,8 @@ type command struct {
 	cmd     *exec.Cmd
 	log     *slog.Logger
 	process atomic.Pointer[os.Process]
+	ended   chan struct{} // closed when the process has; made before it starts
+	waitErr error         // of the process, when ended is closed
 }
 
 // kill kills the process, if there is one.
@@ -35,57 +38,88 @@ func (c *command) kill() {
 	}
 }
 
-// Connect starts the child process. The connection ends it.
+// end ends the process at once, if there is one, and waits for it.
+func (c *command) end() {
+	if c.process.Load() != nil {
+		c.kill()
+		<-c.ended
+	}
+}
+
+// exited returns how the process has ended by itself in failure, or "".
+func (c *command) exited() string {
+	select {
+	case <-c.ended:
+		return exitOf(c.cmd.ProcessState)
+	default:
+		return ""
+	}
+}
+
+// Connect starts the child process. The connection ends it, and ends with it: what a process that
+// it has left behind writes to its stdout later is not read.
 func (c *command) Connect(ctx context.Context) (sdk.Connection, error) {
-	stdout, err := c.cmd.StdoutPipe()
+	stdout, out, err := os.Pipe() // not that of cmd, which its Wait closes with what was not read
 	if err != nil {
 		return nil, err
 	}
+	c.cmd.Stdout = out
 	stdin, err := c.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.cmd.Start()
 	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, err
+	if err = errors.Join(err, out.Close()); err != nil {
+		return nil, errors.Join(err, stdout.Close())
 	}
 	c.process.Store(c.cmd.Process)
+	go func() { // ends with the process, which end, or Close of the connection, ends
+		c.waitErr = c.cmd.Wait()
+		_ = stdout.SetReadDeadline(time.Now().Add(restWithin))
+		close(c.ended)
+	}()
 	if ctx.Err() != nil {
 		c.kill()
 	}
 	in := &messages{from: bufio.NewReaderSize(stdout, 64<<10), limit: MaxMessage, log: c.log}
 	return (&sdk.IOTransport{
-		Reader: io.NopCloser(in), Writer: &childInput{stdin, c.cmd}, MaxLineLength: 2 * MaxMessage,
+		Reader: readCloser{in, stdout}, Writer: &childInput{stdin, c}, MaxLineLength: 2 * MaxMessage,
 	}).Connect(ctx)
+}
+
+// restWithin is how long what a process has written before its end may take to be read.
+const restWithin = time.Second
+
+// A readCloser reads from one thing and closes another.
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
 
 // A childInput is the stdin of a child process. Its Close ends the process, too.
 type childInput struct {
 	io.WriteCloser
 
-	cmd *exec.Cmd
+	of *command
 }
 
 // Close closes stdin and waits for the process. One that does not end is sent SIGTERM, then
 // SIGKILL.
 func (c *childInput) Close() error {
-	if err := c.WriteCloser.Close(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.cmd.Wait() }() // it ends after SIGKILL at the latest
+	_ = c.WriteCloser.Close() // it is closed already when the process has ended
+	process := c.of.cmd.Process
 	for _, end := range []func() error{
 		func() error { return nil },
-		func() error { return c.cmd.Process.Signal(syscall.SIGTERM) },
-		c.cmd.Process.Kill,
+		func() error { return process.Signal(syscall.SIGTERM) },
+		process.Kill,
 	} {
 		if end() != nil {
 			continue // a system without that signal
 		}
 		late := time.NewTimer(patience)
 		select {
-		case err := <-ended:
+		case <-c.of.ended:
 			late.Stop()
-			return err
+			return c.of.waitErr
 		case <-late.C:
 		}
 	}

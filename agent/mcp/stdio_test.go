@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
@@ -58,15 +59,13 @@ func (s *Server) dial(stderr *tail) dialed {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stderr = s.Dir, environment(os.Environ(), s.Env), stderr
 	cmd.WaitDelay = patience
-	child := &command{cmd: cmd, log: stderr.log}
-	exited := func() string { return exitOf(cmd.ProcessState) }
-	return dialed{transport: child, giveUp: child.kill, exited: exited, cleanUp: func() {
-		if cmd.Process != nil && cmd.ProcessState == nil { // the handshake has failed half-way
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		stderr.flush()
-	}}
+	child := &command{cmd: cmd, log: stderr.log, ended: make(chan struct{})}
+	return dialed{
+		transport: child, giveUp: child.kill, exited: child.exited, cleanUp: func() {
+			child.end() // the handshake may have failed half-way
+			stderr.flush()
+		},
+	}
 }
 
 func (s *Server) dialHTTP(log *slog.Logger) dialed {
@@ -115,6 +114,8 @@ func (s *Server) checkRedirect(
 		switch to := next.URL.Scheme + "://" + next.URL.Host; {
 		case !isWithin(to, s.URL):
 			return &RedirectError{Server: s.Name, To: to}
+		case next.Method != before[0].Method: // it would not bring the call there
+			return http.ErrUseLastResponse
 		case own != nil:
 			if fell := contained("Server.HTTP", func() { err = own(next, before) }); fell != nil {
 				return fell
