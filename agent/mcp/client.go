@@ -43,14 +43,14 @@ type Config struct {
 	Servers []Server
 	// Name and Version say to servers who calls. Empty: "offshoot" and "0".
 	Name, Version string
-	// Changed is told of each change in the tools of a server. Calls for one server never overlap,
-	// and a server that was started anew is used when Changed has returned. One that takes more
-	// than 10 seconds is left behind, which is logged, and until it returns it is told of no other
-	// change. It must not call Close. A panic of it is logged. Nil: changes are logged alone.
+	// Changed is told of each change in the tools of a server, which can be called by then. Calls
+	// for one server never overlap. One that takes more than 10 seconds is left behind, which is
+	// logged, and until it returns it is told of no other change. It must not call Close. A panic of
+	// it is logged. Nil: changes are logged alone.
 	Changed func(Change)
 	// Logger is told of servers that end, of changes, and at level Debug of what child processes
-	// write to stderr. A record on which its Handler panics is lost. Nil: what slog.Default is at
-	// Connect.
+	// write to stderr. A record on which its Handler panics is lost. It may not hang. Nil: what
+	// slog.Default is at Connect.
 	Logger *slog.Logger
 }
 
@@ -206,8 +206,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 
 // Close ends the connections and the child processes, and waits for them: a child whose stdin is
 // closed has two seconds to end, then it is sent SIGTERM, and after two more SIGKILL. A
-// Config.Changed that is under way has two seconds, and is left behind then. Calls under way fail, and those that follow return [ErrClosed]. A second Close waits for the first. It always
-// returns nil.
+// Config.Changed that is under way has two seconds, and is left behind then. Calls under way fail,
+// and those that follow return [ErrClosed]. A second Close waits for the first. It always returns
+// nil.
 func (c *Client) Close() error {
 	c.stop(ErrClosed)
 	c.group.Wait()

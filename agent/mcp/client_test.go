@@ -20,12 +20,11 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
 )
@@ -303,8 +302,9 @@ func TestWebServerThatIsStartedAnew(t *testing.T) {
 	}, told.next(t))
 }
 
-// A server that is down when the bot starts, and optional, is there when it has come up. A call
-// that comes while a server is down waits for it, and says after a while that it is not there.
+// A server that is down when the bot starts, and optional, is there when it has come up, and can be
+// called when that is told. A call that comes while a server is down waits for it, and says after a
+// while that it is not there.
 func TestServerThatComesLater(t *testing.T) {
 	s := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
 	add(s, "a", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -321,13 +321,23 @@ func TestServerThatComesLater(t *testing.T) {
 	}))
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 	told := make(changes, 10)
+	connected := make(chan *mcp.Client, 1)
 	c := connect(t, mcp.Config{
 		Servers: []mcp.Server{
 			{Name: "s", URL: web.URL, Optional: true, StartTimeout: 5 * time.Second},
 		},
-		Changed: func(c mcp.Change) { told <- c },
+		Changed: func(change mcp.Change) {
+			c := <-connected
+			if len(c.Tools()) == 1 && c.Servers()[0].Up {
+				out, err := c.Tools()[0].Call(t.Context(), agent.ToolCall{Name: "mcp__s__a"})
+				if assert.NoError(t, err) && out.Text == "here" {
+					told <- change
+				}
+			}
+		},
 	})
 	assert.Empty(t, c.Tools())
+	connected <- c
 	up.Store(true)
 	assert.Equal(t, []string{"mcp__s__a"}, told.next(t).Added)
 	assert.Equal(t, "here", mustCall(t, c, "mcp__s__a", "").Text)

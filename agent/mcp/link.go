@@ -16,7 +16,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
@@ -114,7 +113,7 @@ type link struct {
 	list   []definition
 	done   bool
 
-	left chan struct{} // a call of changed that has not returned in time; of the goroutine of relist
+	left chan struct{} // a call of changed that has not returned in time; of the goroutine of tell
 }
 
 // A conn is one connection. It has ended when ended is closed, and is of no use any more when
@@ -126,7 +125,8 @@ type conn struct {
 	once    sync.Once // closes broken
 	ended   chan struct{}
 	way     *dialed
-	waitErr error // set when ended is closed
+	waitErr error  // set when ended is closed
+	news    Change // in the list of the tools, since the connection before
 }
 
 func newLink(cfg *Config, s Server) *link {
@@ -195,6 +195,7 @@ func (l *link) keep(ctx context.Context) {
 			continue
 		}
 		l.publish(c)
+		l.tell(ctx, c.news)
 	}
 }
 
@@ -250,7 +251,7 @@ func (l *link) attend(ctx context.Context, c *conn) {
 				"error", l.cfg.told(err))
 			continue
 		}
-		l.relist(ctx, list)
+		l.tell(ctx, l.relist(list))
 	}
 }
 
@@ -305,7 +306,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 		l.said = bounded(l.cfg.masked(clean(r.Instructions)), MaxDescription)
 	}
 	l.mu.Unlock()
-	l.relist(ctx, list)
+	c.news = l.relist(list)
 	return c, nil
 }
 
@@ -523,33 +524,37 @@ func isBroken(err error) bool {
 	return !ok || refusal.Code != notSent || errors.Is(err, sdk.ErrSessionMissing)
 }
 
-// relist takes a list of the server and tells of what has changed. The first list of a server that
+// relist takes a list of the server and returns what has changed. The first list of a server that
 // Connect has reached is not a change.
-func (l *link) relist(ctx context.Context, list []definition) {
+func (l *link) relist(list []definition) Change {
 	l.mu.Lock()
 	change := diff(l.list, list)
 	first := l.starts == 1 && l.list == nil && l.conn == nil && l.err == nil
 	l.list = list
 	l.mu.Unlock()
-	if first || change.isEmpty() {
-		return
+	if first {
+		return Change{}
 	}
 	change.Server = l.cfg.Name
-	l.log.Info("mcp: the tools of a server have changed", "added", change.Added,
-		"removed", change.Removed, "modified", change.Modified)
-	if l.changed != nil {
-		l.tell(ctx, change)
-	}
+	return change
 }
 
 // changedLimit is how long Config.Changed may take.
 const changedLimit = 10 * time.Second
 
-// tell tells the program of a change, and waits: for up to changedLimit, and when ctx has ended for
+// tell tells the program of a change, if there is one, and waits: for up to changedLimit, and when ctx has ended for
 // as long as a child process gets to end. A call that takes longer is left behind, and until it
 // returns the program is told of no other change. A panic there, or the end of its goroutine, is
 // logged: neither the bot ends by it nor the connection.
 func (l *link) tell(ctx context.Context, change Change) {
+	if change.isEmpty() {
+		return
+	}
+	l.log.Info("mcp: the tools of a server have changed", "added", change.Added,
+		"removed", change.Removed, "modified", change.Modified)
+	if l.changed == nil {
+		return
+	}
 	if l.left != nil {
 		select {
 		case <-l.left:

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent/provider"
+	"github.com/stretchr/testify/require"
 )
 
 // readMessages reads a stream with a limit.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 

@@ -17,11 +17,10 @@ import (
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The first attempt is made at once, and the pauses grow up to a limit.
@@ -294,9 +293,9 @@ func TestChangedThatHangs(t *testing.T) {
 			changed: func(Change) { told.Add(1); <-goOn },
 		}
 		began := time.Now()
-		l.relist(t.Context(), []definition{{name: "a"}})
+		l.tell(t.Context(), l.relist([]definition{{name: "a"}}))
 		require.Equal(t, changedLimit, time.Since(began))
-		l.relist(t.Context(), []definition{{name: "b"}})
+		l.tell(t.Context(), l.relist([]definition{{name: "b"}}))
 		require.Equal(t, changedLimit, time.Since(began), "it is not waited for again")
 		require.EqualValues(t, 1, told.Load())
 		require.Contains(t, logged.String(), "is left behind")
@@ -306,7 +305,7 @@ func TestChangedThatHangs(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, end)
 		began = time.Now()
-		l.relist(ctx, []definition{{name: "c"}})
+		l.tell(ctx, l.relist([]definition{{name: "c"}}))
 		require.Equal(t, time.Second+patience, time.Since(began), "the end of ctx")
 		require.EqualValues(t, 2, told.Load())
 		require.Equal(t, "c", l.list[0].name)
@@ -329,8 +328,8 @@ func TestChangedThatMisbehaves(t *testing.T) {
 				log:     slog.New(slog.NewTextHandler(&logged, nil)),
 				changed: func(Change) { told++; f() },
 			}
-			l.relist(t.Context(), []definition{{name: "a"}})
-			l.relist(t.Context(), []definition{{name: "a"}, {name: "b"}})
+			l.tell(t.Context(), l.relist([]definition{{name: "a"}}))
+			l.tell(t.Context(), l.relist([]definition{{name: "a"}, {name: "b"}}))
 			require.Equal(t, 2, told)
 			word, _, _ := strings.Cut(name, " ")
 			require.Equal(t, 2, strings.Count(logged.String(), "Config.Changed "+word))

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -124,8 +123,8 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 }
 
 // handler returns what calls a tool for a client. An error of the tool is told as a result, so that
-// the model of the client sees it, with credentials masked. A call ends with life, which is that of the request over HTTP:
-// the SDK lets calls of older versions of the protocol go on.
+// the model of the client sees it, with credentials masked. A call ends with life, which is that of
+// the request over HTTP: the SDK lets calls of older versions of the protocol go on.
 func (s *Service) handler(life context.Context, t agent.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, end := context.WithCancelCause(ctx)

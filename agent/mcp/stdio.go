@@ -13,7 +13,6 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/offshoot-sdk/offshoot/agent/provider"
 )
 
@@ -82,7 +81,8 @@ func (c *command) Connect(ctx context.Context) (sdk.Connection, error) {
 	}
 	in := &messages{from: bufio.NewReaderSize(stdout, 64<<10), limit: MaxMessage, log: c.log}
 	return (&sdk.IOTransport{
-		Reader: readCloser{in, stdout}, Writer: &childInput{stdin, c}, MaxLineLength: 2 * MaxMessage,
+		Reader: readCloser{in, stdout}, Writer: &childInput{stdin, c},
+		MaxLineLength: 2 * MaxMessage,
 	}).Connect(ctx)
 }
 
