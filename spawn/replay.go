@@ -260,8 +260,8 @@ func (w *watcher) read(ctx context.Context, f *feed, yield func(TreeEvent, error
 	return true
 }
 
-// giveUp ends the reading of a feed at a shutdown, and waits for the end of that. What the queue has
-// of the feed is dropped, because what comes before it was not read.
+// giveUp ends the reading of a feed at a shutdown, and waits for the end of that. What the queue
+// has of the feed is dropped, because what comes before it was not read.
 func (w *watcher) giveUp(ctx context.Context, f *feed) {
 	select {
 	case <-w.sup.closed:

@@ -71,7 +71,9 @@ func (p *place) focusOn(ctx context.Context, c Focus) (session.Key, string, erro
 	} {
 		for i := range list {
 			s := &list[i]
-			if is(s) && permit(func() error { return p.opt.Reach(ctx, p.Request, s.Key) }) == nil {
+			if is(s) && p.permit(ctx, func(ctx context.Context) error {
+				return p.opt.Reach(ctx, p.Request, s.Key)
+			}) == nil {
 				found = append(found, *s)
 			}
 		}

@@ -173,6 +173,7 @@ var knownErrors = []struct {
 	{spawn.ErrStopping, "That sub-agent is being stopped."},
 	{agent.ErrNotTopLevel, "This conversation speaks to a sub-agent, which cannot do that."},
 	{agent.ErrNothing, "There is nothing to make shorter."},
+	{agent.ErrKeyConflict, "That message was done already, as it was said first. Say it in a new one."},
 	{agent.ErrBudget, "The budget of this conversation is spent."},
 	{agent.ErrShutdown, "The bot is shutting down. Say it again later."},
 	{errWaited, "That takes long. It may still happen; look again in a while."},

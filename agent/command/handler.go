@@ -13,6 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/internal/target"
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -31,10 +32,11 @@ type Options struct {
 	// error means no: the person gets one sentence without the error, which [Denied] has. It is
 	// asked before a mistake in the command is told; the Command of the Request is a [Help] then,
 	// whose Unknown is the name that was typed. Nil: everyone may do everything. A panic means no,
-	// too.
+	// too, and so does one that has not answered within Wait, which is left behind.
 	Authorize func(ctx context.Context, r Request) error
 	// Reach says whether a person may have a conversation speak to a session of another tree, for
-	// [Focus]. An error means no: the session looks like one that does not exist. Nil: no one may.
+	// [Focus]. An error, or what means no of Authorize, means no: the session looks like one that
+	// does not exist. Nil: no one may.
 	// The sub-agents of the session, and of the chat that a thread belongs to, need no Reach.
 	Reach func(ctx context.Context, r Request, to session.Key) error
 	// Wait is how long an answer waits for what takes time: the reply of a sub-agent, the end of
@@ -162,26 +164,48 @@ func (e *DeniedError) Unwrap() error { return e.Err }
 
 var errAuthorizeExited = errors.New("command: the function has ended its goroutine")
 
-// permit calls a function of the Options.
-func permit(f func() error) error {
-	return contain.Call(f, errAuthorizeExited, func(value any, _ []byte) error {
-		return fmt.Errorf("command: the function has panicked: %v", value)
-	})
+// errAuthorizeSlow is the cause of the end of the ctx of a function of the Options.
+var errAuthorizeSlow = errors.New("command: the function has not answered in time")
+
+// permit calls a function of the Options. One that does not return in time, or until ctx ends, is
+// left behind, and its answer is no.
+func (h *Handler) permit(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, done := context.WithTimeoutCause(ctx, cmp.Or(h.opt.Wait, DefaultWait), errAuthorizeSlow)
+	answer := make(chan error, 1)
+	go func() { // left behind if the program does not return
+		defer done()
+		answer <- contain.Call(
+			func() error { return f(ctx) }, errAuthorizeExited, func(value any, _ []byte) error {
+				return fmt.Errorf("command: the function has panicked: %v", value)
+			})
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-answer: // it has returned because its ctx has ended, or just before
+		return err
+	default:
+		return context.Cause(ctx)
+	}
 }
 
 func (h *Handler) authorize(ctx context.Context, r Request) error {
 	if h.opt.Authorize == nil {
 		return nil
 	}
-	return permit(func() error { return h.opt.Authorize(ctx, r) })
+	return h.permit(ctx, func(ctx context.Context) error { return h.opt.Authorize(ctx, r) })
 }
 
 // Do does what a command asks for, for a program that has read it in a way of its own, such as a
 // button or a form. Where nothing was done, or not all of it, the error says why: a *[DeniedError],
 // a *[TargetError], a *[UsageError] for a Command that Parse would not have made, an
-// *[agent.InputError] for a Request that cannot be, a *[binding.Error] for what another person has
-// focused, an error that is [ErrNotFocused], [ErrUnknownPerson] or [ErrSlow], or that of the method
-// of package agent that does it.
+// *[agent.InputError] for a Request that cannot be, such as one whose From.ID [agent.Session.Post]
+// refuses, a *[binding.Error] for what another person has focused, an error that is
+// [ErrNotFocused], [ErrUnknownPerson] or [ErrSlow], or that of the method of package agent that
+// does it.
 //
 // What a person or a model has chosen is in the answers and in the errors as people may see it.
 func (h *Handler) Do(ctx context.Context, r Request) (Answer, error) {
@@ -215,6 +239,9 @@ func (h *Handler) do(ctx context.Context, r Request, name string) (Answer, error
 		return nil, &agent.InputError{
 			Field: "Request.Session", Reason: "it is not the key of a session",
 		}
+	}
+	if fault := text.IDFault(r.Message.From.ID); fault != "" {
+		return nil, &agent.InputError{Field: "Request.Message.From.ID", Reason: fault}
 	}
 	if err := h.authorize(ctx, r); err != nil {
 		err = shown(err, h.masker(r.Message.Text), h.rt.Shown)

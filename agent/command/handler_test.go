@@ -683,6 +683,107 @@ func TestAuthorize(t *testing.T) {
 	})
 }
 
+// A function of the Options that hangs means no after Wait, or when ctx ends.
+func TestAuthorizeThatHangs(t *testing.T) {
+	var goOn chan struct{}
+	hang := func() { <-goOn }
+	asked := 0
+	opt := command.Options{
+		Wait: 3 * time.Second,
+		Authorize: func(_ context.Context, r command.Request) error {
+			if r.Message.From.ID == "eve" {
+				hang()
+			}
+			return nil
+		},
+		Reach: func(context.Context, command.Request, session.Key) error {
+			asked++
+			hang()
+			return nil
+		},
+	}
+	play(t, opt, func(b *bot) {
+		goOn = make(chan struct{}) // of the bubble
+		defer func() { close(goOn) }()
+		general, other := room(b), room(b)
+		other.To = "other"
+		b.write(other, "ann", "hello")
+		b.spawn(general, "alpha", "work")
+		for said, name := range map[string]string{
+			"/kill all": "/kill", "/subagents": "/subagents list", "/session idle x": "/session idle",
+		} {
+			began := time.Now()
+			answer := b.say(general, "eve", said)
+			require.Equal(t, opt.Wait, time.Since(began), said)
+			require.Contains(t, answer, name)
+			require.Error(t, b.last.(command.Denied).Err)
+		}
+		ctx, done := context.WithTimeout(b.Context(), time.Second)
+		defer done()
+		began := time.Now()
+		_, err := b.handler().Do(ctx, command.Request{
+			Session: b.key(general), Command: command.List{}, Message: agent.Incoming{
+				Text: "/subagents", Route: general, From: session.Sender{ID: "eve"},
+			},
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		began = time.Now()
+		answer := b.say(general, "ann", "/focus "+b.key(other).String())
+		require.Contains(t, answer, "is not a sub-agent of this conversation")
+		require.Positive(t, asked)
+		require.Equal(t, time.Duration(asked)*opt.Wait, time.Since(began))
+	})
+}
+
+// A person whose id Post refuses, since it would pass for that of another, gives no command.
+func TestPersonWhoPassesForAnother(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		alpha := b.spawn(general, "alpha", "work")
+		for _, who := range []string{"a\u200bnn", "ann ", "\u202eann", "ann\n"} {
+			for _, said := range []string{
+				"/kill all", "/subagents spawn beta x", "/steer 1 x", "/subagents", "/stop",
+				"/subagents send 1 x", "/focus 1", "please stop",
+			} {
+				require.Equal(t, "That cannot be done here.", b.say(general, who, said), "%q", said)
+				bad, ok := errors.AsType[*agent.InputError](b.last.(command.Failed).Err)
+				require.True(t, ok)
+				require.Equal(t, "Request.Message.From.ID", bad.Field)
+			}
+			_, err := b.Session(b.key(general)).Spawn(b.Context(), agent.Task{
+				Text: "x", Senders: []policy.Sender{{ID: who, Channel: "discord"}},
+			})
+			bad, ok := errors.AsType[*agent.InputError](err)
+			require.True(t, ok, "%v", err)
+			require.Contains(t, bad.Field, "enders[0].ID")
+		}
+		require.Equal(t, agent.StatusRunning, b.status(alpha))
+		runs, err := b.Session(b.key(general)).Tree(b.Context())
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+	})
+}
+
+// A spawn that was edited, and comes under the ID that it had, says what to do.
+func TestSpawnThatWasEdited(t *testing.T) {
+	play(t, command.Options{}, func(b *bot) {
+		general := room(b)
+		b.say(general, "ann", "hello")
+		first := b.sayAs(general, "ann", "/subagents spawn beta work", "e")
+		require.Equal(t, first, b.sayAs(general, "ann", "/subagents spawn beta work", "e"))
+		for _, said := range []string{
+			"/subagents spawn beta work hard", "/subagents spawn beta --thinking high work",
+			"/subagents spawn main work",
+		} {
+			require.Equal(t,
+				"That message was done already, as it was said first. Say it in a new one.",
+				b.sayAs(general, "ann", said, "e"))
+		}
+		b.say(general, "ann", "/stop")
+	})
+}
+
 // Do refuses what Parse would not have made, and a request that cannot be.
 func TestDoMistakes(t *testing.T) {
 	play(t, command.Options{}, func(b *bot) {

@@ -82,7 +82,8 @@ type Helper struct {
 	// Start has it call a function with the ctx that the sequence is to be read with. It returns
 	// false, and does nothing, at the end of a shutdown.
 	Start func(func(context.Context)) bool
-	// Waits notes whether it waits for a loop that is busy, so that a shutdown does not wait for it.
+	// Waits notes whether it waits for a loop that is busy, so that a shutdown does not wait for
+	// it.
 	Waits func(bool)
 	// Leaving is closed when it must not wait much longer.
 	Leaving <-chan struct{}

@@ -403,7 +403,7 @@ func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
 	return cmp.Or(checkRoute(c.Route), l.checkMail(c.Mail, valid), l.checkSenders(c.Senders))
 }
 
-// checkSenders checks people, whom the rules tell apart byte for byte.
+// checkSenders checks people, whom the rules tell apart byte for byte, and readers by sight.
 func (l Limits) checkSenders(list []policy.Sender) error {
 	for i, s := range list {
 		for _, f := range [...]struct{ name, value string }{
@@ -416,6 +416,9 @@ func (l Limits) checkSenders(list []policy.Sender) error {
 			if !utf8.ValidString(f.value) {
 				return &InputError{field, "it is not UTF-8: " + text.Quote(f.value)}
 			}
+		}
+		if fault := text.IDFault(s.ID); fault != "" {
+			return &InputError{fmt.Sprintf("senders[%d].ID", i), fault}
 		}
 	}
 	return nil
