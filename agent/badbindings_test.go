@@ -452,7 +452,9 @@ func TestSpawnIsRefusedWhenItsThreadIsBound(t *testing.T) {
 				cfg.Rules.Subagents.MaxSpawnDepth = 2
 				cfg.Rules.Subagents.MaxChildren = 2
 				onCutWorld(t, cfg, func(w *cutWorld) {
-					j.claimed = sync.OnceFunc(func() { require.NoError(t, between(t.Context(), w)) })
+					j.claimed = sync.OnceFunc(func() {
+						require.NoError(t, between(t.Context(), w))
+					})
 					_, err := w.rt.Session(w.alive.Key()).Spawn(t.Context(), agent.Task{
 						Text: "x", Key: "k", Thread: true, Conversation: w.at,
 					})
