@@ -330,6 +330,152 @@ func TestFocusWhenTheStoreGoes(t *testing.T) {
 	}
 }
 
+// A store that fails in the middle of a spawn with a thread, for a while or until the next process,
+// leaves nothing half done: the thread is the sub-agent's, in the log of bindings and in its tree,
+// or it is bound to none and people were told once that nothing came of it. A spawn that was not
+// recorded has left no sub-agent.
+func TestThreadOfASpawnWhenTheStoreGoes(t *testing.T) {
+	happened := make(map[string]int)
+	for where, of := range map[string]func(session.Key) bool{
+		"log": isBindings, "tree": isTree, "both": func(session.Key) bool { return true },
+	} {
+		for i := range 2 * 4 { // a spawn appends to each once
+			n, forEver, late := i%2, i/2%2 == 0, i/4 == 0
+			t.Run(fmt.Sprint(where, " ", n, " ", forEver, " ", late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					j := &oddJournal{of: of, pass: n}
+					happened[playSpawnWhenTheStoreGoes(t, j, forEver, late)]++
+				})
+			})
+		}
+	}
+	t.Log(happened)
+	for _, what := range []string{"recorded", "recorded after all", "farewell"} {
+		require.NotZero(t, happened[what], what)
+	}
+}
+
+// playSpawnWhenTheStoreGoes returns what became of the thread of a spawn.
+func playSpawnWhenTheStoreGoes(
+	t *testing.T, j *oddJournal, forEver, late bool,
+) (became string) {
+	memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+	store, pass := *memory, j.pass
+	j.Journal, store.Journal = memory.Journal, j
+	cfg := cutConfig(&store, chat)
+	cfg.Grace = time.Second
+	var child *agent.Child[string]
+	var failed error
+	settled := func(rt *agent.Runtime) {
+		requireAgreement(t, rt, memory)
+		at := chat.Threads()[1] // the first one is that of the world
+		said := chat.Farewells(at)
+		list, err := rt.Bindings(t.Context())
+		require.NoError(t, err)
+		i := slices.IndexFunc(list, func(b binding.Binding) bool { return b.Conversation == at })
+		switch {
+		case failed == nil:
+			require.GreaterOrEqual(t, i, 0)
+			require.Equal(t, child.Key(), list[i].Target)
+			became = "recorded"
+		case i >= 0:
+			require.ErrorIs(t, failed, agent.ErrUnconfirmed)
+			became = "recorded after all"
+		default:
+			require.Len(t, said, 1)
+			if became = "farewell"; !errors.Is(failed, agent.ErrUnconfirmed) {
+				require.Equal(t, binding.ReasonSpawnFailed, said[0].Reason)
+			}
+			return
+		}
+		require.Empty(t, said)
+	}
+	onCutWorld(t, cfg, func(w *cutWorld) {
+		j.pass = pass
+		j.set(endless, 0, late, func() error { return errDisk })
+		child, failed = w.main.Spawn(t.Context(), agent.Task{
+			Text: "x", Thread: true, Conversation: w.at,
+		})
+		if !forEver {
+			j.set(0, 0, false, nil)
+			time.Sleep(time.Minute)
+			settled(w.rt)
+		}
+	})
+	running(t, cutConfig(memory, chat), func(rt *agent.Runtime) {
+		time.Sleep(time.Minute)
+		settled(rt)
+	})
+	return became
+}
+
+// A claimJournal calls claimed when the log of bindings has grown.
+type claimJournal struct {
+	session.Journal
+
+	claimed func()
+}
+
+func (j *claimJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	seq, err := j.Journal.Append(ctx, root, after, b)
+	if err == nil && isBindings(root) {
+		j.claimed()
+	}
+	return seq, err
+}
+
+// What comes between the thread of a spawn and its run, and forbids that, leaves a thread that is
+// bound to none, in which people are told at once that nothing came of it.
+func TestSpawnIsRefusedWhenItsThreadIsBound(t *testing.T) {
+	for name, between := range map[string]func(ctx context.Context, w *cutWorld) error{
+		"the last children": func(ctx context.Context, w *cutWorld) error {
+			alive := agent.Task{Text: "x", Label: "alive"}
+			_, err := w.rt.Session(w.alive.Key()).Spawn(ctx, alive)
+			_, other := w.rt.Session(w.alive.Key()).Spawn(ctx, alive)
+			return errors.Join(err, other)
+		},
+		"another task under the key": func(ctx context.Context, w *cutWorld) error {
+			_, err := w.rt.Session(w.alive.Key()).Spawn(ctx, agent.Task{Text: "y", Key: "k"})
+			return err
+		},
+		"a stop": func(ctx context.Context, w *cutWorld) error { return w.alive.Stop(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+				j := &claimJournal{Journal: memory.Journal, claimed: func() {}}
+				store := *memory
+				store.Journal = j
+				cfg := cutConfig(&store, chat)
+				cfg.Rules.Subagents.MaxSpawnDepth = 2
+				cfg.Rules.Subagents.MaxChildren = 2
+				onCutWorld(t, cfg, func(w *cutWorld) {
+					j.claimed = sync.OnceFunc(func() {
+						require.NoError(t, between(t.Context(), w))
+					})
+					_, err := w.rt.Session(w.alive.Key()).Spawn(t.Context(), agent.Task{
+						Text: "x", Key: "k", Thread: true, Conversation: w.at,
+					})
+					require.Error(t, err)
+					require.NotErrorIs(t, err, agent.ErrUnconfirmed)
+					time.Sleep(time.Minute)
+					at := chat.Threads()[1]
+					said := chat.Farewells(at)
+					require.Len(t, said, 1)
+					require.Equal(t, binding.ReasonSpawnFailed, said[0].Reason)
+					list, err := w.rt.Bindings(t.Context())
+					require.NoError(t, err)
+					require.False(t, slices.ContainsFunc(list, func(b binding.Binding) bool {
+						return b.Conversation == at
+					}))
+				})
+			})
+		})
+	}
+}
+
 // While the log of bindings cannot be read, a command says that it is not recorded, and creates no
 // thread; what only reads says that it is unreadable, and nothing of a record. Both name the cause
 // of a ctx that has ended. A moment later all is well.

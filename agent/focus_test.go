@@ -63,6 +63,7 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 		delete bool
 		below  bool
 		absent bool
+		top    session.Key
 	}{
 		"its agent is not there any more": {
 			rules: with(func(r *policy.Rules) { r.Agents = []policy.Agent{main} }),
@@ -76,6 +77,9 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 		"below one that has ended": {rules: before, below: true},
 		"archived":                 {rules: before, delete: true},
 		"not on record":            {rules: before, absent: true},
+		"top-level, of an agent that is not there": {
+			rules: before, top: session.Must(session.MainKey("sculptor")),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,6 +119,8 @@ func TestFocusOnASessionThatRefuses(t *testing.T) {
 					switch {
 					case c.below:
 						key = below
+					case c.top.IsValid():
+						key = c.top
 					case c.absent:
 						key = session.Must(topKey.Child("main", session.NewID()))
 					case c.delete:

@@ -142,6 +142,52 @@ func TestMessageToASubagentOfTheConversation(t *testing.T) {
 	}
 }
 
+// A message without a Route is one of the conversation that the key of its session names: it goes
+// to the session that is bound there, is answered there, and is told once after the end of that.
+func TestMessageWithoutARoute(t *testing.T) {
+	must := session.Must
+	channel := must(session.ChannelKey("main", "discord", "general"))
+	for name, own := range map[string]session.Key{
+		"channel":  channel,
+		"thread":   must(channel.Thread("7")),
+		"group":    must(session.GroupKey("main", "discord", "team")),
+		"topic":    must(must(session.GroupKey("main", "discord", "team")).Topic("7")),
+		"direct":   must(session.DirectKey("main", "discord", "alice")),
+		"capitals": must(session.ChannelKey("main", "discord", "C0AB")),
+		"account":  must(session.DirectAccountKey("main", "discord", "work", "alice")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
+				worker := b.worker("worker")
+				at := own.Route()
+				_, err := b.focus(at, worker.Key(), "alice")
+				require.NoError(t, err)
+				m := agent.Incoming{ID: "1", Text: "one"}
+				receipt, err := b.Session(own).Post(b.Context(), m)
+				require.NoError(t, err)
+				require.Equal(t, worker.Key(), receipt.Session)
+				reply, err := b.Session(own).PostAndWait(b.Context(), agent.Incoming{Text: "two"})
+				require.NoError(t, err)
+				require.Equal(t, worker.Key(), reply.From)
+				require.Equal(t, at, reply.Route)
+				b.Pass(time.Minute)
+				require.Len(t, b.chat.Said(at), 2)
+
+				_, err = b.Runtime().Unfocus(b.Context(),
+					agent.UnfocusRequest{Conversation: at, By: "alice"})
+				require.NoError(t, err)
+				again, err := b.Session(own).Post(b.Context(), m)
+				require.NoError(t, err)
+				require.True(t, again.Existing)
+				require.Equal(t, worker.Key(), again.Session)
+				receipt, err = b.Session(own).Post(b.Context(), agent.Incoming{Text: "three"})
+				require.NoError(t, err)
+				require.Equal(t, own, receipt.Session)
+			})
+		})
+	}
+}
+
 // The other way round: what the conversation's own session knows is not told to a session that was
 // bound since.
 func TestMessageBeforeABindIsToldOnce(t *testing.T) {

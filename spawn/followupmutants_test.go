@@ -101,6 +101,35 @@ var followUpMutants = []mutant{
 		"./internal/tree", "TestFollowUpUnderEachRule/budget_of_a_session_above",
 	},
 	{
+		"2.3 a follow-up is refused by the topmost session that has ended", "internal/tree/restart.go",
+		"\t\t\tended = x\n", "\t\t\tended = cmp.Or(ended, x)\n",
+		"./internal/tree", "TestScenarios/followup_named",
+	},
+	{
+		"2.3 no run begins below a top-level session that is to end", "internal/tree/restart.go",
+		"case root.Cause != NoCause:", "case root.Cause != NoCause && false:",
+		"./internal/tree", "TestScenarios/followup_named",
+	},
+	{
+		"2.1 a run has an id of its own", "internal/tree/restart.go",
+		"_, known := r.RunOf(c.RunID); known {", "_, known := r.RunOf(c.RunID); known && false {",
+		"./internal/tree", "TestScenarios/followup_named",
+	},
+	{
+		"2.1 a run that a wait names is kept", "internal/tree/restart.go",
+		"|| join != nil && join.names(r.key, p.name()) {", "|| join != nil && false {",
+		"./internal/tree", "TestScenarios/followup_named",
+	},
+	{
+		"2.2 a later run has read what came before its input", "internal/tree/restart.go",
+		"\tconsumed := f.Ord - 1\n", "\tconsumed := r.Consumed\n",
+		"./internal/tree", "TestHistories",
+	},
+	{
+		"2.5 the end of a later run is answered where it was asked for", "internal/tree/restart.go",
+		"\t\t\tbegin.Route = from.Route\n", "", "./internal/tree", "TestScenarios/followup_route",
+	},
+	{
 		"2.6 a later run has the first grant", "internal/tree/restart.go",
 		"\t\tSpec: r.Spec, State: Queued, Begin: b,",
 		"\t\tSpec: &Spec{ID: r.Spec.ID, Key: r.Spec.Key, Parent: r.Spec.Parent, SessionID: r.Spec.SessionID, Grant: &Grant{Agent: r.Spec.Agent, Depth: r.Spec.Depth}}, State: Queued, Begin: b,",

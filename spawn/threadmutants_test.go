@@ -53,6 +53,21 @@ var threadMutants = []mutant{
 		"_ = root\n", "../agent", "TestMessageToASessionThatIsGone",
 	},
 	{
+		"bindings: a message without a route is one of its session's conversation",
+		"../agent/bindings.go",
+		"\t\tat = s.key.Route().Clean()\n", "", "../agent", "TestMessageWithoutARoute",
+	},
+	{
+		"bindings: a spawn that is refused leaves its thread", "../agent/thread.go",
+		"\tcase err != nil || info.Key != q.Target:\n", "\tcase false:\n", "../agent",
+		"TestSpawnIsRefusedWhenItsThreadIsBound",
+	},
+	{
+		"bindings: an agent that is not there is not focused", "../agent/focus.go",
+		"inOurWords(rt.cfg().Rules.CheckAgent(q.Session))", "nil", "../agent",
+		"TestFocusOnASessionThatRefuses",
+	},
+	{
 		"bindings: what is switched off is refused before a thread exists", "../agent/thread.go",
 		"if off(\"Enabled\", func(s binding.Settings) *bool { return s.Enabled }) ||",
 		"if", "../agent", "TestThreadIsRefusedBeforeAnythingExists",

@@ -325,6 +325,10 @@ func (d *driver) checkSessions() (err error) {
 		if r.IsRoot() {
 			return
 		}
+		// Only a task that was never read is read together with what began a later run.
+		if b := r.Begin; b != nil && r.Consumed > 0 && r.Consumed < b.Ord-1 {
+			fail(r, "it has read up to %d, and its run began with %d", r.Consumed, b.Ord)
+		}
 		if n := named[runName{r.Key(), r.runName()}]; n != r.held+r.hooks {
 			fail(r, "its run %q is named %d times, counted %d", r.runName(), n, r.held+r.hooks)
 		}
