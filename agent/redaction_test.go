@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -160,6 +161,9 @@ var hiders = []string{
 	"\x00", "\x08", "\x7f", "\x1b[31m", "\x1b]0;t\a", "\u009b1m", "\r", "\n", "\u0085", "\u2028",
 }
 
+// controlTokens are what is cut from within a secret where a text is shown.
+var controlTokens = []string{"<|assistant|>", "<|im_end|><|im_start|>", "<｜end▁of▁sentence｜>"}
+
 // spell returns a text without what a reader does not see and what ends a line.
 func spell(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -174,10 +178,14 @@ func spell(s string) string {
 // the safe view, events, milestones, results, replies, deltas, and what other models are told.
 func TestNothingHidesASecretAtABoundary(t *testing.T) {
 	const value, token = "Tr0ub4dor3zebra", "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-	for _, hider := range hiders {
+	for _, hider := range append(slices.Clip(hiders), controlTokens...) {
 		t.Run(strconv.QuoteToASCII(hider), func(t *testing.T) {
 			t.Parallel()
-			leak := "It is " + value[:7] + hider + value[7:] + " and " + token[:12] + hider + token[12:] + " so"
+			within := hider
+			if slices.Contains(controlTokens, hider) {
+				within = "" // half a token of a known form is not known
+			}
+			leak := "It is " + value[:7] + hider + value[7:] + " and " + token[:12] + within + token[12:] + " so"
 			var log bytes.Buffer
 			told := ""
 			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {

@@ -157,7 +157,7 @@ func entityAt(v *ahead.View, at int) (r rune, n int) {
 }
 
 // fencedLen returns the length of the fence at a position with the language that it names, or of
-// one mark.
+// one mark. A silent token is not a language.
 func fencedLen(v *ahead.View, at int, mark, prev byte) int {
 	end := at
 	for end-at < maxFence && v.Byte(end) == mark {
@@ -173,6 +173,9 @@ func fencedLen(v *ahead.View, at int, mark, prev byte) int {
 	}
 	line := v.Skip(after, " \t\r")
 	if after == name || v.Byte(line) != '\n' {
+		return 1
+	}
+	if n, _ := tokenLen(v.S[name:after]); n > 0 { // also where the text ends behind it
 		return 1
 	}
 	return line - at

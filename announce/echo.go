@@ -214,7 +214,7 @@ func (e *echo) beginLine(v *ahead.View) bool {
 	if isStats {
 		at = word
 		line := v.Any(at, "\n")
-		if isStats = namesSession(v.S[at:line]); isStats {
+		if isStats = namesSession(v.S[at:line], line < len(v.S) || !v.MayGrow()); isStats {
 			v = &ahead.View{} // what follows on the line changes nothing
 		}
 	}
@@ -271,9 +271,12 @@ func startsStats(v *ahead.View, at int) bool {
 var statsMarks = [...]string{" • sessionkey ", " • sessionid ", " • transcript ", " • steersmissed "}
 
 // namesSession reports whether a stats line has one of statsMarks, in any letter case and with any
-// blanks between its words.
-func namesSession(line string) bool {
-	line = strings.ToLower(strings.Join(strings.Fields(line), " ")) + " "
+// blanks between its words. The last word of a line that is not whole may go on.
+func namesSession(line string, whole bool) bool {
+	line = strings.ToLower(strings.Join(strings.Fields(line), " "))
+	if whole {
+		line += " "
+	}
 	return slices.ContainsFunc(statsMarks[:], func(mark string) bool {
 		return strings.Contains(line, mark)
 	})

@@ -332,6 +332,11 @@ var hostileSecrets = map[string]struct{ secret, text string }{
 	"lines, soft":        {strings.Repeat("=", 64) + "x", "=\n"},
 	"lines, far apart":   {strings.Repeat("a ", 64) + "b", "a" + strings.Repeat("\n", 100)},
 	"lines, numbers":     {strings.Repeat("a>", 64) + "b", "a&#10;&gt;"},
+	"seams":              {strings.Repeat("a", 64) + "b", "a "},
+	"seams, words":       {strings.Repeat("ab ", 32) + "c", "a b "},
+	"seams, some":        {"aa" + strings.Repeat("a aa", 32) + "b", "a a aa "},
+	"seams, lines":       {strings.Repeat("aa ", 32) + "b", "a a\n"},
+	"seams, tokens":      {strings.Repeat("a", 64) + "b", "a<|x|>a"},
 }
 
 // longSecrets are secrets of so many bytes that resemble themselves: of a period, or nearly of
@@ -359,6 +364,8 @@ var longSpellings = map[string]func(text string) string{
 	"percent":         func(text string) string { return strings.ReplaceAll(text, "a", "%61") },
 	"escapes":         func(text string) string { return strings.ReplaceAll(text, "a", `\u0061`) },
 	"unseen":          func(text string) string { return strings.ReplaceAll(text, "a", "a\u200b") },
+	"seams":           func(text string) string { return strings.ReplaceAll(text, "a", "a ") },
+	"some seams":      func(text string) string { return strings.ReplaceAll(text, "aab", "a ab") },
 	"unseen, escaped": func(text string) string { return strings.ReplaceAll(text, "a", `a\u200b`) },
 	"a title within":  func(text string) string { return strings.ReplaceAll(text, "aa", "a\x1b]0;x\aa") },
 }

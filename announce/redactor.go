@@ -29,7 +29,8 @@ type Redaction struct {
 	// times and 128 bytes for a character, and in base64, where they may be the middle of a longer
 	// text and broken into lines. What a reader does not see within a secret does not count. In
 	// one of 6 bytes and more a line break does not, either, nor how the line behind it is indented
-	// or quoted. Each has 4 to 4,096 bytes, and there are at most 1,000. What is shorter than 6
+	// or quoted, nor a blank between two letters or digits, which Visible writes in the place of a
+	// control token. Each has 4 to 4,096 bytes, and there are at most 1,000. What is shorter than 6
 	// bytes is not looked for in base64.
 	//
 	// A secret whose spelling in the text, with what does not count, takes more than 16,384 bytes

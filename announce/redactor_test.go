@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -217,4 +219,49 @@ func TestRedactionIsNotShown(t *testing.T) {
 	require.Equal(t, "1 patterns and 1 secrets", r.String())
 	require.Equal(t, "1 patterns and 2 secrets", redactor.String())
 	require.Equal(t, "0 patterns and 0 secrets", (*announce.Redactor)(nil).String())
+}
+
+// What the markup of any family of models parts of a registered secret, a mask finds behind it,
+// wherever in the secret the markup stands, and also in pieces. Two control tokens are one of them.
+func TestStreamOfSecretsInMarkup(t *testing.T) {
+	t.Parallel()
+	marks := []string{
+		"<|assistant|>", "<|im_end|><|im_sep|>", "<｜end▁of▁sentence｜>", "<think>hm</think>", "<tool_call/>",
+		"<|im_start|>assistant\n", "<relevant-memories>a</relevant-memories>", "[[reply_to_current]]",
+		"<function_calls></function_calls>",
+	}
+	for _, row := range readMarkup(t) {
+		for mark := range strings.SplitSeq(row.Input, "The build is green.") {
+			if mark = strings.Trim(mark, " "); mark != "" && mark != row.Input && len(mark) < 64 {
+				marks = append(marks, mark)
+			}
+		}
+	}
+	slices.Sort(marks)
+	marks = slices.Compact(marks)
+	require.Greater(t, len(marks), 100)
+	secrets := []string{"Pa@ssw0rd_x", "k3J9x8Qp2zR7", "correct horse battery", "käse-und-brot"}
+	r, err := announce.NewRedactor(announce.Redaction{Secrets: secrets})
+	require.NoError(t, err)
+	seen := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	for i, mark := range marks {
+		if underRace && i%8 > 0 {
+			continue
+		}
+		for _, secret := range secrets {
+			for at := 1; at < len(secret); at++ {
+				if !utf8.RuneStart(secret[at]) {
+					continue
+				}
+				text := "Is: " + secret[:at] + mark + secret[at:]
+				if at > 3 {
+					text = "Is: " + secret[:2] + "<|x|>" + secret[2:at] + mark + secret[at:]
+				}
+				visible, _ := announce.Visible(text)
+				shown := r.Redact(visible)
+				require.NotContains(t, seen(shown), seen(secret), "%q", text)
+				require.Equal(t, shown, streamedBy(r.Stream(), text, 1+at%5), "%q", text)
+			}
+		}
+	}
 }

@@ -84,6 +84,41 @@ func TestVisibleIsIdempotent(t *testing.T) {
 	}
 }
 
+// A silent token behind a fence is a token and not a language, whether or not its line ends there:
+// what is shown has no line break at its end.
+func TestTokensBehindFencesAreTokens(t *testing.T) {
+	t.Parallel()
+	for _, fence := range []string{"```", "~~~", "`````"} {
+		for _, token := range []string{
+			"NO_REPLY", "no_reply", "HEARTBEAT_OK", "ANNOUNCE_SKIP", "NO_REPLY.", "NO_REPLYx", "NO_REPLY-x", "text",
+		} {
+			for _, blank := range []string{"", " ", "\t"} {
+				for _, end := range []string{"", " ", "\n", "\r", "\r\n", " \n", "\nx", "\n" + fence, "\nNO_REPLY\n"} {
+					for _, before := range []string{
+						"", "a\n", "a ", "$", "a\nfunctools[", "a\nfunctools[$", "[TOOL_CALLS][", "a <tool_calls>[", "`",
+					} {
+						text := before + fence + blank + token + end
+						clean := announce.Sanitize(text)
+						require.Equal(t, clean, announce.Sanitize(clean), "%q", text)
+						shown, ok := announce.Visible(text)
+						again, stillOK := announce.Visible(shown)
+						require.Equal(t, shown, again, "%q", text)
+						require.Equal(t, ok, stillOK, "%q", text)
+						checkStream(t, text, 1, 2, 3, 7)
+					}
+				}
+			}
+		}
+		for _, silent := range []string{"NO_REPLY", "heartbeat_ok", "NO_REPLY."} {
+			for _, text := range []string{fence + silent + "\n" + fence, fence + " " + silent + "\n"} {
+				shown, ok := announce.Visible(text)
+				require.Empty(t, shown, "%q", text)
+				require.False(t, ok, "%q", text)
+			}
+		}
+	}
+}
+
 // What Visible and Sanitize return, they return again: for random texts of everything that they
 // and Redact know, OFFSHOOT_TEXTS=10000000 of them. OFFSHOOT_SEED chooses others. Every second text
 // is one of endingText, of which a Stream is checked as well. Of what Redact returns it changes

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // checkStream fails unless a Stream shows of a text what is shown of the whole, in whichever pieces
@@ -250,7 +251,7 @@ var (
 		"hunter2", "hun", "ter2", "one", "two>", "three", " ", "> ", "// ", "\n", "\r\n", "\n> ", "\n\n\n\n\n",
 		`\n`, "-----BEGIN X-----", "ab/c", "+d-e", "/fgh=", "-----END X-----", "a:", "b1", "c:", "d2", `\\`, `\`, "x",
 		"aaaa", "ab", "- ", "x - ", "y", "z", "Pa@", "ss_", "w*rd", "#9", "\u200b", "%0A", "&gt;", "%3E", "\\u000a",
-		"* ", "***", "\x1b[1m", "=\n", "&#10;", "%2F", "|", ";", "#", "+", "\u2028", "\t", "\v",
+		"* ", "***", "\x1b[1m", "<|x|>", "<|a|><|b|>", "=\n", "&#10;", "%2F", "|", ";", "#", "+", "\u2028", "\t", "\v",
 	}
 )
 
@@ -352,4 +353,31 @@ func FuzzStream(f *testing.F) {
 		checkStream(t, text, 1, 2, 3)
 		checkRandom(t, text, seed)
 	})
+}
+
+// A line of the runtime that goes on otherwise from any of its places is read as the whole of it,
+// wherever the text is cut: a word that ends with what has come may go on.
+func TestStreamOfLinesThatGoOnOtherwise(t *testing.T) {
+	skipUnderRace(t)
+	t.Parallel()
+	lines := append(slices.Collect(strings.Lines(testEvent(func(*spawn.Completion) {}).ForModel())),
+		"(Stats: runtime 1s • tokens n/a • sessionKey k", "Stats: runtime 1s • sessionId  8f3a",
+		"**Stats:** runtime 1s • transcript /x", "Stats: runtime 1s • steersMissed 1",
+		"- session key: unknown", `[message from "Ann", id 4711] a`,
+		"[Offshoot] The session agent:main:main has sent you a message: a")
+	for _, line := range lines {
+		line = strings.TrimSuffix(line, "\n")
+		for at := range len(line) + 1 {
+			for _, other := range []string{"a", " a", "[Tool Result]$", "<|a|>b", "\nBye."} {
+				text := line[:at] + other
+				whole, _ := announce.Visible(text)
+				want := announce.Redact(whole)
+				for i := max(0, at-2); i <= len(text); i++ {
+					var s announce.Stream
+					got := s.Write(text[:i]) + s.Write(text[i:]) + s.Close()
+					require.Equal(t, want, got, "%q cut at %d", text, i)
+				}
+			}
+		}
+	}
 }

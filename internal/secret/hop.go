@@ -21,7 +21,7 @@ type hopKind int
 const (
 	hopsFirst  hopKind = iota // everything counts, because a value begins there
 	hopsInLine                // what a reader does not see does not count
-	hopsWithin                // line breaks do not, either
+	hopsWithin                // line breaks and seams do not, either
 )
 
 // A hopped remembers the hops of some places of a buffer, because many values, and many beginnings
@@ -75,8 +75,12 @@ func (r *reader) hops(at int, is hopKind) []hop {
 		return nil
 	}
 	if c := r.S[at]; isVerbatim(c) {
-		r.lone[0] = hop{[utf8.UTFMax]byte{c}, 1, 1}
-		return r.lone[:]
+		r.plain[0] = hop{[utf8.UTFMax]byte{c}, 1, 1}
+		if is == hopsWithin && c == ' ' && r.isSeam(at) {
+			r.plain[1] = hop{[utf8.UTFMax]byte{r.S[at+1]}, 1, 2}
+			return r.plain[:]
+		}
+		return r.plain[:1]
 	}
 	wraps := is != hopsInLine
 	key := 2 * (at + 1)

@@ -289,7 +289,7 @@ type reader struct {
 	gaps   *gaps      // as of the OwnPass; may be nil
 	has    *[256]bool // as of the Own; nil: each
 	fronts *fronts    // as of the OwnPass; may be nil
-	lone   [1]hop     // see hops
+	plain  [2]hop     // of a byte that stands for itself alone, see hops
 }
 
 // What ends a value: one without quotes, and one of a header.

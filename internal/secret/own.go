@@ -322,11 +322,17 @@ func (o *Own) lookAt(buf string, at int) int {
 			continue
 		}
 		if at+1 == len(buf) || !isVerbatim(buf[at+1]) || o.pairs.has(c, buf[at+1]) ||
-			!isVerbatim(c) && o.mayDecode(buf, at) {
+			!isVerbatim(c) && o.mayDecode(buf, at) || o.mayPart(buf, at) {
 			break
 		}
 	}
 	return at
+}
+
+// mayPart reports whether a value may begin with a byte at a position and one behind a blank.
+func (o *Own) mayPart(buf string, at int) bool {
+	return buf[at+1] == ' ' &&
+		(at+2 == len(buf) || inWord(buf[at+2]) && o.pairs.has(buf[at], buf[at+2]))
 }
 
 // mayDecode reports whether a value may begin with an escape at a position, behind which a byte
@@ -358,7 +364,8 @@ func (o *Own) mayDecode(buf string, at int) bool {
 func (o *Own) end(r *reader, at int) int {
 	var s starts
 	const size = len(head{})
-	if at+size <= len(r.S) && areVerbatim(r.S[at:at+size]) {
+	if at+size <= len(r.S) && areVerbatim(r.S[at:at+size]) &&
+		strings.IndexByte(r.S[at+1:at+size], ' ') < 0 {
 		r.Read(at + size) // and that is all it can mean
 		if h := head([]byte(r.S[at : at+size])); o.pairs.has(h[0], h[1]) {
 			s.addHead(h)

@@ -27,7 +27,7 @@ func TestSievesChangeNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable
 	tokens := []string{
 		`\`, `\`, `\\`, `"`, `\"`, "%", "%25", "%5C", `\u005c`, "a", "b", "c", "x", "y", "z", "d", "\n", "=",
-		"&amp;", "&", "+", " ", "%2525", "\u200b", "e", "f", "c2VjcmV0",
+		"&amp;", "&", "+", " ", "a ", "ab ", "a b", "%2525", "\u200b", "e", "f", "c2VjcmV0",
 	}
 	masked := 0
 	for i := range 300 {

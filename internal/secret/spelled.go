@@ -12,10 +12,11 @@ import (
 // times. What a reader does not see within it does not count.
 type value struct {
 	text  string
-	wraps bool // line breaks within it do not count either
+	wraps bool // line breaks and seams within it do not count either
 }
 
-// wraps is how many bytes a value has at least of which a line break does not make another one.
+// wraps is how many bytes a value has at least of which a line break or a seam does not make
+// another one.
 const wraps = 6
 
 // newValue returns the value of a text, without what a reader does not see. What looks like an
@@ -85,6 +86,7 @@ func (f *front) add(at int) {
 }
 
 // verbatimEnd returns where the bytes end from a position on that stand for themselves alone.
+// They end before a seam, also before a blank that may be one.
 func (r *reader) verbatimEnd(at int) int {
 	end := at
 	if r.sieves != nil {
@@ -92,6 +94,10 @@ func (r *reader) verbatimEnd(at int) int {
 	}
 	end = min(end, len(r.S))
 	for end < len(r.S) && isVerbatim(r.S[end]) {
+		if r.S[end] == ' ' && end > at && inWord(r.S[end-1]) &&
+			(end+1 == len(r.S) || inWord(r.S[end+1])) {
+			break
+		}
 		end++
 	}
 	if r.sieves != nil {

@@ -170,7 +170,7 @@ func TestOwnValuesInPieces(t *testing.T) {
 		want := own.Mask(b.String())
 		require.Equal(t, want, maskedInPieces(own, b.String(), 1+random.IntN(4)), "%q", b.String())
 	}
-	const prose = "a\nb c%d &e+f=g \\h aaaaaa b se\u200bcre t. https://x/?a=b%20c&d=e \\\\\\x"
+	const prose = "a\nb c%d &e+f=g \\h aaaaaa, b se\u200bcre t. https://x/?a=b%20c&d=e \\\\\\x"
 	require.Equal(t, prose, own.Mask(prose))
 }
 

@@ -153,6 +153,15 @@ func (r *reader) unseenEnd(at int) (end, first int) {
 	return end, first
 }
 
+// isSeam reports whether the blank at a place that is not the first stands between two words. Each
+// byte that is not ASCII counts as one of a word. What is shown of a text has such a blank where
+// control tokens of a template stood, and the two words may be one value. A blank of the text
+// itself looks the same.
+func (r *reader) isSeam(at int) bool { return inWord(r.S[at-1]) && inWord(r.Byte(at+1)) }
+
+// inWord reports whether a byte may be one of a word.
+func inWord(c byte) bool { return alnum[c] || c == '_' || c >= utf8.RuneSelf }
+
 // timesOf returns how many times the text was encoded at a place where a character is meant that
 // begins a sequence of a terminal.
 func (r *reader) timesOf(at int, v rune) int {

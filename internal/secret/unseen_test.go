@@ -3,10 +3,13 @@ package secret_test
 import (
 	"fmt"
 	"html"
+	"math/rand/v2"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -155,6 +158,67 @@ func TestOwnValuesInMarkedLines(t *testing.T) {
 	}
 }
 
+// A blank between two words parts no value of 6 bytes and more, however often: what is shown of a
+// text has one where a control token stood. The same holds of its spellings.
+func TestOwnValuesWithSeams(t *testing.T) {
+	t.Parallel()
+	isWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	seamed := func(parts []string, few int, random *rand.Rand) string {
+		out, last := "", '.'
+		for _, part := range parts {
+			next, _ := utf8.DecodeRuneInString(part)
+			if isWord(last) && isWord(next) && random.IntN(few) == 0 {
+				out += " "
+			}
+			out += part
+			last, _ = utf8.DecodeLastRuneInString(part)
+		}
+		return out
+	}
+	random := rand.New(rand.NewPCG(16, 16)) //nolint:gosec // repeatable
+	for _, value := range []string{
+		"Pa@ss_w*rd#9", "k3J9x8Qp2zR7", "correct horse battery", "käsebröt", "aaaaaaaaab",
+		strings.Repeat("ab ab", 40) + "c", "line1\nline2\nline3",
+	} {
+		own := secret.NewOwn([]string{value, "another", value[:len(value)/2] + "zzzz"}, nil)
+		for name, write := range map[string]func(string) string{
+			"as it is": func(s string) string { return s }, "URL": url.PathEscape,
+			"JSON": func(s string) string {
+				return jsonOf(s, `\u%04x`, func(r rune) bool { return r > '~' || r == '@' })
+			},
+			"base64": nil,
+		} {
+			var parts []string
+			if write == nil {
+				parts = strings.Split(inBase64(value), "")
+			} else {
+				for _, r := range value {
+					parts = append(parts, write(string(r)))
+				}
+			}
+			for few := 1; few < 8; few++ {
+				part := seamed(parts, few, random)
+				for _, around := range [][2]string{{"a: ", " b"}, {"'", "'"}, {"", ".\n"}} {
+					masked := own.Mask(around[0] + part + around[1])
+					if write == nil { // the last digits depend on what follows
+						left := strings.ReplaceAll(masked, " ", "")
+						require.LessOrEqual(t, len(left), 12, "%q", part)
+					} else {
+						require.Equal(t, around[0]+"***"+around[1], masked, "%s %q", name, part)
+					}
+					require.Equal(t, masked, maskedInPieces(own, around[0]+part+around[1], few))
+				}
+			}
+		}
+	}
+	own := secret.NewOwn([]string{"Pa@ss_w*rd#9", "abcde"}, nil)
+	for _, text := range []string{
+		"ab cde", "a b c d e", "Pa @ss_w*rd#9", "Pa@ss_w* rd#9", "Pa@s  s_w*rd#9", "Pa@s s_w*rd#",
+	} {
+		require.Equal(t, text, own.Mask(text))
+	}
+}
+
 // What a reader sees within a value makes another text of it, and what looks like an escape may be
 // a part of the value.
 func TestOwnValuesThatLookEscaped(t *testing.T) {
@@ -174,7 +238,7 @@ func TestOwnValuesThatLookEscaped(t *testing.T) {
 		}
 	}
 	own := secret.NewOwn([]string{"Pa@ss_w*rd#9"}, nil)
-	for _, seen := range []string{"x", ".", " ", "\t", "é", "\ufffd", `\x41`, "%41", "&hearts;", "]0;x", "31m", `\d`, `\x1b31m`} {
+	for _, seen := range []string{"x", ".", "  ", ". ", " \u00a0", "\t", "é", "\ufffd", `\x41`, "%41", "&hearts;", "]0;x", "31m", `\d`, `\x1b31m`} {
 		text := "Pa@ss" + seen + "_w*rd#9"
 		require.Equal(t, text, own.Mask(text))
 	}
