@@ -55,7 +55,7 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runInBubble(r, outer, cfg, s, p, f)
+			runInBubble(r, outer, cfg, s, setup{crash: p}, f)
 		}()
 		<-done
 		// so that what is left behind on purpose ends before the bubble does
