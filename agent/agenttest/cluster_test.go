@@ -2,6 +2,7 @@ package agenttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -224,4 +226,184 @@ func (d *diligent) cutOff(h *Harness, outage time.Duration, taken bool) {
 	require.NotContains(h.T(), lines, "late")
 	require.NotContains(h.T(), lines, "finished")
 	require.Zero(h.T(), files)
+}
+
+// An elsewhere is a command, or a question, that a Runtime is given for the tree of another one.
+type elsewhere struct {
+	name string
+	ask  func(h *Harness, rt *agent.Runtime, s elsewhereScene) error
+}
+
+// An elsewhereScene is what stands in the tree of the main session: two sub-agents, of which one
+// works and one has ended, and a message that was answered.
+type elsewhereScene struct{ main, working, ended session.Key }
+
+// working returns the config of a bot that answers at once, and whose sub-agents work for an hour
+// if they are told to be slow.
+func working() agent.Config {
+	return agent.Config{
+		Grace: time.Second,
+		Runner: agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if strings.Contains(tn.Input(), "slow") {
+				select {
+				case <-time.After(time.Hour):
+				case <-ctx.Done():
+					return agent.Result{}, context.Cause(ctx)
+				}
+			}
+			in, err := tn.Inbox(ctx)
+			return agent.Result{Text: fmt.Sprint("did ", tn.Input(), len(in))}, err
+		}),
+	}
+}
+
+// Whatever a Runtime can be asked works for the tree of another process.
+func TestCommandsOfAnotherProcess(t *testing.T) {
+	for _, test := range elsewheres() {
+		t.Run(test.name, func(t *testing.T) {
+			Cluster{}.Run(t, working(), nil, func(h *Harness) {
+				s := elsewhereScene{main: h.mainKey()}
+				h.Post("hello")
+				slow, err := h.Main().Spawn(h.Context(), agent.Task{Text: "slow", Name: "slow"})
+				require.NoError(h.T(), err)
+				fast, err := h.Main().Spawn(h.Context(), agent.Task{Text: "fast"})
+				require.NoError(h.T(), err)
+				h.Pass(time.Second)
+				s.working, s.ended = slow.Key(), fast.Key()
+				require.NoError(h.T(), test.ask(h, h.Runtimes()[1], s))
+				h.Pass(time.Minute)
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				for root, owner := range h.owners {
+					require.Same(h.T(), h.running, owner, "%s is still that of the first process", root)
+				}
+			})
+		})
+	}
+}
+
+// expect returns an error unless got is want.
+func expect[T comparable](want, got T, err error) error {
+	if err == nil && got != want {
+		err = fmt.Errorf("got %v, want %v", got, want)
+	}
+	return err
+}
+
+func elsewheres() []elsewhere { //nolint:funlen // one row a method
+	type scene = elsewhereScene
+	return []elsewhere{
+		{"Post", func(h *Harness, rt *agent.Runtime, s scene) error {
+			_, err := rt.Session(s.main).Post(h.Context(), agent.Incoming{Text: "more"})
+			h.Pass(time.Second)
+			return expect("did more0", h.Replies()[1].Reply.Text, err)
+		}},
+		{"Post of a file", func(h *Harness, rt *agent.Runtime, s scene) error {
+			_, err := rt.Session(s.main).Post(h.Context(), agent.Incoming{
+				Text:  "look",
+				Parts: []agent.Part{{Kind: session.PartFile, Data: []byte("a file")}},
+			})
+			return err
+		}},
+		{"PostAndWait", func(h *Harness, rt *agent.Runtime, s scene) error {
+			reply, err := rt.Session(s.main).PostAndWait(h.Context(), agent.Incoming{Text: "more"})
+			return expect("did more0", reply.Text, err)
+		}},
+		{"Announce", func(h *Harness, rt *agent.Runtime, s scene) error {
+			_, err := rt.Announce(h.Context(), s.main, "e1", announce.Event{Task: "backup"})
+			h.Pass(time.Second)
+			return expect(2, len(h.Replies()), err)
+		}},
+		{"Spawn and Wait", func(h *Harness, rt *agent.Runtime, s scene) error {
+			child, err := rt.Session(s.main).Spawn(h.Context(), agent.Task{Text: "fast"})
+			if err != nil {
+				return err
+			}
+			text, err := child.Wait(h.Context())
+			return expect(true, strings.HasPrefix(text, "did "), err)
+		}},
+		{"a tool that spawns", func(h *Harness, rt *agent.Runtime, s scene) error {
+			for _, tool := range rt.Session(s.main).Tools() {
+				if tool.Name == "sessions_spawn" {
+					_, err := tool.Call(h.Context(), agent.ToolCall{
+						ID: "1", Name: tool.Name, Args: []byte(`{"task":"fast"}`),
+					})
+					return err
+				}
+			}
+			return errors.New("there is no such tool")
+		}},
+		{"Steer", func(h *Harness, rt *agent.Runtime, s scene) error {
+			return rt.Session(s.main).Steer(h.Context(), s.working, "hurry")
+		}},
+		{"Post to a sub-agent", func(h *Harness, rt *agent.Runtime, s scene) error {
+			_, err := rt.Session(s.ended).Post(h.Context(), agent.Incoming{Text: "again"})
+			h.Pass(time.Second)
+			runs, err2 := rt.Session(s.ended).OwnRuns(h.Context())
+			return expect(2, len(runs), errors.Join(err, err2))
+		}},
+		{"CancelTurn", func(h *Harness, rt *agent.Runtime, s scene) error {
+			err := rt.Session(s.working).CancelTurn(h.Context())
+			h.Pass(5 * time.Second)
+			run, err2 := rt.Session(s.working).FindRun(h.Context(), "")
+			return expect(spawn.StatusCancelled, run.Status, errors.Join(err, err2))
+		}},
+		{"Stop", func(h *Harness, rt *agent.Runtime, s scene) error {
+			err := rt.Session(s.main).Stop(h.Context())
+			run, err2 := rt.Session(s.working).FindRun(h.Context(), "")
+			return expect(spawn.StatusCancelled, run.Status, errors.Join(err, err2))
+		}},
+		{"Reset", func(h *Harness, rt *agent.Runtime, s scene) error {
+			return errors.Join(rt.Session(s.working).Stop(h.Context()),
+				rt.Session(s.main).Reset(h.Context()))
+		}},
+		{"DeleteSession and Revive", func(h *Harness, rt *agent.Runtime, s scene) error {
+			return errors.Join(rt.DeleteSession(h.Context(), s.ended),
+				rt.Session(s.ended).Revive(h.Context()))
+		}},
+		{"Named, Tree, Status, Usage, Sessions", func(h *Harness, rt *agent.Runtime, s scene) error {
+			run, err := rt.Session(s.main).Named(h.Context(), "slow")
+			_, err2 := rt.Session(s.main).Status(h.Context())
+			_, err3 := rt.Usage(h.Context(), agent.UsageQuery{})
+			list, err4 := rt.Sessions(h.Context(), agent.SessionQuery{})
+			return errors.Join(expect(s.working, run.Key, err), err2, err3,
+				expect(true, len(list) > 0, err4))
+		}},
+		{"History", func(h *Harness, rt *agent.Runtime, s scene) error {
+			page, err := rt.Session(s.main).History(h.Context(), agent.HistoryQuery{})
+			return expect(2, len(page.Lines), err)
+		}},
+		{"Idle", func(h *Harness, rt *agent.Runtime, s scene) error {
+			return rt.Session(s.main).Idle(h.Context())
+		}},
+		{"Events", func(h *Harness, rt *agent.Runtime, s scene) error {
+			for e, err := range rt.Session(s.main).Events(h.Context()) {
+				if err != nil || e.Kind == agent.EventEnded {
+					return err
+				}
+			}
+			return errors.New("the events have ended")
+		}},
+		{"Purge, Blocked", func(h *Harness, rt *agent.Runtime, s scene) error {
+			_, err := rt.Purge(h.Context())
+			_, err2 := rt.Blocked(h.Context())
+			return errors.Join(err, err2, wantError(spawn.ErrNotFound, rt.Retry(h.Context(), "x")),
+				wantError(spawn.ErrNotFound, rt.Dismiss(h.Context(), "x")))
+		}},
+		{"Attachments, which want the tree", func(h *Harness, rt *agent.Runtime, s scene) error {
+			_, err := rt.Session(s.main).Spawn(h.Context(), agent.Task{
+				Text:        "fast",
+				Attachments: []agent.Attachment{{Name: "a.txt", Reader: strings.NewReader("a")}},
+			})
+			return errors.Join(wantError(session.ErrOwned, err), wantError(agent.ErrNotRecorded, err))
+		}},
+	}
+}
+
+// wantError returns an error unless err is want.
+func wantError(want, err error) error {
+	if errors.Is(err, want) {
+		return nil
+	}
+	return fmt.Errorf("got %w, want %w", err, want)
 }
