@@ -17,9 +17,9 @@ import (
 // methods are [Run] and [EveryCrash] with so many processes. The zero Cluster has two.
 //
 //	agenttest.Cluster{}.EveryCrash(t, cfg, script, func(h *agenttest.Harness) {
-//		h.Post("How many are there?")
-//		h.Pass(5 * time.Minute) // whichever process dies: its lease lapses, and another goes on
-//		h.Replied("There are 12.")
+//		h.Post("hello")
+//		h.Pass(time.Minute) // whichever process dies: its lease lapses, and another one goes on
+//		h.Replied("hello")
 //	})
 //
 // The methods of the Harness use the process that was started first of those that live;

@@ -44,6 +44,20 @@ func TestTwoRuntimesOfOneStore(t *testing.T) {
 	})
 }
 
+// A message that was posted is answered once, in order, whichever process dies when.
+func TestEveryMessageIsAnsweredOnce(t *testing.T) {
+	cfg := agent.Config{}
+	script := Script{Main: {Echo()}}
+	Cluster{}.EveryCrash(t, cfg, script, func(h *Harness) {
+		h.Post("hello")
+		h.Pass(time.Minute)
+		h.Replied("hello")
+		h.Post("again")
+		h.Pass(time.Minute)
+		h.Replied("hello", "again")
+	})
+}
+
 // At whichever write of whichever process that dies: another one goes on, every result comes once,
 // and nothing that was said is lost.
 func TestAnotherProcessTakesOverAtEveryWrite(t *testing.T) {
