@@ -41,8 +41,8 @@ type Config struct {
 	Owner func(ctx context.Context, in session.Key, from session.Sender) (bool, error)
 	// Store keeps everything that is durable. Nil: in memory, gone with the process. Several
 	// processes share one that has Owners, which is experimental: each session is run by one of
-	// them, whichever was asked, and by another one after that has died. Their Configs say the same.
-	// Threads.Channels are refused with it. See docs/cluster.md.
+	// them, whichever was asked, and by another one after that has died. Their Configs say the
+	// same. Threads.Channels are refused with it. See docs/cluster.md.
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
 	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;

@@ -391,8 +391,8 @@ const (
 )
 
 // retry calls f until it succeeds, returns a permanent error, or ctx ends, each time once the
-// process may act for the tree. What f asks of a store, it asks with attempt. A shutdown that cancels the turn ends the pause before the next try, which
-// is the last one.
+// process may act for the tree. What f asks of a store, it asks with attempt. A shutdown that
+// cancels the turn ends the pause before the next try, which is the last one.
 func (r *turnRecord) retry(ctx context.Context, f func() error) error {
 	life, last := r.life.Done(), false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

@@ -80,7 +80,8 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 		for key := range h.watched {
 			h.watch(ctx, proc, key)
 		}
-		h.running = proc // before it runs: it may be killed, and have a successor, at its first write
+		// Before it runs: it may be killed, and have a successor, at its first write.
+		h.running = proc
 	}
 	h.processes = append(h.processes, proc)
 	h.mu.Unlock()

@@ -175,7 +175,9 @@ func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
 }
 
 // Locate implements session.Transcripts.
-func (g transcriptsGate) Locate(ref session.Ref) string { return g.proc.own.Transcripts.Locate(ref) }
+func (g transcriptsGate) Locate(ref session.Ref) string {
+	return g.proc.own.Transcripts.Locate(ref)
+}
 
 type filesGate struct{ storeGate }
 
