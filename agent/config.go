@@ -39,8 +39,10 @@ type Config struct {
 	// at once. After an error, a panic, or DeliverTimeout the person is not one, and the Logger is
 	// told. Nil: the Rules say it alone; if they do not either, every person counts as one.
 	Owner func(ctx context.Context, in session.Key, from session.Sender) (bool, error)
-	// Store keeps everything that is durable. Nil: in memory, gone with the process. One with
-	// Owners, which several processes share, is refused: package spawn alone shares one so far.
+	// Store keeps everything that is durable. Nil: in memory, gone with the process. Several
+	// processes share one that has Owners, which is experimental: each session is run by one of
+	// them, whichever was asked, and by another one after that has died. Their Configs say the
+	// same. Threads.Channels are refused with it. See docs/cluster.md.
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
 	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;
@@ -420,8 +422,9 @@ func (c *Config) checkup() (found checkup) {
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
 	}
-	if c.Store != nil && c.Store.Owners != nil {
-		bad("Store.Owners", "it is set, but a Runtime does not share a Store with others yet")
+	if c.Store != nil && c.Store.Owners != nil && len(c.Threads.Channels) > 0 {
+		bad("Threads.Channels", "conversations cannot be bound in a Store that has Owners yet, "+
+			"which several processes share: each would know of its own bindings alone")
 	}
 	found.tools(c.Tools)
 	if c.DeliverTimeout < 0 {

@@ -61,10 +61,13 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			Runner: idleRunner{},
 			Store:  &session.Store{Journal: session.NewMemory().Journal},
 		}, []string{"Store"}},
-		{"a store of several processes", agent.Config{
+		{"threads in a store of several processes", agent.Config{
 			Runner: idleRunner{},
 			Store:  sessiontest.NewCluster(sessiontest.ClusterOptions{}).Open("a"),
-		}, []string{"Store.Owners"}},
+			Threads: agent.Threads{Channels: map[string]agent.ThreadChannel{
+				"discord": {Host: agenttest.NewFakeChannel("discord")},
+			}},
+		}, []string{"Threads.Channels"}},
 		{"tools", agent.Config{Runner: idleRunner{}, Tools: []agent.Tool{
 			{Name: "ok", Call: ok},
 			{Name: "", Call: ok},

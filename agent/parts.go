@@ -454,6 +454,9 @@ func (r *turnRecord) putStream(
 		return p, &session.PartError{Field: "File", Reason: "it has no bytes"}
 	}
 	p = withRealType(p, head[:n])
+	if err := r.mayAct(ctx); err != nil {
+		return p, err
+	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), in)
 	p.File, err = r.files.Put(ctx, r.ref, &boundedReader{r: all, limit: l.Part},
 		session.File{})

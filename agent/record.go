@@ -26,6 +26,8 @@ type turnRecord struct {
 	log   *slog.Logger
 	ref   session.Ref
 	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
+	// mayAct waits until the process may act for the tree, which another one may have.
+	mayAct func(ctx context.Context) error
 
 	sound sync.Map // of session.File: those that this turn has put or read
 
@@ -76,8 +78,8 @@ func beginRecord(
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
 			store: store.Transcripts, files: store.Files, log: log, life: life, hot: hot,
-			ref:     session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
-			reached: st.Reached, through: st.First - 1,
+			ref:    session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
+			mayAct: st.MayAct, reached: st.Reached, through: st.First - 1,
 		}
 		r.taking.Store(1)
 		var kept history
@@ -104,7 +106,7 @@ func beginRecord(
 			err = r.begin(ctx, st.Inputs, fresh)
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
-		if corrupt {
+		if corrupt && st.MayAct(ctx) == nil {
 			mend(ctx, r.store, log, r.ref, err)
 		}
 		if !corrupt && !errors.Is(err, session.ErrConflict) {

@@ -399,9 +399,13 @@ const (
 	maxToolPause   = time.Minute
 )
 
-// tryTool calls a tool, and again where its Effect and its error allow that.
+// tryTool calls a tool, and again where its Effect and its error allow that, each time once the
+// process may act for the tree.
 func (t *Turn) tryTool(ctx context.Context, tool *Tool, c ToolCall) (ToolResult, error) {
 	for n := 1; ; n++ {
+		if err := t.spawn.MayAct(ctx); err != nil {
+			return ToolResult{}, err
+		}
 		out, err := t.callTool(ctx, tool, c)
 		pause, again := toolPause(tool.Effect, err, n)
 		if !again || !sleepFor(ctx, pause) {

@@ -390,13 +390,16 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// retry calls f until it succeeds, returns a permanent error, or ctx ends. What f asks of a store,
-// it asks with attempt. A shutdown that cancels the turn ends the pause before the next try, which
-// is the last one.
+// retry calls f until it succeeds, returns a permanent error, or ctx ends, each time once the
+// process may act for the tree. What f asks of a store, it asks with attempt. A shutdown that
+// cancels the turn ends the pause before the next try, which is the last one.
 func (r *turnRecord) retry(ctx context.Context, f func() error) error {
 	life, last := r.life.Done(), false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := f()
+		err := r.mayAct(ctx)
+		if err == nil {
+			err = f()
+		}
 		if err == nil || permanent(err) || ctx.Err() != nil || last {
 			return err
 		}
@@ -415,11 +418,11 @@ func (r *turnRecord) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// permanent reports whether an error of a store stays however often the call is repeated. What a
-// store panics with says nothing of that.
+// permanent reports whether an error of a store stays however often the call is repeated, or the
+// turn is not that of this process any more. What a store panics with says nothing of that.
 func permanent(err error) bool {
 	if _, panicked := errors.AsType[*spawn.PanicError](err); panicked {
 		return false
 	}
-	return session.IsPermanent(err)
+	return session.IsPermanent(err) || errors.Is(err, spawn.ErrStale)
 }

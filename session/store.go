@@ -15,8 +15,7 @@ type Store struct {
 	// [ErrNoFiles], and everything else works.
 	Files Files
 	// Owners is set if several processes may share the engine. With nil, this process has every
-	// tree. It is experimental: package spawn uses it, and package agent refuses a Store that has
-	// one, so far.
+	// tree. It is experimental.
 	Owners Owners
 }
 

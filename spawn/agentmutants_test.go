@@ -4,6 +4,21 @@ package spawn_test
 // programs that run them.
 var agentMutants = []mutant{
 	{
+		"cluster: a tool waits until the process may act", "../agent/tool.go",
+		"if err := t.spawn.MayAct(ctx); err != nil {", "if err := t.err(); err != nil {",
+		"../agent/agenttest", "TestFormerOwnerDoesNothing",
+	},
+	{
+		"cluster: a line waits until the process may act", "../agent/transcript.go",
+		"err := r.mayAct(ctx)", "var err error", "../agent/agenttest",
+		"TestFormerOwnerDoesNothing",
+	},
+	{
+		"cluster: a file waits until the process may act", "../agent/parts.go",
+		"\tif err := r.mayAct(ctx); err != nil {\n\t\treturn p, err\n\t}\n", "",
+		"../agent/agenttest", "TestFormerOwnerDoesNothing",
+	},
+	{
 		"a steer that came too late is told at the end", "internal/tree/inbox.go",
 		"\t\t\t\tr.Missed++\n", "", "../agent", "TestSteerThatIsMissed/missed",
 	},

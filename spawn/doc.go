@@ -155,14 +155,14 @@
 // # Several processes
 //
 // If the Store has [session.Owners], several Supervisors share it, each in a process of its own.
-// That is experimental, and no program of package agent can have it yet. A tree is that of the
-// process which has claimed it, by the first command or because it was due and no process had it.
-// The process keeps it until nothing has happened in it for ten minutes, or the Supervisor is shut
-// down; then, or when the process is not heard for the time of a lease, another one goes on with
-// it. A process that cannot reach the engine pauses a second before its lease ends: no turn and no
-// delivery begins, and the methods of a [TurnInput] wait. If it is heard again before another one
-// has claimed the tree, within ten minutes, the turns go on. Else their context ends with
-// [ErrUnconfirmed], as that of a tree that is lost in another way.
+// That is experimental. A tree is that of the process which has claimed it, by the first command or
+// because it was due and no process had it. The process keeps it until nothing has happened in it
+// for ten minutes, or the Supervisor is shut down; then, or when the process is not heard for the
+// time of a lease, another one goes on with it. A process that cannot reach the engine pauses a
+// second before its lease ends: no turn and no delivery begins, and the methods of a [TurnInput]
+// wait. What a Runner does beside them waits by [TurnInput.MayAct]. If the process is heard again
+// before another one has claimed the tree, within ten minutes, the turns go on. Else their context
+// ends with [ErrUnconfirmed], as that of a tree that is lost in another way.
 //
 // A command for the tree of another process is done there, by the rules, the functions and the
 // clock of that process, and its errors are the same for errors.Is and errors.As. While the tree

@@ -123,7 +123,24 @@ func (t *TurnInput) mayBegin(ctx context.Context) error {
 	}
 	within, done := t.Within(ctx)
 	defer done()
-	err := t.fence.hold.wait(within)
+	return t.MayAct(within)
+}
+
+// MayAct returns nil once the process may act for the tree of the turn. It is asked right before
+// what has an effect and is not a command, such as the call of a tool or a line of a transcript, so
+// that a process does none of that for a tree which another one may have.
+//
+// In a Store without Owners MayAct returns nil. Else it waits while the process cannot be heard,
+// until ctx ends, and the error is the cause of ctx then. It is [ErrStale] once the tree is lost,
+// or the turn is over, see [TurnInput.Over]; a turn that was cancelled may still act.
+func (t *TurnInput) MayAct(ctx context.Context) error {
+	if t.fence.hold == nil {
+		return nil
+	}
+	if err := t.Over(); err != nil {
+		return err
+	}
+	err := t.fence.hold.wait(ctx)
 	if lost, is := errors.AsType[lostError](err); is {
 		return t.stale(lost)
 	}

@@ -55,7 +55,7 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runInBubble(r, outer, cfg, s, p, f)
+			runInBubble(r, outer, cfg, s, setup{crash: p}, f)
 		}()
 		<-done
 		// so that what is left behind on purpose ends before the bubble does
@@ -687,7 +687,7 @@ func TestTwoProcessesAtOneStore(t *testing.T) {
 		h.noteLine(ref, session.Line{Pos: pos})
 	}
 	require.Equal(t, []session.Line{{Pos: 1}, {Pos: 2}}, h.lines[ref])
-	proc := &process{}
+	proc := &process{own: h.store}
 	proc.dead.Store(true)
 	_, err := proc.store(h).Journal.Append(t.Context(), key, 0, session.Batch{
 		ID: "x", Entries: []session.Entry{{Payload: session.Raw(`{}`)}},

@@ -41,6 +41,9 @@
 // store, once right before and once right after it, and starts another process on what the store
 // holds by then.
 //
+// [Cluster] does both with several processes at a time, of which another one goes on with the trees
+// of the one that is killed.
+//
 // What the model got is expected with [Harness.Prompted], [Harness.Offered] and [Harness.Told], and
 // what happened with [Harness.Watch] and [Harness.Happened]. [Harness.SetNow] sets the clock that
 // prompts show, and [Harness.Pass] lets virtual time pass.

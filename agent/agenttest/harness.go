@@ -19,6 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 )
 
 // Run runs f in a bubble of virtual time with a Runtime that plays the script, and checks what is
@@ -32,7 +33,7 @@ import (
 // cannot be used in a bubble.
 func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
-	runOutside(t, cfg, s, nil, f)
+	runOutside(t, cfg, s, setup{}, f)
 }
 
 // EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the
@@ -50,6 +51,13 @@ func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 // that plays them all.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
+	everyCrash(t, nil, cfg, s, f)
+}
+
+func everyCrash(
+	t *testing.T, c *Cluster, cfg agent.Config, s Script, f func(h *Harness),
+) {
+	t.Helper()
 	cfg.Store = nil
 	every := 1
 	if n, err := strconv.Atoi(os.Getenv("OFFSHOOT_CRASHES")); err == nil && n > 1 {
@@ -65,7 +73,7 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 			skip = every - 1
 			p := &crashPoint{at: at, after: after}
 			t.Run(p.String(), func(t *testing.T) {
-				runOutside(t, cfg, s, p, f)
+				runOutside(t, cfg, s, setup{c, p}, f)
 			})
 			reached = reached && p.reached != ""
 		}
@@ -83,8 +91,9 @@ type Harness struct {
 	cfg      agent.Config
 	script   Script
 	store    *session.Store
-	released chan struct{} // closed when the test is over
-	waiting  chan struct{} // held by the goroutine that waits until all others do
+	engine   *sessiontest.Cluster // nil: there is one process at a time
+	released chan struct{}        // closed when the test is over
+	waiting  chan struct{}        // held by the goroutine that waits until all others do
 
 	goroutine string      // that f runs in
 	gone      atomic.Bool // the bubble has ended
@@ -92,6 +101,7 @@ type Harness struct {
 	mu            sync.Mutex
 	running       *process
 	processes     []*process
+	opened        int // the stores of processes
 	crash         *crashPoint
 	writes        int
 	over          bool // f has returned
@@ -128,7 +138,7 @@ type turnID struct {
 const maxVirtualTime = 400 * 24 * time.Hour
 
 // runOutside is Run outside of the bubble, which it makes.
-func runOutside(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
+func runOutside(t *testing.T, cfg agent.Config, s Script, by setup, f func(h *Harness)) {
 	t.Helper()
 	if f == nil {
 		t.Fatalf("agenttest: Run has no function to run: f is nil")
@@ -147,7 +157,7 @@ func runOutside(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(
 	outer := t
 	synctest.Test(t, func(t *testing.T) {
 		guard.enter()
-		runInBubble(t, outer, cfg, s, p, func(h *Harness) {
+		runInBubble(t, outer, cfg, s, by, func(h *Harness) {
 			used = h
 			defer enterBubble(h)()
 			f(h)
@@ -157,12 +167,12 @@ func runOutside(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(
 
 // runInBubble is Run inside a bubble. The test outer is the one around it.
 func runInBubble(
-	t, outer testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness),
+	t, outer testing.TB, cfg agent.Config, s Script, by setup, f func(h *Harness),
 ) {
 	t.Helper()
 	h := &Harness{
 		t: t, outer: outer, goroutine: goroutineID(),
-		cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
+		cfg: cfg, script: s, store: cfg.Store, released: make(chan struct{}),
 		waiting:       make(chan struct{}, 1),
 		calls:         make(map[string]int),
 		failed:        make(map[session.Key]int),
@@ -179,9 +189,7 @@ func runInBubble(
 		watched:       make(map[session.Key]bool),
 		doing:         make(map[string]int),
 	}
-	if h.store == nil {
-		h.store = session.NewMemory()
-	}
+	processes := h.open(by)
 	for _, r := range append(slices.Collect(maps.Values(cfg.Runners.Agents)), cfg.Runner) {
 		if _, loop := r.(*agent.Loop); s != nil && r != nil && !loop {
 			t.Fatalf("agenttest: there is a script and a Runner of type %T that would not play it; leave one of them nil", r)
@@ -192,8 +200,10 @@ func runInBubble(
 		h.script = s
 	}
 	before := stateOf(outer.Context())
-	if !h.startProcess(t.Context()) {
-		t.FailNow()
+	for range processes {
+		if !h.startProcess(t.Context()) {
+			t.FailNow()
+		}
 	}
 	h.wait() // it runs
 	lost := time.AfterFunc(maxVirtualTime, func() {
@@ -480,6 +490,7 @@ func (h *Harness) waitIdle() bool {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
+	h.healAll()
 	for d := time.Second; d < time.Hour; d *= 2 {
 		h.wait()
 		if h.idle() {
@@ -510,7 +521,9 @@ func (h *Harness) shutDown() {
 	procs := slices.Clone(h.processes)
 	h.mu.Unlock()
 	close(h.released)
+	h.healAll()
 	for _, proc := range procs {
+		h.bury(proc)
 		ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 		err := proc.rt.Shutdown(ctx)
 		cancel()

@@ -16,6 +16,7 @@ import (
 // process is one simulated process: a Runtime that lives until it is killed or shut down.
 type process struct {
 	rt     *agent.Runtime
+	own    *session.Store // of this process; that of the Harness, unless that has a Cluster
 	cancel context.CancelFunc
 	done   chan error
 	dead   atomic.Bool   // set under the lock of the Harness
@@ -24,7 +25,7 @@ type process struct {
 
 // startProcess starts a process.
 func (h *Harness) startProcess(ctx context.Context) bool {
-	proc := &process{done: make(chan error, 1), next: make(chan struct{})}
+	proc := &process{own: h.ownStore(), done: make(chan error, 1), next: make(chan struct{})}
 	cfg := h.cfg
 	cfg.Store = proc.store(h)
 	if cfg.Runner != nil || h.script != nil {
@@ -73,15 +74,19 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 	proc.rt = rt
 	ctx, proc.cancel = context.WithCancel(ctx)
 	h.mu.Lock()
-	for key := range h.watched {
-		h.watch(ctx, proc, key)
-	}
 	before := h.running
-	h.running = proc // before it runs: it may be killed, and have a successor, at its first write
+	follows := before == nil || before.dead.Load()
+	if follows {
+		for key := range h.watched {
+			h.watch(ctx, proc, key)
+		}
+		// Before it runs: it may be killed, and have a successor, at its first write.
+		h.running = proc
+	}
 	h.processes = append(h.processes, proc)
 	h.mu.Unlock()
 	go func() { proc.done <- rt.Run(ctx) }()
-	if before != nil {
+	if follows && before != nil {
 		close(before.next)
 	}
 	return true
@@ -176,13 +181,19 @@ func (w processLog) Write(p []byte) (int, error) {
 // former owner: nothing that they do reaches the world.
 func (h *Harness) kill(proc *process) {
 	h.mu.Lock()
-	dead := proc.dead.Swap(true)
+	dead, followed := proc.dead.Swap(true), false
+	if !dead {
+		followed = h.leave(proc)
+	}
 	h.mu.Unlock()
 	if dead {
 		return
 	}
+	if followed {
+		close(proc.next)
+	}
 	go func() {
-		if !h.startProcess(h.Context()) {
+		if !h.startProcess(h.Context()) && !followed {
 			close(proc.next)
 		}
 	}()

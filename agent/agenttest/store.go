@@ -26,7 +26,9 @@ type storeGate struct {
 
 func (proc *process) store(h *Harness) *session.Store {
 	g := storeGate{h, proc}
-	s := &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+	s := &session.Store{
+		Journal: journalGate{g}, Transcripts: transcriptsGate{g}, Owners: proc.own.Owners,
+	}
 	if h.store.Files != nil {
 		s.Files = filesGate{g}
 	}
@@ -43,7 +45,7 @@ func (g journalGate) Append(
 		return g.formerOwner(ctx, root, after, b)
 	}
 	err = g.h.write(g.proc, fmt.Sprintf("journal of %s", root), func() error {
-		seq, err = g.h.store.Journal.Append(ctx, root, after, b)
+		seq, err = g.proc.own.Journal.Append(ctx, root, after, b)
 		if last := g.lastAppended(ctx, root, after, b, seq, err); last > 0 {
 			g.h.noteFacts(g.proc, root, last, b)
 		}
@@ -89,7 +91,7 @@ func (g journalGate) Read(
 	if g.proc.dead.Load() {
 		return failedRead[session.Entry]
 	}
-	return g.h.store.Journal.Read(ctx, root, after)
+	return g.proc.own.Journal.Read(ctx, root, after)
 }
 
 // Roots implements session.Journal.
@@ -99,7 +101,7 @@ func (g journalGate) Roots(
 	if g.proc.dead.Load() {
 		return func(func(session.Head, error) bool) {}
 	}
-	return g.h.store.Journal.Roots(ctx, q)
+	return g.proc.own.Journal.Roots(ctx, q)
 }
 
 func failedRead[T any](yield func(T, error) bool) {
@@ -114,7 +116,7 @@ func (g transcriptsGate) Append(
 	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
 ) (pos session.Pos, err error) {
 	err = g.h.write(g.proc, fmt.Sprintf("transcript of %s", ref.Key), func() error {
-		pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...)
+		pos, err = g.proc.own.Transcripts.Append(ctx, ref, after, m...)
 		for line, err := range g.h.store.Transcripts.Read(ctx, ref,
 			session.LineQuery{After: g.h.lastLine(ref)}) {
 			if err == nil {
@@ -133,7 +135,7 @@ func (g transcriptsGate) Read(
 	if g.proc.dead.Load() {
 		return failedRead[session.Line]
 	}
-	return g.h.store.Transcripts.Read(ctx, ref, w)
+	return g.proc.own.Transcripts.Read(ctx, ref, w)
 }
 
 // Archive implements session.Transcripts.
@@ -141,7 +143,7 @@ func (g transcriptsGate) Archive(
 	ctx context.Context, ref session.Ref, at time.Time,
 ) (name string, err error) {
 	err = g.h.write(g.proc, fmt.Sprintf("archive of %s", ref.Key), func() error {
-		name, err = g.h.store.Transcripts.Archive(ctx, ref, at)
+		name, err = g.proc.own.Transcripts.Archive(ctx, ref, at)
 		return err
 	})
 	return name, err
@@ -150,7 +152,7 @@ func (g transcriptsGate) Archive(
 // Restore implements session.Transcripts.
 func (g transcriptsGate) Restore(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("restoring of %s", ref.Key), func() error {
-		return g.h.store.Transcripts.Restore(ctx, ref)
+		return g.proc.own.Transcripts.Restore(ctx, ref)
 	})
 }
 
@@ -161,19 +163,21 @@ func (g transcriptsGate) Archives(
 	if g.proc.dead.Load() {
 		return failedRead[session.Archived]
 	}
-	return g.h.store.Transcripts.Archives(ctx, before)
+	return g.proc.own.Transcripts.Archives(ctx, before)
 }
 
 // Remove implements session.Transcripts.
 func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
 		g.h.notePurged(ref)
-		return g.h.store.Transcripts.Remove(ctx, ref)
+		return g.proc.own.Transcripts.Remove(ctx, ref)
 	})
 }
 
 // Locate implements session.Transcripts.
-func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Transcripts.Locate(ref) }
+func (g transcriptsGate) Locate(ref session.Ref) string {
+	return g.proc.own.Transcripts.Locate(ref)
+}
 
 type filesGate struct{ storeGate }
 
@@ -183,7 +187,7 @@ func (g filesGate) Put(
 ) (file session.File, err error) {
 	err = g.h.write(g.proc, fmt.Sprintf("file of %s", ref.Key), func() error {
 		g.h.noteFiles(ref)
-		file, err = g.h.store.Files.Put(ctx, ref, r, want)
+		file, err = g.proc.own.Files.Put(ctx, ref, r, want)
 		return err
 	})
 	return file, err
@@ -196,7 +200,7 @@ func (g filesGate) Open(
 	if g.proc.dead.Load() {
 		return nil, errProcessKilled
 	}
-	return g.h.store.Files.Open(ctx, ref, hash)
+	return g.proc.own.Files.Open(ctx, ref, hash)
 }
 
 // List implements session.Files.
@@ -204,20 +208,20 @@ func (g filesGate) List(ctx context.Context, ref session.Ref) iter.Seq2[session.
 	if g.proc.dead.Load() {
 		return failedRead[session.File]
 	}
-	return g.h.store.Files.List(ctx, ref)
+	return g.proc.own.Files.List(ctx, ref)
 }
 
 // Archive implements session.Files.
 func (g filesGate) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
 	return g.h.write(g.proc, fmt.Sprintf("archive of the files of %s", ref.Key), func() error {
-		return g.h.store.Files.Archive(ctx, ref, at)
+		return g.proc.own.Files.Archive(ctx, ref, at)
 	})
 }
 
 // Restore implements session.Files.
 func (g filesGate) Restore(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("restoring of the files of %s", ref.Key), func() error {
-		return g.h.store.Files.Restore(ctx, ref)
+		return g.proc.own.Files.Restore(ctx, ref)
 	})
 }
 
@@ -225,7 +229,7 @@ func (g filesGate) Restore(ctx context.Context, ref session.Ref) error {
 func (g filesGate) Remove(ctx context.Context, ref session.Ref) error {
 	return g.h.write(g.proc, fmt.Sprintf("removal of the files of %s", ref.Key), func() error {
 		g.h.notePurged(ref)
-		return g.h.store.Files.Remove(ctx, ref)
+		return g.proc.own.Files.Remove(ctx, ref)
 	})
 }
 

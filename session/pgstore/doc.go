@@ -42,10 +42,9 @@
 // # Several processes
 //
 // With Options.Process the Store has [session.Owners], and several processes share the schema, each
-// under a name of its own. This is experimental, as that seam is: package spawn takes such a Store,
-// and package agent refuses it. All of them open with a Process: the lock of the schema is held
-// together by those that have one, or alone by one that has none, and the other kind is a
-// *[LockedError].
+// under a name of its own. This is experimental, as that seam is. All of them open with a Process:
+// the lock of the schema is held together by those that have one, or alone by one that has none,
+// and the other kind is a *[LockedError].
 //
 // Leases end, and trees are due, by the clock of the server. A claim stands in the row of the log.
 // The append of a process whose tree another one has taken is [session.ErrConflict] from that
