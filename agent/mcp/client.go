@@ -45,8 +45,8 @@ type Config struct {
 	Name, Version string
 	// Changed is told of each change in the tools of a server, which can be called by then. Calls
 	// for one server never overlap. One that takes more than 10 seconds is left behind, which is
-	// logged, and until it returns it is told of no other change. It must not call Close. A panic of
-	// it is logged. Nil: changes are logged alone.
+	// logged, and until it returns it is told of no other change. It must not call Close. A panic
+	// of it is logged. Nil: changes are logged alone.
 	Changed func(Change)
 	// Logger is told of servers that end, of changes, and at level Debug of what child processes
 	// write to stderr. A record on which its Handler panics is lost. It may not hang. Nil: what

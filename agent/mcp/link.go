@@ -542,10 +542,10 @@ func (l *link) relist(list []definition) Change {
 // changedLimit is how long Config.Changed may take.
 const changedLimit = 10 * time.Second
 
-// tell tells the program of a change, if there is one, and waits: for up to changedLimit, and when ctx has ended for
-// as long as a child process gets to end. A call that takes longer is left behind, and until it
-// returns the program is told of no other change. A panic there, or the end of its goroutine, is
-// logged: neither the bot ends by it nor the connection.
+// tell tells the program of a change, if there is one, and waits: for up to changedLimit, and when
+// ctx has ended for as long as a child process gets to end. A call that takes longer is left
+// behind, and until it returns the program is told of no other change. A panic there, or the end of
+// its goroutine, is logged: neither the bot ends by it nor the connection.
 func (l *link) tell(ctx context.Context, change Change) {
 	if change.isEmpty() {
 		return
