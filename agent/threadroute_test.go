@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -95,6 +97,123 @@ func TestMessageIsToldOnceOverBinds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowAppend is a Journal whose appends to one tree take a second.
+type slowAppend struct {
+	session.Journal
+	root session.Key
+}
+
+func (j *slowAppend) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	if root == j.root {
+		time.Sleep(time.Second)
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A message that a transport posts twice at once, while its conversation is unbound, is told once:
+// the second one waits for the first, however long that takes to be recorded.
+func TestMessagePostedTwiceAtOnce(t *testing.T) {
+	memory := session.NewMemory()
+	store, slow := *memory, &slowAppend{Journal: memory.Journal}
+	store.Journal = slow
+	threadsOn(t, agent.Config{Runner: echoRunner, Store: &store}, nil, func(b threadBot) {
+		worker := b.worker("worker")
+		at := b.chat.At("general", "7")
+		_, err := b.focus(at, worker.Key(), "alice")
+		require.NoError(t, err)
+		b.write(at, "zero")
+		b.Pass(time.Minute)
+		own, err := b.chat.Key(at)
+		require.NoError(t, err)
+		slow.root = b.Main().Key()
+		m := agent.Incoming{ID: "twice", Text: "one", Route: at}
+		var posts sync.WaitGroup
+		for _, f := range []func(){
+			func() {
+				_, err := b.Session(own).Post(b.Context(), m)
+				assert.NoError(t, err)
+			}, func() {
+				time.Sleep(100 * time.Millisecond)
+				_, err := b.Runtime().Unfocus(b.Context(),
+					agent.UnfocusRequest{Conversation: at, By: "alice"})
+				assert.NoError(t, err)
+			}, func() {
+				time.Sleep(200 * time.Millisecond)
+				again, err := b.Session(own).Post(b.Context(), m)
+				assert.NoError(t, err)
+				assert.True(t, again.Existing)
+				assert.Equal(t, worker.Key(), again.Session)
+			},
+		} {
+			posts.Go(f)
+		}
+		posts.Wait()
+		slow.root = session.Key{}
+		b.Pass(time.Minute)
+		told := slices.DeleteFunc(b.chat.Said(at), func(s string) bool {
+			return !strings.Contains(s, "heard one")
+		})
+		require.Equal(t, []string{"worker heard one"}, told)
+	})
+}
+
+// slowRead is a Journal whose reads of one tree take a second.
+type slowRead struct {
+	session.Journal
+	root session.Key
+}
+
+func (j *slowRead) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
+	if root == j.root {
+		time.Sleep(time.Second)
+	}
+	return j.Journal.Read(ctx, root, after)
+}
+
+// Two messages of one conversation are told in the order in which they came, also where it has to
+// be looked up for the first one alone whether a session knows it.
+func TestMessagesOfAConversationInOrder(t *testing.T) {
+	memory := session.NewMemory()
+	store, slow := *memory, &slowRead{Journal: memory.Journal}
+	store.Journal = slow
+	threadsOn(t, agent.Config{Runner: echoRunner, Store: &store}, nil, func(b threadBot) {
+		worker := b.worker("worker")
+		at := b.chat.At("general", "7")
+		_, err := b.focus(at, worker.Key(), "alice")
+		require.NoError(t, err)
+		b.write(at, "zero")
+		_, err = b.Runtime().Unfocus(b.Context(),
+			agent.UnfocusRequest{Conversation: at, By: "alice"})
+		require.NoError(t, err)
+		b.Pass(time.Minute)
+		b.Crash() // the trees sleep then, and the binding is remembered
+		own, err := b.chat.Key(at)
+		require.NoError(t, err)
+		slow.root = b.Main().Key()
+		var posts sync.WaitGroup
+		for i, m := range []agent.Incoming{
+			{ID: "first", Text: "one", Route: at}, {Text: "two", Route: at},
+		} {
+			posts.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				_, err := b.Session(own).Post(b.Context(), m)
+				assert.NoError(t, err)
+			})
+		}
+		began := time.Now()
+		posts.Wait()
+		require.Equal(t, time.Second, time.Since(began), "it is looked up")
+		slow.root = session.Key{}
+		b.Pass(time.Minute)
+		said := b.chat.Said(at)
+		require.Equal(t, []string{"heard one", "heard two"}, said[len(said)-2:])
+	})
 }
 
 // Likewise where the conversation's own session is the requester of the one that is bound: both

@@ -34,6 +34,11 @@ var threadMutants = []mutant{
 		"TestMessageIsToldOnceOverBinds",
 	},
 	{
+		"bindings: the messages of a conversation are posted one after the other",
+		"../agent/bindings.go", "\tunlock = sync.OnceFunc(unlock)\n\tdefer unlock()\n\tnow :=",
+		"\tunlock()\n\tnow :=", "../agent", "TestMessagesOfAConversationInOrder",
+	},
+	{
 		"bindings: an answer touches its binding", "../agent/bindings.go",
 		"ok && found.Target == r.From {", "ok && false {", "../agent",
 		"TestAnswersTouchTheBinding",
