@@ -25,8 +25,10 @@ var ErrHangs = errors.New("otel: it does not return")
 
 // A CallError says that code of the program has not returned as it must.
 type CallError struct {
-	Call string // "State.Load", "State.Save", "Tracer.ForceFlush", "Tracer" or "Meter"
-	Err  error  // a *spawn.PanicError, spawn.ErrExited or ErrHangs
+	// Call is "State.Load", "State.Save", "Tracer.ForceFlush", "Tracer" or "Meter". Where another
+	// call is not made because of one that hangs, it is that one.
+	Call string
+	Err  error // a *spawn.PanicError, spawn.ErrExited or ErrHangs
 }
 
 // Error says what it did.
@@ -76,8 +78,9 @@ func (x *Exporter) lose(err error, now time.Time) {
 }
 
 // call calls code of the program, one call after the other, for up to a limit. A call that does not
-// return after its ctx has ended is left behind, and until it has returned no other one is made.
-// Whatever f does comes back as an error; what it has written is read only if it has returned.
+// return after its ctx has ended is left behind, and until it has returned no other one is made:
+// the error of that names the one that hangs. Whatever f does comes back as an error; what it has
+// written is read only if it has returned.
 func (x *Exporter) call(
 	ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error,
 ) error {
@@ -86,7 +89,7 @@ func (x *Exporter) call(
 		case <-x.behind:
 			x.behind = nil
 		default:
-			return &CallError{Call: name, Err: ErrHangs}
+			return &CallError{Call: x.hangs, Err: ErrHangs}
 		}
 	}
 	ctx, stop := context.WithTimeout(ctx, limit)
@@ -108,7 +111,7 @@ func (x *Exporter) call(
 	case err := <-done:
 		return err
 	case <-patience.C:
-		x.behind = ended
+		x.behind, x.hangs = ended, name
 		return &CallError{Call: name, Err: ErrHangs}
 	}
 }

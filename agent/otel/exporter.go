@@ -72,6 +72,7 @@ type Exporter struct {
 	began  time.Time // what is older is not counted
 	dirty  bool
 	behind chan struct{} // closed when a call has returned that was left behind; nil: there is none
+	hangs  string        // the name of that call
 	lost   int           // spans and measurements, since that was logged
 	told   time.Time     // when it was logged last
 }
