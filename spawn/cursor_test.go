@@ -195,7 +195,7 @@ func TestShutdownWhileAJournalIsRead(t *testing.T) {
 			cfg.Runner = runnerFunc(
 				func(ctx context.Context, in *spawn.TurnInput) (spawn.TurnResult, error) {
 					if in.Session.Key == chatKey(2) {
-						time.Sleep(hangs) //nolint:forbidigo // it does not heed its ctx
+						time.Sleep(hangs) // it does not heed its ctx
 					}
 					return echo.RunTurn(ctx, in)
 				})

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent/mcp"
@@ -437,9 +438,13 @@ func TestServerThatIsGone(t *testing.T) {
 	}
 	web.CloseClientConnections()
 	web.Close()
-	// The first call may still go to a connection whose end the client has not seen.
-	_, err = call(t, c, "mcp__a__text", `{}`)
-	require.True(t, agent.IsRetryable(err), "%v", err)
+	// Calls may still go to a connection whose end the client has not seen.
+	require.Eventually(t, func() bool {
+		_, err := call(t, c, "mcp__a__text", `{}`)
+		assert.True(t, agent.IsRetryable(err), "%v", err)
+		_, isDown := errors.AsType[*mcp.DownError](err)
+		return isDown
+	}, 30*time.Second, time.Millisecond)
 	for range 2 {
 		_, err = call(t, c, "mcp__a__text", `{}`)
 		down, ok := errors.AsType[*mcp.DownError](err)
