@@ -43,7 +43,7 @@ type FocusRequest struct {
 	// NewThread creates a thread in the Conversation and binds that.
 	NewThread bool
 	// ID is the transport's name for the request, so that a repeated one creates no second thread.
-	// Empty: it is always new.
+	// It is unique in the Conversation. Empty: it is always new.
 	ID string
 }
 
@@ -106,8 +106,10 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 		defer leave()
 		label := rt.Shown(q.Label)
 		at, err = b.create(ctx, NewThread{
-			Key: threadKey(q.Session, "focus\x00"+cmp.Or(q.ID, session.NewID())),
-			In:  at, Session: q.Session,
+			Key: threadKey(q.Session, strings.Join([]string{
+				"focus", at.Channel, at.Account, at.To, cmp.Or(q.ID, session.NewID()),
+			}, "\x00")),
+			In: at, Session: q.Session,
 			Name:  thread.Name(label, q.Session.Agent()),
 			Intro: thread.Intro(label, q.Session.Agent(), limits.Idle, limits.MaxAge),
 		}, func(made session.Route) {

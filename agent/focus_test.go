@@ -259,3 +259,32 @@ func TestUnfocusIsSeenAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// The ID of a request is one of its conversation: two rooms that count alike have a thread each,
+// for people of their own, and a repeated request has the thread that it had.
+func TestFocusOfTheSameIDInTwoRooms(t *testing.T) {
+	threadsOn(t, agent.Config{Runner: echoRunner}, nil, func(b threadBot) {
+		worker := b.worker("worker")
+		made := map[session.Route]string{}
+		for _, again := range []bool{false, true} {
+			for room, by := range map[string]string{"general": "alice", "other": "bob"} {
+				in := b.chat.At(room, "")
+				got, err := b.Runtime().Focus(b.Context(), agent.FocusRequest{
+					Conversation: in, Session: worker.Key(), By: by, NewThread: true, ID: "7",
+				})
+				require.NoError(t, err)
+				at := got.Conversation
+				require.Equal(t, room, at.To)
+				require.NotEmpty(t, at.Thread)
+				require.Equal(t, by, got.By)
+				_, known := made[at]
+				require.Equal(t, again, known)
+				made[at] = by
+			}
+		}
+		require.Len(t, made, 2)
+		for at := range made {
+			require.Equal(t, worker.Key(), b.write(at, "hello").Session)
+		}
+	})
+}
