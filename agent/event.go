@@ -117,7 +117,7 @@ func shownText(r *announce.Redactor, s string) string {
 	if s == "" {
 		return ""
 	}
-	s, _ = announce.Visible(text.WithoutControls(s)) // a control in a tag must not hide it
+	s, _ = announce.Visible(s)
 	s = text.WithoutControls(s)
 	return speaking(r.Redact(s), s)
 }
@@ -151,7 +151,7 @@ func shownStart(r *announce.Redactor, s string, most int) string {
 // direction of a text, and with its credentials masked as in replies. A text that chooses silence
 // is empty.
 func (rt *Runtime) Shown(s string) string {
-	s, _ = announce.Visible(text.WithoutControls(s))
+	s, _ = announce.Visible(s)
 	s = text.WithoutControls(s)
 	return speaking(rt.redactor.At(announce.BoundaryReplies, s), s)
 }
@@ -306,7 +306,6 @@ type deltas struct {
 	shown, raw bool             // in which forms it is watched
 	came       bool             // watchers have got something of it
 	stream     *announce.Stream // of the form DeltasShown
-	controls   text.Controls    // in front of it
 }
 
 // write shows a piece of an answer.
@@ -319,14 +318,14 @@ func (d *deltas) write(st *spawn.TurnInput, r *announce.Redactor, piece string) 
 	if !d.under {
 		d.under, d.came = true, false
 		d.shown, d.raw = st.BeginAnswer()
-		d.stream, d.controls = r.Stream(), text.Controls{}
+		d.stream = r.Stream()
 	}
 	var show spawn.Delta
 	if d.raw {
 		show.Raw = piece
 	}
 	if d.shown {
-		show.Shown = d.stream.Write(d.controls.Write(piece))
+		show.Shown = d.stream.Write(piece)
 	}
 	if show != (spawn.Delta{}) {
 		d.came = true
@@ -339,8 +338,7 @@ func (d *deltas) end(st *spawn.TurnInput) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.under && d.shown {
-		rest := d.stream.Write(d.controls.Close())
-		if rest += d.stream.Close(); rest != "" {
+		if rest := d.stream.Close(); rest != "" {
 			st.ShowDelta(spawn.Delta{Shown: rest})
 		}
 	}

@@ -274,7 +274,7 @@ func isOwn(key session.Key, at session.Route) bool {
 }
 
 // checkOwner returns an *InputError for the owner of a binding that is empty or could pass for
-// another.
+// another, and a *LimitError for one that is too long.
 func checkOwner(by string) error {
 	if by == "" {
 		return &InputError{
@@ -283,6 +283,11 @@ func checkOwner(by string) error {
 	}
 	if fault := text.IDFault(by); fault != "" {
 		return &InputError{Field: "By", Reason: fault}
+	}
+	if n := len(by); n > session.MaxKeyLen {
+		return &LimitError{
+			Field: "By", Size: n, Limit: session.MaxKeyLen, Unit: "bytes", Path: "session.MaxKeyLen",
+		}
 	}
 	return nil
 }

@@ -223,6 +223,17 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 		}))
 		require.ErrorAs(b.T(), err, &long)
 		require.Equal(b.T(), "Label", long.Field)
+		by := strings.Repeat("x", session.MaxKeyLen+1)
+		err = errorOf(b.Runtime().Focus(b.Context(), agent.FocusRequest{
+			Conversation: b.general, Session: child.Key(), By: by, NewThread: true,
+		}))
+		require.ErrorAs(b.T(), err, &long)
+		require.Equal(b.T(), "By", long.Field)
+		err = errorOf(b.Runtime().Unfocus(b.Context(), agent.UnfocusRequest{
+			Conversation: b.general, By: by,
+		}))
+		require.ErrorAs(b.T(), err, &long)
+		require.Equal(b.T(), "By", long.Field)
 		require.Len(b.T(), b.bindings(), 1)
 		require.Len(b.T(), b.chat.Threads(), 1)
 	})

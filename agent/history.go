@@ -360,14 +360,14 @@ func safeLine(r *announce.Redactor, line session.Line) (safe HistoryLine, shown 
 	l := safeView{redactor: r}
 	l.Pos = line.Pos
 	m := line.Message
-	said := text.WithoutControls(m.Text) // a control in a tag or a marker must not hide it
+	said := m.Text
 	switch {
 	case m.Role == session.MessageAssistant:
-		if said, shown = announce.Visible(said); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
+		if said, shown = announce.Visible(m.Text); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
 			return l.HistoryLine, false
 		}
 	case m.Internal:
-		if said = announce.Sanitize(said); said == "" {
+		if said = announce.Sanitize(m.Text); said == "" {
 			said = toldOfSubagents
 		}
 	}

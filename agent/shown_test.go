@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -520,4 +521,62 @@ func TestShownAndTranscript(t *testing.T) {
 	require.True(t, rt.Session(topKey).IsCallers())
 	require.Empty(t, rt.Transcript(ref))
 	require.NoError(t, rt.Shutdown(t.Context()))
+}
+
+// What a model says is the same for people in its deltas, however it comes in pieces, in the event
+// of its turn, in the history and in the reply, for the markup of every family of models.
+func TestMarkupIsTheSameEverywhere(t *testing.T) {
+	data, err := os.ReadFile("../announce/testdata/markup.json")
+	require.NoError(t, err)
+	var rows []struct{ Form, Input string }
+	require.NoError(t, json.Unmarshal(data, &rows))
+	for _, odd := range []string{
+		"a \ue200 b", "a \ue201\ue202 b", "a \ue200cite\ue202turn0search0", "\ue200cite\ue201\ue200x",
+		"a \x1b[1m\ue200cite\x1b[0m\ue202turn0search0\ue201 b",
+	} {
+		rows = append(rows, struct{ Form, Input string }{"odd", odd})
+	}
+	require.Greater(t, len(rows), 280)
+	next := 0
+	cfg := agent.Config{Runner: agent.RunnerFunc(
+		func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+			said := rows[next].Input
+			for rest := said; rest != ""; {
+				n := min(1+next%7, len(rest)) // bytes
+				tn.Delta(rest[:n])
+				rest = rest[n:]
+			}
+			return agent.Result{Text: said}, nil
+		}),
+	}
+	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+		seen := watch(h, agent.EventQuery{Root: topKey, Deltas: agent.DeltasShown})
+		begun := 0
+		for next = range rows {
+			h.Post("go")
+			h.Pass(time.Second)
+			deltas, ended, reply := "", "", ""
+			for _, e := range seen()[begun:] {
+				switch e.Kind {
+				case agent.EventDelta:
+					deltas += e.Text
+				case agent.EventTurnEnded:
+					ended = e.Text
+				default:
+				}
+			}
+			begun = len(seen())
+			if list := h.Replies(); len(list) > 0 && list[len(list)-1].Reply.Turn == next+1 {
+				reply = list[len(list)-1].Reply.Text
+			}
+			form := fmt.Sprintf("%s: %q", rows[next].Form, rows[next].Input)
+			require.Equal(t, reply, ended, form)
+			require.Equal(t, reply, strings.TrimSpace(deltas), form)
+			page, err := h.Main().History(h.Context(), agent.HistoryQuery{Last: 1})
+			require.NoError(t, err)
+			if reply != "" {
+				require.Equal(t, reply, page.Lines[0].Message.Text, form)
+			}
+		}
+	})
 }

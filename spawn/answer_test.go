@@ -114,6 +114,34 @@ func TestPermanentIsBlockedAtOnce(t *testing.T) {
 	})
 }
 
+// A panic is a failure, whatever it is with: the next attempt comes as after any other, and counts.
+func TestPanicIsAFailure(t *testing.T) {
+	for name, value := range map[string]any{
+		"plain": "x", "busy": spawn.ErrBusy, "never": spawn.Permanent(errDown),
+		"later": spawn.RetryAfter(time.Hour, errDown),
+		"both":  fmt.Errorf("%w: %w", spawn.ErrBusy, spawn.RetryAfter(time.Hour, errDown)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var attempts []int
+			began := time.Now()
+			s := openSupervisor(t, spawn.Config{
+				Store: session.NewMemory(), CallerRun: true, Runner: instantRunner,
+				Deliver: func(_ context.Context, d spawn.Delivery) error {
+					if attempts = append(attempts, d.Attempt); len(attempts) == 1 {
+						panic(value)
+					}
+					return nil
+				},
+			})
+			_, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x", Announce: true})
+			require.NoError(t, err)
+			require.NoError(t, s.Idle(t.Context(), topKey))
+			require.Equal(t, []int{1, 2}, attempts, name)
+			require.Less(t, time.Since(began), time.Minute, name)
+		})
+	}
+}
+
 // A pause that a receiver asks for is kept, over a restart as well, and does not count to the half
 // hour. What is behind it waits. Its length has limits.
 func TestRetryAfter(t *testing.T) {

@@ -40,7 +40,8 @@ type Completion struct {
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
 // that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,
-// MayRepeat, Mode, More, Late and Error alone.
+// MayRepeat, Mode, More, Late and Error alone, and in the Siblings of a Completion, of which fewer
+// may be active by then.
 //
 // Each attempt gets a Delivery of its own: the receiver may keep it, and what Completion and Reply
 // point to.

@@ -97,6 +97,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"Hear": func(ctx context.Context, tn *spawn.TurnInput) error {
 		return tn.Hear(ctx, policy.Sender{ID: "late"})
 	},
+	"MayAct":   nil, // without Owners it has none; TestFormerOwnerDoesNothing of agenttest has them
 	"Budgeted": nil, "Leave": nil,
 	"Yield": nil, "Delta": nil, "Spent": nil, "SpentBy": nil, "ExitWith": nil, "InStore": nil,
 	"Reached": nil, "Rights": nil, "RemovedAbove": nil, "Senders": nil, "Withheld": nil,

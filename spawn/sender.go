@@ -211,9 +211,13 @@ func (sh *treeShell) receiptOf(err error) (r receipt) {
 	if contain.Read(err) == nil {
 		return r
 	}
+	r.failed = sh.sup.errorText(err)
+	if _, panicked := errors.AsType[*PanicError](err); panicked {
+		return r // whatever it has panicked with
+	}
 	r.busy = errors.Is(err, ErrBusy)
 	r.never = errors.Is(err, ErrPermanent) && !r.busy
-	r.failed, r.pause = sh.sup.errorText(err), pauseOf(err)
+	r.pause = pauseOf(err)
 	return r
 }
 

@@ -687,7 +687,7 @@ func TestAuthorize(t *testing.T) {
 func TestAuthorizeThatHangs(t *testing.T) {
 	var goOn chan struct{}
 	hang := func() { <-goOn }
-	asked := 0
+	var asked atomic.Int64
 	opt := command.Options{
 		Wait: 3 * time.Second,
 		Authorize: func(_ context.Context, r command.Request) error {
@@ -697,7 +697,7 @@ func TestAuthorizeThatHangs(t *testing.T) {
 			return nil
 		},
 		Reach: func(context.Context, command.Request, session.Key) error {
-			asked++
+			asked.Add(1)
 			hang()
 			return nil
 		},
@@ -731,8 +731,8 @@ func TestAuthorizeThatHangs(t *testing.T) {
 		began = time.Now()
 		answer := b.say(general, "ann", "/focus "+b.key(other).String())
 		require.Contains(t, answer, "is not a sub-agent of this conversation")
-		require.Positive(t, asked)
-		require.Equal(t, time.Duration(asked)*opt.Wait, time.Since(began))
+		require.Positive(t, asked.Load())
+		require.Equal(t, time.Duration(asked.Load())*opt.Wait, time.Since(began))
 	})
 }
 
