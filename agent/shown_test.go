@@ -538,16 +538,17 @@ func TestMarkupIsTheSameEverywhere(t *testing.T) {
 	}
 	require.Greater(t, len(rows), 280)
 	next := 0
-	cfg := agent.Config{Runner: agent.RunnerFunc(
-		func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
-			said := rows[next].Input
-			for rest := said; rest != ""; {
-				n := min(1+next%7, len(rest)) // bytes
-				tn.Delta(rest[:n])
-				rest = rest[n:]
-			}
-			return agent.Result{Text: said}, nil
-		}),
+	cfg := agent.Config{
+		Runner: agent.RunnerFunc(
+			func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+				said := rows[next].Input
+				for rest := said; rest != ""; {
+					n := min(1+next%7, len(rest)) // bytes
+					tn.Delta(rest[:n])
+					rest = rest[n:]
+				}
+				return agent.Result{Text: said}, nil
+			}),
 	}
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		seen := watch(h, agent.EventQuery{Root: topKey, Deltas: agent.DeltasShown})
