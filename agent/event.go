@@ -159,7 +159,9 @@ func (rt *Runtime) Shown(s string) string {
 // toModels returns what a model may read of what another session or its model has chosen. It is
 // masked before it is cut.
 func (rt *Runtime) toModels(s string) string {
-	return rt.redactor.At(announce.BoundaryModels, text.WithoutControls(s))
+	return secret.Clean(func(s string) string {
+		return rt.redactor.At(announce.BoundaryModels, s)
+	}, s)
 }
 
 // quote is [text.Quote] for an answer to a model that repeats the model's own words. They stay as
@@ -172,7 +174,7 @@ func (rt *Runtime) whole(s string) string {
 	if len(s) <= text.MaxQuoted {
 		return s
 	}
-	return rt.redactor.Redact(text.WithoutControls(s))
+	return secret.Clean(rt.redactor.Redact, s)
 }
 
 // maxShownTool is how many characters of what a tool is called with, and of what it answers, an

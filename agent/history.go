@@ -13,6 +13,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -407,9 +408,8 @@ type safeView struct {
 
 // redact masks the credentials in a text, as it is without what a terminal would not show of it.
 func (l *safeView) redact(s string) string {
-	s = text.WithoutControls(s)
-	masked := l.redactor.Redact(s)
-	l.Redacted = l.Redacted || masked != s
+	masked := secret.Clean(l.redactor.Redact, s)
+	l.Redacted = l.Redacted || masked != text.WithoutControls(s)
 	return masked
 }
 

@@ -11,6 +11,7 @@ type strength uint8
 const (
 	noSecret    strength = iota
 	uuidName             // a UUID behind it is secret
+	messageName          // of a message about a password: the value must look like one
 	weakName             // it may be: the value must look like a secret
 	listName             // several secrets: a list of values
 	secretName           // a token or a key
@@ -301,6 +302,9 @@ func strengthOf(name, before string) strength {
 	}
 	for _, end := range plainNames[buf[n-1]] {
 		if strings.HasSuffix(joined, end) && start[n-len(end)] {
+			if is == passwordTag { // what follows may say what is wrong with it, or be it
+				return messageName
+			}
 			return noSecret
 		}
 	}

@@ -3,6 +3,7 @@ package secret
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
@@ -24,16 +25,28 @@ func Line(mask func(string) string, s string) string {
 		return s
 	}
 	clean := text.WithoutControls(s)
-	masked := text.Line(mask(clean))
+	masked := text.Line(Clean(mask, s))
 	if masked != text.Line(clean) && masked != text.Line(mask(line)) {
 		return masked
 	}
 	return line
 }
 
+// Clean returns s as [text.WithoutControls] does, masked. What a control takes with it, such as the
+// character behind an escape, hides no secret from mask, be it read with it or without it.
+func Clean(mask func(string) string, s string) string {
+	if strings.IndexFunc(s, takesText) >= 0 {
+		s = mask(s)
+	}
+	return mask(text.WithoutControls(s))
+}
+
+// takesText reports whether what follows a control may go with it: it begins a sequence.
+func takesText(r rune) bool { return r == 0x1b || r >= 0x80 && r <= 0x9f && r != 0x85 }
+
 // TextBy is [Text] with a function that masks more than Mask.
 func TextBy(mask func(string) string, s string) string {
-	shown := text.Bound(mask(text.WithoutControls(s)), MaxText)
+	shown := text.Bound(Clean(mask, s), MaxText)
 	for range maxRounds { // the cut may leave a part of a mask, which is masked again
 		again := text.Bound(mask(shown), MaxText)
 		if again == shown {

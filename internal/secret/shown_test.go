@@ -38,3 +38,56 @@ func TestHandler(t *testing.T) {
 	log.Warn("a delivery failed", "session", "agent:main:token:abcdefgh")
 	require.Contains(t, out.String(), "abcdefgh", "a name is told")
 }
+
+// A control hides no secret, whatever a terminal takes with it: neither one that is read without
+// what it takes, nor one that is read with it.
+func TestControlsHideNoSecret(t *testing.T) {
+	for _, s := range []string{
+		"ghp_abcdefghijklmnopqrstuvwxyz0123456789", "password=hunter2xq9Z",
+		"Authorization: Bearer abcdefgh12345678xyz", "8ekQX_9#vLm2@pT", "cqkX7_9#vLm2@pT",
+	} {
+		mask := func(s string) string {
+			s = secret.Mask(s)
+			for _, own := range []string{"8ekQX_9#vLm2@pT", "cqkX7_9#vLm2@pT"} {
+				s = strings.ReplaceAll(s, own, "***")
+			}
+			return s
+		}
+		for _, control := range []string{"\x1b", "\x1b[0m", "\u0090q\u009c", "\u009c", "\x1b7", "\x00"} {
+			for at := range 3 {
+				given := s[:at] + control + s[at:]
+				shown := secret.Clean(mask, given)
+				require.NotContains(t, shown, s[len(s)-8:], "%q", given)
+				require.NotContains(t, secret.TextBy(mask, given), s[len(s)-8:], "%q", given)
+			}
+		}
+	}
+}
+
+// Words such as those of a message may stand in front of the name of a password, and what follows
+// may be a password all the same, if it looks like one.
+func TestPasswordsBehindWordsOfMessages(t *testing.T) {
+	for _, word := range []string{
+		"forgot", "reset", "invalid", "wrong", "missing", "incorrect", "change", "enter", "expired",
+		"remember", "type", "check", "verify",
+	} {
+		title := strings.ToUpper(word[:1]) + word[1:]
+		for _, value := range []string{"hunter2xq9Z", "k3J9x8Qp2!", "Tr0ub4dor&3"} {
+			for _, form := range []string{
+				word + " password=" + value, word + "Password=" + value, word + "_password=" + value,
+				title + " password: " + value, word + ` password="` + value + `"`,
+				`{"` + word + `Password":"` + value + `"}`,
+			} {
+				require.NotContains(t, secret.Mask(form), value, form)
+			}
+		}
+		for _, form := range []string{
+			title + " password", title + " password: try again", word + "Password=true",
+			word + "Password: function", title + " password: https://example.com/reset?step=2",
+			word + "_password=required", title + " password: 3 attempts left",
+			word + "Password(user)", "/" + word + "-password", word + "Password: () => void",
+		} {
+			require.Equal(t, form, secret.Mask(form))
+		}
+	}
+}

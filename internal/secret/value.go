@@ -37,6 +37,8 @@ func (f *form) isSecret(v string) bool {
 	switch lower := strings.ToLower(v); {
 	case constants[lower]:
 		return false
+	case f.is == messageName:
+		return looksChosen(v)
 	case isEnv && f.is == weakName && !strings.EqualFold(f.name, "pass"):
 		return !isNumber(v) && !isPath(v)
 	case isEnv && f.is != listName:
@@ -497,6 +499,24 @@ func looksRandom(s string) bool {
 		return false
 	}
 	return lower > 1 && upper > 1 || digit*8 >= len(s)
+}
+
+// looksChosen reports whether a value is a password by its look: 8 bytes and more without blanks,
+// of letters and digits, which is neither a path, an address, a call, a count nor made of words.
+func looksChosen(s string) bool {
+	letters, digits := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+			letters++
+		case c >= '0' && c <= '9':
+			digits++
+		case c == ' ', c == '/', c == '(':
+			return false
+		}
+	}
+	return len(s) >= 8 && letters > 1 && digits > 0 && !isAddress(s) && !isCount(s) && !isWordy(s) &&
+		!isUUID(s) && !isDate(s)
 }
 
 // looksSecret reports whether a value is a secret by its own look: long, without blanks, and of

@@ -169,6 +169,11 @@ func steers(r rune) bool {
 	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || IsUndrawn(r)
 }
 
+// isFunction reports whether a character behind an escape is a function of terminals, such as that
+// which resets them. Any other one is a character of the text: an escape in front of it is there to
+// hide it, or is by mistake.
+func isFunction(c byte) bool { return strings.IndexByte("6789=>cno|}~", c) >= 0 }
+
 // escapeLen returns how many bytes the escape sequence has with which s begins, or those of the
 // first character if it begins none that ends. If what follows s may change that, it also returns
 // which characters leave it open.
@@ -187,7 +192,7 @@ func escapeLen(s string) (n int, inside func(r rune) bool) {
 			switch {
 			case end == len(s):
 				return n, isParameter
-			case s[end] >= '0' && s[end] <= '~':
+			case s[end] >= '0' && s[end] <= '~' && (end > 1 || isFunction(s[end])):
 				return end + 1, nil
 			}
 		}

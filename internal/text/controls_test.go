@@ -101,3 +101,19 @@ func FuzzControls(f *testing.F) {
 		checkPieces(t, s, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // repeatable
 	})
 }
+
+// An escape in front of a character that is not a function of terminals takes nothing with it, so
+// that it cannot hide the beginning of a name, a tag or a secret.
+func TestEscapeTakesNoText(t *testing.T) {
+	t.Parallel()
+	for c := byte('0'); c <= '~'; c++ {
+		want := "a" + string(c) + "b"
+		if strings.IndexByte("6789=>cno|}~", c) >= 0 || c >= '@' && c <= '_' {
+			continue // a function, or a character of C1
+		}
+		require.Equal(t, want, text.WithoutControls("a\x1b"+string(c)+"b"), "%q", c)
+	}
+	require.Equal(t, "password=x", text.WithoutControls("p\x1bassword=x"))
+	require.Equal(t, "ab", text.WithoutControls("a\x1bcb"), "it resets the terminal")
+	require.Equal(t, "ab", text.WithoutControls("a\x1b(Bb"), "a set of characters")
+}
