@@ -515,8 +515,8 @@ func looksChosen(s string) bool {
 			return false
 		}
 	}
-	return len(s) >= 8 && letters > 1 && digits > 0 && !isAddress(s) && !isCount(s) && !isWordy(s) &&
-		!isUUID(s) && !isDate(s)
+	return len(s) >= 8 && letters > 1 && digits > 0 && !isAddress(s) && !isCount(s) &&
+		!isWordy(s) && !isUUID(s) && !isDate(s)
 }
 
 // looksSecret reports whether a value is a secret by its own look: long, without blanks, and of
