@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -195,23 +195,30 @@ func checkModelSecret(p *modelProbe) {
 
 func checkModelGoroutines(p *modelProbe) {
 	const calls = 20
-	before := runtime.NumGoroutine()
-	for range calls {
-		p.Provider.Answer(ProviderAnswer{Fault: FaultHang, Text: kitPieces})
-		ctx, cancel := context.WithCancel(p.t.Context())
-		go func() {
-			p.wait(func() bool { return p.Provider.underWay() > 0 })
-			cancel()
-		}()
-		p.generate(ctx, p.request(userSays("Hello.")))
-		cancel()
-		if !p.wait(func() bool { return p.Provider.underWay() == 0 }) {
-			p.fail("the provider goes on")
+	label := newLabel()
+	pprof.Do(p.t.Context(), labelsOf(label), func(ctx context.Context) {
+		for range calls {
+			p.cancelledCall(ctx)
 		}
+	})
+	if !p.wait(func() bool { return countLabelled(label) < calls/2 }) {
+		p.fail("after %d calls there are %d more", calls, countLabelled(label))
 	}
-	if !p.wait(func() bool { return runtime.NumGoroutine() < before+calls/2 }) {
-		p.fail("there were %d, and after %d calls there are %d", before, calls,
-			runtime.NumGoroutine())
+}
+
+// cancelledCall makes a call whose ctx ends while the provider hangs.
+func (p *modelProbe) cancelledCall(ctx context.Context) {
+	p.Provider.Answer(ProviderAnswer{Fault: FaultHang, Text: kitPieces})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		p.wait(func() bool { return p.Provider.underWay() > 0 })
+		cancel()
+	}()
+	p.generate(ctx, p.request(userSays("Hello.")))
+	cancel()
+	if !p.wait(func() bool { return p.Provider.underWay() == 0 }) {
+		p.fail("the provider goes on")
 	}
 }
 

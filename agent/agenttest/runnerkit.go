@@ -1,7 +1,6 @@
 package agenttest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +118,7 @@ func (r *runnerRule) try(t testing.TB, n int, open func() agent.Runner, o Runner
 	t.Helper()
 	p := &runnerProbe{
 		t: t, rule: fmt.Sprintf("rule %d is broken: %s", n, r.sentence), o: o.withDefaults(),
-		opener: open, store: session.NewMemory(), label: fmt.Sprint(probes.Add(1)),
+		opener: open, store: session.NewMemory(), label: newLabel(),
 		begun: make(chan session.Key, probeTurns), ended: make(chan ranTurn, probeTurns),
 		leaks: r.name == "goroutines",
 	}
@@ -127,9 +126,6 @@ func (r *runnerRule) try(t testing.TB, n int, open func() agent.Runner, o Runner
 	p.open(nil)
 	r.check(p)
 }
-
-// probes counts the probes of the process: the number is the label of their goroutines.
-var probes atomic.Int64
 
 // probeTurns is more than any rule has turns.
 const probeTurns = 1000
@@ -226,7 +222,7 @@ func (p *runnerProbe) run(
 ) (agent.Result, error) {
 	p.begun <- t.Session.Key
 	turn := ranTurn{key: t.Session.Key, err: errExited, before: string(t.State())}
-	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels(probeLabel, p.label)))
+	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, labelsOf(p.label)))
 	defer func() {
 		pprof.SetGoroutineLabels(ctx)
 		caught := recover()
@@ -361,29 +357,13 @@ func (p *runnerProbe) within(d time.Duration, c <-chan struct{}) bool {
 func (p *runnerProbe) goroutines() string {
 	var left string
 	for pause := time.Millisecond; pause < p.o.Grace; pause *= 2 {
-		var dump bytes.Buffer
-		_ = pprof.Lookup("goroutine").WriteTo(&dump, 1)
-		left = labelled(dump.String(), p.label)
+		left = strings.Join(labelled(p.label), "\n\n")
 		if left == "" {
 			break
 		}
 		p.within(pause, nil)
 	}
 	return left
-}
-
-// probeLabel is the name of the label of the goroutines of a probe.
-const probeLabel = "agenttest-runner"
-
-// labelled returns the parts of a profile of goroutines that have the label of a probe.
-func labelled(profile, label string) string {
-	var found []string
-	for part := range strings.SplitSeq(profile, "\n\n") {
-		if strings.Contains(part, fmt.Sprintf("%q:%q", probeLabel, label)) {
-			found = append(found, part)
-		}
-	}
-	return strings.Join(found, "\n\n")
 }
 
 // chat returns the key of one of the sessions of a probe.

@@ -88,7 +88,7 @@ func TestMembersKeepTheirLock(t *testing.T) {
 		_, err := pgstore.Open(t.Context(), s.dsn(), alone)
 		require.ErrorIs(t, err, pgstore.ErrLocked)
 	}
-	_, err := a.Owners.Claim(t.Context(), root)
+	_, err := claimed(t.Context(), a, root)
 	require.NoError(t, err)
 }
 
@@ -101,7 +101,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	b := s.open(t, memberOptions(schema, "b", lease))
 	empty := session.Must(session.NamedKey("main", "empty"))
 	for _, root := range []session.Key{root, empty} {
-		_, err := a.Owners.Claim(t.Context(), root)
+		_, err := claimed(t.Context(), a, root)
 		require.NoError(t, err)
 	}
 	last := add(t, a, 0, entries("a", 1))
@@ -111,7 +111,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- b.Owners.Serve(ctx, session.Member{}) }()
 	for _, root := range []session.Key{root, empty} {
-		_, err := b.Owners.Claim(t.Context(), root)
+		_, err := claimed(t.Context(), b, root)
 		require.NoError(t, err)
 	}
 	snapshot := entries("late snapshot", 1)
@@ -134,7 +134,7 @@ func TestTakenTreeIsFenced(t *testing.T) {
 	cancel()
 	require.NoError(t, <-served)
 	last = add(t, a, last, entries("free", 1)) // no process has it
-	claim, err := a.Owners.Claim(t.Context(), root)
+	claim, err := claimed(t.Context(), a, root)
 	require.NoError(t, err)
 	last = add(t, a, last, entries("again", 1))
 	require.NoError(t, a.Owners.Release(t.Context(), claim))
@@ -150,7 +150,7 @@ func TestProcessThatStopsInATransaction(t *testing.T) {
 	a := s.open(t, memberOptions(schema, "a", lease))
 	b := s.open(t, memberOptions(schema, "b", lease))
 	require.Eventually(t, func() bool { // a busy server may not answer within a third of the lease
-		_, err := a.Owners.Claim(t.Context(), root)
+		_, err := claimed(t.Context(), a, root)
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	add(t, a, 0, entries("a", 1))
@@ -161,7 +161,7 @@ func TestProcessThatStopsInATransaction(t *testing.T) {
 	}()
 	began := time.Now()
 	require.Eventually(t, func() bool {
-		_, err := b.Owners.Claim(t.Context(), root)
+		_, err := claimed(t.Context(), b, root)
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	assert.Less(t, time.Since(began), stopped)
@@ -182,16 +182,16 @@ func TestFirstClaimsAtOnce(t *testing.T) {
 			Lease: func(l session.Lease) { leases <- l },
 		})
 	}()
-	claimed := make(chan error)
+	done := make(chan error)
 	const claims = 16
 	for i := range claims {
 		go func() {
-			_, err := store.Owners.Claim(ctx, numbered(i))
-			claimed <- err
+			_, err := claimed(ctx, store, numbered(i))
+			done <- err
 		}()
 	}
 	for range claims {
-		require.NoError(t, <-claimed)
+		require.NoError(t, <-done)
 	}
 	for range 3 {
 		assert.Empty(t, (<-leases).Taken)
@@ -211,7 +211,7 @@ func TestClaimedTreeWithoutALog(t *testing.T) {
 		}
 		return heads
 	}
-	claim, err := a.Owners.Claim(t.Context(), root)
+	claim, err := claimed(t.Context(), a, root)
 	require.NoError(t, err)
 	assert.Empty(t, heads())
 	assert.Zero(t, endOf(t.Context(), a, root))
@@ -220,13 +220,13 @@ func TestClaimedTreeWithoutALog(t *testing.T) {
 	require.NoError(t, a.Owners.Release(t.Context(), claim))
 	assert.EqualValues(t, 0, s.query(t, `select count(*) from `+schema+`.logs`))
 
-	_, err = a.Owners.Claim(t.Context(), root)
+	_, err = claimed(t.Context(), a, root)
 	require.NoError(t, err)
 	require.NoError(t, a.Close())
 	assert.EqualValues(t, 0, s.query(t, `select count(*) from `+schema+`.logs`))
 
 	a = s.open(t, memberOptions(schema, "a", 0))
-	_, err = a.Owners.Claim(t.Context(), root)
+	_, err = claimed(t.Context(), a, root)
 	require.NoError(t, err)
 	add(t, a, 0, entries("a", 2))
 	assert.Len(t, heads(), 1)
@@ -238,7 +238,7 @@ func TestEpochsGrowOverRestarts(t *testing.T) {
 	var last session.Claim
 	for range 4 {
 		store := s.open(t, memberOptions(schema, "a", 0))
-		c, err := store.Owners.Claim(t.Context(), root)
+		c, err := claimed(t.Context(), store, root)
 		require.NoError(t, err)
 		assert.Greater(t, c.Epoch, last.Epoch)
 		assert.Greater(t, c.Owner.Incarnation, last.Owner.Incarnation)
@@ -359,9 +359,9 @@ func TestMembersBehindAPooler(t *testing.T) {
 		}()
 		t.Cleanup(func() { cancel(); assert.NoError(t, <-ended) })
 	}
-	_, err := a.Owners.Claim(t.Context(), root)
+	_, err := claimed(t.Context(), a, root)
 	require.NoError(t, err)
-	_, err = b.Owners.Claim(t.Context(), root)
+	_, err = claimed(t.Context(), b, root)
 	require.ErrorIs(t, err, session.ErrOwned)
 	request := session.Request{ID: "1", Root: root, Body: []byte("hey")}
 	answer, err := b.Owners.Call(t.Context(), request)

@@ -81,7 +81,7 @@ func TestTwoRuntimes(t *testing.T) {
 			done <- rt.Run(t.Context())
 		}()
 		t.Cleanup(func() {
-			for range done { //nolint:revive // it ends with the context of the test
+			for range done {
 			}
 		})
 		both, networks, ended = append(both, rt), append(networks, n), append(ended, done)
