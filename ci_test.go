@@ -26,7 +26,7 @@ func TestLargePlaysWhatIsSkippedUnderRace(t *testing.T) {
 		}
 	}
 	fewer := `skipUnderRace|playsOneOf|raced|playHistories|bothWays|forEveryWait` +
-		`|verifyFaults|failEverywhere|breakEach`
+		`|verifyFaults|failEverywhere|breakEach|plays`
 	begins := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n` +
 		`(?:\t.*\n|\n)*?\t.*\b(?:(?:` + fewer + `)\(|underRace\b)`)
 	skipped := 0

@@ -266,12 +266,17 @@ func TestNoToolTellsWhatTheStoreSaid(t *testing.T) {
 		require.NotEmpty(t, storeCalls[tool], tool)
 	}
 	require.Len(t, storeCalls, len(agent.SessionToolNames))
+	world := 0
 	for _, method := range leakyMethods {
-		for tool, calls := range storeCalls {
+		for _, tool := range agent.SessionToolNames {
+			calls := storeCalls[tool]
 			for _, args := range calls {
 				for _, inTurn := range []bool{false, true} {
 					if !inTurn && tool == "sessions_yield" {
 						continue // a session that the caller runs has no turn to end
+					}
+					if world++; !plays(world) {
+						continue
 					}
 					t.Run(fmt.Sprint(method, " ", tool, args, " ", inTurn), func(t *testing.T) {
 						t.Parallel()
