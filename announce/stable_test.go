@@ -87,6 +87,7 @@ func TestVisibleIsIdempotent(t *testing.T) {
 // A silent token behind a fence is a token and not a language, whether or not its line ends there:
 // what is shown has no line break at its end.
 func TestTokensBehindFencesAreTokens(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	for _, fence := range []string{"```", "~~~", "`````"} {
 		for _, token := range []string{

@@ -177,8 +177,10 @@ func TestRepairKeepsWhatMendKeeps(t *testing.T) {
 		b, what := mutate(rng, whole)
 		changes = append(changes, change{b, what})
 	}
-	kept := 0
-	for _, x := range changes {
+	kept, played := 0, 0
+	for i := 0; i < len(changes); i = onward(i, 4) {
+		played++
+		x := changes[i]
 		lines := func(mendIt func(*disktest.Disk)) (texts []string, end session.Pos) {
 			d := c.withFile(t, name, x.b)
 			mendIt(d)
@@ -209,5 +211,8 @@ func TestRepairKeepsWhatMendKeeps(t *testing.T) {
 			kept++
 		}
 	}
-	require.Greater(t, kept, 4*head*3/4)
+	if !underRace { // else what is played is drawn
+		require.Greater(t, kept, 4*head*3/4)
+	}
+	require.Positive(t, kept, "of %d", played)
 }
