@@ -171,14 +171,12 @@ var errAuthorizeSlow = errors.New("command: the function has not answered in tim
 // left behind, and its answer is no.
 func (h *Handler) permit(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, done := context.WithTimeoutCause(ctx, cmp.Or(h.opt.Wait, DefaultWait), errAuthorizeSlow)
-	answer := make(chan error, 1)
-	go func() { // left behind if the program does not return
+	answer := contain.Go(func() error { // left behind if the program does not return
 		defer done()
-		answer <- contain.Call(
-			func() error { return f(ctx) }, errAuthorizeExited, func(value any, _ []byte) error {
-				return fmt.Errorf("command: the function has panicked: %v", value)
-			})
-	}()
+		return f(ctx)
+	}, errAuthorizeExited, func(value any, _ []byte) error {
+		return fmt.Errorf("command: the function has panicked: %v", value)
+	})
 	select {
 	case err := <-answer:
 		return err

@@ -8,6 +8,14 @@ import "runtime/debug"
 func Call(
 	f func() error, exited error, panicked func(value any, stack []byte) error,
 ) error {
+	return <-Go(f, exited, panicked)
+}
+
+// Go is [Call] that does not wait: the channel gets what Call would return, and takes it also from
+// an f that ends when nothing receives any more.
+func Go(
+	f func() error, exited error, panicked func(value any, stack []byte) error,
+) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		err := exited // unless f returns
@@ -20,5 +28,5 @@ func Call(
 		}()
 		err = Read(f())
 	}()
-	return <-done
+	return done
 }
