@@ -54,8 +54,13 @@ var threadMutants = []mutant{
 	},
 	{
 		"bindings: a session that is gone for good leaves its conversation", "../agent/bindings.go",
-		"b.release(ctx, root, to.Target, to.Conversation, binding.ReasonStaleSession)\n",
+		"b.releaseStale(ctx, root, to, !waits)\n",
 		"_ = root\n", "../agent", "TestMessageToASessionThatIsGone",
+	},
+	{
+		"bindings: a session that has a conversation still ends that for its own reason",
+		"../agent/bindings.go", "if err == nil && !holds {", "if err == nil && (holds || true) {",
+		"../agent", "TestMessagesMeetTheEndOfAThread",
 	},
 	{
 		"bindings: a message without a route is one of its session's conversation",
