@@ -88,6 +88,17 @@ var threadMutants = []mutant{
 		"TestThreadIsRefusedBeforeAnythingExists",
 	},
 	{
+		"S3 a Key is compared with the place that was asked for", "internal/tree/request.go",
+		"return c.digestWithoutPlace() + \"-\" + hex.EncodeToString(sum[:8])",
+		"return c.digestWithoutPlace() + \"-\" + hex.EncodeToString(sum[:0])",
+		"../agent", "TestKeyOfAnotherRequest",
+	},
+	{
+		"S3 a Key of a library that did not compare the place goes on", "internal/tree/request.go",
+		"if ref.Digest == c.digestWithoutPlace() {", "if false {", "./internal/tree",
+		"TestSpawnKeyWithoutPlace",
+	},
+	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
 		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
 		"TestSendersOfAWait$",

@@ -324,7 +324,12 @@ func (c *Spawn) checkThread() error {
 			return err
 		}
 	}
+	if err := checkRoute(c.Place); err != nil {
+		return err
+	}
 	switch {
+	case c.Place != nil && !c.Thread && !c.Update:
+		return &InputError{"place", "it is set, and neither thread nor update is"}
 	case c.Session && !c.Thread:
 		return &InputError{"session", "it is set without thread: no conversation would keep it"}
 	case c.Thread && c.Bind == nil && !c.Dry:
