@@ -225,7 +225,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.10 ids name messages of one conversation", "internal/tree/seen.go",
-		"if p.until > t.now && p.isFrom(o) {", "if p.until > t.now {", "../agent", "TestConversationsWithTheSameIDs",
+		"if p.until > t.now && p.isFrom(to, o) {", "if p.until > t.now {", "../agent", "TestConversationsWithTheSameIDs",
 	},
 	{
 		"2.10 a session that refuses messages is not focused", "../agent/focus.go",

@@ -99,6 +99,11 @@ var threadMutants = []mutant{
 		"TestSpawnKeyWithoutPlace",
 	},
 	{
+		"bindings: a message that does not say where it comes from has one ID",
+		"internal/tree/seen.go", "case to.IsSubagent() && !(p.at", "case false && !(p.at",
+		"../agent", "TestMessageOfOneIDWhicheverWayItComes",
+	},
+	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
 		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
 		"TestSendersOfAWait$",
