@@ -264,12 +264,18 @@ func (b *bindings) release(
 	ctx context.Context, root, target session.Key, at session.Route, why binding.Reason,
 ) {
 	b.atLast(ctx, func(ctx context.Context) {
-		if err := b.releaseOne(ctx, target, at, why); err != nil {
-			b.rt.log.Warn("offshoot: the end of a binding could not be recorded",
-				"session", target.String(), "reason", why.String(), "error", redact(err).Error())
-			b.doubt(root)
-		}
+		b.doubtAfter(b.releaseOne(ctx, target, at, why), root, target, why)
 	})
+}
+
+// doubtAfter has a tree compared with the table if the end of a binding has failed with an error.
+func (b *bindings) doubtAfter(err error, root, target session.Key, why binding.Reason) {
+	if err == nil {
+		return
+	}
+	b.rt.log.Warn("offshoot: the end of a binding could not be recorded",
+		"session", target.String(), "reason", why.String(), "error", redact(err).Error())
+	b.doubt(root)
 }
 
 // releaseOne ends the binding of a conversation to a session, if there is one.
@@ -376,7 +382,7 @@ func (b *bindings) post(
 		unlock()
 	}
 	if bound && to.Target != s.key {
-		taken, err := b.postBound(ctx, s.key, root, to, m, post)
+		taken, err := b.postBound(ctx, s.key, root, to, m, waits, post)
 		if taken || err != nil {
 			return err
 		}
@@ -403,9 +409,11 @@ func unlessGone(err error) error {
 }
 
 // postBound posts a message to the session that its conversation is bound to. It reports false if
-// that does not take it, because it is not there any more or about to go.
+// that does not take it, because it is not there any more or about to go. It is called under the
+// lock of the conversation, unless post waits for an answer.
 func (b *bindings) postBound(
-	ctx context.Context, own, ownRoot session.Key, to binding.Binding, m Incoming, post postFunc,
+	ctx context.Context, own, ownRoot session.Key, to binding.Binding, m Incoming, waits bool,
+	post postFunc,
 ) (taken bool, err error) {
 	root, err := b.rootOf(ctx, to)
 	err = unrecorded(ctx, err)
@@ -424,10 +432,34 @@ func (b *bindings) postBound(
 		return false, nil
 	case errors.Is(err, spawn.ErrNotBound), errors.Is(err, ErrEnded), errors.Is(err, ErrArchived),
 		errors.Is(err, ErrNotFound):
-		b.release(ctx, root, to.Target, to.Conversation, binding.ReasonStaleSession)
+		b.releaseStale(ctx, root, to, !waits)
 		return false, nil
 	}
 	return false, err
+}
+
+// releaseStale ends the binding of a conversation to a session that has refused a message of it,
+// also if ctx has ended. A session that has the conversation still is about to lose it: then its
+// tree ends the binding, for a reason that only the tree knows, see [bindings.unbind]. With locked
+// the caller has the lock of the conversation.
+func (b *bindings) releaseStale(
+	ctx context.Context, root session.Key, of binding.Binding, locked bool,
+) {
+	b.atLast(ctx, func(ctx context.Context) {
+		if !locked {
+			unlock, err := b.locks.Lock(ctx, of.Conversation)
+			if err != nil {
+				b.doubt(root)
+				return
+			}
+			defer unlock()
+		}
+		holds, err := b.holds(ctx, of)
+		if err == nil && !holds {
+			err = b.releaseOne(ctx, of.Target, of.Conversation, binding.ReasonStaleSession)
+		}
+		b.doubtAfter(err, root, of.Target, binding.ReasonStaleSession)
+	})
 }
 
 // touchWithin is how long a message waits until it is on record that it was written. A binding

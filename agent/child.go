@@ -32,7 +32,8 @@ type Task struct {
 	Name string
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
-	// after the child has been archived; the type of the result is not compared. The keys that
+	// after the child has been archived: every field is compared but Again and Senders, and so is
+	// every byte of the Attachments. The type of the result is not compared. The keys that
 	// session tools make of a model's call ids are others, whatever their text. As long as the Key
 	// is known, so is what has become of the child: its Wait, Info and Join give that also after
 	// the child has been archived.
@@ -415,7 +416,7 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		Milestones: t.Milestones || t.Stream, Origin: t.origin, Again: t.Again,
 		Update: t.Update, Route: t.route, Senders: t.Senders,
 		Delete: t.Cleanup == CleanupDelete,
-		Thread: t.Thread, Session: keep, Bind: t.Conversation,
+		Thread: t.Thread, Session: keep, Bind: t.Conversation, Place: t.Conversation,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,

@@ -1,9 +1,13 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,52 +90,127 @@ func TestToolCallIDsOfACaller(t *testing.T) {
 	})
 }
 
+// A keyedField is a field of a Task: a request under a Key, and the other one that differs in it.
+type keyedField struct {
+	first agent.Task
+	files bool // with Attachments, which are read once
+	other func(q *agent.Task)
+}
+
+// keyedFields are the fields of a Task that tell requests with one Key apart. A field that is added
+// to a Task stands here, or among those that do not.
+var keyedFields = map[string]keyedField{
+	"Text":     {other: func(q *agent.Task) { q.Text = "b" }},
+	"Label":    {other: func(q *agent.Task) { q.Label = "m" }},
+	"Name":     {other: func(q *agent.Task) { q.Name = "other" }},
+	"Agent":    {other: func(q *agent.Task) { q.Agent = "main" }},
+	"Model":    {other: func(q *agent.Task) { q.Model = "x/y" }},
+	"Thinking": {other: func(q *agent.Task) { q.Thinking = "high" }},
+	"Timeout":  {other: func(q *agent.Task) { q.Timeout = time.Hour }},
+	"Spec": {other: func(q *agent.Task) {
+		q.Spec = agentctx.Spec{Files: []string{"SOUL.md"}}
+	}},
+	"Tools": {
+		first: agent.Task{Tools: []string{"read"}}, other: func(q *agent.Task) { q.Tools = nil },
+	},
+	"Budget":  {other: func(q *agent.Task) { q.Budget = policy.Budget{Tokens: 10} }},
+	"Dir":     {other: func(q *agent.Task) { q.Dir = "app" }},
+	"Sandbox": {other: func(q *agent.Task) { q.Sandbox = true }},
+	"Runtime": {other: func(q *agent.Task) { q.Runtime = "acp" }},
+	"Stream": {
+		first: agent.Task{Runtime: "acp"}, other: func(q *agent.Task) { q.Stream = true },
+	},
+	"Strict": {other: func(q *agent.Task) { q.Strict = true }},
+	"Thread": {other: func(q *agent.Task) { q.Thread, q.Conversation = true, keyedPlace("a") }},
+	"Mode": {
+		first: agent.Task{Thread: true, Conversation: keyedPlace("a")},
+		other: func(q *agent.Task) { q.Mode = agent.TaskModeRun },
+	},
+	"Conversation": {
+		first: agent.Task{Thread: true, Conversation: keyedPlace("a")},
+		other: func(q *agent.Task) { q.Conversation = keyedPlace("b") },
+	},
+	"Attachments": {other: func(q *agent.Task) { q.Attachments = attaching("a", "one") }},
+	"AttachAs":    {files: true, other: func(q *agent.Task) { q.AttachAs = "there" }},
+	"Announce":    {other: func(q *agent.Task) { q.Announce = true }},
+	"Update":      {other: func(q *agent.Task) { q.Update = true }},
+	"Milestones":  {other: func(q *agent.Task) { q.Milestones = true }},
+	"Cleanup":     {other: func(q *agent.Task) { q.Cleanup = agent.CleanupDelete }},
+}
+
+// keyedPlace is a conversation.
+func keyedPlace(to string) session.Route { return session.Route{Channel: "discord", To: to} }
+
 // S3: one Key is one request. Another request under it is an error that names the run, until the
-// window of the key is over, and nothing is spawned.
+// window of the key is over, and nothing is spawned. That is so of every field of a Task.
 func TestKeyOfAnotherRequest(t *testing.T) {
-	first := agent.Task{Text: "a", Label: "l", Key: "job", Tools: []string{"read"}}
-	others := map[string]func(q *agent.Task){
-		"text":     func(q *agent.Task) { q.Text = "b" },
-		"label":    func(q *agent.Task) { q.Label = "m" },
-		"agent":    func(q *agent.Task) { q.Agent = "main" },
-		"model":    func(q *agent.Task) { q.Model = "x/y" },
-		"thinking": func(q *agent.Task) { q.Thinking = "high" },
-		"timeout":  func(q *agent.Task) { q.Timeout = time.Hour },
-		"spec":     func(q *agent.Task) { q.Spec = agentctx.Spec{Files: []string{"SOUL.md"}} },
-		"tools":    func(q *agent.Task) { q.Tools = nil },
-		"budget":   func(q *agent.Task) { q.Budget = policy.Budget{Tokens: 10} },
-		"sandbox":  func(q *agent.Task) { q.Sandbox = true },
-		"strict":   func(q *agent.Task) { q.Strict = true },
-		"announce": func(q *agent.Task) { q.Announce = true },
+	fields := maps.Clone(keyedFields)
+	for f := range reflect.TypeFor[agent.Task]().Fields() {
+		if !f.IsExported() || slices.Contains([]string{"Key", "Again", "Senders"}, f.Name) {
+			continue
+		}
+		require.Contains(t, keyedFields, f.Name, "does it tell requests with one Key apart?")
 	}
-	cfg := configAnswering(asText)
-	cfg.Tools = toolbox("read")
-	agenttest.Run(t, cfg, nil, func(h *harness) {
-		child, err := agent.Spawn[string](h.Context(), h.Main(), first)
+	for name, first := range map[string]agent.Task{ // in each way in which a place can be missing
+		"a place of a thread":  {Thread: true},
+		"a place of an update": {Update: true},
+		"another place of an update": {
+			Update: true, Conversation: keyedPlace("b"),
+		},
+		"a thread of a place": {Thread: true, Conversation: session.Route{
+			Channel: "discord", To: "a", Thread: "other",
+		}},
+	} {
+		fields[name] = keyedField{first: first, other: func(q *agent.Task) {
+			q.Conversation = keyedPlace("a")
+		}}
+	}
+	cfg := withRuntime(configAnswering(asText))
+	cfg.Tools, cfg.Store = toolbox("read"), session.NewMemory()
+	cfg.Rules.Attachments.Enabled = true
+	base := makeTree(t, "app/")
+	cfg.WorkDir = func(string) string { return base }
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		general, err := b.chat.Key(b.general)
 		require.NoError(t, err)
+		spawnOne := func(name string, q agent.Task) (*agent.Child[string], error) {
+			q.Key, q.Text = name, cmp.Or(q.Text, "a")
+			if fields[name].files {
+				q.Attachments = attaching("a", "one")
+			}
+			return b.Session(general).Spawn(b.Context(), q)
+		}
+		children := make(map[string]*agent.Child[string])
+		for name, f := range fields {
+			children[name], err = spawnOne(name, f.first)
+			require.NoError(t, err, name)
+			b.Pass(time.Second)
+		}
 		look := func(when string) {
-			again, err := agent.Spawn[string](h.Context(), h.Main(), first)
-			require.NoError(t, err, when)
-			require.Equal(t, child.ID(), again.ID(), when)
-			for name, change := range others {
-				q := first
-				change(&q)
-				_, err := agent.Spawn[string](h.Context(), h.Main(), q)
+			for name, f := range fields {
+				again, err := spawnOne(name, f.first)
+				require.NoError(t, err, "%s %s", name, when)
+				require.Equal(t, children[name].ID(), again.ID(), "%s %s", name, when)
+				q := f.first
+				f.other(&q)
+				_, err = spawnOne(name, q)
 				require.ErrorIs(t, err, agent.ErrKeyConflict, "%s %s", name, when)
 				var conflict *spawn.KeyConflictError
 				require.ErrorAs(t, err, &conflict)
 				require.Equal(t, spawn.KeyConflictError{
-					Requester: topKey, Key: "job", Run: string(child.ID()), Session: child.Key(),
+					Requester: general, Key: name, Run: string(children[name].ID()),
+					Session: children[name].Key(),
 				}, *conflict)
 			}
 		}
 		look("at once")
-		h.Crash()
+		b.Crash()
 		look("after a crash")
-		time.Sleep(3 * 24 * time.Hour)
+		b.Pass(3 * 24 * time.Hour)
 		look("after it was archived")
-		h.Crash()
+		b.Crash()
 		look("after it was archived, and a crash")
+		require.Empty(t, b.Runs())
 	})
 }
 

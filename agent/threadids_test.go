@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -128,4 +129,63 @@ func TestPostAndWaitWithTheSameIDs(t *testing.T) {
 			"general: worker heard general", "lounge: worker heard lounge",
 		}, []string{<-answers, <-answers})
 	})
+}
+
+// A message to a sub-agent is one message, whether the program posts it to the session or its
+// conversation does, whichever comes first: at once, after the run that took it, after a crash, and
+// after the binding.
+func TestMessageOfOneIDWhicheverWayItComes(t *testing.T) {
+	for name, boundFirst := range map[string]bool{"bound first": true, "direct first": false} {
+		for _, ended := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", to a run that has ended ", ended), func(t *testing.T) {
+				threadsOn(t, agent.Config{Runner: agent.RunnerFunc(meetingTurn)}, nil,
+					func(b threadBot) { postBothWays(b, boundFirst, ended) })
+			})
+		}
+	}
+}
+
+func postBothWays(b threadBot, boundFirst, ended bool) {
+	child, at := b.spawnThread(agent.Task{Text: "work"})
+	if ended {
+		b.Pass(2 * time.Minute)
+	}
+	own, err := b.chat.Key(at)
+	require.NoError(b.T(), err)
+	bound := func() (agent.Receipt, error) {
+		return b.Session(own).Post(b.Context(),
+			agent.Incoming{ID: "1", Text: "hello", Route: at})
+	}
+	direct := func() (agent.Receipt, error) {
+		return b.Session(child.Key()).Post(b.Context(), agent.Incoming{ID: "1", Text: "hello"})
+	}
+	ways := []func() (agent.Receipt, error){bound, direct}
+	if !boundFirst {
+		ways = []func() (agent.Receipt, error){direct, bound}
+	}
+	first, err := ways[0]()
+	require.NoError(b.T(), err)
+	require.Equal(b.T(), child.Key(), first.Session)
+	require.Equal(b.T(), ended, first.Began)
+	look := func(when string) {
+		b.T().Helper()
+		for _, way := range ways {
+			again, err := way()
+			require.NoError(b.T(), err, when)
+			require.Equal(b.T(), agent.Receipt{
+				Session: first.Session, Run: first.Run, Existing: true,
+			}, again, when)
+		}
+	}
+	look("at once")
+	b.Pass(2 * time.Minute) // what no turn has read when its run is cut off is a new message
+	look("after the run")
+	b.Crash()
+	look("after a crash")
+	_, err = b.Runtime().Unfocus(b.Context(),
+		agent.UnfocusRequest{Conversation: at, By: "alice"})
+	require.NoError(b.T(), err)
+	look("after the binding")
+	b.Crash()
+	look("after the binding, and a crash")
 }

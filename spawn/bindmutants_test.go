@@ -44,6 +44,11 @@ var bindMutants = []mutant{
 		"case false:", "./internal/tree", "TestScenarios/unbind_session",
 	},
 	{
+		"2.9 a stop before the first turn is a stop", "internal/tree/bind.go",
+		"return unboundStopped, r.neverBegan()", "return unboundStopped, false",
+		"./internal/tree", "TestScenarios/unbind_effect",
+	},
+	{
 		"2.9 to cancel a turn over a message does not", "internal/tree/bind.go",
 		"case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):",
 		"case r.Cause == Stopped:", "./internal/tree", "TestScenarios/unbind_session",
@@ -220,7 +225,7 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.10 ids name messages of one conversation", "internal/tree/seen.go",
-		"if p.until > t.now && p.isFrom(o) {", "if p.until > t.now {", "../agent", "TestConversationsWithTheSameIDs",
+		"if p.until > t.now && p.isFrom(to, o) {", "if p.until > t.now {", "../agent", "TestConversationsWithTheSameIDs",
 	},
 	{
 		"2.10 a session that refuses messages is not focused", "../agent/focus.go",

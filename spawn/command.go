@@ -41,8 +41,9 @@ type Request struct {
 	// call gives another run.
 	//
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
-	// Name, Announce, Milestones, Update or Variant, or another Policy. Extra and Policy.Fork are
-	// not compared: the caller puts what was asked for into Variant. With Policy.ByModel it is
+	// Name, Announce, Milestones, Update, Thread, Session, Place, Delete or Variant, or another
+	// Policy. Extra and Policy.Fork are not compared: the caller puts what was asked for into
+	// Variant. A run that an earlier version has admitted has any Place. With Policy.ByModel it is
 	// another Key than without: a program's keys and those made of the ids that models give to
 	// their calls never meet.
 	Key string
@@ -84,6 +85,9 @@ type Request struct {
 	// Session, beside Thread, says that the conversation stays bound when a run has ended. What is
 	// posted there begins another run of the session.
 	Session bool
+	// Place, beside Thread or Update, is where the caller was asked for that, which may be another
+	// conversation than Bind, or none. It tells requests with the same Key apart, and is not kept.
+	Place session.Route
 	// Delete says that the session is archived as soon as its end has arrived. With Session it has
 	// no effect.
 	Delete bool
@@ -125,6 +129,9 @@ func (q *Request) command(requester session.Key, id string) tree.Spawn {
 	}
 	if route := q.Route.Clean(); !route.IsZero() {
 		cmd.Route = &route
+	}
+	if place := q.Place.Clean(); !place.IsZero() {
+		cmd.Place = &place
 	}
 	if !q.Bind.IsZero() {
 		route := q.Bind // &q.Bind would move every request to the heap

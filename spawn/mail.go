@@ -29,7 +29,9 @@ type Incoming struct {
 	// The ID is unique in its conversation. Messages of several conversations that lead to one
 	// session may share one: they differ in the channel, the recipient or the thread of their
 	// Route, and those of bound conversations in any part of it. A message without a Route, or with
-	// one that lacks a part, is taken for the one that has come under its ID.
+	// one that lacks a part, is taken for the one that has come under its ID: to a sub-agent also
+	// for one of a conversation that is bound to it, and to a top-level session, which has a
+	// conversation of its own, not for such a one.
 	ID string
 	// Text is what the session is told, byte for byte. It may be blank beside Parts.
 	Text string

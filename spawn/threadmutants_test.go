@@ -54,8 +54,13 @@ var threadMutants = []mutant{
 	},
 	{
 		"bindings: a session that is gone for good leaves its conversation", "../agent/bindings.go",
-		"b.release(ctx, root, to.Target, to.Conversation, binding.ReasonStaleSession)\n",
+		"b.releaseStale(ctx, root, to, !waits)\n",
 		"_ = root\n", "../agent", "TestMessageToASessionThatIsGone",
+	},
+	{
+		"bindings: a session that has a conversation still ends that for its own reason",
+		"../agent/bindings.go", "if err == nil && !holds {", "if err == nil && (holds || true) {",
+		"../agent", "TestMessagesMeetTheEndOfAThread",
 	},
 	{
 		"bindings: a message without a route is one of its session's conversation",
@@ -81,6 +86,22 @@ var threadMutants = []mutant{
 		"bindings: no thread on a channel that is not configured", "../agent/thread.go",
 		"\tif len(levels) == 0 {\n\t\tchannels :=", "\tif false {\n\t\tchannels :=", "../agent",
 		"TestThreadIsRefusedBeforeAnythingExists",
+	},
+	{
+		"S3 a Key is compared with the place that was asked for", "internal/tree/request.go",
+		"return c.digestWithoutPlace() + \"-\" + hex.EncodeToString(sum[:8])",
+		"return c.digestWithoutPlace() + \"-\" + hex.EncodeToString(sum[:0])",
+		"../agent", "TestKeyOfAnotherRequest",
+	},
+	{
+		"S3 a Key of a library that did not compare the place goes on", "internal/tree/request.go",
+		"if ref.Digest == c.digestWithoutPlace() {", "if false {", "./internal/tree",
+		"TestSpawnKeyWithoutPlace",
+	},
+	{
+		"bindings: a message that does not say where it comes from has one ID",
+		"internal/tree/seen.go", "case to.IsSubagent() && !(p.at", "case false && !(p.at",
+		"../agent", "TestMessageOfOneIDWhicheverWayItComes",
 	},
 	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",

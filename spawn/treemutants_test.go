@@ -737,7 +737,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"P32 what a conversation is told of stays known",
-		"internal/tree/seen.go", "p.how == toldDirectly && p.isFrom(o)", "p.isFrom(o)",
+		"internal/tree/seen.go", "p.how == toldDirectly && p.isFrom(r.key, o)", "p.isFrom(r.key, o)",
 		"./internal/tree", "TestScenarios/followup_unread",
 	},
 	{

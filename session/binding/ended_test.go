@@ -346,3 +346,38 @@ func TestClockThatGoesBack(t *testing.T) {
 	require.Empty(t, ended)
 	require.Equal(t, bindNoon.Add(90*time.Minute), b.Next())
 }
+
+// A binding that has expired has ended by then: what ends it later, before that is on record, gives
+// it no other reason.
+func TestEndOfWhatHasExpired(t *testing.T) {
+	for name, end := range map[string]func(
+		t *testing.T, b *binding.Table, now time.Time,
+	) ([]binding.Unbound, error){
+		"release": func(t *testing.T, b *binding.Table, now time.Time) ([]binding.Unbound, error) {
+			return b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, now)
+		},
+		"release one": func(
+			t *testing.T, b *binding.Table, now time.Time,
+		) ([]binding.Unbound, error) {
+			return b.ReleaseOne(t.Context(), workerA, thread1, binding.ReasonStaleSession, now)
+		},
+		"expire": func(t *testing.T, b *binding.Table, now time.Time) ([]binding.Unbound, error) {
+			return b.Expire(t.Context(), now)
+		},
+		"bind": func(t *testing.T, b *binding.Table, now time.Time) ([]binding.Unbound, error) {
+			bindForAnHour(t, b, thread1, workerB, "bob", now)
+			return b.Owed(), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := session.NewMemory().Journal
+			b := openTable(t, j)
+			bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+			ended, err := end(t, b, bindNoon.Add(time.Hour))
+			require.NoError(t, err)
+			require.Len(t, ended, 1)
+			require.Equal(t, binding.ReasonIdle, ended[0].Reason)
+			require.Equal(t, ended, openTable(t, j).Owed())
+		})
+	}
+}

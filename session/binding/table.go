@@ -157,6 +157,7 @@ func (t *Table) Unbind(
 
 // Release ends every binding of a session, whatever its owner, for a session that has ended or does
 // not exist any more. It returns the bindings that it ended. It is not an error if there are none.
+// One that has expired by now ends for that reason, as no lookup has returned it since.
 func (t *Table) Release(
 	ctx context.Context, target session.Key, why Reason, now time.Time,
 ) ([]Unbound, error) {
@@ -199,6 +200,9 @@ func (t *Table) end(
 		ended = choose(s)
 		facts := make([]*fact, len(ended))
 		for i := range ended {
+			if why, over := ended[i].Binding.expired(now); over {
+				ended[i].Reason = why
+			}
 			ended[i].ID = cmp.Or(ended[i].Binding.End, session.NewID())
 			facts[i] = unbound(ended[i])
 		}

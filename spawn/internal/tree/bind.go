@@ -150,12 +150,14 @@ func (t *Tree) closing(r *Run, c *Conversation) Text {
 // from what has become of r, and is nothing that is asked for:
 //
 //   - r is to be archived for good;
-//   - r has ended before its first turn, or a run above it has ended or is to end;
+//   - a run above r has ended or is to end;
 //   - a person or the program stops r, which ends the session, unless the turn over a message of
 //     the conversation was cancelled, and nothing else;
+//   - r has ended before its first turn;
 //   - the first run of r has ended, and the spawn did not ask for more than a run.
 //
-// A conversation that is bound after the end stays in the last two cases.
+// A conversation that is bound after the end of an r that has had a turn stays in the last three
+// cases.
 func (t *Tree) closes(r *Run) (why Text, late bool) {
 	switch above := r.endingAbove(); {
 	case r.Discard:
@@ -164,10 +166,10 @@ func (t *Tree) closes(r *Run) (why Text, late bool) {
 		return "", true
 	case above != nil:
 		return unboundBy(above), true
+	case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):
+		return unboundStopped, r.neverBegan()
 	case r.neverBegan():
 		return unboundNever, true
-	case r.Cause == Stopped && !(r.TurnCancelled && r.inThread()):
-		return unboundStopped, false
 	case !r.State.Terminal() || r.Spec.Session || r.Begin != nil:
 		return "", false
 	}
@@ -322,7 +324,12 @@ func (c *Spawn) checkThread() error {
 			return err
 		}
 	}
+	if err := checkRoute(c.Place); err != nil {
+		return err
+	}
 	switch {
+	case c.Place != nil && !c.Thread && !c.Update:
+		return &InputError{"place", "it is set, and neither thread nor update is"}
 	case c.Session && !c.Thread:
 		return &InputError{"session", "it is set without thread: no conversation would keep it"}
 	case c.Thread && c.Bind == nil && !c.Dry:

@@ -69,7 +69,10 @@ type Spawn struct {
 	Thread  bool
 	Bind    *session.Route
 	Session bool
-	Delete  bool // the session is archived as soon as its end has arrived
+	// Place, beside Thread or Update, is where that was asked for: it is compared, as Variant is,
+	// and not kept. Nil: in no place of its own.
+	Place  *session.Route
+	Delete bool // the session is archived as soon as its end has arrived
 	// Asked says that it is known that the run may be admitted, as far as that is a Question.
 	Asked bool
 	// AskedOf are the rules under which that is known. Nil: under all.

@@ -29,14 +29,21 @@ func TestDigestHasEveryField(t *testing.T) {
 				continue
 			}
 			leaves := [][]int{f.Index}
-			if f.Type.Kind() == reflect.Struct {
+			of, points := f.Type, f.Type.Kind() == reflect.Pointer
+			if points {
+				of = of.Elem()
+			}
+			if of.Kind() == reflect.Struct {
 				leaves = nil
-				for g := range f.Type.Fields() {
+				for g := range of.Fields() {
 					leaves = append(leaves, append(slices.Clone(f.Index), g.Index...))
 				}
 			}
 			for _, index := range leaves {
 				c := new(Spawn)
+				if points {
+					set(c).FieldByIndex(f.Index).Set(reflect.New(of))
+				}
 				setNonZero(set(c).FieldByIndex(index))
 				d := c.digest()
 				require.Empty(t, seen[d], "%v.%s does not change the digest", v, f.Name)
@@ -65,6 +72,36 @@ func TestDigestNeverChanges(t *testing.T) {
 		},
 	}
 	require.Equal(t, "77c06ac0c3f1ab18eeb632078b974153", c.digest())
+}
+
+// A run of a library that did not compare where a conversation was asked for is the run of each
+// place, and of no request that differs otherwise.
+func TestSpawnKeyWithoutPlace(t *testing.T) {
+	in := func(to string) *session.Route { return &session.Route{Channel: "chat", To: to} }
+	for name, c := range map[string]Spawn{
+		"thread": {Thread: true, Dry: true}, "update": {Update: true, Dry: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Parent, c.ID, c.Key, c.Task = top, "b", "k", "work"
+			asked := func(place *session.Route, task Text) Spawn {
+				q := c
+				q.Place, q.Task = place, task
+				return q
+			}
+			for _, first := range []*session.Route{nil, in("a")} {
+				made := asked(first, "work")
+				old := spawnRef{Digest: made.digestWithoutPlace()}
+				now := spawnRef{Digest: made.digest()}
+				for _, place := range []*session.Route{nil, in("a"), in("b")} {
+					again, other := asked(place, "work"), asked(place, "other")
+					require.NoError(t, again.conflict(old))
+					require.ErrorIs(t, other.conflict(old), ErrKeyConflict)
+					require.ErrorIs(t, other.conflict(now), ErrKeyConflict)
+					require.Equal(t, reflect.DeepEqual(place, first), again.conflict(now) == nil)
+				}
+			}
+		})
+	}
 }
 
 // S3: a run that an earlier library admitted is the run of every request with its key. That library

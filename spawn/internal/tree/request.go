@@ -339,7 +339,8 @@ type KeyConflictError struct {
 
 func (e *KeyConflictError) Error() string {
 	const format = "spawn: the key %q of %q is that of run %s, which was another request: " +
-		"its task, an option of it, its directory or a byte of its attachments differs, and an " +
+		"its task, an option of it, its conversation, its directory or a byte of its attachments " +
+		"differs, and an " +
 		"io.Reader that was read once has none left; use a key of its own for each request"
 	return fmt.Sprintf(format, e.Key, e.Requester, e.Run)
 }
@@ -349,8 +350,19 @@ func (e *KeyConflictError) Is(target error) bool { return target == ErrKeyConfli
 
 // digest returns a digest of everything that the requester asked for, so that the same key can be
 // told from the same request. It is not a digest of what policy made of that, which may differ from
-// one moment to the next. A change of what is written here would make old requests other ones.
+// one moment to the next. A change of what is written here would make old requests other ones. The
+// Place stands behind the rest, so that a digest without it can still be compared.
 func (c *Spawn) digest() string {
+	if !c.Thread && !c.Update && c.Place == nil {
+		return c.digestWithoutPlace()
+	}
+	at := cmp.Or(c.Place, new(session.Route))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%x,%x,%x,%x", at.Channel, at.Account, at.To, at.Thread))
+	return c.digestWithoutPlace() + "-" + hex.EncodeToString(sum[:8])
+}
+
+// digestWithoutPlace is digest as earlier libraries made it.
+func (c *Spawn) digestWithoutPlace() string {
 	q := &c.Request
 	h := sha256.New()
 	fmt.Fprintf(h, "%x,%x,%t,%x;", string(c.Task), c.Label, c.Announce, c.Variant)
@@ -376,12 +388,16 @@ func (c *Spawn) digest() string {
 }
 
 // conflict returns an error if a spawn is not the one that ref, which has its key, was made by. A
-// run of version 1 has no digest, and every request with its key is the same.
+// run of version 1 has no digest, and every request with its key is the same. Likewise every Place
+// is that of a run of a library that did not compare it.
 func (c *Spawn) conflict(ref spawnRef) error {
 	if c.Files && c.Dry {
 		return nil // it does not say yet which request it is
 	}
 	if ref.Digest == "" || ref.Digest == c.digest() {
+		return nil
+	}
+	if ref.Digest == c.digestWithoutPlace() {
 		return nil
 	}
 	return &KeyConflictError{Requester: c.Parent, Key: c.Key, Run: ref.ID, Session: ref.Run}

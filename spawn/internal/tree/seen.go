@@ -52,14 +52,17 @@ func (c *Post) origin(to session.Key) origin {
 	return o
 }
 
-// isFrom reports whether a message that comes from o may be the one of p, which has its id: the two
-// are of one conversation as far as both are known.
-func (p *seenPost) isFrom(o origin) bool {
+// isFrom reports whether a message to a session that comes from o may be the one of p, which has
+// its id: the two are of one conversation as far as both are known. A top-level session has a
+// conversation of its own, of which a message is that does not say where it comes from. A sub-agent
+// has none, so that such a message may be of any that is bound to it.
+func (p *seenPost) isFrom(to session.Key, o origin) bool {
 	switch {
 	case o.event != (p.how == toldEvent):
 		return false // an event and a message may share an ID
 	case p.at == nil || o.event:
 		return true
+	case to.IsSubagent() && !(p.at.Complete() && o.at.Complete()):
 	case p.how != toldDirectly || o.bound:
 		return *p.at == o.at
 	}
@@ -73,7 +76,7 @@ func (p *seenPost) isFrom(o origin) bool {
 // it has come before.
 func (t *Tree) seen(to session.Key, id string, o origin) (p seenPost, known bool) {
 	for _, p := range t.posts[postKey{to, id}] {
-		if p.until > t.now && p.isFrom(o) {
+		if p.until > t.now && p.isFrom(to, o) {
 			return p, true
 		}
 	}
@@ -98,7 +101,7 @@ func (t *Tree) notePost(f *Fact, runID string) {
 		}
 		k, o := postKey{to, f.ID}, origin{*p.at, p.how == toldAsBound, p.how == toldEvent}
 		others := slices.DeleteFunc(slices.Clone(t.posts[k]), func(old seenPost) bool {
-			return old.until <= f.At || old.isFrom(o)
+			return old.until <= f.At || old.isFrom(to, o)
 		})
 		t.posts[k] = append(others, p)
 	}
@@ -135,7 +138,7 @@ func (t *Tree) forgetUnread(r *Run, in *Input) {
 		o.at = *in.Route
 	}
 	left := slices.DeleteFunc(slices.Clone(t.posts[k]), func(p seenPost) bool {
-		return p.how == toldDirectly && p.isFrom(o)
+		return p.how == toldDirectly && p.isFrom(r.key, o)
 	})
 	if t.posts[k] = left; len(left) == 0 {
 		delete(t.posts, k)
