@@ -287,7 +287,7 @@ func (rt *Runtime) eventOf(ctx context.Context, t *Turn, c *spawn.Completion) an
 // eventToModels returns an event of which a model may read every text. What ForModel removes is
 // removed first, so that it hides no secret.
 func (rt *Runtime) eventToModels(e announce.Event) announce.Event {
-	e.Reason = announce.Sanitize(text.WithoutControls(e.Reason))
+	e.Reason = announce.Sanitize(e.Reason)
 	e.Files = slices.Clone(e.Files) // others read them, too
 	said := []*string{
 		&e.Name, &e.Task, &e.Reason, &e.Result, &e.SessionID, &e.Whole.Hash,

@@ -118,7 +118,6 @@ func shownText(r *announce.Redactor, s string) string {
 		return ""
 	}
 	s, _ = announce.Visible(s)
-	s = text.WithoutControls(s)
 	return speaking(r.Redact(s), s)
 }
 
@@ -152,7 +151,6 @@ func shownStart(r *announce.Redactor, s string, most int) string {
 // is empty.
 func (rt *Runtime) Shown(s string) string {
 	s, _ = announce.Visible(s)
-	s = text.WithoutControls(s)
 	return speaking(rt.redactor.At(announce.BoundaryReplies, s), s)
 }
 

@@ -552,8 +552,7 @@ func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
 	// It is shown before it is one line, and is cut. A person who may not call everyone must not
 	// have the bot do it by the name of a task.
 	event.Task = text.WithoutMentions(rt.Shown(event.Task))
-	event.Reason = rt.redactor.At(announce.BoundaryReplies,
-		announce.Sanitize(text.WithoutControls(event.Reason)))
+	event.Reason = rt.redactor.At(announce.BoundaryReplies, announce.Sanitize(event.Reason))
 	said := event.Update()
 	if rt.cfg().AnnounceTo == AnnounceToChat {
 		said = event.Report()
