@@ -274,7 +274,7 @@ func (rt *Runtime) messagesOf(ctx context.Context, t *Turn, inputs []spawn.Input
 // paths of the host.
 func (rt *Runtime) eventOf(ctx context.Context, t *Turn, c *spawn.Completion) announce.Event {
 	shown := *c // others read it, too
-	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.toModels(c.Run.Label)
+	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.lineToModels(c.Run.Label)
 	e := rt.eventToModels(announce.NewEvent(&shown))
 	e.History = slices.Contains(t.spawn.Rights(ctx, &rt.cfg().Rules).Tools, toolHistory)
 	if !t.Sandboxed {
