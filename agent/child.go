@@ -14,6 +14,7 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -751,7 +752,11 @@ func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 
 // A RunError is a run that has not ended well, or not at all. Run.Result is what there is of it.
 // It is [ErrBudget] for a run that a budget has ended.
-type RunError struct{ Run RunInfo }
+type RunError struct {
+	Run RunInfo
+
+	label string // of the Run, in which secrets are masked
+}
 
 // Is reports whether target is [ErrBudget] and a budget has ended the run.
 func (e *RunError) Is(target error) bool {
@@ -760,8 +765,9 @@ func (e *RunError) Is(target error) bool {
 
 func (e *RunError) Error() string {
 	said := fmt.Sprintf("agent: run %s", e.Run.ID)
-	if e.Run.Label != "" {
-		said += fmt.Sprintf(" (%q)", text.Label(e.Run.Label))
+	label := secret.OneLine(secret.Mask, cmp.Or(e.label, e.Run.Label))
+	if label != "" {
+		said += fmt.Sprintf(" (%q)", text.Label(label))
 	}
 	said += " is " + e.Run.Status.String()
 	if e.Run.Error != "" {

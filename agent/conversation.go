@@ -274,7 +274,7 @@ func (rt *Runtime) messagesOf(ctx context.Context, t *Turn, inputs []spawn.Input
 // paths of the host.
 func (rt *Runtime) eventOf(ctx context.Context, t *Turn, c *spawn.Completion) announce.Event {
 	shown := *c // others read it, too
-	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.toModels(c.Run.Label)
+	shown.Run.Name, shown.Run.Label = rt.toModels(c.Run.Name), rt.lineToModels(c.Run.Label)
 	e := rt.eventToModels(announce.NewEvent(&shown))
 	e.History = slices.Contains(t.spawn.Rights(ctx, &rt.cfg().Rules).Tools, toolHistory)
 	if !t.Sandboxed {
@@ -287,7 +287,7 @@ func (rt *Runtime) eventOf(ctx context.Context, t *Turn, c *spawn.Completion) an
 // eventToModels returns an event of which a model may read every text. What ForModel removes is
 // removed first, so that it hides no secret.
 func (rt *Runtime) eventToModels(e announce.Event) announce.Event {
-	e.Reason = announce.Sanitize(text.WithoutControls(e.Reason))
+	e.Reason = announce.Sanitize(e.Reason)
 	e.Files = slices.Clone(e.Files) // others read them, too
 	said := []*string{
 		&e.Name, &e.Task, &e.Reason, &e.Result, &e.SessionID, &e.Whole.Hash,

@@ -64,7 +64,7 @@ type shownName struct{ given, shown string }
 
 func (n *shownName) show(r *announce.Redactor, name string) string {
 	if n.given != name {
-		n.given, n.shown = name, shownText(r, name)
+		n.given, n.shown = name, shownLine(r, name)
 	}
 	return n.shown
 }
@@ -102,7 +102,7 @@ func (v *eventView) show(e TreeEvent) TreeEvent {
 		for i := range state.Sessions {
 			s := &state.Sessions[i]
 			s.Agent, s.Model = shownText(r, s.Agent), shownText(r, s.Model)
-			s.Label = shownText(r, s.Label)
+			s.Label = shownLine(r, s.Label)
 		}
 		e.State = &state
 	}
@@ -118,7 +118,6 @@ func shownText(r *announce.Redactor, s string) string {
 		return ""
 	}
 	s, _ = announce.Visible(s)
-	s = text.WithoutControls(s)
 	return speaking(r.Redact(s), s)
 }
 
@@ -141,6 +140,11 @@ func speaking(masked, s string) string {
 	return strings.ReplaceAll(masked, "***", "…redacted…")
 }
 
+// shownLine is shownText of a name or a label, on one line.
+func shownLine(r *announce.Redactor, s string) string {
+	return secret.OneLine(func(s string) string { return shownText(r, s) }, s)
+}
+
 // shownStart is shownText of about so many bytes of a long text, which is masked before it is cut.
 func shownStart(r *announce.Redactor, s string, most int) string {
 	return secret.Head(func(s string) string { return shownText(r, s) }, s, most)
@@ -152,9 +156,11 @@ func shownStart(r *announce.Redactor, s string, most int) string {
 // is empty.
 func (rt *Runtime) Shown(s string) string {
 	s, _ = announce.Visible(s)
-	s = text.WithoutControls(s)
 	return speaking(rt.redactor.At(announce.BoundaryReplies, s), s)
 }
+
+// shownLine is Shown of a label or a task, on one line, of which the caller may show the beginning.
+func (rt *Runtime) shownLine(s string) string { return secret.OneLine(rt.Shown, s) }
 
 // toModels returns what a model may read of what another session or its model has chosen. It is
 // masked before it is cut.
@@ -162,6 +168,12 @@ func (rt *Runtime) toModels(s string) string {
 	return secret.Clean(func(s string) string {
 		return rt.redactor.At(announce.BoundaryModels, s)
 	}, s)
+}
+
+// lineToModels is toModels for a label or a task, on one line, of which a list shows the beginning:
+// markup that is not for people goes before it is masked, so that it hides no secret.
+func (rt *Runtime) lineToModels(s string) string {
+	return secret.OneLine(func(s string) string { return rt.toModels(announce.Sanitize(s)) }, s)
 }
 
 // quote is [text.Quote] for an answer to a model that repeats the model's own words. They stay as
@@ -290,7 +302,7 @@ const maxCalled = 1000
 // lists give it: its label, or the beginning of its task.
 func milestoneText(r *announce.Redactor, in spawn.Input) string {
 	said := "[Offshoot] A sub-agent"
-	if who := text.Label(text.Line(shownStart(r, in.Label, maxCalled))); who != "" {
+	if who := text.Label(shownLine(r, shownStart(r, in.Label, maxCalled))); who != "" {
 		said = "[Offshoot] The sub-agent " + text.Quote(who)
 	}
 	done := ""

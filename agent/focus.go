@@ -104,7 +104,7 @@ func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, 
 			return binding.Binding{}, unrecorded(ctx, err)
 		}
 		defer leave()
-		label := rt.Shown(q.Label)
+		label := rt.shownLine(q.Label)
 		at, err = b.create(ctx, NewThread{
 			Key: threadKey(q.Session, strings.Join([]string{
 				"focus", at.Channel, at.Account, at.To, cmp.Or(q.ID, session.NewID()),

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -361,22 +362,23 @@ func safeLine(r *announce.Redactor, line session.Line) (safe HistoryLine, shown 
 	l := safeView{redactor: r}
 	l.Pos = line.Pos
 	m := line.Message
-	said := m.Text
+	said := ""
 	switch {
 	case m.Role == session.MessageAssistant:
 		if said, shown = announce.Visible(m.Text); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
 			return l.HistoryLine, false
 		}
+		said = l.visible(said)
 	case m.Internal:
-		if said = announce.Sanitize(m.Text); said == "" {
-			said = toldOfSubagents
-		}
+		said = l.visible(cmp.Or(announce.Sanitize(m.Text), toldOfSubagents))
+	default:
+		said = l.text(m.Text)
 	}
 	l.Message = Message{
 		Role: session.MessageRole(l.name(string(m.Role))), Model: l.name(m.Model),
 		Failed: m.Failed, Internal: m.Internal, Time: m.Time, Ord: m.Ord, Synthetic: m.Synthetic,
 		Copied: m.Copied,
-		ID:     l.name(m.ID), ToolCallID: l.name(m.ToolCallID), Text: l.text(said),
+		ID:     l.name(m.ID), ToolCallID: l.name(m.ToolCallID), Text: said,
 		From: session.Sender{ID: l.name(m.From.ID), Name: l.name(m.From.Name)},
 	}
 	for i, call := range m.ToolCalls {
@@ -413,10 +415,20 @@ func (l *safeView) redact(s string) string {
 	return masked
 }
 
-// text returns what a reader sees of a text. What is masked is masked before the text is cut, so
-// that a cut leaves no part of a credential.
-func (l *safeView) text(s string) string {
-	s = l.redact(s)
+// text returns what a reader sees of a text.
+func (l *safeView) text(s string) string { return l.head(l.redact(s)) }
+
+// visible is text for what announce.Visible or announce.Sanitize has left. It stays as it is, but
+// for the masks, and so is the same in a reply, in an event and here.
+func (l *safeView) visible(s string) string {
+	masked := speaking(l.redactor.Redact(s), s)
+	l.Redacted = l.Redacted || masked != s
+	return l.head(masked)
+}
+
+// head returns the beginning of a text that is masked already, so that the cut leaves no part of a
+// credential.
+func (l *safeView) head(s string) string {
 	shown := text.Head(s, maxHistoryText)
 	l.Cut = l.Cut || shown != s
 	return shown

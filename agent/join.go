@@ -112,7 +112,7 @@ func join[T any](
 	outcomes := make([]Outcome[T], len(infos))
 	good := 0
 	for i, info := range infos {
-		outcomes[i] = outcomeOf[T](info)
+		outcomes[i] = outcomeOf[T](children[0].rt, info)
 		if outcomes[i].Err == nil {
 			good++
 		}
@@ -127,7 +127,7 @@ func join[T any](
 	return outcomes, err
 }
 
-func outcomeOf[T any](info RunInfo) Outcome[T] {
+func outcomeOf[T any](rt *Runtime, info RunInfo) Outcome[T] {
 	o := Outcome[T]{Run: info}
 	switch {
 	case isText[T]():
@@ -148,6 +148,6 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 		o.Err = &ResultError{Run: info, Schema: schema, Err: err}
 		return o
 	}
-	o.Err = &RunError{Run: info}
+	o.Err = &RunError{Run: info, label: rt.maskedLabel(info.Label)}
 	return o
 }

@@ -396,7 +396,8 @@ func (rt *Runtime) promptInput(
 	}
 	for _, c := range st.Children {
 		in.Active = append(in.Active, agentctx.ActiveSubagent{
-			Key: c.Key, Name: c.Name, Label: c.Label, State: c.Status.String(), Task: c.Task,
+			Key: c.Key, Name: c.Name, Label: rt.maskedLabel(c.Label), State: c.Status.String(),
+			Task: c.Task,
 		})
 	}
 	t.entering(describeField)

@@ -22,6 +22,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/contain"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/internal/guardlog"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -510,7 +511,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	case (out.Completion != nil || out.Event != nil) && rt.cfg().Deliver != nil:
 		ctx = context.WithValue(ctx, originKey{}, originOf(out))
 		ctx = context.WithValue(ctx, sendersKey{}, sendersIn(out))
-		err = rt.cfg().Deliver(ctx, out)
+		err = rt.cfg().Deliver(ctx, rt.maskLabels(out))
 	case out.Reply != nil && rt.cfg().Reply != nil:
 		reply := rt.shownReply(*out.Reply)
 		out.Reply = &reply
@@ -522,6 +523,38 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		}
 	}
 	return deliveryError(err)
+}
+
+// maskLabels returns a delivery of whose labels a receiver may show the beginning, as
+// [announce.NewEvent] does. A label that has no secret stays as it was given.
+func (rt *Runtime) maskLabels(out spawn.Delivery) spawn.Delivery {
+	out.More = slices.Clone(out.More)
+	for i := range len(out.More) + 1 {
+		d := &out
+		if i > 0 {
+			d = &out.More[i-1]
+		}
+		if d.Completion == nil {
+			continue
+		}
+		if label := rt.maskedLabel(d.Completion.Run.Label); label != d.Completion.Run.Label {
+			masked := *d.Completion // others read it, too
+			masked.Run.Label, d.Completion = label, &masked
+		}
+	}
+	return out
+}
+
+// maskedLabel returns a label as it is, or on one line, sanitized and masked if it has a secret.
+func (rt *Runtime) maskedLabel(label string) string {
+	sane := secret.OneLine(announce.Sanitize, label)
+	shown := secret.OneLine(func(s string) string {
+		return rt.maskKept(announce.Sanitize(s))
+	}, label)
+	if shown == sane {
+		return label
+	}
+	return shown
 }
 
 // originOf returns the Origin of what the receiver of a call spawns in answer: that of the newest
@@ -548,12 +581,13 @@ func sendersIn(out spawn.Delivery) (all []policy.Sender) {
 
 // sayUpdate says the end of a sub-agent to the chat, for which a person has asked, or AnnounceTo.
 func (rt *Runtime) sayUpdate(ctx context.Context, out spawn.Delivery) error {
-	event := announce.NewEvent(out.Completion)
+	shown := *out.Completion // others read it, too
+	shown.Run.Label = rt.shownLine(shown.Run.Label)
+	event := announce.NewEvent(&shown)
 	// It is shown before it is one line, and is cut. A person who may not call everyone must not
 	// have the bot do it by the name of a task.
 	event.Task = text.WithoutMentions(rt.Shown(event.Task))
-	event.Reason = rt.redactor.At(announce.BoundaryReplies,
-		announce.Sanitize(text.WithoutControls(event.Reason)))
+	event.Reason = rt.redactor.At(announce.BoundaryReplies, announce.Sanitize(event.Reason))
 	said := event.Update()
 	if rt.cfg().AnnounceTo == AnnounceToChat {
 		said = event.Report()

@@ -217,7 +217,7 @@ func (h toolHost) sessionLine(s *SessionInfo) sessionLine {
 
 // shownLine returns what a model is told of a label or a task of another session.
 func (h toolHost) shownLine(s string) string {
-	return text.Label(text.Line(shownText(h.rt.redactor, s)))
+	return text.Label(shownLine(h.rt.redactor, s))
 }
 
 // sessions is the tool sessions_list.

@@ -528,17 +528,53 @@ func TestShownAndTranscript(t *testing.T) {
 func TestMarkupIsTheSameEverywhere(t *testing.T) {
 	data, err := os.ReadFile("../announce/testdata/markup.json")
 	require.NoError(t, err)
-	var rows []struct{ Form, Input string }
+	var rows []saidRow
 	require.NoError(t, json.Unmarshal(data, &rows))
 	for _, odd := range []string{
 		"a \ue200 b", "a \ue201\ue202 b", "a \ue200cite\ue202turn0search0", "\ue200cite\ue201\ue200x",
 		"a \x1b[1m\ue200cite\x1b[0m\ue202turn0search0\ue201 b",
 	} {
-		rows = append(rows, struct{ Form, Input string }{"odd", odd})
+		rows = append(rows, saidRow{"odd", odd})
 	}
 	require.Greater(t, len(rows), 280)
+	requireSameEverywhere(t, announce.Redaction{}, rows)
+}
+
+// Marks of direction, joiners, selectors, blanks and what ends a line are the same for people in
+// deltas, in events, in the history and in replies, byte for byte, wherever they stand.
+func TestMarksAndLineEndsAreTheSameEverywhere(t *testing.T) {
+	var rows []saidRow
+	for _, mark := range []string{
+		"\u200e", "\u200f", "\u061c", "\u200c", "\u200d", "\ufe0f", "\u0600", "\u2800", "\u180e",
+		"\u00ad", "\u202a", "\u202e", "\u202c", "\u2066", "\u2069", "\ufeff", "\U000e0067", "\u034f",
+		"\r\n", "\r", "\r\r\n", "\n\r", "\u0085", "\u2028", "\u2029", "\v", "\f", "\u00a0", "\u3000",
+		" ", "\t", " \r\n", "\x1b[1m", "\x00", "\u200f\r\n", "\r\n\u200e",
+	} {
+		for _, form := range []string{
+			"%sa b", "a%sb", "a %s b", "a b%s", "a b %s", "a\n%sb", "a%s\nb", "%sשלום", "של%sום",
+			"שלום %s(a)", "שלום%s", "سلام%s.\nb", "a\nسلام %s7%% b", "नम%sस्ते", "👩%s🦰 b", "1%s b",
+			"```\na%sb\n```", "a `b%sc` d", "a%s%sb", "<think>x</think>%sa", "a%s<think>x</think>b",
+			"key hunter2hunter%sa", "סוד hunter2hunter%sa",
+		} {
+			said := strings.ReplaceAll(strings.ReplaceAll(form, "%s", mark), "%%", "%")
+			rows = append(rows, saidRow{form, said})
+		}
+	}
+	redact := announce.Redaction{Secrets: []string{"hunter2hunter"}}
+	for some := range slices.Chunk(rows, 100) {
+		requireSameEverywhere(t, redact, some)
+	}
+}
+
+// A saidRow is what a model says.
+type saidRow struct{ Form, Input string }
+
+// requireSameEverywhere has a session say each row, and compares what people get of it.
+func requireSameEverywhere(t *testing.T, redact announce.Redaction, rows []saidRow) {
+	t.Helper()
 	next := 0
 	cfg := agent.Config{
+		Redact: redact,
 		Runner: agent.RunnerFunc(
 			func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 				said := rows[next].Input
@@ -572,7 +608,7 @@ func TestMarkupIsTheSameEverywhere(t *testing.T) {
 			}
 			form := fmt.Sprintf("%s: %q", rows[next].Form, rows[next].Input)
 			require.Equal(t, reply, ended, form)
-			require.Equal(t, reply, strings.TrimSpace(deltas), form)
+			require.Equal(t, reply, deltas, form)
 			page, err := h.Main().History(h.Context(), agent.HistoryQuery{Last: 1})
 			require.NoError(t, err)
 			if reply != "" {

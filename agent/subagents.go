@@ -52,7 +52,7 @@ func (h toolHost) subagentLine(n int, r RunInfo, whole bool) subagentLine {
 	shown := h.rt.toModels
 	l := subagentLine{
 		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), TaskName: shown(r.Name),
-		Label: text.Line(shown(r.Label)), Agent: r.Agent, Status: r.Status.String(),
+		Label: h.rt.lineToModels(r.Label), Agent: r.Agent, Status: r.Status.String(),
 		Turns: r.Turns, Missed: r.Missed, Children: r.Children, Error: text.Line(shown(r.Error)),
 		Conversations: r.Conversations,
 	}
@@ -60,7 +60,7 @@ func (h toolHost) subagentLine(n int, r RunInfo, whole bool) subagentLine {
 		l.Runtime = d.Round(time.Second).String()
 	}
 	if whole {
-		l.Task = text.Line(shown(r.Task))
+		l.Task = h.rt.lineToModels(r.Task)
 		l.Model, l.Tools = text.Line(shown(r.Model.Resolved)), r.Tools
 		l.Usage = &r.Result.Usage
 		return l
@@ -363,7 +363,7 @@ func (rt *Runtime) findTarget(
 	}
 	search := target.Search{
 		Runs: runs, List: numbers, Many: q.Many, Earlier: earlier,
-		Mask: rt.toModels,
+		Mask: rt.lineToModels,
 	}
 	found, err := search.Find(named)
 	if fault, ok := errors.AsType[*target.FindError](err); ok {

@@ -363,7 +363,7 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 		if key == "" {
 			key = id
 		}
-		label := rt.Shown(s.request.Label)
+		label := rt.shownLine(s.request.Label)
 		intro := thread.IntroRun(label, child.Agent())
 		if s.request.Session {
 			intro = thread.Intro(label, child.Agent(), limits.Idle, limits.MaxAge)
@@ -630,7 +630,7 @@ func (b *bindings) farewellOf(
 	u *binding.Unbound, attempt int,
 ) (host ThreadHost, field string, what Farewell) {
 	shown := *u // the table has the label as it was given
-	shown.Binding.Label = b.rt.Shown(u.Binding.Label)
+	shown.Binding.Label = b.rt.shownLine(u.Binding.Label)
 	of, said := &shown.Binding, thread.Farewell(shown)
 	if host, field = b.rt.cfg().Threads.host(of.Conversation); said == "" {
 		host = nil

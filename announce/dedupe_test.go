@@ -48,7 +48,13 @@ func onceReceiver(
 				return acted.Deliver(ctx, d)
 			}),
 			Acted: acted.Len,
-			Fail:  func() { failures.Store(1) },
+			Keys: func() (keys []string) {
+				for _, d := range acted.All() {
+					keys = append(keys, d.Key)
+				}
+				return keys
+			},
+			Fail: func() { failures.Store(1) },
 
 			Collects: true,
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -56,7 +57,8 @@ type Event struct {
 	SessionID string      `json:"sessionId,omitempty"` // of the child
 	// Name is what the requester calls the child, see [spawn.Request].Name; empty: nothing.
 	Name string `json:"name,omitempty"`
-	// Task is the label, of which it has at most 48 characters, or the task without a label.
+	// Task is the label as Sanitize and Redact leave it, of which it has at most 48 characters, or
+	// the task without a label.
 	Task string `json:"task"`
 	// Status comes from the runtime, never from what the child says.
 	Status spawn.Status `json:"status"`
@@ -109,7 +111,7 @@ func NewEvent(c *spawn.Completion) Event {
 	run := c.Run
 	e := Event{
 		Source: SourceSubagent, Child: run.Key, SessionID: run.SessionID, Name: run.Name,
-		Task:   text.Label(text.Line(run.Label)),
+		Task:   text.Label(secret.OneLine(shownLabel, run.Label)),
 		Status: run.Status, Reason: run.Error, Files: run.Result.Files, Model: run.Model,
 		Nested: c.Requester.IsSubagent(), Cron: c.Requester.Kind() == session.KindCron,
 		Siblings: c.Siblings, Nonce: c.Nonce,
@@ -132,6 +134,9 @@ func NewEvent(c *spawn.Completion) Event {
 	e.selectResult(c)
 	return e
 }
+
+// shownLabel returns what is shown of a label: what cuts it must cut through no secret.
+func shownLabel(label string) string { return Redact(Sanitize(label)) }
 
 // EventOf returns the event that a delivery brings: of a completion that of [NewEvent], and of
 // something that the program has announced that of Runtime.Announce. ok is false for a reply, for

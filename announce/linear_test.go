@@ -121,6 +121,9 @@ var hostileInputs = map[string]func(n int) string{
 	"instructions":        func(n int) string { return repeatTo("[INST] x ", n) },
 	"instructions ended":  func(n int) string { return repeatTo("[INST] x [/INST]", n) },
 	"thoughts in a line":  func(n int) string { return repeatTo("x [THINK] ", n) },
+	"think tokens":        func(n int) string { return repeatTo("x <|think|><|thinking|> ", n) },
+	"hashed thoughts":     func(n int) string { return repeatTo("x <think_never_used_ab", n) },
+	"references":          func(n int) string { return repeatTo("::contentReference[oaicite:1", n) },
 	"template calls":      func(n int) string { return repeatTo("[TOOL_CALLS]a", n) },
 	"names":               func(n int) string { return repeatTo("[TOOL_CALLS]", 1024) + strings.Repeat("a", n) },
 	"struck out":          func(n int) string { return repeatTo("<s>", n) },
@@ -455,7 +458,8 @@ var (
 		"\u200b", "<|im_start|>", "user\n", "<|channel|>analysis", "\x1b]",
 	}
 	templateTokens = []string{
-		"[INST]", "[/INST]", "[THINK]", "[TOOL_CALLS]", "[ARGS]", "<s>", "</s>", "USER:", "]~b]", "[e~[",
+		"[INST]", "[/INST]", "[THINK]", "<|think|>", "<|/think|>",
+		"<think_never_used_", ":contentReference[oaicite:", "[TOOL_CALLS]", "[ARGS]", "<s>", "</s>", "USER:", "]~b]", "[e~[",
 		"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", ">>>", "all\n", "functools", ">>ANSWER<<",
 		"✿FUNCTION✿", "✿RETURN✿", "◁think▷", "◁/think▷", "【4†a】", "\nUser:", "/nothink", ".", "[|", "user|]",
 		"<tool_response>", "</tool_response>", "<tools>", "<cite index=1>", "</cite>", "<function=x>{",

@@ -82,7 +82,11 @@ var streamTexts = []string{
 	"- session key: agent:main:main\n- status: x\nBye", "(Stats: runtime 1s • tokens n/a • sessionKey k)\nx", "a\n**Stats:** runtime 1s • sessionKey k",
 	"a <invoke name=\"x\"></invoke> b", "a\n<parameters>\n</parameters>\nb", "<tool_use></tool_use>a", "<invoke name=\"x\"><parameter name=\"a\"></parameter></invoke>b",
 	// Marks of templates.
-	"[INST] a [/INST] b", "[THINK]a[/THINK]b", "x [THINK] y", "[TOOL_CALLS]exec[CALL_ID]a[ARGS]{\"a\":1} b", "[TOOL_CALLS]x y",
+	"[INST] a [/INST] b", "[THINK]a[/THINK]b", "x [THINK] y",
+	"<|think|>a<|/think|>b", "x <|thinking|> y", "<unused94>thought\na<unused95>b",
+	"<think_never_used_ab12>a</think_never_used_ab12>b", "a:contentReference[oaicite:0]{index=0} b",
+	"a\nfunctools[\"a\"] b", "<longcat_think>a</longcat_think>b",
+	"<|begin_of_thought|>a<|begin_of_solution|>b", "[TOOL_CALLS]exec[CALL_ID]a[ARGS]{\"a\":1} b", "[TOOL_CALLS]x y",
 	"<s>a</s>", "<s>a</s> b", "a</s>USER: b ASSISTANT: c", "[gMASK]<sop>a", "[IMG][IMG_END]a", "a[EOS]", "[|user|]a[|assistant|]b",
 	"]~b]user\na[e~[\n]~b]ai\nb[e~[", "<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb", "<|turn>model\na<turn|>",
 	"<|channel>thought\na<channel|>b", "<|tool_call>call:x{}<tool_call|>b", "<SPECIAL_11>User\na<SPECIAL_11>Assistant\nb", "a<unused9>",

@@ -62,6 +62,7 @@ var tagKinds = map[string]tagKind{
 	"relevant-memories": memoryTag, "relevant_memories": memoryTag,
 
 	"reasoning": thinkTag, "scratchpad": thinkTag, "scratch_pad": thinkTag, "seed:think": thinkTag,
+	"longcat_think": thinkTag,
 
 	"bos": markTag, "eos": markTag, "bos_token": markTag, "eos_token": markTag,
 	"seed:bos": markTag, "seed:eos": markTag, "sop": markTag, "eop": markTag, "eoa": markTag,
@@ -165,9 +166,22 @@ func tagName(v *ahead.View, at int) (tagKind, int) {
 		name[n] = c
 		n++
 		at++
+		if n == len(hashedThink) && string(name[:n]) == hashedThink {
+			near := v.Within(at, maxHash)
+			at = near.Skip(at, "0123456789abcdefABCDEF")
+			v.Join(near)
+			return thinkTag, at
+		}
 	}
 	return lookupTag(name[:n]), at
 }
+
+// hashedThink begins the name of the thoughts of Doubao, behind which a hash in hexadecimal digits
+// stands that differs between its models.
+const (
+	hashedThink = "think_never_used_"
+	maxHash     = 64
+)
 
 // isNamespace reports whether a known tag has this name before its ':'.
 func isNamespace(name string) bool {

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +37,13 @@ var marks = marksByByte([]mark{
 	{word: "[AVAILABLE_TOOLS]", how: markBlock, until: []string{"[/AVAILABLE_TOOLS]"}},
 	{word: "[TOOL_RESULTS]", how: markBlock, until: []string{"[/TOOL_RESULTS]"}},
 	{word: "[THINK]", how: markHides, until: []string{"[/THINK]"}},
+	{word: "<|thinking|>", how: markHides, until: []string{"<|/thinking|>"}},
+	{word: "<|think|>", how: markBlock, until: []string{"<|/think|>", "<|end|>", "</think>"}},
+	{
+		word: "<|begin_of_thought|>", how: markHides,
+		until: []string{"<|end_of_thought|>", "<|begin_of_solution|>"},
+	},
+	{word: "<unused94>thought", how: markHides, until: []string{"<unused95>"}},
 	{word: "[/INST]"},
 	{word: "[/SYSTEM_PROMPT]"},
 	{word: "[/AVAILABLE_TOOLS]"},
@@ -121,6 +129,7 @@ const (
 	citeDagger  = "†"
 	renderCite  = "{render_inline_citation"
 	functools   = "functools["
+	reference   = ":contentReference[oaicite:"
 	toolsMark   = "[TOOL_CALLS]"
 	idMark      = "[CALL_ID]"
 	argsMark    = "[ARGS]"
@@ -130,7 +139,7 @@ const (
 
 // otherOpeners are the beginnings of what step looks at, by their first byte, besides < [ ` and ~.
 var otherOpeners = map[byte][]string{
-	'>': {">>"}, '{': {renderCite}, 'f': {functools}, ']': {"]~", "]<]"},
+	'>': {">>"}, '{': {renderCite}, 'f': {functools}, ':': {reference, ":" + reference}, ']': {"]~", "]<]"},
 	"✿"[0]: {"✿", "◁"}, citeOpen[0]: {citeOpen},
 }
 
@@ -190,12 +199,15 @@ func (l *lexer) template(v *ahead.View) (do action, ok bool) {
 	case c == '>':
 		return l.recipient(v)
 	case c == 'f' && !l.within && v.Has(l.At, functools):
-		return callOf(v, l.At+len(functools)-1)
+		return functoolsCall(v, l.At+len(functools)-1)
 	case c == '{' && v.Has(l.At, renderCite):
 		near := v.Within(l.At, maxCitation)
 		end = near.Any(l.At, "}")
 		v.Join(near)
 		return action{end: end + 1, cut: true}, end < len(near.S)
+	case c == ':':
+		end = referenceEnd(v, l.At)
+		return action{end: end, cut: true}, end > 0
 	case c == citeOpen[0]:
 		end = citationEnd(v, l.At)
 		return action{end: end, cut: true}, end > 0
@@ -245,9 +257,15 @@ func (m *mark) hasArguments() bool {
 	return strings.HasSuffix(m.word, ":") || strings.HasSuffix(m.word, "\n")
 }
 
-// closerAhead reports whether what ends a mark is ahead. It remembers where it is not.
+// closerAhead reports whether what ends a mark is ahead.
 func (l *lexer) closerAhead(v *ahead.View, m *mark, at int) bool {
-	closer := m.until[0]
+	return slices.ContainsFunc(m.until, func(closer string) bool {
+		return l.wordAhead(v, closer, at)
+	})
+}
+
+// wordAhead reports whether a word is ahead. It remembers where it is not.
+func (l *lexer) wordAhead(v *ahead.View, closer string, at int) bool {
 	if l.unended == nil {
 		l.unended = make(map[string]int)
 	}
@@ -411,6 +429,46 @@ func callOf(v *ahead.View, at int) (do action, ok bool) {
 	}
 	return action{end: at, cut: true, then: ending{how: endJSON}}, startsJSON(v, at)
 }
+
+// functoolsCall decides about the word of a call of Phi, behind which a list of objects starts at a
+// position. With anything else in brackets it is a word of Python.
+func functoolsCall(v *ahead.View, at int) (do action, ok bool) {
+	do, ok = callOf(v, at)
+	if !ok || do.then.how != endJSON {
+		return do, ok
+	}
+	next := skipBlank(v, at+1)
+	return do, v.Ended(next) || v.S[next] == '{' || v.S[next] == ']'
+}
+
+// referenceEnd returns the position after the reference of ChatGPT at a position, such as
+// :contentReference[oaicite:0]{index=0}, or 0 if there is none. A second ':' before it, and a
+// missing index, do not count.
+func referenceEnd(v *ahead.View, at int) int {
+	const digits = "0123456789"
+	if v.Byte(at+1) == ':' {
+		at++
+	}
+	if !v.Has(at, reference) {
+		return 0
+	}
+	near := v.Within(at+len(reference), maxReference)
+	defer func() { v.Join(near) }()
+	end := near.Skip(at+len(reference), digits)
+	if end == at+len(reference) || near.Byte(end) != ']' {
+		return 0
+	}
+	end++
+	if index := "{index="; near.Has(end, index) {
+		if i := near.Skip(end+len(index), digits); near.Byte(i) == '}' {
+			return i + 1
+		}
+	}
+	return end
+}
+
+// maxReference is the number of bytes of the numbers of a reference.
+const maxReference = 48
 
 // recipient decides about >>>, behind which the recipient of a text stands, alone on its line: all,
 // or a tool, if its arguments follow.

@@ -21,7 +21,8 @@ import (
 // line returns what people may see of a text that a model may have chosen, on one line and without
 // what a channel would read as a mention, a link or mark-up.
 func (h *Handler) line(s string, most int) string {
-	return text.Shorten(text.Line(thread.Plain(secret.Head(h.rt.Shown, s, 16*most))), most)
+	shown := secret.OneLine(h.rt.Shown, secret.Head(h.rt.Shown, s, 16*most))
+	return text.Shorten(text.Line(thread.Plain(shown)), most)
 }
 
 // row returns what lists have of a run, without a number.

@@ -13,7 +13,21 @@ import (
 
 // collector acts upon what parts makes of a call, once for each key.
 func collector(parts func(spawn.Delivery) []spawn.Delivery) Receiver {
-	seen, acted, failures := map[string]bool{}, 0, 0
+	return collectorWith(func(d spawn.Delivery, seen map[string]bool) (keys []string) {
+		for _, one := range parts(d) {
+			if !seen[one.Key] {
+				seen[one.Key] = true
+				keys = append(keys, one.Key)
+			}
+		}
+		return keys
+	})
+}
+
+// collectorWith acts upon the keys that act makes of a call. act knows which keys were there.
+func collectorWith(act func(d spawn.Delivery, seen map[string]bool) []string) Receiver {
+	var acted []string
+	seen, failures := map[string]bool{}, 0
 	var mu sync.Mutex
 	return Receiver{
 		Collects: true,
@@ -24,15 +38,11 @@ func collector(parts func(spawn.Delivery) []spawn.Delivery) Receiver {
 				failures--
 				return errors.New("no connection")
 			}
-			for _, one := range parts(d) {
-				if !seen[one.Key] {
-					seen[one.Key] = true
-					acted++
-				}
-			}
+			acted = append(acted, act(d, seen)...)
 			return nil
 		},
-		Acted: func() int { return acted },
+		Acted: func() int { return len(acted) },
+		Keys:  func() []string { return acted },
 		Fail:  func() { failures++ },
 	}
 }
@@ -61,14 +71,85 @@ func TestDeliverRefusesReceiversThatCollectWrongly(t *testing.T) {
 			return d.All()
 		},
 	} {
-		found := false
-		for _, rule := range deliveryRules {
-			r := collector(parts)
-			if rule.lacks(r) == "" && rule.check(t.Context(), r) != nil {
-				found = true
-				require.Contains(t, rule.name, "collected", name)
+		requireRefused(t, name, func() Receiver { return collector(parts) })
+	}
+}
+
+// requireRefused fails unless a rule about collected deliveries, and no other one, refuses a
+// receiver.
+func requireRefused(t *testing.T, name string, fresh func() Receiver) {
+	t.Helper()
+	found := false
+	for _, rule := range deliveryRules {
+		r := fresh()
+		if rule.lacks(r) == "" && rule.check(t.Context(), r) != nil {
+			found = true
+			require.Contains(t, rule.name, "collected", name)
+		}
+	}
+	require.True(t, found, name)
+}
+
+// The kit finds receivers that act upon one delivery of a call twice, also where they act as often
+// as they should.
+func TestDeliverRefusesReceiversThatDoubleWithinACall(t *testing.T) {
+	t.Parallel()
+	fresh := func(d spawn.Delivery, seen map[string]bool) (list []spawn.Delivery) {
+		for _, one := range d.All() {
+			if !seen[one.Key] {
+				list = append(list, one)
 			}
 		}
-		require.True(t, found, name)
+		for _, one := range list {
+			seen[one.Key] = true
+		}
+		return list
+	}
+	for name, act := range map[string]func(spawn.Delivery, map[string]bool) []string{
+		"it looks at what it knows before the call": func(
+			d spawn.Delivery, seen map[string]bool,
+		) (keys []string) {
+			for _, one := range fresh(d, seen) {
+				keys = append(keys, one.Key)
+			}
+			return keys
+		},
+		"the first of several for each of them": func(
+			d spawn.Delivery, seen map[string]bool,
+		) (keys []string) {
+			for _, one := range d.All() {
+				if !seen[one.Key] {
+					seen[one.Key] = true
+					keys = append(keys, d.All()[min(1, len(d.More))].Key)
+				}
+			}
+			return keys
+		},
+		"the last one twice": func(d spawn.Delivery, seen map[string]bool) (keys []string) {
+			list := fresh(d, seen)
+			for _, one := range list {
+				keys = append(keys, one.Key)
+			}
+			if len(list) > 1 {
+				keys = append(keys, keys[len(keys)-1])
+			}
+			return keys
+		},
+		"the last one in the place of the first": func(
+			d spawn.Delivery, seen map[string]bool,
+		) (keys []string) {
+			for i, one := range d.All() {
+				if seen[one.Key] {
+					continue
+				}
+				if seen[one.Key] = true; i == 0 {
+					one = d.All()[len(d.More)]
+				}
+				keys = append(keys, one.Key)
+			}
+			return keys
+		},
+	} {
+		requireRefused(t, name, func() Receiver { return collectorWith(act) })
 	}
 }

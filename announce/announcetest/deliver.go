@@ -19,9 +19,13 @@ type Receiver struct {
 	// one requester one call at a time, and in one rule those of several requesters at once, as
 	// the library does it.
 	Deliver func(ctx context.Context, d spawn.Delivery) error
-	// Acted returns how many deliveries have been acted upon so far, in earlier processes too. It
-	// is called between deliveries.
+	// Acted returns how often the receiver has acted so far, in earlier processes too: an act that
+	// is repeated counts twice. It is called between deliveries.
 	Acted func() int
+	// Keys returns the key of the delivery of each act so far, in earlier processes too, in any
+	// order. It is called between deliveries. A count does not tell a receiver that acts upon one
+	// of several deliveries twice, and never upon another. Nil: that is not tested.
+	Keys func() []string
 	// Fail has the next act come to nothing, such as a message that cannot be sent. Deliver is to
 	// return an error then. Nil: that is not tested.
 	Fail func()
@@ -76,6 +80,7 @@ func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
 	if rule.atOnce {
 		return rule.checkAtOnce(ctx, r)
 	}
+	given := map[string]bool{}
 	for _, s := range rule.steps {
 		if s.restart {
 			r = r.Restart()
@@ -93,6 +98,36 @@ func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
 		if got := r.Acted(); got != s.acted {
 			return fmt.Errorf("%s: after key %q, attempt %d, the receiver has acted %d times, want %d",
 				rule.why, s.key, s.attempt, got, s.acted)
+		}
+		if s.fails || r.Keys == nil {
+			continue
+		}
+		for _, d := range delivery(s).All() {
+			given[d.Key] = true
+		}
+		if err := sameKeys(r.Keys(), given); err != nil {
+			return fmt.Errorf("%s: after key %q, attempt %d, the receiver has acted %w",
+				rule.why, s.key, s.attempt, err)
+		}
+	}
+	return nil
+}
+
+// sameKeys returns an error unless each of the keys that were given was acted upon once, and no
+// other one.
+func sameKeys(acted []string, given map[string]bool) error {
+	times := map[string]int{}
+	for _, key := range acted {
+		times[key]++
+	}
+	for key := range given {
+		if times[key] != 1 {
+			return fmt.Errorf("%d times upon key %q, want once", times[key], key)
+		}
+	}
+	for key := range times {
+		if !given[key] {
+			return fmt.Errorf("upon key %q, which it was not given", key)
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func TestOwnValuesOfMarks(t *testing.T) {
 	}
 	own := secret.NewOwn([]string{"Tr0ubador", "one\ntwo\nthree"}, nil)
 	for _, text := range []string{
-		"Tr0ub-ador", "Tr0ub> ador", "Tr0ub\nx> ador", "Tr0ub\n1. ador", "one two three", "onetwothree", "one\ntwothree",
+		"Tr0ub-ador", "Tr0ub> ador", "Tr0ub\nx> ador", "Tr0ub\n1. ador", "onetwothree", "one\ntwothree",
 	} {
 		require.Equal(t, text, own.Mask(text))
 	}

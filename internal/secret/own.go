@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/ahead"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // Own is what a program masks beyond what is known here. A nil Own is nothing. It is safe for
@@ -108,7 +109,8 @@ func (o *Own) plant(wraps bool, list []string) {
 
 // rewritten returns a value as programs write it that change its blanks or double its quotes: tabs
 // for blanks and blanks for tabs, one blank for several, blanks of other widths or with a
-// backslash, and a quote within the quotes of a shell, of SQL, of a table or of a typesetter.
+// backslash, a quote within the quotes of a shell, of SQL, of a table or of a typesetter, and all
+// of its lines in one.
 func rewritten(v string) (list []string) {
 	forms := []string{v}
 	if strings.ContainsAny(v, " \t") {
@@ -128,8 +130,36 @@ func rewritten(v string) (list []string) {
 	if backslashed := shellEscapes.Replace(v); backslashed != v {
 		list = append(list, backslashed)
 	}
+	list = append(list, onOneLine(v)...)
 	return slices.DeleteFunc(list, func(form string) bool { return form == v || !IsOwn(form) })
 }
+
+// onOneLine returns a value of several lines as it is where a text has been made one line, such as
+// a label: with a blank for each break of a line and its indent, and without them. Values that
+// would be another word then have no such form.
+func onOneLine(v string) (list []string) {
+	if strings.IndexFunc(v, isBreak) < 0 {
+		return nil
+	}
+	line := text.Line(v)
+	if len(line) < wraps {
+		return nil
+	}
+	list = append(list, line, text.Line(strings.ReplaceAll(flatten(v), "\n", " ")))
+	joined := strings.Map(func(r rune) rune {
+		if isBreak(r) {
+			return -1
+		}
+		return r
+	}, v)
+	if len(joined) >= leastJoined {
+		list = append(list, joined)
+	}
+	return list
+}
+
+// leastJoined is how many bytes a value has at least whose lines are looked for without a blank.
+const leastJoined = 2 * wraps
 
 // blankForms are the ways to write a blank for a shell, in French, and in the scripts of East Asia.
 var blankForms = [...]string{`\ `, "\u202f", "\u2009", "\u3000"}

@@ -26,10 +26,16 @@ func TestOwnValuesThatAreRewritten(t *testing.T) {
 		},
 		"hunter2\nhunter3": {
 			"hunter2\rhunter3", "hunter2\r\rhunter3", "hunter2\r\nhunter3", `hunter2\rhunter3`,
-			"> hunter2\r> hunter3",
+			"> hunter2\r> hunter3", "hunter2 hunter3", "hunter2hunter3", "hunter2%20hunter3",
+			"hunter2\u200b hunter3", `"hunter2 hunter3"`,
 		},
-		"hunter2\rhunter3":   {"hunter2\rhunter3", "hunter2\nhunter3", `hunter2\r\nhunter3`},
-		"hunter2\r\nhunter3": {"hunter2\rhunter3", "hunter2\nhunter3"},
+		"hunter2\n\t- hunter3\r\nhunter4\n": {
+			"hunter2 - hunter3 hunter4", "hunter2\t- hunter3hunter4", "hunter2 hunter3 hunter4",
+			"hunter2%20-%20hunter3%20hunter4", "hunter2\n- hunter3\nhunter4",
+		},
+		"hunter2\u2028hunter3": {"hunter2 hunter3", "hunter2hunter3"},
+		"hunter2\rhunter3":     {"hunter2\rhunter3", "hunter2\nhunter3", `hunter2\r\nhunter3`},
+		"hunter2\r\nhunter3":   {"hunter2\rhunter3", "hunter2\nhunter3"},
 		"hunter2'hunter3": {
 			`hunter2'\''hunter3`, `hunter2'"'"'hunter3`, `hunter2''hunter3`, `hunter2'\\''hunter3`,
 			`hunter2'\"'\"'hunter3`, "hunter2%27%5C%27%27hunter3", `hunter2\'hunter3`,
@@ -54,8 +60,9 @@ func TestOwnValuesThatAreRewritten(t *testing.T) {
 			}
 		}
 	}
-	short := secret.NewOwn([]string{"a    b", "''''"}, nil) // what is too short is not looked for
-	for _, text := range []string{"a b", "a\u00a0b c"} {
+	// What is too short, or would be a word, is not looked for.
+	short := secret.NewOwn([]string{"a    b", "''''", "it\nis", "pass\nword"}, nil)
+	for _, text := range []string{"a b", "a\u00a0b c", "itis", "password"} {
 		require.Equal(t, text, short.MaskOwn(text))
 	}
 }

@@ -32,6 +32,16 @@ func Line(mask func(string) string, s string) string {
 	return line
 }
 
+// OneLine returns what mask makes of s as one line, see [text.Line]. It is masked as it was written
+// and as it is there: what cuts it then, such as a list, leaves no part of a secret.
+func OneLine(mask func(string) string, s string) string {
+	line := text.Line(mask(s))
+	if line == s {
+		return s
+	}
+	return text.Line(mask(line))
+}
+
 // Clean returns s as [text.WithoutControls] does, masked. What a control takes with it, such as the
 // character behind an escape, hides no secret from mask, be it read with it or without it.
 func Clean(mask func(string) string, s string) string {

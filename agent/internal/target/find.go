@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -162,7 +163,7 @@ func (s *Search) exactly(target string) []spawn.RunInfo {
 		func(r *spawn.RunInfo) bool { return string(r.ID) == target },
 		func(r *spawn.RunInfo) bool { return r.Name != "" && strings.EqualFold(r.Name, target) },
 		func(r *spawn.RunInfo) bool { return strings.EqualFold(text.Line(r.Label), target) },
-		func(r *spawn.RunInfo) bool { return strings.EqualFold(ShownLabel(r), target) },
+		func(r *spawn.RunInfo) bool { return strings.EqualFold(s.shownLabel(r), target) },
 	} {
 		if found := s.all(is); len(found) > 0 {
 			return found
@@ -171,9 +172,14 @@ func (s *Search) exactly(target string) []spawn.RunInfo {
 	return nil
 }
 
-// ShownLabel returns what lists call a run: the beginning of its label, or of its task if it has
-// none.
-func ShownLabel(r *spawn.RunInfo) string { return text.Label(calledAs(r)) }
+// shownLabel returns what lists call a run: the beginning of its label, or of its task if it has
+// none. What is masked of it is masked before it is cut.
+func (s *Search) shownLabel(r *spawn.RunInfo) string {
+	if s.Mask == nil {
+		return text.Label(calledAs(r))
+	}
+	return text.Label(text.Line(secret.Head(s.Mask, Called(r), maxCalled)))
+}
 
 // Called returns what lists call a run, whole: what shows it to people is masked before it is cut.
 func Called(r *spawn.RunInfo) string { return cmp.Or(r.Label, r.Task) }
@@ -241,11 +247,7 @@ func (s *Search) describe(r *spawn.RunInfo) string {
 	if r.Name != "" {
 		said += ", taskName " + r.Name
 	}
-	label := Called(r)
-	if s.Mask != nil {
-		label = s.Mask(label)
-	}
-	if label = text.Label(text.Line(label)); label != "" {
+	if label := s.shownLabel(r); label != "" {
 		said += ", " + text.Quote(label)
 	}
 	return said + ", " + r.Status.String()
