@@ -20,7 +20,7 @@ func BenchmarkAppend(b *testing.B) {
 	s := ownServer(b)
 	payload := session.Raw(fmt.Sprintf("%q", make([]byte, 200)))
 	for _, writers := range []int{1, 16} {
-		pool, err := pgxpool.New(b.Context(), s.dsn()+fmt.Sprint("&pool_max_conns=", writers))
+		pool, err := pgxpool.New(b.Context(), s.DSN()+fmt.Sprint("&pool_max_conns=", writers))
 		require.NoError(b, err)
 		b.Run(fmt.Sprintf("floor/writers=%d", writers), func(b *testing.B) {
 			table := freshSchema()

@@ -194,7 +194,7 @@ func fileNamed(t *testing.T, store *session.Store, ref session.Ref, hash string)
 func startChild(t *testing.T, s *server, schema string) (*exec.Cmd, <-chan string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+s.dsn()+" "+schema)
+	cmd.Env = append(os.Environ(), childEnv+"="+s.DSN()+" "+schema)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -236,10 +236,10 @@ func TestKilledServer(t *testing.T) {
 	for round := range rounds(5, 50) {
 		cmd, lines := startChild(t, s, schema)
 		said.takeMore(t, lines, 40+13*round)
-		for _, pid := range s.pids() {
+		for _, pid := range s.PIDs() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		<-s.exited
+		<-s.Exited()
 		failed := 0
 		for line := range lines {
 			if said.take(line) != nil {
@@ -249,7 +249,7 @@ func TestKilledServer(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
-		require.NoError(t, s.start())
+		require.NoError(t, s.Start())
 		store := s.openSoon(t, pgstore.Options{Schema: schema})
 		said.verify(t, store)
 		require.NoError(t, store.Close())
@@ -273,7 +273,7 @@ func (s *server) openSoon(t *testing.T, o pgstore.Options) *session.Store {
 	var err error
 	for range 100 {
 		var store *session.Store
-		if store, err = pgstore.Open(t.Context(), s.dsn(), o); err == nil {
+		if store, err = pgstore.Open(t.Context(), s.DSN(), o); err == nil {
 			return store
 		}
 		require.ErrorIs(t, err, pgstore.ErrLocked)

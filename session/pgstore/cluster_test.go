@@ -291,12 +291,12 @@ func TestServerKilledUnderMembers(t *testing.T) {
 		}
 		answer := call()
 		last = appendUntilAdded(t, a, last, entries(fmt.Sprint(round), 1))
-		for _, pid := range s.pids() {
+		for _, pid := range s.PIDs() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		<-s.exited
+		<-s.Exited()
 		time.Sleep(time.Duration(round%2) * (childLease + time.Second)) // the second time it lapses
-		require.NoError(t, s.start())
+		require.NoError(t, s.Start())
 		require.Eventually(t, func() bool { return a.Health(ctx) == nil && b.Health(ctx) == nil },
 			time.Minute, 10*time.Millisecond)
 		time.Sleep(time.Second) // for a beat
@@ -316,8 +316,8 @@ func TestServerKilledUnderMembers(t *testing.T) {
 
 	// Now a does not see the server again before b has its tree.
 	network.setCut(true)
-	s.kill()
-	require.NoError(t, s.start())
+	s.Kill()
+	require.NoError(t, s.Start())
 	require.Eventually(t, func() bool {
 		_, err := claimed(ctx, b, root)
 		return err == nil

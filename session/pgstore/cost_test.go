@@ -45,7 +45,7 @@ func TestCostOfTrees(t *testing.T) {
 		live+idle/2, live+idle))
 	s.query(t, `vacuum analyze `+schema+`.logs`)
 
-	conn, err := pgx.Connect(t.Context(), s.dsn())
+	conn, err := pgx.Connect(t.Context(), s.DSN())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	type counts struct{ logs, logWrites, beats, others int64 }

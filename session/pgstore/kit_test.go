@@ -14,7 +14,7 @@ func opener(t *testing.T) func() (*session.Store, error) {
 	s := theServer(t)
 	o := pgstore.Options{Schema: freshSchema(), TrustSync: true}
 	t.Cleanup(func() { s.query(t, `drop schema if exists `+o.Schema+` cascade`) })
-	return func() (*session.Store, error) { return pgstore.Open(t.Context(), s.dsn(), o) }
+	return func() (*session.Store, error) { return pgstore.Open(t.Context(), s.DSN(), o) }
 }
 
 // part returns a function that opens one part of a Store.

@@ -53,7 +53,7 @@ func TestMembersAndOneThatIsAlone(t *testing.T) {
 	alone := pgstore.Options{Schema: schema, TrustSync: true}
 	first := s.open(t, alone)
 	assert.Nil(t, first.Owners)
-	_, err := pgstore.Open(t.Context(), s.dsn(), memberOptions(schema, "a", 0))
+	_, err := pgstore.Open(t.Context(), s.DSN(), memberOptions(schema, "a", 0))
 	var locked *pgstore.LockedError
 	require.ErrorAs(t, err, &locked)
 	assert.False(t, locked.Member)
@@ -63,7 +63,7 @@ func TestMembersAndOneThatIsAlone(t *testing.T) {
 	a, b := s.open(t, memberOptions(schema, "a", 0)), s.open(t, memberOptions(schema, "b", 0))
 	require.NotNil(t, a.Owners)
 	for _, store := range []*session.Store{a, b} {
-		_, err = pgstore.Open(t.Context(), s.dsn(), alone)
+		_, err = pgstore.Open(t.Context(), s.DSN(), alone)
 		require.ErrorAs(t, err, &locked)
 		assert.True(t, locked.Member)
 		require.ErrorContains(t, err, "Options.Process")
@@ -85,7 +85,7 @@ func TestMembersKeepTheirLock(t *testing.T) {
 		last = appendUntilAdded(t, a, last, entries(fmt.Sprint("a", round), 1))
 		last = appendUntilAdded(t, b, last, entries(fmt.Sprint("b", round), 1))
 		alone := pgstore.Options{Schema: schema, TrustSync: true}
-		_, err := pgstore.Open(t.Context(), s.dsn(), alone)
+		_, err := pgstore.Open(t.Context(), s.DSN(), alone)
 		require.ErrorIs(t, err, pgstore.ErrLocked)
 	}
 	_, err := claimed(t.Context(), a, root)
@@ -262,7 +262,7 @@ func TestOldTables(t *testing.T) {
 					if process != "" {
 						o.Process = fmt.Sprint(process, i)
 					}
-					store, err := pgstore.Open(t.Context(), s.dsn(), o)
+					store, err := pgstore.Open(t.Context(), s.DSN(), o)
 					assert.NoError(t, err)
 					opened <- store
 				}()
@@ -341,7 +341,7 @@ func TestMembersBehindAPooler(t *testing.T) {
 	open := func(name string) *session.Store {
 		o := memberOptions(schema, name, 2*time.Second)
 		o.Shared = true
-		store, err := pgstore.Open(t.Context(), s.dsn()+"&default_query_exec_mode=exec", o)
+		store, err := pgstore.Open(t.Context(), s.DSN()+"&default_query_exec_mode=exec", o)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
 		return store

@@ -117,7 +117,7 @@ func (s *server) openCut(
 	ctx context.Context, o pgstore.Options, hangs bool,
 ) (*session.Store, *network, error) {
 	n := &network{hangs: hangs, conns: make(map[*cutConn]bool)}
-	config, err := pgxpool.ParseConfig(s.dsn())
+	config, err := pgxpool.ParseConfig(s.DSN())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -65,12 +65,12 @@ func TestServerKilledUnderABot(t *testing.T) {
 			want[task] = 1
 		}
 		time.Sleep(time.Duration(100+300*(round%4)) * time.Millisecond)
-		for _, pid := range s.pids() {
+		for _, pid := range s.PIDs() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		<-s.exited
+		<-s.Exited()
 		time.Sleep(500 * time.Millisecond)
-		require.NoError(t, s.start())
+		require.NoError(t, s.Start())
 		require.Eventually(t, func() bool {
 			mu.Lock()
 			defer mu.Unlock()

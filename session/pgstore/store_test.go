@@ -83,7 +83,7 @@ func TestSettings(t *testing.T) {
 	for _, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		t.Run(setting, func(t *testing.T) {
 			s := ownServer(t, setting+"=off")
-			_, err := pgstore.Open(t.Context(), s.dsn(), pgstore.Options{})
+			_, err := pgstore.Open(t.Context(), s.DSN(), pgstore.Options{})
 			var bad *pgstore.SettingError
 			require.ErrorAs(t, err, &bad)
 			assert.Equal(t, setting, bad.Name)
@@ -93,7 +93,7 @@ func TestSettings(t *testing.T) {
 	}
 	s := theServer(t)
 	s.query(t, `create database latin encoding 'LATIN1' template template0`)
-	_, err := pgstore.Open(t.Context(), strings.Replace(s.dsn(), "/postgres?", "/latin?", 1),
+	_, err := pgstore.Open(t.Context(), strings.Replace(s.DSN(), "/postgres?", "/latin?", 1),
 		pgstore.Options{TrustSync: true})
 	var bad *pgstore.SettingError
 	require.ErrorAs(t, err, &bad)
@@ -104,7 +104,7 @@ func TestSettings(t *testing.T) {
 func TestLock(t *testing.T) {
 	s, o := theServer(t), pgstore.Options{Schema: freshSchema(), TrustSync: true}
 	first := s.open(t, o)
-	_, err := pgstore.Open(t.Context(), s.dsn(), o)
+	_, err := pgstore.Open(t.Context(), s.DSN(), o)
 	var locked *pgstore.LockedError
 	require.ErrorAs(t, err, &locked)
 	require.ErrorIs(t, err, pgstore.ErrLocked)
@@ -141,7 +141,7 @@ func TestLostConnections(t *testing.T) {
 			and backend_type = 'client backend'`)
 		last = appendUntilAdded(t, store, last, entries(fmt.Sprint("b", round), 1))
 		require.NoError(t, store.Health(t.Context()))
-		_, err := pgstore.Open(t.Context(), s.dsn(), o)
+		_, err := pgstore.Open(t.Context(), s.DSN(), o)
 		require.ErrorIs(t, err, pgstore.ErrLocked, "the lock was taken again")
 	}
 }
@@ -177,19 +177,19 @@ func TestRestartedServer(t *testing.T) {
 	store := s.open(t, o)
 	last := add(t, store, 0, entries("a", 1))
 	for round := range 2 {
-		s.stop()
+		s.Stop()
 		_, err := store.Journal.Append(t.Context(), root, last, entries("away", 1))
 		require.Error(t, err)
 		assert.False(t, session.IsPermanent(err), "%v", err)
 		require.Error(t, store.Health(t.Context()))
-		require.NoError(t, s.start())
+		require.NoError(t, s.Start())
 		last = appendUntilAdded(t, store, last, entries(fmt.Sprint("b", round), 1))
 	}
 
-	s.stop()
+	s.Stop()
 	_, err := store.Journal.Append(t.Context(), root, last, entries("away", 1))
 	require.Error(t, err)
-	require.NoError(t, s.start())
+	require.NoError(t, s.Start())
 	thief := s.open(t, o)
 	for range 2 {
 		_, err = store.Journal.Append(t.Context(), root, last, entries("late", 1))
@@ -215,7 +215,7 @@ func TestServerThatHangs(t *testing.T) {
 	s, o := ownServer(t), pgstore.Options{Schema: freshSchema(), Timeout: time.Second}
 	store := s.open(t, o)
 	last := add(t, store, 0, entries("a", 1))
-	pids := s.pids()
+	pids := s.PIDs()
 	for _, pid := range pids {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
@@ -272,7 +272,7 @@ func TestNewerTables(t *testing.T) {
 	s, o := theServer(t), pgstore.Options{Schema: freshSchema(), TrustSync: true}
 	require.NoError(t, s.open(t, o).Close())
 	s.query(t, `update `+o.Schema+`.version set n = n + 1`)
-	_, err := pgstore.Open(t.Context(), s.dsn(), o)
+	_, err := pgstore.Open(t.Context(), s.DSN(), o)
 	require.ErrorIs(t, err, session.ErrFormat)
 	assert.ErrorContains(t, err, o.Schema)
 }
@@ -284,7 +284,7 @@ func TestOpenedAtOnce(t *testing.T) {
 	const n = 8
 	for range n {
 		go func() {
-			store, err := pgstore.Open(t.Context(), s.dsn(), o)
+			store, err := pgstore.Open(t.Context(), s.DSN(), o)
 			if err == nil {
 				err = store.Close()
 			}
@@ -301,7 +301,7 @@ func TestRoleThatMayNotCreate(t *testing.T) {
 	s, schema := theServer(t), freshSchema()
 	role := "role_" + schema
 	s.query(t, `create role `+role+` login`)
-	dsn := strings.Replace(s.dsn(), "user=postgres", "user="+role, 1)
+	dsn := strings.Replace(s.DSN(), "user=postgres", "user="+role, 1)
 	o := pgstore.Options{Schema: schema, TrustSync: true}
 	_, err := pgstore.Open(t.Context(), dsn, o)
 	require.Error(t, err)
@@ -315,7 +315,7 @@ func TestRoleThatMayNotCreate(t *testing.T) {
 // TestPool opens a Store on the pool of a program, which stays open.
 func TestPool(t *testing.T) {
 	s := theServer(t)
-	pool, err := pgxpool.New(t.Context(), s.dsn()+"&pool_max_conns=1")
+	pool, err := pgxpool.New(t.Context(), s.DSN()+"&pool_max_conns=1")
 	require.NoError(t, err)
 	defer pool.Close()
 	store, err := pgstore.OpenPool(t.Context(), pool, pgstore.Options{
@@ -336,7 +336,7 @@ func TestPool(t *testing.T) {
 // TestSerializable works where the database prefers another isolation, and undoes what overlaps.
 func TestSerializable(t *testing.T) {
 	s := theServer(t)
-	dsn := s.dsn() + "&options=" + `-c%20default_transaction_isolation%3Dserializable`
+	dsn := s.DSN() + "&options=" + `-c%20default_transaction_isolation%3Dserializable`
 	store, err := pgstore.Open(t.Context(), dsn, pgstore.Options{
 		Schema: freshSchema(), TrustSync: true,
 	})
