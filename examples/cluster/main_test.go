@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/internal/pgserver"
+	"github.com/offshoot-sdk/offshoot/session/pgstore/pgstoretest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,7 +37,7 @@ type process struct {
 	lines chan string // closed at its end
 }
 
-func start(t *testing.T, s *pgserver.Server, name string) *process {
+func start(t *testing.T, s *pgstoretest.Server, name string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0]), lines: make(chan string, 1000)}
 	p.cmd.Env = append(os.Environ(), envDesk+"="+s.DSN()+" "+name)
@@ -91,8 +91,8 @@ func (p *process) ask(t *testing.T, question string) {
 // Two desks share a server. One is killed while its clerk is at work: the other one takes the chat
 // over and answers. It is then ended in order, and the third one answers at once.
 func TestDeskIsTakenOver(t *testing.T) {
-	s, err := pgserver.New()
-	if errors.Is(err, pgserver.ErrMissing) {
+	s, err := pgstoretest.New()
+	if errors.Is(err, pgstoretest.ErrMissing) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)

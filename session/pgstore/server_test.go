@@ -10,19 +10,19 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/offshoot-sdk/offshoot/internal/pgserver"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
+	"github.com/offshoot-sdk/offshoot/session/pgstore/pgstoretest"
 )
 
 // A server is a PostgreSQL of this test.
-type server struct{ *pgserver.Server }
+type server struct{ *pgstoretest.Server }
 
 func newServer(options ...string) (s *server, err error) {
 	s = new(server)
-	s.Server, err = pgserver.New(options...)
+	s.Server, err = pgstoretest.New(options...)
 	return s, err
 }
 
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 func theServer(t testing.TB) *server {
 	t.Helper()
 	shared.Do(func() { shared.s, shared.err = newServer("fsync=off") })
-	if errors.Is(shared.err, pgserver.ErrMissing) {
+	if errors.Is(shared.err, pgstoretest.ErrMissing) {
 		t.Skip(shared.err)
 	}
 	require.NoError(t, shared.err)
@@ -59,7 +59,7 @@ func theServer(t testing.TB) *server {
 func ownServer(t testing.TB, options ...string) *server {
 	t.Helper()
 	s, err := newServer(options...)
-	if errors.Is(err, pgserver.ErrMissing) {
+	if errors.Is(err, pgstoretest.ErrMissing) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)

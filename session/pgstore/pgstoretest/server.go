@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgserver
+package pgstoretest
 
 import (
 	"errors"
@@ -17,11 +17,12 @@ import (
 )
 
 // ErrMissing says that the machine has no PostgreSQL.
-var ErrMissing = errors.New("pgserver: PostgreSQL is not installed; .ci/postgres installs it")
+var ErrMissing = errors.New("pgstoretest: PostgreSQL is not installed; .ci/postgres installs it")
 
-var errSilent = errors.New("pgserver: the server does not answer")
+var errSilent = errors.New("pgstoretest: the server does not answer")
 
-// A Server is a PostgreSQL with data of its own. Its methods are for one goroutine at a time.
+// A Server is a PostgreSQL with data of its own, which [New] makes. Its methods are for one
+// goroutine at a time.
 type Server struct {
 	bin, dir string
 	options  []string
@@ -29,14 +30,16 @@ type Server struct {
 	exited   chan struct{}
 }
 
-// New makes the data of a server, and starts it with options of its configuration, as name=value.
-// The error is ErrMissing on a machine that has none.
+// New makes the data of a server in a directory for temporary files, and starts it with options of
+// its configuration, as name=value. The caller removes it. Its programs are those of the directory
+// OFFSHOOT_POSTGRES_BIN, of the PATH, or the newest ones of Debian's packages. The user root has it
+// run as postgres, since a server refuses root. The error is [ErrMissing] on a machine without one.
 func New(options ...string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pgserver")
+	dir, err := os.MkdirTemp("", "pgstoretest")
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +69,7 @@ func (s *Server) begin() error {
 	return s.Start()
 }
 
-// find returns the directory of the server's programs: OFFSHOOT_POSTGRES_BIN, that of the PATH, or
-// the newest of Debian's packages.
+// find returns the directory of the server's programs.
 func find() (string, error) {
 	if dir := os.Getenv("OFFSHOOT_POSTGRES_BIN"); dir != "" {
 		return dir, nil
@@ -124,7 +126,7 @@ func (s *Server) Start() error {
 		if err = s.startOnce(); err == nil {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	return err
 }
@@ -182,13 +184,13 @@ func (s *Server) DSN() string {
 }
 
 // Kill ends the server with SIGKILL, as a loss of its machine would but for the disk.
-func (s *Server) Kill() { s.Signal(syscall.SIGKILL) }
+func (s *Server) Kill() { s.signal(syscall.SIGKILL) }
 
 // Stop ends the server, and every connection, in order.
-func (s *Server) Stop() { s.Signal(syscall.SIGINT) }
+func (s *Server) Stop() { s.signal(syscall.SIGINT) }
 
-// Signal sends a signal that ends the server to its first process, and waits for its end.
-func (s *Server) Signal(sig syscall.Signal) {
+// signal sends a signal that ends the server to its first process, and waits for its end.
+func (s *Server) signal(sig syscall.Signal) {
 	_ = s.cmd.Process.Signal(sig)
 	<-s.exited
 }
@@ -198,7 +200,7 @@ func (s *Server) Exited() <-chan struct{} { return s.exited }
 
 // Remove ends the server, and removes its data.
 func (s *Server) Remove() {
-	s.Signal(syscall.SIGQUIT)
+	s.signal(syscall.SIGQUIT)
 	_ = os.RemoveAll(s.dir)
 }
 

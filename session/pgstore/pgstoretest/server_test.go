@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgserver_test
+package pgstoretest_test
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/internal/pgserver"
+	"github.com/offshoot-sdk/offshoot/session/pgstore/pgstoretest"
 )
 
 func TestServer(t *testing.T) {
-	s, err := pgserver.New("fsync=off")
-	if errors.Is(err, pgserver.ErrMissing) {
+	s, err := pgstoretest.New("fsync=off")
+	if errors.Is(err, pgstoretest.ErrMissing) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
