@@ -104,6 +104,10 @@ var threadMutants = []mutant{
 		"../agent", "TestMessageOfOneIDWhicheverWayItComes",
 	},
 	{
+		"bindings: a farewell is given up once", "../agent/thread.go",
+		"\t\ttried.Said = true\n", "", "../agent", "TestFarewellIsGivenUpOnce",
+	},
+	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
 		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
 		"TestSendersOfAWait$",
