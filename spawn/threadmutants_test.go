@@ -108,6 +108,11 @@ var threadMutants = []mutant{
 		"\t\ttried.Said = true\n", "", "../agent", "TestFarewellIsGivenUpOnce",
 	},
 	{
+		"bindings: the ID of a focus is bound", "../agent/focus.go",
+		"case rt.cfg().Limits.checkID(q.ID) != nil:", "case false:", "../agent",
+		"TestFocusTakesTheIDsOfMessages",
+	},
+	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
 		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
 		"TestSendersOfAWait$",
