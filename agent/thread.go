@@ -686,9 +686,14 @@ func (b *bindings) probe(of binding.Binding) {
 
 // compare has a tree and the table agree: what only the table has ends, and so does what only the
 // tree has. If the tree cannot be read, both stay as they are, and are compared again. Of list,
-// what the table has, those of other trees are passed over.
+// what the table has, those of other trees are passed over. The zero root stands for the bindings
+// of an earlier version, which name no tree: each is looked for in that of its session.
 func (b *bindings) compare(table *binding.Table, root session.Key, list []binding.Binding) {
-	there, err := b.rt.sup.Bindings(b.life, root)
+	var there []spawn.BoundSession
+	var err error
+	if root.IsValid() {
+		there, err = b.rt.sup.Bindings(b.life, root)
+	}
 	if err == nil {
 		err = attempt(func() error { return table.Confirm(b.life) })
 	}

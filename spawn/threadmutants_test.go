@@ -113,6 +113,21 @@ var threadMutants = []mutant{
 		"TestFocusTakesTheIDsOfMessages",
 	},
 	{
+		"bindings: an end that could not be recorded is looked at again", "../agent/bindings.go",
+		"redact(err).Error())\n\tb.doubt(root)\n", "redact(err).Error())\n", "../agent",
+		"TestStaleBindingEndsAfterTheStoreFailed",
+	},
+	{
+		"bindings: a late thread that cannot be bound is told so", "../agent/thread.go",
+		"\t\t\tb.unclaimed(q, binding.ReasonSpawnFailed, err)\n\t\t\treturn\n", "\t\t\treturn\n",
+		"../agent", "TestLateThreadWhileTheStoreFails",
+	},
+	{
+		"bindings: a thread that is bound after all is told nothing", "../agent/thread.go",
+		"tried.Said || u.Begun && bound {", "tried.Said || bound && false {", "../agent",
+		"TestThreadThatIsBoundAfterAll",
+	},
+	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
 		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
 		"TestSendersOfAWait$",
