@@ -609,7 +609,8 @@ func (b *bindings) lastWords(ctx context.Context) *thread.Calls {
 		calls.Start(ctx, u.Binding.Target, true, b.timeout(), func(ctx context.Context) error {
 			err := protect(field, func() error { return host.Farewell(ctx, what) })
 			if err != nil {
-				b.rt.log.Warn("offshoot: a farewell failed", "error", redact(err).Error())
+				b.rt.log.Warn("offshoot: a farewell failed", append(boundAttrs(&u.Binding),
+					"error", redact(err).Error())...)
 			}
 			return err
 		})
@@ -669,7 +670,7 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 		}
 	}
 	if err != nil {
-		b.logFailure("what has become of bindings is not known", err)
+		b.logFailure("what has become of bindings is not known", err, nil)
 		return now.Add(storePause)
 	}
 	b.mu.Lock()
@@ -690,10 +691,16 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 	return thread.Sooner(due, now.Add(nothingDue))
 }
 
-func (b *bindings) logFailure(what string, err error) {
-	if b.life.Err() == nil && !errors.Is(err, ErrShutdown) { // else the next process does it
-		b.rt.log.Warn("offshoot: "+what, "error", redact(err).Error())
+// logFailure logs what has failed and is tried again, with the binding that it is for; nil: none.
+func (b *bindings) logFailure(what string, err error, of *binding.Binding) {
+	if b.life.Err() != nil || errors.Is(err, ErrShutdown) { // the next process does it
+		return
 	}
+	attrs := []any{"error", redact(err).Error()}
+	if of != nil {
+		attrs = append(attrs, boundAttrs(of)...)
+	}
+	b.rt.log.Warn("offshoot: "+what, attrs...)
 }
 
 // disown has it said in a conversation that was created for a binding that nothing comes of it. The
@@ -773,9 +780,10 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 	}
 	switch {
 	case err != nil && unsure:
-		b.logFailure("what the store has kept of a thread is not known", err)
+		b.logFailure("what the store has kept of a thread is not known", err, &u.Binding)
 	case err != nil:
-		b.logFailure("a session could not be told that its conversation is not bound any more", err)
+		b.logFailure("a session could not be told that its conversation is not bound any more", err,
+			&u.Binding)
 		if permanent(err) { // people do not wait for a repair of the tree, which is still owed it
 			err = errors.Join(err, b.farewell(table, &u, tried))
 		}

@@ -43,7 +43,8 @@ type FocusRequest struct {
 	// NewThread creates a thread in the Conversation and binds that.
 	NewThread bool
 	// ID is the transport's name for the request, so that a repeated one creates no second thread.
-	// It is unique in the Conversation. Empty: it is always new.
+	// It is unique in the Conversation, and bound as the ID of an Incoming is: UTF-8 of at most
+	// Limits.ID bytes. Empty: it is always new.
 	ID string
 }
 
@@ -79,8 +80,9 @@ type UnfocusRequest struct {
 // The error is a [*policy.Refusal] with [RuleThread] if Threads do not allow it, a *[binding.Error]
 // that is [binding.ErrNotOwner] if another owner has bound the conversation, [ErrNotFound],
 // [ErrArchived] or [ErrEnded] for a sub-agent that is not on record, was archived, or has ended
-// for good, an *[InputError] for a request that cannot be, a *[CallbackError] if the thread cannot
-// be created, or one that every command can return.
+// for good, an *[InputError] for a request that cannot be, which is a *[LimitError] for a By, a
+// Label, an ID or a part of the Conversation that is too long, a *[CallbackError] if the thread
+// cannot be created, or one that every command can return.
 func (rt *Runtime) Focus(ctx context.Context, q FocusRequest) (binding.Binding, error) {
 	at := q.Conversation.Clean()
 	root, err := rt.focusRoot(ctx, &q, at)
@@ -191,6 +193,8 @@ func (rt *Runtime) focusRoot(
 			Field: "Conversation", Reason: "it is the session's own: what is written there goes " +
 				"to it without a binding",
 		}
+	case rt.cfg().Limits.checkID(q.ID) != nil:
+		return root, rt.cfg().Limits.checkID(q.ID)
 	case utf8.RuneCountInString(q.Label) > binding.MaxLabel:
 		return root, &LimitError{
 			Field: "Label", Size: utf8.RuneCountInString(q.Label), Limit: binding.MaxLabel,
@@ -235,7 +239,8 @@ func (rt *Runtime) focusRoot(
 //
 // The error is [ErrNotFound] if the conversation is not bound, a *[binding.Error] that is
 // [binding.ErrNotOwner] if another owner has bound it, an *[InputError] for a By that is empty or
-// could pass for another and for a Reason that is not one, or one that every command can return.
+// could pass for another, which is a *[LimitError] for one that is too long, and for a Reason that
+// is not one, or one that every command can return.
 func (rt *Runtime) Unfocus(
 	ctx context.Context, q UnfocusRequest,
 ) (ended binding.Unbound, err error) {
@@ -303,7 +308,8 @@ func unboundError(err error) error {
 // LimitFocus gives the binding of a conversation new limits, which count from now, and those of the
 // same session on the same channel and account that the owner by may change. It returns the changed
 // bindings, of which all have the new limits or none has. A store that fails at once is asked again
-// for a moment. The errors are those of [Runtime.Unfocus], and one for a limit that is negative.
+// for a moment. The errors are those of [Runtime.Unfocus], with a *[LimitError] for a By that is
+// too long, and one for a limit that is negative.
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {

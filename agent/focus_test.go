@@ -3,9 +3,11 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -234,9 +236,52 @@ func TestFocusThatMakesNoSense(t *testing.T) {
 		}))
 		require.ErrorAs(b.T(), err, &long)
 		require.Equal(b.T(), "By", long.Field)
+		err = errorOf(b.Runtime().LimitFocus(b.Context(), thread, by, binding.Limit{}))
+		require.ErrorAs(b.T(), err, &long)
+		require.Equal(b.T(), "By", long.Field)
 		require.Len(b.T(), b.bindings(), 1)
 		require.Len(b.T(), b.chat.Threads(), 1)
 	})
+}
+
+// The ID of a request is bound as the ID of a message is, with and without a new thread, before
+// anything exists.
+func TestFocusTakesTheIDsOfMessages(t *testing.T) {
+	for _, limit := range []int{0, 100, policy.Off} {
+		cfg := agent.Config{Runner: sayOK}
+		cfg.Limits.ID = limit
+		threadsOn(t, cfg, nil, func(b threadBot) {
+			child := b.worker("worker")
+			for i, id := range []string{
+				"", "1", "ä\x00\n", strings.Repeat("x", 100), strings.Repeat("x", 101),
+				strings.Repeat("x", 4096), strings.Repeat("x", 4097), "\xff", "a\xffb", "\xed\xa0\x80",
+			} {
+				_, want := child.Post(b.Context(), agent.Incoming{ID: id, Text: "x"})
+				for _, creates := range []bool{false, true} {
+					threads := len(b.chat.Threads())
+					_, err := b.Runtime().Focus(b.Context(), agent.FocusRequest{
+						Conversation: b.chat.At(fmt.Sprint("room", i), ""), Session: child.Key(),
+						By: "alice", ID: id, NewThread: creates,
+					})
+					if want == nil {
+						require.NoError(t, err, "%d %q", limit, id)
+						continue
+					}
+					var input *agent.InputError
+					require.ErrorAs(t, err, &input)
+					require.Equal(t, "ID", input.Field)
+					if bound := new(agent.LimitError); errors.As(want, &bound) {
+						long := new(agent.LimitError)
+						require.ErrorAs(t, err, &long)
+						require.Equal(t, "Limits.ID", long.Path)
+						require.Equal(t, bound.Limit, long.Limit)
+					}
+					require.Len(t, b.chat.Threads(), threads)
+				}
+				b.Pass(time.Minute)
+			}
+		})
+	}
 }
 
 // A conversation that was unfocused is in no RunInfo when Unfocus has returned.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -33,8 +34,9 @@ type LimitError = spawn.LimitError
 //	            values together
 //	Says        texts that a turn says before     100              refused: *LimitError
 //	            its end, see Turn.Say
-//	ID          ids of messages; of spawns the    4,096 bytes,     refused: *LimitError
-//	            key, agent, model and thinking    at least 36
+//	ID          ids of messages and of what is    4,096 bytes,     refused: *LimitError
+//	            focused; of spawns the key,       at least 36
+//	            agent, model and thinking
 //	Reply       what a model or a Runner answers  1,000,000 bytes  cut, with a note at its end; a
 //	                                                               typed result, or its files,
 //	                                                               fails the turn
@@ -186,6 +188,14 @@ const maxToolName = 64
 // noToolName stands in the transcript for the name of a tool that is too long and begins with a
 // secret, within which it would be cut.
 const noToolName = "tool"
+
+// checkID returns why an ID that a transport gives cannot be one, or nil.
+func (l Limits) checkID(id string) error {
+	if !utf8.ValidString(id) {
+		return &InputError{Field: "ID", Reason: "it is not UTF-8: " + text.Quote(id)}
+	}
+	return overLimit("ID", len(id), l.ID, "bytes", "ID")
+}
 
 // overLimit returns a *LimitError if the size of a field is over the limit of a name.
 func overLimit(field string, size, limit int, unit, name string) error {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -608,21 +609,34 @@ func (b *bindings) farewell(
 	})
 	err := call.Wait()
 	if errors.Is(err, thread.ErrHangs) && b.life.Err() == nil {
-		b.rt.log.Warn("offshoot: a farewell has not returned in its time",
-			"session", what.Session.String())
+		b.rt.log.Warn("offshoot: a farewell has not returned in its time", boundAttrs(&u.Binding)...)
 		err = call.Returned(b.life) // there is no second call before it has
 	}
 	tried.Said = err == nil
 	if err == nil || b.life.Err() != nil {
 		return err
 	}
-	b.logFailure("a farewell failed", err)
+	b.logFailure("a farewell failed", err, &u.Binding)
 	if tried.Over(time.Now()) {
-		b.rt.log.Error("offshoot: a farewell is given up", "session", what.Session.String(),
-			"reason", u.Reason.String())
+		tried.Said = true
+		b.rt.log.Error("offshoot: a farewell is given up", append(boundAttrs(&u.Binding),
+			"reason", u.Reason.String(), "text", what.Text)...)
 		return nil
 	}
 	return err
+}
+
+// boundAttrs says in the log which session a binding is of, and which conversation.
+func boundAttrs(of *binding.Binding) []any {
+	at, parts := of.Conversation, []any{}
+	for _, part := range [...]struct{ name, value string }{
+		{"channel", at.Channel}, {"account", at.Account}, {"to", at.To}, {"thread", at.Thread},
+	} {
+		if part.value != "" {
+			parts = append(parts, slog.String(part.name, part.value))
+		}
+	}
+	return []any{"session", of.Target.String(), slog.Group("conversation", parts...)}
 }
 
 // farewellOf returns what is said at an end, and who says it; nil: nothing is said.
@@ -662,7 +676,7 @@ func (b *bindings) probe(of binding.Binding) {
 	}).Wait()
 	switch {
 	case err != nil:
-		b.logFailure("a channel does not know what has become of a conversation", err)
+		b.logFailure("a channel does not know what has become of a conversation", err, &of)
 	case state == ThreadGone:
 		b.release(b.life, root, of.Target, of.Conversation, binding.ReasonThreadDeleted)
 	case state == ThreadArchived:
@@ -672,9 +686,14 @@ func (b *bindings) probe(of binding.Binding) {
 
 // compare has a tree and the table agree: what only the table has ends, and so does what only the
 // tree has. If the tree cannot be read, both stay as they are, and are compared again. Of list,
-// what the table has, those of other trees are passed over.
+// what the table has, those of other trees are passed over. The zero root stands for the bindings
+// of an earlier version, which name no tree: each is looked for in that of its session.
 func (b *bindings) compare(table *binding.Table, root session.Key, list []binding.Binding) {
-	there, err := b.rt.sup.Bindings(b.life, root)
+	var there []spawn.BoundSession
+	var err error
+	if root.IsValid() {
+		there, err = b.rt.sup.Bindings(b.life, root)
+	}
 	if err == nil {
 		err = attempt(func() error { return table.Confirm(b.life) })
 	}
@@ -696,7 +715,8 @@ func (b *bindings) compare(table *binding.Table, root session.Key, list []bindin
 		b.doubtful[root] = time.Now().Add(storePause)
 	}
 	if err != nil {
-		b.logFailure("a tree could not be compared with the bindings", err)
+		b.logFailure("a tree could not be compared with the bindings", err,
+			&binding.Binding{Target: root})
 	}
 	b.look()
 }

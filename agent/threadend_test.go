@@ -1,9 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
 )
@@ -145,10 +149,15 @@ func TestFarewellOfAChannelThatFails(t *testing.T) {
 	}
 }
 
-// A farewell that fails for half an hour is given up, and not tried by the next process.
+// A farewell that fails for half an hour is given up, and not tried by the next process. The log
+// has where what was not said, and each failure before that names the session.
 func TestFarewellIsGivenUp(t *testing.T) {
-	threadsOn(t, agent.Config{Runner: sayOK}, nil, func(b threadBot) {
-		_, thread := b.spawnThread(agent.Task{Text: "x"})
+	var log bytes.Buffer
+	var of session.Key
+	cfg := agent.Config{Runner: sayOK, Logger: slog.New(slog.NewJSONHandler(&log, nil))}
+	threadsOn(t, cfg, nil, func(b threadBot) {
+		child, thread := b.spawnThread(agent.Task{Text: "x", Label: "painter"})
+		of = child.Key()
 		var calls atomic.Int32
 		b.chat.Intercept(func(_ context.Context, c agenttest.FakeCall) error {
 			if c.Op == "farewell" {
@@ -168,6 +177,73 @@ func TestFarewellIsGivenUp(t *testing.T) {
 		b.Pass(2 * time.Hour)
 		require.Equal(t, tries, calls.Load())
 	})
+	given := 0
+	for line := range strings.Lines(log.String()) {
+		var record map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
+		if !strings.Contains(record["msg"].(string), "farewell") {
+			continue
+		}
+		require.Equal(t, of.String(), record["session"], line)
+		require.Equal(t, map[string]any{
+			"channel": "discord", "to": "general", "thread": "thread-1",
+		}, record["conversation"], line)
+		if record["level"] == "ERROR" {
+			given++
+			require.Equal(t, "manual", record["reason"])
+			require.Contains(t, record["text"], `The agent "painter" was sent away`)
+		}
+	}
+	require.Equal(t, 1, given)
+}
+
+// A farewell is given up once, also where the rest of what is owed for the end is tried on: the
+// tree of the session, or what records the end in the log of bindings.
+func TestFarewellIsGivenUpOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   func(session.Key) bool
+		fail error
+	}{
+		"the tree is damaged":    {isTree, session.ErrCorrupt},
+		"the log is not written": {isBindings, errDisk},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, chat := session.NewMemory(), agenttest.NewFakeChannel("fake")
+				cfg := cutConfig(memory, chat)
+				cfg.Rules.Subagents.ArchiveAfter = policy.Off
+				var at session.Route
+				onCutWorld(t, cfg, func(w *cutWorld) { at = w.bound })
+				var calls atomic.Int32
+				chat.Set(at, agent.ThreadOpen)
+				chat.Intercept(func(_ context.Context, c agenttest.FakeCall) error {
+					if c.Op != "farewell" {
+						return nil
+					}
+					calls.Add(1)
+					return errors.New("the channel is down")
+				})
+				var log bytes.Buffer
+				j := &oddJournal{Journal: memory.Journal, of: c.of}
+				cfg.Store, cfg.Logger = new(*memory), slog.New(slog.NewTextHandler(&log, nil))
+				cfg.Store.Journal = j
+				running(t, cfg, func(rt *agent.Runtime) {
+					if c.of(topKey) {
+						j.set(endless, endless, false, func() error { return c.fail })
+					}
+					_, err := rt.Unfocus(t.Context(),
+						agent.UnfocusRequest{Conversation: at, By: "a"})
+					require.NoError(t, err)
+					j.set(endless, endless, false, func() error { return c.fail })
+					time.Sleep(5 * time.Hour)
+					j.set(0, 0, false, nil)
+					time.Sleep(5 * time.Hour)
+				})
+				require.Less(t, calls.Load(), int32(20))
+				require.Equal(t, 1, strings.Count(log.String(), "a farewell is given up"))
+			})
+		})
+	}
 }
 
 // A channel that hangs for ever holds a shutdown up for the grace period, and no longer.

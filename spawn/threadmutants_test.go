@@ -104,6 +104,30 @@ var threadMutants = []mutant{
 		"../agent", "TestMessageOfOneIDWhicheverWayItComes",
 	},
 	{
+		"bindings: a farewell is given up once", "../agent/thread.go",
+		"\t\ttried.Said = true\n", "", "../agent", "TestFarewellIsGivenUpOnce",
+	},
+	{
+		"bindings: the ID of a focus is bound", "../agent/focus.go",
+		"case rt.cfg().Limits.checkID(q.ID) != nil:", "case false:", "../agent",
+		"TestFocusTakesTheIDsOfMessages",
+	},
+	{
+		"bindings: an end that could not be recorded is looked at again", "../agent/bindings.go",
+		"redact(err).Error())\n\tb.doubt(root)\n", "redact(err).Error())\n", "../agent",
+		"TestStaleBindingEndsAfterTheStoreFailed",
+	},
+	{
+		"bindings: a late thread that cannot be bound is told so", "../agent/thread.go",
+		"\t\t\tb.unclaimed(q, binding.ReasonSpawnFailed, err)\n\t\t\treturn\n", "\t\t\treturn\n",
+		"../agent", "TestLateThreadWhileTheStoreFails",
+	},
+	{
+		"bindings: a thread that is bound after all is told nothing", "../agent/thread.go",
+		"tried.Said || u.Begun && bound {", "tried.Said || bound && false {", "../agent",
+		"TestThreadThatIsBoundAfterAll",
+	},
+	{
 		"senders: a wait is that of those for whom it began", "internal/tree/rights.go",
 		"all = policy.MergeSenders(all, wait.Senders)", "_ = wait", "./internal/tree",
 		"TestSendersOfAWait$",

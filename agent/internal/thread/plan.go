@@ -15,7 +15,8 @@ type Attempt struct {
 	First time.Time // when the first one began
 	Next  time.Time // when the next one is due
 	Busy  bool      // one is under way
-	Said  bool      // the farewell: only what records that has failed since
+	// Said says that the farewell was said, or is given up: only the rest is tried again.
+	Said bool
 
 	of session.Route // the conversation
 }
