@@ -90,8 +90,9 @@ type Config struct {
 	// kept with the run. A conversation that is bound to the sub-agent does not change it. Zero,
 	// after an error or a panic, which the Logger is told, and nil: where the session was answering
 	// at the spawn, or where its key or [Session.SetRoute] says: an error refuses no spawn, and no
-	// requester is told of it. The Route beside an error is not used. It should return at once. After
-	// DeliverTimeout it has failed, and a spawn whose ctx ends before that does not wait for it.
+	// requester is told of it. The Route beside an error is not used. It should return at once.
+	// After DeliverTimeout it has failed, and a spawn whose ctx ends before that does not wait for
+	// it.
 	Route func(ctx context.Context, q RouteRequest) (session.Route, error)
 	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
 	// attempt has failed. If the receiver does not return all the same, it is not called for the

@@ -134,9 +134,9 @@ func rewritten(v string) (list []string) {
 	return slices.DeleteFunc(list, func(form string) bool { return form == v || !IsOwn(form) })
 }
 
-// onOneLine returns a value of several lines as it is where a text has been made one line, such as a
-// label: with a blank for each break of a line and its indent, and without them. Values that would
-// be another word then have no such form.
+// onOneLine returns a value of several lines as it is where a text has been made one line, such as
+// a label: with a blank for each break of a line and its indent, and without them. Values that
+// would be another word then have no such form.
 func onOneLine(v string) (list []string) {
 	if strings.IndexFunc(v, isBreak) < 0 {
 		return nil
