@@ -111,6 +111,10 @@ func TestAnnounceRefuses(t *testing.T) {
 			"not UTF-8":   {topKey, "\xff", backup(), "id"},
 			"a sub-agent": {child.Key(), "x", backup(), "to"},
 			"no key":      {session.Key{}, "x", backup(), "to"},
+			"waits":       {topKey, "x", announce.Event{Status: spawn.StatusWaiting}, "event.status"},
+			"runs":        {topKey, "x", announce.Event{Status: spawn.StatusRunning}, "event.status"},
+			"queued":      {topKey, "x", announce.Event{Status: spawn.StatusQueued}, "event.status"},
+			"no status":   {topKey, "x", announce.Event{Status: 99}, "event.status"},
 		} {
 			_, err := h.Runtime().Announce(h.Context(), c.to, c.id, c.e)
 			var bad *agent.InputError

@@ -58,7 +58,8 @@ type Config struct {
 	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for
 	// a person. A message that the caller posts to such a session still gets a turn of the Runner,
 	// whose answer goes to Reply. Nil: Offshoot runs those sessions, and completions are inputs of
-	// theirs.
+	// theirs. A sub-agent that has ended well and chose silence is not handed to Deliver, see
+	// [announce.NoReply]; one that did not end well is, whatever it said.
 	//
 	// Completions for one session arrive in the order in which the runs ended. One that fails, or
 	// whose session is busy (ErrBusy), holds back those behind it until it is delivered or blocked.
@@ -88,8 +89,10 @@ type Config struct {
 	// says over its end, and a [Task].Update. It is asked at each spawn, and what it returns is
 	// kept with the run. A conversation that is bound to the sub-agent does not change it. Zero,
 	// after an error or a panic, which the Logger is told, and nil: where the session was answering
-	// at the spawn, or where its key or [Session.SetRoute] says. It should return at once. After
-	// DeliverTimeout it has failed, and a spawn whose ctx ends before that does not wait for it.
+	// at the spawn, or where its key or [Session.SetRoute] says: an error refuses no spawn, and no
+	// requester is told of it. The Route beside an error is not used. It should return at once.
+	// After DeliverTimeout it has failed, and a spawn whose ctx ends before that does not wait for
+	// it.
 	Route func(ctx context.Context, q RouteRequest) (session.Route, error)
 	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
 	// attempt has failed. If the receiver does not return all the same, it is not called for the

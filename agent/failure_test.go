@@ -152,10 +152,12 @@ func TestFailedTurnsSayWhatPeopleCanDo(t *testing.T) {
 		"something went wrong":      said,
 		"what I may spend":          fmt.Errorf("%w: %w", agent.ErrBudget, said),
 		"begin a new one, or send ": fmt.Errorf("%w: %w", agent.ErrWindow, said),
-		// More than a day is taken for not known.
-		"requests have come to my model. Please try again in a few": agent.RateLimited{
-			After: 25 * time.Hour, Err: said,
-		},
+		"again in 26 hours.":        agent.RateLimited{After: 26 * time.Hour, Err: said},
+		"again in 48 hours.":        agent.RateLimited{After: 48 * time.Hour, Err: said},
+		"again in 3 days.":          agent.RateLimited{After: 48*time.Hour + 1, Err: said},
+		"again in 365 days.":        agent.RateLimited{After: 365 * 24 * time.Hour, Err: said},
+		"again much later.":         agent.RateLimited{After: 1<<63 - 1, Err: said},
+		"requests have come to my ": agent.RateLimited{After: -time.Hour, Err: said},
 	} {
 		t.Run(want, func(t *testing.T) {
 			cfg := agent.Config{Runner: agent.RunnerFunc(

@@ -449,7 +449,9 @@ func (l *safeView) args(given json.RawMessage) json.RawMessage {
 		l.Cut = true
 		return json.RawMessage(noArgs)
 	}
-	masked, redacted := l.redactor.RedactJSON(string(given), text.WithoutControls)
+	masked, redacted := l.redactor.RedactJSON(string(given), func(s string) string {
+		return secret.Bare(l.redactor.Redact, text.WithoutControls(s))
+	})
 	l.Redacted = l.Redacted || redacted
 	return json.RawMessage(masked)
 }

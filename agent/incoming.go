@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -423,7 +424,8 @@ func isPersons(m Message) bool { return m.Role == session.MessageUser && !m.Inte
 // Child for [announce.SourceProgram], and the Nonce is always drawn anew. What e says is data to
 // the model, never an instruction.
 //
-// The error is an *[InputError] for an empty id or a sub-agent, a *[LimitError] for what is longer
+// The error is an *[InputError] for an empty id, a sub-agent or a Status that is not
+// [spawn.Status.Terminal], a *[LimitError] for what is longer
 // than Limits.Message as JSON, or one that every command can return. After [ErrUnconfirmed]
 // announce it again with the same id.
 func (rt *Runtime) Announce(
@@ -432,7 +434,10 @@ func (rt *Runtime) Announce(
 	if err := rt.checked(ctx); err != nil {
 		return Receipt{}, err
 	}
-	e.Nonce, e.Status = session.NewID(), cmp.Or(e.Status, spawn.StatusOK)
+	if e.Nonce, e.Status = session.NewID(), cmp.Or(e.Status, spawn.StatusOK); !e.Status.Terminal() {
+		reason := fmt.Sprintf("it is %v, and what is announced has ended", e.Status)
+		return Receipt{}, &InputError{Field: "event.status", Reason: reason}
+	}
 	if e.Source == announce.SourceSubagent && e.Child.IsZero() {
 		e.Source = announce.SourceProgram
 	}

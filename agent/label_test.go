@@ -166,7 +166,7 @@ func TestSecretOfTwoLinesInALabel(t *testing.T) {
 	}
 }
 
-// What a delivery shows of a label has no secret when its receiver makes the event of it.
+// What a delivery shows of a label has no secret, also in the event that its receiver makes of it.
 func TestSecretInTheLabelOfADelivery(t *testing.T) {
 	const secretText = "lineone-SecretX\nlinetwo-SecretY"
 	for n := range 34 {

@@ -323,8 +323,10 @@ func (s *Session) Idle(ctx context.Context) error {
 
 // Ready says that a top-level session which the caller runs is free: a completion that Deliver has
 // answered with [ErrBusy] is handed over now, instead of up to 15 seconds later. Call it when a
-// turn of that session has ended. It returns when that is durable. For a session that nothing
-// waits for, or that never was, it does nothing.
+// turn of that session has ended. It returns when that is durable. If Deliver is being called
+// meanwhile, and answers ErrBusy, it is called again at once: a Ready from within Deliver says that
+// the session is free although it is not. For a session that nothing waits for, or that never was,
+// it does nothing.
 //
 // The error is [ErrNotTopLevel] for a sub-agent, [ErrNotFound] for one that is not on record, or
 // one that every command can return.

@@ -281,15 +281,21 @@ func apologyFor(err error) string {
 // limitedText is what a person is told while a provider takes no calls for a time, of which 0 says
 // that it is not known. It is rounded up: a person who tries again too early is refused again.
 func limitedText(after time.Duration) string {
+	const day = 24 * time.Hour
+	up := func(unit time.Duration) string { return strconv.FormatInt(int64((after-1)/unit+1), 10) }
 	when := "in a few minutes"
-	switch minutes := (after + time.Minute - 1) / time.Minute; {
-	case after <= 0 || after > 24*time.Hour:
-	case minutes == 1:
+	switch {
+	case after <= 0:
+	case after <= time.Minute:
 		when = "in a minute"
-	case minutes <= 90:
-		when = "in " + strconv.FormatInt(int64(minutes), 10) + " minutes"
+	case after <= 90*time.Minute:
+		when = "in " + up(time.Minute) + " minutes"
+	case after <= 2*day:
+		when = "in " + up(time.Hour) + " hours"
+	case after <= 365*day:
+		when = "in " + up(day) + " days"
 	default:
-		when = "in " + strconv.FormatInt(int64((minutes+59)/60), 10) + " hours"
+		when = "much later"
 	}
 	return "Too many requests have come to my model. Please try again " + when + "."
 }

@@ -292,19 +292,7 @@ type aboveLine struct {
 // aboveAt returns the aboveLine that has its first word at a position. Marks of emphasis around it
 // belong to it.
 func (e *echo) aboveAt(v *ahead.View, at int) aboveLine {
-	line := v.Within(at, maxAbove)
-	end := 0
-	switch {
-	case line.HasFold(at, senderStart):
-		if i := line.Any(at, "]\n"); i < len(line.S) && isSender(line.S[at+len(senderStart):i+1]) {
-			end = i + 1
-		}
-	case line.HasFold(at, sentStart):
-		if i := line.Any(at+len(sentStart), " \n"); line.HasFold(i, sentEnd) {
-			end = i + len(sentEnd)
-		}
-	}
-	v.Join(line)
+	end := aboveEnd(v, at)
 	if end == 0 {
 		return aboveLine{}
 	}
@@ -316,6 +304,24 @@ func (e *echo) aboveAt(v *ahead.View, at int) aboveLine {
 	alone := rest.Ended(next) || rest.S[next] == '\n'
 	v.Join(rest)
 	return aboveLine{at: at, end: next, alone: alone}
+}
+
+// aboveEnd returns the position after the words at a position that say who speaks, or which session
+// has sent a message, or 0 if they do not say that.
+func aboveEnd(v *ahead.View, at int) (end int) {
+	line := v.Within(at, maxAbove)
+	switch {
+	case line.HasFold(at, senderStart):
+		if i := line.Any(at, "]\n"); i < len(line.S) && isSender(line.S[at+len(senderStart):i+1]) {
+			end = i + 1
+		}
+	case line.HasFold(at, sentStart):
+		if i := line.Any(at+len(sentStart), " \n"); line.HasFold(i, sentEnd) {
+			end = i + len(sentEnd)
+		}
+	}
+	v.Join(line)
+	return end
 }
 
 // isSender reports whether the rest of a line that begins with senderStart, up to its bracket, says

@@ -127,9 +127,20 @@ func TestLinesAboveMessagesAreNotShown(t *testing.T) {
 			require.Equal(t, shown, again)
 			checkStream(t, text, 1, 7, 1000)
 		}
-		said := "It begins with " + line + " and so on."
-		shown, _ := announce.Visible(said)
-		require.Equal(t, said, shown, "within a line it is text")
+		for text, want := range map[string]string{
+			"It begins with % and so on.":   "It begins with and so on.",
+			"Ann: % Hello!":                 "Ann: Hello!",
+			"Ann:% Hello!":                  "Ann: Hello!",
+			"So it ends %":                  "So it ends",
+			"It begins with `%` and so on.": "It begins with `%` and so on.",
+		} {
+			text, want = strings.ReplaceAll(text, "%", line), strings.ReplaceAll(want, "%", line)
+			shown, _ := announce.Visible(text)
+			require.Equal(t, want, shown, "%q", text)
+			again, _ := announce.Visible(shown)
+			require.Equal(t, shown, again)
+			checkStream(t, text, 1, 7, 1000)
+		}
 	}
 	for _, text := range []string{
 		"[message from our sponsor] Buy!", "[message from Ann, id 4711]\nHello", "[message from \"Ann\"]",

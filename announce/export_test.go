@@ -46,10 +46,10 @@ func (d *Dedupe) Remembered() int {
 // OutsideCode returns the lines of a text that are not fenced code.
 func OutsideCode(text string) string {
 	var out strings.Builder
-	var code fence
+	var code blockCode
 	for line := range strings.Lines(text) {
 		isOpen := code.length > 0
-		if code = code.within(line); !isOpen && code.length == 0 {
+		if code.pass(line); !isOpen && code.length == 0 {
 			out.WriteString(line)
 		}
 	}

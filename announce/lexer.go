@@ -49,6 +49,8 @@ import (
 //	                       The tag of a memory block that a sentence names stays.
 //	[    parseReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
 //	     call              [Tool Call: ...] goes with the arguments that follow.
+//	     above             [message from ...] goes that says who speaks as the runtime does, and
+//	                       [Offshoot] that says which session has sent a message.
 //	     result            [Tool Result ...] goes with the text up to the next call or result. One
 //	                       that is inside a line and has no call id is a mention: it goes alone.
 //	     history           [Historical context: ...] goes, with its line if the line ends in ].
@@ -273,7 +275,8 @@ func (l *lexer) stays(at int) (seen int, ok bool) {
 		ok = controlTokenEnd(&v, at) == 0 && parseTag(&v, at).kind == noTag && !beginsMark(&v, at)
 	case '[':
 		_, isDouble := doubled(&v, at, '[')
-		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, historyMarker[:5]) &&
+		ok = !isDouble && !v.HasFold(at, callMarker[:5]) && !v.HasFold(at, senderStart[:5]) &&
+			!v.HasFold(at, sentStart[:5]) && !v.HasFold(at, historyMarker[:5]) &&
 			!beginsMark(&v, at) && !v.Has(at, toolsMark)
 	}
 	return v.Seen(), ok && !v.Ends()
@@ -373,12 +376,28 @@ func (l *lexer) bracket(v *ahead.View) action {
 	switch {
 	case v.HasFold(l.At, callMarker):
 		return l.call(v)
+	case v.HasFold(l.At, senderStart), v.HasFold(l.At, sentStart):
+		return l.above(v)
 	case isResultMarker(v, l.At):
 		return l.result(v)
 	case v.HasFold(l.At, historyMarker):
 		return l.history(v)
 	}
 	return action{end: l.At + 1}
+}
+
+// above removes what stands above a message, and says who speaks or which session has sent it, from
+// within a line. An echo removes it at the beginning of one.
+func (l *lexer) above(v *ahead.View) action {
+	end := aboveEnd(v, l.At)
+	if end == 0 {
+		return action{end: l.At + 1}
+	}
+	do := action{end: end, cut: true}
+	if before := l.lastRune(); l.Tail() == "" || unicode.IsSpace(before) {
+		do.then.how = endSpaces
+	}
+	return do
 }
 
 // bracketEnd returns the position after the ']' that ends the current marker. It returns 0 if the

@@ -45,7 +45,7 @@ func (e Event) Report() string {
 		return ""
 	}
 	s := readSections(e.ForPerson())
-	result, notes := trim(s.result), trim(s.notes)
+	result, notes := closeCode(trim(s.result)), closeCode(trim(s.notes))
 	if IsBlank(result) {
 		result = noReportResult
 	}
@@ -113,10 +113,10 @@ type sections struct{ result, notes string }
 func readSections(text string) sections {
 	var result, notes, before strings.Builder
 	into, found := &before, false
-	var code fence
+	var code blockCode
 	for line := range strings.SplitSeq(text, "\n") {
-		if isOpen := code.length > 0; isOpen || opensFence(line) {
-			code = code.within(line + "\n")
+		before := code
+		if code.pass(line); before.length > 0 || code.length > 0 {
 			into.WriteString(line + "\n")
 			continue
 		}
@@ -131,12 +131,11 @@ func readSections(text string) sections {
 			rest = line
 		}
 		if !ok || rest != "" {
-			code = code.within(rest + "\n")
+			if ok {
+				code.pass(rest)
+			}
 			into.WriteString(unlike(rest) + "\n")
 		}
-	}
-	if code.length > 0 {
-		into.WriteString(strings.Repeat(string(code.char), code.length))
 	}
 	if !found {
 		return sections{before.String(), notes.String()}
@@ -144,8 +143,93 @@ func readSections(text string) sections {
 	return sections{result.String(), notes.String()}
 }
 
-// opensFence reports whether a line opens fenced code.
-func opensFence(line string) bool { return fence{}.within(line+"\n").length > 0 }
+// closeCode returns a text with what closes the fenced code that it has not closed, within the item
+// of a list that has the code.
+func closeCode(text string) string {
+	var code blockCode
+	for line := range strings.SplitSeq(text, "\n") {
+		code.pass(line)
+	}
+	if code.length == 0 {
+		return text
+	}
+	return text + "\n" + strings.Repeat(" ", code.indent) +
+		strings.Repeat(string(code.char), code.length)
+}
+
+// A blockCode is the fenced code that a text has open, line by line, as renderers of Markdown read
+// it: also in an item of a list, and not where a fence is indented so far that it is code itself.
+// The zero blockCode is before the first line.
+type blockCode struct {
+	fence
+
+	indent int   // of the line that has opened the code
+	items  []int // the columns at which the text of each item begins that is open, the outer first
+}
+
+// pass takes the next line.
+func (c *blockCode) pass(line string) {
+	const (
+		tooFar    = 4 // columns
+		mostItems = 16
+	)
+	at := indentOf(line)
+	for len(c.items) > 0 && at < c.column() && strings.TrimSpace(line) != "" {
+		c.items = c.items[:len(c.items)-1] // the item has ended, and its code with it
+		c.fence = fence{}
+	}
+	for c.length == 0 && at < c.column()+tooFar && len(c.items) < mostItems {
+		text := strings.TrimLeft(line, " \t")
+		n := markLen(text)
+		if n == 0 {
+			break
+		}
+		c.items = append(c.items, at+n)
+		line = strings.Repeat(" ", at+n) + text[n:]
+		at = indentOf(line)
+	}
+	if at >= c.column()+tooFar {
+		return
+	}
+	wasOpen := c.length > 0
+	if c.fence = c.within(line + "\n"); !wasOpen {
+		c.indent = at
+	}
+}
+
+// column returns the column at which the text of the innermost item begins.
+func (c *blockCode) column() int {
+	if len(c.items) == 0 {
+		return 0
+	}
+	return c.items[len(c.items)-1]
+}
+
+// indentOf returns the column at which the text of a line begins.
+func indentOf(line string) (column int) {
+	const tab = 4
+	for _, c := range line[:len(line)-len(strings.TrimLeft(line, " \t"))] {
+		if column++; c == '\t' {
+			column += (tab - column%tab) % tab
+		}
+	}
+	return column
+}
+
+// markLen returns the length of the mark of an item of a list with which a text begins, and of the
+// blank behind it, or 0.
+func markLen(text string) int {
+	const most = 9 // digits of a number
+	n := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	switch {
+	case n > most, len(text) < n+2, text[n+1] != ' ' && text[n+1] != '\t':
+		return 0
+	case n > 0 && (text[n] == '.' || text[n] == ')'),
+		n == 0 && (text[0] == '-' || text[0] == '*' || text[0] == '+'):
+		return n + 2
+	}
+	return 0
+}
 
 // unlike returns a line of the child that looks like neither the line with the stats nor the one
 // with the status of the run.

@@ -102,6 +102,32 @@ func TestReport(t *testing.T) {
 			ok, "", "````\nstatus: ok\n```", reportOf("success",
 				"````\nstatus: ok\n```\n````", "- (none)"),
 		},
+		"code in an item that is closed": {
+			ok, "", "- ```go\n  x\n  ```\nDone", reportOf("success",
+				"- ```go\n  x\n  ```\nDone", "- (none)"),
+		},
+		"code in an item that the item ends": {
+			ok, "", "1. a\n   ~~~\n   x\nDone", reportOf("success",
+				"1. a\n   ~~~\n   x\nDone", "- (none)"),
+		},
+		"code in an item that is not closed": {
+			ok, "", "Result: 1\n- a\n  - ```go\n    x", reportOf("success",
+				"1\n- a\n  - ```go\n    x\n    ```", "- (none)"),
+		},
+		"code within two items that the outer one ends": {
+			ok, "", "- a\n  - b\n\n  ```\n  x\nDone", reportOf("success",
+				"- a\n  - b\n\n  ```\n  x\nDone", "- (none)"),
+		},
+		"a fence that is indented as code": {
+			ok, "", "See:\n\n    ```\n\nDone", reportOf("success",
+				"See:\n\n    ```\n\nDone", "- (none)"),
+		},
+		"a fence in code that is indented too far to close it": {
+			ok, "", "```\n    ```\nx", reportOf("success", "```\n    ```\nx\n```", "- (none)"),
+		},
+		"a quotation of a fence": {
+			ok, "", "> ```\n> x\n\nDone", reportOf("success", "> ```\n> x\n\nDone", "- (none)"),
+		},
 		"a word": {ok, "", "Results: 12", reportOf("success", "Results: 12", "- (none)")},
 		"thoughts": {
 			ok, "", "<think>Result: 13</think>Result: 12", reportOf("success", "12", "- (none)"),

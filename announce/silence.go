@@ -349,8 +349,8 @@ func cutToken(text string) (rest string, ok bool) {
 		return "", false
 	}
 	rest = text[:len(text)-n]
-	if strings.HasSuffix(rest, "*") {
-		return strings.TrimRight(rest, "*"), true
+	if bare := strings.TrimRightFunc(rest, isInvisible); strings.HasSuffix(bare, "*") {
+		return strings.TrimRight(bare, "*"), true
 	}
 	if rest != trimBreak(rest) {
 		return rest, true

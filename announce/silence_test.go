@@ -224,3 +224,31 @@ func TestVectorsSilentTokens(t *testing.T) {
 		known.check(t, r.Text, want, got)
 	}
 }
+
+// A mark of direction within a silent token, which stays in a text with letters that are written
+// from right to left, makes no other word of it.
+func TestMarksOfDirectionInTokens(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"NO_REPLY", "no\\_reply", "ＮＯ_REPLY", "HEARTBEAT_OK", "ANNOUNCE_SKIP"} {
+		letters := []rune(token)
+		for at := range len(letters) + 1 {
+			for _, mark := range []string{"\u200e", "\u200f", "\u061c"} {
+				marked := string(letters[:at]) + mark + string(letters[at:])
+				for _, before := range []string{"سلام", "שלום.", "a שלום b"} {
+					for _, between := range []string{"\t", " ", "\n", "\n\n- ", " *"} {
+						text := before + between + marked
+						got, ok := announce.Visible(text)
+						require.True(t, ok)
+						require.Equal(t, before, strings.TrimSuffix(got, mark), "%q", text)
+						checkStream(t, text, 1, 2, 3)
+					}
+				}
+				require.Equal(t, announce.DecisionSilent, announce.Decide("\u200f"+marked), "%q", marked)
+			}
+		}
+	}
+	for _, text := range []string{"سلام NO_\u200ex", "سلام aNO_\u200eREPLY", "سلام N\u200e O_REPLY"} {
+		got, _ := announce.Visible(text)
+		require.Equal(t, text, got)
+	}
+}

@@ -199,13 +199,17 @@ func tokenLen(s string) (n int, whole bool) {
 const fullWidth = "\uFF01" // and those behind it stand for ASCII from '!' on
 
 // maxToken is the number of bytes of a token in its longest spelling, and more.
-const maxToken = len(AnnounceSkip)*maxEntity + 2
+const maxToken = len(AnnounceSkip)*(maxEntity+len("\u200E")) + 2
 
 // spelledLen is tokenLen for one token.
 func spelledLen(s, token string) (n int, whole bool) {
 	for i := range len(token) {
+		if i > 0 {
+			n += directionLen(s[n:])
+		}
 		if token[i] == '_' && n < len(s) && s[n] == '\\' {
 			n++
+			n += directionLen(s[n:])
 		}
 		if n == len(s) || !utf8.FullRuneInString(s[n:]) {
 			return 0, false
@@ -229,6 +233,18 @@ func spelledLen(s, token string) (n int, whole bool) {
 		n += size
 	}
 	return n, true
+}
+
+// directionLen returns the length of the mark of direction with which a text begins, or 0. A drawn
+// keeps one behind the first letter of a script that is written from right to left, also within a
+// token.
+func directionLen(s string) int {
+	for _, mark := range [...]string{"\u200E", "\u200F", "\u061C"} {
+		if strings.HasPrefix(s, mark) {
+			return len(mark)
+		}
+	}
+	return 0
 }
 
 // close ends the text. It returns the rest of what is shown, and what the model decided.

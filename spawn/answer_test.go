@@ -24,6 +24,7 @@ type answers struct {
 	of    map[string][]error
 	at    map[string][]time.Duration
 	late  map[string]bool
+	takes time.Duration // each call
 }
 
 // tried returns when the attempts at a text were.
@@ -55,10 +56,12 @@ func (a *answers) open(t *testing.T, store *session.Store) *spawn.Supervisor {
 			return spawn.TurnResult{Result: spawn.Result{Text: t.Inputs[0].Text}}, nil
 		}),
 		Deliver: func(_ context.Context, out spawn.Delivery) error {
+			at := time.Since(a.began)
+			time.Sleep(a.takes)
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			text := out.Completion.Run.Result.Text
-			a.at[text] = append(a.at[text], time.Since(a.began))
+			a.at[text] = append(a.at[text], at)
 			a.late[text] = out.Late
 			if len(a.of[text]) == 0 {
 				return nil
@@ -202,6 +205,40 @@ func TestRetryAfter(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A requester that becomes free while its receiver is being called is asked again as soon as the
+// call has said that it is busy, and once. What has failed is not tried sooner.
+func TestReadyDuringACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := fmt.Errorf("chat 7: %w", spawn.ErrBusy)
+		a := newAnswers(map[string][]error{
+			"1": {busy, busy}, "2": {errDown}, "4": {busy},
+			"5": {spawn.RetryAfter(time.Hour, busy)},
+		})
+		a.takes = 2 * time.Second
+		s := a.open(t, session.NewMemory())
+		send := func(text string, ready ...time.Duration) (tried []time.Duration) {
+			before := time.Since(a.began)
+			sendAll(t, s, text)
+			for _, after := range ready {
+				time.Sleep(after)
+				require.NoError(t, s.Ready(t.Context(), topKey))
+			}
+			time.Sleep(5 * time.Minute)
+			for _, at := range a.tried(text) {
+				tried = append(tried, at-before)
+			}
+			return tried
+		}
+		const second = time.Second
+		require.Equal(t, []time.Duration{0, 2 * second, 19 * second}, send("1", second))
+		require.Len(t, send("2", second), 2)
+		require.Greater(t, a.tried("2")[1]-a.tried("2")[0], 10*second)
+		require.Equal(t, []time.Duration{0}, send("3", second), "it has arrived")
+		require.Equal(t, []time.Duration{0, 17 * second}, send("4"), "what was said before is over")
+		require.Equal(t, []time.Duration{0, 2 * second}, send("5", second, second/2))
+	})
 }
 
 // A requester that is busy is asked again when its program says that it is free, and else after 15

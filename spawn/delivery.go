@@ -231,7 +231,8 @@ func pauseOf(err error) time.Duration {
 
 // Ready says that a session which the caller runs is free: a completion that its receiver was too
 // busy for, see [ErrBusy], is handed over now, instead of up to 15 seconds later. Call it when a
-// turn of the session has ended. It returns when that is durable. For a session that nothing waits
+// turn of the session has ended. It returns when that is durable. If the receiver is being called
+// meanwhile, and says that it is busy, it is called again at once. For a session that nothing waits
 // for, or that never was, it does nothing. The error is one that every command can return.
 func (s *Supervisor) Ready(ctx context.Context, root session.Key) error {
 	waits := false

@@ -3,6 +3,7 @@ package announcetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -106,14 +107,6 @@ func TestDeliverRefusesReceiversThatDoubleWithinACall(t *testing.T) {
 		return list
 	}
 	for name, act := range map[string]func(spawn.Delivery, map[string]bool) []string{
-		"it looks at what it knows before the call": func(
-			d spawn.Delivery, seen map[string]bool,
-		) (keys []string) {
-			for _, one := range fresh(d, seen) {
-				keys = append(keys, one.Key)
-			}
-			return keys
-		},
 		"the first of several for each of them": func(
 			d spawn.Delivery, seen map[string]bool,
 		) (keys []string) {
@@ -152,4 +145,31 @@ func TestDeliverRefusesReceiversThatDoubleWithinACall(t *testing.T) {
 	} {
 		requireRefused(t, name, func() Receiver { return collectorWith(act) })
 	}
+}
+
+// A receiver without what every rule needs is refused with the name of the field.
+func TestReceiverThatLacksAField(t *testing.T) {
+	t.Parallel()
+	whole := collector(spawn.Delivery.All)
+	require.NoError(t, whole.Validate())
+	whole.Restart = func() Receiver { return Receiver{Acted: whole.Acted} }
+	restarted := 0
+	for _, rule := range deliveryRules {
+		for field, r := range map[string]Receiver{
+			"Deliver": {Acted: whole.Acted}, "Acted": {Deliver: whole.Deliver},
+		} {
+			err := rule.check(t.Context(), r)
+			require.EqualError(t, err, "announcetest: Receiver."+field+" is nil", rule.name)
+		}
+		if rule.lacks(whole) == "" && slices.ContainsFunc(rule.steps, func(s step) bool {
+			return s.restart
+		}) {
+			err := rule.check(t.Context(), whole)
+			require.ErrorContains(t, err, "announcetest: Receiver.Deliver is nil: it is one that Restart")
+			restarted++
+			whole = collector(spawn.Delivery.All)
+			whole.Restart = func() Receiver { return Receiver{Acted: whole.Acted} }
+		}
+	}
+	require.Positive(t, restarted)
 }

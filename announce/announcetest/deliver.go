@@ -37,6 +37,17 @@ type Receiver struct {
 	Restart func() Receiver
 }
 
+// Validate returns an error that names the field without which a receiver cannot be tested, or nil.
+func (r Receiver) Validate() error {
+	switch {
+	case r.Deliver == nil:
+		return errors.New("announcetest: Receiver.Deliver is nil")
+	case r.Acted == nil:
+		return errors.New("announcetest: Receiver.Acted is nil")
+	}
+	return nil
+}
+
 // TestDeliver checks a receiver against the promise that it is given, which is at least once under
 // a stable key. Each rule runs in a subtest of its own, on a receiver that fresh makes for it. The
 // rules that need Fail or Restart are skipped for a receiver without it.
@@ -44,7 +55,7 @@ func TestDeliver(t *testing.T, fresh func(t *testing.T) Receiver) {
 	for _, rule := range deliveryRules {
 		t.Run(rule.name, func(t *testing.T) {
 			r := fresh(t)
-			if lacks := rule.lacks(r); lacks != "" {
+			if lacks := rule.lacks(r); lacks != "" && r.Validate() == nil {
 				t.Skip("announcetest: Receiver." + lacks + " is not set")
 			}
 			if err := rule.check(t.Context(), r); err != nil {
@@ -77,6 +88,9 @@ func (rule deliveryRule) lacks(r Receiver) string {
 }
 
 func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
 	if rule.atOnce {
 		return rule.checkAtOnce(ctx, r)
 	}
@@ -84,6 +98,9 @@ func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
 	for _, s := range rule.steps {
 		if s.restart {
 			r = r.Restart()
+			if err := r.Validate(); err != nil {
+				return fmt.Errorf("%w: it is one that Restart has returned", err)
+			}
 		}
 		if s.fails {
 			r.Fail()

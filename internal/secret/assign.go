@@ -231,11 +231,22 @@ func (r *reader) maskElement(at int, f *form) {
 	}
 }
 
+// arrowEnd returns the position behind an arrow at a position, and blanks, or the position itself.
+func (r *reader) arrowEnd(at int) int {
+	for _, arrow := range [...]string{"→", "⇒", "➜", "➔", "⟶", "->"} {
+		if r.Has(at, arrow+" ") {
+			return r.blankEnd(at + len(arrow))
+		}
+	}
+	return at
+}
+
 // maskAfterBlank masks the value that follows a name without an operator: of a flag, of a line of a
 // file for programs, or of a sentence.
 func (r *reader) maskAfterBlank(at int, f *form, before byte) {
 	f.op = opBlank
-	if r.Byte(at) == '-' {
+	at = r.arrowEnd(at)
+	if r.Byte(at) == '-' || r.Has(at, "<<") || r.Has(at, "< ") { // a flag, or a redirection
 		return
 	}
 	lead := strings.ToLower(leadOf(r.before(r.at)))

@@ -121,7 +121,7 @@ var keywordTriples = func() *triples {
 	}
 	for _, w := range []string{
 		"bearer", "basic", "machine", "login", "echo", "printf",
-		"identified", "pass", "mc", "net", "auth", "wandb",
+		"identified", "pass", "mc", "net", "auth", "wandb", "sudo",
 	} {
 		t.add(firstOf(w))
 	}

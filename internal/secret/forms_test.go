@@ -117,7 +117,10 @@ func TestNamesInEveryForm(t *testing.T) {
 		"echo \"" + pw + "\" | docker login --password-stdin", "echo " + pw + " | sudo -S ls",
 		"openssl rsa -passin pass:" + pw, "smbclient //h/s -U ann%" + pw, "unzip -P " + pw + " a.zip",
 		"ldapsearch -D cn=a -w " + pw + " -b x", "sqlcmd -U sa -P " + pw, "7z x -p" + pw + " a.7z",
-		"passwd --stdin <<< \"" + pw + "\"", "heroku config:set API_SECRET=" + pw,
+		"passwd --stdin <<< \"" + pw + "\"", "sudo -S <<< " + pw + " apt update", "sudo -kS ls <<<'" + pw + "'",
+		"sudo -u root --stdin ls <<< \"" + pw + "\"", "gh auth login --with-token <<< " + pw,
+		"gh auth login --with-token <<<\"" + pw + "\"", "password → " + pw, "Password ➜ " + pw,
+		"password -> " + pw, "heroku config:set API_SECRET=" + pw,
 		"kubectl create secret generic x --from-literal=password=" + pw, "-Password " + pw,
 		"ConvertTo-SecureString '" + pw + "' -AsPlainText", "aws configure set aws_secret_access_key " + token,
 		"npm config set //registry.npmjs.org/:_authToken " + pw, "helm --set auth.password=" + pw,
@@ -303,6 +306,9 @@ func TestNormalTextsOfOtherLanguagesStay(t *testing.T) {
 		"mot de passe: requis", "비밀번호: 필수", "wachtwoord: verplicht", "password: erforderlich\nName: x",
 		"<code>ISBN9783161484100</code>", "Voucher <code>SUMMER2024SALE</code>",
 		`<td class="code">SUMMER2024SALE</td>`,
+		"Settings → Password → Reset", "password -> String", "func token -> Int", "token → new value",
+		"sudo ls <<< hello2you", "sudo -S ls\ncat <<< hello2you", "gh auth login --with-token < token.txt",
+		"mysql --password << EOF", "sudo -S <<< \"$PW\" ls", "sudo -u S ls <<< hello2you",
 	} {
 		require.Equal(t, text, secret.Mask(text))
 	}

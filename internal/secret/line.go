@@ -126,7 +126,7 @@ func isKeyword(w string) bool {
 	}
 	switch string(lower) {
 	case "bearer", "basic", "machine", "echo", "printf", "login", "identified", "pass", "mc", "net",
-		"auth", "wandb":
+		"auth", "wandb", "sudo":
 		return true
 	}
 	return false
@@ -186,6 +186,8 @@ func (r *reader) visitKeyword(start, end int) bool {
 			strings.Trim(lineOf(r.before(start)), " \t") == "" {
 			r.line.netrc = true
 		}
+	case "sudo":
+		r.line.stdin = r.line.stdin || r.readsPassword(end)
 	case "echo", "printf":
 		if r.startsCommand(start) {
 			r.maskPiped(end)
@@ -309,6 +311,28 @@ func (r *reader) maskArgument(at int, part how) {
 		}
 		r.maskSpan(at, end, bareUntil)
 	}
+}
+
+// readsPassword reports whether the options of sudo from a position on have it read the password
+// from its standard input.
+func (r *reader) readsPassword(at int) (reads bool) {
+	const (
+		most  = 128
+		ends  = " \t\r\n<"
+		takes = "CDRTUghprtu" // the letters behind which a word of theirs follows
+	)
+	part := r.Within(at, most)
+	for at = part.Skip(at, " \t"); part.Byte(at) == '-' && !reads; at = part.Skip(at, " \t") {
+		end := part.Any(at, ends)
+		option := part.S[at:end]
+		isLong := strings.HasPrefix(option, "--")
+		reads = option == "--stdin" || !isLong && strings.Contains(option, "S")
+		if at = end; !isLong && strings.IndexByte(takes, option[len(option)-1]) >= 0 {
+			at = part.Any(part.Skip(at, " \t"), ends)
+		}
+	}
+	r.Join(part)
+	return reads
 }
 
 // maskPiped masks the argument of echo or printf if what it writes is piped to a program that reads

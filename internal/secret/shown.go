@@ -3,6 +3,7 @@ package secret
 import (
 	"context"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
@@ -43,12 +44,55 @@ func OneLine(mask func(string) string, s string) string {
 }
 
 // Clean returns s as [text.WithoutControls] does, masked. What a control takes with it, such as the
-// character behind an escape, hides no secret from mask, be it read with it or without it.
+// character behind an escape, hides no secret from mask, be it read with it or without it. Nor does
+// a control token of a template, see [Bare].
 func Clean(mask func(string) string, s string) string {
 	if strings.IndexFunc(s, takesText) >= 0 {
 		s = mask(s)
 	}
-	return mask(text.WithoutControls(s))
+	return mask(Bare(mask, text.WithoutControls(s)))
+}
+
+// Bare returns s as it is, or without the control tokens of templates, such as <|im_end|>, if they
+// hide a secret from mask. A text that is shown as it was written keeps its tokens otherwise.
+func Bare(mask func(string) string, s string) string {
+	bare := withoutTokens(s)
+	if bare == s || mask(bare) == withoutTokens(mask(s)) {
+		return s
+	}
+	return bare
+}
+
+// controlToken is a control token of a template, of at most 256 bytes between its pipes.
+var controlToken = regexp.MustCompile("<[|｜][^ `|｜][^`|｜]{0,255}[|｜]>")
+
+// withoutTokens returns s with nothing for the control tokens in a row, or with a blank if they
+// stand between two words, as people are shown it.
+func withoutTokens(s string) string {
+	if !strings.Contains(s, "<|") && !strings.Contains(s, "<｜") {
+		return s
+	}
+	var out strings.Builder
+	from := 0
+	for _, at := range controlToken.FindAllStringIndex(s, -1) {
+		if at[0] == from && from > 0 {
+			from = at[1] // it is in a row with the last one
+			continue
+		}
+		joinWords(&out, s[from:at[0]])
+		from = at[1]
+	}
+	joinWords(&out, s[from:])
+	return out.String()
+}
+
+// joinWords adds a text to another, with a blank between two words.
+func joinWords(out *strings.Builder, s string) {
+	if before := out.String(); before != "" && s != "" && inWord(before[len(before)-1]) &&
+		inWord(s[0]) {
+		out.WriteByte(' ')
+	}
+	out.WriteString(s)
 }
 
 // takesText reports whether what follows a control may go with it: it begins a sequence.

@@ -91,3 +91,36 @@ func TestPasswordsBehindWordsOfMessages(t *testing.T) {
 		}
 	}
 }
+
+// A control token of a template hides no secret in a text that is shown as it was written: the text
+// loses its tokens then, and keeps them otherwise.
+func TestTokensHideNoSecret(t *testing.T) {
+	t.Parallel()
+	own := secret.NewOwn([]string{"hunter2hunter", "one-two three"}, nil)
+	for _, token := range []string{
+		"<|im_end|>", "<｜end▁of▁sentence｜>", "<|a|><|b|>", "<|eot_id|>\x1b[1m<|x|>",
+		"<|" + strings.Repeat("a", 256) + "|>",
+	} {
+		for _, value := range []string{"hunter2hunter", "one-two three"} {
+			for at := 1; at < len(value); at++ {
+				said := "a <|x|> b " + value[:at] + token + value[at:] + " c"
+				for _, shown := range []string{
+					secret.Clean(own.Mask, said), secret.TextBy(own.Mask, said),
+				} {
+					require.Equal(t, "a  b *** c", shown, "%q", said)
+					require.Equal(t, shown, secret.Clean(own.Mask, shown))
+				}
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"a <|im_end|> b<|im_end|>c":                "a <|im_end|> b<|im_end|>c",
+		"a<|im_end|>b hunter2hunter":               "a<|im_end|>b ***",
+		"hunter2<| a |>hunter":                     "hunter2<| a |>hunter",
+		"hunter2<|`a|>hunter":                      "hunter2<|`a|>hunter",
+		"x <|> y <|a|b|> hunter2 hunter":           "x <|> y <|a|b|> ***",
+		"<|im_start|>hunter2<|im_end|>hunter<|x|>": "***",
+	} {
+		require.Equal(t, want, secret.Clean(own.Mask, text), "%q", text)
+	}
+}

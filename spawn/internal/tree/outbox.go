@@ -133,6 +133,7 @@ type queue struct {
 	// flying ones are in flight: the Executor has them.
 	pending []*Entry
 	flying  int   // volatile
+	freed   bool  // the session became free while entries were in flight. Volatile.
 	blocked int   // entries that are blocked
 	since   int64 // when the destination began to fail, in Unix nanoseconds; 0: it does not fail
 
@@ -338,7 +339,7 @@ func (t *Tree) dropIfEmpty(q *queue) {
 	if len(q.pending) > 0 || q.blocked > 0 {
 		return
 	}
-	q.since = 0
+	q.since, q.freed = 0, false
 	if q.hung == 0 && t.outbox.queues[q.to] == q {
 		delete(t.outbox.queues, q.to)
 		// A timer and a mark of the old use only have settle look at the queue once more.
@@ -420,8 +421,24 @@ func (t *Tree) busyFor(to session.Key) (ords []uint32) {
 	return ords
 }
 
-// WaitsFor reports whether something waits until the receiver for a session is not busy any more.
-func (t *Tree) WaitsFor(to session.Key) bool { return len(t.busyFor(to)) > 0 }
+// WaitsFor reports whether something waits until the receiver for a session is not busy any more,
+// or is in flight to it, so that it may have to wait.
+func (t *Tree) WaitsFor(to session.Key) bool {
+	return len(t.busyFor(to)) > 0 || len(t.flyingTo(to)) > 0
+}
+
+// flyingTo returns the destinations that have entries for a session in flight.
+func (t *Tree) flyingTo(to session.Key) (list []*queue) {
+	if t.outbox.flying == 0 {
+		return nil
+	}
+	for _, q := range t.outbox.queues {
+		if q.flying > 0 && q.pending[0].To == to {
+			list = append(list, q)
+		}
+	}
+	return list
+}
 
 // reviveBusy has what comes next for a session, and what its receiver was too busy for, tried now.
 func (t *Tree) reviveBusy(to session.Key) {
@@ -430,8 +447,13 @@ func (t *Tree) reviveBusy(to session.Key) {
 	}
 }
 
+// decideReady has what waits for a session tried now. A call that is under way may have met the
+// session before it was free: if it ends with busy, it is repeated at once.
 func (t *Tree) decideReady(c Ready) (Reply, error) {
 	t.reviveBusy(c.To)
+	for _, q := range t.flyingTo(c.To) {
+		q.freed = true
+	}
 	return Reply{}, nil
 }
 
@@ -487,6 +509,10 @@ func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 	if hung != nil && !c.Hangs {
 		t.setHung(hung, 0, "")
 	}
+	freed := false
+	if e != nil {
+		freed, e.queue.freed = e.queue.freed, false
+	}
 	switch {
 	case c.Error == "":
 		t.settleArrived(c)
@@ -501,6 +527,9 @@ func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 		t.emit(t.settled(e, c))
 	}
 	t.settleMore(c)
+	if freed && c.Busy && e.Blocked == 0 && !c.Hangs {
+		t.emit(outboxFact(Revived, t.now, e.Ord, 0, ""))
+	}
 	if c.Hangs {
 		t.setHung(e.queue, c.Ord, Text(c.Error))
 	}
