@@ -362,7 +362,7 @@ func safeLine(r *announce.Redactor, line session.Line) (safe HistoryLine, shown 
 	l := safeView{redactor: r}
 	l.Pos = line.Pos
 	m := line.Message
-	said := ""
+	var said string
 	switch {
 	case m.Role == session.MessageAssistant:
 		if said, shown = announce.Visible(m.Text); !shown && len(m.ToolCalls)+len(m.Parts) == 0 {
