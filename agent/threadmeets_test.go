@@ -127,7 +127,7 @@ func (b meetingBot) takeSlots() {
 	}
 }
 
-var oneMinute = time.Minute
+var meetingLimit = time.Minute
 
 // endsOfThreads are the ends of a binding that is there, for every reason of one that a session
 // knows. A session that does not know its binding is in TestMessageToASessionThatIsGone.
@@ -156,12 +156,12 @@ var endsOfThreads = map[string]endOfThread{
 	},
 	"idle": {
 		reason: binding.ReasonIdle, before: time.Minute, bind: func(b meetingBot) meeting {
-			return b.limited(binding.Limit{Idle: &oneMinute})
+			return b.limited(binding.Limit{Idle: &meetingLimit})
 		},
 	},
 	"greatest age": {
 		reason: binding.ReasonMaxAge, before: 59 * time.Second,
-		bind: func(b meetingBot) meeting { return b.limited(binding.Limit{MaxAge: &oneMinute}) },
+		bind: func(b meetingBot) meeting { return b.limited(binding.Limit{MaxAge: &meetingLimit}) },
 	},
 	"stop": {reason: binding.ReasonSubagentStopped, bind: func(b meetingBot) meeting {
 		return b.stopped(agent.Task{})
