@@ -223,6 +223,7 @@ func idleBytes(
 	go func() { done <- rt.Run(context.Background()) }()
 	for i := range idleChats {
 		use(t, rt.Session(session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))))
+		time.Sleep(10 * time.Millisecond) // a hundred chats in a second
 	}
 	time.Sleep(wait)
 	full := heapBytes()
