@@ -1,6 +1,9 @@
 package few
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // A Map is like a built-in map. It takes the memory of its entries while they are few, and finds
 // one of them as fast. The zero Map is empty. It is not safe for concurrent use.
@@ -99,8 +102,8 @@ func (m *Map[K, V]) Len() int { return len(m.list) + len(m.all) }
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		// From the last one on: Delete puts the last one in the place of the one it removes.
-		for i := len(m.list) - 1; i >= 0; i-- {
-			if e := m.list[i]; !yield(e.key, e.value) {
+		for _, e := range slices.Backward(m.list) {
+			if !yield(e.key, e.value) {
 				return
 			}
 		}
