@@ -159,10 +159,14 @@ type runExtra struct {
 	Stream  bool   `json:"stream,omitempty"`
 }
 
-func decodeRunExtra(data []byte) (x runExtra, err error) {
+func decodeRunExtra(data []byte) (runExtra, error) {
 	if len(data) == 0 {
-		return x, nil
+		return runExtra{}, nil // and none on the heap: it is asked for three times in a turn
 	}
+	return parseRunExtra(data)
+}
+
+func parseRunExtra(data []byte) (x runExtra, err error) {
 	if err = json.Unmarshal(data, &x); err != nil {
 		err = fmt.Errorf("agent: the journal holds a run with an unreadable context: %w", err)
 	}

@@ -95,10 +95,13 @@ func (b turnRunner) compactTurn(ctx context.Context, t *Turn) (out spawn.TurnRes
 }
 
 // compactions returns the note of the last compaction, or the zero Message.
-func (r *turnRecord) compactions() Message {
+func (r *turnRecord) compactions() (note Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.history.note
+	if r.history.note != nil {
+		note = *r.history.note
+	}
+	return note
 }
 
 // compact replaces the conversation, but for its end, by a summary, whatever its size is. Without a
@@ -185,7 +188,7 @@ func (r *turnRecord) compact(ctx context.Context, n int, summary string) error {
 		return err
 	}
 	of := session.Compacted{Through: through, Messages: n}
-	if old := r.history.note; old.IsCompaction() {
+	if old := r.history.note; old != nil {
 		of.Messages += old.Compacted.Messages - 1
 		if summary == "" {
 			summary, of.Omitted = old.Text, old.Compacted.Omitted+n-1
@@ -212,7 +215,7 @@ func (r *turnRecord) compact(ctx context.Context, n int, summary string) error {
 
 // compact begins the history, which is empty, with what tells of a compaction.
 func (h *history) compact(note Message) {
-	h.note = note
+	h.note = &note
 	h.add(compactionMessage(note))
 	h.measured = 1
 }

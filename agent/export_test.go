@@ -91,14 +91,20 @@ func (h *Hot) Drop(root session.Key) { h.c.drop(root, session.Key{}) }
 // Check returns how many bytes are kept, and fails if they were not counted.
 func (h *Hot) Check(t testing.TB) (bytes int) {
 	t.Helper()
-	kept := 0
-	for _, sessions := range h.c.byTree {
-		for _, s := range sessions {
+	kept, known := 0, 0
+	for root, s := range h.c.byTree {
+		for ; s != nil; s = s.next {
+			if known++; s.root != root || h.c.byRef[s.ref] != s {
+				t.Errorf("%q of %q is not found, or is of another tree", s.ref.Key, root)
+			}
 			if s.kept != nil {
 				kept++
 				bytes += s.history.size()
 			}
 		}
+	}
+	if known != len(h.c.byRef) {
+		t.Errorf("the trees have %d sessions of %d", known, len(h.c.byRef))
 	}
 	if bytes != h.c.bytes || kept != h.c.lastUsed.Len() {
 		t.Errorf("%d bytes of %d are counted as %d of %d", bytes, kept, h.c.bytes,

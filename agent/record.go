@@ -202,7 +202,7 @@ func (r *turnRecord) since(messages []Message) ([]Message, sinceInfo) {
 		return slices.Concat(messages, r.compacted, r.history.messages[r.told:]), sinceInfo{}
 	}
 	return slices.Clip(r.history.messages), sinceInfo{
-		whole: true, compacted: r.history.note.IsCompaction(), first: r.first,
+		whole: true, compacted: r.history.note != nil, first: r.first,
 		measured: r.history.measured,
 	}
 }

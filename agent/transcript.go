@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -26,8 +27,8 @@ type history struct {
 	// Runner stays as it is. Only the record that has the history writes there.
 	messages []Message
 	bytes    int // of what the messages hold, their array not included
-	// note is the compaction that the first of the messages tells of. Zero: there is none.
-	note Message
+	// note is the compaction that the first of the messages tells of. Nil: there is none.
+	note *Message
 	// measured is how many messages there were right after it: the usage of those before says
 	// nothing of what a model is shown now.
 	measured int
@@ -97,8 +98,9 @@ type hotHistories struct {
 
 	mu       sync.Mutex
 	bytes    int
-	byTree   map[session.Key]map[session.Ref]*hotSession // by the top-level session
-	lastUsed list.List                                   // of *hotSession, those that are kept
+	byRef    map[session.Ref]*hotSession
+	byTree   map[session.Key]*hotSession // one of each tree, by the top-level session
+	lastUsed list.List                   // of *hotSession, those that are kept
 }
 
 // A hotSession is a session whose history is kept, or under way in a turn.
@@ -107,6 +109,8 @@ type hotSession struct {
 	ref     session.Ref
 	history history
 	kept    *list.Element // nil while a turn has the history
+
+	next, before *hotSession // of the same tree
 }
 
 // take returns the history of a session, or the zero history if there is none, and what the caller
@@ -115,18 +119,16 @@ func (c *hotHistories) take(root session.Key, ref session.Ref) (history, *hotSes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var h history
-	if s := c.byTree[root][ref]; s != nil {
+	if s := c.byRef[ref]; s != nil {
 		h = s.history
 		c.remove(s)
 	}
-	s := &hotSession{root: root, ref: ref}
-	if c.byTree == nil {
-		c.byTree = make(map[session.Key]map[session.Ref]*hotSession)
+	s := &hotSession{root: root, ref: ref, next: c.byTree[root]}
+	if s.next != nil {
+		s.next.before = s
 	}
-	if c.byTree[root] == nil {
-		c.byTree[root] = make(map[session.Ref]*hotSession)
-	}
-	c.byTree[root][ref] = s
+	few.Put(&c.byTree, root, s)
+	few.Put(&c.byRef, ref, s)
 	return h, s
 }
 
@@ -135,7 +137,7 @@ func (c *hotHistories) take(root session.Key, ref session.Ref) (history, *hotSes
 func (c *hotHistories) give(s *hotSession, h history) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byTree[s.root][s.ref] != s || s.kept != nil {
+	if c.byRef[s.ref] != s || s.kept != nil {
 		return
 	}
 	size := h.size()
@@ -154,10 +156,12 @@ func (c *hotHistories) give(s *hotSession, h history) {
 func (c *hotHistories) drop(root, of session.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for ref, s := range c.byTree[root] {
-		if of.IsZero() || ref.Key == of {
+	for s := c.byTree[root]; s != nil; {
+		following := s.next
+		if of.IsZero() || s.ref.Key == of {
 			c.remove(s)
 		}
+		s = following
 	}
 }
 
@@ -167,7 +171,16 @@ func (c *hotHistories) remove(s *hotSession) {
 		c.lastUsed.Remove(s.kept)
 		c.bytes -= s.history.size()
 	}
-	if delete(c.byTree[s.root], s.ref); len(c.byTree[s.root]) == 0 {
+	delete(c.byRef, s.ref)
+	if s.next != nil {
+		s.next.before = s.before
+	}
+	switch {
+	case s.before != nil:
+		s.before.next = s.next
+	case s.next != nil:
+		c.byTree[s.root] = s.next
+	default:
 		delete(c.byTree, s.root)
 	}
 }

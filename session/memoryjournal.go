@@ -35,7 +35,8 @@ type memoryLog struct {
 	mu sync.Mutex // taken before the locks of memoryJournal.due and of the shards
 	due.Item[Key, Seq]
 	batches batchList
-	members []Key // each once
+	members []Key        // each once
+	alone   []*memoryLog // the log itself: what its members lead to, unless to others, too
 }
 
 func newMemoryJournal() *memoryJournal {
@@ -77,7 +78,7 @@ func (j *memoryJournal) log(root Key, create bool) *memoryLog {
 	defer shard.Unlock()
 	if l = shard.logs[root]; l == nil {
 		l = new(memoryLog)
-		l.Root, l.Lock = root, &l.mu
+		l.Root, l.Lock, l.alone = root, &l.mu, []*memoryLog{l}
 		shard.logs[root] = l
 	}
 	return l
@@ -171,7 +172,11 @@ func (j *memoryJournal) addMembers(l *memoryLog, members []Key) {
 		shard := &j.shards[j.shardOf(k)]
 		shard.Lock()
 		if logs := shard.members[k]; !slices.Contains(logs, l) {
-			shard.members[k] = append(slices.Clip(logs), l)
+			if len(logs) == 0 {
+				shard.members[k] = l.alone
+			} else {
+				shard.members[k] = append(slices.Clip(logs), l)
+			}
 			l.members = append(l.members, k)
 		}
 		shard.Unlock()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -62,10 +63,7 @@ func (sh *treeShell) holdArchive(key session.Key, start func()) bool {
 	if !sh.isWaitedFor(key) {
 		return false
 	}
-	if sh.heldArchives == nil {
-		sh.heldArchives = make(map[session.Key]func())
-	}
-	sh.heldArchives[key] = start
+	few.Put(&sh.heldArchives, key, start)
 	return true
 }
 
@@ -389,10 +387,7 @@ type revival struct {
 func (s *Supervisor) revive(ctx context.Context, root session.Key, cmd *tree.Revive) error {
 	key, own := cmd.State.Run, new(revival)
 	sh := s.keepShell(root, func(sh *treeShell) {
-		if sh.revivals == nil {
-			sh.revivals = make(map[session.Key]*revival)
-		}
-		sh.revivals[key] = own
+		few.Put(&sh.revivals, key, own)
 	})
 	defer func() {
 		sh.mu.Lock()
@@ -482,7 +477,7 @@ func (s *Supervisor) await(
 	ctx context.Context, root session.Key, holds func(*tree.Tree) bool,
 ) error {
 	wake := make(chan struct{}, 1)
-	sh := s.keepShell(root, func(sh *treeShell) { sh.idlers[wake] = struct{}{} })
+	sh := s.keepShell(root, func(sh *treeShell) { sh.idlers.Set(wake, struct{}{}) })
 	defer sh.endIdle(wake)
 	for {
 		done := false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -129,13 +130,10 @@ func (sh *treeShell) Unbind(gen uint64, r *tree.Run, route session.Route, reason
 func (sh *treeShell) setUnbinds(u *UnbindRequest, begins bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	switch {
-	case !begins:
+	if begins {
+		few.Put(&sh.unbinds, u, struct{}{})
+	} else {
 		delete(sh.unbinds, u)
-	case sh.unbinds == nil:
-		sh.unbinds = map[*UnbindRequest]struct{}{u: {}}
-	default:
-		sh.unbinds[u] = struct{}{}
 	}
 }
 

@@ -127,7 +127,8 @@ func (q *Request) command(requester session.Key, id string) tree.Spawn {
 		Dry: q.Dry, Again: q.Again, Asked: q.Asked, Files: q.Files, Deposits: q.deposits,
 		Senders: q.Senders,
 	}
-	if route := q.Route.Clean(); !route.IsZero() {
+	if clean := q.Route.Clean(); !clean.IsZero() {
+		route := clean // &clean would move one to the heap also where there is none
 		cmd.Route = &route
 	}
 	if place := q.Place.Clean(); !place.IsZero() {

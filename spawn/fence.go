@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -71,10 +72,7 @@ func (t *TurnInput) Leave(done <-chan struct{}) bool {
 	sh, m := t.shell, new(mark)
 	call := &leftCall{t.Session.Key, t.Above, done}
 	sh.mu.Lock()
-	if sh.left == nil {
-		sh.left = make(map[*leftCall]struct{})
-	}
-	sh.left[call] = struct{}{}
+	few.Put(&sh.left, call, struct{}{})
 	sh.mu.Unlock()
 	forget := func() {
 		sh.mu.Lock()

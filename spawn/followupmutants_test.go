@@ -44,7 +44,7 @@ var followUpMutants = []mutant{
 	},
 	{
 		"2.6 a follow-up: a model's counts for its request", "internal/tree/restart.go",
-		"caller.Requested = int(t.requests[begin.Request].byModel)", "caller.Requested = 0",
+		"caller.Requested = int(t.requests.Of(begin.Request).byModel)", "caller.Requested = 0",
 		"./internal/tree", "TestFollowUpUnderEachRule/runs_of_a_request",
 	},
 	{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -498,7 +499,7 @@ func (sh *treeShell) postAndWait(
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 		got.receipt = receiptOf(r)
-		sh.answerWaiters[w] = struct{}{}
+		few.Put(&sh.answerWaiters, w, struct{}{})
 		w.begin(t, r)
 	})
 	if err != nil {

@@ -317,7 +317,7 @@ func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
 // endIdle ends a call of Idle.
 func (sh *treeShell) endIdle(wake chan struct{}) {
 	sh.mu.Lock()
-	delete(sh.idlers, wake)
+	sh.idlers.Delete(wake)
 	sh.mu.Unlock()
 	sh.sup.forget(sh)
 }

@@ -58,7 +58,7 @@ var resetMutants = []mutant{
 	},
 	{
 		"1.11 a compaction is cancelled before it begins", "internal/tree/decide.go",
-		"\tif r.Open == nil {\n\t\tt.answerAll(&r.wishes.compact, ErrTurnCancelled)\n\t}\n", "",
+		"\tif r.Open == nil {\n\t\tt.answerAll(&r.wish().compact, ErrTurnCancelled)\n\t}\n", "",
 		"./internal/tree", "TestScenarios/compaction$",
 	},
 }

@@ -353,11 +353,11 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 func (sh *treeShell) turnReturned(rt *runningTurn) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.newestTurn[rt.key] == rt {
+	if sh.newestTurn.Of(rt.key) == rt {
 		if rt.previous != nil { // rt was cancelled while it waited for that one
-			sh.newestTurn[rt.key] = rt.previous
+			sh.newestTurn.Set(rt.key, rt.previous)
 		} else {
-			delete(sh.newestTurn, rt.key)
+			sh.newestTurn.Delete(rt.key)
 		}
 	}
 	rt.hasReturned = true
@@ -371,7 +371,7 @@ func (sh *treeShell) turnReturned(rt *runningTurn) {
 // counts on its slot. The caller holds the lock.
 func (sh *treeShell) removeFinished(rt *runningTurn) {
 	if rt.hasReturned && rt.slotFreed {
-		delete(sh.turns, rt.id)
+		sh.turns.Delete(rt.id)
 	}
 }
 

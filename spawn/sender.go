@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/contain"
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -60,7 +61,7 @@ func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry, more bool)
 		if p, sh.spareSender = sh.spareSender, nil; p == nil {
 			p = &sender{}
 		}
-		sh.senders[to] = p
+		few.Put(&sh.senders, to, p)
 	}
 	p.queue = append(p.queue, queuedDelivery{attempt{gen, e.Ord}, deliveryOf(t, e)})
 	if p.hangs && !p.stopped { // the call is of an earlier incarnation

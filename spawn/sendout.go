@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -192,7 +193,7 @@ func (sh *treeShell) sendOut(
 		ready := make(chan struct{})
 		w = &sendWaiter{shell: sh, cmd: cmd, ready: ready, over: ready}
 		sh.mu.Lock()
-		sh.sendWaiters[w] = struct{}{}
+		few.Put(&sh.sendWaiters, w, struct{}{})
 		sh.mu.Unlock()
 		read = func(t *tree.Tree, _ tree.Reply) {
 			sh.mu.Lock()
@@ -351,7 +352,7 @@ func (sh *treeShell) watchAnswer(w *sendWaiter, post *tree.Post, t *tree.Tree, r
 	ready := make(chan struct{})
 	answer := &answerWaiter{run: post.To, of: post, ready: ready}
 	sh.mu.Lock()
-	sh.answerWaiters[answer] = struct{}{}
+	few.Put(&sh.answerWaiters, answer, struct{}{})
 	answer.begin(t, r)
 	sh.mu.Unlock()
 	w.shell.mu.Lock()

@@ -161,7 +161,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
-		"\tif _, ok := t.requests[r.RunID()]; ok {\n", "\tif false {\n", "./internal/tree", "TestRequestsAreKept",
+		"\tif t.requests.Has(r.RunID()) {\n", "\tif false {\n", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",
@@ -466,7 +466,7 @@ var treeMutants = []mutant{
 	},
 	{
 		"a chat is compacted", "internal/tree/tree.go",
-		"t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)", "t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries)+len(t.spawned)+len(t.posts))",
+		"t.sinceSnapshot > 4*(t.runs.Len()+len(t.outbox.entries))+len(t.spawned)+t.posts.Len()", "t.sinceSnapshot > 4*(t.runs.Len()+len(t.outbox.entries)+len(t.spawned)+t.posts.Len())",
 		"./internal/tree", "TestChatIsCompacted",
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -21,16 +22,16 @@ type treeShell struct {
 	owner *owner.Owner
 
 	mu           sync.Mutex
-	turns        map[turnID]*runningTurn      // a turn leaves when it has returned and has no slot
-	newestTurn   map[session.Key]*runningTurn // of each session whose Runner has not returned
-	left         map[*leftCall]struct{}       // calls that have not returned; may be nil
-	senders      map[tree.Destination]*sender // those with deliveries
-	spareSender  *sender                      // the memory of one that was dropped; may be nil
+	turns        few.Map[turnID, *runningTurn]      // until they have returned and have no slot
+	newestTurn   few.Map[session.Key, *runningTurn] // by session, until its Runner returns
+	left         map[*leftCall]struct{}             // calls that have not returned; may be nil
+	senders      map[tree.Destination]*sender       // those with deliveries
+	spareSender  *sender                            // the memory of one that is gone; may be nil
 	waiters      map[*waiter]struct{}
-	waitersByRun map[RunRef][]*waiter       // by the run that they wait for
-	heldArchives map[session.Key]func()     // start those that callers wait for; may be nil
-	watchers     map[*watcher]struct{}      // of this tree; those of all trees are the Supervisor's
-	idlers       map[chan struct{}]struct{} // of calls of Idle, which look again
+	waitersByRun map[RunRef][]*waiter             // by the run that they wait for
+	heldArchives map[session.Key]func()           // start those that callers wait for; may be nil
+	watchers     map[*watcher]struct{}            // of this tree alone
+	idlers       few.Map[chan struct{}, struct{}] // of calls of Idle, which look again
 	// answerWaiters wait for the replies to messages.
 	answerWaiters map[*answerWaiter]struct{}
 	sendWaiters   map[*sendWaiter]struct{}    // wait for messages to other trees
@@ -40,19 +41,7 @@ type treeShell struct {
 }
 
 func newTreeShell(s *Supervisor, root session.Key) *treeShell {
-	sh := &treeShell{
-		sup: s, turns: make(map[turnID]*runningTurn),
-		newestTurn:   make(map[session.Key]*runningTurn),
-		senders:      make(map[tree.Destination]*sender),
-		waiters:      make(map[*waiter]struct{}),
-		waitersByRun: make(map[RunRef][]*waiter),
-		watchers:     make(map[*watcher]struct{}),
-		idlers:       make(map[chan struct{}]struct{}),
-
-		answerWaiters: make(map[*answerWaiter]struct{}),
-		sendWaiters:   make(map[*sendWaiter]struct{}),
-		wishes:        make(map[string]chan<- error),
-	}
+	sh := &treeShell{sup: s}
 	sh.owner = owner.New(&s.ownerConfig, root, sh)
 	return sh
 }
@@ -67,9 +56,9 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	rt.turn.fence.hold = sh.hold()
 	sh.mu.Lock()
-	rt.previous = sh.newestTurn[rt.key]
-	sh.newestTurn[rt.key] = rt
-	sh.turns[rt.id] = rt
+	rt.previous = sh.newestTurn.Of(rt.key)
+	sh.newestTurn.Set(rt.key, rt)
+	sh.turns.Set(rt.id, rt)
 	sh.mu.Unlock()
 	if !sh.sup.workers.start(rt) {
 		rt.cancel(ErrShutdown)
@@ -94,7 +83,7 @@ func (sh *treeShell) Cancel(r *tree.Run, n uint32) {
 		cause = ErrStopped
 	}
 	sh.mu.Lock()
-	rt := sh.turns[turnID{r, n}]
+	rt := sh.turns.Of(turnID{r, n})
 	if rt != nil {
 		rt.cancelledAt = time.Now()
 	}
@@ -108,7 +97,7 @@ func (sh *treeShell) Cancel(r *tree.Run, n uint32) {
 // Free implements owner.Executor.
 func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 	sh.mu.Lock()
-	rt := sh.turns[turnID{r, n}]
+	rt := sh.turns.Of(turnID{r, n})
 	if rt != nil {
 		rt.slotFreed = true
 		sh.removeFinished(rt)
@@ -137,7 +126,7 @@ func (sh *treeShell) Publish(
 	for i := range facts {
 		f := &facts[i]
 		if f.Kind == tree.TurnEnded && f.Flags&tree.FlagCut != 0 {
-			if rt := sh.turns[turnID{t.Run(f.Run), f.N}]; rt != nil {
+			if rt := sh.turns.Of(turnID{t.Run(f.Run), f.N}); rt != nil {
 				rt.turn.fence.passed.Store(true)
 			}
 		}
@@ -233,8 +222,8 @@ func (sh *treeShell) tellRested(of session.Key) {
 func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return len(sh.turns)+len(sh.newestTurn)+len(sh.left)+len(sh.senders)+len(sh.waiters)+
-		len(sh.watchers)+len(sh.idlers)+len(sh.answerWaiters)+len(sh.sendWaiters)+
+	return sh.turns.Len()+sh.newestTurn.Len()+len(sh.left)+len(sh.senders)+len(sh.waiters)+
+		len(sh.watchers)+sh.idlers.Len()+len(sh.answerWaiters)+len(sh.sendWaiters)+
 		len(sh.wishes)+len(sh.unbinds)+len(sh.revivals) > 0
 }
 
@@ -242,7 +231,7 @@ func (sh *treeShell) inUse() bool {
 func (sh *treeShell) Lost(err error, taken bool) {
 	root := sh.owner.Root()
 	sh.mu.Lock()
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		if rt.cancelledAt.IsZero() {
 			rt.cancelledAt = time.Now()
 		}
@@ -293,7 +282,7 @@ func (sh *treeShell) Owned(err error) {
 func (sh *treeShell) cut(h *hold) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		if rt.turn.fence.hold == h {
 			rt.turn.fence.passed.Store(true)
 			rt.cancel(lostError{})
@@ -317,13 +306,13 @@ func (sh *treeShell) shutDownTurns() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	told := make(map[uint64]bool) // the incarnations of the tree
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		if gen := rt.turn.gen; !told[gen] {
 			told[gen] = true
 			sh.owner.Send(gen, tree.ShutDown{})
 		}
 	}
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		rt.cancel(ErrShutdown)
 	}
 }
@@ -333,7 +322,7 @@ func (sh *treeShell) shutDownTurns() {
 func (sh *treeShell) turnsLeft() (said tree.NotBegun) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		ref := tree.TurnRef{Run: rt.key, N: rt.id.n}
 		switch {
 		case rt.untouched:
@@ -351,7 +340,7 @@ func (sh *treeShell) addStillRunning(e *StillRunningError) {
 	defer func() { e.Sessions = sh.addLeft(e.Sessions, session.Key{}) }()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		if !rt.hasReturned && !rt.turn.fence.inStore.Load() {
 			e.Sessions = append(e.Sessions, rt.key)
 		}

@@ -133,8 +133,13 @@ type TurnInput struct {
 	spentBy  []ModelUsage // the parts of spent
 	reached  tree.Reach   // as Reached has told; zero: it has not
 	ending   bool         // the tree is told of reached
-	onExit   TurnResult   // what the turn came to if its goroutine ends before the Runner returns
-	exitErr  error
+	exit     *turnExit    // if its goroutine ends before the Runner returns; nil: it was lost
+}
+
+// A turnExit is what a turn came to. Few turns have one, and each has room for what it holds.
+type turnExit struct {
+	out TurnResult
+	err error
 }
 
 // Waited is what became of a wait that [TurnInput.Yield] asked for: all of those waited for have
@@ -553,17 +558,17 @@ func (t *TurnInput) ExitWith(out TurnResult, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.onExit, t.exitErr = out, err
+	t.exit = &turnExit{out, err}
 }
 
 // exited returns what ExitWith has set.
 func (t *TurnInput) exited() (TurnResult, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.exitErr == nil {
+	if t.exit == nil {
 		return TurnResult{}, ErrExited
 	}
-	return t.onExit, t.exitErr
+	return t.exit.out, t.exit.err
 }
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not

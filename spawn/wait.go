@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -244,9 +245,9 @@ func (w *waiter) begin(t *tree.Tree, refs []RunRef, by *TurnInput, endless bool)
 func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.waiters[w] = struct{}{}
+	few.Put(&sh.waiters, w, struct{}{})
 	for ref := range w.members {
-		sh.waitersByRun[ref] = append(sh.waitersByRun[ref], w)
+		few.Put(&sh.waitersByRun, ref, append(sh.waitersByRun[ref], w))
 	}
 	w.recount(t)
 }
@@ -400,7 +401,7 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 func (sh *treeShell) cancelledBelow(key session.Key) (list []*runningTurn) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, rt := range sh.turns {
+	for _, rt := range sh.turns.All() {
 		if rt.hasReturned || rt.cancelledAt.IsZero() {
 			continue
 		}
@@ -518,7 +519,7 @@ func (sh *treeShell) wish(
 ) error {
 	id, answer := sh.sup.ids.newID(), make(chan error, 1)
 	sh.mu.Lock()
-	sh.wishes[id] = answer
+	few.Put(&sh.wishes, id, answer)
 	sh.mu.Unlock()
 	defer sh.removeWish(id)
 	if err := sh.owner.Do(ctx, cmd(id, false), nil); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -507,7 +508,7 @@ func (s *Supervisor) watch(q EventQuery) *watcher {
 	}
 	s.keepShell(q.Root, func(sh *treeShell) {
 		w.shell = sh
-		sh.watchers[w] = struct{}{}
+		few.Put(&sh.watchers, w, struct{}{})
 	})
 	return w
 }
@@ -634,7 +635,7 @@ func (sh *treeShell) watchesDeltas() (shown, raw bool) {
 
 // wakeIdlers has the calls of Idle look again. The lock is held.
 func (sh *treeShell) wakeIdlers() {
-	for wake := range sh.idlers {
+	for wake := range sh.idlers.All() {
 		select {
 		case wake <- struct{}{}:
 		default:

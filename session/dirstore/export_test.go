@@ -105,7 +105,7 @@ func KnownTranscripts(s *session.Store) int {
 	t := s.Transcripts.(*transcripts)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.known)
+	return len(t.known) + len(t.resting)
 }
 
 // TranscriptNames is transcriptNames.

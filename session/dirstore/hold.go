@@ -26,6 +26,8 @@ type hold struct {
 	lock    *os.File
 	holder  lockHolder
 
+	lockPath, journalPath string // each write looks there
+
 	dirInfo, journalInfo, lockInfo fs.FileInfo
 
 	// over is why every later change is refused, or nil.
@@ -44,8 +46,7 @@ func (h *hold) check() error {
 	if over := h.over.Load(); over != nil {
 		return *over
 	}
-	if isSame(filepath.Join(h.dir, lockName), h.lockInfo) &&
-		isSame(filepath.Join(h.dir, journalDir), h.journalInfo) {
+	if isSame(h.lockPath, h.lockInfo) && isSame(h.journalPath, h.journalInfo) {
 		return nil
 	}
 	err := h.look()

@@ -47,7 +47,11 @@ func makeDir(fsys disk.FS, dir string, check func() error) error {
 // lockDir takes a directory on the operating system's file system. The locks also end with the
 // process, however that ends.
 func lockDir(fsys disk.FS, dir string) (*hold, error) {
-	h := &hold{dir: dir}
+	h := &hold{
+		dir:         dir,
+		lockPath:    filepath.Join(dir, lockName),
+		journalPath: filepath.Join(dir, journalDir),
+	}
 	err := makeDir(fsys, dir, func() (err error) {
 		if h.root, err = os.OpenRoot(dir); err != nil {
 			return err

@@ -57,12 +57,20 @@ func agentDir(k session.Key) string {
 	return portableName(k.Agent())
 }
 
+// A refID stands for a transcript: the beginning of the SHA-256 of its Ref.
+type refID [16]byte
+
+func idOfRef(ref session.Ref) refID {
+	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
+	return refID(sum[:])
+}
+
 // transcriptNames returns the two names that the file of a transcript may have. The file gets the
 // second one if another transcript has the first.
 func transcriptNames(ref session.Ref) [2]string {
-	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
+	id := idOfRef(ref)
 	base := portableName(ref.SessionID)
-	hash := hex.EncodeToString(sum[:nameHashLen/2])
+	hash := hex.EncodeToString(id[:nameHashLen/2])
 	return [2]string{base + transcriptSuffix, base + "~" + hash + transcriptSuffix}
 }
 

@@ -31,10 +31,11 @@ type transcripts struct {
 	closed   atomic.Bool
 	writers  sync.WaitGroup // calls that may write; none is added once closed is set
 
-	mu     sync.Mutex
-	known  map[session.Ref]*transcriptState // those in use, or that exist and were asked for
-	agents map[string]*agentFiles           // by the name of the directory
-	unsafe map[session.Ref]bool             // those whose last call was refused
+	mu      sync.Mutex
+	known   map[session.Ref]*transcriptState // those in use, or with lines for their files
+	resting map[refID]restingTranscript      // the others that exist and were used; see rest
+	agents  map[string]*agentFiles           // by the name of the directory
+	unsafe  map[session.Ref]bool             // those whose last call was refused
 }
 
 // A transcriptState is what the store knows about one transcript. The call that holds sem owns the
@@ -52,6 +53,16 @@ type transcriptState struct {
 	torn      bool   // there may be bytes beyond the end
 	inherited bool   // the bytes beyond the end are of an earlier process
 	corrupt   error  // not nil if acknowledged lines beyond the end cannot be read; appends fail
+}
+
+// A restingTranscript is what the store keeps of a transcript that no call works with, whose lines
+// are all in its file and of which nothing is wrong. So a hundred thousand chats at rest take a few
+// megabytes, and the store still notices what another program does to the file of one.
+type restingTranscript struct {
+	end     int64
+	head    uint32
+	second  bool
+	durable bool
 }
 
 // last returns the position of the last line, or 0 if there is none.
@@ -79,7 +90,8 @@ func newTranscripts(
 ) *transcripts {
 	return &transcripts{
 		fs: fsys, dir: dir, readOnly: readOnly, release: release, lines: lines,
-		known: make(map[session.Ref]*transcriptState), agents: make(map[string]*agentFiles),
+		known:   make(map[session.Ref]*transcriptState),
+		resting: make(map[refID]restingTranscript), agents: make(map[string]*agentFiles),
 	}
 }
 
@@ -149,8 +161,7 @@ func (t *transcripts) acquire(done <-chan struct{}, ref session.Ref) (*transcrip
 		t.mu.Lock()
 		x := t.known[ref]
 		if x == nil {
-			x = &transcriptState{sem: make(chan struct{}, 1)}
-			t.known[ref] = x
+			x = t.wake(ref)
 		}
 		t.mu.Unlock()
 		select {
@@ -170,10 +181,38 @@ func (t *transcripts) yield(ref session.Ref, x *transcriptState) {
 	if len(x.pending) > 0 && (x.path == "" || x.corrupt != nil) {
 		t.putBack(ref, x)
 	}
-	if x.path == "" || x.corrupt != nil || t.readOnly {
+	switch {
+	case x.path == "" || x.corrupt != nil || t.readOnly:
 		t.forget(ref, x)
+	case len(x.pending) == 0 && !x.torn:
+		t.rest(ref, x)
 	}
 	<-x.sem
+}
+
+// wake returns the state of a transcript of which none is in known, and puts it there. The caller
+// holds mu.
+func (t *transcripts) wake(ref session.Ref) *transcriptState {
+	x := &transcriptState{sem: make(chan struct{}, 1)}
+	t.known[ref] = x
+	id := idOfRef(ref)
+	if r, ok := t.resting[id]; ok {
+		delete(t.resting, id)
+		x.path = filepath.Join(t.dir, agentDir(ref.Key), nameOf(ref, r.second))
+		x.head, x.end, x.second, x.durable = int64(r.head), r.end, r.second, r.durable
+	}
+	return x
+}
+
+// rest puts what is to be kept of a state in its place. The caller holds its sem.
+func (t *transcripts) rest(ref session.Ref, x *transcriptState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x.forgotten = true
+	delete(t.known, ref)
+	t.resting[idOfRef(ref)] = restingTranscript{
+		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable,
+	}
 }
 
 // checkDirs returns a *[disk.UnsafeError] if something else has the name of a directory that the

@@ -26,6 +26,8 @@ type Lane struct {
 	// must not call the Lane, and is set before the Lane is used. Nil: all have the provider "".
 	Provider func(r *tree.Run) string
 
+	isUsable func(*ticket) bool // the method usable; made once, as a method value is an allocation
+
 	mu        sync.Mutex
 	state     laneState
 	subagents half
@@ -63,10 +65,12 @@ type ticketQueue interface {
 // NewLane returns a lane with so many slots for turns of sub-agents and of top-level sessions. It
 // grants nothing before Open.
 func NewLane(subagents, sessions int) *Lane {
-	return &Lane{
+	l := &Lane{
 		subagents: half{limit: subagents, queue: &ring{queues: make(map[*tree.Run]*queue)}},
 		sessions:  half{limit: sessions, queue: &classes{waiting: make(map[*Owner]*ticket)}},
 	}
+	l.isUsable = l.usable
+	return l
 }
 
 // A ticket is a place in a queue. It belongs to a session of an owner, or to a caller of Wait.
@@ -175,7 +179,8 @@ func (l *Lane) Free(r *tree.Run) {
 	h := l.of(r)
 	h.used--
 	h.share.free(r.Key())
-	granted := l.serve(h, nil)
+	var room [1]*ticket // one slot is free, for which there is mostly one ticket
+	granted := l.serve(h, room[:0])
 	l.mu.Unlock()
 	for _, t := range granted {
 		t.grant()
@@ -239,7 +244,7 @@ func (l *Lane) Used() int {
 // lock and grants the tickets after it.
 func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
 	for l.state != laneNew && h.used < h.limit {
-		t := h.queue.pop(l.usable)
+		t := h.queue.pop(l.isUsable)
 		if t == nil {
 			break
 		}

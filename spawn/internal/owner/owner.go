@@ -371,6 +371,11 @@ func (o *Owner) release(facts []tree.Fact, effects []tree.Effect) {
 // dropSpare drops the memory that is kept for the next batches.
 func (o *Owner) dropSpare() {
 	o.spareEntries, o.spareMembers, o.batchIDs, o.slab, o.spareText = nil, nil, "", 0, 0
+	o.mu.Lock()
+	if len(o.unacted) == 0 {
+		o.unacted = nil
+	}
+	o.mu.Unlock()
 	if o.tree != nil {
 		o.tree.DropSpare()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -152,7 +153,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	switch {
 	case parent == nil:
 		return &CorruptError{f.Kind, s.Key, "its requester is not in the tree"}
-	case t.runs[s.Key] != nil:
+	case t.runs.Has(s.Key):
 		return &CorruptError{f.Kind, s.Key, "admitted twice"}
 	}
 	r := newRun(RunState{Spec: s, State: Queued, NextOrd: 1, Senders: s.Senders})
@@ -162,12 +163,12 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	parent.Spawned++
 	parent.Active = f.At
 	parent.didWork = true
-	t.runs[s.Key] = r
+	t.runs.Set(s.Key, r)
 	t.live++
 	t.total++
 	t.admitRequest(r)
 	if s.SpawnKey != "" {
-		t.spawned[keyOf(s)] = refOf(s)
+		few.Put(&t.spawned, keyOf(s), refOf(s))
 	}
 	t.giveName(r)
 	t.endDeposit(s.Key)
@@ -560,7 +561,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	r.Parent.removeChild(r)
 	r.Parent.inheritUsage(r)
 	t.leaveRequest(r)
-	delete(t.runs, r.Key())
+	t.runs.Delete(r.Key())
 	t.dropName(r)
 	delete(t.archiveRetries, r)
 	r.gone = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -247,7 +248,7 @@ func (t *Tree) Discarding(k session.Key) bool {
 // Named returns the sessions that the tree has, or had and whose outcome it keeps at a time.
 func (t *Tree) Named(now int64) map[session.Key]bool {
 	named := make(map[session.Key]bool)
-	for k := range t.runs {
+	for k := range t.runs.All() {
 		named[k] = true
 	}
 	for _, ref := range t.spawned {
@@ -366,7 +367,7 @@ func (t *Tree) applyRevival(f *Fact) error {
 	switch {
 	case s.Spec == nil || s.Spec.Grant == nil || s.Spec.Key != f.Run:
 		return &CorruptError{f.Kind, f.Run, "it is the state of another session"}
-	case t.runs[f.Run] != nil:
+	case t.runs.Has(f.Run):
 		return &CorruptError{f.Kind, f.Run, "it is in the tree"}
 	case !s.State.Terminal() || s.Open != nil || len(s.Inbox) > 0 || begins != (s.Archiving != 0):
 		return &CorruptError{f.Kind, f.Run, "it has not ended"}
@@ -378,9 +379,9 @@ func (t *Tree) applyRevival(f *Fact) error {
 	r := newRun(*s)
 	r.own()
 	p.addChild(r)
-	t.runs[f.Run] = r
+	t.runs.Set(f.Run, r)
 	if s.Spec.SpawnKey != "" {
-		t.spawned[keyOf(s.Spec)] = refOf(s.Spec)
+		few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))
 	}
 	if err := t.restoreName(r, f.Kind); err != nil {
 		return err

@@ -34,5 +34,5 @@ func TestChatIsCompacted(t *testing.T) {
 		}
 	}
 	require.Greater(t, snapshots, 5)
-	require.Less(t, len(s.tree.posts), 12*200, "ids are kept for a week, not for ever")
+	require.Less(t, s.tree.posts.Len(), 12*200, "ids are kept for a week, not for ever")
 }

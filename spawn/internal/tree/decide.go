@@ -370,7 +370,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	ask.Child = key // zero for an agent that Admit refuses
 	caller := t.policyCaller(parent, rules, t.sendersOf(parent, c))
 	request := c.requestFor(parent)
-	caller.Requested = int(t.requests[request].byModel)
+	caller.Requested = int(t.requests.Of(request).byModel)
 	caller.RequestBudget = remaining(t.rules.RequestBudget, t.chargedFor(parent, request))
 	grant, err := rules.Admit(caller, ask)
 	if open := asker.missing(); open != nil {
@@ -388,7 +388,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	switch {
 	case bad != nil:
 		return Reply{}, fmt.Errorf("spawn: the key of a run: %w", bad)
-	case t.runs[key] != nil, !c.Files && t.deposit(key) >= 0:
+	case t.runs.Has(key), !c.Files && t.deposit(key) >= 0:
 		return Reply{}, &InputError{"id", text.Quote(c.ID) + " is the id of another run"}
 	}
 	spec := t.newSpec(c, parent, key, grant)
@@ -686,7 +686,7 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 // session keeps its place in the lane, for a turn that it may want until then.
 func (t *Tree) cancelWaiting(r *Run) {
 	if r.Open == nil {
-		t.answerAll(&r.wishes.compact, ErrTurnCancelled)
+		t.answerAll(&r.wish().compact, ErrTurnCancelled)
 	}
 	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
 		t.endWait(r)
@@ -706,7 +706,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 		return Reply{Run: r}, nil
 	}
 	t.cancelWaiting(r)
-	t.answerAll(&r.wishes.compact, ErrTurnCancelled)
+	t.answerAll(&r.wish().compact, ErrTurnCancelled)
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
 		r.Open == nil && r.live == 0 && !r.hasCompletion() && !r.Retry {
 		return Reply{Run: r}, nil

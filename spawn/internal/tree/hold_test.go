@@ -270,8 +270,8 @@ func TestTurnAtTwoRequests(t *testing.T) {
 	require.ErrorContains(t, err, "the request's budget of tokens", "what is reserved is the first's")
 	must(Hold{Run: top, N: 1, Expect: Budget{Tokens: 100}, Begins: true})
 	must(&TurnDone{Run: top, N: 1, Answer: &Result{Usage: Usage{Input: 40}}})
-	require.EqualValues(t, 40, c.tree.requests["1"].charged.Tokens)
-	require.EqualValues(t, 1600, c.tree.requests["2"].charged.Tokens)
+	require.EqualValues(t, 40, c.tree.requests.Of("1").charged.Tokens)
+	require.EqualValues(t, 1600, c.tree.requests.Of("2").charged.Tokens)
 }
 
 // I9: what is left is one call's alone. A call that does not fit may begin alone, also if its turn

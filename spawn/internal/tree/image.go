@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -58,7 +59,7 @@ type SeenPost struct {
 func (t *Tree) Image() *Image {
 	m := &Image{
 		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
-		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
+		Runs: make([]RunState, 0, t.runs.Len()), Requests: t.requestCounts(),
 		Marks: slices.Clone(t.outbox.marks),
 	}
 	if t.firstSession != t.root.Spec.SessionID {
@@ -156,7 +157,7 @@ func (t *Tree) forgetExpired(now int64) {
 // kept beside that state. It returns a *CorruptError for what cannot be the image of a tree.
 func (t *Tree) restore(f *Fact) error {
 	m := f.Image
-	if t.epoch != 0 || len(t.runs) != 1 {
+	if t.epoch != 0 || t.runs.Len() != 1 {
 		return &CorruptError{f.Kind, t.root.Key(), "a snapshot that is not the first fact"}
 	}
 	t.epoch, t.total, t.outbox.nextOrd = m.Epoch, m.Total, m.NextOut
@@ -166,7 +167,7 @@ func (t *Tree) restore(f *Fact) error {
 		return &CorruptError{f.Kind, t.root.Key(), reason}
 	}
 	t.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
-	t.runs, t.names = make(map[session.Key]*Run, len(m.Runs)), make(map[nameKey]*Run)
+	t.runs, t.names = few.WithRoom[session.Key, *Run](len(m.Runs)), nil
 	var runs slab[Run]
 	for i := range m.Runs {
 		if err := t.restoreRun(runs.next(), &m.Runs[i], i == 0); err != nil {
@@ -178,7 +179,7 @@ func (t *Tree) restore(f *Fact) error {
 	}
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key, s.ByModel}
-		t.spawned[k] = spawnRef{s.Run, s.ID, s.Digest, s.Until, s.Spec, s.End}
+		few.Put(&t.spawned, k, spawnRef{s.Run, s.ID, s.Digest, s.Until, s.Spec, s.End})
 	}
 	t.restorePosts(m.Posts)
 	t.restoreRequests(m)
@@ -253,12 +254,12 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 		}
 		r.enterUsage(model, cmp.Or(r.Ended, r.Started, r.Spec.Created), r.Usage)
 	}
-	known := len(t.runs)
-	if t.runs[r.Spec.Key] = r; top {
+	known := t.runs.Len()
+	if t.runs.Set(r.Spec.Key, r); top {
 		t.root = r
 	} else {
 		p := t.find(r.Spec.Parent)
-		if p == nil || len(t.runs) == known {
+		if p == nil || t.runs.Len() == known {
 			reason := "its requester is not in the image, or it is there twice"
 			return &CorruptError{Snapshot, s.Spec.Key, reason}
 		}
@@ -268,7 +269,7 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 			t.live++
 		}
 		if s.Spec.SpawnKey != "" {
-			t.spawned[keyOf(s.Spec)] = refOf(s.Spec)
+			few.Put(&t.spawned, keyOf(s.Spec), refOf(s.Spec))
 		}
 		if err := t.restoreName(r, Snapshot); err != nil {
 			return err

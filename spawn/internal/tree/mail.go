@@ -398,7 +398,7 @@ func (t *Tree) isAt(l letter, bound bool, at *session.Route) bool {
 		return true
 	}
 	// The program may have had the answer go elsewhere. What came from there is another message.
-	return !slices.ContainsFunc(t.posts[postKey{l.to, l.id}], func(p seenPost) bool {
+	return !slices.ContainsFunc(t.posts.Of(postKey{l.to, l.id}), func(p seenPost) bool {
 		return p.at != nil && *p.at == *at && (p.how == toldDirectly || p.how == toldAsBound)
 	})
 }
@@ -528,7 +528,8 @@ func (r *Run) ownRoute() *session.Route {
 	if own.IsZero() {
 		return nil
 	}
-	return &own
+	route := own // &own would move one to the heap also where there is none
+	return &route
 }
 
 func (t *Tree) decideEnsure(c Ensure) (Reply, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -105,7 +106,7 @@ func (t *Tree) giveName(r *Run) {
 	if older := t.names[k]; older != nil {
 		older.Unnamed = true
 	}
-	t.names[k] = r
+	few.Put(&t.names, k, r)
 }
 
 // restoreName notes the name of a session that comes back from an image or from the archive. It
@@ -118,7 +119,7 @@ func (t *Tree) restoreName(r *Run, kind Kind) error {
 	if t.names[k] != nil {
 		return &CorruptError{kind, r.Spec.Key, "its name is that of another session"}
 	}
-	t.names[k] = r
+	few.Put(&t.names, k, r)
 	return nil
 }
 

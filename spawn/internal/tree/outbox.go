@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -263,7 +264,7 @@ func (t *Tree) MarkOf(ord uint32) (id string) {
 // enqueue adds an entry, which is younger than the others, to the outbox.
 func (t *Tree) enqueue(e *Entry) {
 	o := &t.outbox
-	o.entries[e.Ord] = e
+	few.Put(&o.entries, e.Ord, e)
 	to := e.Destination()
 	q := o.queues[to]
 	if q == nil {
@@ -271,7 +272,7 @@ func (t *Tree) enqueue(e *Entry) {
 			q = &queue{}
 		}
 		q.to = to
-		o.queues[to] = q
+		few.Put(&o.queues, to, q)
 	}
 	e.queue = q
 	o.count(e, 1)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -86,12 +87,12 @@ func (t *Tree) keepRequest(name string, by int) {
 	if name == "" {
 		return
 	}
-	n := t.requests[name]
+	n := t.requests.Of(name)
 	if n.present += by; n.present <= 0 {
-		delete(t.requests, name)
+		t.requests.Delete(name)
 		return
 	}
-	t.requests[name] = n
+	t.requests.Set(name, n)
 }
 
 // beginsRequest reports whether a run has a request of its own, which goes by the id of the run.
@@ -112,9 +113,9 @@ func (t *Tree) keepBegun(r *Run) {
 		r.keptRequest = true
 		t.keepRequest(r.RunID(), 1)
 		if r.Begin == nil { // the charge of a later one is kept from its beginning
-			n := t.requests[r.RunID()]
+			n := t.requests.Of(r.RunID())
 			n.charged = n.charged.Add(r.Charged)
-			t.requests[r.RunID()] = n
+			t.requests.Set(r.RunID(), n)
 		}
 	}
 }
@@ -138,7 +139,7 @@ func (t *Tree) chargedFor(r *Run, request string) Budget {
 	if r != nil && r.beginsRequest() && !r.keptRequest && request == requestOf(r) {
 		return r.Charged
 	}
-	return t.requests[request].charged
+	return t.requests.Of(request).charged
 }
 
 // chargeRequest adds an amount to what a request has been charged for which r works. What is
@@ -147,9 +148,9 @@ func (t *Tree) chargeRequest(r *Run, request string, by Budget) {
 	if r.beginsRequest() && !r.keptRequest {
 		return // r itself has been charged
 	}
-	if n, ok := t.requests[request]; ok {
+	if n, ok := t.requests.Get(request); ok {
 		n.charged = n.charged.Add(by)
-		t.requests[request] = n
+		t.requests.Set(request, n)
 	}
 }
 
@@ -195,9 +196,9 @@ func (t *Tree) admitRequest(r *Run) {
 	if byModel {
 		t.keepBegun(r)
 		name := requestOf(r)
-		n := t.requests[name]
+		n := t.requests.Of(name)
 		n.byModel++
-		t.requests[name] = n
+		t.requests.Set(name, n)
 	}
 }
 
@@ -263,7 +264,7 @@ const sentPrefix = "s:"
 // requestCounts returns the requests of an image: those for which models have spawned runs, and
 // those that were charged something else than the run that begins them.
 func (t *Tree) requestCounts() (list []RequestCount) {
-	if len(t.requests) == 0 {
+	if t.requests.Len() == 0 {
 		return nil
 	}
 	own := make(map[string]Budget)
@@ -272,8 +273,9 @@ func (t *Tree) requestCounts() (list []RequestCount) {
 			own[requestOf(r)] = r.Charged
 		}
 	})
-	for _, name := range slices.Sorted(maps.Keys(t.requests)) {
-		if n := t.requests[name]; n.byModel > 0 || n.charged != own[name] {
+	all := maps.Collect(t.requests.All())
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if n := all[name]; n.byModel > 0 || n.charged != own[name] {
 			list = append(list, RequestCount{
 				Request: name, ByModel: n.byModel, Charged: n.charged,
 				Uncharged: n.byModel > 0 && n.charged == Budget{} && own[name] != Budget{},
@@ -296,11 +298,11 @@ func (t *Tree) holdRequests(r *Run) {
 // keepBegunRuns counts those that begin a request of which there is something else, as keepBegun
 // does.
 func (t *Tree) keepBegunRuns(r *Run) {
-	if _, ok := t.requests[r.RunID()]; ok {
+	if t.requests.Has(r.RunID()) {
 		t.keepBegun(r)
 	}
 	for i := range r.Past {
-		if _, ok := t.requests[r.requestOf(&r.Past[i])]; ok {
+		if t.requests.Has(r.requestOf(&r.Past[i])) {
 			t.keepBegunOf(r, r.Past[i].name())
 		}
 	}
@@ -310,20 +312,24 @@ func (t *Tree) keepBegunRuns(r *Run) {
 // run begins is what the run was charged.
 func (t *Tree) restoreRequests(m *Image) {
 	for _, c := range m.Requests {
-		t.requests[c.Request] = requestCount{byModel: c.ByModel}
+		t.requests.Set(c.Request, requestCount{byModel: c.ByModel})
 	}
 	t.Walk(t.holdRequests)
-	if len(t.requests) == 0 {
+	if t.requests.Len() == 0 {
 		return
 	}
 	t.Walk(t.keepBegunRuns)
 	for _, c := range m.Requests {
-		if n := t.requests[c.Request]; c.IsKnown() {
+		if n := t.requests.Of(c.Request); c.IsKnown() {
 			n.charged = c.Charged
-			t.requests[c.Request] = n
+			t.requests.Set(c.Request, n)
 		}
 	}
-	maps.DeleteFunc(t.requests, func(_ string, n requestCount) bool { return n.present == 0 })
+	for name, n := range t.requests.All() {
+		if n.present == 0 {
+			t.requests.Delete(name)
+		}
+	}
 }
 
 // ErrKeyConflict is what a [*KeyConflictError] is.
@@ -435,7 +441,7 @@ func (t *Tree) keepOutcome(r *Run, at int64) {
 		end.held, end.keptRequest = 0, false
 		ref.spec, ref.end = &spec, &end
 	}
-	t.spawned[keyOf(r.Spec)] = ref
+	few.Put(&t.spawned, keyOf(r.Spec), ref)
 }
 
 // Kept returns what is kept of a run that has left the tree, see keepOutcome: its specification
@@ -474,7 +480,7 @@ func (t *Tree) reindexKey(k spawnKey) {
 	if p := t.find(k.parent); p != nil {
 		p.Children(func(c *Run) bool {
 			if c.Spec.SpawnKey != "" && keyOf(c.Spec) == k {
-				t.spawned[k] = refOf(c.Spec)
+				few.Put(&t.spawned, k, refOf(c.Spec))
 			}
 			return true
 		})

@@ -17,25 +17,27 @@ func TestRequestsAreKeptByWhatBeginsThem(t *testing.T) {
 	idle, busy := begun("idle"), begun("busy")
 	tr.admitRequest(idle)
 	tr.admitRequest(busy)
-	require.Empty(t, tr.requests)
+	require.Zero(t, tr.requests.Len())
 
 	child := begun("child")
 	child.Parent, child.Spec.Request, child.Spec.ByModel = busy, "busy", true
 	tr.admitRequest(child)
-	require.Equal(t, map[string]requestCount{"busy": {byModel: 1, present: 2}}, tr.requests)
+	require.Equal(t, requestCount{byModel: 1, present: 2}, tr.requests.Of("busy"))
+	require.Equal(t, 1, tr.requests.Len())
 
 	tr.leaveRequest(child)
-	require.Equal(t, map[string]requestCount{"busy": {byModel: 1, present: 1}}, tr.requests)
+	require.Equal(t, requestCount{byModel: 1, present: 1}, tr.requests.Of("busy"))
+	require.Equal(t, 1, tr.requests.Len())
 	restored := New(top, new(Options))
 	again := begun("busy")
 	restored.root.addChild(again)
 	restored.restoreRequests(&Image{Requests: tr.requestCounts()})
-	require.Equal(t, tr.requests, restored.requests)
+	require.Equal(t, tr.requests.Of("busy"), restored.requests.Of("busy"))
 
 	tr.leaveRequest(busy)
 	tr.leaveRequest(idle)
-	require.Empty(t, tr.requests)
+	require.Zero(t, tr.requests.Len())
 	gone := New(top, new(Options))
 	gone.restoreRequests(&Image{Requests: restored.requestCounts()})
-	require.Empty(t, gone.requests)
+	require.Zero(t, gone.requests.Len())
 }

@@ -29,6 +29,14 @@ type wishes struct {
 	compacting []string // the turn under way is for them
 }
 
+// wish returns the wishes of r, for changes: most runs never have any.
+func (r *Run) wish() *wishes {
+	if r.wishes == nil {
+		r.wishes = new(wishes)
+	}
+	return r.wishes
+}
+
 // A ChildrenError refuses a reset of a session that has Live sub-agents which have not ended: their
 // results belong to the conversation that would be put away.
 type ChildrenError struct {
@@ -74,8 +82,8 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 	case err != nil:
 		return Reply{}, err
 	case c.Withdraw:
-		r.wishes.restart = withdraw(r.wishes.restart, c.SessionID)
-		delete(r.wishes.named, c.SessionID)
+		r.wish().restart = withdraw(r.wish().restart, c.SessionID)
+		delete(r.wish().named, c.SessionID)
 		return Reply{Run: r}, nil
 	}
 	known, err := t.resetKnown(c)
@@ -88,12 +96,12 @@ func (t *Tree) decideRestart(c Restart) (Reply, error) {
 	case r.live > 0 && r.Cause == NoCause:
 		return Reply{}, &ChildrenError{r.Key(), r.live}
 	}
-	r.wishes.restart = append(r.wishes.restart, c.SessionID)
+	r.wish().restart = append(r.wish().restart, c.SessionID)
 	if c.ID != "" {
-		if r.wishes.named == nil {
-			r.wishes.named = make(map[string]string)
+		if r.wish().named == nil {
+			r.wish().named = make(map[string]string)
 		}
-		r.wishes.named[c.SessionID] = c.ID
+		r.wish().named[c.SessionID] = c.ID
 	}
 	t.touch(r)
 	return Reply{Run: r}, nil
@@ -112,29 +120,29 @@ func (t *Tree) resetKnown(c Restart) (bool, error) {
 // A turn may have spawned a child meanwhile: then the callers are refused.
 func (t *Tree) settleRestart(r *Run) bool {
 	switch {
-	case len(r.wishes.restart) == 0 && !(r.IsRoot() && r.Discard):
+	case (r.wishes == nil || len(r.wishes.restart) == 0) && !(r.IsRoot() && r.Discard):
 		return false
 	case r.live > 0:
-		t.answerAll(&r.wishes.restart, &ChildrenError{r.Key(), r.live})
-		r.wishes.named = nil
+		t.answerAll(&r.wish().restart, &ChildrenError{r.Key(), r.live})
+		r.wish().named = nil
 		return false
 	case r.Discard && len(r.Bound) > 0:
 		return true
 	}
-	if len(r.wishes.restart) > 0 {
-		id := r.wishes.restart[0]
-		for _, x := range r.wishes.restart { // one with a message makes that known
-			if r.wishes.named[x] != "" {
+	if len(r.wish().restart) > 0 {
+		id := r.wish().restart[0]
+		for _, x := range r.wish().restart { // one with a message makes that known
+			if r.wish().named[x] != "" {
 				id = x
 				break
 			}
 		}
-		t.emit(reset(t.now, r, id, r.wishes.named[id]))
+		t.emit(reset(t.now, r, id, r.wish().named[id]))
 	} else {
 		t.emit(reset(t.now, r, t.newSessionID(), ""))
 	}
-	t.answerAll(&r.wishes.restart, nil)
-	r.wishes.named = nil
+	t.answerAll(&r.wish().restart, nil)
+	r.wish().named = nil
 	return true
 }
 
@@ -230,8 +238,8 @@ func (t *Tree) decideCondense(c Condense) (Reply, error) {
 	case err != nil:
 		return Reply{}, err
 	case c.Withdraw:
-		if slices.Contains(r.wishes.compact, c.ID) {
-			r.wishes.compact = withdraw(r.wishes.compact, c.ID)
+		if slices.Contains(r.wish().compact, c.ID) {
+			r.wish().compact = withdraw(r.wish().compact, c.ID)
 			t.answerAll(&[]string{c.ID}, ErrTurnCancelled) // the session may be idle now
 		}
 		return Reply{Run: r}, nil
@@ -241,7 +249,7 @@ func (t *Tree) decideCondense(c Condense) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	r.wishes.compact = append(r.wishes.compact, c.ID)
+	r.wish().compact = append(r.wish().compact, c.ID)
 	t.touch(r)
 	return Reply{Run: r}, nil
 }
@@ -264,14 +272,14 @@ func (t *Tree) startCompaction(r *Run) bool {
 		return false
 	}
 	if err := t.compactForbidden(r); err != nil {
-		t.answerAll(&r.wishes.compact, err)
+		t.answerAll(&r.wish().compact, err)
 		return false
 	}
 	r.slot = true
 	f := turnStarted(t.now, r, r.Consumed, 0, t.reserve(r, ""))
 	f.Flags = FlagCompact
 	t.emit(f)
-	r.wishes.compacting, r.wishes.compact = r.wishes.compact, nil
+	r.wish().compacting, r.wish().compact = r.wish().compact, nil
 	t.addEffect(EffectStartTurn, r, 0)
 	return true
 }
@@ -295,7 +303,7 @@ func (t *Tree) endCompaction(r *Run, c *TurnDone) {
 		f.Ord = c.Compacted
 	}
 	t.endTurn(r, f)
-	t.answerAll(&r.wishes.compacting, err)
+	t.answerAll(&r.wish().compacting, err)
 }
 
 // applyCompacted folds the end of a turn that compacts. It has read nothing, so that nothing is

@@ -392,7 +392,7 @@ func (t *Tree) admitFollowUp(r *Run, c *Post, begin *Begin) error {
 	rules := t.rulesFor(asker)
 	caller := t.policyCaller(r.Parent, rules, nil)
 	caller.Spawned = 0 // it is not another child
-	caller.Requested = int(t.requests[begin.Request].byModel)
+	caller.Requested = int(t.requests.Of(begin.Request).byModel)
 	caller.RequestBudget = remaining(t.rules.RequestBudget,
 		t.chargedFor(t.find(begin.From), begin.Request))
 	_, err := rules.Admit(caller, policy.Request{

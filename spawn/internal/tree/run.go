@@ -335,7 +335,7 @@ type Run struct {
 	// hastened is the Ended of the run whose children were looked at since it was last held or
 	// bound, see settleEnded.
 	hastened int64
-	wishes   wishes
+	wishes   *wishes // nil: there are none
 
 	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
 

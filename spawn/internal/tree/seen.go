@@ -75,7 +75,7 @@ func (p *seenPost) isFrom(to session.Key, o origin) bool {
 // seen returns what is known of the message with an id to a session that comes from o, and whether
 // it has come before.
 func (t *Tree) seen(to session.Key, id string, o origin) (p seenPost, known bool) {
-	for _, p := range t.posts[postKey{to, id}] {
+	for _, p := range t.posts.Of(postKey{to, id}) {
 		if p.until > t.now && p.isFrom(to, o) {
 			return p, true
 		}
@@ -100,10 +100,10 @@ func (t *Tree) notePost(f *Fact, runID string) {
 			p.at = &own
 		}
 		k, o := postKey{to, f.ID}, origin{*p.at, p.how == toldAsBound, p.how == toldEvent}
-		others := slices.DeleteFunc(slices.Clone(t.posts[k]), func(old seenPost) bool {
+		others := slices.DeleteFunc(slices.Clone(t.posts.Of(k)), func(old seenPost) bool {
 			return old.until <= f.At || old.isFrom(to, o)
 		})
-		t.posts[k] = append(others, p)
+		t.posts.Set(k, append(others, p))
 	}
 	note(f.Run, seenPost{until, runID, f.Route, how})
 	if how == toldAsBound && f.From.IsValid() {
@@ -137,17 +137,17 @@ func (t *Tree) forgetUnread(r *Run, in *Input) {
 	if in.Route != nil {
 		o.at = *in.Route
 	}
-	left := slices.DeleteFunc(slices.Clone(t.posts[k]), func(p seenPost) bool {
+	left := slices.DeleteFunc(slices.Clone(t.posts.Of(k)), func(p seenPost) bool {
 		return p.how == toldDirectly && p.isFrom(r.key, o)
 	})
-	if t.posts[k] = left; len(left) == 0 {
-		delete(t.posts, k)
+	if t.posts.Set(k, left); len(left) == 0 {
+		t.posts.Delete(k)
 	}
 }
 
 // seenPosts returns the messages of the tree that are recognised, for an image.
 func (t *Tree) seenPosts() (list []SeenPost) {
-	for k, seen := range t.posts {
+	for k, seen := range t.posts.All() {
 		for _, p := range seen {
 			list = append(list, SeenPost{k.to, k.id, p.until, p.runID, p.at, uint8(p.how)})
 		}
@@ -181,16 +181,16 @@ func compareRoutes(a, b *session.Route) int {
 func (t *Tree) restorePosts(list []SeenPost) {
 	for _, s := range list {
 		k := postKey{s.To, s.ID}
-		t.posts[k] = append(t.posts[k], seenPost{s.Until, s.RunID, s.At, told(s.How)})
+		t.posts.Set(k, append(t.posts.Of(k), seenPost{s.Until, s.RunID, s.At, told(s.How)}))
 	}
 }
 
 // forgetPosts removes the ids of messages that are no longer recognised at now.
 func (t *Tree) forgetPosts(now int64) {
-	for k, seen := range t.posts {
+	for k, seen := range t.posts.All() {
 		left := slices.DeleteFunc(seen, func(p seenPost) bool { return p.until <= now })
-		if t.posts[k] = left; len(left) == 0 {
-			delete(t.posts, k)
+		if t.posts.Set(k, left); len(left) == 0 {
+			t.posts.Delete(k)
 		}
 	}
 }

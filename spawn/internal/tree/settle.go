@@ -74,7 +74,7 @@ func (r *Run) wantsTurn(now int64) bool {
 
 // wantsCompaction reports whether callers wait for a turn that compacts, and none is under way.
 func (r *Run) wantsCompaction() bool {
-	return len(r.wishes.compact) > 0 && r.Open == nil && r.Cause == NoCause
+	return r.wishes != nil && len(r.wishes.compact) > 0 && r.Open == nil && r.Cause == NoCause
 }
 
 // owesTurn is wantsTurn without what callers of this process wait for: that ends with the process,
@@ -113,7 +113,7 @@ func (t *Tree) askLane(r *Run) {
 // cutTurn ends a turn that has not come back in its grace period, and gives its slot back.
 func (t *Tree) cutTurn(r *Run) {
 	t.endTurn(r, t.cut(r, Cancelled))
-	t.answerAll(&r.wishes.compacting, ErrTurnCancelled)
+	t.answerAll(&r.wish().compacting, ErrTurnCancelled)
 }
 
 // decideEnd notes what the owner knows at its end.

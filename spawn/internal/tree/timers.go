@@ -255,7 +255,7 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		ref.Until = min(ref.Until, window)
 		t.spawned[k] = ref
 	}
-	for _, seen := range t.posts {
+	for _, seen := range t.posts.All() {
 		for i := range seen {
 			seen[i].until = min(seen[i].until, window)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/few"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -53,12 +54,12 @@ type Tree struct {
 	root  *Run
 	// firstSession is the session id that the top-level session had first, see FirstSession.
 	firstSession string
-	lastFound    *Run                 // by find; may be nil
-	runs         map[session.Key]*Run // every session in the tree, the top-level one too
-	spawned      map[spawnKey]spawnRef
-	names        map[nameKey]*Run // the sessions that have a name, see Run.Name
-	posts        map[postKey][]seenPost
-	requests     map[string]requestCount
+	lastFound    *Run                       // by find; may be nil
+	runs         few.Map[session.Key, *Run] // every session in the tree, the top-level one too
+	spawned      map[spawnKey]spawnRef      // nil: none was yet
+	names        map[nameKey]*Run           // that are called so, see Run.Name; nil: none was yet
+	posts        few.Map[postKey, []seenPost]
+	requests     few.Map[string, requestCount]
 	outbox       outbox
 	timers       timers
 	total        uint32 // runs ever admitted
@@ -126,19 +127,8 @@ func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.D
 // New returns an empty tree. Nothing can be decided about it before an Open command.
 func New(root session.Key, opt *Options) *Tree {
 	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
-	t := &Tree{
-		opt:     opt,
-		root:    newRun(RunState{Spec: top, State: Waiting}),
-		runs:    make(map[session.Key]*Run),
-		spawned: make(map[spawnKey]spawnRef),
-		names:   make(map[nameKey]*Run),
-		posts:   make(map[postKey][]seenPost),
-
-		requests: make(map[string]requestCount),
-	}
-	t.outbox.entries = make(map[uint32]*Entry)
-	t.outbox.queues = make(map[Destination]*queue)
-	t.runs[root] = t.root
+	t := &Tree{opt: opt, root: newRun(RunState{Spec: top, State: Waiting})}
+	t.runs.Set(root, t.root)
 	t.rules = opt.Rules
 	if opt.RulesNow != nil {
 		t.rules = opt.RulesNow()
@@ -216,7 +206,7 @@ func (t *Tree) find(k session.Key) *Run {
 	if t.lastFound != nil && t.lastFound.key == k {
 		return t.lastFound
 	}
-	r := t.runs[k]
+	r := t.runs.Of(k)
 	if r != nil {
 		t.lastFound = r
 	}
@@ -235,7 +225,7 @@ func (t *Tree) FirstSession() string { return t.firstSession }
 func (t *Tree) Live() int { return t.live }
 
 // Runs returns how many runs the tree has, the top-level session not counted.
-func (t *Tree) Runs() int { return len(t.runs) - 1 }
+func (t *Tree) Runs() int { return t.runs.Len() - 1 }
 
 // Total returns how many runs the tree has ever admitted.
 func (t *Tree) Total() int { return int(t.total) }
@@ -245,7 +235,7 @@ func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
 
 // Sessions returns the keys of all runs, parents first.
 func (t *Tree) Sessions() []session.Key {
-	keys := make([]session.Key, 0, len(t.runs)-1)
+	keys := make([]session.Key, 0, t.runs.Len()-1)
 	t.Walk(func(r *Run) {
 		if !r.IsRoot() {
 			keys = append(keys, r.Key())
@@ -379,7 +369,7 @@ func (t *Tree) Effects() []Effect { return t.effects }
 // chat adds one such id with every three or four facts, and only a snapshot forgets them.
 func (t *Tree) Bulky() bool {
 	return t.sinceSnapshot > 1000 &&
-		t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)
+		t.sinceSnapshot > 4*(t.runs.Len()+len(t.outbox.entries))+len(t.spawned)+t.posts.Len()
 }
 
 // Take returns what was decided since the last Take. The caller may keep the facts; the effects are
@@ -401,6 +391,9 @@ func (t *Tree) Take() ([]Fact, []Effect) {
 func (t *Tree) DropSpare() {
 	if len(t.facts) == 0 {
 		t.facts, t.factSlab = nil, 0
+	}
+	if len(t.effects) == 0 {
+		t.effects = nil
 	}
 	t.spareEffects, t.spoken, t.left, t.followed = nil, nil, nil, nil
 }
