@@ -33,8 +33,12 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
+	switch {
+	case os.Getenv(childEnv) != "":
 		child()
+		return
+	case os.Getenv(runtimeEnv) != "":
+		runtimeChild()
 		return
 	}
 	code := m.Run()

@@ -1,0 +1,371 @@
+package pgstore_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session/pgstore"
+)
+
+// runtimeEnv makes the test binary a process of a bot: its value is the connection string, the
+// schema, the name of the process and the file of its witness.
+const runtimeEnv = "PGSTORE_TEST_RUNTIME"
+
+const (
+	runtimeLease = 3 * time.Second
+	runtimeChats = 4
+)
+
+func chatKey(chat int) session.Key {
+	return session.Must(session.DirectKey("main", "term", fmt.Sprint(chat)))
+}
+
+// A witnessed is a process of a bot, which says in a file what it does. A person asks questions in
+// a chat; the bot has a clerk for each, says so, and says what became of the clerk.
+type witnessed struct{ file *os.File }
+
+func runtimeChild() {
+	part := strings.Split(os.Getenv(runtimeEnv), " ")
+	ctx := context.Background()
+	store, err := pgstore.Open(ctx, part[0], memberOptions(part[1], part[2], runtimeLease))
+	if err != nil {
+		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		return
+	}
+	file, err := os.OpenFile(part[3], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		return
+	}
+	w := &witnessed{file}
+	rt, err := agent.Open(ctx, agent.Config{
+		Store: store, Runner: agent.RunnerFunc(w.run), Reply: w.reply,
+	})
+	if err != nil {
+		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		return
+	}
+	go listenToPosts(ctx, rt)
+	err = rt.Run(ctx)
+	fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+}
+
+// listenToPosts posts what stands on the lines of the input, and says when that is on record.
+func listenToPosts(ctx context.Context, rt *agent.Runtime) {
+	fmt.Println("begun") //nolint:forbidigo // that of a child process
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var chat, n int
+		_, _ = fmt.Sscan(in.Text(), &chat, &n)
+		go func() {
+			_, err := rt.Session(chatKey(chat)).Post(ctx, agent.Incoming{
+				ID: fmt.Sprint("message ", n), Text: fmt.Sprint("question ", n),
+			})
+			fmt.Println("posted", chat, n, err == nil) //nolint:forbidigo // that of a child process
+		}()
+	}
+}
+
+func (w *witnessed) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(w.file, format+"\n", args...)
+	return err
+}
+
+var (
+	questionOf = regexp.MustCompile(`question (\d+)`)
+	clerkOf    = regexp.MustCompile(`clerk (\d+)`)
+)
+
+func (w *witnessed) run(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+	if t.Run != "" {
+		if err := w.say("began %s", t.Run); err != nil {
+			return agent.Result{}, err
+		}
+		select {
+		case <-time.After(rand.N(400 * time.Millisecond)): //nolint:gosec // any will do
+		case <-ctx.Done():
+		}
+		return agent.Result{Text: "found"}, ctx.Err()
+	}
+	var said []string
+	for _, m := range t.Messages[len(t.Messages)-t.New:] {
+		if m.Internal {
+			said = append(said, "done "+clerkOf.FindStringSubmatch(m.Text)[1])
+			continue
+		}
+		n := questionOf.FindStringSubmatch(m.Text)[1]
+		_, err := t.Spawn(ctx, agent.Task{
+			Text: "look it up", Label: "clerk " + n, Key: "clerk " + n, Announce: true,
+		})
+		if err != nil {
+			return agent.Result{}, err
+		}
+		said = append(said, "asked "+n)
+	}
+	return agent.Result{Text: strings.Join(said, ";")}, nil
+}
+
+func (w *witnessed) reply(_ context.Context, d agent.Delivery) error {
+	return w.say("reply\t%s\t%s\t%d\t%s", d.To, d.Key, d.Epoch, d.Reply.Text)
+}
+
+// A fleet is the three processes of a bot.
+type fleet struct {
+	t       *testing.T
+	s       *server
+	schema  string
+	witness string
+
+	mu      sync.Mutex
+	members []*member
+	posted  map[string]chan bool // what members have said of a post
+}
+
+type member struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+}
+
+// start starts the i-th process, again if there was one before.
+func (f *fleet) start(i int) {
+	m := &member{name: fmt.Sprint("p", i), cmd: exec.Command(os.Args[0])}
+	m.cmd.Env = append(os.Environ(), runtimeEnv+"="+
+		strings.Join([]string{f.s.DSN(), f.schema, m.name, f.witness}, " "))
+	var err error
+	m.in, err = m.cmd.StdinPipe()
+	require.NoError(f.t, err)
+	out, err := m.cmd.StdoutPipe()
+	require.NoError(f.t, err)
+	require.NoError(f.t, m.cmd.Start())
+	begun, ended := make(chan bool, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			f.take(in.Text(), begun)
+		}
+	}()
+	f.t.Cleanup(func() {
+		_ = m.cmd.Process.Kill()
+		<-ended
+		_ = m.cmd.Wait()
+	})
+	select {
+	case <-begun:
+	case <-time.After(time.Minute):
+		require.Fail(f.t, "a process does not begin")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members[i] = m
+}
+
+func (f *fleet) take(line string, begun chan<- bool) {
+	if line == "begun" {
+		begun <- true
+		return
+	}
+	var chat, n int
+	var ok bool
+	if c, _ := fmt.Sscanf(line, "posted %d %d %t", &chat, &n, &ok); c < 3 {
+		f.t.Log(line)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case f.posted[fmt.Sprint(chat, " ", n)] <- ok:
+	default: // another process has said so
+	}
+}
+
+// kill kills the i-th process.
+func (f *fleet) kill(i int) {
+	f.mu.Lock()
+	m := f.members[i]
+	f.members[i] = nil
+	f.mu.Unlock()
+	_ = m.cmd.Process.Kill()
+}
+
+// ask has a question posted, by one process after another under the same ID, until one says that it
+// is on record.
+func (f *fleet) ask(chat, n int) {
+	name, said := fmt.Sprint(chat, " ", n), make(chan bool, 1)
+	f.mu.Lock()
+	f.posted[name] = said
+	f.mu.Unlock()
+	for {
+		f.mu.Lock()
+		m := f.members[rand.IntN(len(f.members))] //nolint:gosec // any will do
+		f.mu.Unlock()
+		if m == nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		_, _ = fmt.Fprintln(m.in, name)
+		select {
+		case ok := <-said:
+			if ok {
+				return
+			}
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// A toldChat is what the replies of one chat say: "asked 1", "done 1".
+type toldChat struct {
+	order []string                   // by their first arrivals
+	keys  map[string]map[string]bool // of the deliveries of each
+}
+
+// read returns what the witness has of each chat, and how often each run began.
+func (f *fleet) read() (chats map[string]*toldChat, began map[string]int) {
+	text, err := os.ReadFile(f.witness)
+	require.NoError(f.t, err)
+	chats, began = map[string]*toldChat{}, map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if run, ok := strings.CutPrefix(line, "began "); ok {
+			began[run]++
+			continue
+		}
+		part := strings.Split(line, "\t")
+		require.Len(f.t, part, 5, line)
+		c := chats[part[1]]
+		if c == nil {
+			c = &toldChat{keys: map[string]map[string]bool{}}
+			chats[part[1]] = c
+		}
+		for said := range strings.SplitSeq(part[4], ";") {
+			if c.keys[said] == nil {
+				c.keys[said] = map[string]bool{}
+				c.order = append(c.order, said)
+			}
+			c.keys[said][part[2]] = true
+		}
+	}
+	return chats, began
+}
+
+// Three processes of a bot share a schema, and one after another is killed under load, and started
+// again. Every question is answered once and every clerk is told of once, each under one key and in
+// order; no clerk begins twice, and each has ended.
+func TestKilledRuntimes(t *testing.T) {
+	f := &fleet{
+		t: t, s: ownServer(t), schema: freshSchema(), members: make([]*member, 3),
+		witness: filepath.Join(t.TempDir(), "witness"), posted: map[string]chan bool{},
+	}
+	for i := range f.members {
+		f.start(i)
+	}
+	stop := make(chan struct{})
+	asked := make([]int, runtimeChats)
+	var people sync.WaitGroup
+	for chat := range asked {
+		people.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(rand.N(300 * time.Millisecond)): //nolint:gosec // any will do
+				}
+				f.ask(chat, asked[chat]+1)
+				asked[chat]++
+			}
+		})
+	}
+	for round := range rounds(3, 100) {
+		time.Sleep(time.Second + rand.N(time.Second)) //nolint:gosec // any will do
+		i := round % len(f.members)
+		f.kill(i)
+		if round%2 == 0 { // else its lease has not lapsed
+			time.Sleep(runtimeLease + 2*time.Second)
+		}
+		f.start(i)
+	}
+	close(stop)
+	people.Wait()
+	all := 0
+	for _, n := range asked {
+		all += 2 * n
+	}
+	require.Eventually(t, func() bool {
+		chats, _ := f.read()
+		said := 0
+		for _, c := range chats {
+			said += len(c.order)
+		}
+		return said >= all
+	}, 2*time.Minute, 100*time.Millisecond, "%v were asked", asked)
+	t.Logf("questions by chat: %v", asked)
+	f.verify(asked)
+}
+
+// verify fails the test unless the bot has kept its promises about so many questions in each chat.
+func (f *fleet) verify(asked []int) {
+	chats, began := f.read()
+	for run, n := range began {
+		assert.Equal(f.t, 1, n, "run %s began once", run)
+	}
+	store := f.s.open(f.t, memberOptions(f.schema, "judge", runtimeLease))
+	judge, err := agent.Open(f.t.Context(), agent.Config{
+		Store: store, Runner: agent.RunnerFunc((&witnessed{}).run),
+	})
+	require.NoError(f.t, err)
+	for chat, n := range asked {
+		key := chatKey(chat)
+		c := chats[key.String()]
+		require.NotNil(f.t, c)
+		want := map[string]bool{}
+		for i := range n {
+			want[fmt.Sprint("asked ", i+1)], want[fmt.Sprint("done ", i+1)] = true, true
+		}
+		assert.Equal(f.t, want, everyKey(c.keys), "%s", key)
+		last := 0
+		for _, said := range c.order {
+			if rest, ok := strings.CutPrefix(said, "asked "); ok {
+				i, _ := strconv.Atoi(rest)
+				assert.Equal(f.t, last+1, i, "the replies of %s are in order", key)
+				last = i
+			} else {
+				i, _ := strconv.Atoi(strings.TrimPrefix(said, "done "))
+				assert.LessOrEqual(f.t, i, last, "%s", key)
+			}
+		}
+		for said, keys := range c.keys {
+			assert.Len(f.t, keys, 1, "%s: %s came under one key", key, said)
+		}
+		runs, err := judge.Session(key).Runs(f.t.Context())
+		require.NoError(f.t, err)
+		assert.Len(f.t, runs, n, "%s", key)
+		for _, r := range runs {
+			assert.True(f.t, r.Status.Terminal(), "%s is %v", r.Label, r.Status)
+		}
+	}
+}
+
+func everyKey(m map[string]map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	for k := range m {
+		all[k] = true
+	}
+	return all
+}
