@@ -170,7 +170,7 @@ func NewRedactor(r Redaction) (*Redactor, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	own := secret.NewOwn(r.Secrets, patterns)
+	own := secret.NewOwn(withLeavings(r.Secrets), patterns)
 	if own == nil && r.Open == 0 {
 		return nil, nil //nolint:nilnil // a nil Redactor is Redact
 	}
@@ -206,7 +206,7 @@ func (r *Redactor) Learn(secrets ...string) {
 	if over := len(r.learned) - maxSecrets; over > 0 {
 		r.learned = slices.Delete(r.learned, 0, over)
 	}
-	r.own.Store(secret.NewOwn(slices.Concat(r.secrets, r.learned), r.patterns))
+	r.own.Store(secret.NewOwn(withLeavings(slices.Concat(r.secrets, r.learned)), r.patterns))
 }
 
 // owned returns what is the program's own, nil for nothing.

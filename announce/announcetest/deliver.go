@@ -105,7 +105,7 @@ func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
 		if s.fails {
 			r.Fail()
 		}
-		err := r.Deliver(ctx, delivery(s))
+		err := r.Deliver(ctx, handedOver(s))
 		switch {
 		case s.fails && err == nil:
 			return fmt.Errorf("%s: key %q, attempt %d: Deliver returned nil", rule.why, s.key, s.attempt)
@@ -119,7 +119,7 @@ func (rule deliveryRule) check(ctx context.Context, r Receiver) error {
 		if s.fails || r.Keys == nil {
 			continue
 		}
-		for _, d := range delivery(s).All() {
+		for _, d := range handedOver(s).All() {
 			given[d.Key] = true
 		}
 		if err := sameKeys(r.Keys(), given); err != nil {
@@ -161,7 +161,7 @@ func (rule deliveryRule) checkAtOnce(ctx context.Context, r Receiver) error {
 		wg.Go(func() {
 			for i := range each {
 				s := step{key: fmt.Sprintf("%d-%d", n, i), attempt: 1, epoch: 1, peer: 100 + n}
-				switch err := r.Deliver(ctx, delivery(s)); {
+				switch err := r.Deliver(ctx, handedOver(s)); {
 				case errors.Is(err, spawn.ErrBusy):
 					busy[n] = append(busy[n], s)
 				case err != nil:
@@ -173,7 +173,7 @@ func (rule deliveryRule) checkAtOnce(ctx context.Context, r Receiver) error {
 	wg.Wait()
 	for n, waiting := range busy {
 		for _, s := range waiting {
-			if err := r.Deliver(ctx, delivery(s)); err != nil {
+			if err := r.Deliver(ctx, handedOver(s)); err != nil {
 				failed[n] = err
 			}
 		}
@@ -261,6 +261,30 @@ var deliveryRules = []deliveryRule{
 		{key: "a", attempt: 1, epoch: 1, fails: true},
 		{key: "a", attempt: 2, epoch: 2, maybe: true, acted: 1, restart: true},
 	}},
+}
+
+// handedOver is the delivery of a step, under keys of the form that keys have.
+func handedOver(s step) spawn.Delivery {
+	d := delivery(s)
+	d.Key = keyOf(d.Key, s.peer)
+	for i := range d.More {
+		d.More[i].Key = keyOf(d.More[i].Key, s.peer)
+	}
+	return d
+}
+
+// keyOf returns the key for the name of one: the id of a tree, which is that of the peer, and the
+// number of a delivery. So those of one tree differ only behind the last dot, where one is the
+// beginning of another, and two end alike.
+func keyOf(name string, peer int) string {
+	numbers := map[string]int{"a": 1, "b": 11, "c": 111, "d": 2, "e": 21, "f": 211}
+	number, ok := numbers[name]
+	if !ok {
+		_, i, _ := strings.Cut(name, "-")
+		number, _ = strconv.Atoi(i)
+		number++
+	}
+	return fmt.Sprintf("3b44b4f0-1078-4652-884e-%012x.%d", peer, number)
 }
 
 // delivery makes what a step hands over. The deliveries of all steps have the same content, so only

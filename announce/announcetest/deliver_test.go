@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -43,7 +44,7 @@ func receiverWith(id func(spawn.Delivery) any, q quirks) Receiver {
 					runtime.Gosched()
 				}
 			}
-			if seen[id(d)] || q.olderOnly && len(d.Key) == 1 && d.Key < newest {
+			if seen[id(d)] || q.olderOnly && strings.Contains(d.Key, "-000000000000.") && d.Key < newest {
 				return nil
 			}
 			newest = max(newest, d.Key)
@@ -110,6 +111,12 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 			}
 			return r
 		}, []string{"may-repeat", "late", "failure"}},
+		"cuts a key to a UUID": {func() Receiver {
+			return receiver(func(d spawn.Delivery) any { return d.Key[:36] })
+		}, []string{"others", "late", "at-once", "failure", "kept"}},
+		"knows the end of a key": {func() Receiver {
+			return receiver(func(d spawn.Delivery) any { return d.To.String() + d.Key[len(d.Key)-1:] })
+		}, []string{"others", "late", "failure", "kept"}},
 		"forgets": {
 			func() Receiver { return receiverWith(byKey, quirks{forgets: true}) }, []string{"kept"},
 		},
