@@ -72,7 +72,7 @@ var boundCases = []boundCase{
 	}, feedBinding, map[string]string{"": refused}},
 	{agent.FocusRequest{
 		Conversation: session.Route{Channel: "chat", To: "1"}, Session: topKey, By: "me",
-	}, feedFocus, map[string]string{"": refused, ".ID": leftOut}},
+	}, feedFocus, map[string]string{"": refused}},
 	{agent.ModelResponse{Text: "x"}, feedResponse, map[string]string{
 		".Text":             cut,
 		".Model":            leftOut,

@@ -115,7 +115,9 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 			return receiver(func(d spawn.Delivery) any { return d.Key[:36] })
 		}, []string{"others", "late", "at-once", "failure", "kept"}},
 		"knows the end of a key": {func() Receiver {
-			return receiver(func(d spawn.Delivery) any { return d.To.String() + d.Key[len(d.Key)-1:] })
+			return receiver(func(d spawn.Delivery) any {
+				return d.To.String() + d.Key[len(d.Key)-1:]
+			})
 		}, []string{"others", "late", "failure", "kept"}},
 		"forgets": {
 			func() Receiver { return receiverWith(byKey, quirks{forgets: true}) }, []string{"kept"},

@@ -87,19 +87,30 @@ func (t *Tree) routeTop(r *Run, in *Input) {
 	if route == nil && in.Class == Completion {
 		route = t.routeOf(r, in)
 	}
-	bound := route != nil && (in.Thread || in.Class == Completion && r.converses(*route))
-	r.turnTo(route, bound, in.Class == User)
+	apart := route != nil &&
+		(in.Thread || in.Class == Completion && r.isApart(*route, r.lastRoute()))
+	r.turnTo(route, apart, in.Class == User)
 }
 
-// turnTo has a top-level session answer in a place, which may be bound. Nil: where it did, or where
-// it does without a bound conversation if a person has written there.
-func (r *Run) turnTo(route *session.Route, bound, written bool) {
+// isApart reports whether the end of a sub-agent that is told in a place leaves the place of r as
+// it is: that is a bound conversation, or was one, or another chat than the one where the last
+// answer went.
+func (r *Run) isApart(at, last session.Route) bool { return at != last || r.converses(at) }
+
+// isElsewhere reports whether r answers in a place that is not bound and not its own.
+func (r *Run) isElsewhere() bool {
+	return r.Home != nil && r.Route != nil && !r.converses(*r.Route)
+}
+
+// turnTo has a top-level session answer in a place, which may be apart. Nil: where it did, or where
+// it does without such a place if a person has written there.
+func (r *Run) turnTo(route *session.Route, apart, written bool) {
 	switch {
-	case bound && r.Home == nil:
+	case apart && r.Home == nil:
 		if r.Home = new(session.Route); r.Route != nil {
 			r.Home = r.Route
 		}
-	case !bound && r.Home != nil && (route != nil || written):
+	case !apart && r.Home != nil && (route != nil || written):
 		if route == nil && !r.Home.IsZero() {
 			route = r.Home
 		}
@@ -393,7 +404,8 @@ func (r *Run) asideOfRun(inbox []Input, through uint32) bool {
 func (t *Tree) through(r *Run, after uint32) uint32 {
 	known := r.Open != nil || !r.IsRoot() && r.taskUnread() && !r.inThread()
 	at := place{people: known && r.answersPeople(r.Inbox, after)}
-	if at.bound = at.people && (!r.IsRoot() || r.Home != nil); at.people && r.Route != nil {
+	bound := !r.IsRoot() || r.Home != nil && !r.isElsewhere()
+	if at.bound = at.people && bound; at.people && r.Route != nil {
 		at.route = *r.Route
 	}
 	if t.waitIsNext(r) {
@@ -419,7 +431,7 @@ func (t *Tree) places(r *Run) iter.Seq2[uint32, place] {
 				continue
 			}
 			to := t.placeOf(r, in, last)
-			if !to.bound {
+			if !to.bound && in.Class != Completion {
 				last = to.route
 			}
 			if !yield(in.Ord, to) {

@@ -160,6 +160,10 @@ func (r *Run) audience(inbox []Input, through uint32, apart bool) audience {
 		return audience{route: r.Route}
 	}
 	to := audience{at: r.lastRoute(), apart: apart}
+	elsewhere := r.isElsewhere()
+	if elsewhere {
+		to.at = *r.Route
+	}
 	for i := len(inbox) - 1; i >= 0; i-- {
 		if in := &inbox[i]; in.Ord <= through && r.fromPeople(in) {
 			to.route = in.conversation()
@@ -172,7 +176,7 @@ func (r *Run) audience(inbox []Input, through uint32, apart bool) audience {
 			return to
 		}
 	}
-	if apart && r.Home != nil { // a bound conversation, in which no person has asked
+	if apart && r.Home != nil && !elsewhere { // a bound conversation, in which no person has asked
 		to.route = r.Route
 	}
 	return to

@@ -225,8 +225,9 @@ type RunState struct {
 	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
 	// WasAsked is what an earlier library kept in the place of Asked. It is read, and not written.
 	WasAsked *Asked `json:"asked,omitempty"`
-	// Home is the Route of a top-level session before that of a bound conversation, which is the
-	// Route now: zero if there was none. Nil: the Route is the session's own.
+	// Home is the Route of a top-level session before that of a bound conversation, or of another
+	// place where the end of a sub-agent is told, which is the Route now: zero if there was none.
+	// Nil: the Route is the session's own.
 	Home *session.Route `json:"home,omitempty"`
 	// Former has the conversations before resets that are still to be archived, oldest first.
 	Former []Former `json:"former,omitempty"`
