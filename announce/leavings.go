@@ -12,9 +12,17 @@ const leastLeaving = 6
 // secretFrames are texts that a secret may stand in, before and after it. What Visible removes at
 // the end of a text depends on what stands there.
 var secretFrames = [...][2]string{
-	{"x ", " x"}, {"x ", ""}, {"", " x"}, {"", ""},
-	{"x ", "NO_REPLY"}, {"x ", " NO_REPLY"}, {"x ", "\nNO_REPLY"}, {"", "\nNO_REPLY"},
-	{"NO_REPLY ", ""}, {"NO_REPLY\n", ""}, {"x ", "\nHuman:"},
+	{"x ", " x"},
+	{"x ", ""},
+	{"", " x"},
+	{"", ""},
+	{"x ", "NO_REPLY"},
+	{"x ", " NO_REPLY"},
+	{"x ", "\nNO_REPLY"},
+	{"", "\nNO_REPLY"},
+	{"NO_REPLY ", ""},
+	{"NO_REPLY\n", ""},
+	{"x ", "\nHuman:"},
 }
 
 // withLeavings returns the values of secrets, and what Sanitize and Visible leave of each that has

@@ -211,7 +211,12 @@ var bindMutants = []mutant{
 	},
 	{
 		"2.5 an own conversation is not answered in a bound one", "internal/tree/inbox.go",
-		"\tcase !bound && r.Home != nil &&", "\tcase false &&", "./internal/tree", "TestScenarios/thread_two",
+		"\tcase !apart && r.Home != nil &&", "\tcase false &&", "./internal/tree", "TestScenarios/thread_two",
+	},
+	{
+		"2.5 the end of a sub-agent moves no chat", "internal/tree/inbox.go",
+		"return at != last || r.converses(at)", "return r.converses(at)",
+		"../agent", "TestEndOfASubagentMoves",
 	},
 	{
 		"2.5 a message without a route is not of a bound conversation", "internal/tree/inbox.go",
