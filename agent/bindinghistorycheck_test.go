@@ -318,8 +318,15 @@ func (l *lobby) seen(of binding.Binding, post *lobbyPost) binding.Binding {
 }
 
 // refuses reports whether a session does not take a message of a conversation that is bound to it,
-// because it is about to go: then the binding ends, and the session takes none of the later ones.
+// because it is about to go: then the binding ends, and the session takes none of the later ones,
+// unless one of another conversation begins another run of it, which keeps what is bound.
 func (l *lobby) refuses(b *lobbyBinding, post *lobbyPost, later []*lobbyPost) bool {
+	next := slices.IndexFunc(later, func(x *lobbyPost) bool {
+		return x.to == b.target() && x.ended.facts >= post.began.facts
+	})
+	if next >= 0 && later[next].m.Route != post.m.Route {
+		return true
+	}
 	return b.until > 0 && !slices.ContainsFunc(later, func(x *lobbyPost) bool {
 		return x.m.Route == post.m.Route && x.to == b.target() &&
 			x.began.facts >= post.ended.facts && x.ended.facts < b.until &&
@@ -365,6 +372,12 @@ func (l *lobby) checkAnswers(all map[session.Route][]*lobbyBinding) error {
 	return nil
 }
 
+// boundAfter reports whether a conversation was bound again after a fact: people are not told any
+// more then that they are not heard.
+func boundAfter(list []*lobbyBinding, fact int) bool {
+	return slices.ContainsFunc(list, func(b *lobbyBinding) bool { return b.states[0].fact > fact })
+}
+
 // checkEnds returns which binding that has ended is not settled, or did not say farewell as it
 // should.
 func (l *lobby) checkEnds(
@@ -400,7 +413,7 @@ func (l *lobby) checkEnds(
 			switch {
 			case !settled[b.end.ID]:
 				return fmt.Errorf("the end of %v, %v, is not settled", at, b.end.Reason)
-			case n != want && !(n == 0 && l.gone[at]):
+			case n != want && !(n == 0 && (l.gone[at] || boundAfter(list, b.until))):
 				return fmt.Errorf("the end of %v, %v, has %d farewells", at, b.end.Reason, n)
 			case n == 0:
 				l.happened["no farewell"]++

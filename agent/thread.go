@@ -591,13 +591,13 @@ func (b *bindings) claim(ctx context.Context, s *boundSpawn, q binding.Request) 
 	return err
 }
 
-// farewell says a farewell, unless this process has. Where nothing came about, it is not said if
-// the conversation is bound meanwhile. The error is that of the ThreadHost, unless it has been
-// tried for so long that it is given up.
+// farewell says a farewell, unless this process has. It is not said if the conversation is bound
+// meanwhile: what people write there goes to that session. The error is that of the ThreadHost,
+// unless it has been tried for so long that it is given up.
 func (b *bindings) farewell(
 	table *binding.Table, u *binding.Unbound, tried *thread.Attempt,
 ) error {
-	if _, bound := table.Find(u.Binding.Conversation, time.Now()); tried.Said || u.Begun && bound {
+	if _, bound := table.Find(u.Binding.Conversation, time.Now()); tried.Said || bound {
 		return nil
 	}
 	host, field, what := b.farewellOf(u, tried.Tries+1)

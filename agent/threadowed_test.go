@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,4 +140,57 @@ func TestThreadThatIsBoundAfterAll(t *testing.T) {
 		require.Equal(t, worker.Key(), b.bindings()[0].Target)
 		require.Equal(t, worker.Key(), b.write(b.chat.Threads()[0], "hello").Session)
 	})
+}
+
+func focusAgain(b threadBot, at session.Route, to session.Key) {
+	_, err := b.focus(at, to, "alice")
+	require.NoError(b.T(), err)
+}
+
+// A farewell that is tried again is not said any more in a conversation that is bound again, to the
+// same session or to another one, by any call, also after a crash.
+func TestFarewellBehindAnotherBinding(t *testing.T) {
+	for name, again := range map[string]func(b threadBot, at session.Route, was session.Key){
+		"the same": func(b threadBot, at session.Route, was session.Key) {
+			focusAgain(b, at, was)
+		},
+		"another": func(b threadBot, at session.Route, _ session.Key) {
+			focusAgain(b, at, b.Main().Key())
+		},
+		"another, after a crash": func(b threadBot, at session.Route, _ session.Key) {
+			b.Crash()
+			focusAgain(b, at, b.Main().Key())
+		},
+		"none": func(threadBot, session.Route, session.Key) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			threadsOn(t, agent.Config{}, nil, func(b threadBot) {
+				failures := 1
+				if strings.Contains(name, "crash") { // the next process tries at once
+					failures = 2
+				}
+				b.chat.Intercept(func(_ context.Context, c agenttest.FakeCall) error {
+					if c.Op == "farewell" && !c.Done && failures > 0 {
+						failures--
+						return errors.New("the channel is down")
+					}
+					return nil
+				})
+				at := b.chat.At("room", "t")
+				was := session.Must(session.NamedKey("main", "was"))
+				focusAgain(b, at, was)
+				_, err := b.Runtime().Unfocus(b.Context(),
+					agent.UnfocusRequest{Conversation: at, By: "alice"})
+				require.NoError(t, err)
+				b.Pass(time.Second)
+				again(b, at, was)
+				b.Pass(time.Hour)
+				want := 0
+				if name == "none" {
+					want = 1
+				}
+				require.Len(t, b.chat.Farewells(at), want)
+			})
+		})
+	}
 }

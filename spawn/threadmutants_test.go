@@ -124,7 +124,7 @@ var threadMutants = []mutant{
 	},
 	{
 		"bindings: a thread that is bound after all is told nothing", "../agent/thread.go",
-		"tried.Said || u.Begun && bound {", "tried.Said || bound && false {", "../agent",
+		"tried.Said || bound {", "tried.Said || u.Begun && bound && false {", "../agent",
 		"TestThreadThatIsBoundAfterAll",
 	},
 	{
