@@ -170,6 +170,7 @@ func (sh *treeShell) tellWaiters(t *tree.Tree, facts []tree.Fact, i int) {
 		of := t.RunAt(r, facts, i)
 		ref := RunRef{f.Run, RunID(r.IDOf(&of))}
 		for _, w := range sh.waitersByRun[ref] {
+			w.freeze(runInfoOf(t, r, &of)) // the session may be deleted before the waiter looks
 			w.runEnded(ref, f.State)
 		}
 	case tree.Recovered:

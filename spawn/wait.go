@@ -69,7 +69,8 @@ func (w *waiter) runEnded(ref RunRef, s tree.State) {
 	}
 }
 
-// freeze keeps what is known of a member that another run has followed: the tree may forget it.
+// freeze keeps what is known of a member that has ended, or that another run has followed: the tree
+// may forget it.
 func (w *waiter) freeze(info RunInfo) {
 	if w.frozen == nil {
 		w.frozen = make(map[RunRef]RunInfo)
