@@ -199,7 +199,9 @@ func (w *world) settle(l *life) {
 			w.fail("%s never arrives: %+v", out.Key, out)
 		}
 	}
-	for range 3 { // a message stays, and its turn may hang as well
+	// A message stays, and its turn may hang as well: each has a turn of its own where they are of
+	// several conversations.
+	for n := 0; n < 3 || n < 48 && l.sup.SlotsUsed() > 0; n++ {
 		w.halt(ctx, l, topKey)
 		w.pause(time.Hour)
 	}
