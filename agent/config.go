@@ -76,7 +76,8 @@ type Config struct {
 	// for it: QueueFollowup one by one, QueueCollect in one call, each under its own key, see
 	// [Delivery].All; QueueSteer and QueueInterrupt say to the caller's loop, in Delivery.Mode,
 	// what to do with the turn under way. It is asked at each call of Deliver, with the session.
-	// Nil: QueueFollowup. See docs/delivery.md.
+	// Nil: QueueFollowup, and so is one that panics. One that ends its goroutine has the attempt
+	// fail. See docs/delivery.md.
 	Queue func(of session.Key) QueueMode
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never empty. The same promises hold for what a session says to one Route:

@@ -309,7 +309,7 @@ func unboundError(err error) error {
 // same session on the same channel and account that the owner by may change. It returns the changed
 // bindings, of which all have the new limits or none has. A store that fails at once is asked again
 // for a moment. The errors are those of [Runtime.Unfocus], with a *[LimitError] for a By that is
-// too long, and one for a limit that is negative.
+// too long. A limit that is negative is refused by an error that names it and has no type.
 func (rt *Runtime) LimitFocus(
 	ctx context.Context, conversation session.Route, by string, limit binding.Limit,
 ) (changed []binding.Binding, err error) {
