@@ -297,6 +297,9 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	}()
 	list, err := l.definitions(ctx, session)
 	if err != nil {
+		if ctx.Err() != nil {
+			way.giveUp() // the function that ctx calls may not have begun
+		}
 		l.close(c)
 		return nil, l.startError(ctx, x, &way, err)
 	}

@@ -327,27 +327,37 @@ func TestStartTimeout(t *testing.T) {
 				return
 			}
 			w.Header().Set("Mcp-Session-Id", "1")
+			if len(methods) == 0 && asked.Method == "tools/list" {
+				asked.Method = "no such method"
+			}
 			asked.reply(w, `{}`)
 		}))
 		t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 		return mcp.Server{URL: web.URL}
 	}
-	for name, s := range map[string]mcp.Server{
-		"a child that says nothing": childServer(t, "silent"),
-		"a child without a list":    childServer(t, "listless"),
-		"nothing over HTTP":         hang("server/discover", "initialize"),
-		"no list over HTTP":         hang("tools/list"),
+	const late = "deadline"
+	for name, c := range map[string]struct {
+		server mcp.Server
+		says   string
+		end    time.Duration // less than an end may take
+	}{
+		"a child that says nothing":  {childServer(t, "silent"), late, 1900 * time.Millisecond},
+		"a child without a list":     {childServer(t, "listless"), late, 1900 * time.Millisecond},
+		"nothing over HTTP":          {hang("server/discover", "initialize"), late, 4 * time.Second},
+		"no list over HTTP":          {hang("tools/list"), late, 4 * time.Second},
+		"a list refused, and no end": {hang(), "what?", 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaks(t)
+			s := c.server
 			s.Name, s.StartTimeout = "slow", limit
 			began := time.Now()
 			_, err := mcp.Connect(t.Context(), mcp.Config{
 				Servers: []mcp.Server{s}, Logger: slog.New(slog.DiscardHandler),
 			})
 			took := time.Since(began)
-			require.ErrorContains(t, err, "deadline")
-			require.Less(t, took, limit+1900*time.Millisecond, "without the two seconds of an end")
+			require.ErrorContains(t, err, c.says)
+			require.Less(t, took, limit+c.end, "without the time of an end")
 		})
 	}
 }

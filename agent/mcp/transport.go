@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -85,7 +84,7 @@ func (s *Server) dialHTTP(log *slog.Logger) dialed {
 		client.Jar = guardedJar{client.Jar, log}
 	}
 	base = &provider.Transport{Base: base, Client: "mcp", MaxBytes: MaxMessage, PerEvent: true}
-	way := &headers{base: repairing{base, log}, of: s}
+	way := &headers{base: repairing{base, log}, of: s, givenUp: make(chan struct{})}
 	client.Transport = way
 	client.CheckRedirect = s.checkRedirect(client.CheckRedirect)
 	return dialed{
@@ -93,7 +92,7 @@ func (s *Server) dialHTTP(log *slog.Logger) dialed {
 			Endpoint: s.URL, HTTPClient: &client, MaxEventSize: MaxMessage,
 		},
 		cleanUp: done, exited: func() string { return "" },
-		giveUp: func() { way.givenUp.Store(true) },
+		giveUp: sync.OnceFunc(func() { close(way.givenUp) }),
 	}
 }
 
@@ -148,14 +147,46 @@ func (b *cutBody) Read(p []byte) (int, error) {
 type headers struct {
 	base    http.RoundTripper
 	of      *Server
-	givenUp atomic.Bool // the start is over: the server is not told that its session is, too
+	givenUp chan struct{} // closed: the time of the start is over, and no end of a session takes more
 }
 
 // RoundTrip makes the request.
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodDelete && h.givenUp.Load() {
-		return nil, errors.New("mcp: the server has not started in time")
+	if r.Method == http.MethodDelete {
+		return h.endSession(r)
 	}
+	return h.send(r)
+}
+
+// endSession tells the server that its session is over, unless the start is given up. The answer
+// has no body.
+func (h *headers) endSession(r *http.Request) (*http.Response, error) {
+	select {
+	case <-h.givenUp:
+		return nil, errors.New("mcp: the server has not started in time")
+	default:
+	}
+	ctx, done := context.WithCancel(r.Context())
+	watched := make(chan struct{})
+	defer func() { done(); <-watched }()
+	go func() { // the deferred function waits for it
+		defer close(watched)
+		select {
+		case <-h.givenUp:
+			done()
+		case <-ctx.Done():
+		}
+	}()
+	resp, err := h.send(r.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	err = resp.Body.Close()
+	resp.Body = http.NoBody
+	return resp, err
+}
+
+func (h *headers) send(r *http.Request) (*http.Response, error) {
 	if len(h.of.Header) > 0 && isWithin(r.URL.Scheme+"://"+r.URL.Host, h.of.URL) {
 		r = r.Clone(r.Context())
 		for name, values := range h.of.Header {
