@@ -26,8 +26,8 @@ func playsEveryCrash() bool {
 	return n == "" || n == "1"
 }
 
-// plays reports whether a test has its n-th world, of which it has many: one in nine where the
-// environment says one crash in eight, so that what comes by turns is not left out by turns.
+// plays reports whether a test has its n-th world, of which it has many: one in 17 where the
+// environment says one crash in 16, so that what comes by turns is not left out by turns.
 func plays(n int) bool {
 	of, err := strconv.Atoi(os.Getenv(everyCrash))
 	return err != nil || of < 2 || n%(of|1) == 0

@@ -215,6 +215,9 @@ func TestShutdownOverADeafStore(t *testing.T) {
 				for late, after := range map[string]time.Duration{
 					"": 0, " nearly": grace * 9 / 10, " just": grace - 50*time.Millisecond,
 				} {
+					if !playsOneOf(4) {
+						continue
+					}
 					t.Run(method+" "+how+late+threads, func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							c := &deafCase{method: method, grace: grace, threads: threads}

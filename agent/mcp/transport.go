@@ -147,7 +147,7 @@ func (b *cutBody) Read(p []byte) (int, error) {
 type headers struct {
 	base    http.RoundTripper
 	of      *Server
-	givenUp chan struct{} // closed: the time of the start is over, and no end of a session takes more
+	givenUp chan struct{} // closed: the start is over, and the end of its session takes no time
 }
 
 // RoundTrip makes the request.
