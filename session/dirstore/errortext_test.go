@@ -157,6 +157,8 @@ func TestTranscriptWithoutPermissionIsRefused(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
 		end := appendTexts(t, s, testRef("x"), 0, "one")
+		require.NoError(t, s.Close()) // its file is there then
+		s = openOn(t, d)
 		d.Hook(func(op disktest.Op) error { return fault })
 		_, err := s.Transcripts.Append(t.Context(), testRef("x"), end, userMessages("two")...)
 		require.ErrorIs(t, err, fault)

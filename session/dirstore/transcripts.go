@@ -326,6 +326,10 @@ func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err er
 		for _, name := range transcriptNames(ref) {
 			var ok bool
 			path := filepath.Join(t.dir, agentDir(ref.Key), name)
+			// Most transcripts are new. To learn that by an open takes twice as long.
+			if _, err = t.fs.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
 			f, ok, err = openTranscript(t.fs, path, ref, flag)
 			if ok || err != nil {
 				return err
