@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a test leaves out under the race detector, the step large of .ci/run plays without it. One
+// What a test leaves out under the race detector, the steps plain and large of .ci/run play. One
 // test has larger inputs there, which take longer than what they would show is worth.
 func TestLargePlaysWhatIsSkippedUnderRace(t *testing.T) {
 	script, err := os.ReadFile(".ci/run")
@@ -49,7 +49,7 @@ func TestLargePlaysWhatIsSkippedUnderRace(t *testing.T) {
 			for _, e := range plays[filepath.Dir(name)] {
 				played = played || e.MatchString(m[1])
 			}
-			assert.True(t, played, "%s: no command of the step large plays %s", name, m[1])
+			assert.True(t, played, "%s: no command of the steps plain and large plays %s", name, m[1])
 		}
 	}
 	require.NotZero(t, skipped)

@@ -14,6 +14,7 @@ import (
 // The state of an automaton is the longest beginning of a value that the text ends with, as the
 // straight way finds it, and it knows the longest value that the text ends with.
 func TestAutomatonIsTheLongestBeginning(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
 	word := func(most int) string {

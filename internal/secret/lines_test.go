@@ -38,6 +38,7 @@ func quoted(text, prefix, end string) string {
 // A value with lines of its own is found where each of them is quoted, indented or a comment, with
 // any break, in every encoding, and the same in pieces. It need not end as its file does.
 func TestOwnValuesOfLines(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(9, 1)) //nolint:gosec // repeatable
 	for _, value := range []string{
@@ -109,6 +110,7 @@ func TestOwnValuesOfMarks(t *testing.T) {
 // A value of any size is found however it is encoded, also where that takes more than ahead.Max
 // bytes, as a whole and in pieces.
 func TestOwnValuesOfAnySize(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 3)) //nolint:gosec // repeatable
 	for _, size := range []int{1000, 2200, 3000} {

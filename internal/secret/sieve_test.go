@@ -23,6 +23,7 @@ var repetitive = []string{
 // A sieve tells only where a value does not begin: with it all is masked as without it, and the
 // same in pieces.
 func TestSievesChangeNothing(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable
 	tokens := []string{

@@ -3,7 +3,7 @@ package secret_test
 import "testing"
 
 // skipUnderRace skips a test that has nothing to race with and takes long under the race detector.
-// The step large of .ci/run plays it: a test of the repository sees to that.
+// The step plain of .ci/run plays it: a test of the repository sees to that.
 func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if underRace {

@@ -155,6 +155,7 @@ func maskedInPieces(own *secret.Own, text string, size int) string {
 // A random text in random pieces is masked as the whole of it, and in another text than one with
 // the value nothing is.
 func TestOwnValuesInPieces(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // repeatable
 	own := secret.NewOwn([]string{`a\b%c&d+e=f`, "aaaaaab", "se cret", "\\\\\\\\x"}, nil)
@@ -220,6 +221,7 @@ var nestedEncoders = []struct {
 // A value is found where one encoder wrote what another had written, in each order of up to four,
 // and the same in pieces.
 func TestOwnValuesInNestedSpellings(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	for _, value := range []string{`s3cr&t"P<ss>word`, "pä/ss+w<rd 9", `back\slash"9`, "100%25&amp;x"} {
 		own := secret.NewOwn([]string{value}, nil)
@@ -274,6 +276,7 @@ func TestOwnValuesInNestedTexts(t *testing.T) {
 // A text in which everything looks encoded over and over is the worst case of the time, with values
 // that begin so. What is shown is the same in pieces.
 func TestNestedSpellingsOfNothing(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	own := secret.NewOwn([]string{`\\\\\\\\x`, "%%%%%%%%x", "&&&&&&&&x", `a\b%c&d`, "    x"}, nil)
 	for _, piece := range []string{

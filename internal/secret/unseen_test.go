@@ -86,6 +86,7 @@ var writers = map[string]func(s string) string{
 // A value is found with anything within it that a reader does not see, once or several times, as
 // it is and in every encoding, and the same in pieces. A break of a line counts in a short value.
 func TestOwnValuesWithWhatIsNotSeen(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	const value, short = "Pa@ss_w*rd#9", "pA9!"
 	own := secret.NewOwn([]string{value, short, "another value"}, nil)
@@ -247,6 +248,7 @@ func TestOwnValuesThatLookEscaped(t *testing.T) {
 // A value is found with whichever byte it begins, however that is written, and behind whichever
 // byte: most of a text is passed by a look at two bytes.
 func TestOwnValuesOfEveryFirstByte(t *testing.T) {
+	skipUnderRace(t)
 	t.Parallel()
 	firsts := []string{"\n", "\t", "é", "\u2028", "😀"}
 	for c := ' '; c <= '~'; c++ {
