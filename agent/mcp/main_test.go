@@ -132,7 +132,11 @@ func childServer(t *testing.T, kind string) mcp.Server {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	return mcp.Server{Name: "child", Command: []string{exe}, Env: []string{asChild + "=" + kind}}
+	return mcp.Server{
+		Name: "child", Command: []string{exe},
+		// Under the race detector a process sleeps for a second before it ends.
+		Env: []string{asChild + "=" + kind, "GORACE=atexit_sleep_ms=0"},
+	}
 }
 
 // overHTTP serves a server of the SDK in this process.
