@@ -152,6 +152,30 @@ func TestFormerOwnerIsNotHeard(t *testing.T) {
 	})
 }
 
+// A turn over the end of a sub-agent that ends three processes is given up, with that end: it is
+// documented, and no loss. People get the apology, and the bot goes on.
+func TestEndThatEndsThreeProcesses(t *testing.T) {
+	s := agenttest.Script{
+		"main":  {agenttest.Say("never said").After(time.Hour), agenttest.Echo()},
+		"quick": {agenttest.Say("done")},
+	}
+	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
+		_, err := h.Main().Spawn(h.Context(),
+			agent.Task{Text: "x", Label: "quick", Announce: true})
+		require.NoError(t, err)
+		for range 3 {
+			h.Pass(time.Minute)
+			h.Crash()
+		}
+		h.Pass(2 * time.Hour)
+		require.Len(t, h.Replies(), 1)
+		require.True(t, h.Replies()[0].Reply.Failed)
+		h.Post("are you there?")
+		h.Pass(2 * time.Hour)
+		require.Len(t, h.Replies(), 2, "the bot goes on")
+	})
+}
+
 // Every write is a point to crash at: before it and after it, until there is none left.
 func TestEveryCrashReachesEveryWrite(t *testing.T) {
 	t.Setenv("OFFSHOOT_CRASHES", "")

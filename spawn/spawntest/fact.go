@@ -34,8 +34,8 @@ type Fact struct {
 
 	// Of "turn_ended": the end that the turn committed in the transcript, zero for none.
 	Pos session.Pos
-	// Cut says that the owner gave the turn up. Replied says, of "said" too, that what the turn
-	// says goes out to people.
+	// Cut says that the owner gave the turn up: it did not return in time, or its inputs have ended
+	// three processes. Replied says, of "said" too, that what the turn says goes out to people.
 	Cut, Replied bool
 	// Files are in the transcript of the session. They have what is long of the result of the
 	// turn, and of "posted" the parts of the message.
@@ -168,7 +168,8 @@ func factOf(e session.Entry) (Fact, error) {
 		f.Stopped = from.Cause == tree.Stopped
 	case tree.TurnEnded:
 		f.Pos = session.Pos(from.Num)
-		f.Cut, f.Replied = has(tree.FlagCut), has(tree.FlagReply)
+		f.Cut = has(tree.FlagCut) || has(tree.FlagGivenUp)
+		f.Replied = has(tree.FlagReply)
 		if a := from.Answer; a != nil {
 			f.Files = named(a.Whole, a.WholeJSON)
 		}
