@@ -136,36 +136,50 @@ func (h *Harness) Files() map[session.Ref][]session.File {
 	return all
 }
 
-// Watch collects the events of the tree of a top-level session from here on, over crashes: those
-// that [agent.Session.Events] yields, without the state of the tree that each process begins with.
+// Watch collects the events of the tree of a top-level session from here on: those that
+// [agent.Session.Events] yields, without the state of the tree. After a crash they go on behind the
+// last one that was collected, so that what a killed process had written is told by the next one.
 // Events returns them.
 func (h *Harness) Watch(key session.Key) {
 	h.t.Helper()
 	h.inUse()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.watched[key] {
-		h.watched[key] = true
+	if _, ok := h.watched[key]; !ok {
+		h.watched[key] = agent.Cursor{}
 		h.watch(h.Context(), h.running, key)
 	}
+	h.mu.Unlock()
+	h.wait() // until the state of the tree has come, behind which its events begin
 }
 
-// watch collects the events of a tree as one process sees them. The lock is held.
+// watch collects the events of a tree as one process sees them, behind those that were collected
+// of earlier ones. The lock is held.
 func (h *Harness) watch(ctx context.Context, proc *process, key session.Key) {
-	events := proc.rt.Session(key).Events(ctx)
+	q := agent.EventQuery{Root: key, Deltas: agent.DeltasShown}
+	if after := h.watched[key]; !after.IsZero() {
+		q.After = []agent.Cursor{after}
+	}
+	events := proc.rt.Events(ctx, q)
 	go func() {
 		for e, err := range events {
 			if err != nil {
 				return
 			}
-			if e.Kind == agent.EventSnapshot {
-				continue
-			}
-			if h.note(proc, func() { h.events = append(h.events, e) }) != nil {
+			if h.note(proc, func() { h.noteEvent(key, e) }) != nil {
 				return
 			}
 		}
 	}()
+}
+
+// noteEvent remembers an event, and where the events behind it begin. The lock is held.
+func (h *Harness) noteEvent(key session.Key, e agent.TreeEvent) {
+	if !e.Cursor.IsZero() {
+		h.watched[key] = e.Cursor
+	}
+	if e.Kind != agent.EventSnapshot {
+		h.events = append(h.events, e)
+	}
 }
 
 // Events returns the events of the trees that are watched, oldest first, when everything that can

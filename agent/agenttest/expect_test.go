@@ -52,6 +52,36 @@ func TestExpectations(t *testing.T) {
 	})
 }
 
+// What a process has written, and was killed before it told of it, its successor tells of.
+func TestWatchOverEveryCrash(t *testing.T) {
+	s := agenttest.Script{
+		"main": {
+			agenttest.Call("sessions_spawn", `{"task":"count","label":"quick"}`),
+			agenttest.Say("begun"), agenttest.Echo(),
+		},
+		"quick": {agenttest.Say("done")},
+	}
+	agenttest.EveryCrash(t, agent.Config{}, s, func(h *agenttest.Harness) {
+		h.Watch(h.Main().Key())
+		h.Post("go")
+		h.Pass(time.Minute)
+		if len(h.Runs()) == 0 {
+			return // the turn was cut before it had spawned
+		}
+		h.Happened(agent.EventPosted, agent.EventAdmitted, agent.EventEnded)
+		ends := map[agent.RunID]int{}
+		for _, e := range h.Events() {
+			if e.Kind == agent.EventEnded {
+				ends[e.Run]++
+			}
+		}
+		require.Len(h.T(), ends, len(h.Runs()))
+		for run, n := range ends {
+			require.Equal(h.T(), 1, n, "%s", run)
+		}
+	})
+}
+
 // A10: a Runner of the Config is watched like a model.
 func TestExpectationsOfARunner(t *testing.T) {
 	cfg := agent.Config{Runner: agent.RunnerFunc(

@@ -121,7 +121,7 @@ type Harness struct {
 	replies       []agent.Delivery
 	deliveries    []agent.Delivery
 	requests      map[string][]agent.ModelRequest
-	watched       map[session.Key]bool
+	watched       map[session.Key]agent.Cursor // behind the last event that was collected
 	events        []agent.TreeEvent
 	clock         time.Time      // the clock of the prompts, as it was set
 	clockSet      time.Time      // when it was set, in virtual time, or zero
@@ -186,7 +186,7 @@ func runInBubble(
 		places:        make(map[session.Key]string),
 		entries:       make(map[session.Key][]session.Entry),
 		requests:      make(map[string][]agent.ModelRequest),
-		watched:       make(map[session.Key]bool),
+		watched:       make(map[session.Key]agent.Cursor),
 		doing:         make(map[string]int),
 	}
 	processes := h.open(by)
