@@ -1,0 +1,107 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+// BenchmarkOpenOverIdleChats opens a directory with many idle chats, and has one of them answered,
+// beside a directory that has that chat alone. The two take turns. OFFSHOOT_CHATS says how many
+// there are, 10,000 unless set.
+func BenchmarkOpenOverIdleChats(b *testing.B) {
+	chats := 10_000
+	if s := os.Getenv("OFFSHOOT_CHATS"); s != "" {
+		var err error
+		if chats, err = strconv.Atoi(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	few, many := b.TempDir(), b.TempDir()
+	answerChats(b, few, 1)
+	answerChats(b, many, chats)
+	var open, reply [2]time.Duration
+	for b.Loop() {
+		for i, dir := range []string{few, many} {
+			o, r := openAndAnswer(b, dir)
+			open[i], reply[i] = open[i]+o, reply[i]+r
+		}
+	}
+	b.ReportMetric(open[1].Seconds()*1e3/float64(b.N), "ms/open")
+	b.ReportMetric(float64(open[1])/float64(open[0]), "open-ratio")
+	b.ReportMetric(reply[1].Seconds()*1e3/float64(b.N), "ms/reply")
+	b.ReportMetric(float64(reply[1])/float64(reply[0]), "reply-ratio")
+}
+
+func benchChat(n int) session.Key {
+	return session.Must(session.NamedKey("main", fmt.Sprint("chat-", n)))
+}
+
+// openChats opens a directory, and returns what closes it.
+func openChats(b *testing.B, dir string) (rt *agent.Runtime, end func()) {
+	store, err := dirstore.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("answer") })
+	cfg.Store = store
+	if rt, err = agent.Open(b.Context(), cfg); err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(b.Context()) }()
+	return rt, func() {
+		if err := rt.Shutdown(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// answerChats has a turn in each of so many chats.
+func answerChats(b *testing.B, dir string, chats int) {
+	rt, end := openChats(b, dir)
+	defer end()
+	var next atomic.Int64
+	var people sync.WaitGroup
+	for range min(64, chats) {
+		people.Go(func() {
+			for n := next.Add(1); n <= int64(chats); n = next.Add(1) {
+				if _, err := rt.Session(benchChat(int(n))).PostAndWait(b.Context(),
+					agent.Incoming{Text: "hello"}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	people.Wait()
+}
+
+// openAndAnswer returns how long it takes to open a directory, and from there to the first answer.
+func openAndAnswer(b *testing.B, dir string) (open, reply time.Duration) {
+	began := time.Now()
+	rt, end := openChats(b, dir)
+	open = time.Since(began)
+	defer end()
+	began = time.Now()
+	if _, err := rt.Session(benchChat(1)).PostAndWait(b.Context(),
+		agent.Incoming{Text: "hello again"}); err != nil {
+		b.Fatal(err)
+	}
+	return open, time.Since(began)
+}
