@@ -52,7 +52,9 @@ func openChats(b *testing.B, dir string) (rt *agent.Runtime, end func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("answer") })
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("answer")
+	})
 	cfg.Store = store
 	if rt, err = agent.Open(b.Context(), cfg); err != nil {
 		b.Fatal(err)
