@@ -411,13 +411,16 @@ func readElsewhere() []elsewhere {
 			return errors.Join(err, err2, wantError(spawn.ErrNotFound, rt.Retry(h.Context(), "x")),
 				wantError(spawn.ErrNotFound, rt.Dismiss(h.Context(), "x")))
 		}},
-		{"Attachments, which want the tree", func(h *Harness, rt *agent.Runtime, s scene) error {
-			_, err := rt.Session(s.main).Spawn(h.Context(), agent.Task{
+		{"Attachments", func(h *Harness, rt *agent.Runtime, s scene) error {
+			child, err := rt.Session(s.main).Spawn(h.Context(), agent.Task{
 				Text:        "fast",
 				Attachments: []agent.Attachment{{Name: "a.txt", Reader: strings.NewReader("a")}},
 			})
-			return errors.Join(
-				wantError(session.ErrOwned, err), wantError(agent.ErrNotRecorded, err))
+			if err != nil {
+				return err
+			}
+			text, err := child.Wait(h.Context())
+			return expect(true, strings.HasPrefix(text, "did "), err)
 		}},
 	}
 }
