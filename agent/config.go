@@ -426,10 +426,6 @@ func (c *Config) checkup() (found checkup) {
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
 	}
-	if c.Store != nil && c.Store.Owners != nil && len(c.Threads.Channels) > 0 {
-		bad("Threads.Channels", "conversations cannot be bound in a Store that has Owners yet, "+
-			"which several processes share: each would know of its own bindings alone")
-	}
 	found.tools(c.Tools)
 	if c.DeliverTimeout < 0 {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)

@@ -520,7 +520,7 @@ func (b *bindings) bind(ctx context.Context, q binding.Request) (binding.Binding
 func (b *bindings) spawnAt(
 	ctx context.Context, s boundSpawn, q binding.Request,
 ) (info RunInfo, err error) {
-	unlock, err := b.locks.Lock(ctx, q.Conversation)
+	unlock, err := b.lockFor(ctx, q.Conversation, s.root)
 	if err != nil {
 		b.unclaimed(q, binding.ReasonSpawnFailed, err)
 		return info, unrecorded(ctx, err)
@@ -723,7 +723,7 @@ func (b *bindings) compare(table *binding.Table, root session.Key, list []bindin
 
 // agree has a tree and the table agree on one conversation of a session.
 func (b *bindings) agree(table *binding.Table, root, target session.Key, at session.Route) error {
-	unlock, err := b.locks.Lock(b.life, at)
+	unlock, err := b.lock(b.life, at)
 	if err != nil {
 		return err
 	}
