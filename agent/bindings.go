@@ -684,10 +684,16 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 		work.Go(func() error { b.lookAround(); return nil })
 	}
 	now, last := time.Now(), nothingDue
-	if b.shared() {
+	switch {
+	case b.shared() && duty:
 		last = dutyEvery
+	case b.shared():
+		last = offDutyEvery
 	}
-	table, err := b.current(b.life)
+	table, err := b.open(b.life)
+	if err == nil && duty {
+		err = b.confirm(b.life, table)
+	}
 	if err == nil && duty {
 		if at := table.Next(); !at.IsZero() && !now.Before(at) {
 			err = attempt(func() error { _, err := table.Expire(b.life, now); return err })

@@ -19,8 +19,12 @@ import (
 // claim, and does what is to be done once: it ends what has expired, says farewells, and compares
 // the table with trees and channels when it begins.
 
-// dutyEvery is how often a process looks whether it is on duty, and if so what others have left.
-const dutyEvery = 2 * time.Second
+// dutyEvery is how often the process on duty looks what others have left, and offDutyEvery how often
+// the others look whether it is on duty still.
+const (
+	dutyEvery    = time.Second
+	offDutyEvery = 2 * time.Second
+)
 
 // errOffDuty is why a process leaves to another one what is owed.
 var errOffDuty = errors.New("agent: another process looks after bindings that have ended")
