@@ -95,7 +95,7 @@ func TestTwoProcessesBindAtOnce(t *testing.T) {
 			session.Must(session.NamedKey("main", "other")),
 		}
 		for n := range 20 {
-			at := b.chat.At("general", fmt.Sprint("room ", n))
+			at := b.chat.At("general", fmt.Sprint("room-", n))
 			b.chat.Set(at, agent.ThreadOpen)
 			errs, all := make([]error, 2), sync.WaitGroup{}
 			for i, rt := range b.Runtimes() {
@@ -242,9 +242,10 @@ func TestConversationThatIsBeingBound(t *testing.T) {
 			time.Sleep(time.Minute)
 			g.armed.Store(true)
 			var child *agent.Child[string]
+			var spawnErr error
 			var all sync.WaitGroup
 			all.Go(func() {
-				child, err = a.Session(topKey).Spawn(t.Context(), agent.Task{
+				child, spawnErr = a.Session(topKey).Spawn(t.Context(), agent.Task{
 					Text: "paint", Thread: true, Conversation: at,
 				})
 			})
@@ -256,6 +257,7 @@ func TestConversationThatIsBeingBound(t *testing.T) {
 				to = receipt.Session
 			})
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			require.True(t, to.IsZero(), "it waits")
 			if dies {
 				engine.Cut(store)
@@ -264,11 +266,12 @@ func TestConversationThatIsBeingBound(t *testing.T) {
 			close(g.open)
 			if !dies {
 				all.Wait()
-				require.NoError(t, err)
+				require.NoError(t, spawnErr)
 				require.Equal(t, child.Key(), to)
 				return
 			}
 			time.Sleep(leaseOver)
+			synctest.Wait()
 			require.Equal(t, own, to)
 			list, err := b.Bindings(t.Context())
 			require.NoError(t, err)
