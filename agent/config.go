@@ -42,7 +42,7 @@ type Config struct {
 	// Store keeps everything that is durable. Nil: in memory, gone with the process. Several
 	// processes share one that has Owners, which is experimental: each session is run by one of
 	// them, whichever was asked, and by another one after that has died. Their Configs say the
-	// same. Threads.Channels are refused with it. See docs/cluster.md.
+	// same. See docs/cluster.md.
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
 	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;
@@ -143,7 +143,8 @@ type Config struct {
 	// Runners are those of agents that have their own.
 	Runners Runners
 	// Threads say on which channels a conversation can be bound to a session, such as a thread to
-	// the sub-agent that works in it. The zero Threads say: on none.
+	// the sub-agent that works in it. The zero Threads say: on none. With a Store that several
+	// processes share, a conversation is bound for all of them.
 	Threads Threads
 	// Hooks hear of spawns, which they may refuse, and of the ends of sub-agents.
 	Hooks Hooks
