@@ -130,6 +130,13 @@ func TestExpiryInTwoProcesses(t *testing.T) {
 				Threads: agent.Threads{Bindings: binding.Settings{IdleHours: &idle}},
 			}, func(b threadBot) {
 				var threads []session.Route
+				var calls atomic.Int32 // of farewells
+				b.chat.Intercept(func(_ context.Context, c agenttest.FakeCall) error {
+					if c.Op == "farewell" && c.Done {
+						calls.Add(1)
+					}
+					return nil
+				})
 				for range 3 {
 					_, thread := b.spawnThread(agent.Task{Text: "paint", Label: "painter"})
 					threads = append(threads, thread)
@@ -154,6 +161,7 @@ func TestExpiryInTwoProcesses(t *testing.T) {
 				require.Len(t, told, 1)
 				require.Equal(t, binding.ReasonIdle, told[0].Reason)
 				require.Empty(t, b.bindings())
+				require.EqualValues(t, 3, calls.Load(), "each farewell was said by one process")
 			})
 		})
 	}
