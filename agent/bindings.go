@@ -25,14 +25,9 @@ import (
 //
 // From Run to the end it has a goroutine, which owns all others.
 type bindings struct {
-	rt     *Runtime
-	owners session.Owners // nil: no other process shares the store
-	// locks are of a conversation, for what has to be done at once in table and tree. They are taken
-	// with lock.
-	locks thread.Locks[session.Route]
-	// claims are calls of the Owners. They go on when life has ended, so that what was claimed is
-	// given up.
-	claims *thread.Calls
+	rt *Runtime
+	// shared has the locks of conversations, for what has to be done at once in table and tree.
+	shared *thread.Sharing
 
 	// life ends with the Runtime.
 	life context.Context //nolint:containedctx // it outlives the call of Open
@@ -60,8 +55,6 @@ type bindings struct {
 	doubtful map[session.Key]time.Time  // trees that are compared with the table, and when
 	disowned []disowned                 // what is owed and could not be recorded
 	creating int                        // commands under way that create a thread
-	duty     session.Claim              // zero: another process is on duty
-	begins   bool                       // the process has come on duty, and has not looked around
 	// created is closed when there are none and none can begin; nil before stop.
 	created chan struct{}
 }
@@ -76,15 +69,14 @@ type disowned struct {
 
 func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	b := &bindings{
-		rt: rt, owners: rt.cfg().Store.Owners,
-		opening: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		rt: rt, opening: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		tried: make(map[string]*thread.Attempt), doubtful: make(map[session.Key]time.Time),
 	}
 	b.opening <- struct{}{}
 	b.life, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	b.alive, b.died = context.WithCancelCause(context.WithoutCancel(ctx))
-	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
-	b.claims = thread.NewCalls(context.WithoutCancel(ctx), ErrShutdown)
+	b.calls = thread.NewCalls(b.life, ErrShutdown)              //nolint:contextcheck // they end with it
+	b.shared = thread.NewSharing(b.life, rt.cfg().Store.Owners) //nolint:contextcheck // as above
 	return b
 }
 
@@ -95,23 +87,13 @@ func (b *bindings) endWith(work context.Context) {
 
 // whole returns a context that ends with ctx, and when the hard phase of a shutdown begins.
 func (b *bindings) whole(ctx context.Context) (context.Context, context.CancelFunc) {
-	return endingWith(ctx, b.work)
-}
-
-// endingWith returns a context that ends with ctx, and with [ErrShutdown] when end does.
-func endingWith(ctx, end context.Context) (context.Context, context.CancelFunc) {
-	either, cancel := context.WithCancelCause(ctx)
-	if end.Err() != nil {
-		cancel(ErrShutdown)
-	}
-	unlink := context.AfterFunc(end, func() { cancel(ErrShutdown) })
-	return either, func() { unlink(); cancel(nil) }
+	return thread.EndingWith(ctx, b.work)
 }
 
 // waitFor waits for a call of the store whose context is derived from ctx. The caller leaves when
 // ctx ends, and with [ErrShutdown] when the Runtime does, also if the store does not return.
 func (b *bindings) waitFor(ctx context.Context, call *thread.Call) error {
-	ctx, cancel := endingWith(ctx, b.life)
+	ctx, cancel := thread.EndingWith(ctx, b.life)
 	defer cancel()
 	return call.WaitFor(ctx)
 }
@@ -153,6 +135,46 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	return b.opened(), nil
 }
 
+// current is open, and has the table know what other processes have recorded by now.
+func (b *bindings) current(ctx context.Context) (*binding.Table, error) {
+	table, err := b.open(ctx)
+	if err == nil {
+		err = b.confirm(ctx, table)
+	}
+	return table, err
+}
+
+// confirm has the table know what other processes have recorded by now. The error is as of open.
+func (b *bindings) confirm(ctx context.Context, table *binding.Table) error {
+	if !b.shared.Among() {
+		return nil
+	}
+	patient := thread.NewCommand(true)
+	return b.readError(ctx, b.waitFor(ctx, b.apart(patient.Under(ctx), table.Confirm)))
+}
+
+// readError returns the error of a call that reads the bindings.
+func (b *bindings) readError(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case b.ended() != nil: // the end of the Runtime has cut it off
+		return cutOff(err)
+	}
+	return fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
+}
+
+// onDuty reports whether this process does what is to be done once, now.
+func (b *bindings) onDuty() bool {
+	if b.shared.Among() && b.work.Err() != nil { // what it claimed now would outlast it
+		return false
+	}
+	return b.shared.OnDuty()
+}
+
+// errOffDuty is why a process leaves to another one what is owed.
+var errOffDuty = errors.New("agent: another process looks after bindings that have ended")
+
 // read opens the table, unless another call has.
 func (b *bindings) read(ctx context.Context) error {
 	select {
@@ -165,11 +187,11 @@ func (b *bindings) read(ctx context.Context) error {
 		return nil
 	}
 	open := binding.Open
-	if b.shared() {
+	if b.shared.Among() {
 		open = binding.OpenShared
 	}
 	table, err := open(ctx, thread.Journal{
-		Journal: b.rt.cfg().Store.Journal, Dead: b.died, Shared: b.shared(),
+		Journal: b.rt.cfg().Store.Journal, Dead: b.died, Shared: b.shared.Among(),
 	})
 	if err != nil {
 		return err
@@ -301,7 +323,7 @@ func (b *bindings) releaseOne(
 // unbind ends a binding that the tree of its session wants to end. It is the Unbind of the
 // Supervisor. It waits for a Focus, which the tree may have accepted before it wanted that.
 func (b *bindings) unbind(ctx context.Context, u spawn.UnbindRequest) error {
-	unlock, err := b.lock(ctx, u.Route)
+	unlock, err := b.shared.Lock(ctx, u.Route, nil)
 	if err != nil {
 		return err
 	}
@@ -361,7 +383,7 @@ func (b *bindings) post(
 	if err != nil {
 		return unrecorded(ctx, err)
 	}
-	unlock, err := b.lock(ctx, at)
+	unlock, err := b.shared.Lock(ctx, at, nil)
 	if err != nil {
 		return unrecorded(ctx, err)
 	}
@@ -458,7 +480,7 @@ func (b *bindings) releaseStale(
 ) {
 	b.atLast(ctx, func(ctx context.Context) {
 		if !locked {
-			unlock, err := b.lock(ctx, of.Conversation)
+			unlock, err := b.shared.Lock(ctx, of.Conversation, nil)
 			if err != nil {
 				b.doubt(root)
 				return
@@ -559,12 +581,11 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 	case <-created:
 	case <-soon.Done():
 	}
-	b.leaveDuty()
+	b.shared.LeaveDuty()
 	said := b.lastWords(soon)
 	deliveries, sessions := b.outside.Left(soon, own != nil)
 	_, table := b.calls.Left(soon, own != nil)
-	_, claims := b.claims.Left(soon, own != nil)
-	sessions = slices.Concat(sessions, table, claims)
+	sessions = slices.Concat(sessions, table, b.shared.Left(soon, own != nil))
 	unsaid, _ := said.Left(soon, false)
 	deliveries = append(deliveries, unsaid...)
 	if !hangs && len(deliveries)+len(sessions) == 0 {
@@ -654,7 +675,7 @@ func (b *bindings) run(done chan struct{}) {
 	defer close(done)
 	var work errgroup.Group
 	defer func() { _ = work.Wait() }()
-	if !b.shared() {
+	if !b.shared.Among() {
 		work.Go(func() error { b.lookAround(); return nil })
 	}
 	timer := time.NewTimer(0)
@@ -680,16 +701,10 @@ const nothingDue = 24 * time.Hour
 // step starts what there is to do now, and returns when the next step is due.
 func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 	duty := b.onDuty()
-	if b.beginsDuty() {
+	if b.shared.BeginsDuty() {
 		work.Go(func() error { b.lookAround(); return nil })
 	}
-	now, last := time.Now(), nothingDue
-	switch {
-	case b.shared() && duty:
-		last = dutyEvery
-	case b.shared():
-		last = offDutyEvery
-	}
+	now, last := time.Now(), b.shared.Every(duty, nothingDue)
 	table, err := b.open(b.life)
 	if err == nil && duty {
 		err = b.confirm(b.life, table)
@@ -828,7 +843,7 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 	switch {
 	case i < 0:
 		over, err = b.leave(b.life, table, &u)
-	case b.shared() && !b.onDuty() && b.confirm(b.life, table) == nil && table.Owes(u.ID):
+	case b.shared.Among() && !b.onDuty() && b.confirm(b.life, table) == nil && table.Owes(u.ID):
 		over = true // the table came to have it, and another process says it
 	case unsure:
 		if over, err = b.isKept(table, &u); err != nil && tried.Over(time.Now()) {
@@ -867,7 +882,7 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 func (b *bindings) leave(
 	ctx context.Context, table *binding.Table, u *binding.Unbound,
 ) (over bool, err error) {
-	unlock, err := b.lock(ctx, u.Binding.Conversation)
+	unlock, err := b.shared.Lock(ctx, u.Binding.Conversation, nil)
 	if err != nil {
 		return false, err
 	}

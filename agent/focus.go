@@ -141,7 +141,7 @@ func (b *bindings) focus(
 	defer b.look()
 	asked := q
 	asked.Created = creates
-	unlock, err := b.lockFor(ctx, q.Conversation, q.Root)
+	unlock, err := b.shared.Lock(ctx, q.Conversation, func() { b.doubt(q.Root) })
 	if err != nil {
 		b.unclaimed(asked, binding.ReasonBindFailed, err)
 		return made, unrecorded(ctx, err)

@@ -27,10 +27,11 @@ import (
 // Threads say on which channels a conversation can be bound to a session other than its own, such
 // as a thread to the sub-agent that works in it. The zero value says: on none. See docs/threads.md.
 //
-// In a Store that several processes share a conversation is bound for all of them, and their Threads
-// are the same: a message is posted in any of them, whichever has bound the conversation, or has the
-// session. One of them at a time ends what has expired, says farewells and probes. If it dies, another
-// one goes on when its lease is over, and may say a Farewell again, with the same Key.
+// In a Store that several processes share a conversation is bound for all of them, and their
+// Threads are the same: a message is posted in any of them, whichever has bound the conversation,
+// or has the session. One of them at a time ends what has expired, says farewells and probes. If it
+// dies, another one goes on when its lease is over, and may say a Farewell again, with the same
+// Key.
 type Threads struct {
 	// Channels are those on which conversations can be bound, by their name in any letter case,
 	// such as "discord". On a channel that is not there nothing is bound, and what was bound is not
@@ -526,7 +527,7 @@ func (b *bindings) bind(ctx context.Context, q binding.Request) (binding.Binding
 func (b *bindings) spawnAt(
 	ctx context.Context, s boundSpawn, q binding.Request,
 ) (info RunInfo, err error) {
-	unlock, err := b.lockFor(ctx, q.Conversation, s.root)
+	unlock, err := b.shared.Lock(ctx, q.Conversation, func() { b.doubt(s.root) })
 	if err != nil {
 		b.unclaimed(q, binding.ReasonSpawnFailed, err)
 		return info, unrecorded(ctx, err)
@@ -729,7 +730,7 @@ func (b *bindings) compare(table *binding.Table, root session.Key, list []bindin
 
 // agree has a tree and the table agree on one conversation of a session.
 func (b *bindings) agree(table *binding.Table, root, target session.Key, at session.Route) error {
-	unlock, err := b.lock(b.life, at)
+	unlock, err := b.shared.Lock(b.life, at, nil)
 	if err != nil {
 		return err
 	}

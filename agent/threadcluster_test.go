@@ -57,7 +57,7 @@ func TestBindingsOfAnotherProcess(t *testing.T) {
 
 		own, err := b.chat.Key(b.general)
 		require.NoError(t, err)
-		moved, err := second.Focus(b.Context(), agent.FocusRequest{ // of a tree of the first process
+		moved, err := second.Focus(b.Context(), agent.FocusRequest{ // of a tree of first
 			Conversation: thread, Session: own, By: "alice",
 		})
 		require.NoError(t, err)
@@ -113,8 +113,10 @@ func TestTwoProcessesBindAtOnce(t *testing.T) {
 				require.Equal(t, sessions[won], b.by(rt, at, "hello"))
 			}
 			for i, key := range sessions {
-				require.Equal(t, i == won, slices.ContainsFunc(b.bindings(),
-					func(x binding.Binding) bool { return x.Conversation == at && x.Target == key }))
+				has := func(x binding.Binding) bool {
+					return x.Conversation == at && x.Target == key
+				}
+				require.Equal(t, i == won, slices.ContainsFunc(b.bindings(), has))
 			}
 		}
 	})
