@@ -317,7 +317,8 @@ func TestKeyErrors(t *testing.T) {
 
 func TestZeroKey(t *testing.T) {
 	for _, k := range []session.Key{
-		{}, session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
+		{},
+		session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
 		session.FarewellsRoot(), session.ConversationRoot(session.Route{Channel: "c", To: "1"}),
 	} {
 		assert.False(t, k.IsValid())

@@ -83,6 +83,7 @@ func (s *Sharing) Lock(
 	if err != nil {
 		return nil, err
 	}
+	//nolint:contextcheck // the lock is given back whatever has become of ctx
 	return sync.OnceFunc(func() { s.giveBack(c, lost, local) }), nil
 }
 
@@ -108,6 +109,7 @@ func (s *Sharing) take(
 	defer cancel()
 	err := call.WaitFor(soon)
 	if err != nil {
+		//nolint:contextcheck // ctx has ended
 		made.Leave(func(c session.Claim) { s.giveBack(c, nil, over) })
 		return session.Claim{}, err
 	}
@@ -129,7 +131,7 @@ func (s *Sharing) giveBack(c session.Claim, lost, over func()) {
 				c = now
 			}
 		}
-		Release(s.life, s.owners, c)
+		Release(s.life, s.owners, c) //nolint:contextcheck // life says how often it is tried
 		return nil
 	})
 }
