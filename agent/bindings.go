@@ -581,7 +581,7 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 	case <-created:
 	case <-soon.Done():
 	}
-	b.shared.LeaveDuty()
+	b.shared.LeaveDuty() //nolint:contextcheck // also after the end of ctx
 	said := b.lastWords(soon)
 	deliveries, sessions := b.outside.Left(soon, own != nil)
 	_, table := b.calls.Left(soon, own != nil)
