@@ -298,6 +298,45 @@ func TestConversationThatIsBeingBound(t *testing.T) {
 	}
 }
 
+// A Focus that takes long is not taken for one that its process has left, by the one on duty.
+func TestFocusWhileAnotherProcessLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chat := agenttest.NewFakeChannel("discord")
+		engine := sessiontest.NewCluster(sessiontest.ClusterOptions{})
+		b := aProcess(t, engine.Open("b"), chat)
+		time.Sleep(10 * time.Second) // it is on duty
+		store := engine.Open("a")
+		g := &gate{
+			Journal: store.Journal, held: make(chan struct{}), open: make(chan struct{}),
+		}
+		gated := *store
+		gated.Journal = g
+		a := aProcess(t, &gated, chat)
+		at := chat.At("general", "1")
+		chat.Set(at, agent.ThreadOpen)
+		_, err := a.Session(topKey).Post(t.Context(), agent.Incoming{Text: "hello"})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		g.armed.Store(true)
+		focused := make(chan error, 1)
+		go func() {
+			_, err := a.Focus(t.Context(), agent.FocusRequest{
+				Conversation: at, Session: topKey, By: "alice",
+			})
+			focused <- err
+		}()
+		<-g.held
+		time.Sleep(10 * time.Second)
+		close(g.open)
+		require.NoError(t, <-focused)
+		time.Sleep(time.Minute)
+		receipt, err := chat.Write(t.Context(), b, at, "alice", "hello")
+		require.NoError(t, err)
+		require.Equal(t, topKey, receipt.Session)
+		require.Empty(t, chat.Farewells(at))
+	})
+}
+
 // At whichever write of whichever process that dies: threads are bound to a session that answers
 // there or to none, nothing is lost, and nothing is told twice.
 func TestThreadsOfTwoProcessesAtEveryCrash(t *testing.T) {
