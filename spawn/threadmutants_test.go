@@ -35,8 +35,8 @@ var threadMutants = []mutant{
 	},
 	{
 		"bindings: the messages of a conversation are posted one after the other",
-		"../agent/bindings.go", "\tunlock = sync.OnceFunc(unlock)\n\tdefer unlock()\n\tif err := b.confirm",
-		"\tunlock()\n\tif err := b.confirm", "../agent", "TestMessagesOfAConversationInOrder",
+		"../agent/bindings.go", "\tunlock = sync.OnceFunc(unlock)\n\tdefer unlock()\n\tif err := b",
+		"\tunlock()\n\tif err := b", "../agent", "TestMessagesOfAConversationInOrder",
 	},
 	{
 		"bindings: no other process has the lock of a conversation",
