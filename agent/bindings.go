@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,8 @@ import (
 // From Run to the end it has a goroutine, which owns all others.
 type bindings struct {
 	rt *Runtime
-	// locks are of a conversation, for what has to be done at once in table and tree.
-	locks thread.Locks[session.Route]
+	// shared has the locks of conversations, for what has to be done at once in table and tree.
+	shared *thread.Sharing
 
 	// life ends with the Runtime.
 	life context.Context //nolint:containedctx // it outlives the call of Open
@@ -74,7 +75,8 @@ func newBindings(ctx context.Context, rt *Runtime) *bindings {
 	b.opening <- struct{}{}
 	b.life, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	b.alive, b.died = context.WithCancelCause(context.WithoutCancel(ctx))
-	b.calls = thread.NewCalls(b.life, ErrShutdown) //nolint:contextcheck // they end with the Runtime
+	b.calls = thread.NewCalls(b.life, ErrShutdown)              //nolint:contextcheck // they end with it
+	b.shared = thread.NewSharing(b.life, rt.cfg().Store.Owners) //nolint:contextcheck // as above
 	return b
 }
 
@@ -85,23 +87,13 @@ func (b *bindings) endWith(work context.Context) {
 
 // whole returns a context that ends with ctx, and when the hard phase of a shutdown begins.
 func (b *bindings) whole(ctx context.Context) (context.Context, context.CancelFunc) {
-	return endingWith(ctx, b.work)
-}
-
-// endingWith returns a context that ends with ctx, and with [ErrShutdown] when end does.
-func endingWith(ctx, end context.Context) (context.Context, context.CancelFunc) {
-	either, cancel := context.WithCancelCause(ctx)
-	if end.Err() != nil {
-		cancel(ErrShutdown)
-	}
-	unlink := context.AfterFunc(end, func() { cancel(ErrShutdown) })
-	return either, func() { unlink(); cancel(nil) }
+	return thread.EndingWith(ctx, b.work)
 }
 
 // waitFor waits for a call of the store whose context is derived from ctx. The caller leaves when
 // ctx ends, and with [ErrShutdown] when the Runtime does, also if the store does not return.
 func (b *bindings) waitFor(ctx context.Context, call *thread.Call) error {
-	ctx, cancel := endingWith(ctx, b.life)
+	ctx, cancel := thread.EndingWith(ctx, b.life)
 	defer cancel()
 	return call.WaitFor(ctx)
 }
@@ -137,17 +129,51 @@ func (b *bindings) open(ctx context.Context) (*binding.Table, error) {
 	case table != nil:
 		return table, nil
 	}
-	err := b.waitFor(ctx, b.apart(ctx, b.read))
-	switch {
-	case err == nil:
-		return b.opened(), nil
-	case ctx.Err() != nil:
+	if err := b.readError(ctx, b.waitFor(ctx, b.apart(ctx, b.read))); err != nil {
 		return nil, err
-	case b.ended() != nil: // the end of the Runtime has cut it off
-		return nil, cutOff(err)
 	}
-	return nil, fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
+	return b.opened(), nil
 }
+
+// current is open, and has the table know what other processes have recorded by now.
+func (b *bindings) current(ctx context.Context) (*binding.Table, error) {
+	table, err := b.open(ctx)
+	if err == nil {
+		err = b.confirm(ctx, table)
+	}
+	return table, err
+}
+
+// confirm has the table know what other processes have recorded by now. The error is as of open.
+func (b *bindings) confirm(ctx context.Context, table *binding.Table) error {
+	if !b.shared.Among() {
+		return nil
+	}
+	patient := thread.NewCommand(true)
+	return b.readError(ctx, b.waitFor(ctx, b.apart(patient.Under(ctx), table.Confirm)))
+}
+
+// readError returns the error of a call that reads the bindings.
+func (b *bindings) readError(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case b.ended() != nil: // the end of the Runtime has cut it off
+		return cutOff(err)
+	}
+	return fmt.Errorf("%w: reading which conversations are bound: %w", ErrUnreadable, err)
+}
+
+// onDuty reports whether this process does what is to be done once, now.
+func (b *bindings) onDuty() bool {
+	if b.shared.Among() && b.work.Err() != nil { // what it claimed now would outlast it
+		return false
+	}
+	return b.shared.OnDuty()
+}
+
+// errOffDuty is why a process leaves to another one what is owed.
+var errOffDuty = errors.New("agent: another process looks after bindings that have ended")
 
 // read opens the table, unless another call has.
 func (b *bindings) read(ctx context.Context) error {
@@ -160,8 +186,12 @@ func (b *bindings) read(ctx context.Context) error {
 	if b.opened() != nil {
 		return nil
 	}
-	table, err := binding.Open(ctx, thread.Journal{
-		Journal: b.rt.cfg().Store.Journal, Dead: b.died,
+	open := binding.Open
+	if b.shared.Among() {
+		open = binding.OpenShared
+	}
+	table, err := open(ctx, thread.Journal{
+		Journal: b.rt.cfg().Store.Journal, Dead: b.died, Shared: b.shared.Among(),
 	})
 	if err != nil {
 		return err
@@ -293,7 +323,7 @@ func (b *bindings) releaseOne(
 // unbind ends a binding that the tree of its session wants to end. It is the Unbind of the
 // Supervisor. It waits for a Focus, which the tree may have accepted before it wanted that.
 func (b *bindings) unbind(ctx context.Context, u spawn.UnbindRequest) error {
-	unlock, err := b.locks.Lock(ctx, u.Route)
+	unlock, err := b.shared.Lock(ctx, u.Route, nil)
 	if err != nil {
 		return err
 	}
@@ -353,12 +383,15 @@ func (b *bindings) post(
 	if err != nil {
 		return unrecorded(ctx, err)
 	}
-	unlock, err := b.locks.Lock(ctx, at)
+	unlock, err := b.shared.Lock(ctx, at, nil)
 	if err != nil {
 		return unrecorded(ctx, err)
 	}
 	unlock = sync.OnceFunc(unlock)
 	defer unlock()
+	if err := b.confirm(ctx, table); err != nil {
+		return unrecorded(ctx, err)
+	}
 	now := time.Now()
 	to, bound := table.Find(at, now)
 	if m.ID != "" {
@@ -447,7 +480,7 @@ func (b *bindings) releaseStale(
 ) {
 	b.atLast(ctx, func(ctx context.Context) {
 		if !locked {
-			unlock, err := b.locks.Lock(ctx, of.Conversation)
+			unlock, err := b.shared.Lock(ctx, of.Conversation, nil)
 			if err != nil {
 				b.doubt(root)
 				return
@@ -486,7 +519,9 @@ func (b *bindings) replied(ctx context.Context, r *Reply) {
 	if len(b.rt.cfg().Threads.Channels) == 0 || !r.Route.Complete() {
 		return
 	}
-	table, err := b.open(ctx)
+	soon, cancel := context.WithTimeout(ctx, touchWithin)
+	defer cancel()
+	table, err := b.current(soon)
 	if err != nil {
 		return
 	}
@@ -546,10 +581,11 @@ func (b *bindings) stop(ctx context.Context, grace time.Duration) *StillRunningE
 	case <-created:
 	case <-soon.Done():
 	}
+	b.shared.LeaveDuty() //nolint:contextcheck // also after the end of ctx
 	said := b.lastWords(soon)
 	deliveries, sessions := b.outside.Left(soon, own != nil)
 	_, table := b.calls.Left(soon, own != nil)
-	sessions = append(sessions, table...)
+	sessions = slices.Concat(sessions, table, b.shared.Left(soon, own != nil))
 	unsaid, _ := said.Left(soon, false)
 	deliveries = append(deliveries, unsaid...)
 	if !hangs && len(deliveries)+len(sessions) == 0 {
@@ -639,7 +675,9 @@ func (b *bindings) run(done chan struct{}) {
 	defer close(done)
 	var work errgroup.Group
 	defer func() { _ = work.Wait() }()
-	work.Go(func() error { b.lookAround(); return nil })
+	if !b.shared.Among() {
+		work.Go(func() error { b.lookAround(); return nil })
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -662,9 +700,16 @@ const nothingDue = 24 * time.Hour
 
 // step starts what there is to do now, and returns when the next step is due.
 func (b *bindings) step(work *errgroup.Group) (due time.Time) {
-	now := time.Now()
+	duty := b.onDuty()
+	if b.shared.BeginsDuty() {
+		work.Go(func() error { b.lookAround(); return nil })
+	}
+	now, last := time.Now(), b.shared.Every(duty, nothingDue)
 	table, err := b.open(b.life)
-	if err == nil {
+	if err == nil && duty {
+		err = b.confirm(b.life, table)
+	}
+	if err == nil && duty {
 		if at := table.Next(); !at.IsZero() && !now.Before(at) {
 			err = attempt(func() error { _, err := table.Expire(b.life, now); return err })
 		}
@@ -673,9 +718,16 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 		b.logFailure("what has become of bindings is not known", err, nil)
 		return now.Add(storePause)
 	}
+	var expiry time.Time
+	if duty {
+		expiry = table.Next()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	begin, due := thread.Plan(now, table.Next(), b.owed(table), b.tried, atOnce)
+	if !duty {
+		b.forgetTried()
+	}
+	begin, due := thread.Plan(now, expiry, b.owed(table, duty), b.tried, atOnce)
 	for _, u := range begin {
 		tried := b.tried[u.ID]
 		work.Go(func() error { b.settle(table, u, tried); return nil })
@@ -688,7 +740,17 @@ func (b *bindings) step(work *errgroup.Group) (due time.Time) {
 		b.doubtful[root] = now.Add(nothingDue) // while it is under way
 		work.Go(func() error { b.compare(table, root, table.All(now)); return nil })
 	}
-	return thread.Sooner(due, now.Add(nothingDue))
+	return thread.Sooner(due, now.Add(last))
+}
+
+// forgetTried forgets what was tried for ends that another process looks after now. It is called
+// under b.mu.
+func (b *bindings) forgetTried() {
+	maps.DeleteFunc(b.tried, func(id string, a *thread.Attempt) bool {
+		return !a.Busy && !slices.ContainsFunc(b.disowned, func(x disowned) bool {
+			return x.ID == id
+		})
+	})
 }
 
 // logFailure logs what has failed and is tried again, with the binding that it is for; nil: none.
@@ -747,16 +809,18 @@ func (b *bindings) isKept(table *binding.Table, u *binding.Unbound) (bool, error
 		func(x binding.Unbound) bool { return x.Binding.Target == of.Target }), nil
 }
 
-// owed returns what is owed: what this process alone knows of, and what the table has. It is called
-// under b.mu.
-func (b *bindings) owed(table *binding.Table) iter.Seq[binding.Unbound] {
+// owed returns what is owed: what this process alone knows of, and if it is on duty what the table
+// has. It is called under b.mu.
+func (b *bindings) owed(table *binding.Table, duty bool) iter.Seq[binding.Unbound] {
 	return func(yield func(binding.Unbound) bool) {
 		for _, u := range b.disowned {
 			if !yield(u.Unbound) {
 				return
 			}
 		}
-		table.EachOwed(yield)
+		if duty {
+			table.EachOwed(yield)
+		}
 	}
 }
 
@@ -768,11 +832,19 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 	i := slices.IndexFunc(b.disowned, is) // the tree was not asked
 	unsure := i >= 0 && b.disowned[i].unsure
 	b.mu.Unlock()
+	say := func() error {
+		if i < 0 && !b.onDuty() {
+			return errOffDuty
+		}
+		return b.farewell(table, &u, tried)
+	}
 	var over bool
 	var err error
 	switch {
 	case i < 0:
 		over, err = b.leave(b.life, table, &u)
+	case b.shared.Among() && !b.onDuty() && b.confirm(b.life, table) == nil && table.Owes(u.ID):
+		over = true // the table came to have it, and another process says it
 	case unsure:
 		if over, err = b.isKept(table, &u); err != nil && tried.Over(time.Now()) {
 			err = nil // the store does not say: it is said once too often rather than not at all
@@ -785,11 +857,11 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 		b.logFailure("a session could not be told that its conversation is not bound any more", err,
 			&u.Binding)
 		if permanent(err) { // people do not wait for a repair of the tree, which is still owed it
-			err = errors.Join(err, b.farewell(table, &u, tried))
+			err = errors.Join(err, say())
 		}
 	case over:
 	default:
-		if err = b.farewell(table, &u, tried); err == nil {
+		if err = say(); err == nil {
 			err = attempt(func() error { return table.Settle(b.life, u.ID, time.Now()) })
 		}
 	}
@@ -810,7 +882,7 @@ func (b *bindings) settle(table *binding.Table, u binding.Unbound, tried *thread
 func (b *bindings) leave(
 	ctx context.Context, table *binding.Table, u *binding.Unbound,
 ) (over bool, err error) {
-	unlock, err := b.locks.Lock(ctx, u.Binding.Conversation)
+	unlock, err := b.shared.Lock(ctx, u.Binding.Conversation, nil)
 	if err != nil {
 		return false, err
 	}
@@ -841,17 +913,17 @@ func (b *bindings) leaveHeld(
 	return err
 }
 
-// lookAround compares, when Run begins, the bindings with the trees of their sessions and with the
-// channels.
+// lookAround compares, when Run begins or the process comes on duty, the bindings with the trees of
+// their sessions and with the channels.
 func (b *bindings) lookAround() {
-	table, err := b.open(b.life)
+	table, err := b.current(b.life)
 	for err != nil {
 		select {
 		case <-time.After(storePause):
 		case <-b.life.Done():
 			return
 		}
-		table, err = b.open(b.life)
+		table, err = b.current(b.life)
 	}
 	var work errgroup.Group
 	work.SetLimit(atOnce)

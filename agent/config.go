@@ -42,7 +42,7 @@ type Config struct {
 	// Store keeps everything that is durable. Nil: in memory, gone with the process. Several
 	// processes share one that has Owners, which is experimental: each session is run by one of
 	// them, whichever was asked, and by another one after that has died. Their Configs say the
-	// same. Threads.Channels are refused with it. See docs/cluster.md.
+	// same. See docs/cluster.md.
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
 	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;
@@ -143,7 +143,8 @@ type Config struct {
 	// Runners are those of agents that have their own.
 	Runners Runners
 	// Threads say on which channels a conversation can be bound to a session, such as a thread to
-	// the sub-agent that works in it. The zero Threads say: on none.
+	// the sub-agent that works in it. The zero Threads say: on none. With a Store that several
+	// processes share, a conversation is bound for all of them.
 	Threads Threads
 	// Hooks hear of spawns, which they may refuse, and of the ends of sub-agents.
 	Hooks Hooks
@@ -425,10 +426,6 @@ func (c *Config) checkup() (found checkup) {
 	found.runtimes(c)
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
-	}
-	if c.Store != nil && c.Store.Owners != nil && len(c.Threads.Channels) > 0 {
-		bad("Threads.Channels", "conversations cannot be bound in a Store that has Owners yet, "+
-			"which several processes share: each would know of its own bindings alone")
 	}
 	found.tools(c.Tools)
 	if c.DeliverTimeout < 0 {

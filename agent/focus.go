@@ -141,7 +141,7 @@ func (b *bindings) focus(
 	defer b.look()
 	asked := q
 	asked.Created = creates
-	unlock, err := b.locks.Lock(ctx, q.Conversation)
+	unlock, err := b.shared.Lock(ctx, q.Conversation, func() { b.doubt(q.Root) })
 	if err != nil {
 		b.unclaimed(asked, binding.ReasonBindFailed, err)
 		return made, unrecorded(ctx, err)
@@ -336,7 +336,7 @@ func (rt *Runtime) Bindings(ctx context.Context) (list []binding.Binding, err er
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	table, err := rt.bindings.open(ctx)
+	table, err := rt.bindings.current(ctx)
 	if err != nil {
 		return nil, err
 	}

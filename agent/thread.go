@@ -26,6 +26,12 @@ import (
 
 // Threads say on which channels a conversation can be bound to a session other than its own, such
 // as a thread to the sub-agent that works in it. The zero value says: on none. See docs/threads.md.
+//
+// In a Store that several processes share a conversation is bound for all of them, and their
+// Threads are the same: a message is posted in any of them, whichever has bound the conversation,
+// or has the session. One of them at a time ends what has expired, says farewells and probes. If it
+// dies, another one goes on when its lease is over, and may say a Farewell again, with the same
+// Key.
 type Threads struct {
 	// Channels are those on which conversations can be bound, by their name in any letter case,
 	// such as "discord". On a channel that is not there nothing is bound, and what was bound is not
@@ -71,7 +77,8 @@ type ThreadHost interface {
 	// keys says it once. It returns nil if the conversation does not exist any more.
 	Farewell(ctx context.Context, f Farewell) error
 	// ProbeThread says what has become of a conversation. It is asked when [Runtime.Run] begins,
-	// for at most eight conversations at once. An error is [ThreadUncertain].
+	// for at most eight conversations at once, and of several processes when one takes that over
+	// from another. An error is [ThreadUncertain].
 	ProbeThread(ctx context.Context, conversation session.Route) (ThreadState, error)
 }
 
@@ -520,7 +527,7 @@ func (b *bindings) bind(ctx context.Context, q binding.Request) (binding.Binding
 func (b *bindings) spawnAt(
 	ctx context.Context, s boundSpawn, q binding.Request,
 ) (info RunInfo, err error) {
-	unlock, err := b.locks.Lock(ctx, q.Conversation)
+	unlock, err := b.shared.Lock(ctx, q.Conversation, func() { b.doubt(s.root) })
 	if err != nil {
 		b.unclaimed(q, binding.ReasonSpawnFailed, err)
 		return info, unrecorded(ctx, err)
@@ -723,7 +730,7 @@ func (b *bindings) compare(table *binding.Table, root session.Key, list []bindin
 
 // agree has a tree and the table agree on one conversation of a session.
 func (b *bindings) agree(table *binding.Table, root, target session.Key, at session.Route) error {
-	unlock, err := b.locks.Lock(b.life, at)
+	unlock, err := b.shared.Lock(b.life, at, nil)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -24,7 +25,9 @@ func TestThreadOfAnotherAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			task.Text, task.Key, task.Again, task.Thread = "paint", "k", true, true
-			everyCrashInThreads(t, func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			everyCrashInThreads(t, agenttest.EveryCrash, func(
+				ctx context.Context, tn *agent.Turn,
+			) (agent.Result, error) {
 				if strings.Contains(tn.Input(), "[Subagent Task]") {
 					err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "hm"})
 					if err == nil {

@@ -443,7 +443,12 @@ func TestStaleBindingsEndAtTheStart(t *testing.T) {
 // 7.23, 7.14: a crash at any write leaves each conversation either bound to a session that answers
 // there, or to none; nothing that people write is lost, and nothing is told twice.
 func TestThreadsAtEveryCrash(t *testing.T) {
-	everyCrashInThreads(t, func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	threadsAtEveryCrash(t, agenttest.EveryCrash)
+}
+
+func threadsAtEveryCrash(t *testing.T, every threadRunner) {
+	t.Helper()
+	everyCrashInThreads(t, every, func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		switch {
 		case tn.Run != "" && strings.Contains(tn.Input(), "[Subagent Task]"):
 			return agent.Result{Text: "It is blue."}, nil
@@ -487,7 +492,9 @@ func TestThreadsAtEveryCrash(t *testing.T) {
 }
 
 // everyCrashInThreads is agenttest.EveryCrash with a channel of its own for each crash.
-func everyCrashInThreads(t *testing.T, run agent.RunnerFunc, f func(b threadBot)) {
+func everyCrashInThreads(
+	t *testing.T, every threadRunner, run agent.RunnerFunc, f func(b threadBot),
+) {
 	t.Helper()
 	var now atomic.Pointer[agenttest.FakeChannel]
 	cfg := agent.Config{Runner: run, Reply: func(ctx context.Context, d agent.Delivery) error {
@@ -497,7 +504,7 @@ func everyCrashInThreads(t *testing.T, run agent.RunnerFunc, f func(b threadBot)
 	}}
 	cfg.Threads.Channels = map[string]agent.ThreadChannel{"discord": {Host: presentHost{&now}}}
 	now.Store(agenttest.NewFakeChannel("discord"))
-	agenttest.EveryCrash(t, cfg, nil, func(h *agenttest.Harness) {
+	every(t, cfg, nil, func(h *agenttest.Harness) {
 		chat := agenttest.NewFakeChannel("discord")
 		now.Store(chat)
 		f(threadBot{h, chat, chat.At("general", "")})

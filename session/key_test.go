@@ -317,7 +317,9 @@ func TestKeyErrors(t *testing.T) {
 
 func TestZeroKey(t *testing.T) {
 	for _, k := range []session.Key{
-		{}, session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
+		{},
+		session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
+		session.FarewellsRoot(), session.ConversationRoot(session.Route{Channel: "c", To: "1"}),
 	} {
 		assert.False(t, k.IsValid())
 		assert.Equal(t, session.KindInvalid, k.Kind())
@@ -344,6 +346,41 @@ func TestZeroKey(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, session.Must(session.MainKey("main")), root)
 	assert.Panics(t, func() { session.Must(session.Parse("main")) })
+}
+
+// The reserved roots are read back from their texts. Each conversation has one of its own.
+func TestReservedRoots(t *testing.T) {
+	seen := make(map[session.Key]session.Route)
+	parts := []string{"", "a", "b", "a\x00", "\x00a"}
+	for n := range len(parts) * len(parts) * len(parts) * len(parts) {
+		part := func(i int) string { return parts[n/[...]int{1, 5, 25, 125}[i]%len(parts)] }
+		r := session.Route{Channel: part(0), Account: part(1), To: part(2), Thread: part(3)}
+		key := session.ConversationRoot(r)
+		require.NotContains(t, seen, key, "%+v", r)
+		seen[key] = r
+		got, err := session.ParseRoot(key.String())
+		require.NoError(t, err)
+		require.Equal(t, key, got)
+		_, err = session.Parse(key.String())
+		require.ErrorIs(t, err, session.ErrInvalidKey)
+	}
+	require.Equal(t, session.ConversationRoot(session.Route{Channel: "c", To: "1"}),
+		session.ConversationRoot(session.Route{Channel: " C", To: "1 "}))
+	for _, key := range []session.Key{
+		session.BindingsRoot(), session.RepairsRoot(), session.DeliveredRoot(),
+		session.FarewellsRoot(),
+	} {
+		got, err := session.ParseRoot(key.String())
+		require.NoError(t, err)
+		require.Equal(t, key, got)
+	}
+	one := session.ConversationRoot(session.Route{}).String()
+	for _, text := range []string{
+		one + "0", one[:len(one)-1], one[:len(one)-1] + "G", "offshoot:conversation:", "offshoot:x",
+	} {
+		_, err := session.ParseRoot(text)
+		require.ErrorIs(t, err, session.ErrInvalidKey, text)
+	}
 }
 
 func TestConstructors(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 // others ask of it, and gives out the slots that all processes share. A value of it belongs to one
 // process. A [Store] whose Owners is nil belongs to one process alone, which has every tree.
 //
-// Owners is experimental. Package spawn says what a program in several processes can rely on.
-// Package agent runs on such a Store, and refuses what does not work there yet.
+// Owners is experimental. Package spawn says what a program in several processes can rely on, and
+// package agent runs on such a Store. Beside trees they claim [ConversationRoot] and
+// [FarewellsRoot], which have no log: such a claim is given up without a trace.
 //
 // Owners is about liveness and about who is asked. Safety is that of [Journal.Append], which
 // refuses a writer that another one has overtaken, whatever an Owners says. Beside that, the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type fleet struct {
 	log     *slog.Logger   // of every process; nil: the usual one
 
 	mu        sync.Mutex
+	stores    map[string]*session.Store // of the talkers, by their names
 	delivered []told
 	ran       []ran
 }
@@ -170,6 +172,19 @@ func (f *fleet) arrived() (keys []string) {
 		}
 	}
 	return keys
+}
+
+// entries yields the journal of a tree.
+func (f *fleet) entries(root session.Key) iter.Seq2[session.Entry, error] {
+	return f.outside.Journal.Read(f.t.Context(), root, 0)
+}
+
+// cutName cuts a talker off from the engine.
+func (f *fleet) cutName(name string) {
+	f.mu.Lock()
+	store := f.stores[name]
+	f.mu.Unlock()
+	f.engine.Cut(store)
 }
 
 // cause returns the cause of the context of the first turn when it returned; nil: it was not

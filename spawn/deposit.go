@@ -53,8 +53,8 @@ func (p *puts) leave() {
 // with Files, the ID of the Deposit, and a Variant that tells the files apart.
 //
 // When with has returned and has not spawned the child, for whatever reason, the files are removed.
-// That goes on after Deposit has returned. If the process dies, the next owner of the tree removes
-// them.
+// That goes on after Deposit has returned. If the process dies, or that of the tree if another one
+// has it, the next owner of the tree removes them.
 //
 // The error is what with returns. Else with was not called, and it is [session.ErrNoFiles] if the
 // Store has no Files, or one of Spawn. The Spawn within with returns [ErrNotRecorded] if another
@@ -90,11 +90,21 @@ func (sh *treeShell) deposit(
 		q.ID = RunID(sh.sup.ids.newID())
 	}
 	q.Dry, q.Files, q.deposits, q.Bind = true, true, true, session.Route{}
+	root, there := sh.owner.Root(), false
 	// Also after an error: the deposit may be recorded later.
-	all := &puts{over: func() { sh.owner.SendIfThere(tree.Abandon{ID: string(q.ID)}) }}
+	all := &puts{over: func() {
+		if there {
+			sh.sup.abandonThere(root, string(q.ID))
+		} else {
+			sh.owner.SendIfThere(tree.Abandon{ID: string(q.ID)})
+		}
+	}}
 	all.left.Add(1)
 	defer all.leave()
 	known, err := sh.spawn(ctx, requester, q, by)
+	if there = by == nil && sh.sup.elsewhere(ctx, root, err); there {
+		known, err = sh.sup.depositThere(ctx, root, requester, &q, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -170,9 +170,9 @@
 // taken it dies before it has answered, the next one does it, once: a message and a spawn are known
 // by their ids, and others come to the same. Those which do not, [Supervisor.CancelTurn],
 // [Supervisor.Reset], [Supervisor.Compact], [Supervisor.DeleteSession], [Supervisor.Retry] and
-// [Supervisor.Dismiss], are [ErrUnconfirmed] then. [Supervisor.Deposit] and [Supervisor.SendOut]
-// want the tree of the sender in this process: else they are [ErrNotRecorded] and a
-// *[session.OwnedError], which names the process.
+// [Supervisor.Dismiss], are [ErrUnconfirmed] then. The files of [Supervisor.Deposit] are put by the
+// process that is asked, and the deposit is that of the process that has the tree: if the one that
+// puts them dies, the next owner of the tree removes them.
 //
 // Of an error that a function of the Config there has returned, the text crosses. A command and an
 // answer have at most [session.RequestLimit] bytes as JSON, in which some characters of a text take

@@ -42,6 +42,7 @@ var wireErrors = route.Errors{
 	route.Is("deadline", context.DeadlineExceeded), route.Is("cancelled", context.Canceled),
 	route.Is("session_owned", session.ErrOwned), route.Is("session_conflict", session.ErrConflict),
 	route.Is("session_not_found", session.ErrNotFound),
+	route.Is("session_unanswered", session.ErrUnanswered),
 	route.Is("session_invalid_key", session.ErrInvalidKey),
 	route.Is("session_invalid_line", session.ErrInvalidLine),
 	route.Is("session_invalid_part", session.ErrInvalidPart),
@@ -121,6 +122,20 @@ type wireAnswered struct {
 	Receipt Receipt   `json:"receipt"`
 	Reply   Reply     `json:"reply"`
 	Text    tree.Text `json:"text,omitempty"`
+}
+
+// wireAnsweredOf returns what became of a message in the form that crosses.
+func wireAnsweredOf(got answered) *wireAnswered {
+	w := &wireAnswered{Receipt: got.receipt, Reply: got.reply}
+	if !utf8.ValidString(w.Reply.Text) {
+		w.Text, w.Reply.Text = tree.Text(w.Reply.Text), ""
+	}
+	return w
+}
+
+func (w *wireAnswered) answered() answered {
+	w.Reply.Text = cmp.Or(string(w.Text), w.Reply.Text)
+	return answered{w.Receipt, w.Reply}
 }
 
 // routedKey marks the ctx of an operation that another process asked for, with the root of the
@@ -230,10 +245,69 @@ func (s *Supervisor) postAndWaitThere(
 		return err
 	})
 	if there {
-		w.Reply.Text = cmp.Or(string(w.Text), w.Reply.Text)
-		got = answered{w.Receipt, w.Reply}
+		got = w.answered()
 	}
 	return got, err
+}
+
+// sendOutThere is sendOutHere for a tree of another process.
+func (s *Supervisor) sendOutThere(
+	ctx context.Context, root session.Key, cmd *tree.SendOut, within time.Duration, err error,
+) (got answered, _ error) {
+	if within > 0 {
+		defer turnOf(ctx).pause()()
+	}
+	var w wireAnswered
+	op := &route.SendOut{Send: *cmd, Within: max(within, 0)}
+	there, err := s.cluster.route(ctx, root, op, err, &w, func(bool) (err error) {
+		got, err = s.sendOutHere(ctx, root, cmd, within, nil)
+		return err
+	})
+	if there {
+		got = w.answered()
+	}
+	return got, err
+}
+
+// depositThere begins a deposit in a tree of another process. The owner that may have begun it and
+// is gone has left it to the next one, which gives it up: then it is begun anew, under another ID,
+// which depositThere sets.
+func (s *Supervisor) depositThere(
+	ctx context.Context, root, requester session.Key, q *Request, err error,
+) (info RunInfo, _ error) {
+	for pause := routeAgain; ; pause = min(2*pause, routeAtMost) {
+		info, err = s.spawnThere(ctx, root, requester, *q, err)
+		if !errors.Is(err, session.ErrUnanswered) || ctx.Err() != nil {
+			return info, err
+		}
+		s.abandonThere(root, string(q.ID))
+		if err := s.cluster.pauseRoute(ctx, root, pause, false); err != nil {
+			return info, err
+		}
+		q.ID, err = RunID(s.ids.newID()), session.ErrOwned
+	}
+}
+
+// abandonThere is tree.Abandon for a deposit in a tree of another process. It goes on after its
+// caller, until that process has answered or the work of this one ends.
+func (s *Supervisor) abandonThere(root session.Key, id string) {
+	cmd := tree.Abandon{ID: id}
+	s.workers.start(s.workers.marked(s.workCtx, root, func(ctx context.Context) {
+		for again := time.NewTimer(0); ; again.Reset(sweepEvery) {
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return
+			}
+			var reply route.Reply
+			_, err := s.cluster.route(ctx, root, cmd, session.ErrOwned, &reply, func(bool) error {
+				return s.doHere(ctx, root, cmd, nil)
+			})
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+		}
+	}))
 }
 
 // handle answers a request of another process.
@@ -246,7 +320,7 @@ func (c *cluster) handle(ctx context.Context, r session.Request) []byte {
 		}
 		again := asked.Again || r.Attempt > 1
 		if again && !route.Repeats(asked.Op) {
-			return fmt.Errorf("%w: the process that took it is gone", ErrUnconfirmed)
+			return fmt.Errorf("%w: %w", ErrUnconfirmed, session.ErrUnanswered)
 		}
 		within := context.WithValue(ctx, routedKey{}, r.Root)
 		if asked.Left > 0 {
@@ -293,12 +367,11 @@ func (s *Supervisor) perform(
 					continue
 				}
 			}
-			w := &wireAnswered{Receipt: got.receipt, Reply: got.reply}
-			if !utf8.ValidString(w.Reply.Text) {
-				w.Text, w.Reply.Text = tree.Text(w.Reply.Text), ""
-			}
-			return w, err
+			return wireAnsweredOf(got), err
 		}
+	case *route.SendOut:
+		got, err := s.sendOutHere(ctx, root, &op.Send, op.Within, nil)
+		return wireAnsweredOf(got), err
 	case *route.Stop:
 		ref := RunRef{Session: op.Session, Run: RunID(op.Run)}
 		return nil, s.stopHere(ctx, root, ref, string(op.Reason))
@@ -348,7 +421,7 @@ func (s *Supervisor) decideAnswered(
 	}
 }
 
-// performSpawn admits a child for another process.
+// performSpawn admits a child for another process, or begins a deposit.
 func (s *Supervisor) performSpawn(
 	ctx context.Context, root session.Key, cmd *tree.Spawn, again bool,
 ) (RunInfo, error) {

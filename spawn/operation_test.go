@@ -21,6 +21,12 @@ import (
 // A talker is a process of a fleet that answers people.
 func (f *fleet) talker(name string, change func(*spawn.Config)) *worker {
 	w := &worker{fleet: f, name: name, store: f.engine.Open(name), ended: make(chan error, 1)}
+	f.mu.Lock()
+	if f.stores == nil {
+		f.stores = make(map[string]*session.Store)
+	}
+	f.stores[name] = w.store
+	f.mu.Unlock()
 	cfg := spawn.Config{
 		Store: w.store, Runner: runnerFunc(w.work), Replies: true, Logger: f.log,
 		Deliver: func(context.Context, spawn.Delivery) error { return nil },

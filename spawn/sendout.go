@@ -94,31 +94,54 @@ func (s *Supervisor) sendOut(
 		return receipt, reply, orWrong(err, func() error { return s.cfg.Limits.Check(cmd) })
 	}
 	begun := time.Now()
-	w, err := withShell(s, root, func(sh *treeShell) (*sendWaiter, error) {
-		return sh.sendOut(ctx, cmd, within, by)
-	})
-	if err != nil {
-		return receipt, reply, repeatable(err, m.repeat())
+	got, err := s.sendOutHere(ctx, root, cmd, within, by)
+	if by == nil && s.elsewhere(ctx, root, err) {
+		left := within
+		if within > 0 {
+			left = max(within-time.Since(begun), time.Nanosecond)
+		}
+		known := got.receipt // the tree may have gone while the caller waited
+		if got, err = s.sendOutThere(ctx, root, cmd, left, err); got.receipt.Session.IsZero() {
+			got.receipt = known
+		}
 	}
-	receipt = Receipt{Session: to, Pending: true}
-	if within <= 0 {
-		return receipt, reply, nil
-	}
-	defer w.leave()
-	got, err := w.wait(ctx, within)
-	if errors.Is(err, errArrived) { // the post did not know of the wait
-		receipt.Pending = false
-		got, err = s.answerWithin(ctx, from, to, w.repeats(), within-time.Since(begun))
-	}
-	if !got.receipt.Session.IsZero() {
-		receipt = got.receipt
-	}
-	if err == nil && by != nil {
+	switch {
+	case err != nil && got.receipt.Session.IsZero():
+		err = repeatable(err, m.repeat())
+	case err == nil && within > 0 && by != nil:
 		if err = by.Hear(ctx, got.reply.Senders...); err != nil {
 			got.reply, err = Reply{}, cmp.Or(context.Cause(ctx), err)
 		}
 	}
-	return receipt, got.reply, err
+	return got.receipt, got.reply, err
+}
+
+// sendOutHere is sendOut of a command for a tree of this process.
+func (s *Supervisor) sendOutHere(
+	ctx context.Context, root session.Key, cmd *tree.SendOut, within time.Duration, by *TurnInput,
+) (got answered, err error) {
+	begun := time.Now()
+	w, err := withShell(s, root, func(sh *treeShell) (*sendWaiter, error) {
+		return sh.sendOut(ctx, cmd, within, by)
+	})
+	if err != nil {
+		return got, err
+	}
+	receipt := Receipt{Session: cmd.To, Pending: true}
+	if within <= 0 {
+		return answered{receipt: receipt}, nil
+	}
+	defer w.leave()
+	got, err = w.wait(ctx, within)
+	if errors.Is(err, errArrived) { // the post did not know of the wait
+		receipt.Pending = false
+		left := within - time.Since(begun)
+		got, err = s.answerWithin(ctx, cmd.From, cmd.To, w.repeats(), left)
+	}
+	if got.receipt.Session.IsZero() {
+		got.receipt = receipt
+	}
+	return got, err
 }
 
 // answerWithin waits for the answer to a message that has arrived, at most so long. The journal of

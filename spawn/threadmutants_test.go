@@ -35,8 +35,21 @@ var threadMutants = []mutant{
 	},
 	{
 		"bindings: the messages of a conversation are posted one after the other",
-		"../agent/bindings.go", "\tunlock = sync.OnceFunc(unlock)\n\tdefer unlock()\n\tnow :=",
-		"\tunlock()\n\tnow :=", "../agent", "TestMessagesOfAConversationInOrder",
+		"../agent/bindings.go", "\tunlock = sync.OnceFunc(unlock)\n\tdefer unlock()\n\tif err := b",
+		"\tunlock()\n\tif err := b", "../agent", "TestMessagesOfAConversationInOrder",
+	},
+	{
+		"bindings: no other process has the lock of a conversation",
+		"../agent/internal/thread/sharing.go", "if err != nil || !s.Among() {", "if true {",
+		"../agent", "TestFocusWhileAnotherProcessLooks",
+	},
+	{
+		"bindings: a process reads what others have bound", "../agent/bindings.go",
+		"\t\topen = binding.OpenShared\n", "", "../agent", "TestBindingsOfAnotherProcess",
+	},
+	{
+		"bindings: one process says the farewells", "../agent/internal/thread/sharing.go",
+		"\treturn err == nil\n", "\treturn true\n", "../agent", "TestExpiryInTwoProcesses",
 	},
 	{
 		"bindings: an answer touches its binding", "../agent/bindings.go",

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,13 +252,23 @@ type elsewhere struct {
 
 // An elsewhereScene is what stands in the tree of the main session: two sub-agents, of which one
 // works and one has ended, and a message that was answered.
-type elsewhereScene struct{ main, working, ended session.Key }
+type elsewhereScene struct {
+	main, working, ended session.Key
+	shut                 *atomic.Bool // the chat of the main session takes nothing
+}
 
 // working returns the config of a bot that answers at once, and whose sub-agents work for an hour
 // if they are told to be slow.
 func working() agent.Config {
 	return agent.Config{
-		Grace: time.Second,
+		Grace:   time.Second,
+		Threads: agent.Threads{Channels: map[string]agent.ThreadChannel{"discord": {}}},
+		Models: agent.Models{Window: func(string) agent.Window {
+			return agent.Window{Tokens: 100_000, Keep: 3}
+		}},
+		Rules: policy.Rules{
+			Visibility: policy.VisibilityAll, AgentToAgent: policy.AgentToAgent{Enabled: true},
+		},
 		Runner: agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			if strings.Contains(tn.Input(), "slow") {
 				select {
@@ -273,10 +285,18 @@ func working() agent.Config {
 
 // Whatever a Runtime can be asked works for the tree of another process.
 func TestCommandsOfAnotherProcess(t *testing.T) {
-	for _, test := range append(elsewheres(), readElsewhere()...) {
+	for _, test := range slices.Concat(elsewheres(), settledElsewhere(), readElsewhere()) {
 		t.Run(test.name, func(t *testing.T) {
-			Cluster{}.Run(t, working(), nil, func(h *Harness) {
-				s := elsewhereScene{main: h.mainKey()}
+			cfg := working()
+			shut := new(atomic.Bool)
+			cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+				if shut.Load() {
+					return agent.Permanent(errors.New("the chat is closed"))
+				}
+				return nil
+			}
+			Cluster{}.Run(t, cfg, nil, func(h *Harness) {
+				s := elsewhereScene{main: h.mainKey(), shut: shut}
 				h.Post("hello")
 				slow, err := h.Main().Spawn(h.Context(), agent.Task{Text: "slow", Name: "slow"})
 				require.NoError(h.T(), err)
@@ -289,7 +309,9 @@ func TestCommandsOfAnotherProcess(t *testing.T) {
 				h.mu.Lock()
 				defer h.mu.Unlock()
 				for root, owner := range h.owners {
-					require.Same(h.T(), h.running, owner, "%s is still that of the first process", root)
+					if root != otherRoot {
+						require.Same(h.T(), h.running, owner, "%s is of the first process", root)
+					}
 				}
 			})
 		})
@@ -378,6 +400,107 @@ func elsewheres() []elsewhere {
 	}
 }
 
+// otherRoot is a tree that each process may have.
+var otherRoot = session.Must(session.MainKey("other"))
+
+// boundRoute is a conversation that the rows bind.
+var boundRoute = session.Route{Channel: "discord", To: "general", Thread: "1"}
+
+// focused binds the conversation to the sub-agent that works.
+func focused(h *Harness, rt *agent.Runtime, s elsewhereScene) error {
+	_, err := rt.Focus(h.Context(), agent.FocusRequest{
+		Conversation: boundRoute, Session: s.working, By: "alice",
+	})
+	return err
+}
+
+// blockedElsewhere has an answer of the main session be blocked, and returns the key of it.
+func blockedElsewhere(h *Harness, rt *agent.Runtime, s elsewhereScene) (string, error) {
+	s.shut.Store(true)
+	defer s.shut.Store(false)
+	_, err := rt.Session(s.main).Post(h.Context(), agent.Incoming{Text: "more"})
+	h.Pass(time.Minute)
+	list, err2 := rt.Blocked(h.Context())
+	if err = errors.Join(expect(1, len(list), err), err2); err != nil {
+		return "", err
+	}
+	return list[0].Key, nil
+}
+
+// settledElsewhere are the rows of bound conversations, of what is blocked, and of what is sent.
+func settledElsewhere() []elsewhere {
+	type scene = elsewhereScene
+	return []elsewhere{
+		{"Focus and Post", func(h *Harness, rt *agent.Runtime, s scene) error {
+			err := focused(h, rt, s)
+			own, err2 := session.Parse("agent:main:discord:channel:general:thread:1")
+			for _, by := range []*agent.Runtime{rt, h.Runtime()} {
+				got, err3 := by.Session(own).Post(h.Context(), agent.Incoming{Text: "hello"})
+				err = errors.Join(err, expect(s.working, got.Session, err3))
+			}
+			list, err4 := h.Runtime().Bindings(h.Context())
+			return errors.Join(err2, expect(1, len(list), errors.Join(err, err4)))
+		}},
+		{"Unfocus", func(h *Harness, rt *agent.Runtime, s scene) error {
+			err := focused(h, h.Runtime(), s)
+			_, err2 := rt.Unfocus(h.Context(), agent.UnfocusRequest{
+				Conversation: boundRoute, By: "alice",
+			})
+			h.Pass(time.Minute)
+			run, err3 := h.Runtime().Session(s.working).FindRun(h.Context(), "")
+			return expect(0, len(run.Conversations), errors.Join(err, err2, err3))
+		}},
+		{"Retry", func(h *Harness, rt *agent.Runtime, s scene) error {
+			key, err := blockedElsewhere(h, rt, s)
+			if err == nil {
+				err = rt.Retry(h.Context(), key)
+			}
+			h.Pass(time.Minute)
+			list, err2 := rt.Blocked(h.Context())
+			return errors.Join(expect(0, len(list), errors.Join(err, err2)),
+				expect("did more0", h.Replies()[1].Reply.Text, nil))
+		}},
+		{"Dismiss", func(h *Harness, rt *agent.Runtime, s scene) error {
+			key, err := blockedElsewhere(h, rt, s)
+			if err == nil {
+				err = rt.Dismiss(h.Context(), key)
+			}
+			h.Pass(time.Minute)
+			list, err2 := rt.Blocked(h.Context())
+			return errors.Join(expect(0, len(list), errors.Join(err, err2)),
+				expect(1, len(h.Replies()), nil))
+		}},
+		{"SetRoute and Ready", func(h *Harness, rt *agent.Runtime, s scene) error {
+			to := rt.Session(s.main)
+			err := errors.Join(to.SetRoute(h.Context(), boundRoute), to.Ready(h.Context()))
+			_, err2 := to.Post(h.Context(), agent.Incoming{Text: "more"})
+			h.Pass(time.Second)
+			return expect(boundRoute, h.Replies()[1].Reply.Route, errors.Join(err, err2))
+		}},
+		{"Compact", func(h *Harness, rt *agent.Runtime, s scene) error {
+			err := wantError(agent.ErrNothing, rt.Session(s.main).Compact(h.Context()))
+			for range 3 {
+				_, err2 := rt.Session(s.main).Post(h.Context(), agent.Incoming{Text: "more"})
+				h.Pass(time.Second)
+				err = errors.Join(err, err2)
+			}
+			return errors.Join(err, rt.Session(s.main).Compact(h.Context()))
+		}},
+		{"a tool that sends to another tree", func(h *Harness, rt *agent.Runtime, s scene) error {
+			for _, tool := range rt.Session(s.main).Tools() {
+				if tool.Name == "sessions_send" {
+					out, err := tool.Call(h.Context(), agent.ToolCall{
+						ID: "1", Name: tool.Name, Args: []byte(`{"sessionKey":"agent:other:main",` +
+							`"message":"hello","timeoutSeconds":20}`),
+					})
+					return expect(true, strings.Contains(out.Text, "did "), err)
+				}
+			}
+			return errors.New("there is no such tool")
+		}},
+	}
+}
+
 // readElsewhere are the rows that change nothing, and what is refused.
 func readElsewhere() []elsewhere {
 	type scene = elsewhereScene
@@ -411,13 +534,16 @@ func readElsewhere() []elsewhere {
 			return errors.Join(err, err2, wantError(spawn.ErrNotFound, rt.Retry(h.Context(), "x")),
 				wantError(spawn.ErrNotFound, rt.Dismiss(h.Context(), "x")))
 		}},
-		{"Attachments, which want the tree", func(h *Harness, rt *agent.Runtime, s scene) error {
-			_, err := rt.Session(s.main).Spawn(h.Context(), agent.Task{
+		{"Attachments", func(h *Harness, rt *agent.Runtime, s scene) error {
+			child, err := rt.Session(s.main).Spawn(h.Context(), agent.Task{
 				Text:        "fast",
 				Attachments: []agent.Attachment{{Name: "a.txt", Reader: strings.NewReader("a")}},
 			})
-			return errors.Join(
-				wantError(session.ErrOwned, err), wantError(agent.ErrNotRecorded, err))
+			if err != nil {
+				return err
+			}
+			text, err := child.Wait(h.Context())
+			return expect(true, strings.HasPrefix(text, "did "), err)
 		}},
 	}
 }

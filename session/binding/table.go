@@ -28,7 +28,8 @@ const touchEvery = 15 * time.Second
 //
 // Lookups answer from memory. They see the changes of other processes after the next change by this
 // Table, or after [Table.Refresh]. A lookup decides by its argument now whether a binding has
-// expired; nothing runs in the background.
+// expired; nothing runs in the background. A change is decided by what is in memory, too: a Table
+// beside which other processes change bindings comes from [OpenShared].
 //
 // The zero Table is empty, and refuses every change.
 //
@@ -37,6 +38,7 @@ const touchEvery = 15 * time.Second
 // that cannot be read, and nothing is recorded then.
 type Table struct {
 	journal session.Journal
+	shared  bool
 	turn    chan struct{} // holds one token; only its holder changes the fields below
 
 	mu    sync.RWMutex // also held by the holder of the token when it writes them; held by readers
@@ -47,11 +49,21 @@ type Table struct {
 
 // Open reads the log of bindings in j and returns its Table. It returns an error for a log that a
 // newer version has written.
-func Open(ctx context.Context, j session.Journal) (*Table, error) {
+func Open(ctx context.Context, j session.Journal) (*Table, error) { return open(ctx, j, false) }
+
+// OpenShared is [Open] for a log that several processes append to. Each change, and
+// [Table.Confirm], reads first what others have appended. A touch that is not in the log is known
+// to its own process alone: for another one the binding expires the sooner, by 15 seconds or an
+// eighth of its idle limit at most, whichever is less.
+func OpenShared(ctx context.Context, j session.Journal) (*Table, error) {
+	return open(ctx, j, true)
+}
+
+func open(ctx context.Context, j session.Journal, shared bool) (*Table, error) {
 	if j == nil {
 		return nil, errors.New("binding: journal is nil")
 	}
-	t := &Table{journal: j, turn: make(chan struct{}, 1), state: newState()}
+	t := &Table{journal: j, shared: shared, turn: make(chan struct{}, 1), state: newState()}
 	t.turn <- struct{}{}
 	if err := t.Refresh(ctx); err != nil {
 		return nil, err
@@ -376,13 +388,13 @@ func (t *Table) Refresh(ctx context.Context) error {
 }
 
 // Confirm reads the log if it is not known yet what a change of this Table has come to, because an
-// append failed. Else it returns at once.
+// append failed, and always if the Table comes from [OpenShared]. Else it returns at once.
 func (t *Table) Confirm(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
 	defer t.finish()
-	if !t.stale {
+	if !t.stale && !t.shared {
 		return nil
 	}
 	_, err := t.catchUp(ctx, "")
@@ -423,8 +435,8 @@ func (t *Table) change(
 		return err
 	}
 	defer t.finish()
-	for {
-		if t.stale {
+	for first := true; ; first = false {
+		if t.stale || t.shared && first {
 			if _, err := t.catchUp(ctx, ""); err != nil {
 				return err
 			}

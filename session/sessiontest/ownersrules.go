@@ -99,6 +99,9 @@ func checkTreesApart(p *ownersProbe) {
 	roots := []session.Key{
 		treeKey("one"), treeKey("one."), treeKey("one_"), treeKey("one:thread:1"),
 		session.Must(session.Parse("agent:other:one")),
+		session.ConversationRoot(session.Route{Channel: "c", To: "1"}),
+		session.ConversationRoot(session.Route{Channel: "c", To: "1", Thread: "1"}),
+		session.FarewellsRoot(), session.BindingsRoot(),
 	}
 	for i, root := range roots {
 		c.join(p, fmt.Sprintf("p%d", i)).claim(root)
@@ -165,7 +168,8 @@ func checkBack(p *ownersProbe) {
 func checkTaken(p *ownersProbe) {
 	c := p.open()
 	a, b := c.serve(p, "a", nil), c.serve(p, "b", nil)
-	lost, kept := a.claim(treeKey("lost")), a.claim(treeKey("kept"))
+	at := session.ConversationRoot(session.Route{Channel: "c", To: "1"})
+	lost, kept := a.claim(at), a.claim(treeKey("kept"))
 	c.cutFor(p, a, func() { b.claim(lost.Root) })
 	if taken := a.taken(); !slices.Equal(taken, []session.Claim{lost}) {
 		p.fail("told that others have taken %+v, want %+v", taken, lost)

@@ -28,6 +28,9 @@ type Journal struct {
 
 	// Dead is called with the error of a store that takes nothing any more. Nil: it is not.
 	Dead func(error)
+	// Shared says that other processes append to the log, so that each command reads it first: for
+	// a Command that is patient a read that fails is tried again, too.
+	Shared bool
 }
 
 // The pauses before an append is tried again, each twice as long as the one before, and how many
@@ -146,16 +149,15 @@ func (j Journal) Read(
 	ctx context.Context, root session.Key, after session.Seq,
 ) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		var list []session.Entry
-		err := contained(func() error {
-			for e, err := range j.Journal.Read(ctx, root, after) {
-				if err != nil {
-					return err
-				}
-				list = append(list, e)
+		list, err := j.readAll(ctx, root, after)
+		again := j.Shared && commandOf(ctx).isPatient()
+		for pause, tries := firstRetry, 0; err != nil && again && tries < retries; tries++ {
+			if j.isDead(err) || !waits(ctx, pause) {
+				break
 			}
-			return nil
-		})
+			list, err = j.readAll(ctx, root, after)
+			pause *= 2
+		}
 		if err != nil {
 			j.isDead(err)
 			yield(session.Entry{}, err)
@@ -167,6 +169,23 @@ func (j Journal) Read(
 			}
 		}
 	}
+}
+
+// readAll returns what a log has behind an entry.
+func (j Journal) readAll(
+	ctx context.Context, root session.Key, after session.Seq,
+) (list []session.Entry, err error) {
+	err = contained(func() error {
+		list = nil
+		for e, err := range j.Journal.Read(ctx, root, after) {
+			if err != nil {
+				return err
+			}
+			list = append(list, e)
+		}
+		return nil
+	})
+	return list, err
 }
 
 var errStoreExited = errors.New("agent: the store ended its goroutine")

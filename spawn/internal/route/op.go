@@ -61,6 +61,13 @@ type PostAndWait struct {
 	Within time.Duration `json:"within,omitempty"` // 0: without limit
 }
 
+// A SendOut has a session send a message to another tree by the outbox of its own. With a Within it
+// also waits for the reply, for at most so long.
+type SendOut struct {
+	Send   tree.SendOut  `json:"send"`
+	Within time.Duration `json:"within,omitempty"` // 0: it does not wait
+}
+
 // A row is one operation of the list.
 type row struct {
 	name string
@@ -79,6 +86,8 @@ var ops = []row{
 	via("ensure", true, toEnsure, (*wireEnsure).op),
 	via("bind", true, toBind, (*wireBind).op),
 	via("post_and_wait", true, toPostAndWait, (*wirePostAndWait).op),
+	plain[*SendOut]("send_out", true),
+	plain[tree.Abandon]("abandon", true),
 	plain[*tree.Unbind]("unbind", true),
 	plain[*tree.Steer]("steer", true),
 	plain[tree.SetRoute]("set_route", true),
@@ -141,6 +150,9 @@ func Takes(o Op) bool {
 
 // Repeats reports whether an operation may be done again while it is not known whether it was done.
 func Repeats(o Op) bool {
+	if s, ok := o.(*tree.Spawn); ok && s.Deposits {
+		return false // the next owner gives up what one before has begun
+	}
 	r, ok := rowOf(o)
 	return ok && r.repeats
 }

@@ -174,12 +174,12 @@ var notRouted = map[string]string{
 	"Open": "the owner", "Granted": "the owner", "TurnDone": "the owner", "Settle": "the owner",
 	"ArchiveDone": "the owner", "RestoreDone": "the owner", "Tick": "the owner",
 	"Compact": "the owner", "ShutDown": "the owner", "NotBegun": "the owner", "Leave": "the owner",
-	"UnbindDone": "the owner", "DropDone": "the owner", "Abandon": "the owner",
+	"UnbindDone": "the owner", "DropDone": "the owner",
 	"Say": "a turn", "Report": "a turn", "InTurn": "a turn", "Take": "a turn", "Reserve": "a turn",
 	"Keep": "a turn", "Hold": "a turn", "Reach": "a turn", "KeepSkills": "a turn", "Hear": "a turn",
 	"Restart": "as Reset", "Condense": "as Compact of this package", "Stop": "as Stop",
 	"Discard": "as Delete", "Revive": "as Revive",
-	"AnnounceRest": "as Rest", "SendOut": "of the sender's own tree",
+	"AnnounceRest": "as Rest", "SendOut": "as SendOut of this package",
 }
 
 // Every command is routed, or there is a reason why not.
