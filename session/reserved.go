@@ -15,11 +15,15 @@ func RepairsRoot() Key { return Key{"offshoot:repairs"} }
 // session.
 func DeliveredRoot() Key { return Key{"offshoot:delivered"} }
 
+// CopiesRoot returns the key under which a [Journal] keeps the mark of the copy that it is, see
+// [CopyMark]. Like [BindingsRoot], it is not the key of a session.
+func CopiesRoot() Key { return Key{"offshoot:copies"} }
+
 // ParseRoot parses a key of a session, as [Parse] does, or a reserved root such as [BindingsRoot].
 // It is for implementations of [Journal] that store roots as text. Text from a user or a model must
 // go through Parse.
 func ParseRoot(s string) (Key, error) {
-	for _, root := range []Key{BindingsRoot(), RepairsRoot(), DeliveredRoot()} {
+	for _, root := range []Key{BindingsRoot(), RepairsRoot(), DeliveredRoot(), CopiesRoot()} {
 		if s == root.s {
 			return root, nil
 		}

@@ -113,14 +113,16 @@ func (m *mender) mendHead(ref session.Ref) (int64, error) {
 		return 0, err
 	}
 	b = b[:n]
+	// A first line has neither of these members, so that the text is that of a line behind it.
+	version := versionOf(bytes.Contains(b, []byte("\n"+placeMember)))
 	var want []byte
 	if ref.Key.IsZero() {
 		end, err := m.findHeadEnd(b)
 		if err != nil {
 			return 0, err
 		}
-		want = lostHeadLine(end)
-	} else if want, err = headLine(ref); err != nil {
+		want = lostHeadLine(end, version)
+	} else if want, err = headLine(ref, version); err != nil {
 		return 0, err
 	}
 	end := len(want)

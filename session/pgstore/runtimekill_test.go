@@ -153,6 +153,10 @@ func (f *fleet) start(i int) {
 	require.NoError(f.t, err)
 	out, err := m.cmd.StdoutPipe()
 	require.NoError(f.t, err)
+	log, err := os.OpenFile(f.logOf(i), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(f.t, err)
+	defer func() { _ = log.Close() }()
+	m.cmd.Stderr = log
 	require.NoError(f.t, m.cmd.Start())
 	begun, ended := make(chan bool, 1), make(chan struct{})
 	go func() {
@@ -175,6 +179,9 @@ func (f *fleet) start(i int) {
 	defer f.mu.Unlock()
 	f.members[i] = m
 }
+
+// logOf returns the file with what the i-th process has logged.
+func (f *fleet) logOf(i int) string { return fmt.Sprint(f.witness, ".", i, ".log") }
 
 func (f *fleet) take(line string, begun chan<- bool) {
 	if line == "begun" {
@@ -303,20 +310,73 @@ func TestKilledRuntimes(t *testing.T) {
 	}
 	close(stop)
 	people.Wait()
-	all := 0
+	f.waitForAll(asked)
+	t.Logf("questions by chat: %v", asked)
+	f.verify(asked)
+}
+
+// waitForAll waits until the witness has everything that was asked. It fails the test if nothing
+// comes any more, and says what is missing and how the processes see it.
+func (f *fleet) waitForAll(asked []int) {
+	const still = 2 * time.Minute
+	all, last, since := 0, -1, time.Now()
 	for _, n := range asked {
 		all += 2 * n
 	}
-	require.Eventually(t, func() bool {
-		chats, _ := f.read()
+	for {
+		chats, began := f.read()
 		said := 0
 		for _, c := range chats {
 			said += len(c.order)
 		}
-		return said >= all
-	}, 2*time.Minute, 100*time.Millisecond, "%v were asked", asked)
-	t.Logf("questions by chat: %v", asked)
-	f.verify(asked)
+		if said >= all {
+			return
+		}
+		if said > last {
+			last, since = said, time.Now()
+		}
+		if time.Since(since) > still {
+			f.t.Logf("%d of %d were said, %d runs began", said, all, len(began))
+			f.logMissing(asked, chats)
+			require.Fail(f.t, "nothing is said any more")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// logMissing logs what the witness does not have of each chat, and the runs that have not ended.
+func (f *fleet) logMissing(asked []int, chats map[string]*toldChat) {
+	judge, err := agent.Open(f.t.Context(), agent.Config{
+		Store:  f.s.open(f.t, memberOptions(f.schema, "judge", runtimeLease)),
+		Runner: agent.RunnerFunc((&witnessed{}).run),
+	})
+	require.NoError(f.t, err)
+	for chat, n := range asked {
+		key := chatKey(chat)
+		var missing []string
+		for i := range 2 * n {
+			said := fmt.Sprint([]string{"asked ", "done "}[i%2], i/2+1)
+			if c := chats[key.String()]; c == nil || c.keys[said] == nil {
+				missing = append(missing, said)
+			}
+		}
+		f.t.Logf("%s was asked %d, and is missing %d: %q", key, n, len(missing),
+			missing[:min(len(missing), 20)])
+		runs, err := judge.Session(key).Runs(f.t.Context())
+		f.t.Log(len(runs), err)
+		for _, r := range runs {
+			if !r.Status.Terminal() {
+				f.t.Logf("%s is %v", r.Label, r.Status)
+			}
+		}
+	}
+	blocked, err := judge.Blocked(f.t.Context())
+	f.t.Log("blocked:", blocked, err)
+	for i := range f.members {
+		text, err := os.ReadFile(f.logOf(i))
+		require.NoError(f.t, err)
+		f.t.Logf("the log of process %d ends with\n%s", i, text[max(0, len(text)-4000):])
+	}
 }
 
 // verify fails the test unless the bot has kept its promises about so many questions in each chat.
