@@ -273,7 +273,7 @@ func TestOldTables(t *testing.T) {
 				hasOldContents(t, store)
 				require.NoError(t, store.Close())
 			}
-			assert.EqualValues(t, 2, s.query(t, `select n from `+schema+`.version`))
+			assert.EqualValues(t, 3, s.query(t, `select n from `+schema+`.version`))
 			store := s.open(t, pgstore.Options{Schema: schema, TrustSync: true})
 			hasOldContents(t, store)
 			add(t, store, 3, entries("c", 1))
