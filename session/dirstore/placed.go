@@ -2,10 +2,12 @@ package dirstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -237,3 +239,58 @@ func placedLine(line []byte, before session.Pos) (l session.Line, err error) {
 }
 
 var errNoPlace = errors.New("it does not have a position")
+
+// A placeOrder finds the lines of a placed transcript that are out of order: one digit of a
+// position may have become another one. It takes those for intact that are the most which grow.
+type placeOrder struct {
+	placed bool // else every line is in order
+	lines  []placeInOrder
+	ends   []int // by length: the line with the least position at which a row of that length ends
+}
+
+type placeInOrder struct {
+	damage
+	pos    session.Pos
+	before int // the line before it in the longest row that ends here, or -1
+}
+
+func newPlaceOrder(placed bool) *placeOrder { return &placeOrder{placed: placed} }
+
+// isLine reports whether a line is intact in itself, and notes its position. It may change the
+// line.
+func (o *placeOrder) isLine(line []byte, at damage) bool {
+	if !o.placed {
+		return isLine(line)
+	}
+	l, err := placedLine(line, 0)
+	if err != nil || l.Pos == 0 {
+		return err == nil
+	}
+	n, _ := slices.BinarySearchFunc(o.ends, l.Pos, func(i int, pos session.Pos) int {
+		return cmp.Compare(o.lines[i].pos, pos)
+	})
+	x := placeInOrder{at, l.Pos, -1}
+	if n > 0 {
+		x.before = o.ends[n-1]
+	}
+	o.ends = append(o.ends[:n], append([]int{len(o.lines)}, o.ends[min(n+1, len(o.ends)):]...)...)
+	o.lines = append(o.lines, x)
+	return true
+}
+
+// damages returns the lines that are out of order.
+func (o *placeOrder) damages() (bad []damage) {
+	if len(o.ends) == len(o.lines) {
+		return nil
+	}
+	kept := make(map[int]bool, len(o.ends))
+	for i := o.ends[len(o.ends)-1]; i >= 0; i = o.lines[i].before {
+		kept[i] = true
+	}
+	for i, x := range o.lines {
+		if !kept[i] {
+			bad = append(bad, x.damage)
+		}
+	}
+	return bad
+}

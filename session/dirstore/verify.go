@@ -386,6 +386,7 @@ func (t *transcriptFile) verify(d *File) error {
 	}
 	d.Torn = size - end
 	r := t.reader(0, end)
+	var before session.Pos
 	for ; ; d.Parts++ {
 		d.Bytes = r.off
 		line, err := r.next()
@@ -400,7 +401,15 @@ func (t *transcriptFile) verify(d *File) error {
 				return err
 			} else if err := id.checkName(t.path); err != nil {
 				return err
+			} else {
+				t.placed = id.Version == placedVersion
 			}
+		case t.placed:
+			l, err := placedLine(line, before)
+			if err != nil {
+				return messageError(t.path, d.Bytes, err)
+			}
+			before = max(before, l.Pos)
 		case !isBlank(line):
 			if _, err := parseLine(line); err != nil {
 				return messageError(t.path, d.Bytes, err)
