@@ -2,8 +2,8 @@ package pgstore_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,15 +11,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +29,7 @@ import (
 )
 
 // runtimeEnv makes the test binary a process of a bot: its value is the connection string, the
-// schema, the name of the process and the file of its witness.
+// schema, the name of the process, the file of its witness and the lease.
 const runtimeEnv = "PGSTORE_TEST_RUNTIME"
 
 const (
@@ -46,7 +48,12 @@ type witnessed struct{ file *os.File }
 func runtimeChild() {
 	part := strings.Split(os.Getenv(runtimeEnv), " ")
 	ctx := context.Background()
-	store, err := pgstore.Open(ctx, part[0], memberOptions(part[1], part[2], runtimeLease))
+	lease, err := time.ParseDuration(part[4])
+	if err != nil {
+		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		return
+	}
+	store, err := pgstore.Open(ctx, part[0], memberOptions(part[1], part[2], lease))
 	if err != nil {
 		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
 		return
@@ -112,30 +119,15 @@ func (w *witnessed) run(ctx context.Context, t *agent.Turn) (agent.Result, error
 			continue
 		}
 		n := questionOf.FindStringSubmatch(m.Text)[1]
-		if err := hire(ctx, t, n); err != nil {
+		_, err := t.Spawn(ctx, agent.Task{
+			Text: "look it up", Label: "clerk " + n, Key: "clerk " + n, Announce: true,
+		})
+		if err != nil {
 			return agent.Result{}, err
 		}
 		said = append(said, "asked "+n)
 	}
 	return agent.Result{Text: strings.Join(said, ";")}, nil
-}
-
-// hire spawns the clerk of a question. While the chat has as many as it may have, as it does when
-// questions have come in for some seconds and no process answered, it waits for one to end.
-func hire(ctx context.Context, t *agent.Turn, n string) error {
-	for {
-		_, err := t.Spawn(ctx, agent.Task{
-			Text: "look it up", Label: "clerk " + n, Key: "clerk " + n, Announce: true,
-		})
-		if !errors.Is(err, &policy.Refusal{Rule: policy.RuleChildren}) {
-			return err //nolint:wrapcheck // as if the caller had called it
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 func (w *witnessed) reply(_ context.Context, d agent.Delivery) error {
@@ -148,11 +140,19 @@ type fleet struct {
 	s       *server
 	schema  string
 	witness string
+	lease   time.Duration
 
 	mu      sync.Mutex
 	members []*member
-	posted  map[string]chan bool // what members have said of a post
+	posted  map[string]chan bool       // what members have said of a post
+	read    int64                      // bytes of the witness that done knows
+	done    map[string]map[string]bool // by chat: what was told of clerks
+	whole   bool                       // every run must have ended well
 }
+
+// maxWaiting is how many clerks of a chat may be under way before a person asks on: fewer than a
+// session may have children.
+const maxWaiting = 4
 
 type member struct {
 	name string
@@ -164,7 +164,7 @@ type member struct {
 func (f *fleet) start(i int) {
 	m := &member{name: fmt.Sprint("p", i), cmd: exec.Command(os.Args[0])}
 	m.cmd.Env = append(os.Environ(), runtimeEnv+"="+
-		strings.Join([]string{f.s.DSN(), f.schema, m.name, f.witness}, " "))
+		strings.Join([]string{f.s.DSN(), f.schema, m.name, f.witness, f.lease.String()}, " "))
 	var err error
 	m.in, err = m.cmd.StdinPipe()
 	require.NoError(f.t, err)
@@ -254,14 +254,43 @@ func (f *fleet) ask(chat, n int) {
 	}
 }
 
+// waiting returns how many of so many clerks of a chat were not told of yet.
+func (f *fleet) waiting(chat, asked int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file, err := os.Open(f.witness)
+	if err != nil {
+		return asked // nothing was told
+	}
+	defer func() { _ = file.Close() }()
+	text, _ := io.ReadAll(io.NewSectionReader(file, f.read, 1<<30))
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	f.read += int64(len(text))
+	for line := range strings.Lines(string(text)) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(part) != 5 {
+			continue
+		}
+		for said := range strings.SplitSeq(part[4], ";") {
+			if strings.HasPrefix(said, "done ") {
+				if f.done[part[1]] == nil {
+					f.done[part[1]] = map[string]bool{}
+				}
+				f.done[part[1]][said] = true
+			}
+		}
+	}
+	return asked - len(f.done[chatKey(chat).String()])
+}
+
 // A toldChat is what the replies of one chat say: "asked 1", "done 1".
 type toldChat struct {
 	order []string                   // by their first arrivals
 	keys  map[string]map[string]bool // of the deliveries of each
 }
 
-// read returns what the witness has of each chat, and how often each run began.
-func (f *fleet) read() (chats map[string]*toldChat, began map[string]int) {
+// all returns what the witness has of each chat, and how often each run began.
+func (f *fleet) all() (chats map[string]*toldChat, began map[string]int) {
 	text, err := os.ReadFile(f.witness)
 	require.NoError(f.t, err)
 	chats, began = map[string]*toldChat{}, map[string]int{}
@@ -289,17 +318,23 @@ func (f *fleet) read() (chats map[string]*toldChat, began map[string]int) {
 	return chats, began
 }
 
-// Three processes of a bot share a schema, and one after another is killed under load, and started
-// again. Every question is answered once and every clerk is told of once, each under one key and in
-// order; no clerk begins twice, and each has ended.
-func TestKilledRuntimes(t *testing.T) {
+// newFleet starts three processes of a bot.
+func newFleet(t *testing.T, lease time.Duration) *fleet {
+	t.Helper()
 	f := &fleet{
 		t: t, s: ownServer(t), schema: freshSchema(), members: make([]*member, 3),
 		witness: filepath.Join(t.TempDir(), "witness"), posted: map[string]chan bool{},
+		done: map[string]map[string]bool{}, lease: lease,
 	}
 	for i := range f.members {
 		f.start(i)
 	}
+	return f
+}
+
+// under has people ask in every chat while so many rounds of disturb go on, and fails the test
+// unless each question was answered and each clerk told of.
+func (f *fleet) under(rounds int, disturb func(round int)) {
 	stop := make(chan struct{})
 	asked := make([]int, runtimeChats)
 	var people sync.WaitGroup
@@ -311,25 +346,92 @@ func TestKilledRuntimes(t *testing.T) {
 					return
 				case <-time.After(rand.N(300 * time.Millisecond)): //nolint:gosec // any will do
 				}
-				f.ask(chat, asked[chat]+1)
-				asked[chat]++
+				if f.waiting(chat, asked[chat]) < maxWaiting {
+					f.ask(chat, asked[chat]+1)
+					asked[chat]++
+				}
 			}
 		})
 	}
-	for round := range rounds(3, 100) {
+	for round := range rounds {
 		time.Sleep(time.Second + rand.N(time.Second)) //nolint:gosec // any will do
+		disturb(round)
+	}
+	close(stop)
+	people.Wait()
+	f.waitForAll(asked)
+	f.t.Logf("%d rounds, questions by chat: %v", rounds, asked)
+	f.verify(asked)
+}
+
+// Three processes of a bot share a schema, and one after another is killed under load, and started
+// again. Every question is answered once and every clerk is told of once, each under one key and in
+// order; no clerk begins twice, and each has ended.
+func TestKilledRuntimes(t *testing.T) {
+	f := newFleet(t, runtimeLease)
+	f.under(rounds(3, 100), func(round int) {
 		i := round % len(f.members)
 		f.kill(i)
 		if round%2 == 0 { // else its lease has not lapsed
 			time.Sleep(runtimeLease + 2*time.Second)
 		}
 		f.start(i)
+	})
+}
+
+// The server of three processes of a bot is killed under load, and started again. The same holds,
+// and no clerk is interrupted.
+func TestServerKilledUnderRuntimes(t *testing.T) {
+	f := newFleet(t, time.Minute)
+	f.whole = true
+	f.under(rounds(3, 50), func(round int) {
+		for _, pid := range f.s.PIDs() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		<-f.s.Exited()
+		time.Sleep(time.Duration(round%3) * 500 * time.Millisecond)
+		require.NoError(t, f.s.Start())
+	})
+}
+
+// One process of a bot after another stands still under load for longer than its lease, and goes
+// on. The same holds: what it was doing counts once, here or where the tree is now.
+func TestStoppedRuntimes(t *testing.T) {
+	f := newFleet(t, runtimeLease)
+	f.under(rounds(2, 20), func(round int) {
+		f.mu.Lock()
+		m := f.members[round%len(f.members)]
+		f.mu.Unlock()
+		require.NoError(t, m.cmd.Process.Signal(syscall.SIGSTOP))
+		time.Sleep(runtimeLease + 3*time.Second)
+		require.NoError(t, m.cmd.Process.Signal(syscall.SIGCONT))
+	})
+	f.verifyEpochs()
+}
+
+// verifyEpochs fails the test if a reply of a former owner does not carry an older epoch than those
+// that came before it of the next one.
+func (f *fleet) verifyEpochs() {
+	text, err := os.ReadFile(f.witness)
+	require.NoError(f.t, err)
+	late := 0
+	last := map[string]uint64{}
+	keys := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		part := strings.Split(line, "\t")
+		if len(part) != 5 {
+			continue
+		}
+		epoch, err := strconv.ParseUint(part[3], 10, 64)
+		require.NoError(f.t, err)
+		if epoch < last[part[1]] {
+			late++
+			assert.NotZero(f.t, keys[part[2]], "%s came late, and not by a later owner", line)
+		}
+		last[part[1]] = max(last[part[1]], epoch)
+		keys[part[2]] = epoch
 	}
-	close(stop)
-	people.Wait()
-	f.waitForAll(asked)
-	t.Logf("questions by chat: %v", asked)
-	f.verify(asked)
+	f.t.Logf("%d replies came from a former owner", late)
 }
 
 // waitForAll waits until the witness has everything that was asked. It fails the test if nothing
@@ -341,7 +443,7 @@ func (f *fleet) waitForAll(asked []int) {
 		all += 2 * n
 	}
 	for {
-		chats, began := f.read()
+		chats, began := f.all()
 		said := 0
 		for _, c := range chats {
 			said += len(c.order)
@@ -364,7 +466,7 @@ func (f *fleet) waitForAll(asked []int) {
 // logMissing logs what the witness does not have of each chat, and the runs that have not ended.
 func (f *fleet) logMissing(asked []int, chats map[string]*toldChat) {
 	judge, err := agent.Open(f.t.Context(), agent.Config{
-		Store:  f.s.open(f.t, memberOptions(f.schema, "judge", runtimeLease)),
+		Store:  f.s.open(f.t, memberOptions(f.schema, "judge", f.lease)),
 		Runner: agent.RunnerFunc((&witnessed{}).run),
 	})
 	require.NoError(f.t, err)
@@ -379,6 +481,11 @@ func (f *fleet) logMissing(asked []int, chats map[string]*toldChat) {
 		}
 		f.t.Logf("%s was asked %d, and is missing %d: %q", key, n, len(missing),
 			missing[:min(len(missing), 20)])
+		if c := chats[key.String()]; c != nil {
+			f.t.Logf("it was told other things: %q", slices.DeleteFunc(c.order, func(s string) bool {
+				return strings.HasPrefix(s, "asked ") || strings.HasPrefix(s, "done ")
+			}))
+		}
 		runs, err := judge.Session(key).Runs(f.t.Context())
 		f.t.Log(len(runs), err)
 		for _, r := range runs {
@@ -398,11 +505,11 @@ func (f *fleet) logMissing(asked []int, chats map[string]*toldChat) {
 
 // verify fails the test unless the bot has kept its promises about so many questions in each chat.
 func (f *fleet) verify(asked []int) {
-	chats, began := f.read()
+	chats, began := f.all()
 	for run, n := range began {
 		assert.Equal(f.t, 1, n, "run %s began once", run)
 	}
-	store := f.s.open(f.t, memberOptions(f.schema, "judge", runtimeLease))
+	store := f.s.open(f.t, memberOptions(f.schema, "judge", f.lease))
 	judge, err := agent.Open(f.t.Context(), agent.Config{
 		Store: store, Runner: agent.RunnerFunc((&witnessed{}).run),
 	})
@@ -435,6 +542,7 @@ func (f *fleet) verify(asked []int) {
 		assert.Len(f.t, runs, n, "%s", key)
 		for _, r := range runs {
 			assert.True(f.t, r.Status.Terminal(), "%s is %v", r.Label, r.Status)
+			assert.True(f.t, !f.whole || r.Status == spawn.StatusOK, "%s is %v", r.Label, r.Status)
 		}
 	}
 }
