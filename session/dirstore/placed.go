@@ -130,7 +130,8 @@ func encodePlaced(lines []session.Line) ([]byte, error) {
 	return placeLines(text, func() session.Pos { i++; return lines[i].Pos })
 }
 
-var errNotPlaced = fmt.Errorf("its positions are those of a directory: %w", session.ErrConflict)
+var errNotPlaced = fmt.Errorf("dirstore: its positions are those of a directory: %w",
+	session.ErrConflict)
 
 // lastPlace returns the position of the last line before end, or 0.
 func (t *transcriptFile) lastPlace(ctx context.Context, end int64) (last session.Pos, err error) {
@@ -238,7 +239,7 @@ func placedLine(line []byte, before session.Pos) (l session.Line, err error) {
 	return l, err
 }
 
-var errNoPlace = errors.New("it does not have a position")
+var errNoPlace = errors.New("dirstore: the line does not have a position")
 
 // A placeOrder finds the lines of a placed transcript that are out of order: one digit of a
 // position may have become another one. It takes those for intact that are the most which grow.

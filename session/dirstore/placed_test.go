@@ -25,7 +25,8 @@ func importTexts(
 		m := userMessages(fmt.Sprintf("line %d %s", pos, strings.Repeat("é", rng.IntN(100))))[0]
 		lines = append(lines, session.Line{Pos: pos, Message: m})
 	}
-	last, err := s.Transcripts.(session.TranscriptsImporter).Import(t.Context(), ref, after, lines...)
+	x := s.Transcripts.(session.TranscriptsImporter)
+	last, err := x.Import(t.Context(), ref, after, lines...)
 	require.NoError(t, err)
 	require.Equal(t, pos, last)
 	return lines
@@ -199,6 +200,7 @@ func TestImportThatIsRefused(t *testing.T) {
 	require.NoError(t, s.Close())
 	v, err := dirstore.ViewOn(d, "/")
 	require.NoError(t, err)
-	_, err = v.Transcripts.(session.TranscriptsImporter).Import(t.Context(), testRef("z"), 0, line(1))
+	x = v.Transcripts.(session.TranscriptsImporter)
+	_, err = x.Import(t.Context(), testRef("z"), 0, line(1))
 	require.ErrorIs(t, err, session.ErrReadOnly)
 }

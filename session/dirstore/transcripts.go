@@ -55,7 +55,7 @@ type transcriptState struct {
 	durable   bool        // the name of the file and its last write are durable, or in the log
 	torn      bool        // there may be bytes beyond the end
 	inherited bool        // the bytes beyond the end are of an earlier process
-	corrupt   error       // not nil if acknowledged lines beyond the end cannot be read; appends fail
+	corrupt   error       // acknowledged lines beyond the end cannot be read; appends fail
 }
 
 // A restingTranscript is what the store keeps of a transcript that no call works with, whose lines

@@ -75,7 +75,8 @@ func (b *movedBot) run(ctx context.Context, t *agent.Turn) (agent.Result, error)
 		for _, m := range t.Messages[len(t.Messages)-t.New:] {
 			text := m.Text
 			if task := taskOf.FindStringSubmatch(text); m.Internal && task != nil {
-				text = "of " + task[1] + fmt.Sprint(", interrupted: ", strings.Contains(text, "interrupted"))
+				cut := strings.Contains(text, "interrupted")
+				text = fmt.Sprint("of ", task[1], ", interrupted: ", cut)
 			}
 			heard = append(heard, "heard "+text)
 		}

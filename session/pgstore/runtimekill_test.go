@@ -482,9 +482,10 @@ func (f *fleet) logMissing(asked []int, chats map[string]*toldChat) {
 		f.t.Logf("%s was asked %d, and is missing %d: %q", key, n, len(missing),
 			missing[:min(len(missing), 20)])
 		if c := chats[key.String()]; c != nil {
-			f.t.Logf("it was told other things: %q", slices.DeleteFunc(c.order, func(s string) bool {
+			isWanted := func(s string) bool {
 				return strings.HasPrefix(s, "asked ") || strings.HasPrefix(s, "done ")
-			}))
+			}
+			f.t.Logf("it was told other things: %q", slices.DeleteFunc(c.order, isWanted))
 		}
 		runs, err := judge.Session(key).Runs(f.t.Context())
 		f.t.Log(len(runs), err)

@@ -166,7 +166,8 @@ func (t transcripts) add(
 // addBy adds lines by a statement with its arguments from the fourth on, or says why the transcript
 // does not take them.
 func (t transcripts) addBy(
-	ctx context.Context, q querier, ref session.Ref, after session.Pos, statement string, args ...any,
+	ctx context.Context, q querier, ref session.Ref, after session.Pos, statement string,
+	args ...any,
 ) error {
 	all := append([]any{ref.Key.String(), ref.SessionID, int64(after)}, args...)
 	tag, err := q.Exec(ctx, t.sql(statement), all...)
@@ -242,11 +243,13 @@ func (d *database) refs(
 		if err != nil {
 			return err
 		}
-		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ref session.Ref, err error) {
+		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Ref, error) {
 			var key string
-			if err = row.Scan(&next, &key, &ref.SessionID); err != nil {
+			var ref session.Ref
+			if err := row.Scan(&next, &key, &ref.SessionID); err != nil {
 				return ref, err
 			}
+			var err error
 			if ref.Key, err = session.Parse(key); err != nil {
 				file := fmt.Sprintf("table %s, row %d", table, next)
 				err = &session.CorruptError{File: file, Reason: err.Error()}

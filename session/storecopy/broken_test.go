@@ -62,7 +62,8 @@ func TestBrokenSource(t *testing.T) {
 			} else {
 				require.ErrorIs(t, err, session.ErrCorrupt, "%s, %d", rel, at)
 				require.ErrorContains(t, err, filepath.Base(rel), "%s, %d", rel, at)
-				require.ErrorIs(t, session.CheckCopy(t.Context(), to.Journal), session.ErrUnfinishedCopy)
+				err = session.CheckCopy(t.Context(), to.Journal)
+				require.ErrorIs(t, err, session.ErrUnfinishedCopy)
 				named++
 			}
 			require.NoError(t, from.Close())

@@ -92,7 +92,8 @@ func (h *history) append() {
 		b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(text)})
 	}
 	var err error
-	if j, ok := h.store.Journal.(session.JournalImporter); ok && h.last[root] == 0 && h.r.IntN(2) == 0 {
+	j, ok := h.store.Journal.(session.JournalImporter)
+	if ok && h.last[root] == 0 && h.r.IntN(2) == 0 {
 		h.last[root], err = j.Import(h.t.Context(), root, 0, session.Seq(1+h.r.IntN(1000)), b)
 	} else {
 		h.last[root], err = h.store.Journal.Append(h.t.Context(), root, h.last[root], b)

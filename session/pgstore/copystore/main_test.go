@@ -59,7 +59,8 @@ func TestCopystore(t *testing.T) {
 	filled(t, dir)
 	do := func(want int, from, to string, more ...string) string {
 		t.Helper()
-		code, text := runIt(t, append([]string{"-trust-sync", "-from", from, "-to", to}, more...)...)
+		args := append([]string{"-trust-sync", "-from", from, "-to", to}, more...)
+		code, text := runIt(t, args...)
 		require.Equal(t, want, code)
 		return text
 	}
@@ -81,7 +82,8 @@ func TestCopystore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, do(exitError, back, s.DSN(), "-verify"), "End the bot that has it")
 	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "three"}
-	_, err = store.Transcripts.Append(t.Context(), ref, 0, session.Message{Role: session.MessageUser})
+	m := session.Message{Role: session.MessageUser}
+	_, err = store.Transcripts.Append(t.Context(), ref, 0, m)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
 	text := do(exitError, back, s.DSN(), "-verify")
@@ -91,7 +93,8 @@ func TestCopystore(t *testing.T) {
 	path := filepath.Join(dir, "sessions", "main", "two.jsonl")
 	line, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, bytes.Replace(line, []byte(`"role":"user"`), []byte(`"role":"user`), 1), 0o600))
+	broken := bytes.Replace(line, []byte(`"role":"user"`), []byte(`"role":"user`), 1)
+	require.NoError(t, os.WriteFile(path, broken, 0o600))
 	text = do(exitError, dir, s.DSN(), "-schema", "third")
 	assert.Contains(t, text, "two.jsonl")
 	assert.Contains(t, text, "when-a-store-does-not-open.md")
