@@ -543,7 +543,8 @@ func (f *fleet) verify(asked []int) {
 		assert.Len(f.t, runs, n, "%s", key)
 		for _, r := range runs {
 			assert.True(f.t, r.Status.Terminal(), "%s is %v", r.Label, r.Status)
-			assert.True(f.t, !f.whole || r.Status == spawn.StatusOK, "%s is %v", r.Label, r.Status)
+			assert.True(f.t, !f.whole || r.Status == spawn.StatusOK,
+				"%s is %v: %s", r.Label, r.Status, r.Error)
 		}
 	}
 }
