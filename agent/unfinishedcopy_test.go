@@ -42,8 +42,9 @@ func TestUnfinishedCopyIsRefused(t *testing.T) {
 			_, err = rt.Session(chat).Post(t.Context(), agent.Incoming{Text: "hello"})
 			require.Error(t, err)
 		}
-		for range store.Journal.Read(t.Context(), chat, 0) {
-			require.Fail(t, "something was written")
+		for e, err := range store.Journal.Read(t.Context(), chat, 0) {
+			require.NoError(t, err)
+			require.Fail(t, "something was written", "%v", e)
 		}
 		mark.Ended = time.Now()
 		_, err = store.Journal.Append(t.Context(), session.CopiesRoot(), at, mark.Batch())

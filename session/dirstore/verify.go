@@ -397,13 +397,14 @@ func (t *transcriptFile) verify(d *File) error {
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		case d.Parts == 0:
-			if id, err := parseHeadLine(t.path, line); err != nil {
-				return err
-			} else if err := id.checkName(t.path); err != nil {
-				return err
-			} else {
-				t.placed = id.Version == placedVersion
+			id, err := parseHeadLine(t.path, line)
+			if err == nil {
+				err = id.checkName(t.path)
 			}
+			if err != nil {
+				return err
+			}
+			t.placed = id.Version == placedVersion
 		case t.placed:
 			l, err := placedLine(line, before)
 			if err != nil {

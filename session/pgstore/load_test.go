@@ -140,6 +140,13 @@ func underLoad(t *testing.T, processes, requesters int, l load) (took []int64) {
 	l.Schema = freshSchema()
 	var ins []io.WriteCloser
 	var outs []*bufio.Reader
+	var cmds []*exec.Cmd
+	defer func() {
+		for _, cmd := range cmds {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}()
 	line := func(i int) string {
 		text, err := outs[i].ReadString('\n')
 		require.NoError(t, err)
@@ -159,10 +166,7 @@ func underLoad(t *testing.T, processes, requesters int, l load) (took []int64) {
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		defer func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}()
+		cmds = append(cmds, cmd)
 		ins, outs = append(ins, in), append(outs, bufio.NewReaderSize(out, 8<<20))
 		require.Equal(t, "begun", line(i))
 	}

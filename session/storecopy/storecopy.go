@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -53,17 +54,18 @@ const MaxNamed = 3
 
 // Error names what is there.
 func (e *NotEmptyError) Error() string {
-	text := "storecopy: the target is not empty"
+	var text strings.Builder
+	text.WriteString("storecopy: the target is not empty")
 	if !e.Copied.IsZero() {
-		text += fmt.Sprintf("; a copy into it ended at %s", e.Copied.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&text, "; a copy into it ended at %s", e.Copied.UTC().Format(time.RFC3339))
 	}
 	for _, root := range e.Logs {
-		text += fmt.Sprintf("; it has the log of %q", root)
+		fmt.Fprintf(&text, "; it has the log of %q", root)
 	}
 	for _, ref := range e.Transcripts {
-		text += fmt.Sprintf("; it has the transcript %q of %q", ref.SessionID, ref.Key)
+		fmt.Fprintf(&text, "; it has the transcript %q of %q", ref.SessionID, ref.Key)
 	}
-	return text
+	return text.String()
 }
 
 // An UnsupportedError says that a part of a Store lacks what a copy needs.

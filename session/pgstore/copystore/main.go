@@ -30,8 +30,9 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
-	"github.com/offshoot-sdk/offshoot/session/pgstore"
 	"github.com/offshoot-sdk/offshoot/session/storecopy"
+
+	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
 
 func main() {
@@ -39,7 +40,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	os.Exit(code)
+	os.Exit(code) //nolint:forbidigo // a program ends its own process
 }
 
 // The codes with which the program ends.

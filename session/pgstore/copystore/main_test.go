@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/session/pgstore/pgstoretest"
 )
 
