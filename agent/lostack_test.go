@@ -80,7 +80,9 @@ func TestLinesWithoutAnAcknowledgement(t *testing.T) {
 			for n, met := 1, true; met; n++ {
 				synctest.Test(t, func(t *testing.T) {
 					store := session.NewMemory()
-					x := &lostAck{Transcripts: store.Transcripts, n: n, reads: reads, writes: writes}
+					x := &lostAck{
+						Transcripts: store.Transcripts, n: n, reads: reads, writes: writes,
+					}
 					store.Transcripts = x
 					rt, err := agent.Open(t.Context(), agent.Config{
 						Store: store, Runner: &agent.Loop{Model: model}, Tools: []agent.Tool{look},
