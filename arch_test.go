@@ -18,6 +18,10 @@ var house = arch.House{
 		{Dir: "session", Third: []string{"github.com/google/uuid"}},
 		{Dir: "session/dirstore", Ours: []string{"session"}},
 		{Dir: "session/binding", Ours: []string{"session"}},
+		{
+			Dir: "session/storecopy", Ours: []string{"session"},
+			TestOurs: []string{"session/dirstore"},
+		},
 		{Dir: "policy", Ours: []string{"session"}},
 		{Dir: "context", Ours: []string{"session"}, Third: []string{"go.yaml.in/yaml/v3"}},
 		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},

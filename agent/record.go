@@ -553,21 +553,10 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 	if err != nil {
 		return 0, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
 	}
-	err = r.retry(ctx, func() error {
-		end := r.history.end
-		err := attempt(func() (err error) {
-			end, err = r.store.Append(ctx, r.ref, r.history.end, rest...)
-			return err
-		})
-		if err != nil && !permanent(err) {
-			rest = rest[r.countAppended(ctx, rest):]
-			if len(rest) == 0 {
-				return nil
-			}
-		}
-		if err == nil {
-			r.history.end, rest = end, nil
-		}
+	unknown := false // whether an append before has added anything
+	err = r.retry(ctx, func() (err error) {
+		rest, err = r.appendRest(ctx, rest, unknown)
+		unknown = unknown || err != nil && !permanent(err)
 		return err
 	})
 	if err != nil {
@@ -576,22 +565,57 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 	return len(lines) - len(rest), err
 }
 
+// appendRest appends lines, and returns those that are not in the transcript then. If it is unknown
+// whether an attempt before has added them, a conflict may be with that one.
+func (r *turnRecord) appendRest(
+	ctx context.Context, rest []Message, unknown bool,
+) ([]Message, error) {
+	for {
+		end := r.history.end
+		err := attempt(func() (err error) {
+			end, err = r.store.Append(ctx, r.ref, r.history.end, rest...)
+			return err
+		})
+		if err == nil {
+			r.history.end = end
+			return nil, nil
+		}
+		conflict := unknown && errors.Is(err, session.ErrConflict)
+		if permanent(err) && !conflict {
+			return rest, err
+		}
+		n, readErr := r.countAppended(ctx, rest)
+		switch rest = rest[n:]; {
+		case len(rest) == 0:
+			return nil, nil
+		case !conflict:
+			return rest, err
+		case readErr != nil:
+			return rest, readErr
+		case n == 0:
+			return rest, err
+		}
+	}
+}
+
 // countAppended returns how many of the messages are in the transcript after an append that failed,
 // always the first ones, and moves the end there. Lines that another owner wrote make the next
 // append conflict.
-func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n int) {
-	_ = attempt(func() error { // the next append tells what this does not
+func (r *turnRecord) countAppended(
+	ctx context.Context, messages []Message,
+) (n int, err error) {
+	err = attempt(func() error {
 		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.history.end}) {
 			m := line.Message
 			if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||
 				m.Role != messages[n].Role || m.ID != messages[n].ID {
-				break
+				return err
 			}
 			n, r.history.end = n+1, line.Pos
 		}
 		return nil
 	})
-	return n
+	return n, err
 }
 
 func (r *turnRecord) logLoss(why string) {

@@ -27,14 +27,17 @@
 // To use sessions, read key.go first, then newkey.go. To write a store, read journal.go and then
 // transcript.go: they are the two interfaces for storage, with all their rules.
 //
-// Three packages belong to this one:
+// Four packages belong to this one:
 //
 //   - [github.com/offshoot-sdk/offshoot/session/dirstore] keeps a Store in a directory.
 //   - [github.com/offshoot-sdk/offshoot/session/sessiontest] tests the Store of another engine.
 //   - [github.com/offshoot-sdk/offshoot/session/binding] binds conversations to sessions, in a log
 //     under [BindingsRoot].
+//   - [github.com/offshoot-sdk/offshoot/session/storecopy] moves a Store into another one. A Store
+//     lets it if its parts are the interfaces of import.go.
 //
-// A Journal also has the marks of its repairs, under [RepairsRoot]; see [RepairMark]. A receiver of
+// A Journal also has the marks of its repairs, under [RepairsRoot]; see [RepairMark], and that of
+// the copy that it is, under [CopiesRoot]; see [CopyMark]. A receiver of
 // deliveries may keep the keys that it has acted upon there, under [DeliveredRoot].
 //
 // # Keys

@@ -78,6 +78,7 @@ func IsPermanent(err error) bool {
 	for _, e := range []error{
 		ErrConflict, ErrArchived, ErrClosed, ErrReadOnly, ErrInvalidKey, ErrNotFound, ErrCorrupt,
 		ErrFormat, ErrInvalidLine, ErrUnsafe, ErrSync, ErrNoFiles, ErrFileChanged,
+		ErrUnfinishedCopy,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -130,6 +130,13 @@ func invalidEntry(b Batch, i int, err error) error {
 var errEmptyPayload = errors.New("session: the payload is not JSON: it is empty")
 
 func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch) (Seq, error) {
+	return j.add(ctx, root, after, after+1, b)
+}
+
+// add adds a batch whose entries have the sequences from first on.
+func (j *memoryJournal) add(
+	ctx context.Context, root Key, after, first Seq, b Batch,
+) (Seq, error) {
 	if root.IsZero() {
 		return 0, fmt.Errorf("session: append: root %q: %w", root, ErrInvalidKey)
 	}
@@ -153,14 +160,14 @@ func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch
 		return 0, fmt.Errorf("session: append to %q after %d, which ends at %d: %w",
 			root, after, l.Last, ErrConflict)
 	}
-	batch := memoryBatch{first: after + 1, id: b.ID, entries: b.Entries}
+	batch := memoryBatch{first: first, id: b.ID, entries: b.Entries}
 	j.addMembers(l, b.Members)
 	if b.Reset {
 		l.batches = nil
 		j.keepMembers(l, b.Members) // only now: no key is lost on the way
 	}
 	l.batches.add(batch)
-	l.Last += Seq(len(b.Entries))
+	l.Last = first + Seq(len(b.Entries)) - 1
 	l.Due = b.Due
 	j.due.Schedule(&l.Item)
 	return l.Last, nil

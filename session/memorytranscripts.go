@@ -34,7 +34,7 @@ type memoryTranscripts struct {
 // An archivedLines is an archived transcript.
 type archivedLines struct {
 	name  string
-	lines []Message
+	lines memoryLines
 	bytes int  // of the lines, about
 	gone  bool // the lines are not kept any more
 }
@@ -42,7 +42,7 @@ type archivedLines struct {
 // A memoryTranscript is one transcript that is not archived.
 type memoryTranscript struct {
 	mu    sync.Mutex
-	lines []Message // line i has the position i+1; never changed in place, so readers keep it
+	lines memoryLines
 }
 
 func newMemoryTranscripts() *memoryTranscripts {
@@ -62,18 +62,29 @@ func (t *memoryTranscripts) check(ctx context.Context, ref Ref) error {
 	if err := ref.Validate(); err != nil {
 		return err
 	}
-	err := ctx.Err()
-	if t.closed.Load() {
-		err = ErrClosed
-	}
-	if err != nil {
+	if err := t.checkOpen(ctx); err != nil {
 		return fmt.Errorf("session: transcript %q of %q: %w", ref.SessionID, ref.Key, err)
 	}
 	return nil
 }
 
+// checkOpen returns ErrClosed if t is closed, or the error of ctx.
+func (t *memoryTranscripts) checkOpen(ctx context.Context) error {
+	if t.closed.Load() {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
 func (t *memoryTranscripts) Append(
 	ctx context.Context, ref Ref, after Pos, messages ...Message,
+) (Pos, error) {
+	return t.add(ctx, ref, after, messages, nil)
+}
+
+// add adds lines at places; nil: each at the next position.
+func (t *memoryTranscripts) add(
+	ctx context.Context, ref Ref, after Pos, messages []Message, places []Pos,
 ) (Pos, error) {
 	if err := t.check(ctx, ref); err != nil {
 		return 0, err
@@ -88,7 +99,7 @@ func (t *memoryTranscripts) Append(
 	live := t.live[ref]
 	if live != nil {
 		defer t.mu.RUnlock()
-		return live.append(ref, after, messages)
+		return live.append(ref, after, messages, places)
 	}
 	t.mu.RUnlock()
 	t.mu.Lock()
@@ -99,24 +110,25 @@ func (t *memoryTranscripts) Append(
 	if live = t.live[ref]; live == nil {
 		live = new(memoryTranscript)
 	}
-	last, err := live.append(ref, after, messages)
+	last, err := live.append(ref, after, messages, places)
 	if last > 0 {
 		t.live[ref] = live
 	}
 	return last, err
 }
 
-func (m *memoryTranscript) append(ref Ref, after Pos, messages []Message) (Pos, error) {
+func (m *memoryTranscript) append(
+	ref Ref, after Pos, messages []Message, places []Pos,
+) (Pos, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if end := Pos(len(m.lines)); end != after {
+	if end := m.lines.end(); end != after {
 		return 0, conflict(ref, after, end)
 	}
-	if m.lines == nil { // what is asked and what is answered, in one array
-		m.lines = make([]Message, 0, max(2, len(messages)))
+	if len(messages) > 0 {
+		m.lines = m.lines.with(messages, places)
 	}
-	m.lines = append(m.lines, messages...)
-	return Pos(len(m.lines)), nil
+	return m.lines.end(), nil
 }
 
 func conflict(ref Ref, after, end Pos) error {
@@ -134,7 +146,7 @@ func archivedError(ref Ref, doing string, a *archivedLines) error {
 }
 
 // lines returns the lines of a transcript that a query with or without archived ones may read.
-func (t *memoryTranscripts) lines(ref Ref, archived bool) ([]Message, error) {
+func (t *memoryTranscripts) lines(ref Ref, archived bool) (memoryLines, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	live, buried := t.live[ref], t.archived[ref]
@@ -144,9 +156,9 @@ func (t *memoryTranscripts) lines(ref Ref, archived bool) ([]Message, error) {
 		defer live.mu.Unlock()
 		return live.lines, nil
 	case buried == nil:
-		return nil, nil
+		return memoryLines{}, nil
 	case !archived || buried.gone:
-		return nil, archivedError(ref, "read", buried)
+		return memoryLines{}, archivedError(ref, "read", buried)
 	}
 	return buried.lines, nil
 }
@@ -157,7 +169,7 @@ func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, q LineQuery) iter
 		if err == nil {
 			err = q.Validate()
 		}
-		var lines []Message
+		var lines memoryLines
 		if err == nil {
 			lines, err = t.lines(ref, q.Archived)
 		}
@@ -165,11 +177,11 @@ func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, q LineQuery) iter
 			yield(Line{}, err)
 			return
 		}
-		first := min(q.After, Pos(len(lines)))
-		if left := len(lines) - int(first); q.Last > 0 && left > q.Last {
-			first += Pos(left - q.Last)
+		first := lines.behind(q.After)
+		if q.Last > 0 {
+			first = max(first, len(lines.messages)-q.Last)
 		}
-		for i, m := range lines[first:] {
+		for i, m := range lines.messages[first:] {
 			if err := ctx.Err(); err != nil {
 				err = fmt.Errorf(
 					"session: transcript %q of %q: read: %w", ref.SessionID, ref.Key, err,
@@ -177,7 +189,7 @@ func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, q LineQuery) iter
 				yield(Line{}, err)
 				return
 			}
-			if !yield(Line{Pos: first + Pos(i) + 1, Message: m}, nil) {
+			if !yield(Line{Pos: lines.pos(first + i), Message: m}, nil) {
 				return
 			}
 		}
@@ -202,8 +214,8 @@ func (t *memoryTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) 
 		t.forget(0)
 	}
 	a := &archivedLines{name: ArchiveName(ref.SessionID+".jsonl", at), lines: live.lines}
-	for i := range a.lines {
-		a.bytes += lineBytes(&a.lines[i])
+	for i := range a.lines.messages {
+		a.bytes += lineBytes(&a.lines.messages[i])
 	}
 	t.archived[ref], t.buried = a, append(t.buried, ref)
 	for t.bytes += a.bytes; t.bytes > maxArchivedBytes; t.emptied++ {
@@ -262,11 +274,7 @@ func (t *memoryTranscripts) Archives(
 	ctx context.Context, before time.Time,
 ) iter.Seq2[Archived, error] {
 	return func(yield func(Archived, error) bool) {
-		err := ctx.Err()
-		if t.closed.Load() {
-			err = ErrClosed
-		}
-		if err != nil {
+		if err := t.checkOpen(ctx); err != nil {
 			yield(Archived{}, fmt.Errorf("session: archived transcripts: %w", err))
 			return
 		}

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -48,28 +47,7 @@ func LastRepair(ctx context.Context, j Journal) (m RepairMark, err error) {
 }
 
 func lastRepair(ctx context.Context, j Journal) (m RepairMark, last Seq, err error) {
-	if j == nil {
-		return m, 0, errors.New("session: the marks of repairs: the journal is nil")
-	}
-	for e, err := range j.Read(ctx, RepairsRoot(), 0) {
-		if err != nil {
-			return RepairMark{}, 0, fmt.Errorf("session: reading the marks of repairs: %w", err)
-		}
-		var text []byte
-		if text, err = e.Payload.AppendJSON(nil); err == nil {
-			m = RepairMark{}
-			err = json.Unmarshal(text, &m)
-		}
-		if err == nil && m.ID == "" {
-			err = errors.New("it has no id")
-		}
-		if err != nil {
-			return RepairMark{}, 0, fmt.Errorf("%w: mark of a repair, entry %d: %w",
-				ErrFormat, e.Seq, err)
-		}
-		last = e.Seq
-	}
-	return m, last, nil
+	return lastMark(ctx, j, RepairsRoot(), "repairs", func(m RepairMark) bool { return m.ID != "" })
 }
 
 // MarkRepaired records a new mark. A program calls it after it has restored an older copy of a

@@ -46,11 +46,17 @@ const (
 // [BindingsRoot], it is not the key of a session.
 func FarewellsRoot() Key { return Key{"offshoot:farewells"} }
 
+// CopiesRoot returns the key under which a [Journal] keeps the mark of the copy that it is, see
+// [CopyMark]. Like [BindingsRoot], it is not the key of a session.
+func CopiesRoot() Key { return Key{"offshoot:copies"} }
+
 // ParseRoot parses a key of a session, as [Parse] does, or a reserved root such as [BindingsRoot].
 // It is for implementations of [Journal] that store roots as text. Text from a user or a model must
 // go through Parse.
 func ParseRoot(s string) (Key, error) {
-	for _, root := range []Key{BindingsRoot(), RepairsRoot(), DeliveredRoot(), FarewellsRoot()} {
+	for _, root := range []Key{
+		BindingsRoot(), RepairsRoot(), DeliveredRoot(), FarewellsRoot(), CopiesRoot(),
+	} {
 		if s == root.s {
 			return root, nil
 		}

@@ -180,8 +180,17 @@ func (l *lookout) look(ctx context.Context) {
 			oneOf(ctx, opening, sh.owner.TickThen)
 		}
 	}
+	var err error
+	if !l.second {
+		if err = session.CheckCopy(ctx, l.sup.reads); !errors.Is(err, session.ErrUnfinishedCopy) {
+			err = nil // what else is wrong is met again
+		}
+	}
 	l.second = true
-	if err := l.sup.sweep(ctx, opening); err != nil && ctx.Err() == nil {
+	if err == nil {
+		err = l.sup.sweep(ctx, opening)
+	}
+	if err != nil && ctx.Err() == nil {
 		l.sup.log.Error("offshoot: looking for due trees failed", "error", err.Error())
 		if owner.Dead(err) {
 			l.sup.fatal(err)

@@ -13,10 +13,30 @@ import (
 func (j *journal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
+	return j.add(ctx, root, after, after+1, b)
+}
+
+// Import implements [session.JournalImporter].
+func (j *journal) Import(
+	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
+) (session.Seq, error) {
+	if err := b.ValidateImport(after, first); err != nil {
+		return 0, fmt.Errorf("dirstore: import to %q: %w", root, err)
+	}
+	// What begins a log behind its first entry has replaced the entries before.
+	b.Reset = b.Reset || first != after+1
+	return j.add(ctx, root, after, first, b)
+}
+
+// add adds a batch whose entries have the sequences from first on. A first one that is not the next
+// begins the log.
+func (j *journal) add(
+	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if root.IsZero() {
 		return 0, fmt.Errorf("dirstore: append: root %q: %w", root, session.ErrInvalidKey)
 	}
-	last, err := j.append(ctx, root, after, b)
+	last, err := j.append(ctx, root, after, first-1, b)
 	if err != nil {
 		return 0, fmt.Errorf("dirstore: append to %q: %w", root, logError(err))
 	}
@@ -24,8 +44,9 @@ func (j *journal) Append(
 	return last, nil
 }
 
+// append adds a batch behind the entry after, at the sequences behind before.
 func (j *journal) append(
-	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	ctx context.Context, root session.Key, after, before session.Seq, b session.Batch,
 ) (session.Seq, error) {
 	if err := b.Validate(); err != nil {
 		return 0, err
@@ -37,7 +58,7 @@ func (j *journal) append(
 		return 0, session.ErrReadOnly
 	}
 	buf := payloadBuffers.Get().(*[]byte)
-	payload, err := appendBatch((*buf)[:0], root, after, b, j.maxBatch)
+	payload, err := appendBatch((*buf)[:0], root, before, b, j.maxBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +67,7 @@ func (j *journal) append(
 		return 0, err
 	}
 	stored := storedBatch{
-		root: root, after: after, due: b.Due, reset: b.Reset, n: len(b.Entries),
+		root: root, after: before, due: b.Due, reset: b.Reset, n: len(b.Entries),
 		members: membersIn(payload, b.Members),
 	}
 	records := make([]wal.Record, 0, 1+len(idle.frames))

@@ -215,28 +215,15 @@ func (t *transcripts) Archives(
 	ctx context.Context, before time.Time,
 ) iter.Seq2[session.Archived, error] {
 	return func(yield func(session.Archived, error) bool) {
-		var failed []error
-		agents, err := t.names(ctx, t.dir)
-		for _, agent := range agents {
-			dir := filepath.Join(t.dir, agent)
-			if disk.CheckDir(t.fs, dir) != nil {
-				continue // a file, or a link that leads out of the store
+		more := true
+		err := t.eachName(ctx, func(agent, name string) (bool, error) {
+			a, ok, err := t.archiveAt(filepath.Join(t.dir, agent), name, before)
+			if ok {
+				more = yield(a, nil)
 			}
-			var names []string
-			if names, err = t.names(ctx, dir); err != nil {
-				break
-			}
-			for _, name := range names {
-				a, ok, err := t.archiveAt(dir, name, before)
-				if err != nil {
-					failed = append(failed, err)
-				}
-				if ok && !yield(a, nil) {
-					return
-				}
-			}
-		}
-		if err = errors.Join(append(failed, err)...); err != nil {
+			return more, err
+		})
+		if err != nil && more {
 			yield(session.Archived{}, fmt.Errorf("dirstore: archived transcripts: %w", transcriptError(err)))
 		}
 	}

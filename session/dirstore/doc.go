@@ -136,7 +136,8 @@
 // read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
-// crash. lines.go has the lines that are in the log, linefile.go brings them to their files, and
+// crash. placed.go has those that were copied from another Store, and list.go says what there is.
+// lines.go has the lines that are in the log, linefile.go brings them to their files, and
 // lineview.go shows both as one. files.go opens, archives and removes the kept files, and
 // filewrite.go writes them. mend.go puts damaged lines aside. verify.go reads everything,
 // salvage.go what is intact of a damaged journal, members.go finds trees by their sessions,

@@ -28,9 +28,9 @@ func (t *transcripts) appendToLog(
 		return 0, logError(err)
 	}
 	x.pending = append(x.pending, lines...)
-	x.end += int64(len(lines))
+	x.grow(lines)
 	t.waitForFile(ref)
-	return session.Pos(x.end), nil
+	return x.last(), nil
 }
 
 // isIntact reports whether the file of a transcript is as this process left it, as far as its name
@@ -45,20 +45,16 @@ func (t *transcripts) isIntact(x *transcriptState) bool {
 
 // beginInLog begins a transcript in the log. Its file is made later.
 func (t *transcripts) beginInLog(
-	ref session.Ref, x *transcriptState, lines []byte,
+	ref session.Ref, x *transcriptState, head, lines []byte, placed bool,
 ) (session.Pos, error) {
 	if _, err := t.makeAgentDir(ref); err != nil {
-		return 0, err
-	}
-	head, err := headLine(ref)
-	if err != nil {
 		return 0, err
 	}
 	path, second, err := t.reserve(ref)
 	if err != nil {
 		return 0, err
 	}
-	fresh := transcriptState{path: path, second: second, durable: true}
+	fresh := transcriptState{path: path, second: second, durable: true, placed: placed}
 	pos, err := t.appendToLog(ref, &fresh, append(head, lines...))
 	if err != nil {
 		t.unreserve(ref, path)
@@ -66,6 +62,7 @@ func (t *transcripts) beginInLog(
 	}
 	x.path, x.second, x.durable, x.torn = path, second, true, false
 	x.head, x.end, x.pending = int64(len(head)), fresh.end, fresh.pending
+	x.placed, x.at = fresh.placed, fresh.at
 	return pos, nil
 }
 

@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,8 @@ func (m *mender) mend(ref session.Ref, mine bool) error {
 		return err
 	case ref != session.Ref{} && !id.isOf(ref, m.f.path, head, !mine):
 		return nil
+	default:
+		m.f.placed = id.Version == placedVersion
 	}
 	m.f.head = head
 	return m.mendLines()
@@ -113,14 +116,17 @@ func (m *mender) mendHead(ref session.Ref) (int64, error) {
 		return 0, err
 	}
 	b = b[:n]
+	// A first line has neither of these members, so that the text is that of a line behind it.
+	m.f.placed = bytes.Contains(b, []byte("\n"+placeMember))
+	version := versionOf(m.f.placed)
 	var want []byte
 	if ref.Key.IsZero() {
 		end, err := m.findHeadEnd(b)
 		if err != nil {
 			return 0, err
 		}
-		want = lostHeadLine(end)
-	} else if want, err = headLine(ref); err != nil {
+		want = lostHeadLine(end, version)
+	} else if want, err = headLine(ref, version); err != nil {
 		return 0, err
 	}
 	end := len(want)
@@ -221,23 +227,32 @@ func (m *mender) mendLines() error {
 // findDamages returns the damaged lines before end, those that follow each other as one.
 func (m *mender) findDamages(end int64) (bad []damage, err error) {
 	r := m.f.reader(m.f.head, end)
+	order := newPlaceOrder(m.f.placed)
 	for {
 		d := damage{from: r.off}
 		line, err := r.next()
 		d.to = d.from + int64(len(line))
 		switch {
 		case errors.Is(err, io.EOF):
-			return bad, nil
+			return m.joined(append(bad, order.damages()...)), nil
 		case errors.Is(err, session.ErrCorrupt): // too long
 			if d.to, d.open, err = r.skip(); err != nil {
 				return nil, err
 			}
 		case err != nil:
 			return nil, err
-		case isLine(line):
+		case order.isLine(line, d):
 			continue
 		}
-		m.lines++
+		bad = append(bad, d)
+	}
+}
+
+// joined returns damages in their order, those that follow each other as one, and counts them.
+func (m *mender) joined(all []damage) (bad []damage) {
+	slices.SortFunc(all, func(a, b damage) int { return cmp.Compare(a.from, b.from) })
+	m.lines += len(all)
+	for _, d := range all {
 		if n := len(bad); n > 0 && bad[n-1].to+1 == d.from {
 			d.from = bad[n-1].from
 			bad[n-1] = d
@@ -245,6 +260,7 @@ func (m *mender) findDamages(end int64) (bad []damage, err error) {
 			bad = append(bad, d)
 		}
 	}
+	return bad
 }
 
 // putAside saves a damage in a .torn file and leaves in its place what [lostLine] returns, in lines

@@ -89,6 +89,7 @@ func portableName(name string) string {
 
 const (
 	transcriptVersion = 1
+	placedVersion     = 2 // see placeMember
 
 	// maxTranscriptHead is the most bytes of the first line. A key has at most 1,024 bytes, and
 	// JSON takes at most six for each of them.
@@ -111,10 +112,18 @@ type transcriptID struct {
 }
 
 // headLine returns the first line of a transcript, with its newline.
-func headLine(ref session.Ref) ([]byte, error) {
-	id := transcriptID{Version: transcriptVersion, Key: ref.Key.String(), SessionID: ref.SessionID}
+func headLine(ref session.Ref, version int) ([]byte, error) {
+	id := transcriptID{Version: version, Key: ref.Key.String(), SessionID: ref.SessionID}
 	line, err := json.Marshal(transcriptHead{Role: session.MessageNote, Transcript: &id})
 	return append(line, '\n'), err
+}
+
+// versionOf returns the version of a transcript whose lines have positions of their own, or do not.
+func versionOf(placed bool) int {
+	if placed {
+		return placedVersion
+	}
+	return transcriptVersion
 }
 
 // parseHeadLine returns the transcriptID in the first line of the file at path. The error is a
@@ -126,7 +135,7 @@ func parseHeadLine(path string, line []byte) (transcriptID, error) {
 		const reason = "the first line is not that of a transcript"
 		return transcriptID{}, &session.CorruptError{File: path, Reason: reason}
 	}
-	if h.Transcript.Version != transcriptVersion {
+	if h.Transcript.Version > placedVersion {
 		what := fmt.Sprintf("transcript version %d", h.Transcript.Version)
 		format := &wal.FormatError{File: path, What: what}
 		return transcriptID{}, fmt.Errorf("%w: %w", session.ErrFormat, format)
@@ -168,7 +177,7 @@ func (id transcriptID) isOf(ref session.Ref, path string, head int64, another bo
 		base = base[:mark] + transcriptSuffix
 	}
 	names := transcriptNames(ref)
-	want, err := headLine(ref)
+	want, err := headLine(ref, id.Version)
 	return err == nil && head == int64(len(want)) &&
 		(base == strings.ToLower(names[1]) || base == strings.ToLower(names[0]) && !another)
 }
@@ -178,8 +187,8 @@ func (id transcriptID) isLost() bool { return id.Key == "" && id.SessionID == ""
 
 // lostHeadLine returns the first line of n bytes of a transcript of which only the name tells whose
 // it is, or nil if n is less than any first line has.
-func lostHeadLine(n int) []byte {
-	line, err := headLine(session.Ref{})
+func lostHeadLine(n, version int) []byte {
+	line, err := headLine(session.Ref{}, version)
 	if err != nil || n <= len(line) {
 		return nil
 	}

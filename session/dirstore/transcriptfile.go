@@ -35,6 +35,7 @@ type transcriptFile struct {
 	path    string
 	head    int64 // length of the first line, in bytes
 	end     int64 // offset behind the last line for a reader
+	placed  bool  // the lines have positions of their own; see placeMember
 	corrupt error // not nil if lines beyond end were acknowledged and cannot be read
 }
 
@@ -57,7 +58,8 @@ func openTranscript(
 		_ = f.Close()
 		return nil, false, err
 	}
-	return &transcriptFile{f: f, path: path, head: head}, true, nil
+	placed := id.Version == placedVersion
+	return &transcriptFile{f: f, path: path, head: head, placed: placed}, true, nil
 }
 
 // readHead reads the first line of a transcript and returns its length.
@@ -79,6 +81,12 @@ func (t *transcriptFile) lines(
 	ctx context.Context, q session.LineQuery, check func(context.Context) error,
 	yield func(session.Line) bool,
 ) error {
+	if t.placed {
+		if q.Last > 0 && t.corrupt != nil {
+			return t.corrupt
+		}
+		return t.placedLines(ctx, q, check, yield)
+	}
 	from := t.head
 	if q.After > 0 {
 		if q.After >= session.Pos(t.end) {

@@ -1,6 +1,7 @@
 package dirstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,15 +45,17 @@ type transcriptState struct {
 	sem       chan struct{} // a mutex with one place: a call waits for it until its context is done
 	forgotten bool          // the state is not in known any more; a waiting call must look again
 
-	path      string // "" if there is no transcript
-	second    bool   // path has the second of the names
-	head      int64  // length of the first line, in bytes
-	end       int64  // offset behind the last line
-	pending   []byte // the last lines, if they are in the log and not in the file
-	durable   bool   // the name of the file and its last write are durable, or in the log
-	torn      bool   // there may be bytes beyond the end
-	inherited bool   // the bytes beyond the end are of an earlier process
-	corrupt   error  // not nil if acknowledged lines beyond the end cannot be read; appends fail
+	path      string      // "" if there is no transcript
+	second    bool        // path has the second of the names
+	head      int64       // length of the first line, in bytes
+	end       int64       // offset behind the last line
+	placed    bool        // the lines have positions of their own; see placeMember
+	at        session.Pos // that of the last line, if they have
+	pending   []byte      // the last lines, if they are in the log and not in the file
+	durable   bool        // the name of the file and its last write are durable, or in the log
+	torn      bool        // there may be bytes beyond the end
+	inherited bool        // the bytes beyond the end are of an earlier process
+	corrupt   error       // acknowledged lines beyond the end cannot be read; appends fail
 }
 
 // A restingTranscript is what the store keeps of a transcript that no call works with, whose lines
@@ -63,12 +66,17 @@ type restingTranscript struct {
 	head    uint32
 	second  bool
 	durable bool
+	placed  bool
+	at      session.Pos
 }
 
 // last returns the position of the last line, or 0 if there is none.
 func (x *transcriptState) last() session.Pos {
 	if x.end == x.head { // another program has removed all lines
 		return 0
+	}
+	if x.placed {
+		return x.at
 	}
 	return session.Pos(x.end)
 }
@@ -200,6 +208,7 @@ func (t *transcripts) wake(ref session.Ref) *transcriptState {
 		delete(t.resting, id)
 		x.path = filepath.Join(t.dir, agentDir(ref.Key), nameOf(ref, r.second))
 		x.head, x.end, x.second, x.durable = int64(r.head), r.end, r.second, r.durable
+		x.placed, x.at = r.placed, r.at
 	}
 	return x
 }
@@ -212,6 +221,7 @@ func (t *transcripts) rest(ref session.Ref, x *transcriptState) {
 	delete(t.known, ref)
 	t.resting[idOfRef(ref)] = restingTranscript{
 		end: x.end, head: uint32(x.head), second: x.second, durable: x.durable,
+		placed: x.placed, at: x.at,
 	}
 }
 
@@ -312,6 +322,15 @@ func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptSt
 	end, size, err := f.findEnd()
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return err
+	}
+	if x.placed = f.placed; f.placed {
+		var placeErr error
+		if x.at, placeErr = f.lastPlace(ctx, end); placeErr != nil {
+			if !errors.Is(placeErr, session.ErrCorrupt) {
+				return placeErr
+			}
+			err = cmp.Or(err, placeErr)
+		}
 	}
 	x.path, x.head, x.end = f.path, f.head, end
 	x.second = strings.EqualFold(filepath.Base(f.path), transcriptNames(ref)[1])
@@ -417,7 +436,7 @@ func (t *transcripts) file(
 	ctx context.Context, ref session.Ref, x *transcriptState, flag int,
 ) (f *transcriptFile, err error) {
 	if x.filed() == 0 {
-		f = &transcriptFile{path: x.path, head: x.head, end: x.end}
+		f = &transcriptFile{path: x.path, head: x.head, end: x.end, placed: x.placed}
 		f.f = x.withPending(ctx, nil)
 		return f, nil
 	}

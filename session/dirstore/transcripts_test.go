@@ -136,7 +136,7 @@ func TestCorruptTranscriptConcernsNoOther(t *testing.T) {
 		"{}\n":                       session.ErrCorrupt,
 		"a shopping list\n":          session.ErrCorrupt,
 		strings.Repeat("x", 100_000): session.ErrCorrupt,
-		`{"transcript":{"version":2,"key":"agent:main:main","sessionId":"x"}}` + "\n": session.ErrFormat,
+		`{"transcript":{"version":3,"key":"agent:main:main","sessionId":"x"}}` + "\n": session.ErrFormat,
 	} {
 		put(text)
 		_, err := s.Transcripts.Append(t.Context(), ref, 0, userMessages("x")...)

@@ -92,8 +92,16 @@ func (t *transcripts) append(
 	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
 ) (session.Pos, error) {
 	if x.path == "" {
-		return t.create(ref, x, after, lines)
+		return t.create(ref, x, after, lines, false)
 	}
+	return t.extend(ctx, ref, x, after, lines, false)
+}
+
+// extend adds lines to a transcript that exists. Those that are imported have their positions.
+func (t *transcripts) extend(
+	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
+	imported bool,
+) (session.Pos, error) {
 	if x.corrupt != nil {
 		return 0, x.corrupt
 	}
@@ -102,6 +110,15 @@ func (t *transcripts) append(
 	}
 	if len(lines) == 0 {
 		return after, nil
+	}
+	if imported && !x.placed {
+		return 0, errNotPlaced
+	}
+	if !imported {
+		var err error
+		if lines, err = x.place(lines); err != nil {
+			return 0, err
+		}
 	}
 	if x.durable && !x.torn && t.lines.takes(len(lines)) && t.isIntact(x) {
 		pos, err := t.appendToLog(ref, x, markContinued(lines))
@@ -130,7 +147,7 @@ func (t *transcripts) append(
 		}
 		lines = lines[n:]
 	}
-	return session.Pos(x.end), nil
+	return x.last(), nil
 }
 
 // firstWrite returns how many bytes of lines are written at once: whole lines, or one if that is
@@ -159,7 +176,7 @@ func (x *transcriptState) write(f *transcriptFile, lines []byte) error {
 		x.torn, x.inherited = f.cut(x.end) != nil, false
 		return err
 	}
-	x.end += int64(len(lines))
+	x.grow(lines)
 	return nil
 }
 
@@ -200,9 +217,10 @@ func (x *transcriptState) makeDurable(fsys disk.FS, f *transcriptFile) error {
 // tmpSuffix ends the name of a file that is not complete yet.
 const tmpSuffix = ".tmp"
 
-// create makes the file of a transcript, completely or not at all.
+// create makes the file of a transcript, completely or not at all. Lines that are placed have their
+// positions.
 func (t *transcripts) create(
-	ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
+	ref session.Ref, x *transcriptState, after session.Pos, lines []byte, placed bool,
 ) (session.Pos, error) {
 	name, err := t.findArchived(ref, true)
 	switch {
@@ -215,17 +233,17 @@ func (t *transcripts) create(
 	case len(lines) == 0:
 		return 0, nil
 	}
+	head, err := headLine(ref, versionOf(placed))
+	if err != nil {
+		return 0, err
+	}
 	if t.lines.takes(len(lines)) {
-		pos, err := t.beginInLog(ref, x, lines)
+		pos, err := t.beginInLog(ref, x, head, lines, placed)
 		if !errors.Is(err, errLinesShut) {
 			return pos, err
 		}
 	}
 	dir, err := t.makeAgentDir(ref)
-	if err != nil {
-		return 0, err
-	}
-	head, err := headLine(ref)
 	if err != nil {
 		return 0, err
 	}
@@ -243,8 +261,9 @@ func (t *transcripts) create(
 	}
 	x.path, x.durable, x.torn = path, true, false
 	x.second = filepath.Base(path) == names[1]
-	x.head, x.end = int64(len(head)), int64(len(head)+len(lines))
-	return session.Pos(x.end), nil
+	x.head, x.end, x.placed = int64(len(head)), int64(len(head)), placed
+	x.grow(lines)
+	return x.last(), nil
 }
 
 // publish gives a complete transcript the first of the names that another transcript does not have.

@@ -386,6 +386,7 @@ func (t *transcriptFile) verify(d *File) error {
 	}
 	d.Torn = size - end
 	r := t.reader(0, end)
+	var before session.Pos
 	for ; ; d.Parts++ {
 		d.Bytes = r.off
 		line, err := r.next()
@@ -396,11 +397,20 @@ func (t *transcriptFile) verify(d *File) error {
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		case d.Parts == 0:
-			if id, err := parseHeadLine(t.path, line); err != nil {
-				return err
-			} else if err := id.checkName(t.path); err != nil {
+			id, err := parseHeadLine(t.path, line)
+			if err == nil {
+				err = id.checkName(t.path)
+			}
+			if err != nil {
 				return err
 			}
+			t.placed = id.Version == placedVersion
+		case t.placed:
+			l, err := placedLine(line, before)
+			if err != nil {
+				return messageError(t.path, d.Bytes, err)
+			}
+			before = max(before, l.Pos)
 		case !isBlank(line):
 			if _, err := parseLine(line); err != nil {
 				return messageError(t.path, d.Bytes, err)

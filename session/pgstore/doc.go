@@ -78,7 +78,8 @@
 //
 // # Where to begin
 //
-// schema.sql has the tables, and schema2.sql those of several processes. store.go opens a Store,
+// schema.sql has the tables, schema2.sql those of several processes, and schema3.sql what imported
+// transcripts need. store.go opens a Store,
 // and hold.go knows whether it is still ours. journal.go, transcripts.go and files.go are the three
 // parts, on the calls of database.go. owners.go is the fourth: serve.go and lane.go are what runs
 // beside it, hints.go wakes it, and ledger.go has what is decided at the server.

@@ -157,6 +157,18 @@ func (f files) list(ctx context.Context, ref session.Ref) (list []session.File, 
 	return list, err
 }
 
+// Refs implements [session.FilesLister].
+func (f files) Refs(ctx context.Context, _ []session.Key) iter.Seq2[session.Ref, error] {
+	return pages("files", func(from int64) ([]session.Ref, int64, error) {
+		return f.refs(ctx, from, "blobs", `
+			select * from (
+				select min(id) as id, key, session from {}.blobs
+				where hash is not null group by key, session
+			) as owners
+			where id > $1 order by id limit $2`)
+	}, nil)
+}
+
 func (f files) Archive(ctx context.Context, ref session.Ref, _ time.Time) error {
 	return f.forAll(ctx, ref, "archive", `
 		update {}.blobs set archived = true

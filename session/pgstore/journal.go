@@ -76,6 +76,7 @@ var errEmptyPayload = errors.New("pgstore: the payload is not JSON: it is empty"
 type addition struct {
 	root        string
 	after, last int64
+	first       int64 // the sequence of the first entry
 	id, entries []byte
 	dueSec      *int64
 	dueNsec     *int32
@@ -86,19 +87,21 @@ type addition struct {
 
 // newAddition returns a batch as it is written, or an error that is [session.ErrInvalidBatch] or
 // [session.ErrInvalidKey].
-func newAddition(root session.Key, after session.Seq, b session.Batch) (a addition, err error) {
+func newAddition(
+	root session.Key, after, first session.Seq, b session.Batch,
+) (a addition, err error) {
 	if root.IsZero() {
 		return a, fmt.Errorf("root %q: %w", root, session.ErrInvalidKey)
 	}
 	if err := b.Validate(); err != nil {
 		return a, err
 	}
-	if after > math.MaxInt64-session.Seq(len(b.Entries)) {
+	if first > math.MaxInt64-session.Seq(len(b.Entries)) {
 		return a, session.ErrConflict // no log ends there
 	}
 	a = addition{
-		root: root.String(), after: int64(after), last: int64(after) + int64(len(b.Entries)),
-		id: []byte(b.ID), reset: b.Reset,
+		root: root.String(), after: int64(after), first: int64(first),
+		last: int64(first) + int64(len(b.Entries)) - 1, id: []byte(b.ID), reset: b.Reset,
 	}
 	if a.id == nil {
 		a.id = []byte{}
@@ -117,7 +120,24 @@ func newAddition(root session.Key, after session.Seq, b session.Batch) (a additi
 func (j journal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
-	a, err := newAddition(root, after, b)
+	return j.append(ctx, root, after, after+1, b)
+}
+
+// Import implements [session.JournalImporter].
+func (j journal) Import(
+	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
+) (session.Seq, error) {
+	if err := b.ValidateImport(after, first); err != nil {
+		return 0, fmt.Errorf("pgstore: import to %q: %w", root, err)
+	}
+	return j.append(ctx, root, after, first, b)
+}
+
+// append appends a batch whose entries have the sequences from first on.
+func (j journal) append(
+	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
+) (session.Seq, error) {
+	a, err := newAddition(root, after, first, b)
 	a.fence = j.members.fence(root)
 	switch {
 	case err != nil:
@@ -147,10 +167,12 @@ func isOurTree(fence string) string {
 var (
 	beginLog = `
 		with log as (
-			insert into {}.logs as l (root, last, due_sec, due_nsec)
-			select $1::text, $3::bigint, $6::bigint, $7::integer where $2::bigint = 0
+			insert into {}.logs as l (root, last, base, kept, due_sec, due_nsec)
+			select $1::text, $3::bigint, $10::bigint, $10::bigint, $6::bigint, $7::integer
+			where $2::bigint = 0
 			on conflict (root) do update
-				set last = excluded.last, due_sec = excluded.due_sec, due_nsec = excluded.due_nsec
+				set last = excluded.last, base = excluded.base, kept = excluded.kept,
+					due_sec = excluded.due_sec, due_nsec = excluded.due_nsec
 			where l.last = 0 and ` + isOurTree(`$9`) + `
 			returning id
 		), `
@@ -169,7 +191,7 @@ const addBatch = `
 			on conflict do nothing
 		)
 		insert into {}.batches (log, first, last, id, size, entries)
-		select id, $2::bigint + 1, $3::bigint, $4::bytea, octet_length($5::bytea), $5::bytea from log`
+		select id, $10::bigint, $3::bigint, $4::bytea, octet_length($5::bytea), $5::bytea from log`
 
 // add adds a batch that follows the last one.
 func (j journal) add(ctx context.Context, q querier, a addition) error {
@@ -178,7 +200,8 @@ func (j journal) add(ctx context.Context, q querier, a addition) error {
 		head = beginLog
 	}
 	tag, err := q.Exec(ctx, j.sql(head+addBatch),
-		a.root, a.after, a.last, a.id, a.entries, a.dueSec, a.dueNsec, a.members, a.fence)
+		a.root, a.after, a.last, a.id, a.entries, a.dueSec, a.dueNsec, a.members, a.fence,
+		a.first)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = session.ErrConflict
 	}
@@ -214,11 +237,11 @@ func (j journal) replace(ctx context.Context, q querier, a addition) error {
 			on conflict do nothing`, []any{id, a.members}},
 		{
 			`insert into {}.batches (log, first, last, id, size, entries)
-			values ($1, $2::bigint + 1, $3, $4, octet_length($5::bytea), $5)`,
-			[]any{id, a.after, a.last, a.id, a.entries},
+			values ($1, $2, $3, $4, octet_length($5::bytea), $5)`,
+			[]any{id, a.first, a.last, a.id, a.entries},
 		},
 		{`update {}.logs set last = $2, base = $3, kept = $4, due_sec = $5, due_nsec = $6
-			where id = $1`, []any{id, a.last, a.after + 1, base, a.dueSec, a.dueNsec}},
+			where id = $1`, []any{id, a.last, a.first, base, a.dueSec, a.dueNsec}},
 	} {
 		if _, err := q.Exec(ctx, j.sql(s.text), s.args...); err != nil {
 			return err

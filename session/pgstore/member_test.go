@@ -273,7 +273,7 @@ func TestOldTables(t *testing.T) {
 				hasOldContents(t, store)
 				require.NoError(t, store.Close())
 			}
-			assert.EqualValues(t, 2, s.query(t, `select n from `+schema+`.version`))
+			assert.EqualValues(t, 3, s.query(t, `select n from `+schema+`.version`))
 			store := s.open(t, pgstore.Options{Schema: schema, TrustSync: true})
 			hasOldContents(t, store)
 			add(t, store, 3, entries("c", 1))
@@ -380,4 +380,27 @@ func TestMembersBehindAPooler(t *testing.T) {
 	require.Zero(t, s.query(t, `select count(*) from pg_locks where locktype = 'advisory'
 		and classid::bigint =
 			(hashtextextended('offshoot pgstore `+schema+`', 0) >> 32) & 4294967295`))
+}
+
+// TestFirstClaimsMeet has processes begin their lease by several claims that are at the server at
+// the same moment: each of them begins it, or finds it begun.
+func TestFirstClaimsMeet(t *testing.T) {
+	s, schema := theServer(t), freshSchema()
+	const claims = 8
+	for round := range rounds(20, 200) {
+		store := s.open(t, memberOptions(schema, fmt.Sprint("p", round), time.Minute))
+		begin, done := make(chan struct{}), make(chan error)
+		for i := range claims {
+			go func() {
+				<-begin
+				_, err := claimed(t.Context(), store, numbered(claims*round+i))
+				done <- err
+			}()
+		}
+		close(begin)
+		for range claims {
+			require.NoError(t, <-done)
+		}
+		require.NoError(t, store.Close())
+	}
 }

@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,14 +11,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +29,7 @@ import (
 )
 
 // runtimeEnv makes the test binary a process of a bot: its value is the connection string, the
-// schema, the name of the process and the file of its witness.
+// schema, the name of the process, the file of its witness and the lease.
 const runtimeEnv = "PGSTORE_TEST_RUNTIME"
 
 const (
@@ -44,7 +48,12 @@ type witnessed struct{ file *os.File }
 func runtimeChild() {
 	part := strings.Split(os.Getenv(runtimeEnv), " ")
 	ctx := context.Background()
-	store, err := pgstore.Open(ctx, part[0], memberOptions(part[1], part[2], runtimeLease))
+	lease, err := time.ParseDuration(part[4])
+	if err != nil {
+		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
+		return
+	}
+	store, err := pgstore.Open(ctx, part[0], memberOptions(part[1], part[2], lease))
 	if err != nil {
 		fmt.Println("failed:", err) //nolint:forbidigo // that of a child process
 		return
@@ -131,11 +140,19 @@ type fleet struct {
 	s       *server
 	schema  string
 	witness string
+	lease   time.Duration
 
 	mu      sync.Mutex
 	members []*member
-	posted  map[string]chan bool // what members have said of a post
+	posted  map[string]chan bool       // what members have said of a post
+	read    int64                      // bytes of the witness that done knows
+	done    map[string]map[string]bool // by chat: what was told of clerks
+	whole   bool                       // every run must have ended well
 }
+
+// maxWaiting is how many clerks of a chat may be under way before a person asks on: fewer than a
+// session may have children.
+const maxWaiting = 4
 
 type member struct {
 	name string
@@ -147,12 +164,16 @@ type member struct {
 func (f *fleet) start(i int) {
 	m := &member{name: fmt.Sprint("p", i), cmd: exec.Command(os.Args[0])}
 	m.cmd.Env = append(os.Environ(), runtimeEnv+"="+
-		strings.Join([]string{f.s.DSN(), f.schema, m.name, f.witness}, " "))
+		strings.Join([]string{f.s.DSN(), f.schema, m.name, f.witness, f.lease.String()}, " "))
 	var err error
 	m.in, err = m.cmd.StdinPipe()
 	require.NoError(f.t, err)
 	out, err := m.cmd.StdoutPipe()
 	require.NoError(f.t, err)
+	log, err := os.OpenFile(f.logOf(i), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(f.t, err)
+	defer func() { _ = log.Close() }()
+	m.cmd.Stderr = log
 	require.NoError(f.t, m.cmd.Start())
 	begun, ended := make(chan bool, 1), make(chan struct{})
 	go func() {
@@ -175,6 +196,9 @@ func (f *fleet) start(i int) {
 	defer f.mu.Unlock()
 	f.members[i] = m
 }
+
+// logOf returns the file with what the i-th process has logged.
+func (f *fleet) logOf(i int) string { return fmt.Sprint(f.witness, ".", i, ".log") }
 
 func (f *fleet) take(line string, begun chan<- bool) {
 	if line == "begun" {
@@ -230,14 +254,43 @@ func (f *fleet) ask(chat, n int) {
 	}
 }
 
+// waiting returns how many of so many clerks of a chat were not told of yet.
+func (f *fleet) waiting(chat, asked int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file, err := os.Open(f.witness)
+	if err != nil {
+		return asked // nothing was told
+	}
+	defer func() { _ = file.Close() }()
+	text, _ := io.ReadAll(io.NewSectionReader(file, f.read, 1<<30))
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	f.read += int64(len(text))
+	for line := range strings.Lines(string(text)) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(part) != 5 {
+			continue
+		}
+		for said := range strings.SplitSeq(part[4], ";") {
+			if strings.HasPrefix(said, "done ") {
+				if f.done[part[1]] == nil {
+					f.done[part[1]] = map[string]bool{}
+				}
+				f.done[part[1]][said] = true
+			}
+		}
+	}
+	return asked - len(f.done[chatKey(chat).String()])
+}
+
 // A toldChat is what the replies of one chat say: "asked 1", "done 1".
 type toldChat struct {
 	order []string                   // by their first arrivals
 	keys  map[string]map[string]bool // of the deliveries of each
 }
 
-// read returns what the witness has of each chat, and how often each run began.
-func (f *fleet) read() (chats map[string]*toldChat, began map[string]int) {
+// all returns what the witness has of each chat, and how often each run began.
+func (f *fleet) all() (chats map[string]*toldChat, began map[string]int) {
 	text, err := os.ReadFile(f.witness)
 	require.NoError(f.t, err)
 	chats, began = map[string]*toldChat{}, map[string]int{}
@@ -265,17 +318,23 @@ func (f *fleet) read() (chats map[string]*toldChat, began map[string]int) {
 	return chats, began
 }
 
-// Three processes of a bot share a schema, and one after another is killed under load, and started
-// again. Every question is answered once and every clerk is told of once, each under one key and in
-// order; no clerk begins twice, and each has ended.
-func TestKilledRuntimes(t *testing.T) {
+// newFleet starts three processes of a bot.
+func newFleet(t *testing.T, lease time.Duration) *fleet {
+	t.Helper()
 	f := &fleet{
 		t: t, s: ownServer(t), schema: freshSchema(), members: make([]*member, 3),
 		witness: filepath.Join(t.TempDir(), "witness"), posted: map[string]chan bool{},
+		done: map[string]map[string]bool{}, lease: lease,
 	}
 	for i := range f.members {
 		f.start(i)
 	}
+	return f
+}
+
+// under has people ask in every chat while so many rounds of disturb go on, and fails the test
+// unless each question was answered and each clerk told of.
+func (f *fleet) under(rounds int, disturb func(round int)) {
 	stop := make(chan struct{})
 	asked := make([]int, runtimeChats)
 	var people sync.WaitGroup
@@ -287,45 +346,171 @@ func TestKilledRuntimes(t *testing.T) {
 					return
 				case <-time.After(rand.N(300 * time.Millisecond)): //nolint:gosec // any will do
 				}
-				f.ask(chat, asked[chat]+1)
-				asked[chat]++
+				if f.waiting(chat, asked[chat]) < maxWaiting {
+					f.ask(chat, asked[chat]+1)
+					asked[chat]++
+				}
 			}
 		})
 	}
-	for round := range rounds(3, 100) {
+	for round := range rounds {
 		time.Sleep(time.Second + rand.N(time.Second)) //nolint:gosec // any will do
+		disturb(round)
+	}
+	close(stop)
+	people.Wait()
+	f.waitForAll(asked)
+	f.t.Logf("%d rounds, questions by chat: %v", rounds, asked)
+	f.verify(asked)
+}
+
+// Three processes of a bot share a schema, and one after another is killed under load, and started
+// again. Every question is answered once and every clerk is told of once, each under one key and in
+// order; no clerk begins twice, and each has ended.
+func TestKilledRuntimes(t *testing.T) {
+	f := newFleet(t, runtimeLease)
+	f.under(rounds(3, 100), func(round int) {
 		i := round % len(f.members)
 		f.kill(i)
 		if round%2 == 0 { // else its lease has not lapsed
 			time.Sleep(runtimeLease + 2*time.Second)
 		}
 		f.start(i)
+	})
+}
+
+// The server of three processes of a bot is killed under load, and started again. The same holds,
+// and no clerk is interrupted.
+func TestServerKilledUnderRuntimes(t *testing.T) {
+	f := newFleet(t, time.Minute)
+	f.whole = true
+	f.under(rounds(3, 50), func(round int) {
+		for _, pid := range f.s.PIDs() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		<-f.s.Exited()
+		time.Sleep(time.Duration(round%3) * 500 * time.Millisecond)
+		require.NoError(t, f.s.Start())
+	})
+}
+
+// One process of a bot after another stands still under load for longer than its lease, and goes
+// on. The same holds: what it was doing counts once, here or where the tree is now.
+func TestStoppedRuntimes(t *testing.T) {
+	f := newFleet(t, runtimeLease)
+	f.under(rounds(2, 20), func(round int) {
+		f.mu.Lock()
+		m := f.members[round%len(f.members)]
+		f.mu.Unlock()
+		require.NoError(t, m.cmd.Process.Signal(syscall.SIGSTOP))
+		time.Sleep(runtimeLease + 3*time.Second)
+		require.NoError(t, m.cmd.Process.Signal(syscall.SIGCONT))
+	})
+	f.verifyEpochs()
+}
+
+// verifyEpochs fails the test if a reply of a former owner does not carry an older epoch than those
+// that came before it of the next one.
+func (f *fleet) verifyEpochs() {
+	text, err := os.ReadFile(f.witness)
+	require.NoError(f.t, err)
+	late := 0
+	last := map[string]uint64{}
+	keys := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		part := strings.Split(line, "\t")
+		if len(part) != 5 {
+			continue
+		}
+		epoch, err := strconv.ParseUint(part[3], 10, 64)
+		require.NoError(f.t, err)
+		if epoch < last[part[1]] {
+			late++
+			assert.NotZero(f.t, keys[part[2]], "%s came late, and not by a later owner", line)
+		}
+		last[part[1]] = max(last[part[1]], epoch)
+		keys[part[2]] = epoch
 	}
-	close(stop)
-	people.Wait()
-	all := 0
+	f.t.Logf("%d replies came from a former owner", late)
+}
+
+// waitForAll waits until the witness has everything that was asked. It fails the test if nothing
+// comes any more, and says what is missing and how the processes see it.
+func (f *fleet) waitForAll(asked []int) {
+	const still = 2 * time.Minute
+	all, last, since := 0, -1, time.Now()
 	for _, n := range asked {
 		all += 2 * n
 	}
-	require.Eventually(t, func() bool {
-		chats, _ := f.read()
+	for {
+		chats, began := f.all()
 		said := 0
 		for _, c := range chats {
 			said += len(c.order)
 		}
-		return said >= all
-	}, 2*time.Minute, 100*time.Millisecond, "%v were asked", asked)
-	t.Logf("questions by chat: %v", asked)
-	f.verify(asked)
+		if said >= all {
+			return
+		}
+		if said > last {
+			last, since = said, time.Now()
+		}
+		if time.Since(since) > still {
+			f.t.Logf("%d of %d were said, %d runs began", said, all, len(began))
+			f.logMissing(asked, chats)
+			require.Fail(f.t, "nothing is said any more")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// logMissing logs what the witness does not have of each chat, and the runs that have not ended.
+func (f *fleet) logMissing(asked []int, chats map[string]*toldChat) {
+	judge, err := agent.Open(f.t.Context(), agent.Config{
+		Store:  f.s.open(f.t, memberOptions(f.schema, "judge", f.lease)),
+		Runner: agent.RunnerFunc((&witnessed{}).run),
+	})
+	require.NoError(f.t, err)
+	for chat, n := range asked {
+		key := chatKey(chat)
+		var missing []string
+		for i := range 2 * n {
+			said := fmt.Sprint([]string{"asked ", "done "}[i%2], i/2+1)
+			if c := chats[key.String()]; c == nil || c.keys[said] == nil {
+				missing = append(missing, said)
+			}
+		}
+		f.t.Logf("%s was asked %d, and is missing %d: %q", key, n, len(missing),
+			missing[:min(len(missing), 20)])
+		if c := chats[key.String()]; c != nil {
+			isWanted := func(s string) bool {
+				return strings.HasPrefix(s, "asked ") || strings.HasPrefix(s, "done ")
+			}
+			f.t.Logf("it was told other things: %q", slices.DeleteFunc(c.order, isWanted))
+		}
+		runs, err := judge.Session(key).Runs(f.t.Context())
+		f.t.Log(len(runs), err)
+		for _, r := range runs {
+			if !r.Status.Terminal() {
+				f.t.Logf("%s is %v", r.Label, r.Status)
+			}
+		}
+	}
+	blocked, err := judge.Blocked(f.t.Context())
+	f.t.Log("blocked:", blocked, err)
+	for i := range f.members {
+		text, err := os.ReadFile(f.logOf(i))
+		require.NoError(f.t, err)
+		f.t.Logf("the log of process %d ends with\n%s", i, text[max(0, len(text)-4000):])
+	}
 }
 
 // verify fails the test unless the bot has kept its promises about so many questions in each chat.
 func (f *fleet) verify(asked []int) {
-	chats, began := f.read()
+	chats, began := f.all()
 	for run, n := range began {
 		assert.Equal(f.t, 1, n, "run %s began once", run)
 	}
-	store := f.s.open(f.t, memberOptions(f.schema, "judge", runtimeLease))
+	store := f.s.open(f.t, memberOptions(f.schema, "judge", f.lease))
 	judge, err := agent.Open(f.t.Context(), agent.Config{
 		Store: store, Runner: agent.RunnerFunc((&witnessed{}).run),
 	})
@@ -358,6 +543,8 @@ func (f *fleet) verify(asked []int) {
 		assert.Len(f.t, runs, n, "%s", key)
 		for _, r := range runs {
 			assert.True(f.t, r.Status.Terminal(), "%s is %v", r.Label, r.Status)
+			assert.True(f.t, !f.whole || r.Status == spawn.StatusOK,
+				"%s is %v: %s", r.Label, r.Status, r.Error)
 		}
 	}
 }

@@ -40,6 +40,12 @@ func TestMain(m *testing.M) {
 	case os.Getenv(runtimeEnv) != "":
 		runtimeChild()
 		return
+	case os.Getenv(loadEnv) != "":
+		loadChild()
+		return
+	case os.Getenv(movedEnv) != "":
+		movedChild()
+		return
 	}
 	code := m.Run()
 	if shared.err == nil && shared.s != nil {

@@ -12,13 +12,16 @@ import (
 )
 
 // versions are the changes that make the tables, one for each version of them.
-var versions = []string{schemaSQL, schema2SQL}
+var versions = []string{schemaSQL, schema2SQL, schema3SQL}
 
 //go:embed schema.sql
 var schemaSQL string
 
 //go:embed schema2.sql
 var schema2SQL string
+
+//go:embed schema3.sql
+var schema3SQL string
 
 // Open connects to a database and opens the Store in it. It makes the tables if there are none. dsn
 // is a connection string of PostgreSQL, a URL or keywords and values; what it leaves out is taken

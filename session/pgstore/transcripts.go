@@ -36,6 +36,7 @@ func refError(ref session.Ref, doing string, err error) error {
 // not exist.
 type transcriptState struct {
 	id, last int64
+	placed   int64  // the position of the last line that was imported
 	name     string // that of an archived one
 }
 
@@ -44,8 +45,9 @@ func (t transcripts) state(
 	ctx context.Context, q querier, ref session.Ref,
 ) (s transcriptState, err error) {
 	err = q.QueryRow(ctx, t.sql(`
-		select id, last, coalesce(name, '') from {}.transcripts where key = $1 and session = $2`),
-		ref.Key.String(), ref.SessionID).Scan(&s.id, &s.last, &s.name)
+		select id, last, placed, coalesce(name, '') from {}.transcripts
+		where key = $1 and session = $2`),
+		ref.Key.String(), ref.SessionID).Scan(&s.id, &s.last, &s.placed, &s.name)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, nil
 	}
@@ -99,6 +101,25 @@ const (
 		insert into {}.lines (transcript, pos, size, line)
 		select t.id, $3::bigint + l.n, octet_length(l.line), l.line
 		from t, unnest($5::bytea[]) with ordinality as l (line, n)`
+
+	beginPlaced = `
+		with t as (
+			insert into {}.transcripts (key, session, last, placed)
+			select $1::text, $2::text, $4::bigint, $4::bigint where $3::bigint = 0
+			on conflict (key, session) do nothing
+			returning id
+		) `
+	extendPlaced = `
+		with t as (
+			update {}.transcripts set last = $4::bigint, placed = $4::bigint
+			where key = $1::text and session = $2::text and last = $3::bigint and archived is null
+			returning id
+		) `
+	addPlaced = `
+		insert into {}.lines (transcript, pos, prior, size, line)
+		select t.id, l.pos, lag(l.pos, 1, $3::bigint) over (order by l.pos),
+			octet_length(l.line), l.line
+		from t, unnest($5::bytea[], $6::bigint[]) as l (line, pos)`
 )
 
 func (t transcripts) Append(
@@ -139,8 +160,17 @@ func (t transcripts) add(
 	if after == 0 {
 		head = beginTranscript
 	}
-	tag, err := q.Exec(ctx, t.sql(head+addLines), ref.Key.String(), ref.SessionID,
-		int64(after), int64(after)+int64(len(lines)), lines)
+	return t.addBy(ctx, q, ref, after, head+addLines, int64(after)+int64(len(lines)), lines)
+}
+
+// addBy adds lines by a statement with its arguments from the fourth on, or says why the transcript
+// does not take them.
+func (t transcripts) addBy(
+	ctx context.Context, q querier, ref session.Ref, after session.Pos, statement string,
+	args ...any,
+) error {
+	all := append([]any{ref.Key.String(), ref.SessionID, int64(after)}, args...)
+	tag, err := q.Exec(ctx, t.sql(statement), all...)
 	if err != nil || tag.RowsAffected() > 0 {
 		return err
 	}
@@ -153,6 +183,85 @@ func (t transcripts) add(
 	}
 	// It took nothing a moment ago, and would now: another call was in between.
 	return session.ErrConflict
+}
+
+// Import implements [session.TranscriptsImporter].
+func (t transcripts) Import(
+	ctx context.Context, ref session.Ref, after session.Pos, lines ...session.Line,
+) (session.Pos, error) {
+	err := ref.Validate()
+	if err == nil {
+		err = session.ValidateImport(after, lines)
+	}
+	if len(lines) == 0 && err == nil {
+		return t.Append(ctx, ref, after)
+	}
+	messages, places := make([]session.Message, len(lines)), make([]int64, len(lines))
+	last := after
+	for i, line := range lines {
+		if line.Pos > math.MaxInt64 && err == nil {
+			err = fmt.Errorf("%w: the position %d is too large", session.ErrInvalidLine, line.Pos)
+		}
+		messages[i], places[i], last = line.Message, int64(line.Pos), line.Pos
+	}
+	var encoded [][]byte
+	if err == nil {
+		encoded, err = encodeLines(messages)
+	}
+	if err == nil {
+		head := extendPlaced
+		if after == 0 {
+			head = beginPlaced
+		}
+		err = t.write(ctx, func(ctx context.Context, q querier) error {
+			return t.addBy(ctx, q, ref, after, head+addPlaced, int64(last), encoded, places)
+		})
+	}
+	if err != nil {
+		return 0, refError(ref, "import", err)
+	}
+	return last, nil
+}
+
+// Refs implements [session.TranscriptsLister].
+func (t transcripts) Refs(ctx context.Context) iter.Seq2[session.Ref, error] {
+	return pages("transcripts", func(from int64) ([]session.Ref, int64, error) {
+		return t.refs(ctx, from, "transcripts", `
+			select id, key, session from {}.transcripts
+			where archived is null and id > $1 order by id limit $2`)
+	}, nil)
+}
+
+// refs returns a page of the transcripts that a statement selects from a table, and the number
+// behind which there are more, -1 for none.
+func (d *database) refs(
+	ctx context.Context, from int64, table, statement string,
+) (page []session.Ref, next int64, err error) {
+	next = -1
+	err = d.read(ctx, func(ctx context.Context, q querier) error {
+		rows, err := q.Query(ctx, d.sql(statement), from, pageRows)
+		if err != nil {
+			return err
+		}
+		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Ref, error) {
+			var key string
+			var ref session.Ref
+			if err := row.Scan(&next, &key, &ref.SessionID); err != nil {
+				return ref, err
+			}
+			var err error
+			if ref.Key, err = session.Parse(key); err != nil {
+				file := fmt.Sprintf("table %s, row %d", table, next)
+				err = &session.CorruptError{File: file, Reason: err.Error()}
+			}
+			return ref, err
+		})
+		return err
+	})
+	if len(page) < pageRows {
+		next = -1
+	}
+	return page, next, err
 }
 
 func (t transcripts) Read(
@@ -192,20 +301,35 @@ func (t transcripts) begin(
 			err = fmt.Errorf("%w as %q", session.ErrArchived, s.name)
 		}
 		r.id, r.last = s.id, s.last
+		r.pos = int64(min(q.After, math.MaxInt64))
+		switch first := r.last - int64(q.Last); {
+		case err != nil || q.Last == 0:
+		case first >= s.placed:
+			r.pos = max(r.pos, first)
+		default:
+			r.pos, err = t.before(ctx, db, r, q.Last)
+		}
 		return err
 	})
-	r.pos = int64(min(q.After, math.MaxInt64))
-	if q.Last > 0 {
-		r.pos = max(r.pos, r.last-int64(q.Last))
-	}
 	return r, err
+}
+
+// before returns the position before the last n lines behind r.pos.
+func (t transcripts) before(
+	ctx context.Context, q querier, r reading, n int,
+) (pos int64, err error) {
+	err = q.QueryRow(ctx, t.sql(`
+		select coalesce(min(coalesce(prior, pos - 1)), 0) from (
+			select * from {}.lines where transcript = $1 and pos > $2 order by pos desc limit $3
+		) as lines`), r.id, r.pos, n).Scan(&pos)
+	return max(pos, r.pos), err
 }
 
 // page reads the next lines of a transcript.
 func (t transcripts) page(ctx context.Context, r reading) (page []session.Line, err error) {
 	err = t.read(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, t.sql(`
-			select pos, line from (
+			select pos, coalesce(prior, pos - 1), line from (
 				select *, sum(size::bigint) over (order by pos) - size as before from (
 					select * from {}.lines where transcript = $1 and pos > $2 and pos <= $3
 					order by pos limit $4
@@ -217,8 +341,9 @@ func (t transcripts) page(ctx context.Context, r reading) (page []session.Line, 
 		}
 		next := r.pos
 		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Line, error) {
-			next++
-			return r.scanLine(row, next)
+			line, err := r.scanLine(row, next)
+			next = int64(line.Pos)
+			return line, err
 		})
 		if err == nil && len(page) == 0 {
 			err = r.missingLine(r.pos + 1)
@@ -228,15 +353,15 @@ func (t transcripts) page(ctx context.Context, r reading) (page []session.Line, 
 	return page, err
 }
 
-// scanLine reads a row of page, which has the line at a position.
-func (r *reading) scanLine(row pgx.CollectableRow, want int64) (l session.Line, err error) {
-	var pos int64
+// scanLine reads a row of page, which has the line that follows a position.
+func (r *reading) scanLine(row pgx.CollectableRow, after int64) (l session.Line, err error) {
+	var pos, prior int64
 	var text []byte
-	if err = row.Scan(&pos, &text); err != nil {
+	if err = row.Scan(&pos, &prior, &text); err != nil {
 		return l, err
 	}
-	if pos != want {
-		return l, r.missingLine(want)
+	if prior > after {
+		return l, r.missingLine(after + 1)
 	}
 	l.Pos = session.Pos(pos)
 	if err = l.Message.UnmarshalJSON(text); err != nil {

@@ -65,10 +65,14 @@ func apart(work []func()) {
 }
 
 // repairMark returns the mark of the last repair of the journal. It reads the mark once: a journal
-// that has an owner is not repaired.
+// that has an owner is not repaired. The error is [session.ErrUnfinishedCopy] for a journal that is
+// not whole.
 func (c *Config) repairMark(ctx context.Context) (session.RepairMark, error) {
 	if known := c.lastRepair.Load(); known != nil {
 		return *known, nil
+	}
+	if err := session.CheckCopy(ctx, c.Journal); err != nil {
+		return session.RepairMark{}, err
 	}
 	mark, err := session.LastRepair(ctx, c.Journal)
 	if err == nil {

@@ -48,11 +48,17 @@ func isPanic(err error) bool {
 	return is
 }
 
-// Dead reports whether err says that the journal will never append again, for any owner, or that
-// another process has the place of this one among those that share it.
+// Dead reports whether err says that the journal will never append again, for any owner, that it is
+// not whole, or that another process has the place of this one among those that share it.
 func Dead(err error) bool {
-	return !isPanic(err) && (errors.Is(err, session.ErrSync) ||
-		errors.Is(err, session.ErrClosed) || errors.Is(err, session.ErrReplaced))
+	for _, dead := range []error{
+		session.ErrSync, session.ErrClosed, session.ErrReplaced, session.ErrUnfinishedCopy,
+	} {
+		if errors.Is(err, dead) {
+			return !isPanic(err)
+		}
+	}
+	return false
 }
 
 // waitsOutStall reports whether a call waits for as long as a stall lasts. The calls of the tree's
