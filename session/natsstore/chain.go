@@ -84,6 +84,9 @@ func (l *link) floor() uint64 {
 
 // follow returns the head of a message that follows l.
 func (l *link) follow() head {
+	if l.seq == 0 || l.Gone {
+		return head{}
+	}
 	h := head{Base: l.base(), Last: l.end(), Due: l.Due}
 	if floor := l.floor(); floor < h.Base {
 		h.Floor = floor
@@ -155,14 +158,16 @@ func (c chain) tip(ctx context.Context) (l link, err error) {
 	return l, nil
 }
 
-// extend adds a message behind a link. The error is errMoved if the chain does not end there any
-// more.
-func (c chain) extend(ctx context.Context, tip link, h head, content []byte) (l link, err error) {
+// extend adds a message behind a link, which is kept for a time, 0 for ever. The error is errMoved
+// if the chain does not end there any more.
+func (c chain) extend(
+	ctx context.Context, tip link, h head, content []byte, ttl time.Duration,
+) (l link, err error) {
 	h.Name, h.Prev, h.Size = c.name, tip.seq, len(content)
 	l = link{head: h, content: content}
 	room := c.e.room - len(c.name)
 	if len(content) > room {
-		if l.Parts, l.First, err = c.upload(ctx, content, 0); err != nil {
+		if l.Parts, l.First, err = c.upload(ctx, content, ttl); err != nil {
 			return link{}, err
 		}
 		l.content = nil
@@ -173,7 +178,7 @@ func (c chain) extend(ctx context.Context, tip link, h head, content []byte) (l 
 	}
 	data = append(append(data, '\n'), l.content...)
 	l.seq, err = c.publish(ctx, publication{
-		subject: c.subject, data: data, after: tip.seq, compares: true,
+		subject: c.subject, data: data, after: tip.seq, compares: true, ttl: ttl,
 	})
 	if err != nil {
 		c.e.tips.forget(c.subject)

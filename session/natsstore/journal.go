@@ -114,14 +114,14 @@ func (j journal) append(
 		}
 	}
 	h := tip.follow()
-	if b.Reset || tip.seq == 0 {
+	if b.Reset {
 		h = head{Due: tip.Due}
 	}
 	h.N, h.Last = len(b.Entries), 0
 	leads, err := j.lead(ctx, root, b, &h)
 	var l link
 	if err == nil {
-		l, err = c.extend(ctx, tip, h, content)
+		l, err = c.extend(ctx, tip, h, content, 0)
 	}
 	if errors.Is(err, errMoved) {
 		j.unlead(ctx, leads)

@@ -32,3 +32,15 @@ func TestJournalPassesKit(t *testing.T) {
 		return part(opener(t), func(s *session.Store) session.Journal { return s.Journal })
 	})
 }
+
+func TestTranscriptsPassKit(t *testing.T) {
+	sessiontest.TestTranscripts(t, func(t *testing.T) sessiontest.TranscriptsOpenFunc {
+		return part(opener(t), func(s *session.Store) session.Transcripts { return s.Transcripts })
+	})
+}
+
+func TestFilesPassKit(t *testing.T) {
+	sessiontest.TestFiles(t, func(t *testing.T) sessiontest.FilesOpenFunc {
+		return part(opener(t), func(s *session.Store) session.Files { return s.Files })
+	})
+}

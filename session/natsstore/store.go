@@ -99,7 +99,7 @@ func openOn(
 	if err == nil {
 		err = e.openStreams(within, o)
 	}
-	store := &session.Store{Journal: journal{e}}
+	store := &session.Store{Journal: journal{e}, Transcripts: transcripts{e}, Files: files{e}}
 	if err != nil {
 		e.line.end()
 		return nil, openError(o.Name, err)
