@@ -39,6 +39,7 @@ type head struct {
 	Archived string `json:"archived,omitempty"` // the name of an archived transcript
 	Millis   int64  `json:"millis,omitempty"`   // when it was archived
 	Gone     bool   `json:"gone,omitempty"`     // what the chain had before was removed
+	Asked    *asked `json:"asked,omitempty"`    // of a request
 }
 
 // A due is when a log is due, with the sequence of the message that leads to it.
@@ -60,7 +61,8 @@ func (d *due) at() time.Time {
 type link struct {
 	head
 	seq     uint64
-	content []byte // as far as it is in the message
+	time    time.Time // when the server has taken it; zero: this process has just written it
+	content []byte    // as far as it is in the message
 }
 
 // base returns the sequence of the message with which the chain begins.
@@ -111,12 +113,20 @@ type chain struct {
 	name    string // of what it is
 	token   string // that stands for the name
 	subject string
+	noted   bool // its last link is kept in mind
 }
 
 // newChain returns the chain of a kind for a name.
 func (s stream) newChain(kind, name string) chain {
 	t := token(name)
-	return chain{s, name, t, s.subject(kind, t)}
+	return chain{s, name, t, s.subject(kind, t), true}
+}
+
+// document returns a chain of which each message replaces the one before, and that others change.
+func (s stream) document(kind, name string) chain {
+	c := s.newChain(kind, name)
+	c.noted = false
+	return c
 }
 
 // partKind is the kind of the subjects of parts.
@@ -134,7 +144,7 @@ func (c chain) parse(m message) (l link, err error) {
 	if err != nil {
 		return l, c.corrupt(m.seq, err.Error())
 	}
-	l.seq, l.content = m.seq, content
+	l.seq, l.time, l.content = m.seq, m.time, content
 	return l, nil
 }
 
@@ -154,8 +164,15 @@ func (c chain) tip(ctx context.Context) (l link, err error) {
 	if l, err = c.parse(m); err != nil {
 		return link{}, err
 	}
-	c.e.tips.note(c.subject, l)
+	c.note(l)
 	return l, nil
+}
+
+// note keeps the last link of a chain in mind.
+func (c chain) note(l link) {
+	if c.noted {
+		c.e.tips.note(c.subject, l)
+	}
 }
 
 // extend adds a message behind a link, which is kept for a time, 0 for ever. The error is errMoved
@@ -187,7 +204,7 @@ func (c chain) extend(
 		}
 		return link{}, err
 	}
-	c.e.tips.note(c.subject, l)
+	c.note(l)
 	return l, nil
 }
 
