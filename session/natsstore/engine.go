@@ -22,13 +22,14 @@ type engine struct {
 	js      jetstream.JetStream
 	name    string
 	timeout time.Duration
-	closed  atomic.Bool
+	closed  atomic.Bool // the parts of the Store answer no more
+	ended   atomic.Bool // nothing is asked of the server any more
 	line    *line
 	tips    tips
 	room    int // how many bytes of content a message has at most
 
 	log, text, docs stream
-	members         interface{ end() } // nil: there are none
+	members         interface{ End() } // nil: this process has every tree
 }
 
 // A stream is one of the streams of a Store.
@@ -138,7 +139,10 @@ const tries = 3
 // timeout of the stream. f is told whether an earlier call may have had its effect. The error is
 // [session.ErrClosed], that of ctx, [ErrTimeout], or one of f.
 func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool) error) error {
-	if err := s.e.check(ctx); err != nil {
+	if s.e.ended.Load() {
+		return session.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, s.timeout)
@@ -153,14 +157,14 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 			sent = true
 			return f(ctx, again)
 		})
-		if err == nil || !mayPass(err) || s.e.closed.Load() || sleep(within, pause) != nil {
+		if err == nil || !mayPass(err) || s.e.ended.Load() || sleep(within, pause) != nil {
 			break
 		}
 	}
 	switch {
 	case err == nil:
 		return nil
-	case s.e.closed.Load():
+	case s.e.ended.Load():
 		return session.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -100,22 +100,23 @@ func (l *ledger) addRequest(m message) {
 func (l *ledger) Take(
 	ctx context.Context, p session.Process, known []string,
 ) (taken []session.Request, err error) {
+	v, err := l.look(ctx)
+	if err != nil {
+		return nil, err
+	}
 	done, err := l.asking.refresh(ctx, reading{})
 	if err != nil {
 		return nil, err
 	}
 	var open []message
-	for _, m := range l.requests {
+	for subject, m := range l.requests {
+		if v.now.Sub(m.time) > takenTTL { // the server has forgotten it
+			delete(l.requests, subject)
+			continue
+		}
 		open = append(open, m)
 	}
 	done()
-	if len(open) == 0 {
-		return nil, nil
-	}
-	v, err := l.look(ctx)
-	if err != nil {
-		return nil, err
-	}
 	me := tenant{p, l.termIfJoined()}
 	if !v.has(me) {
 		return nil, nil
@@ -233,8 +234,11 @@ func (l *ledger) Outcome(ctx context.Context, id string) (answer []byte, done bo
 		}
 		// Once it is marked no process handles it. One that was taken meanwhile stays.
 		_, err = c.extend(ctx, tip, head{Gone: true}, nil, time.Minute)
+		if err == nil {
+			err = session.ErrNoOwner
+		}
 		if !errors.Is(err, errMoved) {
-			return nil, true, errors.Join(err, session.ErrNoOwner)
+			return nil, true, err
 		}
 	}
 }

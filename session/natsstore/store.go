@@ -100,6 +100,12 @@ func openOn(
 		err = e.openStreams(within, o)
 	}
 	store := &session.Store{Journal: journal{e}, Transcripts: transcripts{e}, Files: files{e}}
+	if err == nil && o.Process != "" {
+		owners, failed := newOwners(within, e, o)
+		if err = failed; err == nil {
+			e.members, store.Owners = owners, owners
+		}
+	}
 	if err != nil {
 		e.line.end()
 		return nil, openError(o.Name, err)
@@ -250,8 +256,9 @@ func (e *engine) close() {
 		return
 	}
 	if e.members != nil {
-		e.members.end()
+		e.members.End()
 	}
+	e.ended.Store(true)
 	e.line.end()
 	if e.owned {
 		e.conn.Close()
