@@ -36,6 +36,7 @@ type head struct {
 	Floor uint64 `json:"floor,omitempty"` // the First of the message with which the chain begins
 
 	Due      *due   `json:"due,omitempty"`      // of a log
+	Epoch    uint64 `json:"epoch,omitempty"`    // of a log: of a claim that was taken from another
 	Archived string `json:"archived,omitempty"` // the name of an archived transcript
 	Millis   int64  `json:"millis,omitempty"`   // when it was archived
 	Gone     bool   `json:"gone,omitempty"`     // what the chain had before was removed
@@ -89,7 +90,7 @@ func (l *link) follow() head {
 	if l.seq == 0 || l.Gone {
 		return head{}
 	}
-	h := head{Base: l.base(), Last: l.end(), Due: l.Due}
+	h := head{Base: l.base(), Last: l.end(), Due: l.Due, Epoch: l.Epoch}
 	if floor := l.floor(); floor < h.Base {
 		h.Floor = floor
 	}

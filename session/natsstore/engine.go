@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/cluster"
 )
 
 // An engine is what the parts of a Store share. All methods may be called concurrently.
@@ -29,7 +30,7 @@ type engine struct {
 	room    int // how many bytes of content a message has at most
 
 	log, text, docs stream
-	members         interface{ End() } // nil: this process has every tree
+	members         *cluster.Owners // nil: this process has every tree
 }
 
 // A stream is one of the streams of a Store.

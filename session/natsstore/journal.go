@@ -109,13 +109,13 @@ func (j journal) append(
 		if tip, err = c.tip(ctx); err != nil {
 			return 0, err
 		}
-		if tip.end() != uint64(after) {
-			return 0, session.ErrConflict
-		}
+	}
+	if tip.end() != uint64(after) || j.isTaken(root, tip) {
+		return 0, session.ErrConflict
 	}
 	h := tip.follow()
 	if b.Reset {
-		h = head{Due: tip.Due}
+		h = head{Due: tip.Due, Epoch: tip.Epoch}
 	}
 	h.N, h.Last = len(b.Entries), 0
 	leads, err := j.lead(ctx, root, b, &h)
@@ -138,6 +138,34 @@ func (j journal) append(
 		_ = j.log.purge(ctx, j.log.subject(memberKind, "*", c.token), tip.seq+1)
 	}
 	return session.Seq(l.end()), nil
+}
+
+// isTaken reports whether another process has taken a tree from this one, which has claimed it and
+// not released it.
+func (j journal) isTaken(root session.Key, tip link) bool {
+	if j.members == nil {
+		return false
+	}
+	epoch := j.members.Epoch(root)
+	return epoch > 0 && epoch < tip.Epoch
+}
+
+// fence marks the log of a tree that was taken from another process with the epoch of the claim:
+// so that nothing comes behind the mark which that process has begun. A log that has no entries
+// needs no mark, because of two writers that begin it one succeeds.
+func (j journal) fence(ctx context.Context, root session.Key, epoch uint64) error {
+	c := j.chainOf(root)
+	for {
+		tip, err := c.tip(ctx)
+		if err != nil || tip.seq == 0 || tip.Epoch >= epoch {
+			return err
+		}
+		h := tip.follow()
+		h.Epoch = epoch
+		if _, err = c.extend(ctx, tip, h, nil, 0); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
 }
 
 // lead writes what leads to a log, before the message that needs it: so that a log is found from

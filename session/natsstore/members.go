@@ -50,11 +50,12 @@ type claim struct {
 	Owner    tenant `json:"owner"`
 	Epoch    uint64 `json:"epoch,omitempty"` // 0: the sequence of this message
 	Released bool   `json:"released,omitempty"`
+	Taken    bool   `json:"taken,omitempty"` // from another process, which has not released it
 
 	seq uint64
 }
 
-// holder reports whether there is a claim, and not that it holds.
+// isClaim reports whether there is a claim, and not that it holds.
 func (c claim) isClaim() bool { return c.seq > 0 && !c.Released }
 
 // of returns the session.Claim that c is.
@@ -372,28 +373,44 @@ func (l *ledger) Claim(
 		if renew = !v.has(me); renew {
 			continue
 		}
-		if now.isClaim() && v.has(now.Owner) {
-			c, err = now.of()
-			if err == nil && now.Owner != me {
-				c, err = session.Claim{}, &session.OwnedError{Claim: c}
+		if now.isClaim() && now.Owner != me && v.has(now.Owner) {
+			if c, err = now.of(); err == nil {
+				err = &session.OwnedError{Claim: c}
 			}
-			return c, begun, err
+			return session.Claim{}, begun, err
 		}
-		now = claim{Root: root.String(), Owner: me, seq: now.seq}
-		now.seq, err = l.docs.put(ctx, subject, now, now.seq, 0)
-		if errors.Is(err, errMoved) {
-			continue
+		if !now.isClaim() || now.Owner != me {
+			now = claim{
+				Root: root.String(), Owner: me, Taken: now.isClaim(), seq: now.seq,
+			}
+			now.seq, err = l.docs.put(ctx, subject, now, now.seq, 0)
+			if errors.Is(err, errMoved) {
+				continue
+			}
 		}
 		if err == nil {
-			c, err = now.of()
-		}
-		if err == nil {
-			l.mu.Lock()
-			l.mine[root] = now
-			l.mu.Unlock()
+			c, err = l.enter(ctx, root, now)
 		}
 		return c, begun, err
 	}
+}
+
+// enter notes a claim of the process. If it was taken from another one, the log is fenced first.
+func (l *ledger) enter(ctx context.Context, root session.Key, now claim) (session.Claim, error) {
+	c, err := now.of()
+	l.mu.Lock()
+	_, known := l.mine[root]
+	l.mu.Unlock()
+	if err == nil && now.Taken && !known {
+		err = l.journal.fence(ctx, root, c.Epoch)
+	}
+	if err != nil {
+		return session.Claim{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mine[root] = now
+	return c, nil
 }
 
 // Release implements cluster.Ledger.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ func (n *network) Dial(kind, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cutConn{Conn: conn, n: n, closed: make(chan struct{})}
+	c := &cutConn{Conn: conn, n: n}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.conns[c] = true
@@ -60,41 +61,48 @@ func (n *network) setCut(cut bool) {
 // A cutConn is a connection of a network.
 type cutConn struct {
 	net.Conn
-	n      *network
-	once   sync.Once
-	closed chan struct{}
+	n        *network
+	closed   atomic.Bool
+	deadline atomic.Pointer[time.Time] // of writes
 }
 
 // pass waits until bytes can pass.
-func (c *cutConn) pass() error {
+func (c *cutConn) pass(deadline *time.Time) error {
 	for c.n.cut.Load() {
-		select {
-		case <-c.closed:
+		switch {
+		case deadline != nil && !deadline.IsZero() && time.Now().After(*deadline):
+			return os.ErrDeadlineExceeded
+		case c.closed.Load() || !c.n.hangs:
 			return net.ErrClosed
-		case <-time.After(2 * time.Millisecond):
 		}
+		time.Sleep(2 * time.Millisecond)
 	}
 	return nil
 }
 
 func (c *cutConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if err2 := c.pass(); err2 != nil {
+	if err2 := c.pass(nil); err2 != nil {
 		return 0, err2
 	}
 	return n, err
 }
 
 func (c *cutConn) Write(b []byte) (int, error) {
-	if err := c.pass(); err != nil {
+	if err := c.pass(c.deadline.Load()); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(b)
 }
 
 func (c *cutConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.closed.Store(true)
 	return c.Conn.Close()
+}
+
+func (c *cutConn) SetWriteDeadline(t time.Time) error {
+	c.deadline.Store(&t)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // openCut opens the Store of a process whose network can be cut.
@@ -103,7 +111,8 @@ func openCut(
 ) (*session.Store, *network, error) {
 	n := &network{hangs: hangs, conns: make(map[*cutConn]bool)}
 	conn, err := nats.Connect(s.ClientURL(), nats.SetCustomDialer(n), nats.MaxReconnects(-1),
-		nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+		nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1),
+		nats.FlusherTimeout(time.Second))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package natsstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -45,6 +46,10 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		child(context.Background())
+		return
+	}
 	code := m.Run()
 	if shared.s != nil {
 		shared.s.Shutdown()

@@ -50,6 +50,7 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(200*time.Millisecond, 200*time.Millisecond), nats.ReconnectBufSize(-1),
 		nats.PingInterval(ping), nats.MaxPingsOutstanding(2),
+		nats.FlusherTimeout(min(o.Timeout/tries, ping)), // a write that hangs holds up all others
 	)
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: open: %w", err)
@@ -65,7 +66,7 @@ func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 // OpenConn opens the Store of a connection that the program has. Closing the Store leaves the
 // connection open. The connection is to reconnect for ever (nats.MaxReconnects(-1)), keep nothing
 // for later meanwhile (nats.ReconnectBufSize(-1)), and notice soon that a server is gone
-// (nats.PingInterval).
+// (nats.PingInterval, nats.FlusherTimeout).
 func OpenConn(ctx context.Context, conn *nats.Conn, o Options) (*session.Store, error) {
 	if conn == nil {
 		return nil, errNoConn
@@ -256,7 +257,7 @@ func (e *engine) close() {
 		return
 	}
 	if e.members != nil {
-		e.members.End()
+		e.members.End(context.Background())
 	}
 	e.ended.Store(true)
 	e.line.end()

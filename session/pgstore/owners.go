@@ -60,7 +60,7 @@ func newLedger(
 
 // end gives up the claims and the lease of the process, for good. The Store is closed.
 func (o *owners) end() {
-	o.End()
+	o.End(context.Background())
 	o.ledger.closed.Store(true)
 	o.ledger.bodies.closed.Store(true)
 	o.ledger.pool.Close()
@@ -69,7 +69,7 @@ func (o *owners) end() {
 // fence returns the incarnation of the process if it has claimed a tree and not released it: then
 // it may append unless another process has the tree meanwhile. Nil: it appends without a claim.
 func (o *owners) fence(root session.Key) *int64 {
-	if o == nil || !o.HasClaimed(root) {
+	if o == nil || o.Epoch(root) == 0 {
 		return nil
 	}
 	n := id(o.Self())

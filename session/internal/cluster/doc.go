@@ -8,6 +8,6 @@
 //	                   Serve ---+-- beats    one goroutine, so that nothing holds it up
 //	                            +-- rounds   requests, lanes, the sweep: on a hint, or each second
 //
-// An engine implements [Ledger] and a [Wire], and makes an [Owners] of them with [NewOwners]. What is
-// decided without an engine is in package lease. Begin in ledger.go, then owners.go.
+// An engine implements [Ledger] and a [Wire], and makes an [Owners] of them with [NewOwners]. What
+// is decided without an engine is in package lease. Begin in ledger.go, then owners.go.
 package cluster

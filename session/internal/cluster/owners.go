@@ -27,11 +27,11 @@ type Owners struct {
 	mu      sync.Mutex
 	serving *service
 	lanes   map[string]*lane
-	renewed time.Time             // when the last beat was sent that was answered
-	claims  map[session.Key]noted // as far as this process knows
-	lost    []session.Claim       // with a lease that the engine has forgotten; not told yet
-	told    []uint64              // epochs of claims that others have taken
-	claimed map[session.Key]bool  // trees that were claimed, and not released
+	renewed time.Time              // when the last beat was sent that was answered
+	claims  map[session.Key]noted  // as far as this process knows
+	lost    []session.Claim        // with a lease that the engine has forgotten; not told yet
+	told    []uint64               // epochs of claims that others have taken
+	claimed map[session.Key]uint64 // epochs of the claims that were not released
 }
 
 // A Store is what an Owners knows of the Store that it belongs to.
@@ -63,7 +63,7 @@ func NewOwners(ctx context.Context, o Options) *Owners {
 		name: o.Package, ledger: o.Ledger, hub: newHub(ctx, o.Wire), self: o.Self, lease: o.Lease,
 		timeout: o.Timeout, store: o.Store, ended: make(chan struct{}),
 		lanes: make(map[string]*lane), claims: make(map[session.Key]noted),
-		claimed: make(map[session.Key]bool),
+		claimed: make(map[session.Key]uint64),
 	}
 }
 
@@ -73,17 +73,19 @@ func (o *Owners) Close() error {
 	return nil
 }
 
-// End gives up the claims and the lease of the process, for good. The Store is closed.
-func (o *Owners) End() {
+// End gives up the claims and the lease of the process, for good, and waits for that as long as
+// Options say. The Store is closed.
+func (o *Owners) End(ctx context.Context) {
 	close(o.ended)
-	within, cancel := context.WithTimeout(context.Background(), o.timeout)
+	within, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	_ = o.ledger.Leave(within, o.self, true) // or the lease lapses
 	o.hub.end()
 }
 
-// HasClaimed reports whether the process has claimed a tree and not released it.
-func (o *Owners) HasClaimed(root session.Key) bool {
+// Epoch returns that of the claim of this process on a tree, also after another process has taken
+// the tree. It is 0 if this process has claimed no such tree, or has released it.
+func (o *Owners) Epoch(root session.Key) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.claimed[root]
@@ -151,7 +153,7 @@ func (o *Owners) Claim(ctx context.Context, root session.Key) (c session.Claim, 
 	if err != nil {
 		return session.Claim{}, o.wrap("claim", root, err)
 	}
-	o.claims[root], o.claimed[root] = noted{c, time.Now()}, true
+	o.claims[root], o.claimed[root] = noted{c, time.Now()}, c.Epoch
 	if o.serving != nil {
 		o.serving.kick() // a request may wait for this owner
 	}
