@@ -72,8 +72,8 @@ var house = arch.House{
 		"word": {
 			"context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
 		},
-		// Stores of a cluster: they decide by session/internal/lease, and are members of a cluster by
-		// session/internal/cluster. They are of one version while session.Owners is experimental.
+		// They decide by session/internal/lease and are members by session/internal/cluster, which
+		// are for stores of a cluster. All are of one version while session.Owners is experimental.
 		"nested": {"session/natsstore", "session/pgstore"},
 	},
 	// Only the switch of a state machine may be longer.

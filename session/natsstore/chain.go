@@ -133,10 +133,17 @@ func (s stream) document(kind, name string) chain {
 // partKind is the kind of the subjects of parts.
 const partKind = "p"
 
+// parseHead returns the head of a message.
+func parseHead(m message) (h head, err error) {
+	first, _, _ := bytes.Cut(m.data, []byte{'\n'})
+	err = json.Unmarshal(first, &h)
+	return h, err
+}
+
 // parse returns the link that a message is.
 func (c chain) parse(m message) (l link, err error) {
-	first, content, _ := bytes.Cut(m.data, []byte{'\n'})
-	if err = json.Unmarshal(first, &l.head); err == nil && l.Name != c.name {
+	_, content, _ := bytes.Cut(m.data, []byte{'\n'})
+	if l.head, err = parseHead(m); err == nil && l.Name != c.name {
 		err = fmt.Errorf("it is of %.200q", l.Name)
 	}
 	if err == nil && l.Parts == "" && l.Size != len(content) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,11 +51,7 @@ func (s stream) within(timeout time.Duration) stream {
 
 // subject returns the subject that has these tokens.
 func (s stream) subject(tokens ...string) string {
-	subject := s.name
-	for _, token := range tokens {
-		subject += "." + token
-	}
-	return subject
+	return s.name + "." + strings.Join(tokens, ".")
 }
 
 // token returns the token of a subject that stands for a text, which may have any character.
@@ -79,47 +76,62 @@ type line struct {
 	changes chan nats.Status
 	wg      sync.WaitGroup
 
-	mu  sync.Mutex
-	up  context.Context //nolint:containedctx // ends when the connection is cut off
-	cut context.CancelFunc
+	mu     sync.Mutex
+	during map[*func()]bool // what is to be called when the connection is cut off
 }
 
 var errCut = errors.New("natsstore: the connection is cut off")
 
 func newLine(conn *nats.Conn) *line {
-	l := &line{conn: conn, changes: conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)}
-	l.up, l.cut = context.WithCancel(context.Background())
+	l := &line{
+		conn: conn, changes: conn.StatusChanged(nats.RECONNECTING, nats.CLOSED),
+		during: make(map[*func()]bool),
+	}
 	l.wg.Go(func() {
 		for range l.changes {
-			l.mu.Lock()
 			l.cut()
-			l.up, l.cut = context.WithCancel(context.Background())
-			l.mu.Unlock()
 		}
 	})
 	return l
 }
 
+// cut ends the requests that are under way.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for end := range l.during {
+		(*end)()
+	}
+}
+
 func (l *line) end() {
 	l.conn.RemoveStatusListener(l.changes)
 	l.wg.Wait()
-	l.cut()
 }
 
-// during calls f with a context that ends when the connection is cut off: what was sent over it is
-// not answered any more. The error is errCut if f was not called.
-func (l *line) during(ctx context.Context, f func(ctx context.Context) error) error {
-	l.mu.Lock()
-	up := l.up
-	l.mu.Unlock()
+// use calls f with a context that ends when the connection is cut off: what was sent over it is not
+// answered any more. The error is errCut if f was not called.
+func (l *line) use(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	end := func() { cancel() }
+	l.note(&end, true)
+	defer l.note(&end, false)
 	if !l.conn.IsConnected() { // what is sent now would wait in memory, and be sent late
 		return errCut
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(up, cancel)
-	defer stop()
 	return f(ctx)
+}
+
+// note has end be called when the connection is cut off, or not any more.
+func (l *line) note(end *func(), use bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if use {
+		l.during[end] = true
+		return
+	}
+	delete(l.during, end)
 }
 
 // check returns ErrClosed if the Store is closed, else the error of ctx.
@@ -151,7 +163,7 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 	var err error
 	sent := false
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err = s.e.line.during(within, func(ctx context.Context) error {
+		err = s.e.line.use(within, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, s.timeout/tries)
 			defer cancel()
 			again := sent

@@ -57,7 +57,8 @@ func (f files) manifest(ctx context.Context, c chain) (m manifest, tip link, err
 // change replaces the manifest of a transcript by what decide makes of it. It is called again if
 // another change comes between. It reports whether there is a change, and the last message.
 func (f files) change(
-	ctx context.Context, ref session.Ref, decide func(m *manifest, h *head) (changed bool, err error),
+	ctx context.Context, ref session.Ref,
+	decide func(m *manifest, h *head) (changed bool, err error),
 ) (l link, err error) {
 	if err = errors.Join(f.check(ctx), ref.Validate()); err != nil {
 		return l, err
@@ -109,7 +110,8 @@ func (f files) Open(ctx context.Context, ref session.Ref, hash string) (io.ReadC
 	}
 	ctx = context.WithoutCancel(ctx)
 	return blob.NewReader(file.File, func(n int) ([]byte, bool, error) {
-		m, ok, err := f.text.last(ctx, f.text.subject(chunkKind, c.token, file.Chunks, strconv.Itoa(n)))
+		chunk := f.text.subject(chunkKind, c.token, file.Chunks, strconv.Itoa(n))
+		m, ok, err := f.text.last(ctx, chunk)
 		if err != nil {
 			err = fmt.Errorf("natsstore: read file %s: %w", hash, err)
 		}

@@ -231,7 +231,9 @@ func (j journal) Read(
 	return func(yield func(session.Entry, error) bool) {
 		err := j.check(ctx)
 		if err == nil {
-			err = j.read(ctx, root, uint64(after), func(e session.Entry) bool { return yield(e, nil) })
+			err = j.read(ctx, root, uint64(after), func(e session.Entry) bool {
+				return yield(e, nil)
+			})
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(session.Entry{}, fmt.Errorf("natsstore: read %q: %w", root, err))
@@ -261,7 +263,8 @@ func (j journal) read(
 			return err
 		}
 		for i, entry := range entries {
-			e := session.Entry{Seq: session.Seq(l.position(i)), Batch: id, Payload: session.Raw(entry)}
+			e := session.Entry{Seq: session.Seq(l.position(i)), Batch: id}
+			e.Payload = session.Raw(entry)
 			if uint64(e.Seq) > after && !yield(e) {
 				return errStopped
 			}
@@ -307,7 +310,8 @@ func (j journal) roots(
 		if err == nil && ok {
 			var h session.Head
 			h, err = headOfMessage(c, m)
-			if err == nil && !q.DueBefore.IsZero() && (h.Due.IsZero() || !h.Due.Before(q.DueBefore)) {
+			early := q.DueBefore.IsZero() || !h.Due.IsZero() && h.Due.Before(q.DueBefore)
+			if err == nil && !early {
 				continue
 			}
 			if err == nil && !f(h, nil) {
@@ -329,9 +333,8 @@ func (j journal) roots(
 
 // headOfMessage returns the Head that the last message of a log says.
 func headOfMessage(c chain, m message) (h session.Head, err error) {
-	first, _, _ := bytes.Cut(m.data, []byte{'\n'})
 	var l link
-	if err = json.Unmarshal(first, &l.head); err == nil {
+	if l.head, err = parseHead(m); err == nil {
 		h.Root, err = session.ParseRoot(l.Name)
 	}
 	if err == nil && token(l.Name) != c.token {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -122,8 +123,9 @@ var _ cluster.Ledger = (*ledger)(nil)
 // newLedger returns the ledger of a Store.
 func newLedger(e *engine, timeout time.Duration) *ledger {
 	l := &ledger{
-		journal: journal{e}, docs: e.docs.within(timeout), bodies: e.docs.within(max(timeout, e.timeout)),
-		turn: make(chan struct{}, 1), mine: make(map[session.Key]claim),
+		journal: journal{e}, docs: e.docs.within(timeout),
+		bodies: e.docs.within(max(timeout, e.timeout)),
+		turn:   make(chan struct{}, 1), mine: make(map[session.Key]claim),
 	}
 	l.turn <- struct{}{}
 	l.whom = newMirror(l.docs, l.docs.subject(processKind, "*"), func(m message) {
@@ -166,11 +168,7 @@ func (l *ledger) look(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	defer done()
-	v = view{r.now, make(map[string]membership, len(l.members))}
-	for name, m := range l.members {
-		v.members[name] = m
-	}
-	return v, nil
+	return view{r.now, maps.Clone(l.members)}, nil
 }
 
 // put replaces a document. The error is errMoved if it is not that of a sequence any more.
@@ -200,7 +198,9 @@ func (s stream) load(ctx context.Context, subject string, v any) (m message, ok 
 }
 
 // member returns what the server knows of the process of a name.
-func (l *ledger) member(ctx context.Context, name string) (m membership, subject string, err error) {
+func (l *ledger) member(
+	ctx context.Context, name string,
+) (m membership, subject string, err error) {
 	subject = l.docs.subject(processKind, token(name))
 	found, ok, err := l.docs.load(ctx, subject, &m)
 	if ok && err == nil {
@@ -210,7 +210,9 @@ func (l *ledger) member(ctx context.Context, name string) (m membership, subject
 }
 
 // claimOn returns what the server knows of who has a tree.
-func (l *ledger) claimOn(ctx context.Context, root session.Key) (c claim, subject string, err error) {
+func (l *ledger) claimOn(
+	ctx context.Context, root session.Key,
+) (c claim, subject string, err error) {
 	subject = l.docs.subject(claimKind, token(root.String()))
 	m, ok, err := l.docs.load(ctx, subject, &c)
 	if ok && err == nil {
@@ -220,7 +222,9 @@ func (l *ledger) claimOn(ctx context.Context, root session.Key) (c claim, subjec
 }
 
 // renew begins or renews the lease of p, and reports whether it begins.
-func (l *ledger) renew(ctx context.Context, p session.Process, d time.Duration) (begun bool, err error) {
+func (l *ledger) renew(
+	ctx context.Context, p session.Process, d time.Duration,
+) (begun bool, err error) {
 	select {
 	case <-l.turn:
 		defer func() { l.turn <- struct{}{} }()
@@ -323,13 +327,20 @@ func (l *ledger) confirmOne(ctx context.Context, me tenant, c claim) error {
 		if err != nil {
 			return err
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if taken && l.mine[was.Root].seq == c.seq {
-			delete(l.mine, was.Root)
-			l.taken = append(l.taken, was)
+		if taken {
+			l.lose(was, c)
 		}
 		return nil
+	}
+}
+
+// lose notes that another process has taken a tree.
+func (l *ledger) lose(was session.Claim, c claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mine[was.Root].seq == c.seq {
+		delete(l.mine, was.Root)
+		l.taken = append(l.taken, was)
 	}
 }
 
@@ -455,12 +466,17 @@ func (l *ledger) Leave(ctx context.Context, p session.Process, _ bool) error {
 				continue
 			}
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.joined, l.doubt, l.taken = false, false, nil
-		clear(l.mine)
+		l.forget()
 		return err
 	}
+}
+
+// forget forgets the lease of the process and its claims.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.joined, l.doubt, l.taken = false, false, nil
+	clear(l.mine)
 }
 
 // sweptAfter is after which time the claims of a process go that was not heard of.

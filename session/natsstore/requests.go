@@ -1,7 +1,6 @@
 package natsstore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,9 +86,8 @@ func (l *ledger) ownerOf(ctx context.Context, root session.Key) (uint64, error) 
 
 // addRequest notes a request, or that it is open no more.
 func (l *ledger) addRequest(m message) {
-	var h head
-	first, _, _ := bytes.Cut(m.data, []byte{'\n'})
-	if json.Unmarshal(first, &h) != nil || h.Asked == nil || h.Asked.Answered {
+	h, err := parseHead(m)
+	if err != nil || h.Asked == nil || h.Asked.Answered {
 		delete(l.requests, m.subject)
 		return
 	}
@@ -141,12 +139,11 @@ func (l *ledger) Take(
 func (l *ledger) takeOne(
 	ctx context.Context, v view, me tenant, m message, known []string,
 ) (r session.Request, ok bool, err error) {
-	var named struct{ Name string }
-	first, _, _ := bytes.Cut(m.data, []byte{'\n'})
-	if err = json.Unmarshal(first, &named); err != nil {
-		return r, false, nil // addRequest has read it
+	h, err := parseHead(m)
+	if err != nil {
+		return r, false, err
 	}
-	r.ID = idOf(named.Name)
+	r.ID = idOf(h.Name)
 	c := l.request(r.ID)
 	tip, err := c.parse(m)
 	if err != nil {
@@ -249,7 +246,9 @@ func (l *ledger) lane(name string) chain {
 }
 
 // readLane reads the document of a lane.
-func (l *ledger) readLane(ctx context.Context, c chain) (view cluster.LaneView, tip link, err error) {
+func (l *ledger) readLane(
+	ctx context.Context, c chain,
+) (view cluster.LaneView, tip link, err error) {
 	if tip, err = c.tip(ctx); err != nil || tip.seq == 0 {
 		return view, tip, err
 	}

@@ -64,7 +64,8 @@ func TestMain(m *testing.M) {
 func theServer(t testing.TB) *server.Server {
 	t.Helper()
 	shared.Do(func() {
-		if shared.dir, shared.err = os.MkdirTemp("", "natsstore"); shared.err == nil {
+		shared.dir, shared.err = os.MkdirTemp("", "natsstore") //nolint:usetesting // of all tests
+		if shared.err == nil {
 			shared.s, shared.err = newServer(shared.dir, nil)
 		}
 	})

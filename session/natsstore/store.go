@@ -116,8 +116,7 @@ func openOn(
 
 // openError returns the error of Open. One that names the server is whole.
 func openError(name string, err error) error {
-	var setting *SettingError
-	if errors.As(err, &setting) {
+	if _, ok := errors.AsType[*SettingError](err); ok {
 		return err
 	}
 	return fmt.Errorf("natsstore: open %q: %w", name, err)
@@ -226,17 +225,23 @@ func checkStream(have, want jetstream.StreamConfig, replicas int) error {
 		},
 		{"retention", have.Retention, have.Retention != want.Retention, "it must be limits"},
 		{"max_age", have.MaxAge, have.MaxAge > 0, "what was acknowledged would be removed"},
-		{"max_msgs", have.MaxMsgs, have.MaxMsgs > 0 && have.Discard != want.Discard,
-			"what was acknowledged would be removed"},
-		{"max_bytes", have.MaxBytes, have.MaxBytes > 0 && have.Discard == jetstream.DiscardOld,
-			"what was acknowledged would be removed"},
+		{
+			"max_msgs", have.MaxMsgs, have.MaxMsgs > 0 && have.Discard == jetstream.DiscardOld,
+			"what was acknowledged would be removed",
+		},
+		{
+			"max_bytes", have.MaxBytes, have.MaxBytes > 0 && have.Discard == jetstream.DiscardOld,
+			"what was acknowledged would be removed",
+		},
 		{
 			"max_msgs_per_subject", have.MaxMsgsPerSubject,
 			have.MaxMsgsPerSubject != want.MaxMsgsPerSubject,
 			fmt.Sprintf("it must be %d", want.MaxMsgsPerSubject),
 		},
-		{"persist_mode", have.PersistMode, have.PersistMode != want.PersistMode,
-			"the server would acknowledge before it writes"},
+		{
+			"persist_mode", have.PersistMode, have.PersistMode != want.PersistMode,
+			"the server would acknowledge before it writes",
+		},
 		{
 			"num_replicas", have.Replicas, replicas > 0 && have.Replicas != replicas,
 			fmt.Sprintf("Options.Replicas is %d", replicas),

@@ -29,7 +29,8 @@ var root = session.Must(session.MainKey("main"))
 func entries(id string, n int) session.Batch {
 	b := session.Batch{ID: session.BatchID(id)}
 	for i := range n {
-		b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(fmt.Sprintf("%q", fmt.Sprint(id, "/", i)))})
+		text := fmt.Sprintf("%q", fmt.Sprint(id, "/", i))
+		b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(text)})
 	}
 	return b
 }
@@ -51,8 +52,10 @@ func TestOptions(t *testing.T) {
 		"Replicas": {{Replicas: -1}, {Replicas: 2}, {Replicas: 7}},
 		"Monitor":  {{}, {Process: "a"}},
 		"Process": {
-			{Process: strings.Repeat("a", 201), TrustSync: true}, {Process: "a\x00", TrustSync: true},
-			{Process: "\xff", TrustSync: true}, {Process: " ", TrustSync: true},
+			{Process: strings.Repeat("a", 201), TrustSync: true},
+			{Process: "a\x00", TrustSync: true},
+			{Process: "\xff", TrustSync: true},
+			{Process: " ", TrustSync: true},
 		},
 		"Lease": {
 			{Lease: time.Minute, TrustSync: true},
@@ -94,14 +97,19 @@ func TestSyncIsAsked(t *testing.T) {
 	open(t, bad, natsstore.Options{Monitor: []string{address(bad)}, TrustSync: true})
 
 	for name, handler := range map[string]http.HandlerFunc{
-		"another page": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
-		"an error":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		"another page": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("hello"))
+		},
+		"an error": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+		},
 		"without JetStream": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"version":"2.15.2","jetstream":{}}`))
 		},
 	} {
 		page := httptest.NewServer(handler)
-		_, err = natsstore.Open(t.Context(), good.ClientURL(), natsstore.Options{Monitor: []string{page.URL}})
+		o := natsstore.Options{Monitor: []string{page.URL}}
+		_, err = natsstore.Open(t.Context(), good.ClientURL(), o)
 		require.ErrorContains(t, err, page.URL, name)
 		page.Close()
 	}
@@ -116,10 +124,14 @@ func TestStreamsAreChecked(t *testing.T) {
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
 	for name, change := range map[string]func(c *jetstream.StreamConfig){
-		"allow_direct":         func(c *jetstream.StreamConfig) { c.AllowDirect = true },
-		"max_age":              func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
-		"max_msgs":             func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 9, jetstream.DiscardOld },
-		"max_bytes":            func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 1<<30, jetstream.DiscardOld },
+		"allow_direct": func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"max_age":      func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"max_msgs": func(c *jetstream.StreamConfig) {
+			c.MaxMsgs, c.Discard = 9, jetstream.DiscardOld
+		},
+		"max_bytes": func(c *jetstream.StreamConfig) {
+			c.MaxBytes, c.Discard = 1<<30, jetstream.DiscardOld
+		},
 		"max_msgs_per_subject": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 },
 		"format":               func(c *jetstream.StreamConfig) { c.Metadata["offshoot-format"] = "2" },
 		"none":                 func(c *jetstream.StreamConfig) { c.Metadata = nil },
@@ -262,7 +274,7 @@ func TestDamage(t *testing.T) {
 	defer conn.Close()
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
-	for name, damage := range map[string]func(stream jetstream.Stream, subject string, second uint64){
+	for name, damage := range map[string]func(s jetstream.Stream, subject string, second uint64){
 		"a message is gone": func(stream jetstream.Stream, _ string, second uint64) {
 			require.NoError(t, stream.DeleteMsg(t.Context(), second))
 		},

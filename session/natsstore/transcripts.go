@@ -296,7 +296,8 @@ func (t transcripts) Restore(ctx context.Context, ref session.Ref) error {
 
 // unlead takes away what led to a transcript as an archived one, before a message of it.
 func (t transcripts) unlead(ctx context.Context, ref session.Ref, before uint64) {
-	_ = t.text.purge(ctx, t.text.subject(archiveKind, token(refName(ref))), before) // or Archives does
+	// Archives looks at the transcript itself, so what stays does no harm.
+	_ = t.text.purge(ctx, t.text.subject(archiveKind, token(refName(ref))), before)
 }
 
 func (t transcripts) Remove(ctx context.Context, ref session.Ref) error {

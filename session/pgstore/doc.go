@@ -80,6 +80,6 @@
 //
 // schema.sql has the tables, and schema2.sql those of several processes. store.go opens a Store,
 // and hold.go knows whether it is still ours. journal.go, transcripts.go and files.go are the three
-// parts, on the calls of database.go. owners.go is the fourth: package cluster of the library has what
-// runs beside it, and ledger.go has what is decided at the server.
+// parts, on the calls of database.go. owners.go is the fourth: package cluster of the library has
+// what runs beside it, and ledger.go has what is decided at the server.
 package pgstore

@@ -180,8 +180,8 @@ func (l ledger) claimFree(
 	return c, err
 }
 
-// claimOwned decides about a tree on which there is a claim. The error is cluster.ErrLapsed if p has no
-// lease, and errMoved if there is no claim any more.
+// claimOwned decides about a tree on which there is a claim. The error is cluster.ErrLapsed if p
+// has no lease, and errMoved if there is no claim any more.
 func (l ledger) claimOwned(
 	ctx context.Context, q querier, p session.Process, root session.Key,
 ) (c session.Claim, err error) {
@@ -571,7 +571,9 @@ func (l ledger) ChangeLane(
 }
 
 // lockLane returns the document of a lane, which no other transaction changes before this one ends.
-func (l ledger) lockLane(ctx context.Context, q querier, name string) (view cluster.LaneView, err error) {
+func (l ledger) lockLane(
+	ctx context.Context, q querier, name string,
+) (view cluster.LaneView, err error) {
 	for range maxAttempts {
 		var doc []byte
 		err = q.QueryRow(ctx, l.sql(`select version, doc from {}.lanes where name = $1 for update`),

@@ -41,7 +41,9 @@ var ErrClosed = errors.New("blob: the file is closed")
 // NewReader returns a reader of the bytes of a file. next returns the chunk of a number, from 0,
 // and whether there is one; what it returns is the reader's. The Read that would return the last
 // byte returns a *[session.CorruptError] if the bytes are not those that the file names.
-func NewReader(file session.File, next func(n int) (chunk []byte, ok bool, err error)) io.ReadCloser {
+func NewReader(
+	file session.File, next func(n int) (chunk []byte, ok bool, err error),
+) io.ReadCloser {
 	return &reader{file: file, next: next, sum: sha256.New()}
 }
 

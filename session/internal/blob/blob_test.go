@@ -36,7 +36,8 @@ func TestCopyAndRead(t *testing.T) {
 	for n := range 4*size + 2 {
 		data := bytes.Repeat([]byte("abc"), n)[:n]
 		var chunks [][]byte
-		last, err := blob.Copy(iotest.HalfReader(bytes.NewReader(data)), size, func(b []byte) error {
+		in := iotest.HalfReader(bytes.NewReader(data))
+		last, err := blob.Copy(in, size, func(b []byte) error {
 			require.Len(t, b, size)
 			chunks = append(chunks, bytes.Clone(b))
 			return nil
