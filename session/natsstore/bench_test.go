@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 // is the same work by hand: one publication of that size to a subject of a stream.
 func BenchmarkAppend(b *testing.B) {
 	s := startServer(b)
-	payload := session.Raw(fmt.Sprintf("%q", make([]byte, 200)))
+	payload := session.Raw(fmt.Sprintf("%q", strings.Repeat("x", 1022)))
 	conn, err := nats.Connect(s.url())
 	require.NoError(b, err)
 	defer conn.Close()

@@ -123,6 +123,12 @@ func (s stream) newChain(kind, name string) chain {
 	return chain{s, name, t, s.subject(kind, t), true}
 }
 
+// within returns the chain with another timeout.
+func (c chain) within(timeout time.Duration) chain {
+	c.stream = c.stream.within(timeout)
+	return c
+}
+
 // document returns a chain of which each message replaces the one before, and that others change.
 func (s stream) document(kind, name string) chain {
 	c := s.newChain(kind, name)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -111,6 +112,8 @@ type ledger struct {
 	turn chan struct{} // has an element while no goroutine renews the lease
 
 	mu     sync.Mutex
+	told   reading   // by the clock of the server
+	heard  time.Time // when that was asked for
 	term   uint64
 	joined bool
 	doubt  bool                  // the lease had lapsed, and the claims are not confirmed yet
@@ -157,9 +160,30 @@ func (l *ledger) newProcess(ctx context.Context, name string) (session.Process, 
 	return session.Process{Name: name, Incarnation: n}, err
 }
 
+// clockAge is for how long a time that the server has told is counted on.
+const clockAge = time.Second
+
+// clock returns the time of the server, or one before it: what was told, and what has passed since
+// it came. So no lease ends early by it.
+func (l *ledger) clock(ctx context.Context) (r reading, err error) {
+	l.mu.Lock()
+	r, passed := l.told, time.Since(l.heard)
+	l.mu.Unlock()
+	if !r.now.IsZero() && passed < clockAge {
+		r.now = r.now.Add(passed)
+		return r, nil
+	}
+	if r, err = l.docs.clock(ctx); err == nil {
+		l.mu.Lock()
+		l.told, l.heard = r, time.Now()
+		l.mu.Unlock()
+	}
+	return r, err
+}
+
 // look returns who has a lease.
 func (l *ledger) look(ctx context.Context) (v view, err error) {
-	r, err := l.docs.clock(ctx)
+	r, err := l.clock(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -512,6 +536,7 @@ func (l *ledger) Sweep(ctx context.Context) error {
 
 // A dueTree is what leads to a log that may be due.
 type dueTree struct {
+	root  session.Key // zero until it was looked at
 	leads []dueLead
 	// The log was looked at when there was nothing newer than these sequences.
 	claimSeq, leadSeq uint64
@@ -564,47 +589,68 @@ func (l *ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Tim
 		return nil, now, err
 	}
 	defer doneClaims()
+	if err = l.inspectAll(ctx, v); err != nil {
+		return nil, now, err
+	}
 	for text, t := range l.dues {
-		if len(roots) >= maxOrphans {
-			break
-		}
-		c := l.claims[token(text)]
-		isDue := slices.ContainsFunc(t.leads, func(d dueLead) bool { return !d.at().After(v.now) })
-		free := !v.has(c.Owner)
-		if !(isDue && free) && len(t.leads) <= maxLeads {
-			continue
-		}
-		root, err := session.ParseRoot(text)
-		if err == nil {
-			err = l.inspect(ctx, root, c, t)
-		}
-		switch {
-		case errors.Is(err, session.ErrInvalidKey), errors.Is(err, session.ErrCorrupt):
-			continue // one that is damaged hides none
-		case err != nil:
-			return nil, now, err
-		}
 		if len(t.leads) == 0 {
 			delete(l.dues, text)
 		}
-		if free && root.IsValid() && !t.due.IsZero() && !t.due.After(v.now) {
-			roots = append(roots, root)
+		free := !v.has(l.claims[token(text)].Owner)
+		if free && t.root.IsValid() && !t.due.IsZero() && !t.due.After(v.now) {
+			roots = append(roots, t.root)
 		}
 	}
-	return roots, v.now, nil
+	return roots[:min(len(roots), maxOrphans)], v.now, nil
+}
+
+// inspectAll looks at the logs that may be orphans, some at a time.
+func (l *ledger) inspectAll(ctx context.Context, v view) error {
+	const most = 16
+	turns := make(chan struct{}, most)
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for text, t := range l.dues {
+		c := l.claims[token(text)]
+		isDue := slices.ContainsFunc(t.leads, func(d dueLead) bool { return !d.at().After(v.now) })
+		if (!isDue || v.has(c.Owner)) && len(t.leads) <= maxLeads || failed.Load() != nil {
+			continue
+		}
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			err := l.inspect(ctx, text, c, t)
+			// One that is damaged hides none.
+			if err != nil && !errors.Is(err, session.ErrInvalidKey) &&
+				!errors.Is(err, session.ErrCorrupt) {
+				failed.Store(&err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // inspect looks at a log, unless nothing is new since it was last looked at, and forgets what leads
 // to it no more.
-func (l *ledger) inspect(ctx context.Context, root session.Key, c claim, t *dueTree) error {
+func (l *ledger) inspect(ctx context.Context, text string, c claim, t *dueTree) error {
 	newest := t.leads[len(t.leads)-1].seq
 	if t.claimSeq == c.seq && t.leadSeq == newest {
 		return nil
 	}
-	tip, err := l.journal.chainOf(root).tip(ctx)
+	t.due = time.Time{}
+	root, err := session.ParseRoot(text)
 	if err != nil {
 		return err
 	}
+	tip, err := l.journal.chainOf(root).within(l.docs.timeout).tip(ctx)
+	if err != nil {
+		return err
+	}
+	t.root = root
 	t.leads = slices.DeleteFunc(t.leads, func(d dueLead) bool {
 		old := d.isStale(tip)
 		if old {
