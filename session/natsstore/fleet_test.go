@@ -161,7 +161,6 @@ func (f *fleet) read() (began map[string]int, ends map[string]map[string]bool) {
 // Three processes of a bot share a server, and one after another is killed under load, and started
 // again. Every task that was asked for ends once, under one key, and no run begins twice.
 func TestKilledRuntimes(t *testing.T) {
-	t.Parallel()
 	f := &fleet{
 		t: t, url: startServer(t).url(), bots: make([]*process, 3),
 		witness: filepath.Join(t.TempDir(), "witness"), spawned: map[string]chan bool{},

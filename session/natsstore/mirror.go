@@ -46,7 +46,7 @@ func (m *mirror) refresh(ctx context.Context, r reading) (done func(), err error
 		m.reset()
 		m.last = 0
 	}
-	for {
+	for n := 1; ; n++ {
 		found, ok, err := m.next(ctx, m.filter, m.last+1)
 		if err != nil {
 			done()
@@ -55,9 +55,19 @@ func (m *mirror) refresh(ctx context.Context, r reading) (done func(), err error
 		if !ok {
 			break
 		}
-		m.apply(found)
-		m.last = found.seq
+		m.take(found)
+		if n%many == 0 {
+			m.bulk(ctx, m.filter, m.last+1, m.take)
+		}
 	}
 	m.last, m.at = max(m.last, r.last), now
 	return done, nil
+}
+
+// many is after how many questions for one message each it is worth to ask for all at once.
+const many = 32
+
+func (m *mirror) take(found message) {
+	m.apply(found)
+	m.last = found.seq
 }

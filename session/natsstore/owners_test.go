@@ -162,12 +162,11 @@ func engine(t *testing.T, lease time.Duration, hangs bool) sessiontest.OwnersEng
 			},
 		}
 	}
-	return sessiontest.OwnersEngine{Lease: lease, Fresh: fresh}
+	return sessiontest.OwnersEngine{Lease: lease, Parallel: true, Fresh: fresh}
 }
 
 func TestOwnersPassKit(t *testing.T) {
-	t.Parallel() // it mostly waits
-	sessiontest.TestOwners(t, engine(t, time.Duration(rounds(1, 2))*time.Second, false))
+	sessiontest.TestOwners(t, engine(t, 2*time.Second, false))
 }
 
 // TestOwnersThatHangPassKit cuts processes off by a network that says nothing any more.
@@ -175,6 +174,5 @@ func TestOwnersThatHangPassKit(t *testing.T) {
 	if os.Getenv("OFFSHOOT_KILLS") == "" {
 		t.Skip("it waits for two minutes: OFFSHOOT_KILLS=1 has it run")
 	}
-	t.Parallel()
 	sessiontest.TestOwners(t, engine(t, 2*time.Second, true))
 }

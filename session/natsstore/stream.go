@@ -104,6 +104,58 @@ func (s stream) at(ctx context.Context, seq uint64) (message, bool, error) {
 	})
 }
 
+// bulk calls f with messages that a filter matches from a sequence on, in order and without a gap:
+// as many as there are at once, or fewer. It asks a replica of the stream, which need not have the
+// last ones, so the caller asks the leader for the rest.
+func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(message)) {
+	_ = s.ask(ctx, func(ctx context.Context, again bool) error {
+		if again { // some may have come
+			return nil
+		}
+		consumer, err := s.e.js.OrderedConsumer(ctx, s.CachedInfo().Config.Name,
+			jetstream.OrderedConsumerConfig{
+				FilterSubjects: []string{filter}, OptStartSeq: from,
+				DeliverPolicy: jetstream.DeliverByStartSequencePolicy, InactiveThreshold: s.timeout,
+			})
+		if err != nil {
+			return err
+		}
+		info := consumer.CachedInfo()
+		if info == nil {
+			return nil
+		}
+		defer func() { // else the server does, after a while
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = s.DeleteConsumer(within, info.Name)
+		}()
+		if info.NumPending == 0 {
+			return nil
+		}
+		all, err := consumer.Messages()
+		if err != nil {
+			return err
+		}
+		defer all.Stop()
+		for {
+			raw, err := all.Next(jetstream.NextContext(ctx))
+			if err != nil {
+				return err
+			}
+			at, err := raw.Metadata()
+			if err != nil {
+				return err
+			}
+			f(message{
+				at.Sequence.Stream, raw.Subject(), raw.Headers().Get(idHeader), at.Timestamp, raw.Data(),
+			})
+			if at.NumPending == 0 {
+				return nil
+			}
+		}
+	})
+}
+
 // subjects returns the subjects of messages that a filter matches.
 func (s stream) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
 	var found map[string]uint64
