@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"testing"
 	"time"
@@ -119,4 +120,25 @@ func TestConflictLeavesNothing(t *testing.T) {
 	stream, err := js.Stream(t.Context(), o.Name+"_log")
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, stream.CachedInfo().State.Msgs)
+}
+
+// TestLeftClaimsDoNotComeBack has a process leave and join again: the trees that it had are free.
+func TestLeftClaimsDoNotComeBack(t *testing.T) {
+	s := theServer(t)
+	o := natsstore.Options{Name: freshName(t, s), TrustSync: true, Process: "a"}
+	a := open(t, s, o)
+	left, err := claimed(t.Context(), a, root)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, a.Owners.Serve(ctx, session.Member{}))
+	other, err := claimed(t.Context(), a, session.Must(session.NamedKey("main", "other")))
+	require.NoError(t, err)
+	o.Process = "b"
+	b := open(t, s, o)
+	taken, err := claimed(t.Context(), b, root)
+	require.NoError(t, err)
+	assert.Greater(t, taken.Epoch, left.Epoch)
+	_, err = claimed(t.Context(), b, other.Root)
+	require.ErrorIs(t, err, session.ErrOwned)
 }

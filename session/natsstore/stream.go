@@ -147,7 +147,8 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 				return err
 			}
 			f(message{
-				at.Sequence.Stream, raw.Subject(), raw.Headers().Get(idHeader), at.Timestamp, raw.Data(),
+				seq: at.Sequence.Stream, subject: raw.Subject(), id: raw.Headers().Get(idHeader),
+				time: at.Timestamp, data: raw.Data(),
 			})
 			if at.NumPending == 0 {
 				return nil

@@ -21,8 +21,8 @@ type OwnersEngine struct {
 	// Virtual has each rule run in a bubble of testing/synctest. All that Fresh and Open start must
 	// live in it and end when the Stores are closed.
 	Virtual bool
-	// Parallel has the rules run beside each other, as subtests that are parallel: they mostly wait.
-	// It is not for Virtual.
+	// Parallel has the rules run beside each other, as parallel subtests: they mostly wait. It is
+	// not for Virtual.
 	Parallel bool
 	// Fresh returns an empty engine.
 	Fresh func(t *testing.T) OwnersFixture
