@@ -10,9 +10,10 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/blob"
-	"github.com/stretchr/testify/require"
 )
 
 func fileOf(data []byte) session.File {
