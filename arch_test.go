@@ -76,9 +76,9 @@ var house = arch.House{
 		"word": {
 			"context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
 		},
-		// Decides by session/internal/lease, which is for stores of a cluster. The two are of one
-		// version while session.Owners is experimental.
-		"nested": {"session/pgstore"},
+		// They decide by session/internal/lease and are members by session/internal/cluster, which
+		// are for stores of a cluster. All are of one version while session.Owners is experimental.
+		"nested": {"session/natsstore", "session/pgstore"},
 	},
 	// Only the switch of a state machine may be longer.
 	LongFuncs: []string{},

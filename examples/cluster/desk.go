@@ -11,6 +11,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/natsstore"
 	"github.com/offshoot-sdk/offshoot/session/pgstore"
 )
 
@@ -21,12 +22,30 @@ type desk struct {
 	out  io.Writer     // each line is one Write
 }
 
-// open opens the store that all desks share, and the Runtime on it.
-func (d desk) open(ctx context.Context, dsn string) (*agent.Runtime, *session.Store, error) {
-	store, err := pgstore.Open(ctx, dsn, pgstore.Options{
-		Schema: "offshoot_desk", Process: d.name,
-		Lease: 5 * time.Second, // 30 seconds unless set: a takeover that one can watch is sooner
-	})
+// lease is how long the chats of a desk wait that has died. It is 30 seconds unless set: a takeover
+// that one can watch is sooner.
+const lease = 5 * time.Second
+
+// An engine is where the store is that all desks share: an address in one of the two.
+type engine struct{ postgres, nats, monitor string }
+
+// open opens the store for the desk of a name. That is the whole difference between the two.
+func (e engine) open(ctx context.Context, name string) (*session.Store, error) {
+	if e.nats == "" {
+		return pgstore.Open(ctx, e.postgres, pgstore.Options{
+			Schema: "offshoot_desk", Process: name, Lease: lease,
+		})
+	}
+	o := natsstore.Options{Name: "offshoot_desk", Process: name, Lease: lease}
+	if o.TrustSync = e.monitor == ""; !o.TrustSync {
+		o.Monitor = []string{e.monitor}
+	}
+	return natsstore.Open(ctx, e.nats, o)
+}
+
+// open opens the store, and the Runtime on it.
+func (d desk) open(ctx context.Context, e engine) (*agent.Runtime, *session.Store, error) {
+	store, err := e.open(ctx, d.name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,8 +60,8 @@ func (d desk) open(ctx context.Context, dsn string) (*agent.Runtime, *session.St
 }
 
 // run answers questions until its input ends, or ctx does, and then hands over.
-func (d desk) run(ctx context.Context, dsn string, in io.Reader) (err error) {
-	rt, store, err := d.open(ctx, dsn)
+func (d desk) run(ctx context.Context, e engine, in io.Reader) (err error) {
+	rt, store, err := d.open(ctx, e)
 	if err != nil {
 		return err
 	}

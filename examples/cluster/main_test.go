@@ -14,16 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/offshoot-sdk/offshoot/session/pgstore/pgstoretest"
 	"github.com/stretchr/testify/require"
 )
 
-// envDesk has the test binary be a desk: the connection string, a space and its name.
+// envDesk has the test binary be a desk: the flag of its engine, the address and its name, with
+// spaces between them.
 const envDesk = "OFFSHOOT_TEST_DESK"
 
 func TestMain(m *testing.M) {
-	if dsn, name, ok := strings.Cut(os.Getenv(envDesk), " "); ok {
-		os.Args = []string{"cluster", "-postgres", dsn, "-name", name, "-work", "2s"}
+	if part := strings.Split(os.Getenv(envDesk), " "); len(part) == 3 {
+		os.Args = []string{"cluster", part[0], part[1], "-name", part[2], "-work", "2s"}
 		main()
 		return
 	}
@@ -37,10 +39,10 @@ type process struct {
 	lines chan string // closed at its end
 }
 
-func start(t *testing.T, s *pgstoretest.Server, name string) *process {
+func start(t *testing.T, engine, name string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0]), lines: make(chan string, 1000)}
-	p.cmd.Env = append(os.Environ(), envDesk+"="+s.DSN()+" "+name)
+	p.cmd.Env = append(os.Environ(), envDesk+"="+engine+" "+name)
 	p.cmd.Stderr = os.Stderr
 	var err error
 	p.in, err = p.cmd.StdinPipe()
@@ -88,16 +90,42 @@ func (p *process) ask(t *testing.T, question string) {
 	require.NoError(t, err)
 }
 
-// Two desks share a server. One is killed while its clerk is at work: the other one takes the chat
-// over and answers. It is then ended in order, and the third one answers at once.
-func TestDeskIsTakenOver(t *testing.T) {
+// onPostgres returns the flag and the address of a PostgreSQL.
+func onPostgres(t *testing.T) string {
 	s, err := pgstoretest.New()
 	if errors.Is(err, pgstoretest.ErrMissing) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(s.Remove)
-	left, right := start(t, s, "left"), start(t, s, "right")
+	return "-postgres " + s.DSN()
+}
+
+// onNATS returns the flag and the address of a nats-server in this process.
+func onNATS(t *testing.T) string {
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		SyncAlways: true, NoLog: true, NoSigs: true,
+	})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	require.True(t, s.ReadyForConnections(time.Minute))
+	return "-nats " + s.ClientURL()
+}
+
+func TestDeskIsTakenOver(t *testing.T) {
+	t.Run("postgres", func(t *testing.T) { takeOver(t, onPostgres(t)) })
+	t.Run("nats", func(t *testing.T) { takeOver(t, onNATS(t)) })
+}
+
+// takeOver has two desks share a server. One is killed while its clerk is at work: the other one
+// takes the chat over and answers. It is then ended in order, and the third one answers at once.
+func takeOver(t *testing.T, engine string) {
+	left, right := start(t, engine, "left"), start(t, engine, "right")
 	left.ask(t, "where is the stapler?")
 	left.says(t, "left: where is the stapler? — it is in the second drawer")
 	right.ask(t, "where is the glue?")
@@ -110,7 +138,7 @@ func TestDeskIsTakenOver(t *testing.T) {
 	right.says(t, `right: a clerk looks up "where is the key?"`)
 	right.says(t, "right: where is the key? — it is in the second drawer")
 
-	third := start(t, s, "third")
+	third := start(t, engine, "third")
 	require.NoError(t, right.cmd.Process.Signal(syscall.SIGINT))
 	for range right.lines {
 	}

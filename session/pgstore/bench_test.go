@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 // hand: one insert of a row of that size in a transaction of its own, over as many connections.
 func BenchmarkAppend(b *testing.B) {
 	s := ownServer(b)
-	payload := session.Raw(fmt.Sprintf("%q", make([]byte, 200)))
+	payload := session.Raw(fmt.Sprintf("%q", strings.Repeat("x", 1022)))
 	for _, writers := range []int{1, 16} {
 		pool, err := pgxpool.New(b.Context(), s.DSN()+fmt.Sprint("&pool_max_conns=", writers))
 		require.NoError(b, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/cluster"
 )
 
 // A database is what the three parts of a Store share. All methods may be called concurrently.
@@ -129,7 +130,7 @@ func isOurs(err error) bool {
 		session.ErrConflict, session.ErrArchived, session.ErrNotArchived, session.ErrNotFound,
 		session.ErrCorrupt, session.ErrSync, session.ErrFormat, session.ErrUnsafe, errReplaced,
 		session.ErrOwned, session.ErrNoOwner, session.ErrUnanswered, session.ErrReplaced,
-		session.ErrInvalidRequest, errLapsed, errMoved,
+		session.ErrInvalidRequest, cluster.ErrLapsed, errMoved,
 	} {
 		if errors.Is(err, e) {
 			return true

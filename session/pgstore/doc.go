@@ -81,6 +81,6 @@
 // schema.sql has the tables, schema2.sql those of several processes, and schema3.sql what imported
 // transcripts need. store.go opens a Store,
 // and hold.go knows whether it is still ours. journal.go, transcripts.go and files.go are the three
-// parts, on the calls of database.go. owners.go is the fourth: serve.go and lane.go are what runs
-// beside it, hints.go wakes it, and ledger.go has what is decided at the server.
+// parts, on the calls of database.go. owners.go is the fourth: package cluster of the library has
+// what runs beside it, and ledger.go has what is decided at the server.
 package pgstore

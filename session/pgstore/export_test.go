@@ -26,51 +26,51 @@ func (l Ledger) NewProcess(ctx context.Context, name string) (session.Process, e
 func (l Ledger) Beat(
 	ctx context.Context, p session.Process, d time.Duration, known []uint64,
 ) ([]session.Claim, bool, error) {
-	return l.l.beat(ctx, p, d, known)
+	return l.l.Beat(ctx, p, d, known)
 }
 
 func (l Ledger) Claim(
 	ctx context.Context, p session.Process, d time.Duration, root session.Key,
 ) (session.Claim, error) {
-	c, _, err := l.l.claim(ctx, p, d, root, true)
+	c, _, err := l.l.Claim(ctx, p, d, root, true)
 	return c, err
 }
 
 func (l Ledger) Release(ctx context.Context, p session.Process, c session.Claim) error {
-	return l.l.release(ctx, p, c)
+	return l.l.Release(ctx, p, c)
 }
 
 func (l Ledger) Leave(ctx context.Context, p session.Process) error {
-	return l.l.leave(ctx, p, false)
+	return l.l.Leave(ctx, p, false)
 }
 
 func (l Ledger) Ask(ctx context.Context, r session.Request) error {
-	_, err := l.l.ask(ctx, r)
+	_, err := l.l.Ask(ctx, r)
 	return err
 }
 
 func (l Ledger) Take(
-	ctx context.Context, p session.Process, known [][]byte,
+	ctx context.Context, p session.Process, known []string,
 ) ([]session.Request, error) {
-	return l.l.take(ctx, p, known)
+	return l.l.Take(ctx, p, known)
 }
 
 func (l Ledger) Answer(
 	ctx context.Context, p session.Process, request string, answer []byte,
 ) error {
-	return l.l.answer(ctx, p, request, answer)
+	return l.l.Answer(ctx, p, request, answer)
 }
 
 func (l Ledger) Outcome(ctx context.Context, id string) ([]byte, bool, error) {
-	return l.l.outcome(ctx, id)
+	return l.l.Outcome(ctx, id)
 }
 
 func (l Ledger) Orphans(ctx context.Context) ([]session.Key, error) {
-	roots, _, err := l.l.orphans(ctx)
+	roots, _, err := l.l.Orphans(ctx)
 	return roots, err
 }
 
-func (l Ledger) Sweep(ctx context.Context) error { return l.l.sweep(ctx) }
+func (l Ledger) Sweep(ctx context.Context) error { return l.l.Sweep(ctx) }
 
 // StopWhile has a Store stand still for a time in a transaction that has locked a row.
 func StopWhile(ctx context.Context, s *session.Store, d time.Duration, lock string) error {

@@ -2,17 +2,15 @@ package pgstore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/blob"
 )
 
 // A files is the [session.Files] of a schema.
@@ -33,30 +31,15 @@ func fileError(ref session.Ref, doing string, err error) error {
 		ref.SessionID, ref.Key, doing, err)
 }
 
-// A fileBody reads the bytes of a file, a chunk at a time, and sees at their end that they are the
-// bytes that were put.
-type fileBody struct {
-	f     files
-	ctx   context.Context //nolint:containedctx // that of Open, without its end
-	blob  int64
-	file  session.File
-	n     int    // the number of the next chunk
-	chunk []byte // what is left of the last one
-	size  int64  // of the bytes that were read
-	sum   hash.Hash
-	err   error // after the last byte
-}
-
 func (f files) Open(ctx context.Context, ref session.Ref, hash string) (io.ReadCloser, error) {
-	body := &fileBody{
-		f: f, ctx: context.WithoutCancel(ctx), file: session.File{Hash: hash}, sum: sha256.New(),
-	}
-	err := errors.Join(ref.Validate(), body.file.Validate())
+	file := session.File{Hash: hash}
+	var id int64
+	err := errors.Join(ref.Validate(), file.Validate())
 	if err == nil {
 		err = f.read(ctx, func(ctx context.Context, q querier) error {
 			err := q.QueryRow(ctx, f.sql(`
 				select id, size from {}.blobs where key = $1 and session = $2 and hash = $3`),
-				ref.Key.String(), ref.SessionID, hash).Scan(&body.blob, &body.file.Size)
+				ref.Key.String(), ref.SessionID, hash).Scan(&id, &file.Size)
 			if errors.Is(err, pgx.ErrNoRows) {
 				err = fmt.Errorf("%w: %s", session.ErrNotFound, hash)
 			}
@@ -66,63 +49,21 @@ func (f files) Open(ctx context.Context, ref session.Ref, hash string) (io.ReadC
 	if err != nil {
 		return nil, fileError(ref, "open", err)
 	}
-	return body, nil
-}
-
-func (b *fileBody) Read(p []byte) (int, error) {
-	if len(b.chunk) == 0 && b.err == nil {
-		b.err = b.next()
-	}
-	if len(b.chunk) == 0 {
-		return 0, b.err
-	}
-	n := copy(p, b.chunk)
-	b.chunk = b.chunk[n:]
-	return n, nil
-}
-
-// next reads the next chunk. The error is io.EOF after the last one, if the bytes are whole.
-func (b *fileBody) next() error {
-	err := b.f.read(b.ctx, func(ctx context.Context, q querier) error {
-		return q.QueryRow(ctx, b.f.sql(`select data from {}.chunks where blob = $1 and n = $2`),
-			b.blob, b.n).Scan(&b.chunk)
-	})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		b.chunk = nil
-		return b.end()
-	case err != nil:
-		b.chunk = nil
-		return fmt.Errorf("pgstore: read file %s: %w", b.file.Hash, err)
-	}
-	b.n++
-	b.size += int64(len(b.chunk))
-	b.sum.Write(b.chunk)
-	if b.size >= b.file.Size { // no byte is given out before all of them are known to be right
-		if err := b.end(); err != io.EOF { //nolint:errorlint // end returns it as it is
-			b.chunk = nil
-			return err
+	ctx = context.WithoutCancel(ctx)
+	return blob.NewReader(file, func(n int) (chunk []byte, ok bool, err error) {
+		err = f.read(ctx, func(ctx context.Context, q querier) error {
+			return q.QueryRow(ctx, f.sql(`select data from {}.chunks where blob = $1 and n = $2`),
+				id, n).Scan(&chunk)
+		})
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return nil, false, nil
+		case err != nil:
+			return nil, false, fmt.Errorf("pgstore: read file %s: %w", hash, err)
 		}
-	}
-	return nil
+		return chunk, true, nil
+	}), nil
 }
-
-// end returns io.EOF if all bytes were read and are those that were put.
-func (b *fileBody) end() error {
-	if b.size == b.file.Size && hex.EncodeToString(b.sum.Sum(nil)) == b.file.Hash {
-		return io.EOF
-	}
-	return &session.CorruptError{
-		File: "file " + b.file.Hash, Offset: b.size, Reason: "the bytes are not those that were put",
-	}
-}
-
-func (b *fileBody) Close() error {
-	b.chunk, b.err = nil, errBodyClosed
-	return nil
-}
-
-var errBodyClosed = errors.New("pgstore: the file is closed")
 
 func (f files) List(ctx context.Context, ref session.Ref) iter.Seq2[session.File, error] {
 	return func(yield func(session.File, error) bool) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/cluster"
 	"github.com/offshoot-sdk/offshoot/session/internal/lease"
 )
 
@@ -35,10 +36,7 @@ func alive(incarnation string) string {
 // id returns the incarnation of p as the server has it.
 func id(p session.Process) int64 { return int64(p.Incarnation) } //nolint:gosec // see newProcess
 
-var (
-	errLapsed = errors.New("pgstore: the lease of this process has lapsed")
-	errMoved  = errors.New("pgstore: the claim was given up meanwhile")
-)
+var errMoved = errors.New("pgstore: the claim was given up meanwhile")
 
 // newProcess returns a process of that name which has not joined.
 func (l ledger) newProcess(ctx context.Context, name string) (session.Process, error) {
@@ -67,9 +65,9 @@ func (l ledger) renew(
 	return begun, err
 }
 
-// beat begins or renews the lease of p, and returns the claims that others have taken from it, but
+// Beat begins or renews the lease of p, and returns the claims that others have taken from it, but
 // for those of these epochs, of which p has said that it knows.
-func (l ledger) beat(
+func (l ledger) Beat(
 	ctx context.Context, p session.Process, d time.Duration, known []uint64,
 ) (taken []session.Claim, begun bool, err error) {
 	err = l.change(ctx, func(ctx context.Context, q querier) (err error) {
@@ -125,9 +123,9 @@ func newClaim(root string, epoch int64, p session.Process) (session.Claim, error
 	return session.Claim{Root: key, Owner: p, Epoch: uint64(epoch)}, nil //nolint:gosec // from 1
 }
 
-// claim takes a tree for p. It renews the lease of p first, or only where that has lapsed, and
+// Claim takes a tree for p. It renews the lease of p first, or only where that has lapsed, and
 // reports whether it has begun one.
-func (l ledger) claim(
+func (l ledger) Claim(
 	ctx context.Context, p session.Process, d time.Duration, root session.Key, renew bool,
 ) (c session.Claim, begun bool, err error) {
 	for range maxAttempts {
@@ -149,10 +147,10 @@ func (l ledger) claim(
 			c, err = l.claimOwned(ctx, q, p, root)
 			return err
 		})
-		if !errors.Is(err, errLapsed) && !errors.Is(err, errMoved) {
+		if !errors.Is(err, cluster.ErrLapsed) && !errors.Is(err, errMoved) {
 			return c, begun, err
 		}
-		renew = errors.Is(err, errLapsed)
+		renew = errors.Is(err, cluster.ErrLapsed)
 	}
 	return c, begun, err
 }
@@ -182,8 +180,8 @@ func (l ledger) claimFree(
 	return c, err
 }
 
-// claimOwned decides about a tree on which there is a claim. The error is errLapsed if p has no
-// lease, and errMoved if there is no claim any more.
+// claimOwned decides about a tree on which there is a claim. The error is cluster.ErrLapsed if p
+// has no lease, and errMoved if there is no claim any more.
 func (l ledger) claimOwned(
 	ctx context.Context, q querier, p session.Process, root session.Key,
 ) (c session.Claim, err error) {
@@ -228,7 +226,7 @@ func (l ledger) claimOwned(
 	return newClaim(root.String(), *epoch, p)
 }
 
-// isJoined returns nil if p has a lease, and else errLapsed or ErrReplaced.
+// isJoined returns nil if p has a lease, and else cluster.ErrLapsed or ErrReplaced.
 func (l ledger) isJoined(ctx context.Context, q querier, p session.Process) error {
 	var incarnation int64
 	var lives bool
@@ -239,7 +237,7 @@ func (l ledger) isJoined(ctx context.Context, q querier, p session.Process) erro
 	case err == nil && incarnation > id(p):
 		return session.ErrReplaced
 	case errors.Is(err, pgx.ErrNoRows), err == nil && (incarnation < id(p) || !lives):
-		return errLapsed
+		return cluster.ErrLapsed
 	}
 	return err
 }
@@ -269,8 +267,8 @@ func (l ledger) former(
 	return p, left, nil
 }
 
-// release gives a claim of p up, unless it is another one now.
-func (l ledger) release(ctx context.Context, p session.Process, c session.Claim) error {
+// Release gives a claim of p up, unless it is another one now.
+func (l ledger) Release(ctx context.Context, p session.Process, c session.Claim) error {
 	if c.Owner != p {
 		return l.check(ctx)
 	}
@@ -295,8 +293,8 @@ func (l ledger) giveUp(ctx context.Context, condition string, args ...any) error
 	return nil
 }
 
-// leave ends the lease of p and gives up its claims. For good means that p cannot join again.
-func (l ledger) leave(ctx context.Context, p session.Process, forGood bool) error {
+// Leave ends the lease of p and gives up its claims. For good means that p cannot join again.
+func (l ledger) Leave(ctx context.Context, p session.Process, forGood bool) error {
 	next := `incarnation`
 	if forGood {
 		next = `nextval('{}.incarnations')`
@@ -323,10 +321,10 @@ func (l ledger) leave(ctx context.Context, p session.Process, forGood bool) erro
 // maxOrphans is how many orphans one look finds at most, those that have been due longest.
 const maxOrphans = 4096
 
-// orphans returns the trees that are due and on which no claim holds, and the present time. The
+// Orphans returns the trees that are due and on which no claim holds, and the present time. The
 // cost does not depend on the trees that have an owner: the free ones have an index, and those of
 // processes that are gone are found by a jump from owner to owner.
-func (l ledger) orphans(ctx context.Context) (roots []session.Key, now time.Time, err error) {
+func (l ledger) Orphans(ctx context.Context) (roots []session.Key, now time.Time, err error) {
 	err = l.read(ctx, func(ctx context.Context, q querier) error {
 		if err := q.QueryRow(ctx, l.sql(`select {}.clock()`)).Scan(&now); err != nil {
 			return err
@@ -371,9 +369,10 @@ var memory = session.RequestMemory.Microseconds()
 var forgotten = `asked <= {}.clock() - $1::bigint * interval '1 microsecond'
 	and (answered or not ` + alive(`taker`) + `)`
 
-// ask records a request, unless its ID is known: then it counts as the same one. It returns the
+// Ask records a request, unless its ID is known: then it counts as the same one. It returns the
 // incarnation that has a claim on the tree, 0 for none.
-func (l ledger) ask(ctx context.Context, r session.Request) (owner int64, err error) {
+func (l ledger) Ask(ctx context.Context, r session.Request) (owner uint64, err error) {
+	var n int64
 	err = l.bodies.change(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, l.sql(`delete from {}.requests where `+forgotten+` and id = $2`),
 			memory, []byte(r.ID))
@@ -386,21 +385,21 @@ func (l ledger) ask(ctx context.Context, r session.Request) (owner int64, err er
 				set asked = case when r.answered then r.asked else excluded.asked end
 			where r.root = excluded.root
 			returning coalesce((select l.owner from {}.logs as l where l.root = r.root), 0)`),
-			[]byte(r.ID), r.Root.String(), noNil(r.Body)).Scan(&owner)
+			[]byte(r.ID), r.Root.String(), noNil(r.Body)).Scan(&n)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = fmt.Errorf("%w %q: its id is that of a request to another tree",
 				session.ErrInvalidRequest, r.ID)
 		}
 		return err
 	})
-	return owner, err
+	return uint64(n), err //nolint:gosec // from 1
 }
 
-// take returns the requests that p is to handle from now on: those to its trees that no process has
+// Take returns the requests that p is to handle from now on: those to its trees that no process has
 // taken, or whose taker is gone. Those that p has taken without knowing, because the answer of the
 // server was lost, are among them; known are the IDs that p knows.
-func (l ledger) take(
-	ctx context.Context, p session.Process, known [][]byte,
+func (l ledger) Take(
+	ctx context.Context, p session.Process, known []string,
 ) (taken []session.Request, err error) {
 	err = l.bodies.write(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, l.sql(`
@@ -409,7 +408,7 @@ func (l ledger) take(
 				or taker = $1 and id <> all($2::bytea[]))
 				and (select l.owner from {}.logs as l where l.root = r.root) = $1
 				and `+alive(`$1::bigint`)+`
-			returning id, root, body, attempt`), id(p), noNil(known))
+			returning id, root, body, attempt`), id(p), bytesOf(known))
 		if err != nil {
 			return err
 		}
@@ -420,6 +419,15 @@ func (l ledger) take(
 		return strings.Compare(a.ID, b.ID)
 	})
 	return taken, err
+}
+
+// bytesOf returns texts as the server takes them, which may have any byte.
+func bytesOf(texts []string) [][]byte {
+	all := make([][]byte, len(texts))
+	for i, text := range texts {
+		all[i] = []byte(text)
+	}
+	return all
 }
 
 // scanRequest reads a request.
@@ -433,9 +441,9 @@ func scanRequest(row pgx.CollectableRow) (r session.Request, err error) {
 	return r, err
 }
 
-// answer records the answer of p to a request. It is dropped if another process has taken the
+// Answer records the answer of p to a request. It is dropped if another process has taken the
 // request since.
-func (l ledger) answer(
+func (l ledger) Answer(
 	ctx context.Context, p session.Process, request string, answer []byte,
 ) error {
 	return l.bodies.write(ctx, func(ctx context.Context, q querier) error {
@@ -446,9 +454,9 @@ func (l ledger) answer(
 	})
 }
 
-// outcome returns the answer to a request, or an error if there will be none. It is not done while
+// Outcome returns the answer to a request, or an error if there will be none. It is not done while
 // the caller is to wait.
-func (l ledger) outcome(ctx context.Context, id string) (answer []byte, done bool, err error) {
+func (l ledger) Outcome(ctx context.Context, id string) (answer []byte, done bool, err error) {
 	err = l.bodies.write(ctx, func(ctx context.Context, q querier) error {
 		var answered, taken, under, owned bool
 		err := q.QueryRow(ctx, l.sql(`
@@ -478,22 +486,16 @@ func (l ledger) outcome(ctx context.Context, id string) (answer []byte, done boo
 	return answer, done || err != nil, err
 }
 
-// A laneView is the document of a lane, with the version at which it was read.
-type laneView struct {
-	version int64
-	doc     lease.Lane
-}
-
-// lanes returns the documents of the lanes whose version is another one than that which is known.
-func (l ledger) lanes(
+// Lanes returns the documents of the lanes whose version is another one than that which is known.
+func (l ledger) Lanes(
 	ctx context.Context, known map[string]int64,
-) (changed map[string]laneView, now time.Time, err error) {
+) (changed map[string]cluster.LaneView, now time.Time, err error) {
 	var names [][]byte
 	var versions []int64
 	for name, version := range known {
 		names, versions = append(names, []byte(name)), append(versions, version)
 	}
-	changed = make(map[string]laneView)
+	changed = make(map[string]cluster.LaneView)
 	err = l.read(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, l.sql(`
 			select l.name, l.version, l.doc, {}.clock()
@@ -506,11 +508,11 @@ func (l ledger) lanes(
 		defer rows.Close()
 		for rows.Next() {
 			var name, doc []byte
-			var view laneView
-			if err := rows.Scan(&name, &view.version, &doc, &now); err != nil {
+			var view cluster.LaneView
+			if err := rows.Scan(&name, &view.Version, &doc, &now); err != nil {
 				return err
 			}
-			if view.doc, err = decodeLane(name, doc); err != nil {
+			if view.Doc, err = decodeLane(name, doc); err != nil {
 				return err
 			}
 			changed[string(name)] = view
@@ -520,12 +522,12 @@ func (l ledger) lanes(
 	return changed, now, err
 }
 
-// changeLane calls f with the document of a lane, under its lock, and writes it if f reports a
-// change. It does nothing and returns errLapsed if p has no lease. f may be called again.
-func (l ledger) changeLane(
+// ChangeLane calls f with the document of a lane, under its lock, and writes it if f reports a
+// change. It does nothing and returns cluster.ErrLapsed if p has no lease. f may be called again.
+func (l ledger) ChangeLane(
 	ctx context.Context, p session.Process, name string,
 	f func(doc *lease.Lane, now time.Time, alive func(session.Process) bool) (changed bool),
-) (view laneView, now time.Time, changed bool, err error) {
+) (view cluster.LaneView, now time.Time, changed bool, err error) {
 	err = l.change(ctx, func(ctx context.Context, q querier) error {
 		view, err = l.lockLane(ctx, q, name)
 		if err != nil {
@@ -550,32 +552,34 @@ func (l ledger) changeLane(
 			return err
 		}
 		if !alive[p] {
-			return errLapsed
+			return cluster.ErrLapsed
 		}
-		changed = f(&view.doc, now, func(p session.Process) bool { return alive[p] })
+		changed = f(&view.Doc, now, func(p session.Process) bool { return alive[p] })
 		if !changed {
 			return nil
 		}
-		doc, err := json.Marshal(view.doc)
+		doc, err := json.Marshal(view.Doc)
 		if err != nil {
 			return err
 		}
-		view.version++
+		view.Version++
 		_, err = q.Exec(ctx, l.sql(`update {}.lanes set version = $2, doc = $3 where name = $1`),
-			[]byte(name), view.version, doc)
+			[]byte(name), view.Version, doc)
 		return err
 	})
 	return view, now, changed, err
 }
 
 // lockLane returns the document of a lane, which no other transaction changes before this one ends.
-func (l ledger) lockLane(ctx context.Context, q querier, name string) (view laneView, err error) {
+func (l ledger) lockLane(
+	ctx context.Context, q querier, name string,
+) (view cluster.LaneView, err error) {
 	for range maxAttempts {
 		var doc []byte
 		err = q.QueryRow(ctx, l.sql(`select version, doc from {}.lanes where name = $1 for update`),
-			[]byte(name)).Scan(&view.version, &doc)
+			[]byte(name)).Scan(&view.Version, &doc)
 		if err == nil {
-			view.doc, err = decodeLane([]byte(name), doc)
+			view.Doc, err = decodeLane([]byte(name), doc)
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return view, err
@@ -613,10 +617,10 @@ const ownersOfTrees = `owners (owner) as (
 	from owners as o where o.owner is not null
 )`
 
-// sweep forgets the requests that are too old, the claims of processes that were replaced, and the
+// Sweep forgets the requests that are too old, the claims of processes that were replaced, and the
 // processes that are gone for long. One of them that comes back after all begins anew, without its
 // claims. Of several sweeps at a time one does the work.
-func (l ledger) sweep(ctx context.Context) error {
+func (l ledger) Sweep(ctx context.Context) error {
 	return l.change(ctx, func(ctx context.Context, q querier) error {
 		var alone bool
 		err := q.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 3))`,

@@ -35,7 +35,7 @@ type double struct {
 	epochs    map[uint64]uint64            // of the state, to those of the ledger
 	last      uint64                       // epoch of the ledger
 	told      map[session.Process][]uint64 // epochs that the last beat has told of
-	took      map[session.Process][][]byte
+	took      map[session.Process][]string
 	roots     []session.Key
 }
 
@@ -48,7 +48,7 @@ func newDouble(t *testing.T, seed uint64) *double {
 		state: lease.NewState(ledgerLease), rng: rand.New(rand.NewPCG(seed, seed)),
 		now:     time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
 		current: make(map[string]session.Process), epochs: make(map[uint64]uint64),
-		told: make(map[session.Process][]uint64), took: make(map[session.Process][][]byte),
+		told: make(map[session.Process][]uint64), took: make(map[session.Process][]string),
 	}
 	d.state.NewProcess("opener") // its incarnation is given out, too
 	s.query(t, `create table `+o.Schema+`.test_clock (at timestamptz)`)
@@ -174,7 +174,7 @@ func (d *double) take(p session.Process) {
 	require.Len(d.t, got, len(want))
 	for i, r := range got {
 		require.Equal(d.t, want[i], r)
-		d.took[p] = append(d.took[p], []byte(r.ID))
+		d.took[p] = append(d.took[p], r.ID)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestTakenWithoutAnAnswer(t *testing.T) {
 		require.Len(t, got, 1)
 		assert.Equal(t, attempt+1, got[0].Attempt)
 	}
-	got, err := d.ledger.Take(t.Context(), p, [][]byte{[]byte("1")})
+	got, err := d.ledger.Take(t.Context(), p, []string{"1"})
 	require.NoError(t, err)
 	assert.Empty(t, got)
 }

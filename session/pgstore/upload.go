@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/blob"
 )
 
 // chunkBytes is the size of the pieces of a file, but for the last one.
@@ -44,7 +45,7 @@ func (f files) Put(
 		return session.File{}, fileError(ref, "put", err)
 	}
 	u := &upload{files: f, ref: ref}
-	last, err := u.copy(ctx, in)
+	last, err := blob.Copy(in, chunkBytes, func(chunk []byte) error { return u.flush(ctx, chunk) })
 	var file session.File
 	if err == nil {
 		file, err = in.File()
@@ -71,30 +72,6 @@ func (f files) refuse(ctx context.Context, q querier, ref session.Ref) error {
 		err = session.ErrArchived
 	}
 	return err
-}
-
-// copy reads to the end, writes every whole chunk, and returns the last one, which is not written.
-func (u *upload) copy(ctx context.Context, in io.Reader) ([]byte, error) {
-	chunk := make([]byte, 0, 4<<10)
-	for {
-		for len(chunk) < chunkBytes {
-			if len(chunk) == cap(chunk) {
-				chunk = append(make([]byte, 0, min(4*cap(chunk), chunkBytes)), chunk...)
-			}
-			n, err := in.Read(chunk[len(chunk):cap(chunk)])
-			chunk = chunk[:len(chunk)+n]
-			if err == io.EOF {
-				return chunk, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		if err := u.flush(ctx, chunk); err != nil {
-			return nil, err
-		}
-		chunk = chunk[:0]
-	}
 }
 
 // flush writes a whole chunk, and begins the blob with the first one.

@@ -21,6 +21,9 @@ type OwnersEngine struct {
 	// Virtual has each rule run in a bubble of testing/synctest. All that Fresh and Open start must
 	// live in it and end when the Stores are closed.
 	Virtual bool
+	// Parallel has the rules run beside each other, as parallel subtests: they mostly wait. It is
+	// not for Virtual.
+	Parallel bool
 	// Fresh returns an empty engine.
 	Fresh func(t *testing.T) OwnersFixture
 }
@@ -40,6 +43,9 @@ func TestOwners(t *testing.T, e OwnersEngine) {
 	t.Helper()
 	for i, r := range ownersRules {
 		t.Run(fmt.Sprintf("%02d_%s", i+1, r.name), func(t *testing.T) {
+			if e.Parallel {
+				t.Parallel()
+			}
 			if err := tryOwners(t, r, e); err != nil {
 				t.Errorf("rule %d is broken: %s\n\t%v", i+1, r.sentence, err)
 			}

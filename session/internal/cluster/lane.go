@@ -1,4 +1,4 @@
-package pgstore
+package cluster
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // A lane is the [session.Lane] of a process. What it has is what that process wants; the service
 // brings the document of the lane to that.
 type lane struct {
-	owners *owners
+	owners *Owners
 	name   string
 	user   session.LaneUser
 
@@ -105,7 +105,7 @@ func (l *lane) SetLimit(limit int) {
 }
 
 // lanesByName returns the lanes of the process.
-func (o *owners) lanesByName() (lanes []*lane) {
+func (o *Owners) lanesByName() (lanes []*lane) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, l := range o.lanes {
@@ -128,14 +128,14 @@ func (s *service) tendLanes(ctx context.Context) {
 			known[l.name] = l.version
 			continue
 		}
-		if err := l.sync(ctx); errors.Is(err, errLapsed) {
+		if err := l.sync(ctx); errors.Is(err, ErrLapsed) {
 			signal(s.lapsed)
 		}
 	}
 	if len(known) == 0 {
 		return
 	}
-	changed, now, err := s.ledger.lanes(ctx, known)
+	changed, now, err := s.ledger.Lanes(ctx, known)
 	if err != nil {
 		return // the next look sees it
 	}
@@ -164,7 +164,7 @@ func (l *lane) sync(ctx context.Context) error {
 	l.dirty = false
 	l.mu.Unlock()
 	o := l.owners
-	view, now, changed, err := o.ledger.changeLane(ctx, o.self, l.name,
+	view, now, changed, err := o.ledger.ChangeLane(ctx, o.self, l.name,
 		func(doc *lease.Lane, now time.Time, alive func(session.Process) bool) (changed bool) {
 			for provider, p := range pauses {
 				changed = doc.Pause(provider, now, now.Add(p.left(time.Now()))) || changed
@@ -193,11 +193,11 @@ func (l *lane) sync(ctx context.Context) error {
 }
 
 // see tells the user what is new in a document that was read at a time of the server's clock.
-func (l *lane) see(view laneView, now time.Time) {
-	l.version = view.version
+func (l *lane) see(view LaneView, now time.Time) {
+	l.version = view.Version
 	var granted []string
 	l.mu.Lock()
-	for _, t := range view.doc.Tickets {
+	for _, t := range view.Doc.Tickets {
 		if !t.Has || t.Owner != l.owners.self {
 			continue
 		}
@@ -212,7 +212,7 @@ func (l *lane) see(view laneView, now time.Time) {
 			l.user.Granted(id)
 		}
 	}
-	for provider, until := range view.doc.Pauses {
+	for provider, until := range view.Doc.Pauses {
 		if l.user.Paused != nil && until.After(now) && !l.told[provider].Equal(until) {
 			l.user.Paused(provider, until.Sub(now))
 		}

@@ -1,4 +1,4 @@
-package pgstore
+package cluster
 
 import (
 	"context"
@@ -9,21 +9,26 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A hint says that it is worth to look now, and not only at the next regular look. Hints may be
-// lost, late or wrong: what waits for one looks at least each second. They are LISTEN and NOTIFY
-// of the server, sent beside the transactions that they are about, because a NOTIFY within one has
-// all transactions that commit wait for each other.
+// lost, late or wrong: what waits for one looks at least each second.
 type hint string
+
+// A Wire brings hints from process to process. The zero Wire brings none.
+type Wire struct {
+	// Send sends hints to the other processes. It may also bring them back to this one.
+	Send func(ctx context.Context, hints []string)
+	// Listen calls take for each hint that comes, until ctx ends or hints may be lost. It calls
+	// begun when it hears what is sent from then on.
+	Listen func(ctx context.Context, begun func(), take func(hint string))
+}
 
 // orphaned is the hint that a tree may be without an owner.
 const orphaned hint = "orphaned"
 
 // asked is the hint that there is a request for the process with an incarnation.
-func asked(incarnation int64) hint { return hint(fmt.Sprint("asked ", incarnation)) }
+func asked(incarnation uint64) hint { return hint(fmt.Sprint("asked ", incarnation)) }
 
 // answered is the hint that a request has its answer, or one of so many others.
 func answered(request string) hint { return hint(fmt.Sprint("answered ", sum(request)%64)) }
@@ -40,16 +45,15 @@ func sum(s string) uint64 {
 	return h.Sum64()
 }
 
-// relistenAfter is how long a process waits that cannot listen.
+// relistenAfter is how long a process waits that cannot listen, and that cannot send.
 const relistenAfter = time.Second
 
 // A hub brings hints from process to process, and to those that wait for them in this one. Its
 // methods may be called concurrently.
 type hub struct {
-	pool    *pgxpool.Pool
-	channel string
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	wire   Wire
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting map[hint]chan struct{} // closed when the hint comes
@@ -59,20 +63,21 @@ type hub struct {
 	own     hint                   // that there is a request for this process
 }
 
-// newHub returns the hub of a schema, which works until its end, and not that of ctx. Unless it
-// listens, hints come from this process alone.
-func newHub(ctx context.Context, pool *pgxpool.Pool, schema string, listens bool) *hub {
+// newHub returns a hub that works until its end, and not that of ctx.
+func newHub(ctx context.Context, wire Wire) *hub {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h := &hub{
-		pool: pool, channel: fmt.Sprintf("offshoot_%016x", sum(lockName(schema))), cancel: cancel,
-		waiting: make(map[hint]chan struct{}), out: make(map[hint]bool),
-		send: make(chan struct{}, 1),
+		wire: wire, cancel: cancel, waiting: make(map[hint]chan struct{}),
+		out: make(map[hint]bool), send: make(chan struct{}, 1),
 	}
-	h.wg.Go(func() { h.sendAll(ctx) })
-	if listens {
+	if wire.Send != nil {
+		h.wg.Go(func() { h.sendAll(ctx) })
+	}
+	if wire.Listen != nil {
 		h.wg.Go(func() {
 			for ctx.Err() == nil {
-				h.listen(ctx)
+				wire.Listen(ctx, h.wakeAll, func(text string) { h.wake(hint(text)) })
+				h.wakeAll()
 				wait(ctx, relistenAfter)
 			}
 		})
@@ -173,30 +178,7 @@ func (h *hub) sendAll(ctx context.Context) {
 		clear(h.out)
 		h.mu.Unlock()
 		within, cancel := context.WithTimeout(ctx, relistenAfter)
-		_, _ = h.pool.Exec(within, `select pg_notify($1, hint) from unnest($2::text[]) as hint`,
-			h.channel, texts)
+		h.wire.Send(within, texts)
 		cancel()
-	}
-}
-
-// listen wakes for what other processes tell, until the connection ends or ctx is done.
-func (h *hub) listen(ctx context.Context) {
-	acquired, err := h.pool.Acquire(ctx)
-	if err != nil {
-		return
-	}
-	conn := acquired.Hijack()
-	defer closeConn(ctx, conn)
-	if _, err = conn.Exec(ctx, `listen `+h.channel); err != nil {
-		return
-	}
-	h.wakeAll()
-	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			h.wakeAll()
-			return
-		}
-		h.wake(hint(n.Payload))
 	}
 }

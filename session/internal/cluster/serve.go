@@ -1,4 +1,4 @@
-package pgstore
+package cluster
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 )
 
 const (
-	// beatsPerLease is how often a process beats in the time of a lease.
-	beatsPerLease = 3
+	// BeatsPerLease is how often a process beats in the time of a lease.
+	BeatsPerLease = 3
 	// sweepAfter is how often a process takes away what the server need not know any more.
 	sweepAfter = time.Minute
 )
@@ -23,7 +24,7 @@ const (
 // A service is one call of Serve. It has a goroutine that beats, so that nothing else holds that
 // up, and one that looks for requests and after the lanes.
 type service struct {
-	*owners
+	*Owners
 	member session.Member
 	woken  chan struct{} // has an element if there is something to look for
 	lapsed chan struct{} // has an element if the server says that there is no lease
@@ -38,9 +39,9 @@ type service struct {
 func (s *service) kick() { signal(s.woken) }
 
 // Serve implements session.Owners.
-func (o *owners) Serve(ctx context.Context, m session.Member) error {
+func (o *Owners) Serve(ctx context.Context, m session.Member) error {
 	s := &service{
-		owners: o, member: m, woken: make(chan struct{}, 1), lapsed: make(chan struct{}, 1),
+		Owners: o, member: m, woken: make(chan struct{}, 1), lapsed: make(chan struct{}, 1),
 		known: make(map[string]bool), swept: time.Now(),
 	}
 	o.mu.Lock()
@@ -52,7 +53,7 @@ func (o *owners) Serve(ctx context.Context, m session.Member) error {
 	if other != nil {
 		return session.ErrServing
 	}
-	o.hub.serve(s.woken, asked(id(o.self)))
+	o.hub.serve(s.woken, asked(o.self.Incarnation))
 	err := s.run(ctx)
 	s.handlers.Wait()
 	o.hub.serve(nil, "")
@@ -73,9 +74,9 @@ func (o *owners) Serve(ctx context.Context, m session.Member) error {
 // leave gives up the claims and the slots of the process. If the server cannot be reached, they
 // end with the lease.
 func (s *service) leave(ctx context.Context) {
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ledger.timeout)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	_ = s.ledger.leave(within, s.self, false)
+	_ = s.ledger.Leave(within, s.self, false)
 	s.hub.tell(orphaned)
 	for _, l := range s.lanesByName() {
 		s.hub.tell(laneChanged(l.name))
@@ -100,14 +101,14 @@ func (s *service) beats(ctx context.Context) error {
 	for err == nil {
 		begun := time.Now()
 		l, failed := s.beat(context.WithoutCancel(ctx))
-		next := s.lease/beatsPerLease - time.Since(begun)
+		next := s.lease/BeatsPerLease - time.Since(begun)
 		switch {
 		case failed == nil:
 			if s.member.Lease != nil {
 				s.member.Lease(l)
 			}
 			s.kick()
-		case s.closed.Load():
+		case s.isClosed():
 			return session.ErrClosed
 		case isFinal(failed):
 			return failed
@@ -127,7 +128,7 @@ func (s *service) rounds(ctx context.Context) error {
 		s.tendLanes(ctx)
 		if time.Since(s.swept) > sweepAfter {
 			s.swept = time.Now()
-			_ = s.ledger.sweep(ctx) // or the next time
+			_ = s.ledger.Sweep(ctx) // or the next time
 		}
 		err = s.wait(ctx, s.woken, s.look())
 	}
@@ -137,12 +138,9 @@ func (s *service) rounds(ctx context.Context) error {
 // take begins to handle the requests that there are for the process.
 func (s *service) take(ctx context.Context) {
 	s.mu.Lock()
-	var known [][]byte
-	for request := range maps.Keys(s.known) {
-		known = append(known, []byte(request))
-	}
+	known := slices.Collect(maps.Keys(s.known))
 	s.mu.Unlock()
-	requests, err := s.ledger.take(ctx, s.self, known)
+	requests, err := s.ledger.Take(ctx, s.self, known)
 	if err != nil {
 		return // the next look finds them
 	}
@@ -160,24 +158,24 @@ func (s *service) ask(ctx context.Context, r session.Request) (answer []byte, er
 		answer = s.member.Handle(ctx, r)
 		return nil
 	}, errHandleExited, func(value any, stack []byte) error {
-		return fmt.Errorf("pgstore: Handle panicked: %v\n%s", value, stack)
+		return fmt.Errorf("%s: Handle panicked: %v\n%s", s.name, value, stack)
 	})
 	return answer, err
 }
 
-var errHandleExited = errors.New("pgstore: Handle has ended its goroutine")
+var errHandleExited = errors.New("cluster: Handle has ended its goroutine")
 
 // handle answers a request. An answer that cannot be brought to the server before Serve ends is
 // lost.
 func (s *service) handle(ctx context.Context, r session.Request) {
 	answer, err := s.ask(ctx, r)
 	if err != nil { // the request stays known, so that this process does not handle it again
-		slog.ErrorContext(ctx, "pgstore: a request was not answered", "request", r.ID,
+		slog.ErrorContext(ctx, s.name+": a request was not answered", "request", r.ID,
 			"root", r.Root.String(), "error", err.Error())
 		return
 	}
 	for {
-		err := s.ledger.answer(context.WithoutCancel(ctx), s.self, r.ID, answer)
+		err := s.ledger.Answer(context.WithoutCancel(ctx), s.self, r.ID, answer)
 		if err == nil {
 			s.hub.tell(answered(r.ID))
 		}

@@ -1,0 +1,82 @@
+package natsstore_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session/natsstore"
+)
+
+// BenchmarkAppend appends entries of 1 KiB to so many trees at once, over one connection. The floor
+// is the same work by hand: one publication of that size to a subject of a stream.
+func BenchmarkAppend(b *testing.B) {
+	s := startServer(b)
+	payload := session.Raw(fmt.Sprintf("%q", strings.Repeat("x", 1022)))
+	conn, err := nats.Connect(s.url())
+	require.NoError(b, err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	require.NoError(b, err)
+	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{
+		Name: "floor", Subjects: []string{"floor.>"},
+	})
+	require.NoError(b, err)
+	for _, writers := range []int{1, 16} {
+		b.Run(fmt.Sprintf("floor/writers=%d", writers), func(b *testing.B) {
+			inParallel(b, writers, func(i int) func() error {
+				return func() error {
+					_, err := js.Publish(b.Context(), fmt.Sprint("floor.", i), payload)
+					return err
+				}
+			})
+		})
+		for _, due := range []string{"same", "moving"} {
+			b.Run(fmt.Sprintf("journal/writers=%d/due=%s", writers, due), func(b *testing.B) {
+				o := natsstore.Options{Name: fmt.Sprint("b", names.Add(1))}
+				store := s.open(b, o)
+				inParallel(b, writers, func(i int) func() error {
+					root := session.Must(session.NamedKey("main", fmt.Sprint("tree", i)))
+					var last session.Seq
+					n := int64(0)
+					return func() (err error) {
+						batch := session.Batch{ID: "b", Entries: []session.Entry{{Payload: payload}}}
+						if n++; due == "moving" {
+							batch.Due = time.Unix(n, 0)
+						}
+						last, err = store.Journal.Append(b.Context(), root, last, batch)
+						return err
+					}
+				})
+			})
+		}
+	}
+}
+
+// inParallel calls what begin returns for each writer, b.N times in all.
+func inParallel(b *testing.B, writers int, begin func(i int) func() error) {
+	failed := make([]error, writers)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i := range writers {
+		call := begin(i)
+		wg.Go(func() {
+			for n := i; n < b.N && failed[i] == nil; n += writers {
+				failed[i] = call()
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
+	for _, err := range failed {
+		require.NoError(b, err)
+	}
+}

@@ -1,0 +1,199 @@
+package natsstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/cluster"
+)
+
+// An engine is what the parts of a Store share. All methods may be called concurrently.
+type engine struct {
+	conn    *nats.Conn
+	owned   bool // the connection is closed with the Store
+	js      jetstream.JetStream
+	name    string
+	timeout time.Duration
+	closed  atomic.Bool // the parts of the Store answer no more
+	ended   atomic.Bool // nothing is asked of the server any more
+	line    *line
+	tips    tips
+	room    int // how many bytes of content a message has at most
+
+	log, text, docs stream
+	members         *cluster.Owners // nil: this process has every tree
+}
+
+// A stream is one of the streams of a Store.
+type stream struct {
+	jetstream.Stream
+	e    *engine
+	name string // the beginning of its subjects
+	// timeout is how long a request is waited for.
+	timeout time.Duration
+}
+
+// within returns the stream with another timeout.
+func (s stream) within(timeout time.Duration) stream {
+	s.timeout = timeout
+	return s
+}
+
+// subject returns the subject that has these tokens.
+func (s stream) subject(tokens ...string) string {
+	return s.name + "." + strings.Join(tokens, ".")
+}
+
+// token returns the token of a subject that stands for a text, which may have any character.
+func token(text string) string {
+	const bytes = 20
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:bytes])
+}
+
+// A message is a message of a stream.
+type message struct {
+	seq     uint64
+	subject string
+	id      string // of the publication; see publish
+	time    time.Time
+	data    []byte
+}
+
+// A line is the state of a connection. Its goroutine ends with end.
+type line struct {
+	conn    *nats.Conn
+	changes chan nats.Status
+	wg      sync.WaitGroup
+
+	mu     sync.Mutex
+	during map[*func()]bool // what is to be called when the connection is cut off
+}
+
+var errCut = errors.New("natsstore: the connection is cut off")
+
+func newLine(conn *nats.Conn) *line {
+	l := &line{
+		conn: conn, changes: conn.StatusChanged(nats.RECONNECTING, nats.CLOSED),
+		during: make(map[*func()]bool),
+	}
+	l.wg.Go(func() {
+		for range l.changes {
+			l.cut()
+		}
+	})
+	return l
+}
+
+// cut ends the requests that are under way.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for end := range l.during {
+		(*end)()
+	}
+}
+
+func (l *line) end() {
+	l.conn.RemoveStatusListener(l.changes)
+	l.wg.Wait()
+}
+
+// use calls f with a context that ends when the connection is cut off: what was sent over it is not
+// answered any more. The error is errCut if f was not called.
+func (l *line) use(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	end := func() { cancel() }
+	l.note(&end, true)
+	defer l.note(&end, false)
+	if !l.conn.IsConnected() { // what is sent now would wait in memory, and be sent late
+		return errCut
+	}
+	return f(ctx)
+}
+
+// note has end be called when the connection is cut off, or not any more.
+func (l *line) note(end *func(), use bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if use {
+		l.during[end] = true
+		return
+	}
+	delete(l.during, end)
+}
+
+// check returns ErrClosed if the Store is closed, else the error of ctx.
+func (e *engine) check(ctx context.Context) error {
+	if e.closed.Load() {
+		return session.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// The pause before a request is sent again, the first and the longest.
+const firstPause, longestPause = 5 * time.Millisecond, 250 * time.Millisecond
+
+// tries is how often a request is sent, at least, to a server that does not answer.
+const tries = 3
+
+// ask calls f, which sends one request, until it succeeds or fails for good, at most as long as the
+// timeout of the stream. f is told whether an earlier call may have had its effect. The error is
+// [session.ErrClosed], that of ctx, [ErrTimeout], or one of f.
+func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool) error) error {
+	if s.e.ended.Load() {
+		return session.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var err error
+	sent := false
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err = s.e.line.use(within, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, s.timeout/tries)
+			defer cancel()
+			again := sent
+			sent = true
+			return f(ctx, again)
+		})
+		if err == nil || !mayPass(err) || s.e.ended.Load() || sleep(within, pause) != nil {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case s.e.ended.Load():
+		return session.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case mayPass(err): // not wrapped: the caller's ctx is not done
+		return fmt.Errorf("%w: not in %v: %v", ErrTimeout, s.timeout, err) //nolint:errorlint // see above
+	}
+	return err
+}
+
+// sleep waits for a time, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}

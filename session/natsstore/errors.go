@@ -1,0 +1,106 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// ErrTimeout is the error of a call that has waited for the server as long as Options.Timeout says.
+// A change that was asked for may be made, or not.
+var ErrTimeout = errors.New("natsstore: the server does not answer")
+
+// A SettingError says that a server or a stream has a setting with which a Store would not keep its
+// promises. A SettingError is [session.ErrUnsafe].
+type SettingError struct {
+	Where       string // the stream, or the address of the server
+	Name, Value string // of the setting
+	Reason      string
+}
+
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("natsstore: %s has %s = %s: %s", e.Where, e.Name, e.Value, e.Reason)
+}
+
+// Is reports whether target is [session.ErrUnsafe].
+func (e *SettingError) Is(target error) bool { return target == session.ErrUnsafe }
+
+// A BatchSizeError says that a batch is larger than the Journal accepts. Nothing was written. A
+// BatchSizeError is [session.ErrInvalidBatch].
+type BatchSizeError struct {
+	ID      session.BatchID
+	Entries int // the number of entries, from the first, that exceed the limit
+	Size    int // of these entries as they would be written, in bytes
+	Limit   int // the most bytes of a batch
+}
+
+func (e *BatchSizeError) Error() string {
+	return fmt.Sprintf("natsstore: batch %q is too large: %d entries of it take %d bytes, at most %d",
+		e.ID, e.Entries, e.Size, e.Limit)
+}
+
+// Is reports whether target is [session.ErrInvalidBatch].
+func (e *BatchSizeError) Is(target error) bool { return target == session.ErrInvalidBatch }
+
+// A LineSizeError says that a message is longer than a line of a transcript may be. Nothing was
+// added. A LineSizeError is [session.ErrInvalidLine].
+type LineSizeError struct {
+	Message int // its index among the messages of the append
+	Size    int // of its line, in bytes
+	Limit   int // the most bytes of a line
+}
+
+func (e *LineSizeError) Error() string {
+	return fmt.Sprintf("natsstore: message %d takes a line of %d bytes, at most %d",
+		e.Message, e.Size, e.Limit)
+}
+
+// Is reports whether target is [session.ErrInvalidLine].
+func (e *LineSizeError) Is(target error) bool { return target == session.ErrInvalidLine }
+
+var (
+	// errReplaced is the error of a Read whose log was replaced while it was read. The caller reads
+	// it again.
+	errReplaced = errors.New("natsstore: the log was replaced while it was read")
+	// errMoved says that a subject does not end with the message that was expected.
+	errMoved = errors.New("natsstore: the subject has moved")
+)
+
+// codeOf returns the code of an error of JetStream, and its status as of HTTP, 0 of any other one.
+func codeOf(err error) (code jetstream.ErrorCode, status int) {
+	var api jetstream.JetStreamError
+	if errors.As(err, &api) && api.APIError() != nil {
+		return api.APIError().ErrorCode, api.APIError().Code
+	}
+	return 0, 0
+}
+
+// isMoved reports whether the server has refused a message because its subject has moved.
+func isMoved(err error) bool {
+	code, _ := codeOf(err)
+	return code == jetstream.JSErrCodeStreamWrongLastSequence ||
+		code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// mayPass reports whether a request that has failed with err is worth to be sent again: it was not
+// answered, or the server is not ready.
+func mayPass(err error) bool {
+	if _, status := codeOf(err); status == http.StatusServiceUnavailable {
+		return true
+	}
+	for _, e := range []error{
+		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders,
+		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
+		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, errCut,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

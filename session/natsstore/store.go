@@ -1,0 +1,272 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// The format of what is stored, in the metadata of the streams.
+const (
+	formatKey = "offshoot-format"
+	format    = 1
+)
+
+// The least version of a server, and the greatest size of a message that it must take.
+const (
+	leastMajor, leastMinor = 2, 12
+	leastPayload           = 64 << 10
+)
+
+// Open connects to a server and opens the Store there. It makes the streams if there are none. url
+// is one address of the server, or several of a cluster with commas between them; a user, a
+// password or a token stand in it. What needs more, such as credentials in a file, makes a
+// connection and calls [OpenConn]. ctx is for the opening alone.
+//
+// The caller closes the Store. Everything that was acknowledged is safe without that.
+//
+// The error is an *[OptionError] for Options that cannot be used, a *[SettingError] for a server or
+// a stream with which a Store would not keep its promises, [session.ErrFormat] if a newer version
+// has made the streams, or one of the driver, such as that of a server that cannot be reached.
+func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	wait := o.Timeout
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end))
+	}
+	const ping = 5 * time.Second
+	conn, err := nats.Connect(
+		url, nats.Name("offshoot "+o.Process), nats.Timeout(max(wait, time.Millisecond)),
+		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
+		nats.ReconnectJitter(200*time.Millisecond, 200*time.Millisecond), nats.ReconnectBufSize(-1),
+		nats.PingInterval(ping), nats.MaxPingsOutstanding(2),
+		nats.FlusherTimeout(min(o.Timeout/tries, ping)), // a write that hangs holds up all others
+	)
+	if err != nil {
+		return nil, fmt.Errorf("natsstore: open: %w", err)
+	}
+	store, err := openOn(ctx, conn, true, o)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return store, nil
+}
+
+// OpenConn opens the Store of a connection that the program has. Closing the Store leaves the
+// connection open. The connection is to reconnect for ever (nats.MaxReconnects(-1)), keep nothing
+// for later meanwhile (nats.ReconnectBufSize(-1)), and notice soon that a server is gone
+// (nats.PingInterval, nats.FlusherTimeout).
+func OpenConn(ctx context.Context, conn *nats.Conn, o Options) (*session.Store, error) {
+	if conn == nil {
+		return nil, errNoConn
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return openOn(ctx, conn, false, o)
+}
+
+var errNoConn = errors.New("natsstore: there is no connection")
+
+// openOn opens the Store of a connection. It leaves the connection open if it fails.
+func openOn(
+	ctx context.Context, conn *nats.Conn, owned bool, o Options,
+) (*session.Store, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, fmt.Errorf("natsstore: open: %w", err)
+	}
+	e := &engine{
+		conn: conn, owned: owned, js: js, name: o.Name, timeout: o.Timeout, line: newLine(conn),
+	}
+	within, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	err = e.checkServer()
+	if err == nil && !o.TrustSync {
+		err = checkSync(within, o.Monitor)
+	}
+	if err == nil {
+		err = e.openStreams(within, o)
+	}
+	store := &session.Store{Journal: journal{e}, Transcripts: transcripts{e}, Files: files{e}}
+	if err == nil && o.Process != "" {
+		owners, failed := newOwners(within, e, o)
+		if err = failed; err == nil {
+			e.members, store.Owners = owners, owners
+		}
+	}
+	if err != nil {
+		e.line.end()
+		return nil, openError(o.Name, err)
+	}
+	return store, nil
+}
+
+// openError returns the error of Open. One that names the server is whole.
+func openError(name string, err error) error {
+	if _, ok := errors.AsType[*SettingError](err); ok {
+		return err
+	}
+	return fmt.Errorf("natsstore: open %q: %w", name, err)
+}
+
+// checkServer returns a *[SettingError] if the server cannot have a Store.
+func (e *engine) checkServer() error {
+	version := e.conn.ConnectedServerVersion()
+	if !isVersion(version, leastMajor, leastMinor) {
+		return &SettingError{
+			"the server", "version", version, fmt.Sprintf("at least %d.%d is needed",
+				leastMajor, leastMinor),
+		}
+	}
+	most := e.conn.MaxPayload()
+	if most < leastPayload {
+		return &SettingError{
+			"the server", "max_payload", strconv.FormatInt(most, 10),
+			fmt.Sprintf("at least %d is needed", leastPayload),
+		}
+	}
+	// The rest is for heads, which have a key, and headers. An answer to a reader is a third longer
+	// than a message, which the server does not limit.
+	const rest, enough = 32 << 10, 1 << 20
+	e.room = int(min(most, enough)) - rest
+	return nil
+}
+
+// isVersion reports whether a version, such as 2.12.1, is at least that one.
+func isVersion(version string, major, minor int) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	have, err := strconv.Atoi(parts[0])
+	if err != nil || have != major {
+		return err == nil && have > major
+	}
+	have, err = strconv.Atoi(parts[1])
+	return err == nil && have >= minor
+}
+
+// openStreams makes the streams, or takes those that there are.
+func (e *engine) openStreams(ctx context.Context, o Options) (err error) {
+	for _, s := range []struct {
+		kind   string
+		stream *stream
+	}{{"log", &e.log}, {"text", &e.text}, {"docs", &e.docs}} {
+		if *s.stream, err = e.openStream(ctx, s.kind, o.Replicas); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStream makes a stream, or takes the one that there is.
+func (e *engine) openStream(ctx context.Context, kind string, replicas int) (stream, error) {
+	name := e.name + "_" + kind
+	config := jetstream.StreamConfig{
+		Name: name, Subjects: []string{e.name + "." + kind + ".>"}, Replicas: max(replicas, 1),
+		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy,
+		Discard: jetstream.DiscardNew, AllowMsgTTL: true, NoAck: false,
+		MaxMsgsPerSubject: -1, Metadata: map[string]string{formatKey: strconv.Itoa(format)},
+	}
+	if kind == "docs" {
+		config.MaxMsgsPerSubject, config.Discard = 1, jetstream.DiscardOld
+	}
+	var made jetstream.Stream
+	s := stream{e: e, name: e.name + "." + kind, timeout: e.timeout}
+	err := s.ask(ctx, func(ctx context.Context, _ bool) (err error) {
+		made, err = e.js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			made, err = e.js.CreateStream(ctx, config)
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
+			made, err = e.js.Stream(ctx, name)
+		}
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("stream %s: %w", name, err)
+	}
+	s.Stream = made
+	return s, checkStream(made.CachedInfo().Config, config, replicas)
+}
+
+// checkStream returns an error if a stream is not as this package needs it.
+func checkStream(have, want jetstream.StreamConfig, replicas int) error {
+	version, err := strconv.Atoi(have.Metadata[formatKey])
+	if err != nil || version > format {
+		return fmt.Errorf("%w: stream %s has format %.20q, this package knows %d",
+			session.ErrFormat, have.Name, have.Metadata[formatKey], format)
+	}
+	where := "stream " + have.Name
+	for _, s := range []struct {
+		name   string
+		value  any
+		bad    bool
+		reason string
+	}{
+		{"storage", have.Storage, have.Storage != want.Storage, "it must be file"},
+		{"allow_direct", have.AllowDirect, have.AllowDirect, "a reader would be told what was"},
+		{
+			"allow_msg_ttl", have.AllowMsgTTL, !have.AllowMsgTTL,
+			"what is of no more use would stay",
+		},
+		{"retention", have.Retention, have.Retention != want.Retention, "it must be limits"},
+		{"max_age", have.MaxAge, have.MaxAge > 0, "what was acknowledged would be removed"},
+		{
+			"max_msgs", have.MaxMsgs, have.MaxMsgs > 0 && have.Discard == jetstream.DiscardOld,
+			"what was acknowledged would be removed",
+		},
+		{
+			"max_bytes", have.MaxBytes, have.MaxBytes > 0 && have.Discard == jetstream.DiscardOld,
+			"what was acknowledged would be removed",
+		},
+		{
+			"max_msgs_per_subject", have.MaxMsgsPerSubject,
+			have.MaxMsgsPerSubject != want.MaxMsgsPerSubject,
+			fmt.Sprintf("it must be %d", want.MaxMsgsPerSubject),
+		},
+		{
+			"persist_mode", have.PersistMode, have.PersistMode != want.PersistMode,
+			"the server would acknowledge before it writes",
+		},
+		{
+			"num_replicas", have.Replicas, replicas > 0 && have.Replicas != replicas,
+			fmt.Sprintf("Options.Replicas is %d", replicas),
+		},
+		{"deny_purge", have.DenyPurge, have.DenyPurge, "nothing could be removed"},
+		{"deny_delete", have.DenyDelete, have.DenyDelete, "nothing could be removed"},
+	} {
+		if s.bad {
+			return &SettingError{where, s.name, fmt.Sprint(s.value), s.reason}
+		}
+	}
+	return nil
+}
+
+// close ends the Store.
+func (e *engine) close() {
+	if e.closed.Swap(true) {
+		return
+	}
+	if e.members != nil {
+		e.members.End(context.Background())
+	}
+	e.ended.Store(true)
+	e.line.end()
+	if e.owned {
+		e.conn.Close()
+	}
+}
