@@ -320,14 +320,26 @@ type boundSpawn struct {
 	spawn           func(context.Context, spawn.Request) (RunInfo, error)
 }
 
+// dry returns the request for a decision without consequences, and without a place. Its Variant
+// tells the files, so that a Key that is known is compared. The ID of one with files is that of
+// their deposit, which no request without Files may have.
+func (s *boundSpawn) dry() spawn.Request {
+	q := s.request
+	q.Dry, q.Bind = true, session.Route{}
+	if q.Files {
+		q.Files, q.ID = false, ""
+	}
+	return q
+}
+
 // follows reports whether the spawn is another attempt at what a session was spawned for. That the
 // Key of the spawn gives another is known before.
 func (s *boundSpawn) follows(ctx context.Context, of session.Key) (bool, error) {
 	if !s.request.Again || s.request.Key == "" {
 		return false, nil
 	}
-	last := s.request
-	last.Dry, last.Bind, last.Again, last.Files = true, session.Route{}, false, false
+	last := s.dry()
+	last.Again = false
 	info, err := s.spawn(ctx, last)
 	return info.Key == of, err
 }
@@ -343,10 +355,7 @@ func (rt *Runtime) spawnBound(ctx context.Context, s boundSpawn) (info RunInfo, 
 	}
 	id := cmp.Or(string(s.request.ID), session.NewID())
 	s.request.ID = RunID(id)
-	dry := s.request
-	dry.Dry, dry.Bind = true, session.Route{}
-	dry.Files = false // the Variant tells them, so that a Key that is known is compared
-	if info, err = s.spawn(ctx, dry); err != nil || info.ID != "" {
+	if info, err = s.spawn(ctx, s.dry()); err != nil || info.ID != "" {
 		return info, err
 	}
 	s.request.Asked = true
