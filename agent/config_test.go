@@ -18,7 +18,6 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -61,13 +60,6 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			Runner: idleRunner{},
 			Store:  &session.Store{Journal: session.NewMemory().Journal},
 		}, []string{"Store"}},
-		{"threads in a store of several processes", agent.Config{
-			Runner: idleRunner{},
-			Store:  sessiontest.NewCluster(sessiontest.ClusterOptions{}).Open("a"),
-			Threads: agent.Threads{Channels: map[string]agent.ThreadChannel{
-				"discord": {Host: agenttest.NewFakeChannel("discord")},
-			}},
-		}, []string{"Threads.Channels"}},
 		{"tools", agent.Config{Runner: idleRunner{}, Tools: []agent.Tool{
 			{Name: "ok", Call: ok},
 			{Name: "", Call: ok},

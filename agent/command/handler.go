@@ -171,12 +171,12 @@ var errAuthorizeSlow = errors.New("command: the function has not answered in tim
 // left behind, and its answer is no.
 func (h *Handler) permit(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, done := context.WithTimeoutCause(ctx, cmp.Or(h.opt.Wait, DefaultWait), errAuthorizeSlow)
-	answer := contain.Go(func() error { // left behind if the program does not return
-		defer done()
-		return f(ctx)
-	}, errAuthorizeExited, func(value any, _ []byte) error {
-		return fmt.Errorf("command: the function has panicked: %v", value)
-	})
+	defer done() // and not when f returns: an end of ctx that is seen before the answer means no
+	// left behind if the program does not return
+	answer := contain.Go(func() error { return f(ctx) }, errAuthorizeExited,
+		func(value any, _ []byte) error {
+			return fmt.Errorf("command: the function has panicked: %v", value)
+		})
 	select {
 	case err := <-answer:
 		return err

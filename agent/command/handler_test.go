@@ -683,6 +683,19 @@ func TestAuthorize(t *testing.T) {
 	})
 }
 
+// The answer of a function of the Options is never missed for the end of its ctx.
+func TestAuthorizeIsHeard(t *testing.T) {
+	opt := command.Options{
+		Authorize: func(context.Context, command.Request) error { return nil },
+	}
+	play(t, opt, func(b *bot) {
+		general := room(b)
+		for range 3000 {
+			require.NotContains(t, b.say(general, "ann", "/subagents list"), "You may not")
+		}
+	})
+}
+
 // A function of the Options that hangs means no after Wait, or when ctx ends.
 func TestAuthorizeThatHangs(t *testing.T) {
 	var goOn chan struct{}
