@@ -72,7 +72,7 @@ func (x *importedText) write(imported bool) {
 	var messages []session.Message
 	for range 1 + x.rng.IntN(4) {
 		text := fmt.Sprint("line\n", x.rng.Uint32())
-		if x.rng.IntN(30) == 0 {
+		if x.rng.IntN(50) == 0 {
 			text = strings.Repeat("x", 1<<20)
 		}
 		at += 1 + session.Pos(x.rng.IntN(2)*x.rng.IntN(1<<x.rng.IntN(30)))
@@ -132,12 +132,12 @@ func TestImportedTranscript(t *testing.T) {
 	s := theServer(t)
 	o := natsstore.Options{Name: freshName(t, s), TrustSync: true}
 	stores := []*session.Store{open(t, s, o), open(t, s, o)}
-	for seed := range uint64(10) {
+	for seed := range uint64(5) {
 		x := &importedText{
 			t: t, rng: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // any will do
 			ref: session.Ref{Key: root, SessionID: fmt.Sprint("s", seed)},
 		}
-		for range 25 {
+		for range 15 {
 			x.store = stores[x.rng.IntN(2)] // which have seen different ends
 			x.step()
 			x.check()
@@ -245,7 +245,8 @@ func TestDamagedImport(t *testing.T) {
 			require.NoError(t, err)
 			_, err = store.Transcripts.(session.TranscriptsImporter).Import(t.Context(), ref,
 				session.Pos(i*10), session.Line{
-					Pos: session.Pos(i*10 + 10), Message: session.Message{Role: session.MessageUser},
+					Pos:     session.Pos(i*10 + 10),
+					Message: session.Message{Role: session.MessageUser},
 				})
 			require.NoError(t, err)
 		}
@@ -281,7 +282,8 @@ func TestListersOfADamagedStore(t *testing.T) {
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
 	ref := session.Ref{Key: root, SessionID: "one"}
-	_, err = store.Transcripts.Append(t.Context(), ref, 0, session.Message{Role: session.MessageUser})
+	m := session.Message{Role: session.MessageUser}
+	_, err = store.Transcripts.Append(t.Context(), ref, 0, m)
 	require.NoError(t, err)
 	_, err = store.Files.Put(t.Context(), ref, strings.NewReader("x"), session.File{})
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package storecopytest
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -204,7 +203,7 @@ func (h *history) archive() {
 // Contents returns all that a Store has, but for its files and the marks of copies, as text.
 func Contents(t testing.TB, s *session.Store) string {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	var all []string
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for h, err := range s.Journal.Roots(ctx, session.RootQuery{}) {

@@ -14,7 +14,7 @@ import (
 type Open func(t *testing.T) *session.Store
 
 // histories is how many random histories are copied.
-const histories = 4
+const histories = 3
 
 // TestHistories copies random histories from memory into a Store, into another one of it, and back.
 // All of them are the same, and go on alike: what is written behind has the positions of memory.
@@ -104,10 +104,11 @@ func GoOn(t testing.TB, from, to *session.Store) {
 	for ref, err := range from.Transcripts.(session.TranscriptsLister).Refs(ctx) {
 		must(t, err)
 		var end session.Pos
+		n := 0
 		for l, err := range from.Transcripts.Read(ctx, ref, session.LineQuery{}) {
 			must(t, err)
-			for _, after := range []session.Pos{l.Pos - 1, l.Pos, l.Pos + 1} {
-				samePositions(t, from, to, ref, after)
+			if n++; n%4 == 0 {
+				samePositions(t, from, to, ref, l.Pos+session.Pos(n/4%3)-1)
 			}
 			end = l.Pos
 		}
