@@ -205,20 +205,19 @@ func Contents(t testing.TB, s *session.Store) string {
 	t.Helper()
 	ctx := t.Context()
 	var all []string
-	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for h, err := range s.Journal.Roots(ctx, session.RootQuery{}) {
 		must(t, err)
 		if h.Root == session.CopiesRoot() {
 			continue
 		}
-		text := fmt.Sprintf("log %s %d %v", h.Root, h.Last, h.Due)
+		text := []string{fmt.Sprintf("log %s %d %v", h.Root, h.Last, h.Due)}
 		for e, err := range s.Journal.Read(ctx, h.Root, 0) {
 			must(t, err)
 			payload, err := e.Payload.AppendJSON(nil)
 			must(t, err)
-			text += fmt.Sprintf("\n\t%d %q %s", e.Seq, e.Batch, payload)
+			text = append(text, fmt.Sprintf("%d %q %s", e.Seq, e.Batch, payload))
 		}
-		say("%s", text)
+		all = append(all, strings.Join(text, "\n\t"))
 	}
 	refs := map[session.Ref]string{}
 	for ref, err := range s.Transcripts.(session.TranscriptsLister).Refs(ctx) {
@@ -230,14 +229,14 @@ func Contents(t testing.TB, s *session.Store) string {
 		refs[a.Ref] = a.At.String()
 	}
 	for ref, at := range refs {
-		text := fmt.Sprintf("transcript %s %s %s", ref.Key, ref.SessionID, at)
+		text := []string{fmt.Sprintf("transcript %s %s %s", ref.Key, ref.SessionID, at)}
 		for l, err := range s.Transcripts.Read(ctx, ref, session.LineQuery{Archived: true}) {
 			must(t, err)
 			line, err := l.Message.AppendJSON(nil)
 			must(t, err)
-			text += fmt.Sprintf("\n\t%d %s", l.Pos, line)
+			text = append(text, fmt.Sprintf("%d %s", l.Pos, line))
 		}
-		say("%s", text)
+		all = append(all, strings.Join(text, "\n\t"))
 	}
 	slices.Sort(all)
 	return strings.Join(all, "\n")

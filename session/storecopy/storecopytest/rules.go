@@ -88,11 +88,10 @@ func CopyAll(t testing.TB, from, to *session.Store) {
 // GoOn writes to every log and transcript of a copy, behind the end that it has in the original.
 func GoOn(t testing.TB, from, to *session.Store) {
 	t.Helper()
-	ctx := t.Context()
-	for h, err := range from.Journal.Roots(ctx, session.RootQuery{}) {
+	for h, err := range from.Journal.Roots(t.Context(), session.RootQuery{}) {
 		must(t, err)
 		b := session.Batch{ID: "after", Entries: []session.Entry{{Payload: session.Raw(`"after"`)}}}
-		at, err := to.Journal.Append(ctx, h.Root, h.Last, b)
+		at, err := to.Journal.Append(t.Context(), h.Root, h.Last, b)
 		must(t, err)
 		if at != h.Last+1 {
 			t.Fatalf("what follows %d in %q is at %d", h.Last, h.Root, at)
@@ -101,11 +100,11 @@ func GoOn(t testing.TB, from, to *session.Store) {
 			sameSeqs(t, from, to, h.Root, after, at)
 		}
 	}
-	for ref, err := range from.Transcripts.(session.TranscriptsLister).Refs(ctx) {
+	for ref, err := range from.Transcripts.(session.TranscriptsLister).Refs(t.Context()) {
 		must(t, err)
 		var end session.Pos
 		n := 0
-		for l, err := range from.Transcripts.Read(ctx, ref, session.LineQuery{}) {
+		for l, err := range from.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 			must(t, err)
 			if n++; n%4 == 0 {
 				samePositions(t, from, to, ref, l.Pos+session.Pos(n/4%3)-1)
@@ -113,7 +112,7 @@ func GoOn(t testing.TB, from, to *session.Store) {
 			end = l.Pos
 		}
 		m := session.Message{Role: session.MessageUser, Text: "after"}
-		at, err := to.Transcripts.Append(ctx, ref, end, m, m)
+		at, err := to.Transcripts.Append(t.Context(), ref, end, m, m)
 		must(t, err)
 		if at != end+2 {
 			t.Fatalf("what follows %d in %v ends at %d", end, ref, at)
@@ -239,14 +238,13 @@ func TestNotEmpty(t *testing.T, open Open) {
 		must(t, put(to))
 		before := Contents(t, to)
 		_, err := storecopy.Copy(ctx, from, to, storecopy.Options{})
-		var full *storecopy.NotEmptyError
-		if !errors.As(err, &full) || !strings.Contains(err.Error(), name) {
+		_, full := errors.AsType[*storecopy.NotEmptyError](err)
+		if !full || !strings.Contains(err.Error(), name) {
 			t.Fatalf("a target with %s: %v", name, err)
 		}
 		sameText(t, before, Contents(t, to))
-		var other *storecopy.DifferenceError
 		_, err = storecopy.Verify(ctx, from, to, storecopy.Options{})
-		if !errors.As(err, &other) {
+		if _, ok := errors.AsType[*storecopy.DifferenceError](err); !ok {
 			t.Fatalf("a target with %s is compared: %v", name, err)
 		}
 	}
