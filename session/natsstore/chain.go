@@ -17,6 +17,9 @@ import (
 
 // A position in a chain is the sequence of a message of the stream and the number of an item in it.
 // itemBits is enough for the items of the largest batch: each of them counts 17 bytes at least.
+//
+// A chain that was imported is placed: its items have the positions that they had in another Store,
+// and what comes behind them has the next ones.
 const itemBits = 22
 
 // maxItems is how many items one message has at most.
@@ -28,7 +31,8 @@ type head struct {
 	Prev uint64 `json:"prev,omitempty"` // the sequence of the message before, 0 for none
 	Base uint64 `json:"base,omitempty"` // that of the message with which the chain begins, 0: this one
 	N    int    `json:"n,omitempty"`    // how many items the message has
-	Last uint64 `json:"last,omitempty"` // where the chain ends, if it has none
+	At   uint64 `json:"at,omitempty"`   // of a placed chain: the position of the first item
+	Last uint64 `json:"last,omitempty"` // where the chain ends, if N and At do not say so
 	Size int    `json:"size,omitempty"` // of the content, which is in Parts if there are any
 
 	Parts string `json:"parts,omitempty"` // the token of the parts
@@ -90,23 +94,44 @@ func (l *link) follow() head {
 	if l.seq == 0 || l.Gone {
 		return head{}
 	}
-	h := head{Base: l.base(), Last: l.end(), Due: l.Due, Epoch: l.Epoch}
+	h := head{Base: l.base(), At: l.next(), Last: l.end(), Due: l.Due, Epoch: l.Epoch}
 	if floor := l.floor(); floor < h.Base {
 		h.Floor = floor
 	}
 	return h
 }
 
+// next returns the At of what follows l.
+func (l *link) next() uint64 {
+	if l.At == 0 {
+		return 0
+	}
+	return l.end() + 1
+}
+
 // end returns the position at which the chain ends with l.
 func (l *link) end() uint64 {
-	if l.N > 0 {
+	if l.N > 0 && l.Last == 0 {
 		return l.position(l.N - 1)
 	}
 	return l.Last
 }
 
-// position returns that of an item of l.
-func (l *link) position(item int) uint64 { return l.seq<<itemBits | uint64(item) } //nolint:gosec // 0 and more
+// begin returns the position of the first item of l. Before it is all that stands before l.
+func (l *link) begin() uint64 {
+	if l.N > 0 {
+		return l.position(0)
+	}
+	return l.Last
+}
+
+// position returns that of an item of l, unless the lines of l have their positions.
+func (l *link) position(item int) uint64 {
+	if l.At > 0 {
+		return l.At + uint64(item) //nolint:gosec // 0 and more
+	}
+	return l.seq<<itemBits | uint64(item) //nolint:gosec // 0 and more
+}
 
 // A chain is a subject with messages that follow each other, each of which names the one before.
 type chain struct {
@@ -307,7 +332,7 @@ func (c chain) links(ctx context.Context, from uint64, tip link) iter.Seq2[link,
 					return
 				}
 			}
-			if prev > 0 && l.Prev != prev {
+			if prev > 0 && l.Prev != prev || prev == 0 && l.Prev >= from {
 				yield(link{}, c.lost(ctx, seq, "the message before is missing"))
 				return
 			}
@@ -317,6 +342,65 @@ func (c chain) links(ctx context.Context, from uint64, tip link) iter.Seq2[link,
 			prev, seq = l.seq, l.seq+1
 		}
 	}
+}
+
+// from returns the message with which to begin for the items behind a position.
+func (c chain) from(ctx context.Context, tip link, after uint64) (seq uint64, err error) {
+	switch {
+	case tip.At == 0:
+		return max(tip.base(), after>>itemBits), nil
+	case after == 0:
+		return tip.base(), nil
+	}
+	seq, _, err = c.back(ctx, tip, after, math.MaxInt)
+	return seq, err
+}
+
+// back returns the message with which to begin for the last n items behind a position, and how many
+// of those behind the position are to be left out.
+func (c chain) back(
+	ctx context.Context, tip link, after uint64, n int,
+) (from uint64, skip int, err error) {
+	l, found := tip, 0
+	for {
+		if l.N > 0 && l.end() > after {
+			passed, err := c.passed(ctx, l, after)
+			if err != nil {
+				return 0, 0, err
+			}
+			found += l.N - passed
+		}
+		if found >= n || l.seq == tip.base() || l.begin() <= after {
+			return l.seq, max(found-n, 0), nil
+		}
+		m, ok, err := c.at(ctx, l.Prev)
+		if err == nil && (!ok || m.subject != c.subject) {
+			err = c.lost(ctx, l.Prev, "the message is missing")
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if l, err = c.parse(m); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// passed returns how many items of a link that ends behind a position are not behind it.
+func (c chain) passed(ctx context.Context, l link, after uint64) (n int, err error) {
+	switch {
+	case after < l.begin():
+		return 0, nil
+	case !l.placesLines():
+		return int(after-l.begin()) + 1, nil //nolint:gosec // less than N
+	}
+	err = c.lines(ctx, l, func(pos uint64, _ []byte) error {
+		if pos <= after {
+			n++
+		}
+		return nil
+	})
+	return n, err
 }
 
 // shorten takes away what stands before the link with which a chain begins.

@@ -42,7 +42,12 @@
 // write that failed so is unknown, as the interface says, and the caller reads to find out.
 //
 // A sequence is the number of a message in its stream and the number of the entry in it, so it has
-// gaps.
+// gaps. A log or a transcript that was copied from another Store keeps the sequences or positions
+// that it had there, and what is added later has the next ones. A reader that begins in the middle
+// of one asks for the messages behind that twice.
+//
+// Package [github.com/offshoot-sdk/offshoot/session/storecopy] moves a Store into NATS and out of
+// it, and the command in the directory copystore does.
 //
 // # Several processes
 //
@@ -75,7 +80,8 @@
 // # Where to begin
 //
 // engine.go sends requests, and stream.go has what can be asked of a stream. chain.go is what logs,
-// transcripts and documents are. journal.go, transcripts.go and files.go are the three parts.
-// members.go and requests.go have what is decided of several processes, on mirror.go, which follows
-// documents; package cluster of the library has what runs beside it.
+// transcripts and documents are. journal.go, transcripts.go and files.go are the three parts, and
+// import.go has what a copy needs of them. members.go and requests.go have what is decided of
+// several processes, on mirror.go, which follows documents; package cluster of the library has what
+// runs beside it.
 package natsstore

@@ -34,7 +34,7 @@ func fileError(ref session.Ref, doing string, err error) error {
 
 // chainOf returns the chain of the manifest of a transcript. Each message replaces the one before.
 func (f files) chainOf(ref session.Ref) chain {
-	return f.text.newChain(fileKind, "files "+refName(ref))
+	return f.text.newChain(fileKind, filesName+refName(ref))
 }
 
 // manifest returns the list of the files of a transcript, with the link that has it.
@@ -42,12 +42,7 @@ func (f files) manifest(ctx context.Context, c chain) (m manifest, tip link, err
 	if tip, err = c.tip(ctx); err != nil || tip.seq == 0 {
 		return m, tip, err
 	}
-	content, err := c.download(ctx, tip)
-	if err == nil {
-		if err = json.Unmarshal(content, &m); err != nil {
-			err = c.corrupt(tip.seq, err.Error())
-		}
-	}
+	m, err = c.manifest(ctx, tip)
 	if tip.Gone {
 		m = manifest{Removed: tip.seq}
 	}

@@ -78,6 +78,13 @@ func (j journal) chainOf(root session.Key) chain {
 
 func (j journal) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	return j.add(ctx, root, after, 0, b)
+}
+
+// add appends a batch. Its entries have the sequences from first on, 0: those that the chain gives.
+func (j journal) add(
+	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
 ) (last session.Seq, err error) {
 	var content []byte
 	if err = j.check(ctx); err == nil && root.IsZero() {
@@ -90,7 +97,7 @@ func (j journal) Append(
 		content, err = encode(b)
 	}
 	if err == nil {
-		last, err = j.append(ctx, root, after, b, content)
+		last, err = j.append(ctx, root, after, first, b, content)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("natsstore: append to %q after %d: %w", root, after, err)
@@ -100,7 +107,8 @@ func (j journal) Append(
 
 // append adds a batch behind the end of a log, if that is where the writer believes.
 func (j journal) append(
-	ctx context.Context, root session.Key, after session.Seq, b session.Batch, content []byte,
+	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
+	content []byte,
 ) (session.Seq, error) {
 	c := j.chainOf(root)
 	tip, known := j.tips.get(c.subject)
@@ -115,7 +123,10 @@ func (j journal) append(
 	}
 	h := tip.follow()
 	if b.Reset {
-		h = head{Due: tip.Due, Epoch: tip.Epoch}
+		h = head{At: tip.next(), Due: tip.Due, Epoch: tip.Epoch}
+	}
+	if first > 0 {
+		h.At = uint64(first)
 	}
 	h.N, h.Last = len(b.Entries), 0
 	leads, err := j.lead(ctx, root, b, &h)
@@ -253,7 +264,11 @@ func (j journal) read(
 	if err != nil || tip.seq == 0 {
 		return err
 	}
-	for l, err := range c.links(ctx, max(tip.base(), after>>itemBits), tip) {
+	from, err := c.from(ctx, tip, after)
+	if err != nil {
+		return err
+	}
+	for l, err := range c.links(ctx, from, tip) {
 		var id session.BatchID
 		var entries [][]byte
 		if err == nil {

@@ -53,6 +53,10 @@ func (e *engine) chainOf(ref session.Ref) chain { return e.text.newChain(lineKin
 // encodeLines returns the content of a message that has these lines, or an error that is
 // [session.ErrInvalidLine].
 func encodeLines(messages []session.Message) (content []byte, err error) {
+	if len(messages) > maxItems {
+		return nil, fmt.Errorf("%w: %d messages at once, at most %d", session.ErrInvalidLine,
+			len(messages), maxItems)
+	}
 	for i := range messages {
 		begin := len(content)
 		if err = messages[i].Validate(); err == nil {
@@ -76,12 +80,8 @@ func (t transcripts) Append(
 	if err = errors.Join(t.check(ctx), ref.Validate()); err == nil {
 		content, err = encodeLines(messages)
 	}
-	if err == nil && len(messages) > maxItems {
-		err = fmt.Errorf("%w: %d messages at once, at most %d", session.ErrInvalidLine,
-			len(messages), maxItems)
-	}
 	if err == nil {
-		last, err = t.append(ctx, ref, after, len(messages), content)
+		last, err = t.append(ctx, ref, after, addition{n: len(messages), content: content})
 	}
 	if err != nil {
 		return 0, refError(ref, "append", err)
@@ -89,13 +89,22 @@ func (t transcripts) Append(
 	return last, nil
 }
 
-// append adds n lines behind the end of a transcript, if that is where the writer believes.
+// An addition are lines that are added at once.
+type addition struct {
+	n       int
+	content []byte
+	// at and last are the positions of the first and the last line, which have theirs in the
+	// content. Zero: they do not have any, and the chain gives them.
+	at, last uint64
+}
+
+// append adds lines behind the end of a transcript, if that is where the writer believes.
 func (t transcripts) append(
-	ctx context.Context, ref session.Ref, after session.Pos, n int, content []byte,
+	ctx context.Context, ref session.Ref, after session.Pos, a addition,
 ) (session.Pos, error) {
 	c := t.chainOf(ref)
 	tip, known := t.tips.get(c.subject)
-	known = known && n > 0 && tip.Archived == "" && tip.end() == uint64(after)
+	known = known && a.n > 0 && tip.Archived == "" && tip.end() == uint64(after)
 	for {
 		if !known {
 			var err error
@@ -108,13 +117,16 @@ func (t transcripts) append(
 			case tip.end() != uint64(after):
 				return 0, fmt.Errorf("after %d, which ends at %d: %w", after, tip.end(),
 					session.ErrConflict)
-			case n == 0:
+			case a.n == 0:
 				return after, nil
 			}
 		}
 		h := tip.follow()
-		h.N, h.Last = n, 0
-		l, err := c.extend(ctx, tip, h, content, 0)
+		h.N, h.Last = a.n, a.last
+		if a.at > 0 {
+			h.At = a.at
+		}
+		l, err := c.extend(ctx, tip, h, a.content, 0)
 		if !errors.Is(err, errMoved) {
 			return session.Pos(l.end()), err
 		}
@@ -149,73 +161,72 @@ func (t transcripts) read(
 		return fmt.Errorf("%w as %q", session.ErrArchived, tip.Archived)
 	}
 	after := uint64(q.After)
-	from, skip := max(tip.base(), after>>itemBits), 0
+	var from uint64
+	skip := 0
 	if q.Last > 0 {
-		if from, skip, err = c.back(ctx, tip, after, q.Last); err != nil {
-			return err
-		}
+		from, skip, err = c.back(ctx, tip, after, q.Last)
+	} else {
+		from, err = c.from(ctx, tip, after)
+	}
+	if err != nil {
+		return err
 	}
 	for l, err := range c.links(ctx, from, tip) {
-		var content []byte
 		if err == nil {
-			content, err = c.download(ctx, l)
+			err = c.lines(ctx, l, func(pos uint64, text []byte) error {
+				if pos <= after {
+					return nil
+				}
+				if skip > 0 {
+					skip--
+					return nil
+				}
+				line := session.Line{Pos: session.Pos(pos)}
+				if err := line.Message.UnmarshalJSON(text); err != nil {
+					return c.corrupt(l.seq, err.Error())
+				}
+				if !yield(line) {
+					return errStopped
+				}
+				return nil
+			})
+		}
+		if err == nil {
+			err = t.check(ctx)
 		}
 		if err != nil {
-			return err
-		}
-		for i := range l.N {
-			var text []byte
-			text, content, _ = bytes.Cut(content, []byte{'\n'})
-			line := session.Line{Pos: session.Pos(l.position(i))}
-			if uint64(line.Pos) <= after {
-				continue
-			}
-			if skip > 0 {
-				skip--
-				continue
-			}
-			if err := line.Message.UnmarshalJSON(text); err != nil {
-				return c.corrupt(l.seq, err.Error())
-			}
-			if !yield(line) {
-				return errStopped
-			}
-		}
-		if err := t.check(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// back returns the message with which to begin for the last n items behind a position, and how many
-// of those behind the position are to be left out.
-func (c chain) back(
-	ctx context.Context, tip link, after uint64, n int,
-) (from uint64, skip int, err error) {
-	l, found := tip, 0
-	for {
-		if l.N > 0 && l.end() > after {
-			begin := 0
-			if l.seq == after>>itemBits {
-				begin = int(after&(maxItems-1)) + 1
+// placesLines reports whether the lines of l have their positions.
+func (l *link) placesLines() bool { return l.N > 0 && l.Last > 0 }
+
+// lines calls f with each line of a link of a transcript and its position, until it fails.
+func (c chain) lines(ctx context.Context, l link, f func(pos uint64, text []byte) error) error {
+	content, err := c.download(ctx, l)
+	if err != nil {
+		return err
+	}
+	pos := l.begin() - 1
+	for i := range l.N {
+		var text []byte
+		text, content, _ = bytes.Cut(content, []byte{'\n'})
+		if before := pos; l.placesLines() {
+			var ok bool
+			if pos, text, ok = splitPlace(text); !ok || pos <= before || pos > l.Last {
+				return c.corrupt(l.seq, fmt.Sprintf("line %d has no position behind %d", i, before))
 			}
-			found += l.N - begin
+		} else {
+			pos = l.position(i)
 		}
-		if found >= n || l.seq == tip.base() || l.seq <= after>>itemBits {
-			return l.seq, max(found-n, 0), nil
-		}
-		m, ok, err := c.at(ctx, l.Prev)
-		if err == nil && (!ok || m.subject != c.subject) {
-			err = c.lost(ctx, l.Prev, "the message is missing")
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		if l, err = c.parse(m); err != nil {
-			return 0, 0, err
+		if err := f(pos, text); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // change adds a mark that decide makes of the last link of a transcript, until it comes right

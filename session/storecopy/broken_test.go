@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/session/storecopy"
+	"github.com/offshoot-sdk/offshoot/session/storecopy/storecopytest"
 )
 
 // Wherever a byte of a directory is not UTF-8 any more, or a file is cut in its middle, the
@@ -19,8 +20,8 @@ import (
 func TestBrokenSource(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	s := openDir(t, dir)
-	fill(t, s, 11, 60)
-	want := contents(t, s)
+	storecopytest.Fill(t, s, 11, 60)
+	want := storecopytest.Contents(t, s)
 	require.NoError(t, s.Close())
 	var files []string
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -58,7 +59,7 @@ func TestBrokenSource(t *testing.T) {
 			to := session.NewMemory()
 			_, err = storecopy.Copy(t.Context(), from, to, storecopy.Options{})
 			if err == nil {
-				require.Equal(t, want, contents(t, to), "%s, %d", rel, at)
+				require.Equal(t, want, storecopytest.Contents(t, to), "%s, %d", rel, at)
 			} else {
 				require.ErrorIs(t, err, session.ErrCorrupt, "%s, %d", rel, at)
 				require.ErrorContains(t, err, filepath.Base(rel), "%s, %d", rel, at)

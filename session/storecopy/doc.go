@@ -3,8 +3,9 @@
 //
 //	report, err := storecopy.Copy(ctx, from, to, storecopy.Options{})
 //
-// [Copy] and [Verify] are all that a program needs. A command is in the module of the PostgreSQL
-// store: session/pgstore/copystore.
+// [Copy] and [Verify] are all that a program needs. Commands are in the modules of the engines:
+// session/pgstore/copystore and session/natsstore/copystore, both on package copycommand. Package
+// storecopytest tests whether a Store can be copied.
 //
 // # What is the same
 //
@@ -19,9 +20,9 @@
 // Positions are kept and not translated: journals and notes name them, and so does the
 // agent.CallID by which a tool knows a call. What is written later has greater ones.
 //
-// A log whose engine leaves gaps between its sequences, or that goes into a Journal which is not a
-// [session.JournalImporter], gets new sequences: then a stream of events that goes on behind a
-// cursor of before begins with an EventGap. [Report].Renumbered counts these logs.
+// A log whose engine leaves gaps between its sequences, as NATS does, or that goes into a Journal
+// which is not a [session.JournalImporter], gets new sequences: then a stream of events that goes
+// on behind a cursor of before begins with an EventGap. [Report].Renumbered counts these logs.
 //
 // # How it goes
 //
@@ -29,7 +30,8 @@
 //
 // The source must not change meanwhile. A directory that is open in a bot cannot be opened here,
 // and a schema of PostgreSQL that a bot has is locked: the program opens both Stores, and so has
-// them alone. A read-only view of a source will do if the bot has ended.
+// them alone. Nothing locks the streams of NATS: the operator sees to it. A read-only view of a
+// source will do if the bot has ended.
 //
 // The target must be empty, else the error is a *[NotEmptyError]. From the first mark on, a Runtime
 // refuses the target with [session.ErrUnfinishedCopy]; the last one is written when everything was

@@ -2,20 +2,17 @@ package storecopy_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/session/storecopy"
+	"github.com/offshoot-sdk/offshoot/session/storecopy/storecopytest"
 )
 
 func openDir(t testing.TB, dir string) *session.Store {
@@ -26,21 +23,6 @@ func openDir(t testing.TB, dir string) *session.Store {
 	return s
 }
 
-// copyOf copies a Store into an empty one, and fails the test unless that is what it was.
-func copyOf(t testing.TB, from, to *session.Store) {
-	t.Helper()
-	want := contents(t, from)
-	report, err := storecopy.Copy(t.Context(), from, to, storecopy.Options{})
-	require.NoError(t, err)
-	assert.Empty(t, report.Unknown)
-	assert.Zero(t, report.Renumbered)
-	require.Equal(t, want, contents(t, to))
-	require.NoError(t, session.CheckCopy(t.Context(), to.Journal))
-	verified, err := storecopy.Verify(t.Context(), from, to, storecopy.Options{})
-	require.NoError(t, err)
-	require.Equal(t, report, verified)
-}
-
 // Random histories are the same after they were copied from memory to memory, to a directory, from
 // there to another one, and back, with a restart of each directory; and so is what is written to
 // the copies after that.
@@ -48,27 +30,27 @@ func TestCopiesOfRandomHistories(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			from := session.NewMemory()
-			fill(t, from, seed, 150)
+			storecopytest.Fill(t, from, seed, 150)
 			memory := session.NewMemory()
-			copyOf(t, from, memory)
+			storecopytest.CopyAll(t, from, memory)
 			dirs := []string{t.TempDir(), t.TempDir()}
 			first := openDir(t, dirs[0])
-			copyOf(t, memory, first)
+			storecopytest.CopyAll(t, memory, first)
 			require.NoError(t, first.Close())
 			first = openDir(t, dirs[0])
-			require.Equal(t, contents(t, from), contents(t, first))
+			require.Equal(t, storecopytest.Contents(t, from), storecopytest.Contents(t, first))
 			second := openDir(t, dirs[1])
-			copyOf(t, first, second)
+			storecopytest.CopyAll(t, first, second)
 			last := session.NewMemory()
-			copyOf(t, second, last)
+			storecopytest.CopyAll(t, second, last)
 			for _, s := range []*session.Store{memory, first, second, last} {
-				goOn(t, from, s)
+				storecopytest.GoOn(t, from, s)
 			}
-			require.Equal(t, contents(t, memory), contents(t, second))
+			require.Equal(t, storecopytest.Contents(t, memory), storecopytest.Contents(t, second))
 			require.NoError(t, second.Close())
 			view, err := dirstore.View(dirs[1])
 			require.NoError(t, err)
-			require.Equal(t, contents(t, memory), contents(t, view))
+			require.Equal(t, storecopytest.Contents(t, memory), storecopytest.Contents(t, view))
 			for _, err := range dirstore.Verify(t.Context(), dirs[1]) {
 				require.NoError(t, err)
 			}
@@ -76,230 +58,26 @@ func TestCopiesOfRandomHistories(t *testing.T) {
 	}
 }
 
-// goOn writes to every log and transcript of a copy, behind the end that it has in the original.
-func goOn(t testing.TB, from, to *session.Store) {
-	t.Helper()
-	ctx := t.Context()
-	for h, err := range from.Journal.Roots(ctx, session.RootQuery{}) {
-		require.NoError(t, err)
-		b := session.Batch{ID: "after", Entries: []session.Entry{{Payload: session.Raw(`"after"`)}}}
-		at, err := to.Journal.Append(ctx, h.Root, h.Last, b)
-		require.NoError(t, err)
-		require.Equal(t, h.Last+1, at)
-	}
-	for ref, err := range from.Transcripts.(session.TranscriptsLister).Refs(ctx) {
-		require.NoError(t, err)
-		var end session.Pos
-		for l, err := range from.Transcripts.Read(ctx, ref, session.LineQuery{}) {
-			require.NoError(t, err)
-			end = l.Pos
-			requireLines(t, from, to, ref, l.Pos)
-		}
-		m := session.Message{Role: session.MessageUser, Text: "after"}
-		at, err := to.Transcripts.Append(ctx, ref, end, m, m)
-		require.NoError(t, err)
-		require.Equal(t, end+2, at)
-	}
-}
-
-// requireLines fails the test unless both have the same lines behind a position and at the end.
-func requireLines(t testing.TB, from, to *session.Store, ref session.Ref, pos session.Pos) {
-	t.Helper()
-	for _, q := range []session.LineQuery{{After: pos}, {Last: 2}, {After: pos, Last: 1}} {
-		require.Equal(t, positions(t, from, ref, q), positions(t, to, ref, q), "%v", q)
-	}
-}
-
-func positions(t testing.TB, s *session.Store, ref session.Ref, q session.LineQuery) []session.Pos {
-	t.Helper()
-	var all []session.Pos
-	for l, err := range s.Transcripts.Read(t.Context(), ref, q) {
-		require.NoError(t, err)
-		all = append(all, l.Pos)
-	}
-	return all
-}
-
-// A stopping fails the n-th write to a Store, and each after it, as if the process had died.
-type stopping struct {
-	left  int
-	after bool // what fails was done
-}
-
-var errDied = errors.New("the process has died")
-
-func (s *stopping) write(f func() error) error {
-	if s.left--; s.left < 0 {
-		if s.left == -1 && s.after {
-			_ = f()
-		}
-		return errDied
-	}
-	return f()
-}
-
-type stoppingJournal struct {
-	session.Journal
-	s *stopping
-}
-
-func (j stoppingJournal) Append(
-	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
-) (at session.Seq, err error) {
-	err = j.s.write(func() (err error) {
-		at, err = j.Journal.Append(ctx, root, after, b)
-		return err
-	})
-	return at, err
-}
-
-func (j stoppingJournal) Import(
-	ctx context.Context, root session.Key, after, first session.Seq, b session.Batch,
-) (at session.Seq, err error) {
-	err = j.s.write(func() (err error) {
-		at, err = j.Journal.(session.JournalImporter).Import(ctx, root, after, first, b)
-		return err
-	})
-	return at, err
-}
-
-type stoppingTranscripts struct {
-	session.Transcripts
-	s *stopping
-}
-
-func (x stoppingTranscripts) Import(
-	ctx context.Context, ref session.Ref, after session.Pos, lines ...session.Line,
-) (at session.Pos, err error) {
-	err = x.s.write(func() (err error) {
-		at, err = x.Transcripts.(session.TranscriptsImporter).Import(ctx, ref, after, lines...)
-		return err
-	})
-	return at, err
-}
-
-func (x stoppingTranscripts) Archive(
-	ctx context.Context, ref session.Ref, at time.Time,
-) (name string, err error) {
-	err = x.s.write(func() (err error) {
-		name, err = x.Transcripts.Archive(ctx, ref, at)
-		return err
-	})
-	return name, err
-}
-
-func (x stoppingTranscripts) Refs(ctx context.Context) iter.Seq2[session.Ref, error] {
-	return x.Transcripts.(session.TranscriptsLister).Refs(ctx)
-}
-
-type stoppingFiles struct {
-	session.Files
-	s *stopping
-}
-
-func (x stoppingFiles) Put(
-	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
-) (f session.File, err error) {
-	err = x.s.write(func() (err error) {
-		f, err = x.Files.Put(ctx, ref, r, want)
-		return err
-	})
-	return f, err
-}
-
-func (x stoppingFiles) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
-	return x.s.write(func() error { return x.Files.Archive(ctx, ref, at) })
-}
-
-func (x stoppingFiles) Refs(
-	ctx context.Context, known []session.Key,
-) iter.Seq2[session.Ref, error] {
-	return x.Files.(session.FilesLister).Refs(ctx, known)
-}
-
-// A copy that is cut off at any write is told by its mark, and goes on to the same end. Without its
-// first mark the target is empty.
+// A copy that is cut off at any write is told by its mark, and goes on to the same end.
 func TestCopyThatIsCutOff(t *testing.T) {
-	from := session.NewMemory()
-	fill(t, from, 7, 60)
-	want := contents(t, from)
-	for _, after := range []bool{false, true} {
-		for n := 0; ; n++ {
-			to := session.NewMemory()
-			s := &stopping{n, after}
-			broken := &session.Store{
-				Journal:     stoppingJournal{to.Journal, s},
-				Transcripts: stoppingTranscripts{to.Transcripts, s},
-				Files:       stoppingFiles{to.Files, s},
-			}
-			_, err := storecopy.Copy(t.Context(), from, broken, storecopy.Options{})
-			if err == nil {
-				require.Greater(t, n, 30)
-				break
-			}
-			require.ErrorIs(t, err, errDied)
-			switch whole := contents(t, to) == want; {
-			case n == 0 && !after:
-				require.NoError(t, session.CheckCopy(t.Context(), to.Journal))
-				require.Empty(t, contents(t, to))
-			case !whole || session.CheckCopy(t.Context(), to.Journal) != nil:
-				require.ErrorIs(t, session.CheckCopy(t.Context(), to.Journal),
-					session.ErrUnfinishedCopy)
-				_, err = storecopy.Copy(t.Context(), to, session.NewMemory(), storecopy.Options{})
-				require.ErrorIs(t, err, session.ErrUnfinishedCopy)
-			default: // the last mark was written
-				continue
-			}
-			copyOf(t, from, to)
-		}
-	}
+	memory := func(*testing.T) *session.Store { return session.NewMemory() }
+	t.Run("memory", func(t *testing.T) { storecopytest.TestCutOff(t, 1, memory) })
+	t.Run("directory", func(t *testing.T) {
+		storecopytest.TestCutOff(t, 9, func(t *testing.T) *session.Store {
+			return openDir(t, t.TempDir())
+		})
+	})
 }
 
 // A target that has anything is refused, and nothing is written to it.
 func TestTargetIsNotEmpty(t *testing.T) {
-	from := session.NewMemory()
-	fill(t, from, 3, 20)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "one"}
-	m := session.Message{Role: session.MessageUser}
-	for name, put := range map[string]func(*session.Store) error{
-		`the log of "agent:main:main"`: func(s *session.Store) error {
-			b := session.Batch{Entries: []session.Entry{{Payload: session.Raw(`1`)}}}
-			_, err := s.Journal.Append(t.Context(), ref.Key, 0, b)
-			return err
-		},
-		`the transcript "one" of "agent:main:main"`: func(s *session.Store) error {
-			_, err := s.Transcripts.Append(t.Context(), ref, 0, m)
-			return err
-		},
-		`transcript "one" of "agent:main:main"`: func(s *session.Store) error {
-			_, err := s.Transcripts.Append(t.Context(), ref, 0, m)
-			if err == nil {
-				_, err = s.Transcripts.Archive(t.Context(), ref, begun)
-			}
-			return err
-		},
-		`"one"`: func(s *session.Store) error {
-			_, err := s.Files.Put(t.Context(), ref, strings.NewReader("x"), session.File{})
-			return err
-		},
-		`a copy into it ended at`: func(s *session.Store) error {
-			_, err := storecopy.Copy(t.Context(), session.NewMemory(), s, storecopy.Options{})
-			return err
-		},
-	} {
-		for _, to := range []*session.Store{session.NewMemory(), openDir(t, t.TempDir())} {
-			require.NoError(t, put(to), name)
-			before := contents(t, to)
-			_, err := storecopy.Copy(t.Context(), from, to, storecopy.Options{})
-			var full *storecopy.NotEmptyError
-			require.ErrorAs(t, err, &full, name)
-			require.ErrorContains(t, err, name)
-			require.Equal(t, before, contents(t, to))
-			_, err = storecopy.Verify(t.Context(), from, to, storecopy.Options{})
-			var other *storecopy.DifferenceError
-			require.ErrorAs(t, err, &other, name)
-		}
-	}
+	memory := func(*testing.T) *session.Store { return session.NewMemory() }
+	t.Run("memory", func(t *testing.T) { storecopytest.TestNotEmpty(t, memory) })
+	t.Run("directory", func(t *testing.T) {
+		storecopytest.TestNotEmpty(t, func(t *testing.T) *session.Store {
+			return openDir(t, t.TempDir())
+		})
+	})
 }
 
 // A Store that lacks what a copy needs is refused, with the name of that.
@@ -338,7 +116,7 @@ func TestStoreThatCannotBeCopied(t *testing.T) {
 	}
 
 	from := session.NewMemory()
-	fill(t, from, 5, 100)
+	storecopytest.Fill(t, from, 5, 100)
 	to := session.NewMemory()
 	to.Files = nil
 	_, err := storecopy.Copy(t.Context(), from, to, storecopy.Options{})
@@ -372,8 +150,9 @@ func TestDifferencesAreFound(t *testing.T) {
 		more     bool
 	}
 	whole := contents{
-		seq: 7, due: begun, batch: "b", payload: fmt.Sprintf("%q", child),
-		members: []session.Key{child}, pos: 5, text: "hello", archived: begun, file: "bytes",
+		seq: 7, due: storecopytest.Begun, batch: "b", payload: fmt.Sprintf("%q", child),
+		members: []session.Key{child}, pos: 5, text: "hello", file: "bytes",
+		archived: storecopytest.Begun,
 	}
 	build := func(c contents) *session.Store {
 		s := session.NewMemory()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
+	"github.com/offshoot-sdk/offshoot/session/storecopy/copycommand"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,27 +67,27 @@ func TestCopystore(t *testing.T) {
 	}
 	const all = "everything is the same: 1 logs with 1 entries, 2 transcripts with 2 lines " +
 		"(0 archived), 2 files of 24 bytes\n"
-	assert.Contains(t, do(exitOK, dir, s.DSN()), all)
-	assert.Contains(t, do(exitOK, dir, s.DSN(), "-verify"), all)
-	assert.Contains(t, do(exitError, dir, s.DSN()), "Name another -schema")
-	assert.Contains(t, do(exitOK, dir, s.DSN(), "-schema", "other"), all)
-	assert.Contains(t, do(exitOK, s.DSN(), back), all)
-	assert.Contains(t, do(exitOK, dir, back, "-verify"), all)
+	assert.Contains(t, do(copycommand.ExitOK, dir, s.DSN()), all)
+	assert.Contains(t, do(copycommand.ExitOK, dir, s.DSN(), "-verify"), all)
+	assert.Contains(t, do(copycommand.ExitError, dir, s.DSN()), "Name another -schema")
+	assert.Contains(t, do(copycommand.ExitOK, dir, s.DSN(), "-schema", "other"), all)
+	assert.Contains(t, do(copycommand.ExitOK, s.DSN(), back), all)
+	assert.Contains(t, do(copycommand.ExitOK, dir, back, "-verify"), all)
 
 	missing := filepath.Join(dir, "missing")
-	assert.Contains(t, do(exitError, missing, s.DSN()), "does not have a store")
-	assert.Contains(t, do(exitError, dir, missing, "-verify"), "does not have a store")
+	assert.Contains(t, do(copycommand.ExitError, missing, s.DSN()), "does not have a store")
+	assert.Contains(t, do(copycommand.ExitError, dir, missing, "-verify"), "does not have a store")
 	assert.NoDirExists(t, missing)
 
 	store, err := dirstore.Open(back)
 	require.NoError(t, err)
-	assert.Contains(t, do(exitError, back, s.DSN(), "-verify"), "End the bot that has it")
+	assert.Contains(t, do(copycommand.ExitError, back, s.DSN(), "-verify"), "End the bot that has it")
 	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "three"}
 	m := session.Message{Role: session.MessageUser}
 	_, err = store.Transcripts.Append(t.Context(), ref, 0, m)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	text := do(exitError, back, s.DSN(), "-verify")
+	text := do(copycommand.ExitError, back, s.DSN(), "-verify")
 	assert.Contains(t, text, `transcript "three" of "agent:main:main", the line at`)
 	assert.Contains(t, text, "begin with an empty target")
 
@@ -95,22 +96,10 @@ func TestCopystore(t *testing.T) {
 	require.NoError(t, err)
 	broken := bytes.Replace(line, []byte(`"role":"user"`), []byte(`"role":"user`), 1)
 	require.NoError(t, os.WriteFile(path, broken, 0o600))
-	text = do(exitError, dir, s.DSN(), "-schema", "third")
+	text = do(copycommand.ExitError, dir, s.DSN(), "-schema", "third")
 	assert.Contains(t, text, "two.jsonl")
 	assert.Contains(t, text, "when-a-store-does-not-open.md")
 	require.NoError(t, os.WriteFile(path, line, 0o600))
-	assert.Contains(t, do(exitError, s.DSN(), missing, "-schema", "third"), "Finish the copy")
-	assert.Contains(t, do(exitOK, dir, s.DSN(), "-schema", "third"), all, "it goes on")
-}
-
-func TestCommandLine(t *testing.T) {
-	for _, args := range [][]string{
-		{}, {"-from", "x"}, {"-to", "x"}, {"-from", "x", "-to", "y", "z"}, {"-nonsense"},
-	} {
-		code, _ := runIt(t, args...)
-		assert.Equal(t, exitUsage, code, "%q", args)
-	}
-	code, text := runIt(t, "-h")
-	assert.Equal(t, exitOK, code)
-	assert.Contains(t, text, "-verify")
+	assert.Contains(t, do(copycommand.ExitError, s.DSN(), missing, "-schema", "third"), "Finish the copy")
+	assert.Contains(t, do(copycommand.ExitOK, dir, s.DSN(), "-schema", "third"), all, "it goes on")
 }

@@ -1,15 +1,12 @@
-package storecopy_test
+package storecopytest
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -28,11 +25,13 @@ type history struct {
 	runs  int
 }
 
-// begun is when histories begin.
-var begun = time.Date(2026, 3, 4, 5, 6, 7, 89_000_000, time.UTC)
+// Begun is when histories begin.
+var Begun = time.Date(2026, 3, 4, 5, 6, 7, 89_000_000, time.UTC)
 
-// fill does so many random things to a Store.
-func fill(t testing.TB, store *session.Store, seed uint64, steps int) {
+// Fill does so many random things to a Store, which is empty: it writes logs and transcripts, also
+// by the importers of package session, keeps files, and archives. What it does depends on the seed,
+// and on which importers there are.
+func Fill(t testing.TB, store *session.Store, seed uint64, steps int) {
 	t.Helper()
 	h := &history{
 		t: t, r: rand.New(rand.NewPCG(seed, 0)), store: store, //nolint:gosec // any will do
@@ -80,7 +79,7 @@ func (h *history) append() {
 		b.ID = session.BatchID(fmt.Sprintf("batch %d of %s", h.runs, root))
 	}
 	if h.r.IntN(3) == 0 {
-		b.Due = begun.Add(time.Duration(h.r.Int64N(1e18)))
+		b.Due = Begun.Add(time.Duration(h.r.Int64N(1e18)))
 	}
 	for range 1 + h.r.IntN(3) {
 		text := fmt.Sprintf(`{"n":%d,"text":%q}`, h.r.Uint32(), strings.Repeat("é<&", h.r.IntN(50)))
@@ -98,7 +97,7 @@ func (h *history) append() {
 	} else {
 		h.last[root], err = h.store.Journal.Append(h.t.Context(), root, h.last[root], b)
 	}
-	require.NoError(h.t, err)
+	must(h.t, err)
 }
 
 // ref returns a transcript, mostly one that is known.
@@ -110,7 +109,7 @@ func (h *history) ref() session.Ref {
 }
 
 func (h *history) message() session.Message {
-	at := begun.Add(time.Duration(h.r.IntN(1e6)) * time.Second)
+	at := Begun.Add(time.Duration(h.r.IntN(1e6)) * time.Second)
 	switch h.r.IntN(8) {
 	case 0:
 		return session.Fence(session.Pos(h.r.IntN(100)), at)
@@ -143,7 +142,7 @@ func (h *history) write() {
 	x, ok := h.store.Transcripts.(session.TranscriptsImporter)
 	if !ok || h.end[ref] > 0 || h.r.IntN(2) == 0 {
 		h.end[ref], err = h.store.Transcripts.Append(h.t.Context(), ref, h.end[ref], messages...)
-		require.NoError(h.t, err)
+		must(h.t, err)
 		return
 	}
 	var lines []session.Line
@@ -153,8 +152,10 @@ func (h *history) write() {
 		lines = append(lines, session.Line{Pos: pos, Message: m})
 	}
 	h.end[ref], err = x.Import(h.t.Context(), ref, 0, lines...)
-	require.NoError(h.t, err)
-	require.Equal(h.t, pos, h.end[ref])
+	must(h.t, err)
+	if h.end[ref] != pos {
+		h.t.Fatalf("what was imported up to %d ends at %d", pos, h.end[ref])
+	}
 }
 
 // put keeps a file, also for a transcript without lines.
@@ -172,11 +173,11 @@ func (h *history) put() {
 		var err error
 		h.last[ref.Key], err = h.store.Journal.Append(h.t.Context(), ref.Key, h.last[ref.Key],
 			session.Batch{Entries: []session.Entry{{Payload: session.Raw(`"begun"`)}}})
-		require.NoError(h.t, err)
+		must(h.t, err)
 	}
 	_, err := h.store.Files.Put(h.t.Context(), ref,
 		strings.NewReader(strings.Repeat(fmt.Sprint(h.r.IntN(5)), size)), session.File{})
-	require.NoError(h.t, err)
+	must(h.t, err)
 }
 
 // archive archives a transcript with its files, or takes one into use again.
@@ -187,57 +188,64 @@ func (h *history) archive() {
 	}
 	ctx := h.t.Context()
 	if h.gone[ref] {
-		require.NoError(h.t, h.store.Transcripts.Restore(ctx, ref))
-		require.NoError(h.t, h.store.Files.Restore(ctx, ref))
+		must(h.t, h.store.Transcripts.Restore(ctx, ref))
+		must(h.t, h.store.Files.Restore(ctx, ref))
 		delete(h.gone, ref)
 		return
 	}
 	h.gone[ref] = true
-	at := begun.Add(time.Duration(h.r.IntN(1e6)) * time.Millisecond)
-	require.NoError(h.t, h.store.Files.Archive(ctx, ref, at))
+	at := Begun.Add(time.Duration(h.r.IntN(1e6)) * time.Millisecond)
+	must(h.t, h.store.Files.Archive(ctx, ref, at))
 	_, err := h.store.Transcripts.Archive(ctx, ref, at)
-	require.NoError(h.t, err)
+	must(h.t, err)
 }
 
-// contents returns all that a Store has, as text.
-func contents(t testing.TB, s *session.Store) string {
+// Contents returns all that a Store has, but for its files and the marks of copies, as text.
+func Contents(t testing.TB, s *session.Store) string {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	var all []string
-	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for h, err := range s.Journal.Roots(ctx, session.RootQuery{}) {
-		require.NoError(t, err)
+		must(t, err)
 		if h.Root == session.CopiesRoot() {
 			continue
 		}
-		text := fmt.Sprintf("log %s %d %v", h.Root, h.Last, h.Due)
+		text := []string{fmt.Sprintf("log %s %d %v", h.Root, h.Last, h.Due)}
 		for e, err := range s.Journal.Read(ctx, h.Root, 0) {
-			require.NoError(t, err)
+			must(t, err)
 			payload, err := e.Payload.AppendJSON(nil)
-			require.NoError(t, err)
-			text += fmt.Sprintf("\n\t%d %q %s", e.Seq, e.Batch, payload)
+			must(t, err)
+			text = append(text, fmt.Sprintf("%d %q %s", e.Seq, e.Batch, payload))
 		}
-		say("%s", text)
+		all = append(all, strings.Join(text, "\n\t"))
 	}
 	refs := map[session.Ref]string{}
 	for ref, err := range s.Transcripts.(session.TranscriptsLister).Refs(ctx) {
-		require.NoError(t, err)
+		must(t, err)
 		refs[ref] = "in use"
 	}
 	for a, err := range s.Transcripts.Archives(ctx, time.Time{}) {
-		require.NoError(t, err)
+		must(t, err)
 		refs[a.Ref] = a.At.String()
 	}
 	for ref, at := range refs {
-		text := fmt.Sprintf("transcript %s %s %s", ref.Key, ref.SessionID, at)
+		text := []string{fmt.Sprintf("transcript %s %s %s", ref.Key, ref.SessionID, at)}
 		for l, err := range s.Transcripts.Read(ctx, ref, session.LineQuery{Archived: true}) {
-			require.NoError(t, err)
+			must(t, err)
 			line, err := l.Message.AppendJSON(nil)
-			require.NoError(t, err)
-			text += fmt.Sprintf("\n\t%d %s", l.Pos, line)
+			must(t, err)
+			text = append(text, fmt.Sprintf("%d %s", l.Pos, line))
 		}
-		say("%s", text)
+		all = append(all, strings.Join(text, "\n\t"))
 	}
 	slices.Sort(all)
 	return strings.Join(all, "\n")
+}
+
+// must ends the test unless err is nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
