@@ -100,7 +100,7 @@ var notWired = map[string]string{
 	"spawn.ErrBusy": "for Deliver to return", "spawn.ErrPermanent": "for Deliver to return",
 	"spawn.RetryAfterError": "for Deliver to return",
 	"spawn.NotBlockedError": "of Settle", "spawn.AmbiguousError": "of Settle",
-	"session.ErrNoOwner": "of Owners", "session.ErrUnanswered": "of Owners",
+	"session.ErrNoOwner":  "of Owners",
 	"session.ErrReplaced": "of Owners", "session.ErrServing": "of Owners",
 	"session.ErrInvalidRequest": "of Owners", "session.ErrUnfinishedCopy": "of Run",
 }
