@@ -140,7 +140,7 @@ var otherStructs = map[string]string{
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
-		"session.FileReader session.Archived",
+		"session.FileReader session.Archived session.CopyMark",
 	"between the library and an Owners, which no Config takes yet": "session.Claim session.LaneUser " +
 		"session.Lease session.Member session.OwnedError session.Process session.Request session.Ticket",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +

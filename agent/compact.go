@@ -198,7 +198,7 @@ func (r *turnRecord) compact(ctx context.Context, n int, summary string) error {
 		of.Omitted = of.Messages
 	}
 	note := session.Compaction(session.NewID(), summary, of, time.Now().UTC())
-	if _, err = r.appendLines(ctx, []Message{note}); err != nil {
+	if _, err = r.appendLines(ctx, false, []Message{note}); err != nil {
 		return err
 	}
 	if r.told < n {

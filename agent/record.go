@@ -21,11 +21,13 @@ import (
 // last what it returned. The journal names the position that the turn committed; what lies beyond
 // it in the transcript is an interrupted turn, and the next one fences it off.
 type turnRecord struct {
-	store session.Transcripts
-	files session.Files // nil: none
-	log   *slog.Logger
-	ref   session.Ref
-	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
+	store   session.Transcripts
+	carrier session.Carrier // that of store, if batches of the journal carry its lines; else nil
+	files   session.Files   // nil: none
+	log     *slog.Logger
+	ref     session.Ref
+	root    session.Key     // of its tree
+	life    context.Context //nolint:containedctx // of the turn, which may end before that of a call
 	// mayAct waits until the process may act for the tree, which another one may have.
 	mayAct func(ctx context.Context) error
 
@@ -78,7 +80,8 @@ func beginRecord(
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
 			store: store.Transcripts, files: store.Files, log: log, life: life, hot: hot,
-			ref:    session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
+			ref:  session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
+			root: st.Session.Root, carrier: carrierOf(store),
 			mayAct: st.MayAct, reached: st.Reached, through: st.First - 1,
 		}
 		r.taking.Store(1)
@@ -117,6 +120,17 @@ func beginRecord(
 		return nil, nil, err
 	}
 	return r, r.given, nil
+}
+
+// carrierOf returns the Transcripts of a store if batches of its Journal carry their lines, else
+// nil.
+func carrierOf(store *session.Store) session.Carrier {
+	c, ok := store.Transcripts.(session.Carrier)
+	err := attempt(func() error { ok = ok && c.CarriedBy(store.Journal); return nil })
+	if err != nil || !ok {
+		return nil
+	}
+	return c
 }
 
 // formerRefs returns the transcripts that the session had before resets. The messages that are new
@@ -461,7 +475,7 @@ func (r *turnRecord) write(
 		r.conversation = before
 		return nil, err
 	}
-	n, err := r.appendLines(ctx, lines)
+	n, err := r.appendLines(ctx, fill, lines)
 	r.addHistory(lines[:n])
 	if err != nil {
 		r.conversation = before
@@ -538,14 +552,17 @@ func (r *turnRecord) callID(id string) CallID {
 func (r *turnRecord) append(ctx context.Context, lines ...Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, err := r.appendLines(ctx, lines)
+	_, err := r.appendLines(ctx, false, lines)
 	return err
 }
 
 // appendLines appends lines, and returns how many are in the transcript then. It tries again until
 // the store takes them, so that a store that fails for a while costs time, not a turn or a message;
-// see retry. The caller holds the lock.
-func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, err error) {
+// see retry. Lines that may wait are durable with the next batch of the tree, if the store can do
+// that. The caller holds the lock.
+func (r *turnRecord) appendLines(
+	ctx context.Context, mayWait bool, lines []Message,
+) (n int, err error) {
 	if len(lines) == 0 {
 		return 0, nil
 	}
@@ -555,7 +572,7 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 	}
 	unknown := false // whether an append before has added anything
 	err = r.retry(ctx, func() (err error) {
-		rest, err = r.appendRest(ctx, rest, unknown)
+		rest, err = r.appendRest(ctx, mayWait, rest, unknown)
 		unknown = unknown || err != nil && !permanent(err)
 		return err
 	})
@@ -568,12 +585,16 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 // appendRest appends lines, and returns those that are not in the transcript then. If it is unknown
 // whether an attempt before has added them, a conflict may be with that one.
 func (r *turnRecord) appendRest(
-	ctx context.Context, rest []Message, unknown bool,
+	ctx context.Context, mayWait bool, rest []Message, unknown bool,
 ) ([]Message, error) {
 	for {
 		end := r.history.end
 		err := attempt(func() (err error) {
-			end, err = r.store.Append(ctx, r.ref, r.history.end, rest...)
+			if mayWait && r.carrier != nil {
+				end, err = r.carrier.AppendWith(ctx, r.root, r.ref, end, rest...)
+			} else {
+				end, err = r.store.Append(ctx, r.ref, end, rest...)
+			}
 			return err
 		})
 		if err == nil {

@@ -215,6 +215,7 @@ func aProcess(t *testing.T, store *session.Store, chat *agenttest.FakeChannel) *
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(context.WithoutCancel(t.Context())) }()
+	synctest.Wait() // it is one of the processes: what is posted to it before, any of them takes
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

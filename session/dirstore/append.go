@@ -70,16 +70,25 @@ func (j *journal) append(
 		root: root, after: before, due: b.Due, reset: b.Reset, n: len(b.Entries),
 		members: membersIn(payload, b.Members),
 	}
-	records := make([]wal.Record, 0, 1+len(idle.frames))
 	if b.Reset {
 		idle = idleTree{}
+	}
+	lines := j.lines.ride(root)
+	n := lines.len()
+	records := make([]wal.Record, 0, n+1+len(idle.frames))
+	if n > 0 {
+		records = append(records, lines.records...)
 	}
 	records = append(records, idle.frames...)
 	records = append(records, wal.Record{Kind: frameBatch, Payload: payload})
 	if b.Reset && l.idleOnly {
-		records[0].Kind = frameFirst
+		records[n].Kind = frameFirst
 	}
 	err = j.log.Append(ctx, records, func(at []wal.Span, err error) {
+		lines.ended(at, err)
+		if err == nil {
+			at = at[n:]
+		}
 		j.endAppend(l, at, idle, stored, err)
 	})
 	if err == nil && cap(payload) <= maxPooledBytes { // after an error the log may still use it

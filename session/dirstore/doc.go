@@ -80,6 +80,9 @@
 //	Append -> log, synced in a group -> about a second later: the file -> before a compaction of
 //	          the log: the file, synced
 //
+// The Transcripts of Open is a [session.Carrier]: lines that may wait for a batch of their tree go
+// to the log in the same write as the batch, and the log has both or neither.
+//
 // So a file lacks the lines of the last second or two while its directory is open. Close leaves
 // every file whole. After a kill or a loss of power, Open has the lines in the log, and writes them
 // to the file before anything else is done with the transcript; View and Verify read the file and
@@ -137,9 +140,9 @@
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
 // crash. placed.go has those that were copied from another Store, and list.go says what there is.
-// lines.go has the lines that are in the log, linefile.go brings them to their files, and
-// lineview.go shows both as one. files.go opens, archives and removes the kept files, and
-// filewrite.go writes them. mend.go puts damaged lines aside. verify.go reads everything,
-// salvage.go what is intact of a damaged journal, members.go finds trees by their sessions,
-// missing.go what a missing log means, and repair.go repairs a directory.
+// lines.go has the lines that are in the log, carry.go those that wait for a batch, linefile.go
+// brings them to their files, and lineview.go shows both as one. files.go opens, archives and
+// removes the kept files, and filewrite.go writes them. mend.go puts damaged lines aside. verify.go
+// reads everything, salvage.go what is intact of a damaged journal, members.go finds trees by their
+// sessions, missing.go what a missing log means, and repair.go repairs a directory.
 package dirstore

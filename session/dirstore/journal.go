@@ -29,7 +29,7 @@ type journal struct {
 	lines    *lineLog     // the lines of transcripts in the log
 
 	settleLines func() error // makes the files of transcripts durable, before a compaction
-	closeLines  func()       // likewise, before the log is closed
+	closeLines  func() error // likewise, before the log is closed
 
 	closed     atomic.Bool
 	compactor  sync.WaitGroup // the compaction in the background
@@ -87,7 +87,8 @@ func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 		members:     make(map[keyID][]*treeLog),
 		parsedRoots: make(map[string]session.Key), slack: defaultSlack,
 		lines:       newLineLog(),
-		settleLines: func() error { return nil }, closeLines: func() {},
+		settleLines: func() error { return nil },
+		closeLines:  func() error { return nil },
 	}
 }
 
@@ -224,13 +225,14 @@ func (j *journal) Health(ctx context.Context) error {
 }
 
 // Close waits for appends and for the compaction. Every later call fails with [session.ErrClosed].
-// Close returns the rot that a compaction has found, because no caller may have read it.
+// Close returns the rot that a compaction has found, because no caller may have read it, and that
+// lines which waited for a batch could not be written.
 func (j *journal) Close() error {
 	if !j.markClosed() {
 		return nil
 	}
 	j.compactor.Wait()
-	j.closeLines()
+	unwritten := j.closeLines()
 	var err error
 	if j.log != nil {
 		err = j.log.Close()
@@ -239,7 +241,7 @@ func (j *journal) Close() error {
 	if errors.Is(j.compactErr, session.ErrCorrupt) || errors.Is(j.compactErr, session.ErrFormat) {
 		rot = j.compactErr
 	}
-	return errors.Join(logError(err), rot, j.release())
+	return errors.Join(unwritten, logError(err), rot, j.release())
 }
 
 // markClosed closes the journal to later calls, and reports whether it was open. No compaction

@@ -3,6 +3,7 @@ package dirstore_test
 import (
 	"testing"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
@@ -67,6 +68,16 @@ func TestTranscriptsPassKit(t *testing.T) {
 				return nil, err
 			}
 			return wholeTranscripts{s.Transcripts, s}, nil
+		}
+	})
+}
+
+func TestCarrierPassesKit(t *testing.T) {
+	sessiontest.TestCarrier(t, func(*testing.T) sessiontest.Crashing {
+		d := disktest.New()
+		return sessiontest.Crashing{
+			Open:  func() (*session.Store, error) { return dirstore.OpenOn(d, "/") },
+			Crash: func() { d = afterCrash(d) },
 		}
 	})
 }

@@ -18,14 +18,16 @@ import (
 // filed returns the offset up to which the file has the lines. The others are pending.
 func (x *transcriptState) filed() int64 { return x.end - int64(len(x.pending)) }
 
-// appendToLog adds lines to a transcript through the log. The first ones have the first line of the
-// file before them.
+// appendToLog adds lines to a transcript through the log: with the next batch of root, or, with the
+// zero Key, at once. The first ones have the first line of the file before them.
 func (t *transcripts) appendToLog(
-	ref session.Ref, x *transcriptState, lines []byte,
+	ref session.Ref, x *transcriptState, root session.Key, lines []byte,
 ) (session.Pos, error) {
 	l := loggedLines{ref: ref, second: x.second, off: x.end, bytes: lines}
-	if err := t.lines.append(&l); err != nil {
-		return 0, logError(err)
+	if root.IsZero() || !t.lines.carry(root, l) {
+		if err := t.lines.append(&l); err != nil {
+			return 0, logError(err)
+		}
 	}
 	x.pending = append(x.pending, lines...)
 	x.grow(lines)
@@ -45,7 +47,7 @@ func (t *transcripts) isIntact(x *transcriptState) bool {
 
 // beginInLog begins a transcript in the log. Its file is made later.
 func (t *transcripts) beginInLog(
-	ref session.Ref, x *transcriptState, head, lines []byte, placed bool,
+	ref session.Ref, x *transcriptState, root session.Key, head, lines []byte, placed bool,
 ) (session.Pos, error) {
 	if _, err := t.makeAgentDir(ref); err != nil {
 		return 0, err
@@ -55,7 +57,7 @@ func (t *transcripts) beginInLog(
 		return 0, err
 	}
 	fresh := transcriptState{path: path, second: second, durable: true, placed: placed}
-	pos, err := t.appendToLog(ref, &fresh, append(head, lines...))
+	pos, err := t.appendToLog(ref, &fresh, root, append(head, lines...))
 	if err != nil {
 		t.unreserve(ref, path)
 		return 0, err
@@ -95,6 +97,9 @@ func (t *transcripts) unreserve(ref session.Ref, path string) {
 func (t *transcripts) flush(ref session.Ref, x *transcriptState) error {
 	if len(x.pending) == 0 {
 		return nil
+	}
+	if err := t.lines.sink(ref); err != nil {
+		return logError(err)
 	}
 	f, err := t.fileForLines(ref, x)
 	if err != nil {
@@ -213,6 +218,9 @@ func (t *transcripts) restore(ref session.Ref) (*foundLines, error) {
 	if found == nil {
 		return nil, nil //nolint:nilnil // there are none
 	}
+	if err := t.lines.sink(ref); err != nil {
+		return nil, logError(err)
+	}
 	dir, err := t.makeAgentDir(ref)
 	if err != nil {
 		return nil, err
@@ -243,7 +251,7 @@ func (t *transcripts) restoreFile(path string, found *foundLines) (joins bool, e
 	if err != nil && joins {
 		return false, err
 	}
-	if joins {
+	if err = nil; joins {
 		joins, err = found.writeTo(t.fs, f, path)
 		err = errors.Join(err, f.Close())
 	}
@@ -387,21 +395,27 @@ func (t *transcripts) fileNow(ref session.Ref) {
 
 // closeLines ends the lines of the log: what is in the log alone goes to the files, and the log
 // says that it is there. Later appends go to the files. What cannot be done of that costs nothing:
-// the log has the lines, and the next Open goes on with them.
-func (t *transcripts) closeLines() {
+// the log has the lines, and the next Open goes on with them. The error says that it has not all of
+// them, because those that waited for a batch could not be written.
+func (t *transcripts) closeLines() error {
 	l := t.lines
 	l.mu.Lock()
 	shut := l.shut
 	l.shut = true
 	l.mu.Unlock()
 	if shut {
-		return
+		return nil
 	}
 	l.appends.Wait()
 	l.stopWriting()
-	if t.settleAll() == nil {
+	err := t.settleAll()
+	if err == nil {
 		_ = l.ground(session.Ref{})
 	}
+	if !l.carries() {
+		return nil
+	}
+	return fmt.Errorf("dirstore: lines that waited for a batch are lost: %w", err)
 }
 
 // pendingFile is a file whose last bytes are not in it yet. They begin at an offset.

@@ -32,15 +32,17 @@ type lineLog struct {
 	delay time.Duration // of lines until they are in their file; 0: until they must be
 
 	mu      sync.Mutex
-	shut    bool                        // no append of lines begins any more
-	appends sync.WaitGroup              // those under way; none is added once shut is set
-	found   map[session.Ref]*foundLines // left by earlier processes, until they are looked at
-	filings map[session.Ref]*filing     // of transcripts that have frames in the log
-	doubted map[session.Ref]error       // of syncs that failed
-	bytes   int64                       // of all frames of lines in the log
-	waiting map[session.Ref]bool        // transcripts with lines that are not in their files
-	timer   *time.Timer                 // of the next writeLines; nil: nothing waits
-	writer  sync.WaitGroup              // the writeLines that is to come, or runs
+	shut    bool                          // no append of lines begins any more
+	appends sync.WaitGroup                // those under way; none is added once shut is set
+	found   map[session.Ref]*foundLines   // left by earlier processes, until they are looked at
+	filings map[session.Ref]*filing       // of transcripts that have frames in the log
+	doubted map[session.Ref]error         // of syncs that failed
+	bytes   int64                         // of all frames of lines in the log
+	carried map[session.Ref]*carriedLines // lines that the log does not have yet
+	riders  map[session.Key][]session.Ref // the transcripts in carried, by the roots of their trees
+	waiting map[session.Ref]bool          // transcripts with lines that are not in their files
+	timer   *time.Timer                   // of the next writeLines; nil: nothing waits
+	writer  sync.WaitGroup                // the writeLines that is to come, or runs
 	closing bool
 	err     error // why the last lines could not be written to their file, or nil
 }
@@ -71,6 +73,8 @@ func newLineLog() *lineLog {
 		filings: make(map[session.Ref]*filing),
 		doubted: make(map[session.Ref]error),
 		waiting: make(map[session.Ref]bool),
+		carried: make(map[session.Ref]*carriedLines),
+		riders:  make(map[session.Key][]session.Ref),
 	}
 }
 
@@ -87,6 +91,9 @@ type loggedLines struct {
 }
 
 const flagSecondName = 1
+
+// end returns the offset behind the lines.
+func (l *loggedLines) end() int64 { return l.off + int64(len(l.bytes)) }
 
 // appendTo adds the encoded lines to b.
 func (l *loggedLines) appendTo(b []byte) []byte {
@@ -241,7 +248,8 @@ func (l *lineLog) unframe(ref session.Ref) {
 // written to their files: then the error is that of the append, and the log does not grow.
 func (l *lineLog) takes(n int) bool { return l != nil && n <= l.limit && l.lastError() == nil }
 
-// append makes lines durable. The error is errLinesShut after shutDown.
+// append makes lines durable, and with them those of the transcript that are carried. The error is
+// errLinesShut once the log takes no lines any more.
 func (l *lineLog) append(lines *loggedLines) error {
 	l.mu.Lock()
 	shut := l.shut
@@ -253,13 +261,18 @@ func (l *lineLog) append(lines *loggedLines) error {
 		return errLinesShut
 	}
 	defer l.appends.Done()
-	payload := lines.appendTo(nil)
-	err := l.log.Write([]wal.Record{{Kind: frameLines, Payload: payload}},
-		func(at []wal.Span, err error) {
-			if err == nil {
-				l.note(lines.ref, at[0])
-			}
-		})
+	before := l.takeAlone(lines.ref)
+	n := before.len()
+	records := make([]wal.Record, 0, n+1)
+	if n > 0 {
+		records = append(records, before.records...)
+	}
+	records = append(records, wal.Record{Kind: frameLines, Payload: lines.appendTo(nil)})
+	err := l.log.Write(records, func(at []wal.Span, err error) {
+		if before.ended(at, err); err == nil {
+			l.note(lines.ref, at[n])
+		}
+	})
 	if err == nil {
 		l.grown()
 	}
@@ -272,6 +285,11 @@ var errLinesShut = errors.New("dirstore: the log takes no lines any more")
 func (l *lineLog) note(ref session.Ref, at wal.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.noteLocked(ref, at)
+}
+
+// noteLocked is note for a caller that holds mu.
+func (l *lineLog) noteLocked(ref session.Ref, at wal.Span) {
 	f := l.filing(ref)
 	f.spans, f.framed = append(f.spans, at), true
 	l.bytes += at.Size()

@@ -102,11 +102,7 @@ func (t *transcripts) Import(
 	}
 	if err == nil {
 		err = t.write(ctx, ref, func(x *transcriptState) (err error) {
-			if x.path == "" {
-				last, err = t.create(ref, x, after, text, true)
-			} else {
-				last, err = t.extend(ctx, ref, x, after, text, true)
-			}
+			last, err = t.append(ctx, ref, x, after, addition{lines: text, placed: true})
 			return err
 		})
 	}

@@ -112,9 +112,9 @@ func (t *transcripts) Close() (err error) {
 		t.mu.Unlock()
 		t.writers.Wait()
 		if t.lines != nil {
-			t.closeLines()
+			err = t.closeLines()
 		}
-		err = t.release()
+		err = errors.Join(err, t.release())
 	})
 	return err
 }

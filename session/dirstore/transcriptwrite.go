@@ -55,6 +55,14 @@ func (t *transcripts) writing(ctx context.Context, f func() error) error {
 // Append implements [session.Transcripts]. The first append creates the file.
 func (t *transcripts) Append(
 	ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message,
+) (session.Pos, error) {
+	return t.appendMessages(ctx, session.Key{}, ref, after, messages)
+}
+
+// appendMessages is AppendWith, and Append for the zero root.
+func (t *transcripts) appendMessages(
+	ctx context.Context, root session.Key, ref session.Ref, after session.Pos,
+	messages []session.Message,
 ) (last session.Pos, err error) {
 	if err := ref.Validate(); err != nil {
 		return 0, err
@@ -62,7 +70,7 @@ func (t *transcripts) Append(
 	lines, err := encodeLines(messages)
 	if err == nil {
 		err = t.write(ctx, ref, func(x *transcriptState) (err error) {
-			last, err = t.append(ctx, ref, x, after, lines)
+			last, err = t.append(ctx, ref, x, after, addition{lines: lines, root: root})
 			return err
 		})
 	}
@@ -88,20 +96,27 @@ func encodeLines(messages []session.Message) (lines []byte, err error) {
 	return lines, nil
 }
 
-func (t *transcripts) append(
-	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
-) (session.Pos, error) {
-	if x.path == "" {
-		return t.create(ref, x, after, lines, false)
-	}
-	return t.extend(ctx, ref, x, after, lines, false)
+// An addition is what is added to a transcript.
+type addition struct {
+	lines  []byte
+	root   session.Key // of the tree whose next batch they may wait for; zero: they must not wait
+	placed bool        // the lines are imported, and have their positions
 }
 
-// extend adds lines to a transcript that exists. Those that are imported have their positions.
-func (t *transcripts) extend(
-	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
-	imported bool,
+func (t *transcripts) append(
+	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, add addition,
 ) (session.Pos, error) {
+	if x.path == "" {
+		return t.create(ref, x, after, add)
+	}
+	return t.extend(ctx, ref, x, after, add)
+}
+
+// extend adds lines to a transcript that exists.
+func (t *transcripts) extend(
+	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, add addition,
+) (session.Pos, error) {
+	lines := add.lines
 	if x.corrupt != nil {
 		return 0, x.corrupt
 	}
@@ -111,17 +126,17 @@ func (t *transcripts) extend(
 	if len(lines) == 0 {
 		return after, nil
 	}
-	if imported && !x.placed {
+	if add.placed && !x.placed {
 		return 0, errNotPlaced
 	}
-	if !imported {
+	if !add.placed {
 		var err error
 		if lines, err = x.place(lines); err != nil {
 			return 0, err
 		}
 	}
 	if x.durable && !x.torn && t.lines.takes(len(lines)) && t.isIntact(x) {
-		pos, err := t.appendToLog(ref, x, markContinued(lines))
+		pos, err := t.appendToLog(ref, x, add.root, markContinued(lines))
 		if !errors.Is(err, errLinesShut) {
 			return pos, err
 		}
@@ -217,11 +232,11 @@ func (x *transcriptState) makeDurable(fsys disk.FS, f *transcriptFile) error {
 // tmpSuffix ends the name of a file that is not complete yet.
 const tmpSuffix = ".tmp"
 
-// create makes the file of a transcript, completely or not at all. Lines that are placed have their
-// positions.
+// create makes the file of a transcript, completely or not at all.
 func (t *transcripts) create(
-	ref session.Ref, x *transcriptState, after session.Pos, lines []byte, placed bool,
+	ref session.Ref, x *transcriptState, after session.Pos, add addition,
 ) (session.Pos, error) {
+	lines, placed := add.lines, add.placed
 	name, err := t.findArchived(ref, true)
 	switch {
 	case err != nil:
@@ -238,7 +253,7 @@ func (t *transcripts) create(
 		return 0, err
 	}
 	if t.lines.takes(len(lines)) {
-		pos, err := t.beginInLog(ref, x, head, lines, placed)
+		pos, err := t.beginInLog(ref, x, add.root, head, lines, placed)
 		if !errors.Is(err, errLinesShut) {
 			return pos, err
 		}

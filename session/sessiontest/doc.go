@@ -1,7 +1,8 @@
 // Package sessiontest tests implementations of the storage interfaces of package session.
 // [TestJournal] tests a [session.Journal], [TestTranscripts] a [session.Transcripts], [TestFiles] a
-// [session.Files], and [TestOwners] a [session.Owners], rule by rule. [Cluster] is an engine in
-// memory that several processes of one test share.
+// [session.Files], and [TestOwners] a [session.Owners], rule by rule. [TestCarrier] tests a
+// Transcripts that is a [session.Carrier], over crashes. [Cluster] is an engine in memory that
+// several processes of one test share.
 //
 //	    fresh(t) -> open                     an empty store, and a way to open it again and again
 //	         |
@@ -12,8 +13,9 @@
 //	+------------------+
 //
 // The rules stand in tables with their sentences, which are the promises of the interface:
-// journalRules in journal.go, transcriptRules in transcripts.go, fileRules in files.go and
-// ownersRules in owners.go. Begin there. "go test -run TestJournal/16_reset_durable" runs one rule.
+// journalRules in journal.go, transcriptRules in transcripts.go, fileRules in files.go,
+// ownersRules in owners.go and carrierRules in carrier.go. Begin there.
+// "go test -run TestJournal/16_reset_durable" runs one rule.
 //
 // A store is tested by a few lines:
 //
