@@ -2,8 +2,11 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,8 +19,9 @@ import (
 )
 
 // BenchmarkOpenOverIdleChats opens a directory with many idle chats, and has one of them answered,
-// beside a directory that has that chat alone. The two take turns. OFFSHOOT_CHATS says how many
-// there are, 10,000 unless set.
+// beside a directory that has that chat alone. The two take turns. The others are at rest, as those
+// of a bot that has run for days: their trees have left the log. OFFSHOOT_CHATS says how many there
+// are, 10,000 unless set.
 func BenchmarkOpenOverIdleChats(b *testing.B) {
 	chats := 10_000
 	if s := os.Getenv("OFFSHOOT_CHATS"); s != "" {
@@ -29,6 +33,9 @@ func BenchmarkOpenOverIdleChats(b *testing.B) {
 	few, many := b.TempDir(), b.TempDir()
 	answerChats(b, few, 1)
 	answerChats(b, many, chats)
+	for _, dir := range []string{few, many} {
+		rest(b, dir)
+	}
 	var open, reply [2]time.Duration
 	for b.Loop() {
 		for i, dir := range []string{few, many} {
@@ -92,6 +99,34 @@ func answerChats(b *testing.B, dir string, chats int) {
 		})
 	}
 	people.Wait()
+}
+
+// rest has one chat answered again and again until the other ones are at rest: their trees have
+// left the log.
+func rest(b *testing.B, dir string) {
+	rt, end := openChats(b, dir)
+	defer end()
+	for {
+		if _, err := rt.Session(benchChat(1)).PostAndWait(b.Context(),
+			agent.Incoming{Text: "hello"}); err != nil {
+			b.Fatal(err)
+		}
+		logs, err := filepath.Glob(filepath.Join(dir, "journal", "*.wal"))
+		var size int64
+		for _, name := range logs {
+			info, statErr := os.Stat(name)
+			if err = errors.Join(err, statErr); err == nil {
+				size += info.Size()
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a log is replaced
+			b.Fatal(err)
+		}
+		if size < 1<<20 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // openAndAnswer returns how long it takes to open a directory, and from there to the first answer.
