@@ -66,6 +66,7 @@ type message struct {
 	seq     uint64
 	subject string
 	id      string // of the publication; see publish
+	after   string // the sequence that its writer had the server compare, "" for none
 	time    time.Time
 	data    []byte
 }

@@ -76,7 +76,10 @@ func (s stream) get(
 		}
 		if err == nil {
 			ok = true
-			m = message{raw.Sequence, raw.Subject, raw.Header.Get(idHeader), raw.Time, raw.Data}
+			m = message{
+				seq: raw.Sequence, subject: raw.Subject, id: raw.Header.Get(idHeader),
+				after: raw.Header.Get(nats.ExpectedLastSubjSeqHdr), time: raw.Time, data: raw.Data,
+			}
 		}
 		return err
 	})
@@ -148,7 +151,7 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 			}
 			f(message{
 				seq: at.Sequence.Stream, subject: raw.Subject(), id: raw.Headers().Get(idHeader),
-				time: at.Timestamp, data: raw.Data(),
+				after: raw.Headers().Get(nats.ExpectedLastSubjSeqHdr), time: at.Timestamp, data: raw.Data(),
 			})
 			if at.NumPending == 0 {
 				return nil
