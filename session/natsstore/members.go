@@ -50,7 +50,7 @@ type membership struct {
 type claim struct {
 	Root     string `json:"root"`
 	Owner    tenant `json:"owner"`
-	Epoch    uint64 `json:"epoch,omitempty"` // 0: the sequence of this message
+	Epoch    uint64 `json:"epoch,omitempty"` // 0: the sequence of this message when it came
 	Released bool   `json:"released,omitempty"`
 	Taken    bool   `json:"taken,omitempty"` // from another process, which has not released it
 
@@ -60,12 +60,32 @@ type claim struct {
 // isClaim reports whether there is a claim, and not that it holds.
 func (c claim) isClaim() bool { return c.seq > 0 && !c.Released }
 
+// epoch returns the epoch of c.
+func (c claim) epoch() uint64 {
+	if c.Epoch == 0 {
+		return c.seq
+	}
+	return c.Epoch
+}
+
+// lifted reports whether c has an epoch above those that the stream gives: the log of the tree has
+// a mark of documents that are lost.
+func (c claim) lifted() bool { return c.Epoch > c.seq }
+
+// nextClaim returns the claim of a process that follows another one. mark is the epoch that the log
+// of the tree names, and last a sequence that the stream of documents has reached. The epoch of the
+// claim is above both of those before: the stream may be newer than the log, or an older copy.
+func nextClaim(root session.Key, me tenant, now claim, mark, last uint64) claim {
+	next := claim{Root: root.String(), Owner: me, Taken: now.isClaim(), seq: now.seq}
+	if before := max(mark, now.epoch()); before > last {
+		next.Epoch = before + 1
+	}
+	return next
+}
+
 // of returns the session.Claim that c is.
 func (c claim) of() (s session.Claim, err error) {
-	s = session.Claim{Owner: c.Owner.Process, Epoch: c.Epoch}
-	if s.Epoch == 0 {
-		s.Epoch = c.seq
-	}
+	s = session.Claim{Owner: c.Owner.Process, Epoch: c.epoch()}
 	if s.Root, err = session.ParseRoot(c.Root); err != nil {
 		err = &session.CorruptError{
 			File: "claim on " + fmt.Sprintf("%.80q", c.Root), Reason: err.Error(),
@@ -77,6 +97,7 @@ func (c claim) of() (s session.Claim, err error) {
 // A view is who has a lease at a time of the server's clock.
 type view struct {
 	now     time.Time
+	last    uint64                // a sequence that the stream has reached
 	members map[string]membership // by name
 }
 
@@ -192,7 +213,7 @@ func (l *ledger) look(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	defer done()
-	return view{r.now, maps.Clone(l.members)}, nil
+	return view{r.now, r.last, maps.Clone(l.members)}, nil
 }
 
 // put replaces a document. The error is errMoved if it is not that of a sequence any more.
@@ -401,6 +422,10 @@ func (l *ledger) Claim(
 		if err == nil {
 			now, subject, err = l.claimOn(ctx, root)
 		}
+		var mark uint64
+		if err == nil {
+			mark, err = l.markOf(ctx, root)
+		}
 		if err != nil {
 			return c, begun, err
 		}
@@ -414,10 +439,8 @@ func (l *ledger) Claim(
 			}
 			return session.Claim{}, begun, err
 		}
-		if !now.isClaim() || now.Owner != me {
-			now = claim{
-				Root: root.String(), Owner: me, Taken: now.isClaim(), seq: now.seq,
-			}
+		if !now.isClaim() || now.Owner != me || now.epoch() < mark {
+			now = nextClaim(root, me, now, mark, v.last)
 			now.seq, err = l.docs.put(ctx, subject, now, now.seq, 0)
 			if errors.Is(err, errMoved) {
 				continue
@@ -430,13 +453,25 @@ func (l *ledger) Claim(
 	}
 }
 
-// enter notes a claim of the process. If it was taken from another one, the log is fenced first.
+// markOf returns the epoch that the log of a tree names, 0 for none. One that is damaged names
+// none: who reads it is told.
+func (l *ledger) markOf(ctx context.Context, root session.Key) (uint64, error) {
+	tip, err := l.journal.chainOf(root).within(l.docs.timeout).tip(ctx)
+	if errors.Is(err, session.ErrCorrupt) {
+		return 0, nil
+	}
+	return tip.Epoch, err
+}
+
+// enter notes a claim of the process. If it was taken from another one, or from documents that are
+// lost, the log is fenced first: so the next claim begins above it.
 func (l *ledger) enter(ctx context.Context, root session.Key, now claim) (session.Claim, error) {
 	c, err := now.of()
 	l.mu.Lock()
-	_, known := l.mine[root]
+	was, known := l.mine[root]
 	l.mu.Unlock()
-	if err == nil && now.Taken && !known {
+	known = known && was.epoch() == now.epoch()
+	if err == nil && (now.Taken || now.lifted()) && !known {
 		err = l.journal.fence(ctx, root, c.Epoch)
 	}
 	if err != nil {

@@ -183,6 +183,7 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 	}
 	if kind == "docs" {
 		config.MaxMsgsPerSubject, config.Discard = 1, jetstream.DiscardOld
+		config.FirstSeq = e.firstDoc()
 	}
 	var made jetstream.Stream
 	s := stream{e: e, name: e.name + "." + kind, timeout: e.timeout}
@@ -201,6 +202,17 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 	}
 	s.Stream = made
 	return s, checkStream(made.CachedInfo().Config, config, replicas)
+}
+
+// firstDoc returns the sequence with which documents begin that are made beside a log which has
+// messages: those from before are lost, and epochs and incarnations are sequences, which must not
+// go back. No stream has had as many messages as microseconds have passed.
+func (e *engine) firstDoc() uint64 {
+	info := e.log.CachedInfo()
+	if info.State.LastSeq == 0 {
+		return 0
+	}
+	return uint64(max(info.TimeStamp.UnixMicro(), 0))
 }
 
 // checkStream returns an error if a stream is not as this package needs it.
