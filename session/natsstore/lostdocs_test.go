@@ -111,12 +111,14 @@ func forgetClaims(t *testing.T, s *server.Server) {
 	require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("offshoot.docs.o.*")))
 }
 
-// manyClaims has the documents move on, and returns an epoch of a tree that has no log.
+// unmarkedTree has no log.
+var unmarkedTree = session.Must(session.NamedKey("main", "other"))
+
+// manyClaims has the documents move on, and returns the epoch of unmarkedTree.
 func manyClaims(t *testing.T, s *session.Store) (epoch uint64) {
 	t.Helper()
-	other := session.Must(session.NamedKey("main", "other"))
 	for range 50 {
-		c, err := claimed(t.Context(), s, other)
+		c, err := claimed(t.Context(), s, unmarkedTree)
 		require.NoError(t, err)
 		require.NoError(t, s.Owners.Release(t.Context(), c))
 		epoch = c.Epoch
@@ -124,8 +126,8 @@ func manyClaims(t *testing.T, s *session.Store) (epoch uint64) {
 	return epoch
 }
 
-// TestLostDocuments loses the documents of a cluster, or has an older copy of them, while the log of
-// a tree names an epoch: each claim from then on has a higher one, and the tree takes entries.
+// TestLostDocuments loses the documents of a cluster, or has an older copy of them, while the log
+// of a tree names an epoch: each claim from then on has a higher one, and the tree takes entries.
 func TestLostDocuments(t *testing.T) {
 	for name, how := range lostDocs {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +155,11 @@ func TestLostDocuments(t *testing.T) {
 			for _, o.Process = range []string{"a", "b", "c", "c"} {
 				server := s.Server
 				s := open(t, server, o)
+				if name == "removed" {
+					other, err := claimed(t.Context(), s, unmarkedTree)
+					require.NoError(t, err)
+					assert.Greater(t, other.Epoch, unmarked)
+				}
 				for range 3 { // claimed again, and once more while it is had
 					claim, err := claimed(t.Context(), s, root)
 					require.NoError(t, err)
@@ -165,13 +172,11 @@ func TestLostDocuments(t *testing.T) {
 					require.NoError(t, s.Owners.Release(t.Context(), claim))
 					forgetClaims(t, server)
 				}
-				_, err := claimed(t.Context(), s, root)
+				claim, err := claimed(t.Context(), s, root)
 				require.NoError(t, err)
+				assert.Greater(t, claim.Epoch, epoch)
+				epoch = claim.Epoch
 				last = add(t, s, last, entries(o.Process, 1))
-				epoch++
-				if name == "removed" {
-					assert.Greater(t, manyClaims(t, s), unmarked, "of a tree that has no log")
-				}
 				require.NoError(t, s.Close()) // with the claim
 			}
 		})

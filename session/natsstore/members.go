@@ -76,7 +76,7 @@ func (c claim) lifted() bool { return c.Epoch > c.seq }
 // of the tree names, and last a sequence that the stream of documents has reached. The epoch of the
 // claim is above both of those before: the stream may be newer than the log, or an older copy.
 func nextClaim(root session.Key, me tenant, now claim, mark, last uint64) claim {
-	next := claim{Root: root.String(), Owner: me, Taken: now.isClaim(), seq: now.seq}
+	next := claim{Root: root.String(), Owner: me, Taken: now.isClaim()}
 	if before := max(mark, now.epoch()); before > last {
 		next.Epoch = before + 1
 	}
@@ -97,7 +97,6 @@ func (c claim) of() (s session.Claim, err error) {
 // A view is who has a lease at a time of the server's clock.
 type view struct {
 	now     time.Time
-	last    uint64                // a sequence that the stream has reached
 	members map[string]membership // by name
 }
 
@@ -213,7 +212,7 @@ func (l *ledger) look(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	defer done()
-	return view{r.now, r.last, maps.Clone(l.members)}, nil
+	return view{r.now, maps.Clone(l.members)}, nil
 }
 
 // put replaces a document. The error is errMoved if it is not that of a sequence any more.
@@ -440,8 +439,7 @@ func (l *ledger) Claim(
 			return session.Claim{}, begun, err
 		}
 		if !now.isClaim() || now.Owner != me || now.epoch() < mark {
-			now = nextClaim(root, me, now, mark, v.last)
-			now.seq, err = l.docs.put(ctx, subject, now, now.seq, 0)
+			now, err = l.replaceClaim(ctx, root, subject, me, now, mark)
 			if errors.Is(err, errMoved) {
 				continue
 			}
@@ -451,6 +449,22 @@ func (l *ledger) Claim(
 		}
 		return c, begun, err
 	}
+}
+
+// replaceClaim puts the claim of a process in the place of another one.
+func (l *ledger) replaceClaim(
+	ctx context.Context, root session.Key, subject string, me tenant, now claim, mark uint64,
+) (next claim, err error) {
+	r, err := l.clock(ctx)
+	if err == nil && r.last < max(mark, now.epoch()) { // it may have been read before
+		r, err = l.docs.clock(ctx)
+	}
+	if err != nil {
+		return now, err
+	}
+	next = nextClaim(root, me, now, mark, r.last)
+	next.seq, err = l.docs.put(ctx, subject, next, now.seq, 0)
+	return next, err
 }
 
 // markOf returns the epoch that the log of a tree names, 0 for none. One that is damaged names
