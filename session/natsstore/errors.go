@@ -15,6 +15,26 @@ import (
 // A change that was asked for may be made, or not.
 var ErrTimeout = errors.New("natsstore: the server does not answer")
 
+// A LostError says that a Store has lost what it keeps: a stream is not the one that it opened, or
+// another process has the streams. It acknowledges nothing any more. That is final: the program
+// closes the Store. A LostError is [session.ErrSync].
+type LostError struct {
+	Stream string // the name of the stream, or of all streams as in Options
+	Reason string
+	Err    error // nil, or a *[LockedError]
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("natsstore: %s is lost to this process and must be opened again: %s",
+		e.Stream, e.Reason)
+}
+
+// Is reports whether target is [session.ErrSync].
+func (e *LostError) Is(target error) bool { return target == session.ErrSync }
+
+// Unwrap returns which process has the streams, or nil.
+func (e *LostError) Unwrap() error { return e.Err }
+
 // A SettingError says that a server or a stream has a setting with which a Store would not keep its
 // promises. A SettingError is [session.ErrUnsafe].
 type SettingError struct {
@@ -85,6 +105,12 @@ func isMoved(err error) bool {
 	code, _ := codeOf(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence ||
 		code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// isAbsent reports whether a request has failed because there may be no such stream.
+func isAbsent(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
 // mayPass reports whether a request that has failed with err is worth to be sent again: it was not

@@ -32,9 +32,19 @@ func (j journal) Close() error {
 	return nil
 }
 
-// Health asks the server whether it is there.
+// Health asks the server whether it is there. Where it did not take what was last written, it is
+// asked to take something small.
 func (j journal) Health(ctx context.Context) error {
-	if _, err := j.log.clock(ctx); err != nil {
+	err := j.check(ctx)
+	for _, s := range []stream{j.log, j.text, j.docs} {
+		if err == nil {
+			_, err = s.clock(ctx)
+		}
+		if err == nil {
+			err = s.probe(ctx)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("natsstore: health: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,8 +23,9 @@ import (
 // A copiedServer is a server whose files a test changes while it is down.
 type copiedServer struct {
 	*server.Server
-	t   *testing.T
-	dir string
+	t    *testing.T
+	dir  string
+	port int // 0: any
 }
 
 func newCopiedServer(t *testing.T) *copiedServer {
@@ -36,8 +38,13 @@ func newCopiedServer(t *testing.T) *copiedServer {
 func (s *copiedServer) start() {
 	s.t.Helper()
 	var err error
-	s.Server, err = newServer(s.dir, nil)
+	s.Server, err = newServer(s.dir, func(o *server.Options) {
+		if s.port > 0 {
+			o.Port = s.port
+		}
+	})
 	require.NoError(s.t, err)
+	s.port = s.Addr().(*net.TCPAddr).Port
 }
 
 func (s *copiedServer) stop() {

@@ -201,6 +201,7 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 		return s, fmt.Errorf("stream %s: %w", name, err)
 	}
 	s.Stream = made
+	s.watch = newWatch(made.CachedInfo().Created)
 	return s, checkStream(made.CachedInfo().Config, config, replicas)
 }
 

@@ -42,7 +42,14 @@ func (s stream) publish(ctx context.Context, p publication) (seq uint64, err err
 		options = append(options, jetstream.WithMsgTTL(p.ttl))
 	}
 	lost := false // an acknowledgement may be
+	begun := time.Now()
+	defer func() { err = s.noteWrite(ctx, begun, err) }()
 	err = s.ask(ctx, func(ctx context.Context, again bool) error {
+		if p.compares && p.after == 0 { // another stream would take it, too
+			if err := s.verify(ctx, true); err != nil {
+				return err
+			}
+		}
 		ack, err := s.e.js.PublishMsg(ctx, m, options...)
 		switch {
 		case err == nil:
