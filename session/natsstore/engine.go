@@ -30,10 +30,11 @@ type engine struct {
 	tips    tips
 	room    int // how many bytes of content a message has at most
 
-	lost    atomic.Pointer[LostError] // nil: the streams are those that were opened
+	lost atomic.Pointer[LostError] // nil: the streams are those that were opened
 
 	log, text, docs stream
 	members         *cluster.Owners // nil: this process has every tree
+	presence        *presence       // nil: it is being opened
 }
 
 // A stream is one of the streams of a Store.

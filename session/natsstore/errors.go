@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,6 +15,30 @@ import (
 // ErrTimeout is the error of a call that has waited for the server as long as Options.Timeout says.
 // A change that was asked for may be made, or not.
 var ErrTimeout = errors.New("natsstore: the server does not answer")
+
+// ErrLocked is the error that every *[LockedError] is.
+var ErrLocked = errors.New("natsstore: the streams are in use")
+
+// A LockedError says that the streams of a Store are used in another way: by a process alone, or by
+// processes that share them. A LockedError is [ErrLocked].
+type LockedError struct {
+	Name   string    // as in Options
+	Holder string    // the process, or the host and the number of one that has the streams alone
+	Until  time.Time // when it counts as gone if it is not heard of, by the clock of the server
+	Member bool      // the holder shares the streams with others, by Options.Process
+}
+
+func (e *LockedError) Error() string {
+	how := "has them alone"
+	if e.Member {
+		how = "shares them with processes that have Options.Process"
+	}
+	return fmt.Sprintf("natsstore: the streams %q are in use by %q until %s or longer, which %s",
+		e.Name, e.Holder, e.Until.UTC().Format(time.RFC3339), how)
+}
+
+// Is reports whether target is [ErrLocked].
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
 // A LostError says that a Store has lost what it keeps: a stream is not the one that it opened, or
 // another process has the streams. It acknowledges nothing any more. That is final: the program

@@ -23,6 +23,7 @@ const (
 	claimKind       = "o" // who has a tree: o.<token of the root>
 	requestKind     = "r" // a request: r.<token of the id>
 	laneKind        = "n" // a lane: n.<token of the name>
+	openKind        = "s" // a Store that is open: s.<token of its own>
 )
 
 // processTTL is after which time a process is forgotten that was not heard of.

@@ -32,8 +32,9 @@ const (
 //
 // The caller closes the Store. Everything that was acknowledged is safe without that.
 //
-// The error is an *[OptionError] for Options that cannot be used, a *[SettingError] for a server or
-// a stream with which a Store would not keep its promises, [session.ErrFormat] if a newer version
+// The error is an *[OptionError] for Options that cannot be used, a *[LockedError] if the streams
+// are in use in another way, with Options.Process or without, a *[SettingError] for a server or a
+// stream with which a Store would not keep its promises, [session.ErrFormat] if a newer version
 // has made the streams, or one of the driver, such as that of a server that cannot be reached.
 func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 	o, err := o.withDefaults()
@@ -101,6 +102,9 @@ func openOn(
 		err = e.openStreams(within, o)
 	}
 	store := &session.Store{Journal: journal{e}, Transcripts: transcripts{e}, Files: files{e}}
+	if err == nil {
+		e.presence, err = newPresence(within, e, o)
+	}
 	if err == nil && o.Process != "" {
 		owners, failed := newOwners(within, e, o)
 		if err = failed; err == nil {
@@ -108,6 +112,7 @@ func openOn(
 		}
 	}
 	if err != nil {
+		e.presence.end()
 		e.line.end()
 		return nil, openError(o.Name, err)
 	}
@@ -117,6 +122,9 @@ func openOn(
 // openError returns the error of Open. One that names the server is whole.
 func openError(name string, err error) error {
 	if _, ok := errors.AsType[*SettingError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*LockedError](err); ok {
 		return err
 	}
 	return fmt.Errorf("natsstore: open %q: %w", name, err)
@@ -277,6 +285,7 @@ func (e *engine) close() {
 	if e.members != nil {
 		e.members.End(context.Background())
 	}
+	e.presence.end()
 	e.ended.Store(true)
 	e.line.end()
 	if e.owned {
