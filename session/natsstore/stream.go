@@ -158,7 +158,8 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 			}
 			f(message{
 				seq: at.Sequence.Stream, subject: raw.Subject(), id: raw.Headers().Get(idHeader),
-				after: raw.Headers().Get(nats.ExpectedLastSubjSeqHdr), time: at.Timestamp, data: raw.Data(),
+				after: raw.Headers().Get(nats.ExpectedLastSubjSeqHdr), time: at.Timestamp,
+				data: raw.Data(),
 			})
 			if at.NumPending == 0 {
 				return nil

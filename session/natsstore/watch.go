@@ -51,8 +51,8 @@ func (s stream) verify(ctx context.Context, now bool) error {
 	if !info.Created.Equal(s.created) {
 		return s.e.lose(&LostError{
 			Stream: "stream " + info.Config.Name,
-			Reason: fmt.Sprintf("it was made at %s, and the one that was opened at %s",
-				info.Created.UTC().Format(time.RFC3339Nano), s.created.UTC().Format(time.RFC3339Nano)),
+			Reason: fmt.Sprintf("it was made at %v, and the one that was opened at %v",
+				info.Created.UTC(), s.created.UTC()),
 		})
 	}
 	s.mu.Lock()
