@@ -57,9 +57,9 @@
 // With Options.Process the Store has [session.Owners], and several processes share the streams,
 // each under a name of its own. This is experimental, as that seam is. Without a Process the Store
 // is for one process. Beside others that have one it is refused with a *[LockedError], and they
-// beside it. Two without are not kept apart: the operator of the program sees to it that one process has
-// the streams at a time. A second one is harmless to what is stored, but both fail. One that was
-// killed opens again at once, and counts as open for 30 seconds more.
+// beside it. Two without are not kept apart: the operator of the program sees to it that one
+// process has the streams at a time. A second one is harmless to what is stored, but both fail. One
+// that was killed opens again at once, and counts as open for 30 seconds more.
 //
 // Leases end by the clock of the leader of <name>_docs, and trees are due by it, too: the servers
 // of a cluster have clocks that are alike, as JetStream needs them anyhow. A claim is a document,
