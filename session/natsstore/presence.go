@@ -88,20 +88,20 @@ func (p *presence) look(ctx context.Context) error {
 	}
 	err = p.each(ctx, openKind, func(m message) error {
 		var o openStore
-		if json.Unmarshal(m.data, &o) != nil || o.Member == p.o.Member {
-			return nil
+		if err := json.Unmarshal(m.data, &o); err == nil && o.Member != p.o.Member {
+			return p.refuse(o.Holder, o.Member, m.time.Add(o.Lease), r.now)
 		}
-		return p.refuse(o.Holder, o.Member, m.time.Add(o.Lease), r.now)
+		return nil
 	})
 	if err != nil || p.o.Member {
 		return err
 	}
 	return p.each(ctx, processKind, func(m message) error {
 		var v membership
-		if json.Unmarshal(m.data, &v) != nil || v.Left {
-			return nil
+		if err := json.Unmarshal(m.data, &v); err == nil && !v.Left {
+			return p.refuse(v.String(), true, m.time.Add(v.Lease), r.now)
 		}
-		return p.refuse(v.String(), true, m.time.Add(v.Lease), r.now)
+		return nil
 	})
 }
 

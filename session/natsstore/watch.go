@@ -55,18 +55,21 @@ func (s stream) verify(ctx context.Context, now bool) error {
 				info.Created.UTC(), s.created.UTC()),
 		})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen, s.cuts = asked, cuts
+	s.confirm(asked, cuts)
 	return nil
 }
 
+// confirm notes when the stream was the one that was opened.
+func (w *watch) confirm(at time.Time, cuts int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen, w.cuts = at, cuts
+}
+
 // doubt has the next request ask whether the stream is the one that was opened.
-func (s stream) doubt() {
-	if s.watch != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.seen = time.Time{}
+func (w *watch) doubt() {
+	if w != nil {
+		w.confirm(time.Time{}, 0)
 	}
 }
 
@@ -90,13 +93,18 @@ func (s stream) noteWrite(ctx context.Context, begun time.Time, err error) error
 			err = &unwrittenError{s.name, err}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failing = err
-	if errors.Is(err, errMoved) {
-		s.failing = nil
-	}
+	s.wrote(err)
 	return err
+}
+
+// wrote notes what has become of the last message that was written.
+func (w *watch) wrote(err error) {
+	if errors.Is(err, errMoved) {
+		err = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = err
 }
 
 // An unwrittenError says that a stream does not take messages, although the server answers. It is

@@ -36,7 +36,7 @@ func TestStreamMadeAnew(t *testing.T) {
 		for _, down := range []bool{false, true} {
 			t.Run(fmt.Sprint(kind, " ", down), func(t *testing.T) {
 				s := newCopiedServer(t)
-				o := natsstore.Options{TrustSync: true, Process: "a"}
+				o := natsstore.Options{TrustSync: true, Process: "a", Lease: 3 * time.Second}
 				store := open(t, s.Server, o)
 				served := make(chan error, 1)
 				go func() { served <- store.Owners.Serve(t.Context(), session.Member{}) }()
