@@ -15,7 +15,8 @@ import (
 //
 // Owners is experimental. Package spawn says what a program in several processes can rely on, and
 // package agent runs on such a Store. Beside trees they claim [ConversationRoot] and
-// [FarewellsRoot], which have no log: such a claim is given up without a trace.
+// [FarewellsRoot], which have no log: such a claim is given up without a trace, but for what an
+// engine keeps of it for a day.
 //
 // Owners is about liveness and about who is asked. Safety is that of [Journal.Append], which
 // refuses a writer that another one has overtaken, whatever an Owners says. Beside that, the
@@ -73,7 +74,8 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 
 	// Serve has this process take part until ctx ends. It renews the lease, calls the functions of
 	// m, and looks after the lanes. When ctx ends it waits for the calls of Handle, gives up all
-	// claims and slots of the process, and returns nil. It returns [ErrReplaced] if another process
+	// claims and slots of the process, and returns nil. It returns [ErrSync] if the Store must be
+	// opened again, [ErrReplaced] if another process
 	// has joined under the same name, and ErrClosed. An engine that is out of reach does not end
 	// it. Of two calls at a time the second one returns [ErrServing].
 	Serve(ctx context.Context, m Member) error

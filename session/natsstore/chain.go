@@ -200,11 +200,29 @@ func (c chain) tip(ctx context.Context) (l link, err error) {
 	if err != nil || !ok {
 		return link{}, err
 	}
-	if l, err = c.parse(m); err != nil {
+	if l, err = c.parse(m); err == nil {
+		err = c.checkPrev(ctx, m, l.Prev)
+	}
+	if err != nil {
 		return link{}, err
 	}
 	c.note(l)
 	return l, nil
+}
+
+// checkPrev returns a *[session.CorruptError] unless the last message of a chain stands right
+// behind the one that it names. One that was sent again, by another program, stands behind others,
+// which it would hide. The server has compared what a writer of this package sends: any other
+// message is compared here.
+func (c chain) checkPrev(ctx context.Context, m message, prev uint64) error {
+	if m.after == strconv.FormatUint(prev, 10) {
+		return nil
+	}
+	behind, ok, err := c.next(ctx, c.subject, prev+1)
+	if err == nil && ok && behind.seq < m.seq {
+		err = c.corrupt(m.seq, fmt.Sprintf("it follows message %d, and others stand between", prev))
+	}
+	return err
 }
 
 // note keeps the last link of a chain in mind.

@@ -34,6 +34,9 @@
 // found by a random name in it: it is added once, and its writer is told so. The server's window
 // for repeated messages is not used, because it ends.
 //
+// A stream that was made anew under a Store is not used: the Store ends with a *[LostError]. A
+// message that another program has sent again, behind others, is damage and hides none of them.
+//
 // All reads go to the leader of a stream. Streams whose replicas answer reads (allow_direct) are
 // refused, and so is what would have a stream forget, such as max_age.
 //
@@ -52,9 +55,11 @@
 // # Several processes
 //
 // With Options.Process the Store has [session.Owners], and several processes share the streams,
-// each under a name of its own. This is experimental, as that seam is. Without a Process there is
-// no lock: the operator of the program sees to it that one process has the streams at a time. A
-// second one is harmless to what is stored, but both fail.
+// each under a name of its own. This is experimental, as that seam is. Without a Process the Store
+// is for one process. Beside others that have one it is refused with a *[LockedError], and they
+// beside it. Two without are not kept apart: the operator of the program sees to it that one
+// process has the streams at a time. A second one is harmless to what is stored, but both fail. One
+// that was killed opens again at once, and counts as open for 30 seconds more.
 //
 // Leases end by the clock of the leader of <name>_docs, and trees are due by it, too: the servers
 // of a cluster have clocks that are alike, as JetStream needs them anyhow. A claim is a document,

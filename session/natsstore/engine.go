@@ -30,8 +30,11 @@ type engine struct {
 	tips    tips
 	room    int // how many bytes of content a message has at most
 
+	lost atomic.Pointer[LostError] // nil: the streams are those that were opened
+
 	log, text, docs stream
 	members         *cluster.Owners // nil: this process has every tree
+	presence        *presence       // nil: it is being opened
 }
 
 // A stream is one of the streams of a Store.
@@ -41,6 +44,7 @@ type stream struct {
 	name string // the beginning of its subjects
 	// timeout is how long a request is waited for.
 	timeout time.Duration
+	*watch  // nil: it is being opened
 }
 
 // within returns the stream with another timeout.
@@ -66,6 +70,7 @@ type message struct {
 	seq     uint64
 	subject string
 	id      string // of the publication; see publish
+	after   string // the sequence that its writer had the server compare, "" for none
 	time    time.Time
 	data    []byte
 }
@@ -75,6 +80,7 @@ type line struct {
 	conn    *nats.Conn
 	changes chan nats.Status
 	wg      sync.WaitGroup
+	cuts    atomic.Int64 // how often the connection was cut off
 
 	mu     sync.Mutex
 	during map[*func()]bool // what is to be called when the connection is cut off
@@ -97,6 +103,7 @@ func newLine(conn *nats.Conn) *line {
 
 // cut ends the requests that are under way.
 func (l *line) cut() {
+	l.cuts.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for end := range l.during {
@@ -134,10 +141,14 @@ func (l *line) note(end *func(), use bool) {
 	delete(l.during, end)
 }
 
-// check returns ErrClosed if the Store is closed, else the error of ctx.
+// check returns ErrClosed if the Store is closed, a *[LostError] if it has lost its streams, else
+// the error of ctx.
 func (e *engine) check(ctx context.Context) error {
 	if e.closed.Load() {
 		return session.ErrClosed
+	}
+	if lost := e.lost.Load(); lost != nil {
+		return lost
 	}
 	return ctx.Err()
 }
@@ -166,10 +177,16 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 		err = s.e.line.use(within, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, s.timeout/tries)
 			defer cancel()
+			if err := s.verify(ctx, false); err != nil {
+				return err
+			}
 			again := sent
 			sent = true
 			return f(ctx, again)
 		})
+		if isAbsent(err) {
+			s.doubt()
+		}
 		if err == nil || !mayPass(err) || s.e.ended.Load() || sleep(within, pause) != nil {
 			break
 		}
@@ -181,6 +198,8 @@ func (s stream) ask(ctx context.Context, f func(ctx context.Context, again bool)
 		return session.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("the stream of %s is not there, not in %v: %w", s.name, s.timeout, err)
 	case mayPass(err): // not wrapped: the caller's ctx is not done
 		return fmt.Errorf("%w: not in %v: %v", ErrTimeout, s.timeout, err) //nolint:errorlint // see above
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,6 +15,50 @@ import (
 // ErrTimeout is the error of a call that has waited for the server as long as Options.Timeout says.
 // A change that was asked for may be made, or not.
 var ErrTimeout = errors.New("natsstore: the server does not answer")
+
+// ErrLocked is the error that every *[LockedError] is.
+var ErrLocked = errors.New("natsstore: the streams are in use")
+
+// A LockedError says that the streams of a Store are used in another way: by a process alone, or by
+// processes that share them. A LockedError is [ErrLocked].
+type LockedError struct {
+	Name   string    // as in Options
+	Holder string    // the process, or the host and the number of one that has the streams alone
+	Until  time.Time // when it counts as gone if it is not heard of, by the clock of the server
+	Member bool      // the holder shares the streams with others, by Options.Process
+}
+
+func (e *LockedError) Error() string {
+	how := "has them alone"
+	if e.Member {
+		how = "shares them with processes that have Options.Process"
+	}
+	return fmt.Sprintf("natsstore: the streams %q are in use by %q until %s or longer, which %s",
+		e.Name, e.Holder, e.Until.UTC().Format(time.RFC3339), how)
+}
+
+// Is reports whether target is [ErrLocked].
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// A LostError says that a Store has lost what it keeps: a stream is not the one that it opened, or
+// another process has the streams. It acknowledges nothing any more. That is final: the program
+// closes the Store. A LostError is [session.ErrSync].
+type LostError struct {
+	Stream string // the name of the stream, or of all streams as in Options
+	Reason string
+	Err    error // nil, or a *[LockedError]
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("natsstore: %s is lost to this process and must be opened again: %s",
+		e.Stream, e.Reason)
+}
+
+// Is reports whether target is [session.ErrSync].
+func (e *LostError) Is(target error) bool { return target == session.ErrSync }
+
+// Unwrap returns which process has the streams, or nil.
+func (e *LostError) Unwrap() error { return e.Err }
 
 // A SettingError says that a server or a stream has a setting with which a Store would not keep its
 // promises. A SettingError is [session.ErrUnsafe].
@@ -85,6 +130,12 @@ func isMoved(err error) bool {
 	code, _ := codeOf(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence ||
 		code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// isAbsent reports whether a request has failed because there may be no such stream.
+func isAbsent(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
 // mayPass reports whether a request that has failed with err is worth to be sent again: it was not

@@ -166,7 +166,9 @@ func (e *engine) refOf(
 	if err != nil {
 		return ref, c, tip, c.corrupt(m.seq, err.Error())
 	}
-	tip, err = c.parse(m)
+	if tip, err = c.parse(m); err == nil {
+		err = c.checkPrev(ctx, m, tip.Prev)
+	}
 	return ref, c, tip, err
 }
 

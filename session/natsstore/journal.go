@@ -32,9 +32,19 @@ func (j journal) Close() error {
 	return nil
 }
 
-// Health asks the server whether it is there.
+// Health asks the server whether it is there. Where it did not take what was last written, it is
+// asked to take something small.
 func (j journal) Health(ctx context.Context) error {
-	if _, err := j.log.clock(ctx); err != nil {
+	err := j.check(ctx)
+	for _, s := range []stream{j.log, j.text, j.docs} {
+		if err == nil {
+			_, err = s.clock(ctx)
+		}
+		if err == nil {
+			err = s.probe(ctx)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("natsstore: health: %w", err)
 	}
 	return nil
@@ -324,7 +334,7 @@ func (j journal) roots(
 		m, ok, err := c.last(ctx, c.subject)
 		if err == nil && ok {
 			var h session.Head
-			h, err = headOfMessage(c, m)
+			h, err = headOfMessage(ctx, c, m)
 			early := q.DueBefore.IsZero() || !h.Due.IsZero() && h.Due.Before(q.DueBefore)
 			if err == nil && !early {
 				continue
@@ -347,7 +357,7 @@ func (j journal) roots(
 }
 
 // headOfMessage returns the Head that the last message of a log says.
-func headOfMessage(c chain, m message) (h session.Head, err error) {
+func headOfMessage(ctx context.Context, c chain, m message) (h session.Head, err error) {
 	var l link
 	if l.head, err = parseHead(m); err == nil {
 		h.Root, err = session.ParseRoot(l.Name)
@@ -357,6 +367,9 @@ func headOfMessage(c chain, m message) (h session.Head, err error) {
 	}
 	if err != nil {
 		return h, c.corrupt(m.seq, err.Error())
+	}
+	if err = c.checkPrev(ctx, m, l.Prev); err != nil {
+		return h, err
 	}
 	l.seq = m.seq
 	return session.Head{Root: h.Root, Last: session.Seq(l.end()), Due: l.Due.at()}, nil

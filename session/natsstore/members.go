@@ -23,6 +23,7 @@ const (
 	claimKind       = "o" // who has a tree: o.<token of the root>
 	requestKind     = "r" // a request: r.<token of the id>
 	laneKind        = "n" // a lane: n.<token of the name>
+	openKind        = "s" // a Store that is open: s.<token of its own>
 )
 
 // processTTL is after which time a process is forgotten that was not heard of.
@@ -50,7 +51,7 @@ type membership struct {
 type claim struct {
 	Root     string `json:"root"`
 	Owner    tenant `json:"owner"`
-	Epoch    uint64 `json:"epoch,omitempty"` // 0: the sequence of this message
+	Epoch    uint64 `json:"epoch,omitempty"` // 0: the sequence of this message when it came
 	Released bool   `json:"released,omitempty"`
 	Taken    bool   `json:"taken,omitempty"` // from another process, which has not released it
 
@@ -60,12 +61,32 @@ type claim struct {
 // isClaim reports whether there is a claim, and not that it holds.
 func (c claim) isClaim() bool { return c.seq > 0 && !c.Released }
 
+// epoch returns the epoch of c.
+func (c claim) epoch() uint64 {
+	if c.Epoch == 0 {
+		return c.seq
+	}
+	return c.Epoch
+}
+
+// lifted reports whether c has an epoch above those that the stream gives: the log of the tree has
+// a mark of documents that are lost.
+func (c claim) lifted() bool { return c.Epoch > c.seq }
+
+// nextClaim returns the claim of a process that follows another one. mark is the epoch that the log
+// of the tree names, and last a sequence that the stream of documents has reached. The epoch of the
+// claim is above both of those before: the stream may be newer than the log, or an older copy.
+func nextClaim(root session.Key, me tenant, now claim, mark, last uint64) claim {
+	next := claim{Root: root.String(), Owner: me, Taken: now.isClaim()}
+	if before := max(mark, now.epoch()); before > last {
+		next.Epoch = before + 1
+	}
+	return next
+}
+
 // of returns the session.Claim that c is.
 func (c claim) of() (s session.Claim, err error) {
-	s = session.Claim{Owner: c.Owner.Process, Epoch: c.Epoch}
-	if s.Epoch == 0 {
-		s.Epoch = c.seq
-	}
+	s = session.Claim{Owner: c.Owner.Process, Epoch: c.epoch()}
 	if s.Root, err = session.ParseRoot(c.Root); err != nil {
 		err = &session.CorruptError{
 			File: "claim on " + fmt.Sprintf("%.80q", c.Root), Reason: err.Error(),
@@ -401,6 +422,10 @@ func (l *ledger) Claim(
 		if err == nil {
 			now, subject, err = l.claimOn(ctx, root)
 		}
+		var mark uint64
+		if err == nil {
+			mark, err = l.markOf(ctx, root)
+		}
 		if err != nil {
 			return c, begun, err
 		}
@@ -414,11 +439,8 @@ func (l *ledger) Claim(
 			}
 			return session.Claim{}, begun, err
 		}
-		if !now.isClaim() || now.Owner != me {
-			now = claim{
-				Root: root.String(), Owner: me, Taken: now.isClaim(), seq: now.seq,
-			}
-			now.seq, err = l.docs.put(ctx, subject, now, now.seq, 0)
+		if !now.isClaim() || now.Owner != me || now.epoch() < mark {
+			now, err = l.replaceClaim(ctx, root, subject, me, now, mark)
 			if errors.Is(err, errMoved) {
 				continue
 			}
@@ -430,13 +452,41 @@ func (l *ledger) Claim(
 	}
 }
 
-// enter notes a claim of the process. If it was taken from another one, the log is fenced first.
+// replaceClaim puts the claim of a process in the place of another one.
+func (l *ledger) replaceClaim(
+	ctx context.Context, root session.Key, subject string, me tenant, now claim, mark uint64,
+) (next claim, err error) {
+	r, err := l.clock(ctx)
+	if err == nil && r.last < max(mark, now.epoch()) { // it may have been read before
+		r, err = l.docs.clock(ctx)
+	}
+	if err != nil {
+		return now, err
+	}
+	next = nextClaim(root, me, now, mark, r.last)
+	next.seq, err = l.docs.put(ctx, subject, next, now.seq, 0)
+	return next, err
+}
+
+// markOf returns the epoch that the log of a tree names, 0 for none. One that is damaged names
+// none: who reads it is told.
+func (l *ledger) markOf(ctx context.Context, root session.Key) (uint64, error) {
+	tip, err := l.journal.chainOf(root).within(l.docs.timeout).tip(ctx)
+	if errors.Is(err, session.ErrCorrupt) {
+		return 0, nil
+	}
+	return tip.Epoch, err
+}
+
+// enter notes a claim of the process. If it was taken from another one, or from documents that are
+// lost, the log is fenced first: so the next claim begins above it.
 func (l *ledger) enter(ctx context.Context, root session.Key, now claim) (session.Claim, error) {
 	c, err := now.of()
 	l.mu.Lock()
-	_, known := l.mine[root]
+	was, known := l.mine[root]
 	l.mu.Unlock()
-	if err == nil && now.Taken && !known {
+	known = known && was.epoch() == now.epoch()
+	if err == nil && (now.Taken || now.lifted()) && !known {
 		err = l.journal.fence(ctx, root, c.Epoch)
 	}
 	if err != nil {

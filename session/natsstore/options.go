@@ -57,8 +57,9 @@ type Options struct {
 	// Process has this process share the streams with others, under a name for the place where it
 	// runs, such as that of its host: the Store then has Owners. A process that opens under the
 	// name of another one takes its place. It has 1 to 200 bytes of text that can be drawn, and is
-	// not blank. Empty: the Store has no Owners, and the operator sees to it that one process uses
-	// the streams at a time. It is experimental as [session.Owners] is.
+	// not blank. Empty: the Store has no Owners, is refused beside processes that have a Process,
+	// and the operator sees to it that one such process uses the streams at a time. It is
+	// experimental as [session.Owners] is.
 	Process string
 
 	// Lease is how long this process keeps what it has claimed while the server does not hear from

@@ -32,8 +32,9 @@ const (
 //
 // The caller closes the Store. Everything that was acknowledged is safe without that.
 //
-// The error is an *[OptionError] for Options that cannot be used, a *[SettingError] for a server or
-// a stream with which a Store would not keep its promises, [session.ErrFormat] if a newer version
+// The error is an *[OptionError] for Options that cannot be used, a *[LockedError] if the streams
+// are in use in another way, with Options.Process or without, a *[SettingError] for a server or a
+// stream with which a Store would not keep its promises, [session.ErrFormat] if a newer version
 // has made the streams, or one of the driver, such as that of a server that cannot be reached.
 func Open(ctx context.Context, url string, o Options) (*session.Store, error) {
 	o, err := o.withDefaults()
@@ -101,6 +102,9 @@ func openOn(
 		err = e.openStreams(within, o)
 	}
 	store := &session.Store{Journal: journal{e}, Transcripts: transcripts{e}, Files: files{e}}
+	if err == nil {
+		e.presence, err = newPresence(within, e, o)
+	}
 	if err == nil && o.Process != "" {
 		owners, failed := newOwners(within, e, o)
 		if err = failed; err == nil {
@@ -108,6 +112,7 @@ func openOn(
 		}
 	}
 	if err != nil {
+		e.presence.end()
 		e.line.end()
 		return nil, openError(o.Name, err)
 	}
@@ -117,6 +122,9 @@ func openOn(
 // openError returns the error of Open. One that names the server is whole.
 func openError(name string, err error) error {
 	if _, ok := errors.AsType[*SettingError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*LockedError](err); ok {
 		return err
 	}
 	return fmt.Errorf("natsstore: open %q: %w", name, err)
@@ -183,6 +191,7 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 	}
 	if kind == "docs" {
 		config.MaxMsgsPerSubject, config.Discard = 1, jetstream.DiscardOld
+		config.FirstSeq = e.firstDoc()
 	}
 	var made jetstream.Stream
 	s := stream{e: e, name: e.name + "." + kind, timeout: e.timeout}
@@ -200,7 +209,19 @@ func (e *engine) openStream(ctx context.Context, kind string, replicas int) (str
 		return s, fmt.Errorf("stream %s: %w", name, err)
 	}
 	s.Stream = made
+	s.watch = newWatch(made.CachedInfo().Created)
 	return s, checkStream(made.CachedInfo().Config, config, replicas)
+}
+
+// firstDoc returns the sequence with which documents begin that are made beside a log which has
+// messages: those from before are lost, and epochs and incarnations are sequences, which must not
+// go back. No stream has had as many messages as microseconds have passed.
+func (e *engine) firstDoc() uint64 {
+	info := e.log.CachedInfo()
+	if info.State.LastSeq == 0 {
+		return 0
+	}
+	return uint64(max(info.TimeStamp.UnixMicro(), 0))
 }
 
 // checkStream returns an error if a stream is not as this package needs it.
@@ -264,6 +285,7 @@ func (e *engine) close() {
 	if e.members != nil {
 		e.members.End(context.Background())
 	}
+	e.presence.end()
 	e.ended.Store(true)
 	e.line.end()
 	if e.owned {

@@ -42,7 +42,14 @@ func (s stream) publish(ctx context.Context, p publication) (seq uint64, err err
 		options = append(options, jetstream.WithMsgTTL(p.ttl))
 	}
 	lost := false // an acknowledgement may be
+	begun := time.Now()
+	defer func() { err = s.noteWrite(ctx, begun, err) }()
 	err = s.ask(ctx, func(ctx context.Context, again bool) error {
+		if p.compares && p.after == 0 { // another stream would take it, too
+			if err := s.verify(ctx, true); err != nil {
+				return err
+			}
+		}
 		ack, err := s.e.js.PublishMsg(ctx, m, options...)
 		switch {
 		case err == nil:
@@ -76,7 +83,10 @@ func (s stream) get(
 		}
 		if err == nil {
 			ok = true
-			m = message{raw.Sequence, raw.Subject, raw.Header.Get(idHeader), raw.Time, raw.Data}
+			m = message{
+				seq: raw.Sequence, subject: raw.Subject, id: raw.Header.Get(idHeader),
+				after: raw.Header.Get(nats.ExpectedLastSubjSeqHdr), time: raw.Time, data: raw.Data,
+			}
 		}
 		return err
 	})
@@ -148,7 +158,8 @@ func (s stream) bulk(ctx context.Context, filter string, from uint64, f func(mes
 			}
 			f(message{
 				seq: at.Sequence.Stream, subject: raw.Subject(), id: raw.Headers().Get(idHeader),
-				time: at.Timestamp, data: raw.Data(),
+				after: raw.Headers().Get(nats.ExpectedLastSubjSeqHdr), time: at.Timestamp,
+				data: raw.Data(),
 			})
 			if at.NumPending == 0 {
 				return nil

@@ -297,5 +297,6 @@ func (o *Owners) Lane(name string, limit int, u session.LaneUser) session.Lane {
 
 // isFinal reports whether an error ends Serve.
 func isFinal(err error) bool {
-	return errors.Is(err, session.ErrReplaced) || errors.Is(err, session.ErrClosed)
+	return errors.Is(err, session.ErrReplaced) || errors.Is(err, session.ErrClosed) ||
+		errors.Is(err, session.ErrSync)
 }
