@@ -109,4 +109,3 @@ func TestMonitorTakesCredentials(t *testing.T) {
 		Monitor: []string{"http://mon:" + canary + "@" + host + "/base/?token=x"},
 	})
 }
-
