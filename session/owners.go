@@ -92,8 +92,8 @@ type Owners interface { //nolint:interfacebloat // one engine does all of it
 	// above 256 bytes takes no ticket, see Lane.Ask.
 	//
 	// Engines may keep a lane as one document, which each grant reads and writes: its cost grows
-	// with the tickets that wait in all processes. A process asks for those that are next, and keeps
-	// the others to itself: with 10,000 in a lane a grant takes a second and more.
+	// with the tickets that wait in all processes. A process asks for those that are next, and
+	// keeps the others to itself: with 10,000 in a lane 30 grants took seconds, and more.
 	Lane(name string, limit int, u LaneUser) Lane
 }
 

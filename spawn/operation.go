@@ -709,7 +709,7 @@ func (c *cluster) call(
 	if r.Body, err = route.EncodeRequest(asked); err != nil {
 		return answer, err
 	}
-	if len(r.Body) > session.RequestLimit { // a command within the Limits takes less, see MaxCommand
+	if len(r.Body) > session.RequestLimit { // a command within the Limits takes less
 		return answer, overRequest(c.sup.cfg.Limits, op, len(r.Body))
 	}
 	if err := r.Validate(); err != nil {

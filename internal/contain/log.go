@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-var errExited = errors.New("it has ended its goroutine")
+var errExited = errors.New("contain: it has ended its goroutine")
 
 // Log is [Call] of a function of the program that returns nothing. If it panics or ends its
 // goroutine, that is logged by slog.Default: pkg is the package that calls it, name the function.

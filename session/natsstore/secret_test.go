@@ -55,7 +55,9 @@ func TestMonitorNamesNoCredential(t *testing.T) {
 	}))
 	t.Cleanup(page.Close)
 	host := strings.TrimPrefix(page.URL, "http://")
-	page401 := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
+	page401 := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
 	text := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
 	}

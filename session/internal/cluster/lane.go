@@ -218,8 +218,10 @@ func (l *lane) see(view LaneView, now time.Time) {
 		}
 	}
 	for provider, until := range view.Doc.Pauses {
-		if told := l.user.Paused; told != nil && until.After(now) && !l.told[provider].Equal(until) {
-			contain.Log(l.owners.name, "LaneUser.Paused", func() { told(provider, until.Sub(now)) })
+		told := l.user.Paused
+		if told != nil && until.After(now) && !l.told[provider].Equal(until) {
+			left := until.Sub(now)
+			contain.Log(l.owners.name, "LaneUser.Paused", func() { told(provider, left) })
 		}
 		l.told[provider] = until
 	}

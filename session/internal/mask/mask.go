@@ -10,11 +10,11 @@ import (
 
 // ErrAddress is the error of an address that cannot be taken apart. It has no part of the address:
 // what looks like a port may be half a password.
-var ErrAddress = errors.New("it is not the URL of a server; in a user, a password or a token, " +
+var ErrAddress = errors.New("mask: it is not the URL of a server; in a user, a password or a token, " +
 	"write % as %25, / as %2F, # as %23, ? as %3F, @ as %40, a comma as %2C and a space as %20")
 
 // errHidden is the error for one whose text may have a credential.
-var errHidden = errors.New("it does not parse; what is wrong with it may name a credential, " +
+var errHidden = errors.New("mask: it does not parse; what is wrong with it may name a credential, " +
 	"and is not said here")
 
 // hidden stands in a text for what is left out.
@@ -62,7 +62,7 @@ func addressOf(text string) string {
 	switch {
 	case !ok:
 		scheme, rest = "", text
-	case strings.ContainsFunc(scheme, func(r rune) bool { return r > unicode.MaxASCII || !isWord(r) }):
+	case strings.ContainsFunc(scheme, func(r rune) bool { return !isWord(r) }):
 		scheme = hidden + "://"
 	default:
 		scheme += "://"

@@ -146,7 +146,8 @@ func (c Command) checkDir(name string) error {
 		scheme += "://"
 	}
 	return fmt.Errorf("it begins with %q and is neither a directory nor an address of %s, "+
-		"which begins with %s://; between two engines a store goes over a directory", scheme, c.Engine, strings.Join(c.Schemes, ":// or "))
+		"which begins with %s://; between two engines a store goes over a directory",
+		scheme, c.Engine, strings.Join(c.Schemes, ":// or "))
 }
 
 // adviceOn returns what a person can do about an error, or "".

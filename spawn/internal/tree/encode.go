@@ -367,8 +367,8 @@ func needsNoEscape(s string) bool {
 // any other as an object with its base64 encoding.
 type Text string
 
-// MarshalJSON implements json.Marshaler. It does not fail. Whether <, > and & are escaped is left to
-// the encoder that calls it: an escape takes six bytes for one.
+// MarshalJSON implements json.Marshaler. It does not fail. Whether <, > and & are escaped is left
+// to the encoder that calls it: an escape takes six bytes for one.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		var b bytes.Buffer
